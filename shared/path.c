@@ -132,7 +132,7 @@ static const struct refusal of_allreduce[] = {
     {is_redundant, "takes one gradient of each worker, and the job has redundant blocks",
      "Take --path gather."},
     {compresses_messages, "sums vectors on their way, and this --compress makes each a message of its own",
-     "fp16 and bf16 can be summed; for others take --path gather, or servers."},
+     "fp16, bf16 and fixed8 (of up to 64 workers) can be summed; for others take --path gather, or servers."},
     {0}};
 static const struct refusal of_gather[] = {
     NO_SERVERS,

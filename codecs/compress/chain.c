@@ -145,6 +145,8 @@ static void put_values(struct chain *c, const float *v, size_t n, struct wire_ou
 
     if (!items)
         return;
+    if (c->items.values->measure)
+        c->items.values->measure(c->items.options, &c->work, v, n, scales);
     c->items.values->encode(c->items.options, &c->work, v, n, scales, items);
     items_put(&c->items, &c->work, out, n);
 }
@@ -231,6 +233,7 @@ void chain_encode(struct chain *c, struct rng *rng, float *residual, const float
                   struct wire_out *out)
 {
     c->work.rng = rng;
+    c->work.n_summed = 1;
     if (c->spec.ef)
         c->work.loops->feed(residual, v, n, c->spec.decay);
     for (int i = 0; i < n_parts(c, n); i++) {
@@ -248,6 +251,7 @@ void chain_encode(struct chain *c, struct rng *rng, float *residual, const float
 
 bool chain_decode(struct chain *c, struct wire_in *in, float *out, size_t n)
 {
+    c->work.n_summed = 1;
     for (int i = 0; i < n_parts(c, n); i++) {
         size_t start = part_start(c, n, i), len = part_start(c, n, i + 1) - start;
         bool has_one = has_factor(&c->spec);
@@ -266,4 +270,35 @@ bool chain_decode(struct chain *c, struct wire_in *in, float *out, size_t n)
             c->work.loops->scale(out + start, len, factor);
     }
     return !in->bad;
+}
+
+size_t chain_n_scales(const struct chain *c)
+{
+    return c->n > 0 ? n_scales(c, c->n) : 0;
+}
+
+void chain_measure(struct chain *c, float *residual, const float *v, float *scales)
+{
+    if (residual)
+        c->work.loops->feed(residual, v, c->n, c->spec.decay);
+    c->items.values->measure(c->items.options, &c->work, residual ? residual : v, c->n, scales);
+}
+
+void chain_to_items(struct chain *c, float *residual, const float *v, float *scales, int n_summed,
+                    void *items)
+{
+    if (residual && !c->items.values->measure)
+        c->work.loops->feed(residual, v, c->n, c->spec.decay);
+    c->work.n_summed = n_summed;
+    c->items.values->encode(c->items.options, &c->work, residual ? residual : v, c->n, scales, items);
+    if (!residual)
+        return;
+    c->items.values->decode(c->items.options, &c->work, scales, items, c->sent, c->n);
+    c->work.loops->keep(residual, c->sent, c->n);
+}
+
+void chain_of_items(struct chain *c, const float *scales, int n_summed, const void *items, float *out)
+{
+    c->work.n_summed = n_summed;
+    c->items.values->decode(c->items.options, &c->work, scales, items, out, c->n);
 }

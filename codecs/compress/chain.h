@@ -47,8 +47,8 @@ extern const struct codec_option chain_options[];
 /* Parses `text`. ERR_CONFIG, with the known names and ranges; `s` is then undefined. */
 int chain_parse(struct chain_spec *s, const char *text, struct err *e);
 bool chain_is_lossy(const struct chain_spec *s);
-/* The compressor of a chain whose message of a vector is one item a value, which can be added on its way
- * (compressor.sum). NULL: it is not. */
+/* The compressor of a chain that makes of a vector one item a value, which can be added on its way
+ * (compressor.sum). NULL: it does not. */
 const struct compressor *chain_sums(const struct chain_spec *s);
 
 /* The values of --compress and --compress-down of a job. */
@@ -61,8 +61,9 @@ struct chain_pair {
  * compression, or no lossy compression, in that direction. */
 int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
                      enum codec_compression takes, struct err *e);
-/* Does a job with these options compress only to items that can be added on their way (chain_sums)? */
-bool chain_pair_sums(const char *up, const char *down);
+/* Does a job with these options compress only to items that can be added on their way (chain_sums), of that
+ * many workers? */
+bool chain_pair_sums(const char *up, const char *down, int n_workers);
 
 /* The state of a chain for vectors of up to n values. */
 struct chain {
@@ -95,5 +96,16 @@ void chain_encode(struct chain *c, struct rng *rng, float *residual, const float
 /* Reads a vector. Returns false, with the flag of `in` set and `out` (n) undefined, for bytes that are not
  * a message of this chain. Safe for any input. */
 bool chain_decode(struct chain *c, struct wire_in *in, float *out, size_t n);
+
+/* A vector (c->n) as items alone, for a chain whose items can be added (chain_sums):
+ *
+ *     chain_measure()  with chain_n_scales() > 0: feeds the residual, if any, and writes the worker's scales
+ *     chain_to_items() with their sums over n_summed workers; the residual is fed first where there are none
+ *     chain_of_items() the vector that items, or sums of them, stand for */
+size_t chain_n_scales(const struct chain *c);
+void chain_measure(struct chain *c, float *residual, const float *v, float *scales);
+void chain_to_items(struct chain *c, float *residual, const float *v, float *scales, int n_summed,
+                    void *items);
+void chain_of_items(struct chain *c, const float *scales, int n_summed, const void *items, float *out);
 
 #endif

@@ -111,10 +111,14 @@ int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, con
     return 0;
 }
 
-bool chain_pair_sums(const char *up, const char *down)
+bool chain_pair_sums(const char *up, const char *down, int n_workers)
 {
     struct chain_spec s;
     struct err e = {0};
+    const struct compressor *values;
 
-    return up && up[0] && !(down && down[0]) && chain_parse(&s, up, &e) == 0 && chain_sums(&s);
+    if (!up || !up[0] || (down && down[0]) || chain_parse(&s, up, &e) < 0)
+        return false;
+    values = chain_sums(&s);
+    return values && (!values->measure || n_workers <= values->n_summed_most);
 }

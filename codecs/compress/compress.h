@@ -44,6 +44,7 @@ struct compress_work {
     const struct loops *loops;
     struct rng *rng;               /* encode only: seeded by the job, the node and the direction */
     uint64_t *marks;               /* select only: a bit for each of n values, all 0 before and after */
+    int n_summed;                  /* workers whose items are added; 1 in a message of one */
     struct compress_report report; /* symbols only */
 };
 
@@ -82,6 +83,11 @@ struct compressor {
      * cannot. */
     void (*sum)(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
                 float scale);
+    /* Items can be added only if all workers scale alike: writes the largest magnitude of each group of v. In
+     * `scales` encode() and decode() then read the sums of these over n_summed workers, at most
+     * n_summed_most; sum() is called with scale 1. NULL: each worker's items stand for themselves. */
+    void (*measure)(const void *o, const struct compress_work *w, const float *v, size_t n, float *scales);
+    int n_summed_most;
 
     /* COMPRESS_SYMBOLS. get() is safe for any bytes: it returns false, or true and n symbols below
      * `alphabet`. */
@@ -96,6 +102,7 @@ struct compressor {
     COMPRESSOR(fp16)                                                                                         \
     COMPRESSOR(bf16)                                                                                         \
     COMPRESSOR(int8)                                                                                         \
+    COMPRESSOR(fixed8)                                                                                       \
     COMPRESSOR(topk)                                                                                         \
     COMPRESSOR(randomk)                                                                                      \
     COMPRESSOR(qsgd)                                                                                         \

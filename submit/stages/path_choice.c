@@ -13,15 +13,16 @@ int path_choice_job(struct codec_job *job, const struct settings *set, struct er
 {
     struct blocks b;
 
-    *job = (struct codec_job){.n_workers = set->node_count,
-                              .n_servers = set->server_count,
-                              .redundancy = set->redundancy,
-                              .overlap = set->overlap,
-                              .n_drawn = path_drawn(set->participate, set->node_count),
-                              .is_sync = set->sync == SYNC_SSGD,
-                              .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
-                              .is_compressed = set->compress[0] || set->compress_down[0],
-                              .compresses_items = chain_pair_sums(set->compress, set->compress_down)};
+    *job = (struct codec_job){
+        .n_workers = set->node_count,
+        .n_servers = set->server_count,
+        .redundancy = set->redundancy,
+        .overlap = set->overlap,
+        .n_drawn = path_drawn(set->participate, set->node_count),
+        .is_sync = set->sync == SYNC_SSGD,
+        .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
+        .is_compressed = set->compress[0] || set->compress_down[0],
+        .compresses_items = chain_pair_sums(set->compress, set->compress_down, set->node_count)};
 
     if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
         return err_at(e, "settings: /block_assignment");

@@ -28,6 +28,8 @@ static const char *const texts[] = {
     "fp16|huffman",
     "topk:ratio=0.2,per=layer|qsgd:bits=3|huffman",
     "randomk:ratio=0.01,ef=true|fp16|huffman",
+    "fixed8:block=16",
+    "fixed8:ef=true|huffman",
 };
 enum { N_TEXTS = sizeof texts / sizeof *texts };
 

@@ -122,6 +122,13 @@ static double of_int8_64(double square, size_t n)
     return 64.0 / 64516 * square;
 }
 
+/* A unit is the largest of 256 values / 126.5. */
+static double of_fixed8_256(double square, size_t n)
+{
+    (void)n;
+    return 256.0 / 64009 * square;
+}
+
 static double of_topk_100th(double square, size_t n)
 {
     return (1 - (double)n_sent(n, 0.01) / (double)n) * square;
@@ -197,6 +204,8 @@ static const struct figures {
     {"bf16", two, of_bf16, NULL, false},
     {"int8", int8_256, of_int8_256, NULL, false},
     {"int8:block=64", int8_64, of_int8_64, NULL, false},
+    {"fixed8", int8_256, of_fixed8_256, NULL, false},
+    {"fixed8|huffman", NULL, of_fixed8_256, NULL, false},
     {"topk", topk_100th, of_topk_100th, NULL, false},
     {"topk:ratio=1", four, nothing, NULL, false},
     {"topk:ratio=0.5|int8", topk_half_int8, of_topk_half_int8, NULL, false},
@@ -571,7 +580,7 @@ TEST(items_that_can_be_added_are_rounded_after_each_addition)
     int n = 0;
 
     for (size_t k = 0; compressors[k]; k++)
-        for (int n_in = 2; compressors[k]->sum && n_in <= 3; n_in++, n++) {
+        for (int n_in = 2; compressors[k]->sum && !compressors[k]->measure && n_in <= 3; n_in++, n++) {
             assert_int_equal(compressors[k]->item_bytes, sizeof(uint16_t));
             assert_sum(compressors[k], n_in, 1);
             assert_sum(compressors[k], n_in, 1 / 3.0f);
@@ -579,10 +588,87 @@ TEST(items_that_can_be_added_are_rounded_after_each_addition)
     assert_int_equal(n, 4);
 }
 
+enum { N_SCALED = 700 /* three blocks */ };
+
+/* One worker's part in the sum of a common scale, and back as its receivers add it. */
+static void add_scaled(struct compress_case *k, float *v, float *sums, int n_workers, uint8_t *sum,
+                       double *error)
+{
+    uint8_t items[N_SCALED];
+    const void *const in[] = {sum, items};
+    float decoded[N_SCALED];
+
+    chain_to_items(&k->chain, NULL, v, sums, n_workers, items);
+    chain_of_items(&k->chain, sums, n_workers, items, decoded);
+    for (size_t i = 0; i < N_SCALED; i++)
+        *error = fmax(*error, fabs((double)decoded[i] - (double)v[i]));
+    k->chain.items.values->sum(&k->chain.work, sum, in, 2, N_SCALED, 1);
+}
+
+/* Adds vectors of n_workers; the result is within half a unit for each of them, and so no sum has left 8
+ * bits. */
+static void check_scaled(int n_workers, float (*kind)(struct rng *r))
+{
+    struct compress_case k;
+    float *v[64], sums[3] = {0}, own[3], got[N_SCALED], most = 0;
+    double error = 0;
+    uint8_t sum[N_SCALED];
+
+    compress_case_open(&k, "fixed8", N_SCALED);
+    assert_int_equal(chain_n_scales(&k.chain), 3);
+    for (int w = 0; w < n_workers; w++) {
+        v[w] = make(N_SCALED, kind, (uint64_t)w);
+        chain_measure(&k.chain, NULL, v[w], own);
+        for (int b = 0; b < 3; b++)
+            sums[b] += own[b];
+    }
+    for (int b = 0; b < 3; b++)
+        most = fmaxf(most, sums[b] / (127 - (float)n_workers / 2));
+    memset(sum, 128, sizeof sum);
+    for (int w = 0; w < n_workers; w++)
+        add_scaled(&k, v[w], sums, n_workers, sum, &error);
+    assert_true(error <= 0.50001 * (double)most);
+    chain_of_items(&k.chain, sums, n_workers, sum, got);
+    for (size_t i = 0; i < N_SCALED; i++) {
+        double exact = 0;
+
+        for (int w = 0; w < n_workers; w++)
+            exact += (double)v[w][i];
+        assert_true(fabs((double)got[i] - exact) <= 0.50001 * n_workers * (double)most);
+    }
+    for (int w = 0; w < n_workers; w++)
+        free(v[w]);
+    compress_case_close(&k);
+}
+
+/* `constant` makes each sum as large as it can be. */
+TEST(sums_of_a_common_scale_are_exact_and_fit_into_8_bits)
+{
+    for (int n = 1; n <= 64; n++)
+        for (size_t kind = 0; kind < N_OF(finite_kinds); kind++)
+            check_scaled(n, finite_kinds[kind]);
+}
+
+TEST(a_block_of_a_common_scale_with_nan_at_one_worker_is_nan_at_all)
+{
+    struct compress_case k;
+    float v[N_SCALED] = {0}, got[N_SCALED], sums[3] = {1, NAN, INFINITY};
+    uint8_t items[N_SCALED];
+
+    compress_case_open(&k, "fixed8", N_SCALED);
+    chain_to_items(&k.chain, NULL, v, sums, 2, items);
+    chain_of_items(&k.chain, sums, 2, items, got);
+    for (size_t i = 0; i < N_SCALED; i++)
+        assert_true(i < 256 ? got[i] == 0 : isnan(got[i]));
+    compress_case_close(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_that_can_be_added_are_rounded_after_each_addition),
+        cmocka_unit_test(sums_of_a_common_scale_are_exact_and_fit_into_8_bits),
+        cmocka_unit_test(a_block_of_a_common_scale_with_nan_at_one_worker_is_nan_at_all),
         cmocka_unit_test(a_message_has_exactly_the_stated_length),
         cmocka_unit_test(no_values_take_no_bytes),
         cmocka_unit_test(errors_stay_below_the_stated_bound),

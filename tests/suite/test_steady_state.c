@@ -90,6 +90,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
 
 struct job {
     const char *codec;
+    const char *compress; /* NULL: not */
     enum use_local_path local_path;
     unsigned long n_allocations; /* allowed in all steps together, after the first ones */
     double n_vectors;            /* copied in a step, give or take headers and similar */
@@ -117,6 +118,7 @@ static void make_packages(const struct job *j)
     settings_default(&s);
     snprintf(s.codec, sizeof s.codec, "%s", j->codec);
     snprintf(s.server_codec, sizeof s.server_codec, "%s", j->codec);
+    snprintf(s.compress, sizeof s.compress, "%s", j->compress ? j->compress : "");
     s.local_path = j->local_path;
     s.math = MATH_OPENBLAS;
     s.node_count = WORKERS;
@@ -242,6 +244,13 @@ TEST(reducing_over_connections_allocates_nothing_and_copies_no_vector)
     train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_OFF});
 }
 
+TEST(reducing_items_of_a_common_scale_allocates_nothing_and_copies_no_vector)
+{
+    if (IS_SANITIZED)
+        skip();
+    train(&(struct job){.codec = "allreduce", .compress = "fixed8", .local_path = LOCAL_PATH_OFF});
+}
+
 /* The sums of all slices are copied to where the gradients are. */
 TEST(reducing_in_shared_memory_allocates_nothing_and_copies_one_vector)
 {
@@ -280,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reducing_over_connections_allocates_nothing_and_copies_no_vector),
+        cmocka_unit_test(reducing_items_of_a_common_scale_allocates_nothing_and_copies_no_vector),
         cmocka_unit_test(reducing_in_shared_memory_allocates_nothing_and_copies_one_vector),
         cmocka_unit_test(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages),
         cmocka_unit_test(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages),

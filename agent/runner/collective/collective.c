@@ -7,6 +7,9 @@
 
 #include "agent/runner/vector.h"
 
+/* An exchange may have three lengths: weights and numbers, scales, a vector. */
+enum { PREPARED = 3 };
+
 struct prepared { /* a plan, and a buffer for each node whose chunks it adds */
     struct collective_plan plan;
     enum plan_levels levels; /* asked for */
@@ -25,9 +28,10 @@ struct collective {
     struct collective_config cfg;
     struct mesh *mesh;
     const int *machines;
-    struct prepared prepared[COLLECTIVE_KINDS]; /* the last of each kind */
-    struct sender *senders;                     /* (n_nodes) */
-    const struct prepared *now;                 /* under way; NULL: none is */
+    struct prepared prepared[COLLECTIVE_KINDS][PREPARED]; /* the last of each kind */
+    int oldest[COLLECTIVE_KINDS];                         /* index of the next to be replaced */
+    struct sender *senders;                               /* (n_nodes) */
+    const struct prepared *now;                           /* under way; NULL: none is */
     struct collective_ask ask;
     uint64_t number; /* of the one under way, or of the last */
     size_t n_sent, n_done;
@@ -78,7 +82,8 @@ void collective_free(struct collective *c)
     if (!c)
         return;
     for (int k = 0; k < COLLECTIVE_KINDS; k++)
-        prepared_clear(&c->prepared[k]);
+        for (int i = 0; i < PREPARED; i++)
+            prepared_clear(&c->prepared[k][i]);
     free(c->kept[0]);
     free(c->kept[1]);
     free(c->senders);
@@ -119,10 +124,18 @@ static int make_staging(struct prepared *r, struct err *e)
     return e->code;
 }
 
-/* The plan for `ask`: that of the last collective of its kind, or a new one. */
+static bool is_prepared(const struct prepared *r, const struct collective_ask *ask)
+{
+    return r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root &&
+           r->levels == ask->levels && r->plan.ask.buckets == ask->buckets &&
+           r->plan.ask.item_bytes == ask->item->bytes;
+}
+
+/* The plan for `ask`: that of one of the last collectives of its kind, or a new one. */
 static const struct prepared *prepare(struct collective *c, const struct collective_ask *ask, struct err *e)
 {
-    struct prepared *r = &c->prepared[ask->kind];
+    struct prepared *r = c->prepared[ask->kind];
+    int *oldest = &c->oldest[ask->kind];
     struct plan_ask wanted = {.kind = ask->kind,
                               .algorithm = c->cfg.algorithm,
                               .levels = ask->levels,
@@ -136,9 +149,11 @@ static const struct prepared *prepare(struct collective *c, const struct collect
                               .buckets = ask->buckets,
                               .n_buckets = ask->n_buckets};
 
-    if (r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root && r->levels == ask->levels &&
-        r->plan.ask.buckets == ask->buckets && r->plan.ask.item_bytes == ask->item->bytes)
-        return r;
+    for (int i = 0; i < PREPARED; i++)
+        if (is_prepared(&r[i], ask))
+            return &r[i];
+    r += *oldest;
+    *oldest = (*oldest + 1) % PREPARED;
     free(r->staging);
     free(r->stage);
     r->staging = NULL;

@@ -63,7 +63,7 @@ void collective_free(struct collective *c); /* after the mesh is closed: it may 
 void collective_attach(struct collective *c, struct mesh *m, const int *machines);
 
 /* Begins a collective; none may be under way. All nodes must ask for the same. COLLECTIVE_DONE if there is
- * nothing to wait for. ERR_NOMEM: only if kind, length or items differ from the last of this
+ * nothing to wait for. ERR_NOMEM: only if length or items differ from the last three of this
  * kind. */
 int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e);
 bool collective_is_under_way(const struct collective *c);

@@ -18,8 +18,9 @@ static size_t vectors_in(const struct channel *ch)
 static int open_chain(struct channel *ch, struct chain *c, bool *has, const struct chain_spec *s,
                       struct err *e)
 {
-    bool is_reduced = !ch->rule && chain_sums(s); /* inside an all-reduce: all numbers are items */
-    size_t n = is_reduced ? ch->n_params : ch->codec.n_params, plain = n * sizeof(float);
+    const struct compressor *sums = ch->rule ? NULL : chain_sums(s); /* inside an all-reduce */
+    bool is_whole = sums && !sums->measure;                          /* statistics are items, too */
+    size_t n = is_whole ? ch->n_params : ch->codec.n_params, plain = n * sizeof(float);
 
     if (chain_open(c, s, n, ch->compressing.starts, ch->codec.n_layers, e) < 0)
         return e->code;
@@ -194,6 +195,21 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
         memcpy(v + n, rest, (whole - n) * sizeof *v);
     c->saved_in += (int64_t)(whole * sizeof *v) - (int64_t)(in->at - start);
     return v;
+}
+
+int compressing_residual(struct channel *ch, int vector, float **r)
+{
+    const struct chain *chain = &ch->compressing.up;
+    struct residual *is;
+
+    *r = NULL;
+    if (!chain->spec.ef)
+        return CODEC_GO;
+    is = residual_of(&ch->compressing, ch->codec.block, vector, chain->n);
+    if (!is)
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for the residual of %zu numbers", chain->n);
+    *r = is->v;
+    return CODEC_GO;
 }
 
 uint64_t compressing_saved_bytes(const struct channel *ch)

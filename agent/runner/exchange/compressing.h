@@ -45,6 +45,10 @@ void compressing_put(struct channel *ch, struct wire_out *out, const float *v, s
 void compressing_begin_reading(struct channel *ch, int from); /* negative: from a server */
 const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n);
 
+/* The residual of the rule's vector number `vector` in an all-reduce: *r is NULL without error feedback.
+ * CODEC_GO or ERR_NOMEM. */
+int compressing_residual(struct channel *ch, int vector, float **r);
+
 /* Bytes of residuals in a checkpoint; they exist after the first messages. */
 uint64_t compressing_saved_bytes(const struct channel *ch);
 /* Restores a checkpoint's residual, before the first message. ERR_CONFIG: there is none of that length here;

@@ -72,18 +72,18 @@ static int open_peer_stats(struct exchange *x, struct err *e)
 int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e)
 {
     struct exchange *x = calloc(1, sizeof *x);
-    const struct codec_job job = {.n_workers = cfg->n_workers,
-                                  .n_servers = cfg->n_servers,
-                                  .n_blocks = cfg->blocks->n_blocks,
-                                  .redundancy = cfg->blocks->redundancy,
-                                  .is_sync = cfg->is_sync,
-                                  .goes_on = cfg->goes_on,
-                                  .aggregate = cfg->aggregate,
-                                  .overlap = cfg->overlap,
-                                  .n_drawn = cfg->n_drawn > 0 ? cfg->n_drawn : cfg->n_workers,
-                                  .is_compressed = (cfg->compress && cfg->compress[0]) ||
-                                                   (cfg->compress_down && cfg->compress_down[0]),
-                                  .compresses_items = chain_pair_sums(cfg->compress, cfg->compress_down)};
+    const struct codec_job job = {
+        .n_workers = cfg->n_workers,
+        .n_servers = cfg->n_servers,
+        .n_blocks = cfg->blocks->n_blocks,
+        .redundancy = cfg->blocks->redundancy,
+        .is_sync = cfg->is_sync,
+        .goes_on = cfg->goes_on,
+        .aggregate = cfg->aggregate,
+        .overlap = cfg->overlap,
+        .n_drawn = cfg->n_drawn > 0 ? cfg->n_drawn : cfg->n_workers,
+        .is_compressed = (cfg->compress && cfg->compress[0]) || (cfg->compress_down && cfg->compress_down[0]),
+        .compresses_items = chain_pair_sums(cfg->compress, cfg->compress_down, cfg->n_workers)};
 
     if (!x)
         return err_set(e, ERR_NOMEM, "no memory for the exchange");

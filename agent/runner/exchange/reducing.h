@@ -1,8 +1,10 @@
 /* reducing -- the job's chain of compressors inside an all-reduce: where its items can be added
  * (chain_sums), a collective sums items instead of floats, and rounds each partial sum to one.
  *
- * A worker's vector is compressed once, with error feedback; the same bits result on every worker. In shared
- * memory, where no bytes are saved, the collective sums what the items stand for. */
+ * A worker's vector is compressed once, with error feedback; the same bits result on every worker. Items of a
+ * common scale need the sum of all workers' scales first, in a short all-reduce of floats, which sums the
+ * running statistics at the end of the vector, too: these are no items then. In shared memory, where no bytes
+ * are saved, the collective sums what the items stand for. */
 #ifndef PSGD_REDUCING_H
 #define PSGD_REDUCING_H
 
@@ -14,20 +16,29 @@ struct channel;
 struct reducing {
     bool is_on; /* else collectives sum floats */
     struct collective_item item;
-    void *in;     /* (n_params) items */
-    void *out[2]; /* (n_params) items: of two collectives in turn */
+    void *in;     /* (chain.n) items */
+    void *out[2]; /* (chain.n) items: of two collectives in turn */
     int turn;
+    struct {
+        size_t n_scales, n; /* scales, and these with statistics; 0: items have no common scale */
+        float *in, *sum;    /* (n) */
+        bool is_under_way;
+    } head;
+    /* Of the all-reduce under way: */
+    int vector;
+    enum codec_reduction what;
+    const float *v; /* (n_params) */
+    float *result;  /* (n_params) */
 };
 
 /* After compressing_open(), for a path of collectives. CODEC_GO or ERR_NOMEM. */
 int reducing_open(struct channel *ch);
 void reducing_clear(struct reducing *r);
 
-/* Compresses v (n_params), the rule's vector number `vector`, into r->in. CODEC_GO or a code. */
-int reducing_put(struct channel *ch, int vector, const float *v);
-/* What r->in, or r->out[r->turn], stands for. */
-void reducing_get(struct channel *ch, const void *items, float *v);
-/* Begins the all-reduce of r->in. As codec_host.all_reduce. */
-int reducing_start(struct channel *ch, enum codec_reduction what);
+/* Begins the all-reduce of v (n_params), the rule's vector number `vector`; neither may change until it is
+ * done. CODEC_WAIT or a code. */
+int reducing_start(struct channel *ch, int vector, enum codec_reduction what, const float *v, float *result);
+/* One of its collectives is done. CODEC_GO: `result` is complete; CODEC_WAIT; or a code. */
+int reducing_on_collective(struct channel *ch);
 
 #endif

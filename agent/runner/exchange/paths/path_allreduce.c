@@ -101,14 +101,8 @@ static int reduce(struct channel *ch, const float *v)
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
 
-    if (ch->reducing.is_on) {
-        if (reducing_put(ch, b->at, v) < 0)
-            return channel_err(ch)->code;
-        if (!collecting_is_in_memory(ch))
-            return reducing_start(ch, b->rule->reduction);
-        reducing_get(ch, ch->reducing.in, c->grads);
-        v = c->grads;
-    }
+    if (ch->reducing.is_on)
+        return reducing_start(ch, b->at, b->rule->reduction, v, result_of(ch, b->at));
     return c->host->all_reduce(c, b->rule->reduction, v, result_of(ch, b->at), ch->n_params);
 }
 
@@ -214,12 +208,13 @@ static int on_step(struct codec *c)
 int allreduce_on_collective(struct codec *c)
 {
     struct channel *ch = channel_of(c);
+    int rc = CODEC_GO;
 
     if (ch->combining.at < 0)
         return take_tail(ch);
-    if (ch->reducing.is_on && !collecting_is_in_memory(ch))
-        reducing_get(ch, ch->reducing.out[ch->reducing.turn], result_of(ch, ch->combining.at));
-    return reduce_next(ch);
+    if (ch->reducing.is_on)
+        rc = reducing_on_collective(ch);
+    return rc == CODEC_GO ? reduce_next(ch) : rc;
 }
 
 /* The collective of a gradient as it is may begin while the gradient is computed, uncompressed. */
