@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +137,8 @@ int file_sync(const char *path, struct err *e)
     return sync_folder_of(path, e);
 }
 
-static int replace(const char *path, const void *bytes, size_t len, mode_t mode, bool is_synced,
-                   struct err *e)
+int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
+                     struct err *e)
 {
     char tmp[PATH_MAX];
     int fd;
@@ -151,8 +152,9 @@ static int replace(const char *path, const void *bytes, size_t len, mode_t mode,
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
         return err_errno(e, ERR_IO, "%s", path);
-    if (file_write_all(fd, bytes, len, path, e) < 0)
-        goto fail;
+    for (size_t i = 0; i < n; i++)
+        if (file_write_all(fd, parts[i].iov_base, parts[i].iov_len, path, e) < 0)
+            goto fail;
     if (is_synced && fsync(fd) < 0) {
         err_errno(e, ERR_IO, "%s", path);
         goto fail;
@@ -172,12 +174,9 @@ fail:
 
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
 {
-    return replace(path, bytes, len, mode, true, e);
-}
+    const struct iovec whole = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
 
-int file_write_unsynced(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
-{
-    return replace(path, bytes, len, mode, false, e);
+    return file_write_parts(path, &whole, 1, mode, true, e);
 }
 
 int file_mkdirs(const char *path, mode_t mode, struct err *e)

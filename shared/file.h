@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "shared/err.h"
 
@@ -15,9 +16,10 @@ int file_read(char **out, size_t *len, const char *path, size_t max, struct err 
 /* Replaces `path` as a whole: temporary name in the same folder, fsync, rename, fsync of the folder. The
  * umask applies to `mode`. ERR_IO, also if `path` is a folder, a device or a pipe. */
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
-/* As file_write without syncing to the disk, which takes some 10 ms: atomic if this process ends, not if
- * the machine crashes. file_sync() syncs it later. */
-int file_write_unsynced(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
+/* As file_write, of n parts one after the other. Not synced to the disk, which takes some 10 ms, it is atomic
+ * if this process ends, not if the machine crashes; file_sync() syncs it later. */
+int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
+                     struct err *e);
 int file_sync(const char *path, struct err *e); /* ERR_NOT_FOUND, ERR_IO */
 
 /* Writes all bytes, in several calls if necessary. */

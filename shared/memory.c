@@ -103,9 +103,14 @@ static double left_in_limits(void)
     return fmin(left_of(space, "VmSize: %lf kB"), left_of(data, "VmData: %lf kB"));
 }
 
-double memory_available(void)
+double memory_shared(void)
 {
     double machine = number_in("/proc/meminfo", "MemAvailable: %lf kB", HUGE_VAL) * 1024;
 
-    return fmin(machine, fmin(left_in_all_groups(), left_in_limits()));
+    return fmin(machine, left_in_all_groups());
+}
+
+double memory_available(void)
+{
+    return fmin(memory_shared(), left_in_limits());
 }

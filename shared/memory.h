@@ -7,5 +7,7 @@
  * or a batch system's), and that of its own limits (RLIMIT_AS, which `ulimit -v` sets, and RLIMIT_DATA).
  * HUGE_VAL if none is known. */
 double memory_available(void);
+/* The same of what processes share: without this one's own limits, beyond which it gets no memory anyway. */
+double memory_shared(void);
 
 #endif

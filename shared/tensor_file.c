@@ -389,24 +389,23 @@ static int check_name(const json_t *header, const char *name, struct err *e)
     return 0;
 }
 
-/* Builds the header and the order of tensors: wider types first, as the format's library writes them, so
+/* Builds the header and lists the tensors' data: wider types first, as the format's library writes them, so
  * that each is aligned without a hole. Keeps the caller's order within a width. */
-static int describe_all(json_t *header, const struct tensor_view **order, size_t *data_len,
-                        const struct tensor_view *t, size_t n, struct err *e)
+static int describe_all(json_t *header, struct iovec *data, const struct tensor_view *t, size_t n,
+                        struct err *e)
 {
-    size_t n_placed = 0;
+    size_t at = 0;
 
-    *data_len = 0;
     for (size_t width = 8; width > 0; width /= 2)
         for (size_t i = 0; i < n; i++) {
             if (types[t[i].type].size != width)
                 continue;
             if (check_name(header, t[i].name, e) < 0)
                 return e->code;
-            if (json_object_set_new(header, t[i].name, describe(&t[i], *data_len)) < 0)
+            if (json_object_set_new(header, t[i].name, describe(&t[i], at)) < 0)
                 return err_set(e, ERR_NOMEM, "cannot describe tensor \"%s\"", t[i].name);
-            order[n_placed++] = &t[i];
-            *data_len += tensor_bytes(&t[i]);
+            *data = (struct iovec){.iov_base = (void *)(uintptr_t)t[i].data, .iov_len = tensor_bytes(&t[i])};
+            at += data++->iov_len;
         }
     return 0;
 }
@@ -424,60 +423,45 @@ int tensor_file_fits(const char *what, uint64_t data_bytes, struct err *e)
     return 0;
 }
 
-/* Assembles the whole file in memory, for one write. Meanwhile the tensors take twice the memory: up to 4
- * GiB more in a runner, whose files are limited to that. */
-static int assemble(unsigned char **out, size_t *len, const json_t *header, const struct tensor_view **order,
-                    size_t n, size_t data_len, struct err *e)
+/* The bytes before the data; the caller frees them. */
+static int make_head(struct iovec *head, const json_t *header, struct err *e)
 {
     char *text = json_dumps(header, JSON_COMPACT);
     size_t text_len = text ? strlen(text) : 0;
     size_t header_len = (text_len + ALIGN - 1) / ALIGN * ALIGN;
-    unsigned char *p = text ? malloc(PREFIX + header_len + data_len) : NULL;
-    unsigned char *at = p;
+    unsigned char *p = text ? malloc(PREFIX + header_len) : NULL;
 
     if (!p) {
         free(text);
-        return err_set(e, ERR_NOMEM, "no memory for %zu bytes", header_len + data_len);
+        return err_set(e, ERR_NOMEM, "no memory for a header of %zu bytes", header_len);
     }
     for (int i = 0; i < PREFIX; i++)
-        *at++ = (unsigned char)((uint64_t)header_len >> (8 * i));
-    memset(at, ' ', header_len);
-    memcpy(at, text, text_len);
-    at += header_len;
-    for (size_t i = 0; i < n; i++) {
-        size_t bytes = tensor_bytes(order[i]);
-
-        if (bytes > 0)
-            memcpy(at, order[i]->data, bytes);
-        at += bytes;
-    }
+        p[i] = (unsigned char)((uint64_t)header_len >> (8 * i));
+    memset(p + PREFIX, ' ', header_len);
+    memcpy(p + PREFIX, text, text_len);
     free(text);
-    *out = p;
-    *len = PREFIX + header_len + data_len;
+    *head = (struct iovec){.iov_base = p, .iov_len = PREFIX + header_len};
     return 0;
 }
 
-typedef int writer(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
-
-static int write_by(writer *write, const char *path, const struct tensor_view *t, size_t n,
-                    const struct tensor_meta *meta, struct err *e)
+/* The data is written from where it is: a copy would double the memory of a large model. */
+static int write_file(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
+                      bool is_synced, struct err *e)
 {
-    const struct tensor_view **order = calloc(n + 1, sizeof *order);
+    struct iovec *parts = calloc(n + 1, sizeof *parts);
     json_t *header = json_object();
-    unsigned char *bytes = NULL;
-    size_t len = 0, data_len = 0;
     int rc;
 
     assert(n <= TENSOR_FILE_MAX_TENSORS);
-    if (!order || !header || (meta && json_object_set_new(header, meta_key, describe_meta(meta)) < 0))
+    if (!parts || !header || (meta && json_object_set_new(header, meta_key, describe_meta(meta)) < 0))
         rc = err_set(e, ERR_NOMEM, "%s: no memory for the header of %zu tensors", path, n);
-    else if (describe_all(header, order, &data_len, t, n, e) < 0 ||
-             assemble(&bytes, &len, header, order, n, data_len, e) < 0)
+    else if (describe_all(header, parts + 1, t, n, e) < 0 || make_head(parts, header, e) < 0)
         rc = err_at(e, "%s", path);
     else
-        rc = write(path, bytes, len, 0644, e);
-    free(bytes);
-    free(order);
+        rc = file_write_parts(path, parts, n + 1, 0644, is_synced, e);
+    if (parts)
+        free(parts[0].iov_base);
+    free(parts);
     json_decref(header);
     return rc;
 }
@@ -485,11 +469,11 @@ static int write_by(writer *write, const char *path, const struct tensor_view *t
 int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
                       struct err *e)
 {
-    return write_by(file_write, path, t, n, meta, e);
+    return write_file(path, t, n, meta, true, e);
 }
 
 int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
                                const struct tensor_meta *meta, struct err *e)
 {
-    return write_by(file_write_unsynced, path, t, n, meta, e);
+    return write_file(path, t, n, meta, false, e);
 }

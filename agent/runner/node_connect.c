@@ -229,7 +229,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     if (rc < 0)
         return rc;
     exchange_attach(n->exchange, n->mesh, n->machines);
-    if (share_memory(n, spec.transport, e) < 0)
+    if (share_memory(n, spec.transport, e) < 0 || node_check_memory(n, e) < 0)
         return e->code;
     *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
     if (n->tracer)

@@ -93,3 +93,37 @@ runs_without_inotify() { # runs_without_inotify WHAT LIMIT
     "$SUBMIT" -q --codec dummy --node_count 1 --epochs 1 --model small.json -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
+
+# group_of BYTES: prints the folder of a new control group with that limit, to which this user can move processes.
+group_of() {
+    local folder limit
+    for limit in /sys/fs/cgroup/memory/psgd-$$/memory.limit_in_bytes /sys/fs/cgroup/psgd-$$/memory.max; do
+        folder=${limit%/*}
+        if [ ! -d "${folder%/*}" ] || ! mkdir "$folder" 2>/dev/null; then continue; fi
+        if echo "$1" 2>/dev/null >"$limit" && sh -c "echo \$\$ >$folder/cgroup.procs" 2>/dev/null; then
+            echo "$folder"
+            return
+        fi
+        rmdir "$folder"
+    done
+}
+
+# 50 million parameters take 400 MB with their gradients, and a message of them 200 MB: one is written, one read.
+@test "a job whose exchanges need more memory than there is ends before its first step" {
+    nm "$BUILD/agent" 2>/dev/null | grep -qE '__[at]san_init' && skip "sanitizers take several times the memory"
+    local group
+    group=$(group_of 1500000000)
+    [ -n "$group" ] || skip "this user may not create a control group that limits memory"
+    ENTER=(sh -c "echo \$\$ >$group/cgroup.procs && exec \"\$@\"" sh)
+    start_agents 2
+    echo '{"version":1,"name":"big","input":[28,28,1],"layers":[{"kind":"flatten"},{"kind":"dense","units":63000},{"kind":"relu"},
+           {"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >big.json
+    run "$SUBMIT" --codec plain --node_count 2 --epochs 1 --batch_size 8 --local-path off --model big.json -o no
+    echo "$output"
+    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --model softmax -o out || true
+    stop_agents
+    for _ in {1..100}; do if rmdir "$group" 2>/dev/null; then break; else sleep 0.1; fi; done # until the kernel sees that it is empty
+    [ "$status" -eq 1 ]
+    [[ "$output" == *OutOfMemory*"exchanges take 0.401 GB in each of the job's 2 workers on this machine, and there are 0."*" GB"* ]]
+    grep -q '^memory: 0.000.* GB, .* for the model and its optimizer, .* for exchanges$' out/logs/worker-0.log
+}

@@ -94,6 +94,9 @@ bool exchange_has_messages(const struct exchange *x); /* does the rule send mess
 bool exchange_collects(const struct exchange *x);
 bool exchange_has_levels(const struct exchange *x);
 int exchange_share(struct exchange *x, struct shm_group *a, struct err *e);
+/* Bytes of the vectors and messages that it holds in a job's steps: those it has, and those it allocates when
+ * it first needs them. Memory shared with other nodes is not counted. */
+double exchange_bytes(const struct exchange *x);
 /* Returns the mesh's buffers, so that it may be closed. While it closes, it may still send vectors of
  * collectives: the exchange and grads must exist until it is closed. */
 void exchange_detach(struct exchange *x);

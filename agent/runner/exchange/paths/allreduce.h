@@ -11,6 +11,7 @@ struct channel;
 
 /* For struct path. */
 int allreduce_open(struct channel *ch);
+int allreduce_n_later(const struct channel *ch);
 const struct codec_events *allreduce_events(const struct codec_combine *rule, bool is_late);
 
 int allreduce_begin(struct channel *ch);      /* the collectives of what combining_contribute() has written */

@@ -17,6 +17,8 @@ struct path {
     const struct codec_round *(*round)(const struct codec_combine *rule);
     const struct codec_events *(*events)(const struct codec_combine *rule, bool is_late);
     int (*open)(struct channel *ch); /* allocates what the path needs; CODEC_GO or a code */
+    /* The vectors (n_params) that it allocates when it first needs them. NULL: none. */
+    int (*n_later)(const struct channel *ch);
     /* What this node sends in one exchange of a synchronous job, as codec_plugin.sends. NULL: unknown. */
     struct codec_cost (*cost)(const struct channel *ch);
 };

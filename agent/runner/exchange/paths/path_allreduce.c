@@ -65,11 +65,14 @@ static float *in_place(const struct channel *ch, int k)
 }
 
 /* Other workers may still receive a result over connections while the next one is made. */
+static bool results_alternate(const struct channel *ch)
+{
+    return ch->x->is_late || (!collecting_is_in_memory(ch) && !ch->reducing.is_on);
+}
+
 static float **result_room(struct channel *ch, int turn, int k)
 {
-    bool is_sent = ch->x->is_late || (!collecting_is_in_memory(ch) && !ch->reducing.is_on);
-
-    return &ch->combining.results[is_sent ? turn : 0][k];
+    return &ch->combining.results[results_alternate(ch) ? turn : 0][k];
 }
 
 float *allreduce_result(struct channel *ch, int turn, int k)
@@ -77,6 +80,17 @@ float *allreduce_result(struct channel *ch, int turn, int k)
     float *at = in_place(ch, k);
 
     return at ? at : *result_room(ch, turn, k);
+}
+
+int allreduce_n_later(const struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    int n_turns = results_alternate(ch) ? 2 : 1, n = 0;
+
+    for (int turn = 0; turn < n_turns; turn++)
+        for (int k = 0; k < b->n_vectors; k++)
+            n += !b->results[turn][k] && !in_place(ch, k);
+    return ch->codec.n_workers > 1 ? n : 0;
 }
 
 /* The vectors that no result goes into are not allocated. */
@@ -234,4 +248,5 @@ const struct codec_events *allreduce_events(const struct codec_combine *r, bool 
     return r->when == CODEC_EACH_ROUND ? &of_params : r->contribute ? &of_grads : &of_own_grads;
 }
 
-const struct path path_allreduce = {.events = allreduce_events, .open = allreduce_open};
+const struct path path_allreduce = {
+    .events = allreduce_events, .open = allreduce_open, .n_later = allreduce_n_later};

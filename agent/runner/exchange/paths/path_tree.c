@@ -5,4 +5,5 @@
 #include "agent/runner/exchange/paths/allreduce.h"
 #include "agent/runner/exchange/paths/path.h"
 
-const struct path path_tree = {.has_levels = true, .events = allreduce_events, .open = allreduce_open};
+const struct path path_tree = {
+    .has_levels = true, .events = allreduce_events, .open = allreduce_open, .n_later = allreduce_n_later};

@@ -1,0 +1,47 @@
+/* Foresees an exchange's memory: vectors and messages, which grow with the model. */
+#include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/paths/path.h"
+
+/* The codec's own vectors, and those of the host for a rule that combines. */
+static double numbers(const struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    int n_vectors = b->n_rooms + (b->path && b->path->n_later ? b->path->n_later(ch) : 0) +
+                    (b->all ? b->n_most * b->n_vectors : 0) + (ch->collecting.sum != NULL);
+    double n = (double)n_vectors * (double)ch->n_params;
+
+    for (size_t i = 0; i < ch->n_zeros; i++)
+        n += (double)ch->zeros[i].n;
+    if (round_agrees(ch)) /* undo.h */
+        n += n + (ch->codec.global ? 2 : 1) * (double)ch->n_params;
+    return n;
+}
+
+/* Residuals, what receivers decode, items, and decoded vectors of the message being read. */
+static double compressed_bytes(const struct channel *ch)
+{
+    const struct compressing *c = &ch->compressing;
+    const struct chain *chains[] = {c->has_up ? &c->up : NULL, c->has_down ? &c->down : NULL};
+    double bytes = (double)compressing_saved_bytes(ch);
+
+    for (int k = 0; k < 2; k++)
+        if (chains[k] && chains[k]->sent)
+            bytes += (double)(chains[k]->n * sizeof(float));
+    if (ch->reducing.is_on)
+        return bytes + 3 * (double)(c->up.n * ch->reducing.item.bytes);
+    return c->has_up ? bytes + (double)ch->limit : bytes;
+}
+
+double exchange_bytes(const struct exchange *x)
+{
+    double bytes = 0;
+
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct channel *ch = &x->channels[i];
+
+        bytes += sizeof(float) * numbers(ch) + compressed_bytes(ch);
+        if (exchange_has_messages(x) && x->cfg.n_workers > 1)
+            bytes += 2 * (double)ch->limit; /* one being written, one being read */
+    }
+    return bytes;
+}
