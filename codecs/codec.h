@@ -33,13 +33,13 @@
 
 #include "wire.h"
 
-#define CODEC_ABI 7 /* incremented when a change of this file breaks compiled codecs */
+#define CODEC_ABI 8 /* incremented when a change of this file breaks compiled codecs */
 /* What changed, for the message that refuses an older codec. */
 #define CODEC_ABI_RENAMES                                                                                    \
-    "ABI 7 added codec_plugin.overlaps and renamed nothing; ABI 6 added struct codec_combine and renamed "   \
-    "nothing; ABI 5 renamed n_words to n_contributions, "                                                    \
-    "rests_between_steps to is_quiescent_between_steps, "                                                    \
-    "CODEC_WORD to CODEC_CHOICE, CODEC_OPTION_WORD to CODEC_OPTION_CHOICE and its field words to choices"
+    "ABI 8 removed codec_plugin.path, ABI 7 added codec_plugin.overlaps, both renamed "                      \
+    "nothing; ABI 6 added struct codec_combine and renamed nothing; ABI 5 renamed n_words to "               \
+    "n_contributions, rests_between_steps to is_quiescent_between_steps, CODEC_WORD to "                     \
+    "CODEC_CHOICE, CODEC_OPTION_WORD to CODEC_OPTION_CHOICE and its field words to choices"
 
 enum { CODEC_GO = 0, CODEC_WAIT = 1 };
 
@@ -354,9 +354,6 @@ struct codec_plugin {
     const struct codec_combine *combine;            /* exactly one of combine, round and events */
     const struct codec_round *round;
     const struct codec_events *events;
-    /* Of a rule that combines: the path that it takes where neither user nor job choose another, as "gather".
-     * NULL: the quickest. */
-    const char *path;
     /* Of a rule that combines: a combination is one exchange late, unless the user says otherwise. The host
      * contributes, goes on with the next local steps, and only then has the rule apply the combination:
      * CODEC_EACH_STEP updates by the combined gradients of the step before, first by zeros, and not at all by

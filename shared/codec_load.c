@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/choice.h"
 #include "shared/codec_options.h"
 #include "shared/elf.h"
 #include "shared/memory_file.h"
@@ -60,7 +59,6 @@ static int check_combine(const struct codec_plugin *p, struct err *e)
         {r->adopt && !r->keeps_global, "it has adopt() without keeps_global"},
         {p->updates_on_server && (!is_each_step || r->apply),
          "updates_on_server needs CODEC_EACH_STEP without apply()"},
-        {p->path && choice_find(PATH_CHOICES, p->path) <= PATH_AUTO, ".path is none of " PATH_CHOICES},
     };
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "shared/choice.h"
-
 /* Why a job cannot use a path. */
 struct refusal {
     bool (*applies)(const struct path_rule *p, const struct codec_job *job);
@@ -188,13 +186,11 @@ int path_drawn(double share, int n)
     return m < 1 ? 1 : m > n ? n : m;
 }
 
-/* The rule's own, or the quickest, of those that the job allows. */
+/* The quickest of those that the job allows. */
 static enum path_kind choose(const struct path_rule *p, const struct codec_job *job)
 {
     if (job->n_servers > 0)
         return PATH_SERVERS;
-    if (p->preferred != PATH_AUTO && !refusal_of(p, p->preferred, job))
-        return p->preferred;
     if (refusal_of(p, PATH_ALLREDUCE, job))
         return PATH_GATHER;
     return job->layout.n_machines > 1 && path_cost_time(path_cost(PATH_TREE, &job->layout)) <
@@ -209,9 +205,7 @@ struct path_rule path_rule_of(const struct codec_plugin *p)
                               .is_each_step = p->combine->when == CODEC_EACH_STEP,
                               .updates_on_server = p->updates_on_server,
                               .sums = p->combine->reduction == CODEC_SUM,
-                              .overlaps = p->overlaps,
-                              .preferred = p->path ? (enum path_kind)choice_find(PATH_CHOICES, p->path)
-                                                   : PATH_AUTO};
+                              .overlaps = p->overlaps};
 }
 
 int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e)

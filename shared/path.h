@@ -12,7 +12,6 @@ const char *path_name(enum path_kind kind);
 struct path_rule {
     const char *name;
     bool is_each_step, updates_on_server, sums, overlaps;
-    enum path_kind preferred; /* PATH_AUTO: none */
 };
 struct path_rule path_rule_of(const struct codec_plugin *p);
 

@@ -88,7 +88,6 @@ static void look(struct report *r, const char *path, const char *options)
     f->state_size = p->state_size;
     f->combines = p->combine != NULL;
     if (p->combine) {
-        f->path = path_rule_of(p).preferred;
         f->overlaps = p->overlaps;
         f->sums = p->combine->reduction == CODEC_SUM;
         f->n_vectors = p->combine->n_vectors > 0 ? p->combine->n_vectors : 1;
@@ -155,7 +154,7 @@ static int check(struct report *r, const char *path, struct err *e)
         *e = r->e;
         return e->code = r->e.code == ERR_CONFIG || r->e.code == ERR_NOMEM ? r->e.code : ERR_CODEC;
     }
-    if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) || (unsigned)f->path >= PATH_KINDS ||
+    if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) ||
         (unsigned)f->compression > CODEC_COMPRESSION_MAX || (f->limits & ~(unsigned)CODEC_LIMITS_KNOWN))
         return err_set(e, ERR_CODEC,
                        "%s: loading it gave an invalid report: its own code has written to the report's pipe",

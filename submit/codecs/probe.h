@@ -16,7 +16,6 @@ struct codec_facts {
     bool sends_grads, sends_params;                             /* neither: it sends nothing */
     bool overlaps, updates_on_server, is_quiescent_between_steps;
     /* Of a rule that combines. */
-    enum path_kind path; /* preferred by the rule; PATH_AUTO: none */
     int n_vectors, n_numbers;
     bool has_weights, sums;
     enum codec_compression compression;

@@ -96,8 +96,7 @@ int path_choice(struct submission *s, const struct codec_facts *f, struct err *e
                                    .is_each_step = f->sends_grads,
                                    .updates_on_server = f->updates_on_server,
                                    .sums = f->sums,
-                                   .overlaps = f->overlaps,
-                                   .preferred = f->path};
+                                   .overlaps = f->overlaps};
     struct codec_job job;
     int kind;
 

@@ -47,7 +47,7 @@ PY
 @test "the job's comm object is the sum of comm.csv" {
     start_agents 3
     write_workers 2 1
-    "$SUBMIT" -q --codec plain --server_codec null --node_count 2 --epochs 1 -o plain
+    "$SUBMIT" -q --codec plain --path gather --server_codec null --node_count 2 --epochs 1 -o plain
     "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 2 --local-steps 10 -o star
     python3 - <<'PY'
 import csv, json
@@ -158,7 +158,7 @@ PY
     write_workers 2 1
     "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 2 --local-steps 20 --trace star.json -o star
     assert_trace_is_sound star.json star
-    run "$SUBMIT" --codec plain --server_codec null --node_count 2 --epochs 1 --trace plain.json -o plain
+    run "$SUBMIT" --codec plain --path gather --server_codec null --node_count 2 --epochs 1 --trace plain.json -o plain
     [ "$status" -eq 0 ]
     [[ "$output" == *"Trace of 2 nodes in plain.json"* ]]
     assert_trace_is_sound plain.json plain
@@ -204,7 +204,7 @@ PY
     start_agent 1
     AGENTS[1]=$(pgrep -P "${AGENTS[1]}") # unshare itself receives no signal, and ends with it
     write_workers 2
-    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --trace both.json -o both
+    "$SUBMIT" -q --codec plain --path gather --node_count 2 --epochs 1 --trace both.json -o both
     assert_trace_is_sound both.json both
     # 5000 s apart, within the reported uncertainty: half the time that an HTTP response took.
     jq -e '.otherData.nodes | .[0].offset_us == 0 and .[0].uncertainty_us == 0 and .[1].uncertainty_us > 0 and

@@ -158,7 +158,7 @@ load lib
     "$SUBMIT" codecs test "$BUILD/tests/codecs/slices.so"
     args=(-q --node_count 3 --redundancy 2 --epochs 1 --model softmax)
     "$SUBMIT" "${args[@]}" --codec "$BUILD/tests/codecs/slices.so" -o slices
-    "$SUBMIT" "${args[@]}" --codec plain -o plain
+    "$SUBMIT" "${args[@]}" --codec plain --path gather -o plain
     [ "$(jq .models_agree slices/run.json)" = true ]
     cmp <(tail -c 30000 slices/model/final.safetensors) <(tail -c 30000 plain/model/final.safetensors)
     sent() { jq '[.nodes[].comm.sent_bytes] | add' "$1/run.json"; }

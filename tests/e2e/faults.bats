@@ -356,7 +356,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 @test "kill -9 of an agent while its node trains: the job fails and names the node; restarted, it accepts jobs again" {
     start_agents 2
-    long_job --codec plain --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
+    long_job --codec plain --path gather --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
     within 60 is_at_step 0 50
     kill_agent 1
@@ -507,7 +507,7 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     reserve_by_hand j-prepare
     cancel_by_hand j-prepare preparing
     within 60 no_runner
-    long_job --codec plain -o out 2>/dev/null 3>&- &
+    long_job --codec plain --path gather -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_step 0 5
     "$SUBMIT" cancel "$(only_job 0)"
@@ -579,7 +579,7 @@ C
 
 @test "a job that failed because of an unreachable agent stays failed when the agent reports that its node lost the others" {
     start_agents 2
-    long_job --codec plain --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
+    long_job --codec plain --path gather --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
     within 60 is_at_step 0 50
     kill -STOP "${AGENTS[1]}"
@@ -596,7 +596,7 @@ C
 
 @test "an agent that is stopped ends its runner and leaves nothing behind" {
     start_agents 2
-    long_job --codec plain -o out 2>/dev/null 3>&- &
+    long_job --codec plain --path gather -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_step 0 5
     end_agent 0

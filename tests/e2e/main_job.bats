@@ -49,7 +49,7 @@ traffic() { # traffic FOLDER
     write_workers 3 1
     local path codec
     for path in auto off; do
-        "$SUBMIT" -q --codec plain --server_codec null --node_count 2 --epochs 1 --local-path $path -o plain-$path
+        "$SUBMIT" -q --codec plain --path gather --server_codec null --node_count 2 --epochs 1 --local-path $path -o plain-$path
         "$SUBMIT" -q --codec gossip --server_codec null --node_count 3 --epochs 1 --local-path $path -o gossip-$path
         "$SUBMIT" -q --codec fedavg --node_count 3 --epochs 1 --local-steps 3 --local-path $path -o fedavg-$path
     done

@@ -78,7 +78,7 @@ start_gated() {
     # By default no token is sent over an open network.
     run "${WORLD[@]}" "$SUBMIT" --token-file token --codec plain --node_count 2 -o no
     [ "$status" -eq 7 ]
-    net_submit --codec plain --epochs 1 -o one
+    net_submit --codec plain --path gather --epochs 1 -o one
     gated plain
     start_gated --epochs 100000 -o two
     "${NODE1[@]}" ip link set cable down
@@ -96,7 +96,7 @@ start_gated() {
     start_agents_in_network
     local tls n
     for tls in auto off; do
-        net_submit --codec plain --epochs 1 --record-every 1 --data-tls $tls -o $tls
+        net_submit --codec plain --path gather --epochs 1 --record-every 1 --data-tls $tls -o $tls
     done
     for n in 0 1; do
         grep -qx "link to node $((1 - n)): TLS 1.3, AES-128-GCM" auto/logs/worker-$n.log

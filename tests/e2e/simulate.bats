@@ -85,7 +85,7 @@ simulated() {
 
 @test "--overhead works on a machine that cannot send messages to itself" {
     unshare -rn true 2>/dev/null || skip "no network namespaces here"
-    local job=(--codec plain --node_count 2 --model softmax --epochs 1 -q)
+    local job=(--codec plain --path gather --node_count 2 --model softmax --epochs 1 -q)
     run unshare -rn "$SUBMIT" simulate "${job[@]}" -o without
     echo "$output"
     [ "$status" -eq 6 ]
@@ -239,10 +239,10 @@ PY
             --step-time 0.01 --straggler 0.2:3 "$@" -o "$name"
         same_as_real "$name" "$name-real"
     }
-    same plain 2 0 --codec plain --gradient-descent adam
+    same plain 2 0 --codec plain --path gather --gradient-descent adam
     same star 2 1 --codec fedavg --local-steps 30 --gradient-descent momentum --learn-rate 0.02
     same elastic 2 0 --codec easgd:every=20 # its model is the center
-    same blocks 4 0 --codec plain --batch-size 16
+    same blocks 4 0 --codec plain --path gather --batch-size 16
     # Its running statistics lie behind all trained parameters, and so do the last of the layers that are compressed.
     same norm 2 0 --codec plain --model lenet-bn --compress topk:ratio=0.1,per=layer
 }
@@ -282,7 +282,7 @@ PY
         echo "$model"
         random_data "$model" data
         vocab=$(jq -r '.layers[0].vocab // empty' "$model")
-        job=(-q --codec plain --node_count 2 --epochs 2 --batch_size 8 --learn_rate 0.001 --model "$model"
+        job=(-q --codec plain --path gather --node_count 2 --epochs 2 --batch_size 8 --learn_rate 0.001 --model "$model"
             --dataset "npy${vocab:+:vocab=$vocab}" --data data)
         "$SUBMIT" "${job[@]}" -o real >/dev/null
         "$SUBMIT" simulate "${job[@]}" --step-time 0.01 -o simulated >/dev/null

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { N_PARAMS = 5 };
 
 static const struct cluster_config rules[] = {
-    {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
+    {.codec = "plain", .path = PATH_GATHER, .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
     {.codec = "plain", .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS, .is_asgd = true},
     {.codec = "fedavg", .path = PATH_GATHER, .n_workers = 2, .n_steps = 2, .n_params = N_PARAMS},
     {.codec = "fedavg", .n_workers = 2, .n_servers = 1, .n_steps = 2, .n_params = N_PARAMS},

@@ -12,7 +12,7 @@
 enum { N_PARAMS = 200, SEEDS = 20 };
 
 static const struct cluster_config plain3 = {
-    .codec = "plain", .n_workers = 3, .n_steps = 6, .n_params = N_PARAMS};
+    .codec = "plain", .path = PATH_GATHER, .n_workers = 3, .n_steps = 6, .n_params = N_PARAMS};
 
 static void assert_equal_workers(const struct cluster *c)
 {
@@ -40,7 +40,7 @@ enum { N_WITHOUT_DICE = 9 /* number of them: their messages do not depend on the
 /* Workers only, holders of the same blocks, servers; and rules that accept no lossy chain. */
 enum { N_LOSSY = 6 };
 static const struct cluster_config rules[] = {
-    {.codec = "plain", .n_workers = 3, .n_steps = 6},
+    {.codec = "plain", .path = PATH_GATHER, .n_workers = 3, .n_steps = 6},
     {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 6},
     {.codec = "doublesqueeze", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "int8:ef=true"},
     {.codec = "ps", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "none|huffman"},

@@ -9,7 +9,7 @@
 enum { N_PARAMS = 37, SEEDS = 100 };
 
 static const struct cluster_config plain4 = {
-    .codec = "plain", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+    .codec = "plain", .path = PATH_GATHER, .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
 
 static void assert_equal_params(const float *a, const float *b)
 {
@@ -424,6 +424,7 @@ TEST(sent_bytes_match_the_declared_cost)
     }
     cluster_close(&c);
     cfg.codec = "allreduce";
+    cfg.path = PATH_ALLREDUCE;
     cfg.allreduce = COLLECTIVE_RING;
     run_well(&c, &cfg);
     for (int i = 0; i < 4; i++) { /* 2 (n - 1) slices of 9 or 10 numbers, one chunk each */
@@ -445,7 +446,7 @@ TEST(sent_bytes_match_the_declared_cost)
 TEST(killing_a_node_at_any_point_ends_the_others)
 {
     static const struct cluster_config cases[] = {
-        {.codec = "plain", .n_workers = 3, .n_steps = 3, .n_params = N_PARAMS},
+        {.codec = "plain", .path = PATH_GATHER, .n_workers = 3, .n_steps = 3, .n_params = N_PARAMS},
         {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .n_steps = 3, .n_params = N_PARAMS},
         {.codec = "allreduce",
          .n_workers = 3,
@@ -562,6 +563,7 @@ TEST(an_event_rule_without_loss_callback_refuses_to_continue_after_losses)
     struct err e = {0};
 
     cfg.codec = "tests/ping";
+    cfg.path = PATH_AUTO;
     cluster_open(&c, &cfg);
     x.plugin = c.lib->plugin;
     x.blocks = &c.blocks;

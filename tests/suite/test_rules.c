@@ -58,7 +58,8 @@ static void assert_converges(struct cluster_config cfg, float tolerance)
 
 static void assert_equals_plain(const char *codec, int n_servers)
 {
-    struct cluster_config cfg = {.codec = "plain", .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+    struct cluster_config cfg = {
+        .codec = "plain", .path = PATH_GATHER, .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
     struct cluster c, plain;
 
     run_well(&plain, &cfg);

@@ -90,6 +90,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
 
 struct job {
     const char *codec;
+    enum path_kind path;
     const char *compress; /* NULL: not */
     enum use_local_path local_path;
     unsigned long n_allocations; /* allowed in all steps together, after the first ones */
@@ -120,6 +121,7 @@ static void make_packages(const struct job *j)
     snprintf(s.server_codec, sizeof s.server_codec, "%s", j->codec);
     snprintf(s.compress, sizeof s.compress, "%s", j->compress ? j->compress : "");
     s.local_path = j->local_path;
+    s.path = j->path;
     s.math = MATH_OPENBLAS;
     s.node_count = WORKERS;
     s.epochs = 1;
@@ -266,7 +268,11 @@ TEST(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages)
 {
     if (IS_SANITIZED)
         skip();
-    train(&(struct job){.codec = "plain", .local_path = LOCAL_PATH_OFF, .n_allocations = 20, .n_vectors = 1});
+    train(&(struct job){.codec = "plain",
+                        .path = PATH_GATHER,
+                        .local_path = LOCAL_PATH_OFF,
+                        .n_allocations = 20,
+                        .n_vectors = 1});
 }
 
 /* A contribution is written into a buffer, copied into the sender's shared memory, and from there by the
@@ -281,8 +287,11 @@ TEST(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_m
     if (IS_SANITIZED)
         skip();
     needs_sealed_memory();
-    train(&(struct job){
-        .codec = "plain", .local_path = LOCAL_PATH_AUTO, .n_allocations = 20, .n_vectors = 3 - N_STREAMED});
+    train(&(struct job){.codec = "plain",
+                        .path = PATH_GATHER,
+                        .local_path = LOCAL_PATH_AUTO,
+                        .n_allocations = 20,
+                        .n_vectors = 3 - N_STREAMED});
 }
 
 int main(void)
