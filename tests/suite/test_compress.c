@@ -590,9 +590,8 @@ TEST(items_that_can_be_added_are_rounded_after_each_addition)
 
 enum { N_SCALED = 700 /* three blocks */ };
 
-/* One worker's part in the sum of a common scale, and back as its receivers add it. */
-static void add_scaled(struct compress_case *k, float *v, float *sums, int n_workers, uint8_t *sum,
-                       double *error)
+/* One worker's part in the sum of a common scale; returns the largest error of what its receivers add. */
+static double add_scaled(struct compress_case *k, float *v, float *sums, int n_workers, uint8_t *sum)
 {
     uint8_t items[N_SCALED];
     const void *const in[] = {sum, items};
@@ -601,8 +600,9 @@ static void add_scaled(struct compress_case *k, float *v, float *sums, int n_wor
     chain_to_items(&k->chain, NULL, v, sums, n_workers, items);
     chain_of_items(&k->chain, sums, n_workers, items, decoded);
     for (size_t i = 0; i < N_SCALED; i++)
-        *error = fmax(*error, fabs((double)decoded[i] - (double)v[i]));
+        decoded[i] -= v[i];
     k->chain.items.values->sum(&k->chain.work, sum, in, 2, N_SCALED, 1);
+    return (double)loops_portable.largest(decoded, N_SCALED);
 }
 
 /* Adds vectors of n_workers; the result is within half a unit for each of them, and so no sum has left 8
@@ -610,8 +610,8 @@ static void add_scaled(struct compress_case *k, float *v, float *sums, int n_wor
 static void check_scaled(int n_workers, float (*kind)(struct rng *r))
 {
     struct compress_case k;
-    float *v[64], sums[3] = {0}, own[3], got[N_SCALED], most = 0;
-    double error = 0;
+    float *v[64], sums[3] = {0}, own[3], got[N_SCALED], most;
+    double exact[N_SCALED] = {0};
     uint8_t sum[N_SCALED];
 
     compress_case_open(&k, "fixed8", N_SCALED);
@@ -621,21 +621,16 @@ static void check_scaled(int n_workers, float (*kind)(struct rng *r))
         chain_measure(&k.chain, NULL, v[w], own);
         for (int b = 0; b < 3; b++)
             sums[b] += own[b];
+        for (size_t i = 0; i < N_SCALED; i++)
+            exact[i] += (double)v[w][i];
     }
-    for (int b = 0; b < 3; b++)
-        most = fmaxf(most, sums[b] / (127 - (float)n_workers / 2));
+    most = loops_portable.largest(sums, 3) / (127 - (float)n_workers / 2);
     memset(sum, 128, sizeof sum);
     for (int w = 0; w < n_workers; w++)
-        add_scaled(&k, v[w], sums, n_workers, sum, &error);
-    assert_true(error <= 0.50001 * (double)most);
+        assert_true(add_scaled(&k, v[w], sums, n_workers, sum) <= 0.50001 * (double)most);
     chain_of_items(&k.chain, sums, n_workers, sum, got);
-    for (size_t i = 0; i < N_SCALED; i++) {
-        double exact = 0;
-
-        for (int w = 0; w < n_workers; w++)
-            exact += (double)v[w][i];
-        assert_true(fabs((double)got[i] - exact) <= 0.50001 * n_workers * (double)most);
-    }
+    for (size_t i = 0; i < N_SCALED; i++)
+        assert_true(fabs((double)got[i] - exact[i]) <= 0.50001 * n_workers * (double)most);
     for (int w = 0; w < n_workers; w++)
         free(v[w]);
     compress_case_close(&k);
