@@ -104,8 +104,9 @@ static void shut_down(struct agent *a, struct http_server *h)
 
 static void log_start(const struct agent *a)
 {
-    log_line(LOG_LEVEL_INFO, "agent", NULL, "psgd agent " PSGD_VERSION " listens on %s, dir %s, token %s",
-             a->address, a->opt.dir, a->opt.no_token ? "(none required)" : a->opt.token_file);
+    log_line(LOG_LEVEL_INFO, "agent", NULL, "psgd agent " PSGD_VERSION " listens on %s%s, dir %s, token %s",
+             a->address, a->identity.key ? " with TLS" : "", a->opt.dir,
+             a->opt.no_token ? "(none required)" : a->opt.token_file);
     if (a->codecs.policy == CODECS_ALLOWLIST)
         log_line(LOG_LEVEL_INFO, "agent", NULL, "codecs: the built-in ones and those listed in %s",
                  a->codecs.list);
@@ -130,9 +131,11 @@ static int run(struct agent *a, int listen_fd, struct err *e)
         http_server_close(h);
         return e->code;
     }
-    if (!a->opt.no_token && token_link(a->opt.token_file, a->opt.port, &link) < 0)
+    if (!a->opt.no_token && token_link(a->opt.token_file, a->identity.pin, a->opt.port, &link) < 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
     log_start(a);
+    if (a->identity.key)
+        agent_offer_join(a);
     while (!stop.is_received)
         turn(a, h, 3600);
     shut_down(a, h);
@@ -173,14 +176,14 @@ static int start(struct agent_options *o, struct err *e)
     }
     o->port = l.port;
     if (o->codecs < 0)
-        o->codecs = address_is_loopback((const struct sockaddr *)&l.at) ? CODECS_ANY : CODECS_ALLOWLIST;
+        o->codecs = l.is_loopback ? CODECS_ANY : CODECS_ALLOWLIST;
     if (default_folder(o, e) < 0 || file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
-        agent_open(&a, o, e) < 0) {
+        agent_open(&a, o, l.has_tls, e) < 0) {
         close(l.fd);
         return e->code;
     }
     a.data = data;
-    a.is_insecure = !address_is_loopback((const struct sockaddr *)&l.at);
+    a.is_insecure = !l.is_loopback && !l.has_tls;
     memcpy(a.host, l.host, sizeof a.host);
     memcpy(a.address, l.address, sizeof a.address);
     snprintf(a.runner_exe, sizeof a.runner_exe, "%s/job_runner", exe_dir);

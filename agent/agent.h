@@ -10,10 +10,12 @@
 #include "agent/blob.h"
 #include "agent/codec_policy.h"
 #include "agent/gate.h"
+#include "agent/identity.h"
 #include "agent/job.h"
 #include "agent/journal.h"
 #include "agent/listen.h"
 #include "agent/loop.h"
+#include "agent/members.h"
 #include "agent/notify.h"
 #include "agent/options.h"
 #include "agent/supervise.h"
@@ -68,6 +70,8 @@ struct agent {
     struct loop loop;
     struct notify notify;
     struct token token;
+    struct identity identity; /* key NULL: HTTP without TLS */
+    struct members members;
     struct blob_store blobs;
     struct data_address data;
     char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
@@ -83,9 +87,12 @@ struct agent {
     uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };
 
-/* Takes the folder's lock, loads its id and token, and opens the blob store. */
-int agent_open(struct agent *a, const struct agent_options *opt, struct err *e);
+/* Takes the folder's lock, loads its id, token and, with TLS, its key, and opens the blob store. */
+int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, struct err *e);
 void agent_close(struct agent *a);
+
+/* Prints the command that lets one more submitter join, with a new code. */
+void agent_offer_join(struct agent *a);
 
 /* Returns the bytes that uploads may use: free space without the reserve for journals and records. */
 uint64_t agent_disk_free(const struct agent *a);

@@ -3,6 +3,8 @@
 #ifndef PSGD_API_H
 #define PSGD_API_H
 
+#include <jansson.h>
+
 #include "agent/routes.h"
 
 enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
@@ -15,6 +17,7 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
     ROUTE(GET, "/readyz", api_readyz, 0, ROUTE_PUBLIC, NULL) \
     ROUTE(GET, "/v1/status", api_status, 0, ROUTE_LOCAL_PUBLIC, NULL) \
     ROUTE(GET, "/v1/agent", api_agent, 0, 0, NULL) \
+    ROUTE(POST, "/v1/join", api_join, JSON_BODY, ROUTE_PUBLIC, NULL) \
     ROUTE(GET, "/v1/jobs", api_jobs, 0, 0, "state", "limit") \
     ROUTE(POST, "/v1/jobs", api_reserve, JSON_BODY, 0, NULL) \
     ROUTE(GET, "/v1/jobs/{id}", api_job, 0, ROUTE_JOB, NULL) \
@@ -37,6 +40,9 @@ ROUTES(ROUTE)
 #undef ROUTE
 
 struct task;
+
+/* Parses the body; NULL: answered with 400. */
+json_t *api_body(const struct request *rq, struct response *rs);
 
 /* Returns the job that the first argument names, and renews its lease if the request is authorized; NULL:
  * answered with 404. */

@@ -6,8 +6,11 @@
 
 #include "agent/agent.h"
 #include "agent/api.h"
+#include "agent/log.h"
 #include "shared/choice.h"
 #include "shared/clock.h"
+#include "shared/json.h"
+#include "shared/utf8.h"
 
 enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
 
@@ -133,4 +136,40 @@ void api_status(struct agent *a, const struct request *rq, struct response *rs)
         rs->len = n + 1;
     }
     json_decref(o);
+}
+
+void api_join(struct agent *a, const struct request *rq, struct response *rs)
+{
+    static const char *const keys[] = {"code", "name", NULL};
+    char code[BASE64_TEXT], name[MEMBER_NAME + 1], token[BASE64_TEXT];
+    json_t *doc;
+    struct err e;
+    int rc;
+
+    if (!a->identity.key) {
+        respond_problem(rs, WRONG_STATE, "Start it with --tls, or reach it with the token of its token file.",
+                        "%s does not use TLS: a new token could be read in transit", a->address);
+        return;
+    }
+    doc = api_body(rq, rs);
+    if (!doc)
+        return;
+    rc = json_only_keys(doc, keys, "", &e);
+    if (rc == 0)
+        rc = json_get_text(code, sizeof code, doc, "code", "", &e);
+    if (rc == 0)
+        rc = json_get_text(name, sizeof name, doc, "name", "", &e);
+    if (rc == 0 && !utf8_is_clean(name))
+        rc = err_set(&e, ERR_CONFIG, "/name: control characters");
+    if (rc == 0)
+        rc = members_join(&a->members, code, name, token, &e);
+    json_decref(doc);
+    if (rc < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    log_line(LOG_LEVEL_INFO, "agent", NULL, "joined: %s", name);
+    agent_offer_join(a);
+    respond_json(rs, 201, json_pack("{s:s, s:s, s:s}", "token", token, "id", a->id, "version", PSGD_VERSION));
+    explicit_bzero(token, sizeof token);
 }

@@ -16,7 +16,7 @@ enum { MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
 
 static const double MAX_WAIT_S = 3600, DEFAULT_WAIT_S = 60;
 
-static json_t *body_json(const struct request *rq, struct response *rs)
+json_t *api_body(const struct request *rq, struct response *rs)
 {
     struct err e;
     json_t *doc;
@@ -113,7 +113,7 @@ static bool may_reserve(struct agent *a, const struct job_spec *spec, struct res
 
 void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
 {
-    json_t *doc = body_json(rq, rs);
+    json_t *doc = api_body(rq, rs);
     struct job_spec spec;
     struct task *t;
     struct err e;
@@ -211,7 +211,7 @@ void api_package(struct agent *a, const struct request *rq, struct response *rs)
                         rq->arg[1]);
         return;
     }
-    doc = body_json(rq, rs);
+    doc = api_body(rq, rs);
     if (!doc)
         return;
     event_init(&note, NOTE_PACKAGE);
@@ -254,7 +254,7 @@ void api_start(struct agent *a, const struct request *rq, struct response *rs)
     struct task *t = api_task(a, rq, rs);
     struct start_document d;
     struct err e;
-    json_t *doc = t ? body_json(rq, rs) : NULL;
+    json_t *doc = t ? api_body(rq, rs) : NULL;
 
     if (!doc)
         return;
@@ -292,7 +292,7 @@ static bool take_cancel(struct cancel *c, const struct request *rq, struct respo
 
     if (rq->body_len == 0)
         return true;
-    doc = body_json(rq, rs);
+    doc = api_body(rq, rs);
     if (!doc)
         return false;
     if (json_to_struct(c, doc, cancel_fields, "", &e) < 0)

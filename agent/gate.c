@@ -127,10 +127,15 @@ static bool find_route(struct request *rq, const struct gate_input *in, size_t p
     return refuse(v, NOT_FOUND, "no resource has this path");
 }
 
+static bool is_loopback_name(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0;
+}
+
 /* Parses host, host:port or [v6]:port. *has_port: whether a port is given. Returns false if it is not this
- * agent's address. */
+ * agent's address. The end of a tunnel (ssh -L) is a loopback address with any port: `may_be_tunnel`. */
 static bool authority_is_ours(const struct gate_rules *rules, const struct gate_input *in, const char *text,
-                              bool *has_port)
+                              bool may_be_tunnel, bool *has_port)
 {
     const char *const *allow = rules->allow_hosts;
     bool is_bracketed = text[0] == '[';
@@ -146,6 +151,8 @@ static bool authority_is_ours(const struct gate_rules *rules, const struct gate_
     text += n + is_bracketed;
     snprintf(port, sizeof port, "%d", rules->port);
     *has_port = text[0] == ':';
+    if (may_be_tunnel && is_loopback_name(host) && *has_port)
+        return text[1] && strspn(text + 1, "0123456789") == strlen(text + 1);
     if (*has_port ? strcmp(text + 1, port) != 0 : text[0] != '\0')
         return false;
     if (strcasecmp(host, "localhost") == 0 || strcasecmp(host, rules->bound_host) == 0)
@@ -167,7 +174,9 @@ static bool check_host(const struct gate_rules *rules, const struct gate_input *
 
     if (header_count(in, "Host", &host) != 1)
         return refuse(v, BAD_REQUEST, "exactly one Host header is needed");
-    if (authority_is_ours(rules, in, host, &has_port))
+    /* With TLS a name that resolves to this machine is of no use to a web site: its certificate would not be
+     * this agent's, and clients know an agent by its key, whatever its name. */
+    if (rules->has_tls || authority_is_ours(rules, in, host, true, &has_port))
         return true;
     snprintf(v->hint, sizeof v->hint, "Start the agent with --allow-host NAME if it is known by that name.");
     return refuse(v, FORBIDDEN, "this agent is not \"%.100s\"", host);
@@ -175,18 +184,23 @@ static bool check_host(const struct gate_rules *rules, const struct gate_input *
 
 static bool check_origin(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
 {
-    static const char http[] = "http://";
+    const char *scheme = rules->has_tls ? "https://" : "http://";
     const char *origin, *site;
     bool has_port;
     size_t n = header_count(in, "Origin", &origin);
 
-    if (n > 0 && (n != 1 || strncmp(origin, http, sizeof http - 1) != 0 ||
-                  !authority_is_ours(rules, in, origin + sizeof http - 1, &has_port) || !has_port))
+    if (n > 0 && (n != 1 || strncmp(origin, scheme, strlen(scheme)) != 0 ||
+                  !authority_is_ours(rules, in, origin + strlen(scheme), false, &has_port) || !has_port))
         return refuse(v, FORBIDDEN, "requests of other web sites are refused (Origin)");
     n = header_count(in, "Sec-Fetch-Site", &site);
     if (n > 0 && (n != 1 || (strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)))
         return refuse(v, FORBIDDEN, "requests of other web sites are refused (Sec-Fetch-Site)");
     return true;
+}
+
+static bool is_known(const struct gate_rules *rules, const char *token)
+{
+    return token_is(rules->token, token) || (rules->members && members_find(rules->members, token));
 }
 
 static bool check_token(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
@@ -197,7 +211,7 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
     size_t n = header_count(in, "Authorization", &value);
 
     rq->is_authorised = !rules->token || (n == 1 && strncasecmp(value, bearer, sizeof bearer - 1) == 0 &&
-                                          token_is(rules->token, value + sizeof bearer - 1));
+                                          is_known(rules, value + sizeof bearer - 1));
     if (rq->is_authorised || (rq->route->flags & ROUTE_PUBLIC) ||
         ((rq->route->flags & ROUTE_LOCAL_PUBLIC) && in->is_loopback))
         return true;

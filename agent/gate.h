@@ -4,6 +4,7 @@
 #ifndef PSGD_GATE_H
 #define PSGD_GATE_H
 
+#include "agent/members.h"
 #include "agent/routes.h"
 #include "agent/token.h"
 
@@ -17,7 +18,9 @@ struct gate_rules {
     const char *bound_host; /* "127.0.0.1", "::1" */
     int port;
     const char *const *allow_hosts; /* ends with NULL */
-    const struct token *token;      /* NULL: no token is required */
+    const struct token *token;      /* the owner's; NULL: no token is required */
+    const struct members *members;  /* whose tokens are accepted, too */
+    bool has_tls;
 };
 
 struct gate_input {

@@ -103,7 +103,7 @@ static uint64_t job_files(void)
     return files.rlim_max;
 }
 
-int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
+int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, struct err *e)
 {
     char path[PATH_MAX];
 
@@ -125,6 +125,9 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
         goto fail;
     if (!opt->no_token && token_load(&a->token, a->opt.token_file, !opt->token_file[0], e) < 0)
         goto fail;
+    if (members_open(&a->members, a->opt.dir, e) < 0 ||
+        (has_tls && identity_load(&a->identity, a->opt.dir, e) < 0))
+        goto fail;
     if (file_join(path, sizeof path, a->opt.dir, "blobs", e) < 0 ||
         blob_store_open(&a->blobs, path, (uint64_t)opt->blob_limit_gib << 30, e) < 0)
         goto fail;
@@ -139,11 +142,29 @@ void agent_close(struct agent *a)
     task_close_all(a);
     blob_store_close(&a->blobs);
     loop_close(&a->loop);
+    identity_clear(&a->identity);
+    members_close(&a->members);
     if (a->dir_fd >= 0)
         close(a->dir_fd);
     if (a->lock_fd >= 0)
         close(a->lock_fd);
     *a = (struct agent){.dir_fd = -1, .lock_fd = -1};
+}
+
+/* An agent that listens on all addresses is reached by its machine's name. */
+void agent_offer_join(struct agent *a)
+{
+    char code[BASE64_TEXT], name[256];
+    bool is_any = strcmp(a->host, "0.0.0.0") == 0 || strcmp(a->host, "::") == 0;
+
+    members_make_code(&a->members, code);
+    if (is_any && gethostname(name, sizeof name) == 0)
+        printf("job_submit join '%.*s:%d#%s#%s'\n", (int)sizeof name, name, a->opt.port, a->identity.pin,
+               code);
+    else
+        printf("job_submit join '%s#%s#%s'\n", a->address, a->identity.pin, code);
+    fflush(stdout);
+    explicit_bzero(code, sizeof code);
 }
 
 uint64_t agent_disk_free(const struct agent *a)

@@ -575,6 +575,12 @@ static unsigned connection_limit(void)
 int http_server_open(struct http_server **out, struct agent *a, int listen_fd, struct err *e)
 {
     struct http_server *h = calloc(1, sizeof *h);
+    const struct MHD_OptionItem no_tls[] = {{MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, a->identity.key},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, a->identity.certificate},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3"},
+        {MHD_OPTION_END, 0, NULL}};
     const union MHD_DaemonInfo *info;
 
     if (!h) {
@@ -585,13 +591,16 @@ int http_server_open(struct http_server **out, struct agent *a, int listen_fd, s
     h->rules = (struct gate_rules){.bound_host = a->host,
                                    .port = a->opt.port,
                                    .allow_hosts = a->opt.allow_hosts,
-                                   .token = a->opt.no_token ? NULL : &a->token};
+                                   .token = a->opt.no_token ? NULL : &a->token,
+                                   .members = &a->members,
+                                   .has_tls = a->identity.key != NULL};
     h->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, may_connect, h, on_request, h, MHD_OPTION_LISTEN_SOCKET,
-        listen_fd, MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (a->identity.key ? MHD_USE_TLS : 0u), 0, may_connect, h,
+        on_request, h, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+        MHD_OPTION_ARRAY, a->identity.key ? tls : no_tls, MHD_OPTION_END);
     if (!h->daemon) {
         close(listen_fd);
         free(h);

@@ -29,20 +29,11 @@ int address_port(const struct sockaddr_storage *a)
 
 static int may_listen(const struct listener *l, const struct agent_options *opt, struct err *e)
 {
-    if (address_is_loopback((const struct sockaddr *)&l->at) || (opt->insecure_no_tls && !opt->no_token))
+    if (l->is_loopback || !opt->no_token)
         return 0;
-    if (opt->no_token) {
-        err_set(e, ERR_AUTH,
-                "--no-token is allowed on loopback addresses only: on %s any host could run code here",
-                l->host);
-        return err_hint(e, "Leave --no-token out.");
-    }
     err_set(e, ERR_AUTH,
-            "%s is not a loopback address, and the agent does not support TLS: its token could be read "
-            "in transit",
-            l->host);
-    return err_hint(e, "Reach it through ssh -L or a VPN on 127.0.0.1, or use --insecure-no-tls in a network "
-                       "that you trust.");
+            "--no-token is allowed on loopback addresses only: on %s any host could run code here", l->host);
+    return err_hint(e, "Leave --no-token out.");
 }
 
 static int bind_and_listen(struct listener *l, struct err *e)
@@ -112,6 +103,8 @@ int listener_open(struct listener *out, const struct agent_options *opt, struct 
     if (resolve(&l.at, &l.len, "--bind", opt->bind, opt->port, e) < 0)
         return e->code;
     address_host(l.host, sizeof l.host, (struct sockaddr *)&l.at);
+    l.is_loopback = address_is_loopback((const struct sockaddr *)&l.at);
+    l.has_tls = opt->tls || (!l.is_loopback && !opt->insecure_no_tls);
     if (may_listen(&l, opt, e) < 0 || bind_and_listen(&l, e) < 0)
         return e->code;
     getsockname(l.fd, (struct sockaddr *)&l.at, &l.len);

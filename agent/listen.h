@@ -14,6 +14,7 @@ struct listener {
     int port;
     char host[64];    /* "127.0.0.1", "::1" */
     char address[80]; /* "127.0.0.1:15387", "[::1]:15387" */
+    bool is_loopback, has_tls;
 };
 
 /* Writes the numeric address without port; "" if it is neither IPv4 nor IPv6. */
@@ -22,8 +23,7 @@ void address_host(char *out, size_t size, const struct sockaddr *a);
 /* Returns the port of an IPv4 or IPv6 address. */
 int address_port(const struct sockaddr_storage *a);
 
-/* ERR_AUTH: not a loopback address, and not both a token and --insecure-no-tls. ERR_USAGE: no such address.
- * ERR_IO: the port is in use. */
+/* ERR_AUTH: not a loopback address, and no token. ERR_USAGE: no such address. ERR_IO: the port is in use. */
 int listener_open(struct listener *out, const struct agent_options *opt, struct err *e);
 
 /* The address at which nodes of other machines reach this one's: each job's socket is bound to it, with a

@@ -19,7 +19,7 @@ struct agent_options {
     char dir[DIR_MAX];                            /* "": named by the port, in the user's state folder */
     const char *allow_hosts[ALLOW_HOSTS_MAX + 1]; /* point into argv; ends with NULL */
     char token_file[PATH_MAX];                    /* "": DIR/token */
-    bool no_token, insecure_no_tls, leave_running;
+    bool no_token, tls, insecure_no_tls, leave_running;
     int queue, keep, blob_limit_gib;
     int codecs;                /* enum codec_policy; -1: by the listening address */
     char codec_list[PATH_MAX]; /* "": DIR/codecs.allow */

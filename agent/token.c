@@ -9,26 +9,18 @@
 
 #include "shared/file.h"
 
-enum { TOKEN_BYTES = 32, TOKEN_MIN = 16, TOKEN_MAX = 255 };
+enum { TOKEN_MIN = 16, TOKEN_MAX = 255 };
 
-static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+static const char token_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* 32 bytes -> 43 characters, a line feed and a zero; no padding. */
-static void token_make(char out[45])
+/* 43 characters, a line feed and a zero. */
+static void token_make(char out[BASE64_TEXT + 1])
 {
-    uint8_t raw[TOKEN_BYTES + 1];
-    char *p = out;
+    uint8_t raw[SHA256_BYTES];
 
-    random_bytes(raw, TOKEN_BYTES);
-    raw[TOKEN_BYTES] = 0;
-    for (int i = 0; i < TOKEN_BYTES; i += 3) {
-        unsigned v = (unsigned)raw[i] << 16 | (unsigned)raw[i + 1] << 8 |
-                     (i + 2 < TOKEN_BYTES ? raw[i + 2] : 0u);
-
-        for (int k = 18; k >= 0 && p < out + 43; k -= 6)
-            *p++ = base64url[v >> k & 63];
-    }
-    memcpy(p, "\n", 2);
+    random_bytes(raw, sizeof raw);
+    base64url(out, raw);
+    strcat(out, "\n");
     explicit_bzero(raw, sizeof raw);
 }
 
@@ -39,7 +31,7 @@ int token_load(struct token *t, const char *path, bool may_make, struct err *e)
     size_t len, n;
 
     if (may_make && access(path, F_OK) < 0) {
-        char fresh[45];
+        char fresh[BASE64_TEXT + 1];
         int rc;
 
         token_make(fresh);
@@ -54,7 +46,7 @@ int token_load(struct token *t, const char *path, bool may_make, struct err *e)
     }
     if (file_read(&text, &len, path, 4096, e) < 0)
         return err_at(e, "token file");
-    n = strspn(text, base64url);
+    n = strspn(text, token_characters);
     if (n < TOKEN_MIN || n > TOKEN_MAX || strcspn(text + n, "\r\n") != 0) {
         err_set(e, ERR_CONFIG, "%s holds no token: %d to %d of A-Z a-z 0-9 - _ on one line", path, TOKEN_MIN,
                 TOKEN_MAX);
@@ -76,7 +68,7 @@ bool token_is(const struct token *t, const char *presented)
     return equal_in_constant_time(digest, t->digest, sizeof digest);
 }
 
-static int link_path(char *out, size_t size, int port, bool make, struct err *e)
+static int link_path(char *out, size_t size, int port, const char *what, bool make, struct err *e)
 {
     char state[PATH_MAX], agents[PATH_MAX], name[32];
 
@@ -84,16 +76,21 @@ static int link_path(char *out, size_t size, int port, bool make, struct err *e)
         file_join(agents, sizeof agents, state, "agents", e) < 0 ||
         (make && file_mkdirs(agents, 0700, e) < 0))
         return e->code;
-    snprintf(name, sizeof name, "%d.token", port);
+    snprintf(name, sizeof name, "%d.%s", port, what);
     return file_join(out, size, agents, name, e);
 }
 
-int token_link(const char *token_path, int port, struct err *e)
+int token_link(const char *token_path, const char *pin, int port, struct err *e)
 {
-    char link[PATH_MAX], absolute[PATH_MAX], tmp[PATH_MAX];
+    char link[PATH_MAX], pin_path[PATH_MAX], absolute[PATH_MAX], tmp[PATH_MAX];
 
-    if (link_path(link, sizeof link, port, true, e) < 0)
+    if (link_path(link, sizeof link, port, "token", true, e) < 0 ||
+        link_path(pin_path, sizeof pin_path, port, "pin", true, e) < 0)
         return e->code;
+    if (pin[0] && file_write(pin_path, pin, strlen(pin), 0600, e) < 0)
+        return e->code;
+    if (!pin[0])
+        unlink(pin_path);
     if (!realpath(token_path, absolute))
         return err_errno(e, ERR_IO, "%s", token_path);
     if (snprintf(tmp, sizeof tmp, "%s.%ld", link, (long)getpid()) >= (int)sizeof tmp)
@@ -109,16 +106,19 @@ int token_link(const char *token_path, int port, struct err *e)
 
 void token_unlink(const char *token_path, int port)
 {
-    char link[PATH_MAX], target[PATH_MAX], absolute[PATH_MAX];
+    char link[PATH_MAX], pin_path[PATH_MAX], target[PATH_MAX], absolute[PATH_MAX];
     struct err e;
     ssize_t n;
 
-    if (link_path(link, sizeof link, port, false, &e) < 0 || !realpath(token_path, absolute))
+    if (link_path(link, sizeof link, port, "token", false, &e) < 0 ||
+        link_path(pin_path, sizeof pin_path, port, "pin", false, &e) < 0 || !realpath(token_path, absolute))
         return;
     n = readlink(link, target, sizeof target - 1);
     if (n <= 0)
         return;
     target[n] = '\0';
-    if (strcmp(target, absolute) == 0)
-        unlink(link);
+    if (strcmp(target, absolute) != 0)
+        return;
+    unlink(link);
+    unlink(pin_path);
 }

@@ -52,10 +52,12 @@ void compat_close_from(int first, bool at_exec);
 #if LIBCURL_VERSION_NUM < 0x075500
 #define COMPAT_CURLOPT_PROTOCOLS CURLOPT_PROTOCOLS
 #define COMPAT_CURL_HTTP         ((long)CURLPROTO_HTTP)
+#define COMPAT_CURL_HTTPS        ((long)CURLPROTO_HTTPS)
 #define COMPAT_CURL_HTTP_HTTPS   ((long)(CURLPROTO_HTTP | CURLPROTO_HTTPS))
 #else
 #define COMPAT_CURLOPT_PROTOCOLS CURLOPT_PROTOCOLS_STR
 #define COMPAT_CURL_HTTP         "http"
+#define COMPAT_CURL_HTTPS        "https"
 #define COMPAT_CURL_HTTP_HTTPS   "http,https"
 #endif
 #endif

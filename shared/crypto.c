@@ -133,6 +133,26 @@ bool hex_decode(uint8_t *out, size_t len, const char *hex)
     return true;
 }
 
+static const char base64url_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+void base64url(char out[BASE64_TEXT], const uint8_t bytes[SHA256_BYTES])
+{
+    for (int i = 0; i < SHA256_BYTES; i += 3) {
+        unsigned v = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8 |
+                     (i + 2 < SHA256_BYTES ? bytes[i + 2] : 0u);
+        int n = i + 2 < SHA256_BYTES ? 4 : 3;
+
+        for (int k = 0; k < n; k++)
+            *out++ = base64url_digits[v >> (18 - 6 * k) & 63];
+    }
+    *out = '\0';
+}
+
+bool is_base64url(const char *text)
+{
+    return strlen(text) == BASE64_TEXT - 1 && strspn(text, base64url_digits) == BASE64_TEXT - 1;
+}
+
 bool is_sha256_hex(const char *text)
 {
     uint8_t unused[SHA256_BYTES];

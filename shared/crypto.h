@@ -9,7 +9,11 @@
 
 #include "shared/err.h"
 
-enum { SHA256_BYTES = 32, SHA256_HEX = 65 }; /* the hex form with its closing zero byte */
+enum {
+    SHA256_BYTES = 32,
+    SHA256_HEX = 65, /* the hex form with its closing zero byte */
+    BASE64_TEXT = 44 /* the same of base64url, without padding */
+};
 
 void sha256(uint8_t out[SHA256_BYTES], const void *bytes, size_t len);
 void hmac_sha256(uint8_t out[SHA256_BYTES], const uint8_t *key, size_t key_len, const void *bytes,
@@ -29,7 +33,9 @@ int sha256_file(uint8_t out[SHA256_BYTES], uint64_t *bytes, const char *path, st
 void hex_encode(char *out, const uint8_t *bytes, size_t len); /* writes 2 len characters and a zero */
 bool hex_decode(uint8_t *out, size_t len, const char *hex); /* exactly 2 len lower-case digits, else false */
 bool is_sha256_hex(const char *text);                       /* 64 hex digits */
-void random_bytes(void *out, size_t len);                   /* for keys and tokens */
+void base64url(char out[BASE64_TEXT], const uint8_t bytes[SHA256_BYTES]); /* RFC 4648, section 5 */
+bool is_base64url(const char *text);                                      /* such a text of 43 characters? */
+void random_bytes(void *out, size_t len);                                 /* for keys and tokens */
 bool equal_in_constant_time(const void *a, const void *b, size_t len);
 
 #endif

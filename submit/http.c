@@ -226,11 +226,31 @@ static void set_body(struct http_request *r)
     }
 }
 
+/* The key alone is checked: nobody signs an agent's certificate, and names and clocks do not matter. */
+static void set_pin(struct http_request *r)
+{
+    CURL *c = r->private->easy;
+    char pin[80];
+    int n = snprintf(pin, sizeof pin, "sha256//%s=", r->pin);
+
+    for (int i = 8; i < n; i++) /* base64url to base64 */
+        pin[i] = (char)(pin[i] == '-' ? '+' : pin[i] == '_' ? '/' : pin[i]);
+    curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, COMPAT_CURL_HTTPS);
+    curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);
+    curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L);
+    curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, pin);
+}
+
 static void set_rules(struct http_request *r)
 {
     CURL *c = r->private->easy;
 
-    curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, r->is_public ? COMPAT_CURL_HTTP_HTTPS : COMPAT_CURL_HTTP);
+    if (r->pin)
+        set_pin(r);
+    else
+        curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS,
+                         r->is_public ? COMPAT_CURL_HTTP_HTTPS : COMPAT_CURL_HTTP);
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
@@ -315,12 +335,21 @@ static void explain(struct http_request *r, CURLcode rc)
     if (rc == CURLE_OK || r->err.code)
         return;
     curl_easy_getinfo(r->private->easy, CURLINFO_OS_ERRNO, &os_errno);
-    if (rc == CURLE_COULDNT_CONNECT && os_errno)
+    if (rc == CURLE_COULDNT_CONNECT && os_errno) {
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, strerror((int)os_errno));
-    else if (rc == CURLE_WEIRD_SERVER_REPLY || rc == CURLE_UNSUPPORTED_PROTOCOL)
+    } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
+        err_set(&r->err, ERR_AUTH,
+                "%s has another key than the one that was joined: it may be another program", r->peer);
+        err_hint(&r->err, "If the agent was set up anew, join it again with the command it prints; nothing "
+                          "was sent to it.");
+    } else if (rc == CURLE_GOT_NOTHING && !r->pin) {
+        err_set(&r->err, ERR_PROTOCOL, "%s closed the connection without an answer", r->peer);
+        err_hint(&r->err, "If it uses TLS, join it first, with the command that it prints when it starts.");
+    } else if (rc == CURLE_WEIRD_SERVER_REPLY || rc == CURLE_UNSUPPORTED_PROTOCOL) {
         err_set(&r->err, ERR_PROTOCOL, "%s does not answer in HTTP (%s)", r->peer, why);
-    else
+    } else {
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, why);
+    }
 }
 
 /* Finishes completed requests; returns true if there were any. */

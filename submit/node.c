@@ -82,18 +82,43 @@ static int read_token(struct node *n, const char *path, struct err *e)
     return e->code;
 }
 
+/* An agent of this user on this machine that uses TLS has left its pin beside its token. */
+static int find_local_pin(struct node *n, struct err *e)
+{
+    char state[PATH_MAX], path[PATH_MAX], *text;
+    size_t len;
+
+    if (!is_loopback(n->at.host) || file_state_dir(state, sizeof state, e) < 0 ||
+        snprintf(path, sizeof path, "%s/agents/%d.pin", state, n->at.port) >= (int)sizeof path ||
+        file_read(&text, &len, path, BASE64_TEXT, e) < 0)
+        return 0;
+    if (is_base64url(text))
+        memcpy(n->pin, text, sizeof n->pin);
+    free(text);
+    return n->pin[0] ? 0 : err_set(e, ERR_CONFIG, "%s is no pin", path);
+}
+
+/* What `join` has kept. */
+static int find_joined(struct node *n, struct err *e)
+{
+    struct access a;
+
+    if (access_find(&a, n->at.address, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : err_at(e, "node(%d)", n->at.node);
+    memcpy(n->pin, a.pin, sizeof n->pin);
+    memcpy(n->token, a.token, sizeof n->token);
+    explicit_bzero(&a, sizeof a);
+    note_source(n, "job_submit join");
+    return 0;
+}
+
 /* Order: the option, the entry in the worker list, the link of a local agent, the environment. */
-int node_find_token(struct node *n, const char *token_file, bool in_clear, struct err *e)
+static int find_token(struct node *n, const char *token_file, struct err *e)
 {
     const char *environment = getenv("PSGD_TOKEN_FILE");
     char state[PATH_MAX];
     char link[PATH_MAX];
 
-    n->token[0] = n->token_sources[0] = '\0';
-    if (!is_loopback(n->at.host) && !in_clear) {
-        note_source(n, "no token is sent unencrypted to another machine without --insecure-no-tls");
-        return 0;
-    }
     if (token_file[0] || n->at.token_file[0]) {
         if (read_token(n, token_file[0] ? token_file : n->at.token_file, e) < 0) {
             e->code = ERR_AUTH;
@@ -118,11 +143,27 @@ int node_find_token(struct node *n, const char *token_file, bool in_clear, struc
     return 0;
 }
 
+int node_find_access(struct node *n, const char *token_file, bool in_clear, struct err *e)
+{
+    n->pin[0] = n->token[0] = n->token_sources[0] = '\0';
+    if (find_joined(n, e) < 0)
+        return e->code;
+    if (n->pin[0])
+        return 0;
+    if (find_local_pin(n, e) < 0)
+        return err_at(e, "node(%d)", n->at.node);
+    if (is_loopback(n->at.host) || in_clear)
+        return find_token(n, token_file, e);
+    note_source(n, "no token is sent unencrypted to another machine without --insecure-no-tls");
+    return 0;
+}
+
 static void prepare(struct node *n, struct http_request *r, const char *method)
 {
     *r = (struct http_request){.method = method,
                                .peer = n->label,
                                .token = n->token[0] ? n->token : NULL,
+                               .pin = n->pin[0] ? n->pin : NULL,
                                .is_local = is_loopback(n->at.host),
                                .max_reply = REPLY_MAX,
                                .timeout_s = CALL_S};
@@ -131,7 +172,8 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
 static int start(struct http *h, struct node *n, struct http_request *r, const char *path, struct err *e)
 {
     n->contact_at = clock_now();
-    if (snprintf(r->url, sizeof r->url, "http://%s%s", n->at.address, path) >= (int)sizeof r->url)
+    if (snprintf(r->url, sizeof r->url, "%s://%s%s", n->pin[0] ? "https" : "http", n->at.address, path) >=
+        (int)sizeof r->url)
         return err_set(e, ERR_INTERNAL, "a URL for %s is too long", n->label);
     return http_start(h, r, e);
 }

@@ -6,10 +6,11 @@
 #include <stdbool.h>
 
 #include "shared/worker.h"
+#include "submit/access.h"
 #include "submit/http.h"
 #include "submit/reply.h"
 
-enum { JOB_ID_MAX = 48, TOKEN_MAX = 256, REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
+enum { JOB_ID_MAX = 48, REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
 
 static const double CALL_S = 30;
 
@@ -18,6 +19,7 @@ struct node {
     const char *job;              /* the job's id; the submission's */
     char label[ADDRESS_MAX + 16]; /* "agent 127.0.0.1:15387", for messages */
     char token[TOKEN_MAX];
+    char pin[BASE64_TEXT];    /* of its key; "": HTTP without TLS */
     char token_sources[1400]; /* where the token was searched, for the message when it is refused */
     struct agent_view agent;
     struct job_view view;
@@ -51,9 +53,10 @@ const char *node_state(const struct node *n);
 /* Name of its log: "worker-0", for a server "ps-0". */
 const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
 
-/* Finds the token; a missing one is no error until an agent asks for it. ERR_AUTH: a named file cannot be
- * read. `in_clear`: the token may be sent unencrypted to another machine. */
-int node_find_token(struct node *n, const char *token_file, bool in_clear, struct err *e);
+/* Finds pin and token of an agent that was joined, or of one on this machine, or the token of one without
+ * TLS; a missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot be read.
+ * `in_clear`: the token may be sent unencrypted to another machine. */
+int node_find_access(struct node *n, const char *token_file, bool in_clear, struct err *e);
 
 /* Starts n->call: a request for the path given by fmt. */
 int node_ask(struct http *h, struct node *n, const char *method, const void *body, size_t len, struct err *e,

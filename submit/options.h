@@ -27,8 +27,9 @@ enum {
     FOR_MODEL = 256,
     FOR_CODECS = 512,
     FOR_SIMULATE = 1024,
+    FOR_JOIN = 2048,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH,
-    FOR_ALL = 2047
+    FOR_ALL = 4095
 };
 
 struct options {

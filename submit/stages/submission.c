@@ -150,7 +150,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
         progress_view_init(&n->view.progress);
         snprintf(n->label, sizeof n->label, "agent %s", n->at.address);
         s->n_nodes = i + 1;
-        if (node_find_token(n, s->opt->token_file, s->opt->insecure_no_tls, e) < 0)
+        if (node_find_access(n, s->opt->token_file, s->opt->insecure_no_tls, e) < 0)
             return e->code;
     }
     return 0;

@@ -21,6 +21,8 @@ const struct verb verbs[] = {
     {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job"},
     {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
      "fetch records, logs and model, as far as they exist"},
+    {"join", verb_join, SHOWS, FOR_JOIN, 1, "INVITATION",
+     "get a token of an agent that uses TLS: ADDRESS#PIN#CODE, as the agent prints it"},
     {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it"},
     {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
      "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME [KIND]: a "

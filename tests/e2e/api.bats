@@ -79,3 +79,31 @@ load lib
     [ "$(status_of 0 PUT "/v1/blobs/sha256/$wrong" -H 'Content-Type: application/octet-stream' --data-binary @b)" -eq 422 ]
     [ "$(status_of 0 HEAD "/v1/blobs/sha256/$wrong" -I)" -eq 404 ]
 }
+
+@test "with --tls on a loopback address the agent's own user need not join, and another must" {
+    "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --tls --port 0 --dir "$T/agent0" >invitation 2>agent0.log 3>&- &
+    AGENTS[0]=$!
+    within 60 grep -q '^job_submit join' invitation
+    PORTS[0]=$(sed "s/.*:\([0-9]*\)#.*/\1/" invitation)
+    grep -q " listens on 127.0.0.1:${PORTS[0]} with TLS, " agent0.log
+    write_workers 1
+    "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 -o own
+    [ "$(jq -r .state own/run.json)" = succeeded ]
+    run env XDG_STATE_HOME="$T/other" "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 -o other
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"hint: If it uses TLS, join it first"* ]]
+    export XDG_STATE_HOME=$T/other
+    bash -c "'$BUILD'/$(cat invitation)"
+    "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 -o joined
+    jq -e '.members[0].name | endswith("@" + $host)' --arg host "$(uname -n)" agent0/members.json
+    # What is no invitation.
+    local text
+    for text in 127.0.0.1 "127.0.0.1#short#short" "127.0.0.1:0#$(printf 'a%.0s' {1..43})#$(printf 'b%.0s' {1..43})"; do
+        run "$SUBMIT" join "$text"
+        echo "$output"
+        [ "$status" -eq 2 ] || [ "$status" -eq 6 ]
+    done
+    run "$SUBMIT" join
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"join needs ADDRESS#PIN#CODE"* ]]
+}

@@ -91,6 +91,75 @@ start_gated() {
     grep -q 'node 0 is lost' agent1.log || { cat agent1.log agent1/jobs/*/run/node.log; false; }
 }
 
+# Prints the code blocks of docs/two-machines.md in sh, with the addresses of this network; only the N-th.
+two_machines() {
+    awk -v n="$1" '/^```sh$/ {on = ++k == n; next} /^```/ {on = 0} on' "$ROOT/docs/two-machines.md" |
+        sed "s/192\\.168\\.1/$NET/g"
+}
+
+@test "two machines in three commands, closed to everybody else" {
+    make_network
+    local began=$SECONDS n node agent
+    ln -s "$BUILD" build
+    for n in 0 1; do
+        node=("${NODE0[@]}")
+        [ $n -eq 0 ] || node=("${NODE1[@]}")
+        agent=$(two_machines 1 | sed "s/$NET\\.2/$NET.$((n + 2))/")
+        # shellcheck disable=SC2086 # the document's words
+        XDG_STATE_HOME=$T/state$n "${node[@]}" "$TOOLS/limit" "$TEST_LIMIT" $agent --dir "$T/agent$n" >"invitation$n" 2>"agent$n.log" 3>&- &
+        AGENTS[n]=$!
+        within 60 grep -q '^job_submit join' "invitation$n"
+    done
+    for n in 0 1; do
+        cp "invitation$n" "first$n"
+        "${WORLD[@]}" bash -c "build/$(cat "first$n")"
+        # The agent prints the next one; the first is used.
+        run "${WORLD[@]}" bash -c "build/$(cat "first$n")"
+        [ "$status" -eq 7 ]
+        [[ "$output" == *"not the code that this agent accepts now"* ]]
+        [ "$(sort -u "invitation$n" | wc -l)" -eq 2 ]
+    done
+    two_machines 3 >train.sh
+    "${WORLD[@]}" bash -e train.sh
+    echo "# two machines, from the agents' start to the trained model: $((SECONDS - began)) s" >&3
+    [ "$(jq -r .state logs/j-*/run.json)" = succeeded ]
+    # Another user has no token, and learns no secret; over HTTP there is no answer.
+    run env XDG_STATE_HOME="$T/other" "${WORLD[@]}" "$SUBMIT" --codec fedavg --node_count 2 -o no
+    [ "$status" -eq 3 ] || [ "$status" -eq 7 ]
+    [[ "$output" == *"join it first"* ]]
+    run "${WORLD[@]}" curl -s --max-time 20 "http://$NET.2:15387/healthz"
+    [ "$status" -eq 52 ]
+    [ "$("${WORLD[@]}" curl -sk --max-time 20 -o /dev/null -w '%{http_code}' "https://$NET.2:15387/v1/jobs")" = 401 ]
+    # A code presented to another key is not sent, nor is anything else.
+    run "${WORLD[@]}" bash -c "build/$(sed "s/$NET.2/$NET.3/" <(tail -1 invitation0))"
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"has another key"* ]]
+    # An agent that was replaced is refused.
+    end_agent 1 || true
+    rm "$T"/agent1/tls.*
+    XDG_STATE_HOME=$T/state1 "${NODE1[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "$NET.3" --dir "$T/agent1" >replaced 2>>agent1.log 3>&- &
+    AGENTS[1]=$!
+    within 60 grep -q '^job_submit join' replaced
+    run "${WORLD[@]}" "$SUBMIT" --codec fedavg --node_count 2 -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"node(1): agent $NET.3:15387 has another key than the one that was joined"* ]]
+    "${WORLD[@]}" bash -c "build/$(cat replaced)"
+    # A token that was taken back.
+    end_agent 0 || true
+    jq '.members = []' "$T/agent0/members.json" >none && cat none >"$T/agent0/members.json"
+    XDG_STATE_HOME=$T/state0 "${NODE0[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "$NET.2" --dir "$T/agent0" >again 2>>agent0.log 3>&- &
+    AGENTS[0]=$!
+    within 60 grep -q '^job_submit join' again
+    run "${WORLD[@]}" "$SUBMIT" --codec fedavg --node_count 2 -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"the token is not this agent's"* ]]
+    # No secret is in a log.
+    run grep -F "$(jq -r .token "$XDG_STATE_HOME"/psgd/joined/*.json | head -1)" agent?.log
+    [ "$status" -eq 1 ]
+    run grep -F "$(sed 's/.*#//; s/.$//' first0)" agent?.log
+    [ "$status" -eq 1 ]
+}
+
 @test "messages between nodes are encrypted between machines, and the weights are the same" {
     make_network
     start_agents_in_network

@@ -61,22 +61,26 @@ TEST(a_file_without_a_token_is_an_error)
 TEST(the_symlink_leads_to_the_token_and_only_its_owner_removes_it)
 {
     const char *folder = unit_folder();
-    char mine[128], other[128], link[PATH_MAX], target[128] = "";
+    char mine[128], other[128], link[PATH_MAX], pin[PATH_MAX], target[128] = "";
     struct err e;
 
     snprintf(mine, sizeof mine, "%s/mine", folder);
     snprintf(other, sizeof other, "%s/other", folder);
     snprintf(link, sizeof link, "%s/psgd/agents/15387.token", folder);
+    snprintf(pin, sizeof pin, "%s/psgd/agents/15387.pin", folder);
     setenv("XDG_STATE_HOME", folder, 1);
     assert_ok(file_write(mine, "x", 1, 0600, &e));
     assert_ok(file_write(other, "x", 1, 0600, &e));
-    assert_ok(token_link(mine, 15387, &e));
-    assert_ok(token_link(other, 15387, &e)); /* it belongs to the later agent on the port */
+    assert_ok(token_link(mine, "", 15387, &e));
+    assert_int_not_equal(access(pin, F_OK), 0);
+    assert_ok(token_link(other, "a pin", 15387, &e)); /* it belongs to the later agent on the port */
     token_unlink(mine, 15387);
     assert_true(readlink(link, target, sizeof target - 1) > 0);
     assert_string_equal(target, other);
+    assert_int_equal(access(pin, F_OK), 0);
     token_unlink(other, 15387);
     assert_int_not_equal(access(link, F_OK), 0);
+    assert_int_not_equal(access(pin, F_OK), 0);
     token_unlink(other, 15387);
     unit_remove(folder);
 }

@@ -88,12 +88,16 @@ TEST(each_rule_of_the_gate_has_its_response)
         {"GET", "/healthz", {{"host", "LOCALHOST:15387"}}, PROBLEM_NONE},
         {"GET", "/healthz", {{"Host", "gpu-box:15387"}}, PROBLEM_NONE},
         {"GET", "/healthz", {{"Host", "10.0.0.7"}}, PROBLEM_NONE},
-        {"GET", "/healthz", {{"Host", "127.0.0.1:80"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "127.0.0.1:80"}}, PROBLEM_NONE}, /* the end of a tunnel */
+        {"GET", "/healthz", {{"Host", "localhost:9999"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {{"Host", "127.0.0.1:80x"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "gpu-box:80"}}, FORBIDDEN},
         {"GET", "/healthz", {{"Host", "127.0.0.1:"}}, FORBIDDEN},
         {"GET", "/healthz", {{"Host", "evil.example"}}, FORBIDDEN},
         {"GET", "/healthz", {{"Host", "127.0.0.1.evil.example"}}, FORBIDDEN},
         {"GET", "/healthz", {{"Host", "0.0.0.0:15387"}}, FORBIDDEN},
-        {"GET", "/healthz", {{"Host", "[::1]:15387"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "[::1]:15387"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {{"Host", "[::1]"}}, FORBIDDEN},
         {"GET", "/healthz", {{"Host", "[127.0.0.1"}}, FORBIDDEN},
         {"GET", "/healthz", {{"Host", ""}}, FORBIDDEN},
         /* other web pages */

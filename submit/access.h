@@ -1,0 +1,24 @@
+/* access -- the agents that this user has joined: for each one its pin (agent/identity.h) and the token that
+ * it gave, in a file of its own, $XDG_STATE_HOME/psgd/joined/PIN.json (0600). */
+#ifndef PSGD_SUBMIT_ACCESS_H
+#define PSGD_SUBMIT_ACCESS_H
+
+#include "shared/crypto.h"
+#include "shared/err.h"
+#include "shared/worker.h"
+
+enum { TOKEN_MAX = 256 };
+
+struct access {
+    char pin[BASE64_TEXT], token[TOKEN_MAX];
+    char address[ADDRESS_MAX]; /* "host:port" at which it was joined */
+    char agent[64];            /* its id */
+};
+
+/* The agent that was joined at that address. ERR_NOT_FOUND: none; ERR_AUTH: its file can be read by others;
+ * ERR_CONFIG: its file is damaged. */
+int access_find(struct access *out, const char *address, struct err *e);
+/* Replaces what is known of the agent with that pin, and of another one at that address. */
+int access_save(const struct access *a, struct err *e);
+
+#endif

@@ -1,0 +1,135 @@
+/* join: proves to an agent, by a code that it printed, that it may give this user a token. */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/json.h"
+#include "shared/worker.h"
+#include "submit/access.h"
+#include "submit/http.h"
+#include "submit/node.h"
+#include "submit/stages/console.h"
+#include "submit/verbs/verbs.h"
+
+struct invitation {
+    char address[ADDRESS_MAX], pin[BASE64_TEXT], code[BASE64_TEXT];
+};
+
+/* ADDRESS#PIN#CODE, as the agent has printed it. */
+static int read_invitation(struct invitation *v, const char *text, struct err *e)
+{
+    const char *pin = strchr(text, '#'), *code = pin ? strchr(pin + 1, '#') : NULL;
+    char host[256];
+    int port;
+
+    if (!code || (size_t)(pin - text) >= sizeof v->address || code - pin != BASE64_TEXT ||
+        strlen(code + 1) >= sizeof v->code) {
+        err_set(e, ERR_USAGE, "join: \"%.40s\" is not ADDRESS#PIN#CODE", text);
+        return err_hint(e, "An agent that uses TLS prints the whole command when it starts.");
+    }
+    snprintf(v->address, sizeof v->address, "%.*s", (int)(pin - text), text);
+    snprintf(v->pin, sizeof v->pin, "%.*s", BASE64_TEXT - 1, pin + 1);
+    snprintf(v->code, sizeof v->code, "%s", code + 1);
+    if (!is_base64url(v->pin) || !is_base64url(v->code))
+        return err_set(e, ERR_USAGE, "join: pin and code have 43 letters, digits, '-' and '_' each");
+    if (address_parse(host, sizeof host, &port, v->address, e) < 0)
+        return err_at(e, "join");
+    snprintf(v->address, sizeof v->address, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+    return 0;
+}
+
+/* USER@HOST, for the agent's list of members. */
+static void own_name(char *out, size_t size)
+{
+    const struct passwd *pw = getpwuid(getuid());
+    char host[64] = "";
+
+    if (gethostname(host, sizeof host - 1) < 0)
+        host[0] = '\0';
+    snprintf(out, size, "%.30s@%.30s", pw ? pw->pw_name : "unknown", host);
+}
+
+static int take_answer(struct access *a, const struct http_request *r, struct err *e)
+{
+    json_t *doc;
+    int rc;
+
+    if (r->err.code) {
+        *e = r->err;
+        return e->code;
+    }
+    if (r->status != 201) {
+        reply_problem(e, r->status, r->reply, r->reply_len);
+        return err_at(e, "%s", r->peer);
+    }
+    if (json_parse(&doc, r->reply ? r->reply : "", r->reply_len, "answer", e) < 0)
+        return e->code = ERR_PROTOCOL;
+    rc = json_get_text(a->token, sizeof a->token, doc, "token", "", e) < 0 ||
+                 json_get_text(a->agent, sizeof a->agent, doc, "id", "", e) < 0
+             ? (e->code = ERR_PROTOCOL)
+             : 0;
+    json_decref(doc);
+    return rc;
+}
+
+static int ask(struct access *a, const struct invitation *v, struct err *e)
+{
+    struct http *h = http_new(e);
+    char name[64], label[ADDRESS_MAX + 16];
+    struct http_request r = {.method = "POST",
+                             .peer = label,
+                             .pin = v->pin,
+                             .body_type = "application/json",
+                             .max_reply = REPLY_MAX,
+                             .timeout_s = CALL_S};
+    json_t *doc;
+    char *body;
+    int rc;
+
+    if (!h)
+        return e->code;
+    own_name(name, sizeof name);
+    snprintf(label, sizeof label, "agent %s", v->address);
+    snprintf(r.url, sizeof r.url, "https://%s/v1/join", v->address);
+    doc = json_pack("{s:s, s:s}", "code", v->code, "name", name);
+    body = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+    json_decref(doc);
+    r.body = body;
+    r.body_len = body ? strlen(body) : 0;
+    rc = body ? http_start(h, &r, e) : err_set(e, ERR_NOMEM, "no memory for a request");
+    while (rc == 0 && r.busy)
+        http_poll(h, 1);
+    if (rc == 0)
+        rc = take_answer(a, &r, e);
+    if (r.reply)
+        explicit_bzero(r.reply, r.reply_len);
+    http_clear(h, &r);
+    free(body);
+    http_free(h);
+    return rc;
+}
+
+int verb_join(const struct options *o, struct err *e)
+{
+    struct invitation v;
+    struct access a = {0};
+    int rc;
+
+    if (o->args.n_operands == 0) {
+        err_set(e, ERR_USAGE, "join needs ADDRESS#PIN#CODE");
+        return err_hint(e, "An agent that uses TLS prints the whole command when it starts.");
+    }
+    if (read_invitation(&v, o->args.operands[0], e) < 0)
+        return e->code;
+    snprintf(a.pin, sizeof a.pin, "%s", v.pin);
+    snprintf(a.address, sizeof a.address, "%s", v.address);
+    rc = ask(&a, &v, e) < 0 ? e->code : access_save(&a, e);
+    if (rc == 0)
+        console_info("Joined agent %s at %s. next: list \"%s\" in worker.json.", a.agent, a.address,
+                     a.address);
+    explicit_bzero(&a, sizeof a);
+    explicit_bzero(&v, sizeof v);
+    return rc;
+}
