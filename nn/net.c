@@ -29,11 +29,11 @@ struct net {
     int n_layers;      /* without views, which compute nothing */
     int first_trained; /* no layer below has parameters, so backward stops here */
     float *params, *grads;
-    float *own_grads;   /* NULL: grads are the caller's */
-    float *activations; /* y of every layer that is not in place */
-    float *work;        /* of all layers */
-    float *d[2];        /* (max_batch, widest layer): dy and dx, swapped at each layer */
-    int *lengths;       /* (max_batch) of the samples in the batch; NULL: no token input */
+    float *own_params, *own_grads; /* NULL: the caller's */
+    float *activations;            /* y of every layer that is not in place */
+    float *work;                   /* of all layers */
+    float *d[2];                   /* (max_batch, widest layer): dy and dx, swapped at each layer */
+    int *lengths;                  /* (max_batch) of the samples in the batch; NULL: no token input */
     struct layer layers[MODEL_LAYERS_MAX];
     struct tensor_view *tensors;
     size_t n_tensors;
@@ -191,7 +191,7 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
     choose_layers(net);
     if (bytes_of(net) > memory_available())
         goto no_memory;
-    net->params = zeros_new(spec->n_params);
+    net->params = net->own_params = zeros_new(spec->n_params);
     net->grads = net->own_grads = zeros_new(spec->n_params);
     if (!net->params || !net->grads || new_tensors(net) < 0 || new_activations(net) < 0)
         goto no_memory;
@@ -230,7 +230,7 @@ void net_free(struct net *net)
     for (int i = 0; i < net->n_layers; i++)
         if (net->layers[i].ops->close)
             net->layers[i].ops->close(&net->layers[i]);
-    free(net->params);
+    free(net->own_params);
     free(net->own_grads);
     free(net->activations);
     free(net->work);
@@ -269,6 +269,19 @@ void net_use_grads(struct net *net, float *grads)
     free(net->own_grads);
     net->own_grads = NULL;
     net->grads = grads;
+}
+
+void net_use_params(struct net *net, float *params)
+{
+    memcpy(params, net->params, net->spec.n_params * sizeof *params);
+    for (int i = 0; i < net->n_layers; i++)
+        for (int k = 0; k < net->layers[i].spec->n_tensors; k++)
+            net->layers[i].params[k] = params + (net->layers[i].params[k] - net->params);
+    for (size_t i = 0; i < net->n_tensors; i++)
+        net->tensors[i].data = params + ((const float *)net->tensors[i].data - net->params);
+    free(net->own_params);
+    net->own_params = NULL;
+    net->params = params;
 }
 
 size_t net_tensors(struct net *net, const struct tensor_view **out)

@@ -28,8 +28,10 @@ size_t net_n_params(const struct net *net);
 size_t net_n_trained(const struct net *net);
 float *net_params(struct net *net); /* (n_params) */
 float *net_grads(struct net *net);  /* (n_params) */
-/* Makes the net write gradients to the caller's `grads` (n_params), which must outlive the net. */
+/* Makes the net write gradients to the caller's `grads`, or keep its parameters, as they are now, in the
+ * caller's `params` (n_params), which must outlive the net. */
 void net_use_grads(struct net *net, float *grads);
+void net_use_params(struct net *net, float *params);
 
 /* The named views into params, in the order of the layers; type F32. Names are like "layer0.dense.weight"
  * (in, out), "layer0.dense.bias" (out). */

@@ -87,7 +87,20 @@ static void report_shared(const struct node *n, const struct local_path *p)
         fprintf(stderr, "collectives use connections: this worker is alone on its machine\n");
 }
 
-/* Collectives use shared memory on all machines or on none; gradients are then in it. */
+/* Gradients are in the group's memory, or the parameters. */
+static void use_shared(struct node *n)
+{
+    float *in = shm_group_in(n->shm_group);
+
+    if (shm_group_n(n->shm_group) < n->set.node_count || !exchange_shares_params(n->exchange)) {
+        net_use_grads(n->net, in);
+        return;
+    }
+    net_use_params(n->net, in);
+    n->step.cfg.params = in;
+}
+
+/* Collectives use shared memory on all machines or on none. */
 static int share_vectors(struct node *n, struct local_path *p, struct err *e)
 {
     struct rendezvous *joined = local_path_take(p);
@@ -100,7 +113,7 @@ static int share_vectors(struct node *n, struct local_path *p, struct err *e)
         report_shared(n, p);
         if (!joined)
             return 0;
-        net_use_grads(n->net, shm_group_in(n->shm_group));
+        use_shared(n);
         return mesh_watch(n->mesh, shm_group_fd(n->shm_group), e);
     }
     fprintf(stderr, "collectives go over connections: %s\n", p->why.text);

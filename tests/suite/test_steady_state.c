@@ -122,6 +122,7 @@ static void make_packages(const struct job *j)
     snprintf(s.compress, sizeof s.compress, "%s", j->compress ? j->compress : "");
     s.local_path = j->local_path;
     s.path = j->path;
+    s.local_steps = 1;
     s.math = MATH_OPENBLAS;
     s.node_count = WORKERS;
     s.epochs = 1;
@@ -262,6 +263,15 @@ TEST(reducing_in_shared_memory_allocates_nothing_and_copies_one_vector)
     train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_AUTO, .n_vectors = 1});
 }
 
+/* The parameters are in that memory. */
+TEST(averaging_parameters_in_shared_memory_allocates_nothing_and_copies_one_vector)
+{
+    if (IS_SANITIZED)
+        skip();
+    needs_sealed_memory();
+    train(&(struct job){.codec = "fedavg", .local_path = LOCAL_PATH_AUTO, .n_vectors = 1});
+}
+
 /* Its contribution is a copy of the gradient, which changes while the contribution is in flight. The pool
  * of messages grows when nodes drift apart by more steps than before, which is limited to a few. */
 TEST(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages)
@@ -300,6 +310,7 @@ int main(void)
         cmocka_unit_test(reducing_over_connections_allocates_nothing_and_copies_no_vector),
         cmocka_unit_test(reducing_items_of_a_common_scale_allocates_nothing_and_copies_no_vector),
         cmocka_unit_test(reducing_in_shared_memory_allocates_nothing_and_copies_one_vector),
+        cmocka_unit_test(averaging_parameters_in_shared_memory_allocates_nothing_and_copies_one_vector),
         cmocka_unit_test(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages),
         cmocka_unit_test(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages),
     };

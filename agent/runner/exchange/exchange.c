@@ -83,11 +83,22 @@ bool exchange_has_levels(const struct exchange *x)
     return x->path && x->path->has_levels;
 }
 
+bool exchange_shares_params(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+    const struct codec_combine *r = ch->combining.rule;
+
+    return r && !x->is_late && r->when == CODEC_EACH_ROUND && !r->contribute && !r->contributes_change &&
+           !r->apply && !ch->codec.global;
+}
+
 int exchange_share(struct exchange *x, struct shm_group *a, struct err *e)
 {
     struct channel *ch = &x->channels[0]; /* there are no servers */
 
-    if (a)
+    if (a && shm_group_n(a) == x->cfg.n_workers && exchange_shares_params(x))
+        x->cfg.params = ch->codec.params = shm_group_in(a);
+    else if (a)
         x->cfg.grads = ch->codec.grads = shm_group_in(a);
     return collecting_share(ch, a, e);
 }

@@ -88,10 +88,13 @@ bool exchange_never_waits(const struct exchange *x); /* asgd: no wait notices a 
 void exchange_attach(struct exchange *x, struct mesh *m, const int *machines);
 bool exchange_has_messages(const struct exchange *x); /* does the rule send messages? Same on all nodes */
 /* Does the rule use collectives? Then workers may share memory: if all run on one machine, or, where its path
- * has levels, those of each machine. After exchange_share, collectives go through it, and grads are in it.
- * Not owned; it must stay open until the exchange is freed. NULL: this worker is alone on its machine, and on
- * the other machines all workers share memory. ERR_NOMEM. */
+ * has levels, those of each machine. After exchange_share, collectives go through it, and grads or params are
+ * in it. Not owned; it must stay open until the exchange is freed. NULL: this worker is alone on its machine,
+ * and on the other machines all workers share memory. ERR_NOMEM. */
 bool exchange_collects(const struct exchange *x);
+/* Whether params, and not grads, are in memory that all workers share: of a rule of rounds that contributes
+ * params as they are, and whose combination takes their place. */
+bool exchange_shares_params(const struct exchange *x);
 bool exchange_has_levels(const struct exchange *x);
 int exchange_share(struct exchange *x, struct shm_group *a, struct err *e);
 /* Bytes of the vectors and messages that it holds in a job's steps: those it has, and those it allocates when

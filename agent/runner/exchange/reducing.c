@@ -77,12 +77,13 @@ static int start_floats(struct channel *ch)
 {
     struct reducing *r = &ch->reducing;
     struct codec *c = &ch->codec;
+    float *to = shm_group_in(ch->collecting.shm_group);
     size_t n = ch->compressing.up.n;
 
-    chain_of_items(chain_of(ch), r->head.sum, c->n_workers, r->in, c->grads);
-    if (r->v != c->grads)
-        vector_copy(c->grads + n, r->v + n, n_statistics(ch));
-    return c->host->all_reduce(c, r->what, c->grads, r->result, ch->n_params);
+    chain_of_items(chain_of(ch), r->head.sum, c->n_workers, r->in, to);
+    if (r->v != to)
+        vector_copy(to + n, r->v + n, n_statistics(ch));
+    return c->host->all_reduce(c, r->what, to, r->result, ch->n_params);
 }
 
 static int start_items(struct channel *ch)

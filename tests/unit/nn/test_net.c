@@ -98,6 +98,37 @@ TEST(the_gradient_of_relu_is_right_on_both_sides_of_zero)
     check_close(&c);
 }
 
+TEST(parameters_and_gradients_may_be_the_callers)
+{
+    enum { ROOM = 1000 };
+    float params[ROOM], grads[ROOM], x[MAX_BATCH * N_IN];
+    int32_t labels[MAX_BATCH];
+    const struct tensor_view *tensors;
+    struct net *net = make(DENSE(5) ", " F("batch_norm") ", " F("tanh") ", " DENSE(4));
+    struct net *same = make(DENSE(5) ", " F("batch_norm") ", " F("tanh") ", " DENSE(4));
+    size_t n = net_n_params(net);
+
+    assert_true(n < ROOM);
+    fill(net, x, labels, 4);
+    fill(same, x, labels, 4);
+    net_use_params(net, params);
+    net_use_grads(net, grads);
+    assert_ptr_equal(net_params(net), params);
+    assert_memory_equal(params, net_params(same), n * sizeof *params);
+    for (int step = 0; step < 2; step++) {
+        assert_true(mean_loss(net, x, labels, MAX_BATCH) == mean_loss(same, x, labels, MAX_BATCH));
+        assert_memory_equal(grads, net_grads(same), n * sizeof *grads);
+        for (size_t i = 0; i < n; i++) {
+            params[i] -= 0.1f * grads[i];
+            net_params(same)[i] -= 0.1f * net_grads(same)[i];
+        }
+    }
+    assert_true(net_tensors(net, &tensors) > 0);
+    assert_ptr_equal(tensors[0].data, params);
+    net_free(net);
+    net_free(same);
+}
+
 TEST(a_network_too_large_for_the_machine_is_refused_with_its_size)
 {
     static const char text[] =
@@ -435,6 +466,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_agree_with_central_differences),
         cmocka_unit_test(the_gradient_of_relu_is_right_on_both_sides_of_zero),
+        cmocka_unit_test(parameters_and_gradients_may_be_the_callers),
         cmocka_unit_test(a_network_too_large_for_the_machine_is_refused_with_its_size),
         cmocka_unit_test(the_input_is_not_modified),
         cmocka_unit_test(a_dense_layer_matches_the_naive_loop),

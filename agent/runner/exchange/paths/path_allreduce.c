@@ -19,15 +19,14 @@ static bool weights_are_equal(const struct channel *ch)
 }
 
 /* Vector k of the contribution times `part`, where a collective reads it: in shared memory, where the
- * gradients are, which the step does not need any more. */
+ * gradients are, which the step does not need any more, or the parameters that are contributed. */
 static const float *scaled(struct channel *ch, int k, float part)
 {
     const struct combining *b = &ch->combining;
-    struct codec *c = &ch->codec;
     bool is_shared = collecting_reads_grads(ch) && !ch->reducing.is_on;
-    float *to = is_shared ? c->grads : b->own[k];
+    float *to = is_shared ? shm_group_in(ch->collecting.shm_group) : b->own[k];
 
-    if (b->vectors[k] == c->grads || (part == 1 && !is_shared))
+    if (b->vectors[k] == to || (part == 1 && !is_shared))
         return b->vectors[k];
     vector_sum(to, &b->vectors[k], 1, ch->n_params, part);
     return to;
