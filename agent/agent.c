@@ -131,7 +131,8 @@ static int run(struct agent *a, int listen_fd, struct err *e)
         http_server_close(h);
         return e->code;
     }
-    if (!a->opt.no_token && token_link(a->opt.token_file, a->identity.pin, a->opt.port, &link) < 0)
+    if (a->is_local &&
+        token_link(a->opt.no_token ? "" : a->opt.token_file, a->identity.pin, a->opt.port, &link) < 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
     log_start(a);
     if (a->identity.key)
@@ -139,7 +140,7 @@ static int run(struct agent *a, int listen_fd, struct err *e)
     while (!stop.is_received)
         turn(a, h, 3600);
     shut_down(a, h);
-    if (!a->opt.no_token)
+    if (a->is_local && !a->opt.no_token)
         token_unlink(a->opt.token_file, a->opt.port);
     http_server_close(h);
     close(stop.watch.fd);
@@ -184,6 +185,7 @@ static int start(struct agent_options *o, struct err *e)
     }
     a.data = data;
     a.is_insecure = !l.is_loopback && !l.has_tls;
+    a.is_local = l.is_loopback || l.is_any;
     memcpy(a.host, l.host, sizeof a.host);
     memcpy(a.address, l.address, sizeof a.address);
     snprintf(a.runner_exe, sizeof a.runner_exe, "%s/job_runner", exe_dir);

@@ -83,6 +83,7 @@ struct agent {
     double since_wall, since;
     bool is_draining;
     bool is_insecure; /* listens beyond loopback, without TLS */
+    bool is_local;    /* can be reached at a loopback address */
     struct task *first, *last;
     uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };

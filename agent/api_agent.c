@@ -164,12 +164,14 @@ void api_join(struct agent *a, const struct request *rq, struct response *rs)
     if (rc == 0)
         rc = members_join(&a->members, code, name, token, &e);
     json_decref(doc);
+    explicit_bzero(code, sizeof code);
+    if (a->members.code_until == 0)
+        agent_offer_join(a);
     if (rc < 0) {
         respond_error(rs, &e);
         return;
     }
     log_line(LOG_LEVEL_INFO, "agent", NULL, "joined: %s", name);
-    agent_offer_join(a);
     respond_json(rs, 201, json_pack("{s:s, s:s, s:s}", "token", token, "id", a->id, "version", PSGD_VERSION));
     explicit_bzero(token, sizeof token);
 }

@@ -211,6 +211,15 @@ static struct MHD_Response *body_of(struct exchange *x)
     return r;
 }
 
+/* Unauthorized requests are logged once a second, so that they cannot fill the disk. A merely malformed
+ * request is answered, not logged. */
+static void log_refusal(struct http_server *h, const struct exchange *x, const char *why)
+{
+    if (h->n_refused++ == 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s refused: %s", x->request_id,
+                 x->target ? x->target : "", why);
+}
+
 static enum MHD_Result send_response(struct exchange *x)
 {
     struct response *rs = &x->rs;
@@ -239,19 +248,13 @@ static enum MHD_Result send_response(struct exchange *x)
             MHD_add_response_header(r, headers[i].name, headers[i].value);
     rc = MHD_queue_response(x->connection, status, r);
     MHD_destroy_response(r);
-    if (x->rq.route && x->rq.method != METHOD_GET && x->rq.method != METHOD_HEAD)
+    if (status == 401 && x->rq.route)
+        log_refusal(x->server, x, "not a code that is accepted");
+    else if (x->rq.route && x->rq.method != METHOD_GET && x->rq.method != METHOD_HEAD &&
+             (x->rq.is_authorised || status < 400))
         log_line(LOG_LEVEL_INFO, "agent", x->rq.route->flags & ROUTE_JOB ? x->rq.arg[0] : NULL,
                  "http: %s %s %u", x->request_id, x->target, status);
     return rc;
-}
-
-/* Unauthorized requests are logged once a second, so that they cannot fill the disk. A merely malformed
- * request is answered, not logged. */
-static void log_refusal(struct http_server *h, const struct exchange *x, const struct verdict *v)
-{
-    if ((v->problem == UNAUTHORIZED || v->problem == FORBIDDEN) && h->n_refused++ == 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s refused: %s", x->request_id,
-                 x->target ? x->target : "", v->detail);
 }
 
 /* Called before a connection is accepted. Limits the connections of one address, because all clients share
@@ -319,7 +322,8 @@ static bool pass_gate(struct exchange *x, const char *method, uint64_t *body_byt
         x->rq.route = NULL;
         respond_problem(&x->rs, v.problem, v.hint, "%s", v.detail);
         memcpy(x->rs.allow, v.allow, sizeof x->rs.allow);
-        log_refusal(h, x, &v);
+        if (v.problem == UNAUTHORIZED || v.problem == FORBIDDEN)
+            log_refusal(h, x, v.detail);
     }
     *body_bytes = v.body_bytes;
     return ok;

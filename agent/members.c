@@ -47,14 +47,14 @@ static int take_all(struct members *m, const json_t *doc, struct err *e)
     return 0;
 }
 
-int members_open(struct members *m, const char *dir, struct err *e)
+static int read_list(struct members *m, struct err *e)
 {
     json_t *doc;
     int rc;
 
-    *m = (struct members){0};
-    if (file_join(m->path, sizeof m->path, dir, "members.json", e) < 0)
-        return e->code;
+    free(m->list);
+    m->list = NULL;
+    m->n = 0;
     rc = json_read(&doc, m->path, DOCUMENT_MAX, e);
     if (rc == ERR_NOT_FOUND)
         return 0;
@@ -63,6 +63,12 @@ int members_open(struct members *m, const char *dir, struct err *e)
     rc = take_all(m, doc, e) < 0 ? err_at(e, "%s", m->path) : 0;
     json_decref(doc);
     return rc;
+}
+
+int members_open(struct members *m, const char *dir, struct err *e)
+{
+    *m = (struct members){0};
+    return file_join(m->path, sizeof m->path, dir, "members.json", e) < 0 ? e->code : read_list(m, e);
 }
 
 void members_close(struct members *m)
@@ -96,7 +102,7 @@ static void make_secret(char out[BASE64_TEXT], uint8_t digest[SHA256_BYTES])
 void members_make_code(struct members *m, char out[BASE64_TEXT])
 {
     make_secret(out, m->code_digest);
-    m->has_code = true;
+    m->code_until = clock_now() + CODE_S;
 }
 
 static int save(const struct members *m, struct err *e)
@@ -131,12 +137,16 @@ int members_join(struct members *m, const char *code, const char *name, char tok
     struct member *more;
 
     sha256(digest, code, strlen(code));
-    if (!m->has_code || !equal_in_constant_time(digest, m->code_digest, sizeof digest)) {
+    if (clock_now() > m->code_until)
+        m->code_until = 0;
+    if (m->code_until == 0 || !equal_in_constant_time(digest, m->code_digest, sizeof digest)) {
         err_set(e, ERR_AUTH, "not the code that this agent accepts now");
-        return err_hint(
-            e, "A code is accepted once, and until the agent restarts; the agent prints the next one.");
+        return err_hint(e, "A code is accepted once, for an hour, and until the agent restarts; the agent "
+                           "prints the next one.");
     }
-    m->has_code = false;
+    m->code_until = 0;
+    if (read_list(m, e) < 0) /* its owner may have removed some */
+        return e->code;
     if (m->n == MEMBERS_MAX)
         return err_set(e, ERR_CONFLICT, "%d have joined already; remove some from %s", MEMBERS_MAX, m->path);
     more = realloc(m->list, (m->n + 1) * sizeof *more);

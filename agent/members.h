@@ -11,7 +11,7 @@
 #include "shared/crypto.h"
 #include "shared/err.h"
 
-enum { MEMBER_NAME = 64, MEMBERS_MAX = 1000 };
+enum { MEMBER_NAME = 64, MEMBERS_MAX = 1000, CODE_S = 3600 /* a code is accepted for this time */ };
 
 struct member {
     char name[MEMBER_NAME + 1]; /* as the submitter calls itself: not checked */
@@ -24,7 +24,7 @@ struct members {
     size_t n;
     struct member *list;
     uint8_t code_digest[SHA256_BYTES];
-    bool has_code;
+    double code_until; /* clock_now(); 0: no code is accepted */
 };
 
 /* Reads members.json in `dir`, if there is one. ERR_CONFIG, ERR_IO. */
@@ -35,7 +35,8 @@ void members_close(struct members *m);
 const struct member *members_find(const struct members *m, const char *token);
 /* Makes the code that the next join presents; an earlier one is no longer accepted. */
 void members_make_code(struct members *m, char out[BASE64_TEXT]);
-/* Adds a member, in the file, too, and writes its new token. ERR_AUTH: not the code, or a used one. */
+/* Reads the file again, adds a member to it and writes its new token. ERR_AUTH: not the code, or a used or
+ * old one. */
 int members_join(struct members *m, const char *code, const char *name, char token[BASE64_TEXT],
                  struct err *e);
 

@@ -91,6 +91,8 @@ int token_link(const char *token_path, const char *pin, int port, struct err *e)
         return e->code;
     if (!pin[0])
         unlink(pin_path);
+    if (!token_path[0])
+        return 0;
     if (!realpath(token_path, absolute))
         return err_errno(e, ERR_IO, "%s", token_path);
     if (snprintf(tmp, sizeof tmp, "%s.%ld", link, (long)getpid()) >= (int)sizeof tmp)

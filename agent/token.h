@@ -19,8 +19,8 @@ int token_load(struct token *t, const char *path, bool may_make, struct err *e);
 
 bool token_is(const struct token *t, const char *presented);
 
-/* Links $XDG_STATE_HOME/psgd/agents/PORT.token to the token file, and writes PORT.pin beside it, or removes
- * that if `pin` is "": job_submit of the same user looks there. */
+/* Links $XDG_STATE_HOME/psgd/agents/PORT.token to the token file ("": there is none), and writes PORT.pin
+ * beside it, or removes that if `pin` is "": job_submit of the same user looks there. */
 int token_link(const char *token_path, const char *pin, int port, struct err *e);
 void token_unlink(const char *token_path, int port); /* only if the link points to token_path */
 

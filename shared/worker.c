@@ -54,7 +54,7 @@ int address_parse(char *host, size_t size, int *port, const char *whole, struct 
     if (strpbrk(text, " \t\r\n"))
         return err_set(e, ERR_CONFIG, "\"%s\": the address contains a space", whole);
     if (strstr(text, "://"))
-        return err_set(e, ERR_CONFIG, "\"%s\": agents support http:// only; remove the scheme", whole);
+        return err_set(e, ERR_CONFIG, "\"%s\": remove the scheme; an agent that uses TLS is joined", whole);
     if (!bracketed && rest && rest[0] && strchr(rest + 1, ':'))
         return err_set(e, ERR_CONFIG, "\"%s\": write an IPv6 address in brackets: [v6] or [v6]:port", text);
     if (!rest || n >= size || (rest[0] && rest[0] != ':'))

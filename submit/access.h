@@ -1,5 +1,6 @@
-/* access -- the agents that this user has joined: for each one its pin (agent/identity.h) and the token that
- * it gave, in a file of its own, $XDG_STATE_HOME/psgd/joined/PIN.json (0600). */
+/* access -- the agents that this user has joined: for each address the agent's pin (agent/identity.h) and the
+ * token that it gave, in a file of its own (0600) in $XDG_STATE_HOME/psgd/joined, named by the SHA-256 of the
+ * address. */
 #ifndef PSGD_SUBMIT_ACCESS_H
 #define PSGD_SUBMIT_ACCESS_H
 
@@ -18,7 +19,9 @@ struct access {
 /* The agent that was joined at that address. ERR_NOT_FOUND: none; ERR_AUTH: its file can be read by others;
  * ERR_CONFIG: its file is damaged. */
 int access_find(struct access *out, const char *address, struct err *e);
-/* Replaces what is known of the agent with that pin, and of another one at that address. */
+/* Can what is joined be kept? Creates the folder. */
+int access_prepare(struct err *e);
+/* Replaces what is known of that address. */
 int access_save(const struct access *a, struct err *e);
 
 #endif

@@ -227,7 +227,7 @@ static void set_body(struct http_request *r)
 }
 
 /* The key alone is checked: nobody signs an agent's certificate, and names and clocks do not matter. */
-static void set_pin(struct http_request *r)
+static bool set_pin(struct http_request *r)
 {
     CURL *c = r->private->easy;
     char pin[80];
@@ -235,22 +235,25 @@ static void set_pin(struct http_request *r)
 
     for (int i = 8; i < n; i++) /* base64url to base64 */
         pin[i] = (char)(pin[i] == '-' ? '+' : pin[i] == '_' ? '/' : pin[i]);
-    curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, COMPAT_CURL_HTTPS);
-    curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);
-    curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L);
-    curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L);
-    curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, pin);
+    return curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, pin) == CURLE_OK &&
+           curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, COMPAT_CURL_HTTPS) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK;
+}
+
+static bool set_protocols(struct http_request *r)
+{
+    if (r->pin)
+        return set_pin(r);
+    return curl_easy_setopt(r->private->easy, COMPAT_CURLOPT_PROTOCOLS,
+                            r->is_public ? COMPAT_CURL_HTTP_HTTPS : COMPAT_CURL_HTTP) == CURLE_OK;
 }
 
 static void set_rules(struct http_request *r)
 {
     CURL *c = r->private->easy;
 
-    if (r->pin)
-        set_pin(r);
-    else
-        curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS,
-                         r->is_public ? COMPAT_CURL_HTTP_HTTPS : COMPAT_CURL_HTTP);
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
@@ -276,6 +279,11 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     if (!p || !(p->easy = curl_easy_init()) || set_headers(r) < 0) {
         http_clear(h, r);
         return err_set(e, ERR_NOMEM, "no memory for a request to %s", r->peer);
+    }
+    if (!set_protocols(r)) {
+        http_clear(h, r);
+        return err_set(e, ERR_INTERNAL, "this libcurl cannot check a server's key%s",
+                       r->pin ? "" : ", or lacks HTTP");
     }
     p->http = h;
     r->err = (struct err){0};
@@ -343,7 +351,7 @@ static void explain(struct http_request *r, CURLcode rc)
         err_hint(&r->err, "If the agent was set up anew, join it again with the command it prints; nothing "
                           "was sent to it.");
     } else if (rc == CURLE_GOT_NOTHING && !r->pin) {
-        err_set(&r->err, ERR_PROTOCOL, "%s closed the connection without an answer", r->peer);
+        err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, why);
         err_hint(&r->err, "If it uses TLS, join it first, with the command that it prints when it starts.");
     } else if (rc == CURLE_WEIRD_SERVER_REPLY || rc == CURLE_UNSUPPORTED_PROTOCOL) {
         err_set(&r->err, ERR_PROTOCOL, "%s does not answer in HTTP (%s)", r->peer, why);

@@ -89,9 +89,10 @@ static int find_local_pin(struct node *n, struct err *e)
     size_t len;
 
     if (!is_loopback(n->at.host) || file_state_dir(state, sizeof state, e) < 0 ||
-        snprintf(path, sizeof path, "%s/agents/%d.pin", state, n->at.port) >= (int)sizeof path ||
-        file_read(&text, &len, path, BASE64_TEXT, e) < 0)
+        snprintf(path, sizeof path, "%s/agents/%d.pin", state, n->at.port) >= (int)sizeof path)
         return 0;
+    if (file_read(&text, &len, path, BASE64_TEXT, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : e->code;
     if (is_base64url(text))
         memcpy(n->pin, text, sizeof n->pin);
     free(text);
@@ -104,7 +105,7 @@ static int find_joined(struct node *n, struct err *e)
     struct access a;
 
     if (access_find(&a, n->at.address, e) < 0)
-        return e->code == ERR_NOT_FOUND ? 0 : err_at(e, "node(%d)", n->at.node);
+        return e->code == ERR_NOT_FOUND ? 0 : e->code;
     memcpy(n->pin, a.pin, sizeof n->pin);
     memcpy(n->token, a.token, sizeof n->token);
     explicit_bzero(&a, sizeof a);
@@ -143,19 +144,19 @@ static int find_token(struct node *n, const char *token_file, struct err *e)
     return 0;
 }
 
+/* A token that is named counts more than that of a joined agent, whose pin counts in any case. */
 int node_find_access(struct node *n, const char *token_file, bool in_clear, struct err *e)
 {
+    bool is_named = token_file[0] || n->at.token_file[0];
+
     n->pin[0] = n->token[0] = n->token_sources[0] = '\0';
-    if (find_joined(n, e) < 0)
-        return e->code;
-    if (n->pin[0])
-        return 0;
-    if (find_local_pin(n, e) < 0)
+    if (find_joined(n, e) < 0 || (!n->pin[0] && find_local_pin(n, e) < 0))
         return err_at(e, "node(%d)", n->at.node);
-    if (is_loopback(n->at.host) || in_clear)
-        return find_token(n, token_file, e);
-    note_source(n, "no token is sent unencrypted to another machine without --insecure-no-tls");
-    return 0;
+    n->is_closed = !n->pin[0] && !is_loopback(n->at.host) && !in_clear;
+    if (n->is_closed || (n->token[0] && !is_named))
+        return 0;
+    n->token_sources[0] = '\0';
+    return find_token(n, token_file, e);
 }
 
 static void prepare(struct node *n, struct http_request *r, const char *method)
@@ -172,6 +173,13 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
 static int start(struct http *h, struct node *n, struct http_request *r, const char *path, struct err *e)
 {
     n->contact_at = clock_now();
+    if (n->is_closed) {
+        err_set(&r->err, ERR_AUTH, "%s was not joined, and nothing is sent to it unencrypted", n->label);
+        err_hint(&r->err, "Join it with the command that it prints, or, in a network that you trust, use "
+                          "--insecure-no-tls.");
+        *e = r->err;
+        return err_at(e, "node(%d)", n->at.node);
+    }
     if (snprintf(r->url, sizeof r->url, "%s://%s%s", n->pin[0] ? "https" : "http", n->at.address, path) >=
         (int)sizeof r->url)
         return err_set(e, ERR_INTERNAL, "a URL for %s is too long", n->label);

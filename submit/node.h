@@ -20,6 +20,7 @@ struct node {
     char label[ADDRESS_MAX + 16]; /* "agent 127.0.0.1:15387", for messages */
     char token[TOKEN_MAX];
     char pin[BASE64_TEXT];    /* of its key; "": HTTP without TLS */
+    bool is_closed;           /* neither joined nor on this machine, and nothing may be sent unencrypted */
     char token_sources[1400]; /* where the token was searched, for the message when it is refused */
     struct agent_view agent;
     struct job_view view;

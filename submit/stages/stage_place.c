@@ -70,7 +70,7 @@ static int contact_agents(struct submission *s, struct err *e)
     }
     if (n_failed > 1)
         console_info("%zu of %zu agents cannot be used; this is the first of them.", n_failed, s->n_nodes);
-    if (n_failed > 0 && e->code == ERR_UNREACHABLE)
+    if (n_failed > 0 && e->code == ERR_UNREACHABLE && !e->hint[0])
         err_hint(e, "Is it running there? agent --port N --dir DIR starts one.");
     return n_failed ? e->code : 0;
 }

@@ -34,8 +34,10 @@ static int read_invitation(struct invitation *v, const char *text, struct err *e
     snprintf(v->code, sizeof v->code, "%s", code + 1);
     if (!is_base64url(v->pin) || !is_base64url(v->code))
         return err_set(e, ERR_USAGE, "join: pin and code have 43 letters, digits, '-' and '_' each");
-    if (address_parse(host, sizeof host, &port, v->address, e) < 0)
+    if (address_parse(host, sizeof host, &port, v->address, e) < 0) {
+        e->code = ERR_USAGE;
         return err_at(e, "join");
+    }
     snprintf(v->address, sizeof v->address, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
     return 0;
 }
@@ -93,7 +95,7 @@ static int ask(struct access *a, const struct invitation *v, struct err *e)
     own_name(name, sizeof name);
     snprintf(label, sizeof label, "agent %s", v->address);
     snprintf(r.url, sizeof r.url, "https://%s/v1/join", v->address);
-    doc = json_pack("{s:s, s:s}", "code", v->code, "name", name);
+    doc = json_pack("{s:s, s:o}", "code", v->code, "name", json_text(name, sizeof name));
     body = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
     json_decref(doc);
     r.body = body;
@@ -106,6 +108,8 @@ static int ask(struct access *a, const struct invitation *v, struct err *e)
     if (r.reply)
         explicit_bzero(r.reply, r.reply_len);
     http_clear(h, &r);
+    if (body)
+        explicit_bzero(body, strlen(body));
     free(body);
     http_free(h);
     return rc;
@@ -125,7 +129,7 @@ int verb_join(const struct options *o, struct err *e)
         return e->code;
     snprintf(a.pin, sizeof a.pin, "%s", v.pin);
     snprintf(a.address, sizeof a.address, "%s", v.address);
-    rc = ask(&a, &v, e) < 0 ? e->code : access_save(&a, e);
+    rc = access_prepare(e) < 0 || ask(&a, &v, e) < 0 ? e->code : access_save(&a, e); /* a code serves once */
     if (rc == 0)
         console_info("Joined agent %s at %s. next: list \"%s\" in worker.json.", a.agent, a.address,
                      a.address);

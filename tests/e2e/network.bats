@@ -125,8 +125,8 @@ two_machines() {
     [ "$(jq -r .state logs/j-*/run.json)" = succeeded ]
     # Another user has no token, and learns no secret; over HTTP there is no answer.
     run env XDG_STATE_HOME="$T/other" "${WORLD[@]}" "$SUBMIT" --codec fedavg --node_count 2 -o no
-    [ "$status" -eq 3 ] || [ "$status" -eq 7 ]
-    [[ "$output" == *"join it first"* ]]
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"was not joined, and nothing is sent to it unencrypted"* ]]
     run "${WORLD[@]}" curl -s --max-time 20 "http://$NET.2:15387/healthz"
     [ "$status" -eq 52 ]
     [ "$("${WORLD[@]}" curl -sk --max-time 20 -o /dev/null -w '%{http_code}' "https://$NET.2:15387/v1/jobs")" = 401 ]

@@ -44,11 +44,12 @@ TEST(a_new_agent_at_an_address_replaces_the_former_one)
     assert_ok(access_save(&b, &e));
     assert_ok(access_find(&found, "here:1", &e));
     assert_string_equal(found.token, "two");
-    /* The same agent at another address. */
+    /* The same agent at another address, too. */
     snprintf(b.address, sizeof b.address, "there:1");
     assert_ok(access_save(&b, &e));
-    assert_int_equal(access_find(&found, "here:1", &e), ERR_NOT_FOUND);
+    assert_ok(access_find(&found, "here:1", &e));
     assert_ok(access_find(&found, "there:1", &e));
+    assert_string_equal(found.pin, b.pin);
     unit_remove(folder);
 }
 
@@ -56,18 +57,22 @@ TEST(files_that_others_can_read_and_damaged_ones_are_refused)
 {
     const char *folder = unit_folder();
     struct access a = some('a', "here:1", "one"), found;
-    char path[PATH_MAX];
+    char path[PATH_MAX], name[BASE64_TEXT];
+    uint8_t digest[SHA256_BYTES];
     struct err e;
 
     setenv("XDG_STATE_HOME", folder, 1);
     assert_ok(access_save(&a, &e));
-    snprintf(path, sizeof path, "%s/psgd/joined/%s.json", folder, a.pin);
+    sha256(digest, a.address, strlen(a.address));
+    base64url(name, digest);
+    snprintf(path, sizeof path, "%s/psgd/joined/%s.json", folder, name);
     assert_int_equal(chmod(path, 0644), 0);
     assert_int_equal(access_find(&found, "here:1", &e), ERR_AUTH);
     assert_error_has("can be read by others");
     assert_ok(file_write(path, "{}", 2, 0600, &e));
     assert_int_equal(access_find(&found, "here:1", &e), ERR_CONFIG);
     assert_error_has(path);
+    assert_int_equal(access_find(&found, "there:1", &e), ERR_NOT_FOUND); /* others are not affected */
     unit_remove(folder);
 }
 
