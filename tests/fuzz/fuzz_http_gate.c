@@ -43,10 +43,24 @@ static void check_target(const char *t)
         must(isalnum((unsigned char)*t) || strchr("/_.-?&=", *t));
 }
 
+/* A loopback name with any port. */
+static bool is_tunnel(const char *host)
+{
+    static const char *const names[] = {"localhost:", "[localhost]:", "127.0.0.1:", "[127.0.0.1]:", "[::1]:"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+
+        if (strncasecmp(host, names[i], n) == 0 && host[n])
+            return strspn(host + n, "0123456789") == strlen(host + n);
+    }
+    return false;
+}
+
 static void check_host(const char *host)
 {
     static const char *const ours[] = {"localhost", "127.0.0.1", "gpu-box"};
-    bool found = false;
+    bool found = is_tunnel(host);
 
     for (size_t i = 0; i < 3; i++) {
         char with_port[64];
