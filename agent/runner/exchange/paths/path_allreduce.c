@@ -26,7 +26,7 @@ static const float *scaled(struct channel *ch, int k, float part)
     bool is_shared = collecting_reads_grads(ch) && !ch->reducing.is_on;
     float *to = is_shared ? shm_group_in(ch->collecting.shm_group) : b->own[k];
 
-    if (b->vectors[k] == to || (part == 1 && !is_shared))
+    if (is_shared ? b->vectors[k] == to : part == 1) /* what is there is contributed as it is */
         return b->vectors[k];
     vector_sum(to, &b->vectors[k], 1, ch->n_params, part);
     return to;
