@@ -381,7 +381,7 @@ PY
     run limited "$BUILD/agent" --prot 1
     [ "$status" -eq 2 ]
     [[ "$output" == *"--port"* ]]
-    run limited "$BUILD/agent" --bind 0.0.0.0 --port 0 --dir open
+    run limited "$BUILD/agent" --bind 0.0.0.0 --port 0 --dir open --no-token
     [ "$status" -eq 7 ]
     make_token token
     chmod 644 token
