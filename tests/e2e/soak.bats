@@ -1,0 +1,22 @@
+#!/usr/bin/env bats
+# The checker of I1 to I12 (docs/reliability.md), and the loops of `make soak`, each with few kills.
+load lib
+
+@test "the history checker finds each invariant that is broken on purpose" {
+    limited python3 "$ROOT/tests/soak/test_check_history.py"
+}
+
+@test "the history of a job has no violation, and one byte less of a file that was seen is one" {
+    start_agents 2
+    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 1 --checkpoint-every 1 -o out
+    local rows sum
+    rows=agent0/jobs/$(only_job 0)/run/train.csv
+    sum=$(sha256sum <"$rows")
+    jq -nc --arg job "$(only_job 0)" --arg sum "${sum%% *}" --argjson n "$(stat -c %s "$rows")" \
+        '{seen:"rows",agent:"agent0",job:$job,file:"train.csv",bytes:$n,sha256:$sum}' >seen.jsonl
+    python3 "$ROOT/tests/tool/check_history.py" "$T"
+    truncate -s -1 "$rows"
+    run python3 "$ROOT/tests/tool/check_history.py" "$T"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"I1: seen.jsonl:1: the first "* ]]
+}
