@@ -52,7 +52,7 @@ LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
 # The sources of a library: those in the folder and its subfolders, without the file with main().
 in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
 SHARED := $(call in,shared)
-AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c))
+AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c agent/http/*.c))
 RUNNER := $(filter-out agent/runner/runner.c,$(call in,agent/runner))
 SUBMIT := $(filter-out submit/job_submit.c,$(call in,submit))
 NN     := $(call in,nn)

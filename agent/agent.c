@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/http.h"
+#include "agent/http/http.h"
 #include "agent/job_action.h"
 #include "agent/listen.h"
 #include "agent/log.h"

@@ -168,7 +168,7 @@ void api_blob_head(struct agent *a, const struct request *rq, struct response *r
 }
 
 /* Called before the body is read: a blob that is stored already need not be sent. The upload itself is in
- * http.c and blob.c. */
+ * agent/http/ and blob.c. */
 void api_blob_put(struct agent *a, const struct request *rq, struct response *rs)
 {
     rs->status = blob_size(&a->blobs, rq->arg[0]) >= 0 ? 200 : 0;

@@ -45,7 +45,7 @@ struct response {
     const char *type;
     char *body; /* owned */
     size_t len;
-    int fd; /* RESPONSE_FILE: owned until http.c takes it */
+    int fd; /* RESPONSE_FILE: owned until the server takes it */
     uint64_t bytes;
     char id[JOB_ID_MAX + 1];
     uint64_t after;

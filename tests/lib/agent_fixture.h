@@ -4,7 +4,7 @@
 #define PSGD_TEST_AGENT_FIXTURE_H
 
 #include "agent/agent.h"
-#include "agent/http.h"
+#include "agent/http/http.h"
 
 struct fixture {
     struct agent agent;

@@ -1,4 +1,5 @@
-/* http -- the only user of libmicrohttpd: bytes <-> struct request and struct response.
+/* http -- the HTTP server: bytes <-> struct request and struct response. agent/http/ is the only user of
+ * libmicrohttpd.
  *
  * The server runs inside our loop (its epoll descriptor is one of ours) and has no thread of its own. A
  * request that waits (event streams, /wait) is suspended and checked again when any job has an event, at

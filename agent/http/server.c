@@ -1,0 +1,127 @@
+#include "agent/http/server.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/log.h"
+#include "shared/clock.h"
+
+enum {
+    POOL_BYTES = 64 << 10 /* per connection. Uploads arrive in chunks of it: 16 KiB halve their speed, 128
+                           * KiB add 15 %, and all of it is cleared after each request */
+};
+
+static void on_tick(void *arg)
+{
+    struct http_server *h = arg;
+    double now = clock_now();
+
+    conn_end_late(h, now);
+    if (h->n_refused > 1)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more requests were refused", h->n_refused - 1);
+    if (h->n_dropped > 1)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more connections were dropped", h->n_dropped - 1);
+    h->n_refused = h->n_dropped = 0;
+    h->look = true;
+    timer_set(&h->agent->loop, &h->tick, now + 1);
+}
+
+static void on_ready(void *arg, uint32_t events)
+{
+    (void)arg;
+    (void)events; /* http_server_turn follows each turn of the loop */
+}
+
+int http_server_open(struct http_server **out, struct agent *a, int listen_fd, struct err *e)
+{
+    struct http_server *h = calloc(1, sizeof *h);
+    const struct MHD_OptionItem no_tls[] = {{MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, a->identity.key},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, a->identity.certificate},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3"},
+        {MHD_OPTION_END, 0, NULL}};
+    const union MHD_DaemonInfo *info;
+
+    if (!h) {
+        close(listen_fd);
+        return err_set(e, ERR_NOMEM, "no memory for the server");
+    }
+    h->agent = a;
+    h->rules = (struct gate_rules){.bound_host = a->host,
+                                   .port = a->opt.port,
+                                   .allow_hosts = a->opt.allow_hosts,
+                                   .token = a->opt.no_token ? NULL : &a->token,
+                                   .members = &a->members,
+                                   .has_tls = a->identity.key != NULL};
+    h->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (a->identity.key ? MHD_USE_TLS : 0u), 0, conn_may_open, h,
+        exchange_request, h, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT, conn_limit(),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)CONN_IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, exchange_target,
+        h, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, h, MHD_OPTION_NOTIFY_CONNECTION, conn_changed, h,
+        MHD_OPTION_ARRAY, a->identity.key ? tls : no_tls, MHD_OPTION_END);
+    if (!h->daemon) {
+        close(listen_fd);
+        free(h);
+        return err_set(e, ERR_IO, "the HTTP server cannot start");
+    }
+    info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    h->watch = (struct watch){.fd = info->epoll_fd, .ready = on_ready, .arg = h};
+    h->tick = (struct timer){.due = on_tick, .arg = h};
+    if (loop_watch(&a->loop, &h->watch, EPOLLIN, e) < 0) {
+        http_server_close(h);
+        return e->code;
+    }
+    timer_set(&a->loop, &h->tick, clock_now() + 1);
+    *out = h;
+    return 0;
+}
+
+void http_server_turn(struct http_server *h)
+{
+    bool resumed;
+
+    /* Repeats while requests were suspended or resumed: the library is known to skip the neighbor of a
+     * connection that is suspended within its callback. */
+    do {
+        h->suspended = resumed = false;
+        if (h->look || h->n_seen != h->agent->n_changes) {
+            h->look = false;
+            h->n_seen = h->agent->n_changes;
+            resumed = exchange_resume_ready(h);
+        }
+        MHD_run(h->daemon);
+    } while (h->suspended || resumed || h->n_seen != h->agent->n_changes);
+}
+
+double http_server_max_wait(const struct http_server *h)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    return MHD_get_timeout(h->daemon, &ms) == MHD_YES ? 1e-3 * (double)ms : 3600;
+}
+
+bool http_server_is_busy(const struct http_server *h)
+{
+    return h->n_exchanges > 0;
+}
+
+void http_server_quiesce(struct http_server *h)
+{
+    int fd = MHD_quiesce_daemon(h->daemon);
+
+    if (fd >= 0)
+        close(fd);
+}
+
+void http_server_close(struct http_server *h)
+{
+    h->is_closing = h->look = true;
+    /* The library aborts when it is stopped with a suspended connection. */
+    http_server_turn(h);
+    timer_cancel(&h->agent->loop, &h->tick);
+    loop_unwatch(&h->agent->loop, &h->watch);
+    MHD_stop_daemon(h->daemon);
+    free(h);
+}
