@@ -16,6 +16,7 @@
 #include "shared/address.h"
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/private.h"
 #include "shared/reason.h"
 
 enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
@@ -228,6 +229,7 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_CORE, &no_core);
     prctl(PR_SET_DUMPABLE, 0);
     umask(077);
+    secret_in_json();
     rc = agent_options_parse(&o, argc, argv, &e);
     if (rc == 0 && o.wants_help)
         agent_usage(stdout);

@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/private.h"
 
 enum { MEMORY_PERCENT = 80 };
 
@@ -112,8 +113,8 @@ int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, s
     a->since = clock_now();
     a->job_memory = job_memory(opt);
     a->job_files = job_files();
-    if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || lock_folder(a, e) < 0 ||
-        load_id(a, e) < 0 || set_codec_rules(a, e) < 0 || loop_open(&a->loop, e) < 0)
+    if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || private_folder(a->opt.dir, e) < 0 ||
+        lock_folder(a, e) < 0 || load_id(a, e) < 0 || set_codec_rules(a, e) < 0 || loop_open(&a->loop, e) < 0)
         goto fail;
     a->dir_fd = open(a->opt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->dir_fd < 0) {

@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "shared/file.h"
+#include "shared/private.h"
 
 enum { PEM_MAX = 64 << 10, DAY_S = 86400 };
 
@@ -72,18 +72,16 @@ static int make(const char *key_path, const char *certificate_path, struct err *
     return rc;
 }
 
-static int read_private(char **out, const char *path, struct err *e)
+static int read_key(char **out, const char *path, struct err *e)
 {
-    struct stat st;
     size_t len;
+    int rc = private_read(out, &len, path, PEM_MAX, e);
 
-    if (stat(path, &st) == 0 && (st.st_mode & 077)) {
-        err_set(e, ERR_AUTH, "%s can be read by others (mode %03o)", path, (unsigned)st.st_mode & 0777);
-        return err_hint(
-            e, "Remove it, and tls.crt: other users may have the key. The agent then creates another, "
-               "and its users join again.");
-    }
-    return file_read(out, &len, path, PEM_MAX, e);
+    if (rc != ERR_AUTH)
+        return rc;
+    return err_hint(e,
+                    "Remove it, and tls.crt: other users may have the key. The agent then creates another, "
+                    "and its users join again.");
 }
 
 /* The pin of the certificate's key, which must be the public half of `key`. */
@@ -136,7 +134,7 @@ int identity_load(struct identity *out, const char *dir, struct err *e)
         file_join(certificate_path, sizeof certificate_path, dir, "tls.crt", e) < 0 ||
         (access(key_path, F_OK) < 0 && make(key_path, certificate_path, e) < 0))
         return e->code;
-    if (read_private(&i.key, key_path, e) < 0 ||
+    if (read_key(&i.key, key_path, e) < 0 ||
         file_read(&i.certificate, &len, certificate_path, PEM_MAX, e) < 0) {
         identity_clear(&i);
         return e->code;
@@ -154,9 +152,7 @@ int identity_load(struct identity *out, const char *dir, struct err *e)
 
 void identity_clear(struct identity *i)
 {
-    if (i->key)
-        explicit_bzero(i->key, strlen(i->key));
-    free(i->key);
+    secret_free(i->key);
     free(i->certificate);
     *i = (struct identity){0};
 }

@@ -56,8 +56,8 @@ static const char *const groups[] = {"Network", "Security", "State and limits", 
 const struct args agent_options_table = {"agent --help lists the options.", table,
                                          sizeof table / sizeof *table, groups};
 const char agent_exit_help[] =
-    "\nExit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 insecure options (as with a token\n"
-    "file that others can read), 71 a port, an address or the folder is not available.\n";
+    "\nExit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 insecure options, or a folder or\n"
+    "token file that others can read or change, 71 a port, an address or the folder is not available.\n";
 
 void agent_usage(FILE *f)
 {

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/file.h"
+#include "shared/private.h"
 
 enum { TOKEN_MIN = 16, TOKEN_MAX = 255 };
 
@@ -27,7 +27,6 @@ static void token_make(char out[BASE64_TEXT + 1])
 int token_load(struct token *t, const char *path, bool may_make, struct err *e)
 {
     char *text = NULL;
-    struct stat st;
     size_t len, n;
 
     if (may_make && access(path, F_OK) < 0) {
@@ -40,11 +39,7 @@ int token_load(struct token *t, const char *path, bool may_make, struct err *e)
         if (rc < 0)
             return rc;
     }
-    if (stat(path, &st) == 0 && (st.st_mode & 077)) {
-        err_set(e, ERR_AUTH, "%s can be read by others (mode %03o)", path, (unsigned)st.st_mode & 0777);
-        return err_hint(e, "Run chmod 600 %s and change the token: other users may have read it.", path);
-    }
-    if (file_read(&text, &len, path, 4096, e) < 0)
+    if (private_read(&text, &len, path, 4096, e) < 0)
         return err_at(e, "token file");
     n = strspn(text, token_characters);
     if (n < TOKEN_MIN || n > TOKEN_MAX || strcspn(text + n, "\r\n") != 0) {
@@ -55,8 +50,7 @@ int token_load(struct token *t, const char *path, bool may_make, struct err *e)
         sha256(t->digest, text, n);
         e->code = 0;
     }
-    explicit_bzero(text, len);
-    free(text);
+    secret_free(text);
     return e->code;
 }
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/private.h"
 
 enum { FILE_MAX = 4096 };
 
@@ -39,16 +39,19 @@ static int path_of(char *out, size_t size, const char *address, struct err *e)
 
 static int load(struct access *out, const char *path, struct err *e)
 {
-    struct stat st;
+    char *text;
+    size_t len;
     json_t *doc;
     int rc;
 
-    if (stat(path, &st) == 0 && (st.st_mode & 077)) {
-        err_set(e, ERR_AUTH, "%s can be read by others (mode %03o)", path, (unsigned)st.st_mode & 0777);
-        return err_hint(e, "Remove it and join the agent again: other users may have read its token.");
-    }
-    if (json_read(&doc, path, FILE_MAX, e) < 0)
-        return e->code;
+    if (private_read(&text, &len, path, FILE_MAX, e) < 0)
+        return e->code != ERR_AUTH ? e->code
+                                   : err_hint(e, "Remove it and join the agent again: other users may have "
+                                                 "read its token.");
+    rc = json_parse(&doc, text, len, path, e);
+    secret_free(text);
+    if (rc < 0)
+        return rc;
     *out = (struct access){0};
     rc = json_to_struct(out, doc, fields, "", e);
     json_decref(doc);
@@ -88,7 +91,6 @@ int access_save(const struct access *a, struct err *e)
     rc = access_prepare(e) < 0 || path_of(path, sizeof path, a->address, e) < 0
              ? e->code
              : file_write(path, text, strlen(text), 0600, e);
-    explicit_bzero(text, strlen(text));
-    free(text);
+    secret_free(text);
     return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/private.h"
 #include "submit/stages/console.h"
 
 enum { DOWNLOAD_S = 3600 };
@@ -65,7 +66,7 @@ static int read_token(struct node *n, const char *path, struct err *e)
     size_t len;
     size_t k;
 
-    if (file_read(&text, &len, path, 4096, e) < 0)
+    if (private_read(&text, &len, path, 4096, e) < 0)
         return e->code == ERR_NOT_FOUND ? e->code : (e->code = ERR_AUTH);
     k = strspn(text, known);
     if (k < 16 || k >= TOKEN_MAX || strspn(text + k, " \r\n") != len - k) {
@@ -76,8 +77,7 @@ static int read_token(struct node *n, const char *path, struct err *e)
         n->token[k] = '\0';
         e->code = 0;
     }
-    explicit_bzero(text, len);
-    free(text);
+    secret_free(text);
     note_source(n, "%s%s", n->token_sources[0] ? ", " : "", path);
     return e->code;
 }

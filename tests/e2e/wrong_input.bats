@@ -390,6 +390,52 @@ PY
     [[ "$output" == *"can be read by others"*"chmod 600"* ]]
 }
 
+@test "an agent's folder, or one above it, that others could change" {
+    mkdir -p shared/agent
+    chmod 777 shared
+    run limited "$BUILD/agent" --port 0 --dir shared/agent
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"$T/shared can be written to by others (mode 777)"*"chmod go-w"* ]]
+    chmod 755 shared
+    if [ "$(id -u)" -eq 0 ]; then
+        chown 4711 shared/agent
+        run limited "$BUILD/agent" --port 0 --dir shared/agent
+        [ "$status" -eq 7 ]
+        [[ "$output" == *"$T/shared/agent belongs to user 4711, not to user 0"* ]]
+        make_token token
+        chown 4711 token
+        run limited "$BUILD/agent" --port 0 --dir own --token-file token
+        [ "$status" -eq 7 ]
+        [[ "$output" == *"token belongs to user 4711"* ]]
+    fi
+}
+
+@test "an agent whose log nobody reads goes on" {
+    : >>"$T/agent0.log"
+    mkfifo log
+    exec 7<>log # a reader that never reads
+    "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --port 0 --dir "$T/agent0" 2>log 3>&- &
+    AGENTS[0]=$!
+    local link
+    has_link() { link=$(ls "$XDG_STATE_HOME"/psgd/agents/*.token 2>/dev/null); }
+    within 60 has_link
+    link=${link##*/}
+    PORTS[0]=${link%.token}
+    # A pipe takes 64 KiB; each refused request of a second of its own is a line, as is each POST that is answered.
+    within 60 curl -sf -o /dev/null "http://127.0.0.1:${PORTS[0]}/healthz"
+    local i
+    for i in $(seq 1200); do
+        printf 'url = "http://127.0.0.1:%d/v1/jobs/j-none%02d/cancel"\nrequest = "POST"\noutput = "/dev/null"\n' "${PORTS[0]}" $((i % 100))
+    done >requests
+    curl -sS -H "Authorization: Bearer $(<agent0/token)" -K requests
+    curl -sf "http://127.0.0.1:${PORTS[0]}/healthz"
+    dd if=log iflag=nonblock bs=1M count=1 >read.log 2>/dev/null || true # now it reads
+    status_of 0 POST /v1/jobs/j-nothing/cancel
+    dd if=log iflag=nonblock bs=1M count=1 >>read.log 2>/dev/null || true
+    exec 7<&-
+    grep -q 'lines were left out: nobody read them' read.log
+}
+
 @test "an unknown job" {
     start_agents 2
     refused 6 "j-nothere" status j-nothere
