@@ -171,7 +171,7 @@ $(TOOLS): $(BUILD)/%: %.c
 # A test loads codecs and starts programs.
 $(TESTS): | all $(TEST_CODECS) $(TOOLS)
 
-tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS) $(REFERENCE)
+tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS) $(FAIL_POINT) $(REFERENCE)
 
 # It reads the tables of all programs, and loads the codecs.
 $(REFERENCE): docs/tool/reference.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
@@ -213,9 +213,18 @@ tsan: ## the whole test suite under ThreadSanitizer
 valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
 
+# Kills whichever program loads it at a named point.
+FAIL_POINT := $(BUILD)/tests/soak/fail_point.so
+$(FAIL_POINT): tests/soak/fail_point.c
+	$(call show,TEST,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(LDFLAGS) -o $@ $< -ldl $(keep)
+
 FLIPS ?= 1000000
-soak: $(BUILD)/tests/suite/test_mesh_faults ## flips FLIPS bits between two nodes: none may change a message
-	$(Q)PSGD_SOAK_FLIPS=$(FLIPS) $(BUILD)/tests/suite/test_mesh_faults 'no_flipped*' 2>$(BUILD)/soak.log || { tail $(BUILD)/soak.log; false; }
+KILLS ?= 1000
+MINUTES ?= 20
+soak: all $(BUILD)/tests/suite/test_mesh_faults $(FAIL_POINT) $(TOOLS) ## KILLS=1000 of each program, MINUTES=20 of jobs under faults, FLIPS=1000000 bits
+	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 $(BUILD)/tests/tool/reap 0 tests/soak/run $(KILLS) $(MINUTES) $(FLIPS)
 
 FUZZ_RUNS ?= 100000
 # Sanitized code takes long to compile, most of all at -O3, and is not faster then.

@@ -20,3 +20,27 @@ load lib
     [ "$status" -eq 1 ]
     [[ "$output" == *"I1: seen.jsonl:1: the first "* ]]
 }
+
+# kills ROLE N: N kills of that program, after each of which nothing is lost or left.
+kills() {
+    BUILD=$BUILD limited python3 "$ROOT/tests/soak/kills.py" "$1" "$2" "$T/report.json" || {
+        cat report.json
+        return 1
+    }
+    [ "$(jq .kills report.json)" -ge "$2" ]
+    echo "# $1: $(jq -r '"\(.kills) kills, \(.rows) rows acknowledged, \(.compared) jobs compared"' report.json)" >&3
+}
+
+@test "an agent is killed: what it acknowledged is there after its restart, and running jobs go on" { kills agent 5; }
+
+@test "the tests that docs/reliability.md names exist" {
+    local name file n=0
+    while read -r file name; do
+        n=$((n + 1))
+        case $file in
+        *.bats:) grep -qF "@test \"$name" "$ROOT/tests/e2e/${file%:}" ;;
+        *) grep -rqF "TEST($name)" "$ROOT"/tests/unit/*/"${file%:}.c" "$ROOT/tests/suite/${file%:}.c" ;;
+        esac 2>/dev/null || { echo "docs/reliability.md: no test $file $name" && false; }
+    done < <(grep -oE '`(test_[a-z_]+|[a-z_]+\.bats): [^`]+`' "$ROOT/docs/reliability.md" | tr -d '`')
+    [ $n -gt 30 ]
+}

@@ -16,7 +16,8 @@ import check_history  # noqa: E402
 JOB = "j-abc123"
 TRAIN = "time_s,node,step,loss\n0.1,{0},1,2.5\n0.2,{0},2,2.4\n"
 COMM = "time_s,round,node,peer,direction,messages\n0.1,1,{0},{1},sent,3\n0.1,1,{0},{1},received,3\n"
-WEIGHTS = b"final weights"
+NUMBERS = b"final weights"
+WEIGHTS = (2).to_bytes(8, "little") + b"{}" + NUMBERS
 
 
 def sha256(data):
@@ -63,7 +64,7 @@ class Breaks(unittest.TestCase):
             both = [text.format(n, 1 - n) for n in (0, 1)]
             self.write("out/records/" + name, (both[0] + both[1][both[1].index("\n") + 1 :]).encode())
         self.write("out/model/final.safetensors", WEIGHTS)
-        self.seen.append({"seen": "weights", "job": JOB, "out": "out", "sha256": sha256(WEIGHTS)})
+        self.seen.append({"seen": "weights", "job": JOB, "out": "out", "sha256": sha256(NUMBERS)})
         self.seen.append({"seen": "end", "processes": [], "listening": []})
         self.result = {"id": JOB, "state": "succeeded", "is_complete": True, "models_agree": True, "settings": {"sync": "ssgd"}}
         os.mkdir(os.path.join(self.home, "tmp"))
@@ -234,7 +235,7 @@ class Breaks(unittest.TestCase):
         self.breaks("I8")
 
     def test_I8_the_fetched_weights_are_no_nodes(self):
-        self.write("out/model/final.safetensors", b"other")
+        self.write("out/model/final.safetensors", WEIGHTS + b"more")
         self.breaks("I5", "I8")
 
     def test_I9_a_temporary_file_is_in_a_run_folder(self):

@@ -12,9 +12,8 @@ JSON object per line, in this order; each has "seen", and most have "agent" (a f
     rows       "file", "bytes", "sha256": the first bytes of one of the job's CSV files, whole rows
     blob       "hex": an upload that was acknowledged
     forgotten  the agent has acknowledged that it deletes the job
-    weights    "out", "sha256": digest of the final weights of the same job without a fault
-    idle       "pid", "fds", "threads", "rss_bytes", "runners" (pids), "sockets" (ports of listening sockets): an agent without a
-               job
+    weights    "out", "sha256": weights_digest() of the same job without a fault
+    idle       "pid", "fds", "sockets" (how many of them), "threads", "rss_bytes", "runners" (pids): an agent without a job
     end        "processes": [{"pid", "command"}], "listening": ports, of the cluster after its agents have ended
 
 Prints one line per violation, INVARIANT: FILE[:LINE]: SENTENCE, and exits with status 1 if there is one.
@@ -138,6 +137,12 @@ def read(path):
 def digest(path):
     data = read(path)
     return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def weights_digest(path):
+    """Of the numbers in a safetensors file, without its header, which names the job."""
+    data = read(path)
+    return None if data is None else hashlib.sha256(data[8 + int.from_bytes(data[:8], "little") :]).hexdigest()
 
 
 def files_below(folder):
@@ -271,7 +276,7 @@ def weights_are_the_controls(h):
     """I5: a synchronous job ends with the bits of one without a fault."""
     for n, o in h.of("weights"):
         path = os.path.join(h.folder, o["out"], "model", "final.safetensors")
-        if digest(path) != o["sha256"]:
+        if weights_digest(path) != o["sha256"]:
             h.violated("I5", path, 0, f"differs from the weights without a fault: seen.jsonl:{n}")
     for r in h.results:
         if r.is_final() and r.run["state"] == "succeeded" and r.run["settings"].get("sync") == "ssgd":
