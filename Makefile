@@ -34,7 +34,7 @@ CFLAGS   ?= -O2 -g
 # The folder of cblas.h on Fedora and openSUSE; gcc ignores a missing folder.
 BLAS_H   := -idirafter /usr/include/openblas
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math \
-             -I. $(BLAS_H) -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(CFLAGS) $(SANITIZE)
+             -I. $(BLAS_H) -DPSGD_VERSION='"$(VERSION)"' $(if $(ONEDNN),-DPSGD_ONEDNN) $(HARDEN) $(CFLAGS) $(SANITIZE)
 # oneDNN computes products and convolutions if it is found; `make ONEDNN=` builds without it. ONEDNN_STAMP contains the
 # choice, and a change rebuilds the files that depend on it.
 quoted    = '$(subst ','\'',$(1))'
@@ -45,9 +45,17 @@ else
 ONEDNN_FOUND := $(or $(ONEDNN),none)
 endif
 ONEDNN_STAMP := $(BUILD)/onednn
+# What makes a memory error end a process and not take it over, as far as the compiler has it; `make HARDENING=` builds
+# without. They precede the user's CFLAGS and LDFLAGS, which win. HARDENING_STAMP is like ONEDNN_STAMP.
+ifeq ($(origin HARDENING),undefined)
+HARDENING := $(shell CC=$(call quoted,$(CC)) CFLAGS=$(call quoted,$(CFLAGS)) SANITIZE=$(call quoted,$(SANITIZE)) LDFLAGS=$(call quoted,$(LDFLAGS)) shared/hardening_probe.sh $(BUILD)/hardening.cache)
+endif
+HARDEN_LINK := $(filter -Wl%,$(HARDENING))
+HARDEN      := $(filter-out -pie $(HARDEN_LINK),$(HARDENING))
+HARDENING_STAMP := $(BUILD)/hardening
 # For files with loops over vectors.
 FAST     := -O3 -funroll-loops
-LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
+LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(filter -pie,$(HARDENING)) $(HARDEN_LINK) $(LDFLAGS)
 
 # The sources of a library: those in the folder and its subfolders, without the file with main().
 in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
@@ -123,6 +131,8 @@ $(filter $(BUILD)/obj/nn/kernels/onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
 $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))"),,FORCE)
 	$(call show,ONEDNN,$(call quoted,$(ONEDNN_FOUND)))
 	$(Q)mkdir -p $(@D) && echo $(call quoted,$(ONEDNN_FOUND)) >$@
+$(HARDENING_STAMP): $(if $(findstring "$(HARDENING)","$(file <$(HARDENING_STAMP))"),,FORCE)
+	$(Q)mkdir -p $(@D) && echo $(call quoted,$(HARDENING)) >$@
 .PHONY: FORCE
 
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
@@ -130,16 +140,16 @@ $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 $(addprefix $(BUILD)/obj/nn/kernels/,narrow.o packed_matrix.o): CFLAGS += -ffp-contract=fast
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,loader train vector) $(addprefix sim/,trainer_standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
-$(BUILD)/obj/%.o: %.c
+$(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(call show,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $< $(keep)
 
 # A codec includes codec.h and wire.h and no other header of the project.
-$(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h
+$(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h $(HARDENING_STAMP)
 	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(BLAS_H) $(CFLAGS) $(FAST) $(SANITIZE) -o $@ $< $(keep)
+	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(BLAS_H) $(HARDEN) $(CFLAGS) $(FAST) $(SANITIZE) $(HARDEN_LINK) -o $@ $< $(keep)
 
 $(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs/codec.h codecs/wire.h
 	$(call show,CODEC,$@)
@@ -303,7 +313,7 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := setup.sh .ci/run docs/tool/generate nn/kernels/onednn_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
+SCRIPTS := setup.sh .ci/run docs/tool/generate nn/kernels/onednn_probe.sh shared/hardening_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 

@@ -1,4 +1,5 @@
-/* The flags of the built-in codecs, without their warnings. */
+/* The flags of the built-in codecs, without their warnings, and of their hardening (hardening_probe.sh) what
+ * each supported compiler accepts for each processor without a warning. */
 #include "shared/compile.h"
 
 #include <errno.h>
@@ -19,7 +20,9 @@ enum { WORDS_MAX = 16, CPU_MAX_S = 120, SOURCE_MAX = 1 << 20 /* bytes */ };
 /* Limit for a source that includes itself, or a macro that expands without end. */
 static const uint64_t memory_max = (uint64_t)4 << 30;
 
-const char compile_flags[] = "-std=c11 -O3 -fPIC -shared -ffp-contract=off";
+const char compile_flags[] =
+    "-std=c11 -O3 -fPIC -shared -ffp-contract=off -fstack-protector-strong -U_FORTIFY_SOURCE "
+    "-D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now";
 
 /* codec.h is in include/ of a build, in ../../include/psgd of an installed tree, or in the source tree. */
 static int find_header(char *out, size_t size, const char *exe_dir, struct err *e)

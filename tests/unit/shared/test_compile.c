@@ -64,7 +64,9 @@ TEST(the_compiler_is_a_program_with_arguments_and_no_shell_command)
     snprintf(cc, sizeof cc, " %s\t-a;b $HOME", script(folder, "for w; do echo \"$w\"; done"));
     assert_ok(compile_codec(cc, "-x.c", "out.so", "/nowhere", &e));
     assert_output(folder,
-                  "-a;b\n$HOME\n-std=c11\n-O3\n-fPIC\n-shared\n-ffp-contract=off\n-I./codecs\n-o\nout.so\n"
+                  "-a;b\n$HOME\n-std=c11\n-O3\n-fPIC\n-shared\n-ffp-contract=off\n"
+                  "-fstack-protector-strong\n-U_FORTIFY_SOURCE\n-D_FORTIFY_SOURCE=2\n-Wl,-z,relro,-z,now\n"
+                  "-I./codecs\n-o\nout.so\n"
                   "./-x.c\n-lm\n");
     unit_remove(folder);
 }
