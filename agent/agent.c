@@ -136,10 +136,12 @@ static int run(struct agent *a, int listen_fd, struct err *e)
         token_link(a->opt.no_token ? "" : a->opt.token_file, a->identity.pin, a->opt.port, &link) < 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
     log_start(a);
+    runner_about_ask(&a->runner_about, &a->loop, a->runner_exe);
     if (a->identity.key)
         agent_offer_join(a);
     while (!stop.is_received)
         turn(a, h, 3600);
+    runner_about_clear(&a->runner_about);
     shut_down(a, h);
     if (a->is_local && !a->opt.no_token)
         token_unlink(a->opt.token_file, a->opt.port);

@@ -18,6 +18,7 @@
 #include "agent/members.h"
 #include "agent/notify.h"
 #include "agent/options.h"
+#include "agent/runner_about.h"
 #include "agent/supervise.h"
 #include "agent/tail.h"
 
@@ -76,6 +77,7 @@ struct agent {
     struct data_address data;
     char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
     char runner_exe[PATH_MAX];
+    struct runner_about runner_about;
     struct codec_rules codecs;
     uint64_t job_memory; /* memory limit of a runner in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */

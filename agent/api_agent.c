@@ -10,6 +10,7 @@
 #include "shared/choice.h"
 #include "shared/clock.h"
 #include "shared/json.h"
+#include "shared/machine.h"
 #include "shared/utf8.h"
 
 enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
@@ -54,16 +55,23 @@ void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
 void api_agent(struct agent *a, const struct request *rq, struct response *rs)
 {
     size_t n_active = task_count(a, job_is_active);
-    long long mem = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     int n_codecs;
     const char *codecs = choice_at(CODEC_POLICY_CHOICES, (int)a->codecs.policy, &n_codecs);
-    json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o,s:f}", "id", a->id, "version", PSGD_VERSION, "api", 1,
-                          "address", a->address, "pid", (int)getpid(), "started_at", time_json(a->since_wall),
-                          "uptime_s", uptime_json(a), "monotonic_s", clock_now());
+    char data_host[64];
+    json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o,s:f,s:f}", "id", a->id, "version", PSGD_VERSION,
+                          "api", 1, "address", a->address, "pid", (int)getpid(), "started_at",
+                          time_json(a->since_wall), "uptime_s", uptime_json(a), "monotonic_s", clock_now(),
+                          "wall_s", clock_wall());
+    struct machine m;
 
     (void)rq;
-    json_object_set_new(o, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
-    json_object_set_new(o, "mem_bytes", json_integer(mem));
+    machine_look(&m);
+    address_host(data_host, sizeof data_host, (const struct sockaddr *)&a->data.at);
+    json_object_set_new(o, "cpus", json_integer((json_int_t)m.cpus));
+    json_object_set_new(o, "mem_bytes", json_integer((json_int_t)m.mem_bytes));
+    json_object_set_new(o, "machine", machine_json(&m));
+    json_object_set_new(o, "runner", runner_about_json(&a->runner_about));
+    json_object_set_new(o, "data_host", json_string(data_host));
     json_object_set_new(o, "disk_free_bytes", json_integer((json_int_t)agent_disk_free(a)));
     json_object_set_new(o, "slots", json_integer(N_SLOTS));
     json_object_set_new(o, "slots_free",

@@ -28,8 +28,10 @@ enum {
     FOR_CODECS = 512,
     FOR_SIMULATE = 1024,
     FOR_JOIN = 2048,
-    FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH,
-    FOR_ALL = 4095
+    FOR_DOCTOR = 4096,
+    FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
+                 FOR_DOCTOR,
+    FOR_ALL = 8191
 };
 
 struct options {
@@ -46,7 +48,7 @@ struct options {
     char output[PATH_MAX], csv_style[8];
     bool json, quiet, no_color, help, version;
     int verbose;
-    bool follow;
+    bool follow, connect;
     int node;
     bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition;
     char reason[201]; /* an agent's limit */

@@ -3,12 +3,16 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/runner/mesh/frame.h"
 #include "agent/runner/node.h"
 #include "agent/runner/watchdog.h"
+#include "codecs/codec.h"
 #include "nn/kernels/blas.h"
+#include "shared/json.h"
 
 /* Of --round-timeout: a node reports that its codec hangs before its peers report their timeout. */
 static const double codec_share = 0.75;
@@ -55,6 +59,24 @@ static void announce_engine(struct report *r, const char *warning)
     fprintf(stderr, "computes with %s\n", engine);
     if (warning)
         report_warn(r, warning);
+}
+
+/* For the agent, which links no BLAS (agent/runner_about.h). */
+static int about(void)
+{
+    char engine[200];
+    json_t *facts;
+    char *line;
+
+    blas_describe(engine, sizeof engine);
+    facts = json_pack("{s:o, s:i, s:i}", "engine", json_text(engine, sizeof engine), "codec_abi", CODEC_ABI,
+                      "frame_version", FRAME_VERSION);
+    line = facts ? json_line(facts) : NULL;
+    if (line)
+        fputs(line, stdout);
+    json_decref(facts);
+    free(line);
+    return line && fflush(stdout) == 0 ? 0 : 1;
 }
 
 static int work(struct node *n, struct orders *orders, struct err *e)
@@ -117,6 +139,8 @@ int main(int argc, char **argv)
     struct err e = {0};
     int status;
 
+    if (argc == 2 && strcmp(argv[1], "--about") == 0)
+        return about();
     if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0) {
         fprintf(stderr, "%s is started by the agent, not by hand; see docs/protocol.md\n", argv[0]);
         return 2;

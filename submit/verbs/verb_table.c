@@ -23,6 +23,8 @@ const struct verb verbs[] = {
      "fetch records, logs and model, as far as they exist"},
     {"join", verb_join, SHOWS, FOR_JOIN, 1, "INVITATION",
      "get a token of an agent that uses TLS: ADDRESS#PIN#CODE, as the agent prints it"},
+    {"doctor", verb_doctor, SHOWS, FOR_DOCTOR, 0, "",
+     "what keeps this machine and the agents from running a job, and what to do about it"},
     {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it"},
     {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
      "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME [KIND]: a "

@@ -29,6 +29,7 @@ int verb_validate(const struct options *o, struct err *e);
 int verb_simulate(const struct options *o, struct err *e);
 int verb_data(const struct options *o, struct err *e);
 int verb_codecs(const struct options *o, struct err *e);
+int verb_doctor(const struct options *o, struct err *e);
 int verb_join(const struct options *o, struct err *e);
 int verb_model(const struct options *o, struct err *e);
 

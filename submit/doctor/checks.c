@@ -1,0 +1,210 @@
+#include "submit/doctor/checks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codecs/codec.h"
+#include "submit/text.h"
+
+static const double DISK_LOW = 256 << 20, DISK_NONE = 16 << 20, CLOCK_FAR_S = 60;
+
+static enum level check_reached(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    (void)first;
+    if (p->is_here)
+        return LEVEL_OK;
+    snprintf(text, size, "it has answered in %.1f ms, the connection included", p->connect_s * 1e3);
+    if (!isnan(p->round_trip_s))
+        snprintf(text + strlen(text), size - strlen(text), "; a round trip takes %.1f ms",
+                 p->round_trip_s * 1e3);
+    return LEVEL_OK;
+}
+
+static enum level check_access(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    const struct node *n = &p->node;
+
+    (void)first;
+    if (p->is_here)
+        return LEVEL_OK;
+    snprintf(text, size, "%s, token from %s", n->pin[0] ? "its key is the pinned one" : "without TLS",
+             p->has_token ? n->token_sources : "nowhere, and it requires none");
+    return LEVEL_OK;
+}
+
+/* Programs of one version fit in any case. */
+static enum level check_version(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    snprintf(text, size, "psgd %s", p->version);
+    if (!isnan(p->codec_abi))
+        snprintf(text + strlen(text), size - strlen(text), ", codecs of ABI %.0f", p->codec_abi);
+    if (!isnan(p->frame_version))
+        snprintf(text + strlen(text), size - strlen(text), ", frames of version %.0f", p->frame_version);
+    if (!isnan(p->codec_abi) && p->codec_abi != CODEC_ABI) {
+        snprintf(text + strlen(text), size - strlen(text), "; this job_submit makes codecs of ABI %d",
+                 CODEC_ABI);
+        return LEVEL_ERROR;
+    }
+    if (!isnan(p->frame_version) && !isnan(first->frame_version) &&
+        p->frame_version != first->frame_version) {
+        snprintf(text + strlen(text), size - strlen(text),
+                 "; node %d has version %.0f, so they cannot connect", first->node.at.node,
+                 first->frame_version);
+        return LEVEL_ERROR;
+    }
+    if (strcmp(p->version, PSGD_VERSION) == 0)
+        return LEVEL_OK;
+    snprintf(text + strlen(text), size - strlen(text), "; this job_submit is %s", PSGD_VERSION);
+    return LEVEL_WARNING;
+}
+
+static enum level check_runner(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    (void)first;
+    if (!p->runner_error[0])
+        return LEVEL_OK;
+    snprintf(text, size, "%s", p->runner_error);
+    return LEVEL_ERROR;
+}
+
+/* "…, 4 threads" is not part of what decides the bits. */
+static size_t kernels_of(const char *engine)
+{
+    const char *last = strrchr(engine, ',');
+
+    return last ? (size_t)(last - engine) : strlen(engine);
+}
+
+static enum level check_kernels(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    size_t n = kernels_of(p->engine), n_first = kernels_of(first->engine);
+
+    if (!p->engine[0])
+        return LEVEL_OK;
+    snprintf(text, size, "it computes with %.*s", (int)n, p->engine);
+    if (p->is_here || !first->engine[0] || (n == n_first && strncmp(p->engine, first->engine, n) == 0))
+        return LEVEL_OK;
+    snprintf(text + strlen(text), size - strlen(text),
+             "; node %d with %.*s: their last bits differ, so no run repeats exactly elsewhere",
+             first->node.at.node, (int)n_first, first->engine);
+    return LEVEL_WARNING;
+}
+
+static enum level check_clock(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    double off = fabs(p->clock_ahead_s);
+
+    (void)first;
+    if (isnan(off))
+        return LEVEL_OK;
+    snprintf(text, size, "its clock is %.3f s %s this machine's; no result depends on it", off,
+             p->clock_ahead_s < 0 ? "behind" : "ahead of");
+    return off > CLOCK_FAR_S ? LEVEL_WARNING : LEVEL_OK;
+}
+
+static enum level check_slot(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    (void)first;
+    if (isnan(p->slots_free))
+        return LEVEL_OK;
+    snprintf(text, size,
+             p->slots_free > 0 ? "it is free for a job"
+                               : "it runs another job, behind which a new one waits");
+    return p->slots_free > 0 ? LEVEL_OK : LEVEL_WARNING;
+}
+
+static enum level check_disk(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    char amount[TEXT_AMOUNT];
+
+    (void)first;
+    if (isnan(p->disk_free_bytes))
+        return LEVEL_OK;
+    text_bytes(amount, (uint64_t)fmax(p->disk_free_bytes, 0));
+    snprintf(text, size, "%s of its disk are left for packages and results", amount);
+    return p->disk_free_bytes < DISK_NONE  ? LEVEL_ERROR
+           : p->disk_free_bytes < DISK_LOW ? LEVEL_WARNING
+                                           : LEVEL_OK;
+}
+
+static enum level check_isolation(const struct patient *p, const struct patient *first, char *text,
+                                  size_t size)
+{
+    (void)first;
+    if (p->isolation[0])
+        snprintf(text, size, "codecs run at isolation level %s", p->isolation);
+    return LEVEL_OK;
+}
+
+static enum level check_data_plane(const struct patient *p, const struct patient *first, char *text,
+                                   size_t size)
+{
+    const char *host = node_host(&p->node);
+    bool is_local = strncmp(p->data_host, "127.", 4) == 0 || strcmp(p->data_host, "::1") == 0;
+    bool is_named_local = strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+                          !strcmp(host, "localhost");
+
+    (void)first;
+    if (!p->data_host[0])
+        return LEVEL_OK;
+    snprintf(text, size, "its nodes listen at %s, and others connect to %s", p->data_host, host);
+    return is_local && !is_named_local ? LEVEL_ERROR : LEVEL_OK;
+}
+
+static enum level check_age(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    (void)first;
+    if (p->has_machine)
+        return LEVEL_OK;
+    snprintf(text, size,
+             "an agent of its version reports nothing about its machine; those checks are left out");
+    return LEVEL_WARNING;
+}
+
+static const struct check checks[] = {
+    {"reached", check_reached, NULL, false},
+    {"access", check_access, NULL, false},
+    {"version", check_version, "Install the same version of psgd on all machines.", false},
+    {"age", check_age, "Install the version of this job_submit there.", false},
+    {"runner", check_runner, "Run ./setup.sh and make on that machine, and restart its agent.", false},
+    {"kernels", check_kernels, "Set OPENBLAS_CORETYPE to the same kernels for all agents, or accept it.",
+     false},
+    {"data plane", check_data_plane,
+     "Start the agent with --data-bind ADDRESS, an address that the others reach.", false},
+    {"clock", check_clock, "Run a time service there: timedatectl set-ntp true.", false},
+    {"slot", check_slot, "Wait, or cancel that job: job_submit list.", false},
+    {"disk", check_disk, "Delete files, or start the agent with --dir on a larger disk.", false},
+    {"isolation", check_isolation, NULL, false},
+    {"memory", check_memory, "Stop other programs there.", true},
+    {"load", check_load,
+     "Stop other programs there, or leave this machine out: every step waits for the slowest.", true},
+    {"files", check_files, "Start the agent after `ulimit -n 65536`, or with LimitNOFILE=65536 in its unit.",
+     true},
+    {"processes", check_processes,
+     "Start the agent after `ulimit -u 4096`, or with TasksMax=4096 in its unit.", true},
+    {"inotify", check_inotify,
+     "sysctl -w fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=65536", true},
+    {"pipes", check_pipes, "sysctl -w fs.pipe-user-pages-soft=16384", true},
+    {"backlog", check_backlog, "sysctl -w net.core.somaxconn=4096 net.ipv4.tcp_max_syn_backlog=4096", true},
+    {"shared memory", check_shared_memory, "Use Linux 5.1 or later, without a filter of memfd_create.", true},
+    {"overcommit", check_overcommit, "sysctl -w vm.overcommit_memory=0", true},
+    {"compiler", check_compiler, "Install gcc or clang there.", true},
+};
+
+void checks_run(struct patient *p, const struct patient *first)
+{
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        const struct check *c = &checks[i];
+        char text[FINDING_TEXT] = "";
+        enum level l;
+
+        if (c->of_machine && !p->has_machine)
+            continue;
+        l = c->look(p, first, text, sizeof text);
+        if (text[0])
+            patient_note(p, l, c->name, c->fix, "%s", text);
+        if (l == LEVEL_ERROR && !p->code)
+            p->code = ERR_REFUSED;
+    }
+}

@@ -1,0 +1,195 @@
+/* doctor: what keeps this machine, and the agents of worker.json, from running a job, and what to do.
+ * Without that file it looks at this machine only. With --connect a small job shows that all nodes reach
+ * each other. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/compile.h"
+#include "shared/json.h"
+#include "submit/doctor/checks.h"
+#include "submit/doctor/trial.h"
+#include "submit/failure.h"
+#include "submit/stages/console.h"
+#include "submit/text.h"
+#include "submit/verbs/verbs.h"
+
+struct doctor {
+    struct worker_list workers;
+    struct patient *all; /* (n): this machine, then the nodes of worker.json */
+    size_t n;
+    struct trial trial; /* with --connect */
+};
+
+/* A user's codec is compiled on this machine by $CC, else cc. */
+static void check_own_compiler(struct patient *p)
+{
+    const char *cc = getenv("CC");
+    char version[256];
+
+    cc = cc && cc[0] ? cc : "cc";
+    compile_version(version, sizeof version, cc);
+    if (version[0])
+        patient_note(p, LEVEL_OK, "codecs", NULL, "codecs that are written here are compiled by %s", version);
+    else
+        patient_note(p, LEVEL_WARNING, "codecs", "Install gcc or clang, or set CC.",
+                     "%s does not run, so a codec that is a .c file cannot be submitted from here", cc);
+}
+
+/* A list that is missing where none is named is no failure. */
+static int read_workers(struct doctor *d, const struct options *o, struct err *e)
+{
+    bool is_named = getenv("PSGD_WORKERS") || strcmp(o->workers, "worker.json") != 0;
+
+    if (!is_named && access(o->workers, F_OK) < 0 && errno == ENOENT) {
+        console_info("There is no %s: only this machine is looked at.", o->workers);
+        return 0;
+    }
+    return worker_list_read(&d->workers, o->workers, e);
+}
+
+static void open_patient(struct patient *p, const struct worker *at, const struct options *o)
+{
+    struct err e;
+
+    p->node.at = *at;
+    snprintf(p->node.label, sizeof p->node.label, "agent %s", at->address);
+    if (node_find_access(&p->node, o->token_file, o->insecure_no_tls, &e) < 0)
+        patient_fail(p, "access", &e);
+    p->has_token = p->node.token[0];
+}
+
+static const struct patient *first_answered(const struct doctor *d)
+{
+    for (size_t i = 1; i < d->n; i++)
+        if (d->all[i].has_answered)
+            return &d->all[i];
+    return &d->all[0];
+}
+
+static int examine(struct doctor *d, const struct options *o, struct err *e)
+{
+    size_t n_listed = d->workers.n_workers + d->workers.n_servers;
+
+    d->all = calloc(n_listed + 1, sizeof *d->all);
+    if (!d->all)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n_listed);
+    d->n = n_listed + 1;
+    patient_look_here(&d->all[0]);
+    for (size_t i = 1; i < d->n; i++)
+        open_patient(&d->all[i], &d->workers.nodes[i - 1], o);
+    if (n_listed > 0)
+        console_info("Asks %zu agents; one that has not answered within %g s counts as unreachable.",
+                     n_listed, DOCTOR_S);
+    if (patients_ask(d->all + 1, n_listed, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < d->n; i++)
+        if (d->all[i].has_answered)
+            checks_run(&d->all[i], first_answered(d));
+    check_own_compiler(&d->all[0]);
+    return 0;
+}
+
+/* Of the first error: agents come before this machine, which can submit in any case. */
+static int status_of(const struct doctor *d)
+{
+    for (size_t i = 1; i < d->n; i++)
+        if (d->all[i].code)
+            return failure_status(d->all[i].code);
+    if (d->all[0].code || d->trial.code)
+        return failure_status(d->all[0].code ? d->all[0].code : d->trial.code);
+    return 0;
+}
+
+static json_t *findings_json(const struct patient *p)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < p->n_findings; i++) {
+        const struct finding *f = &p->findings[i];
+
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o?}", "check", f->check, "level",
+                                              level_name(f->level), "text", json_text(f->text, SIZE_MAX),
+                                              "fix", f->fix[0] ? json_text(f->fix, SIZE_MAX) : NULL));
+    }
+    return list;
+}
+
+static json_t *patient_json(const struct patient *p)
+{
+    json_t *o = json_pack("{s:s, s:o}", "level", level_name(patient_level(p)), "findings", findings_json(p));
+
+    if (p->is_here)
+        return o;
+    json_object_set_new(o, "node", json_integer(p->node.at.node));
+    json_object_set_new(o, "address", json_string(p->node.at.address));
+    json_object_set_new(o, "connect_s", json_real_or_null(p->has_answered ? p->connect_s : NAN));
+    json_object_set_new(o, "round_trip_s", json_real_or_null(p->has_answered ? p->round_trip_s : NAN));
+    json_object_set_new(o, "clock_ahead_s", json_real_or_null(p->has_answered ? p->clock_ahead_s : NAN));
+    return o;
+}
+
+static void print_json(const struct doctor *d, int status)
+{
+    json_t *nodes = json_array();
+    json_t *o = json_pack("{s:f, s:o, s:O}", "deadline_s", DOCTOR_S, "here", patient_json(&d->all[0]),
+                          "nodes", nodes);
+
+    for (size_t i = 1; i < d->n; i++)
+        json_array_append_new(nodes, patient_json(&d->all[i]));
+    json_decref(nodes);
+    if (d->trial.text[0])
+        json_object_set_new(o, "connect",
+                            json_pack("{s:s, s:o}", "level", d->trial.code ? "error" : "ok", "text",
+                                      json_text(d->trial.text, SIZE_MAX)));
+    verb_print_json(status == 0, o, NULL, NULL);
+}
+
+static void print_patient(const struct patient *p, bool only_bad)
+{
+    static const char *const verdicts[] = {"can be used", "can be used", "cannot be used"};
+
+    if (p->is_here)
+        text_print("this machine: %s\n", level_name(patient_level(p)));
+    else
+        text_print("node(%d) %s: %s\n", p->node.at.node, p->node.at.address, verdicts[patient_level(p)]);
+    for (size_t i = 0; i < p->n_findings; i++) {
+        const struct finding *f = &p->findings[i];
+
+        if (only_bad && f->level == LEVEL_OK)
+            continue;
+        text_print("  %-8s %-14s %s%s\n", level_name(f->level), f->check, f->text, text_stop(f->text));
+        if (f->fix[0])
+            text_print("  %-8s %-14s to do: %s\n", "", "", f->fix);
+    }
+}
+
+static void print_all(const struct doctor *d, bool only_bad)
+{
+    for (size_t i = 0; i < d->n; i++)
+        print_patient(&d->all[i], only_bad);
+    if (d->trial.text[0])
+        text_print("connections between nodes: %s\n  %s\n", d->trial.code ? "error" : "ok", d->trial.text);
+}
+
+int verb_doctor(const struct options *o, struct err *e)
+{
+    struct doctor d = {0};
+    int status = read_workers(&d, o, e) < 0 || examine(&d, o, e) < 0 ? e->code : status_of(&d);
+
+    if (status == 0 && o->connect && d.n > 1) {
+        trial_run(&d.trial, o, d.workers.n_workers);
+        status = status_of(&d);
+    }
+    if (status >= 0 && o->json)
+        print_json(&d, status);
+    else if (status >= 0)
+        print_all(&d, o->quiet);
+    free(d.all);
+    worker_list_clear(&d.workers);
+    return status;
+}

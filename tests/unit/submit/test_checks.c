@@ -1,0 +1,152 @@
+/* What `job_submit doctor` finds in what agents report, without agents. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "codecs/codec.h"
+#include "submit/doctor/checks.h"
+
+/* A patient whose agent has answered with these keys besides its id, and the findings about it. */
+static struct patient examined(const char *keys, const struct patient *first)
+{
+    static char text[2048];
+    struct patient p = {0};
+    struct err e = {0};
+
+    snprintf(text, sizeof text, "{\"id\":\"a-1\",\"version\":\"" PSGD_VERSION "\",\"api\":1%s}", keys);
+    snprintf(p.node.at.host, sizeof p.node.at.host, "192.0.2.7");
+    assert_int_equal(patient_read(&p, text, strlen(text), &e), 0);
+    checks_run(&p, first ? first : &p);
+    return p;
+}
+
+static const struct finding *found(const struct patient *p, const char *check)
+{
+    for (size_t i = 0; i < p->n_findings; i++)
+        if (strcmp(p->findings[i].check, check) == 0)
+            return &p->findings[i];
+    return NULL;
+}
+
+#define ASSERT_FOUND(p, check, of_level, part)                                                               \
+    do {                                                                                                     \
+        const struct finding *f_ = found(p, check);                                                          \
+        assert_non_null(f_);                                                                                 \
+        assert_int_equal(f_->level, of_level);                                                               \
+        assert_non_null(strstr(f_->text, part));                                                             \
+        assert_true((f_->fix[0] != 0) == (f_->level != LEVEL_OK));                                           \
+    } while (0)
+
+TEST(an_agent_that_reports_little_can_be_used_and_gets_one_warning)
+{
+    struct patient p = examined("", NULL);
+
+    assert_int_equal(p.code, 0);
+    assert_int_equal(patient_level(&p), LEVEL_WARNING);
+    ASSERT_FOUND(&p, "age", LEVEL_WARNING, "reports nothing about its machine");
+    assert_null(found(&p, "memory"));
+    assert_null(found(&p, "disk"));
+}
+
+TEST(other_kernels_are_a_warning_and_another_number_of_threads_is_none)
+{
+    struct patient a = examined(",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Zen kernels), 1 thread\"}", NULL);
+    struct patient b = examined(",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Zen kernels), 8 threads\"}", &a);
+    struct patient c = examined(",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Haswell kernels), 1 thread\"}",
+                                &a);
+
+    ASSERT_FOUND(&a, "kernels", LEVEL_OK, "Zen kernels");
+    ASSERT_FOUND(&b, "kernels", LEVEL_OK, "Zen kernels");
+    ASSERT_FOUND(&c, "kernels", LEVEL_WARNING, "their last bits differ");
+    assert_int_equal(c.code, 0);
+}
+
+TEST(versions_with_which_no_job_can_run_are_errors)
+{
+    struct patient a = examined(",\"runner\":{\"frame_version\":4}", NULL);
+    struct patient frames = examined(",\"runner\":{\"frame_version\":3}", &a);
+    struct patient abi = examined(",\"runner\":{\"codec_abi\":1}", &a);
+    struct patient dead = examined(",\"runner\":{\"error\":\"job_runner does not start\"}", &a);
+
+    ASSERT_FOUND(&frames, "version", LEVEL_ERROR, "so they cannot connect");
+    ASSERT_FOUND(&abi, "version", LEVEL_ERROR, "this job_submit makes codecs of ABI");
+    ASSERT_FOUND(&dead, "runner", LEVEL_ERROR, "does not start");
+    assert_int_equal(frames.code, ERR_REFUSED);
+    assert_int_equal(abi.code, ERR_REFUSED);
+    assert_int_equal(dead.code, ERR_REFUSED);
+}
+
+TEST(limits_of_the_kernel_are_warnings_with_the_command_that_raises_them)
+{
+    struct patient p = examined(
+        ",\"machine\":{\"system\":\"Linux\",\"cpus\":4,\"load\":0,\"mem_bytes\":8e9,\"mem_available_bytes\":"
+        "4e9,"
+        "\"open_files\":256,\"file_max\":-1,\"processes\":-1,\"inotify_instances\":8,\"inotify_watches\":"
+        "65536,"
+        "\"pipe_pages\":0,\"listen_backlog\":5,\"syn_backlog\":4096,\"overcommit\":2,\"shares_memory\":0,"
+        "\"has_compiler\":0}",
+        NULL);
+
+    ASSERT_FOUND(&p, "files", LEVEL_WARNING, "256 open files");
+    ASSERT_FOUND(&p, "processes", LEVEL_OK, "no limit of processes");
+    ASSERT_FOUND(&p, "inotify", LEVEL_WARNING, "8 inotify instances");
+    ASSERT_FOUND(&p, "pipes", LEVEL_OK, "no limit");
+    ASSERT_FOUND(&p, "backlog", LEVEL_WARNING, "5 connections");
+    ASSERT_FOUND(&p, "overcommit", LEVEL_WARNING, "may not be reserved");
+    ASSERT_FOUND(&p, "shared memory", LEVEL_WARNING, "use TCP");
+    ASSERT_FOUND(&p, "compiler", LEVEL_WARNING, "no cc");
+    ASSERT_FOUND(&p, "memory", LEVEL_OK, "4 processors");
+    assert_non_null(strstr(found(&p, "inotify")->fix, "sysctl -w fs.inotify.max_user_instances"));
+    assert_int_equal(p.code, 0);
+}
+
+TEST(a_node_that_listens_where_no_other_machine_reaches_it_is_an_error)
+{
+    struct patient p = examined(",\"data_host\":\"127.0.0.1\",\"disk_free_bytes\":1000,\"slots_free\":0",
+                                NULL);
+
+    ASSERT_FOUND(&p, "data plane", LEVEL_ERROR, "listen at 127.0.0.1, and others connect to 192.0.2.7");
+    ASSERT_FOUND(&p, "disk", LEVEL_ERROR, "are left");
+    ASSERT_FOUND(&p, "slot", LEVEL_WARNING, "runs another job");
+}
+
+TEST(values_of_other_types_count_as_not_reported)
+{
+    struct patient p = examined(
+        ",\"machine\":{\"load\":\"x\",\"cpus\":[],\"system\":\"a\\u001bb\",\"inotify_watches\":{}},"
+        "\"runner\":[],\"slots_free\":\"1\",\"wall_s\":null,\"data_host\":7",
+        NULL);
+
+    assert_true(p.has_machine);
+    assert_true(isnan(p.machine.load));
+    assert_string_equal(p.machine.system, "a?b");
+    assert_null(found(&p, "slot"));
+    assert_null(found(&p, "clock"));
+    assert_null(found(&p, "inotify"));
+    assert_int_equal(p.code, 0);
+}
+
+TEST(an_answer_of_another_program_is_refused)
+{
+    struct patient p = {0};
+    struct err e = {0};
+
+    assert_int_equal(patient_read(&p, "[]", 2, &e), ERR_PROTOCOL);
+    assert_int_equal(patient_read(&p, "{\"id\":\"a\",\"api\":2}", 18, &e), ERR_PROTOCOL);
+    assert_false(p.has_answered);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_agent_that_reports_little_can_be_used_and_gets_one_warning),
+        cmocka_unit_test(other_kernels_are_a_warning_and_another_number_of_threads_is_none),
+        cmocka_unit_test(versions_with_which_no_job_can_run_are_errors),
+        cmocka_unit_test(limits_of_the_kernel_are_warnings_with_the_command_that_raises_them),
+        cmocka_unit_test(a_node_that_listens_where_no_other_machine_reaches_it_is_an_error),
+        cmocka_unit_test(values_of_other_types_count_as_not_reported),
+        cmocka_unit_test(an_answer_of_another_program_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
