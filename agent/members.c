@@ -119,7 +119,7 @@ static int save(const struct members *m, struct err *e)
             doc = NULL;
         }
     }
-    text = doc ? json_dumps(doc, JSON_INDENT(2)) : NULL;
+    text = doc ? json_dump(doc, JSON_INDENT(2)) : NULL;
     if (text)
         rc = file_write(m->path, text, strlen(text), 0600, e);
     else

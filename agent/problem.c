@@ -70,7 +70,7 @@ char *problem_document(enum problem p, const char *detail, const char *hint, con
     if (hint && hint[0])
         json_object_set_new(o, "hint", json_text(hint, SIZE_MAX));
     json_object_set_new(o, "error_id", json_string(error_id));
-    text = json_dumps(o, JSON_COMPACT);
+    text = json_dump(o, JSON_COMPACT);
     json_decref(o);
     return text;
 }

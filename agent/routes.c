@@ -8,6 +8,7 @@
 
 #include "agent/api.h"
 #include "agent/log.h"
+#include "shared/json.h"
 
 enum { DIGITS_MAX = 15 };
 
@@ -101,6 +102,8 @@ void respond_problem(struct response *rs, enum problem p, const char *hint, cons
     rs->status = problem_status(p);
     rs->type = "application/problem+json";
     rs->body = problem_document(p, detail, hint, error_id);
+    if (!rs->body) /* perhaps memory failed only for the document that this one reports on */
+        rs->body = problem_document(p, detail, hint, error_id);
     rs->len = rs->body ? strlen(rs->body) : 0;
     if (p == TOO_MANY_REQUESTS || p == DRAINING)
         rs->retry_after_s = 5;
@@ -113,24 +116,31 @@ void respond_error(struct response *rs, const struct err *e)
     respond_problem(rs, problem_of(e), e->hint, "%s", e->text);
 }
 
-void respond_json(struct response *rs, int status, json_t *take)
+static void respond_document(struct response *rs, int status, json_t *take, bool is_for_people)
 {
-    char *text = json_dumps(take, JSON_COMPACT | JSON_REAL_PRECISION(12));
-    size_t n = text ? strlen(text) : 0;
-    char *line = text ? realloc(text, n + 2) : NULL;
+    char *text = json_dump_line(take,
+                                (is_for_people ? JSON_INDENT(2) : JSON_COMPACT) | JSON_REAL_PRECISION(12));
 
     json_decref(take);
-    if (!line) {
-        free(text);
+    if (!text) {
         respond_problem(rs, INTERNAL, NULL, "no memory for the response");
         return;
     }
-    memcpy(line + n, "\n", 2);
     response_clear(rs);
     rs->status = status;
     rs->type = "application/json";
-    rs->body = line;
-    rs->len = n + 1;
+    rs->body = text;
+    rs->len = strlen(text);
+}
+
+void respond_json(struct response *rs, int status, json_t *take)
+{
+    respond_document(rs, status, take, false);
+}
+
+void respond_page(struct response *rs, json_t *take)
+{
+    respond_document(rs, 200, take, true);
 }
 
 void response_clear(struct response *rs)

@@ -93,6 +93,7 @@ void respond_problem(struct response *rs, enum problem p, const char *hint, cons
     __attribute__((format(printf, 4, 5)));
 void respond_error(struct response *rs, const struct err *e);
 void respond_json(struct response *rs, int status, json_t *take); /* takes the value */
+void respond_page(struct response *rs, json_t *take);             /* 200, printed for people; takes it */
 void response_clear(struct response *rs);
 
 #endif

@@ -1,6 +1,7 @@
 #include "shared/json.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,24 @@
 #include "shared/utf8.h"
 
 enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
+
+/* A document is made by dozens of calls, each of which omits its part if an allocation fails. Jansson gets
+ * its memory here, so that one look before a document leaves the program finds every failure. */
+static atomic_bool is_incomplete;
+
+static void *allocate(size_t size)
+{
+    void *p = malloc(size);
+
+    if (!p)
+        is_incomplete = true;
+    return p;
+}
+
+__attribute__((constructor)) static void watch_allocations(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
 
 static int too_deep(const json_t *v, int left)
 {
@@ -37,11 +56,17 @@ int json_parse(json_t **out, const char *text, size_t len, const char *what, str
 {
     json_error_t je;
     json_t *v;
+    bool lacks_memory;
 
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return err_set(e, ERR_CONFIG, "%s:1:1: begins with a byte order mark; save it as UTF-8 without one",
                        what);
+    is_incomplete = false;
     v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+    /* Jansson reports some failed allocations as syntax errors. */
+    lacks_memory = atomic_exchange(&is_incomplete, false);
+    if (!v && lacks_memory)
+        return err_set(e, ERR_NOMEM, "%s: no memory for %zu bytes of JSON", what, len);
     if (!v)
         return err_set(e, ERR_CONFIG, "%s:%d:%d: %s", what, je.line, je.column, printable(je.text));
     if (too_deep(v, MAX_DEPTH)) {
@@ -256,9 +281,13 @@ json_t *json_text(const char *text, size_t max)
     if (len == max)
         len = utf8_whole(text, len);
     v = json_stringn(text, len);
-    s = v ? NULL : strndup(text, len);
-    if (!s)
+    if (v)
         return v;
+    s = strndup(text, len);
+    if (!s) {
+        is_incomplete = true;
+        return NULL;
+    }
     for (size_t i = 0; i < len; i += step) {
         step = utf8_length(s + i, len - i);
         if (step == 0) {
@@ -285,15 +314,31 @@ json_t *json_sizes(const size_t *values, size_t n)
     return a;
 }
 
+/* With room for a line feed. */
+char *json_dump(const json_t *value, size_t flags)
+{
+    size_t n = json_dumpb(value, NULL, 0, flags | JSON_ENCODE_ANY);
+    char *text = n ? malloc(n + 2) : NULL;
+
+    if (text && json_dumpb(value, text, n, flags | JSON_ENCODE_ANY) != n)
+        is_incomplete = true; /* looking for cycles takes memory */
+    if (atomic_exchange(&is_incomplete, false)) {
+        free(text);
+        return NULL;
+    }
+    if (text)
+        text[n] = '\0';
+    return text;
+}
+
+char *json_dump_line(const json_t *value, size_t flags)
+{
+    char *text = json_dump(value, flags);
+
+    return text ? strcat(text, "\n") : NULL;
+}
+
 char *json_line(const json_t *value)
 {
-    size_t n = json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
-    char *s = n ? malloc(n + 2) : NULL;
-
-    if (!s)
-        return NULL;
-    json_dumpb(value, s, n, JSON_COMPACT | JSON_ENCODE_ANY);
-    s[n] = '\n';
-    s[n + 1] = '\0';
-    return s;
+    return json_dump_line(value, JSON_COMPACT);
 }

@@ -34,7 +34,7 @@ struct json_field {
 /* A table ends with {0}. JSON_AT(struct settings, seed) gives .offset and .size. */
 #define JSON_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
-/* Parses text; `what` names it in messages, with line and column. ERR_CONFIG. */
+/* Parses text; `what` names it in messages, with line and column. ERR_CONFIG, ERR_NOMEM. */
 int json_parse(json_t **out, const char *text, size_t len, const char *what, struct err *e);
 int json_read(json_t **out, const char *path, size_t max, struct err *e);
 
@@ -64,7 +64,11 @@ json_t *json_real_or_null(double v);
 /* [values[0], ...]: a shape, or counts. */
 json_t *json_sizes(const size_t *values, size_t n);
 
-/* Returns one line without spaces, with a line feed, or NULL without memory; the caller frees it. */
-char *json_line(const json_t *value);
+/* Returns the document as text, as Jansson's `flags` say; the caller frees it. NULL without memory, also if
+ * an allocation failed since the last call, as a part of the document may be missing: what leaves a program
+ * is written by one of these, so it is never shorter than meant, and has no null that was not. */
+char *json_dump(const json_t *value, size_t flags);
+char *json_dump_line(const json_t *value, size_t flags); /* with a line feed */
+char *json_line(const json_t *value);                    /* on one line without spaces, with a line feed */
 
 #endif

@@ -426,7 +426,7 @@ int tensor_file_fits(const char *what, uint64_t data_bytes, struct err *e)
 /* The bytes before the data; the caller frees them. */
 static int make_head(struct iovec *head, const json_t *header, struct err *e)
 {
-    char *text = json_dumps(header, JSON_COMPACT);
+    char *text = json_dump(header, JSON_COMPACT);
     size_t text_len = text ? strlen(text) : 0;
     size_t header_len = (text_len + ALIGN - 1) / ALIGN * ALIGN;
     unsigned char *p = text ? malloc(PREFIX + header_len) : NULL;

@@ -119,7 +119,7 @@ json_t *sim_summary(const struct sim *s, const struct explore_result *found, dou
 
 int sim_summary_write(json_t *take_doc, const char *path, struct err *e)
 {
-    char *text = take_doc ? json_dumps(take_doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    char *text = take_doc ? json_dump(take_doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     int rc;
 
     json_decref(take_doc);

@@ -81,7 +81,7 @@ int access_prepare(struct err *e)
 int access_save(const struct access *a, struct err *e)
 {
     json_t *doc = json_from_struct(a, fields);
-    char *text = doc ? json_dumps(doc, JSON_INDENT(2)) : NULL;
+    char *text = doc ? json_dump(doc, JSON_INDENT(2)) : NULL;
     char path[PATH_MAX];
     int rc;
 

@@ -67,7 +67,7 @@ int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e
 {
     struct exchange_state codecs = {0};
     json_t *doc = settings_json(c->set);
-    char *settings = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+    char *settings = doc ? json_dump(doc, JSON_COMPACT) : NULL;
     char node[16], epoch[16], step[24], round[24], samples[24], steps[24];
     const struct tensor_meta meta[] = {
         {"format", CHECKPOINT_FORMAT},

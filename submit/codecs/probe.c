@@ -15,6 +15,7 @@
 #include "shared/codec_load.h"
 #include "shared/codec_options.h"
 #include "shared/file.h"
+#include "shared/json.h"
 #include "shared/path.h"
 
 static const double LOAD_MAX_S = 10;
@@ -27,7 +28,7 @@ struct report {
 /* Prints `doc` to `out` and frees it. */
 static int keep(char *out, size_t size, json_t *doc, struct err *e)
 {
-    char *text = doc ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = doc ? json_dump(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     int rc = 0;
 
     if (!text)

@@ -99,7 +99,7 @@ int job_index_save(const struct submission *s, struct err *e)
         index_path(path, sizeof path, s->id, e) < 0)
         return e->code;
     o = job_index_json(s);
-    text = o ? json_dumps(o, JSON_INDENT(1)) : NULL;
+    text = o ? json_dump(o, JSON_INDENT(1)) : NULL;
     json_decref(o);
     if (!text)
         return err_set(e, ERR_NOMEM, "no memory for the record of %s", s->id);

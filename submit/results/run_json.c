@@ -160,7 +160,7 @@ json_t *run_json(const struct submission *s)
 int run_json_save(const struct submission *s, struct err *e)
 {
     json_t *o = run_json(s);
-    char *text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) : NULL;
+    char *text = o ? json_dump(o, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) : NULL;
     char path[PATH_MAX];
     int rc;
 

@@ -96,7 +96,7 @@ static int ask(struct access *a, const struct invitation *v, struct err *e)
     snprintf(label, sizeof label, "agent %s", v->address);
     snprintf(r.url, sizeof r.url, "https://%s/v1/join", v->address);
     doc = json_pack("{s:s, s:o}", "code", v->code, "name", json_text(name, sizeof name));
-    body = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+    body = doc ? json_dump(doc, JSON_COMPACT) : NULL;
     json_decref(doc);
     r.body = body;
     r.body_len = body ? strlen(body) : 0;

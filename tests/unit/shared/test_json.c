@@ -1,6 +1,7 @@
 #include "shared/json.h"
 #include "shared/utf8.h"
 
+#include "shared/sanitized.h"
 #include "tests/unit/unit.h"
 
 struct pet {
@@ -151,6 +152,59 @@ TEST(a_document_survives_serialization)
     json_decref(doc);
 }
 
+/* In place of the C library's; a sanitizer has its own. */
+static int n_until_failure; /* the n-th call from now on fails; 0: none */
+
+#if !IS_SANITIZED
+extern void *__libc_malloc(size_t size);
+
+void *malloc(size_t size)
+{
+    if (n_until_failure > 0 && --n_until_failure == 0)
+        return NULL;
+    return __libc_malloc(size);
+}
+#endif
+
+TEST(a_failed_allocation_makes_no_shorter_document_and_no_syntax_error)
+{
+    struct pet p = {"Mia", "dog", 3, 77, 0.1, true};
+    bool is_over = IS_SANITIZED;
+    struct err e;
+
+    for (int n = 1; !is_over; n++) {
+        struct pet q = {0};
+        json_t *doc, *again = NULL;
+        char *line;
+        int rc;
+
+        n_until_failure = n;
+        doc = json_pack("{s:o?, s:o?}", "pet", json_from_struct(&p, fields), "list", json_array());
+        if (doc)
+            json_object_set_new(doc, "name", json_text("M\303\244dchen \377", SIZE_MAX));
+        line = json_line(doc);
+        rc = line ? json_parse(&again, line, strlen(line), "line", &e) : 0;
+        is_over = n_until_failure > 0;
+        n_until_failure = 0;
+        assert_true(line || !is_over);
+        assert_true(!line || rc == 0 || rc == ERR_NOMEM);
+        if (again) {
+            assert_ok(json_to_struct(&q, json_object_get(again, "pet"), fields, "", &e));
+            assert_int_equal(q.chip, 77);
+            assert_string_equal(q.name, "Mia");
+            assert_int_equal(json_object_size(again), 3);
+        }
+        json_decref(again);
+        json_decref(doc);
+        free(line);
+        if (!line) { /* the failure is reported once */
+            line = json_line(json_true());
+            assert_string_equal(line, "true\n");
+            free(line);
+        }
+    }
+}
+
 TEST(a_missing_document_makes_no_line)
 {
     assert_null(json_line(NULL));
@@ -206,6 +260,7 @@ int main(void)
         cmocka_unit_test(integers_are_exact_up_to_two_to_the_53rd),
         cmocka_unit_test(a_document_may_be_at_most_32_levels_deep),
         cmocka_unit_test(a_document_survives_serialization),
+        cmocka_unit_test(a_failed_allocation_makes_no_shorter_document_and_no_syntax_error),
         cmocka_unit_test(a_missing_document_makes_no_line),
         cmocka_unit_test(single_values_respect_their_limits),
         cmocka_unit_test(any_text_becomes_a_json_value),
