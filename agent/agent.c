@@ -81,7 +81,7 @@ static size_t n_to_stop(const struct agent *a)
     size_t n = 0;
 
     for (const struct task *t = a->first; t; t = t->next)
-        n += job_is_alive(&t->job) && !may_keep_running(a, t);
+        n += job_is_alive(&t->job) && !t->unwritten.is_waiting && !may_keep_running(a, t);
     return n;
 }
 

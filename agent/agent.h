@@ -40,6 +40,15 @@ struct file_digest {
     char hex[SHA256_HEX]; /* "": not hashed yet */
 };
 
+/* How a job has ended, while its journal does not take it: until then it has not ended for anybody, as it
+ * would be alive again after a crash. */
+struct outcome {
+    bool is_waiting;
+    enum job_state state;
+    char reason[REASON_MAX], message[MESSAGE_MAX];
+    struct err why; /* the journal's last error */
+};
+
 /* A job with its resources on this machine. */
 struct task {
     struct agent *agent;
@@ -55,10 +64,15 @@ struct task {
     struct notify_file events_file; /* the file that `tail` reads */
     uint64_t n_skip;                /* runner lines that are in the journal already */
     struct event *end;              /* the runner's end event, kept until the process has ended; owned */
+    struct outcome unwritten;
+    char stop_reason[REASON_MAX], stop_message[MESSAGE_MAX]; /* of job_stop; "": not stopped */
     unsigned n_bad_lines;
     int n_last_turns; /* loop turns spent on reading the lines of a runner that has ended */
-    bool is_cut; /* a line could not be written to the journal: later ones are dropped, so n_skip counts a
-                  * prefix */
+    bool is_cut; /* a line could not be written to the journal: later ones wait, so n_skip counts a prefix */
+
+    uint64_t
+        n_ended; /* 1, 2, ...: it was the n-th job to end since the agent started; 0: before, or not yet */
+    bool is_read_again; /* after its end, for lines that had to wait */
 
     struct timer tick;                  /* every second until the job has ended */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
@@ -81,13 +95,16 @@ struct agent {
     struct codec_rules codecs;
     uint64_t job_memory; /* memory limit of a runner in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
+    char boot[PROCESS_BOOT];
     int dir_fd, lock_fd;
     double since_wall, since;
     bool is_draining;
     bool is_insecure; /* listens beyond loopback, without TLS */
     bool is_local;    /* can be reached at a loopback address */
     struct task *first, *last;
-    uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
+    uint64_t n_ended;    /* jobs since the start */
+    uint64_t n_reserved; /* the highest order of a reservation */
+    uint64_t n_changes;  /* incremented by every event of any job: waiting requests are then checked again */
 };
 
 /* Takes the folder's lock, loads its id, token and, with TLS, its key, and opens the blob store. */
@@ -113,12 +130,19 @@ void task_forget(struct task *t);
 /* Removes terminal jobs beyond --keep, those that ended first. */
 void task_trim(struct agent *a);
 
-/* Reads every job's journal and resumes the jobs that have not ended. */
+/* Reads every job's journal, removes what a killed agent or runner has left half written, and resumes the
+ * jobs that have not ended. ERR_NOMEM: some job is not known. */
 int task_restore_all(struct agent *a, struct err *e);
 void task_close_all(struct agent *a);
 
+/* The number of jobs whose end is not written yet. */
+size_t task_count_unwritten(const struct agent *a);
+
+/* The resource of docs/protocol.md 1.4. */
+json_t *task_json(const struct task *t);
+
 /* Numbers the event, writes it to the journal and applies it. All but progress, eval and log events are on
- * disk when this returns. On failure nothing has changed, except that an `end` event takes effect anyway. */
+ * disk when this returns. On failure nothing has changed. */
 int task_record(struct task *t, struct event *ev, struct err *e);
 
 #endif

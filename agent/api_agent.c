@@ -46,6 +46,8 @@ void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
         json_array_append_new(reasons, json_string("draining"));
     if (agent_disk_free(a) < DISK_LOW)
         json_array_append_new(reasons, json_string("disk_low"));
+    if (task_count_unwritten(a) > 0)
+        json_array_append_new(reasons, json_string("journal_failed"));
     if (access(a->runner_exe, X_OK) < 0)
         json_array_append_new(reasons, json_string("no_job_runner"));
     ready = json_array_size(reasons) == 0;
@@ -89,7 +91,7 @@ static json_t *jobs_json(const struct agent *a, bool (*is_it)(const struct job *
 
     for (const struct task *t = a->first; t; t = t->next)
         if (is_it(&t->job))
-            json_array_append_new(list, job_json(&t->job, clock_wall()));
+            json_array_append_new(list, task_json(t));
     return list;
 }
 
@@ -110,13 +112,17 @@ static json_t *recent_json(const struct agent *a)
     for (const struct task *t = a->first; t; t = t->next)
         n_all++;
     ended = calloc(n_all + 1, sizeof *ended);
-    for (const struct task *t = a->first; t && ended; t = t->next)
+    if (!ended) {
+        json_decref(list);
+        return NULL;
+    }
+    for (const struct task *t = a->first; t; t = t->next)
         if (job_state_is_terminal(t->job.state))
             ended[n++] = t;
     if (n > 1)
         qsort(ended, n, sizeof *ended, ended_later_first);
     for (size_t i = 0; i < n && i < N_RECENT; i++)
-        json_array_append_new(list, job_json(&ended[i]->job, clock_wall()));
+        json_array_append_new(list, task_json(ended[i]));
     free(ended);
     return list;
 }
@@ -130,20 +136,13 @@ void api_status(struct agent *a, const struct request *rq, struct response *rs)
     json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:I}", "agent", about, "running", jobs_json(a, job_is_active),
                           "queued", jobs_json(a, job_is_pending), "recent", recent_json(a), "disk_free_bytes",
                           (json_int_t)agent_disk_free(a));
-    size_t n;
 
     (void)rq;
+    if (task_count_unwritten(a) > 0)
+        json_object_set_new(about, "journal_failed", json_true());
     if (a->is_insecure)
         json_object_set_new(about, "insecure", json_true());
-    rs->type = "application/json";
-    n = json_dumpb(o, NULL, 0, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    rs->body = malloc(n + 1);
-    if (rs->body) {
-        json_dumpb(o, rs->body, n, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-        rs->body[n] = '\n';
-        rs->len = n + 1;
-    }
-    json_decref(o);
+    respond_page(rs, o);
 }
 
 void api_join(struct agent *a, const struct request *rq, struct response *rs)

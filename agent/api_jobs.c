@@ -40,7 +40,7 @@ struct task *api_task(struct agent *a, const struct request *rq, struct response
 
 static void respond_job(struct response *rs, int status, const struct task *t)
 {
-    respond_json(rs, status, job_json(&t->job, clock_wall()));
+    respond_json(rs, status, task_json(t));
 }
 
 static bool same_request(const struct job_spec *a, const struct job_spec *b)
@@ -166,7 +166,7 @@ void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
     list = json_array();
     for (const struct task *t = a->last; t && left > 0; t = t->prev)
         if (!state || t->job.state == only) {
-            json_array_append_new(list, job_json(&t->job, clock_wall()));
+            json_array_append_new(list, task_json(t));
             left--;
         }
     respond_json(rs, 200, json_pack("{s:o}", "jobs", list));

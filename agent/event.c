@@ -77,6 +77,7 @@ static const struct json_field ready_fields[] = {
 };
 
 static const struct json_field reserve_fields[] = {
+    {.key = "order", .kind = JSON_FIELD_U64, EVENT_AT(order)},
     {.key = "request", .kind = JSON_FIELD_ANY, .required = true},
     {0},
 };
@@ -103,11 +104,13 @@ static const struct json_field package_fields[] = {
 static const struct json_field runner_fields[] = {
     {.key = "pid", .kind = JSON_FIELD_INT, EVENT_AT(pid), .required = true, .min = 2, .max = 0x1p30},
     {.key = "start_ticks", .kind = JSON_FIELD_U64, EVENT_AT(start_ticks), .required = true},
+    {.key = "boot", .kind = JSON_FIELD_TEXT, EVENT_AT(boot), .required = true},
     {0},
 };
 
 static const struct json_field start_fields[] = {
     {.key = "digest", .kind = JSON_FIELD_TEXT, EVENT_AT(digest), .required = true},
+    {.key = "monotonic_s", .kind = JSON_FIELD_DOUBLE, EVENT_AT(monotonic_s), .required = true},
     {.key = "nodes", .kind = JSON_FIELD_ANY, .required = true},
     {0},
 };
@@ -194,20 +197,6 @@ static bool has_state(enum event_kind k)
     return k == EVENT_STATE || k == EVENT_END;
 }
 
-/* Fifteen digits: every number is printed as it was read, 0.4 and not 0.40000000000000002. */
-static char *dump_line(const json_t *o)
-{
-    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
-    size_t n = json_dumpb(o, NULL, 0, flags);
-    char *line = n ? malloc(n + 2) : NULL;
-
-    if (!line)
-        return NULL;
-    json_dumpb(o, line, n, flags);
-    memcpy(line + n, "\n", 2);
-    return line;
-}
-
 char *event_line(const struct event *ev)
 {
     char at[CLOCK_TEXT];
@@ -232,7 +221,8 @@ char *event_line(const struct event *ev)
         json_object_set_new(o, "request", job_spec_json(&ev->spec));
     if (ev->kind == NOTE_START)
         json_object_set(o, "nodes", ev->nodes);
-    line = dump_line(o);
+    /* Fifteen digits: every number is printed as it was read, 0.4 and not 0.40000000000000002. */
+    line = json_dump_line(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
     json_decref(rest);
     json_decref(o);
     return line;
@@ -281,14 +271,11 @@ static int head_parse(struct event *ev, json_t *o, bool from_runner, struct err 
     if (from_runner)
         return 0;
     if (!is_note) {
-        const struct json_field seq = {.key = "seq", .kind = JSON_FIELD_U64, EVENT_AT(seq), .required = true};
-        const struct json_field table[] = {seq, {0}};
-        json_t *one = json_pack("{s:O?}", "seq", json_object_get(o, "seq"));
-        int rc = json_to_struct(ev, one, table, "", e);
+        json_int_t seq = json_integer_value(json_object_get(o, "seq"));
 
-        json_decref(one);
-        if (rc < 0)
-            return rc;
+        if (seq < 1 || seq > (json_int_t)1 << 53)
+            return err_set(e, ERR_CONFIG, "/seq: not an integer from 1 to 2^53");
+        ev->seq = (uint64_t)seq;
         json_object_del(o, "seq");
     }
     if (json_get_text(at, sizeof at, o, "at", "", e) < 0 || time_parse(&ev->at, at, e) < 0)

@@ -14,6 +14,7 @@
 #include "shared/crypto.h"
 #include "shared/err.h"
 #include "shared/job_state.h"
+#include "shared/process.h"
 
 enum {
     JOB_ID_MAX = 42,        /* "j-" and at most 40 */
@@ -71,12 +72,15 @@ struct event {
     char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */
 
     struct job_spec spec; /* RESERVE */
+    uint64_t order;       /* RESERVE: 1, 2, ... in the order in which this agent accepted them */
     int data_port;        /* SOCKET */
     char package[16];     /* PACKAGE, with the SHA-256 of its files in the order of packages.c */
     char hex[PACKAGE_FILES_MAX][SHA256_HEX];
     int pid; /* RUNNER, with its start time in clock ticks since boot, which identifies the process */
     uint64_t start_ticks;
+    char boot[PROCESS_BOOT]; /* RUNNER: of the machine, in which this process exists */
     char digest[SHA256_HEX]; /* START: of the document with the keys, to recognize a repeated request */
+    double monotonic_s;      /* START: clock_now(), for the time limit */
     json_t *nodes;           /* START: [{"node","role","address"}], owned */
 };
 
@@ -92,7 +96,7 @@ void event_clear(struct event *ev);
 char *event_line(const struct event *ev);
 
 /* Reads a line of the journal, or of a runner (which writes neither seq nor at, and no notes). The line has
- * no line feed. ERR_CONFIG: malformed; *out then needs no event_clear. */
+ * no line feed. ERR_CONFIG: malformed, ERR_NOMEM; *out then needs no event_clear. */
 int event_parse_line(struct event *out, const char *line, size_t len, bool from_runner, struct err *e);
 
 /* Parses the request and checks what the table of fields cannot express: the form of the id, node against

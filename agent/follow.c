@@ -21,37 +21,46 @@ static void bad_line(struct task *t, const char *why)
         log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "runner: a line was dropped: %s", why);
 }
 
+static void keep_end(struct task *t, const struct event *ev)
+{
+    if (t->end)
+        return;
+    t->end = malloc(sizeof *t->end);
+    if (!t->end) {
+        t->is_cut = true;
+        return;
+    }
+    *t->end = *ev;
+    job_kill_by(t, clock_now() + END_GRACE_S);
+}
+
 static void on_runner_line(void *arg, const char *text, size_t len)
 {
     struct task *t = arg;
-    struct event *ev = malloc(sizeof *ev);
+    struct event ev;
     struct err e;
 
-    if (!ev)
-        return;
-    if (event_parse_line(ev, text, len, true, &e) < 0) {
-        bad_line(t, e.text);
-    } else if (ev->kind == EVENT_READY) {
+    if (event_parse_line(&ev, text, len, true, &e) < 0) {
+        if (e.code == ERR_NOMEM)
+            t->is_cut = true;
+        else
+            bad_line(t, e.text);
+    } else if (ev.kind == EVENT_READY) {
         /* A `ready` of a runner that has ended is ignored. */
         if (t->job.state == JOB_PREPARING && t->runner.pid && t->n_last_turns == 0)
             job_enter(t, JOB_READY, REASON_WAITING_FOR_NODES, "ready, waits for the other nodes");
-    } else if (ev->kind == EVENT_END) {
-        if (!t->end) {
-            t->end = ev;
-            ev = NULL;
-            job_kill_by(t, clock_now() + END_GRACE_S);
-        }
+    } else if (ev.kind == EVENT_END) {
+        keep_end(t, &ev);
     } else if (t->n_skip > 0) {
         t->n_skip--;
     } else if (t->is_cut) {
-        bad_line(t, "an earlier line could not be written");
+        return; /* follow_again comes back to it */
     } else if (t->journal.end > JOURNAL_MAX_BYTES) {
         bad_line(t, "the journal is full");
-    } else if (task_record(t, ev, &e) < 0) {
-        t->is_cut = !job_state_is_terminal(t->job.state);
-        bad_line(t, e.text);
+    } else if (task_record(t, &ev, &e) < 0) {
+        t->is_cut = true;
+        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "journal: %s; the runner's lines wait", e.text);
     }
-    free(ev);
 }
 
 /* Returns whether there may be more. */
@@ -69,6 +78,22 @@ void follow_read(struct task *t)
 {
     if (read_lines(t) && t->tick.on)
         timer_set(&t->agent->loop, &t->tick, clock_now());
+}
+
+static void rewind_lines(struct task *t)
+{
+    if (!t->tail.is_open || lseek(t->tail.fd, 0, SEEK_SET) < 0)
+        return;
+    tail_open(&t->tail, t->tail.fd);
+    t->n_skip = t->job.n_copied;
+    t->is_cut = false;
+}
+
+void follow_again(struct task *t)
+{
+    if (t->is_cut)
+        rewind_lines(t);
+    follow_read(t);
 }
 
 static void on_events_written(void *arg)
@@ -125,9 +150,8 @@ static bool ended_by_stop(const struct task *t)
 {
     const struct event *end = t->end;
 
-    return t->job.state == JOB_STOPPING &&
-           (!end || end->state == JOB_CANCELLED ||
-            (end->state == JOB_FAILED && job_end_for(t->job.reason) == JOB_FAILED));
+    return t->stop_reason[0] && (!end || end->state == JOB_CANCELLED ||
+                                 (end->state == JOB_FAILED && job_end_for(t->stop_reason) == JOB_FAILED));
 }
 
 /* The runner has ended, and its lines are read. */
@@ -138,8 +162,8 @@ void follow_conclude(struct task *t, const char *how)
     char reason[REASON_MAX], message[MESSAGE_MAX];
 
     if (was_stopped || (end && job_state_may_follow(t->job.state, end->state))) {
-        memcpy(reason, was_stopped ? t->job.reason : end->reason, sizeof reason);
-        memcpy(message, was_stopped ? t->job.message : end->message, sizeof message);
+        memcpy(reason, was_stopped ? t->stop_reason : end->reason, sizeof reason);
+        memcpy(message, was_stopped ? t->stop_message : end->message, sizeof message);
         job_finish(t, was_stopped ? job_end_for(reason) : end->state, reason, message);
     } else if (end) {
         job_finish(t, JOB_FAILED, REASON_RUNNER_DIED, "job_runner reported success before it was started");
@@ -163,6 +187,11 @@ static void on_runner_gone(void *arg, uint32_t events)
     runner_signal(&t->runner, SIGKILL);
     if (++t->n_last_turns < LAST_TURNS_MAX && read_lines(t))
         return;
+    if (t->is_cut && !t->is_read_again) { /* once more, as this may be the last chance */
+        t->is_read_again = true;
+        rewind_lines(t);
+        return;
+    }
     loop_unwatch(&t->agent->loop, &t->runner_watch);
     runner_reap(&t->runner, how, sizeof how);
     if (!job_state_is_terminal(t->job.state))

@@ -11,6 +11,10 @@ int follow_start(struct task *t, struct err *e);
  * turn. */
 void follow_read(struct task *t);
 
+/* Call every second: reads on, from the beginning if a line could not be recorded before, and skips what the
+ * journal has. */
+void follow_again(struct task *t);
+
 /* At the agent's start, before it serves requests: records all lines of a runner that has ended. */
 void follow_past(struct task *t);
 

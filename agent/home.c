@@ -111,10 +111,14 @@ int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, s
     *a = (struct agent){.opt = *opt, .notify.loop = &a->loop, .dir_fd = -1, .lock_fd = -1};
     a->since_wall = clock_wall();
     a->since = clock_now();
+    process_boot(a->boot);
     a->job_memory = job_memory(opt);
     a->job_files = job_files();
     if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || private_folder(a->opt.dir, e) < 0 ||
-        lock_folder(a, e) < 0 || load_id(a, e) < 0 || set_codec_rules(a, e) < 0 || loop_open(&a->loop, e) < 0)
+        lock_folder(a, e) < 0)
+        goto fail;
+    file_sweep(a->opt.dir); /* nobody else writes there, as this agent has the lock */
+    if (load_id(a, e) < 0 || set_codec_rules(a, e) < 0 || loop_open(&a->loop, e) < 0)
         goto fail;
     a->dir_fd = open(a->opt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->dir_fd < 0) {

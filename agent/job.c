@@ -20,7 +20,7 @@ static int apply_state(struct job *j, const struct event *ev, struct err *e)
 {
     bool repeats = ev->state == j->state && !job_state_is_terminal(j->state);
 
-    if (!repeats && !job_state_may_follow(j->state, ev->state))
+    if (!repeats && !(j->has_gap ? job_state_can_reach : job_state_may_follow)(j->state, ev->state))
         return err_set(e, ERR_CONFLICT, "%s is %s, %s cannot follow", j->spec.id, job_state_name(j->state),
                        job_state_name(ev->state));
     if (ev->state == JOB_RUNNING && j->started_at == 0)
@@ -33,9 +33,19 @@ static int apply_state(struct job *j, const struct event *ev, struct err *e)
     return 0;
 }
 
+/* Only a job that was started makes progress: the line with that state is one of the missing ones. */
+static void infer_running(struct job *j, const struct event *ev)
+{
+    if (!j->has_gap || !job_state_can_reach(j->state, JOB_RUNNING))
+        return;
+    j->state = JOB_RUNNING;
+    j->started_at = ev->at;
+}
+
 static int apply_progress(struct job *j, const struct event *ev, struct err *e)
 {
     (void)e;
+    infer_running(j, ev);
     j->epoch = ev->epoch;
     j->epochs = ev->epochs;
     j->step = ev->step;
@@ -50,6 +60,7 @@ static int apply_progress(struct job *j, const struct event *ev, struct err *e)
 static int apply_eval(struct job *j, const struct event *ev, struct err *e)
 {
     (void)e;
+    infer_running(j, ev);
     j->eval_loss = ev->loss;
     j->eval_accuracy = ev->accuracy;
     j->n_copied++;
@@ -84,6 +95,7 @@ static int apply_reserve(struct job *j, const struct event *ev, struct err *e)
     if (j->spec.id[0])
         return err_set(e, ERR_CONFLICT, "%s is reserved twice", j->spec.id);
     j->spec = ev->spec;
+    j->order = ev->order;
     j->created_at = ev->at;
     return 0;
 }
@@ -101,7 +113,7 @@ static int apply_package(struct job *j, const struct event *ev, struct err *e)
 
     if (!package_parse(&p, ev->package))
         return err_set(e, ERR_CONFLICT, "%s: no package \"%s\"", j->spec.id, ev->package);
-    if (j->state != JOB_PENDING && j->state != JOB_PREPARING)
+    if (!j->has_gap && j->state != JOB_PENDING && j->state != JOB_PREPARING)
         return err_set(e, ERR_CONFLICT, "%s is %s and accepts no package", j->spec.id,
                        job_state_name(j->state));
     j->packages[p].here = true;
@@ -111,19 +123,21 @@ static int apply_package(struct job *j, const struct event *ev, struct err *e)
 
 static int apply_runner(struct job *j, const struct event *ev, struct err *e)
 {
-    if (j->pid || j->state != JOB_PREPARING)
+    if (j->pid || (!j->has_gap && j->state != JOB_PREPARING))
         return err_set(e, ERR_CONFLICT, "%s is %s and accepts no runner", j->spec.id,
                        job_state_name(j->state));
     j->pid = ev->pid;
     j->start_ticks = ev->start_ticks;
+    memcpy(j->boot, ev->boot, sizeof j->boot);
     return 0;
 }
 
 static int apply_start(struct job *j, const struct event *ev, struct err *e)
 {
-    if (j->state != JOB_READY)
+    if (!j->has_gap && j->state != JOB_READY)
         return err_set(e, ERR_CONFLICT, "%s is %s, not ready", j->spec.id, job_state_name(j->state));
     memcpy(j->digest, ev->digest, sizeof j->digest);
+    j->started_monotonic = ev->monotonic_s;
     json_decref(j->nodes);
     j->nodes = json_incref(ev->nodes);
     return 0;
@@ -141,8 +155,9 @@ static apply_fn *const apply[N_EVENT_KINDS] = {
 int job_apply(struct job *j, const struct event *ev, struct err *e)
 {
     bool is_note = event_is_note(ev);
+    uint64_t expected = j->last_seq + 1;
 
-    if (!is_note && ev->seq != j->last_seq + 1)
+    if (!is_note && (j->has_gap ? ev->seq < expected : ev->seq != expected))
         return err_set(e, ERR_CONFLICT, "%s: event %llu after %llu", j->spec.id, (unsigned long long)ev->seq,
                        (unsigned long long)j->last_seq);
     if (!j->spec.id[0] && ev->kind != NOTE_RESERVE)
@@ -152,8 +167,10 @@ int job_apply(struct job *j, const struct event *ev, struct err *e)
                        job_state_name(j->state));
     if (apply[ev->kind](j, ev, e) < 0)
         return e->code;
-    if (!is_note)
-        j->last_seq = ev->seq;
+    if (is_note)
+        return 0;
+    j->n_copied += ev->seq - expected;
+    j->last_seq = ev->seq;
     return 0;
 }
 

@@ -15,12 +15,15 @@ struct job {
     struct job_spec spec;
     enum job_state state;
     char reason[REASON_MAX], message[MESSAGE_MAX];
+    uint64_t order;                             /* of the reservation, among those of this agent */
     double created_at, started_at, finished_at; /* clock_wall(); 0: not yet */
+    double started_monotonic;                   /* clock_now() of the same boot; 0: unknown */
 
     struct job_package packages[N_PACKAGES];
     int data_port; /* 0: not bound yet */
     int pid;       /* of the runner; 0: none was forked */
     uint64_t start_ticks;
+    char boot[PROCESS_BOOT];
     char digest[SHA256_HEX]; /* of the start document; "": not started */
     json_t *nodes;           /* NULL before start */
 
@@ -33,13 +36,20 @@ struct job {
     uint64_t last_seq;
     /* Progress, eval, log and engine lines recorded from the runner: where to continue after a restart. */
     uint64_t n_copied;
+    bool has_gap; /* while a journal is replayed: lines before the next one are missing */
 };
 
 void job_init(struct job *j);
 void job_clear(struct job *j);
 
 /* Applies an event. ERR_CONFLICT: it cannot follow the earlier ones; the job is unchanged. A numbered event
- * must have seq last_seq + 1. */
+ * must have seq last_seq + 1.
+ *
+ * With has_gap any event may follow that could after more events: a seq beyond the next one, a state that
+ * can be reached, a note whose state is not known to be reached; progress shows that the job was running. The
+ * events of the gap count as copied from
+ * the runner: rather is a progress line missing than recorded twice. A terminal state stays final, so a
+ * damaged journal never revives a job. */
 int job_apply(struct job *j, const struct event *ev, struct err *e);
 
 /* Returns whether the job needs this package and does not have it. */

@@ -15,6 +15,7 @@
 #include "agent/log.h"
 #include "shared/artifacts.h"
 #include "shared/clock.h"
+#include "shared/file.h"
 #include "shared/reason.h"
 
 static const double TICK_S = 1;
@@ -59,17 +60,51 @@ void job_release(struct task *t)
     t->end = NULL;
 }
 
+/* A runner that was killed, or its compiler, may have left files half written. */
+static void sweep_run_folder(const struct task *t)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/run", t->dir);
+    file_sweep(path);
+}
+
+/* A timer's callback. The slot stays taken until the end is written: a disk that does not take it takes no
+ * other job's reservation either. */
+static void write_end(void *arg)
+{
+    struct task *t = arg;
+    struct outcome *o = &t->unwritten;
+    bool is_first = !o->is_waiting;
+    struct event ev;
+
+    event_state(&ev, EVENT_END, o->state, o->reason, o->message);
+    o->is_waiting = task_record(t, &ev, &o->why) < 0;
+    if (o->is_waiting) {
+        if (is_first)
+            log_line(LOG_LEVEL_ERROR, "agent", t->job.spec.id,
+                     "%s, but this is not written: %s; it is tried again every second",
+                     job_state_name(o->state), o->why.text);
+        t->tick = (struct timer){.due = write_end, .arg = t};
+        timer_set(&t->agent->loop, &t->tick, clock_now() + TICK_S);
+        return;
+    }
+    journal_rest(&t->journal);
+    job_schedule(t->agent);
+}
+
 void job_finish(struct task *t, enum job_state s, const char *reason, const char *message)
 {
-    struct event ev;
-    struct err e;
+    struct outcome *o = &t->unwritten;
 
-    event_state(&ev, EVENT_END, s, reason, message);
-    if (task_record(t, &ev, &e) < 0)
-        warn(t, "end", &e);
-    journal_rest(&t->journal);
+    if (o->is_waiting) /* it has ended before: how is decided */
+        return;
+    o->state = s;
+    snprintf(o->reason, sizeof o->reason, "%s", reason);
+    snprintf(o->message, sizeof o->message, "%s", message);
     job_release(t);
-    job_schedule(t->agent);
+    sweep_run_folder(t);
+    write_end(t);
 }
 
 static int enter(struct task *t, enum job_state s, const char *reason, const char *message, struct err *e)
@@ -91,7 +126,7 @@ void job_enter(struct task *t, enum job_state s, const char *reason, const char 
 
 static void check_limits(struct task *t, double now)
 {
-    bool is_started = t->job.digest[0];
+    bool is_started = t->job.digest[0] || t->job.state == JOB_RUNNING;
 
     if (t->job.state == JOB_STOPPING)
         return;
@@ -111,7 +146,7 @@ static void on_tick(void *arg)
     double now = clock_now();
 
     timer_set(&t->agent->loop, &t->tick, now + TICK_S);
-    follow_read(t); /* for file systems without change notification */
+    follow_again(t); /* also for file systems without change notification */
     if (!job_state_is_terminal(t->job.state))
         check_limits(t, now);
     if (!job_state_is_terminal(t->job.state) && t->kill_at > 0 && now > t->kill_at)
@@ -186,6 +221,7 @@ static int spawn(struct task *t, struct err *e)
     event_init(&note, NOTE_RUNNER);
     note.pid = t->runner.pid;
     note.start_ticks = t->runner.start_ticks;
+    memcpy(note.boot, t->agent->boot, sizeof note.boot);
     if (task_record(t, &note, e) < 0 || follow_start(t, e) < 0 || send_job(t, e) < 0 ||
         runner_go(&t->runner, plan.exe, e) < 0)
         return e->code;
@@ -200,7 +236,8 @@ void job_advance(struct task *t)
 {
     struct err e;
 
-    if (t->job.state != JOB_PREPARING || t->runner.pid || !job_is_complete(&t->job))
+    if (t->job.state != JOB_PREPARING || t->unwritten.is_waiting || t->runner.pid ||
+        !job_is_complete(&t->job))
         return;
     job_enter(t, JOB_PREPARING, REASON_LOADING_PACKAGES, "job_runner loads the packages");
     if (t->job.state == JOB_PREPARING && spawn(t, &e) < 0) {
@@ -260,7 +297,7 @@ static struct task *first_pending(const struct agent *a)
 {
     struct task *t = a->first;
 
-    while (t && !job_is_pending(&t->job))
+    while (t && (!job_is_pending(&t->job) || t->unwritten.is_waiting))
         t = t->next;
     return t;
 }
@@ -297,11 +334,12 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
     event_init(&ev, NOTE_START);
     snprintf(ev.digest, sizeof ev.digest, "%s", digest);
     ev.nodes = nodes;
+    ev.monotonic_s = clock_now();
     if (task_record(t, &ev, e) < 0 || enter(t, JOB_RUNNING, "", "started", e) < 0) {
         job_stop(t, reason_of(e), e->text, STOP_GRACE_S);
         return e->code;
     }
-    t->limit_at = clock_now() + t->job.spec.time_limit_s;
+    t->limit_at = ev.monotonic_s + t->job.spec.time_limit_s;
     return 0;
 }
 
@@ -311,17 +349,27 @@ void job_kill_by(struct task *t, double kill_at)
         t->kill_at = kill_at;
 }
 
+/* The first reason counts. It is kept here, too, as the journal may not take the state `stopping`. */
+static void remember_stop(struct task *t, const char *reason, const char *message)
+{
+    if (t->stop_reason[0])
+        return;
+    snprintf(t->stop_reason, sizeof t->stop_reason, "%s", reason);
+    snprintf(t->stop_message, sizeof t->stop_message, "%s", message);
+}
+
 void job_stop(struct task *t, const char *reason, const char *message, double grace_s)
 {
     double kill_at = clock_now() + grace_s;
     struct err e;
 
-    if (job_state_is_terminal(t->job.state))
+    if (job_state_is_terminal(t->job.state) || t->unwritten.is_waiting)
         return;
     if (!t->runner.pid) {
         job_finish(t, job_end_for(reason), reason, message);
         return;
     }
+    remember_stop(t, reason, message);
     if (t->job.state != JOB_STOPPING && enter(t, JOB_STOPPING, reason, message, &e) < 0)
         warn(t, "stop", &e);
     runner_signal(&t->runner, SIGTERM);
@@ -348,21 +396,34 @@ void job_stream_closed(struct task *t)
     job_stop(t, REASON_LEASE_EXPIRED, "the submitter disconnected before the start", STOP_GRACE_S);
 }
 
+/* A pid of another boot is another process's. */
+static int find_runner(struct task *t, struct err *e)
+{
+    const struct job *j = &t->job;
+
+    if (!j->pid || strcmp(j->boot, t->agent->boot) != 0)
+        return err_set(e, ERR_NOT_FOUND, "it has ended with the machine");
+    return runner_adopt(&t->runner, j->pid, j->start_ticks, e);
+}
+
 /* Adopts a runner that kept running without an agent. */
 static void adopt(struct task *t)
 {
     struct job *j = &t->job;
-    double left = j->spec.time_limit_s - (clock_wall() - j->started_at);
+    /* Of the wall clock nothing is known: it may have been set meanwhile. */
+    double ran = j->started_monotonic > 0 ? clock_now() - j->started_monotonic : 0;
     struct err e;
 
     t->n_skip = j->n_copied;
-    if (runner_adopt(&t->runner, j->pid, j->start_ticks, &e) < 0) {
+    if (j->state == JOB_STOPPING)
+        remember_stop(t, j->reason, j->message);
+    if (find_runner(t, &e) < 0) {
         follow_past(t);
         follow_conclude(t, "job_runner ended while no agent was running; its exit status is unknown");
         return;
     }
     log_line(LOG_LEVEL_INFO, "agent", j->spec.id, "runner: process %d still runs and is adopted", j->pid);
-    t->limit_at = clock_now() + left;
+    t->limit_at = clock_now() + j->spec.time_limit_s - ran;
     start_ticking(t, clock_now());
     if (follow_start(t, &e) < 0)
         job_stop(t, REASON_INTERNAL, e.text, STOP_GRACE_S);
@@ -370,10 +431,32 @@ static void adopt(struct task *t)
         job_stop(t, j->reason, j->message, STOP_GRACE_S);
 }
 
-void job_restore(struct task *t)
+static void end_runner(struct task *t)
 {
     struct err e;
+    struct pollfd gone;
 
+    if (find_runner(t, &e) < 0)
+        return;
+    gone = (struct pollfd){.fd = t->runner.pidfd, .events = POLLIN};
+    runner_signal(&t->runner, SIGKILL);
+    poll(&gone, 1, 2000);
+}
+
+void job_restore(struct task *t)
+{
+    /* A reservation has a time limit, and a job that runs has a process. */
+    bool is_lost = t->job.has_gap &&
+                   (t->job.spec.time_limit_s == 0 ||
+                    (!t->job.pid && t->job.state != JOB_PENDING && t->job.state != JOB_PREPARING));
+
+    t->job.has_gap = false;
+    if (is_lost) {
+        end_runner(t);
+        job_finish(t, JOB_FAILED, REASON_JOURNAL_DAMAGED,
+                   "lines of the agent's journal are damaged, without which the job cannot go on");
+        return;
+    }
     if (t->job.state == JOB_RUNNING || t->job.state == JOB_STOPPING) {
         adopt(t);
         return;
@@ -388,11 +471,6 @@ void job_restore(struct task *t)
         return;
     }
     /* Before the start a runner ends with its agent; this one may still be exiting. */
-    if (runner_adopt(&t->runner, t->job.pid, t->job.start_ticks, &e) == 0) {
-        struct pollfd gone = {.fd = t->runner.pidfd, .events = POLLIN};
-
-        runner_signal(&t->runner, SIGKILL);
-        poll(&gone, 1, 2000);
-    }
+    end_runner(t);
     job_finish(t, JOB_FAILED, REASON_AGENT_RESTARTED, "the agent was restarted before the job was started");
 }

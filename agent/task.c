@@ -11,6 +11,7 @@
 #include "agent/log.h"
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/reason.h"
 
 static const char *const job_folders[] = {"/run", "/packages"};
 
@@ -59,12 +60,14 @@ static void task_insert(struct agent *a, struct task *t)
 {
     struct task *after = a->last;
 
-    while (after && after->job.created_at > t->job.created_at)
+    while (after && after->job.order > t->job.order)
         after = after->prev;
     t->prev = after;
     t->next = after ? after->next : a->first;
     *(after ? &after->next : &a->first) = t;
     *(t->next ? &t->next->prev : &a->last) = t;
+    if (t->job.order > a->n_reserved)
+        a->n_reserved = t->job.order;
 }
 
 static void task_unlink(struct task *t)
@@ -75,41 +78,52 @@ static void task_unlink(struct task *t)
     *(t->next ? &t->next->prev : &a->last) = t->prev;
 }
 
-static int sync_folder(const char *path, struct err *e)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = 0;
-
-    if (fd < 0 || fsync(fd) < 0)
-        rc = err_errno(e, ERR_IO, "%s", path);
-    if (fd >= 0)
-        close(fd);
-    return rc;
-}
-
 static int journal_path(char *out, size_t size, const struct task *t, struct err *e)
 {
     return file_join(out, size, t->dir, "journal.jsonl", e);
 }
 
-/* A journal that cannot be read is kept under this name, with the job's folder, for inspection. */
-static int bad_journal_path(char *out, size_t size, const struct task *t, struct err *e)
+/* The job of a journal whose first line is damaged: of the reservation only the id is known. If the job had
+ * not ended before, it ends as soon as it is restored. */
+static void assume_reservation(struct task *t)
 {
-    return file_join(out, size, t->dir, "journal.bad", e);
-}
+    struct job_spec *s = &t->job.spec;
 
-static bool is_set_aside(const struct task *t)
-{
-    char path[PATH_MAX];
-
-    return bad_journal_path(path, sizeof path, t, &(struct err){0}) == 0 && access(path, F_OK) == 0;
+    *s = (struct job_spec){.attempt = 1, .role = "worker", .node_count = 1};
+    snprintf(s->id, sizeof s->id, "%s", strrchr(t->dir, '/') + 1);
+    snprintf(s->name, sizeof s->name, "(its reservation is damaged)");
 }
 
 static int replay(void *arg, const struct event *ev, struct err *e)
 {
-    struct job *j = arg;
+    struct task *t = arg;
 
-    return job_apply(j, ev, e);
+    if (t->job.has_gap && !t->job.spec.id[0] && ev->kind != NOTE_RESERVE)
+        assume_reservation(t);
+    return job_apply(&t->job, ev, e);
+}
+
+static void note_damage(void *arg, size_t line, const char *why)
+{
+    struct task *t = arg;
+    struct job *j = &t->job;
+
+    if (why)
+        log_line(LOG_LEVEL_WARN, "agent", strrchr(t->dir, '/') + 1,
+                 "journal: line %zu is damaged and left out: %s; the file as it was is "
+                 "%s/journal.jsonl" JOURNAL_DAMAGED,
+                 line, why, t->dir);
+    j->has_gap = true;
+}
+
+static int open_journal(struct task *t, off_t *cut, struct err *e)
+{
+    const struct journal_replay r = {.event = replay, .damage = note_damage, .arg = t};
+    char path[PATH_MAX];
+
+    if (journal_path(path, sizeof path, t, e) < 0 || journal_open(&t->journal, path, &r, cut, e) < 0)
+        return e->code;
+    return 0;
 }
 
 int task_add(struct agent *a, const struct job_spec *spec, struct task **out, struct err *e)
@@ -136,13 +150,11 @@ int task_add(struct agent *a, const struct job_spec *spec, struct task **out, st
         if (file_mkdirs(path, 0700, e) < 0)
             goto fail;
     }
-    if (journal_path(path, sizeof path, t, e) < 0 ||
-        journal_open(&t->journal, path, replay, &t->job, &cut, e) < 0 || sync_folder(t->dir, e) < 0)
-        goto fail;
     snprintf(path, sizeof path, "%s/jobs", a->opt.dir);
-    if (sync_folder(path, e) < 0)
+    if (open_journal(t, &cut, e) < 0 || file_sync_folder(t->dir, e) < 0 || file_sync_folder(path, e) < 0)
         goto fail;
     event_init(&ev, NOTE_RESERVE);
+    ev.order = a->n_reserved + 1;
     ev.spec = *spec;
     if (task_record(t, &ev, e) < 0)
         goto fail;
@@ -160,14 +172,22 @@ void task_forget(struct task *t)
 {
     struct agent *a = t->agent;
     struct err e;
-    char dir[sizeof t->dir];
+    char dir[sizeof t->dir], path[PATH_MAX];
 
     memcpy(dir, t->dir, sizeof dir);
+    if (journal_path(path, sizeof path, t, &e) == 0)
+        unlink(path); /* first: what an interrupted removal leaves is no job, and the next start removes it */
     task_unlink(t);
     task_free(t);
     a->n_changes++;
     if (file_remove_tree(dir, &e) < 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", e.text);
+}
+
+/* The wall clock may have been set between two ends: it orders only those of earlier agents. */
+static bool ended_before(const struct task *t, const struct task *u)
+{
+    return t->n_ended != u->n_ended ? t->n_ended < u->n_ended : t->job.finished_at < u->job.finished_at;
 }
 
 void task_trim(struct agent *a)
@@ -180,13 +200,37 @@ void task_trim(struct agent *a)
             if (!job_state_is_terminal(t->job.state))
                 continue;
             n++;
-            if (!oldest || t->job.finished_at < oldest->job.finished_at)
+            if (!oldest || ended_before(t, oldest))
                 oldest = t;
         }
         if (n <= a->opt.keep)
             return;
         task_forget(oldest);
     }
+}
+
+size_t task_count_unwritten(const struct agent *a)
+{
+    size_t n = 0;
+
+    for (const struct task *t = a->first; t; t = t->next)
+        n += t->unwritten.is_waiting;
+    return n;
+}
+
+json_t *task_json(const struct task *t)
+{
+    const struct outcome *o = &t->unwritten;
+    json_t *v = job_json(&t->job, clock_wall());
+
+    if (o->is_waiting) {
+        json_object_set_new(v, "reason", json_string(REASON_JOURNAL_FAILED));
+        json_object_set_new(v, "message",
+                            json_sprintf("%s%s%s, which this agent cannot write yet: %.200s",
+                                         job_state_name(o->state), o->reason[0] ? ", " : "", o->reason,
+                                         o->why.text));
+    }
+    return v;
 }
 
 int task_record(struct task *t, struct event *ev, struct err *e)
@@ -196,24 +240,21 @@ int task_record(struct task *t, struct event *ev, struct err *e)
 
     ev->seq = event_is_note(ev) ? 0 : t->job.last_seq + 1;
     /* Applied first, as an invalid event must not be written. It becomes visible only when the journal has
-     * it. */
+     * it: nothing is shown that a crash could undo. */
     json_incref(before.nodes);
     if (job_apply(&t->job, ev, e) < 0) {
         json_decref(before.nodes);
         return e->code;
     }
     if (journal_append(&t->journal, ev, !is_mass, e) < 0) {
-        log_line(LOG_LEVEL_ERROR, "agent", before.spec.id, "journal: %s", e->text);
-        /* A job ends even on a full disk; after a restart it is found without an end event and ended
-         * again. */
-        if (ev->kind != EVENT_END) {
-            json_decref(t->job.nodes);
-            t->job = before;
-            return e->code;
-        }
+        json_decref(t->job.nodes);
+        t->job = before;
+        return e->code;
     }
     json_decref(before.nodes);
     t->agent->n_changes++;
+    if (ev->kind == EVENT_END)
+        t->n_ended = ++t->agent->n_ended;
     if (ev->kind == EVENT_STATE || ev->kind == EVENT_END)
         log_line(ev->kind == EVENT_END && ev->state == JOB_FAILED ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "agent",
                  t->job.spec.id, "%s%s%s: %s", job_state_name(ev->state), ev->reason[0] ? " " : "",
@@ -221,53 +262,34 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     return 0;
 }
 
-/* `e` describes the error, and on return also where the journal is now. */
-static void set_aside(const struct task *t, struct err *e)
-{
-    char path[PATH_MAX], bad[PATH_MAX];
-    struct err why;
-
-    if (journal_path(path, sizeof path, t, &why) < 0 || bad_journal_path(bad, sizeof bad, t, &why) < 0)
-        return;
-    if (rename(path, bad) == 0 && sync_folder(t->dir, &why) == 0)
-        err_at(e, "the job is not restored, its history is kept in %s", bad);
-}
-
 static int restore(struct agent *a, const char *id, struct err *e)
 {
     struct task *t = task_new(a, id, e);
-    char path[PATH_MAX];
+    char path[sizeof t->dir];
     off_t cut;
 
     if (!t)
         return e->code;
-    if (is_set_aside(t)) {
-        err_set(e, ERR_CONFIG, "journal.bad exists, the job is not restored");
-        goto fail;
-    }
-    if (journal_path(path, sizeof path, t, e) < 0)
-        goto fail;
-    if (journal_open(&t->journal, path, replay, &t->job, &cut, e) < 0) {
-        if (e->code == ERR_CONFIG)
-            set_aside(t, e);
-        goto fail;
+    if (open_journal(t, &cut, e) < 0) {
+        task_free(t);
+        return e->code;
     }
     if (cut > 0)
         log_line(LOG_LEVEL_WARN, "agent", id, "journal: %lld bytes of a torn end were cut off",
                  (long long)cut);
-    if (strcmp(t->job.spec.id, id) != 0) {
+    if (!t->job.spec.id[0] && !t->job.has_gap) {
         /* The agent ended before the reservation was written, so it was never confirmed. */
-        snprintf(path, sizeof path, "%s", t->dir);
+        memcpy(path, t->dir, sizeof path);
         task_free(t);
         return file_remove_tree(path, e);
     }
+    if (!t->job.spec.id[0])
+        assume_reservation(t);
     if (job_state_is_terminal(t->job.state))
         journal_rest(&t->journal);
+    file_sweep(t->dir);
     task_insert(a, t);
     return 0;
-fail:
-    task_free(t);
-    return e->code;
 }
 
 int task_restore_all(struct agent *a, struct err *e)
@@ -281,9 +303,15 @@ int task_restore_all(struct agent *a, struct err *e)
     jobs = opendir(path);
     if (!jobs)
         return err_errno(e, ERR_IO, "%s", path);
-    while ((d = readdir(jobs)) != NULL)
-        if (is_job_id(d->d_name) && restore(a, d->d_name, e) < 0)
-            log_line(LOG_LEVEL_ERROR, "agent", d->d_name, "journal: %s", e->text);
+    while ((d = readdir(jobs)) != NULL) {
+        if (!is_job_id(d->d_name) || restore(a, d->d_name, e) == 0)
+            continue;
+        log_line(LOG_LEVEL_ERROR, "agent", d->d_name, "journal: %s; the job is not restored", e->text);
+        if (e->code == ERR_NOMEM) { /* rather no agent than one that does not know a job that runs */
+            closedir(jobs);
+            return e->code;
+        }
+    }
     closedir(jobs);
     a->is_draining = true; /* no scheduling: a job ended here must not start one that is about to be ended */
     for (struct task *t = a->first; t; t = t->next)

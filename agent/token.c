@@ -70,6 +70,8 @@ static int link_path(char *out, size_t size, int port, const char *what, bool ma
         file_join(agents, sizeof agents, state, "agents", e) < 0 ||
         (make && file_mkdirs(agents, 0700, e) < 0))
         return e->code;
+    if (make)
+        file_sweep(agents);
     snprintf(name, sizeof name, "%d.%s", port, what);
     return file_join(out, size, agents, name, e);
 }
@@ -89,8 +91,8 @@ int token_link(const char *token_path, const char *pin, int port, struct err *e)
         return 0;
     if (!realpath(token_path, absolute))
         return err_errno(e, ERR_IO, "%s", token_path);
-    if (snprintf(tmp, sizeof tmp, "%s.%ld", link, (long)getpid()) >= (int)sizeof tmp)
-        return err_set(e, ERR_CONFIG, "%s: path too long", link);
+    if (file_temporary(tmp, sizeof tmp, link, e) < 0)
+        return e->code;
     unlink(tmp);
     if (symlink(absolute, tmp) < 0 || rename(tmp, link) < 0) {
         err_errno(e, ERR_IO, "%s", link);

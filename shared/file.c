@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,12 +86,25 @@ bool file_keep_room(int fd, size_t len)
     return fallocate(fd, FALLOC_FL_KEEP_SIZE, lseek(fd, 0, SEEK_END), (off_t)len) == 0 || errno != ENOSPC;
 }
 
-/* A rename is on the disk after its folder is synced. */
-static int sync_folder_of(const char *path, struct err *e)
+int file_sync_folder(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (fsync(fd) < 0 && errno != EINVAL) {
+        err_errno(e, ERR_IO, "%s", path);
+        close(fd);
+        return e->code;
+    }
+    close(fd);
+    return 0;
+}
+
+int file_sync_name(const char *path, struct err *e)
 {
     char dir[PATH_MAX];
     char *slash;
-    int fd;
 
     snprintf(dir, sizeof dir, "%s", path);
     slash = strrchr(dir, '/');
@@ -100,16 +114,7 @@ static int sync_folder_of(const char *path, struct err *e)
         *slash = '\0';
     else
         strcpy(dir, ".");
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(e, ERR_IO, "%s", dir);
-    if (fsync(fd) < 0 && errno != EINVAL) {
-        err_errno(e, ERR_IO, "%s", dir);
-        close(fd);
-        return e->code;
-    }
-    close(fd);
-    return 0;
+    return file_sync_folder(dir, e);
 }
 
 /* A rename would replace a device or a pipe by a file; as root even /dev/null. */
@@ -134,7 +139,39 @@ int file_sync(const char *path, struct err *e)
         return e->code;
     }
     close(fd);
-    return sync_folder_of(path, e);
+    return file_sync_name(path, e);
+}
+
+int file_temporary(char *out, size_t size, const char *path, struct err *e)
+{
+    if (snprintf(out, size, "%s.tmp.%ld", path, (long)getpid()) >= (int)size)
+        return err_set(e, ERR_CONFIG, "%s: path too long", path);
+    return 0;
+}
+
+/* A file of this process's pid is an earlier process's, as the caller is not writing one now. */
+static bool is_left_over(const char *name)
+{
+    const char *pid = strstr(name, ".tmp.");
+    char *end;
+    long n;
+
+    if (!pid)
+        return false;
+    n = strtol(pid + strlen(".tmp."), &end, 10);
+    return n > 0 && n <= INT_MAX && !*end && (n == getpid() || (kill((pid_t)n, 0) < 0 && errno == ESRCH));
+}
+
+void file_sweep(const char *dir)
+{
+    DIR *list = opendir(dir);
+    struct dirent *d;
+
+    while (list && (d = readdir(list)) != NULL)
+        if (is_left_over(d->d_name))
+            unlinkat(dirfd(list), d->d_name, 0);
+    if (list)
+        closedir(list);
 }
 
 int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
@@ -143,9 +180,7 @@ int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode
     char tmp[PATH_MAX];
     int fd;
 
-    if (snprintf(tmp, sizeof tmp, "%s.tmp.%ld", path, (long)getpid()) >= (int)sizeof tmp)
-        return err_set(e, ERR_CONFIG, "%s: path too long", path);
-    if (check_is_replaceable(path, e) < 0)
+    if (file_temporary(tmp, sizeof tmp, path, e) < 0 || check_is_replaceable(path, e) < 0)
         return e->code;
     /* Creates a new file each time: a leftover or foreign one may have another mode. */
     unlink(tmp);
@@ -165,7 +200,7 @@ int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode
         unlink(tmp);
         return e->code;
     }
-    return is_synced ? sync_folder_of(path, e) : 0;
+    return is_synced ? file_sync_name(path, e) : 0;
 fail:
     close(fd);
     unlink(tmp);

@@ -16,11 +16,18 @@ int file_read(char **out, size_t *len, const char *path, size_t max, struct err 
 /* Replaces `path` as a whole: temporary name in the same folder, fsync, rename, fsync of the folder. The
  * umask applies to `mode`. ERR_IO, also if `path` is a folder, a device or a pipe. */
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
+/* The temporary name that file_write gives `path` in this process. */
+int file_temporary(char *out, size_t size, const char *path, struct err *e);
+/* Removes from a folder the files with a temporary name of a process that has ended. */
+void file_sweep(const char *dir);
 /* As file_write, of n parts one after the other. Not synced to the disk, which takes some 10 ms, it is atomic
  * if this process ends, not if the machine crashes; file_sync() syncs it later. */
 int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
                      struct err *e);
 int file_sync(const char *path, struct err *e); /* ERR_NOT_FOUND, ERR_IO */
+/* What was created, renamed or removed in a folder is on the disk once the folder is synced. */
+int file_sync_folder(const char *path, struct err *e);
+int file_sync_name(const char *path, struct err *e); /* the folder of this path */
 
 /* Writes all bytes, in several calls if necessary. */
 int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e);

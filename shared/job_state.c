@@ -42,3 +42,14 @@ bool job_state_may_follow(enum job_state from, enum job_state to)
 {
     return table[from].next & TO(to);
 }
+
+/* A state is left for later ones only, so this ends. */
+bool job_state_can_reach(enum job_state from, enum job_state to)
+{
+    if (job_state_may_follow(from, to))
+        return true;
+    for (int s = 0; s < N_JOB_STATES; s++)
+        if (job_state_may_follow(from, (enum job_state)s) && job_state_can_reach((enum job_state)s, to))
+            return true;
+    return false;
+}

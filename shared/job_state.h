@@ -20,5 +20,7 @@ const char *job_state_name(enum job_state s);
 bool job_state_parse(enum job_state *out, const char *name);
 bool job_state_is_terminal(enum job_state s);
 bool job_state_may_follow(enum job_state from, enum job_state to);
+/* As above, with any number of states between. */
+bool job_state_can_reach(enum job_state from, enum job_state to);
 
 #endif

@@ -18,6 +18,11 @@ int process_open(pid_t pid);
 /* Reads the current state. Returns false and sets errno: ESRCH, it has ended and been waited for. */
 bool process_read(struct process *out, int fd);
 
+/* What identifies this start of the machine, without which a pid says nothing; "" where /proc does not have
+ * it. */
+enum { PROCESS_BOOT = 37 };
+void process_boot(char out[PROCESS_BOOT]);
+
 /* Opens and reads. Returns false if there is no such process. */
 bool process_look(struct process *out, pid_t pid);
 

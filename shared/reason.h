@@ -21,10 +21,12 @@
 #define REASON_NODE_LOST          "NodeLost"          /* a node ended or cannot be reached; see that node */
 #define REASON_ROUND_TIMEOUT      "RoundTimeout"      /* a node did not contribute within --round-timeout */
 #define REASON_NUMERIC_DIVERGENCE "NumericDivergence" /* a loss or gradient is not finite */
-#define REASON_OUT_OF_MEMORY      "OutOfMemory" /* beyond `agent --job-memory`, or the machine's memory */
-#define REASON_DISK_FULL          "DiskFull"    /* no space is left for what the job writes */
-#define REASON_RUNNER_DIED        "RunnerDied"  /* the runner ended without a reason: a crash, or killed */
-#define REASON_INTERNAL           "Internal"    /* an error inside psgd */
+#define REASON_OUT_OF_MEMORY      "OutOfMemory"    /* beyond `agent --job-memory`, or the machine's memory */
+#define REASON_DISK_FULL          "DiskFull"       /* no space is left for what the job writes */
+#define REASON_RUNNER_DIED        "RunnerDied"     /* the runner ended without a reason: a crash, or killed */
+#define REASON_INTERNAL           "Internal"       /* an error inside psgd */
+#define REASON_JOURNAL_FAILED     "JournalFailed"  /* the agent's disk does not take the job's end */
+#define REASON_JOURNAL_DAMAGED    "JournalDamaged" /* lines are missing without which it cannot go on */
 
 /* who stopped it */
 #define REASON_TIME_LIMIT      "TimeLimit"      /* it ran longer than --time-limit */

@@ -204,7 +204,7 @@ static enum MHD_Result wait_or_answer(struct exchange *x)
         return MHD_YES;
     }
     if (t)
-        respond_json(&x->rs, 200, job_json(&t->job, clock_wall()));
+        respond_json(&x->rs, 200, task_json(t));
     else
         respond_problem(&x->rs, GONE, NULL, "the job was removed meanwhile");
     return respond(x);

@@ -333,33 +333,81 @@ TEST(an_incompletely_written_reservation_is_discarded)
     fixture_close(&f);
 }
 
-TEST(a_journal_with_a_bad_line_is_set_aside_and_the_job_stays_on_disk)
+/* Overwrites the first byte of the line that has `what`; "" is the first one. */
+static void damage_line(const struct fixture *f, const char *what)
 {
-    struct fixture f = {0};
-    char path[256], bad[256], *text;
+    char path[256], *text, *at;
     struct err e;
     size_t len;
 
-    fixture_open(&f);
-    job_run(&f, "j-abcdef", "ok");
-    job_until(&f, "j-abcdef", "succeeded");
-    fixture_crash(&f);
-    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
-    snprintf(bad, sizeof bad, "%s/agent/jobs/j-abcdef/journal.bad", f.folder);
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f->folder);
     assert_ok(file_read(&text, &len, path, 1 << 20, &e));
-    *strchr(text, '\n') = ' ';
+    at = strstr(text, what);
+    assert_non_null(at);
+    while (at > text && at[-1] != '\n')
+        at--;
+    *at = '#';
     assert_ok(file_write(path, text, len, 0600, &e));
-    for (int round = 0; round < 2; round++) {
-        fixture_reopen(&f);
-        assert_null(task_find(&f.agent, "j-abcdef"));
-        assert_int_equal(access(path, F_OK), -1);
-        assert_int_equal(access(bad, F_OK), 0);
-        assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 409);
-        fixture_crash(&f);
-    }
-    fixture_reopen(&f);
     free(text);
-    fixture_close(&f);
+}
+
+TEST(a_damaged_line_costs_that_line_and_not_the_job)
+{
+    static const char *const lines[] = {
+        "",          "\"socket\"",         "\"package\"", "\"note\":\"runner\"",
+        "\"ready\"", "\"note\":\"start\"", "\"running\"", "\"progress\""};
+
+    for (size_t i = 0; i < N_OF(lines); i++) {
+        struct fixture f = {0};
+        char aside[256];
+
+        fixture_open(&f);
+        job_run(&f, "j-abcdef", "ok");
+        job_until(&f, "j-abcdef", "succeeded");
+        fixture_crash(&f);
+        damage_line(&f, lines[i]);
+        for (int round = 0; round < 2; round++) {
+            fixture_reopen(&f);
+            assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
+            assert_true(reply_has(&r, "state", "succeeded"));
+            assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/final.safetensors", NULL), 200);
+            assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/events", NULL), 200);
+            assert_non_null(strstr(r.body, "\"event\":\"end\""));
+            assert_null(strchr(r.body, '#'));
+            fixture_crash(&f);
+        }
+        snprintf(aside, sizeof aside, "%s/agent/jobs/j-abcdef/journal.jsonl" JOURNAL_DAMAGED, f.folder);
+        assert_int_equal(access(aside, F_OK), 0);
+        fixture_reopen(&f);
+        fixture_close(&f);
+    }
+}
+
+TEST(a_running_job_goes_on_with_a_damaged_journal_or_ends_with_its_process)
+{
+    static const struct {
+        const char *line;
+        bool goes_on;
+    } cases[] = {{"\"progress\"", true}, {"\"note\":\"start\"", true}, {"\"running\"", true}, {"", false}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct fixture f = {0};
+        int pid;
+
+        fixture_open(&f);
+        job_run(&f, "j-abcdef", "forever");
+        wait_for_progress(&f, "j-abcdef", 4);
+        pid = task_find(&f.agent, "j-abcdef")->runner.pid;
+        fixture_crash(&f);
+        damage_line(&f, cases[i].line);
+        fixture_reopen(&f);
+        job_until(&f, "j-abcdef", cases[i].goes_on ? "running" : "failed");
+        if (cases[i].goes_on)
+            wait_for_progress(&f, "j-abcdef", 12);
+        else
+            wait_for_end(pid);
+        fixture_close(&f);
+    }
 }
 
 TEST(the_folder_of_an_unrestored_job_is_not_reused)
@@ -404,7 +452,8 @@ int main(void)
         cmocka_unit_test(stopping_a_job_continues_after_a_restart),
         cmocka_unit_test(ended_jobs_are_unchanged_by_a_restart),
         cmocka_unit_test(an_incompletely_written_reservation_is_discarded),
-        cmocka_unit_test(a_journal_with_a_bad_line_is_set_aside_and_the_job_stays_on_disk),
+        cmocka_unit_test(a_damaged_line_costs_that_line_and_not_the_job),
+        cmocka_unit_test(a_running_job_goes_on_with_a_damaged_journal_or_ends_with_its_process),
         cmocka_unit_test(the_folder_of_an_unrestored_job_is_not_reused),
     };
 
