@@ -114,7 +114,8 @@ void agent_close(struct agent *a);
 /* Prints the command that lets one more submitter join, with a new code. */
 void agent_offer_join(struct agent *a);
 
-/* Returns the bytes that uploads may use: free space without the reserve for journals and records. */
+/* Returns the bytes that uploads may use: free space without the reserve for journals and records, and
+ * without what the uploads in flight have announced. */
 uint64_t agent_disk_free(const struct agent *a);
 
 struct task *task_find(const struct agent *a, const char *id);

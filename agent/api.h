@@ -17,7 +17,7 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
     ROUTE(GET, "/readyz", api_readyz, 0, ROUTE_PUBLIC, NULL) \
     ROUTE(GET, "/v1/status", api_status, 0, ROUTE_LOCAL_PUBLIC, NULL) \
     ROUTE(GET, "/v1/agent", api_agent, 0, 0, NULL) \
-    ROUTE(POST, "/v1/join", api_join, JSON_BODY, ROUTE_PUBLIC, NULL) \
+    ROUTE(POST, "/v1/join", api_join, JSON_BODY, ROUTE_PUBLIC | ROUTE_CODE, NULL) \
     ROUTE(GET, "/v1/jobs", api_jobs, 0, 0, "state", "limit") \
     ROUTE(POST, "/v1/jobs", api_reserve, JSON_BODY, 0, NULL) \
     ROUTE(GET, "/v1/jobs/{id}", api_job, 0, ROUTE_JOB, NULL) \

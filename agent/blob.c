@@ -60,7 +60,7 @@ int64_t blob_size(struct blob_store *s, const char *hex)
     return st.st_size;
 }
 
-int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, struct err *e)
+int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, uint64_t bytes, struct err *e)
 {
     *u = (struct blob_upload){.fd = -1};
     if (!is_sha256_hex(hex))
@@ -77,10 +77,21 @@ int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, str
         return e->code;
     }
     u->is_open = true;
+    u->promised = bytes;
+    s->promised += bytes;
     return 0;
 }
 
-int blob_add(struct blob_upload *u, const void *bytes, size_t len)
+/* They are written, or will never be. */
+static void redeem(struct blob_upload *u, struct blob_store *s, uint64_t bytes)
+{
+    if (bytes > u->promised)
+        bytes = u->promised;
+    u->promised -= bytes;
+    s->promised -= bytes;
+}
+
+int blob_add(struct blob_upload *u, struct blob_store *s, const void *bytes, size_t len)
 {
     if (u->err.code < 0)
         return u->err.code;
@@ -88,6 +99,7 @@ int blob_add(struct blob_upload *u, const void *bytes, size_t len)
         return u->err.code;
     sha256_add(u->sum, bytes, len);
     u->bytes += len;
+    redeem(u, s, len);
     /* Starts writeback early, so that the fsync at the end, which blocks the agent's one thread, has little
      * left to do. */
     if (u->bytes - u->synced >= SYNC_EVERY_BYTES) {
@@ -119,6 +131,7 @@ int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e)
         goto fail;
     }
     close(u->fd);
+    redeem(u, s, u->promised);
     u->is_open = false;
     return 0;
 fail:
@@ -134,6 +147,7 @@ void blob_drop(struct blob_upload *u, struct blob_store *s)
     u->sum = NULL;
     close(u->fd);
     unlinkat(s->dir_fd, u->name, 0);
+    redeem(u, s, u->promised);
     u->is_open = false;
 }
 

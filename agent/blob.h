@@ -12,8 +12,9 @@
 
 struct blob_store {
     int dir_fd;
-    uint64_t limit;   /* of bytes that no job links; beyond it the least recently used blobs are removed */
-    uint64_t n_begun; /* names the temporary files */
+    uint64_t limit;    /* of bytes that no job links; beyond it the least recently used blobs are removed */
+    uint64_t n_begun;  /* names the temporary files */
+    uint64_t promised; /* bytes that the uploads in flight have announced and not written yet */
 };
 
 /* One upload. {0} is none. */
@@ -23,7 +24,7 @@ struct blob_upload {
     char name[32];
     char hex[SHA256_HEX];
     struct sha256_sum *sum;
-    uint64_t bytes, synced;
+    uint64_t bytes, synced, promised;
     struct err err; /* the first failure; the rest of the upload is discarded */
 };
 
@@ -35,8 +36,9 @@ void blob_store_close(struct blob_store *s);
  * file name. */
 int64_t blob_size(struct blob_store *s, const char *hex);
 
-int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, struct err *e);
-int blob_add(struct blob_upload *u, const void *bytes, size_t len);
+/* `bytes` are announced: they count as used from now on, so that the disk has room for all that began. */
+int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, uint64_t bytes, struct err *e);
+int blob_add(struct blob_upload *u, struct blob_store *s, const void *bytes, size_t len);
 /* Ends the upload; on 0 the blob is on disk under its name. ERR_CONFIG: the bytes do not have the digest
  * `hex`; ERR_IO, ERR_NOSPACE. */
 int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e);

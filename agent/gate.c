@@ -215,6 +215,7 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
     if (rq->is_authorised || (rq->route->flags & ROUTE_PUBLIC) ||
         ((rq->route->flags & ROUTE_LOCAL_PUBLIC) && in->is_loopback))
         return true;
+    v->has_wrong_token = n == 1;
     snprintf(v->hint, sizeof v->hint,
              "Send the token of the agent's token file: Authorization: Bearer TOKEN");
     return refuse(v, UNAUTHORIZED,

@@ -37,6 +37,7 @@ struct verdict {
     char detail[320], hint[128];
     char allow[40];      /* METHOD_NOT_ALLOWED */
     uint64_t body_bytes; /* Content-Length */
+    bool has_wrong_token;
 };
 
 /* Returns whether the request is accepted. */

@@ -175,7 +175,7 @@ void agent_offer_join(struct agent *a)
 uint64_t agent_disk_free(const struct agent *a)
 {
     struct statvfs v;
-    const uint64_t reserve = (uint64_t)DISK_RESERVE_MIB << 20;
+    const uint64_t reserve = ((uint64_t)DISK_RESERVE_MIB << 20) + a->blobs.promised;
     uint64_t free_bytes;
 
     if (fstatvfs(a->dir_fd, &v) < 0)

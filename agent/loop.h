@@ -37,6 +37,7 @@ struct loop {
 int loop_open(struct loop *l, struct err *e);
 void loop_close(struct loop *l);
 
+/* Watches the descriptor for these events; if it is watched already, for these instead. */
 int loop_watch(struct loop *l, struct watch *w, uint32_t events, struct err *e);
 void loop_unwatch(struct loop *l, struct watch *w); /* no effect if it is not watched */
 

@@ -105,7 +105,7 @@ void respond_problem(struct response *rs, enum problem p, const char *hint, cons
     if (!rs->body) /* perhaps memory failed only for the document that this one reports on */
         rs->body = problem_document(p, detail, hint, error_id);
     rs->len = rs->body ? strlen(rs->body) : 0;
-    if (p == TOO_MANY_REQUESTS || p == DRAINING)
+    if (p == TOO_MANY_REQUESTS || p == DRAINING || p == OVERLOADED)
         rs->retry_after_s = 5;
     if (rs->status >= 500)
         log_line(LOG_LEVEL_ERROR, "agent", NULL, "http: %s %s: %s", error_id, problem_code(p), detail);

@@ -63,6 +63,7 @@ enum route_flags {
     ROUTE_LOCAL_PUBLIC = 2,  /* needs none from a loopback address */
     ROUTE_UPLOAD = 4,        /* the body is a blob named {hex}: streamed to the store, not to the handler */
     ROUTE_BODY_OPTIONAL = 8, /* no Content-Length means an empty body */
+    ROUTE_CODE = 32,         /* the body has a code instead of a token */
     ROUTE_JOB = 16           /* the first argument is a job id; the request renews its reservation */
 };
 

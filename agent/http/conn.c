@@ -1,21 +1,21 @@
-#include "agent/http/server.h"
+#include "agent/http/conn.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "agent/http/peer_uid.h"
+#include "agent/http/server.h"
 #include "agent/log.h"
 #include "shared/address.h"
 #include "shared/clock.h"
 
-enum {
-    MAX_CONNECTIONS = 4096,
-    MAX_PER_ADDRESS = 64,
-    SPARE_FILES = 256 /* descriptors beyond the connections': journals, runners, uploads */
-};
+enum { SILENCE_MS = 30000 };
 
 static const double HEAD_S = 10; /* from the connection to the complete head of its first request */
 /* Time for a request with its response; a second more for each SLOWEST_BPS bytes. */
@@ -26,93 +26,219 @@ double conn_deadline(uint64_t bytes)
     return clock_now() + REQUEST_S + (double)bytes / SLOWEST_BPS;
 }
 
-/* Called before a connection is accepted. Limits the connections of one address, because all clients share
- * the total; the first one dropped in a second is logged, as it is closed without a response. */
-enum MHD_Result conn_may_open(void *arg, const struct sockaddr *peer, socklen_t len)
+static struct conn_list *list_of(struct conn *k)
 {
-    struct http_server *h = arg;
-    unsigned n = 0;
-    char host[64];
-
-    (void)len;
-    address_host(host, sizeof host, peer);
-    for (const struct conn *k = h->conns; k; k = k->next)
-        n += strcmp(k->peer_host, host) == 0;
-    if (n < MAX_PER_ADDRESS)
-        return MHD_YES;
-    if (h->n_dropped++ == 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL,
-                 "http: a connection from %s is dropped: %d from that address are open", host,
-                 MAX_PER_ADDRESS);
-    return MHD_NO;
+    return k->is_known ? &k->server->conns.known : &k->server->conns.strangers;
 }
 
-static struct conn *conn_new(struct http_server *h, struct MHD_Connection *c)
+static void list_add(struct conn *k)
 {
-    const union MHD_ConnectionInfo *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const union MHD_ConnectionInfo *peer = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    struct sockaddr_storage local = {0};
-    socklen_t len = sizeof local;
-    int silence_ms = CONN_IDLE_S * 1000, on = 1;
-    struct conn *k = calloc(1, sizeof *k);
+    struct conn_list *l = list_of(k);
 
-    if (!k)
-        return NULL;
-    k->fd = fd->connect_fd;
-    k->deadline = clock_now() + HEAD_S;
-    k->is_loopback = peer && peer->client_addr && address_is_loopback(peer->client_addr);
-    if (getsockname(k->fd, (struct sockaddr *)&local, &len) == 0)
-        address_host(k->local_host, sizeof k->local_host, (struct sockaddr *)&local);
-    if (peer && peer->client_addr)
-        address_host(k->peer_host, sizeof k->peer_host, peer->client_addr);
-    /* Detects a reader that vanished without closing, by unacknowledged bytes or keep-alives. */
-    setsockopt(k->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
-    setsockopt(k->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    k->next = h->conns;
-    if (k->next)
-        k->next->prev = k;
-    h->conns = k;
-    return k;
+    k->next = NULL;
+    k->prev = l->last;
+    *(l->last ? &l->last->next : &l->first) = k;
+    l->last = k;
+    l->n++;
 }
 
-void conn_changed(void *arg, struct MHD_Connection *c, void **slot, enum MHD_ConnectionNotificationCode what)
+static void list_remove(struct conn *k)
 {
-    struct http_server *h = arg;
-    struct conn *k = *slot;
+    struct conn_list *l = list_of(k);
 
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *slot = conn_new(h, c);
+    *(k->prev ? &k->prev->next : &l->first) = k->next;
+    *(k->next ? &k->next->prev : &l->last) = k->prev;
+    l->n--;
+}
+
+void conn_is_known(struct conn *k)
+{
+    if (k->is_known || k->is_ended)
         return;
+    list_remove(k);
+    k->is_known = true;
+    list_add(k);
+}
+
+const struct source *conn_source(struct conn *k)
+{
+    if (k->is_loopback && !k->is_uid_asked) {
+        k->is_uid_asked = true;
+        k->source.uid = peer_uid(k->server->conns.diag_fd, k->client.fd);
     }
-    if (!k)
+    return &k->source;
+}
+
+static void free_if_unused(struct conn *k)
+{
+    struct conns *c = &k->server->conns;
+
+    if (!k->is_ended || k->has_library_end || k->is_ready)
         return;
-    *(k->prev ? &k->prev->next : &h->conns) = k->next;
+    *(k->prev ? &k->prev->next : &c->ended) = k->next;
     if (k->next)
         k->next->prev = k->prev;
     free(k);
-    *slot = NULL;
 }
 
-void conn_end_late(struct http_server *h, double now)
+void conn_forget_inbox(struct conn *k)
 {
-    for (const struct conn *k = h->conns; k; k = k->next)
-        if (now > k->deadline)
-            shutdown(k->fd, SHUT_RDWR); /* the library detects the close and frees the connection */
+    if (k->inbox)
+        explicit_bzero(k->inbox, sizeof *k->inbox); /* it holds a token */
+    free(k->inbox);
+    k->inbox = NULL;
 }
 
-unsigned conn_limit(void)
+void conn_end(struct conn *k)
 {
-    struct rlimit files;
-    rlim_t want = MAX_CONNECTIONS + SPARE_FILES;
+    struct conns *c = &k->server->conns;
+    struct loop *l = &k->server->agent->loop;
 
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return 256;
-    if (files.rlim_cur < want) {
-        files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
-        setrlimit(RLIMIT_NOFILE, &files);
-        getrlimit(RLIMIT_NOFILE, &files);
+    if (k->is_ended)
+        return;
+    if (k->exchange)
+        exchange_gone(k->exchange);
+    if (k->is_awaited)
+        c->n_awaited--;
+    loop_unwatch(l, &k->client);
+    loop_unwatch(l, &k->inner);
+    tls_session_free(k->tls);
+    close(k->client.fd);
+    if (k->inner.fd >= 0)
+        close(k->inner.fd);
+    conn_forget_inbox(k);
+    free(k->in);
+    free(k->out);
+    list_remove(k);
+    k->is_ended = true;
+    k->prev = NULL;
+    k->next = c->ended;
+    if (k->next)
+        k->next->prev = k;
+    c->ended = k;
+    free_if_unused(k);
+}
+
+void conn_mark_ready(struct conn *k)
+{
+    if (k->is_ready)
+        return;
+    k->is_ready = true;
+    k->next_ready = k->server->conns.ready;
+    k->server->conns.ready = k;
+}
+
+struct conn *conn_started(struct http_server *h, int fd)
+{
+    struct conn **at = &h->conns.starting, *k;
+
+    while ((k = *at) != NULL && k->library_fd != fd)
+        at = &k->next_starting;
+    if (k)
+        *at = k->next_starting;
+    return k;
+}
+
+void conn_library_closed(struct conn *k)
+{
+    k->has_library_end = false;
+    free_if_unused(k);
+}
+
+/* One that is marked meanwhile waits for the next turn. */
+void conns_relay_ready(struct http_server *h)
+{
+    struct conn *k, *next = h->conns.ready;
+
+    h->conns.ready = NULL;
+    while ((k = next) != NULL) {
+        next = k->next_ready;
+        k->is_ready = false;
+        if (k->is_ended)
+            free_if_unused(k);
+        else
+            conn_relay(k);
     }
-    return files.rlim_cur >= want             ? MAX_CONNECTIONS
-           : files.rlim_cur > 2 * SPARE_FILES ? (unsigned)(files.rlim_cur - SPARE_FILES)
-                                              : 128;
+}
+
+void conn_begin(struct conn *k)
+{
+    struct sockaddr_storage local = {0};
+    socklen_t len = sizeof local;
+    int silence_ms = SILENCE_MS, on = 1;
+
+    /* Detects a reader that vanished without closing, by unacknowledged bytes or keep-alives. */
+    setsockopt(k->client.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
+    setsockopt(k->client.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(k->client.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (getsockname(k->client.fd, (struct sockaddr *)&local, &len) == 0)
+        address_host(k->local_host, sizeof k->local_host, (struct sockaddr *)&local);
+}
+
+struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer)
+{
+    struct conn *k = calloc(1, sizeof *k);
+
+    if (k && h->conns.keys)
+        k->tls = tls_session_new(h->conns.keys, fd);
+    if (!k || (h->conns.keys && !k->tls)) {
+        free(k);
+        close(fd);
+        return NULL;
+    }
+    k->server = h;
+    k->deadline = clock_now() + HEAD_S;
+    k->state = k->tls ? CONN_HANDSHAKE : CONN_HEAD;
+    k->is_loopback = address_is_loopback(peer);
+    k->client = (struct watch){.fd = fd, .ready = conn_on_client, .arg = k};
+    k->inner = (struct watch){.fd = -1};
+    source_of(&k->source, peer);
+    address_host(k->peer_host, sizeof k->peer_host, peer);
+    list_add(k);
+    return k;
+}
+
+static void end_late(struct conn_list *l, double now)
+{
+    for (struct conn *k = l->first, *next; k; k = next) {
+        next = k->next;
+        if (now > k->deadline || (k->stalled_at > 0 && now > k->stalled_at + 1e-3 * SILENCE_MS))
+            conn_end(k);
+    }
+}
+
+void conns_tick(struct http_server *h, double now)
+{
+    struct conns *c = &h->conns;
+
+    end_late(&c->strangers, now);
+    end_late(&c->known, now);
+    if (c->n_evicted > 1)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more connections were closed", c->n_evicted - 1);
+    c->n_evicted = c->n_unaccepted = 0;
+}
+
+static void close_all(struct conn_list *l)
+{
+    while (l->first) {
+        struct conn *k = l->first;
+
+        k->is_closing = true;
+        conn_relay(k);
+    }
+}
+
+void conns_close(struct http_server *h)
+{
+    struct conns *c = &h->conns;
+
+    conns_quiesce(h);
+    conns_relay_ready(h);
+    close_all(&c->strangers);
+    close_all(&c->known);
+    conns_relay_ready(h);
+    if (c->diag_fd >= 0)
+        close(c->diag_fd);
+    sources_free(c->sources);
+    tls_keys_free(c->keys);
 }

@@ -7,22 +7,19 @@
 #include "agent/log.h"
 #include "shared/clock.h"
 
-enum { MAX_HEADERS = 64 };
+enum { LINES_PER_S = 16 };
+/* Of the bodies that are in memory, in all: of clients with a token, and of those without. */
+static const size_t BODIES_MAX = 64 << 20, STRANGE_BODIES_MAX = 4 << 20;
 
-static void on_peer_closed(void *arg, uint32_t events)
+void exchange_gone(struct exchange *x)
 {
-    struct exchange *x = arg;
-
-    (void)events;
     x->is_gone = true;
     x->server->look = true;
-    loop_unwatch(&x->server->agent->loop, &x->watch);
 }
 
 void exchange_park(struct exchange *x)
 {
     struct http_server *h = x->server;
-    struct err e;
 
     x->next = h->parked;
     if (x->next)
@@ -31,9 +28,8 @@ void exchange_park(struct exchange *x)
     h->parked = x;
     x->is_parked = true;
     h->suspended = true;
-    x->watch = (struct watch){.fd = x->conn->fd, .ready = on_peer_closed, .arg = x};
-    if (loop_watch(&h->agent->loop, &x->watch, EPOLLRDHUP, &e) < 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s", e.text);
+    if (x->conn->peer_ended)
+        exchange_gone(x);
     MHD_suspend_connection(x->connection);
 }
 
@@ -45,7 +41,6 @@ static void unpark(struct exchange *x)
     if (x->next)
         x->next->prev = x->prev;
     x->is_parked = false;
-    loop_unwatch(&x->server->agent->loop, &x->watch);
 }
 
 static bool wait_is_over(const struct exchange *x)
@@ -76,89 +71,105 @@ bool exchange_resume_ready(struct http_server *h)
     return any;
 }
 
-void exchange_log_refusal(struct http_server *h, const struct exchange *x, const char *why)
-{
-    if (h->n_refused++ == 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s refused: %s", x->request_id,
-                 x->target ? x->target : "", why);
-}
-
-struct header_list {
-    struct header headers[MAX_HEADERS];
-    size_t n;
-    bool too_many;
-};
-
-static enum MHD_Result add_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    struct header_list *list = arg;
-
-    (void)kind;
-    if (list->n < MAX_HEADERS)
-        list->headers[list->n++] = (struct header){name, value};
-    else
-        list->too_many = true;
-    return MHD_YES;
-}
-
-static bool pass_gate(struct exchange *x, const char *method, uint64_t *body_bytes)
+void exchange_log_refusal(struct exchange *x, const char *why)
 {
     struct http_server *h = x->server;
-    struct header_list list = {.n = 0};
-    struct verdict v = {0};
-    struct gate_input in;
-    bool ok;
 
-    MHD_get_connection_values(x->connection, MHD_HEADER_KIND, add_header, &list);
-    in = (struct gate_input){.method = method,
-                             .target = x->target,
-                             .headers = list.headers,
-                             .n_headers = list.n,
-                             .local_host = x->conn->local_host,
-                             .is_loopback = x->conn->is_loopback,
-                             .disk_free = agent_disk_free(h->agent)};
-    ok = gate_check(&h->rules, &in, &x->rq, &v);
-    if (list.too_many) {
-        x->rq.route = NULL;
-        respond_problem(&x->rs, BAD_REQUEST, NULL, "more than %d headers", MAX_HEADERS);
+    if (!sources_may_log(h->conns.sources, conn_source(x->conn), clock_now()) || h->n_logged == LINES_PER_S) {
+        h->n_unlogged++;
+        return;
+    }
+    h->n_logged++;
+    log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s from %s refused: %s", x->request_id,
+             x->conn->inbox->head.target, x->conn->peer_host, why);
+}
+
+/* Returns whether the source has failed too often to try again now, and then fills the response. */
+static bool is_slowed(struct exchange *x)
+{
+    int wait_s = sources_slowed_s(x->server->conns.sources, conn_source(x->conn), clock_now());
+
+    if (wait_s == 0)
+        return false;
+    respond_problem(&x->rs, SLOWED_DOWN, NULL,
+                    "too many wrong tokens or codes came from here; try again in %d s", wait_s);
+    x->rs.retry_after_s = wait_s;
+    return true;
+}
+
+static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
+{
+    struct http_server *h = x->server;
+    const struct head *head = &x->conn->inbox->head;
+    const struct gate_input in = {.method = head->method,
+                                  .target = head->target,
+                                  .headers = head->headers,
+                                  .n_headers = head->n_headers,
+                                  .local_host = x->conn->local_host,
+                                  .is_loopback = x->conn->is_loopback,
+                                  .disk_free = agent_disk_free(h->agent)};
+    struct verdict v = {0};
+
+    if (x->conn->refusal) {
+        respond_problem(&x->rs, BAD_REQUEST, NULL, "the head of the request is not valid: %s",
+                        x->conn->refusal);
         return false;
     }
-    if (!ok) {
-        x->rq.route = NULL;
+    if (gate_check(&h->rules, &in, &x->rq, &v) && !((x->rq.route->flags & ROUTE_CODE) && is_slowed(x))) {
+        *body_bytes = v.body_bytes;
+        return true;
+    }
+    if (v.has_wrong_token && !is_slowed(x))
+        sources_failed(h->conns.sources, conn_source(x->conn), clock_now());
+    x->rq.route = NULL;
+    if (x->rs.status == 0) {
         respond_problem(&x->rs, v.problem, v.hint, "%s", v.detail);
         memcpy(x->rs.allow, v.allow, sizeof x->rs.allow);
-        if (v.problem == UNAUTHORIZED || v.problem == FORBIDDEN)
-            exchange_log_refusal(h, x, v.detail);
     }
-    *body_bytes = v.body_bytes;
-    return ok;
+    if (v.problem == UNAUTHORIZED || v.problem == FORBIDDEN)
+        exchange_log_refusal(x, v.detail);
+    return false;
+}
+
+static bool take_body(struct exchange *x, uint64_t bytes)
+{
+    struct http_server *h = x->server;
+
+    if (h->body_bytes + bytes > (x->rq.is_authorised ? BODIES_MAX : STRANGE_BODIES_MAX)) {
+        respond_problem(&x->rs, OVERLOADED, NULL, "the requests that are being received fill their memory");
+        return false;
+    }
+    x->body = malloc(bytes + 1);
+    if (!x->body) {
+        respond_problem(&x->rs, INTERNAL, NULL, "no memory for %llu bytes", (unsigned long long)bytes);
+        return false;
+    }
+    x->body_size = bytes;
+    h->body_bytes += bytes;
+    return true;
 }
 
 /* Called when the head is received, before the body. */
-static enum MHD_Result begin(struct exchange *x, const char *method)
+static enum MHD_Result begin(struct exchange *x)
 {
     uint64_t body_bytes;
     struct err e;
 
-    if (!pass_gate(x, method, &body_bytes))
+    if (!pass_gate(x, &body_bytes))
         return respond(x);
+    if (x->rq.is_authorised)
+        conn_is_known(x->conn);
     x->conn->deadline = conn_deadline(body_bytes);
     if (x->rq.route->flags & ROUTE_UPLOAD) {
         x->rq.route->handler(x->server->agent, &x->rq, &x->rs);
         if (x->rs.status)
             return respond(x);
-        if (blob_begin(&x->upload, &x->server->agent->blobs, x->rq.arg[0], &e) < 0) {
+        if (blob_begin(&x->upload, &x->server->agent->blobs, x->rq.arg[0], body_bytes, &e) < 0) {
             respond_error(&x->rs, &e);
             return respond(x);
         }
-    } else if (body_bytes > 0) {
-        x->body = malloc(body_bytes + 1);
-        if (!x->body) {
-            respond_problem(&x->rs, INTERNAL, NULL, "no memory for %llu bytes",
-                            (unsigned long long)body_bytes);
-            return respond(x);
-        }
-        x->body_size = body_bytes;
+    } else if (body_bytes > 0 && !take_body(x, body_bytes)) {
+        return respond(x);
     }
     return MHD_YES;
 }
@@ -166,7 +177,7 @@ static enum MHD_Result begin(struct exchange *x, const char *method)
 static void receive(struct exchange *x, const char *bytes, size_t len)
 {
     if (x->upload.is_open) {
-        blob_add(&x->upload, bytes, len);
+        blob_add(&x->upload, &x->server->agent->blobs, bytes, len);
     } else if (x->body && len <= x->body_size - x->rq.body_len) {
         memcpy(x->body + x->rq.body_len, bytes, len);
         x->rq.body_len += len;
@@ -232,12 +243,13 @@ enum MHD_Result exchange_request(void *arg, struct MHD_Connection *c, const char
     (void)arg;
     (void)c;
     (void)url;
+    (void)method;
     (void)version;
-    if (!x)
-        return MHD_NO; /* no memory for it */
+    if (!x || x->conn->is_ended)
+        return MHD_NO;
     if (!x->is_gated) {
         x->is_gated = true;
-        return begin(x, method);
+        return begin(x);
     }
     if (*len > 0) {
         receive(x, bytes, *len);
@@ -247,13 +259,14 @@ enum MHD_Result exchange_request(void *arg, struct MHD_Connection *c, const char
     return x->rs.kind == RESPONSE_WAIT ? wait_or_answer(x) : finish(x);
 }
 
-/* The library's first callback for a request; the target as received, undecoded, or NULL. */
+/* The library's first callback for a request, of which it has what head_write wrote. */
 void *exchange_target(void *arg, const char *target, struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct exchange *x = calloc(1, sizeof *x);
     uint8_t id[8];
 
+    (void)target;
     if (!x || !info || !info->socket_context) {
         free(x);
         return NULL;
@@ -261,7 +274,7 @@ void *exchange_target(void *arg, const char *target, struct MHD_Connection *c)
     x->server = arg;
     x->connection = c;
     x->conn = info->socket_context;
-    x->target = target ? strndup(target, TARGET_MAX + 1) : NULL;
+    x->conn->exchange = x;
     memcpy(x->request_id, "r-", 2);
     random_bytes(id, sizeof id);
     hex_encode(x->request_id + 2, id, sizeof id);
@@ -280,14 +293,14 @@ void exchange_completed(void *arg, struct MHD_Connection *c, void **slot, enum M
         return;
     *slot = NULL;
     unpark(x);
-    x->conn->deadline = conn_deadline(0);
+    conn_answered(x->conn);
     stream_close(&x->stream);
     blob_drop(&x->upload, &x->server->agent->blobs);
     response_clear(&x->rs);
     if (x->body)
         explicit_bzero(x->body, x->body_size); /* a start document holds a key */
     free(x->body);
-    free(x->target);
+    x->server->body_bytes -= x->body_size;
     x->server->n_exchanges--;
     free(x);
 }

@@ -1,11 +1,17 @@
-/* http -- the HTTP server: bytes <-> struct request and struct response. agent/http/ is the only user of
- * libmicrohttpd.
+/* http -- the HTTP server: bytes <-> struct request and struct response. It runs inside our loop and has no
+ * thread of its own.
  *
- * The server runs inside our loop (its epoll descriptor is one of ours) and has no thread of its own. A
- * request that waits (event streams, /wait) is suspended and checked again when any job has an event, at
- * least once a second; the library does not read a suspended request's socket, so our own epoll watches for
- * its close. Every request has an absolute deadline: the library's own timeout only measures inactivity,
- * which a client that sends a byte a second avoids. */
+ *   client <--TCP, perhaps TLS--> conn.c, relay.c <--socket pair--> libmicrohttpd <--> exchange.c, respond.c
+ *
+ * Clients' connections are accepted, limited and read here (conn.h). Only when the whole head of a request
+ * has arrived and is valid (head.h) does libmicrohttpd get a connection for that client, one end of a socket
+ * pair, and a head that was written here. So a crowd that sends nothing, or half a head, or half a TLS
+ * handshake never reaches it, and which heads are accepted does not depend on its version. The price is one
+ * more copy of each body.
+ *
+ * A request that waits (event streams, /wait) is suspended and checked again when any job has an event, at
+ * least once a second. Every request has an absolute deadline, because inactivity alone is avoided by a
+ * client that sends a byte a second. */
 #ifndef PSGD_AGENT_HTTP_H
 #define PSGD_AGENT_HTTP_H
 

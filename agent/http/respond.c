@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "agent/log.h"
+#include "shared/clock.h"
 
 enum { BLOCK_BYTES = 16 << 10 };
 
@@ -88,6 +89,7 @@ enum MHD_Result respond(struct exchange *x)
         {"Location", rs->location[0] ? rs->location : NULL},
         {"Allow", rs->allow[0] ? rs->allow : NULL},
         {"WWW-Authenticate", status == 401 ? "Bearer" : NULL},
+        {"Connection", x->conn->inbox->head.wants_close ? "close" : NULL},
         {"Retry-After", rs->retry_after_s ? number : NULL},
     };
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
@@ -95,11 +97,13 @@ enum MHD_Result respond(struct exchange *x)
             MHD_add_response_header(r, headers[i].name, headers[i].value);
     rc = MHD_queue_response(x->connection, status, r);
     MHD_destroy_response(r);
-    if (status == 401 && x->rq.route)
-        exchange_log_refusal(x->server, x, "not a code that is accepted");
-    else if (x->rq.route && x->rq.method != METHOD_GET && x->rq.method != METHOD_HEAD &&
-             (x->rq.is_authorised || status < 400))
+    if (status == 401 && x->rq.route) {
+        sources_failed(x->server->conns.sources, conn_source(x->conn), clock_now());
+        exchange_log_refusal(x, "not a code that is accepted");
+    }
+    if (x->rq.route && status != 401 && x->rq.method != METHOD_GET && x->rq.method != METHOD_HEAD &&
+        (x->rq.is_authorised || status < 400))
         log_line(LOG_LEVEL_INFO, "agent", x->rq.route->flags & ROUTE_JOB ? x->rq.arg[0] : NULL,
-                 "http: %s %s %u", x->request_id, x->target, status);
+                 "http: %s %s %u", x->request_id, x->conn->inbox->head.target, status);
     return rc;
 }

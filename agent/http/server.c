@@ -16,12 +16,10 @@ static void on_tick(void *arg)
     struct http_server *h = arg;
     double now = clock_now();
 
-    conn_end_late(h, now);
-    if (h->n_refused > 1)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more requests were refused", h->n_refused - 1);
-    if (h->n_dropped > 1)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more connections were dropped", h->n_dropped - 1);
-    h->n_refused = h->n_dropped = 0;
+    conns_tick(h, now);
+    if (h->n_unlogged > 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more requests were refused", h->n_unlogged);
+    h->n_logged = h->n_unlogged = 0;
     h->look = true;
     timer_set(&h->agent->loop, &h->tick, now + 1);
 }
@@ -32,16 +30,42 @@ static void on_ready(void *arg, uint32_t events)
     (void)events; /* http_server_turn follows each turn of the loop */
 }
 
+/* The library's end of a client's socket pair is taken, or closed. */
+static void on_connection(void *arg, struct MHD_Connection *c, void **slot,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct http_server *h = arg;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *slot = conn_started(h, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    } else if (*slot) {
+        conn_library_closed(*slot);
+        *slot = NULL;
+    }
+}
+
+static int start_library(struct http_server *h, struct err *e)
+{
+    const union MHD_DaemonInfo *info;
+
+    h->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, exchange_request,
+        h, MHD_OPTION_CONNECTION_LIMIT, h->conns.max + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)POOL_BYTES, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, h, MHD_OPTION_NOTIFY_COMPLETED,
+        exchange_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
+    if (!h->daemon)
+        return err_set(e, ERR_IO, "the HTTP server cannot start");
+    info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    h->watch = (struct watch){.fd = info->epoll_fd, .ready = on_ready, .arg = h};
+    if (loop_watch(&h->agent->loop, &h->watch, EPOLLIN, e) == 0)
+        return 0;
+    MHD_stop_daemon(h->daemon);
+    return e->code;
+}
+
 int http_server_open(struct http_server **out, struct agent *a, int listen_fd, struct err *e)
 {
     struct http_server *h = calloc(1, sizeof *h);
-    const struct MHD_OptionItem no_tls[] = {{MHD_OPTION_END, 0, NULL}};
-    struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, a->identity.key},
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, a->identity.certificate},
-        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3"},
-        {MHD_OPTION_END, 0, NULL}};
-    const union MHD_DaemonInfo *info;
 
     if (!h) {
         close(listen_fd);
@@ -54,23 +78,14 @@ int http_server_open(struct http_server **out, struct agent *a, int listen_fd, s
                                    .token = a->opt.no_token ? NULL : &a->token,
                                    .members = &a->members,
                                    .has_tls = a->identity.key != NULL};
-    h->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (a->identity.key ? MHD_USE_TLS : 0u), 0, conn_may_open, h,
-        exchange_request, h, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT, conn_limit(),
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)CONN_IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, exchange_target,
-        h, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, h, MHD_OPTION_NOTIFY_CONNECTION, conn_changed, h,
-        MHD_OPTION_ARRAY, a->identity.key ? tls : no_tls, MHD_OPTION_END);
-    if (!h->daemon) {
-        close(listen_fd);
-        free(h);
-        return err_set(e, ERR_IO, "the HTTP server cannot start");
-    }
-    info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    h->watch = (struct watch){.fd = info->epoll_fd, .ready = on_ready, .arg = h};
     h->tick = (struct timer){.due = on_tick, .arg = h};
-    if (loop_watch(&a->loop, &h->watch, EPOLLIN, e) < 0) {
-        http_server_close(h);
+    if (conns_open(h, listen_fd, e) < 0) {
+        free(h);
+        return e->code;
+    }
+    if (start_library(h, e) < 0) {
+        conns_close(h);
+        free(h);
         return e->code;
     }
     timer_set(&a->loop, &h->tick, clock_now() + 1);
@@ -93,26 +108,26 @@ void http_server_turn(struct http_server *h)
         }
         MHD_run(h->daemon);
     } while (h->suspended || resumed || h->n_seen != h->agent->n_changes);
+    conns_relay_ready(h);
 }
 
 double http_server_max_wait(const struct http_server *h)
 {
     MHD_UNSIGNED_LONG_LONG ms;
 
+    if (h->conns.ready)
+        return 0;
     return MHD_get_timeout(h->daemon, &ms) == MHD_YES ? 1e-3 * (double)ms : 3600;
 }
 
 bool http_server_is_busy(const struct http_server *h)
 {
-    return h->n_exchanges > 0;
+    return h->n_exchanges > 0 || h->conns.n_awaited > 0;
 }
 
 void http_server_quiesce(struct http_server *h)
 {
-    int fd = MHD_quiesce_daemon(h->daemon);
-
-    if (fd >= 0)
-        close(fd);
+    conns_quiesce(h);
 }
 
 void http_server_close(struct http_server *h)
@@ -123,5 +138,6 @@ void http_server_close(struct http_server *h)
     timer_cancel(&h->agent->loop, &h->tick);
     loop_unwatch(&h->agent->loop, &h->watch);
     MHD_stop_daemon(h->daemon);
+    conns_close(h);
     free(h);
 }

@@ -1,29 +1,20 @@
-/* server -- what the files of agent/http/ share: the server, its connections (conn.c), each request's life
- * (exchange.c), its response (respond.c). */
+/* server -- what the files of agent/http/ share: the server, the life of a request (exchange.c) and its
+ * response (respond.c); the connections are in conn.h. */
 #ifndef PSGD_AGENT_HTTP_SERVER_H
 #define PSGD_AGENT_HTTP_SERVER_H
 
 #include <microhttpd.h>
 
 #include "agent/api.h"
+#include "agent/http/conn.h"
 #include "agent/http/http.h"
 #include "agent/stream.h"
-
-/* One TCP connection. */
-struct conn {
-    struct conn *next, *prev;
-    int fd;
-    double deadline;
-    bool is_loopback;
-    char local_host[64], peer_host[64];
-};
 
 /* One request with its response. */
 struct exchange {
     struct http_server *server;
     struct MHD_Connection *connection;
     struct conn *conn;
-    char *target;
     char request_id[20];
     bool is_gated, is_gone;
     struct request rq;
@@ -34,7 +25,6 @@ struct exchange {
     struct stream stream;
 
     struct exchange *next, *prev; /* in the list of suspended requests */
-    struct watch watch;
     bool is_parked;
 };
 
@@ -42,29 +32,17 @@ struct http_server {
     struct agent *agent;
     struct MHD_Daemon *daemon;
     struct gate_rules rules;
+    struct conns conns;
     struct watch watch;
     struct timer tick;
-    struct conn *conns;
     struct exchange *parked;
     unsigned n_exchanges;
-    unsigned n_refused, n_dropped; /* unauthorized requests, and connections beyond the limit, in the
-                                    * present second */
+    size_t body_bytes;             /* of all bodies in memory */
+    unsigned n_logged, n_unlogged; /* refused requests, in the present second */
     uint64_t n_seen;               /* agent->n_changes when suspended requests were last checked */
     bool look, suspended;          /* suspended requests must be checked; one was suspended in this turn */
     bool is_closing;
 };
-
-/* conn.c: the callbacks of MHD_start_daemon of these types, for a connection that comes and one that is made
- * or closed. */
-enum MHD_Result conn_may_open(void *arg, const struct sockaddr *peer, socklen_t len);
-void conn_changed(void *arg, struct MHD_Connection *c, void **slot, enum MHD_ConnectionNotificationCode what);
-/* Ends the connections whose time is over. */
-void conn_end_late(struct http_server *h, double now);
-/* Returns how many connections the descriptor limit allows, which is raised as far as it can be. */
-unsigned conn_limit(void);
-/* The time by which a request of so many bytes must be answered, or a response of so many be received. */
-double conn_deadline(uint64_t bytes);
-enum { CONN_IDLE_S = 30 }; /* between requests and within one */
 
 /* exchange.c: the callbacks for a request, in the order in which the library calls them. */
 void *exchange_target(void *arg, const char *target, struct MHD_Connection *c);
@@ -76,9 +54,11 @@ void exchange_completed(void *arg, struct MHD_Connection *c, void **slot,
 void exchange_park(struct exchange *x);
 /* Returns whether any suspended request goes on. */
 bool exchange_resume_ready(struct http_server *h);
-/* Logs unauthorized requests once a second, so that they cannot fill the disk. A merely malformed request is
- * answered, not logged. */
-void exchange_log_refusal(struct http_server *h, const struct exchange *x, const char *why);
+/* The client will not receive the response. */
+void exchange_gone(struct exchange *x);
+/* Logs a refused request: one line a second for each source, and LINES_PER_S of all, so that they cannot fill
+ * the disk. A merely malformed request is answered, not logged. */
+void exchange_log_refusal(struct exchange *x, const char *why);
 
 /* respond.c: sends x->rs. */
 enum MHD_Result respond(struct exchange *x);

@@ -22,9 +22,9 @@ static void put(struct blob_store *s, char hex[SHA256_HEX], const void *bytes, s
     struct err e;
 
     hex_of(hex, bytes, len);
-    assert_ok(blob_begin(&u, s, hex, &e));
-    assert_ok(blob_add(&u, bytes, len / 2));
-    assert_ok(blob_add(&u, (const char *)bytes + len / 2, len - len / 2));
+    assert_ok(blob_begin(&u, s, hex, len, &e));
+    assert_ok(blob_add(&u, s, bytes, len / 2));
+    assert_ok(blob_add(&u, s, (const char *)bytes + len / 2, len - len / 2));
     assert_ok(blob_end(&u, s, &e));
 }
 
@@ -74,10 +74,10 @@ TEST(bytes_that_do_not_match_the_digest_leave_no_file)
     struct err e;
 
     assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
-    assert_ok(blob_begin(&u, &s, foo, &e));
-    assert_ok(blob_add(&u, "fop", 3));
+    assert_ok(blob_begin(&u, &s, foo, 3, &e));
+    assert_ok(blob_add(&u, &s, "fop", 3));
     assert_int_equal(blob_end(&u, &s, &e), ERR_CONFIG);
-    assert_ok(blob_begin(&u, &s, foo, &e));
+    assert_ok(blob_begin(&u, &s, foo, 3, &e));
     blob_drop(&u, &s); /* the sender disconnected */
     blob_drop(&u, &s);
     assert_int_equal(count_files(folder), 0);
@@ -104,7 +104,7 @@ TEST(only_a_digest_becomes_a_file_name)
     assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
     for (size_t i = 0; i < N_OF(names); i++) {
         assert_int_equal(blob_size(&s, names[i]), -1);
-        assert_int_equal(blob_begin(&u, &s, names[i], &e), ERR_CONFIG);
+        assert_int_equal(blob_begin(&u, &s, names[i], 3, &e), ERR_CONFIG);
         assert_int_equal(blob_link(&s, names[i], AT_FDCWD, "/tmp/never", &e), ERR_NOT_FOUND);
     }
     blob_store_close(&s);
@@ -119,8 +119,8 @@ TEST(partial_blobs_are_removed_after_a_crash)
     struct err e;
 
     assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
-    assert_ok(blob_begin(&u, &s, foo, &e));
-    assert_ok(blob_add(&u, "fo", 2));
+    assert_ok(blob_begin(&u, &s, foo, 3, &e));
+    assert_ok(blob_add(&u, &s, "fo", 2));
     sha256_end(u.sum, NULL);
     close(u.fd);
     blob_store_close(&s);

@@ -1,0 +1,187 @@
+/* Who is accepted, and who goes for it. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/http/conn.h"
+#include "agent/http/peer_uid.h"
+#include "agent/http/server.h"
+#include "agent/log.h"
+#include "shared/clock.h"
+
+enum {
+    FILES_EACH = 3,    /* a connection's socket, and a socket pair while it has a request */
+    SPARE_FILES = 256, /* descriptors beyond the connections': journals, runners, uploads */
+    ACCEPT_BATCH = 64  /* in one turn of the loop */
+};
+
+static const double PAUSE_S = 0.1;
+
+static void evict(struct conn *k, const char *where)
+{
+    struct conns *c = &k->server->conns;
+
+    if (c->n_evicted++ == 0)
+        log_line(
+            LOG_LEVEL_WARN, "agent", NULL,
+            "http: a connection from %s is closed, the oldest of too many %s without an accepted request",
+            k->peer_host, where);
+    conn_end(k);
+}
+
+/* Returns the oldest stranger of the address, or, on this machine, of the user with the most there. */
+static struct conn *most_crowded(struct conn *newest)
+{
+    struct conn *first = newest->server->conns.strangers.first, *oldest = NULL;
+    unsigned most = 0;
+
+    for (struct conn *k = first; k; k = k->next)
+        if (source_has_address(&k->source, &newest->source))
+            conn_source(k);
+    for (struct conn *k = first; k; k = k->next) {
+        unsigned n = 0;
+
+        if (!source_has_address(&k->source, &newest->source))
+            continue;
+        for (const struct conn *other = k; other; other = other->next)
+            n += source_is(&other->source, &k->source);
+        if (n > most) {
+            most = n;
+            oldest = k;
+        }
+    }
+    return oldest;
+}
+
+/* Keeps the strangers within their limits when `newest` has come. */
+static void make_room(struct conn *newest)
+{
+    struct conns *c = &newest->server->conns;
+    unsigned n_same = 0;
+
+    for (const struct conn *k = c->strangers.first; k; k = k->next)
+        n_same += source_has_address(&k->source, &newest->source);
+    if (n_same > STRANGERS_PER_SOURCE)
+        evict(most_crowded(newest), "from one address");
+    else if (c->strangers.n > c->max_strangers || c->strangers.n + c->known.n > c->max)
+        evict(c->strangers.first, "in all");
+}
+
+/* NULL: no memory for it. */
+static void welcome(struct conn *k)
+{
+    if (!k)
+        return;
+    make_room(k);
+    if (!k->is_ended)
+        conn_wait(k);
+}
+
+static void listen_again(void *arg)
+{
+    struct http_server *h = arg;
+    struct err e;
+
+    if (loop_watch(&h->agent->loop, &h->conns.listening, EPOLLIN, &e) < 0)
+        timer_set(&h->agent->loop, &h->conns.pause, clock_now() + PAUSE_S);
+}
+
+/* No descriptor or memory is free: a stranger's connection gives its own; otherwise accepting is tried again
+ * a moment later. Returns whether to go on at once. */
+static bool free_a_place(struct http_server *h, int error)
+{
+    if (h->conns.n_unaccepted++ == 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: a connection cannot be accepted: %s", strerror(error));
+    if (h->conns.strangers.first) {
+        evict(h->conns.strangers.first, "for the descriptors left,");
+        return true;
+    }
+    loop_unwatch(&h->agent->loop, &h->conns.listening);
+    timer_set(&h->agent->loop, &h->conns.pause, clock_now() + PAUSE_S);
+    return false;
+}
+
+/* accept reports the lack of a descriptor also when no connection waits. */
+static bool is_waited(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static void on_listening(void *arg, uint32_t events)
+{
+    struct http_server *h = arg;
+    bool has_freed = false;
+
+    (void)events;
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        struct sockaddr_storage peer = {0};
+        socklen_t len = sizeof peer;
+        int fd = accept4(h->conns.listening.fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            welcome(conn_new(h, fd, (struct sockaddr *)&peer));
+            has_freed = false;
+        } else if (errno == EAGAIN) {
+            return;
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            if (has_freed || !is_waited(h->conns.listening.fd) || !free_a_place(h, errno))
+                return;
+            has_freed = true;
+        }
+    }
+}
+
+/* Raises the descriptor limit to what CONNECTIONS_MAX need, or accepts fewer. */
+static unsigned connections_max(void)
+{
+    struct rlimit files;
+    rlim_t want = FILES_EACH * CONNECTIONS_MAX + SPARE_FILES;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return CONNECTIONS_MAX / 16;
+    if (files.rlim_cur < want) {
+        files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
+        setrlimit(RLIMIT_NOFILE, &files);
+        getrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (files.rlim_cur >= want)
+        return CONNECTIONS_MAX;
+    return files.rlim_cur > 2 * SPARE_FILES ? (unsigned)(files.rlim_cur - SPARE_FILES) / FILES_EACH
+                                            : SPARE_FILES / FILES_EACH;
+}
+
+int conns_open(struct http_server *h, int listen_fd, struct err *e)
+{
+    struct conns *c = &h->conns;
+
+    *c = (struct conns){.listening = {.fd = listen_fd, .ready = on_listening, .arg = h},
+                        .pause = {.due = listen_again, .arg = h},
+                        .sources = sources_new(),
+                        .diag_fd = peer_uid_open(),
+                        .max = connections_max()};
+    c->max_strangers = c->max / (CONNECTIONS_MAX / STRANGERS_MAX);
+    if (!c->sources)
+        err_set(e, ERR_NOMEM, "no memory for the server");
+    else if ((!h->agent->identity.key || tls_keys_new(&c->keys, &h->agent->identity, e) == 0) &&
+             loop_watch(&h->agent->loop, &c->listening, EPOLLIN, e) == 0)
+        return 0;
+    conns_close(h);
+    return e->code;
+}
+
+void conns_quiesce(struct http_server *h)
+{
+    struct conns *c = &h->conns;
+
+    timer_cancel(&h->agent->loop, &c->pause);
+    loop_unwatch(&h->agent->loop, &c->listening);
+    if (c->listening.fd >= 0)
+        close(c->listening.fd);
+    c->listening.fd = -1;
+}

@@ -1,0 +1,133 @@
+/* conn -- the connections of clients: accepted, limited, timed and ended here; relay.c moves their bytes.
+ *
+ * A connection is a stranger's until a request on it is accepted that showed a token (or none is required).
+ * At most STRANGERS_MAX connections are strangers', and STRANGERS_PER_SOURCE of one address; one more ends
+ * the oldest, of that address or of all. So whoever shows a token at once is served, however many do not: a
+ * connection is only in danger until its first request is read. Where an address is this machine's, one user
+ * may fill the address's share, so that then each user counts as a source (peer_uid.h), and the oldest of the
+ * one with the most goes. All other places are reserved for known clients. */
+#ifndef PSGD_AGENT_HTTP_CONN_H
+#define PSGD_AGENT_HTTP_CONN_H
+
+#include <microhttpd.h>
+
+#include "agent/http/head.h"
+#include "agent/http/sources.h"
+#include "agent/http/tls.h"
+#include "agent/loop.h"
+
+enum {
+    CONNECTIONS_MAX = 4096,
+    STRANGERS_MAX = 1024,
+    STRANGERS_PER_SOURCE = 64,
+};
+
+enum conn_state {
+    CONN_HANDSHAKE, /* of TLS */
+    CONN_HEAD,      /* between requests, or within a head */
+    CONN_BODY,      /* of which `body_left` bytes are to be relayed to the library */
+    CONN_RESPONSE,  /* the whole request is with the library */
+    CONN_LINGER     /* the last response is sent; reads what the client still sends, or it might not get it */
+};
+
+struct exchange;
+struct http_server;
+
+/* The head of a request, while it arrives and is handled. */
+struct inbox {
+    size_t n, n_seen; /* bytes; those that head_find_end has seen */
+    size_t n_used;    /* those of the request that is handled */
+    char bytes[HEAD_MAX + 1];
+    struct head head;
+};
+
+struct conn {
+    struct http_server *server;
+    struct conn *next, *prev; /* in its list, the oldest first; or among the ended ones */
+    struct conn *next_ready, *next_starting;
+    enum conn_state state;
+    bool is_known, is_loopback, is_uid_asked, is_ended, is_ready, is_closing;
+    bool is_answered;     /* a request was */
+    bool has_library_end; /* the library still has its end of the socket pair */
+    bool peer_ended;      /* the client sends no more */
+    struct source source;
+    char local_host[64], peer_host[64];
+    double deadline;   /* clock_now() */
+    double stalled_at; /* when the client last took bytes, while some wait for it; 0: none wait */
+
+    struct watch client, inner; /* fd -1: none; the socket pair's other end is the library's */
+    uint32_t client_events, inner_events;
+    int library_fd;
+    struct tls_session *tls;
+    struct inbox *inbox;
+    const char *refusal; /* why the head is not valid; NULL: it is */
+    uint64_t body_left;
+    char *in, *out; /* bytes read that the other end has no room for yet; NULL: none */
+    size_t n_in, in_at, n_out, out_at;
+    struct exchange *exchange; /* NULL: none */
+    bool is_awaited;           /* a response is not relayed completely */
+};
+
+struct conn_list {
+    struct conn *first, *last;
+    unsigned n;
+};
+
+/* The listening socket and all connections. */
+struct conns {
+    struct watch listening;
+    struct timer pause; /* accepting is paused: no descriptor or memory was free */
+    struct conn_list strangers, known;
+    struct conn *ended;    /* whose end of the library is not closed yet */
+    struct conn *ready;    /* to be relayed after the library's turn */
+    struct conn *starting; /* given to the library, which has not called conn_started yet */
+    struct sources *sources;
+    int diag_fd;           /* for peer_uid */
+    struct tls_keys *keys; /* NULL: without TLS */
+    unsigned max, max_strangers;
+    unsigned n_awaited;
+    unsigned n_evicted, n_unaccepted; /* in the present second, for the log */
+};
+
+/* accept.c: takes listen_fd, also on failure. */
+int conns_open(struct http_server *h, int listen_fd, struct err *e);
+void conns_quiesce(struct http_server *h);
+/* Ends those whose time is over. Call once a second. */
+void conns_tick(struct http_server *h, double now);
+/* After the library is stopped: sends what can be sent, and frees all. */
+void conns_close(struct http_server *h);
+
+/* conn.c: a stranger's connection. Takes fd. NULL: no memory. */
+struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer);
+/* A request was accepted that showed a token. */
+void conn_is_known(struct conn *k);
+/* Its source; asks for the user at the other end where that is on this machine. */
+const struct source *conn_source(struct conn *k);
+/* Closes the client's socket and the socket pair's end, and frees it once the library has closed its own. */
+void conn_end(struct conn *k);
+/* The library has taken the socket pair's end `fd`. Returns its connection. */
+struct conn *conn_started(struct http_server *h, int fd);
+/* The library has closed its end. */
+void conn_library_closed(struct conn *k);
+/* The request is answered, but the response may not be relayed yet. */
+void conn_answered(struct conn *k);
+
+/* The time by which a request of so many bytes must be answered, or a response of so many be received. */
+double conn_deadline(uint64_t bytes);
+
+/* Call at the first byte: what crowds without one need not cost. */
+void conn_begin(struct conn *k);
+/* To be relayed after this turn of the library. */
+void conn_mark_ready(struct conn *k);
+void conn_forget_inbox(struct conn *k);
+
+/* relay.c: waits for the client's first bytes. */
+void conn_wait(struct conn *k);
+/* An event of the client's socket. */
+void conn_on_client(void *arg, uint32_t events);
+/* Moves all bytes that can be moved now, in both directions, and ends the connection when it is over. */
+void conn_relay(struct conn *k);
+/* Relays those that are marked. */
+void conns_relay_ready(struct http_server *h);
+
+#endif

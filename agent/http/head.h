@@ -1,0 +1,37 @@
+/* head -- the head of a request, from the bytes that a client sent. HTTP libraries accept heads that RFC 9112
+ * forbids, each version others, and two readers of one head may then see two requests. So the agent reads it
+ * by the strictest reading of the RFC, and libmicrohttpd sees only what head_write makes of it.
+ *
+ * A head is: METHOD SP target SP HTTP/1.1 or HTTP/1.0 CRLF, then lines NAME: value CRLF, then CRLF. METHOD is
+ * of A-Z; the target begins with '/' and is of visible ASCII; NAME is a token; a value has no control
+ * character but HTAB. Every CR is followed by LF and every LF preceded by CR, no line begins with a space,
+ * and nothing precedes the method. At most one Content-Length, of 1 to 18 digits, and no
+ * Transfer-Encoding. */
+#ifndef PSGD_AGENT_HTTP_HEAD_H
+#define PSGD_AGENT_HTTP_HEAD_H
+
+#include "agent/gate.h"
+
+enum { HEAD_MAX = 16 << 10, HEADERS_MAX = 64, HEAD_WRITTEN_MAX = 1024 };
+
+struct head {
+    const char *method, *target; /* these and the headers point into the bytes read */
+    struct header headers[HEADERS_MAX];
+    size_t n_headers;
+    bool is_1_0, wants_close, wants_continue;
+    uint64_t body_bytes;
+};
+
+/* Looks for the end of a head in the first `len` bytes, of which an earlier call has seen *seen. Returns its
+ * length, 0 if it is not complete, or -1, with the reason, as soon as a byte is not allowed where it is. */
+ssize_t head_find_end(const char *bytes, size_t len, size_t *seen, const char **why);
+
+/* Parses a head of that length, putting zero bytes behind the names and values. On failure `why` has the
+ * reason. */
+bool head_parse(struct head *out, char *bytes, size_t len, const char **why);
+
+/* Writes the head that libmicrohttpd gets: method, target, version, a Host, and of the other headers those
+ * that concern the connection itself. Returns its length. */
+size_t head_write(char out[HEAD_WRITTEN_MAX], const struct head *head);
+
+#endif

@@ -1,0 +1,402 @@
+/* Bytes between a client and the library. Only here is a client's socket read or written. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/http/conn.h"
+#include "agent/http/server.h"
+#include "agent/log.h"
+#include "shared/clock.h"
+
+enum { CHUNK = 64 << 10 };
+
+static const double NEXT_HEAD_S = 10; /* for the rest of a head once its first byte is there */
+static const double LINGER_S = 5;
+
+enum progress { NOTHING, MOVED, OVER };
+
+static char chunk[CHUNK];
+
+static bool would_block(void)
+{
+    return errno == EAGAIN || errno == EINTR;
+}
+
+/* Of TLS several records, each of at most 16 KiB. An end or an error behind them is there for the next
+ * call. */
+static ssize_t client_recv(struct conn *k, char *out, size_t len)
+{
+    size_t sum = 0;
+    ssize_t n;
+
+    if (!k->tls)
+        return recv(k->client.fd, out, len, 0);
+    do {
+        n = tls_session_recv(k->tls, out + sum, len - sum);
+        sum += n > 0 ? (size_t)n : 0;
+    } while (n > 0 && sum < len);
+    return sum > 0 ? (ssize_t)sum : n;
+}
+
+/* Sends what the client takes of the bytes, and keeps the rest. */
+static enum progress to_client(struct conn *k, const char *bytes, size_t len)
+{
+    size_t sent = 0;
+    ssize_t n = 0;
+
+    while (sent < len && n >= 0) {
+        n = k->tls ? tls_session_send(k->tls, bytes + sent, len - sent)
+                   : send(k->client.fd, bytes + sent, len - sent, MSG_NOSIGNAL);
+        sent += n > 0 ? (size_t)n : 0;
+    }
+    if (n < 0 && !would_block())
+        return OVER;
+    if (sent > 0 || k->stalled_at == 0)
+        k->stalled_at = clock_now();
+    if (sent == len) {
+        k->stalled_at = 0;
+        free(k->out);
+        k->out = NULL;
+    } else if (k->out) {
+        k->out_at += sent;
+    } else {
+        k->out = malloc(len - sent);
+        if (!k->out)
+            return OVER;
+        memcpy(k->out, bytes + sent, len - sent);
+        k->n_out = len - sent;
+        k->out_at = 0;
+    }
+    return MOVED;
+}
+
+/* The same towards the library. If that has closed its end, the bytes are of no use. */
+static enum progress to_library(struct conn *k, const char *bytes, size_t len)
+{
+    ssize_t n = send(k->inner.fd, bytes, len, MSG_NOSIGNAL);
+    size_t sent = n > 0 ? (size_t)n : n < 0 && !would_block() ? len : 0;
+
+    if (sent == len) {
+        free(k->in);
+        k->in = NULL;
+        return MOVED;
+    }
+    if (k->in) {
+        k->in_at += sent;
+        return sent > 0 ? MOVED : NOTHING;
+    }
+    k->in = malloc(len - sent);
+    if (!k->in)
+        return OVER;
+    memcpy(k->in, bytes + sent, len - sent);
+    k->n_in = len - sent;
+    k->in_at = 0;
+    return MOVED;
+}
+
+static void on_inner(void *arg, uint32_t events);
+
+/* Gives the library one end of a socket pair as the client's connection. */
+static bool connect_library(struct conn *k)
+{
+    struct http_server *h = k->server;
+    struct sockaddr_storage peer = {0};
+    socklen_t len = sizeof peer;
+    int pair[2];
+
+    if (k->inner.fd >= 0)
+        return true;
+    if (getpeername(k->client.fd, (struct sockaddr *)&peer, &len) < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+        return false;
+    k->inner = (struct watch){.fd = pair[0], .ready = on_inner, .arg = k};
+    k->library_fd = pair[1];
+    k->has_library_end = true;
+    k->next_starting = h->conns.starting;
+    h->conns.starting = k;
+    if (MHD_add_connection(h->daemon, pair[1], (struct sockaddr *)&peer, len) == MHD_YES)
+        return true;
+    h->conns.starting = k->next_starting; /* the library has closed its end */
+    k->has_library_end = false;
+    return false;
+}
+
+static void set_awaited(struct conn *k, bool is_awaited)
+{
+    k->server->conns.n_awaited += (unsigned)is_awaited - (unsigned)k->is_awaited;
+    k->is_awaited = is_awaited;
+}
+
+/* Sends the library a head of our own, and of the bytes behind the client's those of the body. */
+static enum progress take_request(struct conn *k, size_t head_len)
+{
+    struct inbox *in = k->inbox;
+    const char *why;
+    char head[HEAD_WRITTEN_MAX + CHUNK / 4];
+    size_t n, n_body = 0;
+
+    if (!k->refusal && !head_parse(&in->head, in->bytes, head_len, &why))
+        k->refusal = why;
+    if (k->refusal) /* exchange.c answers whatever it is */
+        in->head = (struct head){.method = "GET", .target = "/", .wants_close = true};
+    if (!connect_library(k))
+        return OVER;
+    n = head_write(head, &in->head);
+    if (!k->refusal) {
+        n_body = in->n - head_len;
+        if (n_body > in->head.body_bytes)
+            n_body = (size_t)in->head.body_bytes;
+        memcpy(head + n, in->bytes + head_len, n_body);
+    }
+    in->n_used = head_len + n_body;
+    k->body_left = in->head.body_bytes - n_body;
+    k->state = k->body_left > 0 ? CONN_BODY : CONN_RESPONSE;
+    set_awaited(k, true);
+    return to_library(k, head, n + n_body);
+}
+
+/* Reads until a head is complete. */
+static enum progress read_head(struct conn *k)
+{
+    const char *why = NULL;
+    ssize_t len, n;
+
+    for (;;) {
+        if (k->inbox) {
+            len = head_find_end(k->inbox->bytes, k->inbox->n, &k->inbox->n_seen, &why);
+            if (len < 0)
+                k->refusal = why;
+            if (len != 0)
+                return take_request(k, len < 0 ? k->inbox->n : (size_t)len);
+        }
+        if (k->peer_ended)
+            return k->is_awaited ? NOTHING : OVER;
+        n = client_recv(k, chunk, HEAD_MAX - (k->inbox ? k->inbox->n : 0));
+        if (n < 0)
+            return would_block() ? NOTHING : OVER;
+        if (n == 0) {
+            k->peer_ended = true;
+            continue;
+        }
+        if (!k->inbox) {
+            k->inbox = calloc(1, sizeof *k->inbox);
+            if (!k->inbox)
+                return OVER;
+            if (!k->is_answered)
+                conn_begin(k);
+            else
+                k->deadline = clock_now() + NEXT_HEAD_S;
+        }
+        memcpy(k->inbox->bytes + k->inbox->n, chunk, (size_t)n);
+        k->inbox->n += (size_t)n;
+    }
+}
+
+static enum progress relay_body(struct conn *k)
+{
+    size_t most = k->body_left < CHUNK ? (size_t)k->body_left : CHUNK;
+    ssize_t n;
+
+    if (k->in)
+        return to_library(k, k->in + k->in_at, k->n_in - k->in_at);
+    if (k->body_left == 0) {
+        k->state = CONN_RESPONSE;
+        return NOTHING;
+    }
+    n = client_recv(k, chunk, most);
+    if (n < 0)
+        return would_block() ? NOTHING : OVER;
+    if (n == 0) { /* the client may still read why the request is refused */
+        k->peer_ended = true;
+        k->state = CONN_RESPONSE;
+        shutdown(k->inner.fd, SHUT_WR);
+        return MOVED;
+    }
+    k->body_left -= (size_t)n;
+    return to_library(k, chunk, (size_t)n);
+}
+
+static enum progress linger(struct conn *k)
+{
+    ssize_t n = recv(k->client.fd, chunk, CHUNK, 0); /* of TLS, too: nobody reads it */
+
+    return n > 0 ? MOVED : n < 0 && would_block() ? NOTHING : OVER;
+}
+
+static enum progress relay_in(struct conn *k)
+{
+    switch (k->state) {
+    case CONN_HEAD:
+        return read_head(k);
+    case CONN_BODY:
+        return relay_body(k);
+    case CONN_RESPONSE:
+        return k->in ? to_library(k, k->in + k->in_at, k->n_in - k->in_at) : NOTHING;
+    case CONN_LINGER:
+        return linger(k);
+    case CONN_HANDSHAKE:
+        break;
+    }
+    return NOTHING;
+}
+
+/* All is sent. Closing now would reset the connection if the client still sends, and the reset may overtake
+ * what was sent. */
+static enum progress begin_linger(struct conn *k)
+{
+    if (k->inner.fd >= 0) {
+        loop_unwatch(&k->server->agent->loop, &k->inner);
+        close(k->inner.fd);
+        k->inner.fd = -1;
+    }
+    set_awaited(k, false);
+    if (k->peer_ended)
+        return OVER;
+    if (k->tls && k->state != CONN_HANDSHAKE)
+        tls_session_bye(k->tls);
+    shutdown(k->client.fd, SHUT_WR);
+    k->state = CONN_LINGER;
+    k->deadline = clock_now() + LINGER_S;
+    return MOVED;
+}
+
+static enum progress relay_out(struct conn *k)
+{
+    ssize_t n;
+
+    if (k->out)
+        return to_client(k, k->out + k->out_at, k->n_out - k->out_at) == OVER ? OVER
+               : k->out                                                       ? NOTHING
+                                                                              : MOVED;
+    if (k->inner.fd < 0)
+        return NOTHING;
+    n = recv(k->inner.fd, chunk, CHUNK, 0);
+    if (n > 0)
+        return to_client(k, chunk, (size_t)n);
+    if (n < 0 && would_block()) {
+        if (k->is_awaited && k->state == CONN_HEAD) {
+            set_awaited(k, false);
+            k->deadline = conn_deadline(0);
+        }
+        return NOTHING;
+    }
+    return begin_linger(k); /* also after ECONNRESET: the library has not read all of a body */
+}
+
+static void set_events(struct conn *k, struct watch *w, uint32_t *has, uint32_t want, uint32_t fired)
+{
+    struct loop *l = &k->server->agent->loop;
+    struct err e;
+
+    /* What is not wanted now is left on until it fires: mostly it is wanted again before. */
+    if (w->fd < 0 || (!(want & ~*has) && !(fired & *has & ~want)))
+        return;
+    *has = want;
+    if (!want)
+        loop_unwatch(l, w); /* a closed end would be reported for ever */
+    else if (loop_watch(l, w, want, &e) < 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s", e.text);
+}
+
+static void wait_for_events(struct conn *k, uint32_t client_fired, uint32_t inner_fired)
+{
+    bool reads = !k->peer_ended && k->state != CONN_RESPONSE && !(k->state == CONN_BODY && k->in);
+    uint32_t client = (reads ? EPOLLIN : 0u) | (k->peer_ended ? 0u : EPOLLRDHUP) | (k->out ? EPOLLOUT : 0u);
+    uint32_t inner = (k->out ? 0u : EPOLLIN) | (k->in ? EPOLLOUT : 0u);
+
+    set_events(k, &k->client, &k->client_events, client, client_fired);
+    set_events(k, &k->inner, &k->inner_events, inner, inner_fired);
+}
+
+/* Responses first: a client that has closed its sending side may still read. */
+static enum progress relay_some(struct conn *k)
+{
+    enum progress out, in;
+
+    if (k->state == CONN_HANDSHAKE) {
+        int rc = tls_session_handshake(k->tls);
+
+        if (rc <= 0)
+            return rc < 0 ? begin_linger(k) : NOTHING;
+        k->state = CONN_HEAD;
+    }
+    out = relay_out(k);
+    if (out == OVER)
+        return OVER;
+    in = relay_in(k);
+    return in == OVER || out == NOTHING ? in : MOVED;
+}
+
+static void relay(struct conn *k, uint32_t client_fired, uint32_t inner_fired)
+{
+    enum { TURNS = 16 }; /* so that one client does not keep others waiting */
+    enum progress p = MOVED;
+
+    for (int i = 0; p == MOVED && i < TURNS; i++)
+        p = relay_some(k);
+    if (p == OVER || (k->is_closing && p != MOVED)) {
+        conn_end(k);
+        return;
+    }
+    /* Bytes that TLS holds are seen by no poll. */
+    if (p == MOVED)
+        conn_mark_ready(k);
+    wait_for_events(k, client_fired, inner_fired);
+}
+
+void conn_wait(struct conn *k)
+{
+    wait_for_events(k, 0, 0);
+}
+
+void conn_relay(struct conn *k)
+{
+    relay(k, 0, 0);
+}
+
+static void on_inner(void *arg, uint32_t events)
+{
+    relay(arg, 0, events);
+}
+
+void conn_on_client(void *arg, uint32_t events)
+{
+    struct conn *k = arg;
+
+    if (events & (EPOLLERR | EPOLLHUP)) {
+        conn_end(k);
+        return;
+    }
+    if ((events & EPOLLRDHUP) && k->state == CONN_RESPONSE) {
+        k->peer_ended = true;
+        if (k->exchange && k->exchange->is_parked)
+            exchange_gone(k->exchange);
+    }
+    relay(k, events, 0);
+}
+
+void conn_answered(struct conn *k)
+{
+    struct inbox *in = k->inbox;
+
+    k->exchange = NULL;
+    k->is_answered = true;
+    conn_mark_ready(k);
+    if (k->is_ended)
+        return;
+    free(k->in);
+    k->in = NULL;
+    /* Otherwise the library closes its end. */
+    if (k->state == CONN_RESPONSE && !in->head.wants_close) {
+        k->state = CONN_HEAD;
+        memmove(in->bytes, in->bytes + in->n_used, in->n - in->n_used);
+        in->n -= in->n_used;
+        in->n_seen = 0;
+        if (in->n == 0)
+            conn_forget_inbox(k);
+    } else {
+        k->state = CONN_RESPONSE;
+    }
+}

@@ -1,0 +1,32 @@
+/* tls -- the server's end of TLS 1.3, over a connected non-blocking socket, with the agent's own certificate.
+ * The library's own TLS is not used: in its epoll mode (0.9.75) an unfinished handshake occupies a processor,
+ * and it hands over requests without the bytes that they were made of. */
+#ifndef PSGD_AGENT_HTTP_TLS_H
+#define PSGD_AGENT_HTTP_TLS_H
+
+#include <sys/types.h>
+
+#include "agent/identity.h"
+
+struct tls_keys;
+struct tls_session;
+
+/* ERR_CONFIG: not a key and its certificate. */
+int tls_keys_new(struct tls_keys **out, const struct identity *id, struct err *e);
+void tls_keys_free(struct tls_keys *k); /* NULL is allowed */
+
+struct tls_session *tls_session_new(const struct tls_keys *k, int fd); /* NULL: no memory */
+void tls_session_free(struct tls_session *t);                          /* NULL is allowed */
+/* Tells the other end that nothing more is sent, if the socket has room. */
+void tls_session_bye(struct tls_session *t);
+
+/* Returns 1 when the handshake is done, 0 while it waits for the other end, -1: it has failed, with
+ * an alert if the other end speaks TLS. */
+int tls_session_handshake(struct tls_session *t);
+/* As recv and send of a non-blocking socket; after EAGAIN the next call of send must have the same bytes, or
+ * more behind them. What was received and not read yet is not seen by polling the socket: read until
+ * EAGAIN. */
+ssize_t tls_session_recv(struct tls_session *t, void *out, size_t len);
+ssize_t tls_session_send(struct tls_session *t, const void *bytes, size_t len);
+
+#endif
