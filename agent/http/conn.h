@@ -50,6 +50,7 @@ struct conn {
     bool is_answered;     /* a request was */
     bool has_library_end; /* the library still has its end of the socket pair */
     bool peer_ended;      /* the client sends no more */
+    bool is_cut;          /* and has not sent a whole body */
     struct source source;
     char local_host[64], peer_host[64];
     double deadline;   /* clock_now() */

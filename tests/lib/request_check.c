@@ -193,3 +193,19 @@ bool request_may_succeed(const struct checked_request *rq, const char *address, 
            strcmp(rq->method, "PUT") == 0 || strcmp(rq->method, "POST") == 0 ||
            strcmp(rq->method, "DELETE") == 0;
 }
+
+size_t request_fill(char *out, size_t size, const char *text, size_t len, const char *token)
+{
+    size_t n = 0, n_token = strlen(token);
+
+    for (size_t i = 0; i < len; i++) {
+        bool is_token = text[i] == '$';
+        size_t more = is_token ? n_token : 1;
+
+        if (more > size - n)
+            break;
+        memcpy(out + n, is_token ? token : text + i, more);
+        n += more;
+    }
+    return n;
+}

@@ -28,4 +28,7 @@ enum checked request_read(struct checked_request *out, const char *bytes, size_t
  * with 2xx: the path is one that is served, every condition of the gate holds, and the token is this one. */
 bool request_may_succeed(const struct checked_request *rq, const char *address, const char *token);
 
+/* Copies a raw request, with the token in place of each $, as far as it fits. Returns its length. */
+size_t request_fill(char *out, size_t size, const char *text, size_t len, const char *token);
+
 #endif

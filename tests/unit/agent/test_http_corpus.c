@@ -45,22 +45,6 @@ static void canary(const char *after)
     n_sent--;
 }
 
-/* Replaces $ by the token. */
-static size_t fill(char *out, const char *text, size_t len)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] == '$') {
-            memcpy(out + n, f.token, strlen(f.token));
-            n += strlen(f.token);
-        } else {
-            out[n++] = text[i];
-        }
-    }
-    return n;
-}
-
 /* Sends the bytes, and checks the answer and the two readings of the head. */
 static void check(const char *bytes, size_t len)
 {
@@ -258,7 +242,7 @@ TEST(raw_requests_are_answered_as_listed)
     f = (struct fixture){0};
     fixture_open(&f);
     for (size_t i = 0; i < N_OF(cases); i++) {
-        size_t len = fill(bytes, cases[i].bytes, cases[i].len);
+        size_t len = request_fill(bytes, sizeof bytes, cases[i].bytes, cases[i].len, f.token);
         int status = status_of(bytes, len);
 
         if (status != cases[i].status)
@@ -289,7 +273,7 @@ TEST(no_request_of_the_matrix_succeeds_unless_every_condition_holds)
                     int n = snprintf(text, sizeof text, "%s %s HTTP/1.1\r\n%s%s" END, methods[m], targets[t],
                                      hosts[h], tokens[a]);
 
-                    check(bytes, fill(bytes, text, (size_t)n));
+                    check(bytes, request_fill(bytes, sizeof bytes, text, (size_t)n, f.token));
                 }
     assert_int_equal(n_sent, 567);
     fixture_close(&f);
@@ -308,7 +292,7 @@ TEST(a_byte_put_into_a_valid_request_does_not_change_what_it_is_read_as)
             memcpy(damaged, text, at);
             damaged[at] = put[k];
             memcpy(damaged + at + 1, text + at, sizeof text - 1 - at);
-            check(bytes, fill(bytes, damaged, sizeof text));
+            check(bytes, request_fill(bytes, sizeof bytes, damaged, sizeof text, f.token));
         }
     fixture_close(&f);
 }
@@ -347,7 +331,7 @@ TEST(requests_sent_at_once_are_answered_in_order_up_to_one_that_is_not_valid)
 
     f = (struct fixture){0};
     fixture_open(&f);
-    len = fill(bytes, heads, sizeof heads - 1);
+    len = request_fill(bytes, sizeof bytes, heads, sizeof heads - 1, f.token);
     client_open(&c, &f);
     client_send(&c, bytes, len);
     client_expect_close(&c, &f);
