@@ -1,4 +1,6 @@
-/* temp -- a temporary folder. Files shipped from there are unlinked at once (blob_take_file). */
+/* temp -- a temporary folder. A process that is killed cannot remove its own: each holds a lock on its
+ * folder, and the next process of the same user removes those without a lock. Files shipped from there are
+ * unlinked at once (blob_take_file). */
 #ifndef PSGD_SUBMIT_TEMP_H
 #define PSGD_SUBMIT_TEMP_H
 
@@ -8,6 +10,7 @@
 
 struct temp {
     char path[PATH_MAX];
+    int fd; /* of the folder, with the lock */
 };
 
 int temp_open(struct temp *t, struct err *e); /* in $TMPDIR or /tmp */
