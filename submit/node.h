@@ -35,7 +35,9 @@ struct node {
     double longest_gap;    /* longest time between two events, seconds */
     double silent_since;   /* clock_now when its agent stopped answering; 0: it answers */
     bool is_silence_reported;
-    double retry_at;    /* when the stream is opened again */
+    double cut_at;   /* clock_now when its stream ended without the job's end, and no event came since; 0 */
+    bool is_asked;   /* the running call asks for the job's state for that reason */
+    double retry_at; /* when the stream is opened again */
     struct err silence; /* why it does not answer */
     uint64_t last_seq;
     bool has_bad_event;            /* reported once */

@@ -24,10 +24,50 @@ void silence_begin(struct submission *s, struct node *n, const struct err *why, 
                      text_hour(until, clock_wall() + s->opt->agent_timeout_s));
 }
 
+/* A stream that ends in order, but without the job's end, is no broken connection: after a power failure the
+ * end may have a number that was seen before, and an agent may be faulty. The job itself says how it is. */
+static void ask_for_state(struct submission *s, struct node *n)
+{
+    bool is_first = n->cut_at == 0 || n->event_at > n->cut_at;
+    char until[TEXT_AMOUNT];
+    struct err ignored;
+
+    http_clear(s->http, &n->stream);
+    n->is_streaming = n->is_probed = false;
+    n->retry_at = clock_now() + retry_s;
+    n->is_asked = node_ask(s->http, n, "GET", NULL, 0, &ignored, "/v1/jobs/%s", s->id) == 0;
+    if (!is_first)
+        return;
+    n->cut_at = clock_now();
+    console_info("node(%d): %s ended the stream of events without the job's end; asking it until %s.",
+                 n->at.node, n->label, text_hour(until, clock_wall() + s->opt->agent_timeout_s));
+}
+
+/* Takes the answer. ERR_UNREACHABLE: for --agent-timeout there was neither an end nor an event. */
+static int look_at_cut(struct submission *s, struct node *n, struct err *e)
+{
+    struct err ignored;
+
+    if (n->is_asked && !n->call.busy) {
+        n->is_asked = false;
+        if (node_answer(n, &ignored) == 0)
+            node_take_view(n, &ignored);
+    }
+    if (n->is_ended || n->event_at > n->cut_at || clock_now() - n->cut_at <= s->opt->agent_timeout_s)
+        return 0;
+    return err_set(e, ERR_UNREACHABLE, "%s ends the stream of events again and again, without the job's end",
+                   n->label);
+}
+
 /* Handles a stream that closed, or was refused, before the end event of the job. */
 static int take_end_of_stream(struct submission *s, struct node *n, struct err *e)
 {
     struct err why = n->stream.err;
+
+    if (!why.code && n->stream.status == 200) {
+        ask_for_state(s, n);
+        return 0;
+    }
 
     if (n->stream.status == 404 || n->stream.status == 410) {
         http_clear(s->http, &n->stream);
@@ -75,8 +115,15 @@ int silence_look(struct submission *s, struct node *n, struct err *e)
         n->is_silence_reported = false;
         probe(s, n);
     }
-    if (n->silent_since == 0)
+    if (n->cut_at > 0 && look_at_cut(s, n, e) < 0)
+        return e->code;
+    if (n->is_ended)
         return 0;
+    if (n->silent_since == 0) {
+        if (!n->is_streaming && clock_now() >= n->retry_at && node_open_stream(s->http, n, &why) < 0)
+            silence_begin(s, n, &why, true);
+        return 0;
+    }
     if (clock_now() - n->silent_since > s->opt->agent_timeout_s)
         return err_set(e, ERR_UNREACHABLE, "%s and did not come back within %g s", n->silence.text,
                        s->opt->agent_timeout_s);

@@ -11,8 +11,9 @@
  * reported is that of the failed retry. */
 void silence_begin(struct submission *s, struct node *n, const struct err *why, bool is_reported);
 
-/* Call often; does not block. n->silent_since > 0 while the agent is silent. ERR_NOT_FOUND: the
- * agent no longer knows the job. ERR_UNREACHABLE: it has been silent for --agent-timeout. */
+/* Call often; does not block. n->silent_since > 0 while the agent is silent. A stream that ends without the
+ * job's end makes it ask for the job's state. ERR_NOT_FOUND: the agent no longer knows the job.
+ * ERR_UNREACHABLE: it has been silent, or has ended streams without an event, for --agent-timeout. */
 int silence_look(struct submission *s, struct node *n, struct err *e);
 
 #endif

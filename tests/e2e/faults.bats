@@ -436,6 +436,28 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     "$SUBMIT" cancel "$(jq -r .id holder/run.json)"
 }
 
+@test "a job whose agent lost its last events in a power failure ends, although its end has a number that was seen before" {
+    start_agents 1
+    "$SUBMIT" --codec plain --node_count 1 --epochs 100000 --record-every 1000 -o out >log 2>&1 3>&- &
+    local job=$! status=0 pid
+    within 60 has_events 10
+    pid=$(api 0 GET /v1/jobs | jq '.jobs[0].pid')
+    kill_agent 0
+    kill -9 "$pid"
+    # What was synced is left: the journal up to the start, and nothing of the runner.
+    sed -i '/"state":"running"/q' agent0/jobs/*/journal.jsonl
+    : >"$(echo agent0/jobs/*/run/events.jsonl)"
+    : >"$(echo agent0/jobs/*/run/node.log)"
+    start_agent 0
+    wait "$job" || status=$?
+    cat log
+    [ "$status" -eq 1 ]
+    grep -q "ended the stream of events without the job's end; asking it until" log
+    grep -q RunnerDied log
+}
+
+has_events() { [ "$(api 0 GET '/v1/jobs?limit=1' | jq '.jobs[0].last_seq // 0')" -ge "$1" ]; } # has_events N: of the newest job
+
 @test "kill -9 of an agent before the start: the others are released" {
     start_agents 2
     kill -STOP "${AGENTS[1]}"
