@@ -1,0 +1,169 @@
+/* fail_call -- lets the n-th call of a function fail, once or from then on; loaded by LD_PRELOAD.
+ *
+ *   PSGD_FAIL_CALL=CALL:N:ERRNO:once|on   CALL is one of the names below
+ *   PSGD_FAIL_COUNT=PATH                  a file in which the calls of each are counted, eight bytes each in
+ *                                         the order of the names; it is right however the process ends
+ *
+ * Children of the process are left alone. Calls of the C library inside itself are not seen. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum call { MALLOC, WRITE, SYNC, RENAME, OPEN, ACCEPT, FORK, PIPE, CONNECT, N_CALLS };
+static const char *const names[N_CALLS] = {"malloc", "write", "sync", "rename", "open",
+                                           "accept", "fork",  "pipe", "connect"};
+
+static atomic_uint_least64_t own[N_CALLS], *counts = own;
+static enum call wanted = N_CALLS;
+static unsigned long wanted_n;
+static int wanted_errno;
+static bool is_persistent;
+static pid_t owner;
+
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *plan = getenv("PSGD_FAIL_CALL"), *path = getenv("PSGD_FAIL_COUNT");
+    int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    char name[16] = "", mode[8] = "";
+
+    if (fd >= 0 && ftruncate(fd, sizeof own) == 0) {
+        void *p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (p != MAP_FAILED)
+            counts = p;
+    }
+    if (fd >= 0)
+        close(fd);
+    owner = getpid();
+    if (plan && sscanf(plan, "%15[a-z]:%lu:%d:%7[a-z]", name, &wanted_n, &wanted_errno, mode) == 4)
+        for (int i = 0; i < N_CALLS; i++)
+            if (strcmp(name, names[i]) == 0)
+                wanted = (enum call)i;
+    is_persistent = strcmp(mode, "on") == 0;
+    unsetenv("PSGD_FAIL_CALL");
+    unsetenv("PSGD_FAIL_COUNT");
+    unsetenv("LD_PRELOAD");
+}
+
+/* Counts the call; returns whether it fails, with errno set. */
+static bool fails(enum call c)
+{
+    uint64_t n;
+
+    if (owner == 0 || (pid_t)syscall(SYS_getpid) != owner)
+        return false;
+    n = atomic_fetch_add(&counts[c], 1) + 1;
+    if (c != wanted || n < wanted_n || (n > wanted_n && !is_persistent))
+        return false;
+    errno = wanted_errno;
+    return true;
+}
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t size);
+
+void *malloc(size_t size)
+{
+    return fails(MALLOC) ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails(MALLOC) ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+    return fails(MALLOC) ? NULL : __libc_realloc(p, size);
+}
+
+ssize_t write(int fd, const void *bytes, size_t len)
+{
+    return fails(WRITE) ? -1 : syscall(SYS_write, fd, bytes, len);
+}
+
+int fsync(int fd)
+{
+    return fails(SYNC) ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+    return fails(SYNC) ? -1 : (int)syscall(SYS_fdatasync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    return fails(RENAME) ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+    return fails(RENAME) ? -1 : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+}
+
+static int open_at(int dir, const char *path, int flags, mode_t mode)
+{
+    return fails(OPEN) ? -1 : (int)syscall(SYS_openat, dir, path, flags, mode);
+}
+
+#define OPEN_AS(name, dir_parameter, dir)                                                                    \
+    int name(dir_parameter const char *path, int flags, ...)                                                 \
+    {                                                                                                        \
+        va_list ap;                                                                                          \
+        mode_t mode = 0;                                                                                     \
+                                                                                                             \
+        va_start(ap, flags);                                                                                 \
+        if (flags & (O_CREAT | O_TMPFILE))                                                                   \
+            mode = (mode_t)va_arg(ap, unsigned);                                                             \
+        va_end(ap);                                                                                          \
+        return open_at(dir, path, flags, mode);                                                              \
+    }
+#define NO_DIR
+#define A_DIR int at,
+OPEN_AS(open, NO_DIR, AT_FDCWD)
+OPEN_AS(open64, NO_DIR, AT_FDCWD)
+OPEN_AS(openat, A_DIR, at)
+OPEN_AS(openat64, A_DIR, at)
+
+int accept4(int fd, struct sockaddr *peer, socklen_t *len, int flags)
+{
+    return fails(ACCEPT) ? -1 : (int)syscall(SYS_accept4, fd, peer, len, flags);
+}
+
+int accept(int fd, struct sockaddr *peer, socklen_t *len)
+{
+    return accept4(fd, peer, len, 0);
+}
+
+int pipe2(int fds[2], int flags)
+{
+    return fails(PIPE) ? -1 : (int)syscall(SYS_pipe2, fds, flags);
+}
+
+int connect(int fd, const struct sockaddr *peer, socklen_t len)
+{
+    return fails(CONNECT) ? -1 : (int)syscall(SYS_connect, fd, peer, len);
+}
+
+pid_t fork(void)
+{
+    static pid_t (*real)(void);
+
+    if (!real)
+        real = (pid_t(*)(void))(uintptr_t)dlsym(RTLD_NEXT, "fork");
+    return fails(FORK) ? -1 : real();
+}
