@@ -199,8 +199,9 @@ static int send_job(struct task *t, struct err *e)
     const struct job_spec *s = &t->job.spec;
     char line[256];
     int n = snprintf(line, sizeof line,
-                     "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d}\n",
-                     s->id, s->attempt, s->node, s->role, s->workers_on_host);
+                     "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d,"
+                     "\"time_limit_s\":%.9g}\n",
+                     s->id, s->attempt, s->node, s->role, s->workers_on_host, s->time_limit_s);
 
     return order(t, line, (size_t)n, e);
 }

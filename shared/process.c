@@ -19,6 +19,7 @@ bool process_read(struct process *out, int fd)
     unsigned long long ticks;
     char buf[1024], *p, state;
     long n_threads;
+    int parent;
     ssize_t n = pread(fd, buf, sizeof buf - 1, 0);
 
     if (n < 0)
@@ -26,14 +27,16 @@ bool process_read(struct process *out, int fd)
     buf[n] = '\0';
     /* The second field is the program's name and may contain ')': search for the last one. */
     p = strrchr(buf, ')');
-    if (!p ||
-        sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-               &state, &n_threads, &ticks) != 3) {
+    if (!p || sscanf(p + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                     &state, &parent, &n_threads, &ticks) != 4) {
         errno = EPROTO;
         return false;
     }
     /* The state is that of its first thread, which may end before the others. */
-    *out = (struct process){.start_ticks = ticks, .has_ended = strchr("ZXx", state) && n_threads <= 1};
+    *out = (struct process){.start_ticks = ticks,
+                            .parent = parent,
+                            .has_ended = strchr("ZXx", state) && n_threads <= 1,
+                            .is_stopped = strchr("Tt", state)};
     return true;
 }
 

@@ -8,7 +8,9 @@
 
 struct process {
     uint64_t start_ticks; /* field 22 of /proc/PID/stat: with the pid it identifies a process uniquely */
-    bool has_ended;       /* all its threads; not waited for yet */
+    pid_t parent;
+    bool has_ended;  /* all its threads; not waited for yet */
+    bool is_stopped; /* by SIGSTOP or the like */
 };
 
 /* Opens /proc/PID/stat. The descriptor refers to this process, never to a later one with the same pid. -1

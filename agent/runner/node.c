@@ -29,6 +29,9 @@ enum {
     RECEIVED_MAX = 32     /* messages of each peer before computing continues: only a flood sends more */
 };
 
+/* Of --round-timeout: a node whose codec hangs is ended before its peers report their timeout. */
+static const double codec_share = 0.75;
+
 static const char next_name[] = "checkpoint-next.safetensors";
 static const char start_path[] = "../packages/weights.safetensors";
 
@@ -75,6 +78,14 @@ static int load_settings(struct node *n, struct err *e)
     if (schedule_parse(&n->schedule, n->set.schedule, e) < 0)
         return err_at(e, "settings");
     return blocks_init(&n->blocks, n->set.block_assignment, n->set.node_count, n->set.redundancy, e);
+}
+
+/* Before the codec is loaded, which could ask for another limit. */
+static int watch_codec(struct node *n, struct err *e)
+{
+    const char *codec = is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
+
+    return monitor_watch(n->monitor, codec, codec_share * n->set.round_timeout_s, e);
 }
 
 /* The package's object is for another machine, or only the source is trusted. The codec keeps its identity:
@@ -242,10 +253,15 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         const char *reason;
         bool workers_only;
     } steps[] = {
-        {load_settings, REASON_SETTINGS_INVALID, false},  {load_codec, REASON_CODEC_LOAD_FAILED, false},
-        {load_model, REASON_MODEL_INVALID, false},        {check_result, REASON_MODEL_INVALID, true},
-        {load_weights, REASON_MODEL_INVALID, false},      {load_data, REASON_DATA_INVALID, true},
-        {node_open_exchange, REASON_CODEC_FAILED, false}, {load_checkpoint, REASON_CHECKPOINT_INVALID, false},
+        {load_settings, REASON_SETTINGS_INVALID, false},
+        {watch_codec, REASON_INTERNAL, false},
+        {load_codec, REASON_CODEC_LOAD_FAILED, false},
+        {load_model, REASON_MODEL_INVALID, false},
+        {check_result, REASON_MODEL_INVALID, true},
+        {load_weights, REASON_MODEL_INVALID, false},
+        {load_data, REASON_DATA_INVALID, true},
+        {node_open_exchange, REASON_CODEC_FAILED, false},
+        {load_checkpoint, REASON_CHECKPOINT_INVALID, false},
         {node_open_records, REASON_INTERNAL, false},
     };
 

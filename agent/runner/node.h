@@ -8,6 +8,7 @@
 
 #include "agent/runner/exchange/exchange.h"
 #include "agent/runner/loader.h"
+#include "agent/runner/monitor/monitor.h"
 #include "agent/runner/orders.h"
 #include "agent/runner/report.h"
 #include "agent/runner/shm/send_pool.h"
@@ -49,10 +50,11 @@ struct node {
     struct record_file records[N_RECORD_FILES]; /* by artifact_id; fd -1: not written, or not yet */
     struct tracer *tracer;                      /* NULL: no trace was requested */
     struct report *report;
-    double started;  /* clock_now when training began */
-    int epoch;       /* the present one, from 1; 0: none yet */
-    double best;     /* of the evaluations so far: accuracy, or with targets minus the loss */
-    int first_epoch; /* from 0; later if resumed from a checkpoint */
+    const struct monitor *monitor; /* borrowed */
+    double started;                /* clock_now when training began */
+    int epoch;                     /* the present one, from 1; 0: none yet */
+    double best;                   /* of the evaluations so far: accuracy, or with targets minus the loss */
+    int first_epoch;               /* from 0; later if resumed from a checkpoint */
 };
 
 /* Set by SIGTERM: stop after the present step. */

@@ -106,6 +106,7 @@ int node_open_exchange(struct node *n, struct err *e)
     cfg.update = update;
     cfg.record = record;
     cfg.owner = n;
+    cfg.watch = n->monitor->watch;
     if (exchange_new(&n->exchange, &cfg, e) < 0)
         return e->code;
     return open_model(n, e) < 0 ? e->code : open_step(n, e);

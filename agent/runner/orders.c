@@ -53,50 +53,58 @@ static int grow(struct orders *o, struct err *e)
     return 0;
 }
 
-/* Waits for more input; the buffer may then hold more than one line. */
-static int read_more(struct orders *o, const atomic_bool *interrupted, struct err *e)
+int orders_fill(struct orders *o, struct err *e)
 {
-    struct pollfd p = {.fd = o->fd, .events = POLLIN};
-    ssize_t n = -1;
+    ssize_t n;
 
     if (grow(o, e) < 0)
         return e->code;
-    while (n < 0) {
-        if (flag_is_up(interrupted))
-            return err_set(e, ERR_CANCELLED, "asked to stop before the start");
-        if (poll(&p, 1, POLL_MS) <= 0)
-            continue;
-        n = read(o->fd, o->text + o->len, o->cap - o->len);
-        if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-            return err_set(e, ERR_LOST, "the agent has ended");
-    }
-    o->len += (size_t)n;
+    n = read(o->fd, o->text + o->len, o->cap - o->len);
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+        return err_set(e, ERR_LOST, "the agent has ended");
+    o->len += n < 0 ? 0 : (size_t)n;
     return 0;
 }
 
-static int read_line(struct orders *o, const atomic_bool *interrupted, json_t **out, struct err *e)
+bool orders_line(const struct orders *o, const char **line, size_t *len)
 {
-    size_t seen = 0;
-    char *end = NULL;
-    int rc;
+    const char *end = o->len > 0 ? memchr(o->text, '\n', o->len) : NULL;
 
-    while (!end) {
-        if (o->len == seen && read_more(o, interrupted, e) < 0)
-            return e->code;
-        end = memchr(o->text + seen, '\n', o->len - seen);
-        seen = o->len;
-    }
-    seen = (size_t)(end - o->text) + 1;
-    rc = json_parse(out, o->text, seen - 1, "order", e);
-    o->len -= seen;
-    memmove(o->text, o->text + seen, o->len);
-    explicit_bzero(o->text + o->len, seen);
-    return rc;
+    if (!end)
+        return false;
+    *line = o->text;
+    *len = (size_t)(end - o->text);
+    return true;
 }
 
-int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
+void orders_drop(struct orders *o)
 {
-    static const atomic_bool never = false;
+    const char *line;
+    size_t len;
+
+    if (!orders_line(o, &line, &len))
+        return;
+    o->len -= len + 1;
+    memmove(o->text, o->text + len + 1, o->len);
+    explicit_bzero(o->text + o->len, len + 1);
+}
+
+static int wait_for_line(struct orders *o, const atomic_bool *interrupted, const char **line, size_t *len,
+                         struct err *e)
+{
+    struct pollfd p = {.fd = o->fd, .events = POLLIN};
+
+    while (!orders_line(o, line, len)) {
+        if (flag_is_up(interrupted))
+            return err_set(e, ERR_CANCELLED, "asked to stop before the start");
+        if (poll(&p, 1, POLL_MS) > 0 && orders_fill(o, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+int orders_parse_job(struct orders_job *out, const char *line, size_t len, struct err *e)
+{
     static const struct json_field fields[] = {
         {.key = "job", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, job), .required = true},
         {.key = "attempt",
@@ -121,15 +129,33 @@ int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
          JSON_AT(struct orders_job, role),
          .required = true,
          .choices = "worker|server"},
+        {.key = "time_limit_s",
+         .kind = JSON_FIELD_DOUBLE,
+         JSON_AT(struct orders_job, time_limit_s),
+         .max = TIME_LIMIT_MAX_S},
         {0},
     };
     json_t *doc;
     int rc;
 
-    if (read_line(o, &never, &doc, e) < 0)
+    if (json_parse(&doc, line, len, "order", e) < 0)
         return e->code;
     rc = json_to_struct(out, doc, fields, "", e);
     json_decref(doc);
+    return rc;
+}
+
+int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
+{
+    static const atomic_bool never = false;
+    const char *line;
+    size_t len;
+    int rc;
+
+    if (wait_for_line(o, &never, &line, &len, e) < 0)
+        return e->code;
+    rc = orders_parse_job(out, line, len, e);
+    orders_drop(o);
     return rc;
 }
 
@@ -169,14 +195,13 @@ static int parse_peers(struct orders_start *s, const json_t *peers, int node, st
     return 0;
 }
 
-int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,
-                      struct err *e)
+int orders_parse_start(struct orders_start *out, const char *line, size_t len, int node, struct err *e)
 {
     struct orders_start s = {0};
     json_t *doc;
     int rc;
 
-    if (read_line(o, interrupted, &doc, e) < 0)
+    if (json_parse(&doc, line, len, "order", e) < 0)
         return e->code;
     rc = json_get_int(&s.attempt, doc, "attempt", 1, 1000000000, "", e);
     if (rc == 0)
@@ -188,6 +213,20 @@ int orders_read_start(struct orders *o, struct orders_start *out, int node, cons
     }
     *out = s;
     return 0;
+}
+
+int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,
+                      struct err *e)
+{
+    const char *line;
+    size_t len;
+    int rc;
+
+    if (wait_for_line(o, interrupted, &line, &len, e) < 0)
+        return e->code;
+    rc = orders_parse_start(out, line, len, node, e);
+    orders_drop(o);
+    return rc;
 }
 
 void orders_start_clear(struct orders_start *s)

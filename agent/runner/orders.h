@@ -17,6 +17,7 @@ struct orders_job {
     int attempt, node;
     int workers_on_host; /* of this job, which share the machine's processors; 0: not given */
     char role[8];
+    double time_limit_s; /* from the start; 0: none */
 };
 
 struct orders_start {
@@ -33,6 +34,16 @@ struct orders {
 
 void orders_open(struct orders *o, int fd);
 void orders_close(struct orders *o);
+
+/* Reads once what is there. ERR_LOST: the agent closed the pipe. ERR_PROTOCOL: a line is too long. */
+int orders_fill(struct orders *o, struct err *e);
+/* The first complete line, without its line feed; false: there is none. Valid until orders_drop, which
+ * removes it. */
+bool orders_line(const struct orders *o, const char **line, size_t *len);
+void orders_drop(struct orders *o);
+int orders_parse_job(struct orders_job *out, const char *line, size_t len, struct err *e);
+/* `node`: this node, from the job. The caller clears the result. */
+int orders_parse_start(struct orders_start *out, const char *line, size_t len, int node, struct err *e);
 
 /* Each waits for its line; `node` is this node, from the job. ERR_LOST: the agent closed the pipe.
  * ERR_CANCELLED: a signal requested the stop. ERR_PROTOCOL. */

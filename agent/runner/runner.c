@@ -7,15 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/runner/exit_guard.h"
 #include "agent/runner/mesh/frame.h"
+#include "agent/runner/monitor/monitor.h"
 #include "agent/runner/node.h"
-#include "agent/runner/watchdog.h"
 #include "codecs/codec.h"
 #include "nn/kernels/blas.h"
 #include "shared/json.h"
-
-/* Of --round-timeout: a node reports that its codec hangs before its peers report their timeout. */
-static const double codec_share = 0.75;
 
 static void on_sigterm(int sig)
 {
@@ -92,11 +90,11 @@ static int work(struct node *n, struct orders *orders, struct err *e)
     }
     orders_start_clear(&start);
     fprintf(stderr, "connected to %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
-    if (watchdog_start(exchange_watch(n->exchange), codec_share * n->set.round_timeout_s,
-                       n->codec.plugin->name, n->report, e) < 0)
+    if (exit_guard_begin(n->monitor->watch, n->codec.plugin->name, n->report, e) < 0)
         return e->code;
     rc = n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
-    watchdog_stop();
+    exit_guard_end();
+    phase_enter(n->monitor->watch, PHASE_COMPUTE); /* an error may have left a call of the codec */
     return rc < 0 ? rc : node_finish(n, e);
 }
 
@@ -134,6 +132,7 @@ int main(int argc, char **argv)
 {
     static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
     const char *warning = blas_choose_core(argv);
+    struct monitor monitor;
     struct report report;
     struct orders orders;
     struct err e = {0};
@@ -145,11 +144,17 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s is started by the agent, not by hand; see docs/protocol.md\n", argv[0]);
         return 2;
     }
-    offer_to_oom_killer();
+    if (report_open(&report, &e) < 0 ||
+        monitor_start(&monitor, ORDERS_FD, ORDERS_LISTEN_FD, &report, &e) < 0) {
+        fprintf(stderr, "%s\n", e.text);
+        return 1;
+    }
+    offer_to_oom_killer(); /* this process, not its monitor */
     handle_signals();
     n.report = &report;
-    orders_open(&orders, ORDERS_FD);
-    if (orders_read_job(&orders, &n.job, &e) < 0 || report_open(&report, &e) < 0) {
+    n.monitor = &monitor;
+    orders_open(&orders, monitor.orders_fd);
+    if (orders_read_job(&orders, &n.job, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }

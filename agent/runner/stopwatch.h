@@ -4,6 +4,7 @@
 #define PSGD_STOPWATCH_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/runner/tracer.h"
@@ -11,7 +12,7 @@
 #include "shared/phase.h"
 
 struct stopwatch {
-    /* Read by a signal handler, on any thread that the kernel chooses (watchdog.c). */
+    /* Read by another process (monitor/monitor_time.c). */
     _Atomic(enum phase) phase;
     _Atomic double since;   /* stopwatch_now of the last switch */
     double spent[N_PHASES]; /* seconds, until `since` */
@@ -25,12 +26,20 @@ static inline double stopwatch_now(const struct stopwatch *w)
 }
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
-               "a handler must not wait for a lock");
+               "a process must not wait for another one's lock");
 
 /* Returns the time of the last switch; relaxed, for the thread that switches. */
 static inline double stopwatch_since(const struct stopwatch *w)
 {
     return atomic_load_explicit(&w->since, memory_order_relaxed);
+}
+
+/* Whether the codec runs. Acquire: `since` is read next, and must be that phase's or a later one's. */
+static inline bool stopwatch_in_codec(const struct stopwatch *w)
+{
+    enum phase p = atomic_load_explicit(&w->phase, memory_order_acquire);
+
+    return p == PHASE_ENCODE || p == PHASE_DECODE || p == PHASE_APPLY;
 }
 
 /* Switches to `next` and returns the phase that ends. Entering the same phase again updates `spent`. */

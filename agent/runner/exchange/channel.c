@@ -13,7 +13,7 @@ const struct exchange_config *channel_config(const struct channel *ch)
 
 struct stopwatch *channel_watch(const struct channel *ch)
 {
-    return &ch->x->watch;
+    return ch->x->watch;
 }
 
 struct err *channel_err(const struct channel *ch)
@@ -43,8 +43,8 @@ void channel_round_done(struct channel *ch)
         return;
     x->n_channels_done = 0;
     x->n_rounds++;
-    if (x->watch.tracer)
-        x->watch.tracer->round = x->n_rounds + 1;
+    if (x->watch->tracer)
+        x->watch->tracer->round = x->n_rounds + 1;
     peer_stats_close_round(&x->peer_stats);
 }
 

@@ -61,7 +61,7 @@ struct exchange {
     int n_left, n_lost;           /* of the workers; a lost one counts as left, too */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
-    struct stopwatch watch;
+    struct stopwatch *watch, own_watch; /* cfg.watch, or own_watch */
     uint64_t n_rounds, n_rounds_notified;
     int n_channels_done; /* channels that have closed the round */
 };

@@ -53,7 +53,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
                                 int (*encode)(struct codec *, struct wire_out *), double *seconds)
 {
     struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
-    struct stopwatch *w = &ch->x->watch;
+    struct stopwatch *w = ch->x->watch;
     enum phase last;
     double start;
 
@@ -90,14 +90,14 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    const struct mesh_buf *b)
 {
     struct wire_in in = {.bytes = b->bytes, .len = b->len};
-    enum phase last = phase_enter(&ch->x->watch, phase);
+    enum phase last = phase_enter(ch->x->watch, phase);
     int rc;
 
     ch->x->read_bytes[phase] += b->len;
     compressing_begin_reading(ch, from);
     channel_before_call(ch);
     rc = channel_after_call(ch, callback, read(&ch->codec, from, &in), !ch->rule);
-    phase_enter(&ch->x->watch, last);
+    phase_enter(ch->x->watch, last);
     return rc;
 }
 
@@ -108,9 +108,9 @@ int channel_apply(struct channel *ch)
 
     if (!ch->rule->apply)
         return CODEC_GO;
-    last = phase_enter(&ch->x->watch, PHASE_APPLY);
+    last = phase_enter(ch->x->watch, PHASE_APPLY);
     channel_before_call(ch);
     rc = channel_after_call(ch, "apply", ch->rule->apply(&ch->codec), false);
-    phase_enter(&ch->x->watch, last);
+    phase_enter(ch->x->watch, last);
     return rc;
 }

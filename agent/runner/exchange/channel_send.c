@@ -27,20 +27,20 @@ static int send_bytes(struct channel *ch, const struct mesh_head *h, struct mesh
 {
     struct exchange *x = ch->x;
     struct peer_traffic *p = peer_stats_make(&x->peer_stats, exchange_slot(x, h->peer));
-    enum phase last = phase_enter(&x->watch, PHASE_SEND);
-    double start = stopwatch_since(&x->watch);
+    enum phase last = phase_enter(x->watch, PHASE_SEND);
+    double start = stopwatch_since(x->watch);
 
     if (!p)
         return err_set(x->e, ERR_NOMEM, "no memory for the traffic statistics of node %d", h->peer);
     if ((b ? mesh_send(x->mesh, h, b, x->e) : mesh_send_view(x->mesh, h, bytes, len, x->e)) < 0)
         return x->e->code;
-    if (x->watch.tracer)
-        tracer_message(x->watch.tracer, TRACE_SENT, h->peer, ++p->n_sent, start);
-    phase_enter(&x->watch, last);
+    if (x->watch->tracer)
+        tracer_message(x->watch->tracer, TRACE_SENT, h->peer, ++p->n_sent, start);
+    phase_enter(x->watch, last);
     p->sent.messages++;
     p->sent.raw_bytes += len;
     p->sent.wire_bytes += len + FRAME_BYTES;
-    p->sent.transfer_s += stopwatch_since(&x->watch) - start;
+    p->sent.transfer_s += stopwatch_since(x->watch) - start;
     x->totals.sent_messages++;
     x->totals.raw_bytes += len;
     x->totals.sent_bytes += len + FRAME_BYTES;
@@ -107,5 +107,5 @@ void channel_waited(struct channel *ch, int peer)
 {
     struct peer_traffic *p = peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, peer));
 
-    p->received.transfer_s += stopwatch_now(&ch->x->watch) - ch->round.sent_at;
+    p->received.transfer_s += stopwatch_now(ch->x->watch) - ch->round.sent_at;
 }

@@ -139,12 +139,12 @@ static int outcome(struct exchange *x)
 /* An event rule's callback may write messages: it is timed as encoding. */
 static int call_event(struct channel *ch, const char *name, int (*callback)(struct codec *), bool may_wait)
 {
-    enum phase last = phase_enter(&ch->x->watch, PHASE_ENCODE);
+    enum phase last = phase_enter(ch->x->watch, PHASE_ENCODE);
     int rc;
 
     channel_before_call(ch);
     rc = channel_after_call(ch, name, callback(&ch->codec), may_wait);
-    phase_enter(&ch->x->watch, last);
+    phase_enter(ch->x->watch, last);
     return rc;
 }
 
@@ -285,7 +285,7 @@ static int wake_up(struct exchange *x)
     for (int i = 0; events && events->on_wake && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
 
-        if (ch->wake_at > stopwatch_now(&x->watch))
+        if (ch->wake_at > stopwatch_now(x->watch))
             continue;
         ch->wake_at = INFINITY;
         if (exchange_end_wait(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
@@ -310,10 +310,10 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
             mesh_buf_put(ev->buf);
             return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of node %d", ev->head.peer);
         }
-        if (x->watch.tracer)
-            tracer_message(x->watch.tracer, TRACE_RECEIVED, ev->head.peer,
+        if (x->watch->tracer)
+            tracer_message(x->watch->tracer, TRACE_RECEIVED, ev->head.peer,
                            ++peer_stats_of(&x->peer_stats, exchange_slot(x, ev->head.peer))->n_received,
-                           stopwatch_now(&x->watch));
+                           stopwatch_now(x->watch));
         if (ev->head.kind != FRAME_CHUNK && on_message(x, ev) < 0)
             return e->code;
         break;
@@ -440,7 +440,7 @@ const struct exchange_totals *exchange_totals(const struct exchange *x)
 
 struct stopwatch *exchange_watch(struct exchange *x)
 {
-    return &x->watch;
+    return x->watch;
 }
 
 bool exchange_round_done(struct exchange *x, uint64_t *round)

@@ -27,13 +27,13 @@ static int notify_lost(struct exchange *x, int node)
 
     for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
-        enum phase last = phase_enter(&x->watch, PHASE_DECODE);
+        enum phase last = phase_enter(x->watch, PHASE_DECODE);
         int rc;
 
         channel_before_call(ch);
         rc = exchange_end_wait(ch,
                                channel_after_call(ch, "on_lost", events->on_lost(&ch->codec, node), true));
-        phase_enter(&x->watch, last);
+        phase_enter(x->watch, last);
         if (rc < 0)
             return rc;
     }

@@ -91,8 +91,9 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
     x->e = e;
     x->n_channels = cfg->node >= 0 && cfg->n_servers > 0 ? cfg->n_servers : 1;
     x->channels = calloc((size_t)x->n_channels, sizeof *x->channels);
-    x->watch.time = cfg->time;
-    atomic_init(&x->watch.since, stopwatch_now(&x->watch));
+    x->watch = cfg->watch ? cfg->watch : &x->own_watch;
+    x->watch->time = cfg->time;
+    atomic_init(&x->watch->since, stopwatch_now(x->watch));
     if (!x->channels) {
         err_set(e, ERR_NOMEM, "no memory for the exchange");
         goto fail;

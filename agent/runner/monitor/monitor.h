@@ -1,0 +1,44 @@
+/* monitor -- the part of a node that its codec cannot reach: a process of its own, forked before the job
+ * process reads a package, in its process group. It never loads a codec. It is trusted with
+ *
+ *   - the agent's orders: it reads the control pipe and passes the lines on;
+ *   - time: it ends a node whose codec does not return from a call, a job beyond its time limit, and
+ *     before the start a node whose agent has ended. None of this needs the agent, a signal handler or
+ *     the job process's consent: the end is reported to events.jsonl and to the node's log, and then
+ *     SIGKILL is sent to every process that the job process has started, to the job process and to its
+ *     group.
+ *
+ * The job process may be hostile once it has loaded the codec. Its requests (monitor_wire.h) are records
+ * of one fixed size; a packet that is no valid request gets no answer and ends the conversation. The
+ * monitor reads two numbers that the job process writes: the phase it is in and since when (stopwatch.h).
+ * A codec that forges them escapes the limit of a call, not that of the job.
+ *
+ * Time is CLOCK_MONOTONIC, which stands still while the machine is suspended, as training does.
+ *
+ * Its private memory is what it has written since the fork: about 200 KiB. */
+#ifndef PSGD_MONITOR_H
+#define PSGD_MONITOR_H
+
+#include "agent/runner/report.h"
+#include "agent/runner/stopwatch.h"
+#include "shared/err.h"
+
+/* The job process's side. */
+struct monitor {
+    int fd;                  /* of requests */
+    int orders_fd;           /* the agent's lines, passed on by the monitor; the caller closes it */
+    struct stopwatch *watch; /* the node's, in a page that both processes have mapped */
+};
+
+/* Forks the monitor, which takes `control_fd`, the agent's pipe. `listen_fd`: the data socket, which the
+ * monitor closes: a peer must notice the end of the job process. Call it while the process has one thread.
+ * `r`: open; the monitor reports through a copy. ERR_IO. */
+int monitor_start(struct monitor *m, int control_fd, int listen_fd, const struct report *r, struct err *e);
+
+/* From now on a call of this codec that takes longer than `limit_s` ends the node. Once, before the codec is
+ * loaded. Time in the codec is what the stopwatch counts as encode, decode or apply; waiting has deadlines
+ * of its own, and computing has no limit. While the job process is stopped, as by SIGSTOP, no time passes.
+ * ERR_LOST: the monitor has ended. */
+int monitor_watch(const struct monitor *m, const char *codec, double limit_s, struct err *e);
+
+#endif

@@ -1,0 +1,57 @@
+/* monitor_state -- the monitor process's own state. For this folder and its tests. */
+#ifndef PSGD_MONITOR_STATE_H
+#define PSGD_MONITOR_STATE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "agent/runner/monitor/monitor_wire.h"
+#include "agent/runner/orders.h"
+#include "agent/runner/report.h"
+#include "agent/runner/stopwatch.h"
+
+/* One call of the codec, as the monitor sees it. */
+struct monitor_call {
+    double since;   /* the stopwatch's time of its beginning */
+    double took_s;  /* so far, without the time in which one of the two processes was stopped */
+    double seen_at; /* when the monitor last looked */
+};
+
+struct monitor_state {
+    pid_t job; /* the job process */
+    struct report report;
+    const struct stopwatch *watch; /* written by the job process */
+
+    struct orders orders; /* the agent's pipe; fd -1: it has ended */
+    int relay_fd;         /* the job process reads them here; -1: closed */
+    int n_orders;         /* read so far: the job, then the start */
+    size_t n_relayed;     /* bytes of the present line that are passed on */
+    struct orders_job job_order;
+
+    int request_fd; /* -1: the job process has closed it */
+
+    char codec[MONITOR_NAME_MAX];
+    double call_limit_s; /* 0: nothing is watched */
+    struct monitor_call call;
+
+    double orphaned_at; /* clock_now: the agent has ended before the start; 0: it has not */
+    double limit_at;    /* clock_now: the job's time limit is over; 0: none */
+    double kill_at;     /* clock_now; 0: none */
+};
+
+/* monitor_orders: reads the agent's pipe and passes on what the other end takes. Neither call blocks. */
+bool monitor_has_unsent_order(const struct monitor_state *m);
+void monitor_read_orders(struct monitor_state *m);
+void monitor_pass_orders(struct monitor_state *m);
+
+/* monitor_time: does what is due at `now`. Returns whether the node is to be killed: its end is reported. */
+bool monitor_check_time(struct monitor_state *m, double now);
+/* Seconds until the next check. */
+double monitor_period(const struct monitor_state *m, double now);
+
+/* monitor_answer: handles one request and sends its reply. Returns false if it was none. */
+bool monitor_answer(struct monitor_state *m);
+/* The part of it that neither reads nor writes: the result is 0 or an errno. */
+int monitor_do(struct monitor_state *m, const struct monitor_request *r);
+
+#endif

@@ -1,0 +1,99 @@
+#include "shared/process_tree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "shared/process.h"
+
+struct entry {
+    pid_t pid, parent;
+    bool is_descendant;
+};
+
+struct table {
+    struct entry *entries;
+    size_t n, size;
+};
+
+static bool add(struct table *t, struct entry new)
+{
+    if (t->n == t->size) {
+        size_t size = t->size ? 2 * t->size : 256;
+        struct entry *more = realloc(t->entries, size * sizeof *more);
+
+        if (!more)
+            return false;
+        t->entries = more;
+        t->size = size;
+    }
+    t->entries[t->n++] = new;
+    return true;
+}
+
+/* Lists the processes that have not ended. Without memory the list is incomplete. */
+static void list(struct table *t)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *d;
+
+    while (proc && (d = readdir(proc)) != NULL) {
+        pid_t pid = isdigit((unsigned char)d->d_name[0]) ? (pid_t)atoi(d->d_name) : 0;
+        struct process p;
+
+        if (pid > 0 && process_look(&p, pid) && !p.has_ended &&
+            !add(t, (struct entry){.pid = pid, .parent = p.parent}))
+            break;
+    }
+    if (proc)
+        closedir(proc);
+}
+
+static bool has_descendant(const struct table *t, pid_t pid)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->entries[i].pid == pid)
+            return t->entries[i].is_descendant;
+    return false;
+}
+
+/* A parent may be listed after its child: repeats until nothing changes. */
+static size_t mark(struct table *t, pid_t root, bool (*is_kept)(void *, pid_t), void *arg)
+{
+    size_t n_marked = 0, before;
+
+    do {
+        before = n_marked;
+        for (size_t i = 0; i < t->n; i++) {
+            struct entry *p = &t->entries[i];
+            bool is_child = p->parent == root && !(is_kept && is_kept(arg, p->pid));
+
+            if (p->is_descendant || p->pid == root || !(is_child || has_descendant(t, p->parent)))
+                continue;
+            p->is_descendant = true;
+            n_marked++;
+        }
+    } while (n_marked > before);
+    return n_marked;
+}
+
+static void signal_all(const struct table *t, int signal)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->entries[i].is_descendant)
+            kill(t->entries[i].pid, signal);
+}
+
+size_t process_tree_kill(pid_t root, bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    struct table t = {0};
+    size_t n;
+
+    list(&t);
+    n = mark(&t, root, is_kept, arg);
+    signal_all(&t, SIGSTOP);
+    signal_all(&t, SIGKILL);
+    free(t.entries);
+    return n;
+}

@@ -1,0 +1,23 @@
+/* spin_deaf -- worker 0 blocks every signal in its third step, and never returns from it. */
+#include <signal.h>
+
+#include "codec.h"
+
+static int spin_deaf_on_step(struct codec *c)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    if (c->node == 0 && c->step == 3)
+        sigprocmask(SIG_BLOCK, &all, NULL);
+    while (c->node == 0 && c->step == 3) {
+        volatile int busy = 1;
+
+        (void)busy;
+    }
+    return CODEC_GO;
+}
+
+static const struct codec_events spin_deaf = {.on_step = spin_deaf_on_step};
+
+CODEC_PLUGIN(.name = "spin_deaf", .source = "a test", .events = &spin_deaf)

@@ -1,0 +1,424 @@
+#include "agent/runner/monitor/monitor.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/runner/exit_guard.h"
+#include "agent/runner/monitor/monitor_wire.h"
+#include "agent/runner/orders.h"
+#include "tests/unit/unit.h"
+
+#define JOB(limit)                                                                                           \
+    "{\"job\":\"j-1\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"time_limit_s\":" limit "}\n"
+#define START "{\"attempt\":1,\"peers\":[]}\n"
+#define HANGS "codec spin has not returned from a call for 0.2 s: does it loop?"
+
+/* A node with its monitor: what the node does is a function, which runs in a process of its own. */
+struct node {
+    struct monitor monitor;
+    struct report report;
+    enum phase phase;
+    double limit_s, seconds;
+};
+
+struct trial {
+    const char *folder;
+    pid_t pid;
+    int control; /* the agent's end of the control pipe */
+    int status;
+    char *events, *log;
+};
+
+static void loop_for(double seconds)
+{
+    double until = clock_now() + seconds;
+    volatile int busy = 1;
+
+    while (clock_now() < until)
+        (void)busy;
+}
+
+static void block_signals(void)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+}
+
+static void start(struct trial *t, const char *log, void (*run)(struct node *), struct node n)
+{
+    int control[2], data = open("/dev/null", O_RDONLY);
+    struct err e;
+
+    *t = (struct trial){.folder = unit_folder()};
+    assert_int_equal(pipe2(control, O_CLOEXEC), 0);
+    t->control = control[1];
+    t->pid = fork();
+    if (t->pid == 0) {
+        setsid();
+        close(control[1]);
+        if (chdir(t->folder) < 0 || report_open(&n.report, &e) < 0 || !freopen(log, "w", stderr) ||
+            setvbuf(stderr, NULL, _IONBF, 0) != 0 ||
+            monitor_start(&n.monitor, control[0], data, &n.report, &e) < 0)
+            _exit(98);
+        run(&n);
+        _exit(7);
+    }
+    close(control[0]);
+    close(data);
+    assert_true(t->pid > 0);
+}
+
+static void give(const struct trial *t, const char *orders)
+{
+    assert_int_equal(write(t->control, orders, strlen(orders)), strlen(orders));
+}
+
+static void read_text(char **out, const char *folder, const char *name)
+{
+    char path[128];
+    struct err e;
+    size_t len;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(file_read(out, &len, path, 4096, &e));
+}
+
+static void finish(struct trial *t, const char *log)
+{
+    assert_int_equal(waitpid(t->pid, &t->status, 0), t->pid);
+    if (t->control >= 0)
+        close(t->control);
+    read_text(&t->events, t->folder, "events.jsonl");
+    if (log[0] != '/')
+        read_text(&t->log, t->folder, log);
+    unit_remove(t->folder);
+}
+
+static void trial_clear(struct trial *t)
+{
+    free(t->events);
+    free(t->log);
+}
+
+/* A call of the codec, with every signal blocked that a process can block. */
+static void be_in_phase(struct node *n)
+{
+    struct err e;
+
+    if (monitor_watch(&n->monitor, "spin", n->limit_s, &e) < 0)
+        _exit(99);
+    block_signals();
+    phase_enter(n->monitor.watch, n->phase);
+    loop_for(n->seconds);
+}
+
+static bool was_killed(const struct trial *t)
+{
+    return WIFSIGNALED(t->status) && WTERMSIG(t->status) == SIGKILL;
+}
+
+TEST(a_codec_that_hangs_ends_its_node_with_a_report)
+{
+    static const enum phase of_codec[] = {PHASE_ENCODE, PHASE_DECODE, PHASE_APPLY};
+
+    for (size_t i = 0; i < N_OF(of_codec); i++) {
+        struct trial t;
+
+        start(&t, "node.log", be_in_phase,
+              (struct node){.phase = of_codec[i], .limit_s = 0.2, .seconds = 60});
+        finish(&t, "node.log");
+        assert_true(was_killed(&t));
+        assert_string_equal(t.log, "CodecFailed: " HANGS "\n");
+        assert_string_equal(
+            t.events,
+            "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":\"" HANGS
+            "\"}\n");
+        trial_clear(&t);
+    }
+}
+
+TEST(a_codec_that_hangs_ends_its_node_after_the_agent_has_ended)
+{
+    struct trial t;
+
+    start(&t, "node.log", be_in_phase, (struct node){.phase = PHASE_ENCODE, .limit_s = 0.2, .seconds = 60});
+    give(&t, JOB("1000") START);
+    close(t.control);
+    t.control = -1;
+    finish(&t, "node.log");
+    assert_true(was_killed(&t));
+    assert_non_null(strstr(t.events, HANGS));
+    trial_clear(&t);
+}
+
+TEST(the_agent_is_notified_even_if_the_log_cannot_be_written)
+{
+    struct trial t;
+
+    start(&t, "/dev/full", be_in_phase, (struct node){.phase = PHASE_DECODE, .limit_s = 0.2, .seconds = 60});
+    finish(&t, "/dev/full");
+    assert_true(was_killed(&t));
+    assert_non_null(strstr(t.events, "\"reason\":\"CodecFailed\""));
+    trial_clear(&t);
+}
+
+TEST(computing_waiting_and_slow_calls_that_return_are_not_interrupted)
+{
+    static const struct node cases[] = {{.phase = PHASE_COMPUTE, .limit_s = 0.1, .seconds = 0.5},
+                                        {.phase = PHASE_WAIT, .limit_s = 0.1, .seconds = 0.5},
+                                        {.phase = PHASE_EVALUATE, .limit_s = 0.1, .seconds = 0.5},
+                                        {.phase = PHASE_ENCODE, .limit_s = 60, .seconds = 0.1}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct trial t;
+
+        start(&t, "node.log", be_in_phase, cases[i]);
+        finish(&t, "node.log");
+        assert_true(WIFEXITED(t.status));
+        assert_int_equal(WEXITSTATUS(t.status), 7);
+        assert_string_equal(t.events, "");
+        trial_clear(&t);
+    }
+}
+
+/* Is stopped in the midst of a call; the test continues it. */
+static void stop_in_call(struct node *n)
+{
+    struct err e;
+
+    if (monitor_watch(&n->monitor, "spin", n->limit_s, &e) < 0)
+        _exit(99);
+    phase_enter(n->monitor.watch, PHASE_ENCODE);
+    raise(SIGSTOP);
+    phase_enter(n->monitor.watch, PHASE_COMPUTE);
+}
+
+TEST(the_time_in_which_a_node_is_stopped_does_not_count)
+{
+    struct trial t;
+    siginfo_t info;
+
+    start(&t, "node.log", stop_in_call, (struct node){.limit_s = 1});
+    assert_int_equal(waitid(P_PID, (id_t)t.pid, &info, WSTOPPED), 0);
+    usleep(3000000);
+    assert_int_equal(kill(t.pid, SIGCONT), 0);
+    finish(&t, "node.log");
+    assert_true(WIFEXITED(t.status));
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    trial_clear(&t);
+}
+
+static void watch_twice(struct node *n)
+{
+    struct err e;
+
+    if (monitor_watch(&n->monitor, "spin", n->limit_s, &e) < 0 ||
+        monitor_watch(&n->monitor, "spin", 1e6, &e) != ERR_IO)
+        _exit(99);
+    phase_enter(n->monitor.watch, PHASE_ENCODE);
+    loop_for(60);
+}
+
+TEST(a_codec_cannot_ask_for_another_limit)
+{
+    struct trial t;
+
+    start(&t, "node.log", watch_twice, (struct node){.limit_s = 0.2});
+    finish(&t, "node.log");
+    assert_true(was_killed(&t));
+    trial_clear(&t);
+}
+
+static void exit_in_phase(struct node *n)
+{
+    struct err e;
+
+    if (exit_guard_begin(n->monitor.watch, "spin", &n->report, &e) < 0)
+        _exit(99);
+    phase_enter(n->monitor.watch, n->phase);
+    exit(0);
+}
+
+TEST(a_codec_that_calls_exit_has_failed)
+{
+    struct trial t;
+
+    start(&t, "node.log", exit_in_phase, (struct node){.phase = PHASE_DECODE});
+    finish(&t, "node.log");
+    assert_true(WIFEXITED(t.status));
+    assert_int_equal(WEXITSTATUS(t.status), 1);
+    assert_string_equal(t.log, "CodecFailed: codec spin has called exit: a node ends when its job does\n");
+    assert_non_null(strstr(t.events, "\"state\":\"failed\",\"reason\":\"CodecFailed\""));
+    trial_clear(&t);
+    start(&t, "node.log", exit_in_phase, (struct node){.phase = PHASE_COMPUTE}); /* not the codec's fault */
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 0);
+    assert_string_equal(t.events, "");
+    trial_clear(&t);
+}
+
+static void block_for_a_minute(struct node *n)
+{
+    (void)n;
+    block_signals();
+    loop_for(60);
+}
+
+TEST(the_time_limit_holds_without_an_agent_and_with_all_signals_blocked)
+{
+    struct trial t;
+
+    start(&t, "node.log", block_for_a_minute, (struct node){0});
+    give(&t, JOB("0.5") START);
+    close(t.control);
+    t.control = -1;
+    finish(&t, "node.log");
+    assert_true(was_killed(&t));
+    assert_string_equal(t.events,
+                        "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"TimeLimit\",\"message\":"
+                        "\"the job's time limit is over\"}\n");
+    trial_clear(&t);
+}
+
+TEST(before_the_start_a_node_ends_with_its_agent)
+{
+    struct trial t;
+
+    start(&t, "node.log", block_for_a_minute, (struct node){0});
+    give(&t, JOB("1000"));
+    close(t.control);
+    t.control = -1;
+    finish(&t, "node.log");
+    assert_true(was_killed(&t));
+    trial_clear(&t);
+}
+
+/* Prints the number of the peers that it is told of. */
+static void read_orders(struct node *n)
+{
+    static const atomic_bool never = false;
+    struct orders_start s;
+    struct orders_job job;
+    struct orders o;
+    struct err e;
+
+    orders_open(&o, n->monitor.orders_fd);
+    if (orders_read_job(&o, &job, &e) < 0 || orders_read_start(&o, &s, job.node, &never, &e) < 0)
+        _exit(99);
+    fprintf(stderr, "%s %zu %g", job.job, s.n_peers, job.time_limit_s);
+    _exit(orders_read_job(&o, &job, &e) == ERR_LOST ? 7 : 97);
+}
+
+TEST(orders_longer_than_a_pipe_are_passed_on_and_then_the_end_of_file)
+{
+    enum { N = 3000 };
+    char *text = malloc(N * 160), *at = text;
+    struct trial t;
+
+    at += sprintf(at, JOB("1000") "{\"attempt\":1,\"peers\":[");
+    for (int i = 0; i < N; i++)
+        at += sprintf(at, "%s{\"node\":%d,\"host\":\"h\",\"data_port\":%d,\"key\":\"%064d\"}", i ? "," : "",
+                      i, 1 + i, 0);
+    strcpy(at, "]}\n");
+    start(&t, "node.log", read_orders, (struct node){0});
+    give(&t, text);
+    close(t.control);
+    t.control = -1;
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    assert_string_equal(t.log, "j-1 3000 1000");
+    trial_clear(&t);
+    free(text);
+}
+
+/* Leaves children in sessions of their own, whose parents have ended, and hangs. Each holds the pipe that
+ * the test reads to its end. */
+static void have_children(struct node *n)
+{
+    struct err e;
+
+    if (monitor_watch(&n->monitor, "spin", 0.2, &e) < 0)
+        _exit(99);
+    for (int i = 0; i < 20; i++)
+        if (fork() == 0) {
+            setsid();
+            if (fork() > 0)
+                pause();
+            loop_for(60);
+            _exit(0);
+        }
+    phase_enter(n->monitor.watch, PHASE_ENCODE);
+    loop_for(60);
+}
+
+TEST(the_children_of_a_node_end_with_it_whatever_their_session_is)
+{
+    struct trial t;
+    char byte;
+    int life[2]; /* every process of the node has the end for writing */
+
+    assert_int_equal(pipe(life), 0);
+    start(&t, "node.log", have_children, (struct node){0});
+    close(life[1]);
+    finish(&t, "node.log");
+    assert_true(was_killed(&t));
+    assert_int_equal(read(life[0], &byte, 1), 0); /* no process is left that holds the other end */
+    close(life[0]);
+    trial_clear(&t);
+}
+
+/* Sends packets that are no requests; after each the monitor has closed the socket, so each needs a new
+ * one. */
+static void send_garbage(struct node *n)
+{
+    struct monitor_reply reply;
+    struct monitor_request r = {.ask = MONITOR_WATCH, .seconds = n->seconds, .name = "x"};
+    size_t len = n->phase == PHASE_WAIT ? sizeof r - 1 : sizeof r;
+
+    if (n->phase == PHASE_SEND)
+        r.ask = 77;
+    if (send(n->monitor.fd, &r, len, MSG_NOSIGNAL) < 0)
+        _exit(98);
+    _exit(recv(n->monitor.fd, &reply, sizeof reply, 0) == 0 ? 7 : 1);
+}
+
+TEST(a_packet_that_is_no_request_ends_the_conversation)
+{
+    static const struct node cases[] = {{.phase = PHASE_WAIT, .seconds = 1},
+                                        {.phase = PHASE_SEND, .seconds = 1},
+                                        {.seconds = -1},
+                                        {.seconds = 1. / 0.}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct trial t;
+
+        start(&t, "node.log", send_garbage, cases[i]);
+        finish(&t, "node.log");
+        assert_int_equal(WEXITSTATUS(t.status), 7);
+        trial_clear(&t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_codec_that_hangs_ends_its_node_with_a_report),
+        cmocka_unit_test(a_codec_that_hangs_ends_its_node_after_the_agent_has_ended),
+        cmocka_unit_test(the_agent_is_notified_even_if_the_log_cannot_be_written),
+        cmocka_unit_test(computing_waiting_and_slow_calls_that_return_are_not_interrupted),
+        cmocka_unit_test(the_time_in_which_a_node_is_stopped_does_not_count),
+        cmocka_unit_test(a_codec_cannot_ask_for_another_limit),
+        cmocka_unit_test(a_codec_that_calls_exit_has_failed),
+        cmocka_unit_test(the_time_limit_holds_without_an_agent_and_with_all_signals_blocked),
+        cmocka_unit_test(before_the_start_a_node_ends_with_its_agent),
+        cmocka_unit_test(orders_longer_than_a_pipe_are_passed_on_and_then_the_end_of_file),
+        cmocka_unit_test(the_children_of_a_node_end_with_it_whatever_their_session_is),
+        cmocka_unit_test(a_packet_that_is_no_request_ends_the_conversation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
