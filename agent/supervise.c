@@ -98,9 +98,9 @@ static bool open_standard_files(const char *run_dir)
            move_fd(log, STDERR_FILENO);
 }
 
-/* RLIMIT_DATA counts a process's private memory: its heap, its stacks, its private writable mappings. Files
- * mapped read-only, and memory that nodes share, do not count. A sanitizer build has terabytes of private
- * mappings from the start. */
+/* RLIMIT_DATA counts a process's private memory: its heap, its stacks, its private writable mappings.
+ * Files mapped read-only do not count; for memory that nodes share, its monitor lowers the limit. A
+ * sanitizer build has terabytes of private mappings from the start. */
 static bool limit_memory(uint64_t most)
 {
     const struct rlimit data = {most, most};
@@ -277,7 +277,8 @@ int runner_adopt(struct runner *r, pid_t pid, uint64_t start_ticks, struct err *
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     struct process now;
 
-    /* The start time is read while the descriptor is held: the pid can no longer become another process's. */
+    /* The start time is read while the descriptor is held: the pid can no longer become another
+     * process's. */
     if (fd < 0 || !process_look(&now, pid) || now.start_ticks != start_ticks || poll(&ended, 1, 0) > 0) {
         if (fd >= 0)
             close(fd);

@@ -59,3 +59,27 @@ void process_boot(char out[PROCESS_BOOT])
         close(fd);
     out[n > 0 ? n : 0] = '\0';
 }
+
+bool process_data(uint64_t *bytes, pid_t pid)
+{
+    unsigned long long pages;
+    char path[64], buf[256];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, buf, sizeof buf - 1);
+    close(fd);
+    if (n < 0)
+        return false;
+    buf[n] = '\0';
+    if (sscanf(buf, "%*u %*u %*u %*u %*u %llu", &pages) != 1) {
+        errno = EPROTO;
+        return false;
+    }
+    *bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return true;
+}

@@ -28,4 +28,8 @@ void process_boot(char out[PROCESS_BOOT]);
 /* Opens and reads. Returns false if there is no such process. */
 bool process_look(struct process *out, pid_t pid);
 
+/* Reads the size of its data and stack, which RLIMIT_DATA limits (stacks: nearly). Returns false and sets
+ * errno. */
+bool process_data(uint64_t *bytes, pid_t pid);
+
 #endif

@@ -50,11 +50,13 @@ struct node {
     struct record_file records[N_RECORD_FILES]; /* by artifact_id; fd -1: not written, or not yet */
     struct tracer *tracer;                      /* NULL: no trace was requested */
     struct report *report;
-    const struct monitor *monitor; /* borrowed */
-    double started;                /* clock_now when training began */
-    int epoch;                     /* the present one, from 1; 0: none yet */
-    double best;                   /* of the evaluations so far: accuracy, or with targets minus the loss */
-    int first_epoch;               /* from 0; later if resumed from a checkpoint */
+    struct monitor *monitor;  /* borrowed */
+    struct tcp_dialer dialer; /* the monitor's */
+    struct shm_source shm_source;
+    double started;  /* clock_now when training began */
+    int epoch;       /* the present one, from 1; 0: none yet */
+    double best;     /* of the evaluations so far: accuracy, or with targets minus the loss */
+    int first_epoch; /* from 0; later if resumed from a checkpoint */
 };
 
 /* Set by SIGTERM: stop after the present step. */

@@ -178,7 +178,8 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
                                                      .min_bytes = collects ? bytes : bytes / 4,
                                                      .max_bytes = collects ? bytes : 4 * bytes,
                                                      .join_s = join_timeout(n),
-                                                     .machines = machines},
+                                                     .machines = machines,
+                                                     .source = &n->shm_source},
                          e) < 0 ||
         settle(n, &p, collects, e) < 0)
         return e->code;
@@ -212,7 +213,8 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
                                        .attempt = (uint32_t)start->attempt,
                                        .listen_fd = listen_fd,
                                        .peers = wanted,
-                                       .tls = tls_of[n->set.data_tls]};
+                                       .tls = tls_of[n->set.data_tls],
+                                       .dialer = &n->dialer};
     const struct mesh_spec spec = {.transport = &mesh_tcp,
                                    .address = &address,
                                    .node = n->job.node,
@@ -222,6 +224,8 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
                                    .interrupted = &node_interrupted};
     int rc;
 
+    n->dialer = monitor_dialer(n->monitor);
+    n->shm_source = monitor_source(n->monitor);
     n->peers = malloc((start->n_peers + 1) * sizeof *n->peers);
     if (!wanted || !n->peers) {
         free(wanted);

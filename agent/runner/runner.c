@@ -9,6 +9,7 @@
 
 #include "agent/runner/exit_guard.h"
 #include "agent/runner/mesh/frame.h"
+#include "agent/runner/mesh/tcp/tcp_dial.h"
 #include "agent/runner/monitor/monitor.h"
 #include "agent/runner/node.h"
 #include "codecs/codec.h"
@@ -149,6 +150,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }
+    tcp_learn_system();
     offer_to_oom_killer(); /* this process, not its monitor */
     handle_signals();
     n.report = &report;

@@ -213,7 +213,7 @@ int raw_link(const struct opening *o)
     struct tcp_link l = {.fd = -1, .received = received};
     struct err e = {0};
 
-    assert_ok(tcp_link_resolve(&l, &o->cfg.address.peers[0], &e));
+    assert_ok(tcp_link_resolve(&l, &o->cfg, &o->cfg.address.peers[0], &e));
     assert_ok(tcp_link_connect(&l, &o->cfg, LINK_CONNECTING, &e));
     while (l.state != LINK_OPEN) {
         struct pollfd fd = {.fd = l.fd, .events = l.state == LINK_CONNECTING ? POLLOUT : POLLIN};

@@ -19,8 +19,8 @@ void rendezvous_pair_open_as(struct rendezvous_pair *p, const int nodes[2], size
     for (int i = 0; i < 2; i++) {
         size_t bytes = i == 0 ? bytes_0 : bytes_1;
 
-        assert_ok(rendezvous_open(&p->m[i],
-                                  &(struct rendezvous_config){2, nodes, i, bytes, bytes, bytes, NULL}, &e));
+        assert_ok(rendezvous_open(
+            &p->m[i], &(struct rendezvous_config){2, nodes, i, bytes, bytes, bytes, NULL, NULL}, &e));
     }
     rendezvous_expect(p->m[0], 1, rendezvous_pair_secret);
 }

@@ -12,7 +12,7 @@ static inline bool sealed_memory_exists(void)
 {
     struct sealed v;
     struct err e = {0};
-    int fd, rc = sealed_make(&v, &fd, 1, 2, &e);
+    int fd, rc = sealed_make(&v, &fd, &shm_own, 1, 2, &e);
 
     if (rc < 0) {
         print_message("# %s\n", e.text);

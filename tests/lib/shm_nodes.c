@@ -116,7 +116,7 @@ static int run_node(struct shm_nodes *c, int me, size_t n_floats, shm_node_main 
 {
     int nodes[SHM_NODES_MAX], fds = count_open_fds(), mappings = count_shared_mappings(), rc;
     size_t bytes = shm_group_bytes(n_floats, c->n);
-    struct rendezvous_config cfg = {c->n, nodes, me, bytes, bytes, bytes, NULL};
+    struct rendezvous_config cfg = {c->n, nodes, me, bytes, bytes, bytes, NULL, NULL};
     struct rendezvous *m;
     struct shm_group *a;
     struct err e;

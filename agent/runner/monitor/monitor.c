@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -113,10 +114,12 @@ static _Noreturn void become_monitor(const struct ends *f, int control_fd, int l
 {
     struct monitor_state m = {
         .job = job, .report = *r, .watch = watch, .request_fd = f->request[0], .relay_fd = f->relay[1]};
+    struct rlimit data;
 
     close(f->request[1]);
     close(f->relay[0]);
     close(listen_fd);
+    m.memory_left = getrlimit(RLIMIT_DATA, &data) == 0 ? data.rlim_cur : RLIM_INFINITY;
     fcntl(m.relay_fd, F_SETFL, O_NONBLOCK);
     orders_open(&m.orders, control_fd);
     run(&m);

@@ -6,7 +6,11 @@
  *     before the start a node whose agent has ended. None of this needs the agent, a signal handler or
  *     the job process's consent: the end is reported to events.jsonl and to the node's log, and then
  *     SIGKILL is sent to every process that the job process has started, to the job process and to its
- *     group.
+ *     group;
+ *   - sockets: it connects to the nodes in the agent's table, at the addresses there, and to the sockets
+ *     by which the nodes of this machine share memory (shm/rendezvous.h), and to nothing else;
+ *   - shared memory: it makes what the node shares, and lowers the job process's RLIMIT_DATA by as much,
+ *     so that the job's limit of memory is that of both together.
  *
  * The job process may be hostile once it has loaded the codec. Its requests (monitor_wire.h) are records
  * of one fixed size; a packet that is no valid request gets no answer and ends the conversation. The
@@ -19,7 +23,9 @@
 #ifndef PSGD_MONITOR_H
 #define PSGD_MONITOR_H
 
+#include "agent/runner/mesh/tcp/tcp_dial.h"
 #include "agent/runner/report.h"
+#include "agent/runner/shm/shm_source.h"
 #include "agent/runner/stopwatch.h"
 #include "shared/err.h"
 
@@ -34,6 +40,11 @@ struct monitor {
  * monitor closes: a peer must notice the end of the job process. Call it while the process has one thread.
  * `r`: open; the monitor reports through a copy. ERR_IO. */
 int monitor_start(struct monitor *m, int control_fd, int listen_fd, const struct report *r, struct err *e);
+
+/* The node's sockets and memory, made by the monitor: once the codec is loaded, this process makes none.
+ * Both borrow `m`. */
+struct tcp_dialer monitor_dialer(struct monitor *m);
+struct shm_source monitor_source(struct monitor *m);
 
 /* From now on a call of this codec that takes longer than `limit_s` ends the node. Once, before the codec is
  * loaded. Time in the codec is what the stopwatch counts as encode, decode or apply; waiting has deadlines

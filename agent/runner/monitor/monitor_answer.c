@@ -1,9 +1,15 @@
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "agent/runner/monitor/monitor_state.h"
+#include "agent/runner/shm/shm_source.h"
+#include "shared/fd_pass.h"
+
+enum { PAGE = 4096 };
 
 static bool is_zero_from(const char *name, size_t i)
 {
@@ -23,24 +29,113 @@ static bool is_name(const char *name)
 
 static bool is_watch(const struct monitor_request *r)
 {
-    return is_name(r->name) && isfinite(r->seconds) && r->seconds > 0 && r->node == 0;
+    return is_name(r->name) && isfinite(r->seconds) && r->seconds > 0 && r->node == 0 && r->bytes == 0;
+}
+
+static bool is_of_node(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->bytes == 0;
+}
+
+static bool is_of_socket(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, SHM_NAME_BYTES) && r->seconds == 0 && r->node == 0 && r->bytes == 0;
+}
+
+static bool is_memory(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->node == 0 && r->bytes > 0 &&
+           r->bytes % PAGE == 0 && r->bytes <= INT64_MAX;
+}
+
+static void set_code(struct monitor_reply *reply, bool has_failed)
+{
+    reply->code = has_failed ? (errno ? errno : EIO) : 0;
 }
 
 /* A codec that is loaded cannot change what its monitor was told before. */
-static int do_watch(struct monitor_state *m, const struct monitor_request *r)
+static void do_watch(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                     int *fd)
 {
-    if (m->call_limit_s > 0)
-        return EALREADY;
+    (void)fd;
+    if (m->call_limit_s > 0) {
+        reply->code = EALREADY;
+        return;
+    }
     memcpy(m->codec, r->name, sizeof m->codec);
     m->call_limit_s = r->seconds;
-    return 0;
+}
+
+/* NULL, with the reply set: it is no peer, or has no address. */
+static struct monitor_peer *find(struct monitor_state *m, int node, struct monitor_reply *reply)
+{
+    struct monitor_peer *p = m->peers;
+    struct err e = {0};
+
+    while (p && p < m->peers + m->n_peers && p->node != node)
+        p++;
+    if (!p || p == m->peers + m->n_peers)
+        err_set(&e, ERR_LOST, "node %d is not in the agent's list of nodes", node);
+    else if (!p->is_found)
+        p->is_found = tcp_find(&p->place, node, p->host, p->port, &e) == 0;
+    if (!e.code)
+        return p;
+    reply->code = EHOSTUNREACH;
+    snprintf(reply->text, sizeof reply->text, "%.*s", (int)sizeof reply->text - 1, e.text);
+    return NULL;
+}
+
+static void do_find(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                    int *fd)
+{
+    const struct monitor_peer *p = find(m, r->node, reply);
+
+    (void)fd;
+    if (p)
+        reply->place = p->place;
+}
+
+static void do_dial(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                    int *fd)
+{
+    const struct monitor_peer *p = find(m, r->node, reply);
+
+    if (!p)
+        return;
+    *fd = tcp_dial(&p->place);
+    set_code(reply, *fd < 0);
+}
+
+static void do_listen(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                      int *fd)
+{
+    (void)m;
+    *fd = shm_own.listen(NULL, (const uint8_t *)r->name);
+    set_code(reply, *fd < 0);
+}
+
+static void do_connect(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                       int *fd)
+{
+    (void)m;
+    *fd = shm_own.connect(NULL, (const uint8_t *)r->name);
+    set_code(reply, *fd < 0);
+}
+
+static void do_memory(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                      int *fd)
+{
+    *fd = monitor_make_memory(m, r->bytes);
+    set_code(reply, *fd < 0);
 }
 
 static const struct {
     bool (*is_valid)(const struct monitor_request *);
-    int (*run)(struct monitor_state *, const struct monitor_request *);
+    void (*run)(struct monitor_state *, const struct monitor_request *, struct monitor_reply *, int *fd);
 } asks[N_MONITOR_ASKS] = {
-    [MONITOR_WATCH] = {is_watch, do_watch},
+    [MONITOR_WATCH] = {is_watch, do_watch},         [MONITOR_FIND] = {is_of_node, do_find},
+    [MONITOR_DIAL] = {is_of_node, do_dial},         [MONITOR_LISTEN] = {is_of_socket, do_listen},
+    [MONITOR_CONNECT] = {is_of_socket, do_connect}, [MONITOR_MEMORY] = {is_memory, do_memory},
 };
 
 int monitor_request_parse(struct monitor_request *out, const void *packet, size_t len)
@@ -56,22 +151,30 @@ int monitor_request_parse(struct monitor_request *out, const void *packet, size_
     return 0;
 }
 
-int monitor_do(struct monitor_state *m, const struct monitor_request *r)
+void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                int *fd)
 {
-    return asks[r->ask].run(m, r);
+    *reply = (struct monitor_reply){0};
+    *fd = -1;
+    asks[r->ask].run(m, r, reply, fd);
 }
 
 bool monitor_answer(struct monitor_state *m)
 {
-    char packet[sizeof(struct monitor_request) + 1]; /* one more: a longer packet is noticed */
-    ssize_t n = recv(m->request_fd, packet, sizeof packet, MSG_DONTWAIT);
-    struct monitor_request request;
-    struct monitor_reply reply = {0};
+    struct monitor_request packet, request;
+    struct monitor_reply reply;
+    int fd;
+    ssize_t n = fd_pass_receive(m->request_fd, &packet, sizeof packet, &fd, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
-    if (n <= 0 || monitor_request_parse(&request, packet, (size_t)n) != 0)
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0 || fd >= 0 || monitor_request_parse(&request, &packet, (size_t)n) != 0)
         return false;
-    reply.code = monitor_do(m, &request);
-    return send(m->request_fd, &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof reply;
+    monitor_do(m, &request, &reply, &fd);
+    n = fd_pass_send(m->request_fd, &reply, sizeof reply, fd, MSG_DONTWAIT);
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof reply;
 }

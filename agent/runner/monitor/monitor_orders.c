@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/runner/monitor/monitor_state.h"
@@ -11,6 +13,25 @@ static void close_relay(struct monitor_state *m)
     m->relay_fd = -1;
 }
 
+/* The table of addresses, without the keys. */
+static void take_peers(struct monitor_state *m, const char *line, size_t len)
+{
+    struct orders_start s;
+    struct err e;
+
+    if (orders_parse_start(&s, line, len, m->job_order.node, &e) < 0)
+        return;
+    m->peers = calloc(s.n_peers + 1, sizeof *m->peers);
+    for (; m->peers && m->n_peers < s.n_peers; m->n_peers++) {
+        struct monitor_peer *p = &m->peers[m->n_peers];
+
+        p->node = s.peers[m->n_peers].node;
+        p->port = s.peers[m->n_peers].port;
+        memcpy(p->host, s.peers[m->n_peers].host, sizeof p->host);
+    }
+    orders_start_clear(&s);
+}
+
 /* Takes what the monitor itself needs. A line that cannot be read is passed on as it is: the job process
  * finds the same error, and reports it. */
 static void take(struct monitor_state *m, const char *line, size_t len)
@@ -19,6 +40,8 @@ static void take(struct monitor_state *m, const char *line, size_t len)
 
     if (m->n_orders == 0 && orders_parse_job(&m->job_order, line, len, &e) < 0)
         m->job_order = (struct orders_job){0};
+    if (m->n_orders == 1)
+        take_peers(m, line, len);
     if (m->n_orders == 1 && m->job_order.time_limit_s > 0)
         m->limit_at = clock_now() + m->job_order.time_limit_s;
     m->n_orders++;

@@ -17,6 +17,13 @@ struct monitor_call {
     double seen_at; /* when the monitor last looked */
 };
 
+struct monitor_peer {
+    int node, port;
+    char host[256];
+    bool is_found;
+    struct tcp_place place; /* once found */
+};
+
 struct monitor_state {
     pid_t job; /* the job process */
     struct report report;
@@ -27,6 +34,10 @@ struct monitor_state {
     int n_orders;         /* read so far: the job, then the start */
     size_t n_relayed;     /* bytes of the present line that are passed on */
     struct orders_job job_order;
+
+    struct monitor_peer *peers; /* (n_peers) as the agent's start names them; owned */
+    size_t n_peers;
+    uint64_t memory_left; /* the job process's limit (RLIMIT_DATA), less the memory made for it */
 
     int request_fd; /* -1: the job process has closed it */
 
@@ -51,7 +62,14 @@ double monitor_period(const struct monitor_state *m, double now);
 
 /* monitor_answer: handles one request and sends its reply. Returns false if it was none. */
 bool monitor_answer(struct monitor_state *m);
-/* The part of it that neither reads nor writes: the result is 0 or an errno. */
-int monitor_do(struct monitor_state *m, const struct monitor_request *r);
+/* The part of it that neither receives nor sends. *fd: the descriptor to send, which the caller closes,
+ * or -1. */
+void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                int *fd);
+
+/* monitor_memory: makes memory for the job process, and lowers its limit by as much. Returns a
+ * descriptor, or -1 and sets errno: ENOMEM, with what the job process has it would be more than the job
+ * may use. */
+int monitor_make_memory(struct monitor_state *m, uint64_t bytes);
 
 #endif

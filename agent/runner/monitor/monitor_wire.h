@@ -7,8 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/runner/mesh/tcp/tcp_dial.h"
+
 enum monitor_ask {
     MONITOR_WATCH = 1, /* watch the calls of codec `name`, which may take `seconds` each; once */
+    MONITOR_FIND,      /* -> place, text: the address of peer `node`, from the agent's table */
+    MONITOR_DIAL,      /* -> descriptor: a socket that connects to peer `node` */
+    MONITOR_LISTEN,    /* -> descriptor: a socket that listens at `name`, SHM_NAME_BYTES (shm/shm_source.h) */
+    MONITOR_CONNECT,   /* -> descriptor: one that is connected to it */
+    MONITOR_MEMORY,    /* -> descriptor: `bytes` of memory, whole pages */
     N_MONITOR_ASKS
 };
 
@@ -18,12 +25,15 @@ enum { MONITOR_NAME_MAX = 64 };
 struct monitor_request {
     uint32_t ask;
     int32_t node;
+    uint64_t bytes;
     double seconds;
-    char name[MONITOR_NAME_MAX]; /* zero-terminated, and zero to its end */
+    char name[MONITOR_NAME_MAX]; /* of a codec: printable, and zeros; of a socket: any bytes, and zeros */
 };
 
-struct monitor_reply {
-    int32_t code; /* 0: done; else an errno */
+struct monitor_reply { /* with a descriptor if the request has one and code is 0 */
+    int32_t code;      /* 0: done; else an errno */
+    char text[256];    /* MONITOR_FIND that has failed: why; zero-terminated */
+    struct tcp_place place;
 };
 
 /* Checks a packet of the job process. Returns 0, or EPROTO: *out is unchanged. */

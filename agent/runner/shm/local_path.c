@@ -81,7 +81,8 @@ static int open_memory(struct local_path *p, const struct local_path_config *cfg
                                              .bytes = cfg->bytes,
                                              .min_bytes = cfg->min_bytes,
                                              .max_bytes = cfg->max_bytes,
-                                             .includes = includes};
+                                             .includes = includes,
+                                             .source = cfg->source};
 
     for (int slot = 0; slot < p->n; slot++)
         if (p->place[slot] >= 0) {

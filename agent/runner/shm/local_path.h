@@ -27,6 +27,7 @@ struct local_path_config {
     /* (n_workers): for each worker the first one on its machine; only those of one machine share. NULL: all
      * nodes do. */
     const int *machines;
+    const struct shm_source *source; /* borrowed; NULL: this process's own */
 };
 
 struct local_path {

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "shared/crypto.h"
+#include "shared/fd_pass.h"
 
 enum {
     MAGIC = 0x61677370, /* "psga" */
@@ -27,7 +27,6 @@ enum {
     NONCE = 16,
     EVENTS = 16,
     BYTES_AT_ONCE = 64,
-    PREFIX = 6, /* "\0psgd-" */
 };
 
 struct member { /* one node, this one included */
@@ -47,6 +46,7 @@ struct member { /* one node, this one included */
 };
 
 struct rendezvous {
+    const struct shm_source *source;
     int n, me;
     size_t min_bytes, max_bytes;
     struct member members[RENDEZVOUS_MAX];
@@ -76,23 +76,10 @@ static int send_packet(const struct rendezvous *r, int i, uint32_t kind, int fd,
 {
     const struct member *peer = &r->members[i];
     struct packet p = {.magic = MAGIC, .kind = kind, .from = (uint32_t)r->me, .to = (uint32_t)i};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec v = {.iov_base = &p, .iov_len = sizeof p};
-    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1};
 
     memcpy(p.nonce, peer->nonce, sizeof p.nonce);
     prove(p.proof, &p, peer);
-    if (fd >= 0) {
-        h.msg_control = &control;
-        h.msg_controllen = CMSG_LEN(sizeof fd);
-        control.head = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
-    }
-    if (sendmsg(peer->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof p)
+    if (fd_pass_send(peer->fd, &p, sizeof p, fd, MSG_DONTWAIT) != (ssize_t)sizeof p)
         return err_errno(e, ERR_LOST, "node %d, on this machine", peer->node);
     return 0;
 }
@@ -108,27 +95,13 @@ static void shut(int *fd)
  * or -1. 1: received; 0: none yet; ERR_PROTOCOL: another packet; ERR_LOST: end of the connection. */
 static int receive_packet(const struct rendezvous *r, int from, uint32_t kind, struct packet *p, int *fd)
 {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec v = {.iov_base = p, .iov_len = sizeof *p};
-    /* CMSG_LEN: room for exactly one descriptor. CMSG_SPACE would have room for two, and the kernel would
-     * fill it. */
-    struct msghdr h = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof *fd)};
-    ssize_t n = recvmsg(from, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t n = fd_pass_receive(from, p, sizeof *p, fd, MSG_DONTWAIT);
 
-    *fd = -1;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n < 0)
         return ERR_LOST;
-    if (CMSG_FIRSTHDR(&h) && control.head.cmsg_level == SOL_SOCKET && control.head.cmsg_type == SCM_RIGHTS &&
-        control.head.cmsg_len == CMSG_LEN(sizeof *fd))
-        memcpy(fd, CMSG_DATA(&control.head), sizeof *fd);
-    if (n == (ssize_t)sizeof *p && !(h.msg_flags & MSG_TRUNC) && p->magic == MAGIC && p->kind == kind &&
-        p->to == (uint32_t)r->me)
+    if (n == (ssize_t)sizeof *p && p->magic == MAGIC && p->kind == kind && p->to == (uint32_t)r->me)
         return 1;
     shut(fd);
     /* An empty packet looks like the end of the connection too, and can carry a descriptor: closed above. */
@@ -153,25 +126,12 @@ static int watch(const struct rendezvous *r, int how, int fd, int tag, struct er
     return 0;
 }
 
-static socklen_t address_of(struct sockaddr_un *out, const uint8_t name[RENDEZVOUS_NAME_BYTES])
-{
-    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    memcpy(out->sun_path, "\0psgd-", PREFIX);
-    hex_encode(out->sun_path + PREFIX, name, RENDEZVOUS_NAME_BYTES);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + PREFIX + 2 * RENDEZVOUS_NAME_BYTES);
-}
-
 static int listen_for_others(struct rendezvous *r, struct err *e)
 {
-    struct sockaddr_un at;
-    socklen_t len;
-
     random_bytes(r->name, sizeof r->name);
-    len = address_of(&at, r->name);
     r->epoll = epoll_create1(EPOLL_CLOEXEC);
-    r->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (r->epoll < 0 || r->listen_fd < 0 || bind(r->listen_fd, (struct sockaddr *)&at, len) < 0 ||
-        listen(r->listen_fd, SOMAXCONN) < 0)
+    r->listen_fd = r->source->listen(r->source->owner, r->name);
+    if (r->epoll < 0 || r->listen_fd < 0)
         return err_errno(e, ERR_IO, "a socket for the nodes of this machine");
     return watch(r, EPOLL_CTL_ADD, r->listen_fd, TAG_LISTEN, e);
 }
@@ -194,6 +154,7 @@ int rendezvous_open(struct rendezvous **out, const struct rendezvous_config *cfg
         return err_set(e, ERR_NOMEM, "no memory for a rendezvous of %d nodes", cfg->n);
     r->n = cfg->n;
     r->me = cfg->me;
+    r->source = cfg->source ? cfg->source : &shm_own;
     r->min_bytes = cfg->min_bytes;
     r->max_bytes = cfg->max_bytes;
     r->epoll = r->listen_fd = r->memory_fd = -1;
@@ -208,7 +169,7 @@ int rendezvous_open(struct rendezvous **out, const struct rendezvous_config *cfg
     }
     r->members[r->me].state = MEMBER_JOINED;
     if (listen_for_others(r, e) < 0 ||
-        sealed_make(&r->members[r->me].memory, &r->memory_fd, cfg->bytes, r->n, e) < 0) {
+        sealed_make(&r->members[r->me].memory, &r->memory_fd, r->source, cfg->bytes, r->n, e) < 0) {
         rendezvous_close(r);
         return e->code;
     }
@@ -246,21 +207,14 @@ int rendezvous_connect(struct rendezvous *r, int i, const uint8_t name[RENDEZVOU
                        const uint8_t secret[RENDEZVOUS_SECRET_BYTES], struct err *e)
 {
     struct member *peer = &r->members[i];
-    struct sockaddr_un at;
-    socklen_t len = address_of(&at, name);
 
     if (peer->state != MEMBER_UNKNOWN)
         return err_set(e, ERR_PROTOCOL, "node %d sent a second invitation to its memory", peer->node);
     memcpy(peer->secret, secret, sizeof peer->secret);
     random_bytes(peer->nonce, sizeof peer->nonce);
-    peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    peer->fd = r->source->connect(r->source->owner, name);
     if (peer->fd < 0)
-        return err_errno(e, ERR_IO, "a socket for the nodes of this machine");
-    if (connect(peer->fd, (struct sockaddr *)&at, len) < 0) {
-        err_errno(e, ERR_UNREACHABLE, "node %d, on this machine", peer->node);
-        shut(&peer->fd);
-        return e->code;
-    }
+        return err_errno(e, ERR_UNREACHABLE, "node %d, on this machine", peer->node);
     peer->state = MEMBER_CONNECTING;
     if (send_packet(r, i, JOIN, -1, e) < 0)
         return e->code;

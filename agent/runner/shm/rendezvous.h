@@ -24,10 +24,11 @@
 #include <stdint.h>
 
 #include "agent/runner/shm/sealed.h"
+#include "agent/runner/shm/shm_source.h"
 
 enum {
     RENDEZVOUS_MAX = 64,
-    RENDEZVOUS_NAME_BYTES = 16,
+    RENDEZVOUS_NAME_BYTES = SHM_NAME_BYTES,
     RENDEZVOUS_SECRET_BYTES = 32,
     /* All nodes may connect at once, and on a busy machine each waits for a processor before it sends its
      * JOIN. */
@@ -39,8 +40,9 @@ struct rendezvous_config {
     const int *nodes; /* (n) node ids, in the same order on all nodes; copied */
     int me;           /* index of this node in `nodes`; such indices are the `i` of the calls below */
     size_t bytes;     /* size of this node's memory */
-    size_t min_bytes, max_bytes; /* allowed sizes of another node's memory */
-    const bool *includes;        /* (n) nodes that this one exchanges memory with; NULL: all */
+    size_t min_bytes, max_bytes;     /* allowed sizes of another node's memory */
+    const bool *includes;            /* (n) nodes that this one exchanges memory with; NULL: all */
+    const struct shm_source *source; /* borrowed; NULL: this process's own */
 };
 
 struct rendezvous;

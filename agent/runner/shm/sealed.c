@@ -30,7 +30,8 @@ static int map(struct sealed *out, int fd, size_t size, int rights, struct err *
     return 0;
 }
 
-int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct err *e)
+int sealed_make(struct sealed *out, int *fd, const struct shm_source *source, size_t bytes, int n_nodes,
+                struct err *e)
 {
     size_t size = size_of(bytes);
 
@@ -42,14 +43,10 @@ int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct e
         return err_set(e, ERR_NOMEM,
                        "%d nodes that share %zu bytes each do not fit into half of the memory that is free",
                        n_nodes, bytes);
-    *fd = memfd_create("psgd-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    *fd = source->memory(source->owner, size);
     if (*fd < 0)
-        return err_errno(e, ERR_IO, "memfd_create");
-    /* With all pages allocated, no later store or load can fail for lack of memory. */
-    if (fallocate(*fd, 0, 0, (off_t)size) < 0) {
-        err_errno(e, ERR_NOMEM, "%zu bytes of memory shared by the nodes of this machine", size);
-        goto fail;
-    }
+        return err_errno(e, errno == ENOMEM ? ERR_NOMEM : ERR_IO,
+                         "%zu bytes of memory shared by the nodes of this machine", size);
     if (map(out, *fd, size, PROT_READ | PROT_WRITE, e) < 0)
         goto fail;
     if (fcntl(*fd, F_ADD_SEALS, SEALS) < 0) {

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "agent/runner/shm/shm_source.h"
 #include "shared/err.h"
 
 struct sealed {  /* a mapping, in its owner or in another process */
@@ -19,8 +20,9 @@ struct sealed {  /* a mapping, in its owner or in another process */
 
 /* Makes a sealed region of at least `bytes` zeros, mapped for writing, with all pages allocated. *fd is the
  * descriptor to send to the others; the caller closes it. ERR_NOMEM: `n_nodes` such regions exceed half of
- * this machine's free memory. */
-int sealed_make(struct sealed *out, int *fd, size_t bytes, int n_nodes, struct err *e);
+ * this machine's free memory, or the source refuses as much. */
+int sealed_make(struct sealed *out, int *fd, const struct shm_source *source, size_t bytes, int n_nodes,
+                struct err *e);
 
 /* Maps another process's region of `min_bytes` to `max_bytes` for reading; a write faults. ERR_PROTOCOL: it
  * is not sealed, or of another size. */

@@ -24,7 +24,8 @@ static void begin_on(struct local_path *p, struct mesh *m, int me, const int *ma
     size_t bytes = shm_group_bytes(N, 2);
 
     assert_ok(local_path_begin(
-        p, m, &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S, machines},
+        p, m,
+        &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S, machines, NULL},
         &e));
 }
 
@@ -183,7 +184,7 @@ static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NO
         assert_ok(local_path_begin(&p[i], o[i].mesh,
                                    &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers,
                                                                links[i].n_peers, i < 2 ? 9000 : 8000, 4000,
-                                                               10000, MESH_TIMEOUT_S, NULL},
+                                                               10000, MESH_TIMEOUT_S, NULL, NULL},
                                    &e));
 }
 
@@ -258,7 +259,8 @@ TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
     needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
-    assert_ok(rendezvous_open(&m, &(struct rendezvous_config){2, both, 0, bytes, bytes, bytes, NULL}, &e));
+    assert_ok(
+        rendezvous_open(&m, &(struct rendezvous_config){2, both, 0, bytes, bytes, bytes, NULL, NULL}, &e));
     rendezvous_expect(m, 1, secret);
     memcpy(invitation, rendezvous_name(m), RENDEZVOUS_NAME_BYTES);
     memcpy(invitation + RENDEZVOUS_NAME_BYTES, secret, sizeof secret);
@@ -310,7 +312,7 @@ TEST(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived)
     opening_run(o);
     assert_ok(local_path_begin(
         &p, o[2].mesh,
-        &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_TIMEOUT_S, NULL}, &e));
+        &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_TIMEOUT_S, NULL, NULL}, &e));
     send_local(o[0].mesh, -2, LOCAL_CANNOT, "", 0);
     send_bytes(o[0].mesh, -2, 7, 10, 1);
     assert_ok(receive(&p));
@@ -438,7 +440,8 @@ TEST(more_nodes_than_can_share_memory_send_no_offers_and_share_none)
     struct local_path p;
 
     assert_ok(local_path_begin(
-        &p, NULL, &(struct local_path_config){RENDEZVOUS_MAX, 1, 3, peers, RENDEZVOUS_MAX, N, N, N, 5, NULL},
+        &p, NULL,
+        &(struct local_path_config){RENDEZVOUS_MAX, 1, 3, peers, RENDEZVOUS_MAX, N, N, N, 5, NULL, NULL},
         &e));
     assert_true(local_path_is_settled(&p));
     assert_null(local_path_take(&p));

@@ -1,6 +1,9 @@
 #include "agent/runner/monitor/monitor.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +16,7 @@
 #define JOB(limit)                                                                                           \
     "{\"job\":\"j-1\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"time_limit_s\":" limit "}\n"
 #define START "{\"attempt\":1,\"peers\":[]}\n"
+#define KEY   "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define HANGS "codec spin has not returned from a call for 0.2 s: does it loop?"
 
 /* A node with its monitor: what the node does is a function, which runs in a process of its own. */
@@ -298,7 +302,7 @@ TEST(before_the_start_a_node_ends_with_its_agent)
 }
 
 /* Prints the number of the peers that it is told of. */
-static void read_orders(struct node *n)
+static struct orders read_start(struct node *n)
 {
     static const atomic_bool never = false;
     struct orders_start s;
@@ -310,6 +314,16 @@ static void read_orders(struct node *n)
     if (orders_read_job(&o, &job, &e) < 0 || orders_read_start(&o, &s, job.node, &never, &e) < 0)
         _exit(99);
     fprintf(stderr, "%s %zu %g", job.job, s.n_peers, job.time_limit_s);
+    orders_start_clear(&s);
+    return o;
+}
+
+static void read_orders(struct node *n)
+{
+    struct orders o = read_start(n);
+    struct orders_job job;
+    struct err e;
+
     _exit(orders_read_job(&o, &job, &e) == ERR_LOST ? 7 : 97);
 }
 
@@ -403,9 +417,74 @@ TEST(a_packet_that_is_no_request_ends_the_conversation)
     }
 }
 
+/* Of 256 MiB, which the node may use in all. */
+static void share_memory(struct node *n)
+{
+    const struct shm_source s = monitor_source(&n->monitor);
+    int fd = s.memory(s.owner, (size_t)160 << 20);
+    char *rest = mmap(NULL, (size_t)160 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (fd < 0 || ftruncate(fd, (off_t)320 << 20) == 0)
+        _exit(1); /* it may have that much, but not let it grow */
+    if (rest != MAP_FAILED)
+        _exit(2); /* the same memory again, privately */
+    if (s.memory(s.owner, (size_t)160 << 20) >= 0 || errno != ENOMEM)
+        _exit(3); /* and again, shared */
+    if (s.memory(s.owner, 1) >= 0 || errno != EPIPE)
+        _exit(4); /* not whole pages: no request */
+}
+
+TEST(shared_memory_counts_against_the_limit_of_memory)
+{
+    const struct rlimit least = {(rlim_t)256 << 20, (rlim_t)256 << 20};
+    struct rlimit before;
+    struct trial t;
+
+    if (IS_SANITIZED)
+        skip();
+    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+    assert_int_equal(prlimit(0, RLIMIT_DATA, &(struct rlimit){least.rlim_cur, before.rlim_max}, NULL), 0);
+    start(&t, "node.log", share_memory, (struct node){0});
+    setrlimit(RLIMIT_DATA, &before);
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    trial_clear(&t);
+}
+
+/* Is told of node 0 at a port where nothing listens, and of itself, node 1. */
+static void dial_others(struct node *n)
+{
+    const struct tcp_dialer d = monitor_dialer(&n->monitor);
+    struct tcp_place p;
+    struct err e;
+
+    read_start(n);
+    if (d.find(d.owner, 0, &p, &e) < 0 || !p.is_local || p.at.ss_family != AF_INET)
+        _exit(1);
+    if (d.find(d.owner, 5, &p, &e) != ERR_LOST || !strstr(e.text, "not in the agent's list"))
+        _exit(2);
+    if (d.dial(d.owner, 5) >= 0 || d.find(d.owner, 2, &p, &e) != ERR_LOST)
+        _exit(3);
+}
+
+TEST(only_nodes_in_the_agents_list_are_connected_to)
+{
+    struct trial t;
+
+    start(&t, "node.log", dial_others, (struct node){0});
+    give(&t, JOB("1000") "{\"attempt\":1,\"peers\":["
+                         "{\"node\":0,\"host\":\"127.0.0.1\",\"data_port\":9,\"key\":\"" KEY "\"},"
+                         "{\"node\":2,\"host\":\"\",\"data_port\":9,\"key\":\"" KEY "\"}]}\n");
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    trial_clear(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shared_memory_counts_against_the_limit_of_memory),
+        cmocka_unit_test(only_nodes_in_the_agents_list_are_connected_to),
         cmocka_unit_test(a_codec_that_hangs_ends_its_node_with_a_report),
         cmocka_unit_test(a_codec_that_hangs_ends_its_node_after_the_agent_has_ended),
         cmocka_unit_test(the_agent_is_notified_even_if_the_log_cannot_be_written),

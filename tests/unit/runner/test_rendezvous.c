@@ -150,7 +150,8 @@ TEST(any_number_of_unauthenticated_connections_does_not_block_a_node)
     rendezvous_pair_open(&p, 1000, 1000);
     for (size_t i = 0; i < N_OF(unproven); i++) {
         assert_ok(rendezvous_open(
-            &unproven[i], &(struct rendezvous_config){2, rendezvous_pair_nodes, 1, 10, 10, 10, NULL}, &e));
+            &unproven[i], &(struct rendezvous_config){2, rendezvous_pair_nodes, 1, 10, 10, 10, NULL, NULL},
+            &e));
         assert_ok(rendezvous_connect(unproven[i], 0, rendezvous_name(p.m[0]), another, &e));
     }
     rendezvous_pair_join(&p);

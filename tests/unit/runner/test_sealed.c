@@ -22,7 +22,7 @@ TEST(memory_written_by_the_owner_is_readable_and_read_only_for_others)
     int fd;
 
     needs_sealed_memory();
-    assert_ok(sealed_make(&mine, &fd, N, 2, &e));
+    assert_ok(sealed_make(&mine, &fd, &shm_own, N, 2, &e));
     assert_ok(sealed_attach(&theirs, fd, N, N, &e));
     assert_int_equal(mine.size, SIZE);
     assert_int_equal(theirs.size, SIZE);
@@ -110,7 +110,7 @@ TEST(more_memory_than_the_machine_has_is_refused_with_a_message)
     int fd;
 
     for (size_t i = 0; i < N_OF(lengths); i++) {
-        assert_int_equal(sealed_make(&v, &fd, lengths[i], 2, &e), ERR_NOMEM);
+        assert_int_equal(sealed_make(&v, &fd, &shm_own, lengths[i], 2, &e), ERR_NOMEM);
         assert_error_has("do not fit into half of the memory that is free");
         assert_int_equal(fd, -1);
         assert_null(v.start);
@@ -127,8 +127,8 @@ TEST(half_of_the_free_memory_stays_free)
     int fd;
 
     needs_sealed_memory();
-    assert_int_equal(sealed_make(&v, &fd, EACH, (int)(0.75 * all / (double)EACH), &e), ERR_NOMEM);
-    assert_ok(sealed_make(&v, &fd, EACH, (int)(0.25 * all / (double)EACH), &e));
+    assert_int_equal(sealed_make(&v, &fd, &shm_own, EACH, (int)(0.75 * all / (double)EACH), &e), ERR_NOMEM);
+    assert_ok(sealed_make(&v, &fd, &shm_own, EACH, (int)(0.25 * all / (double)EACH), &e));
     sealed_clear(&v);
     close(fd);
 }
@@ -143,7 +143,7 @@ TEST(an_old_kernel_is_reported_as_the_reason)
     if (pid == 0) {
         if (old_kernel_begin() < 0)
             _exit(NO_FILTER);
-        _exit(sealed_make(&v, &fd, N, 2, &e) == ERR_IO && fd < 0 && strstr(e.text, "Linux 5.1")
+        _exit(sealed_make(&v, &fd, &shm_own, N, 2, &e) == ERR_IO && fd < 0 && strstr(e.text, "Linux 5.1")
                   ? EXIT_SUCCESS
                   : EXIT_FAILURE);
     }

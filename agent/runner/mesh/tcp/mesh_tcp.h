@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "agent/runner/mesh/mesh.h"
+#include "agent/runner/mesh/tcp/tcp_dial.h"
 #include "agent/runner/shm/sealed.h"
 #include "agent/runner/shm/send_pool.h"
 
@@ -28,6 +29,7 @@ struct mesh_tcp_address {
     const struct mesh_peer *peers; /* (n_peers) all nodes that this one connects to */
     size_t n_peers;
     enum mesh_tls tls;
+    const struct tcp_dialer *dialer; /* must outlive the mesh; NULL: the mesh makes its sockets itself */
 };
 
 /* Connects to the peers that precede this node in the order 0, 1, ..., -2, -3, ..., and accepts the others.

@@ -15,8 +15,6 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-enum { KEEPALIVE_IDLE_S = 1, KEEPALIVE_EVERY_S = 1, KEEPALIVE_PROBES = 12 };
-
 static const double HANDSHAKE_S = 5;
 
 int tcp_peer_index(const struct tcp_config *cfg, int node)
@@ -25,44 +23,6 @@ int tcp_peer_index(const struct tcp_config *cfg, int node)
         if (cfg->address.peers[i].node == node)
             return (int)i;
     return -1;
-}
-
-/* TCP_NODELAY: small messages are sent at once. Keep-alive probes an idle peer's machine every second, for
- * tcp_link_silence; the kernel's own timeout (KEEPALIVE_PROBES) is later than the mesh's. SO_SNDBUF and
- * SO_RCVBUF are not set: that would disable the kernel's auto-tuning, which is within 5 % of the best. */
-static void tune(int fd)
-{
-    const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
-
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-}
-
-/* The system's default congestion control. */
-static void system_congestion(char *name, socklen_t *len)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, len) < 0)
-        *len = 0;
-    if (fd >= 0)
-        close(fd);
-}
-
-/* Between two processes of one machine no packets are lost, and pacing (BBR) only slows: cubic is three
- * times as fast there, if it is set before connecting. So the listening socket has it too (see the agent),
- * and a connection accepted from another machine is reset to the system's default. */
-static void choose_congestion(int fd, bool is_local)
-{
-    char name[16] = "cubic"; /* TCP_CA_NAME_MAX */
-    socklen_t len = sizeof name;
-
-    if (!is_local)
-        system_congestion(name, &len);
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, is_local ? 5 : len);
 }
 
 /* Replaces TCP_USER_TIMEOUT, which also ends a connection whose peer is alive and only does not read for a
@@ -93,22 +53,6 @@ double tcp_link_round_trip(int fd)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ? 0 : info.tcpi_rtt / 1e6;
 }
 
-static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-
-    if (a->ss_family != b->ss_family)
-        return false;
-    return a->ss_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
-                                   : memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
-}
-
-static bool is_loopback(const struct sockaddr_storage *a)
-{
-    return address_is_loopback((const struct sockaddr *)a);
-}
-
 /* Whether both ends of a connection are on this machine. Both compare the same two addresses, so they
  * agree. The peer's is known from connect or accept: getpeername fails once the peer has reset. */
 static bool is_local_connection(const struct tcp_link *l)
@@ -116,8 +60,7 @@ static bool is_local_connection(const struct tcp_link *l)
     struct sockaddr_storage own = {0};
     socklen_t len = sizeof own;
 
-    return getsockname(l->fd, (struct sockaddr *)&own, &len) == 0 &&
-           (same_address(&own, &l->at) || (is_loopback(&own) && is_loopback(&l->at)));
+    return getsockname(l->fd, (struct sockaddr *)&own, &len) == 0 && tcp_is_one_machine(&own, &l->at);
 }
 
 static bool wants_tls(const struct tcp_link *l, const struct tcp_config *cfg)
@@ -165,42 +108,28 @@ static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const str
                 n + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks);
 }
 
-int tcp_link_resolve(struct tcp_link *l, const struct mesh_peer *peer, struct err *e)
+int tcp_link_resolve(struct tcp_link *l, const struct tcp_config *cfg, const struct mesh_peer *peer,
+                     struct err *e)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *a;
-    char port[8];
-    int rc;
+    const struct tcp_dialer *d = cfg->address.dialer;
+    struct tcp_place p;
+    int rc = d ? d->find(d->owner, peer->node, &p, e) : tcp_find(&p, peer->node, peer->host, peer->port, e);
 
-    snprintf(port, sizeof port, "%d", peer->port);
-    rc = getaddrinfo(peer->host, port, &hints, &a);
-    if (rc != 0)
-        return err_set(e, ERR_LOST, "node %d at %s: %s", peer->node, peer->host, gai_strerror(rc));
-    memcpy(&l->at, a->ai_addr, a->ai_addrlen);
-    l->at_len = a->ai_addrlen;
+    if (rc < 0)
+        return rc;
     l->node = peer->node;
-    freeaddrinfo(a);
+    l->at = p.at;
+    l->at_len = p.len;
+    l->is_local = p.is_local;
     return 0;
 }
 
-/* The kernel chooses the destination as source address exactly when it is an address of this machine. */
-bool tcp_link_is_local(const struct tcp_link *l)
+static int dial(const struct tcp_link *l, const struct tcp_config *cfg)
 {
-    struct sockaddr_storage from = {0};
-    socklen_t len = sizeof from;
-    bool is_local = false;
-    int fd;
+    const struct tcp_dialer *d = cfg->address.dialer;
 
-    if (is_loopback(&l->at))
-        return true;
-    fd = socket(l->at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    if (connect(fd, (const struct sockaddr *)&l->at, l->at_len) == 0 &&
-        getsockname(fd, (struct sockaddr *)&from, &len) == 0)
-        is_local = same_address(&from, &l->at);
-    close(fd);
-    return is_local;
+    return d ? d->dial(d->owner, l->node)
+             : tcp_dial(&(struct tcp_place){.at = l->at, .len = l->at_len, .is_local = l->is_local});
 }
 
 static int cannot_connect(struct tcp_link *l, const struct tcp_config *cfg, int why, struct err *e)
@@ -217,13 +146,8 @@ int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link
     l->state = state;
     l->n_in = 0;
     l->was_refused = l->was_seen = false;
-    l->fd = socket(l->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    l->fd = dial(l, cfg);
     if (l->fd < 0)
-        return err_errno(e, ERR_IO, "socket");
-    tune(l->fd);
-    if (tcp_link_is_local(l))
-        choose_congestion(l->fd, true);
-    if (connect(l->fd, (const struct sockaddr *)&l->at, l->at_len) < 0 && errno != EINPROGRESS)
         return cannot_connect(l, cfg, errno, e);
     return 0;
 }
@@ -239,9 +163,7 @@ void tcp_link_accepted(struct tcp_link *l, const struct tcp_config *cfg, const u
                            .node = cfg->spec.node,
                            .deadline = clock_now() + HANDSHAKE_S,
                            .received = received};
-    tune(fd);
-    if (!is_local_connection(l))
-        choose_congestion(fd, false);
+    tcp_tune_accepted(fd, is_local_connection(l));
 }
 
 static uint32_t received_of(const struct tcp_link *l, const struct tcp_config *cfg)

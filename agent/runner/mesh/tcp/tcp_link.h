@@ -35,6 +35,7 @@ struct tcp_link {
     double deadline;
     struct sockaddr_storage at; /* address of the peer: to connect to, or as accept returned it */
     socklen_t at_len;
+    bool is_local;            /* the resolved address is this machine's */
     bool was_refused;         /* the port refused the connection */
     bool has_other_version;   /* accepted, and its HELLO has another version */
     bool was_seen;            /* the peer's process has sent bytes or closed: it handles its connections */
@@ -48,8 +49,8 @@ struct tcp_link {
 };
 
 /* Resolves the peer's address, once, so that connecting does not block. ERR_LOST. */
-int tcp_link_resolve(struct tcp_link *l, const struct mesh_peer *peer, struct err *e);
-bool tcp_link_is_local(const struct tcp_link *l); /* whether the resolved address is this machine's */
+int tcp_link_resolve(struct tcp_link *l, const struct tcp_config *cfg, const struct mesh_peer *peer,
+                     struct err *e);
 
 /* Starts to connect, in state LINK_CONNECTING or LINK_PROBING. ERR_LOST: refused or no route; the text has
  * the peer's address. The caller calls tcp_link_hang_up, also on error. */

@@ -308,7 +308,7 @@ int tcp_links_open(struct tcp *t, struct err *e)
         return err_errno(e, ERR_IO, "epoll_ctl");
     for (size_t i = 0; i < t->n_peers; i++) {
         t->peers[i].pause = TCP_FIRST_PAUSE_S;
-        if (tcp_link_resolve(&t->links[i], &cfg->address.peers[i], e) < 0)
+        if (tcp_link_resolve(&t->links[i], cfg, &cfg->address.peers[i], e) < 0)
             return e->code;
     }
     t->maintained_at = clock_now();

@@ -1,0 +1,42 @@
+/* Any packet as a request of the job process: refused, or one of the asks with members in range. What
+ * needs no descriptor is carried out; the rest is checked by its members alone. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runner/monitor/monitor_state.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool is_whole(const struct monitor_request *r)
+{
+    switch (r->ask) {
+    case MONITOR_WATCH:
+        return r->name[0] && memchr(r->name, '\0', sizeof r->name) && r->seconds > 0 && isfinite(r->seconds);
+    case MONITOR_MEMORY:
+        return r->bytes > 0 && r->bytes % 4096 == 0;
+    default:
+        return r->ask < N_MONITOR_ASKS && r->seconds == 0 && r->bytes == 0;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct monitor_peer peer = {.node = 3, .port = 1, .host = "127.0.0.1"};
+    struct monitor_state m = {.peers = &peer, .n_peers = 1};
+    struct monitor_request r;
+    struct monitor_reply reply;
+    int fd;
+
+    if (monitor_request_parse(&r, data, size) != 0)
+        return 0;
+    if (size != sizeof r || !is_whole(&r))
+        abort();
+    if (r.ask != MONITOR_WATCH && r.ask != MONITOR_FIND)
+        return 0;
+    monitor_do(&m, &r, &reply, &fd);
+    if (fd >= 0 ||
+        (r.ask == MONITOR_WATCH ? m.call_limit_s != r.seconds : (reply.code == 0) != (r.node == 3)))
+        abort();
+    return 0;
+}
