@@ -351,14 +351,17 @@ void conn_wait(struct conn *k)
     wait_for_events(k, 0, 0);
 }
 
-/* After a turn of the library a request with half a body is answered by now, or not at all. The library
+/* Once the library has begun a request with half a body, that is answered by now, or not at all. The library
  * itself may overlook that its input has ended: 0.9.75 does where the end comes with the last bytes. */
 void conn_relay(struct conn *k)
 {
-    if (k->is_cut && !k->out && relay_out(k) != MOVED)
+    if (k->is_cut && k->exchange && !k->exchange->is_answered) {
         conn_end(k);
-    else
-        relay(k, 0, 0);
+        return;
+    }
+    if (k->is_cut && !k->exchange)
+        conn_mark_ready(k);
+    relay(k, 0, 0);
 }
 
 static void on_inner(void *arg, uint32_t events)
@@ -388,6 +391,7 @@ void conn_answered(struct conn *k)
 
     k->exchange = NULL;
     k->is_answered = true;
+    k->is_cut = false;
     conn_mark_ready(k);
     if (k->is_ended)
         return;

@@ -76,6 +76,7 @@ enum MHD_Result respond(struct exchange *x)
     enum MHD_Result rc;
     char number[16];
 
+    x->is_answered = true;
     x->conn->deadline = conn_deadline(0);
     r = body_of(x);
     if (!r)

@@ -16,7 +16,7 @@ struct exchange {
     struct MHD_Connection *connection;
     struct conn *conn;
     char request_id[20];
-    bool is_gated, is_gone;
+    bool is_gated, is_gone, is_answered;
     struct request rq;
     struct response rs;
     char *body;
