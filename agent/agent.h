@@ -23,6 +23,7 @@
 #include "agent/tail.h"
 
 enum {
+    FIRST_LEASE_S = 15, /* the same until the first request that follows the reservation */
     LEASE_S = 120,      /* a reservation expires after this time without a request of its submitter */
     N_SLOTS = 1,        /* a runner uses the whole machine */
     LAST_LOG_LINES = 20 /* of node.log, recorded when a runner dies */
@@ -76,6 +77,7 @@ struct task {
 
     struct timer tick;                  /* every second until the job has ended */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
+    double lease_s;                     /* how long the lease is that ends at lease_at */
     unsigned n_streams;
     struct file_digest digests[N_ARTIFACTS];
 };

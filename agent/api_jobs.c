@@ -144,7 +144,7 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
         respond_error(rs, &e);
         return;
     }
-    job_touch(t);
+    job_reserved(t);
     job_schedule(a);
     respond_job(rs, 201, t);
     snprintf(rs->location, sizeof rs->location, "/v1/jobs/%s", spec.id);

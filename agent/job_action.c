@@ -133,7 +133,7 @@ static void check_limits(struct task *t, double now)
     if (!is_started && t->n_streams == 0 && now > t->lease_at) {
         char message[64];
 
-        snprintf(message, sizeof message, "no request of the submitter for %d s", LEASE_S);
+        snprintf(message, sizeof message, "no request of the submitter for %.0f s", t->lease_s);
         job_stop(t, REASON_LEASE_EXPIRED, message, STOP_GRACE_S);
     } else if (is_started && now > t->limit_at) {
         job_stop(t, REASON_TIME_LIMIT, "the job's time limit is over", LIMIT_GRACE_S);
@@ -378,9 +378,20 @@ void job_stop(struct task *t, const char *reason, const char *message, double gr
     timer_set(&t->agent->loop, &t->tick, grace_s < TICK_S ? kill_at + 1e-3 : clock_now() + TICK_S);
 }
 
+static void renew_lease(struct task *t, double seconds)
+{
+    t->lease_s = seconds;
+    t->lease_at = clock_now() + seconds;
+}
+
 void job_touch(struct task *t)
 {
-    t->lease_at = clock_now() + (double)LEASE_S;
+    renew_lease(t, LEASE_S);
+}
+
+void job_reserved(struct task *t)
+{
+    renew_lease(t, FIRST_LEASE_S);
 }
 
 void job_stream_opened(struct task *t)
@@ -466,7 +477,7 @@ void job_restore(struct task *t)
         /* The slot is kept as well: agents are reserved in one global order, so that submitters cannot wait
          * for each other in a cycle; a submitter that waits for another agent must not lose the slot it
          * has. */
-        t->lease_at = clock_now() + RETURN_S;
+        renew_lease(t, RETURN_S);
         if (t->job.state == JOB_PREPARING)
             promote(t);
         return;

@@ -34,6 +34,8 @@ void job_kill_by(struct task *t, double kill_at);
 
 /* The submitter sent a request; a stream of the job's events was opened or closed. */
 void job_touch(struct task *t);
+/* The reservation was made: the lease is short until its submitter asks again, as it may have died since. */
+void job_reserved(struct task *t);
 void job_stream_opened(struct task *t);
 void job_stream_closed(struct task *t);
 

@@ -101,6 +101,20 @@ static void make_ready(struct fixture *f, struct client *c)
     job_until(f, "j-first1", "ready");
 }
 
+TEST(the_lease_is_short_until_the_submitter_asks_again)
+{
+    struct fixture f = {0};
+    struct task *t;
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-first1", false);
+    t = task_find(&f.agent, "j-first1");
+    assert_true(t->lease_at <= clock_now() + FIRST_LEASE_S);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 200);
+    assert_true(t->lease_at > clock_now() + LEASE_S - 60);
+    fixture_close(&f);
+}
+
 TEST(a_ready_job_is_released_with_its_runner)
 {
     static struct client c;
@@ -293,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_job_runs_from_reservation_to_results),
         cmocka_unit_test(a_reservation_ends_when_its_stream_closes),
         cmocka_unit_test(a_reservation_without_keepalive_expires),
+        cmocka_unit_test(the_lease_is_short_until_the_submitter_asks_again),
         cmocka_unit_test(a_ready_job_is_released_with_its_runner),
         cmocka_unit_test(a_start_that_the_pipe_has_no_room_for_arrives_when_the_runner_reads),
         cmocka_unit_test(a_started_job_does_not_need_its_submitter),
