@@ -152,13 +152,15 @@ int file_temporary(char *out, size_t size, const char *path, struct err *e)
 /* A file of this process's pid is an earlier process's, as the caller is not writing one now. */
 static bool is_left_over(const char *name)
 {
-    const char *pid = strstr(name, ".tmp.");
+    const char *pid = NULL, *next = name;
     char *end;
     long n;
 
+    while ((next = strstr(next, ".tmp.")) != NULL)
+        pid = next += strlen(".tmp.");
     if (!pid)
         return false;
-    n = strtol(pid + strlen(".tmp."), &end, 10);
+    n = strtol(pid, &end, 10);
     return n > 0 && n <= INT_MAX && !*end && (n == getpid() || (kill((pid_t)n, 0) < 0 && errno == ESRCH));
 }
 

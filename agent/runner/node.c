@@ -32,7 +32,6 @@ enum {
 /* Of --round-timeout: a node whose codec hangs is ended before its peers report their timeout. */
 static const double codec_share = 0.75;
 
-static const char next_name[] = "checkpoint-next.safetensors";
 static const char start_path[] = "../packages/weights.safetensors";
 
 atomic_bool node_interrupted;
@@ -234,7 +233,10 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     const char *name = artifact_name(ARTIFACT_CHECKPOINT);
     const char *previous = artifact_name(ARTIFACT_PREVIOUS_CHECKPOINT);
     struct checkpoint c = checkpoint(n);
+    char next_name[NAME_MAX + 1]; /* a temporary one: the agent removes what a killed node leaves */
 
+    if (file_temporary(next_name, sizeof next_name, name, e) < 0)
+        return e->code;
     c.epoch = epoch;
     c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
     c.samples = n->step.n_samples;
