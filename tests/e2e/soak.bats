@@ -33,6 +33,12 @@ kills() {
 
 @test "an agent is killed: what it acknowledged is there after its restart, and running jobs go on" { kills agent 5; }
 
+@test "a runner is killed while it trains: its job is resumed to the same bits, and no file is left" { kills runner 4; }
+
+@test "a server is killed: its job is resumed to the same bits, and no file is left" { kills server 4; }
+
+@test "the submitter is killed: its job goes on or ends, and no file or slot is left" { kills submitter 5; }
+
 @test "the tests that docs/reliability.md names exist" {
     local name file n=0
     while read -r file name; do
