@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/clock.h"
 #include "shared/json.h"
 #include "submit/results/job_index.h"
 #include "submit/stages/console.h"
 #include "submit/stages/pair_key.h"
 #include "submit/stages/submission.h"
+
+static const double REPEAT_S = 0.1;
 
 /* All nodes of the job, for node `me`, with the keys of its pairs. */
 static json_t *peers(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
@@ -73,19 +76,41 @@ static char **orders_new(const struct submission *s)
     return orders;
 }
 
+static int send_order(struct submission *s, struct node *n, const char *order, struct err *e)
+{
+    return node_ask(s->http, n, "POST", order, strlen(order), e, "/v1/jobs/%s/start", s->id);
+}
+
+/* The answer to an order. An agent that ended before it answered may have carried the order out, and another
+ * agent's node may run already: the order is repeated, which changes nothing, for --agent-timeout. */
+static int take_answer(struct submission *s, struct node *n, const char *order, struct err *e)
+{
+    double until = clock_now() + s->opt->agent_timeout_s, next;
+    int rc;
+
+    while ((rc = node_answer(n, e)) == ERR_UNREACHABLE && clock_now() < until) {
+        for (next = clock_now() + REPEAT_S; clock_now() < next;)
+            http_poll(s->http, REPEAT_S);
+        if (submission_check_time(s, e) < 0 || send_order(s, n, order, e) < 0)
+            return e->code;
+        while (n->call.busy)
+            http_poll(s->http, 1);
+    }
+    return rc;
+}
+
 static int send_orders(struct submission *s, char *const *orders, struct err *e)
 {
     struct err other;
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < s->n_nodes; i++)
-        rc = node_ask(s->http, &s->nodes[i], "POST", orders[i], strlen(orders[i]), e, "/v1/jobs/%s/start",
-                      s->id);
+        rc = send_order(s, &s->nodes[i], orders[i], e);
     submission_finish_calls(s);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (node_answer(&s->nodes[i], rc ? &other : e) < 0)
+        if (take_answer(s, &s->nodes[i], orders[i], rc ? &other : e) < 0)
             rc = e->code;
     return rc;
 }

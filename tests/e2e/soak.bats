@@ -33,6 +33,10 @@ kills() {
 
 @test "an agent is killed: what it acknowledged is there after its restart, and running jobs go on" { kills agent 5; }
 
+@test "an agent is killed at each write of its journal around the start: a job that runs on all nodes goes on" {
+    PSGD_POINTS=$(printf 'fdatasync/journal.jsonl@after:%d ' 11 12 13 13 13 14) kills agent 6
+}
+
 @test "a runner is killed while it trains: its job is resumed to the same bits, and no file is left" { kills runner 4; }
 
 @test "a server is killed: its job is resumed to the same bits, and no file is left" { kills server 4; }

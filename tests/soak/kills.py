@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Kills one program again and again, and checks after each kill that nothing is lost or left.
 
-    kills.py ROLE KILLS REPORT     with BUILD, and PSGD_FAULT_SEED to repeat the choices of an earlier run
+    kills.py ROLE KILLS REPORT     with BUILD; PSGD_FAULT_SEED to repeat the choices of an earlier run, from kill PSGD_FIRST_KILL;
+                                   PSGD_POINTS="POINT ..." for these points, one after the other
 
 ROLE is agent, runner, server or submitter. Half of the kills are at a random time, half at a named point (fail_point.c), chosen among
 all that such a program passes in a job without a fault. After each, the agent is started again, or the job resumed, waited for
@@ -53,6 +54,7 @@ class Plan:
 class Loop:
     def __init__(self, role, build, seed):
         self.role, self.seed = role, seed
+        self.points = os.environ.get("PSGD_POINTS", "").split()
         self.folder = tempfile.mkdtemp(prefix="psgd-soak-")
         self.cluster = Cluster(build, os.path.join(self.folder, "history"), jobs.N_WORKERS, jobs.N_SERVERS)
         self.counts = collections.Counter()
@@ -93,6 +95,8 @@ class Loop:
         # The submitter and an agent are killed at any time of a job, a runner while it trains.
         seconds = control.training if self.role in ("runner", "server") else control.duration
         self.plan = Plan(self.rng, 1.1 * seconds, control.points.get(self.role))
+        if self.points:
+            self.plan.point = self.points[number % len(self.points)]
         self.seen, self.problems, self.outs = [], [], []
         self.look_before()
         witnesses = [Witness(a) for a in self.cluster.agents]
