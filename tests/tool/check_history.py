@@ -206,6 +206,8 @@ def numbered_without_gaps(h):
         check_rows(h, os.path.join(j.run, "train.csv"), ("step",))
         check_rows(h, os.path.join(j.run, "eval.csv"), ("step",))
     for r in h.results:
+        if not r.is_final():
+            continue  # job_submit was killed while it wrote
         check_rows(h, r.path("records/train.csv"), ("node", "step"))
         for name in ("records/train.csv", "records/eval.csv", "records/comm.csv"):
             data = read(r.path(name))
