@@ -95,7 +95,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak faults sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
+.PHONY: all test test-systems test-processors soak faults sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -287,6 +287,9 @@ bench-stalled: all ## time of a worker's exchanges in asgd while another worker 
 
 bench-crowd: all ## milliseconds of the owner's requests while a crowd holds connections to the agent; REQUESTS=300 ONLY='tricklers ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) REQUESTS='$(REQUESTS)' ONLY='$(ONLY)' tests/bench/crowd
+
+bench-detection: all $(TEST_CODECS) ## seconds until each node says why a job failed, beside the promise; ONLY='kill stop ...'
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) ONLY='$(ONLY)' tests/bench/detection
 
 bench-sim: all ## messages per second of the simulator, its time compared with real jobs; RUNS=5
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/simulator

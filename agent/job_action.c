@@ -374,6 +374,7 @@ void job_stop(struct task *t, const char *reason, const char *message, double gr
     if (t->job.state != JOB_STOPPING && enter(t, JOB_STOPPING, reason, message, &e) < 0)
         warn(t, "stop", &e);
     runner_signal(&t->runner, SIGTERM);
+    runner_signal(&t->runner, SIGCONT); /* a stopped process takes the other one only when it continues */
     job_kill_by(t, kill_at);
     timer_set(&t->agent->loop, &t->tick, grace_s < TICK_S ? kill_at + 1e-3 : clock_now() + TICK_S);
 }

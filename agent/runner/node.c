@@ -290,7 +290,8 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
     slice = fmin(slice, exchange_wakes_at(n->exchange));
     if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
         return e->code;
-    *came = ev.kind != MESH_NOTHING;
+    /* A peer that tells what it waits for brings nothing that this node waits for. */
+    *came = ev.kind != MESH_NOTHING && (ev.kind != MESH_MESSAGE || ev.head.kind != FRAME_WAIT);
     if (flag_is_up(&node_interrupted))
         return err_set(e, ERR_CANCELLED, "asked to stop");
     return exchange_on_event(n->exchange, &ev, e);
@@ -311,18 +312,16 @@ int node_catch_up(struct node *n, struct err *e)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
     enum phase last = phase_enter(watch, PHASE_WAIT);
-    double deadline = stopwatch_since(watch) + n->set.round_timeout_s;
+    struct node_wait wait;
     bool came;
 
+    node_wait_begin(&wait, n, stopwatch_since(watch));
     if (node_receive(n, e) < 0)
         return e->code;
-    while (exchange_must_wait(n->exchange)) {
-        if (node_pump(n, deadline, &came, e) < 0)
+    while (exchange_must_wait(n->exchange))
+        if (node_pump(n, node_wait_until(&wait), &came, e) < 0 ||
+            (exchange_must_wait(n->exchange) && node_wait_check(&wait, n, e) < 0))
             return e->code;
-        if (exchange_must_wait(n->exchange) && clock_now() >= deadline)
-            return err_set(e, ERR_TIMEOUT, "a peer has not accepted messages for %g s",
-                           n->set.round_timeout_s);
-    }
     phase_enter(watch, last);
     return 0;
 }

@@ -85,6 +85,15 @@ int node_receive(struct node *n, struct err *e);
 /* Call between blocks, steps and test batches: processes received messages, so that no peer waits for this
  * node to read, and waits while exchange_must_wait. ERR_TIMEOUT: for too long. */
 int node_catch_up(struct node *n, struct err *e);
+/* A wait for a peer: tells the peers what this node waits for, and ends the job when it has lasted for
+ * --round-timeout, for the reason that some node holds it up (exchange/stall.h). */
+struct node_wait {
+    double deadline, tell_at; /* clock_now */
+};
+void node_wait_begin(struct node_wait *w, const struct node *n, double now); /* or begins anew */
+double node_wait_until(const struct node_wait *w);                           /* for node_pump */
+/* After node_pump. ERR_TIMEOUT: it has lasted too long. */
+int node_wait_check(struct node_wait *w, struct node *n, struct err *e);
 /* Opens the records that the job requests, and its trace. Part of node_prepare. */
 int node_open_records(struct node *n, struct err *e);
 /* Adds rows to one of the files as record_write() does; the first call creates it, if it is not open. */

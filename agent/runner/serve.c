@@ -1,5 +1,6 @@
 /* serve -- a parameter server's loop: receives from workers until the last one has left. */
 #include "agent/runner/exchange/exchange_state.h"
+#include "agent/runner/exchange/stall.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
@@ -26,10 +27,32 @@ static int keep(struct node *n, int *next, struct err *e)
     return 0;
 }
 
+/* The worker that a round has waited for, since when. */
+struct held_up {
+    int by; /* STALL_NO_NODE: no worker */
+    uint64_t round;
+    double since, told_at;
+};
+
+/* A server ends no wait: its workers do, who learn from it which of them it waits for. */
+static int tell_who_holds_up(struct held_up *h, struct node *n, struct err *e)
+{
+    double now = clock_now(), period = stall_period(n->set.round_timeout_s);
+    int by = exchange_awaits(n->exchange);
+
+    if (by != h->by || exchange_rounds(n->exchange) != h->round)
+        *h = (struct held_up){by, exchange_rounds(n->exchange), now, now};
+    if (by == STALL_NO_NODE || now < h->told_at + period)
+        return 0;
+    h->told_at = now;
+    return exchange_tell_wait(n->exchange, e);
+}
+
 int node_serve(struct node *n, struct err *e)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
     int next = n->first_epoch + 1;
+    struct held_up held = {0};
 
     phase_enter(watch, PHASE_WAIT);
     if (keep(n, &next, e) < 0)
@@ -38,7 +61,8 @@ int node_serve(struct node *n, struct err *e)
         bool came;
 
         /* Workers may compute for any time; a dead one is detected by its connection. */
-        if (node_pump(n, clock_now() + 60, &came, e) < 0)
+        if (node_pump(n, clock_now() + stall_period(n->set.round_timeout_s), &came, e) < 0 ||
+            tell_who_holds_up(&held, n, e) < 0)
             return e->code;
         phase_enter(watch, PHASE_COMPUTE);
         if (node_record_comm(n, e) < 0 || keep(n, &next, e) < 0)

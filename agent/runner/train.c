@@ -20,15 +20,6 @@ struct worker_loop {
     struct err between; /* a failure in between_layers */
 };
 
-static int timed_out(struct node *n, struct err *e)
-{
-    char what[128];
-
-    exchange_waits_for(n->exchange, what, sizeof what);
-    err_set(e, ERR_TIMEOUT, "%s has not arrived for %g s", what, n->set.round_timeout_s);
-    return err_hint(e, "Is that node slow or stuck? --round-timeout sets the limit.");
-}
-
 /* Passes events to the exchange until it has what it waits for. The timeout restarts with each contribution
  * to a round; with an event rule, whose condition the host does not know, with each message. */
 static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
@@ -36,26 +27,26 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
     struct node *n = w->n;
     char waiting[128] = "", now[128];
     enum phase last;
-    double deadline;
+    struct node_wait wait;
 
     if (rc != CODEC_WAIT)
         return rc;
     last = phase_enter(w->watch, PHASE_WAIT);
-    deadline = stopwatch_since(w->watch) + n->set.round_timeout_s;
+    node_wait_begin(&wait, n, stopwatch_since(w->watch));
     while (rc == CODEC_WAIT) {
         bool came;
 
-        rc = node_pump(n, deadline, &came, e);
+        rc = node_pump(n, node_wait_until(&wait), &came, e);
         if (rc == CODEC_WAIT && came) {
             exchange_waits_for(n->exchange, now, sizeof now);
             if (n->codec.plugin->events || strcmp(now, waiting) != 0)
-                deadline = clock_now() + n->set.round_timeout_s;
+                node_wait_begin(&wait, n, clock_now());
             memcpy(waiting, now, sizeof now);
         }
         if (rc == CODEC_WAIT && !came && node_flush_records(n, e) < 0) /* it may take long */
             return e->code;
-        if (rc == CODEC_WAIT && clock_now() >= deadline)
-            return timed_out(n, e);
+        if (rc == CODEC_WAIT && node_wait_check(&wait, n, e) < 0)
+            return e->code;
     }
     phase_enter(w->watch, last);
     return rc;

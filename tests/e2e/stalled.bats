@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# The cost of one worker that does not read for the others. Messages are counted here; the time is a row of
-# `make bench-stalled`.
+# The cost of one worker that does not read for the others, and that it is named. Messages are counted here; times are rows of
+# `make bench-stalled` and `make bench-detection`.
+# Takes about 2 minutes.
 load lib
 
 # The round of the last row but one in node 0's record: the last may not be written whole.
@@ -54,4 +55,54 @@ most_under_way() {
     "$SUBMIT" cancel -q "$(only_job 0)" # returns when all have ended: the agent has killed the one that hangs
     wait $pid || true
     [ "$(jq -r .state out/run.json)" = cancelled ]
+}
+
+# names_it N: the job has failed on agent N, and its reason names node 2.
+names_it() {
+    api "$1" GET /v1/jobs | jq -e '.jobs[0] | .state == "failed" and .reason == "RoundTimeout" and (.message | test("node 2\\b"))'
+}
+
+# hang WORKERS SERVERS OPTION...: a job whose worker 2 is stopped in training. Every other node must name it.
+hang() {
+    local n n_workers=$1 n_servers=$2
+    shift 2
+    start_agents $((n_workers + n_servers))
+    write_workers "$n_workers" "$n_servers"
+    "$SUBMIT" "$@" --node_count "$n_workers" --epochs 100000 --round-timeout 6 -o out 2>log 3>&- &
+    local pid=$! hung
+    within 60 is_at_step 0 20
+    hung=$(api 2 GET /v1/jobs | jq '.jobs[0].pid')
+    kill -STOP "$hung"
+    for n in $(seq 0 $((n_workers + n_servers - 1))); do
+        [ "$n" -eq 2 ] || within 60 names_it "$n"
+    done
+    wait $pid || [ $? -eq 1 ]
+    cat log
+    grep ' failed: node([-0-9]*), RoundTimeout: .*node 2\b' log
+    # It was continued to be ended, and so could say why.
+    grep -q 'asked to stop' agent2/jobs/*/run/node.log
+}
+
+@test "a stopped worker is named by every node: all-reduce over TCP" {
+    hang 3 0 --codec allreduce --local-path off
+}
+
+@test "a stopped worker is named by every node: all-reduce in shared memory" {
+    hang 3 0 --codec allreduce
+}
+
+@test "a stopped worker is named by every node: contributions to all" {
+    hang 3 0 --codec fedavg --path gather --local-steps 5 --local-path off
+}
+
+@test "a stopped worker is named by every node: path tree" {
+    hang 4 0 --codec allreduce --path tree
+}
+
+@test "a stopped worker is named by every node: parameter servers" {
+    hang 3 2 --codec ps
+}
+
+@test "a stopped worker is named by every node: neighbors only" {
+    hang 4 0 --codec gossip --local-path off
 }

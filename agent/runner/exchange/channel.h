@@ -12,6 +12,7 @@
 #include "agent/runner/exchange/exchange.h"
 #include "agent/runner/exchange/reducing.h"
 #include "agent/runner/exchange/round.h"
+#include "agent/runner/exchange/stall.h"
 #include "shared/rng.h"
 
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
@@ -58,7 +59,8 @@ struct exchange {
     int n_channels;
     struct channel *channels;
     struct peer_stats peer_stats; /* by slot */
-    int n_left, n_lost;           /* of the workers; a lost one counts as left, too */
+    struct stall stall;
+    int n_left, n_lost; /* of the workers; a lost one counts as left, too */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
     struct stopwatch *watch, own_watch; /* cfg.watch, or own_watch */

@@ -223,6 +223,15 @@ bool collecting_is_hopeless(const struct channel *ch)
     return node >= 0 && channel_has_left(ch, node);
 }
 
+int collecting_awaits(const struct channel *ch)
+{
+    const struct collecting *s = &ch->collecting;
+
+    if (is_in_shm(ch))
+        return shm_group_awaits(s->shm_group);
+    return collecting_is_on_mesh(ch) ? collective_awaits(s->collective) : -1;
+}
+
 void collecting_waits_for(const struct channel *ch, char *out, size_t size)
 {
     if (is_in_shm(ch))

@@ -306,6 +306,12 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
             mesh_buf_put(ev->buf);
             break;
         }
+        if (ev->head.kind == FRAME_WAIT) {
+            mesh_buf_put(ev->buf);
+            if (stall_on_word(x, &ev->head, e) < 0)
+                return e->code;
+            break;
+        }
         if (!peer_stats_make(&x->peer_stats, exchange_slot(x, ev->head.peer))) {
             mesh_buf_put(ev->buf);
             return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of node %d", ev->head.peer);

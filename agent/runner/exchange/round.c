@@ -341,6 +341,37 @@ bool round_is_hopeless(const struct channel *ch)
     return false;
 }
 
+/* A server's round has begun with the first contribution. */
+static bool has_begun(const struct channel *ch)
+{
+    for (int k = 0; k < ch->round.n_contributions; k++)
+        if (k < ch->round.next || ch->round.inbox[k].n > 0)
+            return true;
+    return false;
+}
+
+/* The holder of a block, if it has one only. */
+static int holder(const struct channel *ch, int block)
+{
+    return channel_config(ch)->blocks->redundancy == 1 ? channel_config(ch)->blocks->holders[block] : -1;
+}
+
+int round_awaits(const struct channel *ch)
+{
+    const struct round *r = &ch->round;
+
+    if (ch->server)
+        return ch->server;
+    if (!ch->codec.is_sync || (is_server(ch) && !has_begun(ch)))
+        return -1;
+    if (round_agrees(ch))
+        return round_awaits_agreement(ch);
+    for (int k = r->next; k < r->n_contributions; k++)
+        if (channel_takes_part(ch, ch->codec.round, k) && !round_has(ch, k))
+            return ch->rule->per_block ? holder(ch, k) : k;
+    return -1;
+}
+
 void round_waits_for(const struct channel *ch, char *out, size_t size)
 {
     unsigned long long round = ch->codec.round + 1;

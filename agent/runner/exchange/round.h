@@ -57,6 +57,8 @@ int round_on_loss(struct channel *ch, int node);  /* a node that the rule can do
 int round_on_leave(struct channel *ch);           /* a node has sent BYE */
 bool round_is_hopeless(const struct channel *ch); /* waits for a contribution that can no longer arrive */
 void round_waits_for(const struct channel *ch, char *out, size_t size);
+/* The node whose message the round waits for; -1: none, or any of several. */
+int round_awaits(const struct channel *ch);
 /* Do workers have to agree on the contributions in a round? */
 bool round_agrees(const struct channel *ch);
 /* If they do: declares worker `from` lost, for the reason in the exchange's error, which is cleared. */
@@ -85,7 +87,8 @@ bool round_goes_on(const struct channel *ch); /* a synchronous round that contin
 int round_advance_without_lost(struct channel *ch);
 int round_refuse(struct channel *ch, int k, int from);
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size);
-int round_missing(const struct channel *ch); /* the first that is missing; -1: none is */
+int round_awaits_agreement(const struct channel *ch); /* -1: no node */
+int round_missing(const struct channel *ch);          /* the first that is missing; -1: none is */
 int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);
 bool round_is_relayed(const struct channel *ch, const struct mesh_head *h);
 int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);

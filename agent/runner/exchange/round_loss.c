@@ -283,10 +283,17 @@ int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_
     return continue_round(ch);
 }
 
+int round_awaits_agreement(const struct channel *ch)
+{
+    const struct agreement *a = &ch->round.agreement;
+
+    return a->is_settled ? round_missing(ch) : agreement_awaits(a, ch->x->peer_stats.has_left);
+}
+
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size)
 {
     const struct agreement *a = &ch->round.agreement;
-    int node = a->is_settled ? round_missing(ch) : agreement_awaits(a, ch->x->peer_stats.has_left);
+    int node = round_awaits_agreement(ch);
 
     if (!a->is_settled)
         snprintf(out, size, "the statement of node %d on %d lost workers", node, a->n_lost);

@@ -8,7 +8,7 @@
 
 #include "shared/err.h"
 
-enum { FRAME_BYTES = 64, FRAME_VERSION = 4, FRAME_DESCRIPTOR_BYTES = 16 };
+enum { FRAME_BYTES = 64, FRAME_VERSION = 5, FRAME_DESCRIPTOR_BYTES = 16 };
 
 enum frame_kind {
     FRAME_HELLO = 1,
@@ -22,6 +22,7 @@ enum frame_kind {
     FRAME_ACK,   /* no payload; only `ack` counts */
     FRAME_LOCAL, /* shared memory of the nodes of one machine: how to join it, or whether the sender can */
     FRAME_LOSS,  /* which workers the sender lost, and which of their contributions it has received */
+    FRAME_WAIT,  /* no payload: which node the sender waits for, or because of which it ends */
     FRAME_KINDS
 };
 

@@ -457,6 +457,12 @@ int shm_group_poll(struct shm_group *g, struct err *e)
     return rc;
 }
 
+int shm_group_awaits(const struct shm_group *g)
+{
+    assert(g->waits_for < g->n);
+    return rendezvous_node(g->rendezvous, g->waits_for);
+}
+
 void shm_group_waits_for(const struct shm_group *g, char *out, size_t size)
 {
     assert(g->waits_for < g->n);

@@ -77,7 +77,8 @@ int shm_group_poll(struct shm_group *g, struct err *e);
 /* A descriptor to poll: when it is readable, call shm_group_poll. */
 int shm_group_fd(const struct shm_group *g);
 
-/* Describes what the current collective waits for, as text. */
+/* The node that the current collective waits for; the same with what of it, as text. */
+int shm_group_awaits(const struct shm_group *g);
 void shm_group_waits_for(const struct shm_group *g, char *out, size_t size);
 
 #endif

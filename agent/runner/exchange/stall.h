@@ -1,0 +1,55 @@
+/* stall -- which node holds up the job. A node that waits tells its peers, about once a second, which node it
+ * waits for (FRAME_WAIT, docs/protocol.md 3). So when a wait has lasted too long, the node that is waited for
+ * can be told apart from the one that holds it up: the chain of what nodes have said ends at a node that has
+ * said nothing, because it hangs, or computes.
+ *
+ *     0 waits for 1 ("1" by its own round), 1 has said that it waits for 2, 2 has said nothing: 2
+ *
+ * The node that gives up first tells the others whom it names: they end at once, for the same reason, and do
+ * not name the first that has ended. */
+#ifndef PSGD_STALL_H
+#define PSGD_STALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+struct exchange;
+struct mesh_head;
+
+enum { STALL_NO_NODE = -1 /* of no node: that is the submitter's id */ };
+
+/* What a peer has said last. */
+struct stall_word {
+    double at; /* stopwatch_now; 0: nothing yet */
+    int node;  /* STALL_NO_NODE: a message, whoever sends it */
+};
+
+struct stall {
+    struct stall_word *said; /* (n), by slot */
+    int n;
+};
+
+int stall_open(struct stall *s, int n, struct err *e);
+void stall_clear(struct stall *s);
+
+/* Seconds after which a node tells what it waits for, and between two such messages, where it gives up after
+ * `timeout_s`. */
+double stall_period(double timeout_s);
+
+/* The node that this exchange waits for; STALL_NO_NODE: none, or none in particular. A server of synchronous
+ * rounds waits from the first contribution of a round to the last. */
+int exchange_awaits(const struct exchange *x);
+/* Tells every peer that this node waits for exchange_awaits(). CODEC_GO or a code. */
+int exchange_tell_wait(struct exchange *x, struct err *e);
+/* The node that holds this one up, after a wait of `timeout_s`; STALL_NO_NODE: not known. */
+int exchange_culprit(const struct exchange *x, double timeout_s);
+/* Tells every peer that this node ends because it has waited for that node. */
+void exchange_give_up(struct exchange *x, int culprit);
+
+/* A FRAME_WAIT. ERR_TIMEOUT: its sender ends because of a node, which the message names, and the job with it.
+ * ERR_PROTOCOL: it names no node of the job. */
+int stall_on_word(struct exchange *x, const struct mesh_head *h, struct err *e);
+
+#endif
