@@ -9,6 +9,7 @@
 #include "submit/access.h"
 #include "submit/http.h"
 #include "submit/reply.h"
+#include "submit/stages/pace.h"
 
 enum { JOB_ID_MAX = 48, REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
 
@@ -24,6 +25,7 @@ struct node {
     char token_sources[1400]; /* where the token was searched, for the message when it is refused */
     struct agent_view agent;
     struct job_view view;
+    struct pace pace;      /* of its steps, while the job is watched */
     bool is_reserved;      /* or may be: the agent must be notified if the job does not start */
     bool is_ready;         /* has loaded everything */
     bool is_ended;         /* its final state is known */

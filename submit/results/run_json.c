@@ -153,6 +153,7 @@ json_t *run_json(const struct submission *s)
     json_object_set_new(o, "nodes", nodes);
     json_object_set_new(o, "comm", job_comm(s));
     json_object_set_new(o, "models_agree", models_agree(s));
+    json_object_set_new(o, "stragglers", pace_json(s));
     json_object_set(o, "files", s->files);
     return o;
 }
@@ -239,6 +240,7 @@ static void table_time(FILE *f, const struct submission *s)
 void run_table(FILE *f, const struct submission *s)
 {
     json_t *file;
+    char text[160];
     size_t i;
 
     fprintf(f, "Job %s (%s, %s): %s\n\n", s->id, s->settings.name, s->settings.codec,
@@ -250,6 +252,9 @@ void run_table(FILE *f, const struct submission *s)
     if (i < s->n_nodes)
         fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
     table_time(f, s);
+    for (i = 0; i < s->n_nodes; i++)
+        if (pace_text(text, sizeof text, s, i))
+            fprintf(f, "%s.\n", text);
     if (json_array_size(s->files) == 0)
         return;
     fprintf(f, "\nResults in %s:\n", s->folder);

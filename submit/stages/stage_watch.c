@@ -170,6 +170,7 @@ int stage_watch(struct submission *s, struct err *e)
                 lose(s, n, lost.text);
             report_change(n);
         }
+        pace_look(s);
         report_quiet_workers(s, &w);
         judge(s, &w);
         if (submission_count_ended(s) == s->n_nodes)

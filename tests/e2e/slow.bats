@@ -51,3 +51,27 @@ T_CODECS=$BUILD/tests/codecs
     "$SUBMIT" --codec plain --node_count 2 --epochs 1 -o plain
     cmp <(cut -d, -f2-7 servers/records/eval.csv) <(cut -d, -f2-7 plain/records/eval.csv)
 }
+
+@test "a worker that is slower than twice the median is said to be a straggler" {
+    start_agents 3
+    cat >late.c <<'C'
+#include <time.h>
+#include "codec.h"
+static int late_on_step(struct codec *c) /* node 2 takes half a second longer, from step 10 on */
+{
+    const struct timespec nap = {.tv_nsec = 500000000};
+
+    if (c->node == 2 && c->step >= 10)
+        nanosleep(&nap, NULL);
+    return CODEC_GO;
+}
+static const struct codec_events late = {.on_step = late_on_step};
+CODEC_PLUGIN(.name = "late", .source = "a test", .events = &late)
+C
+    "$SUBMIT" --codec late.c --node_count 3 --epochs 1 --batch_size 400 --model softmax -o out >table 2>log
+    cat table log
+    local said='node(2) is slower than twice the median since step [0-9]*: [0-9.e+]* ms a step, the median [0-9.e+]* ms\.'
+    grep "$said" log
+    grep "^$said" table
+    jq -e '.stragglers | length == 1 and .[0].node == 2 and .[0].since_step >= 1 and .[0].step_s > 2 * .[0].median_s' out/run.json
+}
