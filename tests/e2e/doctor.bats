@@ -70,7 +70,7 @@ has_engine() { api "$1" GET /v1/agent | jq -e .runner.engine; }
     start_agents 4
     # 0 can be used; 1 is dead; 2 gets a wrong token; 3 is of an older version; 4 is another program; 5 was not joined.
     end_agent 1
-    printf 'w%.0s' {1..43} >wrong
+    (umask 077 && printf 'w%.0s' {1..43} >wrong)
     serve_as_agent 'c.recv(4096); c.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 71\r\n\r\n" + b"{\"id\":\"a-0\",\"version\":\"0.0.9\",\"api\":1,\"disk_free_bytes\":1000000000000} ")'
     local old=$PORT
     serve_as_agent 'c.recv(4096); c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"); c.close()'

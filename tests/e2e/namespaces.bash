@@ -37,7 +37,7 @@ make_disk() {
         hold "$way -m" || continue
         enter "$way" -m "$HOLDER"
         ON_DISK=("${ENTERED[@]}")
-        ! "${ON_DISK[@]}" mount -t tmpfs -o size="$1" tmpfs "$2" 2>/dev/null || return 0
+        ! "${ON_DISK[@]}" mount -t tmpfs -o mode=700,size="$1" tmpfs "$2" 2>/dev/null || return 0
     done
     skip "a disk of one's own is not to be had here: root, or user namespaces"
 }
