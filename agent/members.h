@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "shared/clock.h"
 #include "shared/crypto.h"
 #include "shared/err.h"
 
@@ -15,7 +16,7 @@ enum { MEMBER_NAME = 64, MEMBERS_MAX = 1000, CODE_S = 3600 /* a code is accepted
 
 struct member {
     char name[MEMBER_NAME + 1]; /* as the submitter calls itself: not checked */
-    char joined_at[32];
+    char joined_at[CLOCK_TEXT];
     uint8_t digest[SHA256_BYTES];
 };
 

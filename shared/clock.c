@@ -22,15 +22,19 @@ double clock_wall(void)
     return seconds(CLOCK_REALTIME);
 }
 
+/* Not gmtime_r(), which reads the time zone first, and fails if there is no memory for that. The calendar
+ * counts from March, so that leap days end a year: E. G. Richards, Mapping Time, 1998. */
 const char *clock_text(char out[CLOCK_TEXT], double t)
 {
-    long long ms = llround(t * 1e3);
-    time_t s = (time_t)(ms / 1000);
-    struct tm tm;
-    size_t n;
+    enum { DAY_S = 86400, DAYS_TO_1970 = 719468, CYCLE_DAYS = 146097 };
+    long long ms = llround(t * 1e3), s = ms / 1000, days = s / DAY_S + DAYS_TO_1970;
+    long long cycle = days / CYCLE_DAYS, of_cycle = days % CYCLE_DAYS;
+    long long year = (of_cycle - of_cycle / 1460 + of_cycle / 36524 - of_cycle / 146096) / 365;
+    long long of_year = of_cycle - (365 * year + year / 4 - year / 100), month = (5 * of_year + 2) / 153;
+    int second = (int)(s % DAY_S);
 
-    gmtime_r(&s, &tm);
-    n = strftime(out, CLOCK_TEXT, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out + n, CLOCK_TEXT - n, ".%03dZ", (int)(ms % 1000));
+    snprintf(out, CLOCK_TEXT, "%04lld-%02lld-%02lldT%02d:%02d:%02d.%03dZ", 400 * cycle + year + (month >= 10),
+             month < 10 ? month + 3 : month - 9, of_year - (153 * month + 2) / 5 + 1, second / 3600,
+             second / 60 % 60, second % 60, (int)(ms % 1000));
     return out;
 }
