@@ -14,6 +14,7 @@
 #include "shared/artifacts.h"
 #include "shared/job_state.h"
 #include "shared/model_spec.h"
+#include "shared/reason.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
 #include "submit/data/dataset.h"
@@ -543,6 +544,17 @@ static int print_problems(struct err *e)
     return 0;
 }
 
+static int page_reasons(struct err *e)
+{
+    (void)e;
+    for (int i = 0; i < n_reasons; i++) {
+        if (i == 0 || strcmp(reasons[i].group, reasons[i - 1].group) != 0)
+            printf("\n%s:\n\n| reason | is |\n|---|---|\n", reasons[i].group);
+        printf("| `%s` | %s |\n", reasons[i].name, reasons[i].meaning);
+    }
+    return 0;
+}
+
 static int page_status(struct err *e)
 {
     print_head("Exit statuses, error codes, states and reasons",
@@ -571,6 +583,7 @@ static const struct {
     {"optimizers", page_optimizers},
     {"data_sets", page_data_sets},
     {"status", page_status},
+    {"reasons", page_reasons},
     {"names-of-optimizers", page_names_of_optimizers},
     {"names-of-layers", page_names_of_layers},
     {"names-of-losses", page_names_of_losses},

@@ -1,0 +1,45 @@
+#include "shared/reason.h"
+
+#include <string.h>
+
+#define WAITS    "Why it waits"
+#define INPUT    "What cannot be used"
+#define TRAINING "What went wrong while it trained"
+#define STOPPED  "Who stopped it"
+
+const struct reason reasons[] = {
+    {WAITS, REASON_AGENT_BUSY, "another job has the agent's slot"},
+    {WAITS, REASON_WAITING_FOR_PACKAGES, "job_submit has not sent all packages"},
+    {WAITS, REASON_LOADING_PACKAGES, "the runner reads them"},
+    {WAITS, REASON_WAITING_FOR_NODES, "other nodes are not ready"},
+    {INPUT, REASON_SETTINGS_INVALID, "the job's settings"},
+    {INPUT, REASON_CODEC_LOAD_FAILED, "the codec does not compile or load here"},
+    {INPUT, REASON_MODEL_INVALID, "the model, or the weights to start from"},
+    {INPUT, REASON_DATA_INVALID, "the node's part of the data set"},
+    {INPUT, REASON_CHECKPOINT_INVALID, "the checkpoint to resume from"},
+    {TRAINING, REASON_CODEC_FAILED, "the codec reported an error, or took too long"},
+    {TRAINING, REASON_NODE_LOST, "a node ended or cannot be reached; see that node"},
+    {TRAINING, REASON_ROUND_TIMEOUT, "a node did not contribute within --round-timeout"},
+    {TRAINING, REASON_NUMERIC_DIVERGENCE, "a loss or gradient is not finite"},
+    {TRAINING, REASON_OUT_OF_MEMORY, "beyond `agent --job-memory`, or the machine's memory"},
+    {TRAINING, REASON_DISK_FULL, "no space is left for what the job writes"},
+    {TRAINING, REASON_RUNNER_DIED, "the runner ended without a reason: a crash, or killed"},
+    {TRAINING, REASON_INTERNAL, "an error inside psgd"},
+    {TRAINING, REASON_JOURNAL_FAILED, "the agent's disk does not take the job's end"},
+    {TRAINING, REASON_JOURNAL_DAMAGED, "lines are missing without which it cannot go on"},
+    {STOPPED, REASON_TIME_LIMIT, "it ran longer than --time-limit"},
+    {STOPPED, REASON_USER_CANCELLED, "Ctrl-C, or `job_submit cancel`"},
+    {STOPPED, REASON_JOB_FAILED, "another node's failure ended the job"},
+    {STOPPED, REASON_LEASE_EXPIRED, "job_submit was gone before the start"},
+    {STOPPED, REASON_AGENT_RESTARTED, "the agent was restarted before the start"},
+    {STOPPED, REASON_AGENT_STOPPED, "the agent was stopped"},
+};
+const int n_reasons = sizeof reasons / sizeof *reasons;
+
+const char *reason_meaning(const char *name)
+{
+    for (int i = 0; i < n_reasons; i++)
+        if (strcmp(reasons[i].name, name) == 0)
+            return reasons[i].meaning;
+    return NULL;
+}
