@@ -150,22 +150,25 @@ static struct args_option table[] = {
      "try every order of message delivery; for at most 3 workers and few steps"},
     {"replay", "", ARGS_TEXT, SIM(replay), FOR_SIMULATE, SIMULATED, "ORDER",
      "run one order of message delivery, as reported by --exhaustive"},
-    {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT | FOR_DOCTOR, WHERE, "FILE",
+    {"set", "", ARGS_LIST, AT(sets), FOR_RERUN, JOB, "KEY=VALUE",
+     "another value for an option of the job, as epochs=20; may be repeated"},
+    {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE, "FILE",
      "file with the list of the agents' addresses"},
     {"token-file", "", ARGS_PATH, AT(token_file), FOR_AGENTS, WHERE, "FILE", "file with the agents' token"},
     {"insecure-no-tls", "", ARGS_FLAG, AT(insecure_no_tls), FOR_AGENTS, WHERE, NULL,
      "send the token unencrypted to other machines too"},
     {"connect", "", ARGS_FLAG, AT(connect), FOR_DOCTOR, WHERE, NULL,
      "also run a job of a few steps, which shows that all nodes reach each other"},
-    {"no-queue", "", ARGS_FLAG, AT(no_queue), FOR_SUBMIT, WHERE, NULL,
+    {"no-queue", "", ARGS_FLAG, AT(no_queue), FOR_SUBMIT | FOR_RERUN, WHERE, NULL,
      "end with status 4 instead of waiting for a busy agent"},
-    {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_WAIT, WHERE, "S",
+    {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_RERUN | FOR_WAIT, WHERE, "S",
      "seconds without an answer from an agent after which its node is lost", .min = 0.1, .max = 1e6},
-    {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT, WHERE, "MBIT",
+    {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RERUN, WHERE, "MBIT",
      "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
-    {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_WAIT | FOR_SIMULATE, WHERE, "S",
+    {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_SIMULATE, WHERE, "S",
      "stop waiting after S seconds (status 5); 0: never", .min = 0, .max = 1e9},
-    {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT, WHERE, NULL, "return once the job has started"},
+    {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RERUN, WHERE, NULL,
+     "return once the job has started"},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
      "submit nothing: fetch the results of the latest job, or of the one named"},
     {"reason", "", ARGS_TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "reason that the agents record"},
@@ -180,13 +183,13 @@ static struct args_option table[] = {
      .max = 0x1p53},
     {"mutations", "", ARGS_U64, AT(mutations), FOR_CODECS, CHECKED, "N", "test: number of messages to mutate",
      .min = 0, .max = 1e9, GIVEN(has_mutations)},
-    {"output", "o", ARGS_PATH, AT(output), FOR_SUBMIT | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
-     "folder for the results, else logs/ID-NAME"},
+    {"output", "o", ARGS_PATH, AT(output), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE,
+     RESULTS, "DIR", "folder for the results, else logs/ID-NAME"},
     {"output", "o", ARGS_PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
     {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
-    {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS, "FILE",
+    {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS, "FILE",
      "write a trace of each node's time, for ui.perfetto.dev", .may_change = true},
-    {"csv-style", "", ARGS_CHOICE_TEXT, AT(csv_style), FOR_SUBMIT | FOR_WAIT | FOR_FETCH, RESULTS,
+    {"csv-style", "", ARGS_CHOICE_TEXT, AT(csv_style), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS,
      "tidy|classic", "classic: also write files in Parallel-SGD's format"},
     {"json", "", ARGS_FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
     {"quiet", "q", ARGS_FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL, "errors and results only"},
@@ -306,6 +309,41 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 ||
         (o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0))
         return e->code;
+    return finish(o, e);
+}
+
+/* One KEY=VALUE, parsed as --KEY=VALUE of a job. */
+static int set_one(struct options *o, const char *text, struct err *e)
+{
+    char verb[] = "rerun", option[PATH_MAX], name[ARGS_NAME];
+    char *argv[] = {verb, option, NULL};
+    struct args_found found = {0};
+
+    if (snprintf(option, sizeof option, "--%s", text) >= (int)sizeof option)
+        return err_set(e, ERR_USAGE, "--set: too long");
+    if (args_parse(&options_table, FOR_SUBMIT, 2, argv, o, &found, e) < 0)
+        return err_at(e, "--set");
+    for (int i = 0; i < options_table.n; i++)
+        if (found.given[i] && table[i].group != JOB) {
+            args_name(name, &table[i]);
+            err_set(e, ERR_USAGE, "--set %s: not an option of the job itself", text);
+            return err_hint(e, "Give it beside the job: job_submit help rerun lists what may be given.");
+        }
+    return 0;
+}
+
+int options_rerun(struct options *o, const struct options *given, const json_t *texts, struct err *e)
+{
+    complete();
+    set_defaults(o);
+    if (options_take_all(o, texts, e) < 0)
+        return e->code;
+    for (int i = 0; i < options_table.n; i++)
+        if (given->args.given[i])
+            memcpy((char *)o + table[i].offset, (const char *)given + table[i].offset, table[i].size);
+    for (const char *const *set = given->sets; *set; set++)
+        if (set_one(o, *set, e) < 0)
+            return e->code;
     return finish(o, e);
 }
 

@@ -29,9 +29,11 @@ enum {
     FOR_SIMULATE = 1024,
     FOR_JOIN = 2048,
     FOR_DOCTOR = 4096,
+    FOR_WHY = 8192,
+    FOR_RERUN = 16384,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
-                 FOR_DOCTOR,
-    FOR_ALL = 8191
+                 FOR_DOCTOR | FOR_WHY | FOR_RERUN,
+    FOR_ALL = 32767
 };
 
 struct options {
@@ -62,13 +64,20 @@ struct options {
     uint64_t part;      /* ... and only the part of it with this seed; 0: all */
     uint64_t mutations; /* number of mutated messages */
     bool has_mutations;
-    struct args_found args; /* the options that were given, and the operands */
+    const char *sets[ARGS_OPERANDS + 1]; /* of rerun: KEY=VALUE; point into argv; ends with NULL */
+    char rerun_of[48];                   /* the job that is submitted again; "": none */
+    struct args_found args;              /* the options that were given, and the operands */
 };
 
 /* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/args.h). With --resume, the
  * options and worker list in the earlier job's run.json replace the defaults. ERR_USAGE; ERR_CONFIG:
  * run.json is invalid; ERR_NOT_FOUND: run.json, or a file it names, does not exist. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
+
+/* The options of a job that is submitted again: those that its run.json records (`texts`, by options_json),
+ * changed by --set, and those given beside it. ERR_USAGE: --set names no option of a job; ERR_NOT_FOUND: a
+ * file of the job is gone. */
+int options_rerun(struct options *o, const struct options *given, const json_t *texts, struct err *e);
 
 /* The part of --help that lists the options of a verb. */
 void options_help(FILE *f, unsigned verb);

@@ -53,15 +53,17 @@ json_t *options_json(const struct options *o)
     return all;
 }
 
-/* True if a resumed job inherits the option from the earlier job: the options of the job, and the worker
- * list. */
+/* True if a job that is resumed or submitted again inherits the option from the earlier job: the options of
+ * the job, and the worker list. */
 static bool is_inherited(const struct args_option *t)
 {
-    bool starts = t->offset == offsetof(struct options, resume) ||
-                  t->offset == offsetof(struct options, init_from);
+    return (t->verbs & FOR_SUBMIT) && (t->group == JOB || t->offset == offsetof(struct options, workers));
+}
 
-    return (t->verbs & FOR_SUBMIT) &&
-           ((t->group == JOB && !starts) || t->offset == offsetof(struct options, workers));
+/* What a job starts from: a resumed job starts from the earlier one instead. */
+static bool is_start(const struct args_option *t)
+{
+    return t->offset == offsetof(struct options, resume) || t->offset == offsetof(struct options, init_from);
 }
 
 /* True if the command line that resumes the job may change the option. */
@@ -71,7 +73,8 @@ static bool may_differ(const struct args_option *t)
 }
 
 /* Sets the inherited options from the texts written by options_json. `given`, by index in the table:
- * options on this command line, which take precedence where they may differ. */
+ * options on this command line, which take precedence where they may differ; NULL: none, and the job also
+ * starts from what the earlier one started from. */
 static int take_texts(struct options *o, const bool *given, const json_t *texts, struct err *e)
 {
     for (int i = 0; i < options_table.n; i++) {
@@ -81,8 +84,8 @@ static int take_texts(struct options *o, const bool *given, const json_t *texts,
 
         args_name(name, t);
         value = json_string_value(json_object_get(texts, name));
-        if (!is_inherited(t) || (given[i] && may_differ(t)) || !value || !value[0] ||
-            (t->kind == ARGS_FLAG && strcmp(value, "yes") != 0))
+        if (!is_inherited(t) || (given && (is_start(t) || (given[i] && may_differ(t)))) || !value ||
+            !value[0] || (t->kind == ARGS_FLAG && strcmp(value, "yes") != 0))
             continue;
         file_of(file, t, value);
         if (names_file(t, value) && access(file, F_OK) < 0) {
@@ -93,6 +96,13 @@ static int take_texts(struct options *o, const bool *given, const json_t *texts,
             return e->code;
     }
     return 0;
+}
+
+int options_take_all(struct options *o, const json_t *texts, struct err *e)
+{
+    if (!json_is_object(texts))
+        return err_set(e, ERR_CONFIG, "/facts/options: missing");
+    return take_texts(o, NULL, texts, e);
 }
 
 /* Sets the options of the job in `folder` over the defaults. */

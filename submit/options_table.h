@@ -17,6 +17,8 @@ bool options_is_shown(const struct args_option *t);
 int options_check_resume(const struct options *o, const struct options *earlier, struct err *e);
 /* Sets the options of the job in `folder` over the defaults, except those that are `given` (by index in the
  * table) and may differ. */
+/* All options of an earlier job, over the defaults. */
+int options_take_all(struct options *o, const json_t *texts, struct err *e);
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e);
 
 #endif

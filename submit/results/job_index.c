@@ -238,17 +238,24 @@ static int take(struct submission *s, const json_t *o, struct err *e)
     return read_nodes(s, json_object_get(o, "nodes"), e);
 }
 
-int job_index_load(struct submission *s, const char *id, struct err *e)
+int job_index_read(json_t **out, const char *id, struct err *e)
 {
     char whole[JOB_ID_MAX];
     char path[PATH_MAX];
+
+    if (resolve(whole, id, e) < 0 || index_path(path, sizeof path, whole, e) < 0)
+        return e->code;
+    return json_read(out, path, INDEX_MAX, e);
+}
+
+int job_index_load(struct submission *s, const char *id, struct err *e)
+{
     json_t *o;
     int rc;
 
-    if (resolve(whole, id, e) < 0 || index_path(path, sizeof path, whole, e) < 0 ||
-        json_read(&o, path, INDEX_MAX, e) < 0)
+    if (job_index_read(&o, id, e) < 0)
         return e->code;
     rc = take(s, o, e);
     json_decref(o);
-    return rc < 0 ? err_at(e, "%s", path) : 0;
+    return rc < 0 ? err_at(e, "the record of %s", id ? id : "the latest job") : 0;
 }

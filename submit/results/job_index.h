@@ -11,7 +11,9 @@
 json_t *job_index_json(const struct submission *s);
 
 int job_index_save(const struct submission *s, struct err *e);
-/* Fills an initialized submission. `id` may be a prefix of an id, or NULL for the latest. ERR_NOT_FOUND. */
+/* `id` may be a prefix of an id, or NULL for the latest. ERR_NOT_FOUND. */
+int job_index_read(json_t **out, const char *id, struct err *e);
+/* Fills an initialized submission. */
 int job_index_load(struct submission *s, const char *id, struct err *e);
 void job_index_forget(const char *id);
 

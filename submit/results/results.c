@@ -29,15 +29,22 @@ static bool is_empty(const char *path)
     return empty;
 }
 
+int results_read(json_t **out, const char *folder, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (file_join(path, sizeof path, folder, "run.json", e) < 0)
+        return e->code;
+    return json_read(out, path, RUN_JSON_MAX, e);
+}
+
 /* The folder's run.json, if it belongs to this job. *why: ERR_NOT_FOUND: there is none. */
 static json_t *read_mine(const struct submission *s, struct err *why)
 {
-    char path[PATH_MAX];
     const char *id;
     json_t *doc;
 
-    if (file_join(path, sizeof path, s->folder, "run.json", why) < 0 ||
-        json_read(&doc, path, RUN_JSON_MAX, why) < 0)
+    if (results_read(&doc, s->folder, why) < 0)
         return NULL;
     why->code = 0;
     id = json_string_value(json_object_get(doc, "id"));

@@ -42,6 +42,15 @@ bool outcome_tolerates(const struct submission *s, const struct node *n)
     return n_remaining >= s->settings.min_nodes;
 }
 
+/* A job that was not watched is judged from its nodes' resources, all of which are seen at about the same
+ * time. Their own times are then compared; machines' clocks may differ, but no protocol depends on them. */
+static bool ended_before(const struct node *a, const struct node *b)
+{
+    const char *x = a->view.finished_at, *y = b->view.finished_at;
+
+    return x[0] && y[0] ? strcmp(x, y) < 0 : a->ended_at < b->ended_at;
+}
+
 int outcome_cause(const struct submission *s)
 {
     int cause = -1;
@@ -52,7 +61,7 @@ int outcome_cause(const struct submission *s)
 
         if (has_not_failed(n) || outcome_tolerates(s, n))
             continue;
-        if (!c || blame(n) < blame(c) || (blame(n) == blame(c) && n->ended_at < c->ended_at))
+        if (!c || blame(n) < blame(c) || (blame(n) == blame(c) && ended_before(n, c)))
             cause = (int)i;
     }
     return cause;

@@ -308,6 +308,8 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
         return e->code;
     json_object_set_new(s->facts, "codec", doc);
     json_object_set_new(s->facts, "options", options_json(s->opt));
+    if (s->opt->rerun_of[0])
+        json_object_set_new(s->facts, "rerun_of", json_string(s->opt->rerun_of));
     snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker->name);
     snprintf(s->settings.codec_options, sizeof s->settings.codec_options, "%s", worker->options);
     s->sends_params = worker->sends_params;

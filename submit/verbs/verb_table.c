@@ -21,6 +21,10 @@ const struct verb verbs[] = {
     {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job"},
     {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
      "fetch records, logs and model, as far as they exist"},
+    {"why", verb_why, SHOWS, FOR_WHY, 1, "[JOB|DIR]",
+     "why a job is in its state: one sentence, and what to do next"},
+    {"rerun", verb_rerun, WORKS, FOR_RERUN, 1, "[JOB|DIR]",
+     "submit a job again with the same parameters and seed, or with some of them --set to others"},
     {"join", verb_join, SHOWS, FOR_JOIN, 1, "INVITATION",
      "get a token of an agent that uses TLS: ADDRESS#PIN#CODE, as the agent prints it"},
     {"doctor", verb_doctor, SHOWS, FOR_DOCTOR, 0, "",
@@ -67,6 +71,8 @@ static const struct {
     const char *typed, *meant;
 } synonyms[] = {
     {"attach", "wait"},
+    {"explain", "why"},
+    {"retry", "rerun"},
     {"watch", "wait"},
     {"jobs", "list"},
     {"ls", "list"},

@@ -1,0 +1,211 @@
+#include "submit/results/why.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/checkpoint_meta.h"
+#include "shared/file.h"
+#include "shared/job_state.h"
+#include "shared/json.h"
+#include "shared/reason.h"
+#include "shared/tensor_file.h"
+#include "submit/stages/start_from.h"
+#include "submit/text.h"
+
+/* "" for null, or where it is missing. */
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    return text ? text : "";
+}
+
+/* NULL: no node decided the state. */
+static const json_t *find_cause(const json_t *run)
+{
+    const json_t *cause = json_object_get(run, "cause_node"), *node;
+    size_t i;
+
+    json_array_foreach(
+        json_object_get(run, "nodes"), i,
+        node) if (json_is_integer(cause) &&
+                  json_equal(json_object_get(node, "node"), (json_t *)(uintptr_t)cause)) return node;
+    return NULL;
+}
+
+static void print_cause(FILE *f, const json_t *run, const json_t *cause)
+{
+    const char *reason = text_of(run, "reason"), *message = text_of(run, "message");
+    const char *meaning = reason_meaning(reason);
+
+    fprintf(f, "node(%d) at %s ended with %s", (int)json_integer_value(json_object_get(cause, "node")),
+            text_of(cause, "address"), reason);
+    if (meaning)
+        fprintf(f, " (%s)", meaning);
+    if (message[0])
+        fprintf(f, ": %s", message);
+}
+
+/* The other nodes that did not succeed, with their reasons. */
+static void print_consequences(FILE *f, const json_t *run, const json_t *cause)
+{
+    const json_t *node;
+    size_t i;
+    int n = 0;
+
+    json_array_foreach(json_object_get(run, "nodes"), i, node)
+    {
+        enum job_state state;
+
+        if (node == cause || !job_state_parse(&state, text_of(node, "state")) ||
+            !job_state_is_terminal(state) || state == JOB_SUCCEEDED)
+            continue;
+        fprintf(f, "%s node(%d) (%s)", n++ ? "," : "; in consequence ended",
+                (int)json_integer_value(json_object_get(node, "node")), text_of(node, "reason"));
+    }
+}
+
+/* The least advanced node of a job that has not ended. */
+static void print_present(FILE *f, const json_t *run)
+{
+    const json_t *node;
+    size_t i;
+
+    json_array_foreach(json_object_get(run, "nodes"), i, node)
+    {
+        const char *reason = text_of(node, "reason"), *message = text_of(node, "message");
+
+        if (strcmp(text_of(node, "state"), text_of(run, "state")) != 0)
+            continue;
+        fprintf(f, ": node(%d) at %s%s%s%s%s", (int)json_integer_value(json_object_get(node, "node")),
+                text_of(node, "address"), reason[0] ? ", " : "", reason, message[0] ? ", " : "", message);
+        return;
+    }
+}
+
+static void print_sentence(FILE *f, const json_t *run, enum job_state state)
+{
+    const json_t *cause = find_cause(run);
+
+    fprintf(f, "%s ", text_of(run, "id"));
+    if (state == JOB_SUCCEEDED)
+        fputs("succeeded: all its nodes came to their end", f);
+    else if (!job_state_is_terminal(state))
+        fprintf(f, "is %s", job_state_name(state));
+    else
+        fputs(state == JOB_CANCELLED ? "was cancelled" : "failed", f);
+    if (!job_state_is_terminal(state))
+        print_present(f, run);
+    if (cause && job_state_is_terminal(state)) {
+        fputs(" because ", f);
+        print_cause(f, run, cause);
+        print_consequences(f, run, cause);
+    }
+}
+
+static bool has_file(const json_t *run, const char *prefix)
+{
+    const json_t *file;
+    size_t i;
+
+    json_array_foreach(json_object_get(run, "files"), i,
+                       file) if (strncmp(text_of(file, "name"), prefix, strlen(prefix)) == 0) return true;
+    return false;
+}
+
+/* The epoch of the first worker's last checkpoint; -1: there is none. */
+static long checkpoint_epoch(const json_t *run)
+{
+    char name[64], path[PATH_MAX];
+    struct tensor_file f;
+    struct err ignored;
+    long epoch = -1;
+
+    start_checkpoint_name(name, 0, "");
+    if (!has_file(run, name) || file_join(path, sizeof path, text_of(run, "folder"), name, &ignored) < 0 ||
+        tensor_file_open(&f, path, &ignored) < 0)
+        return -1;
+    if (checkpoint_meta_is(&f) && tensor_file_meta(&f, "epoch"))
+        epoch = strtol(tensor_file_meta(&f, "epoch"), NULL, 10);
+    tensor_file_close(&f);
+    return epoch;
+}
+
+static void print_kept(FILE *f, const json_t *run, long epoch)
+{
+    if (!has_file(run, "records/")) {
+        fputs("its records are with its agents", f);
+        return;
+    }
+    fputs("its records", f);
+    if (has_file(run, "model/"))
+        fputs(", its model", f);
+    if (epoch >= 0)
+        fprintf(f, ", checkpoints of epoch %ld", epoch);
+    fprintf(f, " are in %s", text_of(run, "folder"));
+}
+
+static void print_next(FILE *f, const json_t *run, enum job_state state, long epoch)
+{
+    const char *id = text_of(run, "id");
+    char folder[PATH_MAX];
+
+    if (!job_state_is_terminal(state))
+        fprintf(f, "job_submit wait %s", id);
+    else if (!has_file(run, "records/"))
+        fprintf(f, "job_submit fetch %s", id);
+    else if (state == JOB_SUCCEEDED)
+        fprintf(f, "job_submit rerun %s", id);
+    else if (epoch >= 0)
+        fprintf(f, "job_submit --resume %s", text_shell_quote(folder, sizeof folder, text_of(run, "folder")));
+    else
+        fprintf(f, "job_submit logs %s", id);
+}
+
+static int put_texts(json_t *o, const json_t *run, enum job_state state, struct err *e)
+{
+    static const char *const keys[] = {"why", "kept", "next"};
+    long epoch = checkpoint_epoch(run);
+
+    for (int i = 0; i < 3; i++) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+        int rc;
+
+        if (!f)
+            return err_set(e, ERR_NOMEM, "no memory");
+        if (i == 0)
+            print_sentence(f, run, state);
+        else if (i == 1)
+            print_kept(f, run, epoch);
+        else
+            print_next(f, run, state, epoch);
+        rc = fclose(f) == 0 ? json_object_set_new(o, keys[i], json_text(text, SIZE_MAX)) : -1;
+        free(text);
+        if (rc < 0)
+            return err_set(e, ERR_NOMEM, "no memory");
+    }
+    return 0;
+}
+
+int why_json(json_t **out, const json_t *run, struct err *e)
+{
+    const char *meaning = reason_meaning(text_of(run, "reason"));
+    enum job_state state;
+
+    if (!text_of(run, "id")[0] || !job_state_parse(&state, text_of(run, "state")))
+        return err_set(e, ERR_CONFIG, "no job with a state");
+    *out = json_pack("{s:O, s:O, s:O?, s:O?, s:s?, s:O?}", "id", json_object_get(run, "id"), "state",
+                     json_object_get(run, "state"), "cause_node", json_object_get(run, "cause_node"),
+                     "reason", json_object_get(run, "reason"), "meaning", meaning, "message",
+                     json_object_get(run, "message"));
+    if (!*out)
+        return err_set(e, ERR_NOMEM, "no memory");
+    if (put_texts(*out, run, state, e) == 0)
+        return 0;
+    json_decref(*out);
+    *out = NULL;
+    return e->code;
+}

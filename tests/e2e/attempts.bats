@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# Why a job ended, and running it again.
+
+load lib
+
+why_of() { "$SUBMIT" why "$@" 2>why.err; }
+
+ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
+    local expected=$1
+    shift
+    run "$@"
+    [ "$status" -eq "$expected" ]
+}
+
+@test "why names the node that ended first, what is kept and what to do, also without its agents" {
+    start_agents 2
+    long_job -o result >submit.out 2>&1 3>&- &
+    local job=$! id
+    within 60 is_at_step 1 10
+    kill -9 "$(api 1 GET /v1/jobs | jq '.jobs[0].pid')"
+    wait "$job" || [ $? -eq 1 ]
+    id=$(jq -r .id result/run.json)
+    why_of "$id" >live
+    grep -q "^$id failed because node(1) at 127.0.0.1:${PORTS[1]} ended with RunnerDied (.*killed by signal 9.*node(0)" live
+    grep -q "^Kept: its records.* in $T/result" live
+    grep -q "^next: job_submit logs $id" live
+    [ "$("$SUBMIT" why "$id" --json | jq -r '.data.cause_node')" -eq 1 ]
+    stop_agents
+    why_of "$id" >kept
+    diff live kept
+    grep -q '0 of 2 agents answer; this is what was recorded' why.err
+    why_of result >from_folder
+    diff live from_folder
+}
+
+@test "why of a running job whose agents do not answer says that it may still run" {
+    start_agents 1
+    "$SUBMIT" --node_count 1 --epochs 100000 --record-every 1000 --detach -o result >id 2>/dev/null
+    why_of >live
+    grep -q "^$(<id) is running: node(0) at 127.0.0.1:${PORTS[0]}" live
+    grep -q "^next: job_submit wait $(<id)" live
+    "$SUBMIT" cancel "$(<id)" --reason 'not needed' >/dev/null 2>&1
+    why_of >cancelled
+    grep -q "was cancelled because node(0) at .* ended with UserCancelled (Ctrl-C, .*): not needed" cancelled
+    ends_with 6 "$SUBMIT" why j-nosuchjob
+}
+
+@test "rerun gives the same weights and rows, and --set changes one parameter" {
+    start_agents 2
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --seed 7 --gradient-descent adam -o first >/dev/null 2>&1
+    "$SUBMIT" rerun "$(jq -r .id first/run.json)" -o second >/dev/null 2>&1
+    cmp <(tail -c 400000 first/model/final.safetensors) <(tail -c 400000 second/model/final.safetensors)
+    diff <(without_times first/records/train.csv) <(without_times second/records/train.csv)
+    diff <(jq -S .settings first/run.json) <(jq -S .settings second/run.json)
+    [ "$(jq -r .facts.rerun_of second/run.json)" = "$(jq -r .id first/run.json)" ]
+    # From the folder, without the index of jobs.
+    rm -r state/psgd/jobs
+    "$SUBMIT" rerun first --set epochs=1 --set learn_rate=0.002 -o third >/dev/null 2>&1
+    [ "$(jq -c '[.settings.epochs, .settings.learn_rate, .settings.seed]' third/run.json)" = '[1,0.002,7]' ]
+}
+
+@test "rerun refuses what is no parameter of a job" {
+    start_agents 1
+    "$SUBMIT" --node_count 1 --epochs 1 -o first >/dev/null 2>&1
+    ends_with 2 "$SUBMIT" rerun --set epoch=2
+    [[ $output == *'--set: unknown option --epoch'*'--epochs'* ]]
+    ends_with 2 "$SUBMIT" rerun --set output=elsewhere
+    [[ $output == *'--set output=elsewhere: not an option of the job itself'* ]]
+    ends_with 2 "$SUBMIT" rerun --set epochs=none
+    ends_with 6 "$SUBMIT" rerun j-nosuchjob
+}

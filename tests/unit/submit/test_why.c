@@ -1,0 +1,104 @@
+#include "submit/results/why.h"
+
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    return json_string_value(json_object_get(o, key));
+}
+
+static json_t *why(const char *run)
+{
+    json_t *doc = json_loads(run, 0, NULL), *out;
+    struct err e;
+
+    assert_non_null(doc);
+    assert_int_equal(why_json(&out, doc, &e), 0);
+    json_decref(doc);
+    return out;
+}
+
+TEST(a_failure_is_told_by_its_cause_and_what_that_means)
+{
+    json_t *o = why("{\"id\":\"j-000001\",\"state\":\"failed\",\"cause_node\":1,\"reason\":\"RunnerDied\","
+                    "\"message\":\"killed by signal 9\",\"folder\":\"/r\",\"files\":[],\"nodes\":["
+                    "{\"node\":0,\"address\":\"a:1\",\"state\":\"cancelled\",\"reason\":\"JobFailed\"},"
+                    "{\"node\":1,\"address\":\"b:1\",\"state\":\"failed\",\"reason\":\"RunnerDied\"},"
+                    "{\"node\":2,\"address\":\"c:1\",\"state\":\"succeeded\",\"reason\":null}]}");
+
+    assert_string_equal(text_of(o, "why"),
+                        "j-000001 failed because node(1) at b:1 ended with RunnerDied (the runner ended "
+                        "without a reason: a crash, or killed): killed by signal 9; in consequence ended "
+                        "node(0) (JobFailed)");
+    assert_string_equal(text_of(o, "kept"), "its records are with its agents");
+    assert_string_equal(text_of(o, "next"), "job_submit fetch j-000001");
+    json_decref(o);
+}
+
+TEST(a_reason_of_a_newer_version_is_told_without_a_meaning)
+{
+    json_t *o = why("{\"id\":\"j-000001\",\"state\":\"cancelled\",\"cause_node\":0,\"reason\":\"Newer\","
+                    "\"message\":\"\",\"folder\":\"/r\",\"files\":[{\"name\":\"records/train.csv\"}],"
+                    "\"nodes\":[{\"node\":0,\"address\":\"a:1\",\"state\":\"cancelled\"}]}");
+
+    assert_string_equal(text_of(o, "why"), "j-000001 was cancelled because node(0) at a:1 ended with Newer");
+    assert_null(text_of(o, "meaning"));
+    assert_string_equal(text_of(o, "kept"), "its records are in /r");
+    assert_string_equal(text_of(o, "next"), "job_submit logs j-000001");
+    json_decref(o);
+}
+
+TEST(a_job_that_runs_is_told_by_its_least_advanced_node)
+{
+    json_t *o = why("{\"id\":\"j-000001\",\"state\":\"pending\",\"cause_node\":null,\"reason\":null,"
+                    "\"message\":null,\"folder\":\"/r\",\"files\":[],\"nodes\":["
+                    "{\"node\":0,\"address\":\"a:1\",\"state\":\"preparing\",\"reason\":\"\"},"
+                    "{\"node\":1,\"address\":\"b:1\",\"state\":\"pending\",\"reason\":\"AgentBusy\","
+                    "\"message\":\"waits\"}]}");
+
+    assert_string_equal(text_of(o, "why"), "j-000001 is pending: node(1) at b:1, AgentBusy, waits");
+    assert_string_equal(text_of(o, "next"), "job_submit wait j-000001");
+    json_decref(o);
+}
+
+TEST(a_success_is_told_as_one)
+{
+    json_t *o = why(
+        "{\"id\":\"j-000001\",\"state\":\"succeeded\",\"cause_node\":null,\"folder\":\"/r\",\"files\":["
+        "{\"name\":\"records/train.csv\"},{\"name\":\"model/final.safetensors\"}],\"nodes\":[]}");
+
+    assert_string_equal(text_of(o, "why"), "j-000001 succeeded: all its nodes came to their end");
+    assert_string_equal(text_of(o, "kept"), "its records, its model are in /r");
+    assert_string_equal(text_of(o, "next"), "job_submit rerun j-000001");
+    json_decref(o);
+}
+
+TEST(a_document_without_a_job_is_refused)
+{
+    static const char *const bad[] = {"{}", "{\"id\":\"j-000001\"}",
+                                      "{\"id\":\"j-000001\",\"state\":\"odd\"}",
+                                      "{\"id\":7,\"state\":\"failed\"}", "[]"};
+
+    for (size_t i = 0; i < N_OF(bad); i++) {
+        json_t *doc = json_loads(bad[i], 0, NULL), *out;
+        struct err e;
+
+        assert_int_equal(why_json(&out, doc, &e), ERR_CONFIG);
+        json_decref(doc);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failure_is_told_by_its_cause_and_what_that_means),
+        cmocka_unit_test(a_reason_of_a_newer_version_is_told_without_a_meaning),
+        cmocka_unit_test(a_job_that_runs_is_told_by_its_least_advanced_node),
+        cmocka_unit_test(a_success_is_told_as_one),
+        cmocka_unit_test(a_document_without_a_job_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
