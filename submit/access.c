@@ -1,5 +1,7 @@
 #include "submit/access.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@ static const struct json_field fields[] = {
     {"token", JSON_FIELD_TEXT, JSON_AT(struct access, token), .required = true},
     {"address", JSON_FIELD_TEXT, JSON_AT(struct access, address), .required = true},
     {"agent", JSON_FIELD_TEXT, JSON_AT(struct access, agent), .required = true},
+    {"joined_at", JSON_FIELD_DOUBLE, JSON_AT(struct access, joined_at), .max = 1e11},
     {0}};
 
 static int folder(char *out, size_t size, struct err *e)
@@ -93,4 +96,75 @@ int access_save(const struct access *a, struct err *e)
              : file_write(path, text, strlen(text), 0600, e);
     secret_free(text);
     return rc;
+}
+
+int access_remove(const char *address, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (path_of(path, sizeof path, address, e) < 0)
+        return e->code;
+    if (unlink(path) == 0)
+        return file_sync_name(path, e);
+    return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "no agent was joined at %s", address)
+                           : err_errno(e, ERR_IO, "%s", path);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct access *x = a, *y = b;
+
+    return strcmp(x->address, y->address);
+}
+
+static int add_file(struct access_list *l, const char *dir, const char *name, struct err *e)
+{
+    struct access *more = reallocarray(l->items, l->n + 1, sizeof *more);
+    char path[PATH_MAX];
+    struct err why;
+
+    if (!more)
+        return err_set(e, ERR_NOMEM, "no memory for the agents in %s", dir);
+    l->items = more;
+    if (file_join(path, sizeof path, dir, name, &why) == 0 && load(&more[l->n], path, &why) == 0)
+        l->n++;
+    else if (!l->bad.code)
+        l->bad = why;
+    return 0;
+}
+
+int access_list_read(struct access_list *out, struct err *e)
+{
+    struct access_list l = {0};
+    struct dirent *d;
+    char dir[PATH_MAX];
+    DIR *open_dir;
+    int rc = 0;
+
+    *out = l;
+    if (folder(dir, sizeof dir, e) < 0) /* without a home folder nothing was joined */
+        return 0;
+    open_dir = opendir(dir);
+    if (!open_dir)
+        return errno == ENOENT ? 0 : err_errno(e, ERR_IO, "%s", dir);
+    while (rc == 0 && (d = readdir(open_dir)) != NULL)
+        if (d->d_name[0] != '.' && file_has_ending(d->d_name, ".json"))
+            rc = add_file(&l, dir, d->d_name, e);
+    closedir(open_dir);
+    if (rc < 0) {
+        access_list_clear(&l);
+        return rc;
+    }
+    if (l.n > 0)
+        qsort(l.items, l.n, sizeof *l.items, by_address);
+    *out = l;
+    return 0;
+}
+
+void access_list_clear(struct access_list *l)
+{
+    if (l->items)
+        explicit_bzero(l->items, l->n * sizeof *l->items);
+    free(l->items);
+    *l = (struct access_list){0};
 }

@@ -31,9 +31,10 @@ enum {
     FOR_DOCTOR = 4096,
     FOR_WHY = 8192,
     FOR_RERUN = 16384,
+    FOR_JOINED = 32768,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN,
-    FOR_ALL = 32767
+    FOR_ALL = 65535
 };
 
 struct options {

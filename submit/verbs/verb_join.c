@@ -5,42 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/clock.h"
 #include "shared/json.h"
-#include "shared/worker.h"
 #include "submit/access.h"
 #include "submit/http.h"
+#include "submit/invitation.h"
 #include "submit/node.h"
 #include "submit/stages/console.h"
 #include "submit/verbs/verbs.h"
-
-struct invitation {
-    char address[ADDRESS_MAX], pin[BASE64_TEXT], code[BASE64_TEXT];
-};
-
-/* ADDRESS#PIN#CODE, as the agent has printed it. */
-static int read_invitation(struct invitation *v, const char *text, struct err *e)
-{
-    const char *pin = strchr(text, '#'), *code = pin ? strchr(pin + 1, '#') : NULL;
-    char host[256];
-    int port;
-
-    if (!code || (size_t)(pin - text) >= sizeof v->address || code - pin != BASE64_TEXT ||
-        strlen(code + 1) >= sizeof v->code) {
-        err_set(e, ERR_USAGE, "join: \"%.40s\" is not ADDRESS#PIN#CODE", text);
-        return err_hint(e, "An agent that uses TLS prints the whole command when it starts.");
-    }
-    snprintf(v->address, sizeof v->address, "%.*s", (int)(pin - text), text);
-    snprintf(v->pin, sizeof v->pin, "%.*s", BASE64_TEXT - 1, pin + 1);
-    snprintf(v->code, sizeof v->code, "%s", code + 1);
-    if (!is_base64url(v->pin) || !is_base64url(v->code))
-        return err_set(e, ERR_USAGE, "join: pin and code have 43 letters, digits, '-' and '_' each");
-    if (address_parse(host, sizeof host, &port, v->address, e) < 0) {
-        e->code = ERR_USAGE;
-        return err_at(e, "join");
-    }
-    snprintf(v->address, sizeof v->address, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
-    return 0;
-}
 
 /* USER@HOST, for the agent's list of members. */
 static void own_name(char *out, size_t size)
@@ -115,17 +87,32 @@ static int ask(struct access *a, const struct invitation *v, struct err *e)
     return rc;
 }
 
-int verb_join(const struct options *o, struct err *e)
+/* The operand, or the line that it stands for. */
+static int find_invitation(struct invitation *v, const char *operand, struct err *e)
 {
-    struct invitation v;
-    struct access a = {0};
+    char line[INVITATION_MAX];
     int rc;
 
-    if (o->args.n_operands == 0) {
-        err_set(e, ERR_USAGE, "join needs ADDRESS#PIN#CODE");
+    if (!operand) {
+        err_set(e, ERR_USAGE, "join needs ADDRESS#PIN#CODE, or - to read it from standard input");
         return err_hint(e, "An agent that uses TLS prints the whole command when it starts.");
     }
-    if (read_invitation(&v, o->args.operands[0], e) < 0)
+    if (strcmp(operand, "-") != 0)
+        return invitation_parse(v, operand, e);
+    if (isatty(STDIN_FILENO))
+        console_info("Paste the command that the agent has printed.");
+    rc = invitation_read(line, STDIN_FILENO, e) < 0 ? e->code : invitation_parse(v, line, e);
+    explicit_bzero(line, sizeof line);
+    return rc;
+}
+
+int verb_join_by(const char *operand, struct err *e)
+{
+    struct access a = {.joined_at = clock_wall()};
+    struct invitation v;
+    int rc;
+
+    if (find_invitation(&v, operand, e) < 0)
         return e->code;
     snprintf(a.pin, sizeof a.pin, "%s", v.pin);
     snprintf(a.address, sizeof a.address, "%s", v.address);
@@ -136,4 +123,9 @@ int verb_join(const struct options *o, struct err *e)
     explicit_bzero(&a, sizeof a);
     explicit_bzero(&v, sizeof v);
     return rc;
+}
+
+int verb_join(const struct options *o, struct err *e)
+{
+    return verb_join_by(o->args.n_operands > 0 ? o->args.operands[0] : NULL, e);
 }

@@ -31,6 +31,7 @@ int verb_data(const struct options *o, struct err *e);
 int verb_codecs(const struct options *o, struct err *e);
 int verb_doctor(const struct options *o, struct err *e);
 int verb_join(const struct options *o, struct err *e);
+int verb_agents(const struct options *o, struct err *e);
 int verb_why(const struct options *o, struct err *e);
 int verb_rerun(const struct options *o, struct err *e);
 int verb_model(const struct options *o, struct err *e);
@@ -38,6 +39,9 @@ int verb_model(const struct options *o, struct err *e);
 /* The common end of submit and wait: watches the job, collects and prints its results; also handles a
  * signal or --timeout while watching. */
 int verb_finish(struct submission *s, struct err *e);
+
+/* Joins an agent by an invitation; "-": the line on standard input; NULL is refused. */
+int verb_join_by(const char *invitation, struct err *e);
 
 /* Exit status of an ended job, from its state and whether all its results are complete. */
 int verb_exit_status(const struct submission *s);

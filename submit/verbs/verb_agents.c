@@ -1,0 +1,248 @@
+/* agents: those that this user has joined. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/json.h"
+#include "submit/access.h"
+#include "submit/interrupt.h"
+#include "submit/node.h"
+#include "submit/stages/console.h"
+#include "submit/text.h"
+#include "submit/verbs/verbs.h"
+
+enum { SHORT_PIN = 12 };
+
+static const double answer_s = 8;
+
+struct joined {
+    const struct access *access;
+    struct node node;
+    struct err why; /* why it cannot be used; code 0: it answers */
+};
+
+static const char *state_of(const struct joined *j)
+{
+    if (!j->why.code)
+        return "answers";
+    if (j->why.code == ERR_AUTH && j->node.call.status == 401)
+        return "refuses the token";
+    if (j->why.code == ERR_AUTH && j->node.call.err.code)
+        return "has another key";
+    return j->why.code == ERR_UNREACHABLE ? "does not answer" : "is in error";
+}
+
+static void begin(struct http *h, struct joined *j, const struct access *a)
+{
+    struct node *n = &j->node;
+    struct err e;
+
+    j->access = a;
+    snprintf(n->at.address, sizeof n->at.address, "%s", a->address);
+    snprintf(n->label, sizeof n->label, "agent %s", a->address);
+    if (address_parse(n->at.host, sizeof n->at.host, &n->at.port, a->address, &e) < 0 ||
+        node_find_access(n, "", false, &e) < 0 || node_ask(h, n, "GET", NULL, 0, &e, "/v1/agent") < 0)
+        j->why = e;
+}
+
+static void end(struct joined *j)
+{
+    struct node *n = &j->node;
+
+    if (j->why.code)
+        return;
+    if (n->call.busy)
+        err_set(&j->why, ERR_UNREACHABLE, "%s has not answered within %g s", n->label, answer_s);
+    else if (n->call.err.code)
+        j->why = n->call.err;
+    else if (n->call.status != 200)
+        reply_problem(&j->why, n->call.status, n->call.reply, n->call.reply_len);
+    else
+        reply_agent(&n->agent, n->call.reply, n->call.reply_len, &j->why);
+}
+
+/* Asks all of them at once. */
+static int ask_all(struct joined *all, const struct access_list *l, struct err *e)
+{
+    double until = clock_now() + answer_s;
+    struct http *h = http_new(e);
+    bool is_busy = true;
+
+    if (!h)
+        return e->code;
+    for (size_t i = 0; i < l->n; i++)
+        begin(h, &all[i], &l->items[i]);
+    while (is_busy && clock_now() < until && !interrupt_signal()) {
+        http_poll(h, 0.1);
+        is_busy = false;
+        for (size_t i = 0; i < l->n; i++)
+            is_busy |= all[i].node.call.busy;
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        end(&all[i]);
+        node_forget(h, &all[i].node);
+    }
+    http_free(h);
+    return interrupt_check(e);
+}
+
+static json_t *joined_json(const struct joined *j)
+{
+    const struct access *a = j->access;
+    char at[CLOCK_TEXT];
+
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s?, s:s?}", "address", a->address, "pin", a->pin, "agent",
+                     a->agent, "joined_at", a->joined_at > 0 ? clock_text(at, a->joined_at) : NULL, "state",
+                     state_of(j), "version", j->why.code ? NULL : j->node.agent.version, "error",
+                     j->why.code ? j->why.text : NULL);
+}
+
+static void print_list(const struct joined *all, size_t n)
+{
+    if (n > 0)
+        printf("%-24s %-*s  %-16s  %-16s  %s\n", "address", SHORT_PIN, "pin", "agent", "joined (UTC)",
+               "state");
+    for (size_t i = 0; i < n; i++) {
+        const struct access *a = all[i].access;
+        char at[CLOCK_TEXT] = "";
+
+        if (a->joined_at > 0)
+            clock_text(at, a->joined_at);
+        text_print("%-24s %.*s  %-16s  %-16.16s  %s\n", a->address, SHORT_PIN, a->pin, a->agent, at,
+                   state_of(&all[i]));
+    }
+    if (n == 0)
+        console_plain("No agent has been joined from here yet.");
+}
+
+static void print_one(const struct joined *j)
+{
+    const struct access *a = j->access;
+    char at[CLOCK_TEXT] = "at an unknown time";
+
+    if (a->joined_at > 0)
+        clock_text(at, a->joined_at);
+    text_print("agent %s at %s\n  pin     sha256//%s=\n  joined  %s\n  state   %s\n", a->agent, a->address,
+               a->pin, at, state_of(j));
+    if (j->why.code)
+        text_print("          %s%s\n", j->why.text, text_stop(j->why.text));
+    else
+        text_print("  psgd    %s\n", j->node.agent.version);
+}
+
+/* Those of the list, or one of them. */
+static int report(const struct options *o, const struct access_list *l, bool is_one, struct err *e)
+{
+    struct joined *all = calloc(l->n + 1, sizeof *all);
+    json_t *list = json_array();
+    int rc = all ? ask_all(all, l, e) : err_set(e, ERR_NOMEM, "no memory for %zu agents", l->n);
+
+    for (size_t i = 0; rc == 0 && o->json && i < l->n; i++)
+        json_array_append_new(list, joined_json(&all[i]));
+    if (rc == 0 && o->json)
+        verb_print_json(true, is_one ? joined_json(&all[0]) : json_pack("{s:O}", "agents", list), NULL, NULL);
+    else if (rc == 0 && is_one)
+        print_one(&all[0]);
+    else if (rc == 0)
+        print_list(all, l->n);
+    json_decref(list);
+    free(all);
+    return rc;
+}
+
+static int list(const struct options *o, const char *operand, struct err *e)
+{
+    struct access_list l;
+    int rc;
+
+    if (operand)
+        return err_set(e, ERR_USAGE, "agents list lists all of them; agents show %s shows one", operand);
+    if (access_list_read(&l, e) < 0)
+        return e->code;
+    if (l.bad.code)
+        console_error("%s%s", l.bad.text, text_stop(l.bad.text));
+    rc = report(o, &l, false, e);
+    access_list_clear(&l);
+    return rc;
+}
+
+/* As a worker's address in worker.json, of which the port may be left out. */
+static int take_address(char out[ADDRESS_MAX], const char *operand, struct err *e)
+{
+    char host[256];
+    int port;
+
+    if (!operand)
+        return err_set(e, ERR_USAGE, "agents show and agents remove need an address; agents list shows them");
+    if (address_parse(host, sizeof host, &port, operand, e) < 0)
+        return e->code = ERR_USAGE;
+    snprintf(out, ADDRESS_MAX, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+    return 0;
+}
+
+static int find(struct access *a, const char *operand, struct err *e)
+{
+    char address[ADDRESS_MAX];
+
+    if (take_address(address, operand, e) < 0)
+        return e->code;
+    if (access_find(a, address, e) == 0)
+        return 0;
+    if (e->code != ERR_NOT_FOUND)
+        return e->code;
+    err_set(e, ERR_NOT_FOUND, "no agent was joined at %s", address);
+    return err_hint(e, "job_submit agents list shows the addresses.");
+}
+
+static int show(const struct options *o, const char *operand, struct err *e)
+{
+    struct access a;
+    struct access_list one = {.n = 1, .items = &a};
+    int rc = find(&a, operand, e) < 0 ? e->code : report(o, &one, true, e);
+
+    explicit_bzero(&a, sizeof a);
+    return rc;
+}
+
+/* A damaged file is removed, too. */
+static int forget(const struct options *o, const char *operand, struct err *e)
+{
+    char address[ADDRESS_MAX];
+
+    if (take_address(address, operand, e) < 0)
+        return e->code;
+    if (access_remove(address, e) < 0)
+        return err_hint(e, "job_submit agents list shows the addresses.");
+    if (o->json)
+        verb_print_json(true, json_pack("{s:s}", "removed", address), NULL, NULL);
+    console_info(
+        "Pin and token of %s are forgotten here. The agent accepts that token until it is taken back "
+        "on its machine (docs/two-machines.md).",
+        address);
+    return 0;
+}
+
+static int add(const struct options *o, const char *operand, struct err *e)
+{
+    (void)o;
+    return verb_join_by(operand, e);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(const struct options *o, const char *operand, struct err *e);
+} actions[] = {{"list", list}, {"add", add}, {"show", show}, {"remove", forget}};
+
+int verb_agents(const struct options *o, struct err *e)
+{
+    const char *action = o->args.n_operands > 0 ? o->args.operands[0] : "list";
+
+    if (o->args.n_operands > 2)
+        return err_set(e, ERR_USAGE, "agents: \"%s\" is one argument too many", o->args.operands[2]);
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        if (strcmp(action, actions[i].name) == 0)
+            return actions[i].run(o, o->args.n_operands > 1 ? o->args.operands[1] : NULL, e);
+    return err_set(e, ERR_USAGE, "agents: there is no \"%s\"; write agents list, add, show or remove",
+                   action);
+}
