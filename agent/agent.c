@@ -13,13 +13,14 @@
 #include "agent/job_action.h"
 #include "agent/listen.h"
 #include "agent/log.h"
+#include "agent/token_verb.h"
 #include "shared/address.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/private.h"
 #include "shared/reason.h"
 
-enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
+enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INVALID = 6, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
 
 #define FLUSH_S 0.5 /* time for the last events to reach their readers */
 
@@ -137,8 +138,8 @@ static int run(struct agent *a, int listen_fd, struct err *e)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
     log_start(a);
     runner_about_ask(&a->runner_about, &a->loop, a->runner_exe);
-    if (a->identity.key)
-        agent_offer_join(a);
+    if (a->identity.key && agent_invite(a, &link) < 0)
+        log_line(LOG_LEVEL_ERROR, "agent", NULL, "no invitation: %s", link.text);
     while (!stop.is_received)
         turn(a, h, 3600);
     runner_about_clear(&a->runner_about);
@@ -148,19 +149,6 @@ static int run(struct agent *a, int listen_fd, struct err *e)
     http_server_close(h);
     close(stop.watch.fd);
     log_line(LOG_LEVEL_INFO, "agent", NULL, "stopped");
-    return 0;
-}
-
-/* The default folder's name contains the port, which with --port 0 is known only now. */
-static int default_folder(struct agent_options *o, struct err *e)
-{
-    char state[DIR_MAX - 32];
-
-    if (o->dir[0])
-        return 0;
-    if (file_state_dir(state, sizeof state, e) < 0)
-        return e->code;
-    snprintf(o->dir, sizeof o->dir, "%s/agent-%d", state, o->port);
     return 0;
 }
 
@@ -181,8 +169,8 @@ static int start(struct agent_options *o, struct err *e)
     o->port = l.port;
     if (o->codecs < 0)
         o->codecs = l.is_loopback ? CODECS_ANY : CODECS_ALLOWLIST;
-    if (default_folder(o, e) < 0 || file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
-        agent_open(&a, o, l.has_tls, e) < 0) {
+    if (agent_default_folder(o, e) < 0 || /* with --port 0 the port is known only now */
+        file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || agent_open(&a, o, l.has_tls, e) < 0) {
         close(l.fd);
         return e->code;
     }
@@ -198,8 +186,10 @@ static int start(struct agent_options *o, struct err *e)
     return rc;
 }
 
-static enum exit_status status_of(int code)
+static enum exit_status status_of(int code, bool is_token)
 {
+    if (is_token && (code == ERR_CONFLICT || code == ERR_NOT_FOUND))
+        return EXIT_INVALID;
     return code == 0           ? EXIT_CLEAN
            : code == ERR_USAGE ? EXIT_USAGE
            : code == ERR_AUTH  ? EXIT_INSECURE
@@ -222,6 +212,8 @@ static void fill_stdio(void)
 int main(int argc, char **argv)
 {
     struct rlimit no_core = {0, 0};
+    bool is_token = argc > 1 && strcmp(argv[1], "token") == 0;
+    unsigned verb = is_token ? AGENT_TOKEN : AGENT_RUN;
     struct agent_options o;
     struct err e = {0};
     int rc;
@@ -232,16 +224,16 @@ int main(int argc, char **argv)
     prctl(PR_SET_DUMPABLE, 0);
     umask(077);
     secret_in_json();
-    rc = agent_options_parse(&o, argc, argv, &e);
+    rc = agent_options_parse(&o, verb, argc - is_token, argv + is_token, &e);
     if (rc == 0 && o.wants_help)
-        agent_usage(stdout);
+        agent_usage(stdout, verb);
     else if (rc == 0 && o.wants_version)
         puts("agent (psgd) " PSGD_VERSION);
     else if (rc == 0)
-        rc = start(&o, &e);
+        rc = is_token ? token_verb(&o, &e) : start(&o, &e);
     if (rc == 0 && fflush(stdout) != 0)
         rc = err_errno(&e, ERR_IO, "standard output");
     if (rc < 0)
         fprintf(stderr, "agent: %s\n%s%s", e.text, e.hint, e.hint[0] ? "\n" : "");
-    return (int)status_of(rc);
+    return (int)status_of(rc, is_token);
 }

@@ -86,8 +86,8 @@ struct agent {
     struct agent_options opt;
     struct loop loop;
     struct notify notify;
-    struct token token;
-    struct identity identity; /* key NULL: HTTP without TLS */
+    struct token token, cluster; /* the agent's own, and one that others share; path "": none */
+    struct identity identity;    /* key NULL: HTTP without TLS */
     struct members members;
     struct blob_store blobs;
     struct data_address data;
@@ -113,8 +113,11 @@ struct agent {
 int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, struct err *e);
 void agent_close(struct agent *a);
 
-/* Prints the command that lets one more submitter join, with a new code. */
-void agent_offer_join(struct agent *a);
+/* Reads token files and members again if they were changed, and logs what is wrong with them. */
+void agent_refresh_tokens(struct agent *a);
+
+/* With TLS: keeps ADDRESS#PIN in the folder, for `agent token invite`, and prints an invitation. */
+int agent_invite(struct agent *a, struct err *e);
 
 /* Returns the bytes that uploads may use: free space without the reserve for journals and records, and
  * without what the uploads in flight have announced. */
@@ -123,9 +126,10 @@ uint64_t agent_disk_free(const struct agent *a);
 struct task *task_find(const struct agent *a, const char *id);
 size_t task_count(const struct agent *a, bool (*is_it)(const struct job *));
 
-/* Creates the job's folder and journal. ERR_CONFLICT: the folder exists already; ERR_IO, ERR_NOSPACE:
- * nothing is left behind. */
-int task_add(struct agent *a, const struct job_spec *spec, struct task **out, struct err *e);
+/* Creates the job's folder and journal; owner, key_sha256: as in struct job. ERR_CONFLICT: the folder exists
+ * already; ERR_IO, ERR_NOSPACE: nothing is left behind. */
+int task_add(struct agent *a, const struct job_spec *spec, const char *owner, const char *key_sha256,
+             struct task **out, struct err *e);
 
 /* Removes a terminal job from memory and disk. */
 void task_forget(struct task *t);

@@ -10,29 +10,31 @@
 enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
 #define BLOB_BODY (64ull << 30)
 
-/* ROUTE(METHOD, pattern, handler, max_body, flags, keys of the query, or NULL), as in struct route. */
+/* ROUTE(METHOD, pattern, handler, scope that it needs, max_body, flags, keys of the query, or NULL), as in
+ * struct route. */
 /* clang-format off */
 #define ROUTES(ROUTE) \
-    ROUTE(GET, "/healthz", api_healthz, 0, ROUTE_PUBLIC, NULL) \
-    ROUTE(GET, "/readyz", api_readyz, 0, ROUTE_PUBLIC, NULL) \
-    ROUTE(GET, "/v1/status", api_status, 0, ROUTE_LOCAL_PUBLIC, NULL) \
-    ROUTE(GET, "/v1/agent", api_agent, 0, 0, NULL) \
-    ROUTE(POST, "/v1/join", api_join, JSON_BODY, ROUTE_PUBLIC | ROUTE_CODE, NULL) \
-    ROUTE(GET, "/v1/jobs", api_jobs, 0, 0, "state", "limit") \
-    ROUTE(POST, "/v1/jobs", api_reserve, JSON_BODY, 0, NULL) \
-    ROUTE(GET, "/v1/jobs/{id}", api_job, 0, ROUTE_JOB, NULL) \
-    ROUTE(DELETE, "/v1/jobs/{id}", api_forget, 0, ROUTE_JOB, NULL) \
-    ROUTE(PUT, "/v1/jobs/{id}/packages/{name}", api_package, JSON_BODY, ROUTE_JOB, NULL) \
-    ROUTE(POST, "/v1/jobs/{id}/start", api_start, PEERS_BODY, ROUTE_JOB, NULL) \
-    ROUTE(POST, "/v1/jobs/{id}/cancel", api_cancel, JSON_BODY, ROUTE_JOB | ROUTE_BODY_OPTIONAL, NULL) \
-    ROUTE(GET, "/v1/jobs/{id}/wait", api_wait, 0, ROUTE_JOB, "timeout_s") \
-    ROUTE(GET, "/v1/jobs/{id}/events", api_events, 0, ROUTE_JOB, "after") \
-    ROUTE(GET, "/v1/jobs/{id}/logs", api_logs, 0, ROUTE_JOB, "after") \
-    ROUTE(GET, "/v1/jobs/{id}/records.csv", api_records, 0, ROUTE_JOB, "kind") \
-    ROUTE(GET, "/v1/jobs/{id}/artifacts", api_artifacts, 0, ROUTE_JOB, NULL) \
-    ROUTE(GET, "/v1/jobs/{id}/artifacts/{name}", api_artifact, 0, ROUTE_JOB, NULL) \
-    ROUTE(HEAD, "/v1/blobs/sha256/{hex}", api_blob_head, 0, 0, NULL) \
-    ROUTE(PUT, "/v1/blobs/sha256/{hex}", api_blob_put, BLOB_BODY, ROUTE_UPLOAD, NULL)
+    ROUTE(GET, "/healthz", api_healthz, NOTHING, 0, 0, NULL) \
+    ROUTE(GET, "/readyz", api_readyz, NOTHING, 0, 0, NULL) \
+    ROUTE(GET, "/v1/status", api_status, LOCAL, 0, 0, NULL) \
+    ROUTE(GET, "/v1/agent", api_agent, READ, 0, 0, NULL) \
+    ROUTE(POST, "/v1/join", api_join, NOTHING, JSON_BODY, ROUTE_CODE, NULL) \
+    ROUTE(GET, "/v1/jobs", api_jobs, READ, 0, 0, "state", "limit") \
+    ROUTE(POST, "/v1/jobs", api_reserve, SUBMIT, JSON_BODY, 0, NULL) \
+    ROUTE(GET, "/v1/jobs/{id}", api_job, READ, 0, ROUTE_JOB, NULL) \
+    ROUTE(DELETE, "/v1/jobs/{id}", api_forget, SUBMIT, 0, ROUTE_JOB, NULL) \
+    ROUTE(PUT, "/v1/jobs/{id}/packages/{name}", api_package, SUBMIT, JSON_BODY, ROUTE_JOB, NULL) \
+    ROUTE(POST, "/v1/jobs/{id}/start", api_start, SUBMIT, PEERS_BODY, ROUTE_JOB, NULL) \
+    ROUTE(POST, "/v1/jobs/{id}/cancel", api_cancel, SUBMIT, JSON_BODY, \
+          ROUTE_JOB | ROUTE_BODY_OPTIONAL, NULL) \
+    ROUTE(GET, "/v1/jobs/{id}/wait", api_wait, READ, 0, ROUTE_JOB, "timeout_s") \
+    ROUTE(GET, "/v1/jobs/{id}/events", api_events, READ, 0, ROUTE_JOB, "after") \
+    ROUTE(GET, "/v1/jobs/{id}/logs", api_logs, READ, 0, ROUTE_JOB, "after") \
+    ROUTE(GET, "/v1/jobs/{id}/records.csv", api_records, READ, 0, ROUTE_JOB, "kind") \
+    ROUTE(GET, "/v1/jobs/{id}/artifacts", api_artifacts, READ, 0, ROUTE_JOB, NULL) \
+    ROUTE(GET, "/v1/jobs/{id}/artifacts/{name}", api_artifact, READ, 0, ROUTE_JOB, NULL) \
+    ROUTE(HEAD, "/v1/blobs/sha256/{hex}", api_blob_head, SUBMIT, 0, 0, NULL) \
+    ROUTE(PUT, "/v1/blobs/sha256/{hex}", api_blob_put, SUBMIT, BLOB_BODY, ROUTE_UPLOAD, NULL)
 /* clang-format on */
 
 #define ROUTE(method, pattern, handler, ...) route_handler handler;
@@ -40,12 +42,16 @@ ROUTES(ROUTE)
 #undef ROUTE
 
 struct task;
+struct job;
 
 /* Parses the body; NULL: answered with 400. */
 json_t *api_body(const struct request *rq, struct response *rs);
 
-/* Returns the job that the first argument names, and renews its lease if the request is authorized; NULL:
- * answered with 404. */
+/* Returns the job that the first argument names, and renews its lease if the request may do that; NULL:
+ * answered with 404, as there is none, or none that this request may see. */
 struct task *api_task(struct agent *a, const struct request *rq, struct response *rs);
+
+/* Whether a list for this request has the job in it. */
+bool api_is_listed(const struct request *rq, const struct job *j);
 
 #endif

@@ -85,12 +85,12 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     respond_json(rs, 200, o);
 }
 
-static json_t *jobs_json(const struct agent *a, bool (*is_it)(const struct job *))
+static json_t *jobs_json(const struct agent *a, const struct request *rq, bool (*is_it)(const struct job *))
 {
     json_t *list = json_array();
 
     for (const struct task *t = a->first; t; t = t->next)
-        if (is_it(&t->job))
+        if (is_it(&t->job) && api_is_listed(rq, &t->job))
             json_array_append_new(list, task_json(t));
     return list;
 }
@@ -103,7 +103,7 @@ static int ended_later_first(const void *x, const void *y)
     return a < b ? 1 : a > b ? -1 : 0;
 }
 
-static json_t *recent_json(const struct agent *a)
+static json_t *recent_json(const struct agent *a, const struct request *rq)
 {
     const struct task **ended;
     json_t *list = json_array();
@@ -117,7 +117,7 @@ static json_t *recent_json(const struct agent *a)
         return NULL;
     }
     for (const struct task *t = a->first; t; t = t->next)
-        if (job_state_is_terminal(t->job.state))
+        if (job_state_is_terminal(t->job.state) && api_is_listed(rq, &t->job))
             ended[n++] = t;
     if (n > 1)
         qsort(ended, n, sizeof *ended, ended_later_first);
@@ -133,11 +133,10 @@ void api_status(struct agent *a, const struct request *rq, struct response *rs)
     json_t *about = json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:s}", "id", a->id, "version", PSGD_VERSION,
                               "address", a->address, "pid", (int)getpid(), "since", time_json(a->since_wall),
                               "uptime_s", uptime_json(a), "state", is_busy ? "busy" : "idle");
-    json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:I}", "agent", about, "running", jobs_json(a, job_is_active),
-                          "queued", jobs_json(a, job_is_pending), "recent", recent_json(a), "disk_free_bytes",
-                          (json_int_t)agent_disk_free(a));
+    json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:I}", "agent", about, "running", jobs_json(a, rq, job_is_active),
+                          "queued", jobs_json(a, rq, job_is_pending), "recent", recent_json(a, rq),
+                          "disk_free_bytes", (json_int_t)agent_disk_free(a));
 
-    (void)rq;
     if (task_count_unwritten(a) > 0)
         json_object_set_new(about, "journal_failed", json_true());
     if (a->is_insecure)
@@ -172,8 +171,6 @@ void api_join(struct agent *a, const struct request *rq, struct response *rs)
         rc = members_join(&a->members, code, name, token, &e);
     json_decref(doc);
     explicit_bzero(code, sizeof code);
-    if (a->members.code_until == 0)
-        agent_offer_join(a);
     if (rc < 0) {
         respond_error(rs, &e);
         return;

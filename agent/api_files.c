@@ -28,6 +28,7 @@ void api_events(struct agent *a, const struct request *rq, struct response *rs)
         return;
     rs->kind = RESPONSE_STREAM;
     rs->after = after;
+    rs->holds = rq->scope != SCOPE_READ;
     memcpy(rs->id, t->job.spec.id, sizeof rs->id);
 }
 

@@ -27,13 +27,31 @@ json_t *api_body(const struct request *rq, struct response *rs)
     return NULL;
 }
 
+bool api_is_listed(const struct request *rq, const struct job *j)
+{
+    return !rq->is_authorised /* it may see the list all the same: of a loopback address */ ||
+           rq->scope != SCOPE_SUBMIT || strcmp(j->owner, rq->who) == 0;
+}
+
+/* Two members with scope `submit` must not reach each other's jobs. Whether a job of this id exists is not
+ * told to who has not its key. */
+static bool is_open(const struct request *rq, const struct job *j)
+{
+    bool has_key = j->key_sha256[0] && rq->job_key[0] &&
+                   equal_in_constant_time(j->key_sha256, rq->job_key, sizeof j->key_sha256);
+
+    return has_key || rq->scope == SCOPE_ADMIN || (rq->scope == SCOPE_READ && rq->route->needs == NEEDS_READ);
+}
+
 struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = task_find(a, rq->arg[0]);
 
-    if (!t)
+    if (!t || !is_open(rq, &t->job)) {
         respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
-    else if (rq->is_authorised)
+        return NULL;
+    }
+    if (rq->scope != SCOPE_READ)
         job_touch(t);
     return t;
 }
@@ -53,9 +71,10 @@ static bool same_request(const struct job_spec *a, const struct job_spec *b)
     return same;
 }
 
-static void respond_busy(struct agent *a, struct response *rs)
+static void respond_busy(struct agent *a, const struct request *rq, struct response *rs)
 {
     const struct task *t = a->first;
+    const char *id;
     const struct job *j;
 
     while (t && !job_is_active(&t->job))
@@ -66,13 +85,13 @@ static void respond_busy(struct agent *a, struct response *rs)
         return;
     }
     j = &t->job;
+    id = api_is_listed(rq, j) ? j->spec.id : "another job";
     if (j->steps > 0)
         respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s runs %s (node %d, %.0f %%).",
-                        a->address, j->spec.id, j->spec.node,
-                        100.0 * fmin(1, (double)j->step / (double)j->steps));
+                        a->address, id, j->spec.node, 100.0 * fmin(1, (double)j->step / (double)j->steps));
     else
         respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s runs %s (node %d, %s).", a->address,
-                        j->spec.id, j->spec.node, job_state_name(j->state));
+                        id, j->spec.node, job_state_name(j->state));
 }
 
 /* A codec that the reservation names is checked now, so that the job is not refused only after it has
@@ -86,7 +105,8 @@ static int check_codec(const struct agent *a, const struct job_spec *spec, struc
     return spec->codec_sha256[0] ? codec_admit(&unused, &a->codecs, &offer, e) : 0;
 }
 
-static bool may_reserve(struct agent *a, const struct job_spec *spec, struct response *rs)
+static bool may_reserve(struct agent *a, const struct request *rq, const struct job_spec *spec,
+                        struct response *rs)
 {
     size_t n_pending = task_count(a, job_is_pending);
     bool is_busy = n_pending > 0 || task_count(a, job_is_active) >= N_SLOTS;
@@ -95,6 +115,10 @@ static bool may_reserve(struct agent *a, const struct job_spec *spec, struct res
 
     if (a->is_draining)
         respond_problem(rs, DRAINING, NULL, "%s is stopping", a->address);
+    else if (rq->scope == SCOPE_SUBMIT && !rq->job_key[0])
+        respond_problem(
+            rs, BAD_REQUEST, "Send X-Job-Key: 43 characters of base64url, of 32 random bytes.",
+            "with a token of scope submit a job needs a key, with which its submitter reaches it later");
     else if (n_files > a->job_files)
         respond_problem(
             rs, TOO_LARGE,
@@ -102,7 +126,7 @@ static bool may_reserve(struct agent *a, const struct job_spec *spec, struct res
             "a node of a job of %d nodes may need %llu open files, a process at %s has at most %llu", n_nodes,
             (unsigned long long)n_files, a->address, (unsigned long long)a->job_files);
     else if (is_busy && spec->no_queue)
-        respond_busy(a, rs);
+        respond_busy(a, rq, rs);
     else if (is_busy && n_pending >= (size_t)a->opt.queue)
         respond_problem(rs, TOO_MANY_REQUESTS, "Use other agents, or start this one with a larger --queue.",
                         "%zu jobs are queued at %s already", n_pending, a->address);
@@ -128,6 +152,10 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
         return;
     }
     t = task_find(a, spec.id);
+    if (t && !is_open(rq, &t->job)) {
+        respond_problem(rs, JOB_EXISTS, NULL, "the id %s is in use; choose another one", spec.id);
+        return;
+    }
     if (t && !same_request(&t->job.spec, &spec)) {
         respond_problem(rs, JOB_EXISTS, NULL, "%s exists here already, as node %d, attempt %d", spec.id,
                         t->job.spec.node, t->job.spec.attempt);
@@ -138,9 +166,9 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
         respond_job(rs, 200, t);
         return;
     }
-    if (!may_reserve(a, &spec, rs))
+    if (!may_reserve(a, rq, &spec, rs))
         return;
-    if (task_add(a, &spec, &t, &e) < 0) {
+    if (task_add(a, &spec, rq->who, rq->job_key, &t, &e) < 0) {
         respond_error(rs, &e);
         return;
     }
@@ -165,7 +193,7 @@ void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
         return;
     list = json_array();
     for (const struct task *t = a->last; t && left > 0; t = t->prev)
-        if (!state || t->job.state == only) {
+        if ((!state || t->job.state == only) && api_is_listed(rq, &t->job)) {
             json_array_append_new(list, task_json(t));
             left--;
         }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "shared/clock.h"
 #include "shared/json.h"
@@ -79,6 +78,8 @@ static const struct json_field ready_fields[] = {
 static const struct json_field reserve_fields[] = {
     {.key = "order", .kind = JSON_FIELD_U64, EVENT_AT(order)},
     {.key = "request", .kind = JSON_FIELD_ANY, .required = true},
+    {.key = "owner", .kind = JSON_FIELD_TEXT, EVENT_AT(owner)},
+    {.key = "key_sha256", .kind = JSON_FIELD_TEXT, EVENT_AT(key_sha256)},
     {0},
 };
 
@@ -238,21 +239,6 @@ static void drop_nulls(json_t *o)
     json_object_foreach_safe(o, next, key, v) if (json_is_null(v)) json_object_del(o, key);
 }
 
-static int time_parse(double *out, const char *text, struct err *e)
-{
-    struct tm tm = {0};
-    int ms, used = 0;
-
-    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-               &tm.tm_min, &tm.tm_sec, &ms, &used) != 7 ||
-        used != 24 || text[used] != '\0')
-        return err_set(e, ERR_CONFIG, "/at: not a time");
-    tm.tm_year -= 1900;
-    tm.tm_mon -= 1;
-    *out = (double)timegm(&tm) + 1e-3 * ms;
-    return 0;
-}
-
 /* Removes the kind's name and, in a journal, number and time from the object. */
 static int head_parse(struct event *ev, json_t *o, bool from_runner, struct err *e)
 {
@@ -278,8 +264,10 @@ static int head_parse(struct event *ev, json_t *o, bool from_runner, struct err 
         ev->seq = (uint64_t)seq;
         json_object_del(o, "seq");
     }
-    if (json_get_text(at, sizeof at, o, "at", "", e) < 0 || time_parse(&ev->at, at, e) < 0)
+    if (json_get_text(at, sizeof at, o, "at", "", e) < 0)
         return e->code;
+    if (!clock_parse(&ev->at, at))
+        return err_set(e, ERR_CONFIG, "/at: not a time");
     json_object_del(o, "at");
     return 0;
 }
@@ -308,6 +296,8 @@ static int body_parse(struct event *ev, const json_t *o, bool from_runner, struc
     }
     if (from_runner)
         return 0;
+    if (ev->kind == NOTE_RESERVE && !is_hex_or_empty(ev->key_sha256))
+        return err_set(e, ERR_CONFIG, "/key_sha256: not a SHA-256");
     if (ev->kind == NOTE_RESERVE)
         return job_spec_parse(&ev->spec, json_object_get(o, "request"), e);
     for (int i = 0; ev->kind == NOTE_PACKAGE && i < PACKAGE_FILES_MAX; i++)

@@ -23,6 +23,7 @@ enum {
     REASON_MAX = 32,
     MESSAGE_MAX = 1024,
     ENGINE_MAX = 256,
+    OWNER_MAX = 64,
     PACKAGE_FILES_MAX = 3
 };
 
@@ -71,10 +72,12 @@ struct event {
 
     char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */
 
-    struct job_spec spec; /* RESERVE */
-    uint64_t order;       /* RESERVE: 1, 2, ... in the order in which this agent accepted them */
-    int data_port;        /* SOCKET */
-    char package[16];     /* PACKAGE, with the SHA-256 of its files in the order of packages.c */
+    struct job_spec spec;        /* RESERVE, */
+    char owner[OWNER_MAX + 1];   /* with the name of the token that it came with; "": none was needed */
+    char key_sha256[SHA256_HEX]; /* and of its X-Job-Key; "": it came without */
+    uint64_t order;              /* 1, 2, ... in the order in which this agent accepted them */
+    int data_port;               /* SOCKET */
+    char package[16];            /* PACKAGE, with the SHA-256 of its files in the order of packages.c */
     char hex[PACKAGE_FILES_MAX][SHA256_HEX];
     int pid; /* RUNNER, with its start time in clock ticks since boot, which identifies the process */
     uint64_t start_ticks;

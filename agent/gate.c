@@ -198,23 +198,56 @@ static bool check_origin(const struct gate_rules *rules, const struct gate_input
     return true;
 }
 
-static bool is_known(const struct gate_rules *rules, const char *token)
+static void accept_as(struct request *rq, const char *name, enum scope scope)
 {
-    return token_is(rules->token, token) || (rules->members && members_find(rules->members, token));
+    rq->is_authorised = true;
+    rq->scope = scope;
+    snprintf(rq->who, sizeof rq->who, "%s", name);
+}
+
+static void identify(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
+                     const char *token)
+{
+    uint8_t digest[SHA256_BYTES];
+    const struct member *m;
+
+    sha256(digest, token, strlen(token));
+    if (token_is(rules->token, digest))
+        accept_as(rq, rules->token->name, rules->token->scope);
+    else if (rules->cluster && token_is(rules->cluster, digest))
+        accept_as(rq, rules->cluster->name, rules->cluster->scope);
+    else if (rules->members && (m = members_find(rules->members, digest, in->now)))
+        accept_as(rq, m->name, m->scope);
+}
+
+static bool scope_suffices(const struct request *rq, struct verdict *v)
+{
+    enum scope least = rq->route->needs == NEEDS_SUBMIT ? SCOPE_SUBMIT : SCOPE_READ;
+
+    if (rq->scope >= least)
+        return true;
+    snprintf(v->hint, sizeof v->hint, "On the agent's machine, `agent token add NAME --scope %s` makes one.",
+             scope_name(least));
+    return refuse(v, FORBIDDEN, "this needs a token of scope %s; the one of %s has %s", scope_name(least),
+                  rq->who, scope_name(rq->scope));
 }
 
 static bool check_token(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
                         struct verdict *v)
 {
     static const char bearer[] = "Bearer ";
+    enum needs needs = rq->route->needs;
     const char *value;
     size_t n = header_count(in, "Authorization", &value);
 
-    rq->is_authorised = !rules->token || (n == 1 && strncasecmp(value, bearer, sizeof bearer - 1) == 0 &&
-                                          is_known(rules, value + sizeof bearer - 1));
-    if (rq->is_authorised || (rq->route->flags & ROUTE_PUBLIC) ||
-        ((rq->route->flags & ROUTE_LOCAL_PUBLIC) && in->is_loopback))
+    if (!rules->token)
+        accept_as(rq, "", SCOPE_ADMIN);
+    else if (n == 1 && strncasecmp(value, bearer, sizeof bearer - 1) == 0)
+        identify(rules, in, rq, value + sizeof bearer - 1);
+    if (needs == NEEDS_NOTHING || (needs == NEEDS_LOCAL && in->is_loopback))
         return true;
+    if (rq->is_authorised)
+        return scope_suffices(rq, v);
     v->has_wrong_token = n == 1;
     snprintf(v->hint, sizeof v->hint,
              "Send the token of the agent's token file: Authorization: Bearer TOKEN");
@@ -222,6 +255,21 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
                   n > 1    ? "more than one Authorization header"
                   : n == 1 ? "the token is not this agent's"
                            : "a token is needed");
+}
+
+static bool take_job_key(const struct gate_input *in, struct request *rq, struct verdict *v)
+{
+    uint8_t digest[SHA256_BYTES];
+    const char *value;
+    size_t n = header_count(in, "X-Job-Key", &value);
+
+    if (n == 0)
+        return true;
+    if (n > 1 || !is_base64url(value))
+        return refuse(v, BAD_REQUEST, "X-Job-Key is not one key of 43 letters, digits, '-' and '_'");
+    sha256(digest, value, strlen(value));
+    hex_encode(rq->job_key, digest, sizeof digest);
+    return true;
 }
 
 static bool media_type_is_ours(const char *type)
@@ -275,7 +323,7 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
         return refuse(v, NOT_FOUND, "no resource has this path");
     if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||
         (query && !query_parse(rq, query, v)) || !check_host(rules, in, v) || !check_origin(rules, in, v) ||
-        !check_token(rules, in, rq, v) || !check_body(in, rq, v))
+        !check_token(rules, in, rq, v) || !take_job_key(in, rq, v) || !check_body(in, rq, v))
         return false;
     header_count(in, "Accept", &accept);
     rq->wants_ndjson = accept && strstr(accept, "application/x-ndjson");

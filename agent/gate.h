@@ -19,7 +19,8 @@ struct gate_rules {
     int port;
     const char *const *allow_hosts; /* ends with NULL */
     const struct token *token;      /* the owner's; NULL: no token is required */
-    const struct members *members;  /* whose tokens are accepted, too */
+    const struct token *cluster;    /* accepted, too; NULL: none */
+    const struct members *members;  /* theirs as well; NULL: none */
     bool has_tls;
 };
 
@@ -29,6 +30,7 @@ struct gate_input {
     size_t n_headers;
     const char *local_host; /* the local address of the connection; NULL: unknown */
     bool is_loopback;       /* the other end is a loopback address */
+    double now;             /* clock_wall() */
     uint64_t disk_free;     /* bytes that uploads may use: all but the reserve */
 };
 

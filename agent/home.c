@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/log.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/private.h"
@@ -104,6 +105,47 @@ static uint64_t job_files(void)
     return files.rlim_max;
 }
 
+/* A token file is checked with the folders in which it is. */
+static int load_token(struct token *t, const char *file, const char *name, enum scope scope, bool may_make,
+                      struct err *e)
+{
+    char whole[PATH_MAX], *slash;
+
+    *t = (struct token){.name = name, .scope = scope};
+    snprintf(t->path, sizeof t->path, "%s", file);
+    if (token_load(t, may_make, e) < 0)
+        return e->code;
+    if (!realpath(file, whole))
+        return err_errno(e, ERR_IO, "%s", file);
+    slash = strrchr(whole, '/');
+    slash[slash == whole] = '\0';
+    return private_folder(whole, e) < 0 ? err_at(e, "token file %s", file) : 0;
+}
+
+static int load_tokens(struct agent *a, struct err *e)
+{
+    struct agent_options *o = &a->opt;
+    bool may_make = !o->token_file[0];
+
+    if (may_make && file_join(o->token_file, sizeof o->token_file, o->dir, "token", e) < 0)
+        return e->code;
+    if (!o->no_token && load_token(&a->token, o->token_file, "owner", SCOPE_ADMIN, may_make, e) < 0)
+        return e->code;
+    return o->cluster_token[0] &&
+                   load_token(&a->cluster, o->cluster_token, "cluster", SCOPE_SUBMIT, false, e) < 0
+               ? e->code
+               : 0;
+}
+
+void agent_refresh_tokens(struct agent *a)
+{
+    struct err e;
+
+    if (token_refresh(&a->token, &e) < 0 || token_refresh(&a->cluster, &e) < 0 ||
+        members_refresh(&a->members, &e) < 0)
+        log_line(LOG_LEVEL_ERROR, "agent", NULL, "tokens: %s", e.text);
+}
+
 int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, struct err *e)
 {
     char path[PATH_MAX];
@@ -125,10 +167,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, s
         err_errno(e, ERR_IO, "%s", opt->dir);
         goto fail;
     }
-    if (!a->opt.token_file[0] &&
-        file_join(a->opt.token_file, sizeof a->opt.token_file, a->opt.dir, "token", e) < 0)
-        goto fail;
-    if (!opt->no_token && token_load(&a->token, a->opt.token_file, !opt->token_file[0], e) < 0)
+    if (load_tokens(a, e) < 0)
         goto fail;
     if (members_open(&a->members, a->opt.dir, e) < 0 ||
         (has_tls && identity_load(&a->identity, a->opt.dir, e) < 0))
@@ -157,19 +196,23 @@ void agent_close(struct agent *a)
 }
 
 /* An agent that listens on all addresses is reached by its machine's name. */
-void agent_offer_join(struct agent *a)
+int agent_invite(struct agent *a, struct err *e)
 {
-    char code[BASE64_TEXT], name[256];
+    char code[BASE64_TEXT], name[256], path[PATH_MAX], line[512];
     bool is_any = strcmp(a->host, "0.0.0.0") == 0 || strcmp(a->host, "::") == 0;
 
-    members_make_code(&a->members, code);
     if (is_any && gethostname(name, sizeof name) == 0)
-        printf("job_submit join '%.*s:%d#%s#%s'\n", (int)sizeof name, name, a->opt.port, a->identity.pin,
-               code);
+        snprintf(line, sizeof line, "%.*s:%d#%s", (int)sizeof name, name, a->opt.port, a->identity.pin);
     else
-        printf("job_submit join '%s#%s#%s'\n", a->address, a->identity.pin, code);
+        snprintf(line, sizeof line, "%s#%s", a->address, a->identity.pin);
+    if (file_join(path, sizeof path, a->opt.dir, "address", e) < 0 ||
+        file_write(path, line, strlen(line), 0600, e) < 0 ||
+        members_invite(&a->members, SCOPE_SUBMIT, INVITATION_S, code, e) < 0)
+        return e->code;
+    printf("job_submit join '%s#%s'\n", line, code);
     fflush(stdout);
     explicit_bzero(code, sizeof code);
+    return 0;
 }
 
 uint64_t agent_disk_free(const struct agent *a)

@@ -96,6 +96,8 @@ static int apply_reserve(struct job *j, const struct event *ev, struct err *e)
         return err_set(e, ERR_CONFLICT, "%s is reserved twice", j->spec.id);
     j->spec = ev->spec;
     j->order = ev->order;
+    memcpy(j->owner, ev->owner, sizeof j->owner);
+    memcpy(j->key_sha256, ev->key_sha256, sizeof j->key_sha256);
     j->created_at = ev->at;
     return 0;
 }

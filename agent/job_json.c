@@ -50,9 +50,10 @@ json_t *job_json(const struct job *j, double now)
     double until = j->finished_at > 0 ? j->finished_at : now;
     double elapsed = j->started_at > 0 ? fmax(0, until - j->started_at) : 0;
     json_t *o = json_pack("{s:s,s:i,s:i,s:s,s:s,s:s,s:s}", "id", s->id, "attempt", s->attempt, "node",
-                          s->node, "role", s->role, "name", s->name, "codec", s->codec, "submitter",
-                          s->submitter);
+                          s->node, "role", s->role, "name", s->name, "codec", s->codec,
+                          "submitter_unverified", s->submitter);
 
+    json_object_set_new(o, "submitter", text_or_null(j->owner));
     json_object_set_new(o, "codec_sha256", text_or_null(j->packages[PACKAGE_CODEC].hex[0]));
     json_object_set_new(o, "state", json_string(job_state_name(j->state)));
     json_object_set_new(o, "reason", text_or_null(j->reason));

@@ -3,84 +3,121 @@
 #include <string.h>
 
 #include "agent/codec_policy.h"
+#include "agent/scope.h"
 #include "shared/args.h"
+#include "shared/file.h"
 #include "shared/worker.h"
 
 #define AT(member) ARGS_AT(struct agent_options, member)
 
-enum { ALWAYS = 1 /* it has no verbs */ };
-enum { LISTENING, TRUST, KEEPING, OUTPUT };
+enum { RUN = AGENT_RUN, TOKEN = AGENT_TOKEN, ALL = RUN | TOKEN };
+enum { LISTENING, TRUST, TOKENS, KEEPING, OUTPUT };
 
 static const struct args_option table[] = {
-    {"port", "", ARGS_INT, AT(port), ALWAYS, LISTENING, "N", "port to listen on (15387; 0: any free port)",
+    {"port", "", ARGS_INT, AT(port), ALL, LISTENING, "N", "port to listen on (15387; 0: any free port)",
      .max = 65535},
-    {"bind", "", ARGS_TEXT, AT(bind), ALWAYS, LISTENING, "ADDRESS",
-     "listen on this address only (127.0.0.1)"},
-    {"data-bind", "", ARGS_TEXT, AT(data_bind), ALWAYS, LISTENING, "ADDRESS",
+    {"bind", "", ARGS_TEXT, AT(bind), RUN, LISTENING, "ADDRESS", "listen on this address only (127.0.0.1)"},
+    {"data-bind", "", ARGS_TEXT, AT(data_bind), RUN, LISTENING, "ADDRESS",
      "address at which nodes of other machines reach this one's (the same as --bind)"},
-    {"tls", "", ARGS_FLAG, AT(tls), ALWAYS, LISTENING, NULL, "TLS on a loopback address, too"},
-    {"insecure-no-tls", "", ARGS_FLAG, AT(insecure_no_tls), ALWAYS, LISTENING, NULL,
+    {"tls", "", ARGS_FLAG, AT(tls), RUN, LISTENING, NULL, "TLS on a loopback address, too"},
+    {"insecure-no-tls", "", ARGS_FLAG, AT(insecure_no_tls), RUN, LISTENING, NULL,
      "no TLS beyond loopback, where token and results can then be read in transit"},
-    {"allow-host", "", ARGS_LIST, AT(allow_hosts), ALWAYS, LISTENING, "NAME",
+    {"allow-host", "", ARGS_LIST, AT(allow_hosts), RUN, LISTENING, "NAME",
      "another host name of this agent; may be repeated"},
-    {"token-file", "", ARGS_PATH, AT(token_file), ALWAYS, TRUST, "FILE",
+    {"token-file", "", ARGS_PATH, AT(token_file), ALL, TRUST, "FILE",
      "file with the token (DIR/token, created at the first start)"},
-    {"no-token", "", ARGS_FLAG, AT(no_token), ALWAYS, TRUST, NULL,
+    {"cluster-token", "", ARGS_PATH, AT(cluster_token), RUN, TRUST, "FILE",
+     "file with a second token, which many agents may share; its scope is submit"},
+    {"no-token", "", ARGS_FLAG, AT(no_token), RUN, TRUST, NULL,
      "require no token: on loopback addresses only; any user of this machine can then submit"},
-    {"codecs", "", ARGS_CHOICE, AT(codecs), ALWAYS, TRUST, CODEC_POLICY_CHOICES,
+    {"codecs", "", ARGS_CHOICE, AT(codecs), RUN, TRUST, CODEC_POLICY_CHOICES,
      "codecs that may run here (any if the agent listens on loopback addresses only, else allowlist); "
      "allowlist: built-in codecs and those of --codec-list"},
-    {"codec-list", "", ARGS_PATH, AT(codec_list), ALWAYS, TRUST, "FILE",
+    {"codec-list", "", ARGS_PATH, AT(codec_list), RUN, TRUST, "FILE",
      "allowed codecs, one SHA-256 of a .so or .c file per line (DIR/codecs.allow); a listed .c file is "
      "compiled here. To add one: sha256sum my.c >>DIR/codecs.allow"},
-    {"dir", "", ARGS_PATH, AT(dir), ALWAYS, KEEPING, "DIR",
+    {"scope", "", ARGS_CHOICE, AT(scope), TOKEN, TOKENS, SCOPE_CHOICES,
+     "add, invite: what the token allows (submit): see jobs and results; run jobs of its own; everybody's "
+     "jobs"},
+    {"expires", "", ARGS_TEXT, AT(expires), TOKEN, TOKENS, "TIME",
+     "add, invite: for how long the token or the code is valid: 30d, 12h, 10m, 30s (never; a code: 1h)"},
+    {"keep", "", ARGS_TEXT, AT(keep_token), TOKEN, TOKENS, "TIME",
+     "rotate: for how long the former token is valid, too (1h)"},
+    {"invitations", "", ARGS_FLAG, AT(invitations), TOKEN, TOKENS, NULL, "revoke: all invitations"},
+    {"dir", "", ARGS_PATH, AT(dir), ALL, KEEPING, "DIR",
      "state, packages, results and the token ($XDG_STATE_HOME/psgd/agent-PORT, else "
      "~/.local/state/psgd/agent-PORT)"},
-    {"queue", "", ARGS_INT, AT(queue), ALWAYS, KEEPING, "N", "jobs that may wait in the queue (16)",
+    {"queue", "", ARGS_INT, AT(queue), RUN, KEEPING, "N", "jobs that may wait in the queue (16)",
      .max = 10000},
-    {"keep", "", ARGS_INT, AT(keep), ALWAYS, KEEPING, "N", "ended jobs that are kept (64)", .min = 1,
+    {"keep", "", ARGS_INT, AT(keep), RUN, KEEPING, "N", "ended jobs that are kept (64)", .min = 1,
      .max = 100000},
-    {"blob-limit", "", ARGS_INT, AT(blob_limit_gib), ALWAYS, KEEPING, "N",
+    {"blob-limit", "", ARGS_INT, AT(blob_limit_gib), RUN, KEEPING, "N",
      "GiB of packages kept for the next job (16)", .min = 1, .max = 1 << 20},
-    {"job-memory", "", ARGS_INT, AT(job_memory_gib), ALWAYS, KEEPING, "N",
+    {"job-memory", "", ARGS_INT, AT(job_memory_gib), RUN, KEEPING, "N",
      "GiB of memory that a node's process may use (80 % of the machine's memory; 0: no limit)",
      .max = 1 << 20},
-    {"leave-running", "", ARGS_FLAG, AT(leave_running), ALWAYS, KEEPING, NULL,
+    {"leave-running", "", ARGS_FLAG, AT(leave_running), RUN, KEEPING, NULL,
      "keep running jobs at a clean stop; the next agent with the same --dir adopts them"},
-    {"help", "h", ARGS_FLAG, AT(wants_help), ALWAYS, OUTPUT, NULL, "print this help"},
-    {"version", "V", ARGS_FLAG, AT(wants_version), ALWAYS, OUTPUT, NULL, "print the version"},
+    {"help", "h", ARGS_FLAG, AT(wants_help), ALL, OUTPUT, NULL, "print this help"},
+    {"version", "V", ARGS_FLAG, AT(wants_version), ALL, OUTPUT, NULL, "print the version"},
 };
 
-static const char *const groups[] = {"Network", "Security", "State and limits", "Messages", NULL};
+static const char *const groups[] = {"Network", "Security", "Tokens", "State and limits", "Messages", NULL};
 
 const struct args agent_options_table = {"agent --help lists the options.", table,
                                          sizeof table / sizeof *table, groups};
+const char agent_token_help[] =
+    "usage: agent token list                who may use the agent of this folder, and open invitations\n"
+    "       agent token add NAME            a token for NAME, printed once\n"
+    "       agent token revoke NAME         takes NAME's tokens back; revoke --invitations: all codes\n"
+    "       agent token rotate [NAME]       another token for NAME, or for the owner; the former one stays\n"
+    "                                       valid for --keep\n"
+    "       agent token invite              prints the command by which one more user joins (with TLS)\n"
+    "\nThese change files of the agent's folder; an agent that runs goes by them from its next request on.\n";
 const char agent_exit_help[] =
-    "\nExit status: 0 stopped by SIGTERM or SIGINT, 2 wrong usage, 7 insecure options, or a folder or\n"
+    "\nExit status: 0 stopped by SIGTERM or SIGINT, or done, 2 wrong usage, 6 no such member or a name that "
+    "is\n"
+    "taken, 7 insecure options, or a folder or\n"
     "token file that others can read or change, 71 a port, an address or the folder is not available.\n";
 
-void agent_usage(FILE *f)
+void agent_usage(FILE *f, unsigned verb)
 {
-    fprintf(f, "usage: agent [--port N] [--bind ADDRESS] [--dir DIR] [options]\n\n"
-               "Waits for jobs and runs their nodes on this machine.\n");
-    args_help(f, &agent_options_table, ALWAYS);
+    fputs(verb == RUN ? "usage: agent [--port N] [--bind ADDRESS] [--dir DIR] [options]\n"
+                        "       agent token list|add NAME|revoke NAME|rotate [NAME]|invite [options]\n\n"
+                        "Waits for jobs and runs their nodes on this machine. `agent token --help`: who may "
+                        "use it.\n"
+                      : agent_token_help,
+          f);
+    args_help(f, &agent_options_table, verb);
     fputs(agent_exit_help, f);
 }
 
-int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e)
+int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char **argv, struct err *e)
 {
-    struct args_found found;
-
     *out = (struct agent_options){.port = AGENT_PORT,
                                   .bind = "127.0.0.1",
                                   .queue = 16,
                                   .keep = 64,
                                   .blob_limit_gib = 16,
                                   .codecs = -1,
+                                  .scope = SCOPE_SUBMIT,
                                   .job_memory_gib = -1};
-    if (args_parse(&agent_options_table, ALWAYS, argc, argv, out, &found, e) < 0)
+    if (args_parse(&agent_options_table, verb, argc, argv, out, &out->found, e) < 0)
         return e->code;
-    if (found.n_operands > 0)
-        return err_set(e, ERR_USAGE, "\"%s\" is not an option; agent --help lists them", found.operands[0]);
+    if (verb == RUN && out->found.n_operands > 0)
+        return err_set(e, ERR_USAGE, "\"%s\" is not an option; agent --help lists them",
+                       out->found.operands[0]);
+    return 0;
+}
+
+int agent_default_folder(struct agent_options *o, struct err *e)
+{
+    char state[DIR_MAX - 32];
+
+    if (o->dir[0])
+        return 0;
+    if (file_state_dir(state, sizeof state, e) < 0)
+        return e->code;
+    snprintf(o->dir, sizeof o->dir, "%s/agent-%d", state, o->port);
     return 0;
 }

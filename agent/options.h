@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "shared/args.h"
 #include "shared/err.h"
 
-struct args;
+/* The verbs, as bits: running, and `agent token`. */
+enum { AGENT_RUN = 1, AGENT_TOKEN = 2 };
 
 enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the folder fit PATH_MAX */
 
@@ -19,22 +21,30 @@ struct agent_options {
     char dir[DIR_MAX];                            /* "": named by the port, in the user's state folder */
     const char *allow_hosts[ALLOW_HOSTS_MAX + 1]; /* point into argv; ends with NULL */
     char token_file[PATH_MAX];                    /* "": DIR/token */
+    char cluster_token[PATH_MAX];                 /* "": none */
     bool no_token, tls, insecure_no_tls, leave_running;
     int queue, keep, blob_limit_gib;
-    int codecs;                /* enum codec_policy; -1: by the listening address */
-    char codec_list[PATH_MAX]; /* "": DIR/codecs.allow */
-    int job_memory_gib;        /* -1: a fraction of the machine's; 0: no limit */
+    int codecs;                       /* enum codec_policy; -1: by the listening address */
+    char codec_list[PATH_MAX];        /* "": DIR/codecs.allow */
+    int job_memory_gib;               /* -1: a fraction of the machine's; 0: no limit */
+    int scope;                        /* of `agent token`: enum scope */
+    char expires[16], keep_token[16]; /* "": not given */
+    bool invitations;
     bool wants_help, wants_version;
+    struct args_found found; /* the operands of `agent token` */
 };
 
 /* Parses as shared/args.h describes. ERR_USAGE. */
-int agent_options_parse(struct agent_options *out, int argc, char **argv, struct err *e);
+int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char **argv, struct err *e);
+
+/* Without --dir: the folder that is named by the port. */
+int agent_default_folder(struct agent_options *o, struct err *e);
 
 /* For docs/reference/. */
 extern const struct args agent_options_table;
-extern const char agent_exit_help[];
+extern const char agent_token_help[], agent_exit_help[];
 
 /* Prints the text of --help. */
-void agent_usage(FILE *f);
+void agent_usage(FILE *f, unsigned verb);
 
 #endif

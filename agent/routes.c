@@ -12,8 +12,8 @@
 
 enum { DIGITS_MAX = 15 };
 
-#define ROUTE(method, pattern, handler, max_body, flags, ...)                                                \
-    {METHOD_##method, pattern, handler, max_body, flags, {__VA_ARGS__}},
+#define ROUTE(method, pattern, handler, needs, max_body, flags, ...)                                         \
+    {METHOD_##method, pattern, handler, NEEDS_##needs, max_body, flags, {__VA_ARGS__}},
 const struct route routes[] = {ROUTES(ROUTE)};
 #undef ROUTE
 const size_t n_routes = sizeof routes / sizeof routes[0];

@@ -9,6 +9,7 @@
 
 #include "agent/event.h"
 #include "agent/problem.h"
+#include "agent/scope.h"
 
 enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, N_METHODS };
 enum { TARGET_MAX = 512, N_ARGS_MAX = 2, ARG_MAX = 64, N_QUERY_MAX = 4, QUERY_VALUE_MAX = 64 };
@@ -25,7 +26,10 @@ struct request {
         char value[QUERY_VALUE_MAX + 1];
     } query[N_QUERY_MAX];
     size_t n_query;
-    bool is_authorised; /* sent the token, or none is required */
+    bool is_authorised;       /* sent a token that is valid, or none is required */
+    enum scope scope;         /* of that token; admin where none is required */
+    char who[OWNER_MAX + 1];  /* the name of that token; "": none is required */
+    char job_key[SHA256_HEX]; /* SHA-256 of X-Job-Key; "": not sent */
     bool wants_ndjson;
     const char *body; /* zero-terminated */
     size_t body_len;
@@ -50,6 +54,7 @@ struct response {
     char id[JOB_ID_MAX + 1];
     uint64_t after;
     bool is_ndjson;
+    bool holds;      /* a stream that holds the reservation of its job */
     double deadline; /* clock_now() */
     char location[80];
     char allow[40]; /* 405 */
@@ -59,18 +64,17 @@ struct response {
 typedef void route_handler(struct agent *a, const struct request *rq, struct response *rs);
 
 enum route_flags {
-    ROUTE_PUBLIC = 1,        /* needs no token */
-    ROUTE_LOCAL_PUBLIC = 2,  /* needs none from a loopback address */
-    ROUTE_UPLOAD = 4,        /* the body is a blob named {hex}: streamed to the store, not to the handler */
-    ROUTE_BODY_OPTIONAL = 8, /* no Content-Length means an empty body */
-    ROUTE_CODE = 32,         /* the body has a code instead of a token */
-    ROUTE_JOB = 16           /* the first argument is a job id; the request renews its reservation */
+    ROUTE_UPLOAD = 1,        /* the body is a blob named {hex}: streamed to the store, not to the handler */
+    ROUTE_BODY_OPTIONAL = 2, /* no Content-Length means an empty body */
+    ROUTE_CODE = 8,          /* the body has a code instead of a token */
+    ROUTE_JOB = 4            /* the first argument is a job id; the request renews its reservation */
 };
 
 struct route {
     enum method method;
     const char *pattern; /* /v1/jobs/{id}: {id} a job's id, {hex} a SHA-256, {name} one plain segment */
     route_handler *handler;
+    enum needs needs;
     uint64_t max_body; /* 0: no body allowed */
     unsigned flags;
     const char *keys[N_QUERY_MAX + 1]; /* of the query */

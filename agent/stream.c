@@ -6,16 +6,19 @@
 #include "agent/job_action.h"
 #include "shared/clock.h"
 
-void stream_open(struct stream *s, struct agent *a, const char *id, uint64_t after, bool is_ndjson)
+void stream_open(struct stream *s, struct agent *a, const char *id, uint64_t after, bool is_ndjson,
+                 bool holds)
 {
     struct task *t = task_find(a, id);
 
-    *s = (struct stream){.agent = a, .is_ndjson = is_ndjson, .is_open = true, .last_at = clock_now()};
+    *s = (struct stream){
+        .agent = a, .is_ndjson = is_ndjson, .is_open = true, .holds = holds, .last_at = clock_now()};
     snprintf(s->id, sizeof s->id, "%s", id);
     if (!t)
         return;
     s->at = journal_seek(&t->journal, after);
-    job_stream_opened(t);
+    if (holds)
+        job_stream_opened(t);
 }
 
 void stream_close(struct stream *s)
@@ -23,7 +26,7 @@ void stream_close(struct stream *s)
     struct task *t = s->is_open ? task_find(s->agent, s->id) : NULL;
 
     s->is_open = false;
-    if (t)
+    if (t && s->holds)
         job_stream_closed(t);
 }
 

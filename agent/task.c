@@ -126,7 +126,8 @@ static int open_journal(struct task *t, off_t *cut, struct err *e)
     return 0;
 }
 
-int task_add(struct agent *a, const struct job_spec *spec, struct task **out, struct err *e)
+int task_add(struct agent *a, const struct job_spec *spec, const char *owner, const char *key_sha256,
+             struct task **out, struct err *e)
 {
     struct task *t = task_new(a, spec->id, e);
     char path[PATH_MAX];
@@ -156,6 +157,8 @@ int task_add(struct agent *a, const struct job_spec *spec, struct task **out, st
     event_init(&ev, NOTE_RESERVE);
     ev.order = a->n_reserved + 1;
     ev.spec = *spec;
+    snprintf(ev.owner, sizeof ev.owner, "%s", owner);
+    snprintf(ev.key_sha256, sizeof ev.key_sha256, "%s", key_sha256);
     if (task_record(t, &ev, e) < 0)
         goto fail;
     task_insert(a, t);

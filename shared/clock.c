@@ -38,3 +38,18 @@ const char *clock_text(char out[CLOCK_TEXT], double t)
              second / 60 % 60, second % 60, (int)(ms % 1000));
     return out;
 }
+
+bool clock_parse(double *out, const char *text)
+{
+    struct tm tm = {0};
+    int ms, used = 0;
+
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+               &tm.tm_min, &tm.tm_sec, &ms, &used) != 7 ||
+        used != 24 || text[used] != '\0')
+        return false;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    *out = (double)timegm(&tm) + 1e-3 * ms;
+    return true;
+}

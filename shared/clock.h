@@ -2,6 +2,7 @@
 #ifndef PSGD_CLOCK_H
 #define PSGD_CLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { CLOCK_TEXT = 48 /* for any number: a time of these centuries takes 25 */ };
@@ -9,5 +10,6 @@ enum { CLOCK_TEXT = 48 /* for any number: a time of these centuries takes 25 */ 
 double clock_now(void);                                 /* seconds, monotonic, from an arbitrary start */
 double clock_wall(void);                                /* seconds since 1970 */
 const char *clock_text(char out[CLOCK_TEXT], double t); /* 2026-11-21T10:28:00.123Z of a clock_wall time */
+bool clock_parse(double *out, const char *text);        /* the reverse; false: it has another form */
 
 #endif

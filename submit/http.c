@@ -200,6 +200,8 @@ static int set_headers(struct http_request *r)
         rc |= add_header(p, "Accept", r->accept);
     if (r->body_type)
         rc |= add_header(p, "Content-Type", r->body_type);
+    if (r->job_key)
+        rc |= add_header(p, "X-Job-Key", r->job_key);
     if (r->token) {
         snprintf(bearer, sizeof bearer, "Bearer %s", r->token);
         rc |= add_header(p, "Authorization", bearer);
@@ -321,6 +323,8 @@ static void drop(struct http *h, struct http_request *r)
         curl_multi_remove_handle(h->multi, p->easy);
         curl_easy_cleanup(p->easy);
     }
+    for (struct curl_slist *s = p->headers; s; s = s->next)
+        explicit_bzero(s->data, strlen(s->data)); /* the token is in one */
     curl_slist_free_all(p->headers);
     free(p);
 }

@@ -25,9 +25,10 @@ struct http_request {
     /* Request. */
     const char *method; /* GET HEAD PUT POST */
     char url[HTTP_URL];
-    const char *peer;  /* the other side, for messages: "agent 127.0.0.1:15387" */
-    const char *token; /* NULL: none */
-    const char *pin;   /* of the server's key (agent/identity.h), for https; NULL: HTTP without TLS */
+    const char *peer;    /* the other side, for messages: "agent 127.0.0.1:15387" */
+    const char *token;   /* NULL: none */
+    const char *job_key; /* X-Job-Key; NULL: none */
+    const char *pin;     /* of the server's key (agent/identity.h), for https; NULL: HTTP without TLS */
     const char *accept;
     bool is_public; /* a public mirror: https and proxies are allowed, no token is sent */
     bool is_local;  /* loopback */

@@ -164,6 +164,7 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
     *r = (struct http_request){.method = method,
                                .peer = n->label,
                                .token = n->token[0] ? n->token : NULL,
+                               .job_key = n->job_key[0] ? n->job_key : NULL,
                                .pin = n->pin[0] ? n->pin : NULL,
                                .is_local = is_loopback(n->at.host),
                                .max_reply = REPLY_MAX,
@@ -369,6 +370,7 @@ void node_forget(struct http *h, struct node *n)
     http_clear(h, &n->call);
     http_clear(h, &n->stream);
     explicit_bzero(n->token, sizeof n->token);
+    explicit_bzero(n->job_key, sizeof n->job_key);
     json_decref(n->traffic);
     n->traffic = NULL;
 }

@@ -20,9 +20,10 @@ struct node {
     const char *job;              /* the job's id; the submission's */
     char label[ADDRESS_MAX + 16]; /* "agent 127.0.0.1:15387", for messages */
     char token[TOKEN_MAX];
-    char pin[BASE64_TEXT];    /* of its key; "": HTTP without TLS */
-    bool is_closed;           /* neither joined nor on this machine, and nothing may be sent unencrypted */
-    char token_sources[1400]; /* where the token was searched, for the message when it is refused */
+    char job_key[BASE64_TEXT]; /* of the job on this agent; "": none */
+    char pin[BASE64_TEXT];     /* of its key; "": HTTP without TLS */
+    bool is_closed;            /* neither joined nor on this machine, and nothing may be sent unencrypted */
+    char token_sources[1400];  /* where the token was searched, for the message when it is refused */
     struct agent_view agent;
     struct job_view view;
     struct pace pace;      /* of its steps, while the job is watched */

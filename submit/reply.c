@@ -109,6 +109,7 @@ int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
     get_text(out->reason, sizeof out->reason, o, "reason");
     get_text(out->message, sizeof out->message, o, "message");
     get_text(out->engine, sizeof out->engine, o, "engine");
+    get_text(out->submitter, sizeof out->submitter, o, "submitter");
     get_text(out->started_at, sizeof out->started_at, o, "started_at");
     get_text(out->finished_at, sizeof out->finished_at, o, "finished_at");
     json_array_foreach(json_object_get(o, "requirements"), i, item)
@@ -174,6 +175,8 @@ int reply_holder(char *out, size_t size, const char *text, size_t len, struct er
             continue;
         get_text(id, sizeof id, job, "id");
         get_text(submitter, sizeof submitter, job, "submitter");
+        if (!submitter[0]) /* an agent without tokens */
+            get_text(submitter, sizeof submitter, job, "submitter_unverified");
         snprintf(out, size, "%s of %s (%s, %.0f %%)", id, submitter[0] ? submitter : "unknown user",
                  job_state_name(state), 100 * fmin(fmax(ratio, 0), 1));
         break;

@@ -107,9 +107,11 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
                                   .n_headers = head->n_headers,
                                   .local_host = x->conn->local_host,
                                   .is_loopback = x->conn->is_loopback,
+                                  .now = clock_wall(),
                                   .disk_free = agent_disk_free(h->agent)};
     struct verdict v = {0};
 
+    agent_refresh_tokens(h->agent);
     if (x->conn->refusal) {
         respond_problem(&x->rs, BAD_REQUEST, NULL, "the head of the request is not valid: %s",
                         x->conn->refusal);

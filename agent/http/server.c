@@ -76,6 +76,7 @@ int http_server_open(struct http_server **out, struct agent *a, int listen_fd, s
                                    .port = a->opt.port,
                                    .allow_hosts = a->opt.allow_hosts,
                                    .token = a->opt.no_token ? NULL : &a->token,
+                                   .cluster = a->cluster.path[0] ? &a->cluster : NULL,
                                    .members = &a->members,
                                    .has_tls = a->identity.key != NULL};
     h->tick = (struct timer){.due = on_tick, .arg = h};

@@ -226,6 +226,7 @@ static int page_agent(struct err *e)
          "statuses:\n[status.md](status.md). An agent starts `job_runner`, and job_submit starts `simulator` "
          "and "
          "`codec_check`; these have no\noptions for users.");
+    printf("\n```text\n%s```\n", agent_token_help);
     for (int g = 0; agent_options_table.groups[g]; g++)
         print_options(&agent_options_table, g, NULL);
     return 0;

@@ -45,6 +45,8 @@ static json_t *node_json(const struct node *n)
     if (!o)
         return NULL;
     json_object_set_new(o, "reason", n->view.reason[0] ? json_string(n->view.reason) : json_null());
+    json_object_set_new(o, "submitter",
+                        n->view.submitter[0] ? json_text(n->view.submitter, SIZE_MAX) : json_null());
     json_object_set_new(o, "engine", n->view.engine[0] ? json_string(n->view.engine) : json_null());
     json_object_set_new(o, "steps", json_integer(p->step));
     json_object_set_new(o, "loss", json_real_or_null(p->loss));

@@ -12,6 +12,7 @@
 #include "shared/json.h"
 #include "submit/interrupt.h"
 #include "submit/stages/console.h"
+#include "submit/stages/job_key.h"
 
 enum { REASON_MAX = 200 /* an agent's limit in bytes */ };
 
@@ -137,11 +138,18 @@ void submission_clear(struct submission *s)
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e)
 {
     const struct worker_list *w = &s->workers;
+    uint8_t secret[SHA256_BYTES];
+    bool has_keys = true;
+    int rc = 0;
 
     s->n_nodes = 0;
     s->nodes = calloc(n_workers + n_servers, sizeof *s->nodes);
     if (!s->nodes)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n_workers + n_servers);
+    if (job_key_secret(secret, e) < 0) {
+        console_more("No keys for jobs: %s.", e->text); /* an agent says so if it needs one */
+        has_keys = false;
+    }
     for (size_t i = 0; i < n_workers + n_servers; i++) {
         struct node *n = &s->nodes[i];
 
@@ -150,10 +158,13 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
         progress_view_init(&n->view.progress);
         snprintf(n->label, sizeof n->label, "agent %s", n->at.address);
         s->n_nodes = i + 1;
-        if (node_find_access(n, s->opt->token_file, s->opt->insecure_no_tls, e) < 0)
-            return e->code;
+        if (has_keys)
+            job_key_derive(n->job_key, secret, s->id, n->at.node);
+        if (rc == 0)
+            rc = node_find_access(n, s->opt->token_file, s->opt->insecure_no_tls, e);
     }
-    return 0;
+    explicit_bzero(secret, sizeof secret);
+    return rc;
 }
 
 const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n)

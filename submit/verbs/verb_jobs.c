@@ -120,6 +120,9 @@ int verb_status(const struct options *o, struct err *e)
         print_silent(&s);
         judge(&s);
         show(&s);
+        if (!o->json && s.nodes[0].view.submitter[0])
+            printf("submitted by %s, by the token that node(%d) got\n", s.nodes[0].view.submitter,
+                   s.nodes[0].at.node);
     }
     submission_clear(&s);
     return rc;

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 enum { MAX_LINES = 24 };
 
-static struct token token;
+static struct token token = {.name = "owner", .scope = SCOPE_ADMIN, .is_valid = true};
 static const char *const allowed[] = {"gpu-box", NULL};
 static const struct gate_rules rules = {
     .bound_host = "127.0.0.1", .port = 15387, .allow_hosts = allowed, .token = &token};
@@ -91,8 +91,10 @@ static void check_let_in(const struct gate_input *in, const struct request *rq, 
     value = only(in, "Origin", &n);
     must(n == 0 || (n == 1 && strncmp(value, "http://", 7) == 0));
     value = only(in, "Authorization", &n);
-    must((rq->route->flags & (ROUTE_PUBLIC | ROUTE_LOCAL_PUBLIC)) ||
+    must(rq->route->needs == NEEDS_NOTHING || rq->route->needs == NEEDS_LOCAL ||
          (n == 1 && strcasecmp(value, "Bearer right-token") == 0));
+    value = only(in, "X-Job-Key", &n);
+    must(n == 0 ? !rq->job_key[0] : n == 1 && strlen(value) == 43 && strlen(rq->job_key) == 64);
     only(in, "Transfer-Encoding", &n);
     must(n == 0);
     only(in, "Content-Length", &n);

@@ -8,7 +8,7 @@ static int parse(struct agent_options *o, struct err *e, const char *const *args
     static struct unit_argv argv; /* opt.hosts points into it */
 
     unit_argv(&argv, "agent", args);
-    return agent_options_parse(o, argv.n, argv.of, e);
+    return agent_options_parse(o, AGENT_RUN, argv.n, argv.of, e);
 }
 
 #define PARSE(...) parse(&o, &e, (const char *const[]){__VA_ARGS__, NULL})

@@ -63,7 +63,7 @@ TEST(a_data_socket_that_cannot_be_created_is_reported_with_its_cause)
     rlim_t old;
 
     fixture_open(&f);
-    assert_ok(task_add(&f.agent, &spec, &t, &e));
+    assert_ok(task_add(&f.agent, &spec, "owner", "", &t, &e));
     old = limit_files(3);
     job_schedule(&f.agent);
     limit_files(old);

@@ -2,7 +2,7 @@
 
 #include "tests/unit/unit.h"
 
-static struct token token;
+static struct token token = {.name = "owner", .scope = SCOPE_ADMIN, .is_valid = true};
 static const char *const allowed[] = {"gpu-box", NULL};
 static const struct gate_rules rules = {
     .bound_host = "127.0.0.1", .port = 15387, .allow_hosts = allowed, .token = &token};
@@ -39,6 +39,7 @@ static bool check(const struct gate_case *c, const struct gate_rules *by, bool i
                             .headers = c->headers,
                             .is_loopback = is_loopback,
                             .local_host = "10.0.0.7",
+                            .now = 1.5,
                             .disk_free = 1 << 20};
 
     sha256(token.digest, "right-token", 11);
@@ -205,6 +206,74 @@ TEST(without_a_token_every_request_is_authorized_and_the_other_rules_apply)
     assert_false(check(&evil, &open_rules, true, &rq, &v));
 }
 
+TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
+{
+    static const struct {
+        const char *method, *target;
+        enum scope least;
+    } cases[] = {
+        {"GET", "/v1/agent", SCOPE_READ},
+        {"GET", "/v1/jobs/j-abcdef", SCOPE_READ},
+        {"GET", "/v1/jobs/j-abcdef/artifacts", SCOPE_READ},
+        {"HEAD", "/v1/blobs/sha256/" HEX64, SCOPE_SUBMIT},
+        {"DELETE", "/v1/jobs/j-abcdef", SCOPE_SUBMIT},
+        {"POST", "/v1/jobs/j-abcdef/cancel", SCOPE_SUBMIT},
+    };
+    struct member list[3] = {{.name = "r", .scope = SCOPE_READ, .until = 1},
+                             {.name = "r", .scope = SCOPE_READ, .until = 2},
+                             {.name = "s", .scope = SCOPE_SUBMIT}};
+    const struct members members = {.n = 3, .list = list};
+    const struct token cluster = {.name = "cluster", .scope = SCOPE_SUBMIT, .is_valid = true};
+    struct gate_rules with = rules;
+    struct request rq;
+    struct verdict v;
+
+    with.members = &members;
+    with.cluster = &cluster;
+    sha256(list[0].digest, "old", 3);
+    sha256(list[1].digest, "reader", 6);
+    sha256(list[2].digest, "submitter", 9);
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct gate_case c = {
+            cases[i].method, cases[i].target, {HOST, {"Authorization", "Bearer reader"}}, 0};
+        bool ok = check(&c, &with, true, &rq, &v);
+
+        assert_int_equal(ok, cases[i].least == SCOPE_READ);
+        assert_string_equal(rq.who, "r");
+        if (!ok)
+            assert_string_equal(v.detail, "this needs a token of scope submit; the one of r has read");
+        if (!ok)
+            assert_int_equal(v.problem, FORBIDDEN);
+        c.headers[1].value = "Bearer submitter";
+        assert_true(check(&c, &with, true, &rq, &v));
+        assert_int_equal(rq.scope, SCOPE_SUBMIT);
+        c.headers[1].value = "Bearer right-token";
+        assert_true(check(&c, &with, true, &rq, &v));
+        assert_int_equal(rq.scope, SCOPE_ADMIN);
+        c.headers[1].value = "Bearer old"; /* expired */
+        assert_false(check(&c, &with, true, &rq, &v));
+        assert_int_equal(v.problem, UNAUTHORIZED);
+    }
+}
+
+TEST(a_key_of_a_job_is_one_of_43_characters)
+{
+    static const char key[] = "0123456789012345678901234567890123456789-_z";
+    struct gate_case c = {"GET", "/v1/jobs/j-abcdef", {HOST, AUTH, {"X-Job-Key", key}}, PROBLEM_NONE};
+    struct request rq;
+    struct verdict v;
+
+    assert_true(check(&c, &rules, true, &rq, &v));
+    assert_int_equal(strlen(rq.job_key), 64);
+    c.headers[2].value = key + 1;
+    assert_false(check(&c, &rules, true, &rq, &v));
+    assert_int_equal(v.problem, BAD_REQUEST);
+    c.headers[2].value = key;
+    c.headers[3] = c.headers[2];
+    assert_false(check(&c, &rules, true, &rq, &v));
+    assert_int_equal(v.problem, BAD_REQUEST);
+}
+
 TEST(a_request_target_may_have_512_bytes)
 {
     char target[TARGET_MAX + 2];
@@ -244,6 +313,8 @@ int main(void)
         cmocka_unit_test(invalid_requests_are_reported),
         cmocka_unit_test(the_status_needs_no_token_on_loopback_only),
         cmocka_unit_test(without_a_token_every_request_is_authorized_and_the_other_rules_apply),
+        cmocka_unit_test(each_scope_reaches_its_routes_and_the_others_are_refused_in_words),
+        cmocka_unit_test(a_key_of_a_job_is_one_of_43_characters),
         cmocka_unit_test(a_request_target_may_have_512_bytes),
         cmocka_unit_test(path_parameters_are_passed_on),
     };
