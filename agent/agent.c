@@ -93,7 +93,7 @@ static void shut_down(struct agent *a, struct http_server *h)
     double until;
 
     log_line(LOG_LEVEL_INFO, "agent", NULL, "stopping");
-    a->is_draining = true;
+    a->is_stopping = true;
     http_server_quiesce(h);
     for (struct task *t = a->first; t; t = t->next)
         if (!may_keep_running(a, t))

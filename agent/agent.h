@@ -100,7 +100,8 @@ struct agent {
     char boot[PROCESS_BOOT];
     int dir_fd, lock_fd;
     double since_wall, since;
-    bool is_draining;
+    bool is_stopping; /* no job is given a slot any more */
+    bool is_draining; /* takes no new jobs until it is resumed, also after a restart: drain.h */
     bool is_insecure; /* listens beyond loopback, without TLS */
     bool is_local;    /* can be reached at a loopback address */
     struct task *first, *last;

@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "agent/api.h"
+#include "agent/drain.h"
 #include "agent/log.h"
 #include "shared/choice.h"
 #include "shared/clock.h"
@@ -42,6 +43,8 @@ void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
     bool ready;
 
     (void)rq;
+    if (a->is_stopping)
+        json_array_append_new(reasons, json_string("stopping"));
     if (a->is_draining)
         json_array_append_new(reasons, json_string("draining"));
     if (agent_disk_free(a) < DISK_LOW)
@@ -78,11 +81,38 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     json_object_set_new(o, "slots", json_integer(N_SLOTS));
     json_object_set_new(o, "slots_free",
                         json_integer(n_active < N_SLOTS ? (json_int_t)(N_SLOTS - n_active) : 0));
+    json_object_set_new(o, "draining", json_boolean(a->is_draining));
     json_object_set_new(o, "limits",
                         json_pack("{s:i,s:i,s:i,s:i,s:s#,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
                                   "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "codecs", codecs,
                                   n_codecs, "job_memory_bytes", (json_int_t)a->job_memory));
     respond_json(rs, 200, o);
+}
+
+/* Sets it and answers with the number of jobs that run, which are to end, and that wait. */
+static void set_draining(struct agent *a, bool is_draining, struct response *rs)
+{
+    struct err e;
+
+    if (drain_set(a, is_draining, &e) < 0)
+        respond_error(rs, &e);
+    else
+        respond_json(rs, 200,
+                     json_pack("{s:b,s:I,s:I}", "draining", (int)a->is_draining, "running",
+                               (json_int_t)task_count(a, job_is_active), "queued",
+                               (json_int_t)task_count(a, job_is_pending)));
+}
+
+void api_drain(struct agent *a, const struct request *rq, struct response *rs)
+{
+    (void)rq;
+    set_draining(a, true, rs);
+}
+
+void api_resume(struct agent *a, const struct request *rq, struct response *rs)
+{
+    (void)rq;
+    set_draining(a, false, rs);
 }
 
 static json_t *jobs_json(const struct agent *a, const struct request *rq, bool (*is_it)(const struct job *))
@@ -127,12 +157,20 @@ static json_t *recent_json(const struct agent *a, const struct request *rq)
     return list;
 }
 
-void api_status(struct agent *a, const struct request *rq, struct response *rs)
+static const char *state_of(const struct agent *a)
 {
     bool is_busy = task_count(a, job_is_active) > 0;
+
+    if (a->is_draining)
+        return is_busy ? "draining" : "drained";
+    return is_busy ? "busy" : "idle";
+}
+
+void api_status(struct agent *a, const struct request *rq, struct response *rs)
+{
     json_t *about = json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:s}", "id", a->id, "version", PSGD_VERSION,
                               "address", a->address, "pid", (int)getpid(), "since", time_json(a->since_wall),
-                              "uptime_s", uptime_json(a), "state", is_busy ? "busy" : "idle");
+                              "uptime_s", uptime_json(a), "state", state_of(a));
     json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:I}", "agent", about, "running", jobs_json(a, rq, job_is_active),
                           "queued", jobs_json(a, rq, job_is_pending), "recent", recent_json(a, rq),
                           "disk_free_bytes", (json_int_t)agent_disk_free(a));

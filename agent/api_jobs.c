@@ -113,8 +113,12 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
     int n_nodes = spec->node_count + spec->server_count;
     uint64_t n_files = runner_files(n_nodes);
 
-    if (a->is_draining)
+    if (a->is_stopping)
         respond_problem(rs, DRAINING, NULL, "%s is stopping", a->address);
+    else if (a->is_draining)
+        respond_problem(rs, DRAINING,
+                        "Use other agents, or let it take jobs again: job_submit agents resume ADDRESS.",
+                        "%s was drained and takes no new jobs", a->address);
     else if (rq->scope == SCOPE_SUBMIT && !rq->job_key[0])
         respond_problem(
             rs, BAD_REQUEST, "Send X-Job-Key: 43 characters of base64url, of 32 random bytes.",

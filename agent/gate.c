@@ -222,7 +222,8 @@ static void identify(const struct gate_rules *rules, const struct gate_input *in
 
 static bool scope_suffices(const struct request *rq, struct verdict *v)
 {
-    enum scope least = rq->route->needs == NEEDS_SUBMIT ? SCOPE_SUBMIT : SCOPE_READ;
+    enum needs needs = rq->route->needs;
+    enum scope least = needs == NEEDS_ADMIN ? SCOPE_ADMIN : needs == NEEDS_SUBMIT ? SCOPE_SUBMIT : SCOPE_READ;
 
     if (rq->scope >= least)
         return true;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/drain.h"
 #include "agent/log.h"
 #include "shared/clock.h"
 #include "shared/file.h"
@@ -160,7 +161,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, s
         lock_folder(a, e) < 0)
         goto fail;
     file_sweep(a->opt.dir); /* nobody else writes there, as this agent has the lock */
-    if (load_id(a, e) < 0 || set_codec_rules(a, e) < 0 || loop_open(&a->loop, e) < 0)
+    if (load_id(a, e) < 0 || drain_load(a, e) < 0 || set_codec_rules(a, e) < 0 || loop_open(&a->loop, e) < 0)
         goto fail;
     a->dir_fd = open(a->opt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->dir_fd < 0) {

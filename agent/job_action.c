@@ -287,11 +287,19 @@ static void promote(struct task *t)
         job_advance(t);
 }
 
+static void say_why_it_waits(struct task *t)
+{
+    if (t->agent->is_draining)
+        job_enter(t, JOB_PENDING, REASON_DRAINING, "waits in the queue until the agent is resumed");
+    else
+        job_enter(t, JOB_PENDING, REASON_AGENT_BUSY, "waits in the queue for the agent's slot");
+}
+
 /* The job was reserved just now, or before the agent was restarted, and has to wait. */
 static void enter_queue(struct task *t)
 {
     start_ticking(t, clock_now() + TICK_S);
-    job_enter(t, JOB_PENDING, REASON_AGENT_BUSY, "waits in the queue for the agent's slot");
+    say_why_it_waits(t);
 }
 
 static struct task *first_pending(const struct agent *a)
@@ -307,14 +315,22 @@ void job_schedule(struct agent *a)
 {
     struct task *t;
 
-    if (a->is_draining)
+    if (a->is_stopping)
         return;
     /* A promoted job may end at once, which frees the slot again. */
-    while (task_count(a, job_is_active) < N_SLOTS && (t = first_pending(a)) != NULL)
+    while (!a->is_draining && task_count(a, job_is_active) < N_SLOTS && (t = first_pending(a)) != NULL)
         promote(t);
     for (t = a->first; t; t = t->next)
         if (job_is_pending(&t->job) && !t->tick.on)
             enter_queue(t);
+}
+
+void job_requeue(struct agent *a)
+{
+    job_schedule(a);
+    for (struct task *t = a->first; t; t = t->next)
+        if (job_is_pending(&t->job) && !t->unwritten.is_waiting)
+            say_why_it_waits(t);
 }
 
 int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e)

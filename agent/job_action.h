@@ -5,8 +5,11 @@
 
 #include "agent/agent.h"
 
-/* Assigns free slots to the jobs that have waited longest. */
+/* Assigns free slots to the jobs that have waited longest; none while the agent is draining. */
 void job_schedule(struct agent *a);
+
+/* Tells the jobs that wait why they do, after is_draining has changed. */
+void job_requeue(struct agent *a);
 
 /* Starts the runner of a job that has a slot and all its packages. */
 void job_advance(struct task *t);

@@ -25,7 +25,7 @@ static const struct {
     [TOO_MANY_REQUESTS] = {429, "TOO_MANY_REQUESTS", "Queue is full"},
     [SLOWED_DOWN] = {429, "SLOWED_DOWN", "Too many failures"},
     [INTERNAL] = {500, "INTERNAL", "Internal error"},
-    [DRAINING] = {503, "DRAINING", "Agent is stopping"},
+    [DRAINING] = {503, "DRAINING", "Agent takes no jobs"},
     [OVERLOADED] = {503, "OVERLOADED", "Too much at once"},
     [DISK_FULL] = {507, "DISK_FULL", "Disk is full"},
     [CODEC_REFUSED] = {403, "CODEC_REFUSED", "Codec is refused"},

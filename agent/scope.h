@@ -7,7 +7,7 @@
 enum scope {
     SCOPE_READ,   /* sees jobs and their results */
     SCOPE_SUBMIT, /* runs code here: jobs of its own */
-    SCOPE_ADMIN   /* everybody's jobs */
+    SCOPE_ADMIN   /* everybody's jobs, and whether the agent takes new ones */
 };
 #define SCOPE_CHOICES "read|submit|admin"
 
@@ -15,7 +15,8 @@ enum needs {
     NEEDS_NOTHING,
     NEEDS_LOCAL, /* nothing from a loopback address, else as read */
     NEEDS_READ,
-    NEEDS_SUBMIT
+    NEEDS_SUBMIT,
+    NEEDS_ADMIN
 };
 
 const char *scope_name(enum scope s);

@@ -316,11 +316,11 @@ int task_restore_all(struct agent *a, struct err *e)
         }
     }
     closedir(jobs);
-    a->is_draining = true; /* no scheduling: a job ended here must not start one that is about to be ended */
+    a->is_stopping = true; /* no scheduling: a job ended here must not start one that is about to be ended */
     for (struct task *t = a->first; t; t = t->next)
         if (!job_state_is_terminal(t->job.state))
             job_restore(t);
-    a->is_draining = false;
+    a->is_stopping = false;
     job_schedule(a);
     task_trim(a);
     return 0;

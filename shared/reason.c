@@ -9,6 +9,7 @@
 
 const struct reason reasons[] = {
     {WAITS, REASON_AGENT_BUSY, "another job has the agent's slot"},
+    {WAITS, REASON_DRAINING, "the agent was drained: `job_submit agents resume`"},
     {WAITS, REASON_WAITING_FOR_PACKAGES, "job_submit has not sent all packages"},
     {WAITS, REASON_LOADING_PACKAGES, "the runner reads them"},
     {WAITS, REASON_WAITING_FOR_NODES, "other nodes are not ready"},

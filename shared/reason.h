@@ -5,6 +5,7 @@
 
 /* why it waits */
 #define REASON_AGENT_BUSY           "AgentBusy"
+#define REASON_DRAINING             "Draining"
 #define REASON_WAITING_FOR_PACKAGES "WaitingForPackages"
 #define REASON_LOADING_PACKAGES     "LoadingPackages"
 #define REASON_WAITING_FOR_NODES    "WaitingForNodes"

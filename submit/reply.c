@@ -156,6 +156,19 @@ int reply_artifacts(struct artifact_list *out, const char *text, size_t len, str
     return 0;
 }
 
+int reply_drain(struct drain_view *out, const char *text, size_t len, struct err *e)
+{
+    json_t *o;
+
+    if (parse_object(&o, text, len, e) < 0)
+        return e->code;
+    *out = (struct drain_view){.is_draining = json_is_true(json_object_get(o, "draining")),
+                               .n_running = get_count(o, "running", 0),
+                               .n_queued = get_count(o, "queued", 0)};
+    json_decref(o);
+    return 0;
+}
+
 int reply_holder(char *out, size_t size, const char *text, size_t len, struct err *e)
 {
     json_t *o;

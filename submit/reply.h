@@ -21,6 +21,11 @@ struct agent_view {
     double monotonic_s; /* CLOCK_MONOTONIC of its machine at the time of the answer; 0: not reported */
 };
 
+struct drain_view {
+    bool is_draining;
+    int64_t n_running, n_queued;
+};
+
 struct progress_view {
     int64_t epoch, epochs, step, steps;              /* 0: not known */
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not known */
@@ -64,6 +69,8 @@ struct artifact_list {
 int reply_agent(struct agent_view *out, const char *text, size_t len, struct err *e);
 int reply_job(struct job_view *out, const char *text, size_t len, struct err *e);
 int reply_artifacts(struct artifact_list *out, const char *text, size_t len, struct err *e);
+
+int reply_drain(struct drain_view *out, const char *text, size_t len, struct err *e);
 
 /* From GET /v1/jobs: the job that holds the agent's slot, "j-1kq8 of ann@laptop (running, 63 %)"; "" if
  * none does. */

@@ -174,7 +174,8 @@ static int take_address(char out[ADDRESS_MAX], const char *operand, struct err *
     int port;
 
     if (!operand)
-        return err_set(e, ERR_USAGE, "agents show and agents remove need an address; agents list shows them");
+        return err_set(e, ERR_USAGE,
+                       "agents show, remove, drain and resume need an address; agents list shows them");
     if (address_parse(host, sizeof host, &port, operand, e) < 0)
         return e->code = ERR_USAGE;
     snprintf(out, ADDRESS_MAX, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
@@ -229,10 +230,61 @@ static int add(const struct options *o, const char *operand, struct err *e)
     return verb_join_by(operand, e);
 }
 
+/* Joined or not, as for a job. */
+static int ask_about_drain(const struct options *o, const char *operand, bool is_draining, struct err *e)
+{
+    struct node n = {0};
+    struct http *h;
+    struct drain_view v;
+    int rc;
+
+    if (take_address(n.at.address, operand, e) < 0 ||
+        address_parse(n.at.host, sizeof n.at.host, &n.at.port, n.at.address, e) < 0 ||
+        node_find_access(&n, "", false, e) < 0)
+        return e->code;
+    h = http_new(e);
+    if (!h)
+        return e->code;
+    snprintf(n.label, sizeof n.label, "agent %s", n.at.address);
+    rc = node_ask(h, &n, "POST", NULL, 0, e, is_draining ? "/v1/agent/drain" : "/v1/agent/resume");
+    while (rc == 0 && n.call.busy)
+        http_poll(h, 1);
+    if (rc == 0)
+        rc = node_answer(&n, e);
+    if (rc == 0)
+        rc = reply_drain(&v, n.call.reply, n.call.reply_len, e);
+    if (rc == 0 && o->json)
+        verb_print_json(true,
+                        json_pack("{s:s, s:b, s:I, s:I}", "address", n.at.address, "draining",
+                                  (int)v.is_draining, "running", (json_int_t)v.n_running, "queued",
+                                  (json_int_t)v.n_queued),
+                        NULL, NULL);
+    if (rc == 0 && is_draining)
+        console_info("Agent %s takes no new jobs, also after a restart, until it is resumed; %lld run to "
+                     "their end, %lld wait in its queue.",
+                     n.at.address, (long long)v.n_running, (long long)v.n_queued);
+    else if (rc == 0)
+        console_info("Agent %s takes jobs again.", n.at.address);
+    node_forget(h, &n);
+    http_free(h);
+    return rc;
+}
+
+static int drain(const struct options *o, const char *operand, struct err *e)
+{
+    return ask_about_drain(o, operand, true, e);
+}
+
+static int resume(const struct options *o, const char *operand, struct err *e)
+{
+    return ask_about_drain(o, operand, false, e);
+}
+
 static const struct {
     const char *name;
     int (*run)(const struct options *o, const char *operand, struct err *e);
-} actions[] = {{"list", list}, {"add", add}, {"show", show}, {"remove", forget}};
+} actions[] = {{"list", list},     {"add", add},     {"show", show},
+               {"remove", forget}, {"drain", drain}, {"resume", resume}};
 
 int verb_agents(const struct options *o, struct err *e)
 {
@@ -243,6 +295,7 @@ int verb_agents(const struct options *o, struct err *e)
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (strcmp(action, actions[i].name) == 0)
             return actions[i].run(o, o->args.n_operands > 1 ? o->args.operands[1] : NULL, e);
-    return err_set(e, ERR_USAGE, "agents: there is no \"%s\"; write agents list, add, show or remove",
+    return err_set(e, ERR_USAGE,
+                   "agents: there is no \"%s\"; write agents list, add, show, remove, drain or resume",
                    action);
 }

@@ -28,7 +28,9 @@ const struct verb verbs[] = {
     {"join", verb_join, SHOWS, FOR_JOIN, 1, "INVITATION",
      "get a token of an agent that uses TLS: ADDRESS#PIN#CODE, as the agent prints it; -: read from stdin"},
     {"agents", verb_agents, SHOWS, FOR_JOINED, ARGS_OPERANDS, "list",
-     "agents that were joined; agents show|remove ADDRESS: one of them; agents add INVITATION: as join"},
+     "agents that were joined; agents show|remove ADDRESS: one of them; agents add INVITATION: as join; "
+     "agents "
+     "drain|resume ADDRESS: take no new jobs, or take them again"},
     {"doctor", verb_doctor, SHOWS, FOR_DOCTOR, 0, "",
      "what keeps this machine and the agents from running a job, and what to do about it"},
     {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it"},

@@ -59,3 +59,26 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     run grep -F "$(jq -r .token "$XDG_STATE_HOME"/psgd/joined/*.json | head -1)" printed
     [ "$status" -eq 1 ]
 }
+
+@test "an agent is drained before its machine is restarted: its job goes on, the next is refused until it is resumed" {
+    start_agents 1
+    local at=127.0.0.1:${PORTS[0]}
+    long_job --codec plain --node_count 1 --detach -o long
+    run "$SUBMIT" agents drain "$at"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Agent $at takes no new jobs"*"1 run to their end, 0 wait"* ]]
+    [ "$(status_page 0 | jq -r .agent.state)" = draining ]
+    run "$SUBMIT" --codec plain --node_count 1 --dataset digits --model softmax --epochs 1 -o next
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"was drained and takes no new jobs"*"job_submit agents resume"* ]]
+    [ "$(api 0 GET /v1/jobs | jq -r '.jobs[0].state')" = running ]
+    "$SUBMIT" cancel "$(only_job 0)"
+    end_agent 0
+    start_agent 0
+    [ "$(status_page 0 | jq -r .agent.state)" = drained ]
+    run "$SUBMIT" agents resume "$at"
+    [ "$status" -eq 0 ]
+    "$SUBMIT" --codec plain --node_count 1 --dataset digits --model softmax --epochs 1 -o next
+    run "$SUBMIT" agents drain
+    [ "$status" -eq 2 ]
+}

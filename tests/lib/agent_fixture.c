@@ -60,7 +60,7 @@ void fixture_open(struct fixture *f)
 void fixture_crash(struct fixture *f)
 {
     /* Its streams end with the process; no client is left to release a reservation for it. */
-    f->agent.is_draining = true;
+    f->agent.is_stopping = true;
     for (struct task *t = f->agent.first; t; t = t->next)
         t->n_streams += 1000;
     http_server_close(f->server);

@@ -200,6 +200,39 @@ TEST(a_busy_agent_queues_or_refuses)
     fixture_close(&f);
 }
 
+TEST(a_draining_agent_ends_what_runs_and_keeps_the_queue)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_run(&f, "j-first1", "forever");
+    job_reserve(&f, &r, "j-second", false);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/agent/drain", NULL), 200);
+    assert_true(reply_has(&r, "running", "1"));
+    assert_true(reply_has(&r, "queued", "1"));
+    assert_int_equal(ask(&f, &r, "GET", "/readyz", NULL), 503);
+    assert_non_null(strstr(r.body, "\"draining\""));
+    ask(&f, &r, "GET", "/v1/status", NULL);
+    assert_non_null(strstr(r.body, "\"state\": \"draining\""));
+    assert_int_equal(job_reserve(&f, &r, "j-third1", false), 503);
+    assert_true(reply_has(&r, "code", "DRAINING"));
+    assert_non_null(strstr(r.body, "job_submit agents resume"));
+    assert_int_equal(job_reserve(&f, &r, "j-second", false), 200); /* it is known */
+    assert_true(reply_has(&r, "reason", "Draining"));
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-first1")->job.state), "running");
+    ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL);
+    job_until(&f, "j-first1", "cancelled");
+    ask(&f, &r, "GET", "/v1/status", NULL);
+    assert_non_null(strstr(r.body, "\"state\": \"drained\""));
+    job_until(&f, "j-second", "pending");
+    assert_int_equal(ask(&f, &r, "POST", "/v1/agent/resume", NULL), 200);
+    job_until(&f, "j-second", "preparing");
+    assert_int_equal(job_reserve(&f, &r, "j-third1", false), 201);
+    assert_true(reply_has(&r, "reason", "AgentBusy"));
+    assert_int_equal(ask(&f, &r, "GET", "/readyz", NULL), 200);
+    fixture_close(&f);
+}
+
 TEST(a_job_with_more_nodes_than_a_process_can_connect_to_is_refused)
 {
     struct fixture f = {0};
@@ -313,6 +346,7 @@ int main(void)
         cmocka_unit_test(a_started_job_does_not_need_its_submitter),
         cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
         cmocka_unit_test(a_busy_agent_queues_or_refuses),
+        cmocka_unit_test(a_draining_agent_ends_what_runs_and_keeps_the_queue),
         cmocka_unit_test(a_job_with_more_nodes_than_a_process_can_connect_to_is_refused),
         cmocka_unit_test(cancel_works_from_every_state),
         cmocka_unit_test(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events),

@@ -238,6 +238,30 @@ TEST(the_slot_and_the_queue_survive_a_restart)
     fixture_close(&f);
 }
 
+TEST(a_draining_agent_is_still_so_after_a_restart)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-holder", false);
+    job_send_packages(&f, "j-holder", "unresponsive");
+    job_until(&f, "j-holder", "ready");
+    job_reserve(&f, &r, "j-first1", false);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/agent/drain", NULL), 200);
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    job_until(&f, "j-holder", "failed"); /* its slot is free, and stays so */
+    ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL);
+    assert_true(reply_has(&r, "reason", "Draining"));
+    assert_int_equal(job_reserve(&f, &r, "j-second", false), 503);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/agent/resume", NULL), 200);
+    job_until(&f, "j-first1", "preparing");
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    assert_int_equal(job_reserve(&f, &r, "j-second", false), 201);
+    fixture_close(&f);
+}
+
 TEST(a_queued_job_takes_the_slot_freed_during_the_restart)
 {
     struct fixture f = {0};
@@ -447,6 +471,7 @@ int main(void)
         cmocka_unit_test(a_runner_that_corrupted_its_event_file_is_stopped),
         cmocka_unit_test(a_ready_runner_ends_with_its_agent_and_fails_its_job),
         cmocka_unit_test(the_slot_and_the_queue_survive_a_restart),
+        cmocka_unit_test(a_draining_agent_is_still_so_after_a_restart),
         cmocka_unit_test(a_queued_job_takes_the_slot_freed_during_the_restart),
         cmocka_unit_test(a_reservation_whose_submitter_does_not_reconnect_ends),
         cmocka_unit_test(stopping_a_job_continues_after_a_restart),
