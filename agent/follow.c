@@ -155,21 +155,21 @@ static bool ended_by_stop(const struct task *t)
 }
 
 /* The runner has ended, and its lines are read. */
-void follow_conclude(struct task *t, const char *how)
+void follow_conclude(struct task *t, const char *reason, const char *how)
 {
     const struct event *end = t->end;
     bool was_stopped = ended_by_stop(t);
-    char reason[REASON_MAX], message[MESSAGE_MAX];
+    char own[REASON_MAX], message[MESSAGE_MAX];
 
     if (was_stopped || (end && job_state_may_follow(t->job.state, end->state))) {
-        memcpy(reason, was_stopped ? t->stop_reason : end->reason, sizeof reason);
+        memcpy(own, was_stopped ? t->stop_reason : end->reason, sizeof own);
         memcpy(message, was_stopped ? t->stop_message : end->message, sizeof message);
-        job_finish(t, was_stopped ? job_end_for(reason) : end->state, reason, message);
+        job_finish(t, was_stopped ? job_end_for(own) : end->state, own, message);
     } else if (end) {
         job_finish(t, JOB_FAILED, REASON_RUNNER_DIED, "job_runner reported success before it was started");
     } else {
         record_last_log_lines(t);
-        job_finish(t, JOB_FAILED, REASON_RUNNER_DIED, how);
+        job_finish(t, JOB_FAILED, reason, how);
     }
 }
 
@@ -195,7 +195,7 @@ static void on_runner_gone(void *arg, uint32_t events)
     loop_unwatch(&t->agent->loop, &t->runner_watch);
     runner_reap(&t->runner, how, sizeof how);
     if (!job_state_is_terminal(t->job.state))
-        follow_conclude(t, how);
+        follow_conclude(t, REASON_RUNNER_DIED, how);
 }
 
 static int open_events(struct task *t, struct err *e)

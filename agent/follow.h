@@ -18,8 +18,8 @@ void follow_again(struct task *t);
 /* At the agent's start, before it serves requests: records all lines of a runner that has ended. */
 void follow_past(struct task *t);
 
-/* The runner has ended: records the job's last event, from the runner's end event or else from `how` it
- * ended. */
-void follow_conclude(struct task *t, const char *how);
+/* The runner has ended: records the job's last event, from the runner's end event or else `reason` and
+ * `how` it ended. */
+void follow_conclude(struct task *t, const char *reason, const char *how);
 
 #endif

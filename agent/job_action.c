@@ -425,12 +425,17 @@ void job_stream_closed(struct task *t)
     job_stop(t, REASON_LEASE_EXPIRED, "the submitter disconnected before the start", STOP_GRACE_S);
 }
 
+static bool is_of_another_boot(const struct task *t)
+{
+    return t->job.pid && strcmp(t->job.boot, t->agent->boot) != 0;
+}
+
 /* A pid of another boot is another process's. */
 static int find_runner(struct task *t, struct err *e)
 {
     const struct job *j = &t->job;
 
-    if (!j->pid || strcmp(j->boot, t->agent->boot) != 0)
+    if (!j->pid || is_of_another_boot(t))
         return err_set(e, ERR_NOT_FOUND, "it has ended with the machine");
     return runner_adopt(&t->runner, j->pid, j->start_ticks, e);
 }
@@ -448,7 +453,11 @@ static void adopt(struct task *t)
         remember_stop(t, j->reason, j->message);
     if (find_runner(t, &e) < 0) {
         follow_past(t);
-        follow_conclude(t, "job_runner ended while no agent was running; its exit status is unknown");
+        if (is_of_another_boot(t))
+            follow_conclude(t, REASON_INTERRUPTED, "the machine was restarted while it ran");
+        else
+            follow_conclude(t, REASON_RUNNER_DIED,
+                            "job_runner ended while no agent was running; its exit status is unknown");
         return;
     }
     log_line(LOG_LEVEL_INFO, "agent", j->spec.id, "runner: process %d still runs and is adopted", j->pid);

@@ -147,6 +147,28 @@ TEST(a_runner_that_died_during_the_restart_is_reported)
     fixture_close(&f);
 }
 
+TEST(a_job_that_a_restart_of_the_machine_ended_was_interrupted)
+{
+    struct fixture f = {0};
+    const struct job *j;
+    int pid;
+
+    fixture_open(&f);
+    snprintf(f.agent.boot, sizeof f.agent.boot, "the boot before");
+    job_run(&f, "j-abcdef", "unresponsive");
+    wait_for_progress(&f, "j-abcdef", 1);
+    pid = task_find(&f.agent, "j-abcdef")->job.pid;
+    fixture_crash(&f);
+    kill(-pid, SIGKILL);
+    wait_for_end(pid);
+    fixture_reopen(&f);
+    job_until(&f, "j-abcdef", "failed");
+    j = &task_find(&f.agent, "j-abcdef")->job;
+    assert_string_equal(j->reason, "Interrupted");
+    assert_string_equal(j->message, "the machine was restarted while it ran");
+    fixture_close(&f);
+}
+
 TEST(a_process_that_reuses_the_pid_is_not_adopted)
 {
     struct fixture f = {0};
@@ -467,6 +489,7 @@ int main(void)
         cmocka_unit_test(runners_adopted_together_are_followed_by_one_inotify_instance),
         cmocka_unit_test(a_runner_that_finished_during_the_restart_keeps_its_outcome),
         cmocka_unit_test(a_runner_that_died_during_the_restart_is_reported),
+        cmocka_unit_test(a_job_that_a_restart_of_the_machine_ended_was_interrupted),
         cmocka_unit_test(a_process_that_reuses_the_pid_is_not_adopted),
         cmocka_unit_test(a_runner_that_corrupted_its_event_file_is_stopped),
         cmocka_unit_test(a_ready_runner_ends_with_its_agent_and_fails_its_job),
