@@ -75,6 +75,7 @@ TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TOOLS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/tool/*.c))
+PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/soak/*.c))
 REFERENCE := $(BUILD)/docs/reference
 BENCHES := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/bench/mpi_peer.c,$(wildcard tests/bench/*.c)))
 
@@ -181,7 +182,7 @@ $(TOOLS): $(BUILD)/%: %.c
 # A test loads codecs and starts programs.
 $(TESTS): | all $(TEST_CODECS) $(TOOLS)
 
-tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS) $(FAIL_POINT) $(REFERENCE)
+tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS) $(PRELOADS) $(REFERENCE)
 
 # It reads the tables of all programs, and loads the codecs.
 $(REFERENCE): docs/tool/reference.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
@@ -223,28 +224,21 @@ tsan: ## the whole test suite under ThreadSanitizer
 valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
 
-# Kills whichever program loads it at a named point.
-FAIL_POINT := $(BUILD)/tests/soak/fail_point.so
-$(FAIL_POINT): tests/soak/fail_point.c
-	$(call show,TEST,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -shared $(LDFLAGS) -o $@ $< -ldl $(keep)
-
-FAIL_CALL := $(BUILD)/tests/soak/fail_call.so
-$(FAIL_CALL): tests/soak/fail_call.c
+# They kill, or fail the calls of, the program that loads them.
+$(PRELOADS): $(BUILD)/%.so: %.c
 	$(call show,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(LDFLAGS) -o $@ $< -ldl $(keep)
 
 EVERY ?= 1
-faults: all $(FAIL_CALL) ## each EVERY-th call of malloc, write, fsync, ... fails, in agent, runner and job_submit of a job; hours
+faults: all $(PRELOADS) ## each EVERY-th call of malloc, write, fsync, ... fails, in agent, runner and job_submit of a job; hours
 	$(Q)rm -rf $(BUILD)/faults && mkdir -p $(BUILD)/faults
 	$(Q)PYTHONDONTWRITEBYTECODE=1 tests/soak/faults.py $(BUILD) $(BUILD)/faults/history $(BUILD)/faults/report.json --every $(EVERY)
 
 FLIPS ?= 1000000
 KILLS ?= 1000
 MINUTES ?= 20
-soak: all $(BUILD)/tests/suite/test_mesh_faults $(FAIL_POINT) $(TOOLS) ## KILLS=1000 of each program, MINUTES=20 of jobs under faults, FLIPS=1000000 bits
+soak: all $(BUILD)/tests/suite/test_mesh_faults $(PRELOADS) $(TOOLS) ## KILLS=1000 of each program, MINUTES=20 of jobs under faults, FLIPS=1000000 bits
 	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 $(BUILD)/tests/tool/reap 0 tests/soak/run $(KILLS) $(MINUTES) $(FLIPS)
 
 FUZZ_RUNS ?= 100000

@@ -139,12 +139,13 @@ OPEN_AS(open64, NO_DIR, AT_FDCWD)
 OPEN_AS(openat, A_DIR, at)
 OPEN_AS(openat64, A_DIR, at)
 
-int accept4(int fd, struct sockaddr *peer, socklen_t *len, int flags)
+/* The C library's types of these parameters are unions if _GNU_SOURCE is defined. */
+int accept4(int fd, __SOCKADDR_ARG peer, socklen_t *len, int flags)
 {
-    return fails(ACCEPT) ? -1 : (int)syscall(SYS_accept4, fd, peer, len, flags);
+    return fails(ACCEPT) ? -1 : (int)syscall(SYS_accept4, fd, peer.__sockaddr__, len, flags);
 }
 
-int accept(int fd, struct sockaddr *peer, socklen_t *len)
+int accept(int fd, __SOCKADDR_ARG peer, socklen_t *len)
 {
     return accept4(fd, peer, len, 0);
 }
@@ -154,9 +155,9 @@ int pipe2(int fds[2], int flags)
     return fails(PIPE) ? -1 : (int)syscall(SYS_pipe2, fds, flags);
 }
 
-int connect(int fd, const struct sockaddr *peer, socklen_t len)
+int connect(int fd, __CONST_SOCKADDR_ARG peer, socklen_t len)
 {
-    return fails(CONNECT) ? -1 : (int)syscall(SYS_connect, fd, peer, len);
+    return fails(CONNECT) ? -1 : (int)syscall(SYS_connect, fd, peer.__sockaddr__, len);
 }
 
 pid_t fork(void)
