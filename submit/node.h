@@ -38,10 +38,12 @@ struct node {
     double longest_gap;    /* longest time between two events, seconds */
     double silent_since;   /* clock_now when its agent stopped answering; 0: it answers */
     bool is_silence_reported;
-    double cut_at;   /* clock_now when its stream ended without the job's end, and no event came since; 0 */
-    bool is_asked;   /* the running call asks for the job's state for that reason */
-    double retry_at; /* when the stream is opened again */
-    struct err silence; /* why it does not answer */
+    double cut_at; /* clock_now when its stream ended without the job's end, and no event came since; 0 */
+    bool is_asked; /* the running call asks for the job's state for that reason */
+    double unwritten_at;  /* clock_now when its agent first said that it cannot write the job's end; 0 */
+    double retry_at;      /* when the stream is opened again */
+    struct err silence;   /* why it does not answer */
+    struct err unwritten; /* why the job's end cannot be written */
     uint64_t last_seq;
     bool has_bad_event;            /* reported once */
     bool is_streaming;             /* the stream is open, or its end has not been handled yet */

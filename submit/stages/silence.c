@@ -1,6 +1,9 @@
 #include "submit/stages/silence.h"
 
+#include <string.h>
+
 #include "shared/clock.h"
+#include "shared/reason.h"
 #include "submit/stages/console.h"
 #include "submit/text.h"
 
@@ -81,6 +84,29 @@ static int take_end_of_stream(struct submission *s, struct node *n, struct err *
     return 0;
 }
 
+/* Takes the answer of a probe: the stream is silent, too, if the agent's disk does not take the job's end.
+ * The events know the rest, and may be newer. */
+static void look_at_probe(struct submission *s, struct node *n)
+{
+    bool is_first = n->unwritten_at == 0;
+    char until[TEXT_AMOUNT];
+    struct job_view v;
+    struct err ignored;
+
+    if (node_answer(n, &ignored) < 0 || reply_job(&v, n->call.reply, n->call.reply_len, &ignored) < 0)
+        return;
+    if (strcmp(v.reason, REASON_JOURNAL_FAILED) != 0) {
+        n->unwritten_at = 0;
+        return;
+    }
+    err_set(&n->unwritten, ERR_UNREACHABLE, "%s cannot write the job's end: %s", n->label, v.message);
+    if (!is_first)
+        return;
+    n->unwritten_at = clock_now();
+    console_info("node(%d): %s; waiting until %s.", n->at.node, n->unwritten.text,
+                 text_hour(until, clock_wall() + s->opt->agent_timeout_s));
+}
+
 /* A stream without new data may mean a frozen agent: probes it with a simple request. */
 static void probe(struct submission *s, struct node *n)
 {
@@ -92,6 +118,8 @@ static void probe(struct submission *s, struct node *n)
     if (n->is_probed) {
         n->is_probed = false;
         e = n->call.err;
+        if (!n->call.busy && !e.code)
+            look_at_probe(s, n);
         if (n->call.busy)
             err_set(&e, ERR_UNREACHABLE, "%s does not answer (for %.0f s)", n->label, now - n->contact_at);
         http_clear(s->http, &n->call);
@@ -119,6 +147,10 @@ int silence_look(struct submission *s, struct node *n, struct err *e)
         return e->code;
     if (n->is_ended)
         return 0;
+    if (n->unwritten_at > 0 && clock_now() - n->unwritten_at > s->opt->agent_timeout_s) {
+        *e = n->unwritten;
+        return e->code;
+    }
     if (n->silent_since == 0) {
         if (!n->is_streaming && clock_now() >= n->retry_at && node_open_stream(s->http, n, &why) < 0)
             silence_begin(s, n, &why, true);

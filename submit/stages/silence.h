@@ -13,7 +13,8 @@ void silence_begin(struct submission *s, struct node *n, const struct err *why, 
 
 /* Call often; does not block. n->silent_since > 0 while the agent is silent. A stream that ends without the
  * job's end makes it ask for the job's state. ERR_NOT_FOUND: the agent no longer knows the job.
- * ERR_UNREACHABLE: it has been silent, or has ended streams without an event, for --agent-timeout. */
+ * ERR_UNREACHABLE: for --agent-timeout it has been silent, has ended streams without an event, or (then
+ * n->unwritten_at > 0) has not been able to write the job's end. */
 int silence_look(struct submission *s, struct node *n, struct err *e);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/reason.h"
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/console.h"
@@ -77,7 +78,9 @@ static void take_job(struct collection *c, struct yield *y)
     }
     y->is_received = true;
     n->view = v;
-    n->is_ended |= job_state_is_terminal(v.state);
+    n->is_ended = job_state_is_terminal(v.state);
+    if (strcmp(v.reason, REASON_JOURNAL_FAILED) == 0)
+        collect_miss(c, n, "the job's end", v.message);
 }
 
 static void take_list(struct collection *c, struct yield *y)

@@ -40,6 +40,18 @@ static void lose(struct submission *s, struct node *n, const char *text)
     node_end(n, JOB_FAILED, REASON_NODE_LOST, text);
 }
 
+/* A node whose agent did not come back or, as `why` says, cannot write the job's end: that agent answers, and
+ * its results are fetched. */
+static void give_up(struct submission *s, struct node *n, const struct err *why)
+{
+    if (n->unwritten_at == 0) {
+        lose(s, n, why->text);
+        return;
+    }
+    http_clear(s->http, &n->stream);
+    node_end(n, JOB_FAILED, REASON_JOURNAL_FAILED, why->text);
+}
+
 static void report_change(struct node *n)
 {
     const char *reason = n->view.reason;
@@ -167,7 +179,7 @@ int stage_watch(struct submission *s, struct err *e)
             struct err lost;
 
             if (!n->is_ended && silence_look(s, n, &lost) < 0)
-                lose(s, n, lost.text);
+                give_up(s, n, &lost);
             report_change(n);
         }
         pace_look(s);

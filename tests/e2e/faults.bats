@@ -457,6 +457,38 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     grep -q RunnerDied log
 }
 
+# set_syncs N: so many syncs, below 256, the agent that runs with `counts` has made.
+set_syncs() { printf %b "\\0$(printf %03o "$1")" | dd of=counts bs=1 seek=16 conv=notrunc status=none; }
+
+@test "a job whose end an agent cannot write fails with that reason, and succeeds once it is written" {
+    case $BUILD in */asan | */tsan) skip "a sanitizer must be loaded first" ;; esac
+    start_agent 0
+    # From the 200th sync on each fails; the job makes fewer.
+    mkdir faulty
+    printf '#!/bin/sh\nexec env LD_PRELOAD=%s PSGD_FAIL_COUNT=%s PSGD_FAIL_CALL=sync:200:5:on %s "$@"\n' \
+        "$BUILD/tests/soak/fail_call.so" "$T/counts" "$BUILD/agent" >faulty/agent
+    chmod +x faulty/agent
+    BUILD=faulty start_agent 1
+    write_workers 2
+    gated plain
+    "$SUBMIT" --codec gated.c --node_count 2 --epochs 1 --agent-timeout 3 -o out >log 2>&1 3>&- &
+    local job=$!
+    within 60 is_at_gate 1
+    set_syncs 200
+    open_gate
+    ends_failed "$job" || { cat log && false; }
+    cat log
+    grep -q "node(1): agent 127.0.0.1:${PORTS[1]} cannot write the job's end: succeeded, which .*: Input/output error; waiting until" log
+    grep -q 'failed: node(1), JournalFailed: succeeded, which this agent cannot write yet' log
+    [ "$(jq -c '[.state, .reason, .is_complete]' out/run.json)" = '["failed","JournalFailed",false]' ]
+    [ -s out/model/final.safetensors ]
+    [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = failed ]
+    set_syncs 0
+    within 60 is_in_state 1 succeeded
+    "$SUBMIT" fetch -q "$(only_job 1)" -o out
+    [ "$(jq -c '[.state, .is_complete]' out/run.json)" = '["succeeded",true]' ]
+}
+
 has_events() { [ "$(api 0 GET '/v1/jobs?limit=1' | jq '.jobs[0].last_seq // 0')" -ge "$1" ]; } # has_events N: of the newest job
 
 @test "kill -9 of an agent before the start: the others are released" {
