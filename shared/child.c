@@ -114,7 +114,8 @@ static _Noreturn void become(const struct child_how *how, int gate)
 
     gate = fcntl(gate, F_DUPFD_CLOEXEC, FIRST_FREE);
     set_limits(how);
-    if (set_descriptors(how) == 0 && (!how->folder || chdir(how->folder) == 0))
+    if (set_descriptors(how) == 0 && (!how->folder || chdir(how->folder) == 0) &&
+        (!how->confine || how->confine(how->confine_arg) == 0))
         execvp(how->argv[0], how->argv);
     why = errno;
     _exit(write(gate, &why, sizeof why) < 0 ? 126 : 127);

@@ -25,6 +25,10 @@ struct child_how {
     /* It runs untrusted code, a user's codec. It gets its own process group, so that signals it sends to
      * its group reach no other process; the process that started it forwards Ctrl-C. */
     bool is_foreign;
+    /* Called in the child before it becomes the program, in `folder`, with its descriptors and limits; NULL:
+     * nothing. -1 and errno: child_start fails with that. */
+    int (*confine)(void *arg);
+    void *confine_arg;
 };
 
 /* ERR_IO: the program does not exist or cannot be run. ERR_NOMEM. */

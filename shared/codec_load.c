@@ -214,13 +214,8 @@ static void unload(struct codec_library *l)
 static int load(struct codec_library *l, const char *path, struct err *e)
 {
     char copy[MEMORY_FILE_PATH];
-    uint8_t digest[SHA256_BYTES];
-    uint64_t bytes;
 
     memory_file_path(copy, l->fd);
-    if (sha256_file(digest, &bytes, copy, e) < 0)
-        return err_at(e, "%s", path);
-    hex_encode(l->sha256, digest, sizeof digest);
     l->handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
     if (!l->handle)
         return cannot_load(path, copy, e);
@@ -232,10 +227,13 @@ static int load(struct codec_library *l, const char *path, struct err *e)
     return check(l->plugin, path, e);
 }
 
-int codec_library_open(struct codec_library *l, const char *path, struct err *e)
+int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
 {
+    char copy[MEMORY_FILE_PATH];
     struct codec_library t = {0};
+    uint8_t digest[SHA256_BYTES];
     struct elf_kind kind;
+    uint64_t bytes;
 
     if (elf_read(&kind, path, e) < 0) {
         e->code = ERR_CODEC;
@@ -246,10 +244,32 @@ int codec_library_open(struct codec_library *l, const char *path, struct err *e)
     t.fd = memory_file_copy(path, CODEC_OBJECT_MAX, e);
     if (t.fd < 0)
         return e->code = ERR_CODEC;
-    if (load(&t, path, e) < 0) {
-        unload(&t);
+    memory_file_path(copy, t.fd);
+    if (sha256_file(digest, &bytes, copy, e) < 0) {
+        close(t.fd);
+        err_at(e, "%s", path);
         return e->code = ERR_CODEC;
     }
+    hex_encode(t.sha256, digest, sizeof digest);
+    *l = t;
+    return 0;
+}
+
+int codec_library_load(struct codec_library *l, const char *path, struct err *e)
+{
+    if (load(l, path, e) == 0)
+        return 0;
+    unload(l);
+    *l = (struct codec_library){0};
+    return e->code = ERR_CODEC;
+}
+
+int codec_library_open(struct codec_library *l, const char *path, struct err *e)
+{
+    struct codec_library t;
+
+    if (codec_library_copy(&t, path, e) < 0 || codec_library_load(&t, path, e) < 0)
+        return e->code;
     *l = t;
     return 0;
 }

@@ -65,6 +65,11 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
  * codec.h (the message has both versions), or an inconsistent plug-in. Runs the object's constructors: call
  * it only in a process that may run its code. */
 int codec_library_open(struct codec_library *l, const char *path, struct err *e);
+
+/* The two halves of codec_library_open: the copy, of which no code runs, and its loading, which opens no
+ * other file than shared libraries. On failure of the second, *l is empty. */
+int codec_library_copy(struct codec_library *l, const char *path, struct err *e);
+int codec_library_load(struct codec_library *l, const char *path, struct err *e);
 void codec_library_close(struct codec_library *l);
 
 #endif

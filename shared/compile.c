@@ -25,7 +25,7 @@ const char compile_flags[] =
     "-D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now";
 
 /* codec.h is in include/ of a build, in ../../include/psgd of an installed tree, or in the source tree. */
-static int find_header(char *out, size_t size, const char *exe_dir, struct err *e)
+int compile_find_header(char *out, size_t size, const char *exe_dir, struct err *e)
 {
     static const char *const places[] = {"%s/include", "%s/../../include/psgd", "%s/../codecs", "./codecs"};
 
@@ -57,10 +57,15 @@ static int split(char **words, char *text)
 }
 
 /* Starts the compiler with stdout and stderr connected to `out`. */
-static int start(struct child *c, char **argv, int out, struct err *e)
+static int start(struct child *c, char **argv, int out, int (*confine)(void *), void *arg, struct err *e)
 {
-    const struct child_how how = {
-        .argv = argv, .out = out, .err = out, .cpu_s = CPU_MAX_S, .memory_size = memory_max};
+    const struct child_how how = {.argv = argv,
+                                  .out = out,
+                                  .err = out,
+                                  .cpu_s = CPU_MAX_S,
+                                  .memory_size = memory_max,
+                                  .confine = confine,
+                                  .confine_arg = arg};
 
     if (child_start(c, &how, e) == 0)
         return 0;
@@ -102,6 +107,12 @@ static void hint_renames(const char *source, struct err *e)
 
 int compile_codec(const char *cc, const char *source, const char *object, const char *exe_dir, struct err *e)
 {
+    return compile_confined(cc, source, object, exe_dir, NULL, NULL, e);
+}
+
+int compile_confined(const char *cc, const char *source, const char *object, const char *exe_dir,
+                     int (*confine)(void *), void *arg, struct err *e)
+{
     char compiler[512], flags[sizeof compile_flags], header[PATH_MAX], include[PATH_MAX + 4];
     char output[PATH_MAX], file[PATH_MAX], libm[] = "-lm", o[] = "-o";
     char *argv[2 * WORDS_MAX + 6];
@@ -110,7 +121,7 @@ int compile_codec(const char *cc, const char *source, const char *object, const 
 
     snprintf(compiler, sizeof compiler, "%s", cc);
     memcpy(flags, compile_flags, sizeof flags);
-    if (find_header(header, sizeof header, exe_dir, e) < 0)
+    if (compile_find_header(header, sizeof header, exe_dir, e) < 0)
         return e->code;
     snprintf(include, sizeof include, "-I%s", header);
     snprintf(output, sizeof output, "%s", object);
@@ -124,7 +135,7 @@ int compile_codec(const char *cc, const char *source, const char *object, const 
     argv[n++] = file;
     argv[n++] = libm;
     argv[n] = NULL;
-    if (start(&c, argv, STDERR_FILENO, e) < 0)
+    if (start(&c, argv, STDERR_FILENO, confine, arg, e) < 0)
         return err_at(e, "%s", source);
     if (finish(&c, argv[0], e) < 0) {
         hint_renames(file, e);
@@ -151,7 +162,7 @@ void compile_version(char *out, size_t size, const char *cc)
     argv[n_words] = NULL;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return;
-    rc = start(&c, argv, fds[1], &ignored);
+    rc = start(&c, argv, fds[1], NULL, NULL, &ignored);
     close(fds[1]);
     while (rc == 0 && len < sizeof text - 1 &&
            ((n = read(fds[0], text + len, sizeof text - 1 - len)) > 0 || (n < 0 && errno == EINTR)))

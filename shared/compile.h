@@ -16,6 +16,13 @@ extern const char compile_flags[]; /* "-std=c11 -O3 ...", without file names */
  * ERR_CODEC. */
 int compile_codec(const char *cc, const char *source, const char *object, const char *exe_dir, struct err *e);
 
+/* The same in a child that `confine(arg)` restricts first, as in struct child_how. */
+int compile_confined(const char *cc, const char *source, const char *object, const char *exe_dir,
+                     int (*confine)(void *), void *arg, struct err *e);
+
+/* Writes the folder of codec.h, as compile_codec finds it. ERR_CODEC. */
+int compile_find_header(char *out, size_t size, const char *exe_dir, struct err *e);
+
 /* Writes the first line of the output of `cc --version`; "" if there is none. */
 void compile_version(char *out, size_t size, const char *cc);
 

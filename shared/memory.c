@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,18 +22,57 @@ static const struct kind {
      {"total_inactive_file %lf", "total_active_file %lf"}},
 };
 
+enum { KEPT_MAX = 64 };
+
+/* Files that stay open once memory_keep_open() has been called. */
+static struct {
+    bool is_on;
+    size_t n;
+    struct kept {
+        char *path;
+        FILE *file; /* NULL: it cannot be opened */
+    } files[KEPT_MAX];
+} kept;
+
+/* Opens a file, or returns the kept one. */
+static FILE *begin(const char *path)
+{
+    struct kept *k = kept.files, *end = kept.files + kept.n;
+
+    if (!kept.is_on)
+        return fopen(path, "re");
+    while (k < end && strcmp(k->path, path) != 0)
+        k++;
+    if (k == end) {
+        char *copy = kept.n < KEPT_MAX ? strdup(path) : NULL;
+
+        if (!copy)
+            return NULL;
+        *k = (struct kept){.path = copy, .file = fopen(path, "re")};
+        kept.n++;
+    }
+    if (k->file)
+        rewind(k->file); /* the kernel writes it anew */
+    return k->file;
+}
+
+static void finish(FILE *f)
+{
+    if (f && !kept.is_on)
+        fclose(f);
+}
+
 /* Returns the number in the file's first line of this form, or `otherwise`. */
 static double number_in(const char *path, const char *form, double otherwise)
 {
-    FILE *f = fopen(path, "re");
+    FILE *f = begin(path);
     double number = otherwise;
     char line[256];
 
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, form, &number) == 1)
             break;
-    if (f)
-        fclose(f);
+    finish(f);
     return number;
 }
 
@@ -67,7 +107,7 @@ static double left_in_groups(const struct kind *k, char *group)
 
 static double left_in_all_groups(void)
 {
-    FILE *f = fopen("/proc/self/cgroup", "re"); /* lines of ID:CONTROLLERS:GROUP */
+    FILE *f = begin("/proc/self/cgroup"); /* lines of ID:CONTROLLERS:GROUP */
     char line[PATH_MAX + 64], controller[64], group[PATH_MAX];
     double least = HUGE_VAL;
 
@@ -80,8 +120,7 @@ static double left_in_all_groups(void)
             if (strcmp(controller, kinds[i].controller) == 0)
                 least = fmin(least, left_in_groups(&kinds[i], group));
     }
-    if (f)
-        fclose(f);
+    finish(f);
     return least;
 }
 
@@ -113,4 +152,10 @@ double memory_shared(void)
 double memory_available(void)
 {
     return fmin(memory_shared(), left_in_limits());
+}
+
+void memory_keep_open(void)
+{
+    kept.is_on = true;
+    memory_available();
 }

@@ -10,4 +10,8 @@ double memory_available(void);
 /* The same of what processes share: without this one's own limits, beyond which it gets no memory anyway. */
 double memory_shared(void);
 
+/* Opens the files that these functions read, and keeps them open: both work in a process that may open no
+ * file any more, until it forks, and as long as it stays in its control groups. */
+void memory_keep_open(void);
+
 #endif

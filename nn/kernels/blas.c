@@ -18,6 +18,7 @@ extern char *openblas_get_config(void) __attribute__((weak));
 extern void omp_set_num_threads(int n) __attribute__((weak));
 
 static int n_threads = 1;
+static bool has_started = true; /* false: OpenBLAS stays at the one thread of its environment */
 static bool allows_onednn = true;
 
 /* The instruction sets that OpenBLAS' SkylakeX kernels need. */
@@ -88,7 +89,7 @@ void blas_keep_threads(void)
     sigset_t before;
 
     signals_hold(&before);
-    if (openblas_set_num_threads)
+    if (openblas_set_num_threads && has_started)
         openblas_set_num_threads(n_threads);
     if (omp_set_num_threads)
         omp_set_num_threads(n_threads);
@@ -100,13 +101,27 @@ int blas_threads(void)
     return n_threads;
 }
 
-int blas_set_threads(int n, int n_sharers)
+int blas_plan_threads(int n, int n_sharers)
 {
     int share = n_sharers > 1 ? (int)sysconf(_SC_NPROCESSORS_ONLN) / n_sharers : n;
     int most = share < n_processors() ? share : n_processors();
 
     n_threads = n < most ? n : most > 1 ? most : 1;
+    has_started = false;
     blas_keep_threads();
+    return n_threads;
+}
+
+void blas_start_threads(void)
+{
+    has_started = true;
+    blas_keep_threads();
+}
+
+int blas_set_threads(int n, int n_sharers)
+{
+    blas_plan_threads(n, n_sharers);
+    blas_start_threads();
     return n_threads;
 }
 
