@@ -112,6 +112,9 @@ static void log_start(const struct agent *a)
     if (a->codecs.policy == CODECS_ALLOWLIST)
         log_line(LOG_LEVEL_INFO, "agent", NULL, "codecs: the built-in ones and those listed in %s",
                  a->codecs.list);
+    log_line(a->isolation.level < ISOLATION_DEFAULT ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "agent", NULL,
+             "isolation of codecs: %s%s%s", isolation_name(a->isolation.level),
+             a->isolation.lacks[0] ? "; " : "", a->isolation.lacks);
     if (a->opt.no_token)
         log_line(LOG_LEVEL_WARN, "agent", NULL,
                  "--no-token: every user of this machine can run code through this agent");
@@ -181,7 +184,11 @@ static int start(struct agent_options *o, struct err *e)
     memcpy(a.address, l.address, sizeof a.address);
     snprintf(a.runner_exe, sizeof a.runner_exe, "%s/job_runner", exe_dir);
     snprintf(a.codecs.builtin_dir, sizeof a.codecs.builtin_dir, "%s/codecs", exe_dir);
-    rc = run(&a, l.fd, e);
+    rc = isolation_ask(&a.isolation, a.runner_exe, o->require_isolation, e);
+    if (rc < 0)
+        close(l.fd);
+    else
+        rc = run(&a, l.fd, e);
     agent_close(&a);
     return rc;
 }

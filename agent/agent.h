@@ -11,6 +11,7 @@
 #include "agent/codec_policy.h"
 #include "agent/gate.h"
 #include "agent/identity.h"
+#include "agent/isolation.h"
 #include "agent/job.h"
 #include "agent/journal.h"
 #include "agent/listen.h"
@@ -95,6 +96,7 @@ struct agent {
     char runner_exe[PATH_MAX];
     struct runner_about runner_about;
     struct codec_rules codecs;
+    struct agent_isolation isolation;
     uint64_t job_memory; /* memory limit of a runner in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
     char boot[PROCESS_BOOT];

@@ -57,6 +57,16 @@ void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
     respond_json(rs, ready ? 200 : 503, json_pack("{s:b,s:o}", "ready", (int)ready, "reasons", reasons));
 }
 
+/* Of any codec; `required`: what one that is not built in needs. */
+static json_t *isolation_json(const struct agent *a)
+{
+    const struct agent_isolation *is = &a->isolation;
+
+    return json_pack("{s:s,s:i,s:b,s:b,s:s,s:s}", "level", isolation_name(is->level), "landlock_abi",
+                     is->landlock_abi, "seccomp", (int)is->has_seccomp, "own_user", (int)is->has_own_user,
+                     "lacks", is->lacks, "required", isolation_name(is->required));
+}
+
 void api_agent(struct agent *a, const struct request *rq, struct response *rs)
 {
     size_t n_active = task_count(a, job_is_active);
@@ -78,6 +88,7 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     json_object_set_new(o, "runner", runner_about_json(&a->runner_about));
     json_object_set_new(o, "data_host", json_string(data_host));
     json_object_set_new(o, "disk_free_bytes", json_integer((json_int_t)agent_disk_free(a)));
+    json_object_set_new(o, "isolation", isolation_json(a));
     json_object_set_new(o, "slots", json_integer(N_SLOTS));
     json_object_set_new(o, "slots_free",
                         json_integer(n_active < N_SLOTS ? (json_int_t)(N_SLOTS - n_active) : 0));
@@ -177,6 +188,7 @@ void api_status(struct agent *a, const struct request *rq, struct response *rs)
 
     if (task_count_unwritten(a) > 0)
         json_object_set_new(about, "journal_failed", json_true());
+    json_object_set_new(about, "isolation", json_string(isolation_name(a->isolation.level)));
     if (a->is_insecure)
         json_object_set_new(about, "insecure", json_true());
     respond_page(rs, o);

@@ -100,9 +100,11 @@ static int check_codec(const struct agent *a, const struct job_spec *spec, struc
 {
     const struct codec_offer offer = {
         .name = spec->codec, .object_hex = spec->codec_sha256, .source_hex = spec->codec_source_sha256};
-    enum codec_use unused;
+    enum codec_use use;
 
-    return spec->codec_sha256[0] ? codec_admit(&unused, &a->codecs, &offer, e) : 0;
+    if (!spec->codec_sha256[0])
+        return 0;
+    return codec_admit(&use, &a->codecs, &offer, e) < 0 ? e->code : packages_isolate(a, spec, &offer, use, e);
 }
 
 static bool may_reserve(struct agent *a, const struct request *rq, const struct job_spec *spec,

@@ -39,6 +39,14 @@ static bool is_builtin(const char *dir, const char *hex)
     return found;
 }
 
+bool codec_is_builtin(const struct codec_rules *r, const char *object_hex, const char *source_hex,
+                      enum codec_use use)
+{
+    const char *hex = use == CODEC_COMPILE ? source_hex : object_hex;
+
+    return hex[0] && is_builtin(r->builtin_dir, hex);
+}
+
 /* Returns 1 if the list `text` has the digest, 0 if not. Modifies `text`. A malformed line is an error
  * (ERR_CODEC), not skipped. */
 static int find_in_list(char *text, const char *path, const char *hex, struct err *e)

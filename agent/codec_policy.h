@@ -8,6 +8,7 @@
 #define PSGD_CODEC_POLICY_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "shared/crypto.h"
 #include "shared/elf.h"
@@ -30,6 +31,10 @@ struct codec_offer {
 };
 
 enum codec_use { CODEC_LOAD, CODEC_COMPILE };
+
+/* Whether the code that runs is one of this build's own: the object, or the source that is compiled here. */
+bool codec_is_builtin(const struct codec_rules *r, const char *object_hex, const char *source_hex,
+                      enum codec_use use);
 
 /* ERR_CODEC: the codec is refused, with a hint for the user, or the list cannot be read. */
 int codec_admit(enum codec_use *out, const struct codec_rules *r, const struct codec_offer *o, struct err *e);

@@ -68,6 +68,16 @@ static const struct json_field engine_fields[] = {
     {0},
 };
 
+static const struct json_field isolation_fields[] = {
+    {.key = "level",
+     .kind = JSON_FIELD_CHOICE,
+     EVENT_AT(isolation),
+     .required = true,
+     .choices = ISOLATION_CHOICES},
+    {.key = "text", .kind = JSON_FIELD_TEXT, EVENT_AT(text)},
+    {0},
+};
+
 /* A runner's details in this event are for its log; the agent uses only the event's name. */
 static const struct json_field ready_fields[] = {
     {.key = "codec_sha256", .kind = JSON_FIELD_ANY},
@@ -126,6 +136,7 @@ static const struct {
     [EVENT_EVAL] = {"eval", eval_fields, false, true},
     [EVENT_LOG] = {"log", log_fields, false, true},
     [EVENT_ENGINE] = {"engine", engine_fields, false, true},
+    [EVENT_ISOLATION] = {"isolation", isolation_fields, false, true},
     [EVENT_END] = {"end", state_fields, false, true},
     [EVENT_READY] = {"ready", ready_fields, false, true},
     [NOTE_RESERVE] = {"reserve", reserve_fields, true, false},
@@ -160,6 +171,10 @@ static const struct json_field spec_fields[] = {
     {.key = "weights", .kind = JSON_FIELD_BOOL, SPEC_AT(weights)},
     {.key = "codec_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_sha256)},
     {.key = "codec_source_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_source_sha256)},
+    {.key = "require_isolation",
+     .kind = JSON_FIELD_CHOICE,
+     SPEC_AT(require_isolation),
+     .choices = ISOLATION_CHOICES},
     {.key = "time_limit_s",
      .kind = JSON_FIELD_DOUBLE,
      SPEC_AT(time_limit_s),

@@ -13,6 +13,7 @@
 #include "shared/comm.h"
 #include "shared/crypto.h"
 #include "shared/err.h"
+#include "shared/isolation.h"
 #include "shared/job_state.h"
 #include "shared/process.h"
 
@@ -32,7 +33,8 @@ enum event_kind {
     EVENT_PROGRESS,
     EVENT_EVAL,
     EVENT_LOG,
-    EVENT_ENGINE, /* the runner's compute engine */
+    EVENT_ENGINE,    /* the runner's compute engine */
+    EVENT_ISOLATION, /* how far the runner keeps its codec from the machine */
     EVENT_END,
     EVENT_READY,  /* sent by a runner only; becomes the state `ready` */
     NOTE_RESERVE, /* the reservation as requested */
@@ -54,6 +56,7 @@ struct job_spec {
     bool no_queue;
     bool weights; /* the job starts from weights or a checkpoint, and needs that package */
     char codec_sha256[SHA256_HEX], codec_source_sha256[SHA256_HEX]; /* "": not given yet, or none */
+    enum isolation require_isolation;                               /* the least that the submitter accepts */
     double time_limit_s;
 };
 
@@ -71,6 +74,7 @@ struct event {
     double loss, accuracy; /* NAN: not given */
 
     char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */
+    enum isolation isolation;             /* ISOLATION, with text, which may be "" */
 
     struct job_spec spec;        /* RESERVE, */
     char owner[OWNER_MAX + 1];   /* with the name of the token that it came with; "": none was needed */

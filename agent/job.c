@@ -83,6 +83,17 @@ static int apply_engine(struct job *j, const struct event *ev, struct err *e)
     return 0;
 }
 
+/* The runner reports it once, before the codec is loaded; the codec might write another line later. */
+static int apply_isolation(struct job *j, const struct event *ev, struct err *e)
+{
+    if (j->is_isolation_known || j->state != JOB_PREPARING)
+        return err_set(e, ERR_CONFLICT, "%s: its isolation is known already", j->spec.id);
+    j->is_isolation_known = true;
+    j->isolation = ev->isolation;
+    j->n_copied++;
+    return 0;
+}
+
 static int apply_ready(struct job *j, const struct event *ev, struct err *e)
 {
     (void)ev;
@@ -148,10 +159,13 @@ static int apply_start(struct job *j, const struct event *ev, struct err *e)
 typedef int apply_fn(struct job *, const struct event *, struct err *);
 
 static apply_fn *const apply[N_EVENT_KINDS] = {
-    [EVENT_STATE] = apply_state,    [EVENT_PROGRESS] = apply_progress, [EVENT_EVAL] = apply_eval,
-    [EVENT_LOG] = apply_log,        [EVENT_ENGINE] = apply_engine,     [EVENT_END] = apply_state,
-    [EVENT_READY] = apply_ready,    [NOTE_RESERVE] = apply_reserve,    [NOTE_SOCKET] = apply_socket,
-    [NOTE_PACKAGE] = apply_package, [NOTE_RUNNER] = apply_runner,      [NOTE_START] = apply_start,
+    [EVENT_STATE] = apply_state,         [EVENT_PROGRESS] = apply_progress,
+    [EVENT_EVAL] = apply_eval,           [EVENT_LOG] = apply_log,
+    [EVENT_ENGINE] = apply_engine,       [EVENT_END] = apply_state,
+    [EVENT_ISOLATION] = apply_isolation, [EVENT_READY] = apply_ready,
+    [NOTE_RESERVE] = apply_reserve,      [NOTE_SOCKET] = apply_socket,
+    [NOTE_PACKAGE] = apply_package,      [NOTE_RUNNER] = apply_runner,
+    [NOTE_START] = apply_start,
 };
 
 int job_apply(struct job *j, const struct event *ev, struct err *e)

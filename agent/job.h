@@ -35,8 +35,11 @@ struct job {
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not reported yet */
 
     char engine[ENGINE_MAX]; /* as the runner reports; "": not reported yet */
+    bool is_isolation_known; /* the runner has reported it */
+    enum isolation isolation;
     uint64_t last_seq;
-    /* Progress, eval, log and engine lines recorded from the runner: where to continue after a restart. */
+    /* Progress, eval, log, engine and isolation lines recorded from the runner: where to continue after a
+     * restart. */
     uint64_t n_copied;
     bool has_gap; /* while a journal is replayed: lines before the next one are missing */
 };

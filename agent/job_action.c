@@ -13,6 +13,7 @@
 
 #include "agent/follow.h"
 #include "agent/log.h"
+#include "agent/packages.h"
 #include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/file.h"
@@ -197,13 +198,22 @@ static int order(struct task *t, const char *line, size_t len, struct err *e)
 static int send_job(struct task *t, struct err *e)
 {
     const struct job_spec *s = &t->job.spec;
-    char line[256];
+    char line[320];
     int n = snprintf(line, sizeof line,
                      "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d,"
-                     "\"time_limit_s\":%.9g}\n",
-                     s->id, s->attempt, s->node, s->role, s->workers_on_host, s->time_limit_s);
+                     "\"time_limit_s\":%.9g,\"require_isolation\":\"%s\"}\n",
+                     s->id, s->attempt, s->node, s->role, s->workers_on_host, s->time_limit_s,
+                     isolation_name(packages_isolation(t->agent, t)));
 
     return order(t, line, (size_t)n, e);
+}
+
+/* A backstop: the time limit itself is of the clock. */
+static uint64_t processor_time(const struct job_spec *s)
+{
+    const double slack_s = 60;
+
+    return (uint64_t)((s->time_limit_s + slack_s) * (double)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 static int spawn(struct task *t, struct err *e)
@@ -213,6 +223,7 @@ static int spawn(struct task *t, struct err *e)
                                .run_dir = run_dir,
                                .data_fd = t->data_fd,
                                .max_memory = t->agent->job_memory,
+                               .max_cpu_s = processor_time(&t->job.spec),
                                .max_files = runner_files(t->job.spec.node_count + t->job.spec.server_count)};
     struct event note;
 

@@ -62,6 +62,8 @@ json_t *job_json(const struct job *j, double now)
     json_object_set_new(o, "data_port", j->data_port ? json_integer(j->data_port) : json_null());
     json_object_set_new(o, "pid", j->pid ? json_integer(j->pid) : json_null());
     json_object_set_new(o, "engine", text_or_null(j->engine));
+    json_object_set_new(o, "isolation",
+                        j->is_isolation_known ? json_string(isolation_name(j->isolation)) : json_null());
     json_object_set_new(o, "created_at", time_or_null(j->created_at));
     json_object_set_new(o, "started_at", time_or_null(j->started_at));
     json_object_set_new(o, "finished_at", time_or_null(j->finished_at));

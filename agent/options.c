@@ -6,6 +6,7 @@
 #include "agent/scope.h"
 #include "shared/args.h"
 #include "shared/file.h"
+#include "shared/isolation.h"
 #include "shared/worker.h"
 
 #define AT(member) ARGS_AT(struct agent_options, member)
@@ -36,6 +37,9 @@ static const struct args_option table[] = {
     {"codec-list", "", ARGS_PATH, AT(codec_list), RUN, TRUST, "FILE",
      "allowed codecs, one SHA-256 of a .so or .c file per line (DIR/codecs.allow); a listed .c file is "
      "compiled here. To add one: sha256sum my.c >>DIR/codecs.allow"},
+    {"require-isolation", "", ARGS_CHOICE, AT(require_isolation), RUN, TRUST, ISOLATION_CHOICES,
+     "least isolation of any codec from this machine, as SECURITY.md describes (files for codecs that are "
+     "not built in); none: run them without"},
     {"scope", "", ARGS_CHOICE, AT(scope), TOKEN, TOKENS, SCOPE_CHOICES,
      "add, invite: what the token allows (submit): see jobs and results; run jobs of its own; everybody's "
      "jobs"},
@@ -101,6 +105,7 @@ int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char
                                   .blob_limit_gib = 16,
                                   .codecs = -1,
                                   .scope = SCOPE_SUBMIT,
+                                  .require_isolation = -1,
                                   .job_memory_gib = -1};
     if (args_parse(&agent_options_table, verb, argc, argv, out, &out->found, e) < 0)
         return e->code;

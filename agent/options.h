@@ -30,6 +30,7 @@ struct agent_options {
     int scope;                        /* of `agent token`: enum scope */
     char expires[16], keep_token[16]; /* "": not given */
     bool invitations;
+    int require_isolation; /* enum isolation; -1: not given */
     bool wants_help, wants_version;
     struct args_found found; /* the operands of `agent token` */
 };

@@ -64,6 +64,36 @@ static int check_manifest(const struct agent *a, const struct event *note, struc
     return 0;
 }
 
+/* Digests of all built-in codecs are only compared where it matters. */
+static bool counts_as_builtin(const struct agent *a, const char *object_hex, const char *source_hex,
+                              enum codec_use use)
+{
+    return !a->isolation.is_required && a->isolation.level < a->isolation.required &&
+           codec_is_builtin(&a->codecs, object_hex, source_hex, use);
+}
+
+int packages_isolate(const struct agent *a, const struct job_spec *spec, const struct codec_offer *offer,
+                     enum codec_use use, struct err *e)
+{
+    bool is_builtin = counts_as_builtin(a, offer->object_hex, offer->source_hex, use);
+
+    return isolation_admit(&a->isolation, offer->name, is_builtin, spec->require_isolation, e);
+}
+
+enum isolation packages_isolation(const struct agent *a, const struct task *t)
+{
+    const char(*hex)[SHA256_HEX] = t->job.packages[PACKAGE_CODEC].hex;
+    char path[PATH_MAX];
+    bool is_compiled;
+
+    snprintf(path, sizeof path, "%s/packages/" CODEC_OBJECT_NAME, t->dir);
+    is_compiled = access(path, F_OK) < 0;
+    return isolation_for(
+        &a->isolation,
+        counts_as_builtin(a, hex[OBJECT], hex[SOURCE], is_compiled ? CODEC_COMPILE : CODEC_LOAD),
+        t->job.spec.require_isolation);
+}
+
 static int check_codec(enum codec_use *use, const struct agent *a, const struct task *t,
                        const struct event *note, struct err *e)
 {
@@ -74,7 +104,7 @@ static int check_codec(enum codec_use *use, const struct agent *a, const struct 
                                       .object = path};
 
     blob_path(path, a, note->hex[OBJECT]);
-    if (codec_admit(use, &a->codecs, &offer, e) < 0)
+    if (codec_admit(use, &a->codecs, &offer, e) < 0 || packages_isolate(a, &t->job.spec, &offer, *use, e) < 0)
         return e->code;
     if (note->hex[MANIFEST][0])
         return check_manifest(a, note, e);

@@ -17,4 +17,11 @@ int packages_parse(struct event *note, const json_t *doc, enum package p, struct
 int packages_link(struct agent *a, const struct task *t, const struct event *note, enum package p,
                   struct err *e);
 
+/* Checks that this machine isolates the codec as far as it needs, see isolation.h. ERR_REFUSED. */
+int packages_isolate(const struct agent *a, const struct job_spec *spec, const struct codec_offer *offer,
+                     enum codec_use use, struct err *e);
+
+/* The least isolation for the codec of a job that has its packages, of which the runner is told. */
+enum isolation packages_isolation(const struct agent *a, const struct task *t);
+
 #endif

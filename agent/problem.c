@@ -29,6 +29,7 @@ static const struct {
     [OVERLOADED] = {503, "OVERLOADED", "Too much at once"},
     [DISK_FULL] = {507, "DISK_FULL", "Disk is full"},
     [CODEC_REFUSED] = {403, "CODEC_REFUSED", "Codec is refused"},
+    [ISOLATION_TOO_LOW] = {403, "ISOLATION_TOO_LOW", "Isolation is too low"},
 };
 
 int problem_status(enum problem p)
@@ -47,8 +48,8 @@ enum problem problem_of(const struct err *e)
         int err;
         enum problem problem;
     } map[] = {
-        {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL}, {ERR_NOT_FOUND, NOT_FOUND},
-        {ERR_CONFLICT, WRONG_STATE},    {ERR_REFUSED, FORBIDDEN}, {ERR_CODEC, CODEC_REFUSED},
+        {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL},         {ERR_NOT_FOUND, NOT_FOUND},
+        {ERR_CONFLICT, WRONG_STATE},    {ERR_REFUSED, ISOLATION_TOO_LOW}, {ERR_CODEC, CODEC_REFUSED},
         {ERR_AUTH, UNAUTHORIZED},
     };
 

@@ -28,6 +28,7 @@ enum problem {
     OVERLOADED,
     DISK_FULL,
     CODEC_REFUSED,
+    ISOLATION_TOO_LOW,
     N_PROBLEMS
 };
 

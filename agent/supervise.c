@@ -42,7 +42,7 @@ static bool sets(const char *entry, const char *name)
 static bool is_kept(const char *entry)
 {
     return sets(entry, "PATH") || sets(entry, "LANG") || sets(entry, "GLIBC_TUNABLES") ||
-           strncmp(entry, "OPENBLAS_", strlen("OPENBLAS_")) == 0;
+           (strncmp(entry, "OPENBLAS_", strlen("OPENBLAS_")) == 0 && !sets(entry, "OPENBLAS_NUM_THREADS"));
 }
 
 static bool is_set(char *const env[], const char *name)
@@ -53,10 +53,10 @@ static bool is_set(char *const env[], const char *name)
 }
 
 /* Returns the runner's environment: only what the dynamic loader, locale and OpenBLAS use. Its temporary
- * files are in its folder. Unless the agent's environment sets otherwise, it has
- *   - one thread, as several runners share a machine;
- *   - memory copies without `rep movsb`, which on AMD's Zen 3 and 4 takes fourteen times as long if the
- *     target begins a few bytes after the source, modulo 4,096 (docs/engine.md). */
+ * files are in its folder. It begins with one thread: its sandbox must come before the others, whose number
+ * is a setting of the job. Unless the agent's environment sets otherwise, it copies memory without `rep
+ * movsb`, which on AMD's Zen 3 and 4 takes fourteen times as long if the target begins a few bytes after the
+ * source, modulo 4,096 (docs/engine.md). */
 static char **runner_environment(void)
 {
     static char one_thread[] = "OPENBLAS_NUM_THREADS=1", here[] = "TMPDIR=.",
@@ -72,8 +72,7 @@ static char **runner_environment(void)
     for (size_t i = 0; i < n; i++)
         if (is_kept(environ[i]))
             out[n_out++] = environ[i];
-    if (!is_set(out, "OPENBLAS_NUM_THREADS"))
-        out[n_out++] = one_thread;
+    out[n_out++] = one_thread;
     if (!is_set(out, "GLIBC_TUNABLES"))
         out[n_out++] = plain_copies;
     out[n_out++] = here;
@@ -130,9 +129,11 @@ static bool take_limits(const struct runner_plan *plan)
 {
     const struct rlimit no_core = {0, 0}, files = {plan->max_files, plan->max_files};
     const struct rlimit file_size = {runner_max_file_bytes, runner_max_file_bytes};
+    const struct rlimit cpu = {plan->max_cpu_s, plan->max_cpu_s};
 
     return setrlimit(RLIMIT_CORE, &no_core) == 0 && setrlimit(RLIMIT_NOFILE, &files) == 0 &&
-           setrlimit(RLIMIT_FSIZE, &file_size) == 0 && limit_memory(plan->max_memory) &&
+           setrlimit(RLIMIT_FSIZE, &file_size) == 0 &&
+           (plan->max_cpu_s == 0 || setrlimit(RLIMIT_CPU, &cpu) == 0) && limit_memory(plan->max_memory) &&
            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
@@ -390,8 +391,9 @@ void runner_reap(struct runner *r, char *how, size_t size)
     else if (WIFEXITED(status))
         snprintf(how, size, "job_runner exited with status %d", WEXITSTATUS(status));
     else
-        snprintf(how, size, "job_runner was killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+        snprintf(how, size, "job_runner was killed by signal %d (%s)%s", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)),
+                 WTERMSIG(status) == SIGSYS ? ": its codec made a call that no codec may make" : "");
     add_memory(how, size, (uint64_t)use.ru_maxrss << 10, r->max_memory);
     runner_clear(r);
 }

@@ -27,6 +27,7 @@ struct runner_plan {
     const char *run_dir; /* its working folder */
     int data_fd;         /* the listening data socket; becomes descriptor 4 */
     uint64_t max_memory; /* limit of its private memory in bytes; 0: no limit */
+    uint64_t max_cpu_s;  /* processor time of all its threads; 0: no limit */
     uint64_t max_files;  /* descriptors, not more than the agent's own hard limit */
 };
 

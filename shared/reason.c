@@ -18,6 +18,7 @@ const struct reason reasons[] = {
     {INPUT, REASON_MODEL_INVALID, "the model, or the weights to start from"},
     {INPUT, REASON_DATA_INVALID, "the node's part of the data set"},
     {INPUT, REASON_CHECKPOINT_INVALID, "the checkpoint to resume from"},
+    {INPUT, REASON_ISOLATION_TOO_LOW, "a machine cannot isolate the codec as required"},
     {TRAINING, REASON_CODEC_FAILED, "the codec reported an error, or took too long"},
     {TRAINING, REASON_NODE_LOST, "a node ended or cannot be reached; see that node"},
     {TRAINING, REASON_ROUND_TIMEOUT, "a node did not contribute within --round-timeout"},

@@ -16,6 +16,7 @@
 #define REASON_MODEL_INVALID      "ModelInvalid"
 #define REASON_DATA_INVALID       "DataInvalid"
 #define REASON_CHECKPOINT_INVALID "CheckpointInvalid"
+#define REASON_ISOLATION_TOO_LOW  "IsolationTooLow"
 
 /* what went wrong while it trained */
 #define REASON_CODEC_FAILED       "CodecFailed"

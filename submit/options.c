@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shared/choice.h"
+#include "shared/isolation.h"
 #include "shared/json.h"
 #include "shared/schedule.h"
 #include "submit/data/data_sets.h"
@@ -159,6 +160,9 @@ static struct args_option table[] = {
      "send the token unencrypted to other machines too"},
     {"connect", "", ARGS_FLAG, AT(connect), FOR_DOCTOR, WHERE, NULL,
      "also run a job of a few steps, which shows that all nodes reach each other"},
+    {"require-isolation", "", ARGS_CHOICE, AT(require_isolation), FOR_SUBMIT | FOR_RERUN, WHERE,
+     ISOLATION_CHOICES,
+     "least isolation of the codec on every agent, as SECURITY.md describes (what each agent requires)"},
     {"no-queue", "", ARGS_FLAG, AT(no_queue), FOR_SUBMIT | FOR_RERUN, WHERE, NULL,
      "end with status 4 instead of waiting for a busy agent"},
     {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_RERUN | FOR_WAIT, WHERE, "S",
@@ -230,7 +234,11 @@ static void set_defaults(struct options *o)
 {
     const char *workers = getenv("PSGD_WORKERS");
 
-    *o = (struct options){.bandwidth_mbps = 100, .agent_timeout_s = 10, .steps = 10, .mutations = 1000000};
+    *o = (struct options){.bandwidth_mbps = 100,
+                          .agent_timeout_s = 10,
+                          .steps = 10,
+                          .mutations = 1000000,
+                          .require_isolation = -1};
     simulation_default(&o->simulation);
     settings_default(&o->settings);
     o->settings.name[0] = '\0';

@@ -45,6 +45,7 @@ struct options {
     char data[PATH_MAX];
     int block_assignment; /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
     char workers[PATH_MAX], token_file[PATH_MAX];
+    int require_isolation; /* enum isolation; -1: not given */
     bool no_queue, insecure_no_tls, detach, retrieve, image_classification;
     int input;
     double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */

@@ -110,6 +110,7 @@ int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
     get_text(out->message, sizeof out->message, o, "message");
     get_text(out->engine, sizeof out->engine, o, "engine");
     get_text(out->submitter, sizeof out->submitter, o, "submitter");
+    get_text(out->isolation, sizeof out->isolation, o, "isolation");
     get_text(out->started_at, sizeof out->started_at, o, "started_at");
     get_text(out->finished_at, sizeof out->finished_at, o, "finished_at");
     json_array_foreach(json_object_get(o, "requirements"), i, item)
@@ -278,7 +279,7 @@ int reply_problem(struct err *out, int status, const char *text, size_t len)
     get_text(name, sizeof name, o, "code");
     json_decref(o);
     if (strcmp(name, "AGENT_BUSY") == 0 || strcmp(name, "DRAINING") == 0 || strcmp(name, "DISK_FULL") == 0 ||
-        strcmp(name, "CODEC_REFUSED") == 0)
+        strcmp(name, "CODEC_REFUSED") == 0 || strcmp(name, "ISOLATION_TOO_LOW") == 0)
         code = ERR_REFUSED;
     err_set(out, code, "%s (status %d%s%s)", detail[0] ? detail : "refused", status, name[0] ? ", " : "",
             name);

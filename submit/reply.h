@@ -40,6 +40,7 @@ struct job_view {
     double elapsed_s;
     char engine[256];                     /* math library in use; "": not reported */
     char submitter[65];                   /* whose token reserved it; "": the agent requires none */
+    char isolation[16];                   /* of its codec; "": not reported */
     char started_at[32], finished_at[32]; /* "" : not yet */
     struct progress_view progress;
     uint64_t last_seq;

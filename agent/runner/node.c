@@ -14,10 +14,9 @@
 #include "agent/runner/exchange/exchange_state.h"
 #include "nn/kernels/blas.h"
 #include "shared/clock.h"
-#include "shared/codec_manifest.h"
-#include "shared/compile.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/memory.h"
 #include "shared/model_spec.h"
 #include "shared/reason.h"
 #include "shared/weights.h"
@@ -43,7 +42,7 @@ static bool is_worker(const struct node *n)
 
 static void set_threads(struct node *n)
 {
-    int threads = blas_set_threads(n->set.threads, n->job.workers_on_host);
+    int threads = blas_plan_threads(n->set.threads, n->job.workers_on_host);
     char why[96] = "its machine has no more processors";
     char text[192];
 
@@ -85,34 +84,6 @@ static int watch_codec(struct node *n, struct err *e)
     const char *codec = is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
 
     return monitor_watch(n->monitor, codec, codec_share * n->set.round_timeout_s, e);
-}
-
-/* The package's object is for another machine, or only the source is trusted. The codec keeps its identity:
- * the digest of the object that the manifest names. */
-static int compile_here(struct node *n, struct err *e)
-{
-    struct codec_manifest m;
-    char exe_dir[PATH_MAX];
-
-    if (codec_manifest_read(&m, "../packages/" CODEC_MANIFEST_NAME, e) < 0 ||
-        file_exe_dir(exe_dir, sizeof exe_dir, e) < 0)
-        return e->code;
-    memcpy(n->codec_sha256, m.sha256, sizeof n->codec_sha256);
-    fprintf(stderr, "codec %s (made for %s%s%s) is compiled here\n", m.name, m.architecture,
-            m.compiler[0] ? " by " : "", m.compiler);
-    return compile_codec("cc", "../packages/" CODEC_SOURCE_NAME, CODEC_OBJECT_NAME, exe_dir, e);
-}
-
-static int load_codec(struct node *n, struct err *e)
-{
-    const char *path = "../packages/" CODEC_OBJECT_NAME;
-
-    if (access(path, F_OK) < 0 && errno == ENOENT)
-        return compile_here(n, e) < 0 ? e->code : codec_library_open(&n->codec, CODEC_OBJECT_NAME, e);
-    if (codec_library_open(&n->codec, path, e) < 0)
-        return e->code;
-    memcpy(n->codec_sha256, n->codec.sha256, sizeof n->codec_sha256);
-    return 0;
 }
 
 /* Loads the initial weights. A checkpoint's weights are loaded with the rest of it. */
@@ -197,21 +168,29 @@ static struct checkpoint checkpoint(struct node *n)
                                .exchange = n->exchange};
 }
 
+static int open_checkpoint(struct node *n, struct err *e)
+{
+    return n->set.starts_from == STARTS_FROM_CHECKPOINT ? tensor_file_open(&n->start, start_path, e) : 0;
+}
+
+static void close_checkpoint(struct node *n)
+{
+    tensor_file_close(&n->start);
+    n->start = (struct tensor_file){0};
+}
+
 /* Restores an earlier job's checkpoint; also checks whether this job's checkpoints can be written. */
 static int load_checkpoint(struct node *n, struct err *e)
 {
     struct checkpoint c = checkpoint(n);
-    struct tensor_file f;
     int rc;
 
     if (n->set.checkpoint_every > 0 && checkpoint_can_write(&c, e) < 0)
         return e->code;
     if (n->set.starts_from != STARTS_FROM_CHECKPOINT)
         return 0;
-    if (tensor_file_open(&f, start_path, e) < 0)
-        return e->code;
-    rc = checkpoint_restore(&c, &f, n->spec, e) < 0 ? err_at(e, "checkpoint") : 0;
-    tensor_file_close(&f);
+    rc = checkpoint_restore(&c, &n->start, n->spec, e) < 0 ? err_at(e, "checkpoint") : 0;
+    close_checkpoint(n);
     n->first_epoch = n->epoch = c.epoch;
     n->step.n_done = c.step;
     n->step.n_samples = c.samples;
@@ -257,19 +236,23 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     } steps[] = {
         {load_settings, REASON_SETTINGS_INVALID, false},
         {watch_codec, REASON_INTERNAL, false},
-        {load_codec, REASON_CODEC_LOAD_FAILED, false},
+        {node_copy_codec, REASON_CODEC_LOAD_FAILED, false},
         {load_model, REASON_MODEL_INVALID, false},
         {check_result, REASON_MODEL_INVALID, true},
         {load_weights, REASON_MODEL_INVALID, false},
         {load_data, REASON_DATA_INVALID, true},
+        {open_checkpoint, REASON_CHECKPOINT_INVALID, false},
+        {node_open_records, REASON_INTERNAL, false},
+        {node_enter_sandbox, REASON_ISOLATION_TOO_LOW, false},
+        {node_load_codec, REASON_CODEC_LOAD_FAILED, false},
         {node_open_exchange, REASON_CODEC_FAILED, false},
         {load_checkpoint, REASON_CHECKPOINT_INVALID, false},
-        {node_open_records, REASON_INTERNAL, false},
     };
 
     for (int i = 0; i < N_RECORD_FILES; i++)
         n->records[i].fd = -1;
     n->best = -INFINITY;
+    memory_keep_open();
     n->folder_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if ((is_worker(n) || !steps[i].workers_only) &&
@@ -400,6 +383,7 @@ void node_clear(struct node *n)
     if (!n->mesh)
         exchange_free(n->exchange);
     loader_close(&n->loader);
+    close_checkpoint(n);
     step_close(&n->step);
     metrics_free(n->metrics);
     net_free(n->net);

@@ -21,6 +21,7 @@
 #include "shared/flag.h"
 #include "shared/schedule.h"
 #include "shared/settings.h"
+#include "shared/tensor_file.h"
 
 struct node {
     struct orders_job job;
@@ -34,7 +35,8 @@ struct node {
     struct net *net;
     int max_batch; /* of the net: the batch size of evaluation, at least a block's */
     struct schedule schedule;
-    struct metrics *metrics; /* workers only, as the next one */
+    struct tensor_file start; /* the checkpoint to resume from, until it is restored */
+    struct metrics *metrics;  /* workers only, as the next one */
     struct loader loader;
     struct codec_layer *layers; /* (n_layers) */
     int n_layers;
@@ -64,6 +66,11 @@ extern atomic_bool node_interrupted;
 
 /* Loads ../packages. On failure *reason is the reason code for the package concerned. */
 int node_prepare(struct node *n, const char **reason, struct err *e);
+/* Parts of node_prepare. First the codec's object is copied into memory, compiled here if need be; when all
+ * files are open the process enters the sandbox, and reports its level; then the codec is loaded. */
+int node_copy_codec(struct node *n, struct err *e);
+int node_enter_sandbox(struct node *n, struct err *e);
+int node_load_codec(struct node *n, struct err *e);
 /* Part of node_prepare, after settings, codec, model and data are loaded: opens the exchange and the step. */
 int node_open_exchange(struct node *n, struct err *e);
 /* Connects to the peers; takes the listening socket. */

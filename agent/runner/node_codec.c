@@ -1,13 +1,65 @@
-/* node_codec -- a node's setup for its codec: the exchange with the job's settings, the model's layers, the
- * step and its updates on servers, and codec.csv. */
+/* node_codec -- a node's setup for its codec: its object, which is loaded only inside the sandbox; the
+ * exchange with the job's settings, the model's layers, the step and its updates on servers, and
+ * codec.csv. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "agent/runner/compile_here.h"
 #include "agent/runner/exchange/layers.h"
 #include "agent/runner/node.h"
+#include "agent/runner/sandbox/sandbox.h"
+#include "nn/kernels/blas.h"
 #include "shared/clock.h"
+#include "shared/codec_manifest.h"
+
+static const char codec_path[] = "../packages/" CODEC_OBJECT_NAME;
+
+/* The package's object is for another machine, or only the source is trusted. The codec keeps its identity:
+ * the digest of the object that the manifest names. */
+static int compile_codec(struct node *n, struct err *e)
+{
+    struct codec_manifest m;
+
+    if (codec_manifest_read(&m, "../packages/" CODEC_MANIFEST_NAME, e) < 0)
+        return e->code;
+    memcpy(n->codec_sha256, m.sha256, sizeof n->codec_sha256);
+    fprintf(stderr, "codec %s (made for %s%s%s) is compiled here\n", m.name, m.architecture,
+            m.compiler[0] ? " by " : "", m.compiler);
+    return compile_here(&n->codec, e);
+}
+
+/* Copies the codec's object into memory. None of its code runs before node_load_codec. */
+int node_copy_codec(struct node *n, struct err *e)
+{
+    if (access(codec_path, F_OK) < 0 && errno == ENOENT)
+        return compile_codec(n, e);
+    if (codec_library_copy(&n->codec, codec_path, e) < 0)
+        return e->code;
+    memcpy(n->codec_sha256, n->codec.sha256, sizeof n->codec_sha256);
+    return 0;
+}
+
+/* From here on the process opens files in its own folder only. */
+int node_enter_sandbox(struct node *n, struct err *e)
+{
+    struct sandbox s;
+
+    if (sandbox_enter(&s, n->folder_fd, n->job.require_isolation, e) < 0)
+        return e->code;
+    fprintf(stderr, "isolation: %s%s%s\n", isolation_name(s.level), s.lacks[0] ? "; " : "", s.lacks);
+    report_isolation(n->report, &s);
+    blas_start_threads();
+    return 0;
+}
+
+int node_load_codec(struct node *n, struct err *e)
+{
+    return codec_library_load(&n->codec, codec_path, e);
+}
 
 static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e)
 {

@@ -133,6 +133,10 @@ int orders_parse_job(struct orders_job *out, const char *line, size_t len, struc
          .kind = JSON_FIELD_DOUBLE,
          JSON_AT(struct orders_job, time_limit_s),
          .max = TIME_LIMIT_MAX_S},
+        {.key = "require_isolation",
+         .kind = JSON_FIELD_CHOICE,
+         JSON_AT(struct orders_job, require_isolation),
+         .choices = ISOLATION_CHOICES},
         {0},
     };
     json_t *doc;

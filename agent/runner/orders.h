@@ -9,6 +9,7 @@
 #include "agent/runner/mesh/tcp/mesh_tcp.h"
 #include "shared/err.h"
 #include "shared/flag.h"
+#include "shared/isolation.h"
 
 enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 
@@ -17,7 +18,8 @@ struct orders_job {
     int attempt, node;
     int workers_on_host; /* of this job, which share the machine's processors; 0: not given */
     char role[8];
-    double time_limit_s; /* from the start; 0: none */
+    double time_limit_s;              /* from the start; 0: none */
+    enum isolation require_isolation; /* the least for this codec */
 };
 
 struct orders_start {

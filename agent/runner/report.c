@@ -52,6 +52,12 @@ void report_engine(struct report *r, const char *text)
     write_line(r, json_pack("{ss ss}", "event", "engine", "text", text));
 }
 
+void report_isolation(struct report *r, const struct sandbox *s)
+{
+    write_line(r, json_pack("{ss ss ss}", "event", "isolation", "level", isolation_name(s->level), "text",
+                            s->lacks));
+}
+
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
 {
     write_line(r, json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",

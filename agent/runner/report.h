@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/runner/exchange/exchange.h"
+#include "agent/runner/sandbox/sandbox.h"
 #include "shared/err.h"
 #include "shared/phase.h"
 
@@ -29,6 +30,8 @@ void report_close(struct report *r);
 
 /* Reports the compute engine. */
 void report_engine(struct report *r, const char *text);
+/* How far the codec is isolated from this machine. */
+void report_isolation(struct report *r, const struct sandbox *s);
 void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params);
 bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);

@@ -12,6 +12,7 @@
 #include "agent/runner/mesh/tcp/tcp_dial.h"
 #include "agent/runner/monitor/monitor.h"
 #include "agent/runner/node.h"
+#include "agent/runner/sandbox/sandbox.h"
 #include "codecs/codec.h"
 #include "nn/kernels/blas.h"
 #include "shared/json.h"
@@ -129,16 +130,33 @@ static void handle_signals(void)
     sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond the file size limit then fails, as on a full disk */
 }
 
+/* `job_runner --isolation`: what this kernel allows this user, for the agent. */
+static int print_isolation(void)
+{
+    struct sandbox s;
+    struct err e;
+
+    if (sandbox_enter(&s, -1, ISOLATION_NONE, &e) < 0) {
+        fprintf(stderr, "%s\n", e.text);
+        return 1;
+    }
+    sandbox_print(&s);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
-    const char *warning = blas_choose_core(argv);
+    const char *warning;
     struct monitor monitor;
     struct report report;
     struct orders orders;
     struct err e = {0};
     int status;
 
+    if (argc == 2 && strcmp(argv[1], "--isolation") == 0)
+        return print_isolation();
+    warning = blas_choose_core(argv);
     if (argc == 2 && strcmp(argv[1], "--about") == 0)
         return about();
     if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0) {

@@ -48,6 +48,7 @@ static json_t *node_json(const struct node *n)
     json_object_set_new(o, "submitter",
                         n->view.submitter[0] ? json_text(n->view.submitter, SIZE_MAX) : json_null());
     json_object_set_new(o, "engine", n->view.engine[0] ? json_string(n->view.engine) : json_null());
+    json_object_set_new(o, "isolation", n->view.isolation[0] ? json_string(n->view.isolation) : json_null());
     json_object_set_new(o, "steps", json_integer(p->step));
     json_object_set_new(o, "loss", json_real_or_null(p->loss));
     json_object_set_new(o, "accuracy", json_real_or_null(p->accuracy));

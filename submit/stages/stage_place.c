@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/isolation.h"
 #include "shared/json.h"
 #include "submit/stages/console.h"
 #include "submit/stages/silence.h"
@@ -124,6 +125,9 @@ static char *reservation(const struct submission *s, const struct node *n)
         json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
     if (s->settings.starts_from != STARTS_FROM_SEED) /* an agent that does not support it refuses */
         json_object_set_new(o, "weights", json_true());
+    if (s->opt->require_isolation >= 0)
+        json_object_set_new(o, "require_isolation",
+                            json_string(isolation_name((enum isolation)s->opt->require_isolation)));
     line = o ? json_line(o) : NULL;
     json_decref(o);
     return line;

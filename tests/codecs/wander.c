@@ -6,7 +6,7 @@
 
 static int leave(struct codec *c)
 {
-    return chdir("..") == 0 ? CODEC_GO : codec_fail(c, "cannot change to the parent folder");
+    return chdir("/") == 0 ? CODEC_GO : codec_fail(c, "cannot change to the root folder");
 }
 
 static int wander_on_step(struct codec *c)

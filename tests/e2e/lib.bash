@@ -15,6 +15,7 @@ setup() {
     HOME_OF_TEST=$(mktemp -d "${TMPDIR:-/tmp}/psgd-e2e-XXXXXX")
     T=$HOME_OF_TEST/test
     mkdir "$T"
+    chmod 711 "$HOME_OF_TEST" "$T" # the users of jobs (gated) look up names in it
     limit_test 2>&1 3>&- &
     WATCHER=$!
     disown "$WATCHER" # so that the shell does not print its end
@@ -112,13 +113,27 @@ start_agent() {
     local n=$1
     shift
     : >>"$T/agent$n.log" # now, because the shell behind & may be late
+    isolation_needs "$@"
     "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "$(host_of "$n")" --port "${PORTS[n]:-0}" --dir "$T/agent$n" \
-        "$@" \
+        "${UNISOLATED[@]}" "$@" \
         2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!
     within 60 answers_or_ended "$n" && curl -sf -o /dev/null "http://$(host_of "$n"):${PORTS[n]}/healthz" && return 0
     cat "$T/agent$n.log" >&2
     return 1
+}
+
+# What this kernel, or a build with sanitizers, allows a runner: none, process, files or user.
+isolation_here() { OPENBLAS_NUM_THREADS=1 "${ENTER[@]}" "$BUILD/job_runner" --isolation | jq -r .level; }
+
+# isolation_needs OPTION...: UNISOLATED has the option by which agents here run the tests' own codecs.
+isolation_needs() {
+    UNISOLATED=()
+    [[ " $* " != *" --require-isolation "* ]] || return 0
+    case $(isolation_here) in
+    files | user) ;;
+    *) UNISOLATED=(--require-isolation none) ;;
+    esac
 }
 
 host_of() { echo "${HOSTS[$1]:-127.0.0.1}"; } # host_of N: the address of agent number N
@@ -252,7 +267,7 @@ static float contribute(struct codec *c, float *const *v)
     char at_gate[64];
 
     if (c->step >= 60 && (${2:-1}) && access(open, F_OK) < 0) {
-        snprintf(at_gate, sizeof at_gate, "$T/gate/%d", c->node);
+        snprintf(at_gate, sizeof at_gate, "at-gate-%d", c->node); /* in the run folder, the only one it may write */
         close(creat(at_gate, 0600));
         while (access(open, F_OK) < 0)
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -268,7 +283,7 @@ EOF
 }
 
 open_gate() { touch "$T/gate/open"; }
-is_at_gate() { [ -e "$T/gate/$1" ]; } # is_at_gate N: node N waits there
+is_at_gate() { compgen -G "$T/agent*/jobs/*/run/at-gate-$1" >/dev/null; } # is_at_gate N: node N waits there
 
 # A training set of 64 rows, one of which sums to more than a float can hold, and a model that sums them; OVERFLOW has
 # the options for two nodes to train on it.

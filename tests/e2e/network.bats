@@ -65,7 +65,7 @@ same_model() { # a model file begins with metadata, including the job's name; th
 
 # Starts a job with these options in the background, PID, and returns when both nodes wait at its gate.
 start_gated() {
-    rm -rf gate/*
+    rm -rf gate/* agent*/jobs/*/run/at-gate-*
     net_submit --codec gated.c "$@" 2>log 3>&- &
     PID=$!
     within 60 is_at_gate 0

@@ -12,7 +12,7 @@ setup_old_kernel() {
     BUILD=$T/bin
     SUBMIT=$BUILD/job_submit
     mkdir "$BUILD"
-    for name in agent job_submit; do
+    for name in agent job_submit job_runner; do
         printf '#!/bin/sh\nexec "%s/limit" %d "%s" "%s" "$@"\n' "$TOOLS" "$TEST_LIMIT" "$T/old_kernel" "$KEPT/$name" >"$BUILD/$name"
         chmod +x "$BUILD/$name"
     done

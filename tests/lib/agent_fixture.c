@@ -32,6 +32,7 @@ static void open_on_folder(struct fixture *f)
     memcpy(f->agent.address, l.address, sizeof l.address);
     assert_non_null(getcwd(cwd, sizeof cwd));
     snprintf(f->agent.runner_exe, sizeof f->agent.runner_exe, "%s/tests/lib/fake_runner.sh", cwd);
+    f->agent.isolation.level = ISOLATION_USER; /* of fake_runner.sh, which runs no codec */
     assert_ok(http_server_open(&f->server, &f->agent, l.fd, &e));
     assert_ok(task_restore_all(&f->agent, &e));
     if (f->opt.no_token)

@@ -1,6 +1,10 @@
 #!/bin/sh
 # A runner that trains nothing: its settings choose its behavior, {"behave": "NAME"}.
 # It implements docs/protocol.md section 2 like the real one, or, with most names, violates it.
+if [ "${1:-}" = --isolation ]; then # it runs no codec
+    echo '{"level":"user","landlock_abi":7,"seccomp":true,"own_user":true,"lacks":""}'
+    exit
+fi
 emit() { printf '%s\n' "$1" >>events.jsonl; }
 behave=$(sed -n 's/.*"behave" *: *"\([a-z_]*\)".*/\1/p' ../packages/settings.json)
 read -r job <&3 || exit 3

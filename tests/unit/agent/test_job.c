@@ -71,6 +71,26 @@ TEST(every_state_that_is_not_terminal_can_be_canceled)
     }
 }
 
+TEST(the_isolation_of_a_job_is_known_once_before_its_codec_is_loaded)
+{
+    struct job j;
+    struct event ev;
+    struct err e;
+
+    reserve(&j);
+    assert_ok(enter(&j, JOB_PREPARING, &e));
+    event_init(&ev, EVENT_ISOLATION);
+    ev.isolation = ISOLATION_FILES;
+    ev.seq = j.last_seq + 1;
+    assert_ok(job_apply(&j, &ev, &e));
+    assert_int_equal(j.isolation, ISOLATION_FILES);
+    ev.isolation = ISOLATION_USER;
+    ev.seq = j.last_seq + 1;
+    assert_int_equal(job_apply(&j, &ev, &e), ERR_CONFLICT);
+    assert_int_equal(j.isolation, ISOLATION_FILES);
+    job_clear(&j);
+}
+
 TEST(no_event_follows_the_end)
 {
     for (int kind = 0; kind < N_EVENT_KINDS; kind++) {
@@ -213,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_transitions_of_the_table_are_allowed),
         cmocka_unit_test(every_state_that_is_not_terminal_can_be_canceled),
+        cmocka_unit_test(the_isolation_of_a_job_is_known_once_before_its_codec_is_loaded),
         cmocka_unit_test(no_event_follows_the_end),
         cmocka_unit_test(event_numbers_are_consecutive_and_unique),
         cmocka_unit_test(no_event_precedes_the_reservation_and_there_is_only_one),

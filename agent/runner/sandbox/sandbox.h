@@ -1,0 +1,60 @@
+/* sandbox -- gives up, for good, everything that a codec's code must not have. Called once, after the
+ * runner has opened all files that it needs and before any of the codec's code is in the process.
+ *
+ * The order, each layer on its own as far as the kernel has it:
+ *
+ *   1. limits.c    threads; the agent has set those of memory, file size, descriptors, processor time
+ *   2. own_user.c  root only: own user and group id, no groups, no capabilities; the run folder stays
+ *                  root's, sticky, with the new group, so that the codec cannot replace files that the
+ *                  runner opened before
+ *   3. dumpable 0  no debugger and no /proc/PID/mem of another process of the same user
+ *   4. landlock.c  opens, creates and removes files in the run folder only; no folders, links, sockets, FIFOs
+ *                  or devices in it; no exec; no signals to processes outside; no TCP ports
+ *   5. seccomp.c   a list of allowed system calls; others fail with EPERM or end the process
+ *
+ * Landlock and user id concern the calling thread and those that it starts later, so the process may have
+ * only one: thread pools (OpenBLAS, OpenMP) are started afterwards. A sanitizer's run-time needs calls that
+ * no codec does (ptrace, clone): such a build has layers 1 and 2 only, and reports level none. */
+#ifndef PSGD_SANDBOX_H
+#define PSGD_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shared/err.h"
+#include "shared/isolation.h"
+
+struct sandbox {
+    enum isolation level;
+    int landlock_abi; /* 0: this kernel has none */
+    bool has_seccomp, has_own_user;
+    char lacks[256]; /* why the level is not the next one, as a part of a sentence; "" at the highest */
+};
+
+/* `folder_fd`: the run folder; -1: none, which only a probe of the kernel has. ERR_CODEC: the level is below
+ * `required`; the layers that the kernel has are entered nevertheless. ERR_INTERNAL: the process has other
+ * threads. */
+int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, struct err *e);
+
+/* {"level":"files","landlock_abi":7,"seccomp":true,"own_user":false,"lacks":"..."} and a newline, which
+ * `job_runner --isolation` prints for its agent: sandbox_enter in a process that then ends. */
+void sandbox_print(const struct sandbox *s);
+
+/* For struct child_how, between fork and exec of a compiler, in the folder `arg` (a path): the compiler and
+ * its helpers read system folders and that folder, write into that folder, have no sockets and no
+ * privileged calls, and their user is the job's where root runs the agent. Returns 0, or -1 and errno. */
+int sandbox_compiler(void *arg);
+
+/* Parts of the above, one per file. Each returns 1 if the layer is entered, 0 if this kernel or user cannot
+ * have it (`why`: a part of a sentence), or ERR_IO. */
+int sandbox_limits(bool has_own_user, struct err *e);
+int sandbox_own_user(int folder_fd, char *why, size_t size, struct err *e);
+/* *abi: the kernel's version of Landlock. */
+int sandbox_landlock(int folder_fd, int *abi, char *why, size_t size, struct err *e);
+int sandbox_seccomp(char *why, size_t size, struct err *e);
+
+/* For compiler.c: the rest of those files. */
+int landlock_for_compiler(const char *folder);
+int seccomp_for_compiler(void);
+
+#endif

@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# What a codec's code cannot do (tests/codecs/hostile.c, SECURITY.md): every act fails, and nothing of it is left outside.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
+load lib
+
+setup_hostile() {
+    case $(isolation_here) in
+    files | user) ;;
+    *) skip "this kernel, or this build, isolates codecs at level $(isolation_here)" ;;
+    esac
+    sleep "$TEST_LIMIT" 3>&- &
+    OTHER=$! # another process of the same user
+    HOLDERS+=("$OTHER")
+}
+
+# The agent's user is not root: where this is root, nobody.
+be_a_user() {
+    [ "$(id -u)" -eq 0 ] || return 0
+    ENTER=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all)
+    "${ENTER[@]}" test -x "$BUILD/agent" 2>/dev/null || skip "another user cannot run the programs in $BUILD"
+    mkdir "$T/agent0"
+    chown 65534:65534 "$T/agent0"
+    kill "$OTHER"
+    "${ENTER[@]}" sleep "$TEST_LIMIT" 3>&- &
+    OTHER=$!
+    HOLDERS+=("$OTHER")
+}
+
+# What the acts look for.
+prepare_agent() {
+    start_agent 0 --job-memory 1 "$@"
+    write_workers 1
+    install -m 600 "$T/agent0/token" "$T/token" # job_submit takes none of another user
+    local place=$T/agent0/jobs/j-other000/run
+    "${ENTER[@]}" mkdir -p "$place"
+    "${ENTER[@]}" sh -c 'umask 077 && echo "a secret" | tee "$1" >"$2"' sh "$place/secret" "$T/agent0/tls.key"
+}
+
+# attempt N: a job whose codec tries the gentle acts, or deadly act N; ACTS has the verdicts.
+attempt() {
+    run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --epochs 1 --record-every 1000 \
+        --codec "$BUILD/tests/codecs/hostile.so:act=$1,pid=$OTHER" -o "out-$1"
+    ACTS=$(cat "$T/agent0/jobs/$(only_job 0)/run/acts.txt")
+}
+
+nothing_has_happened() {
+    kill -0 "${AGENTS[0]}" && kill -0 "$OTHER"
+    [ ! -e /etc/psgd-hostile ] && [ ! -e /tmp/psgd-hostile ] && [ ! -e /dev/shm/psgd-hostile ]
+    [ -z "$(compgen -G "$T/agent0/jobs/*/hostile")$(compgen -G "$T/agent0/jobs/*/run/executed")" ]
+    [ -z "$(find "$T"/agent0/jobs/*/run ! -type f ! -type d)" ] # links, FIFOs
+}
+
+all_gentle_acts_fail() {
+    attempt 0
+    echo "$ACTS"
+    [ "$status" -eq 0 ] # the job itself goes on
+    [ "$(grep -c ' tries$' <<<"$ACTS")" -ge 55 ]
+    [ "$(grep -c ' refused ' <<<"$ACTS")" -eq "$(grep -c ' tries$' <<<"$ACTS")" ]
+    nothing_has_happened
+}
+
+each_deadly_act_ends_its_node() {
+    local n=0 act
+    for act in $(sed -n '/^static const struct act deadly/,/^}/p' "$ROOT/tests/codecs/hostile.c" | grep -o 'ACT([a-z_]*)' | tr -d 'ACT()'); do
+        n=$((n + 1))
+        attempt "$n"
+        echo "$act: $ACTS"
+        [ "$status" -eq 1 ]
+        [ "$ACTS" = "$act tries" ]
+        grep -q 'killed by signal 31 .*a call that no codec may make' <<<"$output"
+    done
+    [ $n -ge 19 ]
+    nothing_has_happened
+}
+
+@test "root's agent: no act that is refused succeeds, and its job goes on" {
+    [ "$(id -u)" -eq 0 ] || skip "this needs root"
+    setup_hostile
+    prepare_agent
+    all_gentle_acts_fail
+    [ "$(jq -r '.nodes[0].isolation' out-0/run.json)" = "$(isolation_here)" ]
+}
+
+@test "a user's agent: no act that is refused succeeds, and its job goes on" {
+    setup_hostile
+    be_a_user
+    prepare_agent
+    all_gentle_acts_fail
+    [ "$(jq -r '.nodes[0].isolation' out-0/run.json)" = files ]
+}
+
+@test "root's agent: each act that no codec has a reason for ends its node" {
+    [ "$(id -u)" -eq 0 ] || skip "this needs root"
+    setup_hostile
+    prepare_agent
+    each_deadly_act_ends_its_node
+}
+
+@test "a user's agent: each act that no codec has a reason for ends its node" {
+    setup_hostile
+    be_a_user
+    prepare_agent
+    each_deadly_act_ends_its_node
+}
+
+@test "a codec's source cannot read this machine's files by its compiler" {
+    setup_hostile
+    prepare_agent
+    end_agent 0
+    # Another file for job_submit's compiler than for the agent's, which compiles it as only the source is on its list.
+    { cat "$ROOT/codecs/plain.c" && printf '#ifndef HERE\n#include "%s"\n#endif\n' "$T/agent0/tls.key"; } >spy.c
+    sha256sum spy.c >agent0/codecs.allow
+    chmod 600 agent0/codecs.allow
+    start_agent 0 --codecs allowlist
+    run env CC='cc -DHERE' "$SUBMIT" --workers worker.json --node_count 1 --epochs 1 --codec spy.c -o out
+    [ "$status" -ne 0 ]
+    local log
+    log=$(cat "agent0/jobs/$(only_job 0)/run/node.log")
+    echo "$log"
+    grep -q 'tls.key: Permission denied' <<<"$log"
+    [[ $log != *"a secret"* ]]
+}
+
+@test "without Landlock an agent refuses codecs that are not built in, unless it is allowed in words" {
+    setup_hostile
+    cc -std=c11 -D_GNU_SOURCE -I"$ROOT" -o old_kernel "$ROOT/tests/e2e/old_kernel.c" "$ROOT/tests/lib/old_kernel.c"
+    run ./old_kernel true
+    [ "$status" -ne 125 ] || skip "$output"
+    ENTER=("$T/old_kernel")
+    local none=(--workers worker.json --node_count 1 --epochs 1)
+    isolation_needs() { UNISOLATED=(); }
+    prepare_agent
+    grep -q 'isolation of codecs: process; this kernel has no Landlock' agent0.log
+    "$SUBMIT" "${none[@]}" --codec fedavg -o builtin
+    [ "$(jq -r '.nodes[0].isolation' builtin/run.json)" = process ]
+    run "$SUBMIT" "${none[@]}" --codec "$BUILD/tests/codecs/hostile.so" -o out
+    [ "$status" -ne 0 ]
+    [[ $output == *"codec hostile needs isolation files, and this machine has process: this kernel has no Landlock"* ]]
+    [[ $output == *"--require-isolation process allows it"* ]]
+    [ -z "$(compgen -G "$T/agent0/jobs/*/run/acts.txt")" ]
+    end_agent 0
+    prepare_agent --require-isolation process
+    "$SUBMIT" "${none[@]}" --codec "$BUILD/tests/codecs/control.so" -o allowed
+    [ "$(jq -r '.nodes[0].isolation' allowed/run.json)" = process ]
+}
+
+@test "a submitter and an agent refuse less isolation than they require, before any of the codec has run" {
+    setup_hostile
+    be_a_user
+    prepare_agent
+    run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --codec fedavg \
+        --require-isolation user -o out
+    echo "$output"
+    [ "$status" -eq 4 ]
+    [[ $output == *"needs isolation user, and this machine has files: only an agent that root runs"* ]]
+    [ "$(api 0 GET /v1/agent | jq -r '.isolation.level + " " + .isolation.required')" = "files files" ]
+    [ "$(status_page 0 | jq -r .agent.isolation)" = files ]
+    end_agent 0
+    run "${ENTER[@]}" "$BUILD/agent" --port 0 --dir "$T/agent0" --require-isolation user
+    [ "$status" -eq 7 ]
+    [[ $output == *"less than --require-isolation user: only an agent that root runs"* ]]
+}
