@@ -51,8 +51,10 @@ static FILE *begin(const char *path)
         *k = (struct kept){.path = copy, .file = fopen(path, "re")};
         kept.n++;
     }
-    if (k->file)
-        rewind(k->file); /* the kernel writes it anew */
+    if (k->file) {
+        rewind(k->file);
+        fflush(k->file); /* drops what was read before, which rewind alone keeps: the kernel writes it anew */
+    }
     return k->file;
 }
 

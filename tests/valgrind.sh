@@ -22,7 +22,7 @@ mkdir "$T/bin"
 cp -r "$BUILD/codecs" "$BUILD/models" "$T/bin/"
 cp "$BUILD/agent" "$BUILD/job_submit" "$T/bin/"
 cp "$BUILD/job_runner" "$T/bin/runner"
-valgrind="valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=99"
+valgrind="valgrind -q --vgdb=no --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=99"
 printf '#!/bin/sh\nexec /usr/bin/%s "--log-file=%s/runner.%%p" "%s/bin/runner"\n' "$valgrind" "$T" "$T" >"$T/bin/job_runner"
 chmod +x "$T/bin/job_runner"
 
@@ -48,6 +48,8 @@ end_all
 for pid in $agents; do wait "$pid"; done # fails unless its status is 0
 bad=0
 for log in runner.*; do
+    # Debian 12's valgrind has no pidfd_open, without which a node's monitor ends, and neither Landlock nor seccomp.
+    sed -i -E '/WARNING: unhandled .* syscall: (434|444|317)$/,/valgrind.org\/support\/bug_reports.html.$/d' "$log"
     if [ -s "$log" ]; then
         echo "== $log"
         cat "$log"

@@ -291,6 +291,45 @@ static int net_link(void)
 {
     return has_socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 }
+static int net_tcp(void)
+{
+    return has_socket(AF_INET, SOCK_STREAM, 0);
+}
+static int net_tcp6(void)
+{
+    return has_socket(AF_INET6, SOCK_STREAM, 0);
+}
+static int net_udp(void)
+{
+    return has_socket(AF_INET, SOCK_DGRAM, 0);
+}
+static int net_packets(void)
+{
+    return has_socket(AF_UNIX, SOCK_SEQPACKET, 0);
+}
+/* The data socket and what else is open, to a port of this machine. */
+static int net_elsewhere(void)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int rc = EPERM;
+
+    for (int fd = 3; fd < 64; fd++)
+        if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0 ||
+            (errno != EPERM && errno != EBADF && errno != ENOTSOCK))
+            rc = 0;
+    return rc;
+}
+static int net_bind(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    return result(bind(4, (struct sockaddr *)&at, sizeof at)); /* 4: the data socket */
+}
+static int net_listen(void)
+{
+    return result(listen(4, 1));
+}
 static int net_raw(void)
 {
     return has_socket(AF_INET, SOCK_RAW, IPPROTO_ICMP);
@@ -322,6 +361,10 @@ static int net_pair(void)
 }
 
 /* Memory that no limit of private memory counts. */
+static int memory_file(void)
+{
+    return result(memfd_create("hostile", 0));
+}
 static int share_memory(void)
 {
     return mmap(NULL, (size_t)3 << 30, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) ==
@@ -506,18 +549,20 @@ struct act {
     }
 
 static const struct act gentle[] = {
-    ACT(write_etc),      ACT(write_tmp),     ACT(write_shm),     ACT(write_beside),    ACT(read_passwd),
-    ACT(read_by_proc),   ACT(read_token),    ACT(read_agent_id), ACT(read_tls_key),    ACT(read_other_job),
-    ACT(read_journal),   ACT(write_journal), ACT(write_package), ACT(list_jobs),       ACT(list_root),
-    ACT(make_symlink),   ACT(make_hardlink), ACT(make_fifo),     ACT(make_folder),     ACT(make_setuid),
-    ACT(rename_out),     ACT(device_mem),    ACT(device_kmsg),   ACT(parent_mem),      ACT(parent_environ),
-    ACT(parent_root),    ACT(do_fork),       ACT(do_clone),      ACT(clone_namespace), ACT(do_clone3),
-    ACT(outlive),        ACT(signal_parent), ACT(signal_all),    ACT(signal_other),    ACT(signal_thread),
-    ACT(signal_by_file), ACT(open_pidfd),    ACT(lower_others),  ACT(raise_limit),     ACT(raise_priority),
-    ACT(real_time),      ACT(net_link),      ACT(net_raw),       ACT(net_packet),      ACT(net_vsock),
-    ACT(net_unix),       ACT(net_pair),      ACT(share_memory),  ACT(take_memory),     ACT(share_segment),
-    ACT(lock_memory),    ACT(large_file),    ACT(be_dumpable),   ACT(end_with_parent), ACT(reap_others),
-    ACT(watch_files),    ACT(leave_session), ACT(secret_memory), ACT(stolen_file),
+    ACT(write_etc),      ACT(write_tmp),       ACT(write_shm),     ACT(write_beside),    ACT(read_passwd),
+    ACT(read_by_proc),   ACT(read_token),      ACT(read_agent_id), ACT(read_tls_key),    ACT(read_other_job),
+    ACT(read_journal),   ACT(write_journal),   ACT(write_package), ACT(list_jobs),       ACT(list_root),
+    ACT(make_symlink),   ACT(make_hardlink),   ACT(make_fifo),     ACT(make_folder),     ACT(make_setuid),
+    ACT(rename_out),     ACT(device_mem),      ACT(device_kmsg),   ACT(parent_mem),      ACT(parent_environ),
+    ACT(parent_root),    ACT(do_fork),         ACT(do_clone),      ACT(clone_namespace), ACT(do_clone3),
+    ACT(outlive),        ACT(signal_parent),   ACT(signal_all),    ACT(signal_other),    ACT(signal_thread),
+    ACT(signal_by_file), ACT(open_pidfd),      ACT(lower_others),  ACT(raise_limit),     ACT(raise_priority),
+    ACT(real_time),      ACT(net_tcp),         ACT(net_tcp6),      ACT(net_udp),         ACT(net_packets),
+    ACT(net_elsewhere),  ACT(memory_file),     ACT(net_bind),      ACT(net_listen),      ACT(net_link),
+    ACT(net_raw),        ACT(net_packet),      ACT(net_vsock),     ACT(net_unix),        ACT(net_pair),
+    ACT(share_memory),   ACT(take_memory),     ACT(share_segment), ACT(lock_memory),     ACT(large_file),
+    ACT(be_dumpable),    ACT(end_with_parent), ACT(reap_others),   ACT(watch_files),     ACT(leave_session),
+    ACT(secret_memory),  ACT(stolen_file),
 };
 
 static const struct act deadly[] = {

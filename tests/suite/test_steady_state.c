@@ -6,6 +6,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <sys/wait.h>
@@ -184,11 +185,35 @@ static int check_steps(const struct job *j)
     return n_bad;
 }
 
-/* A runner's work. Progress lines, five a second, allocate: they are disabled. */
-static int live(const struct job *j, int me, int listen_fd, struct mesh_peer *peers)
+/* What an agent writes: the job, and its start. */
+static void give_orders(int fd, int me, const int ports[WORKERS])
 {
-    struct orders_start start = {.attempt = 1, .peers = peers, .n_peers = WORKERS};
+    char key[SHA256_HEX];
+
+    memset(key, '1', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    must(dprintf(
+        fd,
+        "{\"job\":\"j-steady1\",\"attempt\":1,\"node\":%d,\"role\":\"worker\",\"workers_on_host\":0}\n"
+        "{\"attempt\":1,\"peers\":[",
+        me));
+    for (int i = 0; i < WORKERS; i++)
+        must(dprintf(fd,
+                     "%s{\"node\":%d,\"role\":\"worker\",\"address\":\"127.0.0.1:1\",\"host\":\"127.0.0.1\","
+                     "\"data_port\":%d%s%s%s}",
+                     i ? "," : "", i, ports[i], i == me ? "" : ",\"key\":\"", i == me ? "" : key,
+                     i == me ? "" : "\""));
+    must(dprintf(fd, "]}\n"));
+}
+
+/* A runner's work. Progress lines, five a second, allocate: they are disabled. */
+static int live(const struct job *j, int me, int listen_fd, const int ports[WORKERS])
+{
+    struct orders_start start;
+    struct monitor monitor;
+    struct orders orders;
     struct report report;
+    int control[2];
     const char *reason;
     char run[16];
 
@@ -196,11 +221,17 @@ static int live(const struct job *j, int me, int listen_fd, struct mesh_peer *pe
     must(file_mkdirs(run, 0755, &e));
     if (chdir(run) < 0)
         _exit(1);
-    node.job = (struct orders_job){.job = "j-steady1", .attempt = 1, .node = me, .role = "worker"};
     node.report = &report;
+    node.monitor = &monitor;
     must(report_open(&report, &e));
     report.last_progress = INFINITY;
+    must(pipe2(control, O_CLOEXEC));
+    give_orders(control[1], me, ports);
+    must(monitor_start(&monitor, control[0], listen_fd, &report, &e));
+    orders_open(&orders, monitor.orders_fd);
+    must(orders_read_job(&orders, &node.job, &e));
     must(node_prepare(&node, &reason, &e));
+    must(orders_read_start(&orders, &start, me, &node_interrupted, &e));
     must(node_connect(&node, &start, listen_fd, &e));
     if (j->local_path == LOCAL_PATH_AUTO && !node.shm_group && !node.send_pool)
         _exit(1);
@@ -214,8 +245,7 @@ static void train(const struct job *j)
 {
     const char *folder = unit_folder();
     char codec[PATH_MAX], path[PATH_MAX], here[PATH_MAX];
-    struct mesh_peer peers[WORKERS];
-    int fds[WORKERS], n_bad = 0;
+    int fds[WORKERS], ports[WORKERS], n_bad = 0;
     pid_t pids[WORKERS];
 
     snprintf(path, sizeof path, "%s/codecs/%s.so", test_build_dir(), j->codec);
@@ -225,8 +255,7 @@ static void train(const struct job *j)
     make_packages(j);
     assert_int_equal(symlink(codec, "packages/codec.so"), 0);
     for (int i = 0; i < WORKERS; i++) {
-        peers[i] = (struct mesh_peer){.node = i, .host = "127.0.0.1", .key = {1}};
-        fds[i] = listen_anywhere(&peers[i].port);
+        fds[i] = listen_anywhere(&ports[i]);
     }
     fflush(NULL);
     for (int i = 0; i < WORKERS; i++) {
@@ -234,7 +263,7 @@ static void train(const struct job *j)
         if (pids[i] == 0) {
             close(fds[!i]);
             alarm(300);
-            _exit(live(j, i, fds[i], peers));
+            _exit(live(j, i, fds[i], ports));
         }
         close(fds[i]);
     }

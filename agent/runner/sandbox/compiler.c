@@ -14,7 +14,7 @@ enum { OBJECT_MAX = 256 << 20 };
 
 static int become_own_user(const char *folder)
 {
-    uid_t id = own_user_id();
+    uid_t id = own_user_id(getpid());
 
     /* A container without other users: the compiler has the other layers. */
     if (geteuid() == 0 && chown(folder, id, id) == 0 && own_user_become(id) < 0 && errno != EINVAL &&

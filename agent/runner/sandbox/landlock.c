@@ -17,8 +17,9 @@ static const struct {
     int abi;
     struct landlock_ruleset handles;
 } versions[] = {
-    {1, {.fs = OF_V1}},        {2, {.fs = LL_REFER}},           {3, {.fs = LL_TRUNCATE}},
-    {5, {.fs = LL_IOCTL_DEV}}, {6, {.scope = LL_SCOPE_SIGNAL}},
+    {1, {.fs = OF_V1}},        {2, {.fs = LL_REFER}},
+    {3, {.fs = LL_TRUNCATE}},  {4, {.net = LL_BIND_TCP | LL_CONNECT_TCP}},
+    {5, {.fs = LL_IOCTL_DEV}}, {6, {.scope = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL}},
 };
 
 /* The runner creates records when their first row is written, and replaces checkpoints. No right makes a
@@ -35,12 +36,7 @@ struct place {
     uint64_t allowed;
 };
 
-/* Names of other machines are resolved when the peers are known, after the codec is loaded. */
-static const struct place of_resolver[] = {
-    {"/etc/hosts", LL_READ_FILE},       {"/etc/host.conf", LL_READ_FILE},
-    {"/etc/resolv.conf", LL_READ_FILE}, {"/etc/nsswitch.conf", LL_READ_FILE},
-    {"/etc/gai.conf", LL_READ_FILE},    {NULL, 0},
-};
+static const struct place nowhere[] = {{NULL, 0}};
 
 #define SYSTEM (LL_EXECUTE | LL_READ_FILE | LL_READ_DIR)
 
@@ -128,7 +124,7 @@ int sandbox_landlock(int folder_fd, int *abi, char *why, size_t size, struct err
         *abi = 0;
         return 0;
     }
-    if (restrict_to(*abi, folder_fd, run_folder, of_resolver) < 0)
+    if (restrict_to(*abi, folder_fd, run_folder, nowhere) < 0)
         return err_errno(e, ERR_IO, "Landlock");
     return 1;
 }

@@ -13,9 +13,9 @@
 
 enum { FIRST_ID = 0x70000000 };
 
-uid_t own_user_id(void)
+uid_t own_user_id(pid_t pid)
 {
-    return (uid_t)FIRST_ID + (uid_t)getpid();
+    return (uid_t)FIRST_ID + (uid_t)pid;
 }
 
 int own_user_drop_capabilities(void)
@@ -48,7 +48,7 @@ static int give_folder(int folder_fd, gid_t group)
 
 int sandbox_own_user(int folder_fd, char *why, size_t size, struct err *e)
 {
-    uid_t id = own_user_id();
+    uid_t id = own_user_id(getpid());
     int rc = 1;
 
     if (geteuid() != 0) {

@@ -4,9 +4,9 @@
 
 #include <sys/types.h>
 
-/* The id for this process: pids are unique among those that run, and the range, 1,879,048,192 and above,
+/* The id for process `pid`: pids are unique among those that run, and the range, 1,879,048,192 and above,
  * is unused by accounts (systemd's UIDS-GIDS lists it as unused). */
-uid_t own_user_id(void);
+uid_t own_user_id(pid_t pid);
 
 /* Becomes that user for good. Returns 0, or -1 and errno. Only for root. */
 int own_user_become(uid_t id);

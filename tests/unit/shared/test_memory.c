@@ -179,9 +179,46 @@ TEST(available_memory_respects_the_limit_of_the_process)
     assert_true(data > LIMIT / 2 && data <= LIMIT);
 }
 
+/* Returns what a child process sees once it has taken `bytes` more, by files that it holds open. */
+static double available_after(size_t bytes, double *before)
+{
+    double *seen = mmap(NULL, 2 * sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    double after;
+    pid_t child;
+
+    assert_ptr_not_equal(seen, MAP_FAILED);
+    child = fork();
+    if (child == 0) {
+        limit_data();
+        memory_keep_open();
+        seen[0] = memory_available();
+        seen[1] = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED
+                      ? -1
+                      : memory_available();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    *before = seen[0];
+    after = seen[1];
+    munmap(seen, 2 * sizeof *seen);
+    return after;
+}
+
+TEST(available_memory_is_what_is_left_now_also_by_files_that_are_kept_open)
+{
+    double before, after;
+
+    if (is_emulated())
+        skip();
+    after = available_after(LIMIT / 2, &before);
+    assert_true(before > LIMIT / 2 && before <= LIMIT);
+    assert_true(after >= 0 && after <= before - LIMIT / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(available_memory_is_what_is_left_now_also_by_files_that_are_kept_open),
         cmocka_unit_test(available_memory_respects_the_limit_of_the_process),
         cmocka_unit_test(available_memory_respects_the_limit_of_a_cgroup),
     };
