@@ -21,7 +21,7 @@ load namespaces
     done
     wait "${uploads[@]}"
     [ "$(cat status? | sort | uniq -c | tr -s ' \n' ' ')" = " 2 201 4 507 " ]
-    [ ! -s error1 ] && [ ! -s error2 ] && [ ! -s error3 ] && [ ! -s error4 ] && [ ! -s error5 ] && [ ! -s error6 ]
+    [ -z "$(cat error?)" ]
     [ "$("${ON_DISK[@]}" find "$T/disk/agent/blobs" -type f | wc -l)" -eq 2 ]
     [ "$(grep -c 'No space left' agent.log)" -eq 0 ]
 }

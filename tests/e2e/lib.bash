@@ -39,7 +39,7 @@ teardown() {
     [ ${#HOLDERS[@]} -eq 0 ] || kill -9 "${HOLDERS[@]}" 2>/dev/null
     # Processes that a test started must have ended with its agents.
     local left
-    left=$(pgrep -x 'job_runner|job_monitor' | while read -r pid; do
+    left=$({ pgrep -x job_runner; pgrep -x job_monitor; } | while read -r pid; do
         case $(readlink "/proc/$pid/cwd") in "$T"/*) echo "$pid" ;; esac
     done)
     if [ -n "$left" ]; then

@@ -97,7 +97,7 @@ touch "$2"
 END
     chmod +x "$T/cc" "$T/ar"
     : >"$T/log"
-    env -u MAKEFLAGS -u MAKELEVEL -u CFLAGS make -j2 -C "$ROOT" CC="$T/cc" AR="$T/ar" BUILD="$T/b" "$@" \
+    env -u MAKEFLAGS -u MAKELEVEL -u CFLAGS make -j2 -C "$ROOT" CC="$T/cc" AR="$T/ar" HARDENING= BUILD="$T/b" "$@" \
         "$T/b/job_runner" "$T/b/agent"
 }
 

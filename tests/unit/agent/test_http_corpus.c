@@ -257,7 +257,7 @@ TEST(no_request_of_the_matrix_succeeds_unless_every_condition_holds)
     static const char *const methods[] = {"GET",     "HEAD",  "POST",  "PUT", "DELETE",
                                           "OPTIONS", "PATCH", "TRACE", "FOO"};
     static const char *const targets[] = {"/healthz",    "/v1/status",        "/v1/agent",
-                                          "/v1/jobs",    "/v1/jobs/j-abcdef", "/v1/blobs/sha256/" HEX64,
+                                          "/v1/jobs",    "/v1/jobs/j-abcdef", ("/v1/blobs/sha256/" HEX64),
                                           "/v1/../token"};
     static const char *const hosts[] = {"", HOST, "Host: evil.example\r\n"};
     static const char *const tokens[] = {"", TOKEN, "Authorization: Bearer x$\r\n"};

@@ -254,7 +254,7 @@ TEST(a_byte_a_second_does_not_keep_a_connection_beyond_its_deadline)
     client_open(&c, &f);
     turn_until(&f, 1);
     for (int s = 1; s <= 9; s++) {
-        client_send(&c, "GET /heal" + s - 1, 1);
+        client_send(&c, &"GET /heal"[s - 1], 1);
         fixture_turn(&f);
         conns_tick(f.server, begun + s);
         assert_int_equal(conns(&f)->strangers.n, 1);
