@@ -221,11 +221,46 @@ size_t task_count_unwritten(const struct agent *a)
     return n;
 }
 
+/* Where it is in the queue, which is in order of reservation: behind the job before it, or else the one that
+ * has the slot. */
+static void show_place(json_t *v, const struct task *t)
+{
+    const struct task *before = NULL, *holder = NULL;
+    int position = 0, length = 0;
+    bool is_past = false;
+
+    for (const struct task *u = t->agent->first; u; u = u->next) {
+        if (job_is_active(&u->job))
+            holder = u;
+        if (!job_is_pending(&u->job))
+            continue;
+        length++;
+        is_past |= u == t;
+        if (!is_past)
+            before = u;
+        if (u == t)
+            position = length;
+    }
+    if (!before)
+        before = holder;
+    json_object_set_new(v, "queue",
+                        json_pack("{s:i,s:i,s:s?}", "position", position, "length", length, "behind",
+                                  before ? before->job.spec.id : NULL));
+    json_object_set_new(v, "message",
+                        json_sprintf("waits in the queue of %s, position %d of %d%s%s%s", t->agent->address,
+                                     position, length, before ? ", behind " : "",
+                                     before ? before->job.spec.id : "",
+                                     t->agent->is_draining ? ", until the agent is resumed" : ""));
+}
+
 json_t *task_json(const struct task *t)
 {
     const struct outcome *o = &t->unwritten;
     json_t *v = job_json(&t->job, clock_wall());
 
+    json_object_set_new(v, "queue", json_null());
+    if (job_is_pending(&t->job))
+        show_place(v, t);
     if (o->is_waiting) {
         json_object_set_new(v, "reason", json_string(REASON_JOURNAL_FAILED));
         json_object_set_new(v, "message",

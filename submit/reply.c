@@ -1,6 +1,7 @@
 #include "submit/reply.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,7 +95,7 @@ int reply_agent(struct agent_view *out, const char *text, size_t len, struct err
 int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
 {
     enum package p;
-    json_t *o;
+    json_t *o, *queue;
     json_t *item;
     size_t i;
 
@@ -119,6 +120,10 @@ int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
             out->lacks[p] = true;
     }
     out->data_port = (int)fmin(get_number(o, "data_port", 0), 65536);
+    queue = json_object_get(o, "queue");
+    out->queue_position = (int)fmin((double)get_count(queue, "position", 0), INT_MAX);
+    out->queue_length = (int)fmin((double)get_count(queue, "length", 0), INT_MAX);
+    get_text(out->queue_behind, sizeof out->queue_behind, queue, "behind");
     out->elapsed_s = get_number(o, "elapsed_s", 0);
     out->last_seq = (uint64_t)get_count(o, "last_seq", 0);
     update_progress(&out->progress, json_object_get(o, "progress"));

@@ -36,7 +36,9 @@ struct job_view {
     enum job_state state;
     char reason[40], message[1024];
     bool lacks[N_PACKAGES];
-    int data_port; /* 0: none yet */
+    int data_port;                    /* 0: none yet */
+    int queue_position, queue_length; /* 1 is next; 0: it does not wait in a queue */
+    char queue_behind[48];            /* the job before it; "": none */
     double elapsed_s;
     char engine[256];                     /* math library in use; "": not reported */
     char submitter[65];                   /* whose token reserved it; "": the agent requires none */

@@ -11,6 +11,7 @@
 #include "shared/clock.h"
 #include "shared/isolation.h"
 #include "shared/json.h"
+#include "shared/reason.h"
 #include "submit/stages/console.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/submission.h"
@@ -133,19 +134,37 @@ static char *reservation(const struct submission *s, const struct node *n)
     return line;
 }
 
-/* Prints the job that holds the slot, and how long this one waits for it. */
+/* ", position 2 of 3, behind j-…"; "" if its agent does not say. */
+static void place_in_queue(char *out, size_t size, const struct job_view *v)
+{
+    out[0] = '\0';
+    if (v->queue_position > 0)
+        snprintf(out, size, ", position %d of %d%s%s", v->queue_position, v->queue_length,
+                 v->queue_behind[0] ? ", behind " : "", v->queue_behind);
+}
+
+/* Prints the job that holds the slot, the place in the queue, and how long this one waits. */
 static void print_queue(struct submission *s, struct node *n)
 {
-    char holder[256] = "";
+    struct job_view now = n->view; /* of a request: the node's own view follows its stream of events */
+    bool is_drained;
+    char holder[256] = "", place[128];
     char until[TEXT_AMOUNT];
     struct err ignored;
 
+    if (node_get(s->http, n, REPLY_MAX, &ignored, "/v1/jobs/%s", s->id) == 0)
+        reply_job(&now, n->call.reply, n->call.reply_len, &ignored);
+    is_drained = strcmp(now.reason, REASON_DRAINING) == 0;
+    place_in_queue(place, sizeof place, &now);
     if (node_get(s->http, n, REPLY_MAX, &ignored, "/v1/jobs") == 0)
         reply_holder(holder, sizeof holder, n->call.reply, n->call.reply_len, &ignored);
     text_hour(until, clock_wall() + s->deadline - clock_now());
-    console_info("node(%d): %s has %s; waiting in its queue %s%s (Ctrl-C stops waiting).", n->at.node,
-                 n->label, holder[0] ? holder : "another job",
-                 s->deadline > 0 ? "until " : "without a time limit", s->deadline > 0 ? until : "");
+    console_info("node(%d): %s %s%s; waiting in its queue%s, %s%s (Ctrl-C stops waiting).", n->at.node,
+                 n->label, is_drained ? "was drained" : "has ",
+                 is_drained  ? ""
+                 : holder[0] ? holder
+                             : "another job",
+                 place, s->deadline > 0 ? "until " : "without a time limit", s->deadline > 0 ? until : "");
 }
 
 /* Requests the reservation, or repeats the request if the agent forgot it. An agent that does not answer

@@ -212,8 +212,10 @@ PY
     run "$SUBMIT" --codec plain --node_count 2 --no-queue -o out2
     [ "$status" -eq 4 ]
     [[ "$output" == *"$(only_job 0)"* ]]
+    local holder
+    holder=$(only_job 0)
     "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o out3 2>queued 3>&- &
-    within 60 grep -qi 'behind\|wait' queued
+    within 60 grep -q "has $holder of .*; waiting in its queue, position 1 of 1, behind $holder, " queued
     "$SUBMIT" cancel "$(api 0 GET '/v1/jobs?state=running' | jq -r '.jobs[0].id')"
     wait $!
     [ "$(jq -r .state out3/run.json)" = succeeded ]

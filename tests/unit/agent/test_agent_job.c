@@ -200,6 +200,30 @@ TEST(a_busy_agent_queues_or_refuses)
     fixture_close(&f);
 }
 
+TEST(a_waiting_job_shows_its_place_in_the_queue)
+{
+    struct fixture f = {0};
+    char expected[192];
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-holder", false);
+    assert_non_null(strstr(r.body, "\"queue\":null"));
+    job_reserve(&f, &r, "j-first1", false);
+    assert_non_null(strstr(r.body, "\"queue\":{\"position\":1,\"length\":1,\"behind\":\"j-holder\"}"));
+    job_reserve(&f, &r, "j-second", false);
+    assert_non_null(strstr(r.body, "\"queue\":{\"position\":2,\"length\":2,\"behind\":\"j-first1\"}"));
+    snprintf(expected, sizeof expected, "waits in the queue of %s, position 2 of 2, behind j-first1",
+             f.agent.address);
+    assert_true(reply_has(&r, "message", expected));
+    ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL);
+    ask(&f, &r, "GET", "/v1/jobs/j-second", NULL);
+    assert_non_null(strstr(r.body, "\"queue\":{\"position\":1,\"length\":1,\"behind\":\"j-holder\"}"));
+    ask(&f, &r, "POST", "/v1/jobs/j-holder/cancel", NULL);
+    ask(&f, &r, "GET", "/v1/jobs/j-second", NULL);
+    assert_non_null(strstr(r.body, "\"queue\":null"));
+    fixture_close(&f);
+}
+
 TEST(a_draining_agent_ends_what_runs_and_keeps_the_queue)
 {
     struct fixture f = {0};
@@ -346,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_started_job_does_not_need_its_submitter),
         cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
         cmocka_unit_test(a_busy_agent_queues_or_refuses),
+        cmocka_unit_test(a_waiting_job_shows_its_place_in_the_queue),
         cmocka_unit_test(a_draining_agent_ends_what_runs_and_keeps_the_queue),
         cmocka_unit_test(a_job_with_more_nodes_than_a_process_can_connect_to_is_refused),
         cmocka_unit_test(cancel_works_from_every_state),

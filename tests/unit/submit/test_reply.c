@@ -128,6 +128,24 @@ TEST(another_api_version_is_reported)
     assert_error_has("9.0 uses API 2");
 }
 
+TEST(the_place_in_a_queue_is_reported_and_bounded)
+{
+    const char *text = "{\"state\":\"pending\",\"queue\":{\"position\":2,\"length\":3,\"behind\":\"j-now\"}}";
+    const char *odd = "{\"state\":\"pending\",\"queue\":{\"position\":-1,\"length\":9e99,\"behind\":7}}";
+    struct job_view v;
+
+    assert_ok(reply_job(&v, text, strlen(text), &e));
+    assert_int_equal(v.queue_position, 2);
+    assert_int_equal(v.queue_length, 3);
+    assert_string_equal(v.queue_behind, "j-now");
+    assert_ok(reply_job(&v, odd, strlen(odd), &e));
+    assert_int_equal(v.queue_position, 0);
+    assert_string_equal(v.queue_behind, "");
+    odd = "{\"state\":\"running\",\"queue\":null}";
+    assert_ok(reply_job(&v, odd, strlen(odd), &e));
+    assert_int_equal(v.queue_position, 0);
+}
+
 TEST(the_holder_of_a_slot_is_reported)
 {
     const char *text =
@@ -176,6 +194,7 @@ int main(void)
         cmocka_unit_test(artifacts_are_counted_and_their_digests_checked),
         cmocka_unit_test(a_problem_becomes_a_message_and_a_code),
         cmocka_unit_test(another_api_version_is_reported),
+        cmocka_unit_test(the_place_in_a_queue_is_reported_and_bounded),
         cmocka_unit_test(the_holder_of_a_slot_is_reported),
         cmocka_unit_test(overlong_durations_are_reported_as_beyond_the_limit),
         cmocka_unit_test(a_path_in_a_command_is_quoted_for_the_shell),
