@@ -61,14 +61,23 @@ static void respond_job(struct response *rs, int status, const struct task *t)
     respond_json(rs, status, task_json(t));
 }
 
-static bool same_request(const struct job_spec *a, const struct job_spec *b)
+/* 0: the job was reserved by this request; ERR_CONFLICT: by another; ERR_NOMEM. */
+static int compare_request(const struct job *j, const struct job_spec *spec, struct err *e)
 {
-    json_t *x = job_spec_json(a), *y = job_spec_json(b);
-    bool same = json_equal(x, y);
+    json_t *x = job_spec_json(&j->spec), *y = job_spec_json(spec);
+    char *was = json_dump(x, JSON_SORT_KEYS), *is = json_dump(y, JSON_SORT_KEYS);
+    int rc = 0;
 
+    if (!was || !is)
+        rc = err_set(e, ERR_NOMEM, "no memory to compare the reservations of %s", j->spec.id);
+    else if (strcmp(was, is) != 0)
+        rc = err_set(e, ERR_CONFLICT, "%s exists here already, as node %d, attempt %d", j->spec.id,
+                     j->spec.node, j->spec.attempt);
+    free(was);
+    free(is);
     json_decref(x);
     json_decref(y);
-    return same;
+    return rc;
 }
 
 static void respond_busy(struct agent *a, const struct request *rq, struct response *rs)
@@ -162,14 +171,16 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
         respond_problem(rs, JOB_EXISTS, NULL, "the id %s is in use; choose another one", spec.id);
         return;
     }
-    if (t && !same_request(&t->job.spec, &spec)) {
-        respond_problem(rs, JOB_EXISTS, NULL, "%s exists here already, as node %d, attempt %d", spec.id,
-                        t->job.spec.node, t->job.spec.attempt);
-        return;
-    }
     if (t) {
-        job_touch(t);
-        respond_job(rs, 200, t);
+        rc = compare_request(&t->job, &spec, &e);
+        if (rc == ERR_CONFLICT) {
+            respond_problem(rs, JOB_EXISTS, NULL, "%s", e.text);
+        } else if (rc < 0) {
+            respond_error(rs, &e);
+        } else {
+            job_touch(t);
+            respond_job(rs, 200, t);
+        }
         return;
     }
     if (!may_reserve(a, rq, &spec, rs))

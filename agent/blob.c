@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +52,23 @@ void blob_store_close(struct blob_store *s)
     *s = (struct blob_store){0};
 }
 
+/* The time of the last use is kept as the file's: that of the monotonic clock, which cannot be set. */
+static void note_use(struct blob_store *s, const char *hex)
+{
+    double now = clock_now();
+    struct timespec used[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = (time_t)now}};
+
+    used[1].tv_nsec = (long)((now - (double)used[1].tv_sec) * 1e9);
+    utimensat(s->dir_fd, hex, used, AT_SYMLINK_NOFOLLOW);
+}
+
 int64_t blob_size(struct blob_store *s, const char *hex)
 {
     struct stat st;
 
     if (!is_sha256_hex(hex) || fstatat(s->dir_fd, hex, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
         return -1;
-    utimensat(s->dir_fd, hex, NULL, AT_SYMLINK_NOFOLLOW); /* the time of the last use orders blob_trim */
+    note_use(s, hex);
     return st.st_size;
 }
 
@@ -130,6 +142,7 @@ int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e)
         err_errno(e, ERR_IO, "blob store");
         goto fail;
     }
+    note_use(s, u->hex);
     close(u->fd);
     redeem(u, s, u->promised);
     u->is_open = false;
@@ -153,32 +166,41 @@ void blob_drop(struct blob_upload *u, struct blob_store *s)
 
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e)
 {
+    char fresh[PATH_MAX];
+
     if (blob_size(s, hex) < 0)
         return err_set(e, ERR_NOT_FOUND, "no blob %s on this agent", hex);
-    if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+    if (linkat(s->dir_fd, hex, dir_fd, name, 0) == 0)
+        return 0;
+    if (errno != EEXIST)
         return err_errno(e, ERR_IO, "%s", name);
-    if (linkat(s->dir_fd, hex, dir_fd, name, 0) < 0)
+    if (file_temporary(fresh, sizeof fresh, name, e) < 0)
+        return e->code;
+    if (linkat(s->dir_fd, hex, dir_fd, fresh, 0) < 0)
         return err_errno(e, ERR_IO, "%s", name);
-    return 0;
+    if (renameat(dir_fd, fresh, dir_fd, name) < 0)
+        err_errno(e, ERR_IO, "%s", name);
+    else
+        *e = (struct err){0};
+    unlinkat(dir_fd, fresh, 0); /* a rename to another link of the same file leaves both */
+    return e->code;
 }
 
 struct old_blob {
     char hex[SHA256_HEX];
-    struct timespec used;
+    double used; /* clock_now; -HUGE_VAL: before this boot */
     uint64_t bytes;
 };
 
 static int by_age(const void *a, const void *b)
 {
-    const struct timespec *x = &((const struct old_blob *)a)->used, *y = &((const struct old_blob *)b)->used;
+    double x = ((const struct old_blob *)a)->used, y = ((const struct old_blob *)b)->used;
 
-    if (x->tv_sec != y->tv_sec)
-        return x->tv_sec < y->tv_sec ? -1 : 1;
-    return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+    return x < y ? -1 : x > y;
 }
 
 /* Lists the blobs that no job links: removing any other frees nothing. */
-static size_t list_unheld(const struct blob_store *s, struct old_blob **out, uint64_t *total)
+static size_t list_unheld(const struct blob_store *s, double now, struct old_blob **out, uint64_t *total)
 {
     struct old_blob *list = NULL;
     size_t n = 0, size = 0;
@@ -200,7 +222,9 @@ static size_t list_unheld(const struct blob_store *s, struct old_blob **out, uin
             list = more;
         }
         memcpy(list[n].hex, d->d_name, SHA256_HEX);
-        list[n].used = st.st_mtim;
+        list[n].used = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
+        if (list[n].used > now)
+            list[n].used = -HUGE_VAL;
         list[n].bytes = (uint64_t)st.st_size;
         *total += list[n++].bytes;
     }
@@ -212,14 +236,14 @@ static size_t list_unheld(const struct blob_store *s, struct old_blob **out, uin
 
 void blob_trim(struct blob_store *s, double keep_s)
 {
-    time_t until = (time_t)(clock_wall() - keep_s);
+    double now = clock_now();
     struct old_blob *list;
     uint64_t total;
-    size_t n = list_unheld(s, &list, &total);
+    size_t n = list_unheld(s, now, &list, &total);
 
     if (total > s->limit) {
         qsort(list, n, sizeof *list, by_age);
-        for (size_t i = 0; i < n && total > s->limit && list[i].used.tv_sec < until; i++)
+        for (size_t i = 0; i < n && total > s->limit && list[i].used < now - keep_s; i++)
             if (unlinkat(s->dir_fd, list[i].hex, 0) == 0)
                 total -= list[i].bytes;
     }

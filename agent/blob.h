@@ -44,11 +44,12 @@ int blob_add(struct blob_upload *u, struct blob_store *s, const void *bytes, siz
 int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e);
 void blob_drop(struct blob_upload *u, struct blob_store *s); /* fine on {0} and after blob_end */
 
-/* Links the blob to dir/name. ERR_NOT_FOUND: it is not stored. */
+/* Links the blob to dir/name; a file there is replaced as a whole. ERR_NOT_FOUND: it is not stored. */
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e);
 
 /* Removes the least recently used blobs that no job links, until the rest is within the limit. Blobs used
- * in the last `keep_s` stay: a submitter may rely on an answer that they are stored, and will link them. */
+ * in the last `keep_s` stay: a submitter may rely on an answer that they are stored, and will link them. Uses
+ * are ordered by the monotonic clock; one before this boot of the machine may count as the oldest. */
 void blob_trim(struct blob_store *s, double keep_s);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shared/codec_manifest.h"
+#include "shared/file.h"
 #include "shared/json.h"
 
 enum { OBJECT, SOURCE, MANIFEST };
@@ -135,5 +136,5 @@ int packages_link(struct agent *a, const struct task *t, const struct event *not
         if (is_left_out && unlink(path) < 0 && errno != ENOENT)
             return err_errno(e, ERR_IO, "%s", path);
     }
-    return 0;
+    return file_sync_name(path, e);
 }

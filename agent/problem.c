@@ -50,7 +50,7 @@ enum problem problem_of(const struct err *e)
     } map[] = {
         {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL},         {ERR_NOT_FOUND, NOT_FOUND},
         {ERR_CONFLICT, WRONG_STATE},    {ERR_REFUSED, ISOLATION_TOO_LOW}, {ERR_CODEC, CODEC_REFUSED},
-        {ERR_AUTH, UNAUTHORIZED},
+        {ERR_AUTH, UNAUTHORIZED},       {ERR_NOMEM, OVERLOADED},
     };
 
     for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)

@@ -169,8 +169,8 @@ int settings_check_resume(const struct settings *s, const json_t *then, struct e
     json_object_foreach(a, key, v)
     {
         const json_t *w = json_object_get(b, key);
-        char *now = json_dumps(v, JSON_ENCODE_ANY);
-        char *earlier = json_dumps(w, JSON_ENCODE_ANY);
+        char *now = json_dump(v, 0);
+        char *earlier = json_dump(w, 0);
 
         if (rc == 0 && !json_equal(v, w))
             rc = err_set(e, ERR_CONFIG, "%s was %s in the earlier job, and is %s now", key,

@@ -81,7 +81,7 @@ static void print_data(const struct submission *s, const json_t *data)
 {
     const struct settings *set = &s->settings;
     long long n_left = fact(data, "n_train") - fact(data, "n_used");
-    char *shape = json_dumps(json_object_get(data, "shape"), 0);
+    char *shape = json_dump(json_object_get(data, "shape"), 0);
 
     printf("\nData set %s: %lld training and %lld test sample%s of %s %s, ", set->dataset,
            fact(data, "n_train"), fact(data, "n_test"), fact(data, "n_test") == 1 ? "" : "s",

@@ -131,9 +131,13 @@ class Breaks(unittest.TestCase):
         os.unlink(os.path.join(self.home, "agent0", "blobs", sha256(b"blob")))
         self.breaks("I1")
 
-    def test_I1_a_journal_is_set_aside(self):
-        self.write("agent0/jobs/j-older1/journal.bad", b"{")
-        self.breaks("I1")
+    def test_a_journal_whose_reservation_was_damaged_is_kept_as_it_was(self):
+        path = os.path.join(self.home, f"agent1/jobs/{JOB}/journal.jsonl")
+        with open(path, "rb") as f:
+            first, *others = f.read().split(b"\n")
+        self.write(f"agent1/jobs/{JOB}/journal.jsonl", b"\n".join(others))
+        self.write(f"agent1/jobs/{JOB}/journal.jsonl.damaged", b"\n".join([first[1:], *others]))
+        self.breaks()
 
     def test_a_job_that_was_deleted_need_not_be_present(self):
         for node in (0, 1):

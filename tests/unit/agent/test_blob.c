@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "shared/clock.h"
 #include "tests/unit/unit.h"
 
 static const char foo[] = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
@@ -131,6 +134,49 @@ TEST(partial_blobs_are_removed_after_a_crash)
     unit_remove(folder);
 }
 
+static time_t offset_s; /* of the wall clock */
+
+/* In place of the C library's. */
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    int rc = (int)syscall(SYS_clock_gettime, id, t);
+
+    if (id == CLOCK_REALTIME)
+        t->tv_sec += offset_s;
+    return rc;
+}
+
+static void use_at(struct blob_store *s, const char *hex, double at)
+{
+    const struct timespec used[2] = {{.tv_sec = (time_t)at}, {.tv_sec = (time_t)at}};
+
+    assert_int_equal(utimensat(s->dir_fd, hex, used, 0), 0);
+}
+
+TEST(a_blob_replaces_the_file_of_another_at_once_and_its_own_link)
+{
+    const char *folder = unit_folder();
+    char hex[2][SHA256_HEX], path[256], here[256];
+    struct blob_store s;
+    struct stat st;
+    struct err e;
+
+    snprintf(path, sizeof path, "%s/blobs", folder);
+    snprintf(here, sizeof here, "%s/package", folder);
+    assert_ok(blob_store_open(&s, path, 1000, &e));
+    put(&s, hex[0], "one", 3);
+    put(&s, hex[1], "other", 5);
+    assert_ok(blob_link(&s, hex[0], AT_FDCWD, here, &e));
+    assert_ok(blob_link(&s, hex[0], AT_FDCWD, here, &e));
+    assert_int_equal(count_files(folder), 2);
+    assert_ok(blob_link(&s, hex[1], AT_FDCWD, here, &e));
+    assert_int_equal(stat(here, &st), 0);
+    assert_int_equal(st.st_size, 5);
+    assert_int_equal(count_files(folder), 2);
+    blob_store_close(&s);
+    unit_remove(folder);
+}
+
 TEST(the_least_recently_used_blobs_that_no_job_holds_are_evicted)
 {
     const char *folder = unit_folder();
@@ -140,17 +186,17 @@ TEST(the_least_recently_used_blobs_that_no_job_holds_are_evicted)
 
     assert_ok(blob_store_open(&s, folder, 150, &e));
     for (int i = 0; i < 4; i++) {
-        const struct timespec used[2] = {{100 + i, 0}, {100 + i, 0}};
-
         text[0] = (char)('a' + i);
         put(&s, hex[i], text, sizeof text);
-        assert_int_equal(utimensat(s.dir_fd, hex[i], used, 0), 0);
+        use_at(&s, hex[i], clock_now() - 1000 + i);
     }
     snprintf(path, sizeof path, "%s/held", folder);
     assert_ok(blob_link(&s, hex[1], AT_FDCWD, path, &e));
-    blob_size(&s, hex[0]);    /* the oldest one was just used */
-    blob_trim(&s, 1e9 + 1e9); /* all were used since */
+    blob_size(&s, hex[0]); /* the oldest one was just used */
+    offset_s = 7200;       /* the wall clock is set two hours forward */
+    blob_trim(&s, 3600);   /* all were used since */
     assert_int_equal(count_files(folder), 5);
+    offset_s = -7200;
     blob_trim(&s, 60);
     assert_int_equal(blob_size(&s, hex[0]), 100);
     assert_int_equal(blob_size(&s, hex[1]), 100);
@@ -167,6 +213,7 @@ int main(void)
         cmocka_unit_test(bytes_that_do_not_match_the_digest_leave_no_file),
         cmocka_unit_test(only_a_digest_becomes_a_file_name),
         cmocka_unit_test(partial_blobs_are_removed_after_a_crash),
+        cmocka_unit_test(a_blob_replaces_the_file_of_another_at_once_and_its_own_link),
         cmocka_unit_test(the_least_recently_used_blobs_that_no_job_holds_are_evicted),
     };
 
