@@ -11,6 +11,11 @@
 #include "shared/file.h"
 #include "submit/data/data_sets.h"
 
+bool data_is_bomb(uint64_t unpacked, uint64_t packed)
+{
+    return unpacked > UNPACKED_FREE && unpacked / UNPACKED_RATIO > packed;
+}
+
 /* Reads to the end of the file; doubles *size, up to one byte more than `max`, as long as there is more to
  * read: sizes stored in the file are not trusted. */
 static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, size_t max, struct err *e)
@@ -26,6 +31,11 @@ static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, size_t 
         *len += (size_t)k;
         if (*len > max)
             return err_set(e, ERR_CONFIG, "more than %zu bytes", max);
+        if (!gzdirect(f) && data_is_bomb(*len, (uint64_t)gzoffset(f))) {
+            err_set(e, ERR_CONFIG, "unpacks to more than %d times its size: its first %lld bytes are %zu",
+                    UNPACKED_RATIO, (long long)gzoffset(f), *len);
+            return err_hint(e, "If that is meant, unpack it with gunzip.");
+        }
         if (*len < *size) {
             if (k > 0)
                 continue;

@@ -40,8 +40,13 @@ DATA_SETS(SET)
 int data_options(void *out, const struct json_field *fields, const char *bare, const char *arg,
                  struct err *e);
 
+/* Of packed data more than UNPACKED_FREE bytes may be at most UNPACKED_RATIO times as long as packed: data
+ * sets are some 5 to 50 times as long, and zeros, of which a small file can fill the memory, 1,000 times. */
+enum { UNPACKED_FREE = 16 << 20, UNPACKED_RATIO = 200 };
+bool data_is_bomb(uint64_t unpacked, uint64_t packed);
+
 /* Reads a whole file, and unpacks it if it is a gzip file; the caller frees. ERR_NOT_FOUND, ERR_IO;
- * ERR_CONFIG: cannot be unpacked, or more than `max` bytes. */
+ * ERR_CONFIG: cannot be unpacked, more than `max` bytes, or data_is_bomb. */
 int data_read_at_most(uint8_t **out, size_t *len, size_t max, const char *path, struct err *e);
 /* The same with a maximum of DATA_BYTES_MAX, 1 GiB. */
 int data_read(uint8_t **out, size_t *len, const char *path, struct err *e);

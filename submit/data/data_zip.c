@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "submit/data/data_npy.h"
+#include "submit/data/data_sets.h"
 #include "submit/data/dataset.h"
 
 enum {
@@ -74,6 +75,11 @@ static int locate(struct entry *m, const uint8_t *zip, size_t directory, const u
         return broken(e, "a member of more than a gibibyte");
     if (m->method == STORED ? m->size != m->packed : m->size / DEFLATE_RATIO > m->packed)
         return broken(e, "a member's sizes contradict each other");
+    if (m->method == DEFLATED && data_is_bomb(m->size, m->packed)) {
+        err_set(e, ERR_CONFIG, "a member unpacks to more than %d times its size: %u bytes from %u",
+                UNPACKED_RATIO, m->size, m->packed);
+        return err_hint(e, "If that is meant, write it with numpy.savez, unpacked.");
+    }
     m->data = zip + at + head;
     return 0;
 }

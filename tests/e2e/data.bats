@@ -186,3 +186,29 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ "$peak" -gt 10000 ]
     [ $((peak - data)) -lt 40960 ]
 }
+
+# bomb FILE: a gibibyte of zeros, packed by gzip.
+bomb() { head -c 1073741824 /dev/zero | gzip -1 >"$1"; }
+
+@test "a small file that unpacks to a gibibyte is refused before it fills the memory" {
+    case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
+    unreachable_workers
+    mkdir idx
+    bomb bomb.csv.gz
+    printf '\0\0\10\3\77\377\377\0\0\0\0\1\0\0\0\1' | cat - <(head -c 1073741568 /dev/zero) | gzip -1 >idx/train-images-idx3-ubyte.gz
+    python3 - <<'PY'
+import zipfile
+with zipfile.ZipFile("bomb.npz", "w", zipfile.ZIP_DEFLATED) as z, z.open("x.npy", "w") as f:
+    for _ in range(1000):
+        f.write(bytes(1 << 20))
+PY
+    local data
+    for data in "csv:test_file=bomb.csv.gz bomb.csv.gz" "idx idx" "npz bomb.npz"; do
+        # shellcheck disable=SC2086
+        set -- $data
+        run bash -c "ulimit -v 400000; exec '$SUBMIT' validate --model softmax --dataset $1 --data $2"
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"unpacks to more than 200 times its size"* ]]
+    done
+}
