@@ -107,7 +107,7 @@ static void shut_down(struct agent *a, struct http_server *h)
 static void log_start(const struct agent *a)
 {
     log_line(LOG_LEVEL_INFO, "agent", NULL, "psgd agent " PSGD_VERSION " listens on %s%s, dir %s, token %s",
-             a->address, a->identity.key ? " with TLS" : "", a->opt.dir,
+             a->address, a->allows_plain ? "" : " with TLS only", a->opt.dir,
              a->opt.no_token ? "(none required)" : a->opt.token_file);
     if (a->codecs.policy == CODECS_ALLOWLIST)
         log_line(LOG_LEVEL_INFO, "agent", NULL, "codecs: the built-in ones and those listed in %s",
@@ -141,7 +141,7 @@ static int run(struct agent *a, int listen_fd, struct err *e)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
     log_start(a);
     runner_about_ask(&a->runner_about, &a->loop, a->runner_exe);
-    if (a->identity.key && agent_invite(a, &link) < 0)
+    if (agent_invite(a, &link) < 0)
         log_line(LOG_LEVEL_ERROR, "agent", NULL, "no invitation: %s", link.text);
     while (!stop.is_received)
         turn(a, h, 3600);
@@ -173,12 +173,13 @@ static int start(struct agent_options *o, struct err *e)
     if (o->codecs < 0)
         o->codecs = l.is_loopback ? CODECS_ANY : CODECS_ALLOWLIST;
     if (agent_default_folder(o, e) < 0 || /* with --port 0 the port is known only now */
-        file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || agent_open(&a, o, l.has_tls, e) < 0) {
+        file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || agent_open(&a, o, e) < 0) {
         close(l.fd);
         return e->code;
     }
     a.data = data;
-    a.is_insecure = !l.is_loopback && !l.has_tls;
+    a.allows_plain = l.allows_plain;
+    a.is_insecure = !l.is_loopback && l.allows_plain;
     a.is_local = l.is_loopback || l.is_any;
     memcpy(a.host, l.host, sizeof a.host);
     memcpy(a.address, l.address, sizeof a.address);

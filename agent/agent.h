@@ -88,7 +88,7 @@ struct agent {
     struct loop loop;
     struct notify notify;
     struct token token, cluster; /* the agent's own, and one that others share; path "": none */
-    struct identity identity;    /* key NULL: HTTP without TLS */
+    struct identity identity;
     struct members members;
     struct blob_store blobs;
     struct data_address data;
@@ -102,24 +102,26 @@ struct agent {
     char boot[PROCESS_BOOT];
     int dir_fd, lock_fd;
     double since_wall, since;
-    bool is_stopping; /* no job is given a slot any more */
-    bool is_draining; /* takes no new jobs until it is resumed, also after a restart: drain.h */
-    bool is_insecure; /* listens beyond loopback, without TLS */
-    bool is_local;    /* can be reached at a loopback address */
+    bool is_stopping;  /* no job is given a slot any more */
+    bool is_draining;  /* takes no new jobs until it is resumed, also after a restart: drain.h */
+    bool allows_plain; /* HTTP without TLS, on the same port */
+    bool is_insecure;  /* the same beyond loopback */
+    bool is_local;     /* can be reached at a loopback address */
     struct task *first, *last;
     uint64_t n_ended;    /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */
     uint64_t n_changes;  /* incremented by every event of any job: waiting requests are then checked again */
 };
 
-/* Takes the folder's lock, loads its id, token and, with TLS, its key, and opens the blob store. */
-int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, struct err *e);
+/* Takes the folder's lock, loads its id, token and key, and opens the blob store. */
+int agent_open(struct agent *a, const struct agent_options *opt, struct err *e);
 void agent_close(struct agent *a);
 
 /* Reads token files and members again if they were changed, and logs what is wrong with them. */
 void agent_refresh_tokens(struct agent *a);
 
-/* With TLS: keeps ADDRESS#PIN in the folder, for `agent token invite`, and prints an invitation. */
+/* Keeps ADDRESS#PIN in the folder, for `agent token invite`, and prints an invitation where TLS is required.
+ */
 int agent_invite(struct agent *a, struct err *e);
 
 /* Returns the bytes that uploads may use: free space without the reserve for journals and records, and

@@ -21,6 +21,7 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
     ROUTE(POST, "/v1/agent/drain", api_drain, ADMIN, 0, 0, NULL) \
     ROUTE(POST, "/v1/agent/resume", api_resume, ADMIN, 0, 0, NULL) \
     ROUTE(POST, "/v1/join", api_join, NOTHING, JSON_BODY, ROUTE_CODE, NULL) \
+    ROUTE(GET, "/v1/prove", api_prove, NOTHING, 0, 0, "nonce", "key") \
     ROUTE(GET, "/v1/jobs", api_jobs, READ, 0, 0, "state", "limit") \
     ROUTE(POST, "/v1/jobs", api_reserve, SUBMIT, JSON_BODY, 0, NULL) \
     ROUTE(GET, "/v1/jobs/{id}", api_job, READ, 0, ROUTE_JOB, NULL) \

@@ -12,6 +12,7 @@
 #include "shared/clock.h"
 #include "shared/json.h"
 #include "shared/machine.h"
+#include "shared/proof.h"
 #include "shared/utf8.h"
 
 enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
@@ -65,6 +66,42 @@ static json_t *isolation_json(const struct agent *a)
     return json_pack("{s:s,s:i,s:b,s:b,s:s,s:s}", "level", isolation_name(is->level), "landlock_abi",
                      is->landlock_abi, "seccomp", (int)is->has_seccomp, "own_user", (int)is->has_own_user,
                      "lacks", is->lacks, "required", isolation_name(is->required));
+}
+
+/* A token whose SHA-256 has the SHA-256 that begins with `key`; NULL: none. */
+static const uint8_t *find_provable(const struct agent *a, const char *key)
+{
+    const uint8_t *found = NULL;
+
+    if (a->token.is_long && proof_is_of(a->token.digest, key))
+        found = a->token.digest;
+    if (a->cluster.is_long && proof_is_of(a->cluster.digest, key))
+        found = a->cluster.digest;
+    for (size_t i = 0; i < a->members.n && !found; i++)
+        if (members_find(&a->members, a->members.list[i].digest, clock_wall()) &&
+            proof_is_of(a->members.list[i].digest, key))
+            found = a->members.list[i].digest;
+    return found;
+}
+
+void api_prove(struct agent *a, const struct request *rq, struct response *rs)
+{
+    const char *nonce = query_get(rq, "nonce"), *key = query_get(rq, "key");
+    char proof[BASE64_TEXT];
+    const uint8_t *digest;
+
+    if (!nonce || !is_base64url(nonce) || !key || strlen(key) != PROOF_KEY - 1) {
+        respond_problem(rs, BAD_REQUEST, NULL, "needs nonce, of 43 characters of base64url, and key, of %d",
+                        PROOF_KEY - 1);
+        return;
+    }
+    digest = find_provable(a, key);
+    if (!digest) {
+        respond_problem(rs, NOT_FOUND, NULL, "no token of this agent has that key");
+        return;
+    }
+    proof_make(proof, digest, nonce, a->identity.pin);
+    respond_json(rs, 200, json_pack("{s:s, s:s}", "pin", a->identity.pin, "proof", proof));
 }
 
 void api_agent(struct agent *a, const struct request *rq, struct response *rs)
@@ -202,9 +239,9 @@ void api_join(struct agent *a, const struct request *rq, struct response *rs)
     struct err e;
     int rc;
 
-    if (!a->identity.key) {
-        respond_problem(rs, WRONG_STATE, "Start it with --tls, or reach it with the token of its token file.",
-                        "%s does not use TLS: a new token could be read in transit", a->address);
+    if (!rq->has_tls) {
+        respond_problem(rs, WRONG_STATE, NULL,
+                        "a new token is given by TLS only: without it, it could be read in transit");
         return;
     }
     doc = api_body(rq, rs);

@@ -176,7 +176,7 @@ static bool check_host(const struct gate_rules *rules, const struct gate_input *
         return refuse(v, BAD_REQUEST, "exactly one Host header is needed");
     /* With TLS a name that resolves to this machine is of no use to a web site: its certificate would not be
      * this agent's, and clients know an agent by its key, whatever its name. */
-    if (rules->has_tls || authority_is_ours(rules, in, host, true, &has_port))
+    if (in->has_tls || authority_is_ours(rules, in, host, true, &has_port))
         return true;
     snprintf(v->hint, sizeof v->hint, "Start the agent with --allow-host NAME if it is known by that name.");
     return refuse(v, FORBIDDEN, "this agent is not \"%.100s\"", host);
@@ -184,7 +184,7 @@ static bool check_host(const struct gate_rules *rules, const struct gate_input *
 
 static bool check_origin(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
 {
-    const char *scheme = rules->has_tls ? "https://" : "http://";
+    const char *scheme = in->has_tls ? "https://" : "http://";
     const char *origin, *site;
     bool has_port;
     size_t n = header_count(in, "Origin", &origin);
@@ -320,6 +320,7 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
 
     *rq = (struct request){0};
     *v = (struct verdict){0};
+    rq->has_tls = in->has_tls;
     if (!target_is_plain(in->target, &query))
         return refuse(v, NOT_FOUND, "no resource has this path");
     if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||

@@ -21,7 +21,6 @@ struct gate_rules {
     const struct token *token;      /* the owner's; NULL: no token is required */
     const struct token *cluster;    /* accepted, too; NULL: none */
     const struct members *members;  /* theirs as well; NULL: none */
-    bool has_tls;
 };
 
 struct gate_input {
@@ -30,8 +29,9 @@ struct gate_input {
     size_t n_headers;
     const char *local_host; /* the local address of the connection; NULL: unknown */
     bool is_loopback;       /* the other end is a loopback address */
-    double now;             /* clock_wall() */
-    uint64_t disk_free;     /* bytes that uploads may use: all but the reserve */
+    bool has_tls;
+    double now;         /* clock_wall() */
+    uint64_t disk_free; /* bytes that uploads may use: all but the reserve */
 };
 
 struct verdict {

@@ -147,7 +147,7 @@ void agent_refresh_tokens(struct agent *a)
         log_line(LOG_LEVEL_ERROR, "agent", NULL, "tokens: %s", e.text);
 }
 
-int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, struct err *e)
+int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
 {
     char path[PATH_MAX];
 
@@ -170,8 +170,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, bool has_tls, s
     }
     if (load_tokens(a, e) < 0)
         goto fail;
-    if (members_open(&a->members, a->opt.dir, e) < 0 ||
-        (has_tls && identity_load(&a->identity, a->opt.dir, e) < 0))
+    if (members_open(&a->members, a->opt.dir, e) < 0 || identity_load(&a->identity, a->opt.dir, e) < 0)
         goto fail;
     if (file_join(path, sizeof path, a->opt.dir, "blobs", e) < 0 ||
         blob_store_open(&a->blobs, path, (uint64_t)opt->blob_limit_gib << 30, e) < 0)
@@ -207,8 +206,11 @@ int agent_invite(struct agent *a, struct err *e)
     else
         snprintf(line, sizeof line, "%s#%s", a->address, a->identity.pin);
     if (file_join(path, sizeof path, a->opt.dir, "address", e) < 0 ||
-        file_write(path, line, strlen(line), 0600, e) < 0 ||
-        members_invite(&a->members, SCOPE_SUBMIT, INVITATION_S, code, e) < 0)
+        file_write(path, line, strlen(line), 0600, e) < 0)
+        return e->code;
+    if (a->allows_plain) /* mostly for its own user only, who needs none */
+        return 0;
+    if (members_invite(&a->members, SCOPE_SUBMIT, INVITATION_S, code, e) < 0)
         return e->code;
     printf("job_submit join '%s#%s'\n", line, code);
     fflush(stdout);

@@ -105,7 +105,7 @@ int listener_open(struct listener *out, const struct agent_options *opt, struct 
     address_host(l.host, sizeof l.host, (struct sockaddr *)&l.at);
     l.is_loopback = address_is_loopback((const struct sockaddr *)&l.at);
     l.is_any = strcmp(l.host, "0.0.0.0") == 0 || strcmp(l.host, "::") == 0;
-    l.has_tls = opt->tls || (!l.is_loopback && !opt->insecure_no_tls);
+    l.allows_plain = opt->insecure_no_tls || (l.is_loopback && !opt->tls);
     if (may_listen(&l, opt, e) < 0 || bind_and_listen(&l, e) < 0)
         return e->code;
     getsockname(l.fd, (struct sockaddr *)&l.at, &l.len);

@@ -14,7 +14,8 @@ struct listener {
     int port;
     char host[64];    /* "127.0.0.1", "::1" */
     char address[80]; /* "127.0.0.1:15387", "[::1]:15387" */
-    bool is_loopback, is_any, has_tls;
+    bool is_loopback, is_any;
+    bool allows_plain; /* HTTP without TLS, too */
 };
 
 /* Writes the numeric address without port; "" if it is neither IPv4 nor IPv6. */

@@ -26,7 +26,8 @@ struct request {
         char value[QUERY_VALUE_MAX + 1];
     } query[N_QUERY_MAX];
     size_t n_query;
-    bool is_authorised;       /* sent a token that is valid, or none is required */
+    bool is_authorised; /* sent a token that is valid, or none is required */
+    bool has_tls;
     enum scope scope;         /* of that token; admin where none is required */
     char who[OWNER_MAX + 1];  /* the name of that token; "": none is required */
     char job_key[SHA256_HEX]; /* SHA-256 of X-Job-Key; "": not sent */

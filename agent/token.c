@@ -9,6 +9,7 @@
 
 #include "shared/file.h"
 #include "shared/private.h"
+#include "shared/proof.h"
 
 enum { TOKEN_MIN = 16, TOKEN_MAX = 255 };
 
@@ -64,7 +65,7 @@ int token_load(struct token *t, bool may_make, struct err *e)
     size_t len, n;
     int rc = 0;
 
-    t->is_valid = false;
+    t->is_valid = t->is_long = false;
     if (may_make && access(t->path, F_OK) < 0 && token_write(t->path, e) < 0)
         return e->code;
     stamp_differs(&t->seen, t->path);
@@ -78,6 +79,7 @@ int token_load(struct token *t, bool may_make, struct err *e)
     } else {
         sha256(t->digest, text, n);
         t->is_valid = true;
+        t->is_long = n >= PROOF_TOKEN_MIN;
     }
     secret_free(text);
     return rc;

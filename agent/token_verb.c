@@ -126,7 +126,7 @@ static int invite(struct members *m, struct agent_options *o, struct err *e)
     if (file_read(&address, &len, path, ADDRESS_LINE_MAX, e) < 0)
         return e->code != ERR_NOT_FOUND
                    ? e->code
-                   : err_set(e, ERR_NOT_FOUND, "%s: no agent with TLS has run in this folder", o->dir);
+                   : err_set(e, ERR_NOT_FOUND, "%s: no agent has run in this folder", o->dir);
     rc = members_invite(m, (enum scope)o->scope, for_s, code, e);
     if (rc == 0)
         printf("job_submit join '%s#%s'\n", address, code);

@@ -202,7 +202,7 @@ static int set_headers(struct http_request *r)
         rc |= add_header(p, "Content-Type", r->body_type);
     if (r->job_key)
         rc |= add_header(p, "X-Job-Key", r->job_key);
-    if (r->token) {
+    if (r->token && !r->is_unproven) {
         snprintf(bearer, sizeof bearer, "Bearer %s", r->token);
         rc |= add_header(p, "Authorization", bearer);
         explicit_bzero(bearer, sizeof bearer);
@@ -229,15 +229,15 @@ static void set_body(struct http_request *r)
 }
 
 /* The key alone is checked: nobody signs an agent's certificate, and names and clocks do not matter. */
-static bool set_pin(struct http_request *r)
+static bool set_tls(struct http_request *r)
 {
     CURL *c = r->private->easy;
     char pin[80];
-    int n = snprintf(pin, sizeof pin, "sha256//%s=", r->pin);
+    int n = r->pin ? snprintf(pin, sizeof pin, "sha256//%s=", r->pin) : 0;
 
     for (int i = 8; i < n; i++) /* base64url to base64 */
         pin[i] = (char)(pin[i] == '-' ? '+' : pin[i] == '_' ? '/' : pin[i]);
-    return curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, pin) == CURLE_OK &&
+    return (!r->pin || curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, pin) == CURLE_OK) &&
            curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, COMPAT_CURL_HTTPS) == CURLE_OK &&
            curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3) == CURLE_OK &&
            curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
@@ -246,8 +246,8 @@ static bool set_pin(struct http_request *r)
 
 static bool set_protocols(struct http_request *r)
 {
-    if (r->pin)
-        return set_pin(r);
+    if (r->pin || r->is_unproven)
+        return set_tls(r);
     return curl_easy_setopt(r->private->easy, COMPAT_CURLOPT_PROTOCOLS,
                             r->is_public ? COMPAT_CURL_HTTP_HTTPS : COMPAT_CURL_HTTP) == CURLE_OK;
 }
@@ -349,11 +349,23 @@ static void explain(struct http_request *r, CURLcode rc)
     curl_easy_getinfo(r->private->easy, CURLINFO_OS_ERRNO, &os_errno);
     if (rc == CURLE_COULDNT_CONNECT && os_errno) {
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, strerror((int)os_errno));
+    } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH && r->is_local) {
+        err_set(&r->err, ERR_AUTH,
+                "%s is not the agent that was known here: it may be another user's program; nothing was sent "
+                "to it",
+                r->peer);
+        err_hint(&r->err, "Start the agent again. If an agent of another machine or user is reached at this "
+                          "port, remove the port's .pin and .token from psgd/agents in your state folder.");
     } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
         err_set(&r->err, ERR_AUTH,
                 "%s has another key than the one that was joined: it may be another program", r->peer);
         err_hint(&r->err, "If the agent was set up anew, join it again with the command it prints; nothing "
                           "was sent to it.");
+    } else if (rc == CURLE_SSL_CONNECT_ERROR) {
+        err_set(&r->err, ERR_UNREACHABLE, "%s does not answer in TLS 1.3; nothing was sent to it (%s)",
+                r->peer, why);
+        err_hint(&r->err, "It may be another program, or an agent of an older version, which needs "
+                          "--insecure-no-tls.");
     } else if (rc == CURLE_GOT_NOTHING && !r->pin) {
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, why);
         err_hint(&r->err, "If it uses TLS, join it first, with the command that it prints when it starts.");

@@ -30,8 +30,9 @@ struct http_request {
     const char *job_key; /* X-Job-Key; NULL: none */
     const char *pin;     /* of the server's key (agent/identity.h), for https; NULL: HTTP without TLS */
     const char *accept;
-    bool is_public; /* a public mirror: https and proxies are allowed, no token is sent */
-    bool is_local;  /* loopback */
+    bool is_unproven; /* https with whatever key; no token is sent */
+    bool is_public;   /* a public mirror: https and proxies are allowed, no token is sent */
+    bool is_local;    /* loopback */
     const void *body;
     size_t body_len;
     int body_fd; /* > 0: the body is the first body_len bytes of this file instead */

@@ -9,6 +9,7 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/private.h"
+#include "submit/prove.h"
 #include "submit/stages/console.h"
 
 enum { DOWNLOAD_S = 3600 };
@@ -150,13 +151,17 @@ int node_find_access(struct node *n, const char *token_file, bool in_clear, stru
     bool is_named = token_file[0] || n->at.token_file[0];
 
     n->pin[0] = n->token[0] = n->token_sources[0] = '\0';
+    n->is_closed = n->must_prove = false;
     if (find_joined(n, e) < 0 || (!n->pin[0] && find_local_pin(n, e) < 0))
         return err_at(e, "node(%d)", n->at.node);
     n->is_closed = !n->pin[0] && !is_loopback(n->at.host) && !in_clear;
     if (n->is_closed || (n->token[0] && !is_named))
         return 0;
     n->token_sources[0] = '\0';
-    return find_token(n, token_file, e);
+    if (find_token(n, token_file, e) < 0)
+        return e->code;
+    n->must_prove = !n->pin[0] && !in_clear;
+    return 0;
 }
 
 static void prepare(struct node *n, struct http_request *r, const char *method)
@@ -174,6 +179,11 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
 static int start(struct http *h, struct node *n, struct http_request *r, const char *path, struct err *e)
 {
     n->contact_at = clock_now();
+    if (n->must_prove && !n->pin[0]) {
+        if (prove_agent(n->pin, n->label, n->at.address, n->token, n->token_sources, &r->err) < 0)
+            return 0; /* as an answer, as it may be there later */
+        r->pin = n->pin;
+    }
     if (n->is_closed) {
         err_set(&r->err, ERR_AUTH, "%s was not joined, and nothing is sent to it unencrypted", n->label);
         err_hint(&r->err, "Join it with the command that it prints, or, in a network that you trust, use "

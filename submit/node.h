@@ -22,8 +22,9 @@ struct node {
     char token[TOKEN_MAX];
     char job_key[BASE64_TEXT]; /* of the job on this agent; "": none */
     char pin[BASE64_TEXT];     /* of its key; "": HTTP without TLS */
-    bool is_closed;            /* neither joined nor on this machine, and nothing may be sent unencrypted */
-    char token_sources[1400];  /* where the token was searched, for the message when it is refused */
+    bool is_closed;           /* its pin is not known and cannot be proved, and nothing is sent unencrypted */
+    bool must_prove;          /* it gets the token, and anything else, once it has proved that it knows it */
+    char token_sources[1400]; /* where the token was searched, for the message when it is refused */
     struct agent_view agent;
     struct job_view view;
     struct pace pace;      /* of its steps, while the job is watched */
@@ -61,9 +62,10 @@ const char *node_state(const struct node *n);
 /* Name of its log: "worker-0", for a server "ps-0". */
 const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
 
-/* Finds pin and token of an agent that was joined, or of one on this machine, or the token of one without
- * TLS; a missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot be read.
- * `in_clear`: the token may be sent unencrypted to another machine. */
+/* Finds pin and token of an agent that was joined, or of one on this machine. At a loopback address a token
+ * alone suffices: the agent has to prove that it knows it before the first request (submit/prove.h). A
+ * missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot be read. `in_clear`:
+ * all may be sent unencrypted where no pin is known. */
 int node_find_access(struct node *n, const char *token_file, bool in_clear, struct err *e);
 
 /* Starts n->call: a request for the path given by fmt. */

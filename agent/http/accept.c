@@ -168,7 +168,7 @@ int conns_open(struct http_server *h, int listen_fd, struct err *e)
     c->max_strangers = c->max / (CONNECTIONS_MAX / STRANGERS_MAX);
     if (!c->sources)
         err_set(e, ERR_NOMEM, "no memory for the server");
-    else if ((!h->agent->identity.key || tls_keys_new(&c->keys, &h->agent->identity, e) == 0) &&
+    else if (tls_keys_new(&c->keys, &h->agent->identity, e) == 0 &&
              loop_watch(&h->agent->loop, &c->listening, EPOLLIN, e) == 0)
         return 0;
     conns_close(h);

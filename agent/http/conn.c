@@ -179,16 +179,13 @@ struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer
 {
     struct conn *k = calloc(1, sizeof *k);
 
-    if (k && h->conns.keys)
-        k->tls = tls_session_new(h->conns.keys, fd);
-    if (!k || (h->conns.keys && !k->tls)) {
-        free(k);
+    if (!k) {
         close(fd);
         return NULL;
     }
     k->server = h;
     k->deadline = clock_now() + HEAD_S;
-    k->state = k->tls ? CONN_HANDSHAKE : CONN_HEAD;
+    k->state = CONN_FIRST;
     k->is_loopback = address_is_loopback(peer);
     k->client = (struct watch){.fd = fd, .ready = conn_on_client, .arg = k};
     k->inner = (struct watch){.fd = -1};

@@ -23,6 +23,7 @@ enum {
 };
 
 enum conn_state {
+    CONN_FIRST,     /* no byte has come: whether the client speaks TLS is not known */
     CONN_HANDSHAKE, /* of TLS */
     CONN_HEAD,      /* between requests, or within a head */
     CONN_BODY,      /* of which `body_left` bytes are to be relayed to the library */
@@ -59,7 +60,7 @@ struct conn {
     struct watch client, inner; /* fd -1: none; the socket pair's other end is the library's */
     uint32_t client_events, inner_events;
     int library_fd;
-    struct tls_session *tls;
+    struct tls_session *tls; /* NULL: HTTP without TLS */
     struct inbox *inbox;
     const char *refusal; /* why the head is not valid; NULL: it is */
     uint64_t body_left;
@@ -83,8 +84,8 @@ struct conns {
     struct conn *ready;    /* to be relayed after the library's turn */
     struct conn *starting; /* given to the library, which has not called conn_started yet */
     struct sources *sources;
-    int diag_fd;           /* for peer_uid */
-    struct tls_keys *keys; /* NULL: without TLS */
+    int diag_fd; /* for peer_uid */
+    struct tls_keys *keys;
     unsigned max, max_strangers;
     unsigned n_awaited;
     unsigned n_evicted, n_unaccepted; /* in the present second, for the log */

@@ -107,6 +107,7 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
                                   .n_headers = head->n_headers,
                                   .local_host = x->conn->local_host,
                                   .is_loopback = x->conn->is_loopback,
+                                  .has_tls = x->conn->tls != NULL,
                                   .now = clock_wall(),
                                   .disk_free = agent_disk_free(h->agent)};
     struct verdict v = {0};

@@ -236,6 +236,7 @@ static enum progress relay_in(struct conn *k)
         return k->in ? to_library(k, k->in + k->in_at, k->n_in - k->in_at) : NOTHING;
     case CONN_LINGER:
         return linger(k);
+    case CONN_FIRST:
     case CONN_HANDSHAKE:
         break;
     }
@@ -285,6 +286,27 @@ static enum progress relay_out(struct conn *k)
     return begin_linger(k); /* also after ECONNRESET: the library has not read all of a body */
 }
 
+/* Finds out whether the client speaks TLS. One that should, and does not, is not answered by an alert, which
+ * it cannot read. */
+static enum progress look_at_first(struct conn *k)
+{
+    struct http_server *h = k->server;
+    uint8_t first;
+    ssize_t n = recv(k->client.fd, &first, 1, MSG_PEEK);
+
+    if (n <= 0)
+        return n < 0 && would_block() ? NOTHING : OVER;
+    if (first != TLS_FIRST_BYTE) {
+        if (!h->agent->allows_plain)
+            return begin_linger(k);
+        k->state = CONN_HEAD;
+        return MOVED;
+    }
+    k->tls = tls_session_new(h->conns.keys, k->client.fd);
+    k->state = CONN_HANDSHAKE;
+    return k->tls ? MOVED : OVER;
+}
+
 static void set_events(struct conn *k, struct watch *w, uint32_t *has, uint32_t want, uint32_t fired)
 {
     struct loop *l = &k->server->agent->loop;
@@ -315,6 +337,8 @@ static enum progress relay_some(struct conn *k)
 {
     enum progress out, in;
 
+    if (k->state == CONN_FIRST)
+        return look_at_first(k);
     if (k->state == CONN_HANDSHAKE) {
         int rc = tls_session_handshake(k->tls);
 

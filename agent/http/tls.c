@@ -4,9 +4,6 @@
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-
-enum { FIRST_TYPE = 20, LAST_TYPE = 23 }; /* of a record: RFC 8446, 5.1 */
 
 struct tls_keys {
     gnutls_certificate_credentials_t credentials;
@@ -83,13 +80,8 @@ void tls_session_bye(struct tls_session *t)
 
 int tls_session_handshake(struct tls_session *t)
 {
-    uint8_t type;
     int rc;
 
-    /* Other programs are not answered by an alert, which they cannot read. */
-    if (recv(gnutls_transport_get_int(t->gnutls), &type, 1, MSG_PEEK) == 1 &&
-        (type < FIRST_TYPE || type > LAST_TYPE))
-        return -1;
     do
         rc = gnutls_handshake(t->gnutls);
     while (rc < 0 && rc != GNUTLS_E_AGAIN && !gnutls_error_is_fatal(rc));

@@ -20,8 +20,12 @@ void tls_session_free(struct tls_session *t);                          /* NULL i
 /* Tells the other end that nothing more is sent, if the socket has room. */
 void tls_session_bye(struct tls_session *t);
 
-/* Returns 1 when the handshake is done, 0 while it waits for the other end, -1: it has failed, with
- * an alert if the other end speaks TLS. */
+/* The first byte of a client that speaks TLS: the type of a record with a handshake (RFC 8446, 5.1). No HTTP
+ * method begins with it. */
+enum { TLS_FIRST_BYTE = 22 };
+
+/* Returns 1 when the handshake is done, 0 while it waits for the other end, -1: it has failed, with an
+ * alert. */
 int tls_session_handshake(struct tls_session *t);
 /* As recv and send of a non-blocking socket; after EAGAIN the next call of send must have the same bytes, or
  * more behind them. What was received and not read yet is not seen by polling the socket: read until

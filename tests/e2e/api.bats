@@ -85,13 +85,13 @@ load lib
     AGENTS[0]=$!
     within 60 grep -q '^job_submit join' invitation
     PORTS[0]=$(sed "s/.*:\([0-9]*\)#.*/\1/" invitation)
-    grep -q " listens on 127.0.0.1:${PORTS[0]} with TLS, " agent0.log
+    grep -q " listens on 127.0.0.1:${PORTS[0]} with TLS only, " agent0.log
     write_workers 1
     "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 -o own
     [ "$(jq -r .state own/run.json)" = succeeded ]
     run env XDG_STATE_HOME="$T/other" "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 -o other
-    [ "$status" -eq 3 ]
-    [[ "$output" == *"hint: If it uses TLS, join it first"* ]]
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"cannot prove who it is, and nothing is sent to it"*"hint: Join it"* ]]
     export XDG_STATE_HOME=$T/other
     bash -c "'$BUILD'/$(cat invitation)"
     "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 -o joined

@@ -81,15 +81,18 @@ has_engine() { api "$1" GET /v1/agent | jq -e .runner.engine; }
     echo "$output"
     [ "$status" -eq 3 ]
     tail -n 1 <<<"$output" | tee doctor.json
-    [ "$(n_errors)" -eq 4 ]
+    [ "$(n_errors)" -eq 5 ]
     [[ "$(finding 1 reached)" == "error: node(1): agent 127.0.0.1:${PORTS[1]} does not answer"* ]]
     [[ "$(finding 2 reached)" == "error: node(2): agent 127.0.0.1:${PORTS[2]}: "*token* ]]
-    [[ "$(finding 3 age)" == "warning: an agent of its version reports nothing about its machine"* ]]
-    [[ "$(finding 3 version)" == "warning: psgd 0.0.9; this job_submit is "* ]]
+    [[ "$(finding 3 reached)" == "error: node(3): agent 127.0.0.1:$old does not answer in TLS 1.3; nothing was sent to it"* ]]
     [[ "$(finding 4 reached)" == "error: node(4): agent 127.0.0.1:$PORT"* ]]
     [[ "$(finding 5 reached)" == "error: node(5): agent 192.0.2.1:15387 was not joined, and nothing is sent to it unencrypted" ]]
     [ "$(jq -r '.data.nodes[0].level' doctor.json)" != error ]
     [ "$(jq -r '.data.nodes[2].findings[0].fix' doctor.json)" = "The token came from ./wrong." ]
+    echo "{\"Worker\": [\"127.0.0.1:$old\"]}" >one.json
+    "$SUBMIT" doctor --workers one.json --insecure-no-tls --json >doctor.json
+    [[ "$(finding 0 age)" == "warning: an agent of its version reports nothing about its machine"* ]]
+    [[ "$(finding 0 version)" == "warning: psgd 0.0.9; this job_submit is "* ]]
     echo "{\"Worker\": [\"127.0.0.1:${PORTS[2]}\"]}" >one.json
     run "$SUBMIT" doctor --workers one.json --token-file wrong -q
     [ "$status" -eq 7 ]

@@ -108,14 +108,14 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     job bob four
     run job old no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"the token is not this agent's"* ]]
+    [[ "$output" == *"does not know this token: it may have been taken back"* ]]
     # A job that was submitted with the first token is still bob's.
     run as bob status
     [ "$status" -eq 0 ]
     agent_token revoke bob
     run job bob no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"the token is not this agent's"* ]]
+    [[ "$output" == *"does not know this token: it may have been taken back"* ]]
     run agent_token revoke bob
     [ "$status" -eq 6 ]
     # One with an end.

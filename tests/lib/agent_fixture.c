@@ -24,7 +24,8 @@ static void open_on_folder(struct fixture *f)
 
     assert_ok(listener_open(&l, &f->opt, &e));
     f->opt.port = l.port;
-    assert_ok(agent_open(&f->agent, &f->opt, l.has_tls, &e));
+    assert_ok(agent_open(&f->agent, &f->opt, &e));
+    f->agent.allows_plain = l.allows_plain;
     assert_ok(data_address_find(&f->agent.data, &f->opt, &e));
     f->at = l.at;
     f->at_len = l.len;

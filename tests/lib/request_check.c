@@ -97,6 +97,11 @@ static bool read_framing(struct checked_request *rq)
     return true;
 }
 
+bool request_is_tls(const char *bytes, size_t len)
+{
+    return len > 0 && bytes[0] == 0x16;
+}
+
 enum checked request_read(struct checked_request *rq, const char *bytes, size_t len)
 {
     const char *end = bytes + len, *p = bytes, *eol;

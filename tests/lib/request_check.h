@@ -22,6 +22,9 @@ struct checked_request {
 
 enum checked { CHECKED_OK, CHECKED_INCOMPLETE, CHECKED_INVALID };
 
+/* Whether they begin a handshake of TLS, which no agent answers in plain HTTP. */
+bool request_is_tls(const char *bytes, size_t len);
+
 enum checked request_read(struct checked_request *out, const char *bytes, size_t len);
 
 /* Whether an agent without TLS at `address` ("127.0.0.1:PORT"), asked from a loopback address, may answer

@@ -1,0 +1,16 @@
+/* prove -- before job_submit sends a token to a loopback address where it knows no pin, the end of a tunnel
+ * or an agent of another user, the agent proves that it knows that token (shared/proof.h). Whoever else
+ * listens at that port gets a nonce. */
+#ifndef PSGD_SUBMIT_PROVE_H
+#define PSGD_SUBMIT_PROVE_H
+
+#include "shared/crypto.h"
+#include "shared/err.h"
+
+/* Writes the agent's pin, to which every further connection is held. `sources`: where the token came from, or
+ * was searched, for messages. It waits for the answer, at most PROVE_S.
+ * ERR_AUTH: no token, one that is too short, or another program; ERR_UNREACHABLE, ERR_PROTOCOL. */
+int prove_agent(char pin[BASE64_TEXT], const char *label, const char *address, const char *token,
+                const char *sources, struct err *e);
+
+#endif

@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# Whom job_submit speaks to before it sends a token, a code or a package: other programs on the port of an agent, and between
+# job_submit and an agent. mitm.py writes all that it gets from a client to the file `saw`.
+load lib
+
+# other KIND [HOST:PORT]: starts the other program; its port is in PORT.
+other() {
+    : >"$T/saw"
+    rm -f "$T/port"
+    "$TOOLS/limit" "$TEST_LIMIT" python3 "$BATS_TEST_DIRNAME/mitm.py" "$1" "$T/saw" "${2:-}" "$T/evil/tls.crt" "$T/evil/tls.key" \
+        >"$T/port" 3>&- &
+    AGENTS+=($!)
+    within 60 test -s "$T/port"
+    OTHER=$(<"$T/port")
+}
+
+# another_key: evil/ has the key and certificate of an agent that nobody knows.
+another_key() {
+    XDG_STATE_HOME=$T/evil-state start_agent 9
+    end_agent 9
+    mv agent9 evil
+}
+
+train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --epochs 1 "$@"; }
+
+unseen() { ! grep -aqF -- "$1" saw; }
+
+nothing_secret_crossed() {
+    local secret
+    for secret in "$(<agent0/token)" Bearer Authorization X-Job-Key '"code"' '"model"' .shstrtab 'POST /' 'PUT /'; do
+        unseen "$secret" || { echo "the other program saw $secret" && return 1; }
+    done
+}
+
+@test "whoever takes the port of a dead agent gets no token, no package and no job" {
+    start_agents 1
+    another_key
+    train -o before
+    kill_agent 0
+    local kind
+    for kind in fake fake-tls tls12; do
+        PORT=${PORTS[0]} other $kind
+        run train -o no
+        echo "$output"
+        [ "$status" -ne 0 ]
+        [ $kind = fake-tls ] || [[ "$output" == *"does not answer in TLS 1.3; nothing was sent to it"* ]]
+        [ $kind != fake-tls ] || [[ "$output" == *"is not the agent that was known here: it may be another user's program; nothing was sent to it"* ]]
+        nothing_secret_crossed
+        end_process "${AGENTS[-1]}" || true
+        unset 'AGENTS[-1]'
+    done
+}
+
+@test "a token alone leads through a tunnel at any local port, but to nobody else" {
+    start_agents 1
+    another_key
+    cp agent0/token copied
+    echo '{"Worker":["127.0.0.1:1"]}' >worker.json
+    other relay "127.0.0.1:${PORTS[0]}"
+    echo "{\"Worker\":[\"127.0.0.1:$OTHER\"]}" >worker.json
+    train --token-file copied -o tunnel
+    [ "$(jq -r .state tunnel/run.json)" = succeeded ]
+    nothing_secret_crossed
+    # Without a token nothing can be proved.
+    run train -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"cannot prove who it is, and nothing is sent to it"* ]]
+    # A token that the agent does not know.
+    make_token unknown
+    run train --token-file unknown -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"does not know this token: it may have been taken back, or this may be another user's program; nothing was sent to it"* ]]
+    # A short one.
+    (umask 077 && echo aaaaaaaaaaaaaaaaaaaa >short)
+    run train --token-file short -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"a token of less than 32 characters could be guessed"* ]]
+    local kind
+    for kind in fake fake-tls relay-tls tls12; do
+        other $kind "127.0.0.1:${PORTS[0]}"
+        echo "{\"Worker\":[\"127.0.0.1:$OTHER\"]}" >worker.json
+        run train --token-file copied -o no
+        echo "$kind: $output"
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"nothing was sent to it"* ]]
+        nothing_secret_crossed
+    done
+}
+
+@test "who stands between a user and an agent learns neither code nor token" {
+    start_agents 1
+    another_key
+    local invitation kind pin
+    invitation=$(limited "$BUILD/agent" token invite --dir "$T/agent0" | sed "s/^job_submit join '//; s/'$//")
+    pin=${invitation#*#}
+    export XDG_STATE_HOME=$T/other-user
+    for kind in fake fake-tls relay-tls tls12; do
+        other $kind "127.0.0.1:${PORTS[0]}"
+        run "$SUBMIT" join "127.0.0.1:$OTHER#$pin"
+        echo "$kind: $output"
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"nothing was sent to it"* ]]
+        nothing_secret_crossed
+        unseen "${invitation##*#}"
+    done
+    # A relay of bytes may be on the way; what it has recorded is of no use.
+    other relay "127.0.0.1:${PORTS[0]}"
+    "$SUBMIT" join "127.0.0.1:$OTHER#$pin"
+    unseen "${invitation##*#}"
+    cp saw recorded
+    python3 -c 'import socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+s.sendall(open("recorded", "rb").read())
+s.shutdown(socket.SHUT_WR)
+while s.recv(65536):
+    pass' "${PORTS[0]}" || true
+    [ "$(jq '.members | length' agent0/members.json)" -eq 1 ]
+    # The code was used.
+    run "$SUBMIT" join "$invitation"
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"not a code that this agent accepts now"* ]]
+    # And with the joined agent gone, its port's next owner gets nothing.
+    echo "{\"Worker\":[\"127.0.0.1:$OTHER\"]}" >worker.json
+    train -o joined
+    [ "$(jq -r .state joined/run.json)" = succeeded ]
+    unseen "$(jq -r .token "$T"/other-user/psgd/joined/*.json)"
+}
