@@ -126,6 +126,11 @@ static const struct json_field start_fields[] = {
     {0},
 };
 
+static const struct json_field skipped_fields[] = {
+    {.key = "lines", .kind = JSON_FIELD_U64, EVENT_AT(n_lines), .required = true},
+    {0},
+};
+
 static const struct {
     const char *name;
     const struct json_field *fields;
@@ -144,6 +149,7 @@ static const struct {
     [NOTE_PACKAGE] = {"package", package_fields, true, false},
     [NOTE_RUNNER] = {"runner", runner_fields, true, false},
     [NOTE_START] = {"start", start_fields, true, false},
+    [NOTE_SKIPPED] = {"skipped", skipped_fields, true, false},
 };
 
 static const struct json_field spec_fields[] = {

@@ -42,6 +42,7 @@ enum event_kind {
     NOTE_PACKAGE, /* a package is complete */
     NOTE_RUNNER,  /* a runner was forked */
     NOTE_START,   /* doCommit was passed to the runner */
+    NOTE_SKIPPED, /* lines of the runner that were not copied before the next event */
     N_EVENT_KINDS
 };
 
@@ -86,6 +87,7 @@ struct event {
     int pid; /* RUNNER, with its start time in clock ticks since boot, which identifies the process */
     uint64_t start_ticks;
     char boot[PROCESS_BOOT]; /* RUNNER: of the machine, in which this process exists */
+    uint64_t n_lines;        /* SKIPPED */
     char digest[SHA256_HEX]; /* START: of the document with the keys, to recognize a repeated request */
     double monotonic_s;      /* START: clock_now(), for the time limit */
     json_t *nodes;           /* START: [{"node","role","address"}], owned */

@@ -21,46 +21,122 @@ static void bad_line(struct task *t, const char *why)
         log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "runner: a line was dropped: %s", why);
 }
 
-static void keep_end(struct task *t, const struct event *ev)
+/* Counts the lines before this one that were not copied, so that a restarted agent continues after it. Lines
+ * that are held come later. */
+static int note_skipped(struct task *t, struct err *e)
 {
-    if (t->end)
-        return;
-    t->end = malloc(sizeof *t->end);
-    if (!t->end) {
+    uint64_t n_later = 1 + intake_n_held(&t->intake), n_before = t->job.n_copied + n_later;
+    struct event note;
+
+    if (t->intake.n_seen <= n_before)
+        return 0;
+    event_init(&note, NOTE_SKIPPED);
+    note.n_lines = t->intake.n_seen - n_before;
+    return task_record(t, &note, e);
+}
+
+static bool is_full(const struct task *t)
+{
+    return t->journal.end > JOURNAL_MAX_BYTES;
+}
+
+static double free_share(const struct task *t)
+{
+    return is_full(t) ? 0 : 1 - (double)t->journal.end / JOURNAL_MAX_BYTES;
+}
+
+/* Facts that a runner states once. */
+static bool is_known(const struct task *t, const struct event *ev)
+{
+    return (ev->kind == EVENT_ENGINE && t->job.engine[0]) ||
+           (ev->kind == EVENT_ISOLATION && t->job.is_isolation_known);
+}
+
+static void record_line(struct task *t, const char *text, size_t len)
+{
+    struct event ev;
+    struct err e;
+
+    if (is_full(t)) {
+        bad_line(t, "the journal is full");
+    } else if (event_parse_line(&ev, text, len, true, &e) < 0) {
+        if (e.code == ERR_NOMEM)
+            t->is_cut = true;
+        else
+            bad_line(t, e.text);
+    } else if (!is_known(t, &ev) && (note_skipped(t, &e) < 0 || task_record(t, &ev, &e) < 0)) {
         t->is_cut = true;
+        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "journal: %s; the runner's lines wait", e.text);
+    }
+}
+
+/* A line that a flood has held back. `is_last`: the runner has ended. */
+static void record_held(struct task *t, bool is_last)
+{
+    struct intake_line line;
+
+    while (!t->is_cut && intake_take_held(&t->intake, &line, free_share(t), clock_now(), is_last))
+        record_line(t, line.text, line.len);
+}
+
+static void on_mass_line(struct task *t, const char *text, size_t len)
+{
+    uint64_t n_dropped = t->intake.n_dropped;
+
+    if (t->is_cut) /* follow_again comes back to it */
+        return;
+    if (t->n_skip > 0) {
+        t->n_skip--;
+        t->intake.n_seen++;
         return;
     }
-    *t->end = *ev;
+    record_held(t, false);
+    if (intake_offer(&t->intake, text, len, free_share(t), clock_now()))
+        record_line(t, text, len);
+    if (n_dropped == 0 && t->intake.n_dropped > 0)
+        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id,
+                 "runner: it writes more than %d lines a second: a sample of them is taken", INTAKE_RATE);
+}
+
+/* The first end counts. */
+static void on_end_line(struct task *t, const char *text, size_t len)
+{
+    struct event *ev = t->end ? NULL : malloc(sizeof *ev);
+    struct err e;
+
+    if (!ev) {
+        t->is_cut = t->is_cut || !t->end;
+        return;
+    }
+    if (event_parse_line(ev, text, len, true, &e) < 0) {
+        if (e.code == ERR_NOMEM)
+            t->is_cut = true;
+        else
+            bad_line(t, e.text);
+        free(ev);
+        return;
+    }
+    t->end = ev;
     job_kill_by(t, clock_now() + END_GRACE_S);
+}
+
+/* A `ready` of a runner that has ended is ignored. */
+static void on_ready_line(struct task *t)
+{
+    if (t->job.state == JOB_PREPARING && t->runner.pid && t->n_last_turns == 0)
+        job_enter(t, JOB_READY, REASON_WAITING_FOR_NODES, "ready, waits for the other nodes");
 }
 
 static void on_runner_line(void *arg, const char *text, size_t len)
 {
     struct task *t = arg;
-    struct event ev;
-    struct err e;
 
-    if (event_parse_line(&ev, text, len, true, &e) < 0) {
-        if (e.code == ERR_NOMEM)
-            t->is_cut = true;
-        else
-            bad_line(t, e.text);
-    } else if (ev.kind == EVENT_READY) {
-        /* A `ready` of a runner that has ended is ignored. */
-        if (t->job.state == JOB_PREPARING && t->runner.pid && t->n_last_turns == 0)
-            job_enter(t, JOB_READY, REASON_WAITING_FOR_NODES, "ready, waits for the other nodes");
-    } else if (ev.kind == EVENT_END) {
-        keep_end(t, &ev);
-    } else if (t->n_skip > 0) {
-        t->n_skip--;
-    } else if (t->is_cut) {
-        return; /* follow_again comes back to it */
-    } else if (t->journal.end > JOURNAL_MAX_BYTES) {
-        bad_line(t, "the journal is full");
-    } else if (task_record(t, &ev, &e) < 0) {
-        t->is_cut = true;
-        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "journal: %s; the runner's lines wait", e.text);
-    }
+    if (intake_is("end", text, len))
+        on_end_line(t, text, len);
+    else if (intake_is("ready", text, len))
+        on_ready_line(t);
+    else
+        on_mass_line(t, text, len);
 }
 
 /* Returns whether there may be more. */
@@ -76,7 +152,11 @@ static bool read_lines(struct task *t)
 
 void follow_read(struct task *t)
 {
-    if (read_lines(t) && t->tick.on)
+    bool more = read_lines(t);
+
+    if (!t->end) /* what was held is recorded with the end */
+        record_held(t, false);
+    if (more && t->tick.on)
         timer_set(&t->agent->loop, &t->tick, clock_now());
 }
 
@@ -86,6 +166,7 @@ static void rewind_lines(struct task *t)
         return;
     tail_open(&t->tail, t->tail.fd);
     t->n_skip = t->job.n_copied;
+    t->intake = (struct intake){0};
     t->is_cut = false;
 }
 
@@ -154,6 +235,24 @@ static bool ended_by_stop(const struct task *t)
                                  (end->state == JOB_FAILED && job_end_for(t->stop_reason) == JOB_FAILED));
 }
 
+/* Records what a flood has held back, and says how much was left out. */
+static void end_intake(struct task *t)
+{
+    struct event ev;
+    struct err e;
+
+    record_held(t, true);
+    if (t->intake.n_dropped == 0)
+        return;
+    event_init(&ev, EVENT_LOG);
+    snprintf(ev.level, sizeof ev.level, "warn");
+    snprintf(ev.text, sizeof ev.text,
+             "the agent has left out %llu of the %llu lines that the runner wrote: it takes %d a second",
+             (unsigned long long)t->intake.n_dropped, (unsigned long long)t->intake.n_seen, INTAKE_RATE);
+    log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "runner: %s", ev.text);
+    task_record(t, &ev, &e);
+}
+
 /* The runner has ended, and its lines are read. */
 void follow_conclude(struct task *t, const char *reason, const char *how)
 {
@@ -161,6 +260,7 @@ void follow_conclude(struct task *t, const char *reason, const char *how)
     bool was_stopped = ended_by_stop(t);
     char own[REASON_MAX], message[MESSAGE_MAX];
 
+    end_intake(t);
     if (was_stopped || (end && job_state_may_follow(t->job.state, end->state))) {
         memcpy(own, was_stopped ? t->stop_reason : end->reason, sizeof own);
         memcpy(message, was_stopped ? t->stop_message : end->message, sizeof message);

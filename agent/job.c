@@ -156,6 +156,13 @@ static int apply_start(struct job *j, const struct event *ev, struct err *e)
     return 0;
 }
 
+static int apply_skipped(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)e;
+    j->n_copied += ev->n_lines;
+    return 0;
+}
+
 typedef int apply_fn(struct job *, const struct event *, struct err *);
 
 static apply_fn *const apply[N_EVENT_KINDS] = {
@@ -165,7 +172,7 @@ static apply_fn *const apply[N_EVENT_KINDS] = {
     [EVENT_ISOLATION] = apply_isolation, [EVENT_READY] = apply_ready,
     [NOTE_RESERVE] = apply_reserve,      [NOTE_SOCKET] = apply_socket,
     [NOTE_PACKAGE] = apply_package,      [NOTE_RUNNER] = apply_runner,
-    [NOTE_START] = apply_start,
+    [NOTE_START] = apply_start,          [NOTE_SKIPPED] = apply_skipped,
 };
 
 int job_apply(struct job *j, const struct event *ev, struct err *e)

@@ -38,8 +38,7 @@ struct job {
     bool is_isolation_known; /* the runner has reported it */
     enum isolation isolation;
     uint64_t last_seq;
-    /* Progress, eval, log, engine and isolation lines recorded from the runner: where to continue after a
-     * restart. */
+    /* Lines of the runner that are recorded, or were skipped: where to continue after a restart. */
     uint64_t n_copied;
     bool has_gap; /* while a journal is replayed: lines before the next one are missing */
 };

@@ -273,7 +273,8 @@ json_t *task_json(const struct task *t)
 
 int task_record(struct task *t, struct event *ev, struct err *e)
 {
-    bool is_mass = ev->kind == EVENT_PROGRESS || ev->kind == EVENT_EVAL || ev->kind == EVENT_LOG;
+    bool is_mass = ev->kind == EVENT_PROGRESS || ev->kind == EVENT_EVAL || ev->kind == EVENT_LOG ||
+                   ev->kind == NOTE_SKIPPED;
     struct job before = t->job;
 
     ev->seq = event_is_note(ev) ? 0 : t->job.last_seq + 1;

@@ -95,6 +95,18 @@ C
     serves_the_next_job
 }
 
+@test "of a codec that writes 100,000 event lines the agent takes a sample, and the job goes on" {
+    start_agents 2
+    local id
+    "$SUBMIT" -q --codec "$BUILD/tests/codecs/flood.so" --node_count 2 --epochs 1 -o out
+    [ "$(jq -r .state out/run.json)" = succeeded ]
+    id=$(only_job 0)
+    [ "$(grep -c 'and so on' "agent0/jobs/$id/run/events.jsonl")" -eq 100000 ]
+    [ "$(grep -c 'and so on' "agent0/jobs/$id/journal.jsonl")" -le 5000 ]
+    grep -q 'the agent has left out [0-9]* of the [0-9]* lines that the runner wrote' "agent0/jobs/$id/journal.jsonl"
+    [ "$(tail -1 "agent0/jobs/$id/journal.jsonl" | jq -r .event)" = end ]
+}
+
 @test "a codec that exhausts memory ends its node only, and the failure states its limit" {
     # A sanitizer's build has no such limit, because its own memory would count.
     case $BUILD in */asan | */tsan) skip "there is no limit to memory in a sanitizer's build" ;; esac
