@@ -42,7 +42,12 @@ static int replay_line(struct journal *j, struct event *ev, const char *line, si
 
     if (make_room_for_mark(j, e) < 0 || event_parse_line(ev, line, len, false, e) < 0)
         return e->code;
-    rc = replay->event(replay->arg, ev, e);
+    /* journal_next finds events by how their lines begin. */
+    if (!event_is_note(ev) &&
+        (len < sizeof event_head - 1 || memcmp(line, event_head, sizeof event_head - 1) != 0))
+        rc = err_set(e, ERR_CONFIG, "it does not begin with %s", event_head);
+    else
+        rc = replay->event(replay->arg, ev, e);
     if (rc == 0 && !event_is_note(ev))
         count_event(j, ev->seq, at);
     event_clear(ev);

@@ -1,5 +1,6 @@
 /* slow -- as plain, but worker 2 delays its first block until worker 0 is as many steps ahead as the other
- * workers allow; a file beside the agents' folders signals that. */
+ * workers allow. Worker 0 makes the file is-ahead in its folder then; worker 2 waits for one in its own,
+ * which the test makes, as codecs see no other folder. */
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 
 static int slow_encode(struct codec *c, struct wire_out *out)
 {
-    static const char is_ahead[] = "../../../../is-ahead"; /* the runner's folder is AGENT/jobs/ID/run */
+    static const char is_ahead[] = "is-ahead";
 
     if (c->node == 0 && c->step == 15)
         close(creat(is_ahead, 0600));

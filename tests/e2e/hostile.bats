@@ -44,8 +44,9 @@ attempt() {
 }
 
 nothing_has_happened() {
-    kill -0 "${AGENTS[0]}" && kill -0 "$OTHER"
-    [ ! -e /etc/psgd-hostile ] && [ ! -e /tmp/psgd-hostile ] && [ ! -e /dev/shm/psgd-hostile ]
+    kill -0 "${AGENTS[0]}"
+    kill -0 "$OTHER"
+    [ -z "$(compgen -G '/etc/psgd-hostile')$(compgen -G '/tmp/psgd-hostile')$(compgen -G '/dev/shm/psgd-hostile')" ]
     [ -z "$(compgen -G "$T/agent0/jobs/*/hostile")$(compgen -G "$T/agent0/jobs/*/run/executed")" ]
     [ -z "$(find "$T"/agent0/jobs/*/run ! -type f ! -type d)" ] # links, FIFOs
 }

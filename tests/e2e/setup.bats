@@ -80,6 +80,7 @@ libcurl4-openssl-dev curl/curl.h
 libjansson-dev jansson.h
 libopenblas-dev cblas.h
 libgnutls28-dev gnutls/gnutls.h
+libseccomp-dev seccomp.h
 zlib1g-dev zlib.h
 bats bats
 binutils readelf
@@ -152,7 +153,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     setup_sh
     [ "$status" -eq 0 ]
     [ "$(grep -c '^sudo env DEBIAN_FRONTEND=noninteractive apt-get ' log)" -eq 2 ]
-    [ "$(sed -n 's/^apt-get .* --no-install-recommends //p' log)" = 'make libjansson-dev libgnutls28-dev libdnnl-dev' ]
+    [ "$(sed -n 's/^apt-get .* --no-install-recommends //p' log)" = 'make libjansson-dev libgnutls28-dev libseccomp-dev libdnnl-dev' ]
 }
 
 @test "without root and sudo setup.sh prints root's command, and fails only if something is missing" {
@@ -162,9 +163,9 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     echo 1000 >uid
     setup_sh
     [ "$status" -eq 1 ]
-    [[ "$output" == *'As root: apt-get install gcc libc6-dev make libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libopenblas-dev libgnutls28-dev zlib1g-dev libdnnl-dev'* ]]
+    [[ "$output" == *'As root: apt-get install gcc libc6-dev make libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libopenblas-dev libgnutls28-dev libseccomp-dev zlib1g-dev libdnnl-dev'* ]]
     [ ! -e log ]
-    for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h zlib.h; do echo $thing >>has; done
+    for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h seccomp.h zlib.h; do echo $thing >>has; done
     ln -s pretend bin/cc
     ln -s pretend bin/make
     setup_sh
@@ -193,7 +194,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
         # A name unknown to a system fails the whole command: optional packages have one of their own.
         [ "$manager" = apk ] || grep -qE "^    ${line%% gcc*} onednn.* # optional$" <<<"$output"
         echo 1000 >uid
-        for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h; do echo $thing >>has; done
+        for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h seccomp.h; do echo $thing >>has; done
         ln -s pretend bin/cc
         ln -s pretend bin/make
         setup_sh
@@ -209,10 +210,10 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
         [ -z "$output" ]
         [ ! -e log ]
     done <<'LINES'
-dnf|dnf install gcc make libmicrohttpd-devel libcurl-devel jansson-devel openblas-devel gnutls-devel zlib-devel
-zypper|zypper install gcc make libmicrohttpd-devel libcurl-devel libjansson-devel openblas-devel libgnutls-devel zlib-devel
-pacman|pacman -S --needed gcc make libmicrohttpd curl jansson openblas gnutls zlib
-apk|apk add gcc musl-dev linux-headers make libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev zlib-dev
+dnf|dnf install gcc make libmicrohttpd-devel libcurl-devel jansson-devel openblas-devel gnutls-devel libseccomp-devel zlib-devel
+zypper|zypper install gcc make libmicrohttpd-devel libcurl-devel libjansson-devel openblas-devel libgnutls-devel libseccomp-devel zlib-devel
+pacman|pacman -S --needed gcc make libmicrohttpd curl jansson openblas gnutls libseccomp zlib
+apk|apk add gcc musl-dev linux-headers make libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev libseccomp-dev zlib-dev
 LINES
 }
 

@@ -5,14 +5,20 @@ load lib
 
 T_CODECS=$BUILD/tests/codecs
 
+is_ahead() { [ -e "agent$1/jobs/$(only_job "$1")/run/is-ahead" ]; }
+
 @test "a slow holder of redundant blocks is waited for at the end, and loses nothing" {
     start_agents 3
     # 24,000 samples in rows of 3 x 400: 20 steps, two blocks each. Node 2 does not start before node 0 has taken 15 of them: if
     # node 0 waited for it, neither would continue.
-    "$SUBMIT" --codec "$T_CODECS/slow.so" --node_count 3 --redundancy 2 --batch_size 400 --epochs 1 --model softmax -o out
+    "$SUBMIT" --codec "$T_CODECS/slow.so" --node_count 3 --redundancy 2 --batch_size 400 --epochs 1 --model softmax -o out \
+        >log 2>&1 3>&- &
+    local pid=$!
+    within 60 is_ahead 0
+    touch "agent2/jobs/$(only_job 2)/run/is-ahead"
+    wait $pid
     [ "$(jq -r .state out/run.json)" = succeeded ]
     [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
-    [ -e is-ahead ]
 }
 
 @test "a node that does not read for 11 s is not lost" {
