@@ -8,7 +8,7 @@
 #include "shared/err.h"
 
 /* Writes the agent's pin, to which every further connection is held. `sources`: where the token came from, or
- * was searched, for messages. It waits for the answer, at most PROVE_S.
+ * was searched, for messages. It waits for the answer, at most 5 s, less after others that did not answer.
  * ERR_AUTH: no token, one that is too short, or another program; ERR_UNREACHABLE, ERR_PROTOCOL. */
 int prove_agent(char pin[BASE64_TEXT], const char *label, const char *address, const char *token,
                 const char *sources, struct err *e);

@@ -119,8 +119,7 @@ PYTHON
     [[ "$output" == *"Asks 100 agents; one that has not answered within 8 s counts as unreachable."* ]]
     tail -n 1 <<<"$output" >doctor.json
     [ "$(n_errors)" -eq 100 ]
-    [ "$(jq -r '[.data.nodes[].findings[0].text | sub("node.*: agent [^ ]+ "; "")] | unique | join(";")' doctor.json)" = \
-        'has not answered for 8 s' ]
+    [ "$(jq '[.data.nodes[].findings[0].text | select(contains(" does not answer ("))] | length' doctor.json)" -eq 100 ]
 }
 
 # start_tls_agent: agent 0, with TLS on a loopback address; its invitation is in the file of that name.
@@ -151,7 +150,7 @@ start_tls_agent() {
     run "$SUBMIT" doctor --json
     tail -n 1 <<<"$output" >doctor.json
     [ "$status" -eq 7 ]
-    [[ "$(finding 0 reached)" == "error: node(0): agent 127.0.0.1:${PORTS[0]} has another key than the one that was joined"* ]]
+    [[ "$(finding 0 reached)" == "error: node(0): agent 127.0.0.1:${PORTS[0]} is not the agent that was known here"* ]]
 }
 
 @test "--connect runs a job that shows whether nodes reach each other, and leaves nothing" {

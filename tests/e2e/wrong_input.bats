@@ -167,6 +167,10 @@ h = http.server.HTTPServer(('127.0.0.1', 0), http.server.BaseHTTPRequestHandler,
 h.socket = s
 h.serve_forever()"
     run "$SUBMIT" --codec plain --node_count 1
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"nothing was sent to it"* ]]
+    run "$SUBMIT" --codec plain --node_count 1 --insecure-no-tls
     end_process $SERVER || true
     [ "$status" -eq 3 ]
     [[ "$output" == *"answered with status 501 and no JSON"* ]]
@@ -180,7 +184,7 @@ while True:
     c = s.accept()[0]
     held.append(c)
     open('asked', 'ab').write(c.recv(4096).split(b'\r\n')[0] + b'\n')"
-    "$SUBMIT" --codec plain --node_count 1 2>log 3>&- &
+    "$SUBMIT" --codec plain --node_count 1 --insecure-no-tls 2>log 3>&- &
     local pid=$! s=0
     within 60 grep -q "node(0): agent 127.0.0.1:$(cat port) has not answered yet; waiting until" log
     kill -INT $pid
