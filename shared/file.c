@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/process.h"
+
 int file_read(char **out, size_t *len, const char *path, size_t max, struct err *e)
 {
     /* Opening a pipe must not block before it is refused. */
@@ -149,6 +151,14 @@ int file_temporary(char *out, size_t size, const char *path, struct err *e)
     return 0;
 }
 
+/* A process that nobody has waited for yet writes no more. */
+static bool has_ended(pid_t pid)
+{
+    struct process p;
+
+    return (kill(pid, 0) < 0 && errno == ESRCH) || (process_look(&p, pid) && p.has_ended);
+}
+
 /* A file of this process's pid is an earlier process's, as the caller is not writing one now. */
 static bool is_left_over(const char *name)
 {
@@ -161,7 +171,7 @@ static bool is_left_over(const char *name)
     if (!pid)
         return false;
     n = strtol(pid, &end, 10);
-    return n > 0 && n <= INT_MAX && !*end && (n == getpid() || (kill((pid_t)n, 0) < 0 && errno == ESRCH));
+    return n > 0 && n <= INT_MAX && !*end && (n == getpid() || has_ended((pid_t)n));
 }
 
 void file_sweep(const char *dir)
