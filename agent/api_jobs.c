@@ -33,8 +33,8 @@ bool api_is_listed(const struct request *rq, const struct job *j)
            rq->scope != SCOPE_SUBMIT || strcmp(j->owner, rq->who) == 0;
 }
 
-/* Two members with scope `submit` must not reach each other's jobs. Whether a job of this id exists is not
- * told to who has not its key. */
+/* Two members with scope `submit` must not reach each other's jobs. A request without the job's key gets the
+ * same answer whether or not the job exists. */
 static bool is_open(const struct request *rq, const struct job *j)
 {
     bool has_key = j->key_sha256[0] && rq->job_key[0] &&

@@ -21,7 +21,8 @@ int packages_link(struct agent *a, const struct task *t, const struct event *not
 int packages_isolate(const struct agent *a, const struct job_spec *spec, const struct codec_offer *offer,
                      enum codec_use use, struct err *e);
 
-/* The least isolation for the codec of a job that has its packages, of which the runner is told. */
+/* Returns the isolation level that the job's codec needs at least. The agent passes it to the runner. The
+ * job's packages must be complete. */
 enum isolation packages_isolation(const struct agent *a, const struct task *t);
 
 #endif

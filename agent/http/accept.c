@@ -1,4 +1,4 @@
-/* Who is accepted, and who goes for it. */
+/* Accepts connections, and evicts others for them when their places are taken. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -1,11 +1,12 @@
 /* conn -- the connections of clients: accepted, limited, timed and ended here; relay.c moves their bytes.
  *
- * A connection is a stranger's until a request on it is accepted that showed a token (or none is required).
- * At most STRANGERS_MAX connections are strangers', and STRANGERS_PER_SOURCE of one address; one more ends
- * the oldest, of that address or of all. So whoever shows a token at once is served, however many do not: a
- * connection is only in danger until its first request is read. Where an address is this machine's, one user
- * may fill the address's share, so that then each user counts as a source (peer_uid.h), and the oldest of the
- * one with the most goes. All other places are reserved for known clients. */
+ * A connection is a stranger's until a request on it is accepted that sent a token (or none is required). At
+ * most STRANGERS_MAX connections are strangers', and STRANGERS_PER_SOURCE of one address; another one evicts
+ * the oldest, of that address or of all. So a client that sends its token at once is served, however many
+ * others send none: a connection can be evicted only until its first request is read. One user of this
+ * machine could fill the share of a local address; when it is full, each user counts as a source of its own
+ * (peer_uid.h), and the oldest connection of the source with the most is evicted. All other places are
+ * reserved for known clients. */
 #ifndef PSGD_AGENT_HTTP_CONN_H
 #define PSGD_AGENT_HTTP_CONN_H
 

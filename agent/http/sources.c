@@ -77,7 +77,7 @@ static struct entry *find(const struct sources *t, const struct source *s, doubl
     return NULL;
 }
 
-/* Its entry, which may take the place of the one that was used the longest time ago. */
+/* Returns the source's entry. A new one replaces the least recently used entry of its set. */
 static struct entry *claim(struct sources *t, const struct source *s, double now)
 {
     struct entry *set = t->sets[set_of(s)], *e = find(t, s, now);

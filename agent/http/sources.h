@@ -1,7 +1,7 @@
-/* sources -- who has failed how often: wrong tokens and wrong join codes, counted for each address, and on
+/* sources -- counts of failed authentications (wrong tokens, wrong join codes) for each address, and on
  * loopback for each user. After FAILURES_FREE of them a source is slowed: for 15 s its wrong attempts are
  * refused unseen, and each further failure doubles that, up to ten minutes. Ten minutes without a failure
- * forget it all. A right token is never refused. */
+ * clear the count. A right token is never refused. */
 #ifndef PSGD_AGENT_HTTP_SOURCES_H
 #define PSGD_AGENT_HTTP_SOURCES_H
 

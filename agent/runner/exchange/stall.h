@@ -1,7 +1,7 @@
 /* stall -- which node holds up the job. A node that waits tells its peers, about once a second, which node it
- * waits for (FRAME_WAIT, docs/protocol.md 3). So when a wait has lasted too long, the node that is waited for
- * can be told apart from the one that holds it up: the chain of what nodes have said ends at a node that has
- * said nothing, because it hangs, or computes.
+ * waits for (FRAME_WAIT, docs/protocol.md 3). The node that a peer waits for may itself wait for
+ * another one. After a timeout a node follows these statements from peer to peer; the last node of the chain
+ * has made none, because it hangs or computes, and is the one to name.
  *
  *     0 waits for 1 ("1" by its own round), 1 has said that it waits for 2, 2 has said nothing: 2
  *
@@ -20,10 +20,10 @@ struct mesh_head;
 
 enum { STALL_NO_NODE = -1 /* of no node: that is the submitter's id */ };
 
-/* What a peer has said last. */
+/* The last statement of a peer. */
 struct stall_word {
-    double at; /* stopwatch_now; 0: nothing yet */
-    int node;  /* STALL_NO_NODE: a message, whoever sends it */
+    double at; /* stopwatch_now; 0: none yet */
+    int node;  /* that the peer waits for; STALL_NO_NODE: it waits for a message from any node */
 };
 
 struct stall {
