@@ -240,7 +240,7 @@ static int ask_about_drain(const struct options *o, const char *operand, bool is
 
     if (take_address(n.at.address, operand, e) < 0 ||
         address_parse(n.at.host, sizeof n.at.host, &n.at.port, n.at.address, e) < 0 ||
-        node_find_access(&n, "", false, e) < 0)
+        node_find_access(&n, o->token_file, o->insecure_no_tls, e) < 0)
         return e->code;
     h = http_new(e);
     if (!h)

@@ -64,6 +64,9 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     start_agents 1
     local at=127.0.0.1:${PORTS[0]}
     long_job --codec plain --node_count 1 --detach -o long
+    cp agent0/token copy
+    "$SUBMIT" agents drain "$at" --token-file copy
+    "$SUBMIT" agents resume "$at" --token-file copy
     run "$SUBMIT" agents drain "$at"
     [ "$status" -eq 0 ]
     [[ "$output" == *"Agent $at takes no new jobs"*"1 run to their end, 0 wait"* ]]
