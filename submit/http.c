@@ -237,6 +237,10 @@ static bool set_tls(struct http_request *r)
 
     for (int i = 8; i < n; i++) /* base64url to base64 */
         pin[i] = (char)(pin[i] == '-' ? '+' : pin[i] == '_' ? '/' : pin[i]);
+    /* No authority is asked: libcurl would read the system's list of them, some 150 files, for each
+     * connection. */
+    curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
+    curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
     return (!r->pin || curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, pin) == CURLE_OK) &&
            curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, COMPAT_CURL_HTTPS) == CURLE_OK &&
            curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3) == CURLE_OK &&
