@@ -9,6 +9,7 @@
 #include "agent/artifact.h"
 #include "agent/job_action.h"
 #include "agent/log.h"
+#include "agent/success.h"
 #include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/reason.h"
@@ -253,6 +254,18 @@ static void end_intake(struct task *t)
     task_record(t, &ev, &e);
 }
 
+/* A success counts when the agent has found it. Memory that is short may be there a moment later. */
+static void conclude_success(struct task *t)
+{
+    char message[MESSAGE_MAX];
+    struct err e;
+
+    if (success_check(t, message, &e) == 0 || (e.code == ERR_NOMEM && success_check(t, message, &e) == 0))
+        job_finish(t, JOB_SUCCEEDED, "", message);
+    else
+        job_finish(t, JOB_FAILED, e.code == ERR_REFUSED ? REASON_FALSE_SUCCESS : REASON_INTERNAL, e.text);
+}
+
 /* The runner has ended, and its lines are read. */
 void follow_conclude(struct task *t, const char *reason, const char *how)
 {
@@ -261,6 +274,11 @@ void follow_conclude(struct task *t, const char *reason, const char *how)
     char own[REASON_MAX], message[MESSAGE_MAX];
 
     end_intake(t);
+    if (!was_stopped && end && end->state == JOB_SUCCEEDED &&
+        job_state_may_follow(t->job.state, end->state)) {
+        conclude_success(t);
+        return;
+    }
     if (was_stopped || (end && job_state_may_follow(t->job.state, end->state))) {
         memcpy(own, was_stopped ? t->stop_reason : end->reason, sizeof own);
         memcpy(message, was_stopped ? t->stop_message : end->message, sizeof message);

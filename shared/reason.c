@@ -26,6 +26,7 @@ const struct reason reasons[] = {
     {TRAINING, REASON_OUT_OF_MEMORY, "beyond `agent --job-memory`, or the machine's memory"},
     {TRAINING, REASON_DISK_FULL, "no space is left for what the job writes"},
     {TRAINING, REASON_RUNNER_DIED, "the runner ended without a reason: a crash, or killed"},
+    {TRAINING, REASON_FALSE_SUCCESS, "a node reported success, and its files or its progress contradict it"},
     {TRAINING, REASON_INTERRUPTED, "its machine was restarted while it ran"},
     {TRAINING, REASON_INTERNAL, "an error inside psgd"},
     {TRAINING, REASON_JOURNAL_FAILED, "the agent's disk does not take the job's end"},

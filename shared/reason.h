@@ -26,6 +26,7 @@
 #define REASON_OUT_OF_MEMORY      "OutOfMemory"
 #define REASON_DISK_FULL          "DiskFull"
 #define REASON_RUNNER_DIED        "RunnerDied"
+#define REASON_FALSE_SUCCESS      "FalseSuccess"
 #define REASON_INTERRUPTED        "Interrupted"
 #define REASON_INTERNAL           "Internal"
 #define REASON_JOURNAL_FAILED     "JournalFailed"

@@ -343,6 +343,41 @@ int tensor_file_open(struct tensor_file *f, const char *path, struct err *e)
     return 0;
 }
 
+/* The header's length, then the header. What the file does not have stays 0, which the parser refuses. */
+static bool read_header(unsigned char *to, int fd, size_t len)
+{
+    uint64_t n;
+
+    if (pread(fd, to, len < PREFIX ? len : PREFIX, 0) < 0)
+        return false;
+    n = le64(to);
+    if (len < PREFIX || n > HEADER_MAX || n > len - PREFIX)
+        return true;
+    return pread(fd, to + PREFIX, (size_t)n, PREFIX) >= 0;
+}
+
+int tensor_file_read_header(struct tensor_file *f, int fd, size_t len, const char *what, struct err *e)
+{
+    /* Addresses for the whole file, and memory for the part that is written here. */
+    void *map = mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                     -1, 0);
+
+    if (map == MAP_FAILED)
+        return err_errno(e, ERR_NOMEM, "%s", what);
+    if (!read_header(map, fd, len)) {
+        err_errno(e, ERR_IO, "%s", what);
+        munmap(map, len ? len : 1);
+        return e->code;
+    }
+    if (tensor_file_parse(f, map, len, what, e) < 0) {
+        munmap(map, len ? len : 1);
+        return e->code;
+    }
+    f->map = map;
+    f->map_len = len;
+    return 0;
+}
+
 void tensor_file_close(struct tensor_file *f)
 {
     json_decref(f->header);

@@ -62,6 +62,9 @@ struct tensor_file {
 int tensor_file_open(struct tensor_file *f, const char *path, struct err *e);
 /* The same for bytes in memory, which must outlive `f` and be aligned to 8. */
 int tensor_file_parse(struct tensor_file *f, const void *bytes, size_t len, const char *what, struct err *e);
+/* Reads only the header of an open file of `len` bytes, which another process may still write or truncate:
+ * every value of a tensor reads as 0. */
+int tensor_file_read_header(struct tensor_file *f, int fd, size_t len, const char *what, struct err *e);
 void tensor_file_close(struct tensor_file *f);
 
 /* NULL: not found. */

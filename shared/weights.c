@@ -49,14 +49,19 @@ static int check_shape(const struct tensor_view *t, const struct tensor_spec *s,
     return is_transposed(t, s) ? err_hint(e, "PyTorch stores it transposed: write weight.T") : e->code;
 }
 
+static int check_type(const struct tensor_view *t, struct err *e)
+{
+    if (t->type == TENSOR_U8 || t->type == TENSOR_I32 || t->type == TENSOR_I64)
+        return err_set(e, ERR_CONFIG, "tensor \"%s\" is %s, expected F32 (F16, BF16 and F64 are converted)",
+                       t->name, tensor_type_name(t->type));
+    return 0;
+}
+
 static int check_values(const struct tensor_view *t, const struct tensor_spec *s, struct err *e)
 {
     bool is_variance = strcmp(s->name, "running_var") == 0;
     size_t n = tensor_count(t);
 
-    if (t->type == TENSOR_U8 || t->type == TENSOR_I32 || t->type == TENSOR_I64)
-        return err_set(e, ERR_CONFIG, "tensor \"%s\" is %s, expected F32 (F16, BF16 and F64 are converted)",
-                       t->name, tensor_type_name(t->type));
     for (size_t i = 0; i < n; i++) {
         double value = tensor_value(t, i);
 
@@ -71,7 +76,7 @@ static int check_values(const struct tensor_view *t, const struct tensor_spec *s
 }
 
 static int check_tensor(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
-                        int layer, int k, struct err *e)
+                        int layer, int k, bool with_values, struct err *e)
 {
     const struct tensor_spec *s = &m->layers[layer].tensors[k];
     struct tensor_view expected = {.n_dims = s->n_dims};
@@ -84,7 +89,9 @@ static int check_tensor(const struct tensor_file *f, const char *prefix, const s
     if (!t)
         return err_set(e, ERR_CONFIG, "tensor \"%s%s\" of shape %s is missing", prefix, name,
                        tensor_shape_text(shape, &expected));
-    return check_shape(t, s, e) < 0 ? e->code : check_values(t, s, e);
+    if (check_shape(t, s, e) < 0 || check_type(t, e) < 0)
+        return e->code;
+    return with_values ? check_values(t, s, e) : 0;
 }
 
 static bool is_known(const struct model_spec *m, const char *name)
@@ -100,13 +107,14 @@ static bool is_known(const struct model_spec *m, const char *name)
     return false;
 }
 
-int weights_check(const struct tensor_file *f, const char *prefix, const struct model_spec *m, struct err *e)
+static int check(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
+                 bool with_values, struct err *e)
 {
     char shape[TENSOR_SHAPE_TEXT];
 
     for (int i = 0; i < m->n_layers; i++)
         for (int k = 0; k < m->layers[i].n_tensors; k++)
-            if (check_tensor(f, prefix, m, i, k, e) < 0)
+            if (check_tensor(f, prefix, m, i, k, with_values, e) < 0)
                 return e->code;
     for (size_t i = 0; i < f->n; i++) {
         const char *name = f->tensors[i].name;
@@ -116,4 +124,15 @@ int weights_check(const struct tensor_file *f, const char *prefix, const struct 
                            tensor_shape_text(shape, &f->tensors[i]), m->name);
     }
     return 0;
+}
+
+int weights_check(const struct tensor_file *f, const char *prefix, const struct model_spec *m, struct err *e)
+{
+    return check(f, prefix, m, true, e);
+}
+
+int weights_check_shapes(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
+                         struct err *e)
+{
+    return check(f, prefix, m, false, e);
 }

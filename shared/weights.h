@@ -13,6 +13,9 @@ void weights_name(char out[TENSOR_NAME], const struct model_spec *m, int layer, 
  * of F32, F16, BF16 or F64, and all values finite as floats. ERR_CONFIG: the message has the tensor, and
  * both shapes. */
 int weights_check(const struct tensor_file *f, const char *prefix, const struct model_spec *m, struct err *e);
+/* The same without a look at the values. */
+int weights_check_shapes(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
+                         struct err *e);
 
 /* Returns the tensor named prefix + name, NULL if there is none. */
 const struct tensor_view *weights_find(const struct tensor_file *f, const char *prefix, const char *name);

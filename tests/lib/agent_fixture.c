@@ -228,6 +228,10 @@ int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queu
     return ask(f, r, "POST", "/v1/jobs", body);
 }
 
+const char fake_model[] =
+    "{\"version\":1,\"name\":\"m\",\"input\":[1],\"layers\":[{\"kind\":\"dense\",\"units\":1}],"
+    "\"loss\":\"mse\"}";
+
 void blob_send(char hex[SHA256_HEX], struct fixture *f, const void *bytes, size_t len)
 {
     static struct reply r;
@@ -265,16 +269,24 @@ static void send_package(struct fixture *f, const char *id, const char *package,
     assert_int_equal(ask(f, &r, "PUT", path, body), 204);
 }
 
+int fake_settings(char out[FAKE_SETTINGS_MAX], const char *behave)
+{
+    return snprintf(out, FAKE_SETTINGS_MAX,
+                    "{\"version\":1,\"name\":\"%s\",\"seed\":1,\"node_count\":1,\"codec\":\"fedavg\","
+                    "\"epochs\":2,\"steps_per_epoch\":2,\"batch_size\":1,\"dataset\":\"d\",\"model\":\"m\"}",
+                    behave);
+}
+
 void job_send_packages(struct fixture *f, const char *id, const char *behave)
 {
     uint8_t object[OBJECT_BYTES];
-    char settings[128];
-    int n = snprintf(settings, sizeof settings, "{\"behave\":\"%s\"}", behave);
+    char settings[FAKE_SETTINGS_MAX];
+    int n = fake_settings(settings, behave);
 
     object_begin(object);
     send_package(f, id, "settings", "settings.json", settings, (size_t)n);
     send_package(f, id, "codec", "codec.so", object, sizeof object);
-    send_package(f, id, "model", "model.json", "{}", 2);
+    send_package(f, id, "model", "model.json", fake_model, strlen(fake_model));
     send_package(f, id, "data", "train.safetensors", "t", 1);
 }
 

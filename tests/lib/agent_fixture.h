@@ -65,6 +65,10 @@ void object_begin(uint8_t out[OBJECT_BYTES]);
 /* The steps of a job with one worker, whose runner behaves as named. */
 int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queue);
 void job_send_packages(struct fixture *f, const char *id, const char *behave);
+/* Its packages: settings whose name is the behavior, for four steps, and a model of two parameters. */
+enum { FAKE_SETTINGS_MAX = 256 };
+int fake_settings(char out[FAKE_SETTINGS_MAX], const char *behave);
+extern const char fake_model[];
 int job_send_start(struct fixture *f, struct reply *r, const char *id);
 void job_until(struct fixture *f, const char *id, const char *state); /* fails the test after a minute */
 void job_run(struct fixture *f, const char *id, const char *behave);  /* up to `running` */

@@ -1,12 +1,19 @@
 #!/bin/sh
-# A runner that trains nothing: its settings choose its behavior, {"behave": "NAME"}.
+# A runner that trains nothing: the name in its settings (agent_fixture.h) chooses its behavior.
 # It implements docs/protocol.md section 2 like the real one, or, with most names, violates it.
 if [ "${1:-}" = --isolation ]; then # it runs no codec
     echo '{"level":"user","landlock_abi":7,"seccomp":true,"own_user":true,"lacks":""}'
     exit
 fi
 emit() { printf '%s\n' "$1" >>events.jsonl; }
-behave=$(sed -n 's/.*"behave" *: *"\([a-z_]*\)".*/\1/p' ../packages/settings.json)
+# The model of agent_fixture.h after step 4, whose weights are zeros.
+write_model() {
+    id=$(printf '%s' "$job" | sed 's/.*"job":"\([^"]*\)".*/\1/')
+    header="{\"__metadata__\":{\"job_id\":\"$id\",\"step\":\"4\"},\"layer0.dense.weight\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]},\"layer0.dense.bias\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}"
+    printf '%-248s' "$header" | { printf '\370\0\0\0\0\0\0\0' && cat && printf '\0\0\0\0\0\0\0\0'; } >final.safetensors.tmp
+    mv final.safetensors.tmp final.safetensors
+}
+behave=$(sed -n 's/.*"name":"\([a-z_]*\)".*/\1/p' ../packages/settings.json)
 read -r job <&3 || exit 3
 echo "fake runner: $job"
 case $behave in
@@ -40,16 +47,17 @@ noise) printf 'not json\n{"event":"progress"}\n{"event":"state","state":"running
        head -c 5000 /dev/zero | tr '\0' x >>events.jsonl; emit '' ;;
 family) (trap '' TERM; sleep 300) & (trap '' TERM; sleep 300) & echo "$!" >child.pid ;;
 esac
-printf 'epoch,loss\n1,0.5\n' >train.csv
+printf 'time_s,node,role,epoch,batch,batches,step\n0.1,0,worker,2,2,2,4\n' >train.csv
 i=1
 while [ "$behave" = forever ] || [ "$behave" = unresponsive ] || [ "$behave" = family ] || [ "$behave" = linger ] || [ "$behave" = stumble ] || [ $i -le 4 ]; do
-    emit "{\"event\":\"progress\",\"epoch\":1,\"epochs\":2,\"step\":$i,\"steps\":8,\"loss\":0.4,\"accuracy\":null,\"sent_bytes\":$i,\"recv_bytes\":1}"
+    emit "{\"event\":\"progress\",\"epoch\":1,\"epochs\":2,\"step\":$i,\"steps\":4,\"loss\":0.4,\"accuracy\":null,\"sent_bytes\":$i,\"recv_bytes\":1}"
     i=$((i + 1))
     sleep 0.05
 done
 printf 'half a row' >>train.csv
-emit '{"event":"eval","epoch":2,"step":8,"loss":0.2,"accuracy":0.94}'
+emit '{"event":"eval","epoch":2,"step":4,"loss":0.2,"accuracy":0.94}'
 emit '{"event":"log","level":"info","text":"bye"}'
 [ "$behave" = links ] && ln -s /etc/passwd eval.csv && mkfifo comm.csv && ln train.csv best.safetensors
-printf 'weights' >final.safetensors.tmp && mv final.safetensors.tmp final.safetensors
+[ "$behave" = links ] || : | tee eval.csv >comm.csv
+write_model
 emit '{"event":"end","state":"succeeded","reason":null,"message":"2 epochs"}'

@@ -235,7 +235,7 @@ TEST(files_planted_by_a_runner_are_not_served)
 
     fixture_open(&f);
     job_run(&f, "j-abcdef", "links");
-    job_until(&f, "j-abcdef", "succeeded");
+    job_until(&f, "j-abcdef", "failed");
     for (size_t i = 0; i < N_OF(names); i++) {
         snprintf(path, sizeof path, "/v1/jobs/j-abcdef/artifacts/%s", names[i]);
         assert_int_equal(ask(&f, &r, "GET", path, NULL), 403);

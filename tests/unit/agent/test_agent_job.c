@@ -31,11 +31,12 @@ TEST(a_job_runs_from_reservation_to_results)
 
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts", NULL), 200);
     assert_non_null(
-        strstr(r.body, "\"name\":\"final.safetensors\",\"bytes\":7,\"sha256\":\"9a129038d9a00aed"));
+        strstr(r.body, "\"name\":\"final.safetensors\",\"bytes\":264,\"sha256\":\"447f083060cd62c2"));
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/artifacts/final.safetensors", NULL), 200);
-    assert_string_equal(r.body, "weights");
+    assert_memory_equal(r.body, "\370\0\0\0\0\0\0\0{\"__metadata__\"", 23);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=train", NULL), 200);
-    assert_string_equal(r.body, "epoch,loss\n1,0.5\n"); /* the incomplete row is omitted */
+    /* The incomplete row is omitted. */
+    assert_string_equal(r.body, "time_s,node,role,epoch,batch,batches,step\n0.1,0,worker,2,2,2,4\n");
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=comm", NULL), 200);
     assert_string_equal(r.body, "");
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/records.csv?kind=confusion", NULL), 200);

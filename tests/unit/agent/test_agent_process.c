@@ -221,7 +221,7 @@ static int runner_pid(struct scene *s, const char *id)
 
 static void run_job(struct scene *s, const char *behave)
 {
-    char answer[8192], settings[64];
+    char answer[8192], settings[FAKE_SETTINGS_MAX];
     uint8_t object[OBJECT_BYTES];
     int n;
 
@@ -230,11 +230,11 @@ static void run_job(struct scene *s, const char *behave)
                   "{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":1}",
                   answer, sizeof answer),
         201);
-    n = snprintf(settings, sizeof settings, "{\"behave\":\"%s\"}", behave);
+    n = fake_settings(settings, behave);
     object_begin(object);
     put_package(s, "j-abcdef", "settings", "settings.json", settings, (size_t)n);
     put_package(s, "j-abcdef", "codec", "codec.so", object, sizeof object);
-    put_package(s, "j-abcdef", "model", "model.json", "{}", 2);
+    put_package(s, "j-abcdef", "model", "model.json", fake_model, strlen(fake_model));
     put_package(s, "j-abcdef", "data", "train.safetensors", "t", 1);
     wait_for(s, "j-abcdef", "\"state\":\"ready\"");
     assert_int_equal(

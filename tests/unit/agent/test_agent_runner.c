@@ -136,7 +136,7 @@ static void leave_lines(const struct fixture *f, const char *id, int n)
     assert_non_null(events);
     for (int i = 0; i < n; i++)
         fprintf(events, "{\"event\":\"log\",\"level\":\"info\",\"text\":\"%0500d\"}\n", i);
-    fprintf(events, "{\"event\":\"end\",\"state\":\"succeeded\"}\n");
+    fprintf(events, "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\"}\n");
     assert_int_equal(fclose(events), 0);
 }
 
@@ -162,7 +162,8 @@ TEST(output_of_a_dead_runner_is_read_to_its_end_over_many_turns)
     for (; t->job.state == JOB_RUNNING; n_turns++)
         fixture_turn(&f);
     assert_true(n_turns > 2 && n_turns <= 512);
-    assert_int_equal(t->job.state, JOB_SUCCEEDED);
+    assert_int_equal(t->job.state, JOB_FAILED);
+    assert_string_equal(t->job.reason, "CodecFailed");
     n_taken = t->job.last_seq - n_before;
     /* A sample, and besides: how many were left out, the end. */
     assert_true(n_taken > 2);

@@ -1,5 +1,6 @@
 #include "shared/tensor_file.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -174,6 +175,35 @@ TEST(a_corrupt_header_byte_never_leads_outside_the_file)
 #define T(name, dtype, shape, offsets)                                                                       \
     "\"" name "\": {\"dtype\": \"" dtype "\", \"shape\": " shape ", \"data_offsets\": " offsets "}"
 
+TEST(a_header_is_read_without_values_and_a_file_cut_off_meanwhile_is_refused)
+{
+    const char *dir = unit_folder();
+    struct tensor_file f;
+    char path[256];
+    struct err e;
+    size_t len;
+    int fd;
+
+    assert_ok(file_join(path, sizeof path, dir, "f.safetensors", &e));
+    write_example(path);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    len = (size_t)lseek(fd, 0, SEEK_END);
+    assert_ok(tensor_file_read_header(&f, fd, len, "f", &e));
+    assert_int_equal(f.n, 5);
+    assert_string_equal(tensor_file_meta(&f, "seed"), "7");
+    assert_true(tensor_value(tensor_file_find(&f, "layer0.dense.weight"), 1) == 0);
+    tensor_file_close(&f);
+    assert_int_equal(tensor_file_read_header(&f, fd, len + 1, "f", &e), ERR_CONFIG);
+    for (off_t n = 0; n < 64; n += 4) {
+        assert_int_equal(ftruncate(fd, n), 0);
+        assert_int_equal(tensor_file_read_header(&f, fd, len, "f", &e), ERR_CONFIG);
+        assert_int_equal(tensor_file_read_header(&f, fd, (size_t)n, "f", &e), ERR_CONFIG);
+    }
+    close(fd);
+    assert_int_equal(tensor_file_read_header(&f, fd, len, "f", &e), ERR_IO);
+}
+
 TEST(an_inconsistent_header_is_refused)
 {
     static const struct {
@@ -345,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_bytes_are_those_of_the_format),
         cmocka_unit_test(truncated_or_extended_files_are_refused),
         cmocka_unit_test(a_corrupt_header_byte_never_leads_outside_the_file),
+        cmocka_unit_test(a_header_is_read_without_values_and_a_file_cut_off_meanwhile_is_refused),
         cmocka_unit_test(an_inconsistent_header_is_refused),
         cmocka_unit_test(an_absurd_header_length_is_refused),
         cmocka_unit_test(a_missing_empty_or_special_file_is_refused),
