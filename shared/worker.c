@@ -174,10 +174,35 @@ static int read_advertise(struct worker *w, const json_t *node, const char *at, 
     return 0;
 }
 
-/* {"nodes": {"host:port": {"token_file": "...", "advertise": "..."}}} */
+/* As job_submit agents prints it, and as curl takes it. */
+static int read_fingerprint(struct worker *w, const json_t *node, const char *at, struct err *e)
+{
+    static const char algorithm[] = "sha256//";
+    enum { START = sizeof algorithm - 1, END = START + BASE64_TEXT - 1 };
+    char text[END + 2];
+
+    if (!json_object_get(node, "fingerprint"))
+        return 0;
+    if (json_get_text(text, sizeof text, node, "fingerprint", at, e) < 0)
+        return e->code;
+    if (strlen(text) == END + 1 && memcmp(text, algorithm, START) == 0 && text[END] == '=') {
+        text[END] = '\0';
+        for (char *c = text + START; *c; c++)
+            *c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
+        memcpy(w->pin, text + START, sizeof w->pin);
+    }
+    if (is_base64url(w->pin))
+        return 0;
+    return err_set(e, ERR_CONFIG,
+                   "%s/fingerprint: not \"sha256//\" with 43 characters of base64 and \"=\", as `job_submit "
+                   "agents show` prints it",
+                   at);
+}
+
+/* {"nodes": {"host:port": {"token_file": "...", "advertise": "...", "fingerprint": "..."}}} */
 static int read_nodes(struct worker_list *w, const json_t *nodes, struct err *e)
 {
-    static const char *const known[] = {"token_file", "advertise", NULL};
+    static const char *const known[] = {"token_file", "advertise", "fingerprint", NULL};
     const char *key;
     json_t *v;
 
@@ -204,7 +229,7 @@ static int read_nodes(struct worker_list *w, const json_t *nodes, struct err *e)
         if (json_object_get(v, "token_file") &&
             json_get_text(found->token_file, sizeof found->token_file, v, "token_file", at, e) < 0)
             return e->code;
-        if (read_advertise(found, v, at, e) < 0)
+        if (read_advertise(found, v, at, e) < 0 || read_fingerprint(found, v, at, e) < 0)
             return e->code;
     }
     return 0;

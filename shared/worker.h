@@ -1,6 +1,6 @@
 /* worker -- worker.json: the machines a job may use.
  *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...],
- *    "nodes": {"host:port": {"token_file": "...", "advertise": "host"}}}
+ *    "nodes": {"host:port": {"token_file": "...", "advertise": "host", "fingerprint": "sha256//BASE64="}}}
  *   [["PS", "host"], ["Worker", "host"], ...]                 the older form
  * An address is host, host:port or [v6]:port, with or without http:// before it; the default port is 15387.
  * Workers are nodes 0, 1, ...; servers -2, -3, ... in the order of the file. */
@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "shared/crypto.h"
 #include "shared/err.h"
 
 enum { AGENT_PORT = 15387, ADDRESS_MAX = 272 };
@@ -21,6 +22,7 @@ struct worker {
     int port;
     char token_file[1024]; /* "": none named */
     char advertise[256];   /* the host at which other nodes reach it; "": the agent's */
+    char pin[BASE64_TEXT]; /* the fingerprint, in base64url: of the only key that it may have; "": not given */
 };
 
 struct worker_list {

@@ -341,6 +341,22 @@ void http_clear(struct http *h, struct http_request *r)
     r->reply_len = 0;
 }
 
+/* Of a server with another key than the pinned one: what it is, and what to do. */
+static const struct {
+    const char *what, *hint;
+} strangers[] = {
+    [PIN_JOINED] = {"has another key than the one that was joined: it may be another program",
+                    "If the agent was set up anew, join it again with the command it prints; nothing was sent "
+                    "to it."},
+    [PIN_HERE] = {"is not the agent that was known here: it may be another user's program; nothing was sent "
+                  "to it",
+                  "Start the agent again. If an agent of another machine or user is reached at this port, "
+                  "remove the port's .pin and .token from psgd/agents in your state folder."},
+    [PIN_LISTED] = {"has another key than the list of workers says: it may be another program; nothing was "
+                    "sent to it",
+                    "If the agent was set up anew, write its new fingerprint into the list."},
+};
+
 static void explain(struct http_request *r, CURLcode rc)
 {
     const char *why = r->private->why[0] ? r->private->why : curl_easy_strerror(rc);
@@ -353,18 +369,9 @@ static void explain(struct http_request *r, CURLcode rc)
     curl_easy_getinfo(r->private->easy, CURLINFO_OS_ERRNO, &os_errno);
     if (rc == CURLE_COULDNT_CONNECT && os_errno) {
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, strerror((int)os_errno));
-    } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH && r->is_local) {
-        err_set(&r->err, ERR_AUTH,
-                "%s is not the agent that was known here: it may be another user's program; nothing was sent "
-                "to it",
-                r->peer);
-        err_hint(&r->err, "Start the agent again. If an agent of another machine or user is reached at this "
-                          "port, remove the port's .pin and .token from psgd/agents in your state folder.");
     } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
-        err_set(&r->err, ERR_AUTH,
-                "%s has another key than the one that was joined: it may be another program", r->peer);
-        err_hint(&r->err, "If the agent was set up anew, join it again with the command it prints; nothing "
-                          "was sent to it.");
+        err_set(&r->err, ERR_AUTH, "%s %s", r->peer, strangers[r->pin_origin].what);
+        err_hint(&r->err, "%s", strangers[r->pin_origin].hint);
     } else if (rc == CURLE_SSL_CONNECT_ERROR) {
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer in TLS 1.3; nothing was sent to it (%s)",
                 r->peer, why);

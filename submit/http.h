@@ -21,6 +21,13 @@ enum { HTTP_URL = 640, HTTP_LINE = 16384 };
 
 struct http;
 
+/* Where a pin comes from: what is said when the server has another key. */
+enum pin_origin {
+    PIN_JOINED, /* by job_submit join */
+    PIN_HERE,   /* of an agent at a loopback address */
+    PIN_LISTED  /* in the list of workers */
+};
+
 struct http_request {
     /* Request. */
     const char *method; /* GET HEAD PUT POST */
@@ -29,6 +36,7 @@ struct http_request {
     const char *token;   /* NULL: none */
     const char *job_key; /* X-Job-Key; NULL: none */
     const char *pin;     /* of the server's key (agent/identity.h), for https; NULL: HTTP without TLS */
+    enum pin_origin pin_origin;
     const char *accept;
     bool is_unproven; /* https with whatever key; no token is sent */
     bool is_public;   /* a public mirror: https and proxies are allowed, no token is sent */

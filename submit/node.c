@@ -114,6 +114,23 @@ static int find_joined(struct node *n, struct err *e)
     return 0;
 }
 
+/* The fingerprint of the list of workers. */
+static int take_listed_pin(struct node *n, struct err *e)
+{
+    if (!n->at.pin[0])
+        return 0;
+    if (n->pin[0] && strcmp(n->pin, n->at.pin) != 0) {
+        err_set(e, ERR_AUTH,
+                "%s has another fingerprint in the list of workers than the key that was joined; nothing was "
+                "sent to it",
+                n->at.address);
+        return err_hint(e, "Correct the list, or forget what was joined: job_submit agents remove %.200s.",
+                        n->at.address);
+    }
+    memcpy(n->pin, n->at.pin, sizeof n->pin);
+    return 0;
+}
+
 /* Order: the option, the entry in the worker list, the link of a local agent, the environment. */
 static int find_token(struct node *n, const char *token_file, struct err *e)
 {
@@ -152,15 +169,15 @@ int node_find_access(struct node *n, const char *token_file, bool in_clear, stru
 
     n->pin[0] = n->token[0] = n->token_sources[0] = '\0';
     n->is_closed = n->must_prove = false;
-    if (find_joined(n, e) < 0 || (!n->pin[0] && find_local_pin(n, e) < 0))
+    if (find_joined(n, e) < 0 || take_listed_pin(n, e) < 0 || (!n->pin[0] && find_local_pin(n, e) < 0))
         return err_at(e, "node(%d)", n->at.node);
-    n->is_closed = !n->pin[0] && !is_loopback(n->at.host) && !in_clear;
-    if (n->is_closed || (n->token[0] && !is_named))
+    if (n->token[0] && !is_named)
         return 0;
     n->token_sources[0] = '\0';
     if (find_token(n, token_file, e) < 0)
         return e->code;
-    n->must_prove = !n->pin[0] && !in_clear;
+    n->must_prove = !n->pin[0] && !in_clear && (n->token[0] || is_loopback(n->at.host));
+    n->is_closed = !n->pin[0] && !in_clear && !n->must_prove;
     return 0;
 }
 
@@ -171,6 +188,9 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
                                .token = n->token[0] ? n->token : NULL,
                                .job_key = n->job_key[0] ? n->job_key : NULL,
                                .pin = n->pin[0] ? n->pin : NULL,
+                               .pin_origin = n->at.pin[0]              ? PIN_LISTED
+                                             : is_loopback(n->at.host) ? PIN_HERE
+                                                                       : PIN_JOINED,
                                .is_local = is_loopback(n->at.host),
                                .max_reply = REPLY_MAX,
                                .timeout_s = CALL_S};
@@ -186,8 +206,8 @@ static int start(struct http *h, struct node *n, struct http_request *r, const c
     }
     if (n->is_closed) {
         err_set(&r->err, ERR_AUTH, "%s was not joined, and nothing is sent to it unencrypted", n->label);
-        err_hint(&r->err, "Join it with the command that it prints, or, in a network that you trust, use "
-                          "--insecure-no-tls.");
+        err_hint(&r->err, "Join it with the command that it prints, name the file of a token that it knows "
+                          "with --token-file, or, in a network that you trust, use --insecure-no-tls.");
         *e = r->err;
         return err_at(e, "node(%d)", n->at.node);
     }

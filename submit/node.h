@@ -62,10 +62,11 @@ const char *node_state(const struct node *n);
 /* Name of its log: "worker-0", for a server "ps-0". */
 const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
 
-/* Finds pin and token of an agent that was joined, or of one on this machine. At a loopback address a token
- * alone suffices: the agent has to prove that it knows it before the first request (submit/prove.h). A
- * missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot be read. `in_clear`:
- * all may be sent unencrypted where no pin is known. */
+/* Finds pin and token of an agent that was joined, that the list of workers gives the key of, or that is on
+ * this machine. A token alone suffices: the agent has to prove that it knows it before the first request
+ * (submit/prove.h). A missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot be
+ * read, or the list has another key than `join`. `in_clear`: all may be sent unencrypted where no pin is
+ * known. */
 int node_find_access(struct node *n, const char *token_file, bool in_clear, struct err *e);
 
 /* Starts n->call: a request for the path given by fmt. */

@@ -102,7 +102,6 @@ int prove_agent(char pin[BASE64_TEXT], const char *label, const char *address, c
     struct http_request r = {.method = "GET",
                              .peer = label,
                              .is_unproven = true,
-                             .is_local = true,
                              .max_reply = ANSWER_MAX,
                              .timeout_s = patience(n_silent)};
     int rc;

@@ -68,9 +68,9 @@ json_t *job_index_json(const struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct node *n = &s->nodes[i];
 
-        json_array_append_new(nodes, json_pack("{s:i, s:s, s:s, s:o}", "node", n->at.node, "role",
+        json_array_append_new(nodes, json_pack("{s:i, s:s, s:s, s:o, s:s}", "node", n->at.node, "role",
                                                node_role(n), "address", n->at.address, "token_file",
-                                               json_text(token_file(path, s, n), SIZE_MAX)));
+                                               json_text(token_file(path, s, n), SIZE_MAX), "pin", n->at.pin));
     }
     o = json_pack("{s:i, s:s, s:i, s:s, s:s, s:f, s:s, s:s, s:i, s:I, s:o, s:O, s:o}", "version", 1, "id",
                   s->id, "attempt", ATTEMPT, "name", s->settings.name, "submitted_at",
@@ -174,6 +174,14 @@ static int resolve(char out[JOB_ID_MAX], const char *id, struct err *e)
     return 0;
 }
 
+/* "" if it is null, as for a job that succeeded. */
+static void take_text(char *out, size_t size, const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    snprintf(out, size, "%s", text ? text : "");
+}
+
 static int read_nodes(struct submission *s, const json_t *list, struct err *e)
 {
     size_t n = json_array_size(list);
@@ -196,20 +204,13 @@ static int read_nodes(struct submission *s, const json_t *list, struct err *e)
             json_get_text(w->token_file, sizeof w->token_file, o, "token_file", at, e) < 0 ||
             address_parse(w->host, sizeof w->host, &w->port, w->address, e) < 0)
             return e->code;
+        take_text(w->pin, sizeof w->pin, o, "pin"); /* records of earlier versions have none */
         if (w->node >= 0)
             s->workers.n_workers++;
         else
             s->workers.n_servers++;
     }
     return submission_set_nodes(s, s->workers.n_workers, s->workers.n_servers, e);
-}
-
-/* "" if it is null, as for a job that succeeded. */
-static void take_text(char *out, size_t size, const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    snprintf(out, size, "%s", text ? text : "");
 }
 
 static int take(struct submission *s, const json_t *o, struct err *e)

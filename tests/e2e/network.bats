@@ -75,9 +75,8 @@ start_gated() {
 @test "agents on two machines train, and one that becomes unreachable is lost by timeout" {
     make_network
     start_agents_in_network
-    # By default no token is sent over an open network.
-    run "${WORLD[@]}" "$SUBMIT" --token-file token --codec plain --node_count 2 -o no
-    [ "$status" -eq 7 ]
+    # Nobody has joined: before a token is sent, each agent proves over TLS that it has it.
+    "${WORLD[@]}" "$SUBMIT" --token-file token --codec plain --node_count 2 --epochs 1 -o proven
     net_submit --codec plain --path gather --epochs 1 -o one
     gated plain
     start_gated --epochs 100000 -o two
@@ -157,6 +156,42 @@ two_machines() {
     run grep -F "$(jq -r .token "$XDG_STATE_HOME"/psgd/joined/*.json | head -1)" agent?.log
     [ "$status" -eq 1 ]
     run grep -F "$(sed 's/.*#//; s/.$//' first0)" agent?.log
+    [ "$status" -eq 1 ]
+}
+
+@test "three machines with one token that was copied, and nobody joined" {
+    make_network
+    local n node agent began=$SECONDS
+    ln -s "$BUILD" build
+    bash -ec "$(two_machines 4)"
+    [ "$(stat -c '%a %s' cluster.token)" = "600 44" ]
+    for n in 0 1 2; do
+        case $n in
+        0) node=("${NODE0[@]}") ;;
+        1) node=("${NODE1[@]}") ;;
+        2) node=("${WORLD[@]}") ;;
+        esac
+        mkdir "machine$n"
+        cp -p cluster.token "machine$n"
+        agent=$(two_machines 5 | sed "s/$NET\\.2/$NET.$(((n + 1) % 3 + 1))/; s|cluster\\.token|$T/machine$n/&|")
+        # shellcheck disable=SC2086 # the document's words
+        XDG_STATE_HOME=$T/state$n "${node[@]}" "$TOOLS/limit" "$TEST_LIMIT" $agent --dir "$T/agent$n" >"invitation$n" 2>"agent$n.log" 3>&- &
+        AGENTS[n]=$!
+        within 60 grep -q '^job_submit join' "invitation$n"
+    done
+    echo "{\"Worker\": [\"$NET.2\", \"$NET.3\", \"$NET.1\"]}" >worker.json
+    "${WORLD[@]}" bash -ec "$(two_machines 6 | sed 's/node_count 2/node_count 3 -o three/')"
+    echo "# three machines, one copied token, from the agents' start to the trained model: $((SECONDS - began)) s" >&3
+    [ "$(jq -r '.state, (.nodes | map(.submitter) | unique[])' three/run.json | paste -sd' ')" = "succeeded cluster" ]
+    # A program at the address of an agent, on another machine: it gets neither token nor package.
+    end_agent 1 || true
+    XDG_STATE_HOME=$T/state1 "${NODE1[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "$NET.3" --dir "$T/impostor" >impostor.out 2>agent3.log 3>&- &
+    AGENTS[1]=$!
+    within 60 grep -q '^job_submit join' impostor.out
+    run "${WORLD[@]}" "$SUBMIT" --token-file cluster.token --codec fedavg --node_count 3 -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"agent $NET.3:15387 does not know this token"*"nothing was sent to it"* ]]
+    run grep -rF "$(<cluster.token)" agent?.log three agent0 agent1 agent2
     [ "$status" -eq 1 ]
 }
 

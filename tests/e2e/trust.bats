@@ -174,3 +174,31 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     run as eve --codec plain --node_count 2 --epochs 1 --model softmax -o no
     [ "$status" -eq 7 ]
 }
+
+@test "a list of workers that names keys needs no proof, and refuses all other keys" {
+    local n pin
+    for n in 0 1; do XDG_STATE_HOME=$T/state-of-agent$n start_agent $n; done
+    write_workers 2
+    for n in 0 1; do
+        pin=$(sed 's/.*#//' "agent$n/address" | tr -- '-_' '+/')
+        jq --arg at "127.0.0.1:${PORTS[n]}" --arg pin "sha256//$pin=" --arg token "$T/agent$n/token" \
+            '.nodes[$at] = {fingerprint: $pin, token_file: $token}' worker.json >more && mv more worker.json
+    done
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o one
+    # A short token proves nothing, and need not.
+    (umask 077 && echo aaaaaaaaaaaaaaaaaaaa >agent0/token)
+    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax --detach -o two
+    "$SUBMIT" wait
+    # The two keys exchanged.
+    jq '.nodes |= (to_entries | [.[0].value.fingerprint, .[1].value.fingerprint] as $pin | .[0].value.fingerprint = $pin[1]
+        | .[1].value.fingerprint = $pin[0] | from_entries)' worker.json >wrong.json
+    run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --epochs 1 --model softmax -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"has another key than the list of workers says: it may be another program; nothing was sent to it"* ]]
+    # One that was joined with another key than the list says: which of them is right is not guessed.
+    agent_token invite | sed "s/^job_submit join '//; s/'$//" >invitation
+    "$SUBMIT" join - <invitation
+    run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --epochs 1 --model softmax -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"has another fingerprint in the list of workers than the key that was joined"* ]]
+}

@@ -3,6 +3,9 @@
 #include "shared/json.h"
 #include "tests/unit/unit.h"
 
+#define PIN_BASE64    "++++////aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define PIN_BASE64URL "----____aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 static int parse(struct worker_list *w, const char *text, struct err *e)
 {
     json_t *doc;
@@ -94,6 +97,13 @@ TEST(an_invalid_list_is_refused_with_the_position)
          "/nodes/a/advertise: \"10.0.0.3:7\": a host without a port"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"advertise\": \"[10.0.0.3]\"}}}", "not an IPv6 address"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"advertise\": \"\"}}}", "/nodes/a/advertise"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"fingerprint\": \"sha256//short=\"}}}",
+         "/nodes/a/fingerprint: not \"sha256//\" with 43 characters"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"fingerprint\": \"sha512//" PIN_BASE64 "=\"}}}",
+         "/nodes/a/fingerprint: not \"sha256//\" with 43 characters"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"fingerprint\": \"sha256//" PIN_BASE64 "A\"}}}",
+         "/nodes/a/fingerprint: not \"sha256//\" with 43 characters"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"fingerprint\": 7}}}", "/nodes/a/fingerprint"},
         {"[[\"Work\", \"a\"]]", "/0: not [\"PS\""},
         {"[\"a\"]", "/0: not [\"PS\""},
         {"[[]]", "/0: not ["},
@@ -125,6 +135,22 @@ TEST(a_node_may_have_another_address_for_its_peers)
     worker_list_clear(&w);
 }
 
+TEST(a_fingerprint_is_a_pin_in_either_alphabet)
+{
+    struct worker_list w;
+    struct err e;
+
+    assert_ok(parse(&w,
+                    "{\"Worker\": [\"a\", \"b\", \"c\"], \"nodes\": "
+                    "{\"a\": {\"fingerprint\": \"sha256//" PIN_BASE64 "=\"}, "
+                    "\"b\": {\"fingerprint\": \"sha256//" PIN_BASE64URL "=\"}}}",
+                    &e));
+    assert_string_equal(w.nodes[0].pin, PIN_BASE64URL);
+    assert_string_equal(w.nodes[1].pin, PIN_BASE64URL);
+    assert_string_equal(w.nodes[2].pin, "");
+    worker_list_clear(&w);
+}
+
 TEST(a_relative_token_file_is_beside_the_list_that_names_it)
 {
     const char *text = "{\"Worker\": [\"a\", \"b\"], \"nodes\": {\"a\": {\"token_file\": \"t\"}, "
@@ -153,6 +179,7 @@ int main(void)
         cmocka_unit_test(addresses_are_parsed_in_all_their_forms),
         cmocka_unit_test(an_invalid_list_is_refused_with_the_position),
         cmocka_unit_test(a_node_may_have_another_address_for_its_peers),
+        cmocka_unit_test(a_fingerprint_is_a_pin_in_either_alphabet),
         cmocka_unit_test(a_relative_token_file_is_beside_the_list_that_names_it),
     };
 
