@@ -12,6 +12,7 @@
 
 #include "shared/clock.h"
 #include "shared/compat.h"
+#include "shared/crypto.h"
 #include "shared/file.h"
 #include "submit/interrupt.h"
 
@@ -228,29 +229,46 @@ static void set_body(struct http_request *r)
     }
 }
 
+/* libcurl's form: "sha256//BASE64=;sha256//BASE64=". */
+static bool set_pins(CURL *c, const char *const *pins, size_t n)
+{
+    static const char before[] = ";sha256//";
+    char *text = malloc(n * (sizeof before + BASE64_TEXT) + 1), *end = text;
+    bool is_set;
+
+    if (!text)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        end = stpcpy(end, before + (i == 0));
+        for (const char *from = pins[i]; *from; from++) /* base64url to base64 */
+            *end++ = (char)(*from == '-' ? '+' : *from == '_' ? '/' : *from);
+        end = stpcpy(end, "=");
+    }
+    is_set = curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, text) == CURLE_OK;
+    free(text);
+    return is_set;
+}
+
 /* The key alone is checked: nobody signs an agent's certificate, and names and clocks do not matter. */
 static bool set_tls(struct http_request *r)
 {
     CURL *c = r->private->easy;
-    char pin[80];
-    int n = r->pin ? snprintf(pin, sizeof pin, "sha256//%s=", r->pin) : 0;
 
-    for (int i = 8; i < n; i++) /* base64url to base64 */
-        pin[i] = (char)(pin[i] == '-' ? '+' : pin[i] == '_' ? '/' : pin[i]);
     /* No authority is asked: libcurl would read the system's list of them, some 150 files, for each
      * connection. */
     curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
     curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
-    return (!r->pin || curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, pin) == CURLE_OK) &&
+    return (r->is_unproven || set_pins(c, r->pin ? &r->pin : r->pins, r->pin ? 1 : r->n_pins)) &&
            curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, COMPAT_CURL_HTTPS) == CURLE_OK &&
            curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3) == CURLE_OK &&
            curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK;
+           curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_CONNECT_ONLY, (long)r->is_handshake) == CURLE_OK;
 }
 
 static bool set_protocols(struct http_request *r)
 {
-    if (r->pin || r->is_unproven)
+    if (r->pin || r->n_pins > 0 || r->is_unproven)
         return set_tls(r);
     return curl_easy_setopt(r->private->easy, COMPAT_CURLOPT_PROTOCOLS,
                             r->is_public ? COMPAT_CURL_HTTP_HTTPS : COMPAT_CURL_HTTP) == CURLE_OK;
@@ -289,7 +307,7 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     if (!set_protocols(r)) {
         http_clear(h, r);
         return err_set(e, ERR_INTERNAL, "this libcurl cannot check a server's key%s",
-                       r->pin ? "" : ", or lacks HTTP");
+                       r->pin || r->n_pins > 0 ? "" : ", or lacks HTTP");
     }
     p->http = h;
     r->err = (struct err){0};
@@ -346,12 +364,13 @@ static const struct {
     const char *what, *hint;
 } strangers[] = {
     [PIN_JOINED] = {"has another key than the one that was joined: it may be another program",
-                    "If the agent was set up anew, join it again with the command it prints; nothing was sent "
-                    "to it."},
+                    "If joined agents have changed their addresses, `job_submit agents` finds them; if the agent "
+                    "was set up anew, join it again with the command it prints. Nothing was sent to it."},
     [PIN_HERE] = {"is not the agent that was known here: it may be another user's program; nothing was sent "
                   "to it",
-                  "Start the agent again. If an agent of another machine or user is reached at this port, "
-                  "remove the port's .pin and .token from psgd/agents in your state folder."},
+                  "Start the agent again. If joined agents have changed their addresses, `job_submit agents` "
+                  "finds them; if an agent of another machine or user is reached at this port, remove the port's "
+                  ".pin and .token from psgd/agents in your state folder."},
     [PIN_LISTED] = {"has another key than the list of workers says: it may be another program; nothing was "
                     "sent to it",
                     "If the agent was set up anew, write its new fingerprint into the list."},
@@ -362,7 +381,7 @@ static void explain(struct http_request *r, CURLcode rc)
     const char *why = r->private->why[0] ? r->private->why : curl_easy_strerror(rc);
     long os_errno = 0;
 
-    if (rc == CURLE_OK && r->status == 0)
+    if (rc == CURLE_OK && r->status == 0 && !r->is_handshake)
         err_set(&r->err, ERR_PROTOCOL, "%s closed the connection without an answer", r->peer);
     if (rc == CURLE_OK || r->err.code)
         return;

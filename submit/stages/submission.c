@@ -11,6 +11,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/interrupt.h"
+#include "submit/recognise.h"
 #include "submit/stages/console.h"
 #include "submit/stages/job_key.h"
 
@@ -164,7 +165,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
             rc = node_find_access(n, s->opt->token_file, s->opt->insecure_no_tls, e);
     }
     explicit_bzero(secret, sizeof secret);
-    return rc;
+    return rc < 0 ? rc : recognise_moved(s->nodes, s->n_nodes, sizeof *s->nodes, e);
 }
 
 const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n)

@@ -8,6 +8,7 @@
 #include "submit/access.h"
 #include "submit/interrupt.h"
 #include "submit/node.h"
+#include "submit/recognise.h"
 #include "submit/stages/console.h"
 #include "submit/text.h"
 #include "submit/verbs/verbs.h"
@@ -22,13 +23,18 @@ struct joined {
     struct err why; /* why it cannot be used; code 0: it answers */
 };
 
+static bool has_other_key(const struct joined *j)
+{
+    return j->why.code == ERR_AUTH && j->node.call.err.code;
+}
+
 static const char *state_of(const struct joined *j)
 {
     if (!j->why.code)
         return "answers";
     if (j->why.code == ERR_AUTH && j->node.call.status == 401)
         return "refuses the token";
-    if (j->why.code == ERR_AUTH && j->node.call.err.code)
+    if (has_other_key(j))
         return "has another key";
     return j->why.code == ERR_UNREACHABLE ? "does not answer" : "is in error";
 }
@@ -87,6 +93,33 @@ static int ask_all(struct joined *all, const struct access_list *l, struct err *
     return interrupt_check(e);
 }
 
+/* Of the agents with another key than the one that is known at their addresses: is it that of another agent
+ * that was joined? Keeps what is found; returns the number of these. */
+static size_t find_exchanged(const struct joined *all, const struct access_list *l)
+{
+    struct stranger *s = calloc(l->n + 1, sizeof *s);
+    size_t n = 0, n_kept = 0;
+    struct err e;
+
+    for (size_t i = 0; s && i < l->n; i++)
+        if (has_other_key(&all[i]))
+            s[n++].address = l->items[i].address;
+    if (!s || n == 0 || recognise(s, n, l, &e) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!s[i].found)
+            continue;
+        console_info("Agent %s, joined at %s, is at %s, where another one was; that address is kept now.",
+                     s[i].found->agent, s[i].found->address, s[i].address);
+        if (recognise_keep(s[i].found, s[i].address, &e) < 0)
+            console_error("%s", e.text);
+        else
+            n_kept++;
+    }
+    free(s);
+    return n_kept;
+}
+
 static json_t *joined_json(const struct joined *j)
 {
     const struct access *a = j->access;
@@ -131,40 +164,53 @@ static void print_one(const struct joined *j)
         text_print("  psgd    %s\n", j->node.agent.version);
 }
 
-/* Those of the list, or one of them. */
-static int report(const struct options *o, const struct access_list *l, bool is_one, struct err *e)
+static void print_all(const struct options *o, const struct joined *all, size_t n)
 {
-    struct joined *all = calloc(l->n + 1, sizeof *all);
-    json_t *list = json_array();
-    int rc = all ? ask_all(all, l, e) : err_set(e, ERR_NOMEM, "no memory for %zu agents", l->n);
+    json_t *list = o->json ? json_array() : NULL;
 
-    for (size_t i = 0; rc == 0 && o->json && i < l->n; i++)
+    for (size_t i = 0; o->json && i < n; i++)
         json_array_append_new(list, joined_json(&all[i]));
-    if (rc == 0 && o->json)
-        verb_print_json(true, is_one ? joined_json(&all[0]) : json_pack("{s:O}", "agents", list), NULL, NULL);
-    else if (rc == 0 && is_one)
-        print_one(&all[0]);
-    else if (rc == 0)
-        print_list(all, l->n);
+    if (o->json)
+        verb_print_json(true, json_pack("{s:O}", "agents", list), NULL, NULL);
+    else
+        print_list(all, n);
     json_decref(list);
+}
+
+/* *is_changed: agents were found at each other's addresses, so that the list is to be read again; nothing is
+ * printed then. */
+static int list_once(const struct options *o, bool may_change, bool *is_changed, struct err *e)
+{
+    struct access_list l;
+    struct joined *all;
+    int rc = access_list_read(&l, e);
+
+    *is_changed = false;
+    if (rc < 0)
+        return rc;
+    all = calloc(l.n + 1, sizeof *all);
+    rc = all ? ask_all(all, &l, e) : err_set(e, ERR_NOMEM, "no memory for %zu agents", l.n);
+    if (rc == 0 && may_change)
+        *is_changed = find_exchanged(all, &l) > 0;
+    if (rc == 0 && !*is_changed) {
+        if (l.bad.code)
+            console_error("%s%s", l.bad.text, text_stop(l.bad.text));
+        print_all(o, all, l.n);
+    }
     free(all);
+    access_list_clear(&l);
     return rc;
 }
 
 static int list(const struct options *o, const char *operand, struct err *e)
 {
-    struct access_list l;
-    int rc;
+    bool is_changed;
 
     if (operand)
         return err_set(e, ERR_USAGE, "agents list lists all of them; agents show %s shows one", operand);
-    if (access_list_read(&l, e) < 0)
+    if (list_once(o, true, &is_changed, e) < 0)
         return e->code;
-    if (l.bad.code)
-        console_error("%s%s", l.bad.text, text_stop(l.bad.text));
-    rc = report(o, &l, false, e);
-    access_list_clear(&l);
-    return rc;
+    return is_changed ? list_once(o, false, &is_changed, e) : 0;
 }
 
 /* As a worker's address in worker.json, of which the port may be left out. */
@@ -200,8 +246,13 @@ static int show(const struct options *o, const char *operand, struct err *e)
 {
     struct access a;
     struct access_list one = {.n = 1, .items = &a};
-    int rc = find(&a, operand, e) < 0 ? e->code : report(o, &one, true, e);
+    struct joined j = {0};
+    int rc = find(&a, operand, e) < 0 ? e->code : ask_all(&j, &one, e);
 
+    if (rc == 0 && o->json)
+        verb_print_json(true, joined_json(&j), NULL, NULL);
+    else if (rc == 0)
+        print_one(&j);
     explicit_bzero(&a, sizeof a);
     return rc;
 }

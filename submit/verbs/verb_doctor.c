@@ -14,6 +14,7 @@
 #include "submit/doctor/checks.h"
 #include "submit/doctor/trial.h"
 #include "submit/failure.h"
+#include "submit/recognise.h"
 #include "submit/stages/console.h"
 #include "submit/text.h"
 #include "submit/verbs/verbs.h"
@@ -60,7 +61,6 @@ static void open_patient(struct patient *p, const struct worker *at, const struc
     snprintf(p->node.label, sizeof p->node.label, "agent %s", at->address);
     if (node_find_access(&p->node, o->token_file, o->insecure_no_tls, &e) < 0)
         patient_fail(p, "access", &e);
-    p->has_token = p->node.token[0];
 }
 
 static const struct patient *first_answered(const struct doctor *d)
@@ -85,6 +85,10 @@ static int examine(struct doctor *d, const struct options *o, struct err *e)
     if (n_listed > 0)
         console_info("Asks %zu agents; one that has not answered within %g s counts as unreachable.",
                      n_listed, DOCTOR_S);
+    if (recognise_moved(&d->all[1].node, n_listed, sizeof *d->all, e) < 0)
+        return e->code;
+    for (size_t i = 1; i < d->n; i++)
+        d->all[i].has_token = d->all[i].node.token[0];
     if (patients_ask(d->all + 1, n_listed, e) < 0)
         return e->code;
     for (size_t i = 0; i < d->n; i++)

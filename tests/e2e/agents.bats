@@ -85,3 +85,75 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     run "$SUBMIT" agents drain
     [ "$status" -eq 2 ]
 }
+
+job() { "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax "$@"; } # job OPTION...
+
+write_joined() { # write_joined N...: these agents as workers
+    local n
+    for n; do address_of "$n"; done | jq -Rn '{Worker: [inputs]}' >worker.json
+}
+
+@test "an agent that was joined is known by its key at another address, and nothing is sent to others" {
+    local n
+    for n in 0 1; do
+        start_joinable $n
+        "$SUBMIT" join - <invitation$n
+    done
+    write_joined 0 1
+    job -o one
+    # Another port; the former one is taken by an agent that was never joined.
+    end_agent 0 || true
+    local before=${PORTS[0]}
+    PORTS[2]=$before
+    start_joinable 2
+    PORTS[0]=0
+    start_joinable 0
+    [ "${PORTS[0]}" -ne "$before" ]
+    write_joined 0 1
+    job -o two 2>log
+    grep -q "node(0): agent a-.*, joined at 127.0.0.1:$before, is at $(address_of 0): it has the same key" log
+    job -o three 2>log
+    run grep 'same key' log
+    [ "$status" -eq 1 ]
+    write_joined 2 1
+    run job -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"is not the agent that was known here"*"job_submit agents"*" finds them"* ]]
+    # One that was never joined, at an address of its own: its key is none of those that are known.
+    start_joinable 3
+    end_agent 3 || true
+    "$TOOLS/limit" "$TEST_LIMIT" python3 "$BATS_TEST_DIRNAME/mitm.py" fake-tls "$T/saw" '' "$T"/agent3/tls.{crt,key} >port 3>&- &
+    AGENTS+=($!)
+    within 60 test -s port
+    PORTS[3]=$(<port)
+    write_joined 3 1
+    run job -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" != *"same key"* ]]
+    run grep -aE 'Bearer|Authorization|X-Job-Key|POST|PUT' saw
+    [ "$status" -eq 1 ]
+}
+
+@test "two agents that have exchanged their addresses are refused, until agents list has found them" {
+    local n
+    for n in 0 1 2; do
+        start_joinable $n
+        "$SUBMIT" join - <invitation$n
+    done
+    end_agent 0 || true
+    end_agent 1 || true
+    local first=${PORTS[0]}
+    PORTS[0]=${PORTS[1]}
+    PORTS[1]=$first
+    start_joinable 0
+    start_joinable 1
+    write_joined 0 1
+    run job -o no
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"is not the agent that was known here"* ]]
+    run "$SUBMIT" agents
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'where another one was' <<<"$output")" -eq 2 ]
+    [ "$(grep -c ' answers$' <<<"$output")" -eq 3 ]
+    job -o one
+}
