@@ -25,6 +25,7 @@ program bats                      | bats                 | bats                |
 program readelf                   | binutils             | binutils            | binutils            | binutils      | binutils
 program clang                     | clang                | clang               | clang               | clang         | clang
 sanitizers                        | clang libclang-rt-N-dev/libclang-common-N-dev | compiler-rt | clang | compiler-rt | compiler-rt
+program certtool                  | gnutls-bin           | gnutls-utils        | gnutls              | gnutls        | gnutls-utils
 program curl                      | curl                 | curl                | curl                | curl          | curl
 program ip                        | iproute2             | iproute             | iproute2            | iproute2      | iproute2
 program jq                        | jq                   | jq                  | jq                  | jq            | jq

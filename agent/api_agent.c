@@ -13,7 +13,6 @@
 #include "shared/json.h"
 #include "shared/machine.h"
 #include "shared/proof.h"
-#include "shared/utf8.h"
 
 enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
 
@@ -252,8 +251,8 @@ void api_join(struct agent *a, const struct request *rq, struct response *rs)
         rc = json_get_text(code, sizeof code, doc, "code", "", &e);
     if (rc == 0)
         rc = json_get_text(name, sizeof name, doc, "name", "", &e);
-    if (rc == 0 && !utf8_is_clean(name))
-        rc = err_set(&e, ERR_CONFIG, "/name: control characters");
+    if (rc == 0 && !is_member_name(name))
+        rc = err_set(&e, ERR_CONFIG, "/name: empty, with control characters, or one that begins with CN=");
     if (rc == 0)
         rc = members_join(&a->members, code, name, token, &e);
     json_decref(doc);

@@ -245,17 +245,25 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
         accept_as(rq, "", SCOPE_ADMIN);
     else if (n == 1 && strncasecmp(value, bearer, sizeof bearer - 1) == 0)
         identify(rules, in, rq, value + sizeof bearer - 1);
+    else if (n == 0 && in->certificate)
+        accept_as(rq, in->certificate, SCOPE_SUBMIT);
     if (needs == NEEDS_NOTHING || (needs == NEEDS_LOCAL && in->is_loopback))
         return true;
+    if (in->certificate_refusal) {
+        snprintf(v->hint, sizeof v->hint, "Present another certificate, or a token and no certificate.");
+        return refuse(v, UNAUTHORIZED, "the client's certificate is not accepted: %s",
+                      in->certificate_refusal);
+    }
     if (rq->is_authorised)
         return scope_suffices(rq, v);
     v->has_wrong_token = n == 1;
     snprintf(v->hint, sizeof v->hint,
              "Send the token of the agent's token file: Authorization: Bearer TOKEN");
     return refuse(v, UNAUTHORIZED,
-                  n > 1    ? "more than one Authorization header"
-                  : n == 1 ? "the token is not this agent's"
-                           : "a token is needed");
+                  n > 1                       ? "more than one Authorization header"
+                  : n == 1                    ? "the token is not this agent's"
+                  : rules->takes_certificates ? "a token or a client's certificate is needed"
+                                              : "a token is needed");
 }
 
 static bool take_job_key(const struct gate_input *in, struct request *rq, struct verdict *v)

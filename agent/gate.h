@@ -21,6 +21,7 @@ struct gate_rules {
     const struct token *token;      /* the owner's; NULL: no token is required */
     const struct token *cluster;    /* accepted, too; NULL: none */
     const struct members *members;  /* theirs as well; NULL: none */
+    bool takes_certificates;        /* of clients, with --client-ca */
 };
 
 struct gate_input {
@@ -30,8 +31,10 @@ struct gate_input {
     const char *local_host; /* the local address of the connection; NULL: unknown */
     bool is_loopback;       /* the other end is a loopback address */
     bool has_tls;
-    double now;         /* clock_wall() */
-    uint64_t disk_free; /* bytes that uploads may use: all but the reserve */
+    const char *certificate;         /* the name in the client's certificate; NULL: none that is accepted */
+    const char *certificate_refusal; /* why the one that it has sent is not; NULL */
+    double now;                      /* clock_wall() */
+    uint64_t disk_free;              /* bytes that uploads may use: all but the reserve */
 };
 
 struct verdict {

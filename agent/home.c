@@ -138,6 +138,15 @@ static int load_tokens(struct agent *a, struct err *e)
                : 0;
 }
 
+static int load_identity(struct agent *a, struct err *e)
+{
+    const struct agent_options *o = &a->opt;
+    int rc = o->tls_cert[0] ? identity_read(&a->identity, o->tls_cert, o->tls_key, e)
+                            : identity_load(&a->identity, o->dir, e);
+
+    return rc == 0 && o->client_ca[0] ? identity_read_client_ca(&a->identity, o->client_ca, e) : rc;
+}
+
 void agent_refresh_tokens(struct agent *a)
 {
     struct err e;
@@ -170,7 +179,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     }
     if (load_tokens(a, e) < 0)
         goto fail;
-    if (members_open(&a->members, a->opt.dir, e) < 0 || identity_load(&a->identity, a->opt.dir, e) < 0)
+    if (members_open(&a->members, a->opt.dir, e) < 0 || load_identity(a, e) < 0)
         goto fail;
     if (file_join(path, sizeof path, a->opt.dir, "blobs", e) < 0 ||
         blob_store_open(&a->blobs, path, (uint64_t)opt->blob_limit_gib << 30, e) < 0)

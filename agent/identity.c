@@ -72,18 +72,6 @@ static int make(const char *key_path, const char *certificate_path, struct err *
     return rc;
 }
 
-static int read_key(char **out, const char *path, struct err *e)
-{
-    size_t len;
-    int rc = private_read(out, &len, path, PEM_MAX, e);
-
-    if (rc != ERR_AUTH)
-        return rc;
-    return err_hint(e,
-                    "Remove it, and tls.crt: other users may have the key. The agent then creates another, "
-                    "and its users join again.");
-}
-
 /* The pin of the certificate's key, which must be the public half of `key`. */
 static int find_pin(char pin[BASE64_TEXT], const char *key_pem, const char *certificate_pem)
 {
@@ -123,36 +111,63 @@ static int find_pin(char pin[BASE64_TEXT], const char *key_pem, const char *cert
     return rc;
 }
 
-int identity_load(struct identity *out, const char *dir, struct err *e)
+static int read_pair(struct identity *out, const char *certificate_path, const char *key_path, struct err *e)
 {
-    char key_path[PATH_MAX], certificate_path[PATH_MAX];
     struct identity i = {0};
     size_t len;
     int rc;
 
-    if (file_join(key_path, sizeof key_path, dir, "tls.key", e) < 0 ||
-        file_join(certificate_path, sizeof certificate_path, dir, "tls.crt", e) < 0 ||
-        (access(key_path, F_OK) < 0 && make(key_path, certificate_path, e) < 0))
-        return e->code;
-    if (read_key(&i.key, key_path, e) < 0 ||
+    if (private_read(&i.key, &len, key_path, PEM_MAX, e) < 0 ||
         file_read(&i.certificate, &len, certificate_path, PEM_MAX, e) < 0) {
         identity_clear(&i);
         return e->code;
     }
     rc = find_pin(i.pin, i.key, i.certificate);
     if (rc < 0) {
-        err_set(e, ERR_CONFIG, "%s and tls.crt beside it are no key and its certificate: %s", key_path,
-                gnutls_strerror(rc));
         identity_clear(&i);
-        return err_hint(e, "Remove both; the agent then creates others, and its users join again.");
+        return err_set(e, ERR_CONFIG, "%s and %s are no key and its certificate: %s", key_path,
+                       certificate_path, gnutls_strerror(rc));
     }
     *out = i;
     return 0;
+}
+
+int identity_load(struct identity *out, const char *dir, struct err *e)
+{
+    char key_path[PATH_MAX], certificate_path[PATH_MAX];
+    int rc;
+
+    if (file_join(key_path, sizeof key_path, dir, "tls.key", e) < 0 ||
+        file_join(certificate_path, sizeof certificate_path, dir, "tls.crt", e) < 0 ||
+        (access(key_path, F_OK) < 0 && make(key_path, certificate_path, e) < 0))
+        return e->code;
+    rc = read_pair(out, certificate_path, key_path, e);
+    if (rc == ERR_AUTH)
+        err_hint(e, "Remove it, and tls.crt: other users may have the key. The agent then creates another, "
+                    "and its users join again.");
+    if (rc == ERR_CONFIG)
+        err_hint(e, "Remove both; the agent then creates others, and its users join again.");
+    return rc;
+}
+
+int identity_read(struct identity *out, const char *certificate_path, const char *key_path, struct err *e)
+{
+    return guarded_file(certificate_path, e) < 0 || guarded_file(key_path, e) < 0
+               ? e->code
+               : read_pair(out, certificate_path, key_path, e);
+}
+
+int identity_read_client_ca(struct identity *i, const char *path, struct err *e)
+{
+    size_t len;
+
+    return guarded_file(path, e) < 0 ? e->code : file_read(&i->client_ca, &len, path, PEM_MAX, e);
 }
 
 void identity_clear(struct identity *i)
 {
     secret_free(i->key);
     free(i->certificate);
+    free(i->client_ca);
     *i = (struct identity){0};
 }

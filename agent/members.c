@@ -407,10 +407,17 @@ int members_join(struct members *m, const char *code, const char *name, char tok
     return end_with(m, fd, append_new(m, own, used.scope, 0, token, e), token, e);
 }
 
+bool is_member_name(const char *name)
+{
+    return name[0] && strlen(name) <= MEMBER_NAME && utf8_is_clean(name) && strncmp(name, "CN=", 3) != 0;
+}
+
 static int check_name(const struct members *m, const char *name, struct err *e)
 {
-    if (!name[0] || strlen(name) > MEMBER_NAME || !utf8_is_clean(name))
-        return err_set(e, ERR_USAGE, "a name has 1 to %d bytes, and no control characters", MEMBER_NAME);
+    if (!is_member_name(name))
+        return err_set(e, ERR_USAGE,
+                       "a name has 1 to %d bytes, no control characters, and does not begin with \"CN=\"",
+                       MEMBER_NAME);
     if (!find_name(m, name))
         return 0;
     err_set(e, ERR_CONFLICT, "%s has a token already", name);

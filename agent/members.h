@@ -51,6 +51,10 @@ void members_close(struct members *m);
 /* Reads the file again if it was changed; with an error there are no members until it is changed again. */
 int members_refresh(struct members *m, struct err *e);
 
+/* 1 to MEMBER_NAME bytes without control characters that do not begin with "CN=", as the names of clients
+ * with certificates do (agent/http/tls.h). */
+bool is_member_name(const char *name);
+
 /* NULL: nobody has the token of this digest at this time. */
 const struct member *members_find(const struct members *m, const uint8_t digest[SHA256_BYTES], double now);
 

@@ -30,6 +30,11 @@ static const struct args_option table[] = {
      "file with the token (DIR/token, created at the first start)"},
     {"cluster-token", "", ARGS_PATH, AT(cluster_token), RUN, TRUST, "FILE",
      "file with a second token, which many agents may share; its scope is submit"},
+    {"tls-cert", "", ARGS_PATH, AT(tls_cert), RUN, TRUST, "FILE",
+     "certificate for TLS, in PEM, with those of the CAs above it (DIR/tls.crt, signed by nobody)"},
+    {"tls-key", "", ARGS_PATH, AT(tls_key), RUN, TRUST, "FILE", "its key"},
+    {"client-ca", "", ARGS_PATH, AT(client_ca), RUN, TRUST, "FILE",
+     "certificates of CAs, in PEM: a client with one of theirs has scope submit, and its common name"},
     {"no-token", "", ARGS_FLAG, AT(no_token), RUN, TRUST, NULL,
      "require no token: on loopback addresses only; any user of this machine can then submit"},
     {"codecs", "", ARGS_CHOICE, AT(codecs), RUN, TRUST, CODEC_POLICY_CHOICES,
@@ -110,6 +115,8 @@ int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char
                                   .job_memory_gib = -1};
     if (args_parse(&agent_options_table, verb, argc, argv, out, &out->found, e) < 0)
         return e->code;
+    if (!out->tls_cert[0] != !out->tls_key[0])
+        return err_set(e, ERR_USAGE, "--tls-cert and --tls-key are a pair: a certificate and its key");
     if (verb == RUN && out->found.n_operands > 0)
         return err_set(e, ERR_USAGE, "\"%s\" is not an option; agent --help lists them",
                        out->found.operands[0]);

@@ -22,6 +22,8 @@ struct agent_options {
     const char *allow_hosts[ALLOW_HOSTS_MAX + 1]; /* point into argv; ends with NULL */
     char token_file[PATH_MAX];                    /* "": DIR/token */
     char cluster_token[PATH_MAX];                 /* "": none */
+    char tls_cert[PATH_MAX], tls_key[PATH_MAX];   /* "": the agent's own, in DIR */
+    char client_ca[PATH_MAX];                     /* "": no client has a certificate */
     bool no_token, tls, insecure_no_tls, leave_running;
     int queue, keep, blob_limit_gib;
     int codecs;                       /* enum codec_policy; -1: by the listening address */

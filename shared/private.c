@@ -1,5 +1,6 @@
 #include "shared/private.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <malloc.h>
@@ -42,6 +43,11 @@ static int check_owner(const struct stat *st, const char *path, bool is_last, st
                    (unsigned)st->st_uid, (unsigned)me);
 }
 
+static bool others_may_write(const struct stat *st)
+{
+    return (st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != getegid());
+}
+
 static int check_folder(const char *path, bool is_last, struct err *e)
 {
     struct stat st;
@@ -53,7 +59,7 @@ static int check_folder(const char *path, bool is_last, struct err *e)
                         "Choose a folder of your own with --dir: whoever owns it can replace what is in it.");
     if ((st.st_mode & S_ISVTX) && !is_last)
         return 0;
-    if ((st.st_mode & S_IWOTH) || ((st.st_mode & S_IWGRP) && st.st_gid != getegid())) {
+    if (others_may_write(&st)) {
         err_set(e, ERR_AUTH, "%s can be written to by others (mode %03o)", path, (unsigned)st.st_mode & 0777);
         return err_hint(e,
                         "Run chmod go-w %s, or choose another folder with --dir: others could replace what "
@@ -63,12 +69,11 @@ static int check_folder(const char *path, bool is_last, struct err *e)
     return 0;
 }
 
-int private_folder(const char *path, struct err *e)
+/* The folders above `path`. */
+static int check_above(const char *path, struct err *e)
 {
     char part[PATH_MAX];
 
-    if (check_folder(path, true, e) < 0)
-        return e->code;
     snprintf(part, sizeof part, "%s", path);
     for (char *slash = strrchr(part, '/'); slash; slash = strrchr(part, '/')) {
         slash[slash == part] = '\0';
@@ -78,6 +83,26 @@ int private_folder(const char *path, struct err *e)
             break;
     }
     return 0;
+}
+
+int private_folder(const char *path, struct err *e)
+{
+    return check_folder(path, true, e) < 0 ? e->code : check_above(path, e);
+}
+
+int guarded_file(const char *path, struct err *e)
+{
+    char whole[PATH_MAX];
+    struct stat st;
+
+    if (!realpath(path, whole) || stat(whole, &st) < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (check_owner(&st, whole, false, e) == 0 && others_may_write(&st))
+        err_set(e, ERR_AUTH, "%s can be written to by others (mode %03o)", whole,
+                (unsigned)st.st_mode & 0777);
+    else if (check_owner(&st, whole, false, e) == 0 && check_above(whole, e) == 0)
+        return 0;
+    return err_hint(e, "Copy it to a file of your own, in a folder that only you can write to.");
 }
 
 int private_read(char **out, size_t *len, const char *path, size_t max, struct err *e)

@@ -19,6 +19,10 @@ int private_read(char **out, size_t *len, const char *path, size_t max, struct e
  * be written to by others, or by a group other than this user's own, and is not sticky as /tmp. */
 int private_folder(const char *path, struct err *e);
 
+/* Checks a file that all may read and only this user or root may change, as a certificate, and the folders
+ * above it. ERR_AUTH: others can; ERR_NOT_FOUND, ERR_IO. */
+int guarded_file(const char *path, struct err *e);
+
 /* As free(), of a block of malloc() that holds a secret: overwrites it before. */
 void secret_free(void *block);
 

@@ -22,7 +22,8 @@ struct worker {
     int port;
     char token_file[1024]; /* "": none named */
     char advertise[256];   /* the host at which other nodes reach it; "": the agent's */
-    char pin[BASE64_TEXT]; /* the fingerprint, in base64url: of the only key that it may have; "": not given */
+    char
+        pin[BASE64_TEXT]; /* the fingerprint, in base64url: of the only key that it may have; "": not given */
 };
 
 struct worker_list {

@@ -249,26 +249,34 @@ static bool set_pins(CURL *c, const char *const *pins, size_t n)
     return is_set;
 }
 
-/* The key alone is checked: nobody signs an agent's certificate, and names and clocks do not matter. */
+/* The server's certificate, its dates and its name. */
+static bool set_ca(CURL *c, const struct http_request *r)
+{
+    return curl_easy_setopt(c, CURLOPT_CAINFO, r->ca) == CURLE_OK &&
+           (!r->cert || (curl_easy_setopt(c, CURLOPT_SSLCERT, r->cert) == CURLE_OK &&
+                         curl_easy_setopt(c, CURLOPT_SSLKEY, r->key) == CURLE_OK));
+}
+
+/* Without a CA the key alone is checked: names and clocks do not matter. */
 static bool set_tls(struct http_request *r)
 {
     CURL *c = r->private->easy;
+    size_t n_pins = r->pin ? 1 : r->n_pins;
 
-    /* No authority is asked: libcurl would read the system's list of them, some 150 files, for each
-     * connection. */
+    /* The system's CAs are not trusted; libcurl would read them, some 150 files, for each connection. */
     curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
     curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
-    return (r->is_unproven || set_pins(c, r->pin ? &r->pin : r->pins, r->pin ? 1 : r->n_pins)) &&
+    return (n_pins == 0 || set_pins(c, r->pin ? &r->pin : r->pins, n_pins)) && (!r->ca || set_ca(c, r)) &&
            curl_easy_setopt(c, COMPAT_CURLOPT_PROTOCOLS, COMPAT_CURL_HTTPS) == CURLE_OK &&
            curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, r->ca ? 1L : 0L) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, r->ca ? 2L : 0L) == CURLE_OK &&
            curl_easy_setopt(c, CURLOPT_CONNECT_ONLY, (long)r->is_handshake) == CURLE_OK;
 }
 
 static bool set_protocols(struct http_request *r)
 {
-    if (r->pin || r->n_pins > 0 || r->is_unproven)
+    if (r->pin || r->n_pins > 0 || r->ca || r->is_unproven)
         return set_tls(r);
     return curl_easy_setopt(r->private->easy, COMPAT_CURLOPT_PROTOCOLS,
                             r->is_public ? COMPAT_CURL_HTTP_HTTPS : COMPAT_CURL_HTTP) == CURLE_OK;
@@ -307,7 +315,7 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     if (!set_protocols(r)) {
         http_clear(h, r);
         return err_set(e, ERR_INTERNAL, "this libcurl cannot check a server's key%s",
-                       r->pin || r->n_pins > 0 ? "" : ", or lacks HTTP");
+                       r->pin || r->n_pins > 0 || r->ca ? "" : ", or lacks HTTP");
     }
     p->http = h;
     r->err = (struct err){0};
@@ -363,14 +371,16 @@ void http_clear(struct http *h, struct http_request *r)
 static const struct {
     const char *what, *hint;
 } strangers[] = {
-    [PIN_JOINED] = {"has another key than the one that was joined: it may be another program",
-                    "If joined agents have changed their addresses, `job_submit agents` finds them; if the agent "
-                    "was set up anew, join it again with the command it prints. Nothing was sent to it."},
-    [PIN_HERE] = {"is not the agent that was known here: it may be another user's program; nothing was sent "
-                  "to it",
-                  "Start the agent again. If joined agents have changed their addresses, `job_submit agents` "
-                  "finds them; if an agent of another machine or user is reached at this port, remove the port's "
-                  ".pin and .token from psgd/agents in your state folder."},
+    [PIN_JOINED] =
+        {"has another key than the one that was joined: it may be another program",
+         "If joined agents have changed their addresses, `job_submit agents` finds them; if the agent "
+         "was set up anew, join it again with the command it prints; nothing was sent to it."},
+    [PIN_HERE] =
+        {"is not the agent that was known here: it may be another user's program; nothing was sent "
+         "to it",
+         "Start the agent again. If joined agents have changed their addresses, `job_submit agents` "
+         "finds them; if an agent of another machine or user is reached at this port, remove the port's "
+         ".pin and .token from psgd/agents in your state folder."},
     [PIN_LISTED] = {"has another key than the list of workers says: it may be another program; nothing was "
                     "sent to it",
                     "If the agent was set up anew, write its new fingerprint into the list."},
@@ -391,6 +401,17 @@ static void explain(struct http_request *r, CURLcode rc)
     } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
         err_set(&r->err, ERR_AUTH, "%s %s", r->peer, strangers[r->pin_origin].what);
         err_hint(&r->err, "%s", strangers[r->pin_origin].hint);
+    } else if (rc == CURLE_PEER_FAILED_VERIFICATION) {
+        err_set(
+            &r->err, ERR_AUTH,
+            "%s has no certificate that a CA of %.300s has signed, that is valid now and that has this name; "
+            "nothing was sent to it (%s)",
+            r->peer, r->ca, why);
+        err_hint(&r->err,
+                 "Compare its certificate, `certtool -i <FILE`, with the address in worker.json and with "
+                 "the time.");
+    } else if (rc == CURLE_SSL_CACERT_BADFILE || rc == CURLE_SSL_CERTPROBLEM) {
+        err_set(&r->err, ERR_CONFIG, "--ca, --cert or --key is not what it should be, in PEM (%s)", why);
     } else if (rc == CURLE_SSL_CONNECT_ERROR) {
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer in TLS 1.3; nothing was sent to it (%s)",
                 r->peer, why);

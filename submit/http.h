@@ -37,9 +37,11 @@ struct http_request {
     const char *job_key; /* X-Job-Key; NULL: none */
     const char *pin;     /* of the server's key (agent/identity.h), for https; NULL: HTTP without TLS */
     enum pin_origin pin_origin;
+    const char *ca;          /* a file with certificates of CAs: the server's must be one of theirs; NULL */
+    const char *cert, *key;  /* files with the client's; NULL: none */
     const char *const *pins; /* (n_pins) instead of `pin`: one of these must fit */
     size_t n_pins;
-    bool is_handshake; /* nothing is sent but a TLS handshake; err.code 0: it succeeded, and a pin has fitted */
+    bool is_handshake; /* only a TLS handshake is made; err.code 0: a pin has fitted */
     const char *accept;
     bool is_unproven; /* https with whatever key; no token is sent */
     bool is_public;   /* a public mirror: https and proxies are allowed, no token is sent */

@@ -157,24 +157,34 @@ static int find_token(struct node *n, const char *token_file, struct err *e)
             return err_at(e, "PSGD_TOKEN_FILE");
         return 0;
     }
-    note_source(n, ", no --token-file, no PSGD_TOKEN_FILE, no token_file of %s in the list of workers",
-                n->at.address);
+    note_source(n, "%sno --token-file, no PSGD_TOKEN_FILE, no token_file of %s in the list of workers",
+                n->token_sources[0] ? ", " : "", n->at.address);
     return 0;
 }
 
-/* A token that is named counts more than that of a joined agent, whose pin counts in any case. */
-int node_find_access(struct node *n, const char *token_file, bool in_clear, struct err *e)
+bool node_has_ca(const struct node *n)
 {
-    bool is_named = token_file[0] || n->at.token_file[0];
+    return n->credentials && n->credentials->ca[0];
+}
 
+/* A token that is named counts more than that of a joined agent, whose pin counts in any case. */
+int node_find_access(struct node *n, const struct credentials *c, struct err *e)
+{
+    bool is_named = c->token_file[0] || n->at.token_file[0], in_clear = c->insecure_no_tls;
+
+    n->credentials = c;
     n->pin[0] = n->token[0] = n->token_sources[0] = '\0';
     n->is_closed = n->must_prove = false;
+    if (node_has_ca(n)) {
+        memcpy(n->pin, n->at.pin, sizeof n->pin);
+        return c->cert[0] && !is_named ? 0 : find_token(n, c->token_file, e);
+    }
     if (find_joined(n, e) < 0 || take_listed_pin(n, e) < 0 || (!n->pin[0] && find_local_pin(n, e) < 0))
         return err_at(e, "node(%d)", n->at.node);
     if (n->token[0] && !is_named)
         return 0;
     n->token_sources[0] = '\0';
-    if (find_token(n, token_file, e) < 0)
+    if (find_token(n, c->token_file, e) < 0)
         return e->code;
     n->must_prove = !n->pin[0] && !in_clear && (n->token[0] || is_loopback(n->at.host));
     n->is_closed = !n->pin[0] && !in_clear && !n->must_prove;
@@ -183,6 +193,8 @@ int node_find_access(struct node *n, const char *token_file, bool in_clear, stru
 
 static void prepare(struct node *n, struct http_request *r, const char *method)
 {
+    const struct credentials *c = n->credentials;
+
     *r = (struct http_request){.method = method,
                                .peer = n->label,
                                .token = n->token[0] ? n->token : NULL,
@@ -191,6 +203,9 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
                                .pin_origin = n->at.pin[0]              ? PIN_LISTED
                                              : is_loopback(n->at.host) ? PIN_HERE
                                                                        : PIN_JOINED,
+                               .ca = node_has_ca(n) ? c->ca : NULL,
+                               .cert = node_has_ca(n) && c->cert[0] ? c->cert : NULL,
+                               .key = node_has_ca(n) ? c->key : NULL,
                                .is_local = is_loopback(n->at.host),
                                .max_reply = REPLY_MAX,
                                .timeout_s = CALL_S};
@@ -211,8 +226,8 @@ static int start(struct http *h, struct node *n, struct http_request *r, const c
         *e = r->err;
         return err_at(e, "node(%d)", n->at.node);
     }
-    if (snprintf(r->url, sizeof r->url, "%s://%s%s", n->pin[0] ? "https" : "http", n->at.address, path) >=
-        (int)sizeof r->url)
+    if (snprintf(r->url, sizeof r->url, "%s://%s%s", r->pin || r->ca ? "https" : "http", n->at.address,
+                 path) >= (int)sizeof r->url)
         return err_set(e, ERR_INTERNAL, "a URL for %s is too long", n->label);
     return http_start(h, r, e);
 }
@@ -302,7 +317,7 @@ int node_answer(const struct node *n, struct err *e)
         reply_problem(e, r->status, r->reply, r->reply_len);
     if (!r->err.code) {
         err_at(e, "%s", n->label);
-        if (e->code == ERR_AUTH && r->status == 401)
+        if (e->code == ERR_AUTH && r->status == 401 && !(r->cert && !n->token[0]))
             err_hint(e, "%s %s.",
                      n->token[0] ? "The token came from" : "Looked for a token:", n->token_sources);
     }

@@ -7,6 +7,7 @@
 
 #include "shared/worker.h"
 #include "submit/access.h"
+#include "submit/credentials.h"
 #include "submit/http.h"
 #include "submit/reply.h"
 #include "submit/stages/pace.h"
@@ -17,8 +18,9 @@ static const double CALL_S = 30;
 
 struct node {
     struct worker at;
-    const char *job;              /* the job's id; the submission's */
-    char label[ADDRESS_MAX + 16]; /* "agent 127.0.0.1:15387", for messages */
+    const char *job;                       /* the job's id; the submission's */
+    char label[ADDRESS_MAX + 16];          /* "agent 127.0.0.1:15387", for messages */
+    const struct credentials *credentials; /* of node_find_access */
     char token[TOKEN_MAX];
     char job_key[BASE64_TEXT]; /* of the job on this agent; "": none */
     char pin[BASE64_TEXT];     /* of its key; "": HTTP without TLS */
@@ -65,9 +67,10 @@ const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
 /* Finds pin and token of an agent that was joined, that the list of workers gives the key of, or that is on
  * this machine. A token alone suffices: the agent has to prove that it knows it before the first request
  * (submit/prove.h). A missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot be
- * read, or the list has another key than `join`. `in_clear`: all may be sent unencrypted where no pin is
- * known. */
-int node_find_access(struct node *n, const char *token_file, bool in_clear, struct err *e);
+ * read, or the list has another key than `join`. With a CA no pin is needed, and only the list's counts; with
+ * a certificate of the user's a token counts if it is named. `c` must outlive the node. */
+int node_find_access(struct node *n, const struct credentials *c, struct err *e);
+bool node_has_ca(const struct node *n); /* its certificate must be one of a CA */
 
 /* Starts n->call: a request for the path given by fmt. */
 int node_ask(struct http *h, struct node *n, const char *method, const void *body, size_t len, struct err *e,

@@ -155,8 +155,16 @@ static struct args_option table[] = {
      "another value for an option of the job, as epochs=20; may be repeated"},
     {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE, "FILE",
      "file with the list of the agents' addresses"},
-    {"token-file", "", ARGS_PATH, AT(token_file), FOR_AGENTS, WHERE, "FILE", "file with the agents' token"},
-    {"insecure-no-tls", "", ARGS_FLAG, AT(insecure_no_tls), FOR_AGENTS, WHERE, NULL,
+    {"token-file", "", ARGS_PATH, AT(credentials.token_file), FOR_AGENTS, WHERE, "FILE",
+     "file with the agents' token"},
+    {"ca", "", ARGS_PATH, AT(credentials.ca), FOR_AGENTS, WHERE, "FILE",
+     "certificates of CAs, in PEM: agents are known by a certificate of one of them with their name, not by "
+     "a "
+     "pin"},
+    {"cert", "", ARGS_PATH, AT(credentials.cert), FOR_AGENTS, WHERE, "FILE",
+     "with --ca: this user's certificate, in PEM, instead of a token"},
+    {"key", "", ARGS_PATH, AT(credentials.key), FOR_AGENTS, WHERE, "FILE", "its key"},
+    {"insecure-no-tls", "", ARGS_FLAG, AT(credentials.insecure_no_tls), FOR_AGENTS, WHERE, NULL,
      "send the token unencrypted to other machines too"},
     {"connect", "", ARGS_FLAG, AT(connect), FOR_DOCTOR, WHERE, NULL,
      "also run a job of a few steps, which shows that all nodes reach each other"},
@@ -278,6 +286,8 @@ static int finish(struct options *o, struct err *e)
 {
     struct schedule schedule;
 
+    if (credentials_check(&o->credentials, e) < 0)
+        return e->code;
     o->settings.block_assignment = o->block_assignment == BLOCKS_IID ? BLOCKS_IID : BLOCKS_DUP;
     if (schedule_parse(&schedule, o->settings.schedule, e) < 0) {
         err_at(e, "--schedule");

@@ -13,6 +13,7 @@
 #include "shared/err.h"
 #include "shared/settings.h"
 #include "shared/simulation.h"
+#include "submit/credentials.h"
 
 /* The verbs that take an option, as bits. */
 enum {
@@ -44,9 +45,10 @@ struct options {
     char model[PATH_MAX];
     char data[PATH_MAX];
     int block_assignment; /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
-    char workers[PATH_MAX], token_file[PATH_MAX];
+    char workers[PATH_MAX];
+    struct credentials credentials;
     int require_isolation; /* enum isolation; -1: not given */
-    bool no_queue, insecure_no_tls, detach, retrieve, image_classification;
+    bool no_queue, detach, retrieve, image_classification;
     int input;
     double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */
     char output[PATH_MAX], csv_style[8];

@@ -138,7 +138,7 @@ int recognise_moved(struct node *nodes, size_t n, size_t stride, struct err *e)
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct node *one = (void *)((char *)nodes + i * stride);
 
-        if (one->pin[0] || one->token[0])
+        if (one->pin[0] || one->token[0] || node_has_ca(one))
             continue;
         s[n_without].address = one->at.address;
         without[n_without++] = one;

@@ -101,6 +101,8 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
 {
     struct http_server *h = x->server;
     const struct head *head = &x->conn->inbox->head;
+    const char *refusal = NULL;
+    const char *certificate = x->conn->tls ? tls_session_client(x->conn->tls, &refusal) : NULL;
     const struct gate_input in = {.method = head->method,
                                   .target = head->target,
                                   .headers = head->headers,
@@ -108,6 +110,8 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
                                   .local_host = x->conn->local_host,
                                   .is_loopback = x->conn->is_loopback,
                                   .has_tls = x->conn->tls != NULL,
+                                  .certificate = certificate,
+                                  .certificate_refusal = refusal,
                                   .now = clock_wall(),
                                   .disk_free = agent_disk_free(h->agent)};
     struct verdict v = {0};

@@ -77,7 +77,8 @@ int http_server_open(struct http_server **out, struct agent *a, int listen_fd, s
                                    .allow_hosts = a->opt.allow_hosts,
                                    .token = a->opt.no_token ? NULL : &a->token,
                                    .cluster = a->cluster.path[0] ? &a->cluster : NULL,
-                                   .members = &a->members};
+                                   .members = &a->members,
+                                   .takes_certificates = a->identity.client_ca != NULL};
     h->tick = (struct timer){.due = on_tick, .arg = h};
     if (conns_open(h, listen_fd, e) < 0) {
         free(h);

@@ -1,4 +1,4 @@
-/* tls -- the server's end of TLS 1.3, over a connected non-blocking socket, with the agent's own certificate.
+/* tls -- the server's end of TLS 1.3, over a connected non-blocking socket, with the agent's certificate.
  * The library's own TLS is not used: in its epoll mode (0.9.75) an unfinished handshake occupies a processor,
  * and it hands over requests without the bytes that they were made of. */
 #ifndef PSGD_AGENT_HTTP_TLS_H
@@ -11,7 +11,7 @@
 struct tls_keys;
 struct tls_session;
 
-/* ERR_CONFIG: not a key and its certificate. */
+/* ERR_CONFIG: not a key and its certificate, or no certificate of a CA. */
 int tls_keys_new(struct tls_keys **out, const struct identity *id, struct err *e);
 void tls_keys_free(struct tls_keys *k); /* NULL is allowed */
 
@@ -27,6 +27,10 @@ enum { TLS_FIRST_BYTE = 22 };
 /* Returns 1 when the handshake is done, 0 while it waits for the other end, -1: it has failed, with an
  * alert. */
 int tls_session_handshake(struct tls_session *t);
+/* After it: "CN=" and the common name of the client's certificate, if a CA of the identity has signed it;
+ * else NULL, and *refusal has the reason, or NULL where the client has sent none. A certificate that is not
+ * accepted does not end the handshake, so that the refusal can be an answer, in words. CRLs are not read. */
+const char *tls_session_client(const struct tls_session *t, const char **refusal);
 /* As recv and send of a non-blocking socket; after EAGAIN the next call of send must have the same bytes, or
  * more behind them. What was received and not read yet is not seen by polling the socket: read until
  * EAGAIN. */

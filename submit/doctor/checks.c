@@ -28,8 +28,13 @@ static enum level check_access(const struct patient *p, const struct patient *fi
     (void)first;
     if (p->is_here)
         return LEVEL_OK;
-    snprintf(text, size, "%s, token from %s", n->pin[0] ? "its key is the pinned one" : "without TLS",
-             p->has_token ? n->token_sources : "nowhere, and it requires none");
+    snprintf(text, size, "%s, token from %s",
+             node_has_ca(n) ? "its certificate is one of --ca"
+             : n->pin[0]    ? "its key is the pinned one"
+                            : "without TLS",
+             p->has_token              ? n->token_sources
+             : n->credentials->cert[0] ? "nowhere, as --cert stands for it"
+                                       : "nowhere, and it requires none");
     return LEVEL_OK;
 }
 

@@ -35,7 +35,8 @@ static int index_path(char *out, size_t size, const char *id, struct err *e)
 /* The absolute path of the token file, because later commands may run in other folders. */
 static const char *token_file(char out[PATH_MAX], const struct submission *s, const struct node *n)
 {
-    const char *named = s->opt->token_file[0] ? s->opt->token_file : n->at.token_file;
+    const char *option = s->opt->credentials.token_file;
+    const char *named = option[0] ? option : n->at.token_file;
 
     return named[0] && realpath(named, out) ? out : named;
 }
@@ -68,9 +69,10 @@ json_t *job_index_json(const struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct node *n = &s->nodes[i];
 
-        json_array_append_new(nodes, json_pack("{s:i, s:s, s:s, s:o, s:s}", "node", n->at.node, "role",
-                                               node_role(n), "address", n->at.address, "token_file",
-                                               json_text(token_file(path, s, n), SIZE_MAX), "pin", n->at.pin));
+        json_array_append_new(nodes,
+                              json_pack("{s:i, s:s, s:s, s:o, s:s}", "node", n->at.node, "role", node_role(n),
+                                        "address", n->at.address, "token_file",
+                                        json_text(token_file(path, s, n), SIZE_MAX), "pin", n->at.pin));
     }
     o = json_pack("{s:i, s:s, s:i, s:s, s:s, s:f, s:s, s:s, s:i, s:I, s:o, s:O, s:o}", "version", 1, "id",
                   s->id, "attempt", ATTEMPT, "name", s->settings.name, "submitted_at",

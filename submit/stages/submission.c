@@ -162,7 +162,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
         if (has_keys)
             job_key_derive(n->job_key, secret, s->id, n->at.node);
         if (rc == 0)
-            rc = node_find_access(n, s->opt->token_file, s->opt->insecure_no_tls, e);
+            rc = node_find_access(n, &s->opt->credentials, e);
     }
     explicit_bzero(secret, sizeof secret);
     return rc < 0 ? rc : recognise_moved(s->nodes, s->n_nodes, sizeof *s->nodes, e);

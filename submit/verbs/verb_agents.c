@@ -41,6 +41,7 @@ static const char *state_of(const struct joined *j)
 
 static void begin(struct http *h, struct joined *j, const struct access *a)
 {
+    static const struct credentials none = {0};
     struct node *n = &j->node;
     struct err e;
 
@@ -48,7 +49,7 @@ static void begin(struct http *h, struct joined *j, const struct access *a)
     snprintf(n->at.address, sizeof n->at.address, "%s", a->address);
     snprintf(n->label, sizeof n->label, "agent %s", a->address);
     if (address_parse(n->at.host, sizeof n->at.host, &n->at.port, a->address, &e) < 0 ||
-        node_find_access(n, "", false, &e) < 0 || node_ask(h, n, "GET", NULL, 0, &e, "/v1/agent") < 0)
+        node_find_access(n, &none, &e) < 0 || node_ask(h, n, "GET", NULL, 0, &e, "/v1/agent") < 0)
         j->why = e;
 }
 
@@ -291,7 +292,7 @@ static int ask_about_drain(const struct options *o, const char *operand, bool is
 
     if (take_address(n.at.address, operand, e) < 0 ||
         address_parse(n.at.host, sizeof n.at.host, &n.at.port, n.at.address, e) < 0 ||
-        node_find_access(&n, o->token_file, o->insecure_no_tls, e) < 0)
+        node_find_access(&n, &o->credentials, e) < 0)
         return e->code;
     h = http_new(e);
     if (!h)

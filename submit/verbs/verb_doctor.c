@@ -59,7 +59,7 @@ static void open_patient(struct patient *p, const struct worker *at, const struc
 
     p->node.at = *at;
     snprintf(p->node.label, sizeof p->node.label, "agent %s", at->address);
-    if (node_find_access(&p->node, o->token_file, o->insecure_no_tls, &e) < 0)
+    if (node_find_access(&p->node, &o->credentials, &e) < 0)
         patient_fail(p, "access", &e);
 }
 

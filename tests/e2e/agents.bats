@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # job_submit agents: those that this user has joined, at loopback addresses with --tls.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
 
 # start_joinable N [OPTION...]: agent number N of another user, on its port if it has one already; its invitation in

@@ -2,6 +2,7 @@
 # Agents on different machines: network namespaces, a bridge between them, and a cable that can be unplugged.
 # Takes about 3 minutes.
 load lib
+load certificates
 load namespaces
 
 # start_agents_in_network [OPTION...]: one on each machine; %n in an option is 2 or 3, the last number of its address.
@@ -193,6 +194,29 @@ two_machines() {
     [[ "$output" == *"agent $NET.3:15387 does not know this token"*"nothing was sent to it"* ]]
     run grep -rF "$(<cluster.token)" agent?.log three agent0 agent1 agent2
     [ "$status" -eq 1 ]
+}
+
+@test "two machines with certificates of their own CA" {
+    needs_certtool
+    make_network
+    local n node agent
+    ln -s "$BUILD" build
+    make_ca ca
+    make_certificate ca ann tls_www_client
+    for n in 0 1; do
+        node=("${NODE0[@]}")
+        [ $n -eq 0 ] || node=("${NODE1[@]}")
+        mkdir "machine$n"
+        make_certificate ca "machine$n/agent" 'cn = "agent"' "ip_address = \"$NET.$((n + 2))\"" tls_www_server
+        agent=$(two_machines 7 | sed "s/$NET\\.2/$NET.$((n + 2))/; s|agent\\.|machine$n/agent.|g")
+        # shellcheck disable=SC2086 # the document's words
+        XDG_STATE_HOME=$T/state$n "${node[@]}" "$TOOLS/limit" "$TEST_LIMIT" $agent --dir "$T/agent$n" >"invitation$n" 2>"agent$n.log" 3>&- &
+        AGENTS[n]=$!
+        within 60 grep -q '^job_submit join' "invitation$n"
+    done
+    echo "{\"Worker\": [\"$NET.2\", \"$NET.3\"]}" >worker.json
+    "${WORLD[@]}" bash -ec "$(two_machines 8) -o one"
+    [ "$(jq -r '.state, (.nodes | map(.submitter) | unique[])' one/run.json | paste -sd' ')" = "succeeded CN=ann" ]
 }
 
 @test "messages between nodes are encrypted between machines, and the weights are the same" {

@@ -85,6 +85,7 @@ zlib1g-dev zlib.h
 bats bats
 binutils readelf
 clang clang
+gnutls-bin certtool
 curl curl
 iproute2 ip
 jq jq
@@ -126,12 +127,12 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
             [[ "$output" == *'optional, not installed: clang-format-14'* ]]
             ;;
         14*)
-            [[ "$installed" == *'clang libclang-rt-14-dev curl'* ]]
+            [[ "$installed" == *'clang libclang-rt-14-dev gnutls-bin curl'* ]]
             [[ "$installed" == *' clang-format-14' ]]
             [ -z "$output" ]
             ;;
         19*)
-            [[ "$installed" == *'clang libclang-rt-19-dev curl'* ]]
+            [[ "$installed" == *'clang libclang-rt-19-dev gnutls-bin curl'* ]]
             [[ "$installed" != *'clang-format-14'* ]]
             [[ "$installed" == *'libcurl4-gnutls-dev'* ]]
             ;;

@@ -182,7 +182,8 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     for n in 0 1; do
         pin=$(sed 's/.*#//' "agent$n/address" | tr -- '-_' '+/')
         jq --arg at "127.0.0.1:${PORTS[n]}" --arg pin "sha256//$pin=" --arg token "$T/agent$n/token" \
-            '.nodes[$at] = {fingerprint: $pin, token_file: $token}' worker.json >more && mv more worker.json
+            '.nodes[$at] = {fingerprint: $pin, token_file: $token}' worker.json >named.json
+        mv named.json worker.json
     done
     "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o one
     # A short token proves nothing, and need not.

@@ -95,6 +95,9 @@ TEST(invalid_options_are_reported)
     assert_int_equal(PARSE("--", "--no-token"), ERR_USAGE);
     assert_error_has("\"--no-token\" is not an option");
     assert_int_equal(PARSE("-p"), ERR_USAGE);
+    assert_int_equal(PARSE("--tls-cert", "a.pem"), ERR_USAGE);
+    assert_error_has("--tls-cert and --tls-key are a pair");
+    assert_int_equal(PARSE("--tls-key", "a.key"), ERR_USAGE);
 }
 
 int main(void)

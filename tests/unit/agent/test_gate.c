@@ -258,6 +258,58 @@ TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
     }
 }
 
+TEST(a_certificate_of_a_client_stands_for_a_token_of_scope_submit)
+{
+    static const struct header host[] = {HOST}, right[] = {HOST, AUTH},
+                               wrong[] = {HOST, {"Authorization", "Bearer wrong-token"}};
+    struct gate_rules by = rules;
+    struct gate_input in = {.method = "GET",
+                            .target = "/v1/jobs",
+                            .headers = host,
+                            .n_headers = 1,
+                            .has_tls = true,
+                            .certificate = "CN=ann"};
+    struct request rq;
+    struct verdict v;
+
+    by.takes_certificates = true;
+    sha256(token.digest, "right-token", 11);
+    assert_true(gate_check(&by, &in, &rq, &v));
+    assert_true(rq.is_authorised);
+    assert_string_equal(rq.who, "CN=ann");
+    assert_int_equal(rq.scope, SCOPE_SUBMIT);
+    in.method = "POST";
+    in.target = "/v1/agent/drain";
+    assert_false(gate_check(&by, &in, &rq, &v));
+    assert_int_equal(v.problem, FORBIDDEN);
+    /* A token beside it decides; a wrong one is a failure of its own. */
+    in.headers = right;
+    in.n_headers = 2;
+    assert_true(gate_check(&by, &in, &rq, &v));
+    assert_string_equal(rq.who, "owner");
+    in.headers = wrong;
+    assert_false(gate_check(&by, &in, &rq, &v));
+    assert_true(v.has_wrong_token);
+    /* One that is not accepted counts more than a token, except where nothing is needed. */
+    in.certificate = NULL;
+    in.certificate_refusal = "it has expired";
+    in.headers = right;
+    assert_false(gate_check(&by, &in, &rq, &v));
+    assert_int_equal(v.problem, UNAUTHORIZED);
+    assert_string_equal(v.detail, "the client's certificate is not accepted: it has expired");
+    assert_false(v.has_wrong_token);
+    in.method = "GET";
+    in.target = "/healthz";
+    assert_true(gate_check(&by, &in, &rq, &v));
+    /* None at all. */
+    in.certificate_refusal = NULL;
+    in.headers = host;
+    in.n_headers = 1;
+    in.target = "/v1/jobs";
+    assert_false(gate_check(&by, &in, &rq, &v));
+    assert_string_equal(v.detail, "a token or a client's certificate is needed");
+}
+
 TEST(a_key_of_a_job_is_one_of_43_characters)
 {
     static const char key[] = "0123456789012345678901234567890123456789-_z";
@@ -316,6 +368,7 @@ int main(void)
         cmocka_unit_test(the_status_needs_no_token_on_loopback_only),
         cmocka_unit_test(without_a_token_every_request_is_authorized_and_the_other_rules_apply),
         cmocka_unit_test(each_scope_reaches_its_routes_and_the_others_are_refused_in_words),
+        cmocka_unit_test(a_certificate_of_a_client_stands_for_a_token_of_scope_submit),
         cmocka_unit_test(a_key_of_a_job_is_one_of_43_characters),
         cmocka_unit_test(a_request_target_may_have_512_bytes),
         cmocka_unit_test(path_parameters_are_passed_on),

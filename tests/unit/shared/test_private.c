@@ -58,6 +58,41 @@ TEST(a_folder_that_others_can_write_to_is_refused_and_so_is_one_below_it)
     unit_remove(folder);
 }
 
+TEST(a_file_that_all_may_read_is_one_that_others_cannot_change)
+{
+    static const int refused[] = {0646, 0602, 0777},
+                     allowed[] = {0644, 0444, 0600, 0664 /* the user's own group */};
+    const char *folder = unit_folder();
+    char path[128], link[128];
+    struct err e;
+
+    snprintf(path, sizeof path, "%s/ca.pem", folder);
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(guarded_file(path, &e), ERR_NOT_FOUND);
+    assert_ok(file_write(path, "CA", 2, 0600, &e));
+    assert_int_equal(symlink(path, link), 0);
+    for (size_t i = 0; i < N_OF(allowed); i++) {
+        assert_int_equal(chmod(path, (mode_t)allowed[i]), 0);
+        assert_ok(guarded_file(path, &e));
+    }
+    for (size_t i = 0; i < N_OF(refused); i++) {
+        assert_int_equal(chmod(path, (mode_t)refused[i]), 0);
+        assert_int_equal(guarded_file(path, &e), ERR_AUTH);
+        assert_error_has("ca.pem can be written to by others");
+        assert_int_equal(guarded_file(link, &e), ERR_AUTH);
+    }
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(guarded_file(path, &e), ERR_AUTH); /* another file could be put in its place */
+    assert_int_equal(chmod(folder, 0700), 0);
+    if (geteuid() == 0) { /* a file of root's serves everybody, one of another user nobody */
+        assert_int_equal(chown(path, SOMEBODY_ELSE, SOMEBODY_ELSE), 0);
+        assert_int_equal(guarded_file(path, &e), ERR_AUTH);
+        assert_error_has("belongs to user 4711");
+    }
+    unit_remove(folder);
+}
+
 TEST(what_another_user_owns_is_refused)
 {
     const char *folder = unit_folder();
@@ -90,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_secret_that_others_can_read_or_write_is_refused),
         cmocka_unit_test(a_folder_that_others_can_write_to_is_refused_and_so_is_one_below_it),
+        cmocka_unit_test(a_file_that_all_may_read_is_one_that_others_cannot_change),
         cmocka_unit_test(what_another_user_owns_is_refused),
     };
 

@@ -9,8 +9,9 @@
 /* A patient whose agent has answered with these keys besides its id, and the findings about it. */
 static struct patient examined(const char *keys, const struct patient *first)
 {
+    static const struct credentials none;
     static char text[2048];
-    struct patient p = {0};
+    struct patient p = {.node = {.credentials = &none}};
     struct err e = {0};
 
     snprintf(text, sizeof text, "{\"id\":\"a-1\",\"version\":\"" PSGD_VERSION "\",\"api\":1%s}", keys);
