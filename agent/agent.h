@@ -58,7 +58,7 @@ struct task {
     struct task *next, *prev; /* in order of reservation */
     struct job job;
     struct journal journal;
-    char dir[DIR_MAX + 64]; /* jobs/ID */
+    char dir[DIR_MAX + 64]; /* jobs/ID, of a later attempt jobs/ID.ATTEMPT */
 
     int data_fd; /* the data socket until the runner has it; -1 */
     struct runner runner;
@@ -130,7 +130,11 @@ int agent_invite(struct agent *a, struct err *e);
  * without what the uploads in flight have announced. */
 uint64_t agent_disk_free(const struct agent *a);
 
-struct task *task_find(const struct agent *a, const char *id);
+/* The job's attempt, or with 0 its latest one on this agent; NULL: there is none. */
+struct task *task_attempt(const struct agent *a, const char *id, int attempt);
+struct task *task_find(const struct agent *a, const char *id); /* the latest */
+/* The name of its folder in jobs/. */
+const char *task_folder(const struct task *t);
 size_t task_count(const struct agent *a, bool (*is_it)(const struct job *));
 
 /* Creates the job's folder and journal; owner, key_sha256: as in struct job. ERR_CONFLICT: the folder exists

@@ -30,10 +30,11 @@ void api_events(struct agent *a, const struct request *rq, struct response *rs)
     rs->after = after;
     rs->holds = rq->scope != SCOPE_READ;
     memcpy(rs->id, t->job.spec.id, sizeof rs->id);
+    rs->attempt = t->job.spec.attempt;
 }
 
 /* Responds with a file as it is now; a missing one is empty when `or_empty`. */
-static void respond_file(struct agent *a, const char *id, const char *name, bool whole_lines, bool or_empty,
+static void respond_file(const struct task *t, const char *name, bool whole_lines, bool or_empty,
                          struct response *rs)
 {
     struct err e;
@@ -41,7 +42,7 @@ static void respond_file(struct agent *a, const char *id, const char *name, bool
     uint64_t bytes;
 
     rs->type = artifact_type(name);
-    if (artifact_open(&fd, &bytes, a->dir_fd, id, name, &e) < 0) {
+    if (artifact_open(&fd, &bytes, t->agent->dir_fd, task_folder(t), name, &e) < 0) {
         if (e.code != ERR_NOT_FOUND || !or_empty)
             respond_error(rs, &e);
         return;
@@ -53,11 +54,12 @@ static void respond_file(struct agent *a, const char *id, const char *name, bool
 
 void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 {
+    const struct task *t = api_task(a, rq, rs);
     uint64_t after;
 
-    if (!api_task(a, rq, rs) || !query_number(&after, rq, rs, "after", 0, 0))
+    if (!t || !query_number(&after, rq, rs, "after", 0, 0))
         return;
-    respond_file(a, rq->arg[0], artifact_name(ARTIFACT_LOG), false, true, rs);
+    respond_file(t, artifact_name(ARTIFACT_LOG), false, true, rs);
     if (rs->kind != RESPONSE_FILE || !query_get(rq, "after"))
         return;
     rs->after = after < rs->bytes ? after : rs->bytes;
@@ -78,15 +80,16 @@ static void list_kinds(char *out, size_t size)
 
 void api_records(struct agent *a, const struct request *rq, struct response *rs)
 {
+    const struct task *t = api_task(a, rq, rs);
     const char *kind = query_get(rq, "kind"), *name;
     char wanted[QUERY_VALUE_MAX + 8], kinds[128];
 
-    if (!api_task(a, rq, rs))
+    if (!t)
         return;
     snprintf(wanted, sizeof wanted, "%s.csv", kind ? kind : "train");
     name = artifact_find(wanted);
     if (name) {
-        respond_file(a, rq->arg[0], name, true, true, rs);
+        respond_file(t, name, true, true, rs);
         return;
     }
     list_kinds(kinds, sizeof kinds);
@@ -130,7 +133,7 @@ void api_artifacts(struct agent *a, const struct request *rq, struct response *r
         struct err e;
         int fd;
 
-        if (artifact_open(&fd, &bytes, a->dir_fd, t->job.spec.id, artifacts[i].name, &e) < 0)
+        if (artifact_open(&fd, &bytes, a->dir_fd, task_folder(t), artifacts[i].name, &e) < 0)
             continue;
         json_array_append_new(list, json_pack("{s:s,s:I,s:o,s:b}", "name", artifacts[i].name, "bytes",
                                               (json_int_t)bytes, "sha256",
@@ -143,14 +146,15 @@ void api_artifacts(struct agent *a, const struct request *rq, struct response *r
 
 void api_artifact(struct agent *a, const struct request *rq, struct response *rs)
 {
+    const struct task *t = api_task(a, rq, rs);
     const char *name = artifact_find(rq->arg[1]);
 
-    if (!api_task(a, rq, rs))
+    if (!t)
         return;
     if (!name)
         respond_problem(rs, NOT_FOUND, NULL, "a job has no artifact of this name");
     else
-        respond_file(a, rq->arg[0], name, false, false, rs);
+        respond_file(t, name, false, false, rs);
 }
 
 /* Only the length is of use: blobs have no GET, and a HEAD sends no body. */

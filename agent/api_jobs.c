@@ -45,7 +45,7 @@ static bool is_open(const struct request *rq, const struct job *j)
 
 struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
 {
-    struct task *t = task_find(a, rq->arg[0]);
+    struct task *t = task_attempt(a, rq->arg[0], rq->attempt);
 
     if (!t || !is_open(rq, &t->job)) {
         respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
@@ -116,11 +116,22 @@ static int check_codec(const struct agent *a, const struct job_spec *spec, struc
     return codec_admit(&use, &a->codecs, &offer, e) < 0 ? e->code : packages_isolate(a, spec, &offer, use, e);
 }
 
+/* The slots and places that other jobs have: an earlier attempt of this one is about to end. */
+static size_t count_others(const struct agent *a, const struct job_spec *spec,
+                           bool (*is_it)(const struct job *))
+{
+    size_t n = 0;
+
+    for (const struct task *t = a->first; t; t = t->next)
+        n += is_it(&t->job) && strcmp(t->job.spec.id, spec->id) != 0;
+    return n;
+}
+
 static bool may_reserve(struct agent *a, const struct request *rq, const struct job_spec *spec,
                         struct response *rs)
 {
-    size_t n_pending = task_count(a, job_is_pending);
-    bool is_busy = n_pending > 0 || task_count(a, job_is_active) >= N_SLOTS;
+    size_t n_pending = count_others(a, spec, job_is_pending);
+    bool is_busy = n_pending > 0 || count_others(a, spec, job_is_active) >= N_SLOTS;
     int n_nodes = spec->node_count + spec->server_count;
     uint64_t n_files = runner_files(n_nodes);
 
@@ -150,6 +161,20 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
     return false;
 }
 
+/* A reservation is a fence: no earlier attempt of the job runs here once it has its slot. Until their runners
+ * have ended it waits, as they have the slot. */
+static void end_earlier(struct agent *a, const struct job_spec *spec)
+{
+    char message[64];
+
+    snprintf(message, sizeof message, "attempt %d was reserved", spec->attempt);
+    for (struct task *t = a->first, *next; t; t = next) {
+        next = t->next;
+        if (strcmp(t->job.spec.id, spec->id) == 0 && !job_state_is_terminal(t->job.state))
+            job_stop(t, REASON_SUPERSEDED, message, 0);
+    }
+}
+
 void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
 {
     json_t *doc = api_body(rq, rs);
@@ -171,7 +196,7 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
         respond_problem(rs, JOB_EXISTS, NULL, "the id %s is in use; choose another one", spec.id);
         return;
     }
-    if (t) {
+    if (t && spec.attempt <= t->job.spec.attempt) {
         rc = compare_request(&t->job, &spec, &e);
         if (rc == ERR_CONFLICT) {
             respond_problem(rs, JOB_EXISTS, NULL, "%s", e.text);
@@ -185,6 +210,7 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
     }
     if (!may_reserve(a, rq, &spec, rs))
         return;
+    end_earlier(a, &spec);
     if (task_add(a, &spec, rq->who, rq->job_key, &t, &e) < 0) {
         respond_error(rs, &e);
         return;
@@ -386,4 +412,5 @@ void api_wait(struct agent *a, const struct request *rq, struct response *rs)
     rs->kind = RESPONSE_WAIT;
     rs->deadline = clock_now() + timeout_s;
     memcpy(rs->id, t->job.spec.id, sizeof rs->id);
+    rs->attempt = t->job.spec.attempt;
 }

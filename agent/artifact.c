@@ -36,20 +36,20 @@ static bool is_of_package(const char *name)
            strcmp(name, artifact_name(ARTIFACT_CODEC_MANIFEST)) == 0;
 }
 
-int artifact_open(int *out, uint64_t *bytes, int dir_fd, const char *id, const char *name, struct err *e)
+int artifact_open(int *out, uint64_t *bytes, int dir_fd, const char *folder, const char *name, struct err *e)
 {
     char path[128];
     struct stat st;
     int fd;
 
-    snprintf(path, sizeof path, "jobs/%s/%s/%s", id, is_of_package(name) ? "packages" : "run", name);
+    snprintf(path, sizeof path, "jobs/%s/%s/%s", folder, is_of_package(name) ? "packages" : "run", name);
     fd = compat_open_beneath(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY); /* does not block on a pipe */
     if (fd < 0)
-        return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "%s has no %s", id, name)
-                               : err_errno(e, ERR_REFUSED, "%s of %s", name, id);
+        return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "%s has no %s", folder, name)
+                               : err_errno(e, ERR_REFUSED, "%s of %s", name, folder);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_nlink != 1 && !is_of_package(name))) {
         close(fd);
-        return err_set(e, ERR_REFUSED, "%s of %s is not a plain file", name, id);
+        return err_set(e, ERR_REFUSED, "%s of %s is not a plain file", name, folder);
     }
     *out = fd;
     *bytes = (uint64_t)st.st_size;

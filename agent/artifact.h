@@ -16,9 +16,9 @@ enum { ARTIFACT_LINE_MAX = 65536 };
 const char *artifact_find(const char *name);
 const char *artifact_type(const char *name); /* its media type */
 
-/* Opens jobs/ID/run/NAME, or jobs/ID/packages/NAME, below `dir_fd` for reading. ERR_NOT_FOUND: none,
+/* Opens jobs/FOLDER/run/NAME, or jobs/FOLDER/packages/NAME, below `dir_fd` for reading. ERR_NOT_FOUND: none,
  * ERR_REFUSED: a link, a pipe, ... */
-int artifact_open(int *fd, uint64_t *bytes, int dir_fd, const char *id, const char *name, struct err *e);
+int artifact_open(int *fd, uint64_t *bytes, int dir_fd, const char *folder, const char *name, struct err *e);
 
 /* Returns the length of the file's prefix of whole lines; 0 if the last ARTIFACT_LINE_MAX bytes hold no
  * line feed. */

@@ -194,7 +194,7 @@ static void record_last_log_lines(struct task *t)
     ssize_t got;
     int fd;
 
-    if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, artifact_name(ARTIFACT_LOG), &e) < 0)
+    if (artifact_open(&fd, &bytes, t->agent->dir_fd, task_folder(t), artifact_name(ARTIFACT_LOG), &e) < 0)
         return;
     n = bytes < LOG_TAIL_BYTES ? (size_t)bytes : LOG_TAIL_BYTES;
     got = pread(fd, buf, n, (off_t)(bytes - n));
@@ -321,7 +321,7 @@ static int open_events(struct task *t, struct err *e)
     uint64_t bytes;
     int fd;
 
-    if (artifact_open(&fd, &bytes, t->agent->dir_fd, t->job.spec.id, artifact_name(ARTIFACT_EVENTS), e) < 0)
+    if (artifact_open(&fd, &bytes, t->agent->dir_fd, task_folder(t), artifact_name(ARTIFACT_EVENTS), e) < 0)
         return e->code;
     tail_open(&t->tail, fd);
     return 0;

@@ -281,6 +281,19 @@ static bool take_job_key(const struct gate_input *in, struct request *rq, struct
     return true;
 }
 
+static bool take_attempt(const struct gate_input *in, struct request *rq, struct verdict *v)
+{
+    const char *value;
+    size_t n = header_count(in, "X-Job-Attempt", &value);
+
+    if (n == 0)
+        return true;
+    if (n > 1 || strlen(value) > 7 || strspn(value, "0123456789") != strlen(value) ||
+        (rq->attempt = atoi(value)) == 0)
+        return refuse(v, BAD_REQUEST, "X-Job-Attempt is not one number from 1");
+    return true;
+}
+
 static bool media_type_is_ours(const char *type)
 {
     size_t n = strcspn(type, "; \t");
@@ -333,7 +346,8 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
         return refuse(v, NOT_FOUND, "no resource has this path");
     if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||
         (query && !query_parse(rq, query, v)) || !check_host(rules, in, v) || !check_origin(rules, in, v) ||
-        !check_token(rules, in, rq, v) || !take_job_key(in, rq, v) || !check_body(in, rq, v))
+        !check_token(rules, in, rq, v) || !take_job_key(in, rq, v) || !take_attempt(in, rq, v) ||
+        !check_body(in, rq, v))
         return false;
     header_count(in, "Accept", &accept);
     rq->wants_ndjson = accept && strstr(accept, "application/x-ndjson");

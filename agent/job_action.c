@@ -23,8 +23,8 @@ static const double TICK_S = 1;
 static const double RETURN_S = 30; /* lease after a restart of the agent, for the submitter to reconnect */
 
 /* Jobs stopped for one of these reasons are cancelled; for any other reason they have failed. */
-static const char *const reasons_to_cancel[] = {REASON_USER_CANCELLED, REASON_JOB_FAILED,
-                                                REASON_LEASE_EXPIRED, REASON_AGENT_STOPPED};
+static const char *const reasons_to_cancel[] = {
+    REASON_USER_CANCELLED, REASON_JOB_FAILED, REASON_LEASE_EXPIRED, REASON_AGENT_STOPPED, REASON_SUPERSEDED};
 
 enum job_state job_end_for(const char *reason)
 {

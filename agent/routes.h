@@ -31,6 +31,7 @@ struct request {
     enum scope scope;         /* of that token; admin where none is required */
     char who[OWNER_MAX + 1];  /* the name of that token; "": none is required */
     char job_key[SHA256_HEX]; /* SHA-256 of X-Job-Key; "": not sent */
+    int attempt;              /* X-Job-Attempt: which attempt of the job; 0: not sent, the latest */
     bool wants_ndjson;
     const char *body; /* zero-terminated */
     size_t body_len;
@@ -53,6 +54,7 @@ struct response {
     int fd; /* RESPONSE_FILE: owned until the server takes it */
     uint64_t bytes;
     char id[JOB_ID_MAX + 1];
+    int attempt;
     uint64_t after;
     bool is_ndjson;
     bool holds;      /* a stream that holds the reservation of its job */

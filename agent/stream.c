@@ -6,13 +6,17 @@
 #include "agent/job_action.h"
 #include "shared/clock.h"
 
-void stream_open(struct stream *s, struct agent *a, const char *id, uint64_t after, bool is_ndjson,
-                 bool holds)
+void stream_open(struct stream *s, struct agent *a, const char *id, int attempt, uint64_t after,
+                 bool is_ndjson, bool holds)
 {
-    struct task *t = task_find(a, id);
+    struct task *t = task_attempt(a, id, attempt);
 
-    *s = (struct stream){
-        .agent = a, .is_ndjson = is_ndjson, .is_open = true, .holds = holds, .last_at = clock_now()};
+    *s = (struct stream){.agent = a,
+                         .attempt = attempt,
+                         .is_ndjson = is_ndjson,
+                         .is_open = true,
+                         .holds = holds,
+                         .last_at = clock_now()};
     snprintf(s->id, sizeof s->id, "%s", id);
     if (!t)
         return;
@@ -23,7 +27,7 @@ void stream_open(struct stream *s, struct agent *a, const char *id, uint64_t aft
 
 void stream_close(struct stream *s)
 {
-    struct task *t = s->is_open ? task_find(s->agent, s->id) : NULL;
+    struct task *t = s->is_open ? task_attempt(s->agent, s->id, s->attempt) : NULL;
 
     s->is_open = false;
     if (t && s->holds)
@@ -66,7 +70,7 @@ static bool is_quiet(const struct stream *s)
 
 ssize_t stream_read(struct stream *s, char *buf, size_t size)
 {
-    const struct task *t = task_find(s->agent, s->id);
+    const struct task *t = task_attempt(s->agent, s->id, s->attempt);
     size_t n = 0;
 
     if (!t && s->n == s->n_sent)
@@ -99,7 +103,7 @@ ssize_t stream_read(struct stream *s, char *buf, size_t size)
 
 bool stream_is_ready(const struct stream *s)
 {
-    const struct task *t = task_find(s->agent, s->id);
+    const struct task *t = task_attempt(s->agent, s->id, s->attempt);
 
     return !t || s->n_sent < s->n || s->at < t->journal.end || job_state_is_terminal(t->job.state) ||
            is_quiet(s);

@@ -13,6 +13,7 @@ static const double STREAM_QUIET_S = 15;
 struct stream {
     struct agent *agent;
     char id[JOB_ID_MAX + 1];
+    int attempt;
     bool is_ndjson, is_open, holds;
     off_t at;                       /* in the journal */
     double last_at;                 /* clock_now() of the last byte sent */
@@ -21,8 +22,8 @@ struct stream {
 };
 
 /* `holds`: its reader may hold the job's reservation, which ends when the last such stream is closed. */
-void stream_open(struct stream *s, struct agent *a, const char *id, uint64_t after, bool is_ndjson,
-                 bool holds);
+void stream_open(struct stream *s, struct agent *a, const char *id, int attempt, uint64_t after,
+                 bool is_ndjson, bool holds);
 void stream_close(struct stream *s); /* fine on {0} */
 
 /* Reads up to `size` bytes; 0: none available now; -1: end of the stream. */

@@ -69,7 +69,7 @@ static int read_asked(struct asked *a, const struct task *t, struct err *e)
 
 static int open_artifact(int *fd, uint64_t *bytes, const struct task *t, enum artifact_id a, struct err *e)
 {
-    return artifact_open(fd, bytes, t->agent->dir_fd, t->job.spec.id, artifact_name(a), e);
+    return artifact_open(fd, bytes, t->agent->dir_fd, task_folder(t), artifact_name(a), e);
 }
 
 /* Files without which the results would be incomplete. */

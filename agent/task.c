@@ -13,14 +13,32 @@
 #include "shared/file.h"
 #include "shared/reason.h"
 
+enum { FOLDER_MAX = JOB_ID_MAX + 16 };
+
 static const char *const job_folders[] = {"/run", "/packages"};
+
+struct task *task_attempt(const struct agent *a, const char *id, int attempt)
+{
+    struct task *found = NULL;
+
+    for (struct task *t = a->first; t; t = t->next) {
+        int own = t->job.spec.attempt;
+
+        if (strcmp(t->job.spec.id, id) == 0 &&
+            (attempt > 0 ? own == attempt : !found || own > found->job.spec.attempt))
+            found = t;
+    }
+    return found;
+}
 
 struct task *task_find(const struct agent *a, const char *id)
 {
-    for (struct task *t = a->first; t; t = t->next)
-        if (strcmp(t->job.spec.id, id) == 0)
-            return t;
-    return NULL;
+    return task_attempt(a, id, 0);
+}
+
+const char *task_folder(const struct task *t)
+{
+    return strrchr(t->dir, '/') + 1;
 }
 
 size_t task_count(const struct agent *a, bool (*is_it)(const struct job *))
@@ -32,7 +50,30 @@ size_t task_count(const struct agent *a, bool (*is_it)(const struct job *))
     return n;
 }
 
-static struct task *task_new(struct agent *a, const char *id, struct err *e)
+/* Each attempt has a folder of its own: a runner of an earlier one that wakes late writes only there. */
+static void name_folder(char out[FOLDER_MAX], const struct job_spec *s)
+{
+    if (s->attempt > 1)
+        snprintf(out, FOLDER_MAX, "%s.%d", s->id, s->attempt);
+    else
+        snprintf(out, FOLDER_MAX, "%s", s->id);
+}
+
+/* Sets id and attempt; false: no job has a folder of this name. */
+static bool parse_folder(struct job_spec *out, const char *name)
+{
+    char again[FOLDER_MAX];
+    size_t n = strcspn(name, ".");
+
+    if (n > JOB_ID_MAX)
+        return false;
+    snprintf(out->id, sizeof out->id, "%.*s", (int)n, name);
+    out->attempt = name[n] ? atoi(name + n + 1) : 1;
+    name_folder(again, out);
+    return is_job_id(out->id) && strcmp(again, name) == 0;
+}
+
+static struct task *task_new(struct agent *a, const char *folder, struct err *e)
 {
     struct task *t = calloc(1, sizeof *t);
 
@@ -43,7 +84,7 @@ static struct task *task_new(struct agent *a, const char *id, struct err *e)
     t->agent = a;
     t->data_fd = -1;
     job_init(&t->job);
-    snprintf(t->dir, sizeof t->dir, "%s/jobs/%s", a->opt.dir, id);
+    snprintf(t->dir, sizeof t->dir, "%s/jobs/%s", a->opt.dir, folder);
     return t;
 }
 
@@ -89,8 +130,8 @@ static void assume_reservation(struct task *t)
 {
     struct job_spec *s = &t->job.spec;
 
-    *s = (struct job_spec){.attempt = 1, .role = "worker", .node_count = 1};
-    snprintf(s->id, sizeof s->id, "%s", strrchr(t->dir, '/') + 1);
+    *s = (struct job_spec){.role = "worker", .node_count = 1};
+    parse_folder(s, task_folder(t));
     snprintf(s->name, sizeof s->name, "(its reservation is damaged)");
 }
 
@@ -109,7 +150,7 @@ static void note_damage(void *arg, size_t line, const char *why)
     struct job *j = &t->job;
 
     if (why)
-        log_line(LOG_LEVEL_WARN, "agent", strrchr(t->dir, '/') + 1,
+        log_line(LOG_LEVEL_WARN, "agent", task_folder(t),
                  "journal: line %zu is damaged and left out: %s; the file as it was is "
                  "%s/journal.jsonl" JOURNAL_DAMAGED,
                  line, why, t->dir);
@@ -129,20 +170,21 @@ static int open_journal(struct task *t, off_t *cut, struct err *e)
 int task_add(struct agent *a, const struct job_spec *spec, const char *owner, const char *key_sha256,
              struct task **out, struct err *e)
 {
-    struct task *t = task_new(a, spec->id, e);
-    char path[PATH_MAX];
+    char folder[FOLDER_MAX], path[PATH_MAX];
+    struct task *t;
     struct event ev;
     off_t cut;
 
+    name_folder(folder, spec);
+    t = task_new(a, folder, e);
     if (!t)
         return e->code;
     /* An existing folder belongs to an earlier job that could not be restored: it must not be removed. */
     if (mkdir(t->dir, 0700) < 0) {
         if (errno == EEXIST)
-            err_set(e, ERR_CONFLICT, "%s: its folder exists, with a job that could not be restored",
-                    spec->id);
+            err_set(e, ERR_CONFLICT, "%s: its folder exists, with a job that could not be restored", folder);
         else
-            err_errno(e, ERR_IO, "jobs/%s", spec->id);
+            err_errno(e, ERR_IO, "jobs/%s", folder);
         task_free(t);
         return e->code;
     }
@@ -301,9 +343,9 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     return 0;
 }
 
-static int restore(struct agent *a, const char *id, struct err *e)
+static int restore(struct agent *a, const char *folder, struct err *e)
 {
-    struct task *t = task_new(a, id, e);
+    struct task *t = task_new(a, folder, e);
     char path[sizeof t->dir];
     off_t cut;
 
@@ -314,7 +356,7 @@ static int restore(struct agent *a, const char *id, struct err *e)
         return e->code;
     }
     if (cut > 0)
-        log_line(LOG_LEVEL_WARN, "agent", id, "journal: %lld bytes of a torn end were cut off",
+        log_line(LOG_LEVEL_WARN, "agent", folder, "journal: %lld bytes of a torn end were cut off",
                  (long long)cut);
     if (!t->job.spec.id[0] && !t->job.has_gap) {
         /* The agent ended before the reservation was written, so it was never confirmed. */
@@ -334,6 +376,7 @@ static int restore(struct agent *a, const char *id, struct err *e)
 int task_restore_all(struct agent *a, struct err *e)
 {
     char path[PATH_MAX];
+    struct job_spec named;
     struct dirent *d;
     DIR *jobs;
 
@@ -343,7 +386,7 @@ int task_restore_all(struct agent *a, struct err *e)
     if (!jobs)
         return err_errno(e, ERR_IO, "%s", path);
     while ((d = readdir(jobs)) != NULL) {
-        if (!is_job_id(d->d_name) || restore(a, d->d_name, e) == 0)
+        if (!parse_folder(&named, d->d_name) || restore(a, d->d_name, e) == 0)
             continue;
         log_line(LOG_LEVEL_ERROR, "agent", d->d_name, "journal: %s; the job is not restored", e->text);
         if (e->code == ERR_NOMEM) { /* rather no agent than one that does not know a job that runs */

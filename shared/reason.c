@@ -37,6 +37,7 @@ const struct reason reasons[] = {
     {STOPPED, REASON_LEASE_EXPIRED, "job_submit was gone before the start"},
     {STOPPED, REASON_AGENT_RESTARTED, "the agent was restarted before the start"},
     {STOPPED, REASON_AGENT_STOPPED, "the agent was stopped"},
+    {STOPPED, REASON_SUPERSEDED, "a later attempt of the job was reserved on the agent"},
 };
 const int n_reasons = sizeof reasons / sizeof *reasons;
 

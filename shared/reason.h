@@ -39,6 +39,7 @@
 #define REASON_LEASE_EXPIRED   "LeaseExpired"
 #define REASON_AGENT_RESTARTED "AgentRestarted"
 #define REASON_AGENT_STOPPED   "AgentStopped"
+#define REASON_SUPERSEDED      "Superseded"
 
 struct reason {
     const char *group, *name, *meaning;

@@ -45,7 +45,7 @@ static void unpark(struct exchange *x)
 
 static bool wait_is_over(const struct exchange *x)
 {
-    const struct task *t = task_find(x->server->agent, x->rs.id);
+    const struct task *t = task_attempt(x->server->agent, x->rs.id, x->rs.attempt);
 
     return !t || job_state_is_terminal(t->job.state) || clock_now() >= x->rs.deadline;
 }
@@ -210,7 +210,7 @@ static void end_upload(struct exchange *x)
 static enum MHD_Result wait_or_answer(struct exchange *x)
 {
     struct http_server *h = x->server;
-    const struct task *t = task_find(h->agent, x->rs.id);
+    const struct task *t = task_attempt(h->agent, x->rs.id, x->rs.attempt);
 
     if (x->is_gone)
         return MHD_NO;

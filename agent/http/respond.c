@@ -47,7 +47,7 @@ static struct MHD_Response *body_of(struct exchange *x)
     struct MHD_Response *r;
 
     if (rs->kind == RESPONSE_STREAM) {
-        stream_open(&x->stream, x->server->agent, rs->id, rs->after, rs->is_ndjson, rs->holds);
+        stream_open(&x->stream, x->server->agent, rs->id, rs->attempt, rs->after, rs->is_ndjson, rs->holds);
         x->conn->deadline = HUGE_VAL; /* no deadline: the reader's inactivity is timed instead */
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, x, NULL);
     }

@@ -95,6 +95,8 @@ static void check_let_in(const struct gate_input *in, const struct request *rq, 
          (n == 1 && strcasecmp(value, "Bearer right-token") == 0));
     value = only(in, "X-Job-Key", &n);
     must(n == 0 ? !rq->job_key[0] : n == 1 && strlen(value) == 43 && strlen(rq->job_key) == 64);
+    value = only(in, "X-Job-Attempt", &n);
+    must(n == 0 ? rq->attempt == 0 : n == 1 && rq->attempt == atoi(value) && rq->attempt > 0);
     only(in, "Transfer-Encoding", &n);
     must(n == 0);
     only(in, "Content-Length", &n);

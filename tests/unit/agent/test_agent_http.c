@@ -22,7 +22,7 @@ TEST(malformed_requests_are_refused_with_the_reason)
         {"POST", "/v1/jobs", "{\"id\":\"j-x\"}", 422, "/attempt: missing"},
         {"POST", "/v1/jobs", "{\"idd\":\"j-x\"}", 422, "did you mean \\\"id\\\"?"},
         {"POST", "/v1/jobs",
-         "{\"id\":\"j-abcdef\",\"attempt\":2,\"node\":0,\"role\":\"worker\",\"node_count\":1}", 409,
+         "{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2}", 409,
          "JOB_EXISTS"},
         {"POST", "/v1/jobs",
          "{\"id\":\"j-zzzzzz\",\"attempt\":1,\"node\":1,\"role\":\"worker\",\"node_count\":1}", 422,

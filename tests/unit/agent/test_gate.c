@@ -328,6 +328,26 @@ TEST(a_key_of_a_job_is_one_of_43_characters)
     assert_int_equal(v.problem, BAD_REQUEST);
 }
 
+TEST(an_attempt_is_one_number_from_1)
+{
+    struct gate_case c = {"GET", "/v1/jobs/j-abcdef", {HOST, AUTH, {"X-Job-Attempt", "12"}}, PROBLEM_NONE};
+    static const char *const wrong[] = {"", "0", "-1", "1 2", "0x1", "99999999"};
+    struct request rq;
+    struct verdict v;
+
+    assert_true(check(&c, &rules, true, &rq, &v));
+    assert_int_equal(rq.attempt, 12);
+    for (size_t i = 0; i < N_OF(wrong); i++) {
+        c.headers[2].value = wrong[i];
+        assert_false(check(&c, &rules, true, &rq, &v));
+        assert_int_equal(v.problem, BAD_REQUEST);
+    }
+    c.headers[2].value = "1";
+    c.headers[3] = c.headers[2];
+    assert_false(check(&c, &rules, true, &rq, &v));
+    assert_int_equal(v.problem, BAD_REQUEST);
+}
+
 TEST(a_request_target_may_have_512_bytes)
 {
     char target[TARGET_MAX + 2];
@@ -370,6 +390,7 @@ int main(void)
         cmocka_unit_test(each_scope_reaches_its_routes_and_the_others_are_refused_in_words),
         cmocka_unit_test(a_certificate_of_a_client_stands_for_a_token_of_scope_submit),
         cmocka_unit_test(a_key_of_a_job_is_one_of_43_characters),
+        cmocka_unit_test(an_attempt_is_one_number_from_1),
         cmocka_unit_test(a_request_target_may_have_512_bytes),
         cmocka_unit_test(path_parameters_are_passed_on),
     };
