@@ -88,10 +88,17 @@ static const struct worker *find_address(const struct worker *nodes, size_t n, c
     return NULL;
 }
 
-/* Appends one address; workers and servers are numbered in order and sorted afterwards. */
-static int add(struct worker_list *w, bool is_server, const json_t *v, const char *at, struct err *e)
+enum role { WORKER, SERVER, SPARE };
+
+static size_t count_all(const struct worker_list *w)
 {
-    size_t n = w->n_workers + w->n_servers;
+    return w->n_workers + w->n_servers + w->n_spares;
+}
+
+/* Appends one address; workers and servers are numbered in order and sorted afterwards; spares come last. */
+static int add(struct worker_list *w, enum role role, const json_t *v, const char *at, struct err *e)
+{
+    size_t n = count_all(w);
     struct worker *new = &w->nodes[n];
     const struct worker *same;
 
@@ -101,7 +108,9 @@ static int add(struct worker_list *w, bool is_server, const json_t *v, const cha
     same = find_address(w->nodes, n, new->address);
     if (same)
         return err_set(e, ERR_CONFIG, "%s: %s is a duplicate of node %d", at, new->address, same->node);
-    if (is_server)
+    if (role == SPARE)
+        w->n_spares++;
+    else if (role == SERVER)
         new->node = -2 - (int)w->n_servers++;
     else
         new->node = (int)w->n_workers++;
@@ -109,7 +118,7 @@ static int add(struct worker_list *w, bool is_server, const json_t *v, const cha
 }
 
 /* {"PS": "host" | [...], "Worker": [...]}: one key's addresses. */
-static int add_all(struct worker_list *w, bool is_server, const json_t *v, const char *key, struct err *e)
+static int add_all(struct worker_list *w, enum role role, const json_t *v, const char *key, struct err *e)
 {
     char at[64];
     json_t *one;
@@ -117,14 +126,14 @@ static int add_all(struct worker_list *w, bool is_server, const json_t *v, const
 
     if (json_is_string(v)) {
         snprintf(at, sizeof at, "/%s", key);
-        return add(w, is_server, v, at, e);
+        return add(w, role, v, at, e);
     }
     if (!json_is_array(v))
         return err_set(e, ERR_CONFIG, "/%s: neither an address nor a list of addresses", key);
     json_array_foreach(v, i, one)
     {
         snprintf(at, sizeof at, "/%s/%zu", key, i);
-        if (add(w, is_server, one, at, e) < 0)
+        if (add(w, role, one, at, e) < 0)
             return e->code;
     }
     return 0;
@@ -144,7 +153,7 @@ static int add_pairs(struct worker_list *w, const json_t *doc, struct err *e)
         snprintf(at, sizeof at, "/%zu", i);
         if (!rule || json_array_size(pair) != 2 || (strcmp(rule, "PS") != 0 && strcmp(rule, "Worker") != 0))
             return err_set(e, ERR_CONFIG, "%s: not [\"PS\", address] or [\"Worker\", address]", at);
-        if (add(w, strcmp(rule, "PS") == 0, json_array_get(pair, 1), at, e) < 0)
+        if (add(w, strcmp(rule, "PS") == 0 ? SERVER : WORKER, json_array_get(pair, 1), at, e) < 0)
             return e->code;
     }
     return 0;
@@ -220,10 +229,9 @@ static int read_nodes(struct worker_list *w, const json_t *nodes, struct err *e)
         json_decref(text);
         if (rc < 0)
             return err_at(e, "%s", at);
-        found = (struct worker *)(uintptr_t)find_address(w->nodes, w->n_workers + w->n_servers,
-                                                         named.address);
+        found = (struct worker *)(uintptr_t)find_address(w->nodes, count_all(w), named.address);
         if (!found)
-            return err_set(e, ERR_CONFIG, "%s: neither a Worker nor a PS has this address", at);
+            return err_set(e, ERR_CONFIG, "%s: no Worker, PS or Spare has this address", at);
         if (json_only_keys(v, known, at, e) < 0)
             return e->code;
         if (json_object_get(v, "token_file") &&
@@ -249,18 +257,21 @@ static size_t count_addresses(const json_t *doc)
 {
     const json_t *ps = json_object_get(doc, "PS");
     const json_t *workers = json_object_get(doc, "Worker");
+    const json_t *spares = json_object_get(doc, "Spare");
 
     if (json_is_array(doc))
         return json_array_size(doc);
     return (json_is_array(ps) ? json_array_size(ps) : 1) +
-           (json_is_array(workers) ? json_array_size(workers) : 1);
+           (json_is_array(workers) ? json_array_size(workers) : 1) +
+           (json_is_array(spares) ? json_array_size(spares) : 1);
 }
 
 static int parse(struct worker_list *w, const json_t *doc, struct err *e)
 {
-    static const char *const known[] = {"PS", "Worker", "nodes", "version", NULL};
+    static const char *const known[] = {"PS", "Worker", "Spare", "nodes", "version", NULL};
     const json_t *ps = json_object_get(doc, "PS");
     const json_t *workers = json_object_get(doc, "Worker");
+    const json_t *spares = json_object_get(doc, "Spare");
     int version;
 
     if (json_is_array(doc))
@@ -271,9 +282,11 @@ static int parse(struct worker_list *w, const json_t *doc, struct err *e)
         return e->code;
     if (!workers)
         return err_set(e, ERR_CONFIG, "/Worker: missing");
-    if (add_all(w, false, workers, "Worker", e) < 0)
+    if (add_all(w, WORKER, workers, "Worker", e) < 0)
         return e->code;
-    if (ps && !json_is_null(ps) && add_all(w, true, ps, "PS", e) < 0)
+    if (ps && !json_is_null(ps) && add_all(w, SERVER, ps, "PS", e) < 0)
+        return e->code;
+    if (spares && add_all(w, SPARE, spares, "Spare", e) < 0)
         return e->code;
     return read_nodes(w, json_object_get(doc, "nodes"), e);
 }
@@ -310,7 +323,7 @@ static int place_token_files(struct worker_list *w, const char *path, struct err
 
     snprintf(copy, sizeof copy, "%s", path);
     dir = dirname(copy);
-    for (size_t i = 0; i < w->n_workers + w->n_servers; i++) {
+    for (size_t i = 0; i < count_all(w); i++) {
         char name[sizeof w->nodes->token_file];
         char *file = w->nodes[i].token_file;
 

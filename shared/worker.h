@@ -1,9 +1,11 @@
 /* worker -- worker.json: the machines a job may use.
  *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...],
+ *    "Spare": ["host:port", ...],
  *    "nodes": {"host:port": {"token_file": "...", "advertise": "host", "fingerprint": "sha256//BASE64="}}}
  *   [["PS", "host"], ["Worker", "host"], ...]                 the older form
  * An address is host, host:port or [v6]:port, with or without http:// before it; the default port is 15387.
- * Workers are nodes 0, 1, ...; servers -2, -3, ... in the order of the file. */
+ * Workers are nodes 0, 1, ...; servers -2, -3, ... in the order of the file. A spare takes the place of an
+ * agent that does not answer. */
 #ifndef PSGD_WORKER_H
 #define PSGD_WORKER_H
 
@@ -16,7 +18,7 @@
 enum { AGENT_PORT = 15387, ADDRESS_MAX = 272 };
 
 struct worker {
-    int node;                  /* worker 0, 1, ...; server -2, -3, ... */
+    int node;                  /* worker 0, 1, ...; server -2, -3, ...; of a spare not set */
     char address[ADDRESS_MAX]; /* "host:port" or "[v6]:port", normalized */
     char host[256];            /* without brackets */
     int port;
@@ -27,8 +29,8 @@ struct worker {
 };
 
 struct worker_list {
-    size_t n_workers, n_servers;
-    struct worker *nodes; /* workers first, then servers */
+    size_t n_workers, n_servers, n_spares;
+    struct worker *nodes; /* workers first, then servers, then spares */
 };
 
 /* Does not change *out on failure. ERR_CONFIG: not JSON (line and column), a bad address, the same address

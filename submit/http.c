@@ -194,7 +194,7 @@ static int add_header(struct http_private *p, const char *name, const char *valu
 static int set_headers(struct http_request *r)
 {
     struct http_private *p = r->private;
-    char bearer[400];
+    char bearer[400], attempt[16];
     int rc = 0;
 
     if (r->accept)
@@ -203,6 +203,10 @@ static int set_headers(struct http_request *r)
         rc |= add_header(p, "Content-Type", r->body_type);
     if (r->job_key)
         rc |= add_header(p, "X-Job-Key", r->job_key);
+    if (r->attempt > 0) {
+        snprintf(attempt, sizeof attempt, "%d", r->attempt);
+        rc |= add_header(p, "X-Job-Attempt", attempt);
+    }
     if (r->token && !r->is_unproven) {
         snprintf(bearer, sizeof bearer, "Bearer %s", r->token);
         rc |= add_header(p, "Authorization", bearer);

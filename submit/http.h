@@ -35,6 +35,7 @@ struct http_request {
     const char *peer;    /* the other side, for messages: "agent 127.0.0.1:15387" */
     const char *token;   /* NULL: none */
     const char *job_key; /* X-Job-Key; NULL: none */
+    int attempt;         /* X-Job-Attempt; 0: none */
     const char *pin;     /* of the server's key (agent/identity.h), for https; NULL: HTTP without TLS */
     enum pin_origin pin_origin;
     const char *ca;          /* a file with certificates of CAs: the server's must be one of theirs; NULL */

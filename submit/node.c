@@ -199,6 +199,7 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
                                .peer = n->label,
                                .token = n->token[0] ? n->token : NULL,
                                .job_key = n->job_key[0] ? n->job_key : NULL,
+                               .attempt = n->attempt,
                                .pin = n->pin[0] ? n->pin : NULL,
                                .pin_origin = n->at.pin[0]              ? PIN_LISTED
                                              : is_loopback(n->at.host) ? PIN_HERE

@@ -19,6 +19,7 @@ static const double CALL_S = 30;
 struct node {
     struct worker at;
     const char *job;                       /* the job's id; the submission's */
+    int attempt;                           /* of the job, which all requests name; 0: none */
     char label[ADDRESS_MAX + 16];          /* "agent 127.0.0.1:15387", for messages */
     const struct credentials *credentials; /* of node_find_access */
     char token[TOKEN_MAX];

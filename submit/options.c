@@ -9,6 +9,7 @@
 #include "shared/schedule.h"
 #include "submit/data/data_sets.h"
 #include "submit/options_table.h"
+#include "submit/retry_on.h"
 #include "submit/stages/console.h"
 
 enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* options of a job that a simulation also supports */
@@ -175,6 +176,11 @@ static struct args_option table[] = {
      "end with status 4 instead of waiting for a busy agent"},
     {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_RERUN | FOR_WAIT, WHERE, "S",
      "seconds without an answer from an agent after which its node is lost", .min = 0.1, .max = 1e6},
+    {"retries", "", ARGS_INT, AT(retries), FOR_SUBMIT | FOR_RERUN, WHERE, "N",
+     "further attempts if the job fails by --retry-on, each from the last checkpoint that all nodes have",
+     .min = 0, .max = RETRIES_MAX},
+    {"retry-on", "", ARGS_TEXT, AT(retry_on), FOR_SUBMIT | FOR_RERUN, WHERE, RETRY_ON_NAMES,
+     "with --retries: for which reasons"},
     {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RERUN, WHERE, "MBIT",
      "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_SIMULATE, WHERE, "S",
@@ -255,6 +261,7 @@ static void set_defaults(struct options *o)
     snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : "worker.json");
     strcpy(o->optimizer, "auto");
     strcpy(o->csv_style, "tidy");
+    strcpy(o->retry_on, RETRY_ON_DEFAULT);
     strcpy(o->reason, "cancelled by the submitter");
 }
 
@@ -293,6 +300,8 @@ static int finish(struct options *o, struct err *e)
         err_at(e, "--schedule");
         return e->code = ERR_USAGE;
     }
+    if (retry_on_check(o->retry_on, e) < 0)
+        return e->code;
     if (o->settings.min_nodes > 1 && o->settings.on_node_loss != NODE_LOSS_CONTINUES)
         return err_set(e, ERR_USAGE,
                        "--min-nodes needs --on-node-loss continue; this job ends when it "

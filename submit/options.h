@@ -38,6 +38,8 @@ enum {
     FOR_ALL = 65535
 };
 
+enum { RETRIES_MAX = 100 };
+
 struct options {
     struct settings settings; /* set from the command line; the rest are defaults */
     char codec[PATH_MAX], server_codec[PATH_MAX];
@@ -51,6 +53,8 @@ struct options {
     bool no_queue, detach, retrieve, image_classification;
     int input;
     double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */
+    int retries;                                       /* attempts after the first one */
+    char retry_on[256];                                /* as retry_on.h reads it */
     char output[PATH_MAX], csv_style[8];
     bool json, quiet, no_color, help, version;
     int verbose;

@@ -220,7 +220,7 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
     c.samples = n->step.n_samples;
     /* Both earlier files stay until the new one is complete: writing takes long, and the disk may be full. */
-    if (node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
+    if (node_flush_records(n, e) < 0 || node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
         return err_at(e, "checkpoint of epoch %d", epoch);
     if (rename(name, previous) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", previous);

@@ -247,9 +247,10 @@ static int loop(struct worker_loop *w, struct err *e)
         if (w->watch->tracer)
             w->watch->tracer->step = 0;
         phase_enter(w->watch, PHASE_EVALUATE);
-        if (row == n->loader.n_rows && !exchange_closes_early(n->exchange, n->step.n_done) && keep(w, e) < 0)
-            return e->code;
         if (evaluate(w, e) < 0)
+            return e->code;
+        /* After the evaluation: a job that goes on from here has all rows up to here. */
+        if (row == n->loader.n_rows && !exchange_closes_early(n->exchange, n->step.n_done) && keep(w, e) < 0)
             return e->code;
     }
     report_skipped(w);

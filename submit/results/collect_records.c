@@ -9,6 +9,7 @@
 #include "submit/results/collect.h"
 #include "submit/results/results.h"
 #include "submit/stages/console.h"
+#include "submit/stages/retry.h"
 
 static int write_classic(struct collection *c, const struct artifact *a, const struct yield *y, struct err *e)
 {
@@ -63,6 +64,26 @@ static int merge_rows(struct collection *c, const struct artifact *a, FILE *out,
     return 0;
 }
 
+int collect_earlier_rows(FILE *out, const struct submission *s, const struct artifact *a, struct err *e)
+{
+    const json_t *from = json_object_get(s->facts, "continues");
+    char folder[PATH_MAX], path[PATH_MAX], *text;
+    size_t len;
+    int rc;
+
+    if (!from)
+        return 0;
+    if (retry_folder(folder, s, (int)json_integer_value(json_object_get(from, "attempt")), e) < 0 ||
+        file_join(path, sizeof path, folder, a->path, e) < 0)
+        return e->code;
+    if (file_read(&text, &len, path, a->max, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : e->code; /* it has no such rows */
+    rc = records_append_until(out, a, text, len, (uint64_t)json_integer_value(json_object_get(from, "step")),
+                              (uint64_t)json_integer_value(json_object_get(from, "round")), e);
+    free(text);
+    return rc < 0 ? err_at(e, "%s", path) : 0;
+}
+
 static bool some_node_has_it(const struct collection *c)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++)
@@ -91,7 +112,7 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
         return e->code;
     }
     records_header(out, a);
-    if (merge_rows(c, a, out, e) < 0) {
+    if (collect_earlier_rows(out, c->s, a, e) < 0 || merge_rows(c, a, out, e) < 0) {
         fclose(out);
         close(fd);
         return e->code;

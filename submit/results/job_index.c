@@ -75,7 +75,7 @@ json_t *job_index_json(const struct submission *s)
                                         json_text(token_file(path, s, n), SIZE_MAX), "pin", n->at.pin));
     }
     o = json_pack("{s:i, s:s, s:i, s:s, s:s, s:f, s:s, s:s, s:i, s:I, s:o, s:O, s:o}", "version", 1, "id",
-                  s->id, "attempt", ATTEMPT, "name", s->settings.name, "submitted_at",
+                  s->id, "attempt", s->attempt, "name", s->settings.name, "submitted_at",
                   clock_text(at, s->submitted_at), "submitted_s", s->submitted_at, "folder", s->folder,
                   "csv_style", s->csv_style, "dense_layers", s->n_dense, "model_bytes_max",
                   (json_int_t)s->model_bytes, "settings", settings_json(&s->settings), "facts", s->facts,
@@ -223,6 +223,7 @@ static int take(struct submission *s, const json_t *o, struct err *e)
     if (json_get_text(s->id, sizeof s->id, o, "id", "", e) < 0 ||
         json_get_text(s->folder, sizeof s->folder, o, "folder", "", e) < 0 ||
         json_get_text(s->csv_style, sizeof s->csv_style, o, "csv_style", "", e) < 0 ||
+        json_get_int(&s->attempt, o, "attempt", 1, ATTEMPTS_MAX, "", e) < 0 ||
         json_get_int(&s->n_dense, o, "dense_layers", 0, MODEL_LAYERS_MAX, "", e) < 0 ||
         settings_parse(&s->settings, json_object_get(o, "settings"), e) < 0)
         return e->code;

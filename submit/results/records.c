@@ -120,6 +120,32 @@ int records_append(FILE *out, const struct artifact *a, int node, const char *te
     return ferror(out) ? err_errno(e, ERR_IO, "%s", a->name) : 0;
 }
 
+/* Whether the row's number in this column, if the file has it, is at most `most`. */
+static bool is_until(const struct artifact *a, const struct cell *cells, const char *column, uint64_t most)
+{
+    for (size_t i = 0; a->columns[i].name; i++)
+        if (strcmp(a->columns[i].name, column) == 0)
+            return strtoull(cells[i].text, NULL, 10) <= most; /* a cell ends with a comma or the line */
+    return true;
+}
+
+int records_append_until(FILE *out, const struct artifact *a, const char *text, size_t len, uint64_t step,
+                         uint64_t round, struct err *e)
+{
+    struct cell cells[RECORD_COLUMNS_MAX];
+    size_t n = row_length(text, len);
+
+    if (!is_header(a, text, n))
+        return err_set(e, ERR_PROTOCOL, "%s: the columns differ from those of this job_submit", a->name);
+    for (size_t at = n + 1; at < len; at += n + 1) {
+        n = row_length(text + at, len - at);
+        if (at + n < len && split(cells, text + at, n) == count_columns(a) &&
+            is_until(a, cells, "step", step) && is_until(a, cells, "round", round))
+            fwrite(text + at, 1, n + 1, out);
+    }
+    return ferror(out) ? err_errno(e, ERR_IO, "%s", a->name) : 0;
+}
+
 struct traffic { /* messages, raw bytes, bytes on the wire */
     int peer;
     uint64_t sent[3], received[3];

@@ -18,6 +18,11 @@ void records_header(FILE *out, const struct artifact *a);
 int records_append(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
                    struct err *e);
 
+/* Appends those rows of a merged file whose step and round, where it has them, are at most these: what an
+ * earlier attempt did up to the point from which a later one went on. ERR_PROTOCOL: another header. */
+int records_append_until(FILE *out, const struct artifact *a, const char *text, size_t len, uint64_t step,
+                         uint64_t round, struct err *e);
+
 /* Totals per peer in one node's comm.csv, in order of appearance:
  * [{"peer","sent_messages","sent_raw_bytes","sent_bytes","recv_messages","recv_raw_bytes","recv_bytes"}].
  * NULL: no memory. */

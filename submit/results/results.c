@@ -203,7 +203,8 @@ int results_begin(struct submission *s, struct err *e)
     s->made_folder = s->made_parts = false;
     if (s->has_default_folder)
         point_latest(s);
-    if (file_join(path, sizeof path, s->folder, "logs/submit.log", e) < 0)
+    /* Those of a later attempt's predecessor are in its folder now. */
+    if (make_parts(s, e) < 0 || file_join(path, sizeof path, s->folder, "logs/submit.log", e) < 0)
         return e->code;
     return console_keep(path, e);
 }

@@ -84,6 +84,20 @@ static void print_present(FILE *f, const json_t *run)
     }
 }
 
+/* The attempts that have failed before this one. */
+static void print_attempts(FILE *f, const json_t *run)
+{
+    const json_t *attempts = json_object_get(json_object_get(run, "facts"), "attempts"), *one;
+    size_t i;
+
+    if (json_array_size(attempts) > 0)
+        fprintf(f, "; it is attempt %zu", json_array_size(attempts) + 1);
+    json_array_foreach(attempts, i, one)
+        fprintf(f, "%s %d (node(%d): %s)", i == 0 ? ", after" : ",",
+                (int)json_integer_value(json_object_get(one, "attempt")),
+                (int)json_integer_value(json_object_get(one, "node")), text_of(one, "reason"));
+}
+
 static void print_sentence(FILE *f, const json_t *run, enum job_state state)
 {
     const json_t *cause = find_cause(run);
@@ -102,6 +116,7 @@ static void print_sentence(FILE *f, const json_t *run, enum job_state state)
         print_cause(f, run, cause);
         print_consequences(f, run, cause);
     }
+    print_attempts(f, run);
 }
 
 static bool has_file(const json_t *run, const char *prefix)

@@ -24,6 +24,10 @@ static bool take_report(struct node *n)
 
     if (steps <= 0)
         return false;
+    if (!p->is_known) { /* a job that is resumed has done steps that it has not taken */
+        *p = (struct pace){.is_known = true, .step = v->step, .busy_s = busy};
+        return false;
+    }
     if (p->n_slow == 0) /* if this report is slow, too, it is the first one */
         p->slow_from = p->step + 1;
     p->step_s = (busy - p->busy_s) / (double)steps;

@@ -15,8 +15,9 @@ struct submission;
 
 enum { PACE_STEPS = 5, PACE_REPORTS = 2 };
 
-struct pace {     /* of one worker; {0}: nothing is known */
-    int64_t step; /* of the last report, with the time until then */
+struct pace {      /* of one worker; {0}: nothing is known */
+    bool is_known; /* it has reported once */
+    int64_t step;  /* of the last report, with the time until then */
     double busy_s;
     double step_s;     /* seconds per step between the last two; 0: not known */
     int n_slow;        /* reports in a row with more than twice the median */

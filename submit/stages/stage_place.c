@@ -17,7 +17,7 @@
 #include "submit/stages/submission.h"
 #include "submit/text.h"
 
-static const double WAIT_REPORT_S = 30, PATIENCE_S = 3;
+static const double WAIT_REPORT_S = 30, PATIENCE_S = 3, ASK_AGAIN_S = 1;
 
 static void add_workers(const struct submission *s)
 {
@@ -50,12 +50,12 @@ static int receive_all(struct submission *s, struct err *e)
     return 0;
 }
 
-/* Contacts all agents at once; reports the first failure in node order, and how many there are. */
-static int contact_agents(struct submission *s, struct err *e)
+/* Contacts all agents at once; *n_failed: how many cannot be used, of which `e` is the first by node. */
+static int ask_agents(struct submission *s, size_t *n_failed, struct err *e)
 {
-    size_t n_failed = 0;
     struct err other;
 
+    *n_failed = 0;
     for (size_t i = 0; i < s->n_nodes; i++)
         if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/agent") < 0)
             return e->code;
@@ -63,18 +63,69 @@ static int contact_agents(struct submission *s, struct err *e)
         return e->code;
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
-        struct err *at = n_failed ? &other : e;
+        struct err *at = *n_failed ? &other : e;
 
         if (node_answer(n, at) < 0)
-            n_failed++;
-        else if (reply_agent(&n->agent, n->call.reply, n->call.reply_len, at) < 0 && ++n_failed)
+            ++*n_failed;
+        else if (reply_agent(&n->agent, n->call.reply, n->call.reply_len, at) < 0 && ++*n_failed)
             err_at(at, "node(%d): %s", n->at.node, n->label);
     }
+    return 0;
+}
+
+/* Gives the nodes whose agents do not answer the next spares, from number *spare on. *found: how many. */
+static int take_spares(struct submission *s, size_t *spare, size_t *found, struct err *e)
+{
+    const struct worker_list *w = &s->workers;
+
+    *found = 0;
+    for (size_t i = 0; i < s->n_nodes && *spare < w->n_spares; i++) {
+        struct node *n = &s->nodes[i];
+        const struct worker *at = &w->nodes[w->n_workers + w->n_servers + *spare];
+        struct err why;
+
+        if (node_answer(n, &why) != ERR_UNREACHABLE)
+            continue;
+        console_info("node(%d): %s does not answer; the spare %s takes its place.", n->at.node, n->label,
+                     at->address);
+        if (submission_move_node(s, n, at, e) < 0)
+            return e->code;
+        ++*spare;
+        ++*found;
+    }
+    return 0;
+}
+
+/* Every node gets an agent that answers. A further attempt waits for its agents for --agent-timeout: they may
+ * be starting again. */
+static int contact_agents(struct submission *s, struct err *e)
+{
+    double until = s->attempt > 1 ? clock_now() + s->opt->agent_timeout_s : 0;
+    size_t n_failed, n_found, spare = 0;
+    struct err why;
+
+    for (;;) {
+        if (ask_agents(s, &n_failed, &why) < 0) {
+            *e = why;
+            return e->code;
+        }
+        if (n_failed == 0)
+            return 0;
+        if (take_spares(s, &spare, &n_found, e) < 0)
+            return e->code;
+        if (n_found == 0 && !(why.code == ERR_UNREACHABLE && clock_now() < until))
+            break;
+        if (n_found == 0)
+            http_poll(s->http, ASK_AGAIN_S);
+        if (submission_check_time(s, e) < 0)
+            return e->code;
+    }
+    *e = why;
     if (n_failed > 1)
         console_info("%zu of %zu agents cannot be used; this is the first of them.", n_failed, s->n_nodes);
-    if (n_failed > 0 && e->code == ERR_UNREACHABLE && !e->hint[0])
+    if (e->code == ERR_UNREACHABLE && !e->hint[0])
         err_hint(e, "Is it running there? agent --port N --dir DIR starts one.");
-    return n_failed ? e->code : 0;
+    return e->code;
 }
 
 static int by_agent(const void *a, const void *b)
@@ -116,7 +167,7 @@ static char *reservation(const struct submission *s, const struct node *n)
     gethostname(host, sizeof host - 1);
     snprintf(submitter, sizeof submitter, "%.48s@%s", user && user[0] ? user : "unknown", host);
     o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:b, s:f}", "id", s->id, "attempt",
-                  ATTEMPT, "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
+                  s->attempt, "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
                   node_is_server(n) ? s->settings.server_codec : s->settings.codec, "codec_sha256",
                   codec->object.hex, "codec_source_sha256", codec->source.hex, "node_count",
                   s->settings.node_count, "server_count", s->settings.server_count, "submitter",

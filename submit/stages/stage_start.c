@@ -27,7 +27,7 @@ static json_t *peers(const struct submission *s, size_t me, const uint8_t job_ke
         char hex[SHA256_HEX];
 
         if (i != me) {
-            pair_key(key, job_key, s->id, ATTEMPT, i < me ? n->at.node : mine->at.node,
+            pair_key(key, job_key, s->id, s->attempt, i < me ? n->at.node : mine->at.node,
                      i < me ? mine->at.node : n->at.node);
             hex_encode(hex, key, sizeof key);
             json_object_set_new(peer, "key", json_string(hex));
@@ -41,7 +41,7 @@ static json_t *peers(const struct submission *s, size_t me, const uint8_t job_ke
 
 static char *order(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
 {
-    json_t *o = json_pack("{s:i, s:o}", "attempt", ATTEMPT, "peers", peers(s, me, job_key));
+    json_t *o = json_pack("{s:i, s:o}", "attempt", s->attempt, "peers", peers(s, me, job_key));
     char *line = o ? json_line(o) : NULL;
 
     json_decref(o);

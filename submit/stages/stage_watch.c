@@ -8,6 +8,7 @@
 #include "shared/clock.h"
 #include "shared/reason.h"
 #include "submit/stages/console.h"
+#include "submit/stages/mirror.h"
 #include "submit/stages/outcome.h"
 #include "submit/stages/progress.h"
 #include "submit/stages/silence.h"
@@ -26,6 +27,7 @@ static const double report_quiet_s = 60;
 
 struct watch {
     struct progress progress;
+    struct mirror mirror;
     double failed_at;         /* clock_now of the first end that is no success; 0: none yet */
     double stopped_at;        /* when the others were cancelled; 0: not yet */
     double began;             /* clock_now */
@@ -161,18 +163,19 @@ static void conclude(struct submission *s)
     s->state = s->cause < 0 ? JOB_SUCCEEDED : s->nodes[s->cause].view.state;
 }
 
-int stage_watch(struct submission *s, struct err *e)
+static int open_streams(struct submission *s, struct err *e)
 {
-    const double now = clock_now();
-    struct watch w = {
-        .progress = {.reported_at = now}, .began = now, .quiet_reported_at = now - report_quiet_s};
-
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
 
         if (!n->is_ended && !n->stream.busy && node_open_stream(s->http, n, e) < 0)
             return e->code;
     }
+    return 0;
+}
+
+static int watch(struct watch *w, struct submission *s, struct err *e)
+{
     for (;;) {
         for (size_t i = 0; i < s->n_nodes; i++) {
             struct node *n = &s->nodes[i];
@@ -183,15 +186,31 @@ int stage_watch(struct submission *s, struct err *e)
             report_change(n);
         }
         pace_look(s);
-        report_quiet_workers(s, &w);
-        judge(s, &w);
+        if (w->failed_at == 0)
+            mirror_look(&w->mirror, s);
+        else
+            mirror_close(&w->mirror, s);
+        report_quiet_workers(s, w);
+        judge(s, w);
         if (submission_count_ended(s) == s->n_nodes)
-            break;
-        progress_show(&w.progress, s);
+            return 0;
+        progress_show(&w->progress, s);
         if (submission_check_time(s, e) < 0)
             return e->code;
-        http_poll(s->http, w.failed_at > 0 ? 0.05 : 0.2);
+        http_poll(s->http, w->failed_at > 0 ? 0.05 : 0.2);
     }
+}
+
+int stage_watch(struct submission *s, struct err *e)
+{
+    const double now = clock_now();
+    struct watch w = {
+        .progress = {.reported_at = now}, .began = now, .quiet_reported_at = now - report_quiet_s};
+    int rc = open_streams(s, e) < 0 ? e->code : watch(&w, s, e);
+
+    mirror_close(&w.mirror, s);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < s->n_nodes; i++)
         report_change(&s->nodes[i]);
     console_bars(NULL, 0);

@@ -23,9 +23,9 @@ void start_checkpoint_name(char out[64], int node, const char *ending)
 
 int start_choose(struct submission *s, bool is_quiescent, struct err *e)
 {
-    bool keeps = s->settings.checkpoint_every > 0 || s->opt->resume[0];
+    bool keeps = s->settings.checkpoint_every > 0 || s->resume[0];
 
-    s->settings.starts_from = s->opt->resume[0]      ? STARTS_FROM_CHECKPOINT
+    s->settings.starts_from = s->resume[0]           ? STARTS_FROM_CHECKPOINT
                               : s->opt->init_from[0] ? STARTS_FROM_WEIGHTS
                                                      : STARTS_FROM_SEED;
     if (keeps && !is_quiescent)
@@ -196,6 +196,12 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
 }
 
+/* It goes on from checkpoints of an earlier attempt. */
+static bool of_this_job(const struct submission *s)
+{
+    return s->attempt > 1 && strcmp(s->resume, s->opt->resume) != 0;
+}
+
 /* The SHA-256 of a file in run.json; NULL: not listed. */
 static const char *sum_of(const json_t *earlier, const char *name)
 {
@@ -223,8 +229,9 @@ static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const str
     uint64_t bytes;
 
     start_checkpoint_name(name, node, ending);
-    sum = sum_of(earlier, name);
-    if (file_join(path, PATH_MAX, s->opt->resume, name, e) < 0 || sha256_file(digest, &bytes, path, e) < 0)
+    /* run.json lists neither copies that were made while the job ran nor files of earlier attempts. */
+    sum = of_this_job(s) && strcmp(s->resume, s->folder) != 0 ? NULL : sum_of(earlier, name);
+    if (file_join(path, PATH_MAX, s->resume, name, e) < 0 || sha256_file(digest, &bytes, path, e) < 0)
         return e->code;
     hex_encode(hex, digest, sizeof digest);
     if (!sum || strcmp(sum, hex) == 0)
@@ -247,25 +254,81 @@ static int check_samples(const struct submission *s, const json_t *earlier, stru
         return 0;
     err_set(e, ERR_CONFIG,
             "--resume %s: the data set differs from the earlier job's (its test set has another SHA-256)",
-            s->opt->resume);
+            s->resume);
     return err_hint(e, "Name the earlier job's data set with --data.");
 }
 
-/* Position in the job that the checkpoints of all nodes must share. Workers store their epoch; rounds are
- * the same on servers, which may have saved them under a later epoch without further rounds. */
-struct position {
-    char job[64], epoch[24], round[24];
-};
+void start_position_of(struct start_position *out, const struct tensor_file *f)
+{
+    snprintf(out->job, sizeof out->job, "%.60s", meta(f, "job_id"));
+    snprintf(out->epoch, sizeof out->epoch, "%.20s", meta(f, "epoch"));
+    snprintf(out->step, sizeof out->step, "%.20s", meta(f, "step"));
+    snprintf(out->round, sizeof out->round, "%.20s", meta(f, "round"));
+}
 
-static bool is_at(const struct tensor_file *f, const struct position *p, int node)
+bool start_is_at(const struct tensor_file *f, const struct start_position *p, int node)
 {
     return strcmp(meta(f, "job_id"), p->job) == 0 && strcmp(meta(f, "round"), p->round) == 0 &&
            (node < 0 || strcmp(meta(f, "epoch"), p->epoch) == 0);
 }
 
+static bool open_in(struct tensor_file *f, const char *folder, int node, const char *ending)
+{
+    char name[64], path[PATH_MAX];
+    struct err ignored;
+
+    start_checkpoint_name(name, node, ending);
+    return file_join(path, sizeof path, folder, name, &ignored) == 0 &&
+           tensor_file_open(f, path, &ignored) == 0;
+}
+
+/* Whether the last or second last checkpoint of the node there is at the position. */
+static bool has_one_at(const char *folder, const struct start_position *p, int node)
+{
+    static const char *const endings[] = {"", START_PREVIOUS};
+    bool is_found = false;
+
+    for (size_t k = 0; k < sizeof endings / sizeof *endings && !is_found; k++) {
+        struct tensor_file f;
+
+        if (!open_in(&f, folder, node, endings[k]))
+            continue;
+        is_found = start_is_at(&f, p, node);
+        tensor_file_close(&f);
+    }
+    return is_found;
+}
+
+static bool all_have(const char *folder, const struct start_position *p, const struct node *nodes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!has_one_at(folder, p, nodes[i].at.node))
+            return false;
+    return true;
+}
+
+bool start_find_common(uint64_t *step, const char *folder, const struct node *nodes, size_t n)
+{
+    static const char *const endings[] = {"", START_PREVIOUS};
+
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
+        struct start_position p;
+        struct tensor_file f;
+
+        if (!open_in(&f, folder, nodes[0].at.node, endings[k]))
+            continue;
+        start_position_of(&p, &f);
+        tensor_file_close(&f);
+        *step = strtoull(p.step, NULL, 10);
+        if (all_have(folder, &p, nodes, n))
+            return true;
+    }
+    return false;
+}
+
 /* Finds this node's checkpoint at the position: its last or second last one. */
-static int take_checkpoint(struct submission *s, size_t i, const struct position *p, const json_t *earlier,
-                           struct err *e)
+static int take_checkpoint(struct submission *s, size_t i, const struct start_position *p,
+                           const json_t *earlier, struct err *e)
 {
     static const char *const endings[] = {"", START_PREVIOUS};
     int node = s->nodes[i].at.node;
@@ -286,7 +349,7 @@ static int take_checkpoint(struct submission *s, size_t i, const struct position
             }
             continue;
         }
-        if (!is_at(&f, p, node)) {
+        if (!start_is_at(&f, p, node)) {
             if (missing == ERR_NOT_FOUND)
                 snprintf(has, sizeof has, "it has one of epoch %.20s of %.50s", meta(&f, "epoch"),
                          meta(&f, "job_id"));
@@ -300,11 +363,12 @@ static int take_checkpoint(struct submission *s, size_t i, const struct position
         return rc < 0 ? err_at(e, "%s", path) : 0;
     }
     err_set(e, missing, "node(%d): no checkpoint of epoch %s of %s in %s: %s", node, p->epoch, p->job,
-            s->opt->resume, has);
+            s->resume, has);
     return err_hint(e, "job_submit fetch %s gets it if its agent still has it.", p->job);
 }
 
-static int take_all(struct submission *s, const struct position *p, const json_t *earlier, struct err *e)
+static int take_all(struct submission *s, const struct start_position *p, const json_t *earlier,
+                    struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
         blob_clear(&s->checkpoints[i]);
@@ -315,7 +379,7 @@ static int take_all(struct submission *s, const struct position *p, const json_t
 }
 
 /* The position of the first worker's checkpoint. */
-static int find_position(struct position *p, const struct submission *s, const json_t *earlier,
+static int find_position(struct start_position *p, const struct submission *s, const json_t *earlier,
                          const char *ending, struct err *e)
 {
     struct tensor_file f;
@@ -323,14 +387,13 @@ static int find_position(struct position *p, const struct submission *s, const j
 
     if (open_checkpoint(&f, path, s, earlier, 0, ending, e) < 0)
         return e->code;
-    snprintf(p->job, sizeof p->job, "%.60s", meta(&f, "job_id"));
-    snprintf(p->epoch, sizeof p->epoch, "%.20s", meta(&f, "epoch"));
-    snprintf(p->round, sizeof p->round, "%.20s", meta(&f, "round"));
+    start_position_of(p, &f);
     tensor_file_close(&f);
     return 0;
 }
 
-static void note(struct submission *s, const struct position *p)
+/* Rows that earlier attempts of this job did up to here are part of its records. */
+static void note(struct submission *s, const struct start_position *p)
 {
     json_t *sums = json_array();
 
@@ -339,8 +402,13 @@ static void note(struct submission *s, const struct position *p)
             sums, json_pack("{s:i, s:s}", "node", s->nodes[i].at.node, "sha256", s->checkpoints[i].hex));
     json_object_set_new(s->facts, "start",
                         json_pack("{s:s, s:o, s:s, s:i, s:o}", "from", "checkpoint", "folder",
-                                  json_text(s->opt->resume, SIZE_MAX), "job", p->job, "epoch",
+                                  json_text(s->resume, SIZE_MAX), "job", p->job, "epoch",
                                   (int)strtol(p->epoch, NULL, 10), "checkpoints", sums));
+    if (of_this_job(s))
+        json_object_set_new(s->facts, "continues",
+                            json_pack("{s:i, s:I, s:I}", "attempt", s->attempt - 1, "step",
+                                      (json_int_t)strtoll(p->step, NULL, 10), "round",
+                                      (json_int_t)strtoll(p->round, NULL, 10)));
     console_info("The job resumes after epoch %s of %s.", p->epoch, p->job);
 }
 
@@ -348,7 +416,7 @@ static void note(struct submission *s, const struct position *p)
 static int resume_from(struct submission *s, const json_t *earlier, const char *ending, struct err *e)
 {
     const char *job = json_string_value(json_object_get(earlier, "id"));
-    struct position p;
+    struct start_position p;
 
     if (find_position(&p, s, earlier, ending, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
@@ -373,7 +441,7 @@ static int find_checkpoints(struct submission *s, const json_t *earlier, struct 
     if (check_samples(s, earlier, e) < 0)
         return e->code;
     rc = resume_from(s, earlier, "", &last);
-    if (rc < 0 && is_missing(rc)) {
+    if (rc < 0 && (is_missing(rc) || s->attempt > 1)) {
         rc = resume_from(s, earlier, START_PREVIOUS, &before);
         if (rc == 0)
             console_info("%s.", last.text);
@@ -394,7 +462,7 @@ static int prepare_checkpoints(struct submission *s, struct err *e)
     s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
     if (!s->checkpoints)
         return err_set(e, ERR_NOMEM, "no memory for %zu checkpoints", s->n_nodes);
-    if (file_join(path, sizeof path, s->opt->resume, "run.json", e) < 0 ||
+    if (file_join(path, sizeof path, of_this_job(s) ? s->folder : s->resume, "run.json", e) < 0 ||
         json_read(&earlier, path, RUN_JSON_MAX, e) < 0)
         return e->code;
     rc = find_checkpoints(s, earlier, e);
@@ -404,7 +472,7 @@ static int prepare_checkpoints(struct submission *s, struct err *e)
 
 int start_prepare(struct submission *s, struct err *e)
 {
-    if (s->opt->resume[0])
+    if (s->resume[0])
         return prepare_checkpoints(s, e);
     return s->opt->init_from[0] ? prepare_weights(s, e) : 0;
 }

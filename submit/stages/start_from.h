@@ -4,6 +4,7 @@
 #ifndef PSGD_SUBMIT_START_FROM_H
 #define PSGD_SUBMIT_START_FROM_H
 
+#include "shared/tensor_file.h"
 #include "submit/stages/submission.h"
 
 #define START_PREVIOUS "-previous"
@@ -17,6 +18,17 @@ int start_check_kept(const struct submission *s, struct err *e);
 /* Call once settings, model and nodes are known: makes the blobs of package weights. ERR_CONFIG: names the
  * tensor, setting or node that does not fit. */
 int start_prepare(struct submission *s, struct err *e);
+
+/* A point of the job that the checkpoints of all its nodes share. Workers store their epoch; rounds are the
+ * same on servers, which may have saved them under a later epoch without further rounds. */
+struct start_position {
+    char job[64], epoch[24], step[24], round[24];
+};
+void start_position_of(struct start_position *out, const struct tensor_file *f);
+bool start_is_at(const struct tensor_file *f, const struct start_position *p, int node);
+
+/* Whether the folder has checkpoints of all n nodes of one point of the job, and of which step. */
+bool start_find_common(uint64_t *step, const char *folder, const struct node *nodes, size_t n);
 
 /* "checkpoints/node-1.safetensors", for a server "checkpoints/ps-0.safetensors"; `ending` "" or
  * START_PREVIOUS. */

@@ -90,8 +90,9 @@ void submission_new_id(char out[JOB_ID_MAX])
 int submission_init(struct submission *s, const struct options *opt, struct err *e)
 {
     *s = (struct submission){
-        .opt = opt, .cause = -1, .settings = opt->settings, .submitted_at = clock_wall()};
+        .opt = opt, .attempt = 1, .cause = -1, .settings = opt->settings, .submitted_at = clock_wall()};
     submission_new_id(s->id);
+    memcpy(s->resume, opt->resume, sizeof s->resume);
     if (opt->timeout_s > 0)
         s->deadline = clock_now() + opt->timeout_s;
     s->http = http_new(e);
@@ -101,6 +102,33 @@ int submission_init(struct submission *s, const struct options *opt, struct err 
     s->files = json_array();
     if (!s->facts || !s->files)
         return err_set(e, ERR_NOMEM, "no memory");
+    return 0;
+}
+
+int submission_again(struct submission *s, int attempt, const char *resume, struct err *e)
+{
+    const struct options *opt = s->opt;
+    json_t *attempts = json_incref(json_object_get(s->facts, "attempts"));
+    double submitted_at = s->submitted_at, deadline = s->deadline;
+    bool has_default_folder = s->has_default_folder;
+    char id[JOB_ID_MAX], folder[PATH_MAX], from[PATH_MAX];
+
+    memcpy(id, s->id, sizeof id);
+    memcpy(folder, s->folder, sizeof folder);
+    snprintf(from, sizeof from, "%s", resume);
+    submission_clear(s);
+    if (submission_init(s, opt, e) < 0) {
+        json_decref(attempts);
+        return e->code;
+    }
+    s->attempt = attempt;
+    memcpy(s->id, id, sizeof s->id);
+    memcpy(s->folder, folder, sizeof s->folder);
+    memcpy(s->resume, from, sizeof s->resume);
+    s->has_default_folder = has_default_folder;
+    s->submitted_at = submitted_at;
+    s->deadline = deadline;
+    json_object_set_new(s->facts, "attempts", attempts);
     return 0;
 }
 
@@ -156,6 +184,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
 
         n->at = w->nodes[i < n_workers ? i : w->n_workers + i - n_workers];
         n->job = s->id;
+        n->attempt = s->attempt;
         progress_view_init(&n->view.progress);
         snprintf(n->label, sizeof n->label, "agent %s", n->at.address);
         s->n_nodes = i + 1;
@@ -166,6 +195,17 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
     }
     explicit_bzero(secret, sizeof secret);
     return rc < 0 ? rc : recognise_moved(s->nodes, s->n_nodes, sizeof *s->nodes, e);
+}
+
+int submission_move_node(const struct submission *s, struct node *n, const struct worker *to, struct err *e)
+{
+    int node = n->at.node;
+
+    http_clear(s->http, &n->call);
+    n->at = *to;
+    n->at.node = node;
+    snprintf(n->label, sizeof n->label, "agent %s", n->at.address);
+    return node_find_access(n, &s->opt->credentials, e);
 }
 
 const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n)

@@ -32,19 +32,21 @@ int blob_open(struct blob *b, const char *path, struct err *e);
 int blob_take_file(struct blob *b, const char *path, struct err *e);
 void blob_clear(struct blob *b);
 
-enum { ATTEMPT = 1 };
-
 /* The package of a codec; `source` is empty if the user gave an object file. */
 struct codec_blobs {
     struct blob object, source, manifest;
 };
+
+enum { ATTEMPTS_MAX = RETRIES_MAX + 1 };
 
 struct submission {
     const struct options *opt;
     struct settings settings;
     struct http *http;
     char id[JOB_ID_MAX];
+    int attempt;                  /* 1, 2, ... */
     char folder[PATH_MAX];        /* result folder, absolute */
+    char resume[PATH_MAX];        /* the folder with the checkpoints it starts from; "": none */
     bool is_simulated;            /* no agents; the servers are only a number */
     bool has_default_folder;      /* no -o: logs/ID-NAME, and logs/latest points there */
     bool made_folder, made_parts; /* created by this process: removed if the job does not start */
@@ -78,10 +80,16 @@ struct submission {
 };
 
 int submission_init(struct submission *s, const struct options *opt, struct err *e);
+/* Makes `s` the next attempt of its job: of the one that has ended only id, folder and facts.attempts are
+ * left. `resume`: as the field. */
+int submission_again(struct submission *s, int attempt, const char *resume, struct err *e);
 void submission_clear(struct submission *s);
 void submission_new_id(char out[JOB_ID_MAX]);
 /* Creates the nodes from the first n_workers and n_servers of `workers`, and finds their tokens. */
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
+
+/* Another agent takes the node, whose requests have ended. */
+int submission_move_node(const struct submission *s, struct node *n, const struct worker *to, struct err *e);
 
 /* The codec shipped to the node, and its facts: {"name","sha256",...}. */
 const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n);

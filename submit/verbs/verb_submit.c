@@ -1,14 +1,18 @@
 /* submit: runs the stages in order. Before the start every failure undoes everything; after the start the
  * job does not need this process. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "submit/interrupt.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/console.h"
+#include "submit/stages/mirror.h"
 #include "submit/stages/outcome.h"
+#include "submit/stages/retry.h"
 #include "submit/verbs/verbs.h"
 
 static int prepare(struct submission *s, struct err *e)
@@ -34,7 +38,11 @@ static int undo(struct submission *s, struct err *e)
 
 static void print_next_commands(const struct submission *s)
 {
-    console_plain("Job %s continues without this program. next:", s->id);
+    console_plain(
+        s->opt->detach && s->opt->retries > 0
+            ? "Job %s is watched in the background, for --retries; its log is in the folder of results. next:"
+            : "Job %s continues without this program. next:",
+        s->id);
     console_plain("  job_submit wait %s      shows its progress and fetches the results", s->id);
     console_plain("  job_submit fetch %s     fetches the results so far", s->id);
     console_plain("  job_submit cancel %s    ends it", s->id);
@@ -114,7 +122,8 @@ int verb_finish(struct submission *s, struct err *e)
     if (job_index_save(s, &ignored) < 0)
         console_error("%s", ignored.text);
     report_end(s);
-    verb_show_run(s->state == JOB_SUCCEEDED, s);
+    if (!retry_is_due(s))
+        verb_show_run(s->state == JOB_SUCCEEDED, s);
     return verb_exit_status(s);
 }
 
@@ -127,29 +136,71 @@ static void echo_options(const struct options *o)
             "--image-classification and --input are ignored: the data set and the model define them.");
 }
 
-static int run(struct submission *s, struct err *e)
+/* With --retries a copy of this process stays to watch the job: whether it is that copy. Connections and
+ * temporary files are the copy's from now on, so this process ends without closing them. */
+static bool is_left(const struct submission *s)
+{
+    pid_t pid = 0;
+    int nowhere;
+
+    if (s->attempt > 1)
+        return true;
+    print_next_commands(s);
+    printf("%s\n", s->id);
+    fflush(stdout);
+    if (s->opt->retries == 0 || (pid = fork()) < 0)
+        return false;
+    if (pid > 0)
+        _exit(0);
+    setsid();
+    nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; nowhere >= 0 && fd < 3; fd++)
+        dup2(nowhere, fd);
+    return true;
+}
+
+static int begin_results(struct submission *s, struct err *e)
+{
+    if (s->attempt > 1 && retry_set_aside(s, e) < 0)
+        return e->code;
+    return results_begin(s, e) < 0 ? e->code : run_json_save(s, e);
+}
+
+static int attempt(struct submission *s, struct err *e)
 {
     if (prepare(s, e) < 0)
         return undo(s, e);
-    echo_options(s->opt);
+    if (s->attempt == 1)
+        echo_options(s->opt);
     if (stage_ship(s, e) < 0)
         return undo(s, e);
     if (submission_count_ended(s) > 0) {
         /* A node failed before the start: its records contain the cause, so this counts as a failed job. */
-        if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || job_index_save(s, e) < 0)
+        if (begin_results(s, e) < 0 || job_index_save(s, e) < 0)
             return undo(s, e);
         return verb_finish(s, e);
     }
     if (stage_start(s, e) < 0)
         return undo(s, e);
-    if (results_begin(s, e) < 0 || run_json_save(s, e) < 0)
+    if (begin_results(s, e) < 0)
         console_error("%s", e->text);
-    if (s->opt->detach) {
-        print_next_commands(s);
-        printf("%s\n", s->id);
-        return 0;
-    }
-    return verb_finish(s, e);
+    return s->opt->detach && !is_left(s) ? 0 : verb_finish(s, e);
+}
+
+/* The job has failed once: an attempt that cannot be started changes neither that nor its results. */
+static int retry(struct submission *s, struct err *e)
+{
+    int n, rc;
+
+    if (retry_begin(s, e) < 0)
+        return e->code;
+    n = s->attempt;
+    rc = attempt(s, e);
+    if (rc >= 0)
+        return rc;
+    err_at(e, "attempt %d cannot be started", n);
+    console_failure(e, "JOB_FAILED");
+    return interrupt_signal() ? 128 + interrupt_signal() : EXIT_JOB_FAILED;
 }
 
 int verb_submit(const struct options *o, struct err *e)
@@ -161,7 +212,11 @@ int verb_submit(const struct options *o, struct err *e)
         return verb_fetch(o, e);
     if (o->args.n_operands > 0)
         return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->args.operands[0]);
-    rc = submission_init(&s, o, e) < 0 ? e->code : run(&s, e);
+    rc = submission_init(&s, o, e) < 0 ? e->code : attempt(&s, e);
+    while (rc == EXIT_JOB_FAILED && retry_is_due(&s))
+        rc = retry(&s, e);
+    if (s.state == JOB_SUCCEEDED && o->retries > 0)
+        mirror_remove(&s);
     submission_clear(&s);
     return rc;
 }

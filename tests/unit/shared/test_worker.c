@@ -35,6 +35,25 @@ TEST(workers_are_numbered_upwards_and_servers_downwards)
     worker_list_clear(&w);
 }
 
+TEST(spares_come_after_the_nodes_and_may_have_settings_of_their_own)
+{
+    struct worker_list w;
+    struct err e;
+
+    assert_ok(parse(&w,
+                    "{\"Spare\": [\"c\", \"d:2\"], \"Worker\": [\"a\"], \"PS\": \"b\","
+                    " \"nodes\": {\"d:2\": {\"advertise\": \"10.0.0.4\"}}}",
+                    &e));
+    assert_int_equal(w.n_workers, 1);
+    assert_int_equal(w.n_servers, 1);
+    assert_int_equal(w.n_spares, 2);
+    assert_string_equal(w.nodes[1].address, "b:15387");
+    assert_string_equal(w.nodes[2].address, "c:15387");
+    assert_string_equal(w.nodes[3].address, "d:2");
+    assert_string_equal(w.nodes[3].advertise, "10.0.0.4");
+    worker_list_clear(&w);
+}
+
 TEST(the_old_format_gives_the_same_list)
 {
     struct worker_list w;
@@ -88,10 +107,12 @@ TEST(an_invalid_list_is_refused_with_the_position)
         {"{\"Worker\": [1]}", "/Worker/0: not a string"},
         {"{\"Worker\": [\"a\", \"A:15387\"]}", "/Worker/1: a:15387 is a duplicate of node 0"},
         {"{\"Worker\": [\"a\"], \"PS\": \"a\"}", "/PS: a:15387 is a duplicate"},
+        {"{\"Worker\": [\"a\"], \"Spare\": [\"b\", \"a\"]}", "/Spare/1: a:15387 is a duplicate of node 0"},
         {"{\"Worker\": [\"a:1 \"]}", "/Worker/0: \"a:1 \": the address contains a space"},
         {"{\"Worker\": \"a:1;b:2\"}", "/Worker: \"a:1;b:2\" is more than one address"},
         {"{\"Worker\": [\"a\\u0000x\"]}", "\\u0000 is not allowed"},
-        {"{\"Worker\": [\"a\"], \"nodes\": {\"b\": {}}}", "/nodes/b: neither a Worker nor a PS"},
+        {"{\"Worker\": [\"a\"], \"nodes\": {\"b\": {}}}",
+         "/nodes/b: no Worker, PS or Spare has this address"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"tokenfile\": \"x\"}}}", "did you mean \"token_file\"?"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"advertise\": \"10.0.0.3:7\"}}}",
          "/nodes/a/advertise: \"10.0.0.3:7\": a host without a port"},
@@ -175,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_are_numbered_upwards_and_servers_downwards),
+        cmocka_unit_test(spares_come_after_the_nodes_and_may_have_settings_of_their_own),
         cmocka_unit_test(the_old_format_gives_the_same_list),
         cmocka_unit_test(addresses_are_parsed_in_all_their_forms),
         cmocka_unit_test(an_invalid_list_is_refused_with_the_position),

@@ -14,8 +14,10 @@ static void open_bench(struct bench *b, size_t n_workers)
 {
     *b = (struct bench){.s.n_nodes = n_workers + 1};
     b->s.nodes = b->nodes;
-    for (size_t i = 0; i < n_workers; i++)
+    for (size_t i = 0; i < n_workers; i++) {
         b->nodes[i].at.node = (int)i;
+        b->nodes[i].pace.is_known = true; /* it has reported step 0 */
+    }
     b->nodes[n_workers].at.node = -2;
 }
 
@@ -87,6 +89,25 @@ TEST(the_slower_one_of_two_workers_is_compared_with_the_faster_one_and_one_alone
     assert_false(pace_text(text, sizeof text, &b.s, 0));
 }
 
+TEST(the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_taken_them)
+{
+    struct bench b;
+    char text[160];
+
+    open_bench(&b, WORKERS);
+    for (int i = 0; i < WORKERS; i++)
+        b.nodes[i].pace.is_known = false;
+    report(&b, 0, 18602, 1e-3);
+    report(&b, 1, 18602, 1e-3);
+    for (int i = 0; i < 10; i++) {
+        report(&b, 0, 1, 50);
+        report(&b, 1, 1, 60);
+        report(&b, 2, 1, 60);
+        for (size_t n = 0; n < WORKERS; n++)
+            assert_false(pace_text(text, sizeof text, &b.s, n));
+    }
+}
+
 TEST(nothing_is_said_before_every_worker_has_reported)
 {
     struct bench b;
@@ -107,6 +128,8 @@ int main(void)
         cmocka_unit_test(one_slow_report_and_a_slow_step_now_and_then_are_none),
         cmocka_unit_test(
             the_slower_one_of_two_workers_is_compared_with_the_faster_one_and_one_alone_with_nobody),
+        cmocka_unit_test(
+            the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_taken_them),
         cmocka_unit_test(nothing_is_said_before_every_worker_has_reported),
     };
 

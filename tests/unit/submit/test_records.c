@@ -31,6 +31,28 @@ TEST(whole_rows_are_kept_and_partial_ones_are_not)
     free(out);
 }
 
+TEST(rows_of_an_earlier_attempt_count_up_to_a_step_and_a_round)
+{
+    static const char text[] = EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,1,1,2,3,0.5,0.25,7,8\n"
+                                    "3,0,2,40,6,0.5,0.25,7,8\n4,0,3,41,9,0.5,0.25,7,8\n5,0,3,4";
+    static const char comm[] =
+        "time_s,round,node,peer,direction,messages,raw_bytes,wire_bytes,encode_s,transfer_s\n"
+        "1,9,0,1,sent,1,2,3,4,5\n2,10,0,1,sent,1,2,3,4,5\n";
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream(&out, &size);
+
+    assert_non_null(f);
+    assert_ok(records_append_until(f, &artifacts[ARTIFACT_EVAL], text, strlen(text), 40, 1, &e));
+    assert_ok(records_append_until(f, &artifacts[ARTIFACT_COMM], comm, strlen(comm), 1, 9, &e));
+    assert_int_equal(records_append_until(f, &artifacts[ARTIFACT_EVAL], comm, strlen(comm), 1, 9, &e),
+                     ERR_PROTOCOL);
+    fclose(f);
+    assert_string_equal(out, "1,0,1,2,3,0.5,0.25,7,8\n2,1,1,2,3,0.5,0.25,7,8\n3,0,2,40,6,0.5,0.25,7,8\n"
+                             "1,9,0,1,sent,1,2,3,4,5\n");
+    free(out);
+}
+
 TEST(malformed_rows_are_omitted_and_counted)
 {
     size_t bad;
@@ -126,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_is_summed_by_peer_in_row_order),
         cmocka_unit_test(whole_rows_are_kept_and_partial_ones_are_not),
+        cmocka_unit_test(rows_of_an_earlier_attempt_count_up_to_a_step_and_a_round),
         cmocka_unit_test(malformed_rows_are_omitted_and_counted),
         cmocka_unit_test(a_row_of_another_node_rejects_the_file),
         cmocka_unit_test(unknown_columns_are_refused),

@@ -37,6 +37,18 @@ TEST(a_failure_is_told_by_its_cause_and_what_that_means)
     json_decref(o);
 }
 
+TEST(the_attempts_before_are_told)
+{
+    json_t *o = why("{\"id\":\"j-000001\",\"state\":\"succeeded\",\"nodes\":[],\"facts\":{\"attempts\":["
+                    "{\"attempt\":1,\"node\":1,\"reason\":\"NodeLost\"},"
+                    "{\"attempt\":2,\"node\":0,\"reason\":\"Interrupted\"}]}}");
+
+    assert_string_equal(text_of(o, "why"),
+                        "j-000001 succeeded: all its nodes came to their end; it is attempt 3, after 1 "
+                        "(node(1): NodeLost), 2 (node(0): Interrupted)");
+    json_decref(o);
+}
+
 TEST(a_reason_of_a_newer_version_is_told_without_a_meaning)
 {
     json_t *o = why("{\"id\":\"j-000001\",\"state\":\"cancelled\",\"cause_node\":0,\"reason\":\"Newer\","
@@ -94,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failure_is_told_by_its_cause_and_what_that_means),
+        cmocka_unit_test(the_attempts_before_are_told),
         cmocka_unit_test(a_reason_of_a_newer_version_is_told_without_a_meaning),
         cmocka_unit_test(a_job_that_runs_is_told_by_its_least_advanced_node),
         cmocka_unit_test(a_success_is_told_as_one),

@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# Attempts: a job that loses a node goes on from its checkpoints, on the agents that are left or on a spare.
+load lib
+
+job=(--node_count 2 --model softmax --batch_size 20 --agent-timeout 2)
+
+# Two workers and a spare.
+start_three() {
+    local n
+    for n in 0 1 2; do start_agent $n; done
+    write_workers 2
+    jq --arg spare "127.0.0.1:${PORTS[2]}" '.Spare = [$spare]' worker.json >with_spare.json
+}
+
+# begin OUT OPTION...: a job of 60 epochs in the background, until its checkpoints were copied once; JOB is its process.
+begin() {
+    local out=$1
+    shift
+    "$SUBMIT" "${job[@]}" --epochs 60 --codec allreduce -o "$out" "$@" >"$out.log" 2>&1 3>&- &
+    JOB=$!
+    HOLDERS+=("$JOB")
+    within 60 has_copies "$out"
+}
+has_copies() { [ -e "$1/mirror/checkpoints/node-0.safetensors" ] && [ -e "$1/mirror/checkpoints/node-1.safetensors" ]; }
+
+# end_of OUT: the status of the job in the background.
+end_of() {
+    status=0
+    wait "$JOB" || status=$?
+    cat "$1.log"
+}
+
+# lose N: agent number N and its runner end, as if its machine were gone.
+lose() {
+    # shellcheck disable=SC2046 # one word for each process
+    kill -9 "${AGENTS[$1]}" $(pgrep -P "${AGENTS[$1]}")
+    wait "${AGENTS[$1]}" 2>/dev/null || true
+    AGENTS[$1]=
+}
+
+weights() { tail -c 31400 "$1/model/final.safetensors"; }
+steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sort -n; } # steps_of NODE OUT
+
+@test "a lost machine is replaced by a spare: the job goes on from copied checkpoints, and ends with the same bits" {
+    start_three
+    "$SUBMIT" --workers worker.json "${job[@]}" --epochs 60 --codec allreduce -o alone
+    begin out --workers with_spare.json --checkpoint-every 1 --retries 2
+    lose 1
+    end_of out
+    [ "$status" -eq 0 ]
+    grep -q 'Attempt 2 of at most 3 goes on from the last checkpoints of all nodes' out.log
+    grep -q "does not answer; the spare 127.0.0.1:${PORTS[2]} takes its place" out.log
+    cmp <(weights alone) <(weights out)
+    # All rows of the node that stayed, once; of the other one those since the checkpoint, as its machine has the rest.
+    cmp <(steps_of 0 alone) <(steps_of 0 out)
+    cmp <(steps_of 1 alone | tail -n "$(steps_of 1 out | wc -l)") <(steps_of 1 out)
+    [ "$(jq -r '.state, .attempt, (.facts.attempts[] | .attempt, .node, .reason, .folder)' out/run.json | paste -sd' ')" = \
+        "succeeded 2 1 1 NodeLost attempts/1" ]
+    [ "$(jq -r .state out/attempts/1/run.json)" = failed ]
+    run "$SUBMIT" status "$(jq -r .id out/run.json)"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *succeeded* ]]
+}
+
+@test "a killed worker is tried again on the same agents, without a checkpoint from the first step on" {
+    start_three
+    "$SUBMIT" --workers worker.json "${job[@]}" --epochs 60 --codec allreduce --retries 1 --retry-on node_lost,runner_died -o out >out.log 2>&1 3>&- &
+    JOB=$!
+    HOLDERS+=("$JOB")
+    within 60 grep -q 'node(1): running, epoch' out.log
+    kill -9 "$(pgrep -P "${AGENTS[1]}" | head -1)"
+    end_of out
+    [ "$status" -eq 0 ]
+    grep -q 'begins anew: without --checkpoint-every there are no checkpoints' out.log
+    [ "$(steps_of 0 out | uniq -c | awk '$1 != 1' | wc -l)" -eq 0 ]
+    [ "$(steps_of 0 out | tail -1)" -eq 36000 ]
+    # The agents have both attempts, and tell them apart.
+    [ "$(find agent0/jobs -maxdepth 1 -name 'j-*' | wc -l)" -eq 2 ]
+}
+
+@test "with --detach a process stays that tries again, and wait shows the end" {
+    start_three
+    local id
+    id=$("$SUBMIT" --workers with_spare.json "${job[@]}" --epochs 60 --codec allreduce --checkpoint-every 1 --retries 1 --detach -o out 2>said)
+    grep -q 'is watched in the background' said
+    within 60 has_copies out
+    lose 1
+    within 60 grep -q 'Start job' <(cat out/logs/submit.log) # of whichever attempt
+    within 120 ended_well out
+    grep -q "takes its place" out/attempts/1/logs/submit.log out/logs/submit.log
+    run "$SUBMIT" wait "$id"
+    [ "$status" -eq 0 ]
+    [ "$(jq -r '.state, .attempt' out/run.json | paste -sd' ')" = "succeeded 2" ]
+}
+ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | paste -sd' ')" = "succeeded true" ]; }
+
+@test "an attempt that cannot be started leaves the results of the one before, and says what is missing" {
+    start_three
+    begin out --workers worker.json --checkpoint-every 1 --retries 3
+    lose 1
+    end_of out
+    [ "$status" -eq 1 ]
+    grep -q "attempt 2 cannot be started: node(1): agent 127.0.0.1:${PORTS[1]} does not answer" out.log
+    [ "$(jq -r '.state, .attempt' out/run.json | paste -sd' ')" = "failed 1" ]
+    [ "$(wc -l <out/records/train.csv)" -gt 1 ]
+    [ ! -e out/attempts ]
+}
+
+@test "a failure that another attempt would meet again is not retried, and an unknown reason is refused" {
+    start_three
+    run "$SUBMIT" --workers worker.json "${job[@]}" --epochs 1 --codec "$BUILD/tests/codecs/crash.so" --retries 5 -o failed
+    [ "$status" -ne 0 ]
+    [[ "$output" != *"Attempt 2"* ]]
+    run "$SUBMIT" --workers worker.json "${job[@]}" --codec allreduce --retries 1 --retry-on node_lost,bad_luck -o no
+    [ "$status" -eq 2 ]
+    [[ "$output" == *'--retry-on: "bad_luck" is not one of node_lost|runner_died|oom'* ]]
+}
+
+@test "the command of docs/failures.md" {
+    start_three
+    ln -s "$BUILD" build
+    bash -ec "$(awk '/^```sh$/ {on = ++k == 3; next} /^```/ {on = 0} on' "$ROOT/docs/failures.md")"
+    [ "$(jq -r '.settings.checkpoint_every, .state' logs/latest/run.json | paste -sd' ')" = "1 succeeded" ]
+    [ ! -e logs/latest/mirror ]
+}
