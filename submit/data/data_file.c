@@ -16,68 +16,131 @@ bool data_is_bomb(uint64_t unpacked, uint64_t packed)
     return unpacked > UNPACKED_FREE && unpacked / UNPACKED_RATIO > packed;
 }
 
-/* Reads to the end of the file; doubles *size, up to one byte more than `max`, as long as there is more to
- * read: sizes stored in the file are not trusted. */
-static int read_rest(gzFile f, uint8_t **buf, size_t *size, size_t *len, size_t max, struct err *e)
-{
-    for (;;) {
-        size_t room = *size - *len;
-        int k = gzread(f, *buf + *len, room < INT_MAX ? (unsigned)room : INT_MAX);
-        uint8_t *more;
-        int code;
+/* A file that is being read into `buf`, of which `len` of `size` bytes are filled. */
+struct reading {
+    gzFile file;
+    uint8_t *buf;
+    size_t size, len, max;
+    bool is_promised; /* `max` is what the file's own header says */
+};
 
-        if (k < 0)
-            return err_set(e, ERR_CONFIG, "cannot be unpacked: %s", gzerror(f, &code));
-        *len += (size_t)k;
-        if (*len > max)
-            return err_set(e, ERR_CONFIG, "more than %zu bytes", max);
-        if (!gzdirect(f) && data_is_bomb(*len, (uint64_t)gzoffset(f))) {
-            err_set(e, ERR_CONFIG, "unpacks to more than %d times its size: its first %lld bytes are %zu",
-                    UNPACKED_RATIO, (long long)gzoffset(f), *len);
-            return err_hint(e, "If that is meant, unpack it with gunzip.");
-        }
-        if (*len < *size) {
-            if (k > 0)
-                continue;
-            return 0;
-        }
-        *size = *size <= max / 2 ? 2 * *size : max + 1;
-        more = realloc(*buf, *size);
-        if (!more)
-            return err_set(e, ERR_NOMEM, "no memory for %zu bytes", *size);
-        *buf = more;
-    }
+static int more_than(const struct reading *r, struct err *e)
+{
+    return err_set(
+        e, ERR_CONFIG,
+        r->is_promised ? "%zu bytes expected by its header, and more follow" : "more than %zu bytes", r->max);
 }
 
-int data_read_at_most(uint8_t **out, size_t *len, size_t max, const char *path, struct err *e)
+/* Fills the buffer, as far as there is more to read; *is_end: nothing is left. */
+static int fill(struct reading *r, bool *is_end, struct err *e)
+{
+    size_t room = r->size - r->len;
+    int k = gzread(r->file, r->buf + r->len, room < INT_MAX ? (unsigned)room : INT_MAX);
+    int code;
+
+    if (k < 0)
+        return err_set(e, ERR_CONFIG, "cannot be unpacked: %s", gzerror(r->file, &code));
+    r->len += (size_t)k;
+    if (r->len > r->max)
+        return more_than(r, e);
+    if (!gzdirect(r->file) && data_is_bomb(r->len, (uint64_t)gzoffset(r->file))) {
+        err_set(e, ERR_CONFIG, "unpacks to more than %d times its size: its first %lld bytes are %zu",
+                UNPACKED_RATIO, (long long)gzoffset(r->file), r->len);
+        return err_hint(e, "If that is meant, unpack it with gunzip.");
+    }
+    *is_end = k == 0 && room > 0;
+    return 0;
+}
+
+/* Doubles the size, up to one byte more than the maximum, as long as there is more to read: sizes stored in
+ * the file are not trusted. */
+static int read_rest(struct reading *r, struct err *e)
+{
+    bool is_end = false;
+
+    while (!is_end) {
+        uint8_t *more;
+
+        if (fill(r, &is_end, e) < 0)
+            return e->code;
+        if (r->len < r->size)
+            continue;
+        r->size = r->size <= r->max / 2 ? 2 * r->size : r->max + 1;
+        more = realloc(r->buf, r->size);
+        if (!more)
+            return err_set(e, ERR_NOMEM, "no memory for %zu bytes", r->size);
+        r->buf = more;
+    }
+    return 0;
+}
+
+/* Reads the file's beginning, and from then on one byte more than that promises at most. */
+static int read_head(struct reading *r, data_promise promise, struct err *e)
+{
+    size_t size = r->size;
+    bool is_end = false;
+    uint64_t whole;
+
+    r->size = DATA_HEAD;
+    while (!is_end && r->len < r->size)
+        if (fill(r, &is_end, e) < 0)
+            return e->code;
+    if (promise(&whole, r->buf, r->len, e) < 0)
+        return e->code;
+    if (whole > r->max)
+        return err_set(e, ERR_CONFIG, "%llu bytes by its header, of at most %zu", (unsigned long long)whole,
+                       r->max);
+    r->max = (size_t)whole;
+    r->is_promised = true;
+    r->size = size <= r->max ? size : r->max + 1;
+    return r->len > r->max ? more_than(r, e) : 0;
+}
+
+static int read_file(uint8_t **out, size_t *len, size_t max, data_promise promise, const char *path,
+                     struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    uint8_t *buf = NULL;
-    size_t size;
+    struct reading r = {.max = max};
     struct stat st;
-    gzFile f;
-    int rc;
+    int rc = 0;
 
     *len = 0;
     if (fd < 0)
         return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(f = gzdopen(fd, "rb"))) {
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(r.file = gzdopen(fd, "rb"))) {
         close(fd);
         return err_set(e, ERR_IO, "%s: not a readable file", path);
     }
-    size = (uint64_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
-    buf = malloc(size);
-    rc = buf ? read_rest(f, &buf, &size, len, max, e)
-             : err_set(e, ERR_NOMEM, "no memory for %zu bytes", size);
-    if (gzclose_r(f) != Z_OK && rc == 0)
+    r.size = (uint64_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
+    if (promise && r.size < DATA_HEAD)
+        r.size = DATA_HEAD;
+    r.buf = malloc(r.size);
+    if (!r.buf)
+        rc = err_set(e, ERR_NOMEM, "no memory for %zu bytes", r.size);
+    if (rc == 0 && promise)
+        rc = read_head(&r, promise, e);
+    if (rc == 0)
+        rc = read_rest(&r, e);
+    if (gzclose_r(r.file) != Z_OK && rc == 0)
         rc = err_set(e, ERR_CONFIG, "cannot be unpacked: its end is missing, %zu bytes unpacked until there",
-                     *len);
+                     r.len);
     if (rc < 0) {
-        free(buf);
+        free(r.buf);
         return err_at(e, "%s", path);
     }
-    *out = buf;
+    *out = r.buf;
+    *len = r.len;
     return 0;
+}
+
+int data_read_at_most(uint8_t **out, size_t *len, size_t max, const char *path, struct err *e)
+{
+    return read_file(out, len, max, NULL, path, e);
+}
+
+int data_read_promised(uint8_t **out, size_t *len, data_promise promise, const char *path, struct err *e)
+{
+    return read_file(out, len, DATA_BYTES_MAX, promise, path, e);
 }
 
 int data_read(uint8_t **out, size_t *len, const char *path, struct err *e)

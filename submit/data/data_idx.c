@@ -12,7 +12,9 @@ static uint32_t be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3], struct err *e)
+/* Returns the header's length; *whole is that of the file. */
+static int check_head(uint64_t *whole, const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3],
+                      struct err *e)
 {
     size_t n_dims = magic & 0xff;
     size_t header = 4 + 4 * n_dims;
@@ -30,10 +32,33 @@ int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t 
             return err_set(e, ERR_CONFIG, "dimension %zu of its header is %u", i, dims[i]);
         want *= dims[i]; /* at most 2^32 x 2^12 x 2^12 */
     }
-    if (len - header != want)
-        return err_set(e, ERR_CONFIG, "%llu bytes expected (%zu of header, %u items), %zu bytes found",
-                       (unsigned long long)want + header, header, dims[0], len);
+    *whole = want + header;
     return (int)header;
+}
+
+int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3], struct err *e)
+{
+    uint64_t whole;
+    int header = check_head(&whole, bytes, len, magic, dims, e);
+
+    if (header >= 0 && len != whole)
+        return err_set(e, ERR_CONFIG, "%llu bytes expected (%d of header, %u items), %zu bytes found",
+                       (unsigned long long)whole, header, dims[0], len);
+    return header;
+}
+
+static int images_promise(uint64_t *whole, const uint8_t *bytes, size_t len, struct err *e)
+{
+    uint32_t dims[3];
+
+    return check_head(whole, bytes, len, MAGIC_IMAGES, dims, e);
+}
+
+static int labels_promise(uint64_t *whole, const uint8_t *bytes, size_t len, struct err *e)
+{
+    uint32_t dims[3];
+
+    return check_head(whole, bytes, len, MAGIC_LABELS, dims, e);
 }
 
 static int read_idx(uint8_t **out, uint32_t dims[3], uint32_t magic, const char *path, struct err *e)
@@ -42,7 +67,8 @@ static int read_idx(uint8_t **out, uint32_t dims[3], uint32_t magic, const char 
     size_t len = 0;
     int header;
 
-    if (data_read(&bytes, &len, path, e) < 0)
+    if (data_read_promised(&bytes, &len, magic == MAGIC_IMAGES ? images_promise : labels_promise, path, e) <
+        0)
         return e->code;
     header = idx_check_header(bytes, len, magic, dims, e);
     if (header < 0) {

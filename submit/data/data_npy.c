@@ -44,7 +44,8 @@ static int get_file(const struct source *s, const char *name, uint8_t **bytes, s
     char file[32], path[PATH_MAX];
 
     snprintf(file, sizeof file, "%s.npy", name);
-    return data_find(path, s->folder, file, e) < 0 ? e->code : data_read(bytes, len, path, e);
+    return data_find(path, s->folder, file, e) < 0 ? e->code
+                                                   : data_read_promised(bytes, len, npy_promise, path, e);
 }
 
 static bool is_float(const struct npy_array *a)

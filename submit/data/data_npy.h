@@ -21,12 +21,15 @@ struct npy_array {
 
 /* ERR_CONFIG: not an .npy file, an unsupported type or order, or `len` does not match the shape. */
 int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err *e);
+/* A data_promise (data_sets.h): the length of the file, by its header, which is in the first bytes. */
+int npy_promise(uint64_t *whole, const uint8_t *bytes, size_t len, struct err *e);
 double npy_value(const struct npy_array *a, size_t i);    /* a of a floating type */
 int64_t npy_integer(const struct npy_array *a, size_t i); /* a of an integer type */
 
-/* Reads one member of a zip file, stored or deflated, and checks its CRC-32; the caller frees. No zip64, no
- * encryption. ERR_NOT_FOUND: no member of that name. ERR_CONFIG: not a zip file, or one that contradicts
- * itself. */
+/* Reads one member of a zip file, an .npy file, stored or deflated, and checks its CRC-32; the caller frees.
+ * Unpacks no more than its first DATA_HEAD bytes if the array in it has another size than the member. No
+ * zip64, no encryption. ERR_NOT_FOUND: no member of that name. ERR_CONFIG: not a zip file, or one that
+ * contradicts itself, or the array. */
 int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, const char *name,
                struct err *e);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "submit/data/data_npy.h"
+#include "submit/data/dataset.h"
 
 static const struct {
     const char *descr;
@@ -116,10 +117,11 @@ static int check_type(struct npy_array *a, const char *descr, bool is_fortran, s
     return 0;
 }
 
-int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err *e)
+/* Everything but the data, which begins at byte *start. */
+static int parse_head(struct npy_array *a, size_t *start, const uint8_t *bytes, size_t len, struct err *e)
 {
     static const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-    size_t start, header, size;
+    size_t at, header;
     char descr[24] = "";
     bool is_fortran = false;
     struct text t;
@@ -129,31 +131,57 @@ int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err 
         return err_set(e, ERR_CONFIG, "not an .npy file");
     if ((bytes[6] != 1 && bytes[6] != 2) || bytes[7] != 0)
         return err_set(e, ERR_CONFIG, "version %d.%d of .npy, expected 1.0 or 2.0", bytes[6], bytes[7]);
-    start = bytes[6] == 1 ? 10 : 12;
+    at = bytes[6] == 1 ? 10 : 12;
     header = bytes[8] | (size_t)bytes[9] << 8;
     if (bytes[6] == 2)
         header |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
-    if (header > len - start)
+    if (header > len - at)
         return err_set(e, ERR_CONFIG, "a header of %zu bytes in a file of %zu", header, len);
-    t = (struct text){(const char *)bytes + start, (const char *)bytes + start + header};
+    t = (struct text){(const char *)bytes + at, (const char *)bytes + at + header};
     if (!take_dictionary(&t, descr, &is_fortran, a))
         return err_set(
             e, ERR_CONFIG,
             "its header is not {'descr', 'fortran_order', 'shape'} of an array that memory can hold");
     if (check_type(a, descr, is_fortran, e) < 0)
         return e->code;
-    a->data = bytes + start + header;
-    len -= start + header;
-    size = types[a->type].size;
+    *start = at + header;
+    return 0;
+}
+
+/* The values of the shape, which fill at most `most` bytes. */
+static int count_values(struct npy_array *a, size_t most, struct err *e)
+{
     a->n = 1;
     for (int i = 0; i < a->n_dims; i++) {
-        if (a->shape[i] == 0 || a->shape[i] > len / size / a->n)
-            return err_set(e, ERR_CONFIG, "%zu bytes of data do not fit dimension %d of its shape, %zu", len,
+        if (a->shape[i] == 0 || a->shape[i] > most / types[a->type].size / a->n)
+            return err_set(e, ERR_CONFIG, "%zu bytes of data do not fit dimension %d of its shape, %zu", most,
                            i + 1, a->shape[i]);
         a->n *= a->shape[i];
     }
-    if (a->n * size != len)
-        return err_set(e, ERR_CONFIG, "%zu bytes of data expected, %zu found", a->n * size, len);
+    return 0;
+}
+
+int npy_promise(uint64_t *whole, const uint8_t *bytes, size_t len, struct err *e)
+{
+    struct npy_array a;
+    size_t start;
+
+    if (parse_head(&a, &start, bytes, len, e) < 0 || count_values(&a, DATA_BYTES_MAX, e) < 0)
+        return e->code;
+    *whole = start + a.n * types[a.type].size;
+    return 0;
+}
+
+int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err *e)
+{
+    size_t start, size;
+
+    if (parse_head(a, &start, bytes, len, e) < 0 || count_values(a, len - start, e) < 0)
+        return e->code;
+    size = a->n * types[a->type].size;
+    if (size != len - start)
+        return err_set(e, ERR_CONFIG, "%zu bytes of data expected, %zu found", size, len - start);
+    a->data = bytes + start;
     return 0;
 }
 

@@ -50,6 +50,15 @@ bool data_is_bomb(uint64_t unpacked, uint64_t packed);
 int data_read_at_most(uint8_t **out, size_t *len, size_t max, const char *path, struct err *e);
 /* The same with a maximum of DATA_BYTES_MAX, 1 GiB. */
 int data_read(uint8_t **out, size_t *len, const char *path, struct err *e);
+
+/* The length of a whole file by its first `len` bytes: DATA_HEAD, or all of a shorter file. ERR_CONFIG: it is
+ * not of this format. */
+enum { DATA_HEAD = 64 << 10 };
+typedef int (*data_promise)(uint64_t *whole, const uint8_t *bytes, size_t len, struct err *e);
+/* Reads a file whose beginning says how long it is, and at most a byte, or DATA_HEAD, beyond that. A longer
+ * one is ERR_CONFIG; whether it is shorter, the caller checks. */
+int data_read_promised(uint8_t **out, size_t *len, data_promise promise, const char *path, struct err *e);
+
 /* Finds the file `name` in `dir`, or the packed NAME.gz beside it. ERR_NOT_FOUND. */
 int data_find(char path[PATH_MAX], const char *dir, const char *name, struct err *e);
 bool data_is_folder(const char *path);

@@ -119,17 +119,49 @@ static int find(struct entry *m, const uint8_t *zip, size_t len, const char *nam
     return locate(m, zip, directory, found, e);
 }
 
+/* The member's first bytes are those of an array as long as the member. */
+static int check_promise(const uint8_t *bytes, size_t len, const struct entry *m, struct err *e)
+{
+    uint64_t whole;
+
+    if (npy_promise(&whole, bytes, len, e) < 0)
+        return e->code;
+    return whole == m->size
+               ? 0
+               : err_set(e, ERR_CONFIG, "%llu bytes expected by its header, %u by the zip file's directory",
+                         (unsigned long long)whole, m->size);
+}
+
 static int inflate_all(uint8_t *out, const struct entry *m, struct err *e)
 {
-    z_stream z = {.avail_in = m->packed, .avail_out = m->size, .next_out = out};
+    size_t head = m->size < DATA_HEAD ? m->size : DATA_HEAD;
+    z_stream z = {.avail_in = m->packed, .avail_out = (uInt)head, .next_out = out};
     int rc;
 
     z.next_in = (z_const Bytef *)(uintptr_t)m->data;
     if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
         return err_set(e, ERR_NOMEM, "no memory to unpack");
-    rc = inflate(&z, Z_FINISH);
+    rc = inflate(&z, Z_SYNC_FLUSH);
+    if ((rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR) &&
+        check_promise(out, head - z.avail_out, m, e) < 0) {
+        inflateEnd(&z);
+        return e->code;
+    }
+    if (rc == Z_OK) {
+        z.avail_out = m->size - (uInt)head;
+        rc = inflate(&z, Z_FINISH);
+    }
     inflateEnd(&z);
     return rc == Z_STREAM_END && z.avail_out == 0 && z.avail_in == 0 ? 0 : broken(e, "damaged data");
+}
+
+/* A stored member is its own data. */
+static int copy_all(uint8_t *out, const struct entry *m, struct err *e)
+{
+    if (check_promise(m->data, m->size, m, e) < 0)
+        return e->code;
+    memcpy(out, m->data, m->size);
+    return 0;
 }
 
 int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, const char *name,
@@ -137,17 +169,14 @@ int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, c
 {
     struct entry m = {0};
     uint8_t *bytes;
-    int rc = 0;
+    int rc;
 
     if (find(&m, zip, len, name, e) < 0)
         return e->code;
     bytes = malloc((size_t)m.size + 1);
     if (!bytes)
         return err_set(e, ERR_NOMEM, "no memory for %u bytes of %s", m.size, name);
-    if (m.method == DEFLATED)
-        rc = inflate_all(bytes, &m, e);
-    else
-        memcpy(bytes, m.data, m.size);
+    rc = m.method == DEFLATED ? inflate_all(bytes, &m, e) : copy_all(bytes, &m, e);
     if (rc == 0 && crc32(0, bytes, m.size) != m.crc)
         rc = broken(e, "damaged data");
     if (rc < 0) {

@@ -212,3 +212,37 @@ PY
         [[ "$output" == *"unpacks to more than 200 times its size"* ]]
     done
 }
+
+# The damage is 200 kB behind what the header promises: who reads on would name that.
+@test "a packed file that holds more than its header promises is refused before the rest is unpacked" {
+    unreachable_workers
+    mkdir idx npy
+    python3 - <<'PY'
+import gzip, random, struct, zipfile
+
+rest = random.Random(1).randbytes(300000)
+array = lambda shape, kind: b"\x93NUMPY\x01\0\x76\0" + f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+
+def damage(packed, at):
+    return packed[:at] + bytes(1000) + packed[at + 1000 :]
+
+for name, head in (("idx/train-images-idx3-ubyte", struct.pack(">4I", 0x803, 2, 8, 8)), ("npy/x_train.npy", array((2, 4), "|u1"))):
+    with open(name + ".gz", "wb") as f:
+        f.write(damage(gzip.compress(head + rest), 200000))
+with zipfile.ZipFile("more.npz", "w", zipfile.ZIP_DEFLATED) as z:
+    z.writestr("x_train.npy", array((2, 4), "|u1") + rest)
+with open("more.npz", "rb") as f:
+    whole = f.read()
+with open("more.npz", "wb") as f:
+    f.write(damage(whole, 200000))
+PY
+    local data
+    for data in "idx idx 144" "npy npy 136" "npz more.npz 136"; do
+        # shellcheck disable=SC2086
+        set -- $data
+        run "$SUBMIT" validate --model softmax --dataset "$1" --data "$2"
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"$3 bytes expected by its header, "* ]]
+    done
+}
