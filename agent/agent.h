@@ -142,8 +142,9 @@ size_t task_count(const struct agent *a, bool (*is_it)(const struct job *));
 int task_add(struct agent *a, const struct job_spec *spec, const char *owner, const char *key_sha256,
              struct task **out, struct err *e);
 
-/* Removes a terminal job from memory and disk. */
-void task_forget(struct task *t);
+/* Removes a terminal job from memory and disk: also after a power failure it is gone. ERR_IO: it is still
+ * there. */
+int task_forget(struct task *t, struct err *e);
 
 /* Removes terminal jobs beyond --keep, those that ended first. */
 void task_trim(struct agent *a);

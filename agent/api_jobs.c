@@ -251,18 +251,33 @@ void api_job(struct agent *a, const struct request *rq, struct response *rs)
         respond_job(rs, 200, t);
 }
 
+/* Without a number all attempts are meant: after the latest, the one before would be the latest. */
+static bool is_meant(const struct task *t, const struct request *rq)
+{
+    return strcmp(t->job.spec.id, rq->arg[0]) == 0 &&
+           (rq->attempt == 0 || rq->attempt == t->job.spec.attempt);
+}
+
 void api_forget(struct agent *a, const struct request *rq, struct response *rs)
 {
-    struct task *t = api_task(a, rq, rs);
+    struct task *t = api_task(a, rq, rs), *next;
+    struct err e;
 
     if (!t)
         return;
-    if (!job_state_is_terminal(t->job.state)) {
-        respond_problem(rs, WRONG_STATE, "Cancel it first.", "%s is %s", t->job.spec.id,
-                        job_state_name(t->job.state));
-        return;
+    for (t = a->first; t; t = t->next)
+        if (is_meant(t, rq) && !job_state_is_terminal(t->job.state)) {
+            respond_problem(rs, WRONG_STATE, "Cancel it first.", "%s is %s", t->job.spec.id,
+                            job_state_name(t->job.state));
+            return;
+        }
+    for (t = a->first; t; t = next) {
+        next = t->next;
+        if (is_meant(t, rq) && task_forget(t, &e) < 0) {
+            respond_error(rs, &e);
+            return;
+        }
     }
-    task_forget(t);
     rs->status = 204;
 }
 

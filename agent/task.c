@@ -213,20 +213,26 @@ fail:
     return e->code;
 }
 
-void task_forget(struct task *t)
+int task_forget(struct task *t, struct err *e)
 {
     struct agent *a = t->agent;
-    struct err e;
     char dir[sizeof t->dir], path[PATH_MAX];
+    struct err why;
 
     memcpy(dir, t->dir, sizeof dir);
-    if (journal_path(path, sizeof path, t, &e) == 0)
-        unlink(path); /* first: what an interrupted removal leaves is no job, and the next start removes it */
+    /* First: what an interrupted removal leaves is no job, and the next start removes it. */
+    if (journal_path(path, sizeof path, t, e) < 0)
+        return e->code;
+    if (unlink(path) < 0 && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (file_sync_name(path, e) < 0)
+        return e->code;
     task_unlink(t);
     task_free(t);
     a->n_changes++;
-    if (file_remove_tree(dir, &e) < 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", e.text);
+    if (file_remove_tree(dir, &why) < 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", why.text);
+    return 0;
 }
 
 /* The wall clock may have been set between two ends: it orders only those of earlier agents. */
@@ -239,6 +245,7 @@ void task_trim(struct agent *a)
 {
     for (;;) {
         struct task *oldest = NULL;
+        struct err e;
         int n = 0;
 
         for (struct task *t = a->first; t; t = t->next) {
@@ -250,7 +257,10 @@ void task_trim(struct agent *a)
         }
         if (n <= a->opt.keep)
             return;
-        task_forget(oldest);
+        if (task_forget(oldest, &e) < 0) {
+            log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", e.text);
+            return;
+        }
     }
 }
 
@@ -346,7 +356,7 @@ int task_record(struct task *t, struct event *ev, struct err *e)
 static int restore(struct agent *a, const char *folder, struct err *e)
 {
     struct task *t = task_new(a, folder, e);
-    char path[sizeof t->dir];
+    char path[sizeof t->dir + 8];
     off_t cut;
 
     if (!t)
@@ -360,15 +370,18 @@ static int restore(struct agent *a, const char *folder, struct err *e)
                  (long long)cut);
     if (!t->job.spec.id[0] && !t->job.has_gap) {
         /* The agent ended before the reservation was written, so it was never confirmed. */
-        memcpy(path, t->dir, sizeof path);
+        memcpy(path, t->dir, sizeof t->dir);
         task_free(t);
         return file_remove_tree(path, e);
     }
     if (!t->job.spec.id[0])
         assume_reservation(t);
-    if (job_state_is_terminal(t->job.state))
-        journal_rest(&t->journal);
     file_sweep(t->dir);
+    if (job_state_is_terminal(t->job.state)) {
+        journal_rest(&t->journal);
+        snprintf(path, sizeof path, "%s/run", t->dir);
+        file_sweep(path); /* a power failure may have undone what was removed at its end */
+    }
     task_insert(a, t);
     return 0;
 }

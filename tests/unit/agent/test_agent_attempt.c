@@ -99,6 +99,28 @@ TEST(a_request_that_names_an_attempt_reaches_only_that_one)
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
     assert_true(reply_has(&r, "attempt", "2"));
     assert_string_equal(job_state_name(task_find(&f.agent, id)->job.state), "preparing");
+    assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 409);
+    assert_int_equal(ask_about(&f, "1", "DELETE", "/v1/jobs/j-abcdef"), 204);
+    assert_null(task_attempt(&f.agent, id, 1));
+    assert_non_null(task_find(&f.agent, id));
+    fixture_close(&f);
+}
+
+TEST(a_job_is_forgotten_with_all_its_attempts)
+{
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_run(&f, id, "ok");
+    job_until(&f, id, "succeeded");
+    assert_int_equal(reserve(&f, 2), 201);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{}"), 202);
+    attempt_until(&f, 2, "cancelled");
+    assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 204);
+    assert_null(task_find(&f.agent, id));
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    assert_null(task_find(&f.agent, id));
     fixture_close(&f);
 }
 
@@ -129,6 +151,7 @@ int main(void)
         cmocka_unit_test(a_later_attempt_ends_a_stopped_runner_of_an_earlier_one_and_gets_its_slot),
         cmocka_unit_test(an_earlier_attempt_is_refused_once_a_later_one_is_known),
         cmocka_unit_test(a_request_that_names_an_attempt_reaches_only_that_one),
+        cmocka_unit_test(a_job_is_forgotten_with_all_its_attempts),
         cmocka_unit_test(attempts_are_known_after_a_restart_each_with_its_folder),
     };
 
