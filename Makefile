@@ -96,7 +96,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak faults sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
+.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -236,6 +236,10 @@ EVERY ?= 1
 faults: all $(PRELOADS) ## each EVERY-th call of malloc, write, fsync, ... fails, in agent, runner and job_submit of a job; hours
 	$(Q)rm -rf $(BUILD)/faults && mkdir -p $(BUILD)/faults
 	$(Q)PYTHONDONTWRITEBYTECODE=1 tests/soak/faults.py $(BUILD) $(BUILD)/faults/history $(BUILD)/faults/report.json --every $(EVERY)
+
+power: all $(PRELOADS) ## the power fails before and after each change of an agent's folder: what is left, and an agent on it
+	$(Q)rm -rf $(BUILD)/power && mkdir -p $(BUILD)/power
+	$(Q)PYTHONDONTWRITEBYTECODE=1 tests/soak/power.py $(BUILD) $(BUILD)/power $(BUILD)/power/report.json
 
 FLIPS ?= 1000000
 KILLS ?= 1000

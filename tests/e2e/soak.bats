@@ -43,6 +43,20 @@ kills() {
 
 @test "the submitter is killed: its job goes on or ends, and no file or slot is left" { kills submitter 5; }
 
+@test "the power fails: an agent that is started on what is left has what it acknowledged" {
+    mkdir power
+    limited python3 "$ROOT/tests/soak/power.py" "$BUILD" "$T/power" "$T/report.json" --sample 40
+    [ "$(jq .moments report.json)" -eq 40 ]
+    [ "$(jq '.violations | length' report.json)" -eq 0 ]
+}
+
+@test "calls of an agent, of a runner and of job_submit fail: nothing acknowledged is lost, and nobody hangs" {
+    mkdir faults
+    limited python3 "$ROOT/tests/soak/faults.py" "$BUILD" "$T/faults" "$T/report.json" --every 400 --seconds 25
+    [ "$(jq .cases report.json)" -gt 3 ]
+    [ "$(jq '.violations | length' report.json)" -eq 0 ]
+}
+
 @test "the tests that docs/reliability.md names exist" {
     local name file n=0
     while read -r file name; do

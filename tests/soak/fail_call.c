@@ -5,21 +5,15 @@
  *                                         the order of the names; it is right however the process ends
  *
  * Children of the process are left alone. Calls of the C library inside itself are not seen. */
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "preload.h"
 
 enum call { MALLOC, WRITE, SYNC, RENAME, OPEN, ACCEPT, FORK, PIPE, CONNECT, N_CALLS };
 static const char *const names[N_CALLS] = {"malloc", "write", "sync", "rename", "open",
@@ -35,7 +29,7 @@ static pid_t owner;
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *plan = getenv("PSGD_FAIL_CALL"), *path = getenv("PSGD_FAIL_COUNT");
-    int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    int fd = path ? real_open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
     char name[16] = "", mode[8] = "";
 
     if (fd >= 0 && ftruncate(fd, sizeof own) == 0) {
@@ -117,27 +111,10 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
 
 static int open_at(int dir, const char *path, int flags, mode_t mode)
 {
-    return fails(OPEN) ? -1 : (int)syscall(SYS_openat, dir, path, flags, mode);
+    return fails(OPEN) ? -1 : real_open_at(dir, path, flags, mode);
 }
 
-#define OPEN_AS(name, dir_parameter, dir)                                                                    \
-    int name(dir_parameter const char *path, int flags, ...)                                                 \
-    {                                                                                                        \
-        va_list ap;                                                                                          \
-        mode_t mode = 0;                                                                                     \
-                                                                                                             \
-        va_start(ap, flags);                                                                                 \
-        if (flags & (O_CREAT | O_TMPFILE))                                                                   \
-            mode = (mode_t)va_arg(ap, unsigned);                                                             \
-        va_end(ap);                                                                                          \
-        return open_at(dir, path, flags, mode);                                                              \
-    }
-#define NO_DIR
-#define A_DIR int at,
-OPEN_AS(open, NO_DIR, AT_FDCWD)
-OPEN_AS(open64, NO_DIR, AT_FDCWD)
-OPEN_AS(openat, A_DIR, at)
-OPEN_AS(openat64, A_DIR, at)
+OPEN_FUNCTIONS
 
 /* The C library's types of these parameters are unions if _GNU_SOURCE is defined. */
 int accept4(int fd, __SOCKADDR_ARG peer, socklen_t *len, int flags)
@@ -162,9 +139,6 @@ int connect(int fd, __CONST_SOCKADDR_ARG peer, socklen_t len)
 
 pid_t fork(void)
 {
-    static pid_t (*real)(void);
-
-    if (!real)
-        real = (pid_t(*)(void))(uintptr_t)dlsym(RTLD_NEXT, "fork");
+    REAL(fork);
     return fails(FORK) ? -1 : real();
 }

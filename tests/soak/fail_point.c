@@ -6,20 +6,14 @@
  *   PSGD_FAIL_LOG=PATH                   appends "CALL/FILE" each time such a point is come to
  *
  * Children of the process are left alone. */
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "preload_log.h"
 
 enum moment { BEFORE, HALF, AFTER };
 static const char *const moments[] = {"before", "half", "after"};
@@ -28,17 +22,16 @@ static char wanted[NAME_MAX + 32]; /* "CALL/FILE" */
 static enum moment wanted_moment;
 static int wanted_count;
 static atomic_int count;
-static char log_path[PATH_MAX];
+static int log_fd = -1;
 static pid_t owner;
 
 __attribute__((constructor)) static void read_environment(void)
 {
-    const char *point = getenv("PSGD_FAIL_POINT"), *log = getenv("PSGD_FAIL_LOG");
+    const char *point = getenv("PSGD_FAIL_POINT");
     char moment[16] = "";
 
     owner = getpid();
-    if (log)
-        snprintf(log_path, sizeof log_path, "%s", log);
+    log_fd = preload_log_open(getenv("PSGD_FAIL_LOG"));
     if (point && sscanf(point, "%250[^@]@%15[a-z]:%d", wanted, moment, &wanted_count) == 3)
         for (int i = BEFORE; i <= AFTER; i++)
             if (strcmp(moment, moments[i]) == 0)
@@ -94,12 +87,8 @@ static void add_to_log(const char *point)
 {
     char line[sizeof wanted + 1];
     int n = snprintf(line, sizeof line, "%s\n", point);
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
-    if (fd < 0)
-        return;
-    syscall(SYS_write, fd, line, (size_t)n);
-    syscall(SYS_close, fd);
+    syscall(SYS_write, log_fd, line, (size_t)n);
 }
 
 static void die(void)
@@ -114,12 +103,12 @@ static bool come_to(const char *call, const char *path)
 {
     char name[NAME_MAX + 1], point[sizeof wanted];
 
-    if ((!wanted[0] && !log_path[0]) || getpid() != owner)
+    if ((!wanted[0] && log_fd < 0) || getpid() != owner)
         return false;
     snprintf(name, sizeof name, "%.200s", base_name(path));
     simplify(name);
     snprintf(point, sizeof point, "%s/%s", call, name);
-    if (log_path[0])
+    if (log_fd >= 0)
         add_to_log(point);
     if (strcmp(point, wanted) != 0 || atomic_fetch_add(&count, 1) + 1 != wanted_count)
         return false;
@@ -131,28 +120,18 @@ static bool come_to(const char *call, const char *path)
 /* The same for a descriptor. Pipes and terminals are no points. */
 static bool come_to_fd(const char *call, int fd)
 {
-    char link[64], path[PATH_MAX];
-    ssize_t n;
+    char path[PATH_MAX];
 
-    if (!wanted[0] && !log_path[0])
+    if (!wanted[0] && log_fd < 0)
         return false;
-    if (wanted[0] && !log_path[0] && strncmp(wanted, call, strcspn(wanted, "/")) != 0)
+    if (wanted[0] && log_fd < 0 && strncmp(wanted, call, strcspn(wanted, "/")) != 0)
         return false;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    n = readlink(link, path, sizeof path - 1);
-    if (n < 0)
-        return false;
-    path[n] = '\0';
+    preload_path_of(fd, path);
     if (strncmp(path, "socket:", 7) == 0)
         return come_to(call, "socket");
     return path[0] == '/' && strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0 &&
            come_to(call, path);
 }
-
-#define REAL(name)                                                                                           \
-    static __typeof__(name) *real;                                                                           \
-    if (!real)                                                                                               \
-    *(void **)&real = dlsym(RTLD_NEXT, #name)
 
 /* The function `name` with a point at its call. */
 #define POINT(name, params, args, arrived)                                                                   \
@@ -200,28 +179,14 @@ WRITE(send, (int fd, const void *b, size_t len, int flags), (fd, b, len, flags),
 WRITE(sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), (fd, m, flags), fd)
 
 /* Opening is a point where it creates a file. */
-#define OPEN(name, params, real_args)                                                                        \
-    int name params                                                                                          \
-    {                                                                                                        \
-        bool is_last = false;                                                                                \
-        mode_t mode = 0;                                                                                     \
-        va_list more;                                                                                        \
-        int fd;                                                                                              \
-        REAL(name);                                                                                          \
-        if (flags & (O_CREAT | O_TMPFILE)) {                                                                 \
-            va_start(more, flags);                                                                           \
-            mode = va_arg(more, mode_t);                                                                     \
-            va_end(more);                                                                                    \
-        }                                                                                                    \
-        if (flags & O_CREAT)                                                                                 \
-            is_last = come_to("create", path);                                                               \
-        fd = real real_args;                                                                                 \
-        if (is_last)                                                                                         \
-            die();                                                                                           \
-        return fd;                                                                                           \
-    }
+static int open_at(int dir, const char *path, int flags, mode_t mode)
+{
+    bool is_last = (flags & O_CREAT) && come_to("create", path);
+    int fd = real_open_at(dir, path, flags, mode);
 
-OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
-OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
-OPEN(openat, (int dir, const char *path, int flags, ...), (dir, path, flags, mode))
-OPEN(openat64, (int dir, const char *path, int flags, ...), (dir, path, flags, mode))
+    if (is_last)
+        die();
+    return fd;
+}
+
+OPEN_FUNCTIONS

@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "tool"))
 
-from cluster import Cluster, Hung, within  # noqa: E402
+from cluster import Hung, PreloadedCluster, within  # noqa: E402
 from jobs import write_inputs  # noqa: E402
 
 CALLS = ("malloc", "write", "sync", "rename", "open", "accept", "fork", "pipe", "connect")
@@ -44,13 +44,6 @@ JOB = ("--workers", "servers.json", "--codec", "fedavg", "--local-steps", "5", "
        "--checkpoint-every", "1", "--dataset", "csv:test_file=test.csv", "--data", "train.csv", "--model", "model.json",
        "--batch_size", "16", "--no-queue", "-q", "--agent-timeout", "3", "--round-timeout", "8")
 TERMINAL = ("succeeded", "failed", "cancelled")
-
-
-class FaultyCluster(Cluster):
-    """`point` is the environment that plans a fault."""
-
-    def preload(self, point=None, log=None):
-        return dict(point) if point else {}
 
 
 def plan(cluster, call=None, n=0, error=0, mode="once"):
@@ -189,7 +182,7 @@ def main():
     a = p.parse_args()
     seed = int(os.environ.get("PSGD_FAULT_SEED", "1"))
     draw = random.Random(seed)
-    cluster = FaultyCluster(a.build, a.folder, 2, 1)
+    cluster = PreloadedCluster(a.build, a.folder, 2, 1)
     report = {"seed": seed, "calls": {}, "cases": 0, "left_out": 0, "violations": {}}
     write_inputs(cluster)
     cluster.start()

@@ -59,6 +59,7 @@ class Breaks(unittest.TestCase):
             self.saw("state", agent, state="running", attempt=1)
             self.saw("rows", agent, file="train.csv", bytes=len(rows), sha256=sha256(rows))
             self.saw("blob", agent, hex=sha256(b"blob"))
+            self.seen.append({"seen": "file", "agent": agent, "job": None, "path": "id", "sha256": sha256(b"a-1")})
             self.idle(agent)
         for name, text in (("train.csv", TRAIN), ("comm.csv", COMM)):
             both = [text.format(n, 1 - n) for n in (0, 1)]
@@ -129,6 +130,10 @@ class Breaks(unittest.TestCase):
 
     def test_I1_an_upload_that_was_acknowledged_is_missing(self):
         os.unlink(os.path.join(self.home, "agent0", "blobs", sha256(b"blob")))
+        self.breaks("I1")
+
+    def test_I1_a_file_that_was_acknowledged_is_another(self):
+        self.write("agent0/id", b"a-2")
         self.breaks("I1")
 
     def test_a_journal_whose_reservation_was_damaged_is_kept_as_it_was(self):

@@ -11,6 +11,7 @@ JSON object per line, in this order; each has "seen", and most have "agent" (a f
     state      "state", "attempt": of a job that the agent has answered with
     rows       "file", "bytes", "sha256": the first bytes of one of the job's CSV files, whole rows
     blob       "hex": an upload that was acknowledged
+    file       "path" in the agent's folder, "sha256"; "job" is null of a file that belongs to none
     forgotten  the agent has acknowledged that it deletes the job
     weights    "out", "sha256": weights_digest() of the same job without a fault
     idle       "pid", "fds", "sockets" (how many of them), "threads", "rss_bytes", "runners" (pids): an agent without a job
@@ -187,6 +188,9 @@ def acknowledged_is_present(h):
         path = os.path.join(h.agents[o["agent"]], "blobs", o["hex"])
         if digest(path) != o["hex"]:
             h.unseen(n, f"blob {o['hex'][:12]} was acknowledged, and {o['agent']} has no file of that digest")
+    for n, o in h.kept("file"):
+        if digest(os.path.join(h.agents[o["agent"]], o["path"])) != o["sha256"]:
+            h.unseen(n, f"{o['path']} was acknowledged, and {o['agent']} has not that file")
 
 
 def numbered_without_gaps(h):
