@@ -1,4 +1,5 @@
 /* agent -- the daemon: one thread, one event loop. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/http/http.h"
@@ -124,12 +126,23 @@ static void log_start(const struct agent *a)
                  a->address);
 }
 
+/* What a runner leaves then becomes a child of this process, and only that: process 1 inherits what others
+ * leave, and a program that has become this one by exec may have had children. */
+static bool become_subreaper(void)
+{
+    siginfo_t info;
+
+    return getpid() != 1 && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD &&
+           prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
+
 static int run(struct agent *a, int listen_fd, struct err *e)
 {
     struct stop_signal stop = {.watch.fd = -1};
     struct http_server *h;
     struct err link;
 
+    a->is_subreaper = become_subreaper();
     if (http_server_open(&h, a, listen_fd, e) < 0)
         return e->code;
     if (stop_signal_open(&stop, &a->loop, e) < 0 || task_restore_all(a, e) < 0) {

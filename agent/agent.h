@@ -109,6 +109,7 @@ struct agent {
     bool allows_plain; /* HTTP without TLS, on the same port */
     bool is_insecure;  /* the same beyond loopback */
     bool is_local;     /* can be reached at a loopback address */
+    bool is_subreaper; /* becomes the parent of what a runner leaves */
     struct task *first, *last;
     uint64_t n_ended;    /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */

@@ -12,6 +12,7 @@
 #include "agent/success.h"
 #include "shared/artifacts.h"
 #include "shared/clock.h"
+#include "shared/process_tree.h"
 #include "shared/reason.h"
 
 enum { LOG_TAIL_BYTES = 16384, WARNED_LINES = 5, LAST_TURNS_MAX = JOURNAL_MAX_BYTES / TAIL_TURN_BYTES };
@@ -291,6 +292,23 @@ void follow_conclude(struct task *t, const char *reason, const char *how)
     }
 }
 
+static bool is_own(void *arg, pid_t child)
+{
+    const struct agent *a = arg;
+
+    for (const struct task *t = a->first; t; t = t->next)
+        if (t->runner.pid == child)
+            return true;
+    return a->runner_about.watch.on && a->runner_about.child.pid == child;
+}
+
+/* Without seccomp a codec may have started processes, in sessions of their own, whose parents have ended. */
+static void end_orphans(struct agent *a)
+{
+    if (a->is_subreaper)
+        process_end_orphans(is_own, a);
+}
+
 /* The runner may have left megabytes of events: each turn of the loop reads a bounded part, so that other
  * work continues. The pidfd stays readable until then, and the rest of the process group, which is killed,
  * writes no more. */
@@ -312,6 +330,7 @@ static void on_runner_gone(void *arg, uint32_t events)
     }
     loop_unwatch(&t->agent->loop, &t->runner_watch);
     runner_reap(&t->runner, how, sizeof how);
+    end_orphans(t->agent);
     if (!job_state_is_terminal(t->job.state))
         follow_conclude(t, REASON_RUNNER_DIED, how);
 }

@@ -165,6 +165,7 @@ static void become_runner(const struct runner_plan *plan, int control, int gate,
     int why;
 
     forget_signals();
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* its monitor finds all that it has started */
     if (setsid() >= 0 && open_standard_files(plan->run_dir) &&
         move_descriptors(safe_control, safe_data, safe_gate)) {
         safe_gate = GATE_FD;

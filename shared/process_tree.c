@@ -4,8 +4,13 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "shared/process.h"
+
+enum { ROUNDS = 50 };
 
 struct entry {
     pid_t pid, parent;
@@ -32,8 +37,9 @@ static bool add(struct table *t, struct entry new)
     return true;
 }
 
-/* Lists the processes that have not ended. Without memory the list is incomplete. */
-static void list(struct table *t)
+/* Lists the processes that have ended, and were not waited for, or those that have not. Without memory the
+ * list is incomplete. */
+static void list(struct table *t, bool have_ended)
 {
     DIR *proc = opendir("/proc");
     struct dirent *d;
@@ -42,7 +48,7 @@ static void list(struct table *t)
         pid_t pid = isdigit((unsigned char)d->d_name[0]) ? (pid_t)atoi(d->d_name) : 0;
         struct process p;
 
-        if (pid > 0 && process_look(&p, pid) && !p.has_ended &&
+        if (pid > 0 && process_look(&p, pid) && p.has_ended == have_ended &&
             !add(t, (struct entry){.pid = pid, .parent = p.parent}))
             break;
     }
@@ -90,10 +96,34 @@ size_t process_tree_kill(pid_t root, bool (*is_kept)(void *arg, pid_t child), vo
     struct table t = {0};
     size_t n;
 
-    list(&t);
+    list(&t, false);
     n = mark(&t, root, is_kept, arg);
     signal_all(&t, SIGSTOP);
     signal_all(&t, SIGKILL);
     free(t.entries);
     return n;
+}
+
+static void reap(bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    struct table t = {0};
+
+    list(&t, true);
+    for (size_t i = 0; i < t.n; i++)
+        if (t.entries[i].parent == getpid() && !is_kept(arg, t.entries[i].pid))
+            waitpid(t.entries[i].pid, NULL, WNOHANG);
+    free(t.entries);
+}
+
+void process_end_orphans(bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    const struct timespec pause = {.tv_nsec = 1000000}; /* for the kernel to end those that were killed */
+    bool is_done = false;
+
+    for (int i = 0; i < ROUNDS && !is_done; i++) {
+        is_done = process_tree_kill(getpid(), is_kept, arg) == 0;
+        reap(is_kept, arg);
+        if (!is_done)
+            nanosleep(&pause, NULL);
+    }
 }

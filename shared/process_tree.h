@@ -14,4 +14,8 @@
  * the first is killed, so that only a process that has just been forked can be missed. */
 size_t process_tree_kill(pid_t root, bool (*is_kept)(void *arg, pid_t child), void *arg);
 
+/* For a subreaper: ends the descendants of this process but those that are kept, in several rounds, and waits
+ * for the children among them. */
+void process_end_orphans(bool (*is_kept)(void *arg, pid_t child), void *arg);
+
 #endif

@@ -45,6 +45,8 @@ birth)
 crash) i=0; while [ $i -lt 30 ]; do echo "log line $i"; i=$((i + 1)); done; kill -SEGV $$ ;;
 noise) printf 'not json\n{"event":"progress"}\n{"event":"state","state":"running"}\n' >>events.jsonl
        head -c 5000 /dev/zero | tr '\0' x >>events.jsonl; emit '' ;;
+orphans) for i in 1 2 3 4 5; do setsid sh -c 'sh -c "echo \$\$ >>orphans.pid; exec sleep 300" &' & done
+         while [ "$(wc -l <orphans.pid 2>/dev/null)" != 5 ]; do sleep 0.05; done ;;
 family) (trap '' TERM; sleep 300) & (trap '' TERM; sleep 300) & echo "$!" >child.pid ;;
 esac
 printf 'time_s,node,role,epoch,batch,batches,step\n0.1,0,worker,2,2,2,4\n' >train.csv

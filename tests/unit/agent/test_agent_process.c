@@ -219,7 +219,7 @@ static int runner_pid(struct scene *s, const char *id)
     return atoi(at + 6);
 }
 
-static void run_job(struct scene *s, const char *behave)
+static void start_job(struct scene *s, const char *behave)
 {
     char answer[8192], settings[FAKE_SETTINGS_MAX];
     uint8_t object[OBJECT_BYTES];
@@ -245,6 +245,11 @@ static void run_job(struct scene *s, const char *behave)
             "}",
             answer, sizeof answer),
         202);
+}
+
+static void run_job(struct scene *s, const char *behave)
+{
+    start_job(s, behave);
     wait_for(s, "j-abcdef", "\"step\":3");
 }
 
@@ -324,6 +329,35 @@ TEST(a_clean_stop_leaves_no_process_and_no_symlink)
         assert_true(log_contains(&s, "cancelled AgentStopped"));
         scene_close(&s);
     }
+}
+
+/* Processes in sessions of their own, whose parents have ended. */
+TEST(what_a_runner_leaves_ends_with_it_and_is_waited_for)
+{
+    struct scene s;
+    char path[DIR_MAX + 64], *text, *rest;
+    struct err e;
+    size_t len;
+
+    scene_open(&s);
+    START(&s, "--port", "0", "--dir", s.dir);
+    wait_for_hello(&s);
+    start_job(&s, "orphans");
+    wait_for(&s, "j-abcdef", "\"state\":\"succeeded\"");
+    snprintf(path, sizeof path, "%s/jobs/j-abcdef/run/orphans.pid", s.dir);
+    assert_ok(file_read(&text, &len, path, 4096, &e));
+    rest = text;
+    for (int i = 0; i < 5; i++) {
+        struct process p;
+        int pid = (int)strtol(rest, &rest, 10);
+
+        assert_true(pid > 1);
+        assert_false(process_look(&p, pid)); /* not even a zombie */
+    }
+    free(text);
+    kill(s.pid, SIGTERM);
+    assert_int_equal(end_status(&s), 0);
+    scene_close(&s);
 }
 
 TEST(running_jobs_survive_a_detaching_stop_and_a_kill)
@@ -423,6 +457,7 @@ int main(void)
         cmocka_unit_test(no_token_beyond_loopback_is_refused),
         cmocka_unit_test(a_port_or_folder_in_use_is_reported_with_a_remedy),
         cmocka_unit_test(a_clean_stop_leaves_no_process_and_no_symlink),
+        cmocka_unit_test(what_a_runner_leaves_ends_with_it_and_is_waited_for),
         cmocka_unit_test(running_jobs_survive_a_detaching_stop_and_a_kill),
         cmocka_unit_test(an_agent_without_a_token_warns_in_the_log),
         cmocka_unit_test(the_default_folder_is_named_by_the_port),
