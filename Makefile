@@ -248,11 +248,12 @@ soak: all $(BUILD)/tests/suite/test_mesh_faults $(PRELOADS) $(TOOLS) ## KILLS=10
 	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 $(BUILD)/tests/tool/reap 0 tests/soak/run $(KILLS) $(MINUTES) $(FLIPS)
 
 FUZZ_RUNS ?= 100000
+FUZZ_SEED ?= 0
 # Sanitized code takes long to compile, most of all at -O3, and is not faster then.
 FUZZ_CFLAGS := -O1 -gline-tables-only
-fuzz: ## each fuzz target for FUZZ_RUNS executions
+fuzz: ## each fuzz target for FUZZ_RUNS executions, from a seed of chance or FUZZ_SEED
 	$(Q)$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS='$(FUZZ_CFLAGS)' SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' fuzzers
-	$(Q)BUILD=$(BUILD)/fuzz RUNS=$(FUZZ_RUNS) tests/fuzz/run
+	$(Q)BUILD=$(BUILD)/fuzz RUNS=$(FUZZ_RUNS) SEED=$(FUZZ_SEED) tests/fuzz/run
 
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
