@@ -13,6 +13,7 @@
 
 #include "agent/http/http.h"
 #include "agent/job_action.h"
+#include "agent/keep.h"
 #include "agent/listen.h"
 #include "agent/log.h"
 #include "agent/token_verb.h"
@@ -66,7 +67,7 @@ static void turn(struct agent *a, struct http_server *h, double wait_s)
 
     loop_turn(&a->loop, max_wait < wait_s ? max_wait : wait_s);
     http_server_turn(h);
-    task_trim(a);
+    keep_trim(a);
 }
 
 static bool job_is_alive(const struct job *j)

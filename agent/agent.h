@@ -9,6 +9,7 @@
 #include "agent/artifact.h"
 #include "agent/blob.h"
 #include "agent/codec_policy.h"
+#include "agent/forgotten.h"
 #include "agent/gate.h"
 #include "agent/identity.h"
 #include "agent/intake.h"
@@ -26,7 +27,9 @@
 
 enum {
     FIRST_LEASE_S = 15, /* the same until the first request that follows the reservation */
-    LEASE_S = 120,      /* a reservation expires after this time without a request of its submitter */
+    LEASE_S = 30,       /* a reservation expires after this time without a request of its submitter */
+    BROKEN_LEASE_S = 3, /* the same after the stream of its events has ended: time to open another one */
+    BLOB_YOUNG_S = 120, /* an upload stays for this time without a job that uses it */
     N_SLOTS = 1,        /* a runner uses the whole machine */
     LAST_LOG_LINES = 20 /* of node.log, recorded when a runner dies */
 };
@@ -82,6 +85,7 @@ struct task {
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
     double lease_s;                     /* how long the lease is that ends at lease_at */
     unsigned n_streams;
+    uint64_t kept_bytes; /* of an ended job, on the disk; 0: not counted yet */
     struct file_digest digests[N_ARTIFACTS];
 };
 
@@ -93,6 +97,7 @@ struct agent {
     struct identity identity;
     struct members members;
     struct blob_store blobs;
+    struct forgotten_list forgotten;
     struct data_address data;
     char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
     char runner_exe[PATH_MAX];
@@ -143,12 +148,9 @@ size_t task_count(const struct agent *a, bool (*is_it)(const struct job *));
 int task_add(struct agent *a, const struct job_spec *spec, const char *owner, const char *key_sha256,
              struct task **out, struct err *e);
 
-/* Removes a terminal job from memory and disk: also after a power failure it is gone. ERR_IO: it is still
- * there. */
-int task_forget(struct task *t, struct err *e);
-
-/* Removes terminal jobs beyond --keep, those that ended first. */
-void task_trim(struct agent *a);
+/* Removes a terminal job from memory and disk: also after a power failure it is gone. `why`: as in
+ * forgotten.h. ERR_IO, ERR_NOMEM: it is still there. */
+int task_forget(struct task *t, const char *why, struct err *e);
 
 /* Reads every job's journal, removes what a killed agent or runner has left half written, and resumes the
  * jobs that have not ended. ERR_NOMEM: some job is not known. */

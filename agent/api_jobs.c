@@ -35,20 +35,30 @@ bool api_is_listed(const struct request *rq, const struct job *j)
 
 /* Two members with scope `submit` must not reach each other's jobs. A request without the job's key gets the
  * same answer whether or not the job exists. */
-static bool is_open(const struct request *rq, const struct job *j)
+static bool is_open(const struct request *rq, const char key_sha256[SHA256_HEX])
 {
-    bool has_key = j->key_sha256[0] && rq->job_key[0] &&
-                   equal_in_constant_time(j->key_sha256, rq->job_key, sizeof j->key_sha256);
+    bool has_key = key_sha256[0] && rq->job_key[0] &&
+                   equal_in_constant_time(key_sha256, rq->job_key, SHA256_HEX);
 
     return has_key || rq->scope == SCOPE_ADMIN || (rq->scope == SCOPE_READ && rq->route->needs == NEEDS_READ);
+}
+
+static void respond_unknown(const struct agent *a, const struct request *rq, struct response *rs)
+{
+    const struct forgotten *f = task_find(a, rq->arg[0]) ? NULL : forgotten_find(&a->forgotten, rq->arg[0]);
+
+    if (f && is_open(rq, f->key_sha256))
+        respond_problem(rs, GONE, NULL, "%s was removed at %s: %s", f->id, f->at, f->why);
+    else
+        respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
 }
 
 struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = task_attempt(a, rq->arg[0], rq->attempt);
 
-    if (!t || !is_open(rq, &t->job)) {
-        respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
+    if (!t || !is_open(rq, t->job.key_sha256)) {
+        respond_unknown(a, rq, rs);
         return NULL;
     }
     if (rq->scope != SCOPE_READ)
@@ -192,7 +202,7 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
         return;
     }
     t = task_find(a, spec.id);
-    if (t && !is_open(rq, &t->job)) {
+    if (t && !is_open(rq, t->job.key_sha256)) {
         respond_problem(rs, JOB_EXISTS, NULL, "the id %s is in use; choose another one", spec.id);
         return;
     }
@@ -261,6 +271,7 @@ static bool is_meant(const struct task *t, const struct request *rq)
 void api_forget(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs), *next;
+    char why[FORGOTTEN_WHY_MAX];
     struct err e;
 
     if (!t)
@@ -271,9 +282,10 @@ void api_forget(struct agent *a, const struct request *rq, struct response *rs)
                             job_state_name(t->job.state));
             return;
         }
+    snprintf(why, sizeof why, "deleted by %s", rq->who[0] ? rq->who : "a client without a token");
     for (t = a->first; t; t = next) {
         next = t->next;
-        if (is_meant(t, rq) && task_forget(t, &e) < 0) {
+        if (is_meant(t, rq) && task_forget(t, why, &e) < 0) {
             respond_error(rs, &e);
             return;
         }

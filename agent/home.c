@@ -179,7 +179,8 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     }
     if (load_tokens(a, e) < 0)
         goto fail;
-    if (members_open(&a->members, a->opt.dir, e) < 0 || load_identity(a, e) < 0)
+    if (forgotten_load(&a->forgotten, a->opt.dir, e) < 0 || members_open(&a->members, a->opt.dir, e) < 0 ||
+        load_identity(a, e) < 0)
         goto fail;
     if (file_join(path, sizeof path, a->opt.dir, "blobs", e) < 0 ||
         blob_store_open(&a->blobs, path, (uint64_t)opt->blob_limit_gib << 30, e) < 0)
@@ -197,6 +198,7 @@ void agent_close(struct agent *a)
     loop_close(&a->loop);
     identity_clear(&a->identity);
     members_close(&a->members);
+    forgotten_clear(&a->forgotten);
     if (a->dir_fd >= 0)
         close(a->dir_fd);
     if (a->lock_fd >= 0)

@@ -431,9 +431,8 @@ void job_stream_closed(struct task *t)
 {
     if (t->n_streams > 0)
         t->n_streams--;
-    if (t->n_streams > 0 || t->job.digest[0])
-        return;
-    job_stop(t, REASON_LEASE_EXPIRED, "the submitter disconnected before the start", STOP_GRACE_S);
+    if (t->n_streams == 0)
+        renew_lease(t, BROKEN_LEASE_S);
 }
 
 static bool is_of_another_boot(const struct task *t)

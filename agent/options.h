@@ -26,6 +26,7 @@ struct agent_options {
     char client_ca[PATH_MAX];                     /* "": no client has a certificate */
     bool no_token, tls, insecure_no_tls, leave_running;
     int queue, keep, blob_limit_gib;
+    int keep_days, keep_gib;          /* 0: no limit */
     int codecs;                       /* enum codec_policy; -1: by the listening address */
     char codec_list[PATH_MAX];        /* "": DIR/codecs.allow */
     int job_memory_gib;               /* -1: a fraction of the machine's; 0: no limit */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/job_action.h"
+#include "agent/keep.h"
 #include "agent/log.h"
 #include "shared/clock.h"
 #include "shared/file.h"
@@ -213,16 +214,17 @@ fail:
     return e->code;
 }
 
-int task_forget(struct task *t, struct err *e)
+int task_forget(struct task *t, const char *why, struct err *e)
 {
     struct agent *a = t->agent;
     char dir[sizeof t->dir], path[PATH_MAX];
-    struct err why;
+    struct err left;
 
     memcpy(dir, t->dir, sizeof dir);
-    /* First: what an interrupted removal leaves is no job, and the next start removes it. */
-    if (journal_path(path, sizeof path, t, e) < 0)
+    if (journal_path(path, sizeof path, t, e) < 0 ||
+        forgotten_add(&a->forgotten, a->opt.dir, &t->job.spec, t->job.key_sha256, why, e) < 0)
         return e->code;
+    /* Before the rest: what an interrupted removal leaves is no job, and the next start removes it. */
     if (unlink(path) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", path);
     if (file_sync_name(path, e) < 0)
@@ -230,38 +232,9 @@ int task_forget(struct task *t, struct err *e)
     task_unlink(t);
     task_free(t);
     a->n_changes++;
-    if (file_remove_tree(dir, &why) < 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", why.text);
+    if (file_remove_tree(dir, &left) < 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", left.text);
     return 0;
-}
-
-/* The wall clock may have been set between two ends: it orders only those of earlier agents. */
-static bool ended_before(const struct task *t, const struct task *u)
-{
-    return t->n_ended != u->n_ended ? t->n_ended < u->n_ended : t->job.finished_at < u->job.finished_at;
-}
-
-void task_trim(struct agent *a)
-{
-    for (;;) {
-        struct task *oldest = NULL;
-        struct err e;
-        int n = 0;
-
-        for (struct task *t = a->first; t; t = t->next) {
-            if (!job_state_is_terminal(t->job.state))
-                continue;
-            n++;
-            if (!oldest || ended_before(t, oldest))
-                oldest = t;
-        }
-        if (n <= a->opt.keep)
-            return;
-        if (task_forget(oldest, &e) < 0) {
-            log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", e.text);
-            return;
-        }
-    }
 }
 
 size_t task_count_unwritten(const struct agent *a)
@@ -414,7 +387,7 @@ int task_restore_all(struct agent *a, struct err *e)
             job_restore(t);
     a->is_stopping = false;
     job_schedule(a);
-    task_trim(a);
+    keep_trim(a);
     return 0;
 }
 

@@ -31,7 +31,9 @@ const char *node_role(const struct node *n)
 
 const char *node_state(const struct node *n)
 {
-    return n->silent_since > 0 && !n->is_ended ? "unknown" : job_state_name(n->view.state);
+    if (n->silent_since == 0 || n->is_ended)
+        return job_state_name(n->view.state);
+    return n->silence.code == ERR_UNREACHABLE ? "unreachable" : "unknown";
 }
 
 const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n)

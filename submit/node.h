@@ -60,7 +60,8 @@ struct node {
 const char *node_role(const struct node *n); /* "worker", "server" */
 bool node_is_server(const struct node *n);
 const char *node_host(const struct node *n); /* its host name for the other nodes */
-/* For display and run.json; "unknown" if its agent does not answer and its end has not been seen. */
+/* For display and run.json; "unreachable" if its agent does not answer and its end has not been seen,
+ * "unknown" if it answers, and does not know. */
 const char *node_state(const struct node *n);
 /* Name of its log: "worker-0", for a server "ps-0". */
 const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);

@@ -197,7 +197,7 @@ static void end_upload(struct exchange *x)
     struct err e;
 
     if (blob_end(&x->upload, &a->blobs, &e) == 0) {
-        blob_trim(&a->blobs, LEASE_S);
+        blob_trim(&a->blobs, BLOB_YOUNG_S);
         x->rs.status = 201;
     } else if (e.code == ERR_CONFIG) {
         respond_problem(&x->rs, DIGEST_MISMATCH, NULL, "%s", e.text);

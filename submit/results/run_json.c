@@ -215,9 +215,9 @@ static void table_row(FILE *f, const struct node *n)
 {
     const struct progress_view *p = &n->view.progress;
     char accuracy[24], loss[24], sent[TEXT_AMOUNT], received[TEXT_AMOUNT], time[TEXT_AMOUNT];
-    bool is_known = strcmp(node_state(n), "unknown") != 0;
+    bool is_known = n->silent_since == 0 || n->is_ended;
 
-    fprintf(f, "%4d  %-6s  %-9s  %9s  %9s  %9s  %9s  %11s\n", n->at.node, node_role(n), node_state(n),
+    fprintf(f, "%4d  %-6s  %-11s %8s  %9s  %9s  %9s  %11s\n", n->at.node, node_role(n), node_state(n),
             number(accuracy, sizeof accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
             number(loss, sizeof loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss),
             is_known ? text_bytes(sent, p->comm.sent_bytes) : "-",

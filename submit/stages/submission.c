@@ -17,7 +17,7 @@
 
 enum { REASON_MAX = 200 /* an agent's limit in bytes */ };
 
-static const double RENEW_S = 30, RELEASE_S = 5;
+static const double RENEW_S = 5, RELEASE_S = 5;
 
 void blob_set(struct blob *b, void *take_bytes, size_t len)
 {

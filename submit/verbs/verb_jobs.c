@@ -139,7 +139,7 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
         char at[CLOCK_TEXT];
 
         judge(&s);
-        state = known ? job_state_name(s.state) : "unknown";
+        state = known ? job_state_name(s.state) : "unreachable";
         clock_text(at, s.submitted_at);
         if (o->json)
             json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "id", s.id, "name",

@@ -64,7 +64,7 @@ load lib
     [ "$(api 0 GET "/v1/jobs/$id/events" -H 'Accept: application/x-ndjson' | grep . | tail -1 | jq -r .event)" = end ]
     [ "$(api 0 GET "/v1/jobs/$id/wait?timeout_s=1" | jq -r .state)" = succeeded ]
     [ "$(status_of 0 DELETE "/v1/jobs/$id")" -eq 204 ]
-    [ "$(status_of 0 GET "/v1/jobs/$id")" -eq 404 ]
+    [ "$(status_of 0 GET "/v1/jobs/$id")" -eq 410 ]
 }
 
 @test "blobs are stored by their SHA-256 only" {

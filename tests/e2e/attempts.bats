@@ -69,3 +69,16 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
     ends_with 2 "$SUBMIT" rerun --set epochs=none
     ends_with 6 "$SUBMIT" rerun j-nosuchjob
 }
+
+@test "of a job that its agent has removed, it is said when and why" {
+    start_agent 0 --keep 1
+    write_workers 1
+    local id n
+    for n in 1 2; do "$SUBMIT" -q --codec fedavg --node_count 1 --epochs 1 --model softmax -o "out$n"; done
+    id=$(jq -r .id out1/run.json)
+    run "$SUBMIT" logs "$id"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"$id was removed at 20"*": this agent keeps the last 1 ended jobs (--keep)"* ]]
+    run "$SUBMIT" fetch "$id" # what was fetched in time stays
+    [ "$status" -eq 0 ]
+}

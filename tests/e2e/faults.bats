@@ -363,7 +363,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     is_in_state 0 ready
     end_descendants $!
     kill -9 $! 2>/dev/null || true
-    within 60 is_in_state 0 cancelled # without a stream it would take 120 s
+    within 60 is_in_state 0 cancelled # without a stream it would take 30 s
     [ "$(api 0 GET /v1/jobs/j-byhand03 | jq -r .reason)" = LeaseExpired ]
 }
 
@@ -392,7 +392,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     run "$SUBMIT" status
     [ "$status" -eq 0 ]
     [[ "$output" == *'): running'* ]]
-    [[ "$output" =~ '   1  worker  unknown '.*' -            -' ]]
+    [[ "$output" =~ '   1  worker  unreachable '.*' -            -' ]]
     [[ "$("$SUBMIT" list)" == *' running '* ]]
     start_agent 1
     within 60 is_in_state 1 running

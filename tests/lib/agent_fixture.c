@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/job_action.h"
+#include "agent/keep.h"
 #include "agent/listen.h"
 #include "shared/clock.h"
 #include "shared/json.h"
@@ -89,7 +90,7 @@ void fixture_turn(struct fixture *f)
 
     loop_turn(&f->agent.loop, max_wait < 0.005 ? max_wait : 0.005);
     http_server_turn(f->server);
-    task_trim(&f->agent);
+    keep_trim(&f->agent);
 }
 
 void client_open(struct client *c, struct fixture *f)

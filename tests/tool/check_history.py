@@ -32,8 +32,8 @@ RSS_MAX = 64 << 20
 TERMINAL = ("succeeded", "failed", "cancelled")
 # What an agent's folder may hold. A temporary file of its own is not among it.
 AGENT_FILES = re.compile(
-    r"(lock|id|token|tls\.key|tls\.crt|members\.json|members\.lock|address|draining|codecs\.allow|blobs/[0-9a-f]{64}"
-    r"|jobs/j-[a-z0-9]+/(journal\.jsonl(\.damaged)?|packages/[a-z]+\.(json|so|c|safetensors)"
+    r"(lock|id|token|tls\.key|tls\.crt|members\.json|members\.lock|address|draining|forgotten\.json|codecs\.allow|blobs/[0-9a-f]{64}"
+    r"|jobs/j-[a-z0-9]+(?:\.[0-9]+)?/(journal\.jsonl(\.damaged)?|packages/[a-z]+\.(json|so|c|safetensors)"
     r"|run/(node\.log|events\.jsonl|trace\.bin|codec\.so|[a-z]+\.csv|(final|best|checkpoint|checkpoint-previous)\.safetensors)))"
 )
 SECRETS = ("token", "tls.key")

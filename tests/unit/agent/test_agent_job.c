@@ -45,7 +45,7 @@ TEST(a_job_runs_from_reservation_to_results)
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs", NULL), 200);
     assert_non_null(strstr(r.body, "fake runner"));
     assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 204);
-    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 404);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 410);
     fixture_close(&f);
 }
 
@@ -59,7 +59,16 @@ static void follow_events(struct client *c, struct fixture *f, const char *id)
     client_expect(c, f, "\"seq\":1,");
 }
 
-TEST(a_reservation_ends_when_its_stream_closes)
+static void until_streams(struct fixture *f, unsigned n)
+{
+    double until = clock_now() + 60;
+
+    while (task_find(&f->agent, "j-first1")->n_streams != n && clock_now() < until)
+        fixture_turn(f);
+    assert_int_equal(task_find(&f->agent, "j-first1")->n_streams, n);
+}
+
+TEST(a_reservation_ends_seconds_after_its_stream_unless_another_is_opened)
 {
     static struct client c;
     struct fixture f = {0};
@@ -70,6 +79,15 @@ TEST(a_reservation_ends_when_its_stream_closes)
     assert_true(reply_has(&r, "state", "pending"));
     assert_true(reply_has(&r, "reason", "AgentBusy"));
     follow_events(&c, &f, "j-first1");
+    /* A stream that is opened again in time keeps the reservation. */
+    client_close(&c);
+    until_streams(&f, 0);
+    assert_true(task_find(&f.agent, "j-first1")->lease_at <= clock_now() + BROKEN_LEASE_S);
+    follow_events(&c, &f, "j-first1");
+    task_find(&f.agent, "j-first1")->lease_at = clock_now() - 1;
+    for (int i = 0; i < 20; i++)
+        fixture_turn(&f);
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-first1")->job.state), "preparing");
     client_close(&c);
     job_until(&f, "j-first1", "cancelled");
     assert_string_equal(task_find(&f.agent, "j-first1")->job.reason, "LeaseExpired");
@@ -112,7 +130,7 @@ TEST(the_lease_is_short_until_the_submitter_asks_again)
     t = task_find(&f.agent, "j-first1");
     assert_true(t->lease_at <= clock_now() + FIRST_LEASE_S);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 200);
-    assert_true(t->lease_at > clock_now() + LEASE_S - 60);
+    assert_true(t->lease_at > clock_now() + FIRST_LEASE_S);
     fixture_close(&f);
 }
 
@@ -356,14 +374,79 @@ TEST(ended_jobs_beyond_the_keep_limit_are_removed)
     assert_non_null(task_find(&f.agent, "j-job002"));
     snprintf(path, sizeof path, "%s/agent/jobs/j-job001", f.folder);
     assert_int_not_equal(access(path, F_OK), 0);
+    for (int i = 0; i < 2; i++) { /* also after a restart */
+        assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-job001/events?after=0", NULL), 410);
+        assert_non_null(strstr(r.body, "j-job001 was removed at 20"));
+        assert_non_null(strstr(r.body, "this agent keeps the last 2 ended jobs (--keep)"));
+        assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-job009", NULL), 404);
+        fixture_crash(&f);
+        fixture_reopen(&f);
+    }
+    assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-job003", NULL), 204);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-job003", NULL), 410);
+    assert_non_null(strstr(r.body, "deleted by owner"));
     fixture_close(&f);
+}
+
+static void end_one(struct fixture *f, const char *id)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/v1/jobs/%s/cancel", id);
+    job_reserve(f, &r, id, false);
+    ask(f, &r, "POST", path, NULL);
+}
+
+TEST(ended_jobs_that_are_too_old_or_too_big_are_removed)
+{
+    struct fixture f = {.opt = {.keep_days = 2, .keep_gib = 1}};
+
+    fixture_open(&f);
+    end_one(&f, "j-first1");
+    end_one(&f, "j-second");
+    task_find(&f.agent, "j-first1")->job.finished_at -= 2 * 86400 - 60;
+    fixture_turn(&f);
+    assert_non_null(task_find(&f.agent, "j-first1"));
+    task_find(&f.agent, "j-first1")->job.finished_at -= 120;
+    ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL);
+    fixture_turn(&f);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 410);
+    assert_non_null(strstr(r.body, "for 2 days (--keep-days)"));
+    end_one(&f, "j-third1");
+    task_find(&f.agent, "j-third1")->kept_bytes = (uint64_t)1 << 30;
+    fixture_turn(&f);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-second", NULL), 410);
+    assert_non_null(strstr(r.body, "1 GiB of ended jobs (--keep-gib)"));
+    assert_non_null(task_find(&f.agent, "j-third1")); /* the last one stays, however big */
+    fixture_close(&f);
+}
+
+TEST(the_list_of_removed_jobs_is_bounded)
+{
+    const char *dir = unit_folder();
+    struct forgotten_list l;
+    struct job_spec job = {0};
+    struct err e;
+
+    assert_ok(forgotten_load(&l, dir, &e));
+    for (int i = 0; i < FORGOTTEN_MAX + 3; i++) {
+        snprintf(job.id, sizeof job.id, "j-%06d", i);
+        assert_ok(forgotten_add(&l, dir, &job, "", "deleted by owner", &e));
+    }
+    forgotten_clear(&l);
+    assert_ok(forgotten_load(&l, dir, &e));
+    assert_int_equal(l.n, FORGOTTEN_MAX);
+    assert_null(forgotten_find(&l, "j-000002"));
+    assert_non_null(forgotten_find(&l, "j-000003"));
+    assert_string_equal(forgotten_find(&l, "j-001002")->why, "deleted by owner");
+    forgotten_clear(&l);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_runs_from_reservation_to_results),
-        cmocka_unit_test(a_reservation_ends_when_its_stream_closes),
+        cmocka_unit_test(a_reservation_ends_seconds_after_its_stream_unless_another_is_opened),
         cmocka_unit_test(a_reservation_without_keepalive_expires),
         cmocka_unit_test(the_lease_is_short_until_the_submitter_asks_again),
         cmocka_unit_test(a_ready_job_is_released_with_its_runner),
@@ -377,6 +460,8 @@ int main(void)
         cmocka_unit_test(cancel_works_from_every_state),
         cmocka_unit_test(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events),
         cmocka_unit_test(ended_jobs_beyond_the_keep_limit_are_removed),
+        cmocka_unit_test(ended_jobs_that_are_too_old_or_too_big_are_removed),
+        cmocka_unit_test(the_list_of_removed_jobs_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
