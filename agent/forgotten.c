@@ -22,19 +22,11 @@ static int list_path(char out[PATH_MAX], const char *dir, struct err *e)
 }
 
 /* Room for one more: the oldest goes. */
-static int make_room(struct forgotten_list *l, struct err *e)
+static struct forgotten *next(struct forgotten_list *l)
 {
-    struct forgotten *more;
-
-    if (l->n == FORGOTTEN_MAX) {
+    if (l->n == FORGOTTEN_MAX)
         memmove(l->items, l->items + 1, --l->n * sizeof *l->items);
-        return 0;
-    }
-    more = realloc(l->items, (l->n + 1) * sizeof *more);
-    if (!more)
-        return err_set(e, ERR_NOMEM, "no memory for the list of removed jobs");
-    l->items = more;
-    return 0;
+    return &l->items[l->n];
 }
 
 static int take(struct forgotten_list *l, const json_t *list, struct err *e)
@@ -44,7 +36,7 @@ static int take(struct forgotten_list *l, const json_t *list, struct err *e)
 
     json_array_foreach(list, i, one)
     {
-        if (make_room(l, e) < 0 || json_to_struct(&l->items[l->n], one, fields, "", e) < 0)
+        if (json_to_struct(next(l), one, fields, "", e) < 0)
             return e->code;
         l->n++;
     }
@@ -57,7 +49,10 @@ int forgotten_load(struct forgotten_list *l, const char *dir, struct err *e)
     json_t *list;
     int rc;
 
-    *l = (struct forgotten_list){0};
+    l->n = 0;
+    l->items = calloc(FORGOTTEN_MAX, sizeof *l->items);
+    if (!l->items)
+        return err_set(e, ERR_NOMEM, "no memory for the list of removed jobs");
     if (list_path(path, dir, e) < 0)
         return e->code;
     if (json_read(&list, path, DOCUMENT_MAX, e) < 0)
@@ -105,11 +100,9 @@ static int save(const struct forgotten_list *l, const char *dir, struct err *e)
 int forgotten_add(struct forgotten_list *l, const char *dir, const struct job_spec *job,
                   const char *key_sha256, const char *why, struct err *e)
 {
-    struct forgotten *new;
+    struct forgotten *new = next(l);
 
-    if (make_room(l, e) < 0)
-        return e->code;
-    new = &l->items[l->n++];
+    l->n++;
     *new = (struct forgotten){0};
     memcpy(new->id, job->id, sizeof new->id);
     memcpy(new->key_sha256, key_sha256, sizeof new->key_sha256);

@@ -8,7 +8,7 @@
 #include "agent/event.h"
 #include "shared/clock.h"
 
-enum { FORGOTTEN_MAX = 1000, FORGOTTEN_WHY_MAX = 160 };
+enum { FORGOTTEN_MAX = 256, FORGOTTEN_WHY_MAX = 160 };
 
 struct forgotten {
     char id[JOB_ID_MAX + 1];
@@ -18,7 +18,7 @@ struct forgotten {
 };
 
 struct forgotten_list {
-    struct forgotten *items; /* (n) the oldest first; owned */
+    struct forgotten *items; /* (n, of FORGOTTEN_MAX) the oldest first; owned */
     size_t n;
 };
 

@@ -11,6 +11,7 @@
 
 #include "agent/options.h"
 #include "agent/problem.h"
+#include "agent/routes.h"
 #include "shared/artifacts.h"
 #include "shared/job_state.h"
 #include "shared/model_spec.h"
@@ -573,6 +574,39 @@ static int page_status(struct err *e)
     return 0;
 }
 
+/* ---- the agent's routes ---- */
+
+static void print_route(const struct route *r)
+{
+    static const char *const methods[] = {"GET", "HEAD", "POST", "PUT", "DELETE"};
+    static const char *const needs[] = {[NEEDS_NOTHING] = "none",
+                                        [NEEDS_LOCAL] = "none from a loopback address, else `read`",
+                                        [NEEDS_READ] = "`read`",
+                                        [NEEDS_SUBMIT] = "`submit`",
+                                        [NEEDS_ADMIN] = "`admin`"};
+    bool is_of_job = (r->flags & ROUTE_JOB) != 0, may_read = r->needs == NEEDS_READ;
+
+    printf("| `%s %s` | %s%s | %s |\n", methods[r->method], r->pattern, needs[r->needs],
+           r->flags & ROUTE_CODE ? ", but a code" : "",
+           !is_of_job ? ""
+           : may_read ? "`submit`: with the job's key"
+                      : "with the job's key, or `admin`");
+}
+
+static int page_routes(struct err *e)
+{
+    (void)e;
+    print_head("Who may ask an agent for what", "the table of `agent/api.h`");
+    puts("\nA token has one of the scopes `read`, `submit` and `admin`; each includes those before it, "
+         "except that `submit` "
+         "reaches\nonly jobs whose key it sends. Without that, a job is unknown (404). What each route does: "
+         "[protocol.md](../protocol.md#13-routes).\n\n| method and path | scope | which jobs "
+         "|\n|---|---|---|");
+    for (size_t i = 0; i < n_routes; i++)
+        print_route(&routes[i]);
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*print)(struct err *e);
@@ -583,6 +617,7 @@ static const struct {
     {"codecs", page_codecs},
     {"optimizers", page_optimizers},
     {"data_sets", page_data_sets},
+    {"routes", page_routes},
     {"status", page_status},
     {"reasons", page_reasons},
     {"names-of-optimizers", page_names_of_optimizers},

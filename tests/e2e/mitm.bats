@@ -2,35 +2,9 @@
 # Whom job_submit speaks to before it sends a token, a code or a package: other programs on the port of an agent, and between
 # job_submit and an agent. mitm.py writes all that it gets from a client to the file `saw`.
 load lib
-
-# other KIND [HOST:PORT]: starts the other program; its port is in PORT.
-other() {
-    : >"$T/saw"
-    rm -f "$T/port"
-    "$TOOLS/limit" "$TEST_LIMIT" python3 "$BATS_TEST_DIRNAME/mitm.py" "$1" "$T/saw" "${2:-}" "$T/evil/tls.crt" "$T/evil/tls.key" \
-        >"$T/port" 3>&- &
-    AGENTS+=($!)
-    within 60 test -s "$T/port"
-    OTHER=$(<"$T/port")
-}
-
-# another_key: evil/ has the key and certificate of an agent that nobody knows.
-another_key() {
-    XDG_STATE_HOME=$T/evil-state start_agent 9
-    end_agent 9
-    mv agent9 evil
-}
+load others
 
 train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --epochs 1 "$@"; }
-
-unseen() { ! grep -aqF -- "$1" saw; }
-
-nothing_secret_crossed() {
-    local secret
-    for secret in "$(<agent0/token)" Bearer Authorization X-Job-Key '"code"' '"model"' .shstrtab 'POST /' 'PUT /'; do
-        unseen "$secret" || { echo "the other program saw $secret" && return 1; }
-    done
-}
 
 @test "whoever takes the port of a dead agent gets no token, no package and no job" {
     start_agents 1

@@ -4,6 +4,7 @@
 load lib
 load certificates
 load namespaces
+load others
 
 # start_agents_in_network [OPTION...]: one on each machine; %n in an option is 2 or 3, the last number of its address.
 # worker.json names both.
@@ -158,6 +159,67 @@ two_machines() {
     [ "$status" -eq 1 ]
     run grep -F "$(sed 's/.*#//; s/.$//' first0)" agent?.log
     [ "$status" -eq 1 ]
+}
+
+# between PORT: what the user's machine sends to the agent on node 0 comes to node 1, at that port.
+between() {
+    "${WORLD[@]}" nft -f - <<<"table ip attack { chain output { type nat hook output priority -100
+        ip daddr $NET.2 tcp dport 15387 dnat to $NET.3:$1; }; }"
+}
+apart_again() { "${WORLD[@]}" nft delete table ip attack; }
+
+@test "a machine between a user and an agent learns nothing, and cannot pass for either" {
+    make_network
+    another_key
+    if ! between 1 2>/dev/null; then skip "redirection needs nftables"; fi
+    apart_again
+    XDG_STATE_HOME=$T/state0 "${NODE0[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "$NET.2" --dir "$T/agent0" --codecs any \
+        >invitation 2>agent0.log 3>&- &
+    AGENTS[0]=$!
+    within 60 grep -q '^job_submit join' invitation
+    echo "{\"Worker\":[\"$NET.2\"]}" >worker.json
+    local kind joined=false join
+    ENTER=("${NODE1[@]}") # of the other programs
+    export LISTEN=$NET.3
+    join=$(sed "s/^job_submit join '//; s/'$//" invitation)
+    ask() { "${WORLD[@]}" "$SUBMIT" -q --codec plain --node_count 1 --model softmax --epochs 1 "$@"; }
+    # Before the join, and after it.
+    while :; do
+        for kind in fake fake-tls relay-tls tls12; do
+            other $kind "$NET.2:15387"
+            between "$OTHER"
+            if $joined; then run ask -o no; else run "${WORLD[@]}" "$SUBMIT" join "$join"; fi
+            apart_again
+            echo "$kind, joined $joined: $output"
+            [ "$status" -ne 0 ]
+            [[ "$output" == *"nothing was sent to it"* ]]
+            nothing_secret_crossed
+            unseen "${join##*#}"
+            end_process "${AGENTS[-1]}" || true
+            unset 'AGENTS[-1]'
+        done
+        ! $joined || break
+        "${WORLD[@]}" "$SUBMIT" join "$join"
+        joined=true
+    done
+    # One that passes bytes on sees TLS only, and what it has recorded is of no use.
+    other relay "$NET.2:15387"
+    between "$OTHER"
+    ask -o relayed
+    apart_again
+    [ "$(jq -r .state relayed/run.json)" = succeeded ]
+    nothing_secret_crossed
+    unseen "$(jq -r .token "$XDG_STATE_HOME"/psgd/joined/*.json)"
+    cp saw recorded
+    local n
+    n=$(find agent0/jobs -maxdepth 1 -name 'j-*' | wc -l)
+    "${NODE1[@]}" python3 -c 'import socket, sys
+s = socket.create_connection((sys.argv[1], 15387))
+s.sendall(open("recorded", "rb").read())
+s.shutdown(socket.SHUT_WR)
+while s.recv(65536):
+    pass' "$NET.2" || true
+    [ "$(find agent0/jobs -maxdepth 1 -name 'j-*' | wc -l)" -eq "$n" ]
 }
 
 @test "three machines with one token that was copied, and nobody joined" {

@@ -203,3 +203,35 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     [ "$status" -eq 7 ]
     [[ "$output" == *"has another fingerprint in the list of workers than the key that was joined"* ]]
 }
+
+# with_secret SECRET: the processes of the cluster that have it in their arguments or environment.
+with_secret() {
+    local pid
+    for pid in "${AGENTS[@]}" "$JOB" $(pgrep -g "$(pgrep -d, -f "$BUILD/job_runner")" 2>/dev/null); do
+        ! grep -qaF -- "$1" "/proc/$pid/cmdline" "/proc/$pid/environ" 2>/dev/null || echo "$pid"
+    done
+}
+
+@test "no secret is in an argument, an environment, a file that others can read, an answer or a log" {
+    start_agents 2
+    write_workers 2
+    "$SUBMIT" --codec allreduce --node_count 2 --model softmax --batch_size 2 --epochs 1000 --checkpoint-every 1 -o out -v >log 2>&1 3>&- &
+    JOB=$!
+    HOLDERS+=("$JOB")
+    within 60 grep -q 'node(1): running, epoch' log
+    local id secrets n path
+    id=$(jq -r .id out/run.json)
+    mapfile -t secrets < <(cat agent?/token "$XDG_STATE_HOME/psgd/job.secret")
+    [ "${#secrets[@]}" -eq 3 ]
+    [ -n "$(with_secret --dir)" ] # it finds what is there
+    for n in "${secrets[@]}"; do
+        [ -z "$(with_secret "$n")" ]
+        for path in "jobs/$id" agent status "jobs/$id/logs"; do api 0 GET "/v1/$path"; done >answers
+        run grep -raF -e "$n" answers log agent0.log agent1.log out agent0/jobs agent1/jobs
+        [ "$status" -eq 1 ]
+    done
+    kill "$JOB"
+    "$SUBMIT" cancel "$id" || true
+    # What others can read, there is none of in the agents' folders.
+    [ -z "$(find agent0 agent1 -type f -perm /044 ! -path '*/run/*' -print)" ]
+}

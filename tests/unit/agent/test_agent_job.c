@@ -438,7 +438,7 @@ TEST(the_list_of_removed_jobs_is_bounded)
     assert_int_equal(l.n, FORGOTTEN_MAX);
     assert_null(forgotten_find(&l, "j-000002"));
     assert_non_null(forgotten_find(&l, "j-000003"));
-    assert_string_equal(forgotten_find(&l, "j-001002")->why, "deleted by owner");
+    assert_string_equal(forgotten_find(&l, "j-000258")->why, "deleted by owner");
     forgotten_clear(&l);
 }
 
