@@ -226,11 +226,11 @@ tsan: ## the whole test suite under ThreadSanitizer
 valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
 
-# They kill, or fail the calls of, the program that loads them. _FORTIFY_SOURCE makes inline functions of those that they define.
+# They kill, or fail the calls of, the program that loads them.
 $(PRELOADS): $(BUILD)/%.so: %.c
 	$(call show,TEST,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -U_FORTIFY_SOURCE -shared $(LDFLAGS) -o $@ $< -ldl $(keep)
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(LDFLAGS) -o $@ $< -ldl $(keep)
 
 EVERY ?= 1
 faults: all $(PRELOADS) ## each EVERY-th call of malloc, write, fsync, ... fails, in agent, runner and job_submit of a job; hours
