@@ -78,6 +78,34 @@ static void judge(struct pace *p, double median_s)
     p->median_s = median_s;
 }
 
+/* Seconds per step since the beginning. */
+static double average(const struct node *n)
+{
+    const struct progress_view *v = &n->view.progress;
+
+    return v->step > 0 ? busy_s(&v->comm) / (double)v->step : 0;
+}
+
+void pace_of_all(struct submission *s)
+{
+    double m;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].pace.step_s > 0)
+            return;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (!node_is_server(&s->nodes[i]))
+            s->nodes[i].pace.step_s = average(&s->nodes[i]);
+    m = median(s);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct pace *p = &s->nodes[i].pace;
+
+        if (m > 0 && p->step_s > FACTOR * m && s->nodes[i].view.progress.step >= PACE_AVERAGED)
+            *p = (struct pace){
+                .is_known = true, .step_s = p->step_s, .since = 1, .found_s = p->step_s, .median_s = m};
+    }
+}
+
 void pace_look(struct submission *s)
 {
     char text[160];

@@ -1,8 +1,7 @@
 /* pace -- how long each worker's steps take without waiting, and which worker is a straggler: slower than
  * twice the median of all workers for PACE_STEPS steps, in at least two reports of its progress one after the
  * other: nodes report at most five times a second, so a report is often about more steps than these. With an
- * even number of workers the median is the lower of the two in the middle: of two workers the faster one.
- * Only who watches a job sees it. */
+ * even number of workers the median is the lower of the two in the middle: of two workers the faster one. */
 #ifndef PSGD_SUBMIT_PACE_H
 #define PSGD_SUBMIT_PACE_H
 
@@ -13,7 +12,7 @@
 
 struct submission;
 
-enum { PACE_STEPS = 5, PACE_REPORTS = 2 };
+enum { PACE_STEPS = 5, PACE_REPORTS = 2, PACE_AVERAGED = 100 };
 
 struct pace {      /* of one worker; {0}: nothing is known */
     bool is_known; /* it has reported once */
@@ -29,6 +28,9 @@ struct pace {      /* of one worker; {0}: nothing is known */
 
 /* Looks at the progress that has been reported; says in the log who has become a straggler. */
 void pace_look(struct submission *s);
+/* Of a job that nobody has watched: compares the averages over its steps, from PACE_AVERAGED steps on.
+ * A straggler is one since step 1. */
+void pace_of_all(struct submission *s);
 /* "node(2) is slower than twice the median since step 15: 180 ms a step, the median 60 ms"; returns whether
  * it is a straggler. */
 bool pace_text(char *out, size_t size, const struct submission *s, size_t node);

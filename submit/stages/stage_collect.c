@@ -12,6 +12,7 @@
 #include "submit/results/run_json.h"
 #include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
+#include "submit/stages/pace.h"
 #include "submit/temp.h"
 #include "submit/text.h"
 
@@ -296,6 +297,7 @@ int stage_collect(struct submission *s, struct err *e)
     request_all(&c, "");
     for (size_t i = 0; i < s->n_nodes; i++)
         take_job(&c, &c.yields[i]);
+    pace_of_all(s);
     request_all(&c, "/artifacts");
     for (size_t i = 0; i < s->n_nodes; i++)
         take_list(&c, &c.yields[i]);

@@ -108,6 +108,27 @@ TEST(the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_
     }
 }
 
+TEST(of_a_job_that_nobody_has_watched_the_averages_are_compared)
+{
+    struct bench b;
+    char text[160];
+
+    open_bench(&b, WORKERS);
+    for (int i = 0; i < WORKERS; i++) {
+        struct progress_view *v = &b.nodes[i].view.progress;
+
+        v->step = 100;
+        v->comm.seconds[PHASE_COMPUTE] = i == 1 ? 9 : 4;
+        v->comm.seconds[PHASE_WAIT] = 100;
+    }
+    pace_of_all(&b.s);
+    assert_true(pace_text(text, sizeof text, &b.s, 1));
+    assert_string_equal(
+        text, "node(1) is slower than twice the median since step 1: 90 ms a step, the median 40 ms");
+    assert_false(pace_text(text, sizeof text, &b.s, 0));
+    assert_false(pace_text(text, sizeof text, &b.s, 2));
+}
+
 TEST(nothing_is_said_before_every_worker_has_reported)
 {
     struct bench b;
@@ -130,6 +151,7 @@ int main(void)
             the_slower_one_of_two_workers_is_compared_with_the_faster_one_and_one_alone_with_nobody),
         cmocka_unit_test(
             the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_taken_them),
+        cmocka_unit_test(of_a_job_that_nobody_has_watched_the_averages_are_compared),
         cmocka_unit_test(nothing_is_said_before_every_worker_has_reported),
     };
 
