@@ -30,7 +30,6 @@ enum {
     LEASE_S = 30,       /* a reservation expires after this time without a request of its submitter */
     BROKEN_LEASE_S = 3, /* the same after the stream of its events has ended: time to open another one */
     BLOB_YOUNG_S = 120, /* an upload stays for this time without a job that uses it */
-    N_SLOTS = 1,        /* a runner uses the whole machine */
     LAST_LOG_LINES = 20 /* of node.log, recorded when a runner dies */
 };
 
@@ -104,7 +103,7 @@ struct agent {
     struct runner_about runner_about;
     struct codec_rules codecs;
     struct agent_isolation isolation;
-    uint64_t job_memory; /* memory limit of a runner in bytes; 0: no limit */
+    uint64_t job_memory; /* memory limit of the runners of all slots in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
     char boot[PROCESS_BOOT];
     int dir_fd, lock_fd;

@@ -105,7 +105,7 @@ void api_prove(struct agent *a, const struct request *rq, struct response *rs)
 
 void api_agent(struct agent *a, const struct request *rq, struct response *rs)
 {
-    size_t n_active = task_count(a, job_is_active);
+    size_t n_active = task_count(a, job_is_active), n_slots = (size_t)a->opt.slots;
     int n_codecs;
     const char *codecs = choice_at(CODEC_POLICY_CHOICES, (int)a->codecs.policy, &n_codecs);
     char data_host[64];
@@ -125,9 +125,9 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     json_object_set_new(o, "data_host", json_string(data_host));
     json_object_set_new(o, "disk_free_bytes", json_integer((json_int_t)agent_disk_free(a)));
     json_object_set_new(o, "isolation", isolation_json(a));
-    json_object_set_new(o, "slots", json_integer(N_SLOTS));
+    json_object_set_new(o, "slots", json_integer(a->opt.slots));
     json_object_set_new(o, "slots_free",
-                        json_integer(n_active < N_SLOTS ? (json_int_t)(N_SLOTS - n_active) : 0));
+                        json_integer(n_active < n_slots ? (json_int_t)(n_slots - n_active) : 0));
     json_object_set_new(o, "draining", json_boolean(a->is_draining));
     json_object_set_new(o, "limits",
                         json_pack("{s:i,s:i,s:i,s:i,s:s#,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,

@@ -141,7 +141,7 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
                         struct response *rs)
 {
     size_t n_pending = count_others(a, spec, job_is_pending);
-    bool is_busy = n_pending > 0 || count_others(a, spec, job_is_active) >= N_SLOTS;
+    bool is_busy = n_pending > 0 || count_others(a, spec, job_is_active) >= (size_t)a->opt.slots;
     int n_nodes = spec->node_count + spec->server_count;
     uint64_t n_files = runner_files(n_nodes);
 

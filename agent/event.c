@@ -100,6 +100,7 @@ static const struct json_field socket_fields[] = {
      .required = true,
      .min = 1,
      .max = 65535},
+    {.key = "slot", .kind = JSON_FIELD_INT, EVENT_AT(slot), .min = 0, .max = 255},
     {0},
 };
 

@@ -81,7 +81,7 @@ struct event {
     char owner[OWNER_MAX + 1];   /* with the name of the token that it came with; "": none was needed */
     char key_sha256[SHA256_HEX]; /* and of its X-Job-Key; "": it came without */
     uint64_t order;              /* 1, 2, ... in the order in which this agent accepted them */
-    int data_port;               /* SOCKET */
+    int data_port, slot;         /* SOCKET */
     char package[16];            /* PACKAGE, with the SHA-256 of its files in the order of packages.c */
     char hex[PACKAGE_FILES_MAX][SHA256_HEX];
     int pid; /* RUNNER, with its start time in clock ticks since boot, which identifies the process */

@@ -117,6 +117,7 @@ static int apply_socket(struct job *j, const struct event *ev, struct err *e)
 {
     (void)e;
     j->data_port = ev->data_port;
+    j->slot = ev->slot;
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "agent/follow.h"
 #include "agent/log.h"
 #include "agent/packages.h"
+#include "agent/slots.h"
 #include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/file.h"
@@ -222,12 +223,15 @@ static int spawn(struct task *t, struct err *e)
     struct runner_plan plan = {.exe = t->agent->runner_exe,
                                .run_dir = run_dir,
                                .data_fd = t->data_fd,
-                               .max_memory = t->agent->job_memory,
+                               .max_memory = slots_memory(t->agent),
                                .max_cpu_s = processor_time(&t->job.spec),
                                .max_files = runner_files(t->job.spec.node_count + t->job.spec.server_count)};
     struct event note;
+    cpu_set_t processors;
 
     snprintf(run_dir, sizeof run_dir, "%s/run", t->dir);
+    if (slots_processors(&processors, t->agent, t->job.slot))
+        plan.processors = &processors;
     if (make_events_file(t, e) < 0 || runner_fork(&t->runner, &plan, e) < 0)
         return e->code;
     event_init(&note, NOTE_RUNNER);
@@ -281,6 +285,7 @@ static int bind_data_socket(struct task *t, struct err *e)
         return err_errno(e, ERR_IO, "data socket");
     event_init(&note, NOTE_SOCKET);
     note.data_port = address_port(&at);
+    note.slot = job_is_active(&t->job) ? t->job.slot : slots_free(t->agent); /* active: after a restart */
     return task_record(t, &note, e);
 }
 
@@ -329,7 +334,7 @@ void job_schedule(struct agent *a)
     if (a->is_stopping)
         return;
     /* A promoted job may end at once, which frees the slot again. */
-    while (!a->is_draining && task_count(a, job_is_active) < N_SLOTS && (t = first_pending(a)) != NULL)
+    while (!a->is_draining && slots_free(a) >= 0 && (t = first_pending(a)) != NULL)
         promote(t);
     for (t = a->first; t; t = t->next)
         if (job_is_pending(&t->job) && !t->tick.on)

@@ -60,6 +60,7 @@ json_t *job_json(const struct job *j, double now)
     json_object_set_new(o, "message", message(j));
     json_object_set_new(o, "requirements", requirements(j));
     json_object_set_new(o, "data_port", j->data_port ? json_integer(j->data_port) : json_null());
+    json_object_set_new(o, "slot", j->data_port ? json_integer(j->slot) : json_null());
     json_object_set_new(o, "pid", j->pid ? json_integer(j->pid) : json_null());
     json_object_set_new(o, "engine", text_or_null(j->engine));
     json_object_set_new(o, "isolation",

@@ -57,6 +57,9 @@ static const struct args_option table[] = {
     {"dir", "", ARGS_PATH, AT(dir), ALL, KEEPING, "DIR",
      "state, packages, results and the token ($XDG_STATE_HOME/psgd/agent-PORT, else "
      "~/.local/state/psgd/agent-PORT)"},
+    {"slots", "", ARGS_INT, AT(slots), RUN, KEEPING, "N",
+     "jobs that run at a time, each on its part of the processors and of --job-memory (1)", .min = 1,
+     .max = 256},
     {"queue", "", ARGS_INT, AT(queue), RUN, KEEPING, "N", "jobs that may wait in the queue (16)",
      .max = 10000},
     {"keep", "", ARGS_INT, AT(keep), RUN, KEEPING, "N", "ended jobs that are kept (64)", .min = 1,
@@ -111,6 +114,7 @@ int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char
     *out = (struct agent_options){.port = AGENT_PORT,
                                   .bind = "127.0.0.1",
                                   .queue = 16,
+                                  .slots = 1,
                                   .keep = 64,
                                   .blob_limit_gib = 16,
                                   .codecs = -1,

@@ -131,7 +131,8 @@ static bool take_limits(const struct runner_plan *plan)
     const struct rlimit file_size = {runner_max_file_bytes, runner_max_file_bytes};
     const struct rlimit cpu = {plan->max_cpu_s, plan->max_cpu_s};
 
-    return setrlimit(RLIMIT_CORE, &no_core) == 0 && setrlimit(RLIMIT_NOFILE, &files) == 0 &&
+    return (!plan->processors || sched_setaffinity(0, sizeof *plan->processors, plan->processors) == 0) &&
+           setrlimit(RLIMIT_CORE, &no_core) == 0 && setrlimit(RLIMIT_NOFILE, &files) == 0 &&
            setrlimit(RLIMIT_FSIZE, &file_size) == 0 &&
            (plan->max_cpu_s == 0 || setrlimit(RLIMIT_CPU, &cpu) == 0) && limit_memory(plan->max_memory) &&
            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;

@@ -3,6 +3,7 @@
 #ifndef PSGD_SUPERVISE_H
 #define PSGD_SUPERVISE_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,12 +24,13 @@ struct runner {
 };
 
 struct runner_plan {
-    const char *exe;     /* job_runner */
-    const char *run_dir; /* its working folder */
-    int data_fd;         /* the listening data socket; becomes descriptor 4 */
-    uint64_t max_memory; /* limit of its private memory in bytes; 0: no limit */
-    uint64_t max_cpu_s;  /* processor time of all its threads; 0: no limit */
-    uint64_t max_files;  /* descriptors, not more than the agent's own hard limit */
+    const char *exe;             /* job_runner */
+    const char *run_dir;         /* its working folder */
+    int data_fd;                 /* the listening data socket; becomes descriptor 4 */
+    const cpu_set_t *processors; /* NULL: the agent's */
+    uint64_t max_memory;         /* limit of its private memory in bytes; 0: no limit */
+    uint64_t max_cpu_s;          /* processor time of all its threads; 0: no limit */
+    uint64_t max_files;          /* descriptors, not more than the agent's own hard limit */
 };
 
 /* Returns the descriptor limit of a runner in a job of `n_nodes` nodes: for each other node a connection,

@@ -127,3 +127,19 @@ group_of() {
     [[ "$output" == *OutOfMemory*"exchanges take 0.401 GB in each of the job's 2 workers on this machine, and there are 0."*" GB"* ]]
     grep -q '^memory: 0.000.* GB, .* for the model and its optimizer, .* for exchanges$' out/logs/worker-0.log
 }
+
+@test "an agent with two slots runs two jobs at a time, and tells both" {
+    start_agent 0 --slots 2
+    write_workers 1
+    local one=(--node_count 1 --codec fedavg --model softmax)
+    "$SUBMIT" "${one[@]}" --epochs 100000 -o long >long.log 2>&1 3>&- &
+    local pid=$!
+    HOLDERS+=("$pid")
+    within 60 grep -q 'node(0): running, epoch' long.log
+    "$SUBMIT" -q "${one[@]}" --epochs 1 --no-queue -o short
+    [ "$(jq -r .state short/run.json)" = succeeded ]
+    [ "$(api 0 GET /v1/agent | jq -r '.slots, .slots_free' | paste -sd' ')" = "2 1" ]
+    [ "$(api 0 GET "/v1/jobs/$(jq -r .id long/run.json)" | jq -r '.state, .slot' | paste -sd' ')" = "running 0" ]
+    kill -9 "$pid"
+    "$SUBMIT" cancel "$(jq -r .id long/run.json)"
+}

@@ -50,6 +50,8 @@ void fixture_open(struct fixture *f)
     snprintf(f->folder, sizeof f->folder, "%s", unit_folder());
     snprintf(f->opt.bind, sizeof f->opt.bind, "127.0.0.1");
     snprintf(f->opt.dir, sizeof f->opt.dir, "%s/agent", f->folder);
+    if (!f->opt.slots)
+        f->opt.slots = 1;
     if (!f->opt.queue)
         f->opt.queue = 16;
     if (!f->opt.keep)

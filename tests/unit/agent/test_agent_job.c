@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "agent/slots.h"
 #include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"
@@ -421,6 +422,44 @@ TEST(ended_jobs_that_are_too_old_or_too_big_are_removed)
     fixture_close(&f);
 }
 
+TEST(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors)
+{
+    struct fixture f = {.opt = {.slots = 2}};
+    cpu_set_t all, own[2], both;
+
+    f.opt.job_memory_gib = 4;
+    fixture_open(&f);
+    f.agent.job_memory = (uint64_t)4 << 30;
+    assert_int_equal(slots_memory(&f.agent), (uint64_t)2 << 30);
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int i = 0; i < 2; i++)
+        assert_true(slots_processors(&own[i], &f.agent, i));
+    CPU_OR(&both, &own[0], &own[1]);
+    assert_true(CPU_EQUAL(&both, &all));
+    CPU_AND(&both, &own[0], &own[1]);
+    assert_int_equal(CPU_COUNT(&both), CPU_COUNT(&all) == 1 ? 1 : 0);
+    job_run(&f, "j-first1", "forever");
+    job_reserve(&f, &r, "j-second", false);
+    job_reserve(&f, &r, "j-third1", false);
+    job_until(&f, "j-second", "preparing");
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-third1")->job.state), "pending");
+    assert_int_equal(task_find(&f.agent, "j-first1")->job.slot, 0);
+    assert_int_equal(task_find(&f.agent, "j-second")->job.slot, 1);
+    assert_int_equal(sched_getaffinity(task_find(&f.agent, "j-first1")->runner.pid, sizeof both, &both), 0);
+    assert_true(CPU_EQUAL(&both, &own[0]));
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    assert_int_equal(task_find(&f.agent, "j-second")->job.slot, 1);
+    /* The slot that becomes free is the next job's. */
+    ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", "{\"grace_s\":0}");
+    job_until(&f, "j-first1", "cancelled");
+    job_until(&f, "j-third1", "preparing");
+    assert_int_equal(task_find(&f.agent, "j-third1")->job.slot, 0);
+    ask(&f, &r, "GET", "/v1/agent", NULL);
+    assert_non_null(strstr(r.body, "\"slots\":2,\"slots_free\":0"));
+    fixture_close(&f);
+}
+
 TEST(the_list_of_removed_jobs_is_bounded)
 {
     const char *dir = unit_folder();
@@ -461,6 +500,7 @@ int main(void)
         cmocka_unit_test(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events),
         cmocka_unit_test(ended_jobs_beyond_the_keep_limit_are_removed),
         cmocka_unit_test(ended_jobs_that_are_too_old_or_too_big_are_removed),
+        cmocka_unit_test(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors),
         cmocka_unit_test(the_list_of_removed_jobs_is_bounded),
     };
 
