@@ -31,7 +31,7 @@ from check_history import TERMINAL  # noqa: E402
 from cluster import Cluster, Hung, within  # noqa: E402
 
 SAMPLE_S = 10
-WARM_UP = 0.2  # of the samples, left out
+WARM_UP = 0.4  # of the samples, left out: until then lists of the last jobs have filled
 SMALL_PER_HOUR = 0.01  # of the mean: a slope below this is none
 DISK_MB = 160  # of agent1; more than an agent reserves
 # Ended jobs that an agent keeps: few, so that it soon deletes as many as it adds.
