@@ -11,7 +11,8 @@
 #include "submit/stages/console.h"
 #include "submit/stages/start_from.h"
 
-static const double AGAIN_S = 2;
+/* Between two copies; after a try in which a node was already further than another. */
+static const double PAUSE_S = 2, AGAIN_S = 0.2;
 
 /* FOLDER/mirror/checkpoints/node-0.safetensors and then `ending`. */
 static int name_copy(char path[PATH_MAX], const struct submission *s, const struct node *n, const char *kind,
@@ -135,7 +136,9 @@ static void end(struct mirror *m, struct submission *s)
     int epoch;
     struct err e;
 
-    if (agree(&epoch, s) && epoch > m->epoch) {
+    if (!agree(&epoch, s)) {
+        m->not_before = clock_now() + AGAIN_S;
+    } else if (epoch > m->epoch) {
         for (size_t i = 0; i < s->n_nodes; i++)
             if (place(s, &s->nodes[i], &e) < 0)
                 console_error("%s", e.text);
@@ -158,7 +161,7 @@ void mirror_look(struct mirror *m, struct submission *s)
     }
     if (clock_now() < m->not_before || epoch_of_all(s) <= m->epoch || !can_ask(s))
         return;
-    m->not_before = clock_now() + AGAIN_S;
+    m->not_before = clock_now() + PAUSE_S;
     if (begin(m, s, &e) < 0) {
         console_error("The checkpoints are not copied: %s", e.text);
         mirror_close(m, s);

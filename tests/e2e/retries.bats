@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Attempts: a job that loses a node goes on from its checkpoints, on the agents that are left or on a spare.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
 
 job=(--node_count 2 --model softmax --batch_size 20 --agent-timeout 2)
@@ -60,6 +61,23 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
     run "$SUBMIT" status "$(jq -r .id out/run.json)"
     [ "$status" -eq 0 ]
     [[ "$output" == *succeeded* ]]
+}
+
+@test "a lost parameter server is replaced, too, and the job ends with the same bits" {
+    local n with_server=(--node_count 2 --codec fedavg --local-steps 10 --model softmax --batch_size 2 --epochs 20 --checkpoint-every 1)
+    for n in 0 1 2 3; do start_agent $n; done
+    write_workers 2 1
+    jq --arg spare "127.0.0.1:${PORTS[3]}" '.Spare = [$spare]' worker.json >with_spare.json
+    "$SUBMIT" "${with_server[@]}" -o alone
+    "$SUBMIT" --workers with_spare.json "${with_server[@]}" --agent-timeout 2 --retries 1 -o out >out.log 2>&1 3>&- &
+    JOB=$!
+    HOLDERS+=("$JOB")
+    within 60 test -e out/mirror/checkpoints/ps-0.safetensors
+    lose 2
+    end_of out
+    [ "$status" -eq 0 ]
+    grep -q "node(-2): .* does not answer; the spare 127.0.0.1:${PORTS[3]} takes its place" out.log
+    cmp <(weights alone) <(weights out)
 }
 
 @test "a killed worker is tried again on the same agents, without a checkpoint from the first step on" {
