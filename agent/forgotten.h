@@ -1,5 +1,5 @@
-/* forgotten -- the jobs that an agent no longer has, and why: who asks for one gets 410 and the reason. The
- * latest FORGOTTEN_MAX are kept, in forgotten.json in its folder. */
+/* forgotten -- the jobs that an agent no longer has, and why: a request for one is answered with 410 and the
+ * reason. The latest FORGOTTEN_MAX are kept, in forgotten.json in its folder. */
 #ifndef PSGD_FORGOTTEN_H
 #define PSGD_FORGOTTEN_H
 
