@@ -142,7 +142,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     [ "$(grep -c 'tokens: .*members.json' agent0.log)" -eq 1 ]
     local f
     for f in *.token former agent0/token; do
-        run grep -rF "$(<"$f")" agent0.log agent0/jobs one two
+        run grep -rF -e "$(<"$f")" agent0.log agent0/jobs one two
         [ "$status" -eq 1 ]
     done
 }
