@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Attempts: a job that loses a node goes on from its checkpoints, on the agents that are left or on a spare.
+# Takes about 1 minute.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
 

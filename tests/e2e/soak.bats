@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The checker of I1 to I12 (docs/reliability.md), and the loops of `make soak`, each with few kills.
+# Takes about 2 minutes.
 load lib
 
 @test "the history checker finds each invariant that is broken on purpose" {
