@@ -15,7 +15,7 @@ static double busy_s(const struct comm *c)
 }
 
 /* Returns whether the node has taken steps since the last report. */
-static bool take_report(struct node *n)
+static bool take_report(struct node *n, bool is_resumed)
 {
     const struct progress_view *v = &n->view.progress;
     struct pace *p = &n->pace;
@@ -24,7 +24,7 @@ static bool take_report(struct node *n)
 
     if (steps <= 0)
         return false;
-    if (!p->is_known) { /* a job that is resumed has done steps that it has not taken */
+    if (is_resumed && !p->is_known) { /* it has done steps that it has not taken */
         *p = (struct pace){.is_known = true, .step = v->step, .busy_s = busy};
         return false;
     }
@@ -114,7 +114,7 @@ void pace_look(struct submission *s)
         struct node *n = &s->nodes[i];
         bool was_slow = n->pace.since > 0;
 
-        if (node_is_server(n) || !take_report(n))
+        if (node_is_server(n) || !take_report(n, s->settings.starts_from == STARTS_FROM_CHECKPOINT))
             continue;
         judge(&n->pace, median(s));
         if (!was_slow && pace_text(text, sizeof text, s, i))

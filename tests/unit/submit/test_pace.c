@@ -14,10 +14,8 @@ static void open_bench(struct bench *b, size_t n_workers)
 {
     *b = (struct bench){.s.n_nodes = n_workers + 1};
     b->s.nodes = b->nodes;
-    for (size_t i = 0; i < n_workers; i++) {
+    for (size_t i = 0; i < n_workers; i++)
         b->nodes[i].at.node = (int)i;
-        b->nodes[i].pace.is_known = true; /* it has reported step 0 */
-    }
     b->nodes[n_workers].at.node = -2;
 }
 
@@ -95,8 +93,7 @@ TEST(the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_
     char text[160];
 
     open_bench(&b, WORKERS);
-    for (int i = 0; i < WORKERS; i++)
-        b.nodes[i].pace.is_known = false;
+    b.s.settings.starts_from = STARTS_FROM_CHECKPOINT;
     report(&b, 0, 18602, 1e-3);
     report(&b, 1, 18602, 1e-3);
     for (int i = 0; i < 10; i++) {
