@@ -171,20 +171,6 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
     return false;
 }
 
-/* A reservation is a fence: no earlier attempt of the job runs here once it has its slot. Until their runners
- * have ended it waits, as they have the slot. */
-static void end_earlier(struct agent *a, const struct job_spec *spec)
-{
-    char message[64];
-
-    snprintf(message, sizeof message, "attempt %d was reserved", spec->attempt);
-    for (struct task *t = a->first, *next; t; t = next) {
-        next = t->next;
-        if (strcmp(t->job.spec.id, spec->id) == 0 && !job_state_is_terminal(t->job.state))
-            job_stop(t, REASON_SUPERSEDED, message, 0);
-    }
-}
-
 void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
 {
     json_t *doc = api_body(rq, rs);
@@ -220,12 +206,12 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
     }
     if (!may_reserve(a, rq, &spec, rs))
         return;
-    end_earlier(a, &spec);
     if (task_add(a, &spec, rq->who, rq->job_key, &t, &e) < 0) {
         respond_error(rs, &e);
         return;
     }
     job_reserved(t);
+    job_supersede(a);
     job_schedule(a);
     respond_job(rs, 201, t);
     snprintf(rs->location, sizeof rs->location, "/v1/jobs/%s", spec.id);

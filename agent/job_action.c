@@ -318,11 +318,34 @@ static void enter_queue(struct task *t)
     say_why_it_waits(t);
 }
 
+void job_supersede(struct agent *a)
+{
+    char message[64];
+
+    for (struct task *t = a->first; t; t = t->next) {
+        const struct job_spec *last = &task_find(a, t->job.spec.id)->job.spec;
+
+        if (t->job.spec.attempt == last->attempt)
+            continue;
+        snprintf(message, sizeof message, "attempt %d was reserved", last->attempt);
+        job_stop(t, REASON_SUPERSEDED, message, 0);
+    }
+}
+
+static bool is_fenced(const struct task *t)
+{
+    for (const struct task *u = t->agent->first; u; u = u->next)
+        if (strcmp(u->job.spec.id, t->job.spec.id) == 0 && u->job.spec.attempt < t->job.spec.attempt &&
+            !job_state_is_terminal(u->job.state))
+            return true;
+    return false;
+}
+
 static struct task *first_pending(const struct agent *a)
 {
     struct task *t = a->first;
 
-    while (t && (!job_is_pending(&t->job) || t->unwritten.is_waiting))
+    while (t && (!job_is_pending(&t->job) || t->unwritten.is_waiting || is_fenced(t)))
         t = t->next;
     return t;
 }

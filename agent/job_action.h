@@ -5,7 +5,11 @@
 
 #include "agent/agent.h"
 
-/* Assigns free slots to the jobs that have waited longest; none while the agent is draining. */
+/* A reservation is a fence: kills the runners of all attempts of which a later one is reserved. */
+void job_supersede(struct agent *a);
+
+/* Assigns free slots to the jobs that have waited longest; none while the agent is draining. An attempt waits
+ * until all earlier ones of its job have ended. */
 void job_schedule(struct agent *a);
 
 /* Tells the jobs that wait why they do, after is_draining has changed. */

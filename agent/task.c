@@ -385,6 +385,7 @@ int task_restore_all(struct agent *a, struct err *e)
     for (struct task *t = a->first; t; t = t->next)
         if (!job_state_is_terminal(t->job.state))
             job_restore(t);
+    job_supersede(a);
     a->is_stopping = false;
     job_schedule(a);
     keep_trim(a);

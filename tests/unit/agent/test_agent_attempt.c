@@ -61,6 +61,56 @@ TEST(a_later_attempt_ends_a_stopped_runner_of_an_earlier_one_and_gets_its_slot)
     fixture_close(&f);
 }
 
+TEST(a_free_slot_is_not_given_to_an_attempt_while_an_earlier_one_ends)
+{
+    struct fixture f = {.opt = {.slots = 2}};
+    int pid;
+
+    fixture_open(&f);
+    job_run(&f, id, "forever");
+    pid = task_find(&f.agent, id)->runner.pid;
+    assert_int_equal(reserve(&f, 2), 201);
+    assert_true(reply_has(&r, "state", "pending"));
+    while (strcmp(job_state_name(task_attempt(&f.agent, id, 2)->job.state), "pending") == 0)
+        fixture_turn(&f);
+    assert_false(process_is_running(pid));
+    assert_string_equal(job_state_name(task_attempt(&f.agent, id, 1)->job.state), "cancelled");
+    fixture_close(&f);
+}
+
+TEST(an_attempt_runs_on_if_a_later_one_cannot_be_reserved)
+{
+    struct fixture f = {.opt = {.slots = 2}};
+    char path[DIR_MAX + 64];
+
+    fixture_open(&f);
+    job_run(&f, id, "forever");
+    snprintf(path, sizeof path, "%s/jobs/j-abcdef.2", f.agent.opt.dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(reserve(&f, 2), 409);
+    for (int i = 0; i < 20; i++)
+        fixture_turn(&f);
+    assert_string_equal(job_state_name(task_find(&f.agent, id)->job.state), "running");
+    assert_true(process_is_running(task_find(&f.agent, id)->runner.pid));
+    fixture_close(&f);
+}
+
+/* The agent was killed between the reservation and the end of the earlier attempt. */
+TEST(an_earlier_attempt_is_ended_after_a_restart)
+{
+    struct fixture f = {.opt = {.slots = 2}};
+
+    fixture_open(&f);
+    job_run(&f, id, "forever");
+    assert_int_equal(reserve(&f, 2), 201);
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    attempt_until(&f, 1, "cancelled");
+    assert_string_equal(task_attempt(&f.agent, id, 1)->job.reason, "Superseded");
+    attempt_until(&f, 2, "preparing");
+    fixture_close(&f);
+}
+
 TEST(an_earlier_attempt_is_refused_once_a_later_one_is_known)
 {
     struct fixture f = {0};
@@ -149,6 +199,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_later_attempt_ends_a_stopped_runner_of_an_earlier_one_and_gets_its_slot),
+        cmocka_unit_test(a_free_slot_is_not_given_to_an_attempt_while_an_earlier_one_ends),
+        cmocka_unit_test(an_attempt_runs_on_if_a_later_one_cannot_be_reserved),
+        cmocka_unit_test(an_earlier_attempt_is_ended_after_a_restart),
         cmocka_unit_test(an_earlier_attempt_is_refused_once_a_later_one_is_known),
         cmocka_unit_test(a_request_that_names_an_attempt_reaches_only_that_one),
         cmocka_unit_test(a_job_is_forgotten_with_all_its_attempts),
