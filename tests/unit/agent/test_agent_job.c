@@ -359,69 +359,6 @@ TEST(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events)
     fixture_close(&f);
 }
 
-TEST(ended_jobs_beyond_the_keep_limit_are_removed)
-{
-    struct fixture f = {.opt.keep = 2};
-    char id[32], path[128];
-
-    fixture_open(&f);
-    for (int i = 0; i < 4; i++) {
-        snprintf(id, sizeof id, "j-job00%d", i);
-        snprintf(path, sizeof path, "/v1/jobs/%s/cancel", id);
-        job_reserve(&f, &r, id, false);
-        ask(&f, &r, "POST", path, NULL);
-    }
-    assert_null(task_find(&f.agent, "j-job001"));
-    assert_non_null(task_find(&f.agent, "j-job002"));
-    snprintf(path, sizeof path, "%s/agent/jobs/j-job001", f.folder);
-    assert_int_not_equal(access(path, F_OK), 0);
-    for (int i = 0; i < 2; i++) { /* also after a restart */
-        assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-job001/events?after=0", NULL), 410);
-        assert_non_null(strstr(r.body, "j-job001 was removed at 20"));
-        assert_non_null(strstr(r.body, "this agent keeps the last 2 ended jobs (--keep)"));
-        assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-job009", NULL), 404);
-        fixture_crash(&f);
-        fixture_reopen(&f);
-    }
-    assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-job003", NULL), 204);
-    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-job003", NULL), 410);
-    assert_non_null(strstr(r.body, "deleted by owner"));
-    fixture_close(&f);
-}
-
-static void end_one(struct fixture *f, const char *id)
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "/v1/jobs/%s/cancel", id);
-    job_reserve(f, &r, id, false);
-    ask(f, &r, "POST", path, NULL);
-}
-
-TEST(ended_jobs_that_are_too_old_or_too_big_are_removed)
-{
-    struct fixture f = {.opt = {.keep_days = 2, .keep_gib = 1}};
-
-    fixture_open(&f);
-    end_one(&f, "j-first1");
-    end_one(&f, "j-second");
-    task_find(&f.agent, "j-first1")->job.finished_at -= 2 * 86400 - 60;
-    fixture_turn(&f);
-    assert_non_null(task_find(&f.agent, "j-first1"));
-    task_find(&f.agent, "j-first1")->job.finished_at -= 120;
-    ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL);
-    fixture_turn(&f);
-    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 410);
-    assert_non_null(strstr(r.body, "for 2 days (--keep-days)"));
-    end_one(&f, "j-third1");
-    task_find(&f.agent, "j-third1")->kept_bytes = (uint64_t)1 << 30;
-    fixture_turn(&f);
-    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-second", NULL), 410);
-    assert_non_null(strstr(r.body, "1 GiB of ended jobs (--keep-gib)"));
-    assert_non_null(task_find(&f.agent, "j-third1")); /* the last one stays, however big */
-    fixture_close(&f);
-}
-
 TEST(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors)
 {
     struct fixture f = {.opt = {.slots = 2}};
@@ -460,27 +397,6 @@ TEST(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors)
     fixture_close(&f);
 }
 
-TEST(the_list_of_removed_jobs_is_bounded)
-{
-    const char *dir = unit_folder();
-    struct forgotten_list l;
-    struct job_spec job = {0};
-    struct err e;
-
-    assert_ok(forgotten_load(&l, dir, &e));
-    for (int i = 0; i < FORGOTTEN_MAX + 3; i++) {
-        snprintf(job.id, sizeof job.id, "j-%06d", i);
-        assert_ok(forgotten_add(&l, dir, &job, "", "deleted by owner", &e));
-    }
-    forgotten_clear(&l);
-    assert_ok(forgotten_load(&l, dir, &e));
-    assert_int_equal(l.n, FORGOTTEN_MAX);
-    assert_null(forgotten_find(&l, "j-000002"));
-    assert_non_null(forgotten_find(&l, "j-000003"));
-    assert_string_equal(forgotten_find(&l, "j-000258")->why, "deleted by owner");
-    forgotten_clear(&l);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,10 +414,7 @@ int main(void)
         cmocka_unit_test(a_job_with_more_nodes_than_a_process_can_connect_to_is_refused),
         cmocka_unit_test(cancel_works_from_every_state),
         cmocka_unit_test(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events),
-        cmocka_unit_test(ended_jobs_beyond_the_keep_limit_are_removed),
-        cmocka_unit_test(ended_jobs_that_are_too_old_or_too_big_are_removed),
         cmocka_unit_test(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors),
-        cmocka_unit_test(the_list_of_removed_jobs_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
