@@ -115,6 +115,7 @@ struct agent {
     bool is_local;     /* can be reached at a loopback address */
     bool is_subreaper; /* becomes the parent of what a runner leaves */
     struct task *first, *last;
+    double trim_at;      /* clock_now() at which ended jobs may be removed again, after one could not be */
     uint64_t n_ended;    /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */
     uint64_t n_changes;  /* incremented by every event of any job: waiting requests are then checked again */
@@ -148,7 +149,7 @@ int task_add(struct agent *a, const struct job_spec *spec, const char *owner, co
              struct task **out, struct err *e);
 
 /* Removes a terminal job from memory and disk: also after a power failure it is gone. `why`: as in
- * forgotten.h. ERR_IO, ERR_NOMEM: it is still there. */
+ * forgotten.h. ERR_IO: it is still there. */
 int task_forget(struct task *t, const char *why, struct err *e);
 
 /* Reads every job's journal, removes what a killed agent or runner has left half written, and resumes the

@@ -59,8 +59,6 @@ int forgotten_load(struct forgotten_list *l, const char *dir, struct err *e)
         return e->code == ERR_NOT_FOUND ? 0 : e->code;
     rc = take(l, list, e);
     json_decref(list);
-    if (rc < 0)
-        forgotten_clear(l);
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
 
@@ -97,12 +95,23 @@ static int save(const struct forgotten_list *l, const char *dir, struct err *e)
     return rc;
 }
 
+static struct forgotten *find(const struct forgotten_list *l, const char *id)
+{
+    for (size_t i = l->n; i > 0; i--)
+        if (strcmp(l->items[i - 1].id, id) == 0)
+            return &l->items[i - 1];
+    return NULL;
+}
+
 int forgotten_add(struct forgotten_list *l, const char *dir, const struct job_spec *job,
                   const char *key_sha256, const char *why, struct err *e)
 {
-    struct forgotten *new = next(l);
+    struct forgotten *new = find(l, job->id);
 
-    l->n++;
+    if (!new) {
+        new = next(l);
+        l->n++;
+    }
     *new = (struct forgotten){0};
     memcpy(new->id, job->id, sizeof new->id);
     memcpy(new->key_sha256, key_sha256, sizeof new->key_sha256);
@@ -113,8 +122,5 @@ int forgotten_add(struct forgotten_list *l, const char *dir, const struct job_sp
 
 const struct forgotten *forgotten_find(const struct forgotten_list *l, const char *id)
 {
-    for (size_t i = l->n; i > 0; i--)
-        if (strcmp(l->items[i - 1].id, id) == 0)
-            return &l->items[i - 1];
-    return NULL;
+    return find(l, id);
 }

@@ -22,11 +22,13 @@ struct forgotten_list {
     size_t n;
 };
 
-/* A missing file is an empty list. ERR_CONFIG, ERR_IO, ERR_NOMEM. */
+/* A missing file is an empty list. ERR_CONFIG: the file is damaged, and the list has the jobs before the
+ * damage. ERR_IO, ERR_NOMEM. */
 int forgotten_load(struct forgotten_list *l, const char *dir, struct err *e);
 void forgotten_clear(struct forgotten_list *l);
 
-/* Adds the job, on disk when this returns. */
+/* Adds the job, or replaces what the list has of it, on disk when this returns. ERR_IO, ERR_NOSPACE,
+ * ERR_NOMEM: it is on the list only until the agent ends. */
 int forgotten_add(struct forgotten_list *l, const char *dir, const struct job_spec *job,
                   const char *key_sha256, const char *why, struct err *e);
 

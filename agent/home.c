@@ -156,6 +156,17 @@ void agent_refresh_tokens(struct agent *a)
         log_line(LOG_LEVEL_ERROR, "agent", NULL, "tokens: %s", e.text);
 }
 
+/* What a damaged list loses is an explanation: no reason to keep the agent from its jobs. */
+static int load_forgotten(struct agent *a, struct err *e)
+{
+    if (forgotten_load(&a->forgotten, a->opt.dir, e) == 0)
+        return 0;
+    if (e->code != ERR_CONFIG)
+        return e->code;
+    log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: removed jobs are not explained any more: %s", e->text);
+    return 0;
+}
+
 int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
 {
     char path[PATH_MAX];
@@ -179,7 +190,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     }
     if (load_tokens(a, e) < 0)
         goto fail;
-    if (forgotten_load(&a->forgotten, a->opt.dir, e) < 0 || members_open(&a->members, a->opt.dir, e) < 0 ||
+    if (load_forgotten(a, e) < 0 || members_open(&a->members, a->opt.dir, e) < 0 ||
         load_identity(a, e) < 0)
         goto fail;
     if (file_join(path, sizeof path, a->opt.dir, "blobs", e) < 0 ||

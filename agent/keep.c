@@ -9,7 +9,7 @@
 #include "agent/log.h"
 #include "shared/clock.h"
 
-static const double DAY_S = 86400;
+static const double DAY_S = 86400, RETRY_S = 60;
 
 /* The wall clock may have been set between two ends: it orders only those of earlier agents. */
 static bool ended_before(const struct task *t, const struct task *u)
@@ -45,7 +45,7 @@ static uint64_t bytes_of(struct task *t)
     return t->kept_bytes;
 }
 
-/* The ended jobs, and the one that goes first. */
+/* The ended jobs, and the one to be removed first. */
 struct kept {
     int n;
     uint64_t bytes;
@@ -88,9 +88,14 @@ static bool is_beyond(const struct agent *a, const struct kept *k, char why[FORG
 void keep_trim(struct agent *a)
 {
     char why[FORGOTTEN_WHY_MAX];
-    struct err e = {0};
+    struct err e;
 
-    for (struct kept k = count(a); e.code == 0 && is_beyond(a, &k, why); k = count(a))
-        if (task_forget(k.oldest, why, &e) < 0)
+    if (clock_now() < a->trim_at)
+        return;
+    for (struct kept k = count(a); is_beyond(a, &k, why); k = count(a))
+        if (task_forget(k.oldest, why, &e) < 0) {
             log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", e.text);
+            a->trim_at = clock_now() + RETRY_S;
+            return;
+        }
 }

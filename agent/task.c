@@ -221,9 +221,12 @@ int task_forget(struct task *t, const char *why, struct err *e)
     struct err left;
 
     memcpy(dir, t->dir, sizeof dir);
-    if (journal_path(path, sizeof path, t, e) < 0 ||
-        forgotten_add(&a->forgotten, a->opt.dir, &t->job.spec, t->job.key_sha256, why, e) < 0)
+    if (journal_path(path, sizeof path, t, e) < 0)
         return e->code;
+    /* On a full disk a job must be removable, and only its reason is lost. */
+    if (forgotten_add(&a->forgotten, a->opt.dir, &t->job.spec, t->job.key_sha256, why, &left) < 0)
+        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id,
+                 "jobs: after a restart its removal is not explained any more: %s", left.text);
     /* Before the rest: what an interrupted removal leaves is no job, and the next start removes it. */
     if (unlink(path) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", path);

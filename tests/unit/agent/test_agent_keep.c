@@ -1,7 +1,9 @@
 /* Which ended jobs an agent keeps, and what it says of those that it has removed. */
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"
 
@@ -70,6 +72,73 @@ TEST(ended_jobs_that_are_too_old_or_too_big_are_removed)
     fixture_close(&f);
 }
 
+/* A folder where a file is to be written stands for a disk that takes nothing. */
+TEST(jobs_can_be_removed_from_a_disk_that_takes_no_reason)
+{
+    struct fixture f = {.opt.keep = 1};
+    char path[128];
+
+    fixture_open(&f);
+    snprintf(path, sizeof path, "%s/agent/forgotten.json", f.folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    end_one(&f, "j-first1");
+    end_one(&f, "j-second");
+    fixture_turn(&f);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 410);
+    assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-second", NULL), 204);
+    assert_null(f.agent.first);
+    fixture_close(&f);
+}
+
+TEST(a_job_that_cannot_be_removed_is_tried_again_after_a_minute)
+{
+    struct fixture f = {.opt.keep = 1};
+    char path[128];
+
+    fixture_open(&f);
+    end_one(&f, "j-first1");
+    snprintf(path, sizeof path, "%s/agent/jobs/j-first1/journal.jsonl", f.folder);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    end_one(&f, "j-second");
+    fixture_turn(&f);
+    assert_non_null(task_find(&f.agent, "j-first1"));
+    assert_true(f.agent.trim_at > clock_now() + 50);
+    assert_int_equal(rmdir(path), 0);
+    fixture_turn(&f);
+    assert_non_null(task_find(&f.agent, "j-first1"));
+    f.agent.trim_at = clock_now();
+    fixture_turn(&f);
+    assert_null(task_find(&f.agent, "j-first1"));
+    fixture_close(&f);
+}
+
+TEST(an_agent_starts_with_a_damaged_list_of_removed_jobs)
+{
+    static const char *const damaged[] = {"", "[{\"id\":", "[{\"id\":3}]", "{}"};
+    struct fixture f = {0};
+    char path[128];
+    FILE *list;
+
+    fixture_open(&f);
+    end_one(&f, "j-first1");
+    snprintf(path, sizeof path, "%s/agent/forgotten.json", f.folder);
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        fixture_crash(&f);
+        list = fopen(path, "w");
+        assert_non_null(list);
+        assert_true(fputs(damaged[i], list) >= 0);
+        assert_int_equal(fclose(list), 0);
+        fixture_reopen(&f);
+        assert_non_null(task_find(&f.agent, "j-first1"));
+    }
+    assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-first1", NULL), 204);
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 410);
+    fixture_close(&f);
+}
+
 TEST(the_list_of_removed_jobs_is_bounded)
 {
     const char *dir = unit_folder();
@@ -85,6 +154,7 @@ TEST(the_list_of_removed_jobs_is_bounded)
     forgotten_clear(&l);
     assert_ok(forgotten_load(&l, dir, &e));
     assert_int_equal(l.n, FORGOTTEN_MAX);
+    assert_ok(forgotten_add(&l, dir, &job, "", "deleted by owner", &e)); /* another attempt of it */
     assert_null(forgotten_find(&l, "j-000002"));
     assert_non_null(forgotten_find(&l, "j-000003"));
     assert_string_equal(forgotten_find(&l, "j-000258")->why, "deleted by owner");
@@ -96,6 +166,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ended_jobs_beyond_the_keep_limit_are_removed),
         cmocka_unit_test(ended_jobs_that_are_too_old_or_too_big_are_removed),
+        cmocka_unit_test(jobs_can_be_removed_from_a_disk_that_takes_no_reason),
+        cmocka_unit_test(a_job_that_cannot_be_removed_is_tried_again_after_a_minute),
+        cmocka_unit_test(an_agent_starts_with_a_damaged_list_of_removed_jobs),
         cmocka_unit_test(the_list_of_removed_jobs_is_bounded),
     };
 
