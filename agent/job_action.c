@@ -285,7 +285,8 @@ static int bind_data_socket(struct task *t, struct err *e)
         return err_errno(e, ERR_IO, "data socket");
     event_init(&note, NOTE_SOCKET);
     note.data_port = address_port(&at);
-    note.slot = job_is_active(&t->job) ? t->job.slot : slots_free(t->agent); /* active: after a restart */
+    /* Active: after a restart, which may have left fewer slots. */
+    note.slot = job_is_active(&t->job) ? t->job.slot % t->agent->opt.slots : slots_free(t->agent);
     return task_record(t, &note, e);
 }
 

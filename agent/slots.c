@@ -4,6 +4,9 @@
 
 int slots_free(const struct agent *a)
 {
+    /* Jobs that an agent with more slots has left may have a higher slot. */
+    if (task_count(a, job_is_active) >= (size_t)a->opt.slots)
+        return -1;
     for (int slot = 0; slot < a->opt.slots; slot++) {
         bool is_free = true;
 

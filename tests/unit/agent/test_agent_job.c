@@ -397,6 +397,29 @@ TEST(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors)
     fixture_close(&f);
 }
 
+TEST(an_agent_with_fewer_slots_than_before_gives_none_until_enough_jobs_have_ended)
+{
+    struct fixture f = {.opt = {.slots = 2}};
+    cpu_set_t set;
+
+    fixture_open(&f);
+    job_run(&f, "j-first1", "forever");
+    job_reserve(&f, &r, "j-second", false);
+    job_until(&f, "j-second", "preparing");
+    job_reserve(&f, &r, "j-third1", false);
+    fixture_crash(&f);
+    f.opt.slots = 1;
+    fixture_reopen(&f);
+    assert_int_equal(task_find(&f.agent, "j-second")->job.slot, 0);
+    assert_false(slots_processors(&set, &f.agent, 0));
+    ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", "{\"grace_s\":0}");
+    job_until(&f, "j-first1", "cancelled");
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-third1")->job.state), "pending");
+    ask(&f, &r, "POST", "/v1/jobs/j-second/cancel", "{\"grace_s\":0}");
+    job_until(&f, "j-third1", "preparing");
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +438,7 @@ int main(void)
         cmocka_unit_test(cancel_works_from_every_state),
         cmocka_unit_test(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events),
         cmocka_unit_test(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors),
+        cmocka_unit_test(an_agent_with_fewer_slots_than_before_gives_none_until_enough_jobs_have_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
