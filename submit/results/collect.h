@@ -30,9 +30,6 @@ void collect_miss(struct collection *c, const struct node *n, const char *what, 
 
 /* Each writes the downloaded artifacts (yields with bytes) into the folder. */
 int collect_records(struct collection *c, const struct artifact *a, struct err *e);
-/* The part of the records that earlier attempts of the job did: up to the checkpoint from which this one went
- * on. */
-int collect_earlier_rows(FILE *out, const struct submission *s, const struct artifact *a, struct err *e);
 int collect_events(struct collection *c, const struct artifact *a, struct err *e);
 int collect_logs(struct collection *c, const struct artifact *a, struct err *e);
 int collect_model(struct collection *c, const struct artifact *a, struct err *e);

@@ -64,7 +64,17 @@ static int merge_rows(struct collection *c, const struct artifact *a, FILE *out,
     return 0;
 }
 
-int collect_earlier_rows(FILE *out, const struct submission *s, const struct artifact *a, struct err *e)
+/* A fetch into another folder than the job's has only the last attempt. */
+static void say_missing(const struct artifact *a, const char *path, const json_t *from)
+{
+    if (a->flags & NEEDED)
+        console_info("%s has no rows before step %" JSON_INTEGER_FORMAT ": %s, with those of the attempt "
+                     "before, is missing.",
+                     a->name, json_integer_value(json_object_get(from, "step")), path);
+}
+
+/* Of earlier attempts of the job: up to the checkpoint from which this one went on. */
+static int write_earlier_rows(FILE *out, const struct submission *s, const struct artifact *a, struct err *e)
 {
     const json_t *from = json_object_get(s->facts, "continues");
     char folder[PATH_MAX], path[PATH_MAX], *text;
@@ -76,8 +86,12 @@ int collect_earlier_rows(FILE *out, const struct submission *s, const struct art
     if (retry_folder(folder, s, (int)json_integer_value(json_object_get(from, "attempt")), e) < 0 ||
         file_join(path, sizeof path, folder, a->path, e) < 0)
         return e->code;
-    if (file_read(&text, &len, path, a->max, e) < 0)
-        return e->code == ERR_NOT_FOUND ? 0 : e->code; /* it has no such rows */
+    if (file_read(&text, &len, path, a->max, e) < 0) {
+        if (e->code != ERR_NOT_FOUND)
+            return e->code;
+        say_missing(a, path, from);
+        return 0;
+    }
     rc = records_append_until(out, a, text, len, (uint64_t)json_integer_value(json_object_get(from, "step")),
                               (uint64_t)json_integer_value(json_object_get(from, "round")), e);
     free(text);
@@ -112,7 +126,7 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
         return e->code;
     }
     records_header(out, a);
-    if (collect_earlier_rows(out, c->s, a, e) < 0 || merge_rows(c, a, out, e) < 0) {
+    if (write_earlier_rows(out, c->s, a, e) < 0 || merge_rows(c, a, out, e) < 0) {
         fclose(out);
         close(fd);
         return e->code;

@@ -47,14 +47,6 @@ static bool can_ask(const struct submission *s)
     return true;
 }
 
-static bool is_asking(const struct submission *s)
-{
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].call.busy)
-            return true;
-    return false;
-}
-
 static int begin_one(int *fd, struct submission *s, struct node *n, struct err *e)
 {
     const struct artifact *a = &artifacts[ARTIFACT_CHECKPOINT];
@@ -155,7 +147,7 @@ void mirror_look(struct mirror *m, struct submission *s)
     if (s->opt->retries == 0 || s->settings.checkpoint_every == 0)
         return;
     if (m->fds) {
-        if (!is_asking(s))
+        if (!submission_is_calling(s))
             end(m, s);
         return;
     }

@@ -272,7 +272,7 @@ static void send_cancel(struct submission *s, const char *body)
     }
 }
 
-static bool is_calling(const struct submission *s)
+bool submission_is_calling(const struct submission *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         if (s->nodes[i].call.busy)
@@ -286,7 +286,7 @@ void submission_cancel(struct submission *s, const char *reason, bool has_failed
     double until = clock_now() + RELEASE_S;
 
     send_cancel(s, body);
-    while (is_calling(s) && clock_now() < until)
+    while (submission_is_calling(s) && clock_now() < until)
         http_poll(s->http, 0.1);
     for (size_t i = 0; i < s->n_nodes; i++)
         http_clear(s->http, &s->nodes[i].call);

@@ -95,6 +95,8 @@ int submission_move_node(const struct submission *s, struct node *n, const struc
 const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n);
 const json_t *submission_codec_facts(const struct submission *s, const struct node *n);
 
+/* Some node's call has not finished. */
+bool submission_is_calling(const struct submission *s);
 /* Waits until all calls have finished. */
 void submission_finish_calls(struct submission *s);
 /* Number of nodes known to have ended. */

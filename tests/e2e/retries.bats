@@ -62,6 +62,9 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
     run "$SUBMIT" status "$(jq -r .id out/run.json)"
     [ "$status" -eq 0 ]
     [[ "$output" == *succeeded* ]]
+    run "$SUBMIT" fetch "$(jq -r .id out/run.json)" -o elsewhere
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"train.csv has no rows before step $(jq .facts.continues.step out/run.json): "*"/elsewhere/attempts/1/records/train.csv, with those of the attempt before, is missing."* ]]
 }
 
 @test "a lost parameter server is replaced, too, and the job ends with the same bits" {
