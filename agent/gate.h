@@ -32,7 +32,8 @@ struct gate_input {
     bool is_loopback;       /* the other end is a loopback address */
     bool has_tls;
     const char *certificate;         /* the name in the client's certificate; NULL: none that is accepted */
-    const char *certificate_refusal; /* why the one that it has sent is not; NULL */
+    const char *certificate_refusal; /* why the client's certificate is refused; NULL: it is accepted, or none
+                                      * was sent */
     double now;                      /* clock_wall() */
     uint64_t disk_free;              /* bytes that uploads may use: all but the reserve */
 };

@@ -190,8 +190,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     }
     if (load_tokens(a, e) < 0)
         goto fail;
-    if (load_forgotten(a, e) < 0 || members_open(&a->members, a->opt.dir, e) < 0 ||
-        load_identity(a, e) < 0)
+    if (load_forgotten(a, e) < 0 || members_open(&a->members, a->opt.dir, e) < 0 || load_identity(a, e) < 0)
         goto fail;
     if (file_join(path, sizeof path, a->opt.dir, "blobs", e) < 0 ||
         blob_store_open(&a->blobs, path, (uint64_t)opt->blob_limit_gib << 30, e) < 0)

@@ -14,7 +14,7 @@ struct job_package {
 struct job {
     struct job_spec spec;
     char owner[OWNER_MAX + 1];   /* the name of the token that reserved it; "": the agent requires none */
-    char key_sha256[SHA256_HEX]; /* who presents this key may do anything with it; "": nobody */
+    char key_sha256[SHA256_HEX]; /* a request with this key may do anything with the job; "": there is none */
     enum job_state state;
     char reason[REASON_MAX], message[MESSAGE_MAX];
     uint64_t order;                             /* of the reservation, among those of this agent */

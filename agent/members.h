@@ -1,4 +1,4 @@
-/* members -- who may use the agent besides the owner of its token: DIR/members.json has name, scope and
+/* members -- the users of the agent besides the owner of its token: DIR/members.json has name, scope and
  * SHA-256 of the token of each, and the invitations: codes by which a submitter joins and gets a token of its
  * own. The running agent and `agent token` both change that file, under a lock; the agent reads it again when
  * it was changed, so a token that is revoked is of no use from the next request on. */

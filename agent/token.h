@@ -28,7 +28,7 @@ struct token {
     const char *name; /* who presents it: "owner" */
     enum scope scope;
     bool is_valid; /* else the file could not be read, and nobody has this token */
-    bool is_long;  /* enough for /v1/prove: whoever asks there cannot guess it */
+    bool is_long;  /* enough for /v1/prove: a client cannot guess it from a proof */
     uint8_t digest[SHA256_BYTES];
     struct stamp seen;
 };

@@ -55,8 +55,7 @@ static int check_folder(const char *path, bool is_last, struct err *e)
     if (stat(path, &st) < 0)
         return err_errno(e, ERR_IO, "%s", path);
     if (check_owner(&st, path, is_last, e) < 0)
-        return err_hint(e,
-                        "Choose a folder of your own with --dir: whoever owns it can replace what is in it.");
+        return err_hint(e, "Choose a folder of your own with --dir: its owner can replace what is in it.");
     if ((st.st_mode & S_ISVTX) && !is_last)
         return 0;
     if (others_may_write(&st)) {

@@ -1,6 +1,6 @@
 /* private -- files that hold secrets, and the folders in which such files are: only their user may change
- * them, and only their user may read the secrets. As StrictModes of sshd, with the same reason: who can write
- * to a folder can put another file in the place of one in it. */
+ * them, and only their user may read the secrets. As StrictModes of sshd, with the same reason: a user
+ * with write access to a folder can replace the files in it. */
 #ifndef PSGD_PRIVATE_H
 #define PSGD_PRIVATE_H
 

@@ -1,6 +1,6 @@
 /* proof -- how an agent shows that it is one that knows a token, before that token is sent to it: an HMAC, by
- * the token's SHA-256, of a nonce of the client and of the pin of the agent's own key. Whoever passes it on
- * ends up with a client that speaks to that key only. */
+ * the token's SHA-256, of a nonce of the client and of the pin of the agent's own key. A program that
+ * relays the proof gains nothing: the client then speaks to that key only. */
 #ifndef PSGD_SHARED_PROOF_H
 #define PSGD_SHARED_PROOF_H
 

@@ -159,9 +159,7 @@ static struct args_option table[] = {
     {"token-file", "", ARGS_PATH, AT(credentials.token_file), FOR_AGENTS, WHERE, "FILE",
      "file with the agents' token"},
     {"ca", "", ARGS_PATH, AT(credentials.ca), FOR_AGENTS, WHERE, "FILE",
-     "certificates of CAs, in PEM: agents are known by a certificate of one of them with their name, not by "
-     "a "
-     "pin"},
+     "certificates of CAs, in PEM: agents need one of them with their name, instead of a pin"},
     {"cert", "", ARGS_PATH, AT(credentials.cert), FOR_AGENTS, WHERE, "FILE",
      "with --ca: this user's certificate, in PEM, instead of a token"},
     {"key", "", ARGS_PATH, AT(credentials.key), FOR_AGENTS, WHERE, "FILE", "its key"},

@@ -1,6 +1,6 @@
 /* prove -- before job_submit sends a token to an address where it knows no pin, as that of an agent with a
- * cluster's token or the end of a tunnel, the agent proves that it knows that token (shared/proof.h). Whoever
- * else listens at that address gets a nonce. */
+ * cluster's token or the end of a tunnel, the agent proves that it knows that token (shared/proof.h). Any
+ * other program at that address gets only a nonce. */
 #ifndef PSGD_SUBMIT_PROVE_H
 #define PSGD_SUBMIT_PROVE_H
 

@@ -28,8 +28,8 @@ enum { TLS_FIRST_BYTE = 22 };
  * alert. */
 int tls_session_handshake(struct tls_session *t);
 /* After it: "CN=" and the common name of the client's certificate, if a CA of the identity has signed it;
- * else NULL, and *refusal has the reason, or NULL where the client has sent none. A certificate that is not
- * accepted does not end the handshake, so that the refusal can be an answer, in words. CRLs are not read. */
+ * else NULL, and *refusal has the reason, or NULL where the client has sent none. The handshake goes on
+ * with a certificate that is refused; the HTTP answer then states the reason. CRLs are not read. */
 const char *tls_session_client(const struct tls_session *t, const char **refusal);
 /* As recv and send of a non-blocking socket; after EAGAIN the next call of send must have the same bytes, or
  * more behind them. What was received and not read yet is not seen by polling the socket: read until

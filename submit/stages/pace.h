@@ -26,7 +26,7 @@ struct pace {      /* of one worker; {0}: nothing is known */
     double found_s;    /* its step_s there */
 };
 
-/* Looks at the progress that has been reported; says in the log who has become a straggler. */
+/* Looks at the progress that has been reported; names each new straggler in the log. */
 void pace_look(struct submission *s);
 /* Of a job that nobody has watched: compares the averages over its steps, from PACE_AVERAGED steps on.
  * A straggler is one since step 1. */

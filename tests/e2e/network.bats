@@ -98,19 +98,27 @@ two_machines() {
         sed "s/192\\.168\\.1/$NET/g"
 }
 
+# start_by_document N BLOCK MACHINE [SED]: agent N by the BLOCK-th command of the document, with the address of MACHINE (1 is the
+# bridge, 2 and 3 are at the cables' ends) and further changes. It prints its invitation to the file invitation$N.
+start_by_document() {
+    local n=$1 agent
+    case $3 in
+    1) ENTER=("${WORLD[@]}") ;;
+    2) ENTER=("${NODE0[@]}") ;;
+    3) ENTER=("${NODE1[@]}") ;;
+    esac
+    agent=$(two_machines "$2" | sed "s/$NET\\.2/$NET.$3/; ${4-}")
+    # shellcheck disable=SC2086 # the document's words
+    XDG_STATE_HOME=$T/state$n "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" $agent --dir "$T/agent$n" >"invitation$n" 2>"agent$n.log" 3>&- &
+    AGENTS[n]=$!
+    within 60 grep -q '^job_submit join' "invitation$n"
+}
+
 @test "two machines in three commands, closed to everybody else" {
     make_network
-    local began=$SECONDS n node agent
+    local began=$SECONDS n
     ln -s "$BUILD" build
-    for n in 0 1; do
-        node=("${NODE0[@]}")
-        [ $n -eq 0 ] || node=("${NODE1[@]}")
-        agent=$(two_machines 1 | sed "s/$NET\\.2/$NET.$((n + 2))/")
-        # shellcheck disable=SC2086 # the document's words
-        XDG_STATE_HOME=$T/state$n "${node[@]}" "$TOOLS/limit" "$TEST_LIMIT" $agent --dir "$T/agent$n" >"invitation$n" 2>"agent$n.log" 3>&- &
-        AGENTS[n]=$!
-        within 60 grep -q '^job_submit join' "invitation$n"
-    done
+    for n in 0 1; do start_by_document $n 1 $((n + 2)); done
     for n in 0 1; do
         cp "invitation$n" "first$n"
         "${WORLD[@]}" bash -c "build/$(cat "first$n")"
@@ -224,23 +232,14 @@ while s.recv(65536):
 
 @test "three machines with one token that was copied, and nobody joined" {
     make_network
-    local n node agent began=$SECONDS
+    local n began=$SECONDS
     ln -s "$BUILD" build
     bash -ec "$(two_machines 4)"
     [ "$(stat -c '%a %s' cluster.token)" = "600 44" ]
     for n in 0 1 2; do
-        case $n in
-        0) node=("${NODE0[@]}") ;;
-        1) node=("${NODE1[@]}") ;;
-        2) node=("${WORLD[@]}") ;;
-        esac
         mkdir "machine$n"
         cp -p cluster.token "machine$n"
-        agent=$(two_machines 5 | sed "s/$NET\\.2/$NET.$(((n + 1) % 3 + 1))/; s|cluster\\.token|$T/machine$n/&|")
-        # shellcheck disable=SC2086 # the document's words
-        XDG_STATE_HOME=$T/state$n "${node[@]}" "$TOOLS/limit" "$TEST_LIMIT" $agent --dir "$T/agent$n" >"invitation$n" 2>"agent$n.log" 3>&- &
-        AGENTS[n]=$!
-        within 60 grep -q '^job_submit join' "invitation$n"
+        start_by_document $n 5 $(((n + 1) % 3 + 1)) "s|cluster\\.token|$T/machine$n/&|"
     done
     echo "{\"Worker\": [\"$NET.2\", \"$NET.3\", \"$NET.1\"]}" >worker.json
     "${WORLD[@]}" bash -ec "$(two_machines 6 | sed 's/node_count 2/node_count 3 -o three/')"
@@ -261,20 +260,14 @@ while s.recv(65536):
 @test "two machines with certificates of their own CA" {
     needs_certtool
     make_network
-    local n node agent
+    local n
     ln -s "$BUILD" build
     make_ca ca
     make_certificate ca ann tls_www_client
     for n in 0 1; do
-        node=("${NODE0[@]}")
-        [ $n -eq 0 ] || node=("${NODE1[@]}")
         mkdir "machine$n"
         make_certificate ca "machine$n/agent" 'cn = "agent"' "ip_address = \"$NET.$((n + 2))\"" tls_www_server
-        agent=$(two_machines 7 | sed "s/$NET\\.2/$NET.$((n + 2))/; s|agent\\.|machine$n/agent.|g")
-        # shellcheck disable=SC2086 # the document's words
-        XDG_STATE_HOME=$T/state$n "${node[@]}" "$TOOLS/limit" "$TEST_LIMIT" $agent --dir "$T/agent$n" >"invitation$n" 2>"agent$n.log" 3>&- &
-        AGENTS[n]=$!
-        within 60 grep -q '^job_submit join' "invitation$n"
+        start_by_document $n 7 $((n + 2)) "s|agent\\.|machine$n/agent.|g"
     done
     echo "{\"Worker\": [\"$NET.2\", \"$NET.3\"]}" >worker.json
     "${WORLD[@]}" bash -ec "$(two_machines 8) -o one"
