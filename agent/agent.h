@@ -26,11 +26,12 @@
 #include "agent/tail.h"
 
 enum {
-    FIRST_LEASE_S = 15, /* the same until the first request that follows the reservation */
-    LEASE_S = 30,       /* a reservation expires after this time without a request of its submitter */
-    BROKEN_LEASE_S = 3, /* the same after the stream of its events has ended: time to open another one */
-    BLOB_YOUNG_S = 120, /* an upload stays for this time without a job that uses it */
-    LAST_LOG_LINES = 20 /* of node.log, recorded when a runner dies */
+    FIRST_LEASE_S = 15,   /* the same until the first request that follows the reservation */
+    LEASE_S = 30,         /* a reservation expires after this time without a request of its submitter */
+    BROKEN_LEASE_S = 3,   /* the same after the stream of its events has ended: time to open another one */
+    BLOB_YOUNG_S = 120,   /* an upload stays for this time without a job that uses it */
+    RUN_FILES_MAX = 1000, /* files in a run folder */
+    LAST_LOG_LINES = 20   /* of node.log, recorded when a runner dies */
 };
 
 static const double STOP_GRACE_S = 10; /* between SIGTERM and SIGKILL, unless the cancel request sets
@@ -105,6 +106,7 @@ struct agent {
     struct agent_isolation isolation;
     uint64_t job_memory; /* memory limit of the runners of all slots in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
+    uint64_t job_disk;   /* limit of the files of a run folder in bytes; 0: no limit */
     char boot[PROCESS_BOOT];
     int dir_fd, lock_fd;
     double since_wall, since;

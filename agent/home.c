@@ -177,6 +177,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     process_boot(a->boot);
     a->job_memory = job_memory(opt);
     a->job_files = job_files();
+    a->job_disk = (uint64_t)opt->job_disk_gib << 30;
     if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || private_folder(a->opt.dir, e) < 0 ||
         lock_folder(a, e) < 0)
         goto fail;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/folder_use.h"
 #include "agent/follow.h"
 #include "agent/log.h"
 #include "agent/packages.h"
@@ -126,8 +127,28 @@ void job_enter(struct task *t, enum job_state s, const char *reason, const char 
         job_stop(t, reason_of(&e), e.text, 0);
 }
 
+/* Writes the reason and returns true if the runner's files are more than the agent gives a job. */
+static bool has_too_many_files(char *why, size_t size, const struct task *t)
+{
+    uint64_t most = t->agent->job_disk;
+    char path[sizeof t->dir + 8];
+    struct folder_use use;
+
+    if (most == 0)
+        return false;
+    snprintf(path, sizeof path, "%s/run", t->dir);
+    use = folder_use(path, RUN_FILES_MAX);
+    if (use.n_files > RUN_FILES_MAX)
+        snprintf(why, size, "the node has written more than %d files", RUN_FILES_MAX);
+    else
+        snprintf(why, size, "the node's files occupy %.1f GiB of at most %.1f (agent --job-disk)",
+                 (double)use.bytes / (1 << 30), (double)most / (1 << 30));
+    return use.n_files > RUN_FILES_MAX || use.bytes > most;
+}
+
 static void check_limits(struct task *t, double now)
 {
+    char why[128];
     bool is_started = t->job.digest[0] || t->job.state == JOB_RUNNING;
 
     if (t->job.state == JOB_STOPPING)
@@ -139,6 +160,8 @@ static void check_limits(struct task *t, double now)
         job_stop(t, REASON_LEASE_EXPIRED, message, STOP_GRACE_S);
     } else if (is_started && now > t->limit_at) {
         job_stop(t, REASON_TIME_LIMIT, "the job's time limit is over", LIMIT_GRACE_S);
+    } else if (t->runner.pid && has_too_many_files(why, sizeof why, t)) {
+        job_stop(t, REASON_DISK_FULL, why, 0);
     }
 }
 

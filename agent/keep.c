@@ -1,11 +1,9 @@
 #include "agent/keep.h"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
+#include "agent/folder_use.h"
 #include "agent/log.h"
 #include "shared/clock.h"
 
@@ -17,21 +15,6 @@ static bool ended_before(const struct task *t, const struct task *u)
     return t->n_ended != u->n_ended ? t->n_ended < u->n_ended : t->job.finished_at < u->job.finished_at;
 }
 
-static uint64_t folder_bytes(const char *path)
-{
-    const struct dirent *f;
-    DIR *d = opendir(path);
-    struct stat st;
-    uint64_t bytes = 0;
-
-    while (d && (f = readdir(d)) != NULL)
-        if (fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-            bytes += (uint64_t)st.st_blocks * 512;
-    if (d)
-        closedir(d);
-    return bytes;
-}
-
 /* Of its journal and its runner's files, which do not change any more; packages are links to blobs, which
  * have a limit of their own. */
 static uint64_t bytes_of(struct task *t)
@@ -40,7 +23,7 @@ static uint64_t bytes_of(struct task *t)
 
     if (t->kept_bytes == 0) {
         snprintf(path, sizeof path, "%s/run", t->dir);
-        t->kept_bytes = 1 + folder_bytes(t->dir) + folder_bytes(path);
+        t->kept_bytes = 1 + folder_use(t->dir, SIZE_MAX).bytes + folder_use(path, SIZE_MAX).bytes;
     }
     return t->kept_bytes;
 }

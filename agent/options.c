@@ -73,6 +73,8 @@ static const struct args_option table[] = {
     {"job-memory", "", ARGS_INT, AT(job_memory_gib), RUN, KEEPING, "N",
      "GiB of memory that a node's process may use (80 % of the machine's memory; 0: no limit)",
      .max = 1 << 20},
+    {"job-disk", "", ARGS_INT, AT(job_disk_gib), RUN, KEEPING, "N",
+     "GiB of files that a node of a job may write (32; 0: no limit)", .max = 1 << 20},
     {"leave-running", "", ARGS_FLAG, AT(leave_running), RUN, KEEPING, NULL,
      "keep running jobs at a clean stop; the next agent with the same --dir adopts them"},
     {"help", "h", ARGS_FLAG, AT(wants_help), ALL, OUTPUT, NULL, "print this help"},
@@ -120,7 +122,8 @@ int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char
                                   .codecs = -1,
                                   .scope = SCOPE_SUBMIT,
                                   .require_isolation = -1,
-                                  .job_memory_gib = -1};
+                                  .job_memory_gib = -1,
+                                  .job_disk_gib = 32};
     if (args_parse(&agent_options_table, verb, argc, argv, out, &out->found, e) < 0)
         return e->code;
     if (!out->tls_cert[0] != !out->tls_key[0])

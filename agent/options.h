@@ -30,6 +30,7 @@ struct agent_options {
     int codecs;                       /* enum codec_policy; -1: by the listening address */
     char codec_list[PATH_MAX];        /* "": DIR/codecs.allow */
     int job_memory_gib;               /* -1: a fraction of the machine's; 0: no limit */
+    int job_disk_gib;                 /* 0: no limit */
     int scope;                        /* of `agent token`: enum scope */
     char expires[16], keep_token[16]; /* "": not given */
     bool invitations;

@@ -121,6 +121,15 @@ C
     serves_the_next_job
 }
 
+@test "a codec that makes one file after the other ends its node" {
+    start_agents 2
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/litter.so" --node_count 2 --epochs 1 -o out
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"failed: node(0), DiskFull: the node has written more than 1000 files"* ]]
+    serves_the_next_job
+}
+
 @test "a codec that hangs ends with the job's time limit" {
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --time-limit 3 -o out

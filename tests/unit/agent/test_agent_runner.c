@@ -191,6 +191,31 @@ TEST(a_runner_that_reported_its_end_and_hangs_is_killed_soon_whatever_its_grace_
     fixture_close(&f);
 }
 
+TEST(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended)
+{
+    struct fixture f = {0};
+    char path[256];
+    FILE *file;
+
+    fixture_open(&f);
+    f.agent.job_disk = 1 << 20;
+    job_run(&f, "j-abcdef", "unresponsive");
+    snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/big", f.folder);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), 1 << 30), 0); /* a hole occupies nothing */
+    for (double until = clock_now() + 2.5; clock_now() < until;)
+        fixture_turn(&f);
+    assert_string_equal(job_state_name(task_find(&f.agent, "j-abcdef")->job.state), "running");
+    for (int i = 0; i < 1 << 20; i++)
+        putc(1, file);
+    assert_int_equal(fclose(file), 0);
+    job_until(&f, "j-abcdef", "failed");
+    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "DiskFull");
+    assert_non_null(strstr(task_find(&f.agent, "j-abcdef")->job.message, "(agent --job-disk)"));
+    fixture_close(&f);
+}
+
 TEST(no_process_of_a_runner_survives_its_end)
 {
     struct fixture f = {0};
@@ -228,6 +253,7 @@ int main(void)
         cmocka_unit_test(the_death_of_a_runner_is_an_event_with_its_last_output),
         cmocka_unit_test(output_of_a_dead_runner_is_read_to_its_end_over_many_turns),
         cmocka_unit_test(a_runner_that_reported_its_end_and_hangs_is_killed_soon_whatever_its_grace_time),
+        cmocka_unit_test(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended),
         cmocka_unit_test(no_process_of_a_runner_survives_its_end),
     };
 

@@ -1,0 +1,22 @@
+/* litter -- worker 0 makes one file after the other, and ends no step. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "codec.h"
+
+static int litter_on_step(struct codec *c)
+{
+    char name[32];
+
+    for (unsigned i = 0; c->node == 0; i++) {
+        snprintf(name, sizeof name, "litter-%u", i % 2000);
+        close(open(name, O_WRONLY | O_CREAT, 0600));
+        usleep(100);
+    }
+    return CODEC_GO;
+}
+
+static const struct codec_events litter = {.on_step = litter_on_step};
+
+CODEC_PLUGIN(.name = "litter", .source = "a test", .events = &litter)
