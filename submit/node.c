@@ -193,6 +193,40 @@ int node_find_access(struct node *n, const struct credentials *c, struct err *e)
     return 0;
 }
 
+bool node_must_prove(const struct node *n)
+{
+    return n->must_prove && !n->pin[0];
+}
+
+static struct claim claim_of(struct node *n)
+{
+    return (struct claim){n->label, n->at.address, n->token, n->token_sources, n->pin, {0}};
+}
+
+int node_prove_all(struct node *nodes, size_t n, size_t stride, struct err *e)
+{
+    struct claim *claims = calloc(n + 1, sizeof *claims);
+    struct node **of = calloc(n + 1, sizeof *of);
+    size_t n_claims = 0;
+    int rc = claims && of ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        struct node *one = (void *)((char *)nodes + i * stride);
+
+        if (!node_must_prove(one))
+            continue;
+        of[n_claims] = one;
+        claims[n_claims++] = claim_of(one);
+    }
+    if (rc == 0 && n_claims > 0)
+        rc = prove_agents(claims, n_claims, e);
+    for (size_t i = 0; i < n_claims && rc == 0; i++)
+        of[i]->call.err = claims[i].why;
+    free(of);
+    free(claims);
+    return rc;
+}
+
 static void prepare(struct node *n, struct http_request *r, const char *method)
 {
     const struct credentials *c = n->credentials;
@@ -217,8 +251,13 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
 static int start(struct http *h, struct node *n, struct http_request *r, const char *path, struct err *e)
 {
     n->contact_at = clock_now();
-    if (n->must_prove && !n->pin[0]) {
-        if (prove_agent(n->pin, n->label, n->at.address, n->token, n->token_sources, &r->err) < 0)
+    if (node_must_prove(n)) {
+        struct claim c = claim_of(n);
+
+        if (prove_agents(&c, 1, e) < 0)
+            return e->code;
+        r->err = c.why;
+        if (r->err.code)
             return 0; /* as an answer, as it may be there later */
         r->pin = n->pin;
     }

@@ -74,6 +74,13 @@ const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
 int node_find_access(struct node *n, const struct credentials *c, struct err *e);
 bool node_has_ca(const struct node *n); /* its certificate must be one of a CA */
 
+/* It gets nothing until it has proved that it knows the token. */
+bool node_must_prove(const struct node *n);
+/* Lets all those of n nodes, `stride` bytes apart, do so at once; each would otherwise do so at its first
+ * request, while the others wait. Of one that does not, node_answer has the reason. ERR_NOMEM,
+ * ERR_CANCELLED. */
+int node_prove_all(struct node *nodes, size_t n, size_t stride, struct err *e);
+
 /* Starts n->call: a request for the path given by fmt. */
 int node_ask(struct http *h, struct node *n, const char *method, const void *body, size_t len, struct err *e,
              const char *fmt, ...) __attribute__((format(printf, 7, 8)));

@@ -8,17 +8,28 @@
 #include "shared/json.h"
 #include "shared/proof.h"
 #include "submit/http.h"
+#include "submit/interrupt.h"
 #include "submit/reply.h"
 
 enum { ANSWER_MAX = 4096 };
 
-/* Proofs are waited for one after the other, so the more agents have not answered, the less the next one
- * gets: a list of silent ones takes some 8 s and a quarter of a second for each. */
 static const double PROVE_S = 5, PROVE_LEAST_S = 0.25;
 
-static double patience(int n_silent)
+/* What is asked of one address. */
+struct question {
+    struct http_request call;
+    uint8_t digest[SHA256_BYTES]; /* of the token */
+    char nonce[BASE64_TEXT];
+};
+
+static double patience(int n_in_vain)
 {
-    return fmax(PROVE_S / ((1.0 + n_silent) * (1.0 + n_silent)), PROVE_LEAST_S);
+    return fmax(PROVE_S / ((1.0 + n_in_vain) * (1.0 + n_in_vain)), PROVE_LEAST_S);
+}
+
+static bool is_provable(const struct claim *c)
+{
+    return strlen(c->token) >= PROOF_TOKEN_MIN;
 }
 
 static int refuse(struct err *e, const char *label, const char *sources)
@@ -31,10 +42,9 @@ static int refuse(struct err *e, const char *label, const char *sources)
     return err_hint(e, "The token came from %.300s.", sources);
 }
 
-static int take_answer(char pin[BASE64_TEXT], const struct http_request *r,
-                       const uint8_t digest[SHA256_BYTES], const char *nonce, const char *sources,
-                       struct err *e)
+static int take_answer(const struct claim *c, const struct question *q, struct err *e)
 {
+    const struct http_request *r = &q->call;
     char claimed[BASE64_TEXT], proof[BASE64_TEXT], expected[BASE64_TEXT];
     json_t *doc;
     int rc;
@@ -44,7 +54,7 @@ static int take_answer(char pin[BASE64_TEXT], const struct http_request *r,
         return err_at(e, "%s", r->peer);
     }
     if (r->status != 200 || json_parse(&doc, r->reply ? r->reply : "", r->reply_len, "answer", e) < 0)
-        return refuse(e, r->peer, sources);
+        return refuse(e, r->peer, c->sources);
     rc = json_get_text(claimed, sizeof claimed, doc, "pin", "", e) < 0 ||
                  json_get_text(proof, sizeof proof, doc, "proof", "", e) < 0 || !is_base64url(claimed) ||
                  !is_base64url(proof)
@@ -52,73 +62,94 @@ static int take_answer(char pin[BASE64_TEXT], const struct http_request *r,
              : 0;
     json_decref(doc);
     if (rc == 0)
-        proof_make(expected, digest, nonce, claimed);
+        proof_make(expected, q->digest, q->nonce, claimed);
     if (rc < 0 || !equal_in_constant_time(expected, proof, sizeof proof))
-        return refuse(e, r->peer, sources);
-    memcpy(pin, claimed, BASE64_TEXT);
+        return refuse(e, r->peer, c->sources);
+    memcpy(c->pin, claimed, BASE64_TEXT);
     return 0;
 }
 
-static int ask(struct http_request *r, struct err *e)
-{
-    struct http *h = http_new(e); /* of its own: its connection is never used for anything else */
-    int rc;
-
-    if (!h)
-        return e->code;
-    rc = http_start(h, r, e);
-    while (rc == 0 && r->busy)
-        http_poll(h, 1);
-    http_free(h);
-    if (rc == 0 && r->err.code)
-        *e = r->err;
-    return rc < 0 ? rc : r->err.code;
-}
-
 /* Why an agent cannot prove anything by this token. */
-static int unprovable(struct err *e, const char *label, const char *token, const char *sources)
+static int unprovable(struct err *e, const struct claim *c)
 {
-    if (!token[0]) {
+    if (!c->token[0]) {
         err_set(e, ERR_AUTH,
                 "%s cannot prove who it is, and nothing is sent to it: there is no token that it could know",
-                label);
+                c->label);
         return err_hint(e, "Join it (`agent token invite` on its machine). Looked for a token: %.300s.",
-                        sources);
+                        c->sources);
     }
     err_set(
         e, ERR_AUTH,
         "%s: a token of less than %d characters could be guessed by the program that proves that it knows it",
-        label, PROOF_TOKEN_MIN);
-    return err_hint(e, "`agent token rotate` makes a longer one. The token came from %.300s.", sources);
+        c->label, PROOF_TOKEN_MIN);
+    return err_hint(e, "`agent token rotate` makes a longer one. The token came from %.300s.", c->sources);
 }
 
-int prove_agent(char pin[BASE64_TEXT], const char *label, const char *address, const char *token,
-                const char *sources, struct err *e)
+static int begin(struct question *q, const struct claim *c, double timeout_s, struct http *h, struct err *e)
 {
-    static int n_silent; /* of this process's agents */
-    uint8_t digest[SHA256_BYTES], raw[SHA256_BYTES];
-    char nonce[BASE64_TEXT], key[PROOF_KEY];
-    bool may_ask = strlen(token) >= PROOF_TOKEN_MIN;
-    struct http_request r = {.method = "GET",
-                             .peer = label,
-                             .is_unproven = true,
-                             .max_reply = ANSWER_MAX,
-                             .timeout_s = patience(n_silent)};
-    int rc;
+    char key[PROOF_KEY];
+    uint8_t raw[SHA256_BYTES];
 
-    sha256(digest, token, strlen(token));
-    proof_key(key, digest);
+    q->call = (struct http_request){.method = "GET",
+                                    .peer = c->label,
+                                    .is_unproven = true,
+                                    .max_reply = ANSWER_MAX,
+                                    .timeout_s = timeout_s};
+    sha256(q->digest, c->token, strlen(c->token));
+    proof_key(key, q->digest);
     random_bytes(raw, sizeof raw);
-    base64url(nonce, raw);
+    base64url(q->nonce, raw);
     /* That no agent is there is said in any case. */
-    if (may_ask)
-        snprintf(r.url, sizeof r.url, "https://%s/v1/prove?nonce=%s&key=%s", address, nonce, key);
+    if (is_provable(c))
+        snprintf(q->call.url, sizeof q->call.url, "https://%s/v1/prove?nonce=%s&key=%s", c->address, q->nonce,
+                 key);
     else
-        snprintf(r.url, sizeof r.url, "https://%s/healthz", address);
-    rc = ask(&r, e);
-    n_silent += rc < 0;
+        snprintf(q->call.url, sizeof q->call.url, "https://%s/healthz", c->address);
+    return http_start(h, &q->call, e);
+}
+
+static int poll_all(struct http *h, const struct question *all, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        while (all[i].call.busy) {
+            http_poll(h, 1);
+            if (interrupt_check(e) < 0)
+                return e->code;
+        }
+    return 0;
+}
+
+static void judge(struct claim *c, const struct question *q)
+{
+    c->why = q->call.err;
+    if (c->why.code == 0 && is_provable(c))
+        take_answer(c, q, &c->why);
+    else if (c->why.code == 0)
+        unprovable(&c->why, c);
+}
+
+int prove_agents(struct claim *all, size_t n, struct err *e)
+{
+    static int n_in_vain; /* times that this process has waited for an agent that did not answer */
+    struct question *asked = calloc(n, sizeof *asked);
+    struct http *h = http_new(e); /* of its own: its connections are never used for anything else */
+    bool is_in_vain = false;
+    int rc = !h ? e->code : !asked ? err_set(e, ERR_NOMEM, "no memory for %zu agents", n) : 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = begin(&asked[i], &all[i], patience(n_in_vain), h, e);
     if (rc == 0)
-        rc = may_ask ? take_answer(pin, &r, digest, nonce, sources, e) : unprovable(e, label, token, sources);
-    free(r.reply);
+        rc = poll_all(h, asked, n, e);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        judge(&all[i], &asked[i]);
+        is_in_vain |= asked[i].call.err.code != 0;
+    }
+    n_in_vain += is_in_vain;
+    for (size_t i = 0; i < n && asked; i++)
+        if (h)
+            http_clear(h, &asked[i].call);
+    http_free(h);
+    free(asked);
     return rc;
 }

@@ -37,11 +37,16 @@ static int finish_calls(struct http *h, const struct patient *all, size_t n, dou
 
 static int ask_all(struct http *h, struct patient *all, size_t n, struct err *e)
 {
-    double sent_at = clock_now(), sent_wall = clock_wall();
+    double sent_at, sent_wall;
     struct err why;
 
+    if (n > 0 && node_prove_all(&all[0].node, n, sizeof *all, e) < 0)
+        return e->code;
+    sent_at = clock_now();
+    sent_wall = clock_wall();
     for (size_t i = 0; i < n; i++)
-        if (!all[i].code && node_ask(h, &all[i].node, "GET", NULL, 0, &why, "/v1/agent") < 0)
+        if (!all[i].code && !node_must_prove(&all[i].node) &&
+            node_ask(h, &all[i].node, "GET", NULL, 0, &why, "/v1/agent") < 0)
             patient_fail(&all[i], "reached", &why);
     if (finish_calls(h, all, n, sent_at + DOCTOR_S, e) < 0)
         return e->code;

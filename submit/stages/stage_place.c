@@ -56,8 +56,11 @@ static int ask_agents(struct submission *s, size_t *n_failed, struct err *e)
     struct err other;
 
     *n_failed = 0;
+    if (node_prove_all(s->nodes, s->n_nodes, sizeof *s->nodes, e) < 0)
+        return e->code;
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/agent") < 0)
+        if (!node_must_prove(&s->nodes[i]) &&
+            node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/agent") < 0)
             return e->code;
     if (receive_all(s, e) < 0)
         return e->code;

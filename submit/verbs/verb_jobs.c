@@ -34,8 +34,11 @@ size_t verb_ask_nodes(struct submission *s, double timeout_s)
     bool busy = true;
     struct err e;
 
+    if (node_prove_all(s->nodes, s->n_nodes, sizeof *s->nodes, &e) < 0)
+        console_error("%s", e.text);
     for (size_t i = 0; i < s->n_nodes; i++)
-        node_ask(s->http, &s->nodes[i], "GET", NULL, 0, &e, "/v1/jobs/%s", s->id);
+        if (!node_must_prove(&s->nodes[i]))
+            node_ask(s->http, &s->nodes[i], "GET", NULL, 0, &e, "/v1/jobs/%s", s->id);
     while (busy && clock_now() < until && !interrupt_signal()) {
         http_poll(s->http, 0.1);
         busy = false;
