@@ -115,7 +115,6 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
                           "wall_s", clock_wall());
     struct machine m;
 
-    (void)rq;
     machine_look(&m);
     address_host(data_host, sizeof data_host, (const struct sockaddr *)&a->data.at);
     json_object_set_new(o, "cpus", json_integer((json_int_t)m.cpus));
@@ -133,6 +132,9 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
                         json_pack("{s:i,s:i,s:i,s:i,s:s#,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
                                   "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "codecs", codecs,
                                   n_codecs, "job_memory_bytes", (json_int_t)a->job_memory));
+    if (rq->is_authorised)
+        json_object_set_new(o, "you",
+                            json_pack("{s:s,s:s}", "name", rq->who, "scope", scope_name(rq->scope)));
     respond_json(rs, 200, o);
 }
 

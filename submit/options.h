@@ -74,6 +74,7 @@ struct options {
     bool has_mutations;
     const char *sets[ARGS_OPERANDS + 1]; /* of rerun: KEY=VALUE; point into argv; ends with NULL */
     char rerun_of[48];                   /* the job that is submitted again; "": none */
+    bool all_are_workers;                /* also the servers and spares of the list: doctor's trial job */
     struct args_found args;              /* the options that were given, and the operands */
 };
 

@@ -38,6 +38,15 @@ static enum level check_access(const struct patient *p, const struct patient *fi
     return LEVEL_OK;
 }
 
+static enum level check_scope(const struct patient *p, const struct patient *first, char *text, size_t size)
+{
+    (void)first;
+    if (p->is_here || !p->scope[0])
+        return LEVEL_OK;
+    snprintf(text, size, "it grants this user scope %s", p->scope);
+    return strcmp(p->scope, "read") == 0 ? LEVEL_ERROR : LEVEL_OK;
+}
+
 /* Programs of one version fit in any case. */
 static enum level check_version(const struct patient *p, const struct patient *first, char *text, size_t size)
 {
@@ -170,6 +179,8 @@ static enum level check_age(const struct patient *p, const struct patient *first
 static const struct check checks[] = {
     {"reached", check_reached, NULL, false},
     {"access", check_access, NULL, false},
+    {"scope", check_scope, "On that machine: agent token add NAME --scope submit, or agent token invite.",
+     false},
     {"version", check_version, "Install the same version of psgd on all machines.", false},
     {"age", check_age, "Install the version of this job_submit there.", false},
     {"runner", check_runner, "Run ./setup.sh and make on that machine, and restart its agent.", false},

@@ -87,6 +87,7 @@ int patient_read(struct patient *p, const char *text, size_t len, struct err *e)
     memcpy(p->version, view.version, sizeof p->version);
     get_text(p->isolation, sizeof p->isolation, o, "isolation");
     get_text(p->data_host, sizeof p->data_host, o, "data_host");
+    get_text(p->scope, sizeof p->scope, json_object_get(o, "you"), "scope");
     p->slots_free = get_number(o, "slots_free");
     p->disk_free_bytes = get_number(o, "disk_free_bytes");
     p->clock_ahead_s = get_number(o, "wall_s");

@@ -21,6 +21,7 @@ struct finding {
 struct patient {
     struct node node;  /* of this machine: without an address */
     bool is_here;      /* it is this machine */
+    const char *role;  /* in worker.json: "worker", "server", "spare" */
     bool has_token;    /* one was found, and sent */
     bool has_answered; /* with facts */
     int code;          /* of the first error, for the exit status; 0: none */
@@ -28,7 +29,7 @@ struct patient {
     size_t n_findings;
 
     /* What it has reported. Numbers are NAN, and texts "", where an older agent does not report them. */
-    char version[32], engine[256], runner_error[256], isolation[64], data_host[64];
+    char version[32], engine[256], runner_error[256], isolation[64], data_host[64], scope[16];
     double codec_abi, frame_version, slots_free, disk_free_bytes;
     bool has_machine;
     struct machine machine;

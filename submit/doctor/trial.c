@@ -13,14 +13,14 @@
 #include "submit/temp.h"
 
 /* A few steps of softmax regression on the built-in digits, whose gradients all workers sum over TCP. */
-static int set_options(struct options *o, const struct options *given, size_t n_workers, const char *folder,
+static int set_options(struct options *o, const struct options *given, size_t n_agents, const char *folder,
                        struct err *e)
 {
     enum { BATCH = 1000, ROUND_TIMEOUT_S = 10, TIME_LIMIT_S = 60 };
 
     *o = *given;
-    o->no_queue = o->quiet = true;
-    o->settings.node_count = (int)n_workers;
+    o->no_queue = o->quiet = o->all_are_workers = true;
+    o->settings.node_count = (int)n_agents;
     o->settings.batch_size = BATCH;
     o->settings.epochs = 1;
     o->settings.local_path = LOCAL_PATH_OFF;
@@ -64,12 +64,13 @@ static void judge(struct trial *t, const struct submission *s, double seconds)
     }
     t->code = ERR_LOST;
     if (n)
-        snprintf(t->text, sizeof t->text, "node(%d): %s: %s", n->at.node, n->view.reason, n->view.message);
+        snprintf(t->text, sizeof t->text, "%s, node %d in the order above: %s: %s", n->at.address, n->at.node,
+                 n->view.reason, n->view.message);
     else
         snprintf(t->text, sizeof t->text, "An agent has not answered until the end of the job.");
 }
 
-void trial_run(struct trial *t, const struct options *given, size_t n_workers)
+void trial_run(struct trial *t, const struct options *given, size_t n_agents)
 {
     struct options *o = malloc(sizeof *o);
     struct submission s = {0};
@@ -83,7 +84,7 @@ void trial_run(struct trial *t, const struct options *given, size_t n_workers)
         free(o);
         return;
     }
-    if (set_options(o, given, n_workers, folder.path, &e) < 0 || submission_init(&s, o, &e) < 0 ||
+    if (set_options(o, given, n_agents, folder.path, &e) < 0 || submission_init(&s, o, &e) < 0 ||
         run(&s, &e) < 0) {
         t->code = e.code;
         snprintf(t->text, sizeof t->text, "%s", e.text);

@@ -11,7 +11,8 @@ struct trial {
     char text[1400]; /* one sentence; "": not run */
 };
 
-/* Runs it on the first `n_workers` workers, and leaves nothing on the agents. */
-void trial_run(struct trial *t, const struct options *given, size_t n_workers);
+/* Runs it on all n_agents agents of the list, each as a worker: 0, 1, ... are the workers, then come the
+ * servers, then the spares. Leaves nothing on the agents. */
+void trial_run(struct trial *t, const struct options *given, size_t n_agents);
 
 #endif

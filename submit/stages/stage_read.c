@@ -26,6 +26,14 @@
 
 enum { CODEC_MAX = 64 << 20 };
 
+static void make_all_workers(struct worker_list *w)
+{
+    w->n_workers += w->n_servers + w->n_spares;
+    w->n_servers = w->n_spares = 0;
+    for (size_t i = 0; i < w->n_workers; i++)
+        w->nodes[i].node = (int)i;
+}
+
 static int read_workers(struct submission *s, struct err *e)
 {
     const char *path = s->opt->workers;
@@ -37,6 +45,8 @@ static int read_workers(struct submission *s, struct err *e)
                         "list: --workers FILE");
         return e->code;
     }
+    if (s->opt->all_are_workers)
+        make_all_workers(&s->workers);
     if ((size_t)s->settings.node_count > s->workers.n_workers) {
         err_set(e, ERR_CONFIG, "--node_count %d: %s lists %zu worker%s", s->settings.node_count, path,
                 s->workers.n_workers, s->workers.n_workers == 1 ? "" : "s");

@@ -53,12 +53,17 @@ static int read_workers(struct doctor *d, const struct options *o, struct err *e
     return worker_list_read(&d->workers, o->workers, e);
 }
 
-static void open_patient(struct patient *p, const struct worker *at, const struct options *o)
+/* A spare is numbered behind the workers, as if it were one more. */
+static void open_patient(struct patient *p, size_t i, const struct worker_list *w, const struct options *o)
 {
+    size_t n_listed = w->n_workers + w->n_servers;
     struct err e;
 
-    p->node.at = *at;
-    snprintf(p->node.label, sizeof p->node.label, "agent %s", at->address);
+    p->role = i < w->n_workers ? "worker" : i < n_listed ? "server" : "spare";
+    p->node.at = w->nodes[i];
+    if (i >= n_listed)
+        p->node.at.node = (int)(i - w->n_servers);
+    snprintf(p->node.label, sizeof p->node.label, "agent %s", p->node.at.address);
     if (node_find_access(&p->node, &o->credentials, &e) < 0)
         patient_fail(p, "access", &e);
 }
@@ -73,7 +78,7 @@ static const struct patient *first_answered(const struct doctor *d)
 
 static int examine(struct doctor *d, const struct options *o, struct err *e)
 {
-    size_t n_listed = d->workers.n_workers + d->workers.n_servers;
+    size_t n_listed = d->workers.n_workers + d->workers.n_servers + d->workers.n_spares;
 
     d->all = calloc(n_listed + 1, sizeof *d->all);
     if (!d->all)
@@ -81,7 +86,7 @@ static int examine(struct doctor *d, const struct options *o, struct err *e)
     d->n = n_listed + 1;
     patient_look_here(&d->all[0]);
     for (size_t i = 1; i < d->n; i++)
-        open_patient(&d->all[i], &d->workers.nodes[i - 1], o);
+        open_patient(&d->all[i], i - 1, &d->workers, o);
     if (n_listed > 0)
         console_info("Asks %zu agents; one that has not answered within %g s counts as unreachable.",
                      n_listed, DOCTOR_S);
@@ -130,6 +135,7 @@ static json_t *patient_json(const struct patient *p)
     if (p->is_here)
         return o;
     json_object_set_new(o, "node", json_integer(p->node.at.node));
+    json_object_set_new(o, "role", json_string(p->role));
     json_object_set_new(o, "address", json_string(p->node.at.address));
     json_object_set_new(o, "connect_s", json_real_or_null(p->has_answered ? p->connect_s : NAN));
     json_object_set_new(o, "round_trip_s", json_real_or_null(p->has_answered ? p->round_trip_s : NAN));
@@ -160,7 +166,8 @@ static void print_patient(const struct patient *p, bool only_bad)
     if (p->is_here)
         text_print("this machine: %s\n", level_name(patient_level(p)));
     else
-        text_print("node(%d) %s: %s\n", p->node.at.node, p->node.at.address, verdicts[patient_level(p)]);
+        text_print("node(%d)%s %s: %s\n", p->node.at.node, strcmp(p->role, "spare") == 0 ? ", a spare," : "",
+                   p->node.at.address, verdicts[patient_level(p)]);
     for (size_t i = 0; i < p->n_findings; i++) {
         const struct finding *f = &p->findings[i];
 
@@ -186,7 +193,7 @@ int verb_doctor(const struct options *o, struct err *e)
     int status = read_workers(&d, o, e) < 0 || examine(&d, o, e) < 0 ? e->code : status_of(&d);
 
     if (status == 0 && o->connect && d.n > 1) {
-        trial_run(&d.trial, o, d.workers.n_workers);
+        trial_run(&d.trial, o, d.n - 1);
         status = status_of(&d);
     }
     if (status >= 0 && o->json)

@@ -153,6 +153,25 @@ start_tls_agent() {
     [[ "$(finding 0 reached)" == "error: node(0): agent 127.0.0.1:${PORTS[0]} is not the agent that was known here"* ]]
 }
 
+@test "servers and spares are looked at, too, and a token that allows too little is an error" {
+    start_agents 4
+    jq -n --arg a "127.0.0.1:${PORTS[0]}" --arg b "127.0.0.1:${PORTS[1]}" --arg c "127.0.0.1:${PORTS[2]}" --arg d "127.0.0.1:${PORTS[3]}" \
+        '{Worker: [$a, $b], PS: [$c], Spare: [$d], nodes: {($d): {token_file: "reader"}}}' >worker.json
+    "$BUILD/agent" token add reader --scope read --dir agent3 | (umask 077 && grep -o '[A-Za-z0-9_-]\{43\}' >reader)
+    run "$SUBMIT" doctor --json
+    [ "$status" -eq 4 ]
+    tail -n 1 <<<"$output" >doctor.json
+    [ "$(jq -r '.data.nodes[] | "\(.role) \(.node)"' doctor.json | paste -sd,)" = "worker 0,worker 1,server -2,spare 2" ]
+    [ "$(finding -2 scope)" = "ok: it grants this user scope admin" ]
+    [ "$(finding 2 scope)" = "error: it grants this user scope read" ]
+    [ "$(n_errors)" -eq 1 ]
+    run "$SUBMIT" doctor
+    [[ "$output" == *"node(2), a spare, 127.0.0.1:${PORTS[3]}: cannot be used"*"to do: On that machine: agent token add"* ]]
+    jq 'del(.nodes)' worker.json >all.json
+    "$SUBMIT" doctor --workers all.json --connect --json >doctor.json
+    [[ "$(jq -r '.data.connect.text' doctor.json)" == "All 4 nodes have connected"* ]]
+}
+
 @test "--connect runs a job that shows whether nodes reach each other, and leaves nothing" {
     start_agents 3
     "$SUBMIT" doctor --connect --json >doctor.json
