@@ -5,7 +5,7 @@
  *   [["PS", "host"], ["Worker", "host"], ...]                 the older form
  * An address is host, host:port or [v6]:port, with or without http:// before it; the default port is 15387.
  * Workers are nodes 0, 1, ...; servers -2, -3, ... in the order of the file. A spare takes the place of an
- * agent that does not answer. */
+ * agent that does not answer; for a job with --retries, so does a worker beyond --node_count. */
 #ifndef PSGD_WORKER_H
 #define PSGD_WORKER_H
 

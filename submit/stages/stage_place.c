@@ -76,24 +76,38 @@ static int ask_agents(struct submission *s, size_t *n_failed, struct err *e)
     return 0;
 }
 
-/* Gives the nodes whose agents do not answer the next spares, from number *spare on. *found: how many. */
-static int take_spares(struct submission *s, size_t *spare, size_t *found, struct err *e)
+/* Agents of the list that have no node, by their numbers in it: the next that was not tried. */
+struct substitutes {
+    size_t worker, spare;
+};
+
+/* A job with --retries takes listed workers beyond --node_count first; servers are all in use. NULL: none is
+ * left. */
+static const struct worker *next_substitute(struct substitutes *u, const struct submission *s,
+                                            const struct node *n)
 {
     const struct worker_list *w = &s->workers;
 
+    if (s->opt->retries > 0 && !node_is_server(n) && u->worker < w->n_workers)
+        return &w->nodes[u->worker++];
+    return u->spare < w->n_spares ? &w->nodes[w->n_workers + w->n_servers + u->spare++] : NULL;
+}
+
+/* Gives the nodes whose agents do not answer to substitutes. *found: how many. */
+static int substitute(struct submission *s, struct substitutes *u, size_t *found, struct err *e)
+{
     *found = 0;
-    for (size_t i = 0; i < s->n_nodes && *spare < w->n_spares; i++) {
+    for (size_t i = 0; i < s->n_nodes; i++) {
         struct node *n = &s->nodes[i];
-        const struct worker *at = &w->nodes[w->n_workers + w->n_servers + *spare];
+        const struct worker *at;
         struct err why;
 
-        if (node_answer(n, &why) != ERR_UNREACHABLE)
+        if (node_answer(n, &why) != ERR_UNREACHABLE || !(at = next_substitute(u, s, n)))
             continue;
-        console_info("node(%d): %s does not answer; the spare %s takes its place.", n->at.node, n->label,
-                     at->address);
+        console_info("node(%d): %s does not answer; %s %s takes its place.", n->at.node, n->label,
+                     at < s->workers.nodes + s->workers.n_workers ? "the worker" : "the spare", at->address);
         if (submission_move_node(s, n, at, e) < 0)
             return e->code;
-        ++*spare;
         ++*found;
     }
     return 0;
@@ -104,7 +118,8 @@ static int take_spares(struct submission *s, size_t *spare, size_t *found, struc
 static int contact_agents(struct submission *s, struct err *e)
 {
     double until = s->attempt > 1 ? clock_now() + s->opt->agent_timeout_s : 0;
-    size_t n_failed, n_found, spare = 0;
+    struct substitutes left = {.worker = (size_t)s->settings.node_count};
+    size_t n_failed, n_found;
     struct err why;
 
     for (;;) {
@@ -114,7 +129,7 @@ static int contact_agents(struct submission *s, struct err *e)
         }
         if (n_failed == 0)
             return 0;
-        if (take_spares(s, &spare, &n_found, e) < 0)
+        if (substitute(s, &left, &n_found, e) < 0)
             return e->code;
         if (n_found == 0 && !(why.code == ERR_UNREACHABLE && clock_now() < until))
             break;

@@ -116,6 +116,28 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
 }
 ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | paste -sd' ')" = "succeeded true" ]; }
 
+@test "workers of the list that have no node take the place of lost ones, before spares" {
+    local n
+    for n in 0 1 2 3; do start_agent $n; done
+    write_workers 3
+    jq --arg spare "127.0.0.1:${PORTS[3]}" '.Spare = [$spare]' worker.json >with_spare.json
+    begin out --workers with_spare.json --checkpoint-every 1 --retries 2
+    lose 1
+    end_of out
+    [ "$status" -eq 0 ]
+    grep -q "does not answer; the worker 127.0.0.1:${PORTS[2]} takes its place" out.log
+    [ "$(jq -r '.state, .attempt' out/run.json | paste -sd' ')" = "succeeded 2" ]
+    # The next job finds it lost at once; without --retries only spares are taken.
+    run "$SUBMIT" --workers with_spare.json "${job[@]}" --epochs 1 --codec allreduce --retries 1 -o second
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"the worker 127.0.0.1:${PORTS[2]} takes its place"* ]]
+    run "$SUBMIT" --workers with_spare.json "${job[@]}" --epochs 1 --codec allreduce -o third
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"the spare 127.0.0.1:${PORTS[3]} takes its place"* ]]
+    run "$SUBMIT" --workers worker.json "${job[@]}" --epochs 1 --codec allreduce -o fourth
+    [ "$status" -eq 3 ]
+}
+
 @test "an attempt that cannot be started leaves the results of the one before, and says what is missing" {
     start_three
     begin out --workers worker.json --checkpoint-every 1 --retries 3
