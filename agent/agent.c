@@ -20,7 +20,6 @@
 #include "shared/address.h"
 #include "shared/clock.h"
 #include "shared/file.h"
-#include "shared/private.h"
 #include "shared/reason.h"
 
 enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INVALID = 6, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
@@ -245,7 +244,6 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_CORE, &no_core);
     prctl(PR_SET_DUMPABLE, 0);
     umask(077);
-    secret_in_json();
     rc = agent_options_parse(&o, verb, argc - is_token, argv + is_token, &e);
     if (rc == 0 && o.wants_help)
         agent_usage(stdout, verb);

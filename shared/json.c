@@ -7,13 +7,15 @@
 
 #include "shared/choice.h"
 #include "shared/file.h"
+#include "shared/private.h"
 #include "shared/suggest.h"
 #include "shared/utf8.h"
 
 enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
 
 /* A document is made by dozens of calls, each of which omits its part if an allocation fails. Jansson gets
- * its memory here, so that one look before a document leaves the program finds every failure. */
+ * its memory here, so that one look before a document leaves the program finds every failure; and gives it
+ * back here, where it is overwritten, as documents hold tokens and keys. */
 static atomic_bool is_incomplete;
 
 static void *allocate(size_t size)
@@ -27,7 +29,7 @@ static void *allocate(size_t size)
 
 __attribute__((constructor)) static void watch_allocations(void)
 {
-    json_set_alloc_funcs(allocate, free);
+    json_set_alloc_funcs(allocate, secret_free);
 }
 
 static int too_deep(const json_t *v, int left)

@@ -1,7 +1,6 @@
 #include "shared/private.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -125,9 +124,4 @@ void secret_free(void *block)
     if (block)
         explicit_bzero(block, malloc_usable_size(block));
     free(block);
-}
-
-void secret_in_json(void)
-{
-    json_set_alloc_funcs(malloc, secret_free);
 }

@@ -26,7 +26,4 @@ int guarded_file(const char *path, struct err *e);
 /* As free(), of a block of malloc() that holds a secret: overwrites it before. */
 void secret_free(void *block);
 
-/* From now on, jansson overwrites what it frees: documents hold tokens and keys. */
-void secret_in_json(void);
-
 #endif

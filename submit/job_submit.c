@@ -1,7 +1,6 @@
 /* job_submit -- the command line program: finds the verb, reads its options, runs it. */
 #include <sys/resource.h>
 
-#include "shared/private.h"
 #include "submit/failure.h"
 #include "submit/interrupt.h"
 #include "submit/output.h"
@@ -79,7 +78,6 @@ int main(int argc, char **argv)
     const struct verb *v;
     int rc;
 
-    secret_in_json();
     output_init();
     console_init(0, false);
     if (argc < 2) {
