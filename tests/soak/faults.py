@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Lets the n-th call of a function fail, in one program of a three-node job, for all n; checks what is left after each.
 
-    faults.py BUILD FOLDER REPORT [--roles agent,runner,submitter] [--calls malloc,write,...] [--every K] [--seconds S]
+    faults.py BUILD FOLDER REPORT [--roles agent,runner,submitter] [--calls stacks,write,...] [--every K] [--seconds S]
 
 Each case is a job of two workers and a server, in which call n of agent 0, of its runner or of job_submit fails once, or from
 then on. Afterwards the agent has answered the next request, nobody hangs, and an agent that is started again knows what was
-acknowledged (tests/tool/check_history.py). --every K takes each K-th n, --seconds ends after that time and says what was left
+acknowledged (tests/tool/check_history.py). Of malloc, which is called some 30,000 times, `stacks` stands for one call from each
+chain of callers, `malloc` for all. --every K takes each K-th n, --seconds ends after that time and says what was left
 out. REPORT is JSON: per role, call and mode the cases, and the violations.
 """
 
@@ -39,6 +40,7 @@ ERRNOS = {
     "fork": (errno.EAGAIN,),
     "pipe": (errno.EMFILE,),
     "connect": (errno.ECONNREFUSED,),
+    "stacks": (errno.ENOMEM,),
 }
 JOB = ("--workers", "servers.json", "--codec", "fedavg", "--local-steps", "5", "--node_count", "2", "--epochs", "2",
        "--checkpoint-every", "1", "--dataset", "csv:test_file=test.csv", "--data", "train.csv", "--model", "model.json",
@@ -53,13 +55,18 @@ def ended_by_library(path):
 
 
 def plan(cluster, call=None, n=0, error=0, mode="once"):
-    planned = {"PSGD_FAIL_CALL": f"{call}:{n}:{error}:{mode}"} if call else {"PSGD_FAIL_COUNT": cluster.path("counts")}
+    """n: the number of the call; of stacks, the chain's hash, of which the first call fails."""
+    wanted = f"malloc:1:{error}:{mode}:{n:x}" if call == "stacks" else f"{call}:{n}:{error}:{mode}"
+    planned = {"PSGD_FAIL_CALL": wanted} if call else {"PSGD_FAIL_COUNT": cluster.path("counts")}
     return {"LD_PRELOAD": os.path.join(cluster.build, "tests", "soak", "fail_call.so"), **planned}
 
 
 def counts(cluster):
+    """{call: n}, and the hashes of malloc's chains of callers: struct found of fail_call.c."""
     with open(cluster.path("counts"), "rb") as f:
-        return dict(zip(CALLS, struct.unpack(f"={len(CALLS)}Q", f.read())))
+        numbers = [n for n, in struct.iter_unpack("=Q", f.read())]
+    n = len(CALLS)
+    return dict(zip(CALLS, numbers)), sorted(set(numbers[n + 1:n + 1 + numbers[n]]))
 
 
 def remember(cluster, seen):
@@ -127,6 +134,9 @@ def run_case(cluster, role, point, mode, what):
         if not first.has_ended():
             first.stop()
         first.start()
+    elif role == "submitter" and mode == "on":
+        # Without memory it cannot list its temporary folder in order to remove it; the next one does.
+        cluster.submit("codecs", "show", "plain").wait()
     first.set_runner_point({})
     for agent in cluster.agents:
         try:
@@ -152,7 +162,7 @@ def run_case(cluster, role, point, mode, what):
 
 
 def count_calls(cluster, role):
-    """{call: how often it is called} in a run without a fault."""
+    """counts() of a run without a fault."""
     first, point = cluster.agents[0], plan(cluster)
     if role == "agent":
         first.stop()
@@ -182,7 +192,7 @@ def main():
     p.add_argument("folder")
     p.add_argument("report")
     p.add_argument("--roles", default="agent,runner,submitter")
-    p.add_argument("--calls", default=",".join(CALLS))
+    p.add_argument("--calls", default=",".join(("stacks",) + CALLS[1:]))
     p.add_argument("--every", type=int, default=1)
     p.add_argument("--seconds", type=float, default=1e9)
     a = p.parse_args()
@@ -195,10 +205,11 @@ def main():
     end = time.monotonic() + a.seconds
     cases = []
     for role in a.roles.split(","):
-        found = count_calls(cluster, role)
-        report["calls"][role] = found
+        found, stacks = count_calls(cluster, role)
+        report["calls"][role] = {**found, "stacks": len(stacks)}
         for call in a.calls.split(","):
-            for n in range(1 + draw.randrange(a.every), found[call] + 1, a.every):
+            points = stacks if call == "stacks" else range(1, found[call] + 1)
+            for n in points[draw.randrange(a.every)::a.every]:
                 cases += [(role, call, n, draw.choice(ERRNOS[call]), mode) for mode in ("once", "on")]
     if a.seconds < 1e9:
         draw.shuffle(cases)
@@ -206,7 +217,7 @@ def main():
         if time.monotonic() > end:
             report["left_out"] += 1
             continue
-        what = f"{role}-{call}-{n}-{errno.errorcode[error]}-{mode}"
+        what = f"{role}-{call}-{n:{'x' if call == 'stacks' else 'd'}}-{errno.errorcode[error]}-{mode}"
         try:
             bad = run_case(cluster, role, plan(cluster, call, n, error, mode), mode, what)
         except Hung as e:
