@@ -338,6 +338,26 @@ gated_job() {
     continues_after unplug plug
 }
 
+@test "a node whose name comes to mean another address is reached again at that of the start" {
+    make_network
+    printf '%s\n' "$NET.2 node-a" "$NET.3 node-b" >hosts
+    # shellcheck disable=SC2016 # the other shell's own
+    local named=(unshare -m sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$T/hosts")
+    "${NODE0[@]}" "${named[@]}" getent hosts node-b >/dev/null || skip "a file of names of one's own is not to be had here"
+    NODE0+=("${named[@]}")
+    NODE1+=("${named[@]}")
+    start_agents_in_network
+    jq --arg a "$NET.2" --arg b "$NET.3" '.nodes = {($a): {advertise: "node-a"}, ($b): {advertise: "node-b"}}' worker.json >named.json
+    unplug() {
+        printf '%s\n' "192.0.2.2 node-a" "192.0.2.3 node-b" >hosts # of addresses for documents
+        "${NODE1[@]}" ip link set cable down
+    }
+    plug() { "${NODE1[@]}" ip link set cable up; }
+    gated_job plain --epochs 2 --workers named.json
+    continues_after unplug plug
+    [ "$("${NODE0[@]}" getent hosts node-b | cut -d' ' -f1)" = 192.0.2.3 ]
+}
+
 @test "a partition of seconds, in both directions or one, does not change a bit of an all-reduce" {
     make_network
     needs_partitions
