@@ -51,7 +51,8 @@ int node_enter_sandbox(struct node *n, struct err *e)
     if (sandbox_enter(&s, n->folder_fd, n->job.require_isolation, e) < 0)
         return e->code;
     fprintf(stderr, "isolation: %s%s%s\n", isolation_name(s.level), s.lacks[0] ? "; " : "", s.lacks);
-    report_isolation(n->report, &s);
+    if (report_isolation(n->report, &s, e) < 0)
+        return e->code;
     blas_start_threads();
     return 0;
 }

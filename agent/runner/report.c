@@ -30,21 +30,33 @@ void report_close(struct report *r)
 }
 
 /* Takes `line`. Writes it if it and `room` more bytes fit on the disk. */
-static void put(struct report *r, json_t *line, size_t room)
+static int put(struct report *r, json_t *line, size_t room, struct err *e)
 {
+    const char *file = artifact_name(ARTIFACT_EVENTS);
     char *text = line ? json_line(line) : NULL;
-    struct err e = {0};
+    int rc;
 
-    if (text && file_keep_room(r->fd, strlen(text) + room))
-        file_write_all(r->fd, text, strlen(text), artifact_name(ARTIFACT_EVENTS), &e);
+    if (!text)
+        rc = err_set(e, ERR_NOMEM, "%s: no memory for a line", file);
+    else if (!file_keep_room(r->fd, strlen(text) + room))
+        rc = err_set(e, ERR_NOSPACE, "%s: no space is left on the disk", file);
+    else
+        rc = file_write_all(r->fd, text, strlen(text), file, e);
     free(text);
     json_decref(line);
+    return rc;
 }
 
 /* Every line leaves room for the last one, which reports a full disk. */
+static int put_line(struct report *r, json_t *line, struct err *e)
+{
+    return put(r, line, LAST_LINE, e);
+}
+
+/* Of a line that may be missing. */
 static void write_line(struct report *r, json_t *line)
 {
-    put(r, line, LAST_LINE);
+    put_line(r, line, &(struct err){0});
 }
 
 void report_engine(struct report *r, const char *text)
@@ -52,16 +64,19 @@ void report_engine(struct report *r, const char *text)
     write_line(r, json_pack("{ss ss}", "event", "engine", "text", text));
 }
 
-void report_isolation(struct report *r, const struct sandbox *s)
+int report_isolation(struct report *r, const struct sandbox *s, struct err *e)
 {
-    write_line(r, json_pack("{ss ss ss}", "event", "isolation", "level", isolation_name(s->level), "text",
-                            s->lacks));
+    return put_line(
+        r, json_pack("{ss ss ss}", "event", "isolation", "level", isolation_name(s->level), "text", s->lacks),
+        e);
 }
 
-void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params)
+int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params, struct err *e)
 {
-    write_line(r, json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
-                            (json_int_t)n_params));
+    return put_line(r,
+                    json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
+                              (json_int_t)n_params),
+                    e);
 }
 
 bool report_is_due(struct report *r, double now)
@@ -132,5 +147,5 @@ void report_end(struct report *r, const char *state, const char *reason, const c
     put(r,
         json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
                   json_text(message, SIZE_MAX)),
-        0);
+        0, &(struct err){0}); /* without it the agent says that the runner died */
 }

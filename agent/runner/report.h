@@ -30,9 +30,10 @@ void report_close(struct report *r);
 
 /* Reports the compute engine. */
 void report_engine(struct report *r, const char *text);
-/* How far the codec is isolated from this machine. */
-void report_isolation(struct report *r, const struct sandbox *s);
-void report_ready(struct report *r, const char *codec_sha256, uint64_t n_params);
+/* How far the codec is isolated from this machine. ERR_NOMEM, ERR_NOSPACE, ERR_IO: it is not reported. */
+int report_isolation(struct report *r, const struct sandbox *s, struct err *e);
+/* The same errors: without this line nobody starts the node. */
+int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params, struct err *e);
 bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);

@@ -109,7 +109,8 @@ static int run(struct node *n, struct orders *orders, const char *warning)
     if (node_prepare(n, &reason, &e) < 0)
         return end(n->report, reason, &e);
     announce_engine(n->report, warning);
-    report_ready(n->report, n->codec_sha256, net_n_params(n->net));
+    if (report_ready(n->report, n->codec_sha256, net_n_params(n->net), &e) < 0)
+        return end(n->report, NULL, &e);
     fprintf(stderr, "ready: codec %s, %zu parameters\n", n->codec.plugin->name, net_n_params(n->net));
     if (work(n, orders, &e) < 0) {
         node_flush_records(n, &also); /* the rows so far are written before the end is reported */

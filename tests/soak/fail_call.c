@@ -115,6 +115,19 @@ static void note_stack(uint64_t hash)
         found->stacks[n] = hash;
 }
 
+/* Says once where the call that fails is, for the log of a violation. */
+static void show_stack(void)
+{
+    static bool is_shown;
+    void *at[32];
+
+    if (is_shown)
+        return;
+    is_shown = is_inside = true;
+    backtrace_symbols_fd(at, backtrace(at, 32), STDERR_FILENO);
+    is_inside = false;
+}
+
 /* Whether this call of malloc fails for where it comes from: the n-th from there, or any one after it. */
 static bool is_from_there(void)
 {
@@ -132,6 +145,7 @@ static bool is_from_there(void)
     if (!wanted_stack || n_from_there < wanted_n || (!is_persistent && n_from_there > wanted_n) ||
         (!is_persistent && hash != wanted_stack))
         return false;
+    show_stack();
     errno = wanted_errno;
     return true;
 }
@@ -146,6 +160,7 @@ static bool fails(enum call c)
     n = atomic_fetch_add(&found->counts[c], 1) + 1;
     if (wanted_stack || c != wanted || n < wanted_n || (n > wanted_n && !is_persistent))
         return false;
+    show_stack();
     errno = wanted_errno;
     return true;
 }
