@@ -329,11 +329,12 @@ gated_job() {
     net_submit --codec gated.c "${JOB[@]}" -o whole
 }
 
+unplug() { "${NODE1[@]}" ip link set cable down; }
+plug() { "${NODE1[@]}" ip link set cable up; }
+
 @test "a cable unplugged for seconds costs a job only time" {
     make_network
     start_agents_in_network
-    unplug() { "${NODE1[@]}" ip link set cable down; }
-    plug() { "${NODE1[@]}" ip link set cable up; }
     gated_job plain --epochs 2
     continues_after unplug plug
 }
@@ -348,13 +349,13 @@ gated_job() {
     NODE1+=("${named[@]}")
     start_agents_in_network
     jq --arg a "$NET.2" --arg b "$NET.3" '.nodes = {($a): {advertise: "node-a"}, ($b): {advertise: "node-b"}}' worker.json >named.json
-    unplug() {
+    # shellcheck disable=SC2317 # continues_after calls it
+    rename_and_unplug() {
         printf '%s\n' "192.0.2.2 node-a" "192.0.2.3 node-b" >hosts # of addresses for documents
-        "${NODE1[@]}" ip link set cable down
+        unplug
     }
-    plug() { "${NODE1[@]}" ip link set cable up; }
     gated_job plain --epochs 2 --workers named.json
-    continues_after unplug plug
+    continues_after rename_and_unplug plug
     [ "$("${NODE0[@]}" getent hosts node-b | cut -d' ' -f1)" = 192.0.2.3 ]
 }
 
