@@ -4,11 +4,12 @@
  * with x and w_i from before the exchange. In asgd workers have no common center without servers.
  *
  * Zhang, Choromanska and LeCun, "Deep learning with Elastic Averaging SGD", NIPS 2015: eq. 5 and 6 (ssgd),
- * Algorithm 1 (asgd, on servers: the sum is over the one contribution that arrived). The default of alpha
- * is 0.9 / n_workers, the paper's beta = 0.9. Deviation: in the paper the gradient step and the elastic
- * force act on the same w_i; here the force acts on the result of the local steps.
- * The result is the center, as in the paper. In asgd a worker's result is the last center that the servers
- * sent to it. */
+ * Algorithm 1 (asgd, on servers: the sum is over the one contribution that arrived). The default of alpha is
+ * 0.9 / n_workers, the paper's beta = 0.9. Deviation: in the paper the gradient step and the elastic force
+ * act on the same w_i; here the force acts on the result of the local steps. The paper has alpha below 1;
+ * where n_workers alpha > 1 the center overshoots the mean of the workers, from 2 on ever further. The
+ * result is the center, as in the paper. In asgd a worker's result is the last center that the servers sent
+ * to it. */
 #include <math.h>
 
 #include "codec.h"
@@ -30,8 +31,8 @@ static int easgd_open(struct codec *c)
     if (isnan(e->alpha))
         e->alpha = 0.9f / (float)c->n_workers;
     if (c->is_sync && e->alpha * (float)c->n_workers > 1)
-        return codec_fail(c, "alpha=%g with %d workers moves the center beyond their mean; use at most %g",
-                          (double)e->alpha, c->n_workers, 1.0 / c->n_workers);
+        c->host->log(c, "alpha=%g with %d workers moves the center beyond their mean; up to %g it does not",
+                     (double)e->alpha, c->n_workers, 1.0 / c->n_workers);
     return CODEC_GO;
 }
 

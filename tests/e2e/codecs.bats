@@ -153,22 +153,26 @@ load lib
     [ -s out/model/final.safetensors ]
 }
 
-@test "a rule that encodes each block's gradient shares the messages, and arrives at plain's weights" {
+@test "rules that divide the messages about blocks among their holders arrive at plain's weights" {
     start_agents 3
-    "$SUBMIT" codecs test "$BUILD/tests/codecs/slices.so"
     args=(-q --node_count 3 --redundancy 2 --epochs 1 --model softmax)
-    "$SUBMIT" "${args[@]}" --codec "$BUILD/tests/codecs/slices.so" -o slices
     "$SUBMIT" "${args[@]}" --codec plain --path gather -o plain
-    [ "$(jq .models_agree slices/run.json)" = true ]
-    cmp <(tail -c 30000 slices/model/final.safetensors) <(tail -c 30000 plain/model/final.safetensors)
     sent() { jq '[.nodes[].comm.sent_bytes] | add' "$1/run.json"; }
-    [ "$(jq -n "$(sent slices) < 0.6 * $(sent plain)")" = true ]
+    for rule in ndc ccdc; do
+        "$SUBMIT" "${args[@]}" --codec $rule -o $rule
+        [ "$(jq .models_agree $rule/run.json)" = true ]
+        cmp <(tail -c 30000 $rule/model/final.safetensors) <(tail -c 30000 plain/model/final.safetensors)
+        [ "$(jq -n "$(sent $rule) < 0.6 * $(sent plain)")" = true ]
+    done
+    run "$SUBMIT" simulate -q --codec ccdc --node_count 4 --redundancy 2 --block_assignment dup --gradients 10
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"not every set of 2 workers holds a block; use --block_assignment iid"* ]]
 }
 
 @test "an inherently asynchronous rule is checked and run in asgd only" {
     start_agents 3
     write_workers 2 1
-    local codec=$BUILD/tests/codecs/downpour.so verb
+    local codec=sync_replicas verb
     run "$SUBMIT" codecs test "$codec"
     echo "$output"
     [ "$status" -eq 0 ]
@@ -182,13 +186,13 @@ load lib
         run "$SUBMIT" $verb --codec "$codec" --node_count 2
         echo "$output"
         [ "$status" -eq 6 ]
-        [[ "$output" == *"codec downpour is asynchronous; it does not support ssgd"*"--parallel_sgd asgd"* ]]
+        [[ "$output" == *"codec sync_replicas is asynchronous; it does not support ssgd"*"--parallel_sgd asgd"* ]]
     done
     "$SUBMIT" -q --codec "$codec" --psgd asgd --node_count 2 --epochs 1 --model softmax -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
     [ "$(jq -n "$(tail -1 out/records/eval.csv | cut -d, -f7) > 0.7")" = true ]
     # The message without the limit; a round, whose cost is that of a whole one; and values that no job could have.
-    sed 's/ *\.limits = CODEC_NO_SSGD,//' "$ROOT/tests/codecs/downpour.c" >limitless.c
+    sed 's/ *\.limits = CODEC_NO_SSGD,//' "$ROOT/codecs/sync_replicas.c" >limitless.c
     run "$SUBMIT" codecs test limitless.c --check timing
     [ "$status" -eq 1 ]
     [[ "$output" == *"the result depends on the order of messages"* ]]
@@ -196,10 +200,10 @@ load lib
     for check in cost result; do
         [[ "$("$SUBMIT" codecs test round.c --check $check)" == "- "*"this check is for ssgd only" ]]
     done
-    sed 's/CODEC_NO_SSGD/& | CODEC_NO_ASGD/' "$ROOT/tests/codecs/downpour.c" >neither.c
+    sed 's/CODEC_NO_SSGD/& | CODEC_NO_ASGD/' "$ROOT/codecs/sync_replicas.c" >neither.c
     run "$SUBMIT" codecs show neither.c
     [ "$status" -eq 6 ]
-    [[ "$output" == *"codec downpour excludes both ssgd and asgd (.limits): no job can use it"* ]]
+    [[ "$output" == *"codec sync_replicas excludes both ssgd and asgd (.limits): no job can use it"* ]]
 }
 
 # shellcheck disable=SC2030 # each @test is a subshell of its own

@@ -226,6 +226,7 @@ static int go_on(struct cluster *c, struct cluster_node *n)
         if (n->phase == NODE_IN_GRAD) {
             for (size_t i = 0; exchange_updates_here(n->x) && i < c->cfg.n_params; i++)
                 n->params[i] -= LR * exchange_lr_factor(n->x) * exchange_gradient(n->x)[i];
+            exchange_updated(n->x, (double)LR);
             n->step++;
             n->phase = NODE_IN_STEP;
             rc = exchange_on_step(n->x, &n->e);

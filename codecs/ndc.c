@@ -1,13 +1,18 @@
-/* slices -- uncoded distributed computing, as an event rule: for each block, every holder sends its slice
- * to the workers that do not hold the block. With redundancy 1 all blocks go to all workers.
+/* ndc -- uncoded distributed computing: with --redundancy r each block of the batch has r holders, each of
+ * which sends one r-th of the block's gradient to the workers that do not hold it. All take the mean of all
+ * blocks:
+ *     g = (1 / n_blocks) sum_b g_b
+ * With r = 1 every block goes to all other workers.
  *
- * Li et al., "A Fundamental Tradeoff Between Computation and Communication in Distributed Computing", IEEE
- * Transactions on Information Theory 2018, the scheme that the coded one is compared with. */
-#include <string.h>
-
+ * Li, Maddah-Ali, Yu and Avestimehr, "A Fundamental Tradeoff Between Computation and Communication in
+ * Distributed Computing", IEEE Transactions on Information Theory 2018: the scheme that the coded one (ccdc)
+ * is compared with.
+ *
+ * Cost per step: for each of its blocks a worker sends 8 + 4 n_params / r bytes to each of the n - r others,
+ * an r-th of what `plain` sends by messages. */
 #include "codec.h"
 
-struct slices {
+struct ndc {
     float *blocks; /* (2, n_blocks, n_params): of this step and the next, since other workers may be ahead */
     int32_t received[2]; /* slices received of blocks that this worker does not hold */
     bool is_computed;    /* this worker's own blocks are computed in this step */
@@ -15,7 +20,7 @@ struct slices {
 
 static float *at(const struct codec *c, uint64_t step, int block)
 {
-    const struct slices *s = c->state;
+    const struct ndc *s = c->state;
 
     return s->blocks + (step % 2 * (size_t)c->n_blocks + (size_t)block) * c->n_params;
 }
@@ -35,14 +40,14 @@ static int rank_of(const struct codec *c, int block, int holder)
     return rank;
 }
 
-static int slices_open(struct codec *c)
+static int ndc_open(struct codec *c)
 {
-    struct slices *s = c->state;
+    struct ndc *s = c->state;
 
     return c->host->zeros(c, &s->blocks, 2 * (size_t)c->n_blocks * c->n_params);
 }
 
-static int slices_send(struct codec *c)
+static int ndc_send(struct codec *c)
 {
     int rank = rank_of(c, c->block, c->node), rc = CODEC_GO;
     size_t from = slice_at(c, rank);
@@ -70,7 +75,7 @@ static int n_foreign(const struct codec *c)
 /* Takes the mean of all blocks, summed in the same order on every worker, once all are present. */
 static int finish(struct codec *c)
 {
-    struct slices *s = c->state;
+    struct ndc *s = c->state;
     float part = 1.0f / (float)c->n_blocks;
 
     if (!s->is_computed || s->received[c->step % 2] < n_foreign(c))
@@ -83,17 +88,17 @@ static int finish(struct codec *c)
     return CODEC_GO;
 }
 
-static int slices_on_grad(struct codec *c)
+static int ndc_on_grad(struct codec *c)
 {
-    struct slices *s = c->state;
+    struct ndc *s = c->state;
 
     s->is_computed = true;
     return finish(c);
 }
 
-static int slices_receive(struct codec *c, int from, struct wire_in *in)
+static int ndc_receive(struct codec *c, int from, struct wire_in *in)
 {
-    struct slices *s = c->state;
+    struct ndc *s = c->state;
     uint32_t step = wire_get_u32(in), block = wire_get_u32(in);
     size_t begin, n;
     const float *v;
@@ -111,7 +116,7 @@ static int slices_receive(struct codec *c, int from, struct wire_in *in)
     return finish(c);
 }
 
-static struct codec_cost slices_cost(const struct codec *c)
+static struct codec_cost ndc_cost(const struct codec *c)
 {
     uint64_t to = (uint64_t)(c->n_workers - c->redundancy);
     struct codec_cost sum = {0, 0};
@@ -127,9 +132,12 @@ static struct codec_cost slices_cost(const struct codec *c)
     return sum;
 }
 
-static const struct codec_events slices = {
-    .on_block = slices_send, .on_grad = slices_on_grad, .on_message = slices_receive};
+static const struct codec_events ndc = {
+    .on_block = ndc_send, .on_grad = ndc_on_grad, .on_message = ndc_receive};
 
-CODEC_PLUGIN(.name = "slices", .source = "Li et al. 2018, without codes", .state_size = sizeof(struct slices),
-             .open = slices_open, .events = &slices, .sends = slices_cost,
-             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD, .result = CODEC_MEAN_OF_GRADIENTS)
+CODEC_PLUGIN(.name = "ndc", .source = "Li et al., IEEE Trans. Inf. Theory 2018, without codes",
+             .equation = "g <- mean of all blocks, each sent by its holders, an r-th by each",
+             .cost = "each step, for each block, 8 + 4 n_params / r bytes to each of n - r workers",
+             .state_size = sizeof(struct ndc), .open = ndc_open, .events = &ndc, .sends = ndc_cost,
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD, .compression = CODEC_UNCOMPRESSED,
+             .result = CODEC_MEAN_OF_GRADIENTS)
