@@ -7,6 +7,7 @@
 #include "shared/isolation.h"
 #include "shared/json.h"
 #include "shared/schedule.h"
+#include "submit/codecs/presets.h"
 #include "submit/data/data_sets.h"
 #include "submit/options_table.h"
 #include "submit/retry_on.h"
@@ -313,6 +314,46 @@ static int finish(struct options *o, struct err *e)
     return finish_optimizer(o, e);
 }
 
+/* One option of a preset, unless it is given. The codec keeps the parameters after the name of the preset. */
+static int set_preset_option(struct options *o, const char *option, const char *parameters, struct err *e)
+{
+    bool is_codec = strncmp(option, "codec=", 6) == 0;
+    char verb[] = "submit", text[2 * PATH_MAX];
+    char *argv[] = {verb, text, NULL};
+    struct args_found found = {0};
+    struct options preset = *o;
+
+    if (snprintf(text, sizeof text, "--%s%s%s", option,
+                 is_codec && parameters[0] ? (strchr(option, ':') ? "," : ":") : "",
+                 is_codec ? parameters : "") >= (int)sizeof text)
+        return err_set(e, ERR_USAGE, "--codec: too long");
+    if (args_parse(&options_table, FOR_JOB, 2, argv, &preset, &found, e) < 0)
+        return e->code;
+    for (int i = 0; i < options_table.n; i++)
+        if (found.given[i] && (is_codec || !o->args.given[i])) {
+            struct args_found args = o->args;
+
+            *o = preset;
+            o->args = args;
+        }
+    return 0;
+}
+
+static int apply_preset(struct options *o, struct err *e)
+{
+    const struct preset *p = preset_find(o->codec);
+    const char *parameters = strchr(o->codec, ':');
+    char rest[PATH_MAX];
+
+    if (!p)
+        return 0;
+    snprintf(rest, sizeof rest, "%s", parameters ? parameters + 1 : "");
+    for (const char *const *option = p->options; *option; option++)
+        if (set_preset_option(o, *option, rest, e) < 0)
+            return err_at(e, "--codec %s", p->name);
+    return 0;
+}
+
 /* Loads the options of the earlier job, then applies those of this command line. */
 static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
@@ -332,7 +373,8 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
     complete();
     set_defaults(o);
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 ||
-        (o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0))
+        (o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0) ||
+        ((verb & FOR_JOB) && apply_preset(o, e) < 0))
         return e->code;
     return finish(o, e);
 }
@@ -369,6 +411,8 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
     for (const char *const *set = given->sets; *set; set++)
         if (set_one(o, *set, e) < 0)
             return e->code;
+    if (apply_preset(o, e) < 0)
+        return e->code;
     return finish(o, e);
 }
 

@@ -18,6 +18,7 @@
 #include "shared/reason.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
+#include "submit/codecs/presets.h"
 #include "submit/data/dataset.h"
 #include "submit/failure.h"
 #include "submit/options_table.h"
@@ -424,6 +425,26 @@ static int add_codec(json_t *all, const char *name, struct err *e)
     return rc < 0 ? err_set(e, ERR_NOMEM, "no memory for a list of codecs") : 0;
 }
 
+static void print_presets(void)
+{
+    char options[512];
+
+    puts("\n## Names for a rule with options\n\n`--codec NAME` stands for these options; one that is given "
+         "counts more. Parameters, as in\n`--codec eamsgd:alpha=0.1`, are the rule's. Those with "
+         "`--compress-down` need parameter servers.\n\n| name | stands for | is |\n|---|---|---|");
+    for (const struct preset *p = presets; p->name; p++) {
+        const char *cells[] = {p->note};
+
+        preset_text(options, sizeof options, p);
+        printf("| `%s` | `", p->name);
+        for (const char *c = options; *c; c++)
+            printf(*c == '|' ? "\\|" : "%c", *c);
+        printf("` ");
+        print_cells(1, cells);
+        putchar('\n');
+    }
+}
+
 static int page_codecs(struct err *e)
 {
     char names[FIND_NAMES_MAX][FIND_NAME_LEN];
@@ -436,6 +457,7 @@ static int page_codecs(struct err *e)
         print_head("Codecs and compressors", "what `job_submit codecs show` reads from them");
         print_codecs_of(codecs);
         print_compressors_of(compressors);
+        print_presets();
     }
     json_decref(codecs);
     json_decref(compressors);

@@ -10,6 +10,7 @@
 #include "submit/codecs/codec_new.h"
 #include "submit/codecs/codec_test.h"
 #include "submit/codecs/compressor_look.h"
+#include "submit/codecs/presets.h"
 #include "submit/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -91,6 +92,30 @@ static void print_compressors(const json_t *all)
         "compressed: lossy both ways, lossy up (from workers), lossless only; no: none.\n");
 }
 
+static json_t *presets_json(void)
+{
+    json_t *all = json_array();
+    char options[512];
+
+    for (const struct preset *p = presets; p->name; p++) {
+        preset_text(options, sizeof options, p);
+        json_array_append_new(
+            all, json_pack("{s:s, s:s, s:s}", "name", p->name, "options", options, "note", p->note));
+    }
+    return all;
+}
+
+static void print_presets(void)
+{
+    char options[512];
+
+    text_print("\n%-16s  %s\n", "name", "stands for");
+    for (const struct preset *p = presets; p->name; p++) {
+        preset_text(options, sizeof options, p);
+        text_print("%-16s  %s\n%-16s  %s\n", p->name, options, "", p->note);
+    }
+}
+
 static int list(const struct options *o, const char *text, struct err *e)
 {
     json_t *codecs = list_codecs(e), *compressors = codecs ? compressor_list_json(e) : NULL;
@@ -101,12 +126,15 @@ static int list(const struct options *o, const char *text, struct err *e)
         return e->code;
     }
     if (o->json) {
-        verb_print_json(true, json_pack("{s:o, s:o}", "codecs", codecs, "compressors", compressors), NULL,
-                        NULL);
+        verb_print_json(true,
+                        json_pack("{s:o, s:o, s:o}", "codecs", codecs, "compressors", compressors, "presets",
+                                  presets_json()),
+                        NULL, NULL);
         return 0;
     }
     print_codecs(codecs);
     print_compressors(compressors);
+    print_presets();
     json_decref(codecs);
     json_decref(compressors);
     return 0;

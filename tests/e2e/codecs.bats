@@ -206,6 +206,39 @@ load lib
     [[ "$output" == *"codec sync_replicas excludes both ssgd and asgd (.limits): no job can use it"* ]]
 }
 
+@test "a name of Parallel-SGD stands for a rule with options, which others that are given replace" {
+    start_agents 2
+    start_agent 2
+    write_workers 2 1
+    local preset expected servers
+    settings_of() { jq -r '.settings | [.codec, .codec_options, .compress, .compress_down, .sync] | join(" ")' "$1/run.json"; }
+    "$SUBMIT" -q --codec sgq --node_count 2 --epochs 1 --model softmax -o sgq
+    [ "$(settings_of sgq)" = "doublesqueeze  sgq|huffman sgq:ef=true|huffman ssgd" ]
+    "$SUBMIT" simulate -q --codec sgq --compress fp16 --servers 1 --node_count 2 --epochs 1 --model softmax -o given
+    [ "$(settings_of given)" = "doublesqueeze  fp16 sgq:ef=true|huffman ssgd" ]
+    "$SUBMIT" simulate -q --codec dc:lambda=0.5 --servers 1 --node_count 2 --epochs 1 --model softmax -o dc
+    [ "$(settings_of dc)" = "dc_asgd mode=adaptive,lambda=0.5,decay=0.95   asgd" ]
+    # All of them, each with what `codecs list` says.
+    "$SUBMIT" codecs list --json | jq -r '.data.presets[] | "\(.name)\t\(.options)"' >presets
+    [ "$(wc -l <presets)" -ge 12 ]
+    while IFS=$'\t' read -r preset expected; do
+        rm -rf short long
+        case $preset in
+        gradcode | eamsgd) servers=() ;;
+        *) servers=(--servers 1) ;;
+        esac
+        # shellcheck disable=SC2086 # split into words
+        "$SUBMIT" simulate -q $expected "${servers[@]}" --node_count 2 --epochs 1 --model softmax -o long
+        "$SUBMIT" simulate -q --codec "$preset" "${servers[@]}" --node_count 2 --epochs 1 --model softmax -o short
+        cmp <(jq -S '.settings | del(.name)' short/run.json) <(jq -S '.settings | del(.name)' long/run.json)
+    done <presets
+    # A codec of one's own with that name is that.
+    mkdir -p codecs
+    sed 's/name = "plain"/name = "sgq"/' "$ROOT/codecs/plain.c" >codecs/sgq.c
+    "$SUBMIT" simulate -q --codec sgq --node_count 2 --epochs 1 --model softmax -o own
+    [ "$(settings_of own)" = "sgq    ssgd" ]
+}
+
 # shellcheck disable=SC2030 # each @test is a subshell of its own
 @test "every built-in codec passes the conformance suite" {
     for c in "$ROOT"/codecs/*.c; do
