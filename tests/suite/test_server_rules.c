@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "tests/lib/sim_job.h"
+
 enum { N_PARAMS = 23, SEEDS = 30 };
 
 static const float lr = 0.125f; /* the cluster's */
@@ -151,6 +153,111 @@ TEST(dc_asgd_with_one_worker_is_gradient_descent)
     cluster_close(&c);
 }
 
+/* ---- the numbers that a notebook prints: two workers, five steps of one number ---- */
+
+static const double notebook_gradients[5][2] = {{.5488135, .07630829},
+                                                {.71518937, .77991879},
+                                                {.60276338, .43840923},
+                                                {.54488318, .72346518},
+                                                {.4236548, .97798951}};
+static const double notebook_prints[5][3] = {/* worker 0, worker 1, the center */
+                                             {-.383332, .041923, -.142574},
+                                             {-.918662, -.743028, -.762018},
+                                             {-1.390659, -1.146142, -1.217762},
+                                             {-1.803250, -1.829489, -1.756509},
+                                             {-2.163506, -2.676839, -2.353806}};
+
+static void begin_notebook(struct trainer *t, float *params)
+{
+    (void)t;
+    params[0] = .1106f;
+}
+
+static void gradient_of_notebook(struct trainer *t, const struct trainer_batch *b, const float *params,
+                                 float *grads, struct net_score *score)
+{
+    (void)t, (void)params;
+    grads[0] = (float)notebook_gradients[b->step][b->node];
+    score->n++;
+}
+
+static void assert_prints(int n_steps, int n_servers)
+{
+    static struct trainer_ops ops;
+    static struct sim s;
+    const double *printed = notebook_prints[n_steps - 1];
+    struct settings set;
+    struct simulation how;
+    float center;
+    struct err e;
+
+    settings_default(&set);
+    simulation_default(&how);
+    strcpy(set.codec, "easgd_grad");
+    strcpy(set.server_codec, set.codec);
+    strcpy(set.codec_options, "rho=0.5");
+    strcpy(set.server_codec_options, set.codec_options);
+    set.node_count = 2;
+    set.server_count = n_servers;
+    set.epochs = 1;
+    set.steps_per_epoch = n_steps;
+    set.local_steps = 1;
+    set.learn_rate = 0.9;
+    how.gradients = 1;
+    strcpy(how.step_time, "0.01");
+    strcpy(how.link, "100Mbit,1ms");
+    sim_job_open(&s, &set, &how, set.codec);
+    ops = *s.trainer->ops;
+    ops.begin = begin_notebook;
+    ops.gradient = gradient_of_notebook;
+    s.trainer->ops = &ops;
+    assert_ok(sim_restart(&s, &e));
+    assert_ok(sim_run(&s, &e));
+    assert_true(sim_has_succeeded(&s));
+    for (int k = 0; k < 2; k++)
+        assert_true(fabs(s.nodes[k].params[0] - printed[k]) < 1.5e-6);
+    assert_true(exchange_model(s.nodes[0].x, &center));
+    assert_true(fabs((double)center - printed[2]) < 1.5e-6);
+    sim_close(&s);
+}
+
+TEST(easgd_grad_computes_what_the_notebook_prints)
+{
+    for (int n_steps = 1; n_steps <= 5; n_steps++) {
+        assert_prints(n_steps, 0);
+        assert_prints(n_steps, 1);
+    }
+}
+
+/* With one worker the order of arrival is that of the steps. It gets the center from before its
+ * contribution, as in the paper's asynchronous Algorithm 1. */
+TEST(easgd_grad_in_asgd_moves_the_center_by_each_contribution)
+{
+    struct cluster_config cfg = {.codec = "easgd_grad",
+                                 .options = "rho=0.4",
+                                 .n_workers = 1,
+                                 .n_servers = 1,
+                                 .n_steps = 6,
+                                 .n_params = N_PARAMS,
+                                 .is_asgd = true};
+    double w[N_PARAMS], x[N_PARAMS];
+    struct cluster c;
+
+    for (size_t i = 0; i < N_PARAMS; i++) {
+        double seen = w[i] = x[i] = start(i);
+
+        for (uint64_t step = 0; step < cfg.n_steps; step++) {
+            w[i] -= (double)lr * ((double)cluster_gradient(step, 0, i) + 0.4 * (w[i] - seen));
+            seen = x[i];
+            x[i] += (double)lr * 0.4 * (w[i] - x[i]);
+        }
+    }
+    run_well(&c, &cfg);
+    assert_true(is_near(w, c.nodes[0].params, 1e-5));
+    assert_true(is_near(x, c.nodes[1].params, 1e-5));
+    cluster_close(&c);
+}
+
 /* Without backups every global step has the gradients of all workers in that step: the mean, as in ps. */
 TEST(sync_replicas_without_backups_is_synchronous_averaging)
 {
@@ -258,6 +365,8 @@ int main(void)
         cmocka_unit_test(asgd_in_ssgd_adds_the_changes_of_all_workers),
         cmocka_unit_test(dc_asgd_compensates_as_equation_10_states),
         cmocka_unit_test(dc_asgd_with_one_worker_is_gradient_descent),
+        cmocka_unit_test(easgd_grad_computes_what_the_notebook_prints),
+        cmocka_unit_test(easgd_grad_in_asgd_moves_the_center_by_each_contribution),
         cmocka_unit_test(sync_replicas_without_backups_is_synchronous_averaging),
         cmocka_unit_test(sync_replicas_takes_the_mean_of_the_first_and_drops_the_late),
         cmocka_unit_test(more_replicas_than_workers_and_uneven_fetches_are_refused),

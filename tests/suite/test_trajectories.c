@@ -208,6 +208,20 @@ static void easgd(struct job *j, size_t i)
     }
 }
 
+static void easgd_gradient(struct job *j, size_t i)
+{
+    for (int k = 0; k < j->n; k++)
+        j->k[k].g[i] += 0.4 * (j->k[k].w[i] - j->x[i]);
+}
+
+static void easgd_center(struct job *j, size_t i)
+{
+    double x = j->x[i];
+
+    for (int k = 0; k < j->n; k++)
+        j->x[i] += !j->is_in[k] ? 0 : lr * 0.4 * (j->k[k].w[i] - x);
+}
+
 static const struct rule {
     const char *codec, *options;
     void (*each_step)(struct job *j, size_t i);   /* moves g */
@@ -234,6 +248,7 @@ static const struct rule {
     {"slowmo", "alpha=0.9,beta=0.7", NULL, NULL, slowmo, false, false},
     {.codec = "asgd", .each_round = asgd, .adds_up = true},
     {"easgd", "alpha=0.1", NULL, NULL, easgd, true, false},
+    {"easgd_grad", "rho=0.4", NULL, easgd_gradient, easgd_center, true, false},
 };
 
 static void on_each(struct job *j, void (*what)(struct job *j, size_t i))
