@@ -56,6 +56,7 @@ static const struct json_field fields[] = {
     F(participate, JSON_FIELD_DOUBLE, .min = 1e-6, .max = 1),
     F(allreduce, JSON_FIELD_CHOICE, .choices = ALLREDUCE_CHOICES),
     F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9, .may_change = true),
+    F(eval_every, JSON_FIELD_INT, .min = 0, .max = 1e9, .may_change = true),
     F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6, .may_change = true),
     F(on_node_loss, JSON_FIELD_CHOICE, .choices = ON_NODE_LOSS_CHOICES, .may_change = true),
     F(min_nodes, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX, .may_change = true),

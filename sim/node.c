@@ -155,7 +155,7 @@ static int end_step(struct sim *s, struct sim_node *n, struct err *e)
         return e->code;
     sim_node_begin(s, n);
     n->phase = SIM_BEGINS;
-    if (!exchange_take_evaluation(n->x) && !is_last(s, n) &&
+    if (!exchange_take_evaluation(n->x) && !step_is_evaluated(&n->step) && !is_last(s, n) &&
         n->step.n_done % (uint64_t)s->set.steps_per_epoch != 0)
         return 0;
     n->phase = SIM_EVALUATES;

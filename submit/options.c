@@ -98,6 +98,8 @@ static struct args_option table[] = {
     {"allreduce", "", SETTING(allreduce), FOR_JOB, JOB, NULL,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},
+    {"eval-every", "", SETTING(eval_every), FOR_JOB, JOB, "N",
+     "steps between evaluations on the test set, besides those after each epoch; 0: none"},
     {"round-timeout", "", SETTING(round_timeout_s), FOR_JOB, JOB, "S",
      "seconds a node waits for a contribution to a round; a codec call may take three quarters of it"},
     {"local-path", "", SETTING(local_path), FOR_SUBMIT, JOB, NULL,

@@ -243,6 +243,13 @@ bool step_is_recorded(const struct step *s)
     return s->n_done % (uint64_t)s->cfg.set->record_every == 0;
 }
 
+bool step_is_evaluated(const struct step *s)
+{
+    int every = s->cfg.set->eval_every;
+
+    return every > 0 && s->n_done % (uint64_t)every == 0;
+}
+
 static double spent_in(const struct step *s, const struct stopwatch *watch, enum phase p)
 {
     return watch->spent[p] - s->spent[p];

@@ -80,7 +80,8 @@ int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
 int step_update(struct step *s, struct err *e);
 /* `started`: the time, of the exchange's stopwatch, that a row's time_s counts from. */
 struct record_train step_end(struct step *s, double started);
-bool step_is_recorded(const struct step *s); /* by --record-every, after step_end */
+bool step_is_recorded(const struct step *s);  /* by --record-every, after step_end */
+bool step_is_evaluated(const struct step *s); /* by --eval-every */
 
 /* Updates params [from, from + n) by `grads` (n), as in step `step` (from 0), at lr_factor times its learning
  * rate; for exchange_config.update. ERR_NUMERIC: as step_update. */

@@ -176,6 +176,7 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
     struct node *n = w->n;
     struct step *s = &n->step;
     struct record_train r;
+    bool is_evaluated;
     enum phase last;
 
     if (!exchange_takes_part(n->exchange))
@@ -197,7 +198,8 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
         return e->code;
     if (node_record_comm(n, e) < 0)
         return e->code;
-    if (exchange_take_evaluation(n->exchange) && row + 1 < n->loader.n_rows && evaluate_within(w, e) < 0)
+    is_evaluated = exchange_take_evaluation(n->exchange) || step_is_evaluated(s);
+    if (is_evaluated && row + 1 < n->loader.n_rows && evaluate_within(w, e) < 0)
         return e->code;
     return report_is_due(n->report, stopwatch_since(w->watch)) ? node_report_progress(n, e) : 0;
 }

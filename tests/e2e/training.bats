@@ -41,6 +41,16 @@ PY
     [ "$(column step/records/train.csv lr | sort -u | tr '\n' ' ')" = "0.0125 0.05 " ]
 }
 
+@test "with --eval-every the test set is also evaluated within epochs, alike on all nodes" {
+    start_agents 2
+    # An epoch has 750 steps: its end is evaluated once.
+    "$SUBMIT" -q --codec allreduce --node_count 2 --epochs 2 --model softmax --batch_size 16 --eval-every 250 -o out
+    [ "$(awk -F, '$2 == 0 {print $4}' out/records/eval.csv | paste -sd' ')" = "250 500 750 1000 1250 1500" ]
+    cmp <(awk -F, '$2 == 0 {print $3, $4, $6, $7}' out/records/eval.csv) <(awk -F, '$2 == 1 {print $3, $4, $6, $7}' out/records/eval.csv)
+    "$SUBMIT" simulate -q --codec allreduce --node_count 2 --epochs 2 --model softmax --batch_size 16 --eval-every 250 -o sim
+    cmp <(awk -F, 'NR > 1 && $2 == 0 {print $3, $4, $6, $7}' out/records/eval.csv) <(awk -F, 'NR > 1 && $2 == 0 {print $3, $4, $6, $7}' sim/records/eval.csv)
+}
+
 @test "a clipped gradient changes the weights by no more than its limit" {
     start_agents 1
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax --clip-norm 1e-7 -o out
