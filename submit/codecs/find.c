@@ -194,6 +194,21 @@ static void find_source(struct codec_file *out, const char *text, const char *ex
     }
 }
 
+/* Parallel-SGD's form: a class in a module. Here the module is the codec's file. */
+static bool look_for_module(char out[PATH_MAX], const char *text)
+{
+    struct places p = {0};
+    char module[FIND_NAME_LEN];
+    size_t len = strcspn(text, ".");
+
+    if (!text[len] || len == 0 || len >= sizeof module)
+        return false;
+    snprintf(module, sizeof module, "%.*s", (int)len, text);
+    add_place(&p, "./codec", 7, ".c", NULL);
+    add_place(&p, ".", 1, ".c", NULL);
+    return look(out, &p, module);
+}
+
 int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e)
 {
     struct places p = {0}, here = {0};
@@ -212,6 +227,8 @@ int find_codec(struct codec_file *out, const char *text, const char *exe_dir, st
     add_codec_places(&p, exe_dir);
     add_place(&here, ".", 1, ".c", ".so");
     ending = look(out->path, &p, text);
+    if (!ending && look_for_module(out->path, text))
+        ending = ".c";
     if (!ending)
         return unknown("codec", text, &p, &here, ERR_CODEC, e);
     out->is_source = strcmp(ending, ".c") == 0;

@@ -22,7 +22,8 @@ struct codec_file {
 bool find_is_path(const char *text);
 
 /* A name is searched for as NAME.so beside this program, then in the folders of $PSGD_CODEC_PATH (.so or
- * .c), then as ./codecs/NAME.c. ERR_CODEC: not found, with the nearest match. */
+ * .c), then as ./codecs/NAME.c; MODULE.CLASS, as in Parallel-SGD, then also as ./codec/MODULE.c and
+ * ./MODULE.c. ERR_CODEC: not found, with the nearest match. */
 int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e);
 
 /* Lists all names that find_codec finds, sorted; returns their number. */

@@ -137,6 +137,28 @@ TEST(a_file_in_the_working_folder_named_without_extension_is_suggested)
     end(folder);
 }
 
+TEST(a_class_in_a_module_is_the_modules_file_in_the_codec_folder_or_here)
+{
+    const char *folder = begin();
+    struct codec_file f;
+    char from[PATH_MAX];
+
+    touch(folder, "codec/tutorial_codec.c");
+    touch(folder, "here.c");
+    assert_non_null(getcwd(from, sizeof from));
+    assert_int_equal(chdir(folder), 0);
+    assert_ok(find_codec(&f, "tutorial_codec.myComCtrl", folder, &e));
+    assert_string_equal(f.path, "./codec/tutorial_codec.c");
+    assert_true(f.is_source);
+    assert_ok(find_codec(&f, "here.Rule", folder, &e));
+    assert_string_equal(f.path, "./here.c");
+    assert_int_equal(find_codec(&f, "there.Rule", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, ".Rule", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "tutorial_codec", folder, &e), ERR_CODEC);
+    assert_int_equal(chdir(from), 0);
+    end(folder);
+}
+
 TEST(a_path_is_used_unchanged)
 {
     const char *folder = begin();
@@ -190,6 +212,7 @@ int main(void)
         cmocka_unit_test(an_unknown_codec_is_reported_with_the_nearest_and_the_list),
         cmocka_unit_test(a_list_of_many_names_is_cut_at_a_name),
         cmocka_unit_test(a_file_in_the_working_folder_named_without_extension_is_suggested),
+        cmocka_unit_test(a_class_in_a_module_is_the_modules_file_in_the_codec_folder_or_here),
         cmocka_unit_test(a_path_is_used_unchanged),
         cmocka_unit_test(a_path_may_contain_a_comma),
         cmocka_unit_test(a_model_is_a_name_or_a_path),
