@@ -4,7 +4,8 @@
  *
  * The rule of this name in platoon (MILA, 2016: param_sync/asgd.py), where a worker has the shared vector to
  * itself meanwhile; the update of Hogwild (Niu et al., NIPS 2011) with many steps in one. In ssgd the changes
- * of all workers are added, as platoon's SUM does: with n workers that is n times the mean's step. */
+ * of all workers are added, as platoon's SUM does: with n workers that is n times the mean's step, which
+ * overshoots where `every` is long. */
 #include "codec.h"
 
 static float asgd_contribute(struct codec *c, float *const *v)
