@@ -102,8 +102,9 @@ void temp_close(struct temp *t)
 {
     struct err ignored;
 
-    file_remove_tree(t->path, &ignored);
     close(t->fd);
+    if (file_remove_tree(t->path, &ignored) < 0)
+        file_remove_tree(t->path, &ignored); /* a lack of descriptors may have passed */
 }
 
 int temp_file(int *fd, const char *dir, struct err *e)
