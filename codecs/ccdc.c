@@ -16,6 +16,8 @@
  * times, as much as ndc, and an r-th of what `plain` sends by messages. */
 #include "codec.h"
 
+enum { BLOCKS_MAX = 512 }; /* block_of() looks at each */
+
 struct ccdc {
     float *blocks; /* (2, n_blocks, n_params): of this step and the next, since other workers may be ahead */
     float *coded;  /* (longest part): a message */
@@ -101,6 +103,9 @@ static int ccdc_open(struct codec *c)
     struct ccdc *s = c->state;
     int rc;
 
+    if (c->n_blocks > BLOCKS_MAX)
+        return codec_fail(c, "%d sets of %d workers each hold a block; at most %d may", c->n_blocks,
+                          c->redundancy, BLOCKS_MAX);
     for (int b = 0; b < c->n_blocks; b++)
         for (int in = 0; in < c->n_workers; in++)
             for (int out = 0; out < c->n_workers; out++)

@@ -338,6 +338,13 @@ static inline uint64_t codec_receivers(const struct codec *c)
     return c->n_servers > 0 ? 1 : (uint64_t)c->n_workers - 1;
 }
 
+/* Does the model have running statistics (batch_norm) in this codec's range? They are the last of params,
+ * move without a learning rate, and are averages: a rule that adds up changes does not suit them. */
+static inline bool codec_has_statistics(const struct codec *c)
+{
+    return c->n_layers > 0 && strstr(c->layers[c->n_layers - 1].name, ".running_");
+}
+
 /* A checkpoint saves the state as bytes, so the state may hold numbers and vectors of zeros(), but no other
  * address. Vectors of equal length may be swapped. */
 struct codec_plugin {

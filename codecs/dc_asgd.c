@@ -40,6 +40,8 @@ static int dc_asgd_open(struct codec *c)
     size_t n_workers = c->node < 0 ? (size_t)c->n_workers : 0, n = c->n_params;
     int rc;
 
+    if (codec_has_statistics(c))
+        return codec_fail(c, "running statistics (batch_norm) have no gradient to compensate");
     if (isnan(d->lambda))
         d->lambda = d->mode == ADAPTIVE ? 2 : 0.04f;
     if ((rc = c->host->zeros(c, &d->at, n_workers * n)) < 0 ||

@@ -36,6 +36,8 @@ static int downpour_open(struct codec *c)
     size_t n = c->node < 0 ? 0 : c->n_params;
     int rc;
 
+    if (codec_has_statistics(c))
+        return codec_fail(c, "the sum of workers' changes is no average of running statistics (batch_norm)");
     if (d->n_fetch == 0)
         d->n_fetch = d->n_push;
     if (d->n_fetch % d->n_push != 0)
@@ -115,6 +117,8 @@ static int downpour_on_message(struct codec *c, int from, struct wire_in *in)
     uint32_t version = wire_get_u32(in), wants_weights = wire_get_u32(in);
     const float *v = c->host->get_vector(c, in, c->n_params);
 
+    if (c->node < 0 ? from < 0 : from != c->server)
+        return codec_fail(c, "node %d has no part in this exchange", from);
     if (!wire_ok(in) || wants_weights > 1 || (c->node < 0 ? version > d->version : !d->is_fetching))
         return codec_fail(c, "node %d sent a malformed vector", from);
     if (c->node < 0)

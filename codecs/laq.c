@@ -46,6 +46,9 @@ static int laq_open(struct codec *c)
     size_t n = c->node < 0 ? 0 : c->n_params;
     int rc;
 
+    if (codec_has_statistics(c))
+        return codec_fail(
+            c, "running statistics (batch_norm) move without a learning rate, which equation 7 needs");
     if ((rc = c->host->zeros(c, &l->known, n)) < 0 || (rc = c->host->zeros(c, &l->last, n)) < 0 ||
         (rc = c->host->zeros(c, &l->moved, c->node < 0 ? 0 : D)) < 0)
         return rc;
@@ -71,18 +74,23 @@ static float movement(struct codec *c)
 
 struct grid {
     float radius, step; /* R, 2 tau R */
+    uint32_t most;      /* the highest level */
 };
 
 static struct grid grid_of(const struct laq *l, float radius)
 {
-    return (struct grid){radius, 2 * radius / (float)((1u << l->bits) - 1)};
+    uint32_t most = (1u << l->bits) - 1;
+
+    return (struct grid){radius, 2 * radius / (float)most, most};
 }
 
 static uint32_t level(struct grid g, float change)
 {
     float q = floorf((change + g.radius) / g.step + 0.5f);
 
-    return q > 0 ? (uint32_t)q : 0; /* also where all changes are 0, or one is not a number */
+    if (!(q > 0)) /* also where all changes are 0, or one is not a number */
+        return 0;
+    return q < (float)g.most ? (uint32_t)q : g.most;
 }
 
 static float value(struct grid g, uint32_t q)
@@ -166,7 +174,7 @@ static void get_levels(const struct codec *c, struct wire_in *in, float *sum)
             n_bits += 32;
         }
         if (sum)
-            sum[i] += value(g, (uint32_t)word & ((1u << l->bits) - 1)) / (float)c->n_workers;
+            sum[i] += value(g, (uint32_t)word & g.most) / (float)c->n_workers;
         word >>= l->bits;
         n_bits -= l->bits;
     }
@@ -191,6 +199,8 @@ static int laq_apply(struct codec *c)
 {
     const struct laq *l = c->state;
 
+    if (c->n_contributions < c->n_workers)
+        return codec_fail(c, "a worker is lost, whose last gradient cannot be taken out of the sum");
     memcpy(c->grads, l->sum, c->n_params * sizeof *c->grads);
     return CODEC_GO;
 }

@@ -6,9 +6,9 @@
  * which the next gradient counts: the token of TensorFlow's SyncReplicasOptimizer.
  *
  * Chen, Pan, Monga, Bengio and Jozefowicz, "Revisiting Distributed Synchronous SGD", 2016, Algorithms 3 and
- * 4. Which gradients count depends on who is quick, so the job is one of --psgd asgd; with backups=0 all
- * count, as in ps. The update is a step of the job's optimizer, on the servers. When workers end, fewer than
- * N may be left: then all that are left count.
+ * 4. Which gradients count depends on who is quick, so the job is one of --psgd asgd; without either option
+ * all count, as in ps. The update is a step of the job's optimizer, on the servers. When workers end, fewer
+ * than N may be left: then all that are left count.
  *
  * Cost per step: 4 + 4 n_params bytes to the servers, and as many back. A server's codec.csv has a row
  * "late" for each dropped gradient: the global steps that it came too late. */
@@ -31,11 +31,16 @@ static int sync_replicas_open(struct codec *c)
 {
     struct sync_replicas *s = c->state;
 
+    if (s->backups >= c->n_workers || s->aggregate > c->n_workers)
+        return codec_fail(c,
+                          "backups=%d leave no gradient, or aggregate=%d is too many: the job has %d workers",
+                          s->backups, s->aggregate, c->n_workers);
+    if (s->aggregate > 0 && s->backups > 0 && s->aggregate + s->backups != c->n_workers)
+        return codec_fail(
+            c, "aggregate=%d and backups=%d are not the %d workers of the job; one of them suffices",
+            s->aggregate, s->backups, c->n_workers);
     if (s->aggregate == 0)
         s->aggregate = c->n_workers - s->backups;
-    if (s->aggregate < 1 || s->aggregate + s->backups > c->n_workers)
-        return codec_fail(c, "aggregate=%d and backups=%d are more than the %d workers of the job",
-                          s->aggregate, s->backups, c->n_workers);
     return c->host->zeros(c, &s->waits, c->node < 0 ? (size_t)c->n_workers : 0);
 }
 
@@ -108,6 +113,8 @@ static int sync_replicas_on_message(struct codec *c, int from, struct wire_in *i
     uint32_t step = wire_get_u32(in);
     const float *v = c->host->get_vector(c, in, c->n_params);
 
+    if (c->node < 0 ? from < 0 : from != c->server)
+        return codec_fail(c, "node %d has no part in this exchange", from);
     if (!wire_ok(in) || (c->node < 0 && (step > s->global_step || s->waits[from] > 0)))
         return codec_fail(c, "node %d sent a malformed vector", from);
     if (c->node < 0)

@@ -316,17 +316,28 @@ static int finish(struct options *o, struct err *e)
     return finish_optimizer(o, e);
 }
 
+/* "codec=dc_asgd:mode=adaptive", without its parameter if that is given. */
+static bool is_set_again(const char *option, const char *parameters)
+{
+    const char *own = strchr(option, ':');
+    char key[32];
+
+    snprintf(key, sizeof key, "%.*s", own ? (int)strcspn(own + 1, "=") + 1 : 0, own ? own + 1 : "");
+    return key[0] && strstr(parameters, key);
+}
+
 /* One option of a preset, unless it is given. The codec keeps the parameters after the name of the preset. */
 static int set_preset_option(struct options *o, const char *option, const char *parameters, struct err *e)
 {
     bool is_codec = strncmp(option, "codec=", 6) == 0;
+    int length = (int)(is_set_again(option, parameters) ? strcspn(option, ":") : strlen(option));
     char verb[] = "submit", text[2 * PATH_MAX];
     char *argv[] = {verb, text, NULL};
     struct args_found found = {0};
     struct options preset = *o;
 
-    if (snprintf(text, sizeof text, "--%s%s%s", option,
-                 is_codec && parameters[0] ? (strchr(option, ':') ? "," : ":") : "",
+    if (snprintf(text, sizeof text, "--%.*s%s%s", length, option,
+                 is_codec && parameters[0] ? (memchr(option, ':', (size_t)length) ? "," : ":") : "",
                  is_codec ? parameters : "") >= (int)sizeof text)
         return err_set(e, ERR_USAGE, "--codec: too long");
     if (args_parse(&options_table, FOR_JOB, 2, argv, &preset, &found, e) < 0)
@@ -345,14 +356,19 @@ static int apply_preset(struct options *o, struct err *e)
 {
     const struct preset *p = preset_find(o->codec);
     const char *parameters = strchr(o->codec, ':');
+    bool has_optimizer = o->has_gradient_descent || strcmp(o->optimizer, "auto") != 0;
     char rest[PATH_MAX];
 
     if (!p)
         return 0;
     snprintf(rest, sizeof rest, "%s", parameters ? parameters + 1 : "");
-    for (const char *const *option = p->options; *option; option++)
-        if (set_preset_option(o, *option, rest, e) < 0)
+    for (const char *const *option = p->options; *option; option++) {
+        bool is_of_optimizer = strncmp(*option, "gradient-descent=", 17) == 0 ||
+                               strncmp(*option, "momentum=", 9) == 0;
+
+        if (!(is_of_optimizer && has_optimizer) && set_preset_option(o, *option, rest, e) < 0)
             return err_at(e, "--codec %s", p->name);
+    }
     return 0;
 }
 
@@ -365,7 +381,7 @@ static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv
     if (options_take_earlier(o, given.args.given, given.resume, e) < 0)
         return e->code;
     earlier = *o;
-    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0)
+    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 || apply_preset(o, e) < 0)
         return e->code;
     return options_check_resume(o, &earlier, e);
 }
@@ -392,6 +408,8 @@ static int set_one(struct options *o, const char *text, struct err *e)
         return err_set(e, ERR_USAGE, "--set: too long");
     if (args_parse(&options_table, FOR_SUBMIT, 2, argv, o, &found, e) < 0)
         return err_at(e, "--set");
+    for (int i = 0; i < options_table.n; i++)
+        o->args.given[i] |= found.given[i];
     for (int i = 0; i < options_table.n; i++)
         if (found.given[i] && table[i].group != JOB) {
             args_name(name, &table[i]);

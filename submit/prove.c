@@ -13,7 +13,7 @@
 
 enum { ANSWER_MAX = 4096 };
 
-static const double PROVE_S = 5, PROVE_LEAST_S = 0.25;
+static const double PROVE_S = 5, PROVE_LEAST_S = 1;
 
 /* What is asked of one address. */
 struct question {

@@ -328,6 +328,8 @@ static const char *servers_of(const json_t *o)
 {
     if (is_set(o, "updates_on_server"))
         return "required; they run the optimizer";
+    if (is_set(o, "needs_servers"))
+        return "required";
     return is_set(o, "has_server_side") ? "with or without" : "without";
 }
 

@@ -140,8 +140,9 @@ json_t *codec_look_json(const struct codec_look *l)
                                                [CODEC_UNCOMPRESSED] = "no"};
     const struct codec_facts *f = &l->facts;
     bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
+    json_t *o;
 
-    return json_pack(
+    o = json_pack(
         "{s:o, s:s, s:o?, s:o?, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}",
         "file", json_text(l->file.path, SIZE_MAX), "name", f->name, "source",
         f->source[0] ? json_text(f->source, SIZE_MAX) : NULL, "equation",
@@ -154,4 +155,8 @@ json_t *codec_look_json(const struct codec_look *l)
         (int)(has_ssgd && !f->overlaps && (!f->has_events || f->is_quiescent_between_steps)),
         "handles_node_loss", (int)(!(f->limits & CODEC_NO_ON_LOST) && !f->overlaps), "state_bytes",
         (json_int_t)f->state_size, "options", parsed(f->values), "parameters", parsed(f->list));
+    json_object_set_new(
+        o, "needs_servers",
+        json_boolean(f->updates_on_server || (!has_ssgd && (f->limits & CODEC_ASGD_NEEDS_SERVERS))));
+    return o;
 }

@@ -113,6 +113,22 @@ static int substitute(struct submission *s, struct substitutes *u, size_t *found
     return 0;
 }
 
+/* Agents that were replaced in vain may be there again. */
+static int return_to_listed(struct submission *s, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct worker_list *w = &s->workers;
+        struct node *n = &s->nodes[i];
+        size_t at = node_is_server(n) ? w->n_workers + i - (size_t)s->settings.node_count : i;
+        struct err why;
+
+        if (node_answer(n, &why) == ERR_UNREACHABLE && strcmp(n->at.address, w->nodes[at].address) != 0 &&
+            submission_move_node(s, n, &w->nodes[at], e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 /* Every node gets an agent that answers. A further attempt waits for its agents for --agent-timeout: they may
  * be starting again. */
 static int contact_agents(struct submission *s, struct err *e)
@@ -133,6 +149,8 @@ static int contact_agents(struct submission *s, struct err *e)
             return e->code;
         if (n_found == 0 && !(why.code == ERR_UNREACHABLE && clock_now() < until))
             break;
+        if (n_found == 0 && return_to_listed(s, e) < 0)
+            return e->code;
         if (n_found == 0)
             http_poll(s->http, ASK_AGAIN_S);
         if (submission_check_time(s, e) < 0)

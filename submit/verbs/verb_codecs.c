@@ -151,6 +151,8 @@ static const char *roles(const json_t *o)
 {
     if (is(o, "updates_on_server"))
         return "workers with parameter servers, which run the optimizer";
+    if (is(o, "needs_servers"))
+        return "workers with parameter servers";
     return is(o, "has_server_side") ? "workers among each other, or with parameter servers"
                                     : "workers among each other";
 }

@@ -78,7 +78,8 @@ static void node_open(struct cluster *c, int slot)
     for (size_t i = 0; i < cfg->n_params; i++)
         n->params[i] = (float)i / (float)cfg->n_params;
     for (size_t k = 0; k < N_LAYERS; k++)
-        n->layers[k] = (struct codec_layer){.offset = cfg->n_params * k / N_LAYERS,
+        n->layers[k] = (struct codec_layer){.name = "layer.dense.weight",
+                                            .offset = cfg->n_params * k / N_LAYERS,
                                             .n = cfg->n_params * (k + 1) / N_LAYERS -
                                                  cfg->n_params * k / N_LAYERS};
     must(exchange_new(&n->x,

@@ -324,8 +324,10 @@ TEST(more_replicas_than_workers_and_uneven_fetches_are_refused)
     static const struct {
         const char *codec, *options, *why;
     } cases[] = {
-        {"sync_replicas", "aggregate=3,backups=1", "aggregate=3 and backups=1 are more than the 3 workers"},
-        {"sync_replicas", "backups=3", "aggregate=0 and backups=3 are more than the 3 workers"},
+        {"sync_replicas", "aggregate=3,backups=1", "aggregate=3 and backups=1 are not the 3 workers"},
+        {"sync_replicas", "aggregate=1,backups=1", "aggregate=1 and backups=1 are not the 3 workers"},
+        {"sync_replicas", "backups=3", "backups=3 leave no gradient"},
+        {"sync_replicas", "aggregate=4", "aggregate=4 is too many: the job has 3 workers"},
         {"downpour", "n_push=2,n_fetch=3", "n_fetch=3 is not a multiple of n_push=2"},
     };
 
