@@ -233,7 +233,7 @@ $(PRELOADS): $(BUILD)/%.so: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(LDFLAGS) -o $@ $< -ldl $(keep)
 
 EVERY ?= 1
-faults: all $(PRELOADS) ## each EVERY-th call of malloc, write, fsync, ... fails, in agent, runner and job_submit of a job; hours
+faults: all $(PRELOADS) ## each EVERY-th call of malloc, write, fsync, ... fails, in agent, runner and job_submit of a job; an hour or two
 	$(Q)rm -rf $(BUILD)/faults && mkdir -p $(BUILD)/faults
 	$(Q)PYTHONDONTWRITEBYTECODE=1 tests/soak/faults.py $(BUILD) $(BUILD)/faults/history $(BUILD)/faults/report.json --every $(EVERY)
 
