@@ -3,8 +3,8 @@
  * these parts as one message, their exclusive or, to r workers, of which each lacks another one and has the
  * rest:
  *     m_{i,T} = XOR over k in T of part i of block (T - k + i),      for each set T of r workers without i
- * and goes to all of T. The block of the set S is the one that the workers S hold. All take the mean of all
- * blocks: g = (1 / n_blocks) sum_b g_b.
+ * Worker i sends this message to all workers in T. The block of a set of r workers is the one that these r
+ * workers hold. Every worker then takes the mean of all blocks: g = (1 / n_blocks) sum_b g_b.
  *
  * Li, Maddah-Ali, Yu and Avestimehr, "A Fundamental Tradeoff Between Computation and Communication in
  * Distributed Computing", IEEE Transactions on Information Theory 2018, section IV. It needs
@@ -19,8 +19,9 @@
 enum { BLOCKS_MAX = 512 }; /* block_of() looks at each */
 
 struct ccdc {
-    float *blocks; /* (2, n_blocks, n_params): of this step and the next, since other workers may be ahead */
-    float *coded;  /* (longest part): a message */
+    float *blocks;  /* (2, n_blocks, n_params): of this step and the next, since other workers may be ahead */
+    float *coded;   /* (longest part): a message */
+    float *arrived; /* (2, n_blocks, n_workers): 1 for the message about a block that this worker has sent */
     int32_t received[2]; /* messages */
     bool is_computed;    /* this worker's own blocks are computed in this step */
 };
@@ -49,7 +50,7 @@ static int block_of(const struct codec *c, struct set s)
     return -1;
 }
 
-/* Part k of a vector is [part_at(c, k), part_at(c, k + 1)); part 0 is none of the shortest. */
+/* Part k of a vector is [part_at(c, k), part_at(c, k + 1)); no part is longer than part 0. */
 static size_t part_at(const struct codec *c, int k)
 {
     return (c->n_params * (size_t)k + (size_t)c->redundancy - 1) / (size_t)c->redundancy;
@@ -87,7 +88,8 @@ static void add_bits(float *to, size_t n_to, struct part p)
     }
 }
 
-/* Adds the parts in the message of `from` to the holders of `block`, except the one that `but` lacks. */
+/* The message that worker `from` sends to the holders of `block` is the exclusive or of one part for each of
+ * them. Adds these parts to `to`, except the part for worker `but`. */
 static void add_parts(struct codec *c, float *to, size_t n, int block, int from, int but)
 {
     for (int k = 0; k < c->n_workers; k++)
@@ -116,7 +118,16 @@ static int ccdc_open(struct codec *c)
                                       c->redundancy);
     if ((rc = c->host->zeros(c, &s->blocks, 2 * (size_t)c->n_blocks * c->n_params)) < 0)
         return rc;
+    if ((rc = c->host->zeros(c, &s->arrived, 2 * (size_t)c->n_blocks * (size_t)c->n_workers)) < 0)
+        return rc;
     return c->host->zeros(c, &s->coded, part_at(c, 1));
+}
+
+static float *arrived(const struct codec *c, uint64_t step)
+{
+    const struct ccdc *s = c->state;
+
+    return s->arrived + step % 2 * (size_t)c->n_blocks * (size_t)c->n_workers;
 }
 
 static int ccdc_on_block(struct codec *c)
@@ -193,6 +204,7 @@ static int finish(struct codec *c)
             c->grads[i] = (b > 0 ? c->grads[i] : 0) + part * g[i];
     }
     s->received[c->step % 2] = 0;
+    memset(arrived(c, c->step), 0, (size_t)c->n_blocks * (size_t)c->n_workers * sizeof *s->arrived);
     s->is_computed = false;
     return CODEC_GO;
 }
@@ -212,10 +224,15 @@ static int ccdc_on_message(struct codec *c, int from, struct wire_in *in)
     uint32_t step = wire_get_u32(in), block = wire_get_u32(in);
     const float *v = wire_get_f32s(in, part_at(c, 1));
     struct part p;
+    float *has_it;
 
     if (!wire_ok(in) || step < c->step || step > c->step + 1 || block >= (uint32_t)c->n_blocks ||
         c->host->holds(c, (int)block, from) || !c->host->holds(c, (int)block, c->node))
         return codec_fail(c, "worker %d sent a malformed message", from);
+    has_it = arrived(c, step) + block * (size_t)c->n_workers + (size_t)from;
+    if (*has_it > 0)
+        return codec_fail(c, "worker %d sent a message twice", from);
+    *has_it = 1;
     p = part_of(c, step, block_of(c, (struct set){(int)block, c->node, from}), from);
     memcpy(p.at, v, p.n * sizeof *v);
     s->received[step % 2]++;

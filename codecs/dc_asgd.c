@@ -9,7 +9,7 @@
  * Algorithm 2 (constant) and section 6 (adaptive, with its lambda_0 = 2 and decay 0.95; the constant lambda
  * of 0.04 is that of its CIFAR-10 runs). With lambda=0 it is ps.
  *
- * Cost per step: 8 + 4 n_params bytes to the servers, and as many back. A server keeps 4 n_params bytes for
+ * Cost per step: 4 + 4 n_params bytes to the servers, and as many back. A server keeps 4 n_params bytes for
  * each worker. Its codec.csv has a row "staleness" for each gradient: updates since the weights it was
  * computed at. */
 #include <math.h>
@@ -121,7 +121,7 @@ static const struct codec_round dc_asgd = {.before_update = true,
 
 CODEC_PLUGIN(.name = "dc_asgd", .source = "Zheng et al., ICML 2017, eq. 10 and Algorithm 2",
              .equation = "x <- x - eta (g + lambda g * g * (x - x_m))",
-             .cost = "each step 8 + 4 n_params bytes to the servers, and as many back",
+             .cost = "each step 4 + 4 n_params bytes to the servers, and as many back",
              .state_size = sizeof(struct dc_asgd), .options = options, .open = dc_asgd_open,
              .round = &dc_asgd, .updates_on_server = true, .limits = CODEC_NO_SSGD,
              .compression = CODEC_LOSSY_UP)

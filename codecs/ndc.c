@@ -13,7 +13,8 @@
 #include "codec.h"
 
 struct ndc {
-    float *blocks; /* (2, n_blocks, n_params): of this step and the next, since other workers may be ahead */
+    float *blocks;  /* (2, n_blocks, n_params): of this step and the next, since other workers may be ahead */
+    float *arrived; /* (2, n_blocks, n_workers): 1 for the slice of a block that this holder has sent */
     int32_t received[2]; /* slices received of blocks that this worker does not hold */
     bool is_computed;    /* this worker's own blocks are computed in this step */
 };
@@ -23,6 +24,13 @@ static float *at(const struct codec *c, uint64_t step, int block)
     const struct ndc *s = c->state;
 
     return s->blocks + (step % 2 * (size_t)c->n_blocks + (size_t)block) * c->n_params;
+}
+
+static float *arrived(const struct codec *c, uint64_t step)
+{
+    const struct ndc *s = c->state;
+
+    return s->arrived + step % 2 * (size_t)c->n_blocks * (size_t)c->n_workers;
 }
 
 /* A block has one slice per holder; slice k is [slice_at(c, k), slice_at(c, k + 1)). */
@@ -44,7 +52,9 @@ static int ndc_open(struct codec *c)
 {
     struct ndc *s = c->state;
 
-    return c->host->zeros(c, &s->blocks, 2 * (size_t)c->n_blocks * c->n_params);
+    int rc = c->host->zeros(c, &s->blocks, 2 * (size_t)c->n_blocks * c->n_params);
+
+    return rc < 0 ? rc : c->host->zeros(c, &s->arrived, 2 * (size_t)c->n_blocks * (size_t)c->n_workers);
 }
 
 static int ndc_send(struct codec *c)
@@ -84,6 +94,7 @@ static int finish(struct codec *c)
         for (size_t i = 0; i < c->n_params; i++)
             c->grads[i] = (b > 0 ? c->grads[i] : 0) + part * at(c, c->step, b)[i];
     s->received[c->step % 2] = 0;
+    memset(arrived(c, c->step), 0, (size_t)c->n_blocks * (size_t)c->n_workers * sizeof *s->arrived);
     s->is_computed = false;
     return CODEC_GO;
 }
@@ -102,6 +113,7 @@ static int ndc_receive(struct codec *c, int from, struct wire_in *in)
     uint32_t step = wire_get_u32(in), block = wire_get_u32(in);
     size_t begin, n;
     const float *v;
+    float *has_it;
 
     if (in->bad || step < c->step || step > c->step + 1 || block >= (uint32_t)c->n_blocks ||
         !c->host->holds(c, (int)block, from) || c->host->holds(c, (int)block, c->node))
@@ -111,6 +123,10 @@ static int ndc_receive(struct codec *c, int from, struct wire_in *in)
     v = wire_get_f32s(in, n);
     if (!wire_ok(in))
         return codec_fail(c, "worker %d sent a malformed slice", from);
+    has_it = arrived(c, step) + block * (size_t)c->n_workers + (size_t)from;
+    if (*has_it > 0)
+        return codec_fail(c, "worker %d sent a slice twice", from);
+    *has_it = 1;
     memcpy(at(c, step, (int)block) + begin, v, n * sizeof *v);
     s->received[step % 2]++;
     return finish(c);

@@ -6,9 +6,9 @@
  * which the next gradient counts: the token of TensorFlow's SyncReplicasOptimizer.
  *
  * Chen, Pan, Monga, Bengio and Jozefowicz, "Revisiting Distributed Synchronous SGD", 2016, Algorithms 3 and
- * 4. Which gradients count depends on who is quick, so the job is one of --psgd asgd; without either option
- * all count, as in ps. The update is a step of the job's optimizer, on the servers. When workers end, fewer
- * than N may be left: then all that are left count.
+ * 4. Which gradients count depends on the speed of the workers, so the job needs --psgd asgd. Without either
+ * option all count, as in ps. The update is a step of the job's optimizer, on the servers. When workers end,
+ * fewer than N may be left: then all that are left count.
  *
  * Cost per step: 4 + 4 n_params bytes to the servers, and as many back. A server's codec.csv has a row
  * "late" for each dropped gradient: the global steps that it came too late. */
@@ -61,7 +61,7 @@ static int sync_replicas_on_grad(struct codec *c)
     return rc < 0 ? rc : CODEC_WAIT;
 }
 
-static int n_left(const struct codec *c)
+static int n_present(const struct codec *c)
 {
     int n = 0;
 
@@ -74,7 +74,7 @@ static int n_left(const struct codec *c)
 static int end_step(struct codec *c)
 {
     struct sync_replicas *s = c->state;
-    int enough = s->aggregate < n_left(c) ? s->aggregate : n_left(c), rc;
+    int enough = s->aggregate < n_present(c) ? s->aggregate : n_present(c), rc;
 
     if (s->n_fresh == 0 || s->n_fresh < enough)
         return CODEC_GO;

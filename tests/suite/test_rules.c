@@ -769,6 +769,55 @@ TEST(a_rule_resumes_from_its_saved_state)
         }
 }
 
+/* A message of zeros, which begins with step 0 and block 0, from a node that has no part in the exchange, or
+ * a second time. */
+TEST(messages_that_no_honest_node_sends_are_refused)
+{
+    enum { WORKER_0, SERVER = 3 }; /* by slot */
+    static const struct {
+        const char *codec;
+        int n_servers, to, from, n_before; /* n_before: as often the same message is right */
+        size_t len;
+        const char *why;
+    } cases[] = {
+        {"sync_replicas", 2, SERVER, -3, 0, 4 + 4 * N_PARAMS, "node -3 has no part in this exchange"},
+        {"sync_replicas", 1, WORKER_0, 1, 0, 4 + 4 * N_PARAMS, "node 1 has no part in this exchange"},
+        {"sync_replicas", 1, SERVER, 1, 1, 4 + 4 * N_PARAMS, "node 1 sent a malformed vector"},
+        {"downpour", 2, SERVER, -3, 0, 8 + 4 * N_PARAMS, "node -3 has no part in this exchange"},
+        {"downpour", 1, WORKER_0, 1, 0, 8 + 4 * N_PARAMS, "node 1 has no part in this exchange"},
+        {"ndc", 0, 1, 0, 1, 8 + 4 * N_PARAMS, "worker 0 sent a slice twice"},
+        {"ccdc", 0, 0, 1, 1, 8 + 4 * N_PARAMS, "worker 1 sent a message twice"},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        struct cluster_config cfg = {.codec = cases[k].codec,
+                                     .n_workers = 3,
+                                     .n_servers = cases[k].n_servers,
+                                     .n_steps = 1,
+                                     .is_asgd = cases[k].n_servers > 0,
+                                     .n_params = N_PARAMS * (cases[k].n_servers > 1 ? 2 : 1)};
+        struct cluster c;
+
+        cluster_open(&c, &cfg);
+        for (int i = 0; i <= cases[k].n_before; i++) {
+            struct cluster_node *n = &c.nodes[cases[k].to];
+            struct mesh_event ev = {.kind = MESH_MESSAGE,
+                                    .head = {.kind = FRAME_EVENT, .peer = cases[k].from},
+                                    .buf = mesh_buf_take(n->mesh)};
+
+            ev.buf->len = cases[k].len;
+            memset(ev.buf->bytes, 0, cases[k].len);
+            if (i < cases[k].n_before)
+                assert_true(exchange_on_event(n->x, &ev, &n->e) >= 0);
+            else
+                assert_int_equal(exchange_on_event(n->x, &ev, &n->e), ERR_CODEC);
+        }
+        if (!strstr(c.nodes[cases[k].to].e.text, cases[k].why))
+            fail_msg("%s: %s", cases[k].codec, c.nodes[cases[k].to].e.text);
+        cluster_close(&c);
+    }
+}
+
 /* Every truncation of a valid message, and one that is too long. */
 TEST(malformed_messages_are_refused)
 {
@@ -840,6 +889,7 @@ int main(void)
         cmocka_unit_test(laq_sends_and_leaves_out_what_equation_7_says),
         cmocka_unit_test(unsupported_jobs_are_refused_with_a_message),
         cmocka_unit_test(a_rule_resumes_from_its_saved_state),
+        cmocka_unit_test(messages_that_no_honest_node_sends_are_refused),
         cmocka_unit_test(malformed_messages_are_refused),
     };
 
