@@ -118,7 +118,7 @@ enum { OPENED_MAX = 64 };
 
 /* A codec is opened once and stays loaded: libFuzzer reads an object's counters until the end, and each
  * opening makes a copy of the object. */
-static const struct codec_library *library_of(const char *codec)
+const struct codec_library *cluster_library(const char *codec)
 {
     static struct {
         char path[TEST_CODEC_PATH];
@@ -148,7 +148,7 @@ void cluster_open(struct cluster *c, const struct cluster_config *cfg)
         c->cfg.redundancy = 1;
     if (!c->cfg.local_steps)
         c->cfg.local_steps = 1;
-    c->lib = library_of(cfg->codec);
+    c->lib = cluster_library(cfg->codec);
     must(blocks_init(&c->blocks, cfg->assignment, cfg->n_workers, c->cfg.redundancy, &e), &e);
     c->nodes = calloc((size_t)c->n_nodes, sizeof *c->nodes);
     for (int i = 0; i < c->n_nodes; i++)

@@ -53,6 +53,9 @@ struct cluster {
     struct cluster_node *nodes; /* workers, then servers */
 };
 
+/* Loads the codec, which stays loaded. */
+const struct codec_library *cluster_library(const char *codec);
+
 void cluster_open(struct cluster *c, const struct cluster_config *cfg);
 /* Runs until every node is done or has failed; false: they hang (no event is left). */
 bool cluster_run(struct cluster *c);

@@ -149,24 +149,8 @@ TEST(ps_and_fedpaq_in_asgd_approach_the_least_loss)
 
 TEST(ps_needs_servers)
 {
-    struct cluster c;
-    struct exchange *x;
-    struct err e;
-    float numbers[4] = {0};
-
-    run_well(&c, &(struct cluster_config){
-                     .codec = "ps", .n_workers = 1, .n_servers = 1, .n_steps = 1, .n_params = N_PARAMS});
-    assert_int_equal(exchange_new(&x,
-                                  &(struct exchange_config){.plugin = c.lib->plugin,
-                                                            .n_workers = 1,
-                                                            .blocks = &c.blocks,
-                                                            .n_params = 4,
-                                                            .params = numbers,
-                                                            .grads = numbers},
-                                  &e),
-                     ERR_CODEC);
-    assert_error_has("updates the weights on parameter servers");
-    cluster_close(&c);
+    assert_refused(&(struct cluster_config){.codec = "ps", .n_workers = 1},
+                   "updates the weights on parameter servers");
 }
 
 /* Equations 5 and 6 of the paper with rounds of `every` steps, in double. The center lags behind the
@@ -668,41 +652,20 @@ TEST(laq_sends_and_leaves_out_what_equation_7_says)
 TEST(unsupported_jobs_are_refused_with_a_message)
 {
     static const struct {
-        const char *codec, *options;
-        bool is_sync;
-        int n_servers;
-        const char *error_text;
+        struct cluster_config cfg;
+        const char *why;
     } cases[] = {
-        {"gossip", NULL, false, 0,
+        {{.codec = "gossip", .n_workers = 3, .is_asgd = true},
          "codec gossip needs a message from every worker it works with; it does not support asgd"},
-        {"gossip", NULL, true, 1, "codec gossip is for workers only; leave the parameter servers out"},
-        {"easgd", NULL, false, 0, "codec easgd needs parameter servers in asgd"},
-        {"fedpaq", NULL, false, 0, "codec fedpaq needs parameter servers in asgd"},
+        {{.codec = "gossip", .n_workers = 3, .n_servers = 1},
+         "codec gossip is for workers only; leave the parameter servers out"},
+        {{.codec = "easgd", .n_workers = 3, .is_asgd = true}, "codec easgd needs parameter servers in asgd"},
+        {{.codec = "fedpaq", .n_workers = 3, .is_asgd = true},
+         "codec fedpaq needs parameter servers in asgd"},
     };
 
-    for (size_t k = 0; k < N_OF(cases); k++) {
-        float numbers[4] = {0};
-        struct exchange *x;
-        struct cluster c;
-        struct err e;
-
-        run_well(&c, &(struct cluster_config){
-                         .codec = cases[k].codec, .n_workers = 1, .n_steps = 1, .n_params = N_PARAMS});
-        assert_int_equal(exchange_new(&x,
-                                      &(struct exchange_config){.plugin = c.lib->plugin,
-                                                                .options = cases[k].options,
-                                                                .n_workers = 3,
-                                                                .n_servers = cases[k].n_servers,
-                                                                .is_sync = cases[k].is_sync,
-                                                                .blocks = &c.blocks,
-                                                                .n_params = 4,
-                                                                .params = numbers,
-                                                                .grads = numbers},
-                                      &e),
-                         ERR_CODEC);
-        assert_error_has(cases[k].error_text);
-        cluster_close(&c);
-    }
+    for (size_t k = 0; k < N_OF(cases); k++)
+        assert_refused(&cases[k].cfg, cases[k].why);
 }
 
 static void carry_over(struct cluster *to, struct cluster *from, uint64_t step)

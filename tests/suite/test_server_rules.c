@@ -23,6 +23,33 @@ static bool is_near(const double *expected, const float *params, double toleranc
     return true;
 }
 
+/* Runs the job with many seeds. Each must end, on the server, with one of the `n` expected vectors, and each
+ * vector must be the end of some seed. `also`, if given, looks at the server. */
+static void assert_ends_with_each(struct cluster_config cfg, double (*expected)[N_PARAMS], int n,
+                                  void (*also)(const struct cluster_node *server))
+{
+    int n_ends[4] = {0};
+
+    for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
+        const struct cluster_node *server;
+        struct cluster c;
+        int end = 0;
+
+        run_well(&c, &cfg);
+        server = &c.nodes[cfg.n_workers];
+        while (end < n && !is_near(expected[end], server->params, 1e-6))
+            end++;
+        if (end == n)
+            fail_msg("%s:%s, seed %d: no order gives these weights", cfg.codec, cfg.options, (int)cfg.seed);
+        n_ends[end]++;
+        if (also)
+            also(server);
+        cluster_close(&c);
+    }
+    for (int end = 0; end < n; end++)
+        assert_true(n_ends[end] > 0);
+}
+
 /* Every gradient of every worker moves the server once, by lr: no order of arrival changes the sum. */
 static void sum_of_all(double *out, const struct cluster_config *cfg)
 {
@@ -106,23 +133,10 @@ static void assert_compensates(const char *options, double lambda, bool is_adapt
                                  .n_params = N_PARAMS,
                                  .is_asgd = true};
     double expected[2][N_PARAMS];
-    int n[2] = {0};
 
     for (int second = 0; second < 2; second++)
         compensated(expected[second], second, lambda, is_adaptive);
-    for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
-        struct cluster c;
-        int second = 0;
-
-        run_well(&c, &cfg);
-        while (second < 2 && !is_near(expected[second], c.nodes[2].params, 1e-6))
-            second++;
-        if (second == 2)
-            fail_msg("%s, seed %d: neither order gives these weights", options, (int)cfg.seed);
-        n[second]++;
-        cluster_close(&c);
-    }
-    assert_true(n[0] > 0 && n[1] > 0);
+    assert_ends_with_each(cfg, expected, 2, NULL);
 }
 
 TEST(dc_asgd_compensates_as_equation_10_states)
@@ -283,6 +297,13 @@ TEST(sync_replicas_without_backups_is_synchronous_averaging)
     }
 }
 
+static void assert_one_came_late(const struct cluster_node *server)
+{
+    assert_string_equal(server->record.name, "late");
+    assert_int_equal(server->record.n, 1);
+    assert_true(server->record.value == 1);
+}
+
 /* Three workers and one step, of which two count: one gradient is left out, and comes late. */
 TEST(sync_replicas_takes_the_mean_of_the_first_and_drops_the_late)
 {
@@ -294,7 +315,6 @@ TEST(sync_replicas_takes_the_mean_of_the_first_and_drops_the_late)
                                  .n_params = N_PARAMS,
                                  .is_asgd = true};
     double expected[3][N_PARAMS];
-    int n[3] = {0};
 
     for (int late = 0; late < 3; late++)
         for (size_t i = 0; i < N_PARAMS; i++) {
@@ -302,21 +322,7 @@ TEST(sync_replicas_takes_the_mean_of_the_first_and_drops_the_late)
             for (int k = 0; k < 3; k++)
                 expected[late][i] -= k == late ? 0 : (double)(lr * cluster_gradient(0, k, i)) / 2;
         }
-    for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
-        struct cluster c;
-        int late = 0;
-
-        run_well(&c, &cfg);
-        while (late < 3 && !is_near(expected[late], c.nodes[3].params, 1e-6))
-            late++;
-        assert_int_not_equal(late, 3);
-        n[late]++;
-        assert_string_equal(c.nodes[3].record.name, "late");
-        assert_int_equal(c.nodes[3].record.n, 1);
-        assert_true(c.nodes[3].record.value == 1);
-        cluster_close(&c);
-    }
-    assert_true(n[0] > 0 && n[1] > 0 && n[2] > 0);
+    assert_ends_with_each(cfg, expected, 3, assert_one_came_late);
 }
 
 TEST(more_replicas_than_workers_and_uneven_fetches_are_refused)
@@ -331,33 +337,13 @@ TEST(more_replicas_than_workers_and_uneven_fetches_are_refused)
         {"downpour", "n_push=2,n_fetch=3", "n_fetch=3 is not a multiple of n_push=2"},
     };
 
-    for (size_t k = 0; k < N_OF(cases); k++) {
-        struct cluster_config alone = {.codec = cases[k].codec,
-                                       .n_workers = 1,
-                                       .n_servers = 1,
-                                       .n_steps = 1,
-                                       .n_params = N_PARAMS,
-                                       .is_asgd = true};
-        float numbers[4] = {0};
-        struct exchange *x;
-        struct cluster c;
-        struct err e;
-
-        run_well(&c, &alone);
-        assert_int_equal(exchange_new(&x,
-                                      &(struct exchange_config){.plugin = c.lib->plugin,
-                                                                .options = cases[k].options,
-                                                                .n_workers = 3,
-                                                                .n_servers = 1,
-                                                                .blocks = &c.blocks,
-                                                                .n_params = 4,
-                                                                .params = numbers,
-                                                                .grads = numbers},
-                                      &e),
-                         ERR_CODEC);
-        assert_error_has(cases[k].why);
-        cluster_close(&c);
-    }
+    for (size_t k = 0; k < N_OF(cases); k++)
+        assert_refused(&(struct cluster_config){.codec = cases[k].codec,
+                                                .options = cases[k].options,
+                                                .n_workers = 3,
+                                                .n_servers = 1,
+                                                .is_asgd = true},
+                       cases[k].why);
 }
 
 int main(void)
