@@ -335,6 +335,7 @@ static int set_preset_option(struct options *o, const char *option, const char *
     char *argv[] = {verb, text, NULL};
     struct args_found found = {0};
     struct options preset = *o;
+    bool is_own = false;
 
     if (snprintf(text, sizeof text, "--%.*s%s%s", length, option,
                  is_codec && parameters[0] ? (memchr(option, ':', (size_t)length) ? "," : ":") : "",
@@ -343,20 +344,27 @@ static int set_preset_option(struct options *o, const char *option, const char *
     if (args_parse(&options_table, FOR_JOB, 2, argv, &preset, &found, e) < 0)
         return e->code;
     for (int i = 0; i < options_table.n; i++)
-        if (found.given[i] && (is_codec || !o->args.given[i])) {
-            struct args_found args = o->args;
-
-            *o = preset;
-            o->args = args;
-        }
+        is_own |= found.given[i] && o->args.given[i];
+    if (is_codec || !is_own)
+        *o = preset;
     return 0;
+}
+
+/* On this command line: a job that runs again has values for all options. */
+static bool is_given(const struct options *o, size_t offset)
+{
+    for (int i = 0; i < options_table.n; i++)
+        if (table[i].offset == offset)
+            return o->args.given[i];
+    return false;
 }
 
 static int apply_preset(struct options *o, struct err *e)
 {
     const struct preset *p = preset_find(o->codec);
     const char *parameters = strchr(o->codec, ':');
-    bool has_optimizer = o->has_gradient_descent || strcmp(o->optimizer, "auto") != 0;
+    bool has_optimizer = is_given(o, offsetof(struct options, optimizer)) ||
+                         is_given(o, offsetof(struct options, settings.optimizer));
     char rest[PATH_MAX];
 
     if (!p)
@@ -369,6 +377,7 @@ static int apply_preset(struct options *o, struct err *e)
         if (!(is_of_optimizer && has_optimizer) && set_preset_option(o, *option, rest, e) < 0)
             return err_at(e, "--codec %s", p->name);
     }
+    o->preset = p;
     return 0;
 }
 
@@ -445,6 +454,16 @@ void options_help(FILE *f, unsigned verb)
 bool options_is_shown(const struct args_option *t)
 {
     return (t->verbs & FOR_SUBMIT) && t->group != OUTPUT;
+}
+
+void options_echo_preset(const struct options *o)
+{
+    char text[512];
+
+    if (!o->preset)
+        return;
+    preset_text(text, sizeof text, o->preset);
+    console_info("--codec %s stands for %s, where these options are not given.", o->preset->name, text);
 }
 
 void options_echo(const struct options *o)

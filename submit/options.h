@@ -75,6 +75,7 @@ struct options {
     const char *sets[ARGS_OPERANDS + 1]; /* of rerun: KEY=VALUE; point into argv; ends with NULL */
     char rerun_of[48];                   /* the job that is submitted again; "": none */
     bool all_are_workers;                /* also the servers and spares of the list: doctor's trial job */
+    const struct preset *preset;         /* that --codec named, which is replaced; NULL: none */
     struct args_found args;              /* the options that were given, and the operands */
 };
 
@@ -96,5 +97,7 @@ json_t *options_json(const struct options *o);
 
 /* Prints the same with console_more, one line "--name <description: value>" per option. */
 void options_echo(const struct options *o);
+/* Prints what a name for a rule with options stands for, if --codec is one. */
+void options_echo_preset(const struct options *o);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "shared/file.h"
 #include "shared/suggest.h"
+#include "submit/codecs/presets.h"
 
 enum { FOLDERS_MAX = 16 };
 
@@ -143,12 +144,15 @@ static int unknown(const char *kind, const char *text, const struct places *p, c
     const char *choices[FIND_NAMES_MAX + 1];
     char list[256];
     const char *near;
-    int n = list_all(names, p);
+    int n = list_all(names, p), n_choices = n;
 
     for (int i = 0; i < n; i++)
         choices[i] = names[i];
-    choices[n] = NULL;
     join(list, sizeof list, names, n);
+    for (const struct preset *more = presets;
+         strcmp(kind, "codec") == 0 && more->name && n_choices < FIND_NAMES_MAX; more++)
+        choices[n_choices++] = more->name;
+    choices[n_choices] = NULL;
     if (look(path, here, text)) {
         err_set(e, code, "unknown %s \"%s\"", kind, text);
         return err_hint(e, "A file of your own is named with its path: --%s %s", kind, path);

@@ -17,6 +17,7 @@
 #include "shared/path.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/find.h"
+#include "submit/codecs/presets.h"
 #include "submit/data/dataset.h"
 #include "submit/data/transform.h"
 #include "submit/stages/console.h"
@@ -343,9 +344,17 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     if (want_servers(&wants, s, worker, e) < 0)
         return e->code;
     s->settings.server_count = wants ? (int)s->workers.n_servers : 0;
-    if (s->settings.compress_down[0] && !wants)
-        return err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
-                       s->settings.compress_down);
+    if (s->settings.compress_down[0] && !wants && s->opt->preset) {
+        err_set(e, ERR_CONFIG,
+                "--codec %s compresses what servers send, and the job has no parameter servers",
+                s->opt->preset->name);
+        return hint_servers(s, "", e);
+    }
+    if (s->settings.compress_down[0] && !wants) {
+        err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
+                s->settings.compress_down);
+        return hint_servers(s, ", or leave --compress-down out", e);
+    }
     if (check_limits(&s->settings, worker, worker->limits, e) < 0)
         return hint_servers(s, "", e);
     return path_choice(s, worker, e);

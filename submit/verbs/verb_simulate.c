@@ -376,6 +376,7 @@ int verb_simulate(const struct options *o, struct err *e)
     if (!r)
         return err_set(e, ERR_NOMEM, "no memory");
     r->opt = *o;
+    options_echo_preset(o);
     rc = temp_open(&r->packages, e) < 0           ? e->code
          : submission_init(&r->s, &r->opt, e) < 0 ? e->code
                                                   : simulate(r, e);

@@ -131,6 +131,7 @@ int verb_finish(struct submission *s, struct err *e)
 static void echo_options(const struct options *o)
 {
     options_echo(o);
+    options_echo_preset(o);
     if (o->image_classification || o->input)
         console_info(
             "--image-classification and --input are ignored: the data set and the model define them.");

@@ -218,6 +218,25 @@ load lib
     [ "$(settings_of given)" = "doublesqueeze  fp16 sgq:ef=true|huffman ssgd" ]
     "$SUBMIT" simulate -q --codec dc:lambda=0.5 --servers 1 --node_count 2 --epochs 1 --model softmax -o dc
     [ "$(settings_of dc)" = "dc_asgd mode=adaptive,lambda=0.5,decay=0.95   asgd" ]
+    run "$SUBMIT" simulate --codec dc --servers 1 --node_count 2 --epochs 1 --model softmax -o said
+    [[ "$output" == *"--codec dc stands for --codec dc_asgd:mode=adaptive --parallel_sgd asgd, where these options are not given."* ]]
+    # Of the rule's parameters and of the optimizer what is given counts, too; also in a job that runs again, or on.
+    "$SUBMIT" simulate -q --codec dc:mode=constant --servers 1 --node_count 2 --epochs 1 --model softmax -o constant
+    [[ "$(settings_of constant)" == "dc_asgd mode=constant,"* ]]
+    "$SUBMIT" simulate -q --codec eamsgd --optimizer sgd --node_count 2 --epochs 1 --model softmax -o sgd
+    [ "$(jq -r '.settings | "\(.codec) \(.gradient_descent) \(.momentum)"' sgd/run.json)" = "easgd sgd 0" ]
+    "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o base
+    "$SUBMIT" rerun -q "$(jq -r .id base/run.json)" --set codec=eamsgd --set momentum=0.9 -o again
+    [ "$(jq -r '.settings | "\(.codec) \(.gradient_descent) \(.momentum)"' again/run.json)" = "easgd nesterov 0.9" ]
+    "$SUBMIT" -q --codec sgq --node_count 2 --epochs 2 --model softmax --checkpoint-every 1 -o kept
+    "$SUBMIT" -q --resume kept --codec sgq --epochs 3 -o on
+    [ "$(settings_of on)" = "$(settings_of kept)" ]
+    # Wrong names and jobs without servers.
+    run "$SUBMIT" simulate -q --codec sgqq --node_count 2
+    [[ "$output" == *'unknown codec "sgqq"; did you mean "sgq"?'* ]]
+    run "$SUBMIT" simulate -q --codec sgq --node_count 2
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"--codec sgq compresses what servers send, and the job has no parameter servers"*"Add some with --servers N."* ]]
     # All of them, each with what `codecs list` says.
     "$SUBMIT" codecs list --json | jq -r '.data.presets[] | "\(.name)\t\(.options)"' >presets
     [ "$(wc -l <presets)" -ge 12 ]
