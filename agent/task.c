@@ -254,6 +254,7 @@ size_t task_count_unwritten(const struct agent *a)
 static void show_place(json_t *v, const struct task *t)
 {
     const struct task *before = NULL, *holder = NULL;
+    const char *behind;
     int position = 0, length = 0;
     bool is_past = false;
 
@@ -271,13 +272,14 @@ static void show_place(json_t *v, const struct task *t)
     }
     if (!before)
         before = holder;
-    json_object_set_new(v, "queue",
-                        json_pack("{s:i,s:i,s:s?}", "position", position, "length", length, "behind",
-                                  before ? before->job.spec.id : NULL));
+    behind = before ? before->job.spec.id : NULL;
+    json_object_set_new(
+        v, "queue", json_pack("{s:i,s:i,s:s?}", "position", position, "length", length, "behind", behind));
+    if (behind && strcmp(behind, t->job.spec.id) == 0)
+        behind = "its earlier attempt";
     json_object_set_new(v, "message",
                         json_sprintf("waits in the queue of %s, position %d of %d%s%s%s", t->agent->address,
-                                     position, length, before ? ", behind " : "",
-                                     before ? before->job.spec.id : "",
+                                     position, length, behind ? ", behind " : "", behind ? behind : "",
                                      t->agent->is_draining ? ", until the agent is resumed" : ""));
 }
 

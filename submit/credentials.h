@@ -14,8 +14,8 @@ struct credentials { /* "": not given */
     bool insecure_no_tls;               /* all may be sent unencrypted where no pin is known */
 };
 
-/* ERR_USAGE: an option without the one that it needs; ERR_AUTH: another user could change a file, or read the
- * key; ERR_CONFIG: a CA file without a certificate; ERR_NOT_FOUND, ERR_IO. */
+/* ERR_USAGE: an option without the one that it needs; ERR_AUTH: a file that another user could change, or
+ * a key that another user could read; ERR_CONFIG: a CA file without a certificate; ERR_NOT_FOUND, ERR_IO. */
 int credentials_check(const struct credentials *c, struct err *e);
 
 #endif

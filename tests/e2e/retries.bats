@@ -138,6 +138,20 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
     [ "$status" -eq 3 ]
 }
 
+@test "an agent that was replaced in vain is asked again, and goes on" {
+    start_agent 0
+    start_agent 1
+    PORTS[2]=$(free_port) # of an agent that is never there
+    write_workers 3
+    begin out --workers worker.json --checkpoint-every 1 --retries 1 --agent-timeout "$TEST_LIMIT"
+    lose 1
+    within 60 grep -q "does not answer; the worker 127.0.0.1:${PORTS[2]} takes its place" out.log
+    start_agent 1
+    end_of out
+    [ "$status" -eq 0 ]
+    [ "$(jq -r '.state, .attempt, (.nodes[1].address)' out/run.json | paste -sd' ')" = "succeeded 2 127.0.0.1:${PORTS[1]}" ]
+}
+
 @test "an attempt that cannot be started leaves the results of the one before, and says what is missing" {
     start_three
     begin out --workers worker.json --checkpoint-every 1 --retries 3

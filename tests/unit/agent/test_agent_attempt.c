@@ -71,6 +71,7 @@ TEST(a_free_slot_is_not_given_to_an_attempt_while_an_earlier_one_ends)
     pid = task_find(&f.agent, id)->runner.pid;
     assert_int_equal(reserve(&f, 2), 201);
     assert_true(reply_has(&r, "state", "pending"));
+    assert_non_null(strstr(r.body, "position 1 of 1, behind its earlier attempt"));
     while (strcmp(job_state_name(task_attempt(&f.agent, id, 2)->job.state), "pending") == 0)
         fixture_turn(&f);
     assert_false(process_is_running(pid));
