@@ -218,6 +218,11 @@ status_of() { # status_of N METHOD PATH [curl options]: the HTTP status only
     api "$n" "$method" "$path" -o /dev/null -w '%{http_code}' "$@"
 }
 
+# in_none STRING PATH...: no file there has the string. Of a running job, files come and go while they are read.
+in_none() {
+    ls -d -- "${@:2}" >/dev/null && ! grep -rqaF -e "$1" -- "${@:2}" 2>/dev/null
+}
+
 # within SECONDS COMMAND...: repeats it until it succeeds. Never less than a minute, because the machine may be busy: durations
 # are measured by the programs' records, not by this.
 within() {

@@ -142,8 +142,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     [ "$(grep -c 'tokens: .*members.json' agent0.log)" -eq 1 ]
     local f
     for f in *.token former agent0/token; do
-        run grep -rF -e "$(<"$f")" agent0.log agent0/jobs one two
-        [ "$status" -eq 1 ]
+        in_none "$(<"$f")" agent0.log agent0/jobs one two
     done
 }
 
@@ -224,11 +223,12 @@ with_secret() {
     mapfile -t secrets < <(cat agent?/token "$XDG_STATE_HOME/psgd/job.secret")
     [ "${#secrets[@]}" -eq 3 ]
     [ -n "$(with_secret --dir)" ] # it finds what is there
+    run in_none "$id" log agent0.log agent1.log out agent0/jobs agent1/jobs
+    [ "$status" -eq 1 ]
     for n in "${secrets[@]}"; do
         [ -z "$(with_secret "$n")" ]
         for path in "jobs/$id" agent status "jobs/$id/logs"; do api 0 GET "/v1/$path"; done >answers
-        run grep -raF -e "$n" answers log agent0.log agent1.log out agent0/jobs agent1/jobs
-        [ "$status" -eq 1 ]
+        in_none "$n" answers log agent0.log agent1.log out agent0/jobs agent1/jobs
     done
     kill "$JOB"
     "$SUBMIT" cancel "$id" || true
