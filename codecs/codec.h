@@ -260,7 +260,9 @@ struct codec_events {
      * CODEC_GO. */
     int (*on_backward)(struct codec *c);
     /* When a step is complete, this rule has nothing in transit on any worker that others still need: its
-     * state may be saved then, and a job be resumed from it. */
+     * state may be saved then, and a job be resumed from it. In asgd with servers: when a worker has stopped
+     * after a step, and the servers' answers to its messages have come; a worker that stops must not keep
+     * the others waiting. */
     bool is_quiescent_between_steps;
 };
 
@@ -375,8 +377,10 @@ struct codec_plugin {
     /* Returns what this node, worker or server, sends in a synchronous round, or in a step of an event rule.
      * NULL: not declared. */
     struct codec_cost (*sends)(const struct codec *c);
-    /* Returns the model that the rule trains on a worker (n_params), for evaluations and the model files.
-     * NULL: it is params. */
+    /* Returns the model that the rule trains (n_params), for evaluations and the model files. On a worker
+     * NULL or without this function: it is params. On a server, of a rule of asgd that neither combines
+     * nor updates there: what every worker gets as the result when all have ended; NULL or without this
+     * function: each keeps its own. */
     const float *(*model)(const struct codec *c);
 };
 

@@ -139,12 +139,19 @@ static int downpour_on_lost(struct codec *c, int node)
     return c->node < 0 ? CODEC_GO : CODEC_WAIT; /* for the server */
 }
 
-static const struct codec_events downpour = {
-    .on_step = downpour_on_step, .on_message = downpour_on_message, .on_lost = downpour_on_lost};
+static const float *downpour_model(const struct codec *c)
+{
+    return c->params;
+}
+
+static const struct codec_events downpour = {.on_step = downpour_on_step,
+                                             .on_message = downpour_on_message,
+                                             .on_lost = downpour_on_lost,
+                                             .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "downpour", .source = "Dean et al., NIPS 2012, section 4.1 and Algorithm 1",
              .equation = "push: x <- x + (w - w_pushed); fetch: w <- x + (w - w_pushed)",
              .cost = "8 + 4 n_params bytes to the servers each n_push steps, and back each n_fetch",
              .state_size = sizeof(struct downpour), .options = options, .open = downpour_open,
-             .events = &downpour, .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS,
+             .events = &downpour, .model = downpour_model, .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS,
              .compression = CODEC_LOSSY_UP)

@@ -8,8 +8,8 @@
  * 0.9 / n_workers, the paper's beta = 0.9. Deviation: in the paper the gradient step and the elastic force
  * act on the same w_i; here the force acts on the result of the local steps. The paper has alpha below 1;
  * where n_workers alpha > 1 the center overshoots the mean of the workers, from 2 on ever further. The
- * result is the center, as in the paper. In asgd a worker's result is the last center that the servers sent
- * to it. */
+ * result is the center, as in the paper. Before its end a worker in asgd evaluates the last center that the
+ * servers sent to it. */
 #include <math.h>
 
 #include "codec.h"

@@ -9,7 +9,7 @@
 #include "shared/tensor_file.h"
 
 #define CHECKPOINT_FORMAT  "psgd-checkpoint"
-#define CHECKPOINT_VERSION "1"
+#define CHECKPOINT_VERSION "2"
 
 /* Whether the file is a checkpoint, of any version and node, and not a model. */
 bool checkpoint_meta_is(const struct tensor_file *f);

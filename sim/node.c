@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/barrier.h"
 #include "sim/sim.h"
 
 enum { IDLE = CODEC_WAIT + 1, YIELDS };
@@ -147,6 +148,14 @@ static bool is_last(const struct sim *s, const struct sim_node *n)
     return n->step.n_done == s->n_steps || exchange_wants_stop(n->x);
 }
 
+static int begin_evaluation(struct sim *s, struct sim_node *n)
+{
+    n->phase = SIM_EVALUATES;
+    phase_enter(exchange_watch(n->x), PHASE_EVALUATE);
+    n->now += s->eval_time_s / n->speed;
+    return 0;
+}
+
 static int end_step(struct sim *s, struct sim_node *n, struct err *e)
 {
     const struct record_train row = step_end(&n->step, 0);
@@ -158,10 +167,13 @@ static int end_step(struct sim *s, struct sim_node *n, struct err *e)
     if (!exchange_take_evaluation(n->x) && !step_is_evaluated(&n->step) && !is_last(s, n) &&
         n->step.n_done % (uint64_t)s->set.steps_per_epoch != 0)
         return 0;
-    n->phase = SIM_EVALUATES;
-    phase_enter(exchange_watch(n->x), PHASE_EVALUATE);
-    n->now += s->eval_time_s / n->speed;
-    return 0;
+    if (exchange_has_barriers(n->x) && is_last(s, n)) {
+        int rc = exchange_reach(n->x, BARRIER_END, (uint64_t)n->epoch, e);
+
+        enter_phase(n, SIM_AT_END, rc);
+        return rc;
+    }
+    return begin_evaluation(s, n);
 }
 
 static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
@@ -185,6 +197,8 @@ static int go_on(struct sim *s, struct sim_node *n, struct err *e)
 {
     int rc;
 
+    if (n->phase == SIM_AT_END)
+        return begin_evaluation(s, n);
     if (n->phase == SIM_IN_STEP)
         return end_step(s, n, e);
     phase_enter(exchange_watch(n->x), PHASE_APPLY);
@@ -201,7 +215,8 @@ static int check_time(const struct sim *s, const struct sim_node *n, struct err 
 {
     char what[128];
 
-    if (n->phase == SIM_SERVES || n->now - n->waits_since <= s->set.round_timeout_s)
+    /* At a barrier a worker waits for the slowest one, and a simulated one hangs only if it is killed. */
+    if (n->phase == SIM_SERVES || n->phase == SIM_AT_END || n->now - n->waits_since <= s->set.round_timeout_s)
         return 0;
     exchange_waits_for(n->x, what, sizeof what);
     err_set(e, ERR_TIMEOUT, "%s has not arrived for %g s", what, s->set.round_timeout_s);
@@ -210,7 +225,7 @@ static int check_time(const struct sim *s, const struct sim_node *n, struct err 
 
 static bool is_waiting(const struct sim_node *n)
 {
-    return n->phase == SIM_IN_GRAD || n->phase == SIM_IN_STEP;
+    return n->phase == SIM_IN_GRAD || n->phase == SIM_IN_STEP || n->phase == SIM_AT_END;
 }
 
 /* Processes one event of the mesh. */
@@ -230,6 +245,8 @@ static int receive(struct sim *s, struct sim_node *n, struct err *e)
     if (rc < 0)
         return rc;
     if (s->records && sim_record_comm(s->records, s, n, e) < 0)
+        return e->code;
+    if (n->phase == SIM_SERVES && exchange_release(n->x, e) < 0)
         return e->code;
     if (n->phase == SIM_SERVES)
         return exchange_is_over(n->x) ? finish(s, n, e) : 0;

@@ -26,6 +26,7 @@ struct sim_node {
         SIM_COMPUTES, /* computes it until woken */
         SIM_IN_GRAD,  /* waits for the codec, before the update */
         SIM_IN_STEP,  /* waits for the codec, after the update */
+        SIM_AT_END,   /* waits at the last barrier: exchange/barrier.h */
         SIM_EVALUATES,
         SIM_SERVES,
         SIM_DONE,

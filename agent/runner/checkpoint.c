@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
 #include "shared/checkpoint_meta.h"
 #include "shared/json.h"
@@ -63,6 +64,14 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e)
     return 0;
 }
 
+/* Names the point of the job, alike on all its nodes: at a barrier each has closed another number of
+ * rounds. */
+static uint64_t round_of(const struct checkpoint *c)
+{
+    return exchange_has_barriers(c->exchange) ? exchange_rounds_after(c->exchange, c->step)
+                                              : exchange_rounds(c->exchange);
+}
+
 int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e)
 {
     struct exchange_state codecs = {0};
@@ -90,7 +99,7 @@ int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e
     snprintf(node, sizeof node, "%d", c->node);
     snprintf(epoch, sizeof epoch, "%d", c->epoch);
     snprintf(step, sizeof step, "%" PRIu64, c->step);
-    snprintf(round, sizeof round, "%" PRIu64, exchange_rounds(c->exchange));
+    snprintf(round, sizeof round, "%" PRIu64, round_of(c));
     snprintf(samples, sizeof samples, "%" PRIu64, c->samples);
     snprintf(steps, sizeof steps, "%" PRIu64, c->optimizer ? optimizer_steps(c->optimizer) : 0);
     if (rc == 0)

@@ -108,7 +108,7 @@ int node_record(struct node *n, enum artifact_id a, const void *rows, size_t siz
                 struct err *e);
 int node_flush_records(struct node *n, struct err *e);
 int node_sync_records(struct node *n, struct err *e); /* to disk: they survive a power failure */
-/* The node's progress until now; a server has no steps. */
+/* The node's progress until now; a server's steps are its rounds. */
 struct report_progress node_progress(const struct node *n);
 /* Reports it, after all rows about it are in their files. */
 int node_report_progress(struct node *n, struct err *e);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/runner/comm_rows.h"
+#include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
@@ -72,6 +73,9 @@ struct report_progress node_progress(const struct node *n)
     if (n->job.node >= 0) {
         p.epochs = n->set.epochs;
         p.steps = (uint64_t)n->set.steps_per_epoch * (uint64_t)n->set.epochs;
+    } else {
+        p.step = exchange_rounds(n->exchange);
+        p.steps = exchange_rounds_in_all(n->exchange);
     }
     memcpy(p.spent, exchange_watch(n->exchange)->spent, sizeof p.spent);
     return p;

@@ -1,4 +1,5 @@
 /* serve -- a parameter server's loop: receives from workers until the last one has left. */
+#include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/exchange/stall.h"
 #include "agent/runner/node.h"
@@ -11,7 +12,7 @@ static int keep(struct node *n, int *next, struct err *e)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
 
-    for (; *next <= n->set.epochs; ++*next) {
+    for (; !exchange_has_barriers(n->exchange) && *next <= n->set.epochs; ++*next) {
         enum phase last;
         uint64_t step = (uint64_t)*next * (uint64_t)n->set.steps_per_epoch;
 
@@ -25,6 +26,26 @@ static int keep(struct node *n, int *next, struct err *e)
         phase_enter(watch, last);
     }
     return 0;
+}
+
+/* In a job with barriers: writes the checkpoint of one that all workers are at, and lets them go on. At the
+ * last one there is none: the one of the last epoch, if it is kept, is written at that epoch's. */
+static int release(struct node *n, struct err *e)
+{
+    struct stopwatch *watch = exchange_watch(n->exchange);
+    enum barrier_kind kind;
+    uint64_t epoch;
+
+    if (!exchange_is_reached(n->exchange, &kind, &epoch))
+        return 0;
+    if (kind == BARRIER_EPOCH && epoch <= (uint64_t)n->set.epochs && node_keeps_epoch(n, (int)epoch)) {
+        enum phase last = phase_enter(watch, PHASE_CHECKPOINT);
+
+        if (node_write_checkpoint(n, (int)epoch, e) < 0)
+            return e->code;
+        phase_enter(watch, last);
+    }
+    return exchange_release(n->exchange, e);
 }
 
 /* The worker that a round has waited for, since when. */
@@ -62,10 +83,11 @@ int node_serve(struct node *n, struct err *e)
 
         /* Workers may compute for any time; a dead one is detected by its connection. */
         if (node_pump(n, clock_now() + stall_period(n->set.round_timeout_s), &came, e) < 0 ||
-            tell_who_holds_up(&held, n, e) < 0)
+            tell_who_holds_up(&held, n, e) < 0 ||
+            exchange_tell_under_way(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
             return e->code;
         phase_enter(watch, PHASE_COMPUTE);
-        if (node_record_comm(n, e) < 0 || keep(n, &next, e) < 0)
+        if (node_record_comm(n, e) < 0 || keep(n, &next, e) < 0 || release(n, e) < 0)
             return e->code;
         if ((!came || report_is_due(n->report, stopwatch_since(watch))) && node_report_progress(n, e) < 0)
             return e->code;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
@@ -20,8 +21,9 @@ struct worker_loop {
     struct err between; /* a failure in between_layers */
 };
 
-/* Passes events to the exchange until it has what it waits for. The timeout restarts with each contribution
- * to a round; with an event rule, whose condition the host does not know, with each message. */
+/* Passes events to the exchange until it has what it waits for. The timeout restarts with each
+ * contribution to a round; with an event rule, whose condition the host does not know, and at a barrier,
+ * with each message. */
 static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
 {
     struct node *n = w->n;
@@ -39,7 +41,7 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
         rc = node_pump(n, node_wait_until(&wait), &came, e);
         if (rc == CODEC_WAIT && came) {
             exchange_waits_for(n->exchange, now, sizeof now);
-            if (n->codec.plugin->events || strcmp(now, waiting) != 0)
+            if (n->codec.plugin->events || exchange_is_at_barrier(n->exchange) || strcmp(now, waiting) != 0)
                 node_wait_begin(&wait, n, clock_now());
             memcpy(waiting, now, sizeof now);
         }
@@ -232,6 +234,36 @@ static void report_coding(const struct node *n)
                 r.n_bits / r.n_symbols, r.entropy / r.n_symbols);
 }
 
+/* In a job with barriers: waits for the others. */
+static int meet(struct worker_loop *w, enum barrier_kind kind, struct err *e)
+{
+    struct node *n = w->n;
+    uint64_t n_epochs = n->step.n_done / (uint64_t)n->set.steps_per_epoch;
+
+    if (!exchange_has_barriers(n->exchange) || (kind == BARRIER_EPOCH && !node_keeps_epoch(n, n->epoch)))
+        return 0;
+    return wait_for_go(w, exchange_reach(n->exchange, kind, n_epochs, e), e);
+}
+
+/* After an epoch's last step. */
+static int end_epoch(struct worker_loop *w, bool is_whole, struct err *e)
+{
+    struct node *n = w->n;
+    bool is_last = n->epoch == n->set.epochs || exchange_wants_stop(n->exchange);
+    /* At the last barrier the job's result replaces what a longer job goes on with. */
+    bool keeps_before = is_last && exchange_has_barriers(n->exchange);
+
+    if (is_whole && (meet(w, BARRIER_EPOCH, e) < 0 || (keeps_before && keep(w, e) < 0)))
+        return e->code;
+    if (is_last && meet(w, BARRIER_END, e) < 0)
+        return e->code;
+    phase_enter(w->watch, PHASE_EVALUATE);
+    if (evaluate(w, e) < 0)
+        return e->code;
+    /* After the evaluation: a job that goes on from here has all rows up to here. */
+    return is_whole && !keeps_before ? keep(w, e) : 0;
+}
+
 static int loop(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
@@ -248,11 +280,8 @@ static int loop(struct worker_loop *w, struct err *e)
                 return e->code;
         if (w->watch->tracer)
             w->watch->tracer->step = 0;
-        phase_enter(w->watch, PHASE_EVALUATE);
-        if (evaluate(w, e) < 0)
-            return e->code;
-        /* After the evaluation: a job that goes on from here has all rows up to here. */
-        if (row == n->loader.n_rows && !exchange_closes_early(n->exchange, n->step.n_done) && keep(w, e) < 0)
+        if (end_epoch(w, row == n->loader.n_rows && !exchange_closes_early(n->exchange, n->step.n_done), e) <
+            0)
             return e->code;
     }
     report_skipped(w);

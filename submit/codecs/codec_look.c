@@ -152,7 +152,8 @@ json_t *codec_look_json(const struct codec_look *l)
         "has_server_side", (int)codec_has_server_side(f), "has_ssgd", (int)has_ssgd, "has_asgd",
         (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server, "compression",
         compressions[f->compression], "can_be_kept",
-        (int)(has_ssgd && !f->overlaps && (!f->has_events || f->is_quiescent_between_steps)),
+        (int)((has_ssgd || codec_has_server_side(f)) && !f->overlaps &&
+              (!f->has_events || f->is_quiescent_between_steps)),
         "handles_node_loss", (int)(!(f->limits & CODEC_NO_ON_LOST) && !f->overlaps), "state_bytes",
         (json_int_t)f->state_size, "options", parsed(f->values), "parameters", parsed(f->list));
     json_object_set_new(

@@ -357,6 +357,8 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     }
     if (check_limits(&s->settings, worker, worker->limits, e) < 0)
         return hint_servers(s, "", e);
+    if (start_check_asgd(s, e) < 0)
+        return hint_servers(s, "", e);
     return path_choice(s, worker, e);
 }
 

@@ -21,22 +21,32 @@ void start_checkpoint_name(char out[64], int node, const char *ending)
         snprintf(out, 64, "checkpoints/node-%d%s.safetensors", node, ending);
 }
 
+static bool keeps(const struct submission *s)
+{
+    return s->settings.checkpoint_every > 0 || s->resume[0];
+}
+
 int start_choose(struct submission *s, bool is_quiescent, struct err *e)
 {
-    bool keeps = s->settings.checkpoint_every > 0 || s->resume[0];
-
     s->settings.starts_from = s->resume[0]           ? STARTS_FROM_CHECKPOINT
                               : s->opt->init_from[0] ? STARTS_FROM_WEIGHTS
                                                      : STARTS_FROM_SEED;
-    if (keeps && !is_quiescent)
+    if (keeps(s) && !is_quiescent)
         return err_set(e, ERR_CONFIG,
                        "codec %s: an exchange may be under way between steps, so its state is never known to "
                        "be complete, and it cannot be checkpointed",
                        s->settings.codec);
-    if (keeps && s->settings.sync == SYNC_ASGD)
-        return err_set(e, ERR_CONFIG,
-                       "asgd: messages are in flight at any time, so it cannot be checkpointed");
     return 0;
+}
+
+int start_check_asgd(const struct submission *s, struct err *e)
+{
+    const struct settings *set = &s->settings;
+
+    if (!keeps(s) || set->sync == SYNC_SSGD || set->server_count > 0)
+        return 0;
+    return err_set(e, ERR_CONFIG,
+                   "asgd without servers: messages are in flight at any time, so it cannot be checkpointed");
 }
 
 /* Each node keeps its last two checkpoints, and only rounds synchronize the nodes: a node may be almost a
@@ -47,7 +57,7 @@ int start_check_kept(const struct submission *s, struct err *e)
     const struct settings *set = &s->settings;
     long long apart = (long long)set->checkpoint_every * set->steps_per_epoch;
 
-    if (apart == 0 || !s->sends_params || set->node_count + set->server_count < 2 ||
+    if (apart == 0 || set->sync == SYNC_ASGD || !s->sends_params || set->node_count + set->server_count < 2 ||
         set->local_steps <= apart || set->epochs < 2 * set->checkpoint_every)
         return 0;
     err_set(

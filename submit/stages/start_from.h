@@ -12,6 +12,8 @@
 /* Sets settings.starts_from. is_quiescent: the codec has a complete state between steps. ERR_CONFIG:
  * checkpoints are requested, and the job cannot have them. */
 int start_choose(struct submission *s, bool is_quiescent, struct err *e);
+/* Once the servers are chosen: without them asgd has no state that is complete. ERR_CONFIG. */
+int start_check_asgd(const struct submission *s, struct err *e);
 /* Call once the steps of an epoch are known. ERR_CONFIG: nodes may be so far apart that no two of their
  * checkpoints are of the same epoch. */
 int start_check_kept(const struct submission *s, struct err *e);

@@ -42,7 +42,8 @@ enum { N_RULES = sizeof rules / sizeof *rules };
 static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, const uint8_t *data,
                       size_t size)
 {
-    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY, FRAME_EVENT, FRAME_LOSS};
+    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY, FRAME_EVENT, FRAME_LOSS,
+                                            FRAME_BARRIER};
     int slot;
     struct mesh_event ev = {.kind = MESH_MESSAGE};
     size_t len;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/barrier.h"
 #include "shared/rng.h"
 
 enum { BACKLOG_MAX = 8 /* as the runner's */, N_LAYERS = 3 };
@@ -218,6 +219,11 @@ static int begin_step(struct cluster *c, struct cluster_node *n)
     return exchange_on_grad(n->x, 10, &n->e);
 }
 
+static bool is_last(const struct cluster *c, const struct cluster_node *n)
+{
+    return n->step == c->cfg.n_steps || exchange_wants_stop(n->x);
+}
+
 /* The codec returned GO: the step continues. */
 static int go_on(struct cluster *c, struct cluster_node *n)
 {
@@ -231,9 +237,12 @@ static int go_on(struct cluster *c, struct cluster_node *n)
             n->step++;
             n->phase = NODE_IN_STEP;
             rc = exchange_on_step(n->x, &n->e);
+        } else if (n->phase == NODE_IN_STEP && exchange_has_barriers(n->x) && is_last(c, n)) {
+            n->phase = NODE_AT_END;
+            rc = exchange_reach(n->x, BARRIER_END, 1, &n->e);
         } else {
             n->phase = NODE_BEGINS;
-            if (n->step == c->cfg.n_steps || exchange_wants_stop(n->x))
+            if (is_last(c, n))
                 end_node(c, n, true);
             return CODEC_GO;
         }
@@ -255,6 +264,8 @@ static bool turn(struct cluster *c, struct cluster_node *n)
         rc = exchange_on_event(n->x, &ev, &n->e);
     else
         rc = begin_step(c, n);
+    if (n->node < 0 && rc >= 0)
+        rc = exchange_release(n->x, &n->e);
     if (n->node < 0 && rc >= 0) {
         if (exchange_is_over(n->x))
             end_node(c, n, true);

@@ -33,7 +33,7 @@ struct cluster_node {
     float *params, *grads;
     struct codec_layer layers[3];
     uint64_t step;
-    enum { NODE_BEGINS, NODE_IN_GRAD, NODE_IN_STEP, NODE_DONE, NODE_FAILED, NODE_KILLED } phase;
+    enum { NODE_BEGINS, NODE_IN_GRAD, NODE_IN_STEP, NODE_AT_END, NODE_DONE, NODE_FAILED, NODE_KILLED } phase;
     struct exchange *x;
     struct mesh *mesh;
     struct err e;

@@ -704,6 +704,12 @@ TEST(a_rule_resumes_from_its_saved_state)
         {.codec = "fedpaq", .n_workers = 3, .local_steps = 2, .compress = "topk:ratio=0.2,ef=true"},
         {.codec = "fedpaq", .n_workers = 3, .n_servers = 2, .local_steps = 3},
         {.codec = "allreduce", .n_workers = 3},
+        /* With one worker asgd does not depend on timing. */
+        {.codec = "ps", .n_workers = 1, .n_servers = 2, .is_asgd = true},
+        {.codec = "easgd", .n_workers = 1, .n_servers = 1, .local_steps = 2, .is_asgd = true},
+        {.codec = "asgd", .n_workers = 1, .n_servers = 1, .local_steps = 3, .is_asgd = true},
+        {.codec = "dc_asgd", .options = "mode=adaptive", .n_workers = 1, .n_servers = 1, .is_asgd = true},
+        {.codec = "downpour", .options = "n_push=2", .n_workers = 1, .n_servers = 2, .is_asgd = true},
     };
 
     for (size_t k = 0; k < N_OF(cases); k++)

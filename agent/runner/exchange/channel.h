@@ -5,6 +5,7 @@
 #ifndef PSGD_CHANNEL_H
 #define PSGD_CHANNEL_H
 
+#include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/collecting.h"
 #include "agent/runner/exchange/combining.h"
 #include "agent/runner/exchange/compressing.h"
@@ -60,6 +61,7 @@ struct exchange {
     struct channel *channels;
     struct peer_stats peer_stats; /* by slot */
     struct stall stall;
+    struct barrier barrier;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
@@ -142,12 +144,16 @@ void channel_overtaken(struct channel *ch); /* counts a contribution dropped in 
 /* exchange.c */
 
 struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */
-void exchange_set_rounds(struct exchange *x, uint64_t n);    /* before the first */
+/* (n_params) the model that a server holds. NULL: the rule does not keep it there. */
+const float *exchange_server_model(const struct channel *ch);
+float *exchange_result(struct channel *ch); /* (n_params) where a worker has the model that the rule trains */
+void exchange_set_rounds(struct exchange *x, uint64_t n); /* before the first */
 
 /* exchange_loss.c: what happens to all channels when a node leaves or is lost. Each returns CODEC_GO or a
  * code. */
 int exchange_on_lost(struct exchange *x, const struct mesh_event *ev);
 int exchange_on_left(struct exchange *x, int node);
+int exchange_on_ended(struct exchange *x, int node); /* for the rule it has left: barrier.h */
 /* Marks a worker as lost, for this reason, unless it has left already. ERR_LOST: too few are left. */
 int exchange_lose(struct exchange *x, int node, const char *why);
 /* `rc` is what a channel's callback, or its round, returned for an event: CODEC_GO ends the channel's wait,

@@ -38,8 +38,10 @@ uint64_t exchange_rounds(const struct exchange *x)
 
 size_t exchange_limit(const struct exchange *x)
 {
-    size_t limit = agreement_bytes(&x->channels[0].round.agreement);
+    size_t limit = agreement_bytes(&x->channels[0].round.agreement), barrier = barrier_bytes(x);
 
+    if (barrier > limit)
+        limit = barrier;
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].limit > limit)
             limit = x->channels[i].limit;
@@ -120,15 +122,21 @@ bool exchange_wants_blocks(const struct exchange *x)
     return x->rule ? x->rule->per_block : x->events->on_block != NULL;
 }
 
+/* Does it wait for a node that has left? */
+static bool is_hopeless(const struct channel *ch)
+{
+    if (exchange_is_at_barrier(ch->x))
+        return channel_has_left(ch, ch->server);
+    return ch->is_waiting && (ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch));
+}
+
 /* The result of the call under way: CODEC_GO, CODEC_WAIT, or an error if the wait would never end. */
 static int outcome(struct exchange *x)
 {
     char what[128];
 
     for (int i = 0; x->peer_stats.n_left > 0 && i < x->n_channels; i++) {
-        const struct channel *ch = &x->channels[i];
-
-        if (!ch->is_waiting || !(ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch)))
+        if (!is_hopeless(&x->channels[i]))
             continue;
         exchange_waits_for(x, what, sizeof what);
         return err_set(x->e, ERR_LOST, "%s cannot arrive: its sender has ended", what);
@@ -312,6 +320,15 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
                 return e->code;
             break;
         }
+        barrier_heard(x, ev->head.peer);
+        if (ev->head.kind == FRAME_BARRIER) {
+            int rc = barrier_on_message(x, ev);
+
+            mesh_buf_put(ev->buf);
+            if (rc < 0)
+                return rc;
+            break;
+        }
         if (!peer_stats_make(&x->peer_stats, exchange_slot(x, ev->head.peer))) {
             mesh_buf_put(ev->buf);
             return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of node %d", ev->head.peer);
@@ -378,6 +395,22 @@ static const float *model_of(const struct exchange *x, const struct codec *c)
     return p->model ? p->model(c) : p->combine && p->combine->adopt ? c->global : NULL;
 }
 
+const float *exchange_server_model(const struct channel *ch)
+{
+    const struct codec_plugin *p = channel_config(ch)->plugin;
+
+    if (p->combine || p->updates_on_server)
+        return ch->codec.params;
+    return p->model ? p->model(&ch->codec) : NULL;
+}
+
+float *exchange_result(struct channel *ch)
+{
+    const float *model = model_of(ch->x, &ch->codec);
+
+    return model ? (float *)(uintptr_t)model : ch->codec.params; /* the host owns both */
+}
+
 bool exchange_has_model(const struct exchange *x)
 {
     return model_of(x, &x->channels[0].codec);
@@ -405,6 +438,10 @@ bool exchange_must_wait(const struct exchange *x)
 void exchange_waits_for(const struct exchange *x, char *out, size_t size)
 {
     snprintf(out, size, "a message");
+    if (exchange_is_at_barrier(x)) {
+        barrier_waits_for(x, out, size);
+        return;
+    }
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].is_waiting) {
             (x->channels[i].rule ? round_waits_for : collecting_waits_for)(&x->channels[i], out, size);
@@ -414,7 +451,7 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
 
 bool exchange_is_over(const struct exchange *x)
 {
-    return x->n_left == x->cfg.n_workers;
+    return x->barrier.workers ? barrier_is_deserted(x) : x->n_left == x->cfg.n_workers;
 }
 
 struct compress_report exchange_coded(const struct exchange *x)

@@ -9,7 +9,7 @@ bool exchange_waits(const struct exchange *x)
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].is_waiting)
             return true;
-    return false;
+    return exchange_is_at_barrier(x);
 }
 
 /* An early contribution to the next round does not end the wait for this one. */
@@ -63,6 +63,14 @@ int exchange_lose(struct exchange *x, int node, const char *why)
 
 int exchange_on_left(struct exchange *x, int node)
 {
+    barrier_on_gone(x, node);
+    return exchange_on_ended(x, node);
+}
+
+int exchange_on_ended(struct exchange *x, int node)
+{
+    if (x->peer_stats.has_left[exchange_slot(x, node)])
+        return CODEC_GO;
     mark_left(x, node);
     for (int i = 0; i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
@@ -76,14 +84,18 @@ int exchange_on_left(struct exchange *x, int node)
 int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
 {
     int node = ev->head.peer;
+    bool has_ended = barrier_listens(x, node);
     char what[128];
 
+    barrier_on_gone(x, node);
     if (!x->cfg.goes_on || node < 0) {
         mark_left(x, node);
         err_set(x->e, ERR_LOST, "node %d is lost: %s", node, ev->why);
         exchange_waits_for(x, what, sizeof what);
         return exchange_waits(x) ? err_hint(x->e, "This node was waiting for %s.", what) : x->e->code;
     }
+    if (has_ended)
+        return CODEC_GO;
     if (exchange_lose(x, node, ev->why) < 0)
         return x->e->code;
     for (int i = 0; i < x->n_channels; i++) {

@@ -59,7 +59,8 @@ static int open_peer_stats(struct exchange *x, struct err *e)
     const struct exchange_config *cfg = &x->cfg;
     int n = cfg->n_workers + cfg->n_servers;
 
-    if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0)
+    if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0 ||
+        barrier_open(x, e) < 0)
         return e->code;
     if (x->events && n > PEER_STATS_AT_ONCE)
         return 0;
@@ -120,5 +121,6 @@ void exchange_free(struct exchange *x)
     free(x->channels);
     peer_stats_clear(&x->peer_stats);
     stall_clear(&x->stall);
+    barrier_clear(&x->barrier);
     free(x);
 }

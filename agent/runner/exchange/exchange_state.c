@@ -8,7 +8,7 @@
 
 #include "agent/runner/exchange/channel.h"
 
-enum { CURSOR = 10 };
+enum { CURSOR = 11 };
 
 static size_t state_size(struct channel *ch)
 {
@@ -47,15 +47,18 @@ static int check_rule(struct exchange *x, struct err *e)
     const struct channel *ch = exchange_channel(x, 0);
     const char *name = channel_config(ch)->plugin->name;
 
-    if (!ch->rule && (ch->codec.n_servers > 0 || !ch->x->events->is_quiescent_between_steps)) {
+    bool knows_steps = ch->codec.n_servers == 0 || exchange_has_barriers(x);
+
+    if (!ch->rule && (!knows_steps || !x->events->is_quiescent_between_steps)) {
         err_set(e, ERR_CODEC, "codec %s runs by events: %s", name,
-                ch->codec.n_servers > 0 ? "its servers receive messages and cannot know the workers' step"
-                                        : "the host cannot know when its state is complete");
+                knows_steps ? "the host cannot know when its state is complete"
+                            : "its servers receive messages and cannot know the workers' step");
         return err_hint(e, "Leave --checkpoint-every out, or take a codec that runs by rounds.");
     }
-    if (!ch->codec.is_sync) {
+    if (!ch->codec.is_sync && !exchange_has_barriers(x)) {
         err_set(e, ERR_CODEC,
-                "codec %s: in asgd contributions may be in transit at any time, so no state is complete",
+                "codec %s: in asgd without servers contributions may be in transit at any time, so no state "
+                "is complete",
                 name);
         return err_hint(e, "Leave --checkpoint-every out, or take --parallel_sgd ssgd.");
     }
@@ -103,6 +106,7 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
     memcpy(cursor + 7, &ch->codec.lr_factor, sizeof ch->codec.lr_factor);
     cursor[8] = (int64_t)ch->codec.n_local;
     memcpy(cursor + 9, &ch->codec.lr_sum, sizeof ch->codec.lr_sum);
+    cursor[10] = (int64_t)ch->combining.version;
     add(s, i, "cursor", TENSOR_I64, CURSOR, cursor);
     memcpy(state, ch->codec.state, state_size(ch));
     for (size_t k = 0; k < ch->n_zeros; k++)
@@ -271,8 +275,9 @@ static int check_cursor(struct channel *ch, int i, const int64_t *cursor, uint64
 {
     uint64_t own_step = ch->codec.node < 0 ? 0 : step;
     uint64_t round = exchange_rounds_after(ch->x, step);
+    bool has_round = exchange_has_barriers(ch->x) || (uint64_t)cursor[1] == round;
 
-    if ((uint64_t)cursor[0] != own_step || (uint64_t)cursor[1] != round)
+    if ((uint64_t)cursor[0] != own_step || !has_round)
         return err_set(e, ERR_CONFIG,
                        "codec/%d/cursor is at step %" PRId64 " and round %" PRId64
                        ", the job at step %" PRIu64 " and round %" PRIu64,
@@ -291,7 +296,8 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     if (find(&data, &n, f, i, "cursor", TENSOR_I64, e) < 0)
         return e->code;
     cursor = data;
-    if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0 || cursor[8] < 0)
+    if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0 || cursor[8] < 0 || cursor[10] < 0 ||
+        cursor[10] > UINT32_MAX)
         return err_set(e, ERR_CONFIG, "codec/%d/cursor is not a valid position in a job", i);
     memcpy(&lr_factor, cursor + 7, sizeof lr_factor);
     memcpy(&lr_sum, cursor + 9, sizeof lr_sum);
@@ -307,6 +313,7 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     ch->codec.lr_factor = lr_factor;
     ch->codec.n_local = (uint64_t)cursor[8];
     ch->codec.lr_sum = lr_sum;
+    ch->combining.version = (uint32_t)cursor[10];
     return 0;
 }
 
@@ -333,7 +340,8 @@ bool exchange_closes_early(struct exchange *x, uint64_t step)
     struct channel *ch = exchange_channel(x, 0);
     const struct exchange_config *cfg = channel_config(ch);
 
-    return exchange_has_local_steps(x) && step == cfg->n_steps && step % cfg->local_steps != 0;
+    return exchange_has_local_steps(x) && !exchange_has_barriers(x) && step == cfg->n_steps &&
+           step % cfg->local_steps != 0;
 }
 
 uint64_t exchange_rounds_after(struct exchange *x, uint64_t step)
@@ -341,4 +349,15 @@ uint64_t exchange_rounds_after(struct exchange *x, uint64_t step)
     struct channel *ch = exchange_channel(x, 0);
 
     return exchange_has_local_steps(x) ? step / channel_config(ch)->local_steps : step;
+}
+
+uint64_t exchange_rounds_in_all(struct exchange *x)
+{
+    const struct exchange_config *cfg = channel_config(exchange_channel(x, 0));
+    uint64_t n = exchange_rounds_after(x, cfg->n_steps);
+
+    if (!exchange_channel(x, 0)->rule)
+        return 0;
+    n += exchange_has_local_steps(x) && cfg->n_steps % cfg->local_steps != 0;
+    return cfg->node < 0 && !cfg->is_sync ? n * (uint64_t)cfg->n_workers : n;
 }

@@ -1,9 +1,9 @@
 /* exchange_state -- saves the codecs' state of one node, between rounds, as tensors of a checkpoint, and
  * restores it.
  *
- *   codec/K/cursor    I64 (10): step, round, samples since the last exchange, the four 64-bit words of
- *                     uniform()'s generator, the bits of lr_factor, n_local, the bits of lr_sum; K counts a
- *                     worker's servers, else it is 0
+ *   codec/K/cursor    I64 (11): step, round, samples since the last exchange, the four 64-bit words of
+ *                     uniform()'s generator, the bits of lr_factor, n_local, the bits of lr_sum, in asgd the
+ *                     server's round that the parameters are from; K counts a worker's servers, else it is 0
  *   codec/K/state     U8: the codec's state; a field set by zeros() is saved as 0
  *   codec/K/vectorI   F32: the vector in the field that the codec's I-th zeros() set
  *   codec/K/global   F32: the parameters that all workers have in common, of a rule that keeps them
@@ -27,8 +27,8 @@ struct exchange_state { /* {0} is an empty one */
 
 /* ERR_CODEC: why the state cannot be saved. Call it before the first step, so that no work is lost. */
 int exchange_can_save(struct exchange *x, struct err *e);
-/* Between rounds, after `step` steps of a worker (a server takes none). The vectors are not copied: write
- * before the next step. */
+/* Between rounds, in asgd at a barrier, after `step` steps of a worker (a server takes none). The vectors
+ * are not copied: write before the next step. */
 int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step, struct err *e);
 void exchange_state_clear(struct exchange_state *s);
 /* Before the first step: restores what was saved after `step` steps. The caller has checked that the same
@@ -42,7 +42,10 @@ uint64_t exchange_saved_bytes(struct exchange *x);
  * Returns whether `step` is that last one and ends with an extra round: a job with more epochs would have no
  * round at this step. */
 bool exchange_closes_early(struct exchange *x, uint64_t step);
-/* Rounds that are closed after so many steps, without such an extra round. */
+/* Rounds that are closed after so many steps, without such an extra round. In a job with barriers any number
+ * may be: a server's rounds are the contributions of all workers, and an epoch may end between two. */
 uint64_t exchange_rounds_after(struct exchange *x, uint64_t step);
+/* The rounds that this node closes in the whole job, if no worker is lost; 0: not known, of an event rule. */
+uint64_t exchange_rounds_in_all(struct exchange *x);
 
 #endif

@@ -31,6 +31,10 @@ double stall_period(double timeout_s)
 
 int exchange_awaits(const struct exchange *x)
 {
+    int node = barrier_awaits(x);
+
+    if (node != STALL_NO_NODE)
+        return node;
     for (int i = 0; i < x->n_channels; i++) {
         const struct channel *ch = &x->channels[i];
 
@@ -61,7 +65,8 @@ static int tell(struct exchange *x, int node, uint64_t what, struct err *e)
     b->len = 0;
     for (int slot = 0; slot < x->stall.n && rc == CODEC_GO; slot++) {
         h.peer = mesh_node_at(x->cfg.n_workers, slot);
-        if (is_linked(x, slot) && mesh_queued_for(x->mesh, h.peer) == 0 && mesh_send(x->mesh, &h, b, e) < 0)
+        if ((is_linked(x, slot) || barrier_listens(x, h.peer)) && mesh_queued_for(x->mesh, h.peer) == 0 &&
+            mesh_send(x->mesh, &h, b, e) < 0)
             rc = e->code;
     }
     mesh_buf_put(b);

@@ -39,7 +39,8 @@ void stall_clear(struct stall *s);
 double stall_period(double timeout_s);
 
 /* The node that this exchange waits for; STALL_NO_NODE: none, or none in particular. A server of synchronous
- * rounds waits from the first contribution of a round to the last. */
+ * rounds waits from the first contribution of a round to the last; one of an asynchronous job, at a barrier,
+ * for the worker that it has not heard for longest. */
 int exchange_awaits(const struct exchange *x);
 /* Tells every peer that this node waits for exchange_awaits(). CODEC_GO or a code. */
 int exchange_tell_wait(struct exchange *x, struct err *e);

@@ -61,7 +61,7 @@ bool frame_has_other_version(const uint8_t in[FRAME_BYTES])
 static unsigned flags_of(uint64_t kind)
 {
     return kind == FRAME_HELLO                            ? FLAG_TLS
-           : frame_is_rule_message((enum frame_kind)kind) ? FLAG_DESCRIPTOR
+           : frame_carries_vectors((enum frame_kind)kind) ? FLAG_DESCRIPTOR
                                                           : 0;
 }
 

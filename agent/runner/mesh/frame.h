@@ -8,7 +8,7 @@
 
 #include "shared/err.h"
 
-enum { FRAME_BYTES = 64, FRAME_VERSION = 5, FRAME_DESCRIPTOR_BYTES = 16 };
+enum { FRAME_BYTES = 64, FRAME_VERSION = 6, FRAME_DESCRIPTOR_BYTES = 16 };
 
 enum frame_kind {
     FRAME_HELLO = 1,
@@ -18,11 +18,12 @@ enum frame_kind {
     FRAME_REPLY,        /* of a server */
     FRAME_EVENT,        /* a message of an event rule */
     FRAME_BYE,
-    FRAME_CHUNK, /* part of a vector in a collective */
-    FRAME_ACK,   /* no payload; only `ack` counts */
-    FRAME_LOCAL, /* shared memory of the nodes of one machine: how to join it, or whether the sender can */
-    FRAME_LOSS,  /* which workers the sender lost, and which of their contributions it has received */
-    FRAME_WAIT,  /* no payload: which node the sender waits for, or because of which it ends */
+    FRAME_CHUNK,   /* part of a vector in a collective */
+    FRAME_ACK,     /* no payload; only `ack` counts */
+    FRAME_LOCAL,   /* shared memory of the nodes of one machine: how to join it, or whether the sender can */
+    FRAME_LOSS,    /* which workers the sender lost, and which of their contributions it has received */
+    FRAME_WAIT,    /* no payload: which node the sender waits for, or because of which it ends */
+    FRAME_BARRIER, /* exchange/barrier.h: where a worker waits for all others, and a server's answer */
     FRAME_KINDS
 };
 
@@ -42,10 +43,10 @@ struct frame {
     uint32_t crc; /* CRC-32C of the payload */
 };
 
-/* Whether the frame carries a rule's message. Only these may be sent through shared memory. */
-static inline bool frame_is_rule_message(enum frame_kind kind)
+/* Whether the frame may carry parameters: only these may be sent through shared memory. */
+static inline bool frame_carries_vectors(enum frame_kind kind)
 {
-    return kind >= FRAME_CONTRIBUTION && kind <= FRAME_EVENT;
+    return (kind >= FRAME_CONTRIBUTION && kind <= FRAME_EVENT) || kind == FRAME_BARRIER;
 }
 
 uint64_t frame_job(const char *job_id);

@@ -46,10 +46,10 @@ TEST(another_format_or_version_is_refused)
     assert_int_equal(checkpoint_meta_check_node(&f, -2, &e), ERR_CONFIG);
     assert_error_has("its format is \"psgd-model\", expected psgd-checkpoint");
     tensor_file_close(&f);
-    write_file(folder, &f, CHECKPOINT_FORMAT, "2");
+    write_file(folder, &f, CHECKPOINT_FORMAT, "1");
     assert_true(checkpoint_meta_is(&f));
     assert_int_equal(checkpoint_meta_check_node(&f, -2, &e), ERR_CONFIG);
-    assert_error_has("it has version \"2\", this psgd reads 1");
+    assert_error_has("it has version \"1\", this psgd reads 2");
     tensor_file_close(&f);
     write_file(folder, &f, CHECKPOINT_FORMAT, NULL);
     assert_int_equal(checkpoint_meta_check_node(&f, -2, &e), ERR_CONFIG);

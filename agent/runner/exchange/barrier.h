@@ -1,0 +1,81 @@
+/* barrier -- in an asynchronous job with servers: a point at which no message is in transit and every worker
+ * has completed the same epoch, or has ended. A worker says so to each server and waits; the messages that it
+ * sent before have arrived when this one does. When the last worker has said so, a server answers all of
+ * them, after every reply that it owed them.
+ *
+ *     worker  reaches an epoch, waits ---- FRAME_BARRIER, epoch ----> server  counts the workers that wait
+ *     worker  goes on               <---- FRAME_BARRIER, epoch -----  server  when all do
+ *
+ * At an epoch's barrier each node writes its checkpoint: together they are one state of the job. At the last
+ * one, where workers end, the answer carries the model that the server holds: it is the job's result, and the
+ * model that every worker ends with. For the rule a worker that waits there has left.
+ *
+ * A worker waits here for the slowest one, however long that takes: once a second a server that has heard
+ * from all the others says so to those that wait, which starts their --round-timeout anew. */
+#ifndef PSGD_BARRIER_H
+#define PSGD_BARRIER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/runner/mesh/mesh.h"
+#include "shared/err.h"
+
+struct exchange;
+
+enum barrier_kind {
+    BARRIER_EPOCH,     /* a worker has completed the epoch; a server: all have */
+    BARRIER_END,       /* a worker has completed its part of the job; a server: all have, with its model */
+    BARRIER_UNDER_WAY, /* a server: not yet, but all others compute */
+    BARRIER_KINDS
+};
+
+struct barrier_worker {
+    uint64_t epoch;
+    bool waits;     /* at that epoch's barrier */
+    bool has_ended; /* waits at the last one */
+    bool is_gone;   /* is lost, or has left after it */
+    bool is_heard;  /* a message of it has arrived since servers last said that a barrier is under way */
+    double heard_at;
+};
+
+struct barrier {
+    struct barrier_worker
+        *workers;           /* server: (n_workers); NULL: the job has no barriers, or this is a worker */
+    double told_at;         /* server */
+    bool *answered;         /* worker: (n_servers) */
+    int n_open;             /* worker: servers that it waits for; 0: it is at no barrier */
+    enum barrier_kind kind; /* worker: of the barrier that it waits at */
+    uint64_t epoch;
+};
+
+int barrier_open(struct exchange *x, struct err *e);
+void barrier_clear(struct barrier *b);
+size_t barrier_bytes(const struct exchange *x); /* of the longest message */
+
+/* Workers then call exchange_reach after each epoch that keeps a checkpoint, and at their end. */
+bool exchange_has_barriers(const struct exchange *x);
+/* A worker has completed `epoch` epochs; BARRIER_END: and its part of the job. Returns CODEC_WAIT until all
+ * servers have answered, CODEC_GO from exchange_on_event then, or a code. */
+int exchange_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, struct err *e);
+bool exchange_is_at_barrier(const struct exchange *x);
+
+/* On a server, after each event: whether all workers wait, so that it may save its state and must then call
+ * exchange_release. *epoch: the last epoch that all of them have completed. */
+bool exchange_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *epoch);
+int exchange_release(struct exchange *x, struct err *e);
+/* On a server, about once a second: tells workers at a barrier that it is under way. CODEC_GO or a code. */
+int exchange_tell_under_way(struct exchange *x, double period, struct err *e);
+
+/* For the exchange. A FRAME_BARRIER, whose buffer it does not take. ERR_PROTOCOL: not a valid one. */
+int barrier_on_message(struct exchange *x, const struct mesh_event *ev);
+void barrier_heard(struct exchange *x, int node);
+void barrier_on_gone(struct exchange *x, int node);
+void barrier_waits_for(const struct exchange *x, char *out, size_t size);
+bool barrier_is_deserted(const struct exchange *x); /* on a server with barriers: no worker is left */
+int barrier_awaits(const struct exchange *x);       /* STALL_NO_NODE: no node */
+/* On a server: does the worker wait at the last barrier? It has left for the rule, but still listens. */
+bool barrier_listens(const struct exchange *x, int node);
+
+#endif

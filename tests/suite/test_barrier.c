@@ -1,0 +1,333 @@
+/* Barriers of asynchronous jobs with servers: the servers' parameters are every worker's result, nobody
+ * goes on before all have come, and frames that no honest node sends are refused. */
+#include "tests/unit/unit.h"
+
+#include "agent/runner/exchange/barrier.h"
+#include "agent/runner/exchange/channel.h"
+#include "tests/lib/run_well.h"
+
+enum { N_PARAMS = 26, SERVER = 2 /* slot in a job of two workers */ };
+
+static void assert_has_result(const struct cluster *c, int worker)
+{
+    const struct cluster_node *n = &c->nodes[worker];
+    float model[N_PARAMS];
+
+    if (!exchange_model(n->x, model))
+        memcpy(model, n->params, sizeof model);
+    for (int s = 0; s < c->cfg.n_servers; s++) {
+        size_t from = collective_slice(N_PARAMS, s, c->cfg.n_servers);
+        size_t to = collective_slice(N_PARAMS, s + 1, c->cfg.n_servers);
+        const float *theirs = c->nodes[c->cfg.n_workers + s].params;
+
+        assert_memory_equal(model + from, theirs + from, (to - from) * sizeof *model);
+    }
+}
+
+TEST(every_worker_ends_with_the_servers_parameters)
+{
+    static const struct cluster_config cases[] = {
+        {.codec = "ps"},
+        {.codec = "dc_asgd"},
+        {.codec = "sync_replicas", .options = "backups=1"},
+        {.codec = "downpour", .options = "n_push=2,n_fetch=4"},
+        {.codec = "asgd", .local_steps = 3},
+        {.codec = "easgd", .local_steps = 2},
+        {.codec = "easgd_grad", .local_steps = 2},
+        {.codec = "fedavg", .local_steps = 5, .goes_on = 2},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++)
+        for (uint64_t seed = 1; seed <= 6; seed++) {
+            struct cluster_config cfg = cases[k];
+            struct cluster c;
+
+            cfg.seed = seed;
+            cfg.n_workers = 3;
+            cfg.n_servers = 1 + (int)seed % 3;
+            cfg.n_params = N_PARAMS;
+            cfg.n_steps = 11;
+            cfg.is_asgd = true;
+            run_well(&c, &cfg);
+            for (int w = 0; w < cfg.n_workers; w++)
+                assert_has_result(&c, w);
+            cluster_close(&c);
+        }
+}
+
+TEST(workers_keep_their_own_where_the_servers_hold_no_model)
+{
+    struct cluster c;
+
+    run_well(&c, &(struct cluster_config){.codec = "dummy",
+                                          .n_workers = 2,
+                                          .n_servers = 1,
+                                          .is_asgd = true,
+                                          .n_steps = 3,
+                                          .n_params = N_PARAMS});
+    assert_memory_not_equal(c.nodes[0].params, c.nodes[1].params, N_PARAMS * sizeof(float));
+    assert_memory_not_equal(c.nodes[0].params, c.nodes[SERVER].params, N_PARAMS * sizeof(float));
+    cluster_close(&c);
+}
+
+/* A job of ps with two workers and a server, which the test drives by hand. */
+struct bench {
+    struct cluster c;
+    struct exchange *workers[2], *server;
+    double now;
+};
+
+static void open_bench(struct bench *b, int goes_on)
+{
+    *b = (struct bench){.now = 100};
+    cluster_open(&b->c, &(struct cluster_config){.codec = "ps",
+                                                 .n_workers = 2,
+                                                 .n_servers = 1,
+                                                 .goes_on = goes_on,
+                                                 .is_asgd = true,
+                                                 .n_steps = 10,
+                                                 .n_params = N_PARAMS});
+    for (int i = 0; i <= SERVER; i++)
+        b->c.nodes[i].x->watch->time = &b->now;
+    b->workers[0] = b->c.nodes[0].x;
+    b->workers[1] = b->c.nodes[1].x;
+    b->server = b->c.nodes[SERVER].x;
+}
+
+/* Passes everything that has been sent to that node. Returns the result of the last event; *n: how many. */
+static int receive(struct bench *b, int slot, int *n, struct err *e)
+{
+    struct mesh_event ev;
+    int rc = CODEC_GO;
+
+    *n = 0;
+    while (rc >= 0 && mesh_poll(b->c.nodes[slot].mesh, &ev, 0, e) == 0 && ev.kind != MESH_NOTHING) {
+        rc = exchange_on_event(b->c.nodes[slot].x, &ev, e);
+        ++*n;
+    }
+    return rc;
+}
+
+static void assert_receives(struct bench *b, int slot, int n, int rc)
+{
+    struct err e = {0};
+    int n_received;
+
+    assert_int_equal(receive(b, slot, &n_received, &e), rc);
+    assert_int_equal(n_received, n);
+}
+
+static void reach(struct bench *b, int worker, enum barrier_kind kind, uint64_t epoch)
+{
+    struct err e = {0};
+
+    assert_int_equal(exchange_reach(b->workers[worker], kind, epoch, &e), CODEC_WAIT);
+    assert_true(exchange_is_at_barrier(b->workers[worker]));
+    assert_receives(b, SERVER, 1, CODEC_GO);
+}
+
+static bool is_reached(const struct bench *b, enum barrier_kind kind, uint64_t epoch)
+{
+    enum barrier_kind has_kind;
+    uint64_t has_epoch;
+
+    return exchange_is_reached(b->server, &has_kind, &has_epoch) && has_kind == kind && has_epoch == epoch;
+}
+
+static void release(struct bench *b)
+{
+    struct err e = {0};
+
+    assert_int_equal(exchange_release(b->server, &e), CODEC_GO);
+}
+
+TEST(a_worker_waits_until_all_have_completed_the_epoch)
+{
+    struct bench b;
+
+    open_bench(&b, 0);
+    reach(&b, 1, BARRIER_EPOCH, 3);
+    release(&b); /* has no effect yet */
+    assert_receives(&b, 1, 0, CODEC_GO);
+    reach(&b, 0, BARRIER_EPOCH, 3);
+    assert_true(is_reached(&b, BARRIER_EPOCH, 3));
+    assert_receives(&b, 0, 0, CODEC_GO); /* only when the server has saved its state */
+    release(&b);
+    assert_receives(&b, 0, 1, CODEC_GO);
+    assert_receives(&b, 1, 1, CODEC_GO);
+    assert_false(exchange_is_at_barrier(b.workers[0]));
+    assert_false(exchange_is_at_barrier(b.workers[1]));
+    cluster_close(&b.c);
+}
+
+TEST(a_worker_that_has_ended_holds_up_nobody_and_gets_the_result_last)
+{
+    struct bench b;
+
+    open_bench(&b, 0);
+    reach(&b, 0, BARRIER_END, 1);
+    reach(&b, 1, BARRIER_EPOCH, 2);
+    assert_true(is_reached(&b, BARRIER_EPOCH, 2));
+    release(&b);
+    assert_receives(&b, 0, 0, CODEC_GO);
+    assert_receives(&b, 1, 1, CODEC_GO);
+    reach(&b, 1, BARRIER_END, 4);
+    assert_true(is_reached(&b, BARRIER_END, 1));
+    b.c.nodes[SERVER].params[5] = 77;
+    release(&b);
+    for (int w = 0; w < 2; w++) {
+        assert_receives(&b, w, 1, CODEC_GO);
+        assert_has_result(&b.c, w);
+        assert_true(b.c.nodes[w].params[5] == 77);
+    }
+    assert_false(exchange_is_over(b.server)); /* the workers are still there */
+    cluster_close(&b.c);
+}
+
+/* An event of worker 0 at the server. */
+static int lose_worker_0(struct bench *b, struct err *e)
+{
+    struct mesh_event ev = {.kind = MESH_LOST, .head.peer = 0, .why = "it was killed"};
+
+    return exchange_on_event(b->server, &ev, e);
+}
+
+TEST(a_worker_that_is_lost_at_a_barrier_ends_the_job_or_is_no_longer_waited_for)
+{
+    static const enum barrier_kind kinds[] = {BARRIER_EPOCH, BARRIER_END};
+
+    for (size_t k = 0; k < N_OF(kinds); k++)
+        for (int goes_on = 0; goes_on <= 1; goes_on++) {
+            struct err e = {0};
+            struct bench b;
+
+            open_bench(&b, goes_on);
+            reach(&b, 0, kinds[k], 1);
+            assert_int_equal(lose_worker_0(&b, &e), goes_on ? CODEC_GO : ERR_LOST);
+            if (!goes_on)
+                assert_error_has("node 0 is lost: it was killed");
+            reach(&b, 1, BARRIER_END, 1);
+            assert_true(is_reached(&b, BARRIER_END, 1));
+            cluster_close(&b.c);
+        }
+}
+
+TEST(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is_named)
+{
+    struct bench b;
+    struct err e = {0};
+
+    open_bench(&b, 0);
+    assert_int_equal(exchange_awaits(b.server), STALL_NO_NODE);
+    reach(&b, 0, BARRIER_END, 1);
+    assert_int_equal(exchange_awaits(b.workers[0]), -2);
+    assert_int_equal(exchange_awaits(b.server), 1);
+    assert_int_equal(exchange_tell_under_way(b.server, 1, &e), CODEC_GO);
+    assert_receives(&b, 0, 0, CODEC_GO); /* worker 1 has sent nothing */
+    exchange_on_grad(b.workers[1], 10, &e);
+    assert_receives(&b, SERVER, 1, CODEC_GO);
+    assert_int_equal(exchange_tell_under_way(b.server, 1, &e), CODEC_GO);
+    assert_receives(&b, 0, 1, CODEC_WAIT);
+    b.now += 0.5;
+    assert_receives(&b, 1, 1, CODEC_GO);
+    exchange_on_grad(b.workers[1], 10, &e);
+    assert_receives(&b, SERVER, 1, CODEC_GO);
+    exchange_tell_under_way(b.server, 1, &e);
+    assert_receives(&b, 0, 0, CODEC_GO); /* not so soon again */
+    b.now += 1;
+    exchange_tell_under_way(b.server, 1, &e);
+    assert_receives(&b, 0, 1, CODEC_WAIT);
+    exchange_tell_wait(b.server, &e);
+    assert_receives(&b, 0, 1, CODEC_WAIT);
+    assert_int_equal(exchange_culprit(b.workers[0], 8), 1);
+    cluster_close(&b.c);
+}
+
+struct forged {
+    struct mesh_head head;
+    size_t len;
+};
+
+static int forge(struct bench *b, int slot, const struct forged *f, struct err *e)
+{
+    struct mesh_event ev = {
+        .kind = MESH_MESSAGE, .head = f->head, .buf = mesh_buf_take(b->c.nodes[slot].mesh)};
+
+    memset(ev.buf->bytes, 0, f->len);
+    ev.buf->len = f->len;
+    ev.head.kind = FRAME_BARRIER;
+    return exchange_on_event(b->c.nodes[slot].x, &ev, e);
+}
+
+TEST(a_barrier_that_no_honest_node_sends_is_refused)
+{
+    static const struct forged to_server[] = {
+        {{.peer = 0, .index = BARRIER_EPOCH, .round = 4}, 0}, /* it waits already */
+        {{.peer = 1, .index = BARRIER_UNDER_WAY, .round = 4}, 0},
+        {{.peer = 1, .index = BARRIER_KINDS, .round = 4}, 0},
+        {{.peer = 1, .index = BARRIER_END, .round = 4}, 4},
+        {{.peer = 1, .index = BARRIER_EPOCH, .channel = 1, .round = 4}, 0},
+    };
+    static const struct forged to_worker[] = {
+        {{.peer = -2, .index = BARRIER_EPOCH, .round = 4}, 0}, /* it is at another one */
+        {{.peer = -2, .index = BARRIER_END, .round = 3}, sizeof(float) * N_PARAMS},
+        {{.peer = -2, .index = BARRIER_END, .round = 4}, sizeof(float) * N_PARAMS - 1},
+        {{.peer = -2, .index = BARRIER_END, .channel = 1, .round = 4}, sizeof(float) * N_PARAMS},
+        {{.peer = -2, .index = BARRIER_UNDER_WAY, .round = 4}, 1},
+        {{.peer = 1, .index = BARRIER_END, .round = 4}, sizeof(float) * N_PARAMS},
+    };
+    static const struct forged back = {{.peer = 1, .index = BARRIER_EPOCH, .round = 1}, 0};
+    struct err e = {0};
+    struct bench b;
+
+    for (size_t k = 0; k < N_OF(to_server); k++) {
+        open_bench(&b, 0);
+        reach(&b, 0, BARRIER_EPOCH, 4);
+        assert_int_equal(forge(&b, SERVER, &to_server[k], &e), ERR_PROTOCOL);
+        cluster_close(&b.c);
+    }
+    for (size_t k = 0; k < N_OF(to_worker); k++) {
+        open_bench(&b, 0);
+        reach(&b, 0, BARRIER_END, 4);
+        assert_int_equal(forge(&b, 0, &to_worker[k], &e), ERR_PROTOCOL);
+        assert_int_equal(forge(&b, 1, &to_worker[k], &e), ERR_PROTOCOL); /* it is at none */
+        cluster_close(&b.c);
+    }
+    open_bench(&b, 0);
+    reach(&b, 0, BARRIER_EPOCH, 2);
+    reach(&b, 1, BARRIER_EPOCH, 2);
+    release(&b);
+    assert_int_equal(forge(&b, SERVER, &back, &e), ERR_PROTOCOL); /* epochs do not decrease */
+    cluster_close(&b.c);
+}
+
+TEST(a_synchronous_job_has_no_barriers)
+{
+    static const struct forged f = {{.peer = 0, .index = BARRIER_END, .round = 1}, 0};
+    struct err e = {0};
+    struct bench b = {.now = 1};
+
+    cluster_open(&b.c,
+                 &(struct cluster_config){
+                     .codec = "ps", .n_workers = 2, .n_servers = 1, .n_steps = 10, .n_params = N_PARAMS});
+    assert_false(exchange_has_barriers(b.c.nodes[SERVER].x));
+    assert_int_equal(forge(&b, SERVER, &f, &e), ERR_PROTOCOL);
+    assert_error_has("this job has none");
+    cluster_close(&b.c);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_worker_ends_with_the_servers_parameters),
+        cmocka_unit_test(workers_keep_their_own_where_the_servers_hold_no_model),
+        cmocka_unit_test(a_worker_waits_until_all_have_completed_the_epoch),
+        cmocka_unit_test(a_worker_that_has_ended_holds_up_nobody_and_gets_the_result_last),
+        cmocka_unit_test(a_worker_that_is_lost_at_a_barrier_ends_the_job_or_is_no_longer_waited_for),
+        cmocka_unit_test(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is_named),
+        cmocka_unit_test(a_barrier_that_no_honest_node_sends_is_refused),
+        cmocka_unit_test(a_synchronous_job_has_no_barriers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
