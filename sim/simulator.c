@@ -11,6 +11,7 @@
 #include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/helper_summary.h"
 #include "shared/json.h"
 #include "sim/summary.h"
 
@@ -112,7 +113,6 @@ int main(int argc, char **argv)
 {
     const struct sigaction stop = {.sa_handler = on_signal};
     json_t *summary = NULL;
-    char path[PATH_MAX];
     struct err e = {0};
     int rc;
 
@@ -127,11 +127,9 @@ int main(int argc, char **argv)
     rc = run(argv[1], &summary, &e);
     if (rc < 0) {
         json_decref(summary);
-        summary = json_pack("{s:b, s:i, s:o, s:o}", "ok", 0, "code", e.code, "text",
-                            json_text(e.text, SIZE_MAX), "hint", json_text(e.hint, SIZE_MAX));
+        summary = helper_summary_failure(&e);
     }
-    if (file_join(path, sizeof path, argv[1], "summary.json", &e) < 0 ||
-        sim_summary_write(summary, path, &e) < 0) {
+    if (helper_summary_write(summary, argv[1], &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }

@@ -1,12 +1,10 @@
 #include "sim/summary.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/runner/report.h"
 #include "shared/comm.h"
-#include "shared/file.h"
 #include "shared/json.h"
 #include "shared/reason.h"
 
@@ -115,17 +113,4 @@ json_t *sim_summary(const struct sim *s, const struct explore_result *found, dou
     json_object_set_new(o, "nodes", nodes);
     json_object_set_new(o, "search", found ? search_json(found) : json_null());
     return o;
-}
-
-int sim_summary_write(json_t *take_doc, const char *path, struct err *e)
-{
-    char *text = take_doc ? json_dump(take_doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
-    int rc;
-
-    json_decref(take_doc);
-    if (!text)
-        return err_set(e, ERR_NOMEM, "no memory for the summary");
-    rc = file_write(path, text, strlen(text), 0644, e);
-    free(text);
-    return rc;
 }

@@ -11,7 +11,4 @@
  * without memory. */
 json_t *sim_summary(const struct sim *s, const struct explore_result *found, double seconds);
 
-/* Replaces the file at `path`. */
-int sim_summary_write(json_t *take_doc, const char *path, struct err *e);
-
 #endif

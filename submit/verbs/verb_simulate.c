@@ -2,20 +2,16 @@
  * of its own because it executes the codec's code. The results are shown and kept like those of a job. */
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/artifacts.h"
-#include "shared/child.h"
-#include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/path.h"
-#include "submit/interrupt.h"
+#include "submit/helper.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/console.h"
@@ -23,7 +19,6 @@
 #include "submit/text.h"
 #include "submit/verbs/verbs.h"
 
-enum { SUMMARY_MAX = 64 << 20, GRACE_S = 2 };
 #define STEP_TIME_S "0.01" /* of stand-in gradients, which cannot be measured */
 
 struct run {
@@ -148,37 +143,6 @@ static int prepare(struct run *r, struct err *e)
     return stage_check_packages(s, e);
 }
 
-/* Waits for the simulator's end, and ends it on a signal or after --timeout. */
-static int await(struct run *r, struct child *c, int *status, struct err *e)
-{
-    struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
-    const struct submission *s = &r->s;
-    int rc = 0;
-
-    while (rc == 0 && !(p[0].revents & POLLIN)) {
-        double left = s->deadline > 0 ? s->deadline - clock_now() : 3600;
-
-        poll(p, 2, left > 0 ? (int)fmin(left * 1e3 + 1, 3.6e6) : 0);
-        rc = submission_check_time(&r->s, e);
-    }
-    *status = rc < 0 ? child_end(c, GRACE_S) : child_wait(c);
-    return rc;
-}
-
-static int run_simulator(struct run *r, int *status, struct err *e)
-{
-    char dir[PATH_MAX], program[PATH_MAX];
-    char *argv[] = {program, r->packages.path, NULL};
-    const struct child_how how = {
-        .argv = argv, .folder = r->s.folder, .out = STDOUT_FILENO, .err = STDERR_FILENO, .is_foreign = true};
-    struct child c;
-
-    if (file_exe_dir(dir, sizeof dir, e) < 0 || file_join(program, sizeof program, dir, "simulator", e) < 0 ||
-        child_start(&c, &how, e) < 0)
-        return e->code;
-    return await(r, &c, status, e);
-}
-
 /* Prints the result of a search through all orders. */
 static void show_search(const struct run *r, const json_t *search)
 {
@@ -199,40 +163,16 @@ static void show_search(const struct run *r, const json_t *search)
         text_print("next: the same command with --replay %s instead of --exhaustive\n", order);
 }
 
-/* Takes the error from the summary. The simulator's process runs the codec's code, which could also have
- * written that file. */
-static int take_failure(const json_t *summary, struct err *e)
+static int run_simulator(struct run *r, struct err *e)
 {
-    const char *text = json_string_value(json_object_get(summary, "text"));
-    const char *hint = json_string_value(json_object_get(summary, "hint"));
-    json_int_t code = json_integer_value(json_object_get(summary, "code"));
+    const struct helper how = {.program = "simulator",
+                               .folder = r->packages.path,
+                               .cwd = r->s.folder,
+                               .codec = r->s.settings.codec,
+                               .deadline = r->s.deadline,
+                               .timeout_s = r->opt.timeout_s};
 
-    if (!text || code < ERR_INTERNAL || code > ERR_CONFLICT)
-        return err_set(e, ERR_CODEC, "the simulator's summary is malformed");
-    err_set(e, (int)code, "%s", text);
-    return err_hint(e, "%s", hint ? hint : "");
-}
-
-/* Reads the simulator's summary, or reports how it ended without one. */
-static int read_summary(struct run *r, int status, struct err *e)
-{
-    char path[PATH_MAX];
-
-    if (WIFSIGNALED(status)) {
-        err_set(e, ERR_CODEC, "the simulator was killed by signal %d (%s)", WTERMSIG(status),
-                strsignal(WTERMSIG(status)));
-        return err_hint(e, "It runs the codec's code: codec %s has a bug, or the machine is out of memory.",
-                        r->s.settings.codec);
-    }
-    if (file_join(path, sizeof path, r->packages.path, "summary.json", e) < 0 ||
-        json_read(&r->summary, path, SUMMARY_MAX, e) < 0)
-        return e->code == ERR_NOT_FOUND
-                   ? err_set(e, ERR_CODEC,
-                             "the simulator ended with status %d and no summary: does codec %s "
-                             "call exit?",
-                             WEXITSTATUS(status), r->s.settings.codec)
-                   : e->code;
-    return json_is_true(json_object_get(r->summary, "ok")) ? 0 : take_failure(r->summary, e);
+    return helper_run(&r->summary, &how, e);
 }
 
 static double number_of(const json_t *o, const char *key)
@@ -357,12 +297,11 @@ static void show(const struct run *r)
 static int simulate(struct run *r, struct err *e)
 {
     struct submission *s = &r->s;
-    int status;
 
     if (prepare(r, e) < 0 || put_packages(r, e) < 0 || results_prepare(s, e) < 0)
         return e->code;
-    if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, &status, e) < 0 ||
-        read_summary(r, status, e) < 0 || take_nodes(r, e) < 0 || keep_results(r, e) < 0)
+    if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, e) < 0 ||
+        take_nodes(r, e) < 0 || keep_results(r, e) < 0)
         return e->code;
     show(r);
     return s->state == JOB_SUCCEEDED ? 0 : EXIT_JOB_FAILED;
