@@ -61,7 +61,7 @@ LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(filter -pie,$(HARDENING)) $(HARDEN_LIN
 in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
 SHARED := $(call in,shared)
 AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c agent/http/*.c))
-RUNNER := $(filter-out agent/runner/runner.c,$(call in,agent/runner))
+RUNNER := $(filter-out agent/runner/runner.c agent/runner/predictor.c,$(call in,agent/runner))
 SUBMIT := $(filter-out submit/job_submit.c,$(call in,submit))
 NN     := $(call in,nn)
 COMPRESS := $(call in,codecs/compress)
@@ -94,7 +94,7 @@ LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm -pthread
 LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -lseccomp -ljansson -lgnutls -ldl -lm -pthread
 LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
-PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/simulator $(BUILD)/codec_check
+PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
 .PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
@@ -103,9 +103,11 @@ $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
 	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_AGENT)
 
-$(BUILD)/job_runner: $(call objects,agent/runner/runner.c) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/job_runner: $(call objects,agent/runner/runner.c)
+$(BUILD)/predictor: $(call objects,agent/runner/predictor.c)
+$(BUILD)/job_runner $(BUILD)/predictor: $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(LIBS_RUNNER)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_RUNNER)
 
 $(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,LINK,$@)

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "nn/kernels/fast.h"
 #include "nn/kernels/vecmath.h"
@@ -256,6 +257,41 @@ int loss_class(enum loss_kind kind, const float *z, int k)
         if (z[j] > z[best])
             best = j;
     return best;
+}
+
+static void softmax(float *p, const float *z, int k)
+{
+    float top = z[0];
+    float sum = 0;
+
+    for (int j = 1; j < k; j++)
+        top = z[j] > top ? z[j] : top;
+    for (int j = 0; j < k; j++)
+        sum += p[j] = exp_f32(z[j] - top);
+    for (int j = 0; j < k; j++)
+        p[j] /= sum;
+}
+
+static void logistic(float *p, const float *z, int k)
+{
+    for (int j = 0; j < k; j++)
+        p[j] = logistic_f32(z[j]);
+}
+
+static void identity(float *p, const float *z, int k)
+{
+    memcpy(p, z, (size_t)k * sizeof *p);
+}
+
+static void (*const predictions[N_LOSS_KINDS])(float *p, const float *z, int k) = {
+    [LOSS_SOFTMAX_CROSS_ENTROPY] = softmax,
+    [LOSS_SIGMOID_CROSS_ENTROPY] = logistic,
+    [LOSS_MSE] = identity,
+};
+
+void loss_prediction(enum loss_kind kind, float *p, const float *z, int k)
+{
+    predictions[kind](p, z, k);
 }
 
 double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n, int k, float *dz,

@@ -23,6 +23,9 @@ double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n
 
 /* Returns the class predicted by one sample's outputs z (k). */
 int loss_class(enum loss_kind kind, const float *z, int k);
+/* p (k): the prediction by one sample's outputs z (k): softmax(z) under softmax_cross_entropy, the logistic
+ * function of each under sigmoid_cross_entropy, else z. */
+void loss_prediction(enum loss_kind kind, float *p, const float *z, int k);
 /* Returns the number of outputs in z (k) that rank before the label's: 0 if the label is the predicted
  * class. */
 int loss_rank(const float *z, int k, int label);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/kernels/vecmath.h"
-
 struct scored {
     float score;
     bool is_positive;
@@ -87,41 +85,11 @@ void metrics_begin(struct metrics *m)
         memset(m->confusion, 0, cells * sizeof *m->confusion);
 }
 
-static void softmax(float *p, const float *z, int k)
-{
-    float top = z[0];
-    float sum = 0;
-
-    for (int j = 1; j < k; j++)
-        top = z[j] > top ? z[j] : top;
-    for (int j = 0; j < k; j++)
-        sum += p[j] = exp_f32(z[j] - top);
-    for (int j = 0; j < k; j++)
-        p[j] /= sum;
-}
-
-static void logistic(float *p, const float *z, int k)
-{
-    for (int j = 0; j < k; j++)
-        p[j] = logistic_f32(z[j]);
-}
-
-static void identity(float *p, const float *z, int k)
-{
-    memcpy(p, z, (size_t)k * sizeof *p);
-}
-
-static void (*const predictions[N_LOSS_KINDS])(float *p, const float *z, int k) = {
-    [LOSS_SOFTMAX_CROSS_ENTROPY] = softmax,
-    [LOSS_SIGMOID_CROSS_ENTROPY] = logistic,
-    [LOSS_MSE] = identity,
-};
-
 static double squares(struct metrics *m, const float *z, const struct truth *t, int i)
 {
     double sum = 0;
 
-    predictions[m->loss_kind](m->p, z, m->k);
+    loss_prediction(m->loss_kind, m->p, z, m->k);
     for (int j = 0; j < m->k; j++) {
         double target = t->targets  ? (double)t->targets[(size_t)i * (size_t)m->k + (size_t)j]
                         : m->k == 1 ? t->labels[i]

@@ -4,9 +4,8 @@
  *   accuracy   fraction of the samples that are classified correctly
  *   top2 ...   fraction of the samples whose label is among the two largest outputs (of equal ones the first
  *   top10      count), ... among the ten largest
- *   mse, rmse  mean over samples and outputs of (p - target)^2, its root. The prediction p is softmax(z)
- *              under softmax_cross_entropy, the logistic function of z under sigmoid_cross_entropy, else z;
- *              a label's target is its one-hot
+ *   mse, rmse  mean over samples and outputs of (p - target)^2, its root. p is loss_prediction() of z; a
+ *              label's target is its one-hot
  *   auc        area under the ROC curve of class 1: the fraction of pairs of a sample of class 1 and one of
  *              class 0 in which the first has the higher score, ties half (Hanley and McNeil 1982); exact.
  *              The score is z, of two outputs z_1 - z_0

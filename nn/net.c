@@ -20,6 +20,8 @@ static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
 #undef LAYER
 };
 
+enum { TEST_BATCH = 256, TEST_BYTES = 1 << 28 /* memory of a network with that batch */ };
+
 /* "init": separates the weights' random streams from others with the same seed. */
 static const uint64_t stream_init = 0x74696e69;
 
@@ -223,6 +225,15 @@ double net_bytes(const struct model_spec *spec, int max_batch)
     return bytes;
 }
 
+int net_test_batch(const struct model_spec *spec, int batch_size)
+{
+    int batch = TEST_BATCH;
+
+    while (batch > batch_size && net_bytes(spec, batch) > (double)TEST_BYTES)
+        batch /= 2;
+    return batch > batch_size ? batch : batch_size;
+}
+
 void net_free(struct net *net)
 {
     if (!net)
@@ -304,6 +315,13 @@ void net_init(struct net *net, uint64_t seed)
             init_tensor(l->params[k], &l->spec->tensors[k], &r);
         }
     }
+}
+
+void net_load(struct net *net, const struct tensor_file *f, const char *prefix)
+{
+    for (size_t i = 0; i < net->n_tensors; i++)
+        weights_floats(net->params + net_tensor_offset(net, i),
+                       weights_find(f, prefix, net->tensors[i].name));
 }
 
 /* Shorter texts are padded with zeros. */

@@ -24,6 +24,10 @@ void net_free(struct net *net);
 /* Returns the bytes of all vectors of a net with that batch size. */
 double net_bytes(const struct model_spec *spec, int max_batch);
 
+/* Returns the batch size for evaluations of a model trained with `batch_size`: a larger one, up to 256, where
+ * it needs little memory. The last bits of a sample's outputs may depend on it. */
+int net_test_batch(const struct model_spec *spec, int batch_size);
+
 size_t net_n_params(const struct net *net);
 size_t net_n_trained(const struct net *net);
 float *net_params(struct net *net); /* (n_params) */
@@ -41,6 +45,8 @@ size_t net_tensor_offset(const struct net *net, size_t i);
 
 /* Initial weights, a function of the seed alone. */
 void net_init(struct net *net, uint64_t seed);
+/* The weights of a file that weights_check() has accepted with this prefix. */
+void net_load(struct net *net, const struct tensor_file *f, const char *prefix);
 
 struct net_batch {
     const float *x; /* (n, n_in) */

@@ -10,6 +10,11 @@ bool checkpoint_meta_is(const struct tensor_file *f)
     return format && strcmp(format, CHECKPOINT_FORMAT) == 0;
 }
 
+const char *checkpoint_meta_prefix(const struct tensor_file *f)
+{
+    return checkpoint_meta_is(f) ? "model/" : "";
+}
+
 int checkpoint_meta_get(const char **out, const struct tensor_file *f, const char *key, struct err *e)
 {
     *out = tensor_file_meta(f, key);

@@ -13,6 +13,8 @@
 
 /* Whether the file is a checkpoint, of any version and node, and not a model. */
 bool checkpoint_meta_is(const struct tensor_file *f);
+/* What the names of the model's parameters begin with in a file: "model/" in a checkpoint, "" in a model. */
+const char *checkpoint_meta_prefix(const struct tensor_file *f);
 /* Checks that it has this version and belongs to this node. */
 int checkpoint_meta_check_node(const struct tensor_file *f, int node, struct err *e);
 /* Checks that it was written by the same codec object; another may have a different state layout. */

@@ -14,8 +14,6 @@
 #include "shared/json.h"
 #include "sim/sim.h"
 
-enum { EVAL_BATCH = 256 };
-
 struct network {
     struct trainer t;
     const struct settings *set;
@@ -143,7 +141,7 @@ static int load_model(struct network *w, const char *folder, struct err *e)
     json_decref(doc);
     if (rc < 0)
         return err_at(e, "model");
-    w->max_batch = w->set->batch_size > EVAL_BATCH ? w->set->batch_size : EVAL_BATCH;
+    w->max_batch = net_test_batch(&w->spec, w->set->batch_size);
     return net_new(&w->net, &w->spec, w->max_batch, e);
 }
 

@@ -13,7 +13,10 @@
 #include "submit/retry_on.h"
 #include "submit/stages/console.h"
 
-enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* options of a job that a simulation also supports */
+enum {
+    FOR_JOB = FOR_SUBMIT | FOR_SIMULATE, /* options of a job that a simulation also supports */
+    FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT
+};
 
 #define AT(m)    ARGS_AT(struct options, m)
 #define GIVEN(m) .given = offsetof(struct options, m)
@@ -25,7 +28,7 @@ enum { FOR_JOB = FOR_SUBMIT | FOR_SIMULATE }; /* options of a job that a simulat
  * are the same. */
 static struct args_option table[] = {
     {"node_count", "n", SETTING(node_count), FOR_JOB, JOB, "N", "workers of the job"},
-    {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
+    {"batch_size", "b", SETTING(batch_size), FOR_MODEL_AND_DATA, JOB, "N",
      "samples per step and block; a worker has one block unless --redundancy is above 1"},
     {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
@@ -62,11 +65,11 @@ static struct args_option table[] = {
      "largest gradient norm of an update; longer gradients are scaled down; 0: no limit"},
     {"on-nonfinite", "", SETTING(on_nonfinite), FOR_JOB, JOB, NULL,
      "a non-finite loss or gradient ends the job or is skipped"},
-    {"dataset", "D", SETTING(dataset), FOR_JOB, JOB, "NAME",
+    {"dataset", "D", SETTING(dataset), FOR_MODEL_AND_DATA, JOB, "NAME",
      "data set, then :KEY=VALUE,... for its options; one of" DATA_SET_NAMES},
-    {"data", "", ARGS_PATH, AT(data), FOR_JOB, JOB, "FILE|DIR",
+    {"data", "", ARGS_PATH, AT(data), FOR_MODEL_AND_DATA, JOB, "FILE|DIR",
      "the data set's file, or the folder with its files", .may_change = true},
-    {"transform", "", SETTING(transform), FOR_JOB, JOB, "LIST",
+    {"transform", "", SETTING(transform), FOR_MODEL_AND_DATA, JOB, "LIST",
      "preprocessing of samples: unit|centre|standard[,crop=N][,flip]"},
     {"partition", "", SETTING(partition), FOR_JOB, JOB, "RULE",
      "how samples are divided among blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K",
@@ -79,10 +82,10 @@ static struct args_option table[] = {
     {"seed", "", SETTING(seed), FOR_JOB, JOB, "N",
      "seed of the initial weights, the partition and the sample order"},
     {"name", "", SETTING(name), FOR_JOB, JOB, "NAME", "display name of the job"},
-    {"math", "", SETTING(math), FOR_JOB, JOB, NULL,
+    {"math", "", SETTING(math), FOR_MODEL_AND_DATA, JOB, NULL,
      "library for matrix products: the faster of OpenBLAS and oneDNN per shape, or OpenBLAS only; narrow "
      "products use built-in loops"},
-    {"threads", "", SETTING(threads), FOR_JOB, JOB, "N",
+    {"threads", "", SETTING(threads), FOR_MODEL_AND_DATA, JOB, "N",
      "threads of a node in a matrix product, at most its number of processors"},
     {"path", "", SETTING(path), FOR_JOB, JOB, NULL,
      "how contributions of a rule that combines reach each other; auto: the quickest that the job allows"},
@@ -205,6 +208,10 @@ static struct args_option table[] = {
     {"output", "o", ARGS_PATH, AT(output), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE,
      RESULTS, "DIR", "folder for the results, else logs/ID-NAME"},
     {"output", "o", ARGS_PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
+    {"output", "o", ARGS_PATH, AT(output), FOR_PREDICT, RESULTS, "FILE",
+     "table to write, else predictions.csv"},
+    {"split", "", ARGS_CHOICE_TEXT, AT(split), FOR_PREDICT, RESULTS, "test|train",
+     "half of the data set that predictions are made for"},
     {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
     {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS, "FILE",
      "write a trace of each node's time, for ui.perfetto.dev", .may_change = true},
@@ -262,6 +269,7 @@ static void set_defaults(struct options *o)
     snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : "worker.json");
     strcpy(o->optimizer, "auto");
     strcpy(o->csv_style, "tidy");
+    strcpy(o->split, "test");
     strcpy(o->retry_on, RETRY_ON_DEFAULT);
     strcpy(o->reason, "cancelled by the submitter");
 }

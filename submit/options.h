@@ -33,9 +33,10 @@ enum {
     FOR_WHY = 8192,
     FOR_RERUN = 16384,
     FOR_JOINED = 32768,
+    FOR_PREDICT = 65536,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED,
-    FOR_ALL = 65535
+    FOR_ALL = 131071
 };
 
 enum { RETRIES_MAX = 100 };
@@ -64,6 +65,7 @@ struct options {
     char reason[201]; /* an agent's limit */
     char to[PATH_MAX], mirror[512];
     char format[8]; /* target of model convert */
+    char split[8];  /* half of the data set that predict takes: train or test */
     char trace[PATH_MAX];
     char init_from[PATH_MAX], resume[PATH_MAX];
     struct simulation simulation;
@@ -88,6 +90,11 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
  * changed by --set, and those given beside it. ERR_USAGE: --set names no option of a job; ERR_NOT_FOUND: a
  * file of the job is gone. */
 int options_rerun(struct options *o, const struct options *given, const json_t *texts, struct err *e);
+
+/* Sets the options of `verb` that describe a job to what its run.json records (`texts`), except those that
+ * are given. A data set of another kind than the job's is not read from the job's --data. ERR_NOT_FOUND: a
+ * file is gone. */
+int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e);
 
 /* The part of --help that lists the options of a verb. */
 void options_help(FILE *f, unsigned verb);

@@ -72,6 +72,24 @@ static bool may_differ(const struct args_option *t)
     return t->group != JOB || t->may_change;
 }
 
+/* Sets one option from the texts written by options_json, if they have it. */
+static int take_text(struct options *o, const struct args_option *t, const json_t *texts, struct err *e)
+{
+    char name[ARGS_NAME], file[PATH_MAX];
+    const char *value;
+
+    args_name(name, t);
+    value = json_string_value(json_object_get(texts, name));
+    if (!value || !value[0] || (t->kind == ARGS_FLAG && strcmp(value, "yes") != 0))
+        return 0;
+    file_of(file, t, value);
+    if (names_file(t, value) && access(file, F_OK) < 0) {
+        err_errno(e, ERR_NOT_FOUND, "--%s was %s", name, value);
+        return err_hint(e, "Give its present path with --%s %s.", name, t->value);
+    }
+    return args_set(t, value, o, e);
+}
+
 /* Sets the inherited options from the texts written by options_json. `given`, by index in the table:
  * options on this command line, which take precedence where they may differ; NULL: none, and the job also
  * starts from what the earlier one started from. */
@@ -79,20 +97,10 @@ static int take_texts(struct options *o, const bool *given, const json_t *texts,
 {
     for (int i = 0; i < options_table.n; i++) {
         const struct args_option *t = &options_table.options[i];
-        const char *value;
-        char name[ARGS_NAME], file[PATH_MAX];
 
-        args_name(name, t);
-        value = json_string_value(json_object_get(texts, name));
-        if (!is_inherited(t) || (given && (is_start(t) || (given[i] && may_differ(t)))) || !value ||
-            !value[0] || (t->kind == ARGS_FLAG && strcmp(value, "yes") != 0))
+        if (!is_inherited(t) || (given && (is_start(t) || (given[i] && may_differ(t)))))
             continue;
-        file_of(file, t, value);
-        if (names_file(t, value) && access(file, F_OK) < 0) {
-            err_errno(e, ERR_NOT_FOUND, "--%s was %s", name, value);
-            return err_hint(e, "Give its present path with --%s %s.", name, t->value);
-        }
-        if (args_set(t, value, o, e) < 0)
+        if (take_text(o, t, texts, e) < 0)
             return e->code;
     }
     return 0;
@@ -103,6 +111,29 @@ int options_take_all(struct options *o, const json_t *texts, struct err *e)
     if (!json_is_object(texts))
         return err_set(e, ERR_CONFIG, "/facts/options: missing");
     return take_texts(o, NULL, texts, e);
+}
+
+int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e)
+{
+    const char *theirs = json_string_value(json_object_get(texts, "dataset"));
+    size_t n = strcspn(o->settings.dataset, ":");
+    bool has_own_data = false; /* of another kind than the job's */
+
+    for (int i = 0; i < options_table.n; i++)
+        has_own_data |= o->args.given[i] &&
+                        options_table.options[i].offset == offsetof(struct options, settings.dataset) &&
+                        !(theirs && strcspn(theirs, ":") == n &&
+                          strncmp(o->settings.dataset, theirs, n) == 0);
+    for (int i = 0; i < options_table.n; i++) {
+        const struct args_option *t = &options_table.options[i];
+
+        if (!(t->verbs & verb) || t->group != JOB || o->args.given[i] ||
+            (has_own_data && t->offset == offsetof(struct options, data)))
+            continue;
+        if (take_text(o, t, texts, e) < 0)
+            return e->code;
+    }
+    return 0;
 }
 
 /* Sets the options of the job in `folder` over the defaults. */

@@ -156,15 +156,6 @@ static int restore_cursor(struct checkpoint *c, const struct tensor_file *f, str
     return 0;
 }
 
-static void restore_model(struct net *net, const struct tensor_file *f)
-{
-    const struct tensor_view *t;
-    size_t n = net_tensors(net, &t);
-
-    for (size_t i = 0; i < n; i++)
-        weights_floats(net_params(net) + net_tensor_offset(net, i), weights_find(f, "model/", t[i].name));
-}
-
 static int restore_vector(float *out, const struct tensor_view *mine, const struct tensor_file *f,
                           struct err *e)
 {
@@ -207,7 +198,7 @@ int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const 
         checkpoint_meta_check_codec(f, c->set->codec, c->codec_sha256, e) < 0 ||
         check_settings(c, f, e) < 0 || restore_cursor(c, f, e) < 0 || weights_check(f, "model/", m, e) < 0)
         return e->code;
-    restore_model(c->net, f);
+    net_load(c->net, f, "model/");
     if (restore_optimizer(c->optimizer, f, e) < 0)
         return e->code;
     return exchange_restore(c->exchange, f, c->step, e);

@@ -95,19 +95,19 @@ static int spread(float **out, const float *v, size_t n, size_t n_in, struct err
     return 0;
 }
 
-static int open_scale(struct loader *f, struct err *e)
+/* The scale is in the file of `p`. */
+static int open_scale(struct loader *f, const struct loader_part *p, struct err *e)
 {
-    const struct tensor_view *scale = tensor_file_find(&f->train.file, "scale");
-    const struct tensor_view *shift = tensor_file_find(&f->train.file, "shift");
+    const struct tensor_view *scale = tensor_file_find(&p->file, "scale");
+    const struct tensor_view *shift = tensor_file_find(&p->file, "shift");
     size_t n = scale ? scale->shape[0] : 0;
 
-    f->is_scaled = scale || f->train.x.type == TENSOR_U8;
+    f->is_scaled = scale || p->x.type == TENSOR_U8;
     f->scale = 1.0f / 255.0f;
     if (!scale && !shift)
         return 0;
     if (!scale || !shift || scale->type != TENSOR_F32 || shift->type != TENSOR_F32 || scale->n_dims != 1 ||
-        shift->n_dims != 1 || shift->shape[0] != n || n == 0 || f->n_in % n != 0 ||
-        f->train.x.type == TENSOR_I32)
+        shift->n_dims != 1 || shift->shape[0] != n || n == 0 || f->n_in % n != 0 || p->x.type == TENSOR_I32)
         return err_set(e, ERR_CONFIG, "tensors scale and shift do not fit samples of %zu values", f->n_in);
     f->scale = ((const float *)scale->data)[0];
     f->shift = ((const float *)shift->data)[0];
@@ -176,7 +176,7 @@ int loader_open(struct loader *f, const char *train, const char *test, const str
     f->n_cols = (size_t)f->n_blocks * batch;
     if (open_part(&f->train, train, 2, m, e) < 0 || open_part(&f->test, test, 1, m, e) < 0)
         goto fail;
-    if (check_alike(&f->train, &f->test, e) < 0 || open_scale(f, e) < 0 || open_image(f, e) < 0) {
+    if (check_alike(&f->train, &f->test, e) < 0 || open_scale(f, &f->train, e) < 0 || open_image(f, e) < 0) {
         err_at(e, "%s", train);
         goto fail;
     }
@@ -194,6 +194,22 @@ int loader_open(struct loader *f, const char *train, const char *test, const str
         goto fail;
     }
     use_huge_pages(f);
+    return 0;
+fail:
+    loader_close(f);
+    return e->code;
+}
+
+int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e)
+{
+    *f = (struct loader){.n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out};
+    if (open_part(&f->test, test, 1, m, e) < 0)
+        goto fail;
+    if (open_scale(f, &f->test, e) < 0) {
+        err_at(e, "%s", test);
+        goto fail;
+    }
+    f->n_test = f->test.x.shape[0];
     return 0;
 fail:
     loader_close(f);
@@ -236,7 +252,7 @@ int loader_batch_init(struct loader_batch *b, const struct loader *f, size_t n, 
     /* Aligned to cache lines: matrix products load them faster. */
     *b = (struct loader_batch){
         .x = aligned_alloc(LINE, (n * f->n_in * sizeof *b->x + LINE - 1) / LINE * LINE)};
-    if (f->train.labels)
+    if (f->test.labels)
         b->labels = malloc(n * sizeof *b->labels);
     else
         b->targets = malloc(n * f->n_targets * sizeof *b->targets);

@@ -50,6 +50,9 @@ struct loader {
  * transforms do not fit the model. */
 int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, const struct model_spec *m, uint64_t seed, struct err *e);
+/* Only samples to evaluate, in a file like that of a test set; its "scale" and "shift" are its own. Nothing
+ * but the batches of loader_test() is defined then. */
+int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e);
 void loader_close(struct loader *f);
 
 void loader_epoch(struct loader *f, uint64_t epoch); /* from 0 */

@@ -23,9 +23,7 @@
 
 enum {
     DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
-    EVAL_BATCH = 256,
-    EVAL_BYTES = 1 << 28, /* memory of a network with that batch */
-    RECEIVED_MAX = 32     /* messages of each peer before computing continues: only a flood sends more */
+    RECEIVED_MAX = 32 /* messages of each peer before computing continues: only a flood sends more */
 };
 
 /* Of --round-timeout: a node whose codec hangs is ended before its peers report their timeout. */
@@ -89,8 +87,6 @@ static int watch_codec(struct node *n, struct err *e)
 /* Loads the initial weights. A checkpoint's weights are loaded with the rest of it. */
 static int load_weights(struct node *n, struct err *e)
 {
-    const struct tensor_view *t;
-    size_t n_tensors = net_tensors(n->net, &t);
     struct tensor_file f;
     int rc;
 
@@ -101,22 +97,10 @@ static int load_weights(struct node *n, struct err *e)
     if (tensor_file_open(&f, start_path, e) < 0)
         return e->code;
     rc = weights_check(&f, "", n->spec, e) < 0 ? err_at(e, "%s", start_path) : 0;
-    for (size_t i = 0; rc == 0 && i < n_tensors; i++)
-        weights_floats(net_params(n->net) + net_tensor_offset(n->net, i), weights_find(&f, "", t[i].name));
+    if (rc == 0)
+        net_load(n->net, &f, "");
     tensor_file_close(&f);
     return rc;
-}
-
-/* Evaluation uses larger batches if they need little memory. */
-static int batch_of(const struct node *n)
-{
-    int batch = EVAL_BATCH;
-
-    if (!is_worker(n))
-        return 1;
-    while (batch > n->set.batch_size && net_bytes(n->spec, batch) > (double)EVAL_BYTES)
-        batch /= 2;
-    return batch > n->set.batch_size ? batch : n->set.batch_size;
 }
 
 static int load_model(struct node *n, struct err *e)
@@ -135,7 +119,7 @@ static int load_model(struct node *n, struct err *e)
     json_decref(doc);
     if (rc < 0)
         return err_at(e, "model");
-    n->max_batch = batch_of(n);
+    n->max_batch = is_worker(n) ? net_test_batch(n->spec, n->set.batch_size) : 1;
     return net_new(&n->net, n->spec, n->max_batch, e);
 }
 

@@ -101,19 +101,22 @@ static void describe(struct tensor_view out[2], const struct dataset *d, const s
     out[1] = truth;
 }
 
+static size_t describe_scale(struct tensor_view *out, const struct transform_scale *s)
+{
+    if (s->n == 0)
+        return 0;
+    out[0] = (struct tensor_view){.name = "scale", .n_dims = 1, .shape = {s->n}, .data = s->scale};
+    out[1] = (struct tensor_view){.name = "shift", .n_dims = 1, .shape = {s->n}, .data = s->shift};
+    return 2;
+}
+
 /* Describes the transform that the loader applies (agent/runner/loader.h); returns the number of tensors. */
 static size_t describe_transform(struct tensor_view *out, int32_t augment[5], const struct cut *c)
 {
     const struct transform *t = c->transform;
     const struct shape *s = &c->data->shape;
-    size_t n = 0;
+    size_t n = describe_scale(out, c->scale);
 
-    if (c->scale->n > 0) {
-        out[n++] = (struct tensor_view){
-            .name = "scale", .n_dims = 1, .shape = {c->scale->n}, .data = c->scale->scale};
-        out[n++] = (struct tensor_view){
-            .name = "shift", .n_dims = 1, .shape = {c->scale->n}, .data = c->scale->shift};
-    }
     if (t->crop || t->flip) {
         int32_t v[] = {s->dim[0], s->dim[1], s->dim[2], t->crop, t->flip};
 
@@ -278,5 +281,28 @@ int shard_make(struct submission *s, const struct dataset *d, struct err *e)
     transform_scale_clear(&scale);
     partition_clear(&p);
     blocks_clear(&b);
+    return rc;
+}
+
+int shard_write_half(const char *path, const struct dataset *d, const struct settings *set, const char *half,
+                     struct err *e)
+{
+    bool is_test = strcmp(half, "test") == 0;
+    const void *x = is_test ? d->test_x : d->train_x;
+    const void *labels = is_test ? d->test_y : d->train_y, *targets = is_test ? d->test_t : d->train_t;
+    size_t n = is_test ? d->n_test : d->n_train;
+    const struct tensor_meta meta[] = {{"dataset", set->dataset}, {0}};
+    struct transform_scale scale = {0};
+    struct transform transform;
+    struct tensor_view tensors[4];
+    int rc;
+
+    if (transform_parse(&transform, set->transform, e) < 0)
+        return err_at(e, "transform");
+    if (transform_fit(&scale, &transform, d, e) < 0)
+        return e->code;
+    describe(tensors, d, &n, 1, x, d->train_y ? labels : targets);
+    rc = tensor_file_write_unsynced(path, tensors, 2 + describe_scale(tensors + 2, &scale), meta, e);
+    transform_scale_clear(&scale);
     return rc;
 }

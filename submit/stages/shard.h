@@ -12,6 +12,11 @@
 /* Fills s->shards, s->test and facts "data". ERR_CONFIG: fewer samples than one global batch, ... */
 int shard_make(struct submission *s, const struct dataset *d, struct err *e);
 
+/* Writes a half of the data set, "train" or "test", for an evaluation: "x" (n, values of a sample) and "y",
+ * in the order of the set, with the transform's "scale" and "shift". */
+int shard_write_half(const char *path, const struct dataset *d, const struct settings *set, const char *half,
+                     struct err *e);
+
 /* "0-63,128-191" for ascending block numbers; adjacent blocks become one range. The caller frees it; NULL:
  * no memory. */
 char *shard_columns(const int *blocks, int n, int batch_size);

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "shared/json.h"
-#include "submit/data/data_folder.h"
-#include "submit/data/dataset.h"
-#include "submit/data/model_fit.h"
+#include "submit/data/data_open.h"
 #include "submit/results/results.h"
 #include "submit/stages/console.h"
 #include "submit/stages/shard.h"
@@ -49,31 +47,15 @@ static bool tests_what_it_trains(const struct dataset *d)
 
 static int check_data(struct submission *s, struct err *e)
 {
-    char folder[PATH_MAX];
     struct dataset d = {0};
     int rc;
 
-    if (s->opt->data[0] && dataset_is_drawn(s->settings.dataset)) {
-        err_set(e, ERR_USAGE, "--data %s: data set %s is generated and reads no file", s->opt->data,
-                s->settings.dataset);
-        return err_hint(
-            e, "Leave --data out, or name the type of the data with --dataset: mnist, csv, npz, ...");
-    }
-    if (data_folder(folder, sizeof folder, s->settings.dataset, s->opt->data, e) < 0)
+    if (data_open(&d, s->settings.dataset, s->opt->data, &s->model_spec, e) < 0)
         return e->code;
-    if (dataset_open(&d, s->settings.dataset, folder, e) < 0) {
-        if (e->code == ERR_NOT_FOUND && !s->opt->data[0] && strcmp(s->settings.dataset, "mnist") == 0)
-            err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
-        return e->code;
-    }
     if (tests_what_it_trains(&d))
         console_info("The test set of %s is the training set: accuracy does not measure unseen samples.",
                      s->settings.dataset);
-    rc = model_fit(&s->model_spec, &d, e);
-    if (rc < 0)
-        err_at(e, "model %s and data set %s", s->settings.model, s->settings.dataset);
-    else
-        rc = shard_make(s, &d, e);
+    rc = shard_make(s, &d, e);
     dataset_clear(&d);
     return rc;
 }

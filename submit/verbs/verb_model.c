@@ -9,10 +9,10 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/utf8.h"
-#include "shared/weights.h"
 #include "submit/codecs/find.h"
 #include "submit/export/npz.h"
 #include "submit/export/onnx.h"
+#include "submit/model_file.h"
 #include "submit/stages/console.h"
 #include "submit/text.h"
 #include "submit/verbs/model_table.h"
@@ -22,44 +22,6 @@
 static bool is_document(const char *text)
 {
     return file_has_ending(text, ".json") || (!strchr(text, '/') && !file_has_ending(text, ".safetensors"));
-}
-
-/* Where a checkpoint keeps the model. */
-static const char *prefix_of(const struct tensor_file *f)
-{
-    return checkpoint_meta_is(f) ? "model/" : "";
-}
-
-/* Parses a model's document; the caller frees *out. */
-static int parse_model(struct model_spec **out, const char *text, size_t len, const char *what, struct err *e)
-{
-    struct model_spec *m = malloc(sizeof *m);
-    json_t *doc = NULL;
-    int rc = m ? json_parse(&doc, text, len, what, e) : err_set(e, ERR_NOMEM, "no memory for a model");
-
-    if (rc == 0 && model_spec_parse(m, doc, e) < 0)
-        rc = err_at(e, "%s", what);
-    json_decref(doc);
-    if (rc < 0)
-        free(m);
-    else
-        *out = m;
-    return rc;
-}
-
-/* Parses the model in the file's metadata and checks that the tensors fit it. */
-static int parse_arch(struct model_spec **out, const struct tensor_file *f, struct err *e)
-{
-    const char *arch = tensor_file_meta(f, "arch");
-
-    if (!arch)
-        return err_set(e, ERR_CONFIG, "its metadata has no \"arch\", the document of a model");
-    if (parse_model(out, arch, strlen(arch), "arch", e) < 0)
-        return e->code;
-    if (weights_check(f, prefix_of(f), *out, e) == 0)
-        return 0;
-    free(*out);
-    return e->code;
 }
 
 /* Statistics of the finite values, and the number of the others. */
@@ -116,7 +78,7 @@ static int inspect_document(const struct options *o, const char *name, struct er
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, name, exe_dir, e) < 0 ||
         file_read(&text, &len, path, MODEL_DOCUMENT_MAX, e) < 0)
         return e->code;
-    rc = parse_model(&m, text, len, path, e);
+    rc = model_file_parse(&m, text, len, path, e);
     free(text);
     if (rc < 0)
         return rc;
@@ -200,7 +162,7 @@ static json_t *file_json(const struct tensor_file *f)
     json_t *o;
     size_t n = 0;
     struct err why;
-    bool is_of_arch = parse_arch(&m, f, &why) == 0;
+    bool is_of_arch = model_file_arch(&m, f, &why) == 0;
 
     for (size_t i = 0; i < f->n; i++)
         n += tensor_count(&f->tensors[i]);
@@ -243,9 +205,9 @@ static int convert_file(const struct options *o, const char *path, const struct 
 
     if (strcmp(o->format, "npz") == 0)
         return npz_write(o->output, f->tensors, f->n, e);
-    if (parse_arch(&m, f, e) < 0)
+    if (model_file_arch(&m, f, e) < 0)
         return err_at(e, "%s", path);
-    rc = onnx_write(o->output, m, f, prefix_of(f), e);
+    rc = onnx_write(o->output, m, f, checkpoint_meta_prefix(f), e);
     free(m);
     return rc;
 }

@@ -39,6 +39,8 @@ const struct verb verbs[] = {
      "template"},
     {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "inspect FILE",
      "contents of a model file, or layers of a model NAME; model convert FILE --to npz|onnx"},
+    {"predict", verb_predict, WORKS, FOR_PREDICT, 1, "FILE|DIR",
+     "a trained model on data: a table with a row per sample, and the metrics of an evaluation"},
     {"help", verb_help, SHOWS, FOR_ALL, 1, "[VERB]", "this text, or the options of a verb"},
     {"version", verb_version, SHOWS, FOR_ALL, 0, "", "version"},
 };

@@ -8,7 +8,7 @@ copy_of_tree() {
     TREE="$T/a b é/psgd 日本"
     mkdir -p "$TREE/build/obj/tests"
     (cd "$ROOT" && cp -a Makefile agent codecs nn shared sim submit tests "$TREE/")
-    (cd "$BUILD" && cp -a ./*.a onednn hardening hardening.cache agent codec_check job_runner job_submit simulator codecs include models "$TREE/build/")
+    (cd "$BUILD" && cp -a ./*.a onednn hardening hardening.cache agent codec_check job_runner job_submit predictor simulator codecs include models "$TREE/build/")
     (cd "$BUILD/obj" && cp -a agent codecs nn shared sim submit "$TREE/build/obj/")
     cd "$TREE" || return
     export -n BUILD # or make and demo.sh would inherit the other one's

@@ -11,7 +11,7 @@ plain_build_only() {
     case $BUILD in */asan | */tsan) skip 'a sanitizer checks the plain functions' ;; esac
 }
 
-programs() { printf '%s\n' "$BUILD"/{agent,job_submit,job_runner,simulator,codec_check}; }
+programs() { printf '%s\n' "$BUILD"/{agent,job_submit,job_runner,predictor,simulator,codec_check}; }
 
 codecs() { printf '%s\n' "$BUILD"/codecs/*.so; }
 

@@ -245,6 +245,21 @@ TEST(the_predicted_class_is_the_largest_output_or_the_sign)
     assert_int_equal(n_right, 0); /* nor with targets */
 }
 
+TEST(the_prediction_is_a_probability_under_a_cross_entropy_and_the_output_under_mse)
+{
+    static const float z[] = {0, 1.0986123f}; /* log 3 */
+    float p[2];
+
+    loss_prediction(LOSS_SOFTMAX_CROSS_ENTROPY, p, z, 2); /* e^z = 1, 3 */
+    assert_float_equal(p[0], 0.25f, 1e-6f);
+    assert_float_equal(p[1], 0.75f, 1e-6f);
+    loss_prediction(LOSS_SIGMOID_CROSS_ENTROPY, p, z, 2); /* 1 / (1 + e^-z) */
+    assert_float_equal(p[0], 0.5f, 1e-6f);
+    assert_float_equal(p[1], 0.75f, 1e-6f);
+    loss_prediction(LOSS_MSE, p, z, 2);
+    assert_memory_equal(p, z, sizeof p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_thousand_uninformed_samples_cost_log_2_each),
         cmocka_unit_test(a_nan_is_propagated_from_any_position),
         cmocka_unit_test(the_predicted_class_is_the_largest_output_or_the_sign),
+        cmocka_unit_test(the_prediction_is_a_probability_under_a_cross_entropy_and_the_output_under_mse),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -420,6 +420,39 @@ TEST(transforms_must_suit_the_samples)
     }
 }
 
+TEST(samples_alone_are_scaled_by_their_own_file)
+{
+    static const uint8_t bytes[6] = {0, 1, 2, 3, 4, 5};
+    static const float scale[3] = {1, 2, 3}, shift[3] = {0, 10, 20};
+    static const float expected[6] = {0, 12, 26, 3, 18, 35};
+    static const int32_t labels[2] = {4, 9};
+    struct tensor_view t[4] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {2, WIDTH}, .data = bytes},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {2}, .data = labels},
+        floats("scale", scale, 3),
+        floats("shift", shift, 3),
+    };
+    struct model_spec *m = model(WIDTH, 10);
+    struct loader_batch batch;
+    struct err e = {0};
+    struct loader f;
+
+    assert_ok(tensor_file_write(test, t, 4, NULL, &e));
+    assert_ok(loader_open_test(&f, test, m, &e));
+    assert_int_equal(f.n_test, 2);
+    assert_ok(loader_batch_init(&batch, &f, 2, &e));
+    loader_test(&f, 0, 2, &batch);
+    assert_memory_equal(batch.x, expected, sizeof expected);
+    assert_memory_equal(batch.labels, labels, sizeof labels);
+    loader_batch_clear(&batch);
+    loader_close(&f);
+    t[2] = floats("scale", scale, 2);
+    assert_ok(tensor_file_write(test, t, 4, NULL, &e));
+    assert_int_equal(loader_open_test(&f, test, m, &e), ERR_CONFIG);
+    assert_error_has("tensors scale and shift do not fit samples of 3 values");
+    free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +465,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(images_are_cropped_and_flipped_by_seed_epoch_and_column, make, clean),
         cmocka_unit_test_setup_teardown(transforms_must_suit_the_samples, make, clean),
         cmocka_unit_test_setup_teardown(a_token_outside_the_vocabulary_of_the_model_is_refused, make, clean),
+        cmocka_unit_test_setup_teardown(samples_alone_are_scaled_by_their_own_file, make, clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,32 @@ TEST(too_few_samples_are_refused)
     json_decref(s.facts);
 }
 
+TEST(a_half_for_an_evaluation_has_its_samples_in_order_and_the_scale_of_the_training_set)
+{
+    static uint8_t x[N * PIXELS];
+    static int32_t y[N];
+    struct settings set = {.dataset = "bytes", .transform = "standard"};
+    const char *folder = unit_folder();
+    struct tensor_file f;
+    struct dataset d;
+    char path[64];
+
+    fill(&d, x, y);
+    snprintf(path, sizeof path, "%s/half", folder);
+    for (int test = 0; test < 2; test++) {
+        assert_ok(shard_write_half(path, &d, &set, test ? "test" : "train", &e));
+        assert_ok(tensor_file_open(&f, path, &e));
+        assert_int_equal(tensor_file_find(&f, "x")->shape[0], test ? 5 : N);
+        assert_memory_equal(tensor_file_find(&f, "x")->data, x, (test ? 5 : N) * PIXELS);
+        assert_memory_equal(tensor_file_find(&f, "y")->data, y, (test ? 5 : N) * sizeof *y);
+        assert_float_equal(*(const float *)tensor_file_find(&f, "scale")->data, 1 / 28.866f, 1e-5f);
+        tensor_file_close(&f);
+    }
+    strcpy(set.transform, "none");
+    assert_int_equal(shard_write_half(path, &d, &set, "test", &e), ERR_CONFIG);
+    unit_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +209,7 @@ int main(void)
         cmocka_unit_test(holders_of_the_same_blocks_get_the_same_blob),
         cmocka_unit_test(a_shard_states_the_transforms_of_its_samples),
         cmocka_unit_test(too_few_samples_are_refused),
+        cmocka_unit_test(a_half_for_an_evaluation_has_its_samples_in_order_and_the_scale_of_the_training_set),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

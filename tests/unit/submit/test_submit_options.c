@@ -328,6 +328,33 @@ TEST(a_missing_file_of_the_earlier_job_is_reported_with_its_option)
     unit_remove(dir);
 }
 
+/* Parses a command line of predict, and takes the options of a job. */
+static void predict_of(const json_t *job, const char *const *args)
+{
+    assert_ok(parse(&o, FOR_PREDICT, &e, args));
+    assert_ok(options_take_of_job(&o, FOR_PREDICT, job, &e));
+}
+
+TEST(predict_takes_model_and_data_of_the_job_except_what_is_given)
+{
+    json_t *job = json_pack("{s:s, s:s, s:s, s:s, s:s}", "dataset", "csv:label=a", "data", "/dev/null",
+                            "transform", "standard", "batch_size", "512", "epochs", "9");
+
+    predict_of(job, (const char *const[]){"--transform", "unit", NULL});
+    assert_string_equal(o.settings.dataset, "csv:label=a");
+    assert_string_equal(o.data, "/dev/null");
+    assert_string_equal(o.settings.transform, "unit");
+    assert_int_equal(o.settings.batch_size, 512);
+    assert_int_not_equal(o.settings.epochs, 9); /* no option of predict */
+    predict_of(job, (const char *const[]){"--dataset", "csv:label=b", NULL});
+    assert_string_equal(o.settings.dataset, "csv:label=b");
+    assert_string_equal(o.data, "/dev/null");
+    predict_of(job, (const char *const[]){"--dataset", "digits", NULL}); /* does not read the table */
+    assert_string_equal(o.settings.dataset, "digits");
+    assert_string_equal(o.data, "");
+    json_decref(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_resumed_job_keeps_its_options_except_those_that_may_change),
         cmocka_unit_test(a_resumed_job_finds_its_files_from_every_folder),
         cmocka_unit_test(a_missing_file_of_the_earlier_job_is_reported_with_its_option),
+        cmocka_unit_test(predict_takes_model_and_data_of_the_job_except_what_is_given),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

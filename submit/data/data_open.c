@@ -1,0 +1,30 @@
+#include "submit/data/data_open.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "submit/data/data_folder.h"
+#include "submit/data/model_fit.h"
+
+int data_open(struct dataset *d, const char *name, const char *chosen, const struct model_spec *m,
+              struct err *e)
+{
+    char folder[PATH_MAX];
+
+    if (chosen[0] && dataset_is_drawn(name)) {
+        err_set(e, ERR_USAGE, "--data %s: data set %s is generated and reads no file", chosen, name);
+        return err_hint(
+            e, "Leave --data out, or name the type of the data with --dataset: mnist, csv, npz, ...");
+    }
+    if (data_folder(folder, sizeof folder, name, chosen, e) < 0)
+        return e->code;
+    if (dataset_open(d, name, folder, e) < 0) {
+        if (e->code == ERR_NOT_FOUND && !chosen[0] && strcmp(name, "mnist") == 0)
+            err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
+        return e->code;
+    }
+    if (model_fit(m, d, e) == 0)
+        return 0;
+    dataset_clear(d);
+    return err_at(e, "model %s and data set %s", m->name, name);
+}

@@ -1,0 +1,13 @@
+/* data_open -- opens a job's data set, and checks that its model fits it. */
+#ifndef PSGD_SUBMIT_DATA_OPEN_H
+#define PSGD_SUBMIT_DATA_OPEN_H
+
+#include "shared/model_spec.h"
+#include "submit/data/dataset.h"
+
+/* `name` as in dataset_open(), `chosen` the value of --data; "": none. ERR_USAGE: a set that is drawn has no
+ * file; else as dataset_open() and model_fit(). After an error nothing is to be cleared. */
+int data_open(struct dataset *d, const char *name, const char *chosen, const struct model_spec *m,
+              struct err *e);
+
+#endif

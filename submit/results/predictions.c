@@ -1,0 +1,158 @@
+#include "submit/results/predictions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/file.h"
+
+struct table {
+    size_t n;
+    const int32_t *labels, *classes; /* (n); NULL: targets */
+    const float *probability;        /* (n); NULL: there is none */
+    const float *targets, *values;   /* (n, n_targets); NULL: labels */
+    int n_targets;
+    const char **names; /* (n_classes); NULL: none */
+};
+
+/* The tensor of this shape; n_dims 2: (n, k). */
+static const void *find(const struct tensor_file *f, const char *name, enum tensor_type type, int n_dims,
+                        size_t n, size_t k)
+{
+    const struct tensor_view *t = tensor_file_find(f, name);
+    bool fits = t && t->type == type && t->n_dims == n_dims && t->shape[0] == n &&
+                (n_dims < 2 || t->shape[1] == k);
+
+    return fits ? t->data : NULL;
+}
+
+static bool are_classes(const int32_t *classes, size_t n, int n_classes)
+{
+    for (size_t i = 0; i < n; i++)
+        if (classes[i] < 0 || classes[i] >= n_classes)
+            return false;
+    return true;
+}
+
+static int open_table(struct table *t, const struct dataset *d, const char *half, const struct tensor_file *f,
+                      struct err *e)
+{
+    bool is_test = strcmp(half, "test") == 0;
+    bool fits;
+
+    *t = (struct table){.n = is_test ? d->n_test : d->n_train,
+                        .labels = is_test ? d->test_y : d->train_y,
+                        .targets = is_test ? d->test_t : d->train_t,
+                        .n_targets = d->n_targets};
+    t->classes = find(f, "class", TENSOR_I32, 1, t->n, 0);
+    t->probability = find(f, "probability", TENSOR_F32, 1, t->n, 0);
+    t->values = find(f, "values", TENSOR_F32, 2, t->n, (size_t)d->n_targets);
+    fits = d->n_classes > 0 ? t->classes && are_classes(t->classes, t->n, d->n_classes) : t->values != NULL;
+    return fits ? 0 : err_set(e, ERR_PROTOCOL, "the predictions are not those of these samples");
+}
+
+static int list_names(struct table *t, const struct dataset *d, struct err *e)
+{
+    const char *name = d->class_names;
+
+    if (!name)
+        return 0;
+    t->names = malloc((size_t)d->n_classes * sizeof *t->names);
+    if (!t->names)
+        return err_set(e, ERR_NOMEM, "no memory for the names of %d classes", d->n_classes);
+    for (int k = 0; k < d->n_classes; k++, name += strlen(name) + 1)
+        t->names[k] = name;
+    return 0;
+}
+
+/* RFC 4180: a field with a comma, a quotation mark or a line break is quoted, and its marks are doubled. */
+static void put_text(FILE *out, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fprintf(out, ",%s", text);
+        return;
+    }
+    fputs(",\"", out);
+    for (; *text; text++)
+        fprintf(out, *text == '"' ? "\"%c" : "%c", *text);
+    fputc('"', out);
+}
+
+static void put_class(FILE *out, const struct table *t, size_t i)
+{
+    fprintf(out, "%zu,%d,%d,", i, t->labels[i], t->classes[i]);
+    if (t->probability)
+        fprintf(out, "%.9g", err_number((double)t->probability[i]));
+    if (t->names) {
+        put_text(out, t->names[t->labels[i]]);
+        put_text(out, t->names[t->classes[i]]);
+    }
+}
+
+static void put_vector(FILE *out, const float *v, int n)
+{
+    for (int j = 0; j < n; j++)
+        fprintf(out, ",%.9g", err_number((double)v[j]));
+}
+
+static void put_header(FILE *out, const struct table *t)
+{
+    if (t->classes)
+        fprintf(out, "index,label,predicted,probability%s", t->names ? ",label_name,predicted_name" : "");
+    else if (t->n_targets == 1)
+        fputs("index,target,predicted", out);
+    else
+        fputs("index", out);
+    for (int j = 0; !t->classes && t->n_targets > 1 && j < 2 * t->n_targets; j++)
+        fprintf(out, ",%s_%d", j < t->n_targets ? "target" : "predicted", j % t->n_targets);
+}
+
+static void put_row(FILE *out, const struct table *t, size_t i)
+{
+    size_t k = (size_t)t->n_targets;
+
+    if (t->classes) {
+        put_class(out, t, i);
+        return;
+    }
+    fprintf(out, "%zu", i);
+    put_vector(out, t->targets + i * k, t->n_targets);
+    put_vector(out, t->values + i * k, t->n_targets);
+}
+
+static int write_table(const char *path, const struct table *t, struct err *e)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    bool failed = !out;
+    int rc;
+
+    if (out) {
+        put_header(out, t);
+        fputc('\n', out);
+        for (size_t i = 0; i < t->n; i++) {
+            put_row(out, t, i);
+            fputc('\n', out);
+        }
+        failed = ferror(out);
+        failed |= fclose(out) != 0;
+    }
+    rc = failed ? err_set(e, ERR_NOMEM, "no memory for a table of %zu samples", t->n)
+                : file_write(path, text, len, 0644, e);
+    free(text);
+    return rc;
+}
+
+int predictions_write(const char *path, const struct dataset *d, const char *half,
+                      const struct tensor_file *f, struct err *e)
+{
+    struct table t;
+    int rc;
+
+    if (open_table(&t, d, half, f, e) < 0 || list_names(&t, d, e) < 0)
+        return e->code;
+    rc = write_table(path, &t, e);
+    free(t.names);
+    return rc;
+}

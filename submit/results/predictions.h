@@ -1,0 +1,19 @@
+/* predictions -- the table of job_submit predict: a CSV (RFC 4180, LF) with one row per sample, in the order
+ * of the data set's half.
+ *
+ *   labels    index,label,predicted,probability[,label_name,predicted_name]
+ *             label and predicted are the numbers of classes; probability, of the predicted one, is empty for
+ *             a model with the loss mse; names, where the set has them
+ *   targets   index,target,predicted, with several index,target_0,...,predicted_0,... */
+#ifndef PSGD_SUBMIT_PREDICTIONS_H
+#define PSGD_SUBMIT_PREDICTIONS_H
+
+#include "shared/tensor_file.h"
+#include "submit/data/dataset.h"
+
+/* `f`: predictions.safetensors (agent/runner/predictor.c) of this half, "train" or "test". ERR_PROTOCOL: it
+ * is not. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+int predictions_write(const char *path, const struct dataset *d, const char *half,
+                      const struct tensor_file *f, struct err *e);
+
+#endif

@@ -1,0 +1,233 @@
+/* predict: a trained model on data: a table with a row per sample, and the metrics of an evaluation. The
+ * program `predictor` computes, as a node does; this verb prepares its files and writes the table. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/artifacts.h"
+#include "shared/choice.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/data/data_open.h"
+#include "submit/helper.h"
+#include "submit/model_file.h"
+#include "submit/results/predictions.h"
+#include "submit/results/results.h"
+#include "submit/stages/console.h"
+#include "submit/stages/shard.h"
+#include "submit/temp.h"
+#include "submit/text.h"
+#include "submit/verbs/verbs.h"
+
+#define DEFAULT_TABLE "predictions.csv"
+
+struct predict {
+    struct options opt; /* the options given, and those of the job that made the model */
+    char path[PATH_MAX];
+    char job[PATH_MAX]; /* the folder of that job's results; "": not known */
+    struct tensor_file file;
+    struct model_spec *spec;
+    struct dataset data;
+    struct temp folder; /* of the predictor */
+    json_t *summary;
+};
+
+/* A model of results is in FOLDER/model/. */
+static void find_job(struct predict *p)
+{
+    char folder[PATH_MAX], run[PATH_MAX];
+    struct err ignored;
+    char *slash;
+
+    if (file_absolute(folder, sizeof folder, p->path, &ignored) < 0)
+        return;
+    for (int up = 0; up < 2 && (slash = strrchr(folder, '/')); up++)
+        *slash = '\0';
+    if (file_join(run, sizeof run, folder, "run.json", &ignored) == 0 && access(run, F_OK) == 0)
+        snprintf(p->job, sizeof p->job, "%s", folder);
+}
+
+/* The operand is the file of a model, or a folder of results. */
+static int find_model_file(struct predict *p, const char *operand, struct err *e)
+{
+    struct stat st;
+
+    if (stat(operand, &st) < 0)
+        return err_errno(e, ERR_NOT_FOUND, "%s", operand);
+    if (!S_ISDIR(st.st_mode))
+        snprintf(p->path, sizeof p->path, "%s", operand);
+    else if (file_join(p->path, sizeof p->path, operand, artifacts[ARTIFACT_FINAL_MODEL].path, e) < 0)
+        return e->code;
+    if (access(p->path, F_OK) < 0) {
+        err_set(e, ERR_NOT_FOUND, "%s has no %s", operand, artifacts[ARTIFACT_FINAL_MODEL].path);
+        return err_hint(e, "A folder is one of a job's results; else name the file of a model.");
+    }
+    find_job(p);
+    return 0;
+}
+
+/* Takes the options that are not given from the job that made the model. */
+static int take_options(struct predict *p, struct err *e)
+{
+    json_t *doc;
+    int rc;
+
+    if (!p->job[0])
+        return 0;
+    if (results_read(&doc, p->job, e) < 0)
+        return e->code;
+    rc = options_take_of_job(&p->opt, FOR_PREDICT, json_object_get(json_object_get(doc, "facts"), "options"),
+                             e);
+    json_decref(doc);
+    return rc < 0 ? err_at(e, "%s/run.json", p->job) : 0;
+}
+
+static int open_model(struct predict *p, struct err *e)
+{
+    if (tensor_file_open(&p->file, p->path, e) < 0)
+        return e->code;
+    return model_file_arch(&p->spec, &p->file, e) < 0 ? err_at(e, "%s", p->path) : 0;
+}
+
+static size_t count_samples(const struct predict *p)
+{
+    return strcmp(p->opt.split, "test") == 0 ? p->data.n_test : p->data.n_train;
+}
+
+static int open_data(struct predict *p, struct err *e)
+{
+    const struct settings *set = &p->opt.settings;
+
+    if (data_open(&p->data, set->dataset, p->opt.data, p->spec, e) < 0)
+        return e->code;
+    return count_samples(p) > 0 ? 0
+                                : err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s",
+                                          set->dataset, p->opt.split);
+}
+
+/* The predictor's files. */
+static int put_files(struct predict *p, struct err *e)
+{
+    const char *arch = tensor_file_meta(&p->file, "arch");
+    char path[PATH_MAX], weights[PATH_MAX];
+
+    if (file_join(path, sizeof path, p->folder.path, "model.json", e) < 0 ||
+        file_write(path, arch, strlen(arch), 0600, e) < 0)
+        return e->code;
+    if (file_absolute(weights, sizeof weights, p->path, e) < 0 ||
+        file_join(path, sizeof path, p->folder.path, "weights.safetensors", e) < 0)
+        return e->code;
+    if (symlink(weights, path) < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (file_join(path, sizeof path, p->folder.path, "samples.safetensors", e) < 0)
+        return e->code;
+    return shard_write_half(path, &p->data, &p->opt.settings, p->opt.split, e);
+}
+
+static int run_predictor(struct predict *p, struct err *e)
+{
+    const struct settings *set = &p->opt.settings;
+    char batch[16], threads[16], math[16];
+    const struct helper how = {
+        .program = "predictor", .folder = p->folder.path, .args = {batch, threads, math}};
+    const char *name;
+    int n;
+
+    name = choice_at(MATH_CHOICES, (int)set->math, &n);
+    snprintf(batch, sizeof batch, "%d", set->batch_size);
+    snprintf(threads, sizeof threads, "%d", set->threads);
+    snprintf(math, sizeof math, "%.*s", n, name);
+    return helper_run(&p->summary, &how, e);
+}
+
+static int write_table(const struct predict *p, struct err *e)
+{
+    char path[PATH_MAX];
+    struct tensor_file f;
+    int rc;
+
+    if (file_join(path, sizeof path, p->folder.path, "predictions.safetensors", e) < 0 ||
+        tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    rc = predictions_write(p->opt.output, &p->data, p->opt.split, &f, e);
+    tensor_file_close(&f);
+    return rc;
+}
+
+static void print_confusion(const json_t *rows)
+{
+    const json_t *row, *count;
+    size_t label, k;
+
+    puts("confusion, a row for each label, a column for each class predicted:");
+    json_array_foreach(rows, label, row)
+    {
+        json_array_foreach(row, k, count) printf(" %7lld", (long long)json_integer_value(count));
+        putchar('\n');
+    }
+}
+
+static void show(const struct predict *p)
+{
+    const struct options *o = &p->opt;
+    json_t *metrics = json_object_get(p->summary, "metrics"), *v;
+    const char *key;
+
+    if (o->json) {
+        json_object_del(p->summary, "ok");
+        json_object_set_new(p->summary, "model", json_text(p->path, SIZE_MAX));
+        json_object_set_new(p->summary, "dataset", json_text(o->settings.dataset, SIZE_MAX));
+        json_object_set_new(p->summary, "split", json_string(o->split));
+        json_object_set_new(p->summary, "file", json_text(o->output, SIZE_MAX));
+        verb_print_json(true, json_incref(p->summary), NULL, NULL);
+        return;
+    }
+    text_print("model      %s, of %s\ndata       %s, %s: %zu samples\n", p->spec->name, p->path,
+               o->settings.dataset, o->split, count_samples(p));
+    json_object_foreach(metrics, key, v)
+    {
+        if (json_is_number(v))
+            printf("%-10s %.9g\n", key, json_number_value(v));
+        else if (json_is_null(v))
+            printf("%-10s nan\n", key);
+    }
+    if (json_object_get(metrics, "confusion"))
+        print_confusion(json_object_get(metrics, "confusion"));
+    text_print("table      %s\n", o->output);
+}
+
+static int predict(struct predict *p, const char *operand, struct err *e)
+{
+    if (find_model_file(p, operand, e) < 0 || take_options(p, e) < 0 || open_model(p, e) < 0 ||
+        open_data(p, e) < 0 || temp_open(&p->folder, e) < 0 || put_files(p, e) < 0 ||
+        run_predictor(p, e) < 0 || write_table(p, e) < 0)
+        return e->code;
+    show(p);
+    return 0;
+}
+
+int verb_predict(const struct options *o, struct err *e)
+{
+    struct predict *p;
+    int rc;
+
+    if (o->args.n_operands != 1)
+        return err_set(e, ERR_USAGE, "predict takes the file of a model, or a folder of results");
+    p = calloc(1, sizeof *p);
+    if (!p)
+        return err_set(e, ERR_NOMEM, "no memory");
+    p->opt = *o;
+    if (!o->output[0])
+        strcpy(p->opt.output, DEFAULT_TABLE);
+    rc = predict(p, o->args.operands[0], e);
+    json_decref(p->summary);
+    if (p->folder.path[0])
+        temp_close(&p->folder);
+    dataset_clear(&p->data);
+    free(p->spec);
+    tensor_file_close(&p->file);
+    free(p);
+    return rc;
+}
