@@ -9,6 +9,7 @@
 #include "shared/schedule.h"
 #include "submit/codecs/presets.h"
 #include "submit/data/data_sets.h"
+#include "submit/hosts.h"
 #include "submit/options_table.h"
 #include "submit/retry_on.h"
 #include "submit/stages/console.h"
@@ -162,6 +163,10 @@ static struct args_option table[] = {
      "another value for an option of the job, as epochs=20; may be repeated"},
     {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE, "FILE",
      "file with the list of the agents' addresses"},
+    {"worker_hosts", "", ARGS_TEXT, AT(worker_hosts), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE,
+     "HOST:PORT,...", "instead of --workers, as in TensorFlow: the workers' agents; all of them are used"},
+    {"ps_hosts", "", ARGS_TEXT, AT(ps_hosts), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE, "HOST:PORT,...",
+     "with --worker_hosts: the parameter servers' agents"},
     {"token-file", "", ARGS_PATH, AT(credentials.token_file), FOR_AGENTS, WHERE, "FILE",
      "file with the agents' token"},
     {"ca", "", ARGS_PATH, AT(credentials.ca), FOR_AGENTS, WHERE, "FILE",
@@ -298,11 +303,41 @@ static int finish_optimizer(struct options *o, struct err *e)
     return 0;
 }
 
+/* On this command line: a job that runs again has values for all options. */
+static bool is_given(const struct options *o, size_t offset)
+{
+    for (int i = 0; i < options_table.n; i++)
+        if (table[i].offset == offset)
+            return o->args.given[i];
+    return false;
+}
+
+/* Of this command line: a list in the one way replaces one in the other, of a job that runs again, too. */
+static int choose_list(struct options *o, bool has_workers, bool has_worker_hosts, bool has_ps_hosts,
+                       struct err *e)
+{
+    if (has_workers && (has_worker_hosts || has_ps_hosts))
+        return err_set(e, ERR_USAGE, "--workers and --%s: the list of agents is given in one of these ways",
+                       has_worker_hosts ? "worker_hosts" : "ps_hosts");
+    if (has_workers)
+        o->worker_hosts[0] = o->ps_hosts[0] = '\0';
+    if (has_worker_hosts && !has_ps_hosts)
+        o->ps_hosts[0] = '\0';
+    if (o->ps_hosts[0] && !o->worker_hosts[0])
+        return err_set(e, ERR_USAGE, "--ps_hosts needs --worker_hosts, the agents of the workers");
+    if (o->worker_hosts[0])
+        o->workers[0] = '\0';
+    return 0;
+}
+
 static int finish(struct options *o, struct err *e)
 {
     struct schedule schedule;
 
-    if (credentials_check(&o->credentials, e) < 0)
+    if (credentials_check(&o->credentials, e) < 0 ||
+        choose_list(o, is_given(o, offsetof(struct options, workers)),
+                    is_given(o, offsetof(struct options, worker_hosts)),
+                    is_given(o, offsetof(struct options, ps_hosts)), e) < 0)
         return e->code;
     o->settings.block_assignment = o->block_assignment == BLOCKS_IID ? BLOCKS_IID : BLOCKS_DUP;
     if (schedule_parse(&schedule, o->settings.schedule, e) < 0) {
@@ -358,15 +393,6 @@ static int set_preset_option(struct options *o, const char *option, const char *
     return 0;
 }
 
-/* On this command line: a job that runs again has values for all options. */
-static bool is_given(const struct options *o, size_t offset)
-{
-    for (int i = 0; i < options_table.n; i++)
-        if (table[i].offset == offset)
-            return o->args.given[i];
-    return false;
-}
-
 static int apply_preset(struct options *o, struct err *e)
 {
     const struct preset *p = preset_find(o->codec);
@@ -411,6 +437,9 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
         (o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0) ||
         ((verb & FOR_JOB) && apply_preset(o, e) < 0))
         return e->code;
+    if (is_given(o, offsetof(struct options, worker_hosts)) &&
+        !is_given(o, offsetof(struct options, settings.node_count)))
+        o->settings.node_count = hosts_count(o->worker_hosts);
     return finish(o, e);
 }
 

@@ -47,8 +47,9 @@ struct options {
     char optimizer[24];
     char model[PATH_MAX];
     char data[PATH_MAX];
-    int block_assignment; /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
-    char workers[PATH_MAX];
+    int block_assignment;   /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
+    char workers[PATH_MAX]; /* "": worker_hosts are given */
+    char ps_hosts[PATH_MAX], worker_hosts[PATH_MAX];
     struct credentials credentials;
     int require_isolation; /* enum isolation; -1: not given */
     bool no_queue, detach, retrieve, image_classification;

@@ -53,11 +53,19 @@ json_t *options_json(const struct options *o)
     return all;
 }
 
+/* The list of agents. */
+static bool is_list(const struct args_option *t)
+{
+    return t->offset == offsetof(struct options, workers) ||
+           t->offset == offsetof(struct options, worker_hosts) ||
+           t->offset == offsetof(struct options, ps_hosts);
+}
+
 /* True if a job that is resumed or submitted again inherits the option from the earlier job: the options of
  * the job, and the worker list. */
 static bool is_inherited(const struct args_option *t)
 {
-    return (t->verbs & FOR_SUBMIT) && (t->group == JOB || t->offset == offsetof(struct options, workers));
+    return (t->verbs & FOR_SUBMIT) && (t->group == JOB || is_list(t));
 }
 
 /* What a job starts from: a resumed job starts from the earlier one instead. */

@@ -12,6 +12,7 @@
 #include "shared/isolation.h"
 #include "shared/json.h"
 #include "shared/reason.h"
+#include "submit/hosts.h"
 #include "submit/stages/console.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/submission.h"
@@ -176,7 +177,7 @@ static int sort_by_agent(struct node **order, struct submission *s, struct err *
     qsort(order, s->n_nodes, sizeof *order, by_agent);
     for (size_t i = 1; i < s->n_nodes; i++)
         if (strcmp(order[i - 1]->agent.id, order[i]->agent.id) == 0)
-            return err_set(e, ERR_CONFIG, "%s: %s and %s are one and the same agent", s->opt->workers,
+            return err_set(e, ERR_CONFIG, "%s: %s and %s are one and the same agent", hosts_name(s->opt),
                            order[i - 1]->at.address, order[i]->at.address);
     return 0;
 }

@@ -20,6 +20,7 @@
 #include "submit/codecs/presets.h"
 #include "submit/data/dataset.h"
 #include "submit/data/transform.h"
+#include "submit/hosts.h"
 #include "submit/stages/console.h"
 #include "submit/stages/path_choice.h"
 #include "submit/stages/start_from.h"
@@ -37,9 +38,9 @@ static void make_all_workers(struct worker_list *w)
 
 static int read_workers(struct submission *s, struct err *e)
 {
-    const char *path = s->opt->workers;
+    const char *path = hosts_name(s->opt);
 
-    if (worker_list_read(&s->workers, path, e) < 0) {
+    if (hosts_read(&s->workers, s->opt, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
             err_hint(e, "Write {\"Worker\": [\"host:port\", ...]} there (worker.json.example shows one), or "
                         "name another "
@@ -124,8 +125,11 @@ static int check_optimizer(const char *optimizer, const struct codec_facts *f, s
 /* Hint: where to set the number of servers, or the alternative. */
 static int hint_servers(const struct submission *s, const char *otherwise, struct err *e)
 {
-    return s->is_simulated ? err_hint(e, "Add some with --servers N.")
-                           : err_hint(e, "Name them in %s under \"PS\"%s.", s->opt->workers, otherwise);
+    if (s->is_simulated)
+        return err_hint(e, "Add some with --servers N.");
+    return s->opt->worker_hosts[0]
+               ? err_hint(e, "Name them with --ps_hosts%s.", otherwise)
+               : err_hint(e, "Name them in %s under \"PS\"%s.", s->opt->workers, otherwise);
 }
 
 static void print_no_servers(const struct submission *s, const char *why)
@@ -133,7 +137,7 @@ static void print_no_servers(const struct submission *s, const char *why)
     bool is_one = s->workers.n_servers == 1;
 
     console_info("%s: the parameter server%s of %s take%s no part in this job.", why, is_one ? "" : "s",
-                 s->opt->workers, is_one ? "s" : "");
+                 hosts_name(s->opt), is_one ? "s" : "");
 }
 
 static bool is_without_servers(const struct submission *s)

@@ -9,6 +9,7 @@
 #include "shared/json.h"
 #include "shared/tensor_file.h"
 #include "shared/weights.h"
+#include "submit/hosts.h"
 #include "submit/results/results.h"
 #include "submit/stages/console.h"
 #include "submit/temp.h"
@@ -172,7 +173,7 @@ static int check_servers(const struct submission *s, const json_t *then, struct 
     if (n == s->settings.server_count)
         return 0;
     err_set(e, ERR_CONFIG, "the earlier job had %d parameter server%s, this one has %d of %s", n,
-            n == 1 ? "" : "s", s->settings.server_count, s->opt->workers);
+            n == 1 ? "" : "s", s->settings.server_count, hosts_name(s->opt));
     return err_hint(e, "Name a list with as many under \"PS\": --workers FILE.");
 }
 

@@ -14,6 +14,7 @@
 #include "submit/doctor/checks.h"
 #include "submit/doctor/trial.h"
 #include "submit/failure.h"
+#include "submit/hosts.h"
 #include "submit/recognise.h"
 #include "submit/stages/console.h"
 #include "submit/text.h"
@@ -44,13 +45,13 @@ static void check_own_compiler(struct patient *p)
 /* A list that is missing where none is named is no failure. */
 static int read_workers(struct doctor *d, const struct options *o, struct err *e)
 {
-    bool is_named = getenv("PSGD_WORKERS") || strcmp(o->workers, "worker.json") != 0;
+    bool is_named = getenv("PSGD_WORKERS") || o->worker_hosts[0] || strcmp(o->workers, "worker.json") != 0;
 
     if (!is_named && access(o->workers, F_OK) < 0 && errno == ENOENT) {
         console_info("There is no %s: only this machine is looked at.", o->workers);
         return 0;
     }
-    return worker_list_read(&d->workers, o->workers, e);
+    return hosts_read(&d->workers, o, e);
 }
 
 /* A spare is numbered behind the workers, as if it were one more. */

@@ -355,6 +355,38 @@ TEST(predict_takes_model_and_data_of_the_job_except_what_is_given)
     json_decref(job);
 }
 
+TEST(hosts_take_the_place_of_a_list_and_all_of_them_work)
+{
+    assert_ok(PARSE("--worker_hosts", "a:1,b:2,c:3", "--ps-hosts", "d:4"));
+    assert_int_equal(o.settings.node_count, 3);
+    assert_string_equal(o.workers, "");
+    assert_ok(PARSE("--worker_hosts", "a:1,b:2,c:3", "--node_count", "2"));
+    assert_int_equal(o.settings.node_count, 2);
+    assert_int_equal(PARSE("--worker_hosts", "a:1", "--workers", "w.json"), ERR_USAGE);
+    assert_error_has("--workers and --worker_hosts: the list of agents is given in one of these ways");
+    assert_int_equal(PARSE("--ps_hosts", "d:4"), ERR_USAGE);
+    assert_error_has("--ps_hosts needs --worker_hosts");
+}
+
+TEST(a_job_that_runs_again_keeps_its_hosts_unless_another_list_is_given)
+{
+    const char *dir = folder_of((const char *const[]){"--worker_hosts", "a:1,b:2", "--ps_hosts", "c:3", "-n1",
+                                                      "--codec", "plain", NULL});
+
+    assert_ok(PARSE("--resume", dir));
+    assert_string_equal(o.worker_hosts, "a:1,b:2");
+    assert_string_equal(o.ps_hosts, "c:3");
+    assert_int_equal(o.settings.node_count, 1);
+    assert_ok(PARSE("--resume", dir, "--workers", "README.md"));
+    assert_string_equal(o.workers, "README.md");
+    assert_string_equal(o.worker_hosts, "");
+    assert_string_equal(o.ps_hosts, "");
+    assert_ok(PARSE("--resume", dir, "--worker_hosts", "d:4", "--node_count", "1"));
+    assert_string_equal(o.worker_hosts, "d:4");
+    assert_string_equal(o.ps_hosts, "");
+    unit_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +413,8 @@ int main(void)
         cmocka_unit_test(a_resumed_job_finds_its_files_from_every_folder),
         cmocka_unit_test(a_missing_file_of_the_earlier_job_is_reported_with_its_option),
         cmocka_unit_test(predict_takes_model_and_data_of_the_job_except_what_is_given),
+        cmocka_unit_test(hosts_take_the_place_of_a_list_and_all_of_them_work),
+        cmocka_unit_test(a_job_that_runs_again_keeps_its_hosts_unless_another_list_is_given),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,52 @@
+#include "submit/hosts.h"
+
+#include <string.h>
+
+#include "shared/json.h"
+
+const char *hosts_name(const struct options *o)
+{
+    return o->worker_hosts[0] ? "the list of hosts" : o->workers;
+}
+
+int hosts_count(const char *list)
+{
+    int n = list[0] != '\0';
+
+    for (; *list; list++)
+        n += *list == ',';
+    return n;
+}
+
+static json_t *split(const char *list)
+{
+    json_t *hosts = json_array();
+
+    for (int left = hosts_count(list); left > 0; left--) {
+        size_t n = strcspn(list, ",");
+        char host[ADDRESS_MAX];
+
+        snprintf(host, sizeof host, "%.*s", (int)n, list); /* a longer one is no address either */
+        if (json_array_append_new(hosts, json_text(host, SIZE_MAX)) < 0) {
+            json_decref(hosts);
+            return NULL;
+        }
+        list += n + 1;
+    }
+    return hosts;
+}
+
+int hosts_read(struct worker_list *out, const struct options *o, struct err *e)
+{
+    json_t *doc;
+    int rc;
+
+    if (!o->worker_hosts[0])
+        return worker_list_read(out, o->workers, e);
+    doc = json_pack("{s:o, s:o}", "PS", split(o->ps_hosts), "Worker", split(o->worker_hosts));
+    if (!doc)
+        return err_set(e, ERR_NOMEM, "no memory for the list of hosts");
+    rc = worker_list_parse(out, doc, "--ps_hosts and --worker_hosts", e);
+    json_decref(doc);
+    return rc == ERR_CONFIG ? (e->code = ERR_USAGE) : rc;
+}
