@@ -357,6 +357,12 @@ int worker_list_read(struct worker_list *out, const char *path, struct err *e)
     return 0;
 }
 
+bool worker_is_loopback(const struct worker *w)
+{
+    return strcmp(w->host, "localhost") == 0 || strcmp(w->host, "::1") == 0 ||
+           strncmp(w->host, "127.", 4) == 0;
+}
+
 void worker_list_clear(struct worker_list *w)
 {
     free(w->nodes);

@@ -10,6 +10,7 @@
 #define PSGD_WORKER_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "shared/crypto.h"
@@ -38,6 +39,9 @@ struct worker_list {
 int worker_list_read(struct worker_list *out, const char *path, struct err *e);
 int worker_list_parse(struct worker_list *out, const json_t *doc, const char *what, struct err *e);
 void worker_list_clear(struct worker_list *w);
+
+/* Its host is an address, or the name, of the machine itself: 127.x.y.z, ::1, localhost. */
+bool worker_is_loopback(const struct worker *w);
 
 /* "host", "host:port", "[v6]:port" -> host and port. ERR_CONFIG. */
 int address_parse(char *host, size_t size, int *port, const char *text, struct err *e);

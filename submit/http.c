@@ -323,6 +323,7 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     }
     p->http = h;
     r->err = (struct err){0};
+    r->is_refused = false;
     r->status = 0;
     r->received = 0;
     r->reply_len = 0;
@@ -401,6 +402,7 @@ static void explain(struct http_request *r, CURLcode rc)
         return;
     curl_easy_getinfo(r->private->easy, CURLINFO_OS_ERRNO, &os_errno);
     if (rc == CURLE_COULDNT_CONNECT && os_errno) {
+        r->is_refused = os_errno == ECONNREFUSED;
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s)", r->peer, strerror((int)os_errno));
     } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
         err_set(&r->err, ERR_AUTH, "%s %s", r->peer, strangers[r->pin_origin].what);

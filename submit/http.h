@@ -67,6 +67,7 @@ struct http_request {
     uint64_t received;
     double received_at; /* clock_now of the last byte */
     struct err err;
+    bool is_refused; /* the connection was: no program listens there */
 
     struct http_private *private;
 };

@@ -45,11 +45,6 @@ const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n)
     return out;
 }
 
-static bool is_loopback(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
-}
-
 static void note_source(struct node *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void note_source(struct node *n, const char *fmt, ...)
 {
@@ -91,7 +86,7 @@ static int find_local_pin(struct node *n, struct err *e)
     char state[PATH_MAX], path[PATH_MAX], *text;
     size_t len;
 
-    if (!is_loopback(n->at.host) || file_state_dir(state, sizeof state, e) < 0 ||
+    if (!worker_is_loopback(&n->at) || file_state_dir(state, sizeof state, e) < 0 ||
         snprintf(path, sizeof path, "%s/agents/%d.pin", state, n->at.port) >= (int)sizeof path)
         return 0;
     if (file_read(&text, &len, path, BASE64_TEXT, e) < 0)
@@ -147,7 +142,7 @@ static int find_token(struct node *n, const char *token_file, struct err *e)
         }
         return 0;
     }
-    if (is_loopback(n->at.host) && file_state_dir(state, sizeof state, e) == 0 &&
+    if (worker_is_loopback(&n->at) && file_state_dir(state, sizeof state, e) == 0 &&
         snprintf(link, sizeof link, "%s/agents/%d.token", state, n->at.port) < (int)sizeof link) {
         if (read_token(n, link, e) == 0)
             return 0;
@@ -188,7 +183,7 @@ int node_find_access(struct node *n, const struct credentials *c, struct err *e)
     n->token_sources[0] = '\0';
     if (find_token(n, c->token_file, e) < 0)
         return e->code;
-    n->must_prove = !n->pin[0] && !in_clear && (n->token[0] || is_loopback(n->at.host));
+    n->must_prove = !n->pin[0] && !in_clear && (n->token[0] || worker_is_loopback(&n->at));
     n->is_closed = !n->pin[0] && !in_clear && !n->must_prove;
     return 0;
 }
@@ -237,13 +232,13 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
                                .job_key = n->job_key[0] ? n->job_key : NULL,
                                .attempt = n->attempt,
                                .pin = n->pin[0] ? n->pin : NULL,
-                               .pin_origin = n->at.pin[0]              ? PIN_LISTED
-                                             : is_loopback(n->at.host) ? PIN_HERE
-                                                                       : PIN_JOINED,
+                               .pin_origin = n->at.pin[0]                 ? PIN_LISTED
+                                             : worker_is_loopback(&n->at) ? PIN_HERE
+                                                                          : PIN_JOINED,
                                .ca = node_has_ca(n) ? c->ca : NULL,
                                .cert = node_has_ca(n) && c->cert[0] ? c->cert : NULL,
                                .key = node_has_ca(n) ? c->key : NULL,
-                               .is_local = is_loopback(n->at.host),
+                               .is_local = worker_is_loopback(&n->at),
                                .max_reply = REPLY_MAX,
                                .timeout_s = CALL_S};
 }

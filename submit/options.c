@@ -167,6 +167,13 @@ static struct args_option table[] = {
      "HOST:PORT,...", "instead of --workers, as in TensorFlow: the workers' agents; all of them are used"},
     {"ps_hosts", "", ARGS_TEXT, AT(ps_hosts), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE, "HOST:PORT,...",
      "with --worker_hosts: the parameter servers' agents"},
+    {"job_name", "", ARGS_CHOICE_TEXT, AT(job_name), FOR_LAUNCH, WHERE, "ps|worker",
+     "the list of hosts that this task is in"},
+    {"task_index", "", ARGS_INT, AT(task_index), FOR_LAUNCH, WHERE, "I",
+     "its place there; worker 0 is the chief, which submits the job", .min = 0, .max = NODES_MAX},
+    {"task-timeout", "", ARGS_NUMBER, AT(task_timeout_s), FOR_LAUNCH, WHERE, "S",
+     "seconds that the chief waits for the agents of the other tasks, and these for its job", .min = 1,
+     .max = 1e6},
     {"token-file", "", ARGS_PATH, AT(credentials.token_file), FOR_AGENTS, WHERE, "FILE",
      "file with the agents' token"},
     {"ca", "", ARGS_PATH, AT(credentials.ca), FOR_AGENTS, WHERE, "FILE",
@@ -263,6 +270,7 @@ static void set_defaults(struct options *o)
 
     *o = (struct options){.bandwidth_mbps = 100,
                           .agent_timeout_s = 10,
+                          .task_timeout_s = 300,
                           .steps = 10,
                           .mutations = 1000000,
                           .require_isolation = -1};

@@ -34,9 +34,10 @@ enum {
     FOR_RERUN = 16384,
     FOR_JOINED = 32768,
     FOR_PREDICT = 65536,
+    FOR_LAUNCH = 131072, /* with FOR_SUBMIT: its own options */
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED,
-    FOR_ALL = 131071
+    FOR_ALL = 262143
 };
 
 enum { RETRIES_MAX = 100 };
@@ -50,6 +51,9 @@ struct options {
     int block_assignment;   /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
     char workers[PATH_MAX]; /* "": worker_hosts are given */
     char ps_hosts[PATH_MAX], worker_hosts[PATH_MAX];
+    char job_name[8]; /* of launch: ps or worker; "": this is no task of a cluster */
+    int task_index;
+    double task_timeout_s;
     struct credentials credentials;
     int require_isolation; /* enum isolation; -1: not given */
     bool no_queue, detach, retrieve, image_classification;

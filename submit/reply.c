@@ -92,21 +92,16 @@ int reply_agent(struct agent_view *out, const char *text, size_t len, struct err
     return 0;
 }
 
-int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
+static int take_job(struct job_view *out, const json_t *o, struct err *e)
 {
+    const json_t *queue = json_object_get(o, "queue"), *item;
     enum package p;
-    json_t *o, *queue;
-    json_t *item;
     size_t i;
 
-    if (parse_object(&o, text, len, e) < 0)
-        return e->code;
     *out = (struct job_view){0};
     progress_view_init(&out->progress);
-    if (!get_state(&out->state, o)) {
-        json_decref(o);
+    if (!get_state(&out->state, o))
         return err_set(e, ERR_PROTOCOL, "answer: /state: missing or not a job's state");
-    }
     get_text(out->reason, sizeof out->reason, o, "reason");
     get_text(out->message, sizeof out->message, o, "message");
     get_text(out->engine, sizeof out->engine, o, "engine");
@@ -120,7 +115,6 @@ int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
             out->lacks[p] = true;
     }
     out->data_port = (int)fmin(get_number(o, "data_port", 0), 65536);
-    queue = json_object_get(o, "queue");
     out->queue_position = (int)fmin((double)get_count(queue, "position", 0), INT_MAX);
     out->queue_length = (int)fmin((double)get_count(queue, "length", 0), INT_MAX);
     get_text(out->queue_behind, sizeof out->queue_behind, queue, "behind");
@@ -129,10 +123,39 @@ int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
     update_progress(&out->progress, json_object_get(o, "progress"));
     update_progress(&out->progress, json_object_get(o, "metrics"));
     update_progress(&out->progress, json_object_get(o, "comm"));
-    json_decref(o);
     if (out->data_port < 0 || out->data_port > 65535)
         return err_set(e, ERR_PROTOCOL, "answer: /data_port: not a port");
     return 0;
+}
+
+int reply_job(struct job_view *out, const char *text, size_t len, struct err *e)
+{
+    json_t *o;
+    int rc;
+
+    if (parse_object(&o, text, len, e) < 0)
+        return e->code;
+    rc = take_job(out, o, e);
+    json_decref(o);
+    return rc;
+}
+
+int reply_newest_job(char id[REPLY_ID], struct job_view *out, const char *text, size_t len, struct err *e)
+{
+    const json_t *job;
+    json_t *o;
+    int rc = 0;
+
+    id[0] = '\0';
+    if (parse_object(&o, text, len, e) < 0)
+        return e->code;
+    job = json_array_get(json_object_get(o, "jobs"), 0);
+    if (job) {
+        get_text(id, REPLY_ID, job, "id");
+        rc = id[0] ? take_job(out, job, e) : err_set(e, ERR_PROTOCOL, "answer: /jobs/0/id: missing");
+    }
+    json_decref(o);
+    return rc;
 }
 
 int reply_artifacts(struct artifact_list *out, const char *text, size_t len, struct err *e)

@@ -15,6 +15,8 @@
 #include "shared/job_state.h"
 #include "shared/package.h"
 
+enum { REPLY_ID = 48 };
+
 struct agent_view {
     char id[64], version[32];
     int api;
@@ -71,6 +73,8 @@ struct artifact_list {
 /* Each returns ERR_PROTOCOL if the answer does not follow docs/protocol.md; *out is then invalid. */
 int reply_agent(struct agent_view *out, const char *text, size_t len, struct err *e);
 int reply_job(struct job_view *out, const char *text, size_t len, struct err *e);
+/* From GET /v1/jobs: the newest job and its id; "": there is none, and *out is not set. */
+int reply_newest_job(char id[REPLY_ID], struct job_view *out, const char *text, size_t len, struct err *e);
 int reply_artifacts(struct artifact_list *out, const char *text, size_t len, struct err *e);
 
 int reply_drain(struct drain_view *out, const char *text, size_t len, struct err *e);

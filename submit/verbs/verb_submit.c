@@ -102,6 +102,13 @@ void verb_show_run(bool ok, const struct submission *s)
         run_table(stdout, s);
 }
 
+/* The chief's own agent ends with it, so its job cannot continue. */
+static void cancel_with_chief(struct submission *s)
+{
+    submission_cancel(s, "the chief has ended", false);
+    console_info("Job %s is cancelled, because its chief ends.", s->id);
+}
+
 int verb_finish(struct submission *s, struct err *e)
 {
     struct err ignored;
@@ -110,7 +117,10 @@ int verb_finish(struct submission *s, struct err *e)
         console_bars(NULL, 0);
         if (e->code != ERR_CANCELLED && e->code != ERR_TIMEOUT)
             return e->code;
-        print_next_commands(s);
+        if (s->opt->job_name[0])
+            cancel_with_chief(s);
+        else
+            print_next_commands(s);
         return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
     }
     if (stage_collect(s, e) < 0) {

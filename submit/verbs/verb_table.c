@@ -13,6 +13,8 @@ const struct verb verbs[] = {
      "check a job and show its model, data and shards; contacts no agent"},
     {"simulate", verb_simulate, WORKS, FOR_SIMULATE, 0, "",
      "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent"},
+    {"launch", verb_launch, WORKS, FOR_SUBMIT | FOR_LAUNCH, 0, "",
+     "run one task of a cluster, as in TensorFlow: its agent, until the job of the chief has ended"},
     {"list", verb_list, SHOWS, FOR_LIST, 0, "", "jobs that were submitted from here"},
     {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB]", "state of each node of a job"},
     {"wait", verb_wait, WORKS, FOR_WAIT, ARGS_OPERANDS, "[JOB...]",

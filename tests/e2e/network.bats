@@ -254,6 +254,28 @@ while s.recv(65536):
     in_none "$(<cluster.token)" agent?.log three agent0 agent1 agent2
 }
 
+# start_task LOG LINE COMMAND...: a task of a cluster, by that line of the document's block and the one with its hosts, on a machine
+# that COMMAND enters, as a user of its own.
+start_task() {
+    XDG_STATE_HOME=$T/state-$1 "${@:3}" "$TOOLS/limit" "$PROGRAM_LIMIT" \
+        bash -ec "$(two_machines 7 | sed -n "1p; ${2}p" | sed 's/--epochs 50/--epochs 1 -o out/')" 2>"$1.log" 3>&- &
+}
+
+@test "the tasks of a cluster on two machines are started by one command each, with a token that all have" {
+    make_network
+    ln -s "$BUILD" build
+    make_token cluster.token
+    start_task ps 2 "${NODE0[@]}"
+    local ps=$! worker chief
+    start_task worker 3 "${NODE1[@]}"
+    worker=$!
+    start_task chief 4 "${NODE0[@]}"
+    chief=$!
+    wait "$chief" && wait "$worker" && wait "$ps"
+    [ "$(jq -r '[.nodes[].state] | join(" ")' out/run.json)" = "succeeded succeeded succeeded" ]
+    in_none "$(<cluster.token)" ps.log worker.log chief.log state-*/psgd/launch/*/agent.log
+}
+
 @test "two machines with certificates of their own CA" {
     needs_certtool
     make_network
@@ -264,10 +286,10 @@ while s.recv(65536):
     for n in 0 1; do
         mkdir "machine$n"
         make_certificate ca "machine$n/agent" 'cn = "agent"' "ip_address = \"$NET.$((n + 2))\"" tls_www_server
-        start_by_document $n 7 $((n + 2)) "s|agent\\.|machine$n/agent.|g"
+        start_by_document $n 8 $((n + 2)) "s|agent\\.|machine$n/agent.|g"
     done
     echo "{\"Worker\": [\"$NET.2\", \"$NET.3\"]}" >worker.json
-    "${WORLD[@]}" bash -ec "$(two_machines 8) -o one"
+    "${WORLD[@]}" bash -ec "$(two_machines 9) -o one"
     [ "$(jq -r '.state, (.nodes | map(.submitter) | unique[])' one/run.json | paste -sd' ')" = "succeeded CN=ann" ]
 }
 

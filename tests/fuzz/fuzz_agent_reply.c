@@ -62,7 +62,8 @@ static void as_others(const char *text, size_t len)
 {
     struct artifact_list list;
     struct agent_view agent;
-    char holder[256];
+    char holder[256], id[REPLY_ID];
+    struct job_view v;
     struct err e;
 
     if (reply_agent(&agent, text, len, &e) == 0)
@@ -72,6 +73,11 @@ static void as_others(const char *text, size_t len)
             check_text(list.items[i].name);
     if (reply_holder(holder, sizeof holder, text, len, &e) == 0)
         check_text(holder);
+    if (reply_newest_job(id, &v, text, len, &e) == 0) {
+        check_text(id);
+        if (id[0])
+            check_text(v.message);
+    }
     reply_problem(&e, 409, text, len);
     check_text(e.text);
 }

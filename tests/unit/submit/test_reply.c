@@ -183,6 +183,25 @@ TEST(a_path_in_a_command_is_quoted_for_the_shell)
     assert_string_equal(text_shell_quote(small, sizeof small, "a b c d e"), "'a '");
 }
 
+TEST(the_newest_job_of_an_agent_is_the_first_of_its_list)
+{
+    static const char text[] = "{\"jobs\":[{\"id\":\"j-new\",\"state\":\"failed\",\"reason\":\"NodeLost\"},"
+                               "{\"id\":\"j-old\",\"state\":\"succeeded\"}]}";
+    static const char *const wrong[] = {"[]", "{\"jobs\":[{\"state\":\"failed\"}]}",
+                                        "{\"jobs\":[{\"id\":\"j-1\"}]}"};
+    struct job_view v;
+    char id[REPLY_ID];
+
+    assert_ok(reply_newest_job(id, &v, text, strlen(text), &e));
+    assert_string_equal(id, "j-new");
+    assert_int_equal(v.state, JOB_FAILED);
+    assert_string_equal(v.reason, "NodeLost");
+    assert_ok(reply_newest_job(id, &v, "{\"jobs\":[]}", 11, &e));
+    assert_string_equal(id, "");
+    for (size_t i = 0; i < N_OF(wrong); i++)
+        assert_int_equal(reply_newest_job(id, &v, wrong[i], strlen(wrong[i]), &e), ERR_PROTOCOL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +217,7 @@ int main(void)
         cmocka_unit_test(the_holder_of_a_slot_is_reported),
         cmocka_unit_test(overlong_durations_are_reported_as_beyond_the_limit),
         cmocka_unit_test(a_path_in_a_command_is_quoted_for_the_shell),
+        cmocka_unit_test(the_newest_job_of_an_agent_is_the_first_of_its_list),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

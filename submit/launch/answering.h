@@ -1,0 +1,17 @@
+/* answering -- which agents answer, asked without a token: GET /healthz over TLS, with whatever key. */
+#ifndef PSGD_SUBMIT_ANSWERING_H
+#define PSGD_SUBMIT_ANSWERING_H
+
+#include "shared/err.h"
+#include "shared/worker.h"
+
+enum answer {
+    ANSWERS,
+    ANSWERS_NOT,
+    ANSWERS_NEVER /* no program listens there: the connection was refused */
+};
+
+/* Asks n agents at once; returns within ANSWER_S. ERR_NOMEM, ERR_CANCELLED. */
+int answering_ask(enum answer *out, const struct worker *agents, size_t n, struct err *e);
+
+#endif

@@ -1,0 +1,200 @@
+/* launch: one task of a cluster, as in TensorFlow: runs the task's agent until the job has ended. Worker 0,
+ * the chief, submits the job once the agents of all tasks answer. The other tasks end when their node has
+ * ended and the chief's agent is gone: until then it fetches results from them. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/reason.h"
+#include "submit/interrupt.h"
+#include "submit/launch/answering.h"
+#include "submit/launch/own_agent.h"
+#include "submit/launch/tasks.h"
+#include "submit/stages/console.h"
+#include "submit/text.h"
+#include "submit/verbs/verbs.h"
+
+enum { LOOK_MS = 300, WAITED_FOR = 400 };
+
+struct launch {
+    const struct options *opt;
+    struct tasks tasks;
+    struct own_agent agent;
+    double until; /* clock_now */
+    char until_text[TEXT_AMOUNT];
+    double chief_heard_at; /* clock_now when its agent last answered; 0: never yet */
+    char job[REPLY_ID];    /* "": none has come */
+    struct job_view view;  /* of the node here */
+};
+
+/* Sleeps for a moment, or until a signal; sees whether the agent still runs. */
+static int pause_a_moment(struct launch *l, struct err *e)
+{
+    struct pollfd p = {.fd = interrupt_fd(), .events = POLLIN};
+
+    poll(&p, 1, LOOK_MS);
+    return interrupt_check(e) < 0 ? e->code : own_agent_check(&l->agent, e);
+}
+
+/* "/job:ps/task:0 (a:1), /job:worker/task:2 (b:2)" */
+static size_t list_silent(char *out, size_t size, const struct launch *l, const enum answer *answers)
+{
+    size_t n = 0, at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < tasks_count(&l->tasks); i++) {
+        const struct worker *w = &l->tasks.all.nodes[i];
+        char name[TASK_NAME];
+
+        if (answers[i] == ANSWERS)
+            continue;
+        if (at < size)
+            at += (size_t)snprintf(out + at, size - at, "%s%s (%s)", n ? ", " : "", tasks_name(name, w),
+                                   w->address);
+        n++;
+    }
+    return n;
+}
+
+static int await_tasks(struct launch *l, struct err *e)
+{
+    size_t n = tasks_count(&l->tasks);
+    enum answer *answers = calloc(n, sizeof *answers);
+    char silent[WAITED_FOR] = "", before[WAITED_FOR] = "";
+    int rc = answers ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu tasks", n);
+
+    while (rc == 0 && (rc = answering_ask(answers, l->tasks.all.nodes, n, e)) == 0 &&
+           list_silent(silent, sizeof silent, l, answers) > 0) {
+        if (strcmp(silent, before) != 0)
+            console_info("Waits until %s for %s.", l->until_text, silent);
+        memcpy(before, silent, sizeof before);
+        if (clock_now() > l->until)
+            rc = err_set(e, ERR_TIMEOUT, "after %g s no agent answers of %s", l->opt->task_timeout_s, silent);
+        else
+            rc = pause_a_moment(l, e);
+    }
+    free(answers);
+    return rc;
+}
+
+/* Refuses what can be seen without agents, before the others are waited for. */
+static int check_job(const struct launch *l, struct err *e)
+{
+    struct submission s;
+    int rc = submission_init(&s, l->opt, e) < 0 ? e->code : stage_read(&s, e);
+
+    if (rc == 0 && (size_t)s.settings.server_count < l->tasks.all.n_servers) {
+        rc = err_set(e, ERR_USAGE, "--ps_hosts: rule %s takes no servers, whose tasks would wait in vain",
+                     s.settings.codec);
+        err_hint(e, "Leave --ps_hosts out, or choose a rule with servers: job_submit codecs list.");
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+static int lead(struct launch *l, struct err *e)
+{
+    if (await_tasks(l, e) < 0)
+        return e->code;
+    console_info("The agents of all %zu tasks answer.", tasks_count(&l->tasks));
+    return verb_submit(l->opt, e);
+}
+
+/* The chief's agent is gone: nothing listens there, or it has not answered for long. */
+static int look_for_chief(bool *is_gone, struct launch *l, struct err *e)
+{
+    enum answer answer;
+
+    *is_gone = false;
+    if (answering_ask(&answer, tasks_chief(&l->tasks), 1, e) < 0)
+        return e->code;
+    if (answer == ANSWERS)
+        l->chief_heard_at = clock_now();
+    else
+        *is_gone = l->chief_heard_at > 0 &&
+                   (answer == ANSWERS_NEVER || clock_now() > l->chief_heard_at + l->opt->agent_timeout_s);
+    return 0;
+}
+
+static int look_for_job(struct launch *l, struct err *e)
+{
+    struct job_view now;
+    char id[REPLY_ID];
+
+    if (own_agent_job(&l->agent, id, &now, e) < 0)
+        return e->code;
+    if (!id[0])
+        return 0;
+    if (!l->job[0]) /* its chief is there, even if its agent has not been asked meanwhile */
+        l->chief_heard_at = clock_now();
+    if (strcmp(id, l->job) != 0 || now.state != l->view.state)
+        console_info("Job %s: %s%s%s.", id, job_state_name(now.state), now.message[0] ? ": " : "",
+                     now.message);
+    memcpy(l->job, id, sizeof l->job);
+    l->view = now;
+    return 0;
+}
+
+static int status_of(const struct job_view *v)
+{
+    if (v->state == JOB_SUCCEEDED)
+        return 0;
+    return v->state == JOB_CANCELLED && strcmp(v->reason, REASON_JOB_FAILED) != 0 ? EXIT_CANCELLED
+                                                                                  : EXIT_JOB_FAILED;
+}
+
+static int follow(struct launch *l, struct err *e)
+{
+    char name[TASK_NAME];
+    const char *chief = tasks_chief(&l->tasks)->address;
+    bool is_gone;
+
+    console_info("Waits until %s for the job of %s, the chief, at %s.", l->until_text,
+                 tasks_name(name, tasks_chief(&l->tasks)), chief);
+    for (;;) {
+        if (look_for_chief(&is_gone, l, e) < 0 || look_for_job(l, e) < 0)
+            return e->code;
+        if (l->job[0] && job_state_is_terminal(l->view.state) && is_gone)
+            return status_of(&l->view);
+        if (!l->job[0] && is_gone)
+            return err_set(e, ERR_UNREACHABLE, "the chief at %s has ended without a job", chief);
+        if (!l->job[0] && clock_now() > l->until)
+            return err_set(e, ERR_TIMEOUT, "within %g s no job has come from the chief at %s",
+                           l->opt->task_timeout_s, chief);
+        if (pause_a_moment(l, e) < 0)
+            return e->code;
+    }
+}
+
+static int run(struct launch *l, struct err *e)
+{
+    bool is_chief = tasks_is_chief(&l->tasks);
+    char name[TASK_NAME];
+    int rc;
+
+    if ((is_chief && check_job(l, e) < 0) ||
+        own_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, e) < 0)
+        return e->code;
+    console_info("%s runs agent %s; its log is %s.", tasks_name(name, l->tasks.own), l->tasks.own->address,
+                 l->agent.log);
+    l->until = clock_now() + l->opt->task_timeout_s;
+    text_hour(l->until_text, clock_wall() + l->opt->task_timeout_s);
+    rc = is_chief ? lead(l, e) : follow(l, e);
+    own_agent_stop(&l->agent);
+    return rc;
+}
+
+int verb_launch(const struct options *o, struct err *e)
+{
+    static struct launch l;
+    int rc;
+
+    l.opt = o;
+    if (tasks_open(&l.tasks, o, e) < 0)
+        return e->code;
+    rc = run(&l, e);
+    tasks_clear(&l.tasks);
+    return rc;
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# job_submit launch: a cluster as in TensorFlow, each task started by a command of its own.
+load lib
+
+# launch STATE ARGUMENTS...: one task, as a user with that state folder.
+launch() {
+    XDG_STATE_HOME=$T/$1 exec "$SUBMIT" launch "${@:2}"
+}
+
+# Hosts of a server and two workers.
+choose_hosts() {
+    PS=127.0.0.1:$(free_port)
+    CHIEF=127.0.0.1:$(free_port)
+    OTHER=127.0.0.1:$(free_port)
+}
+
+is_quiet() { # is_quiet ADDRESS...: nothing listens there
+    local address
+    for address in "$@"; do ! curl -sk -o /dev/null "https://$address/healthz" || return 1; done
+}
+
+@test "a server and two workers, started each on its own, train when all are there, and end with the job's status" {
+    choose_hosts
+    make_token cluster.token
+    local hosts=(--ps_hosts "$PS" --worker_hosts "$CHIEF,$OTHER" --token-file cluster.token)
+    launch ann --job_name worker --task_index 0 "${hosts[@]}" --codec ps --model softmax --epochs 1 -o out 2>chief.log 3>&- &
+    local chief=$!
+    # The chief says for whom it waits.
+    within 60 grep -q "Waits until ..:..:.. for /job:worker/task:1 ($OTHER), /job:ps/task:0 ($PS)" chief.log
+    # Other users: the chief knows nothing of their agents but the token.
+    launch bob --job_name worker --task_index 1 "${hosts[@]}" 2>worker.log 3>&- &
+    local worker=$!
+    launch eve --job_name ps --task_index 0 "${hosts[@]}" 2>ps.log 3>&- &
+    local ps=$!
+    wait "$chief" && wait "$worker" && wait "$ps"
+    [ "$(jq -r '[.nodes[].state] | join(" ")' out/run.json)" = "succeeded succeeded succeeded" ]
+    grep -q 'succeeded' worker.log && grep -q 'succeeded' ps.log
+    is_quiet "$PS" "$CHIEF" "$OTHER"
+}
+
+@test "a task that is stopped ends the job, and every other task with a status that says so" {
+    choose_hosts
+    local hosts=(--worker_hosts "$CHIEF,$OTHER") code=0
+    launch ann --job_name worker --task_index 1 "${hosts[@]}" 2>worker.log 3>&- &
+    local worker=$!
+    launch ann --job_name worker --task_index 0 "${hosts[@]}" --model softmax --epochs 100000 --record-every 1000 -o out \
+        2>chief.log 3>&- &
+    local chief=$!
+    within 60 grep -q 'running' worker.log
+    kill -INT "$worker"
+    wait "$worker" || code=$?
+    [ "$code" -eq 130 ]
+    code=0
+    wait "$chief" || code=$?
+    [ "$code" -eq 1 ] || [ "$code" -eq 8 ]
+    is_quiet "$CHIEF" "$OTHER"
+    # The other way round: the chief is stopped.
+    launch ann --job_name worker --task_index 1 "${hosts[@]}" 2>worker.log 3>&- &
+    worker=$!
+    launch ann --job_name worker --task_index 0 "${hosts[@]}" --model softmax --epochs 100000 --record-every 1000 -o out2 \
+        2>chief.log 3>&- &
+    chief=$!
+    within 60 grep -q 'running' worker.log
+    kill -TERM "$chief"
+    code=0
+    wait "$chief" || code=$?
+    [ "$code" -eq 143 ]
+    code=0
+    wait "$worker" || code=$?
+    [ "$code" -eq 8 ]
+    is_quiet "$CHIEF" "$OTHER"
+}
+
+@test "a task says why its agent does not start, and how long it has waited in vain" {
+    choose_hosts
+    PORTS[0]=${CHIEF#*:}
+    start_agent 0
+    run "$SUBMIT" launch --job_name worker --worker_hosts "$CHIEF"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"an agent answers at $CHIEF already"* ]]
+    stop_agents
+    run "$SUBMIT" launch --job_name worker --worker_hosts "$CHIEF,$OTHER" --task-timeout 1
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"after 1 s no agent answers of /job:worker/task:1 ($OTHER)"* ]]
+    run "$SUBMIT" launch --job_name worker --task_index 1 --worker_hosts "$CHIEF,$OTHER" --task-timeout 1
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"within 1 s no job has come from the chief at $CHIEF"* ]]
+    run "$SUBMIT" launch --job_name worker --worker_hosts "$CHIEF" --ps_hosts "$PS" --codec gossip
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"rule gossip takes no servers"* ]]
+    is_quiet "$PS" "$CHIEF" "$OTHER"
+}
