@@ -223,11 +223,11 @@ static int page_agent(struct err *e)
 {
     (void)e;
     print_head("agent", "the table of `agent/options.c`");
-    puts("\n`agent [OPTIONS]` waits for jobs and runs their nodes on its machine. Defaults are in "
-         "parentheses. Exit "
-         "statuses:\n[status.md](status.md). An agent starts `job_runner`, and job_submit starts `simulator` "
-         "and "
-         "`codec_check`; these have no\noptions for users.");
+    puts(
+        "\n`agent [OPTIONS]` waits for jobs and runs their nodes on its machine. Defaults are in "
+        "parentheses. Exit "
+        "statuses:\n[status.md](status.md). An agent starts `job_runner`, and job_submit starts `simulator`, "
+        "`predictor`\nand `codec_check`; these have no options for users.");
     printf("\n```text\n%s```\n", agent_token_help);
     for (int g = 0; agent_options_table.groups[g]; g++)
         print_options(&agent_options_table, g, NULL);
