@@ -200,24 +200,31 @@ static double sigmoid_cross_entropy(const float *z, const struct truth *t, int n
     return in_chunks(sigmoid_chunk, z, t, (size_t)n * (size_t)k, k, dz, 1 / (float)n);
 }
 
+/* v has room for whole lanes. */
+static inline double sum_of_squares(float *v, int n)
+{
+    double lane[LANES] = {0};
+    double sum = 0;
+
+    n = padded(v, n);
+    for (int at = 0; at < n; at += LANES)
+        for (int q = 0; q < LANES; q++)
+            lane[q] += (double)v[at + q] * (double)v[at + q];
+    for (int q = 0; q < LANES; q++)
+        sum += lane[q];
+    return sum;
+}
+
 FAST static double square_chunk(const float *restrict z, const float *restrict y, int n, float *restrict dz,
                                 float share)
 {
-    double lane[LANES] = {0};
     float off[CHUNK];
-    double sum = 0;
 
     for (int q = 0; q < n; q++) {
         off[q] = z[q] - y[q];
         dz[q] = 2 * off[q] * share;
     }
-    n = padded(off, n);
-    for (int at = 0; at < n; at += LANES)
-        for (int q = 0; q < LANES; q++)
-            lane[q] += (double)off[at + q] * (double)off[at + q];
-    for (int q = 0; q < LANES; q++)
-        sum += lane[q];
-    return sum;
+    return sum_of_squares(off, n);
 }
 
 /* 1/k sum_j (z_j - y_j)^2.  dz = 2 (z - y) / (k n) */
@@ -226,11 +233,33 @@ static double mse(const float *z, const struct truth *t, int n, int k, float *dz
     return in_chunks(square_chunk, z, t, (size_t)n * (size_t)k, k, dz, 1 / ((float)k * (float)n)) / k;
 }
 
+/* An infinite output is as wrong as a NaN: tanh would bound it, so 0 x d = NaN is added. */
+FAST static double tanh_chunk(const float *restrict z, const float *restrict y, int n, float *restrict dz,
+                              float share)
+{
+    float t[CHUNK];
+
+    for (int q = 0; q < n; q++) {
+        float d = z[q] - y[q];
+
+        t[q] = tanh_f32(d) + 0 * d;
+        dz[q] = 2 * t[q] * (1 - t[q] * t[q]) * share;
+    }
+    return sum_of_squares(t, n);
+}
+
+/* 1/k sum_j tanh(z_j - y_j)^2.  dz = 2 t (1 - t^2) / (k n), t = tanh(z - y) */
+static double tanh_squared(const float *z, const struct truth *t, int n, int k, float *dz)
+{
+    return in_chunks(tanh_chunk, z, t, (size_t)n * (size_t)k, k, dz, 1 / ((float)k * (float)n)) / k;
+}
+
 static double (*const losses[N_LOSS_KINDS])(const float *z, const struct truth *t, int n, int k,
                                             float *dz) = {
     [LOSS_SOFTMAX_CROSS_ENTROPY] = softmax_cross_entropy,
     [LOSS_SIGMOID_CROSS_ENTROPY] = sigmoid_cross_entropy,
     [LOSS_MSE] = mse,
+    [LOSS_TANH_SQUARED] = tanh_squared,
 };
 
 /* Counts the outputs that rank before the label's: larger ones, equal ones with a smaller index, and pairs
@@ -252,7 +281,7 @@ int loss_class(enum loss_kind kind, const float *z, int k)
     int best = 0;
 
     if (k == 1)
-        return z[0] > (kind == LOSS_MSE ? 0.5f : 0);
+        return z[0] > (kind == LOSS_MSE || kind == LOSS_TANH_SQUARED ? 0.5f : 0);
     for (int j = 1; j < k; j++)
         if (z[j] > z[best])
             best = j;
@@ -287,6 +316,7 @@ static void (*const predictions[N_LOSS_KINDS])(float *p, const float *z, int k) 
     [LOSS_SOFTMAX_CROSS_ENTROPY] = softmax,
     [LOSS_SIGMOID_CROSS_ENTROPY] = logistic,
     [LOSS_MSE] = identity,
+    [LOSS_TANH_SQUARED] = identity,
 };
 
 void loss_prediction(enum loss_kind kind, float *p, const float *z, int k)

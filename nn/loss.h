@@ -16,8 +16,8 @@ struct truth {
 
 /* Returns the sum over the samples of the loss and adds the number of correctly classified samples to
  * *n_right. The predicted class is the largest output, the first of equal ones; for k = 1 it is class 1 if
- * the output is above 0 (mse: above 1/2). With targets nothing is added. dz (n, k), unless NULL: the
- * gradient of the mean over the samples; it must not be z. A NaN in z makes the loss NaN. */
+ * the output is above 0 (mse, tanh_squared: above 1/2). With targets nothing is added. dz (n, k), unless
+ * NULL: the gradient of the mean over the samples; it must not be z. A NaN in z makes the loss NaN. */
 double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n, int k, float *dz,
                size_t *n_right);
 

@@ -14,7 +14,7 @@
  *   embedding     vocab, units, init (normal, 0.01)                   (time) tokens -> (time, units)
  *   lstm, gru     units, sequences (false), init (glorot_uniform)     (time, n) -> (units) or (time, units)
  *   mean_over_time  -                                                 (time, n) -> (n)
- *   linear, relu, leaky_relu (slope 0.01), tanh, sigmoid, gelu, softmax   the same
+ *   linear, relu, leaky_relu (slope 0.01), tanh, hard_tanh (slope 0), sigmoid, gelu, softmax   the same
  *
  * kernel, size and stride are a number or [rows, columns]. "valid": windows are inside the image. "same":
  * one output per stride, ceil(h / stride), with zero padding, half before, the odd one after. momentum is
@@ -48,8 +48,9 @@
     LAYER(mean_over_time, MEAN_OVER_TIME, mean_over_time, mean_over_time, mean_over_time, ()) \
     LAYER(linear, LINEAR, activation, linear, nothing, ()) \
     LAYER(relu, RELU, activation, relu, same_name, ()) \
-    LAYER(leaky_relu, LEAKY_RELU, activation, leaky_relu, leaky_relu, ("slope")) \
+    LAYER(leaky_relu, LEAKY_RELU, sloped, leaky_relu, leaky_relu, ("slope")) \
     LAYER(tanh, TANH, activation, tanh, same_name, ()) \
+    LAYER(hard_tanh, HARD_TANH, sloped, hard_tanh, hard_tanh, ("slope")) \
     LAYER(sigmoid, SIGMOID, activation, sigmoid, same_name, ()) \
     LAYER(gelu, GELU, activation, gelu, gelu, ()) \
     LAYER(softmax, SOFTMAX, activation, softmax, softmax, ())

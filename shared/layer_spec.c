@@ -346,11 +346,16 @@ static int parse_mean_over_time(struct layer_spec *l, const json_t *doc, const c
 
 static int parse_activation(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
 {
+    (void)doc, (void)at, (void)e;
     l->out = l->in;
-    if (l->kind != LAYER_LEAKY_RELU)
-        return 0;
-    l->leaky_relu.slope = 0.01f;
-    return get_float(&l->leaky_relu.slope, doc, "slope", 0, 1, at, e);
+    return 0;
+}
+
+static int parse_sloped(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    l->out = l->in;
+    l->sloped.slope = l->kind == LAYER_LEAKY_RELU ? 0.01f : 0;
+    return get_float(&l->sloped.slope, doc, "slope", 0, 1, at, e);
 }
 
 static const struct {

@@ -70,8 +70,8 @@ struct layer_spec {
             bool sequences;
         } recurrent; /* lstm, gru */
         struct {
-            float slope;
-        } leaky_relu;
+            float slope; /* of the part that the activation flattens */
+        } sloped;        /* leaky_relu, hard_tanh */
     };
     struct tensor_spec tensors[LAYER_TENSORS];
     int n_tensors;

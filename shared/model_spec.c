@@ -12,6 +12,7 @@ static const char *const loss_names[N_LOSS_KINDS + 1] = {
     [LOSS_SOFTMAX_CROSS_ENTROPY] = "softmax_cross_entropy",
     [LOSS_SIGMOID_CROSS_ENTROPY] = "sigmoid_cross_entropy",
     [LOSS_MSE] = "mse",
+    [LOSS_TANH_SQUARED] = "tanh_squared",
 };
 
 static const char *const metric_names[N_METRIC_KINDS + 1] = {

@@ -10,6 +10,9 @@
  *   softmax_cross_entropy   -log softmax(z)[label]
  *   sigmoid_cross_entropy   of each output separately; k = 1: the label is 0 or 1, else one-hot of the label
  *   mse                     mean over the k outputs of (z - target)^2; a label's target is its one-hot
+ *   tanh_squared            mean over the k outputs of tanh(z - target)^2: mse where an output is near, and
+ *                           at most 1 where it is far off, so that outliers do not pull. TanhLoss of
+ *                           Parallel-SGD, whose gradient for the target had 1 + tanh^2 for 1 - tanh^2
  * Metrics in addition to loss and accuracy, which always exist: top2, top3, ..., top10, mse, rmse,
  * confusion; auc and eer for two classes. A model must have parameters. */
 #ifndef PSGD_MODEL_SPEC_H
@@ -29,7 +32,13 @@ enum {
     MODEL_CONFUSION_MAX = 1024,
     METRIC_TOP_MAX = 10 /* k of top-k */
 };
-enum loss_kind { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_SIGMOID_CROSS_ENTROPY, LOSS_MSE, N_LOSS_KINDS };
+enum loss_kind {
+    LOSS_SOFTMAX_CROSS_ENTROPY,
+    LOSS_SIGMOID_CROSS_ENTROPY,
+    LOSS_MSE,
+    LOSS_TANH_SQUARED,
+    N_LOSS_KINDS
+};
 enum metric_kind {
     METRIC_ACCURACY,
     METRIC_TOP2,                                        /* top3, top4, ... */

@@ -46,7 +46,7 @@ FAST static void relu_backward(const struct layer *l, const float *x, float *dy,
 
 FAST static void leaky_relu_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    const float slope = l->spec->leaky_relu.slope;
+    const float slope = l->spec->sloped.slope;
 
     for (size_t i = 0, m = count(l, p); i < m; i++)
         l->y[i] = x[i] < 0 ? slope * x[i] : x[i];
@@ -56,11 +56,40 @@ FAST static void leaky_relu_forward(const struct layer *l, const float *x, const
 FAST static void leaky_relu_backward(const struct layer *l, const float *x, float *dy, float *dx,
                                      const struct pass *p)
 {
-    const float slope = l->spec->leaky_relu.slope;
+    const float slope = l->spec->sloped.slope;
 
     (void)x;
     for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++)
         dx[i] = l->y[i] > 0 ? dy[i] : slope * dy[i];
+}
+
+/* y = c + slope (x - c), c = max(-1, min(x, 1)). With slope 0, Collobert et al. 2011, "Natural Language
+ * Processing (Almost) from Scratch", section 3.2. HTanh of Parallel-SGD has 0.01 x outside, which jumps at
+ * both ends; and its 0.01 becomes a truth value, so that it is the identity. */
+FAST static void hard_tanh_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    const float slope = l->spec->sloped.slope;
+
+    for (size_t i = 0, m = count(l, p); i < m; i++) {
+        float low = x[i] < -1 ? -1 : x[i];
+        float c = low > 1 ? 1 : low;
+
+        l->y[i] = c + slope * (x[i] - c);
+    }
+}
+
+/* dx = dy where |y| < 1, else slope dy */
+FAST static void hard_tanh_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                                    const struct pass *p)
+{
+    const float slope = l->spec->sloped.slope;
+
+    (void)x;
+    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
+        float flat = slope * dy[i];
+
+        dx[i] = l->y[i] > -1 && l->y[i] < 1 ? dy[i] : flat;
+    }
 }
 
 FAST static void sigmoid_forward(const struct layer *l, const float *x, const struct pass *p)
@@ -150,6 +179,8 @@ const struct layer_ops layer_relu = {
     .in_place = true, .reads_y = true, .forward = relu_forward, .backward = relu_backward};
 const struct layer_ops layer_leaky_relu = {
     .in_place = true, .reads_y = true, .forward = leaky_relu_forward, .backward = leaky_relu_backward};
+const struct layer_ops layer_hard_tanh = {
+    .in_place = true, .reads_y = true, .forward = hard_tanh_forward, .backward = hard_tanh_backward};
 const struct layer_ops layer_sigmoid = {
     .in_place = true, .reads_y = true, .forward = sigmoid_forward, .backward = sigmoid_backward};
 const struct layer_ops layer_gelu = {.forward = gelu_forward, .backward = gelu_backward};

@@ -415,8 +415,22 @@ static void to_leaky_relu(struct onnx_graph *g, int layer)
 {
     struct protobuf a = {0};
 
-    onnx_attr_float(&a, "alpha", g->m->layers[layer].leaky_relu.slope);
+    onnx_attr_float(&a, "alpha", g->m->layers[layer].sloped.slope);
     ONNX_OP(g, "LeakyRelu", &a, g->at);
+}
+
+/* c + slope (x - c), c = max(-1, min(x, 1)) */
+static void to_hard_tanh(struct onnx_graph *g, int layer)
+{
+    char low[ONNX_VALUE], high[ONNX_VALUE], slope[ONNX_VALUE], c[ONNX_VALUE], rest[ONNX_VALUE];
+
+    onnx_number(g, low, -1);
+    onnx_number(g, high, 1);
+    onnx_number(g, slope, g->m->layers[layer].sloped.slope);
+    onnx_op(g, c, "Clip", ONNX_INPUTS(g->at, low, high), NULL);
+    onnx_op(g, rest, "Sub", ONNX_INPUTS(g->at, c), NULL);
+    onnx_op(g, rest, "Mul", ONNX_INPUTS(rest, slope), NULL);
+    ONNX_OP(g, "Add", NULL, c, rest);
 }
 
 /* Hendrycks and Gimpel 2016: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */

@@ -150,8 +150,9 @@ static void put_vectors(struct rng *r)
 
 int main(void)
 {
-    static const struct layer_ops *const layers[] = {&layer_tanh, &layer_relu,    &layer_sigmoid,
-                                                     &layer_gelu, &layer_softmax, &layer_layer_norm};
+    static const struct layer_ops *const layers[] = {&layer_tanh,      &layer_relu, &layer_sigmoid,
+                                                     &layer_hard_tanh, &layer_gelu, &layer_softmax,
+                                                     &layer_layer_norm};
     static float q[WIDTH * WIDTH];
     struct tensor_spec matrix = {.n_dims = 2, .init = INIT_ORTHOGONAL};
     struct rng r;

@@ -131,10 +131,20 @@ static void any_embedding(struct config *c, struct rng *r)
     any_mean_over_time(c, r);
 }
 
-static void any_leaky_relu(struct config *c, struct rng *r)
+static void any_sloped(struct config *c, const char *kind, struct rng *r)
 {
     c->in = any(r);
-    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"leaky_relu\",\"slope\":0.%d}", from_to(r, 0, 9));
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"%s\",\"slope\":0.%d}", kind, from_to(r, 0, 9));
+}
+
+static void any_leaky_relu(struct config *c, struct rng *r)
+{
+    any_sloped(c, "leaky_relu", r);
+}
+
+static void any_hard_tanh(struct config *c, struct rng *r)
+{
+    any_sloped(c, "hard_tanh", r);
 }
 
 /* Kinds without keys that take any shape need no line. */
@@ -152,6 +162,7 @@ static void (*const any_layer[N_LAYER_KINDS])(struct config *c, struct rng *r) =
     [LAYER_GRU] = any_gru,
     [LAYER_MEAN_OVER_TIME] = any_mean_over_time,
     [LAYER_LEAKY_RELU] = any_leaky_relu,
+    [LAYER_HARD_TANH] = any_hard_tanh,
 };
 
 /* Of each kind, as text: "" for none. */

@@ -134,6 +134,7 @@ for kind in ACTIVATIONS:
     behind(f"{short}-chain", [5], [L(kind), L(kind), dense(4), L(kind), L("tanh"), L(kind)])
     case(f"{short}-on-input", [6], [L(kind), dense(3)], x_scale=5.0)
 behind("leaky-relu-slope", [6], [L("leaky_relu", slope=0.3)])
+behind("hard-tanh-slope", [19], [L("hard_tanh", slope=0.01)], scale=2.0)
 behind("softmax-of-sequence", [3, 4], [L("softmax")])
 behind("softmax-of-image", [2, 3, 4], [L("softmax")])
 
@@ -143,10 +144,12 @@ for scale, word in ((0.7, ""), (12.0, "-far-out")):
     case(f"loss-sigmoid-cross-entropy-one{word}", [4], [dense(1)], loss="sigmoid_cross_entropy", n=6, scale=scale)
     case(f"loss-sigmoid-cross-entropy-labels{word}", [4], [dense(5)], loss="sigmoid_cross_entropy", n=6, scale=scale)
     case(f"loss-mse-labels{word}", [4], [dense(5)], n=6, scale=scale, labels=True)
+    case(f"loss-tanh-squared{word}", [4], [dense(5)], loss="tanh_squared", n=6, scale=scale)
 case("loss-softmax-cross-entropy-two", [4], [dense(2)], loss="softmax_cross_entropy", n=6)
 case("loss-sigmoid-cross-entropy-targets", [4], [dense(3)], loss="sigmoid_cross_entropy", n=6, targets=True)
 case("loss-mse-targets-one", [4], [dense(1)], n=6)
 case("loss-mse-label-of-two", [4], [dense(1)], n=6, labels=True)
+case("loss-tanh-squared-targets", [4], [dense(3)], loss="tanh_squared", n=6, targets=True)
 
 # whole networks, small
 case("net-mlp", [9], [dense(9), L("tanh"), dense(8), L("tanh"), dense(4)], loss="softmax_cross_entropy", n=8)

@@ -130,6 +130,7 @@ OPS = {
     "Min": lambda a, x, y: np.minimum(x, y), "Less": lambda a, x, y: x < y,
     "Sqrt": lambda a, x: np.sqrt(x), "Tanh": lambda a, x: np.tanh(x), "Sigmoid": lambda a, x: sigmoid(x),
     "Relu": lambda a, x: np.maximum(x, 0), "LeakyRelu": lambda a, x: np.where(x < 0, a["alpha"] * x, x),
+    "Clip": lambda a, x, low, high: np.clip(x, low, high),
     "Identity": lambda a, x: x,
 }
 

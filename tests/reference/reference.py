@@ -126,6 +126,7 @@ ACTIVATIONS = {
     "relu": lambda x, layer: F.relu(x),
     "leaky_relu": lambda x, layer: F.leaky_relu(x, layer.get("slope", 0.01)),
     "tanh": lambda x, layer: torch.tanh(x),
+    "hard_tanh": lambda x, layer: F.hardtanh(x) + layer.get("slope", 0) * (x - F.hardtanh(x)),
     "sigmoid": lambda x, layer: torch.sigmoid(x),
     "gelu": lambda x, layer: F.gelu(x, approximate="tanh"),
     "softmax": lambda x, layer: F.softmax(x, -1),
@@ -231,4 +232,6 @@ class Net:
             truth = truth[:, None].to(z.dtype) if k == 1 else F.one_hot(truth, k).to(z.dtype)
         if self.doc["loss"] == "mse":
             return F.mse_loss(z, truth)
+        if self.doc["loss"] == "tanh_squared":
+            return F.mse_loss(torch.tanh(z - truth), torch.zeros_like(z))
         return F.binary_cross_entropy_with_logits(z, truth, reduction="sum") / n

@@ -79,6 +79,26 @@ TEST(mse_worked_out_by_hand)
                 1e-9);
 }
 
+/* tanh(0.6) = 0.5370495670: Parallel-SGD's example, whose gradient for the target was 2 t (1 + t^2) = 1.384
+ * where the derivative is that for the output with the other sign, 2 t (1 - t^2) = 0.764. */
+TEST(tanh_squared_worked_out_by_hand)
+{
+    const float z[] = {0.6f, -1, 0.5f, 400}, targets[] = {0, -1, 1.1f, 5};
+    const double t = 0.5370495670, square = t * t;
+    float dz[4];
+
+    assert_near(loss(LOSS_TANH_SQUARED, z, (struct truth){.targets = targets}, 2, 2, dz), square + 0.5, 1e-6);
+    assert_near((double)dz[0], 0.7643 / 4, 1e-5);
+    assert_near((double)dz[0], 2 * t * (1 - square) / 4, 1e-7);
+    assert_near((double)dz[1], 0, 1e-9);
+    assert_near((double)dz[2], -2 * t * (1 - square) / 4, 1e-7);
+    assert_near((double)dz[3], 0, 1e-9); /* however far off, an outlier costs 1 and pulls at nothing */
+    /* labels 1 and 0: one-hot (0, 1), (1, 0) */
+    assert_near(loss(LOSS_TANH_SQUARED, (const float[]){0.6f, 1, 1, 0.6f},
+                     of_classes((const int32_t[]){1, 0}), 2, 2, dz),
+                square, 1e-6);
+}
+
 static void fill(float *z, int32_t *labels, float *targets, int n, int k)
 {
     struct rng r;
@@ -151,6 +171,8 @@ static double plain_loss(enum loss_kind kind, const float *z, const int32_t *lab
                 sum += (v > 0 ? v : 0) - y * v + log1p(exp(-fabs(v)));
             if (kind == LOSS_MSE)
                 sum += (v - y) * (v - y) / k;
+            if (kind == LOSS_TANH_SQUARED)
+                sum += tanh(v - y) * tanh(v - y) / k;
         }
         if (kind == LOSS_SOFTMAX_CROSS_ENTROPY)
             sum += log(e) - (double)z[labels[i]];
@@ -266,6 +288,7 @@ int main(void)
         cmocka_unit_test(softmax_cross_entropy_worked_out_by_hand),
         cmocka_unit_test(sigmoid_cross_entropy_worked_out_by_hand),
         cmocka_unit_test(mse_worked_out_by_hand),
+        cmocka_unit_test(tanh_squared_worked_out_by_hand),
         cmocka_unit_test(gradients_agree_with_central_differences),
         cmocka_unit_test(the_loss_is_the_same_with_and_without_gradient_and_matches_double),
         cmocka_unit_test(huge_logits_cost_their_error_without_overflow),

@@ -24,7 +24,7 @@ static const struct {
      "{'kind': 'dense', 'units': 6}, {'kind': 'relu'}, {'kind': 'dense', 'units': 6},"
      "{'kind': 'leaky_relu', 'slope': 0.2}, {'kind': 'dense', 'units': 6}, {'kind': 'tanh'},"
      "{'kind': 'linear'}, {'kind': 'dense', 'units': 6}, {'kind': 'sigmoid'}, {'kind': 'dense', 'units': 6},"
-     "{'kind': 'gelu'}"},
+     "{'kind': 'gelu'}, {'kind': 'dense', 'units': 6}, {'kind': 'hard_tanh', 'slope': 0.2}"},
     {"softmax", "[6]", "{'kind': 'dense', 'units': 4}, {'kind': 'softmax'}"},
     {"reshaped", "[12]",
      "{'kind': 'dense', 'units': 24}, {'kind': 'reshape', 'shape': [2, 3, 4]}, {'kind': 'softmax'},"
