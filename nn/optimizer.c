@@ -22,7 +22,7 @@ struct step { /* values common to all parameters */
 
 struct kind {
     const char *vectors[OPTIMIZER_TENSORS];
-    void (*step)(const struct step *s, float *params, const float *grads, float *a, float *b);
+    void (*step)(const struct step *s, float *params, const float *grads, float *a, float *b, float *c);
 };
 
 struct optimizer {
@@ -39,30 +39,30 @@ static inline float not_denormal(float x)
     return fabsf(x) < FLT_MIN ? 0 : x;
 }
 
-FAST static void sgd(const struct step *s, float *restrict w, const float *restrict grads, float *a, float *b)
+FAST static void sgd(const struct step *s, float *restrict w, const float *restrict grads, float *a, float *b,
+                     float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay;
 
-    (void)a;
-    (void)b;
+    (void)a, (void)b, (void)c;
     for (size_t i = 0; i < s->n; i++)
         w[i] -= lr * (scale * grads[i] + decay * w[i]);
 }
 
-static void gradient_decay(const struct step *s, float *w, const float *grads, float *a, float *b)
+static void gradient_decay(const struct step *s, float *w, const float *grads, float *a, float *b, float *c)
 {
     struct step slower = *s;
 
     slower.lr = (float)((double)s->lr / sqrt((double)s->t));
-    sgd(&slower, w, grads, a, b);
+    sgd(&slower, w, grads, a, b, c);
 }
 
 FAST static void momentum(const struct step *s, float *restrict w, const float *restrict grads,
-                          float *restrict m, float *b)
+                          float *restrict m, float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, mu = s->mu;
 
-    (void)b;
+    (void)b, (void)c;
     for (size_t i = 0; i < s->n; i++) {
         float g = scale * grads[i] + decay * w[i];
 
@@ -72,11 +72,11 @@ FAST static void momentum(const struct step *s, float *restrict w, const float *
 }
 
 FAST static void nesterov(const struct step *s, float *restrict w, const float *restrict grads,
-                          float *restrict m, float *b)
+                          float *restrict m, float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, mu = s->mu;
 
-    (void)b;
+    (void)b, (void)c;
     for (size_t i = 0; i < s->n; i++) {
         float g = scale * grads[i] + decay * w[i];
 
@@ -106,25 +106,27 @@ FAST static void adam_pass(const struct step *s, float keep, float *restrict w, 
     }
 }
 
-static void adam(const struct step *s, float *w, const float *grads, float *m, float *v)
+static void adam(const struct step *s, float *w, const float *grads, float *m, float *v, float *c)
 {
+    (void)c;
     adam_pass(s, 1, w, grads, m, v);
 }
 
-static void adamw(const struct step *s, float *w, const float *grads, float *m, float *v)
+static void adamw(const struct step *s, float *w, const float *grads, float *m, float *v, float *c)
 {
     struct step decoupled = *s;
 
+    (void)c;
     decoupled.decay = 0;
     adam_pass(&decoupled, (float)(1 - (double)s->lr * (double)s->decay), w, grads, m, v);
 }
 
 FAST static void adagrad(const struct step *s, float *restrict w, const float *restrict grads,
-                         float *restrict v, float *b)
+                         float *restrict v, float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, eps = 1e-7f;
 
-    (void)b;
+    (void)b, (void)c;
     for (size_t i = 0; i < s->n; i++) {
         float g = scale * grads[i] + decay * w[i];
 
@@ -134,11 +136,11 @@ FAST static void adagrad(const struct step *s, float *restrict w, const float *r
 }
 
 FAST static void rmsprop(const struct step *s, float *restrict w, const float *restrict grads,
-                         float *restrict v, float *b)
+                         float *restrict v, float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, rho = 0.9f, rest = 0.1f, eps = 1e-7f;
 
-    (void)b;
+    (void)b, (void)c;
     for (size_t i = 0; i < s->n; i++) {
         float g = scale * grads[i] + decay * w[i];
 
@@ -147,11 +149,31 @@ FAST static void rmsprop(const struct step *s, float *restrict w, const float *r
     }
 }
 
+FAST static void rmsprop_graves(const struct step *s, float *restrict w, const float *restrict grads,
+                                float *restrict a, float *restrict v, float *restrict m)
+{
+    const float lr = s->lr, scale = s->scale, decay = s->decay, mu = s->mu;
+    const float rho = 0.95f, rest = 0.05f, eps = 1e-4f;
+
+    for (size_t i = 0; i < s->n; i++) {
+        float g = scale * grads[i] + decay * w[i];
+        float a_i = not_denormal(rho * a[i] + rest * g);
+        float v_i = not_denormal(rho * v[i] + rest * g * g);
+        float spread = v_i - a_i * a_i;
+
+        a[i] = a_i;
+        v[i] = v_i;
+        m[i] = not_denormal(mu * m[i] + g / sqrtf((spread < 0 ? 0 : spread) + eps));
+        w[i] -= lr * m[i];
+    }
+}
+
 FAST static void adadelta(const struct step *s, float *restrict w, const float *restrict grads,
-                          float *restrict v, float *restrict u)
+                          float *restrict v, float *restrict u, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, rho = 0.95f, rest = 0.05f, eps = 1e-6f;
 
+    (void)c;
     for (size_t i = 0; i < s->n; i++) {
         float g = scale * grads[i] + decay * w[i];
         float v_i = not_denormal(rho * v[i] + rest * g * g);
@@ -172,6 +194,7 @@ static const struct kind kinds[N_OPTIMIZERS] = {
     [OPTIMIZER_ADAGRAD] = {{"v"}, adagrad},
     [OPTIMIZER_ADADELTA] = {{"v", "u"}, adadelta},
     [OPTIMIZER_RMSPROP] = {{"v"}, rmsprop},
+    [OPTIMIZER_RMSPROP_GRAVES] = {{"a", "v", "m"}, rmsprop_graves},
     [OPTIMIZER_GRADIENT_DECAY] = {{NULL}, gradient_decay},
 };
 
@@ -277,7 +300,7 @@ void statistics_step(float *params, const float *grads, size_t n)
 double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
 {
     struct step s = {.lr = lr, .scale = scale, .mu = o->momentum, .decay = o->weight_decay, .t = ++o->t};
-    float *a = o->vectors[0], *b = o->vectors[1];
+    float *a = o->vectors[0], *b = o->vectors[1], *c = o->vectors[2];
     double sum = 0;
 
     s.weight_m = 1 - power_of(0.9, s.t);
@@ -285,7 +308,7 @@ double optimizer_step(struct optimizer *o, float *params, const float *grads, fl
     for (size_t at = 0; at < o->n_params; at += CHUNK) {
         s.n = chunk_at(at, o->n_params);
         sum += sum_of_squares(grads + at, s.n);
-        o->kind->step(&s, params + at, grads + at, a ? a + at : NULL, b ? b + at : NULL);
+        o->kind->step(&s, params + at, grads + at, a ? a + at : NULL, b ? b + at : NULL, c ? c + at : NULL);
     }
     return norm_of(sum, grads, o->n_params);
 }

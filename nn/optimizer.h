@@ -11,13 +11,13 @@
 #include "shared/optimizer_kind.h"
 #include "shared/tensor_file.h"
 
-enum { OPTIMIZER_TENSORS = 2 };
+enum { OPTIMIZER_TENSORS = 3 };
 
 struct optimizer;
 
 struct optimizer_config {
     enum optimizer_kind kind;
-    float momentum; /* of momentum and nesterov only */
+    float momentum; /* of the kinds that have one */
     float weight_decay;
 };
 

@@ -15,6 +15,8 @@
  *   adamw           w -= lr d w, then adam, with g without d          Loshchilov and Hutter 2019, Algorithm 2
  *   adagrad         v = v + g^2;  w -= lr g / (sqrt(v) + 1e-7)        Duchi et al. 2011, Figure 1
  *   rmsprop         v = .9 v + .1 g^2;  w -= lr g / (sqrt(v) + 1e-7)  Tieleman and Hinton 2012, slide 29
+ *   rmsprop_graves  a = .95 a + .05 g, v = .95 v + .05 g^2,           Graves 2013, eq. 38-45; platoon's
+ *                   m = mu m + g / sqrt(v - a^2 + 1e-4);  w -= lr m
  *   adadelta        v = .95 v + .05 g^2,                              Zeiler 2012, Algorithm 1
  *                   s = sqrt((u + 1e-6) / (v + 1e-6)) g, u = .95 u + .05 s^2;  w -= lr s
  *
@@ -26,6 +28,9 @@
  *   - adamw: the decay is multiplied by lr, in the paper by the schedule alone.
  *   - adagrad: the diagonal form, epsilon outside the root; the paper's delta is added to the matrix root.
  *   - rmsprop: the slide has no epsilon.  - adadelta: the paper has no lr (1).
+ *   - rmsprop_graves: lr is outside m, as in momentum. PyTorch's RMSprop with centered=True adds epsilon to
+ *     the root, so that the tests compare with these formulas in torch. v - a^2 is at least 0: rounding
+ *     makes it negative by more than 1e-4 where gradients above 12 do not change.
  *   - a moment below the least normal float becomes 0: after gradients vanish it would otherwise stay
  *     denormal, and arithmetic on denormal numbers is slow. */
 #ifndef PSGD_OPTIMIZER_KIND_H
@@ -43,6 +48,7 @@
     O(OPTIMIZER_ADAGRAD, "adagrad", 0.01, 0, false)                                                          \
     O(OPTIMIZER_ADADELTA, "adadelta", 1, 0, false)                                                           \
     O(OPTIMIZER_RMSPROP, "rmsprop", 0.01, 0, false)                                                          \
+    O(OPTIMIZER_RMSPROP_GRAVES, "rmsprop_graves", 1e-4, 0, true)                                             \
     O(OPTIMIZER_GRADIENT_DECAY, "gradient_decay", 0.03, 0, false)
 
 #define OPTIMIZER_CONSTANT(constant, ...)     constant,

@@ -57,8 +57,8 @@ static struct args_option table[] = {
      "learning rate schedule: constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
     {"warmup-steps", "", SETTING(warmup_steps), FOR_JOB, JOB, "N",
      "steps over which the learning rate rises to its initial value"},
-    {"momentum", "", SETTING(momentum), FOR_JOB, JOB, "X", "coefficient of momentum and nesterov",
-     GIVEN(has_momentum)},
+    {"momentum", "", SETTING(momentum), FOR_JOB, JOB, "X",
+     "coefficient of momentum, nesterov and rmsprop_graves", GIVEN(has_momentum)},
     {"weight-decay", "", SETTING(weight_decay), FOR_JOB, JOB, "X",
      "fraction of the weights added to the gradient; adamw: subtracted from the weights",
      GIVEN(has_weight_decay)},
@@ -305,7 +305,8 @@ static int finish_optimizer(struct options *o, struct err *e)
     s->weight_decay = o->has_weight_decay ? s->weight_decay : kind->weight_decay;
     if (o->has_momentum && s->momentum > 0 && !kind->has_momentum)
         return err_set(e, ERR_USAGE,
-                       "--momentum: %s has no momentum; use --gradient-descent momentum or nesterov",
+                       "--momentum: %s has no momentum; use --gradient-descent momentum, nesterov or "
+                       "rmsprop_graves",
                        kind->name);
     s->momentum = kind->has_momentum ? s->momentum : 0;
     return 0;

@@ -18,7 +18,7 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
 @test "every optimizer learns the digits, all except one with its own defaults" {
     start_agents 1
     # gradient_decay starts with Parallel-SGD's 0.03, which 375 steps shrink to a twentieth.
-    for how in sgd momentum nesterov adam adamw adagrad adadelta rmsprop "gradient_decay --learn_rate 1"; do
+    for how in sgd momentum nesterov adam adamw adagrad adadelta rmsprop rmsprop_graves "gradient_decay --learn_rate 1"; do
         # shellcheck disable=SC2086
         "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model mlp-tutorial --gradient-descent $how -o "$how"
         accuracy=$(column "$how/records/eval.csv" accuracy)

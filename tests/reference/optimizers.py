@@ -30,6 +30,27 @@ def rms(params, **kw):
     return torch.optim.RMSprop(params, lr=LR, alpha=0.9, eps=1e-7, **kw)
 
 
+class Graves(torch.optim.Optimizer):
+    """Graves 2013, eq. 38-45, with the learning rate outside the momentum. torch's own RMSprop with centered=True adds
+    epsilon to the root."""
+
+    def __init__(self, params, momentum=0.9, weight_decay=0):
+        super().__init__(params, {"momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                s = self.state[p]
+                g = p.grad + group["weight_decay"] * p
+                for name in "nab":
+                    s.setdefault(name, torch.zeros_like(p))
+                s["n"] = 0.95 * s["n"] + 0.05 * g.square()
+                s["a"] = 0.95 * s["a"] + 0.05 * g
+                s["b"] = group["momentum"] * s["b"] + g / (s["n"] - s["a"].square() + 1e-4).sqrt()
+                p -= LR * s["b"]
+
+
 def adagrad(params, **kw):
     return torch.optim.Adagrad(params, lr=LR, eps=1e-7, **kw)
 
@@ -72,6 +93,8 @@ VARIANTS = {
     "adadelta, decay": (adadelta, {}, 0.1, 0, None),
     "rmsprop": (rms, {}, 0, 0, None),
     "rmsprop, decay": (rms, {}, 0.1, 0, None),
+    "rmsprop_graves": (Graves, {}, 0, 0, None),
+    "rmsprop_graves 0.5, decay": (Graves, {"momentum": 0.5}, 0.1, 0, None),
     "gradient_decay": (sgd, {}, 0, 0, decay),
 }
 

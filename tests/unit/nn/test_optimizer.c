@@ -45,6 +45,8 @@ static const struct {
     {"adadelta, decay", OPTIMIZER_ADADELTA, 1, 0, 0.1f, 0},
     {"rmsprop", OPTIMIZER_RMSPROP, 0.01f, 0, 0, 0},
     {"rmsprop, decay", OPTIMIZER_RMSPROP, 0.01f, 0, 0.1f, 0},
+    {"rmsprop_graves", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.9f, 0, 0},
+    {"rmsprop_graves 0.5, decay", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.5f, 0.1f, 0},
     {"gradient_decay", OPTIMIZER_GRADIENT_DECAY, 0.01f, 0, 0, 0},
 };
 
@@ -94,7 +96,7 @@ TEST(every_optimizer_gives_the_same_bits_on_every_processor)
 {
     enum { STEPS = 300, SOME = 77 }; /* whole vectors, and a remainder */
     static const uint32_t sums[N_OPTIMIZERS] = {0x26f16b82, 0xce87670d, 0x71113d6c, 0x8c5faef9, 0xd9825052,
-                                                0xbcfa55cc, 0xe9d56e,   0xa306fc6b, 0x68b83706};
+                                                0xbcfa55cc, 0xe9d56e,   0xa306fc6b, 0xc569f118, 0x68b83706};
 
     for (enum optimizer_kind k = 0; k < N_OPTIMIZERS; k++) {
         struct optimizer *o = make(k, SOME, 0.9f, 0.01f);
@@ -149,6 +151,23 @@ TEST(adam_matches_the_iterates_of_the_paper)
         assert_near(w, expected[t]);
     }
     optimizer_free(o);
+}
+
+/* The mean square less the square of the mean, 0 but for rounding, would have no root. */
+TEST(rmsprop_graves_takes_large_gradients_that_do_not_change)
+{
+    static const float sizes[] = {12.59f, 46.63f, 1e5f, 3e9f};
+
+    for (size_t k = 0; k < N_OF(sizes); k++) {
+        struct optimizer *o = make(OPTIMIZER_RMSPROP_GRAVES, 1, 0, 0);
+        float w = 0;
+
+        for (int t = 0; t < 1000; t++) {
+            optimizer_step(o, &w, &sizes[k], 1e-9f, 1);
+            assert_true(isfinite(w) && w < 0);
+        }
+        optimizer_free(o);
+    }
 }
 
 TEST(every_optimizer_stays_in_place_without_a_gradient)
@@ -350,6 +369,7 @@ int main(void)
         cmocka_unit_test(every_optimizer_gives_the_same_bits_on_every_processor),
         cmocka_unit_test(sgd_descends_along_the_gradient),
         cmocka_unit_test(adam_matches_the_iterates_of_the_paper),
+        cmocka_unit_test(rmsprop_graves_takes_large_gradients_that_do_not_change),
         cmocka_unit_test(every_optimizer_stays_in_place_without_a_gradient),
         cmocka_unit_test(parameters_are_updated_the_same_way_for_any_count),
         cmocka_unit_test(a_nan_gradient_is_visible_in_the_parameter),

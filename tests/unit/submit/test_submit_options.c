@@ -74,18 +74,25 @@ TEST(every_optimizer_has_its_own_defaults)
 {
     static const struct {
         const char *kind;
-        double learn_rate, weight_decay;
+        double learn_rate, weight_decay, momentum;
     } cases[] = {
-        {"sgd", 0.05, 0},   {"momentum", 0.01, 0},  {"nesterov", 0.01, 0},
-        {"adam", 0.001, 0}, {"adamw", 0.001, 0.01}, {"adagrad", 0.01, 0},
-        {"adadelta", 1, 0}, {"rmsprop", 0.01, 0},   {"gradient_decay", 0.03, 0},
+        {"sgd", 0.05, 0, 0},
+        {"momentum", 0.01, 0, 0.9},
+        {"nesterov", 0.01, 0, 0.9},
+        {"adam", 0.001, 0, 0},
+        {"adamw", 0.001, 0.01, 0},
+        {"adagrad", 0.01, 0, 0},
+        {"adadelta", 1, 0, 0},
+        {"rmsprop", 0.01, 0, 0},
+        {"rmsprop_graves", 1e-4, 0, 0.9},
+        {"gradient_decay", 0.03, 0, 0},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_ok(PARSE("--gradient-descent", cases[i].kind));
         assert_true(o.settings.learn_rate == cases[i].learn_rate);
         assert_true(o.settings.weight_decay == cases[i].weight_decay);
-        assert_true(o.settings.momentum == (strstr("momentum nesterov", cases[i].kind) ? 0.9 : 0));
+        assert_true(o.settings.momentum == cases[i].momentum);
         assert_ok(PARSE("--gradient-descent", cases[i].kind, "--learn_rate", "2", "--weight-decay", "0"));
         assert_true(o.settings.learn_rate == 2 && o.settings.weight_decay == 0);
         snprintf(o.settings.name, sizeof o.settings.name, "a");
