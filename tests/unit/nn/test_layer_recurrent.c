@@ -277,6 +277,7 @@ TEST(the_bundled_models_match_their_names)
     } models[] = {
         {"lstm-rows", 28 * 512 + 128 * 512 + 512 + 1290, 0},
         {"lstm-text", 10000 * 32 + 32 * 256 + 64 * 256 + 256 + 130, 10000},
+        {"lstm-imdb", 10000 * 1024 + 2 * 1024 * 4096 + 4096 + 2050, 10000},
     };
 
     for (size_t i = 0; i < N_OF(models); i++) {

@@ -150,6 +150,19 @@ TEST(a_model_must_match_the_data)
     assert_error_has("ends with 10 outputs, the data set has 100 classes");
 }
 
+static void read_bundled(struct model_spec *m, const char *name)
+{
+    char path[256];
+    json_t *doc;
+    struct err e;
+
+    snprintf(path, sizeof path, "nn/models/%s.json", name);
+    assert_ok(json_read(&doc, path, 1 << 16, &e));
+    assert_ok(model_spec_parse(m, doc, &e));
+    assert_string_equal(m->name, name);
+    json_decref(doc);
+}
+
 TEST(the_bundled_models_match_their_names)
 {
     static const struct {
@@ -166,18 +179,47 @@ TEST(the_bundled_models_match_their_names)
 
     for (size_t i = 0; i < N_OF(models); i++) {
         struct model_spec m;
-        char path[256];
-        json_t *doc;
         struct err e;
 
-        snprintf(path, sizeof path, "nn/models/%s.json", models[i].name);
-        assert_ok(json_read(&doc, path, 1 << 16, &e));
-        assert_ok(model_spec_parse(&m, doc, &e));
-        assert_string_equal(m.name, models[i].name);
+        read_bundled(&m, models[i].name);
         assert_int_equal(m.n_params, models[i].n_params);
         assert_ok(fits(&m, 784, 10, &e));
-        json_decref(doc);
     }
+}
+
+/* Krizhevsky et al. 2012, Figure 2, in one part instead of two. */
+TEST(alexnet_has_the_images_and_the_parameters_of_its_paper)
+{
+    static const struct {
+        enum layer_kind kind;
+        int side, channels;
+        size_t n_params;
+    } images[] = {
+        {LAYER_CONV2D, 55, 96, 11 * 11 * 3 * 96 + 96},   {LAYER_MAX_POOL, 27, 96, 0},
+        {LAYER_CONV2D, 27, 256, 5 * 5 * 96 * 256 + 256}, {LAYER_MAX_POOL, 13, 256, 0},
+        {LAYER_CONV2D, 13, 384, 9 * 256 * 384 + 384},    {LAYER_CONV2D, 13, 384, 9 * 384 * 384 + 384},
+        {LAYER_CONV2D, 13, 256, 9 * 384 * 256 + 256},    {LAYER_MAX_POOL, 6, 256, 0},
+    };
+    size_t n_params = (9216 + 1) * 4096 + (4096 + 1) * 4096 + (4096 + 1) * 1000, k = 0;
+    struct model_spec m;
+
+    read_bundled(&m, "alexnet");
+    for (int i = 0; i < m.n_layers; i++) {
+        const struct layer_spec *l = &m.layers[i];
+
+        if (l->kind != LAYER_CONV2D && l->kind != LAYER_MAX_POOL)
+            continue;
+        assert_true(k < N_OF(images));
+        assert_int_equal(l->kind, images[k].kind);
+        assert_int_equal(l->out.dim[0], images[k].side);
+        assert_int_equal(l->out.dim[1], images[k].side);
+        assert_int_equal(l->out.dim[2], images[k].channels);
+        n_params += images[k++].n_params;
+    }
+    assert_int_equal(k, N_OF(images));
+    assert_int_equal(n_params, 62378344);
+    assert_int_equal(m.n_params, n_params);
+    assert_int_equal(m.n_in, 227 * 227 * 3);
 }
 
 int main(void)
@@ -190,6 +232,7 @@ int main(void)
         cmocka_unit_test(too_many_layers_are_refused),
         cmocka_unit_test(a_model_must_match_the_data),
         cmocka_unit_test(the_bundled_models_match_their_names),
+        cmocka_unit_test(alexnet_has_the_images_and_the_parameters_of_its_paper),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
