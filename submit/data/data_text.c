@@ -11,6 +11,7 @@ enum { FILES_MAX = 1024 };
 
 static const struct json_field fields[] = {
     {"length", JSON_FIELD_INT, JSON_AT(struct text_form, length), .min = 1, .max = 1 << 20},
+    {"long", JSON_FIELD_CHOICE, JSON_AT(struct text_form, longer), .choices = TEXT_LONG_CHOICES},
     {"vocab", JSON_FIELD_INT, JSON_AT(struct text_form, vocab), .min = 3, .max = LAYER_VALUES_MAX},
     {"test", JSON_FIELD_DOUBLE, JSON_AT(struct text_form, test), .min = 1e-6, .max = 0.999999},
     {"seed", JSON_FIELD_U64, JSON_AT(struct text_form, seed), .required = false},

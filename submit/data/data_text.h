@@ -5,11 +5,15 @@
 
 #include "submit/data/dataset.h"
 
+#define TEXT_LONG_CHOICES "cut|drop"
+enum text_long { TEXT_CUT, TEXT_DROP };
+
 struct text_form {
-    int length;    /* tokens per sample: longer lines are truncated, shorter ones padded, both at the end */
-    int vocab;     /* maximum; 0 is padding, 1 any word outside the vocabulary */
-    double test;   /* fraction of the lines in the test half */
-    uint64_t seed; /* seed of their choice */
+    int length;            /* tokens per sample; shorter lines are padded at the end */
+    enum text_long longer; /* longer lines are truncated at the end, or left out, in both halves */
+    int vocab;             /* maximum; 0 is padding, 1 any word outside the vocabulary */
+    double test;           /* fraction of the lines in the test half */
+    uint64_t seed;         /* seed of their choice */
 };
 
 struct text_class {
@@ -18,9 +22,9 @@ struct text_class {
     size_t len;
 };
 
-/* Skips lines without a token. The vocabulary is that of the training lines, most frequent first, equally
- * frequent words in order of their bytes. ERR_CONFIG: fewer than two classes or lines. On failure *d is
- * empty. */
+/* Leaves out lines without a token. The vocabulary is that of the training lines, most frequent first,
+ * equally frequent words in order of their bytes. ERR_CONFIG: fewer than two classes or lines. On failure *d
+ * is empty. */
 int text_parse(struct dataset *d, struct text_class *classes, int n_classes, const struct text_form *form,
                struct err *e);
 

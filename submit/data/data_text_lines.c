@@ -54,6 +54,16 @@ static bool next_token(const char **at, const char *end, struct text *w)
     return true;
 }
 
+static int count_tokens_up_to(int most, const char *at, const char *end)
+{
+    struct text w;
+    int n = 0;
+
+    while (n < most && next_token(&at, end, &w))
+        n++;
+    return n;
+}
+
 static struct text *slot_of(const struct vocabulary *t, const struct text *w)
 {
     uint64_t h = 14695981039346656037u; /* FNV-1a */
@@ -138,9 +148,9 @@ static void lower(char *s, size_t len)
             s[i] = (char)(s[i] - 'A' + 'a');
 }
 
-/* Finds the lines of all classes that have a token; the caller frees. */
+/* Finds the lines of all classes that are samples; the caller frees. */
 static int find_lines(struct line **out, size_t *n_out, struct text_class *classes, int n_classes,
-                      struct err *e)
+                      const struct text_form *form, struct err *e)
 {
     struct line *lines = NULL;
     size_t n = 0;
@@ -153,8 +163,7 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
         lower(classes[k].bytes, classes[k].len);
         while (p < end) {
             const char *stop = memchr(p, '\n', (size_t)(end - p));
-            const char *at = p;
-            struct text ignored;
+            int n_tokens;
 
             stop = stop ? stop : end;
             if (n == room) {
@@ -166,7 +175,8 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
                 }
                 lines = more;
             }
-            if (next_token(&at, stop, &ignored))
+            n_tokens = count_tokens_up_to(form->longer == TEXT_DROP ? form->length + 1 : 1, p, stop);
+            if (n_tokens > 0 && n_tokens <= form->length)
                 lines[n++] = (struct line){p, stop, k};
             p = stop < end ? stop + 1 : end;
         }
@@ -233,7 +243,7 @@ static int fill(struct dataset *d, const struct line *lines, size_t n, const boo
 
 /* A class without a sample would appear to be learned. */
 static int check_classes(const struct line *lines, size_t n, const struct text_class *classes, int n_classes,
-                         struct err *e)
+                         const struct text_form *form, struct err *e)
 {
     for (int k = 0; k < n_classes; k++) {
         size_t i = 0;
@@ -241,7 +251,10 @@ static int check_classes(const struct line *lines, size_t n, const struct text_c
         while (i < n && lines[i].label != k)
             i++;
         if (i == n)
-            return err_set(e, ERR_CONFIG, "class \"%s\" has no lines", classes[k].name);
+            return form->longer == TEXT_DROP
+                       ? err_set(e, ERR_CONFIG, "class \"%s\" has no lines of at most %d token%s",
+                                 classes[k].name, form->length, form->length == 1 ? "" : "s")
+                       : err_set(e, ERR_CONFIG, "class \"%s\" has no lines", classes[k].name);
     }
     return 0;
 }
@@ -276,9 +289,9 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
     if (n_classes < 2)
         return err_set(e, ERR_CONFIG, "%d class%s, expected a file for each of two or more", n_classes,
                        n_classes == 1 ? "" : "es");
-    rc = find_lines(&lines, &n, classes, n_classes, e);
+    rc = find_lines(&lines, &n, classes, n_classes, form, e);
     if (rc == 0)
-        rc = check_classes(lines, n, classes, n_classes, e);
+        rc = check_classes(lines, n, classes, n_classes, form, e);
     d->class_names = names_of(classes, n_classes);
     is_test = calloc(n + 1, sizeof *is_test);
     if (rc == 0 && (!is_test || !d->class_names))

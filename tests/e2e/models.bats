@@ -114,6 +114,29 @@ at_most() {
     at_least accuracy 0.73
 }
 
+# lstm-imdb with 32 units: at its size a step takes seconds.
+@test "platoon's LSTM, small, with its AdaDelta learns which of two words a text has (0.97 to 1.00)" {
+    python3 - "$ROOT/nn/models/lstm-imdb.json" <<'PY'
+import json, os, random, sys
+model = json.load(open(sys.argv[1]))
+embedding, lstm, *_, dense = model["layers"]
+model["input"] = [12]
+embedding.update(vocab=100, units=32, init_scale=0.1)
+lstm["units"] = 32
+dense["init_scale"] = 0.1
+json.dump(model, open("small.json", "w"))
+random.seed(1)
+os.mkdir("texts")
+for name, word in (("neg", "bad"), ("pos", "good")):
+    with open(f"texts/{name}", "w") as f:
+        for _ in range(600):
+            words = [word if random.random() < 0.2 else f"w{random.randrange(200)}" for _ in range(random.randrange(4, 18))]
+            print(*words, word, file=f)
+PY
+    learn small.json --dataset text:length=12,long=drop,vocab=100 --data texts --batch_size 8 --gradient-descent adadelta --epochs 4
+    at_least accuracy 0.94
+}
+
 @test "cifar-conv learns from 5,000 images of CIFAR-10 (0.393 to 0.511)" {
     needs_speed
     [ -d "$DATA/cifar10-subset" ] || skip "CIFAR-10 is not at $DATA/cifar10-subset (set PSGD_DATA)"

@@ -29,12 +29,14 @@ static void check(const int32_t *x, size_t n, size_t length, int vocab)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static const struct text_form forms[] = {{.length = 3, .vocab = 5, .test = 0.3, .seed = 1},
-                                             {.length = 40, .vocab = 10000, .test = 0.1, .seed = 1}};
+    static const struct text_form forms[] = {
+        {.length = 3, .vocab = 5, .test = 0.3, .seed = 1},
+        {.length = 3, .longer = TEXT_DROP, .vocab = 5, .test = 0.3, .seed = 1},
+        {.length = 40, .vocab = 10000, .test = 0.1, .seed = 1}};
     const uint8_t *zero = memchr(bytes, 0, len);
     size_t first = zero ? (size_t)(zero - bytes) : len / 2;
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct text_class classes[2] = {{"a", copy(bytes, first), first},
                                         {"b", copy(bytes + first, len - first), len - first}};
         struct dataset d;

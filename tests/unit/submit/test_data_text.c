@@ -95,6 +95,21 @@ TEST(long_lines_are_truncated)
     dataset_clear(&b);
 }
 
+TEST(long_lines_are_dropped_where_that_is_asked_for)
+{
+    static const char *const texts[] = {"a b c d\nb\na b c\n", "c c c c c\nd d\n"};
+    struct text_form form = {.length = 3, .longer = TEXT_DROP, .vocab = 100, .test = 0.01, .seed = 1};
+    struct dataset d;
+
+    assert_ok(parse(&d, texts, 2, &form));
+    assert_int_equal(d.n_train + d.n_test, 3);
+    assert_int_equal(count(&d, 0), 2 + 1); /* the padding of "b" and "d d" */
+    dataset_clear(&d);
+    form.length = 1;
+    assert_int_equal(parse(&d, texts, 2, &form), ERR_CONFIG);
+    assert_error_has("class \"b\" has no lines of at most 1 token");
+}
+
 TEST(bytes_that_are_not_utf8_count_as_letters)
 {
     static const char *const texts[] = {"caf\xe9 caf\xe9\n", "CAF\xe9\ncaf\n"};
@@ -162,6 +177,10 @@ TEST(a_folder_has_a_file_for_each_class)
     dataset_clear(&d);
     assert_int_equal(dataset_open(&d, "text:lenght=7", dir, &e), ERR_CONFIG);
     assert_error_has("did you mean \"length\"?");
+    assert_int_equal(dataset_open(&d, "text:length=2,long=drop", dir, &e), ERR_CONFIG);
+    assert_error_has("class \"x.pos\" has no lines of at most 2 tokens");
+    assert_int_equal(dataset_open(&d, "text:long=keep", dir, &e), ERR_CONFIG);
+    assert_error_has("\"keep\" is not one of cut|drop");
     unit_remove(dir);
 }
 
@@ -172,6 +191,7 @@ int main(void)
         cmocka_unit_test(words_outside_the_vocabulary_are_unknown),
         cmocka_unit_test(the_vocabulary_comes_from_the_training_lines),
         cmocka_unit_test(long_lines_are_truncated),
+        cmocka_unit_test(long_lines_are_dropped_where_that_is_asked_for),
         cmocka_unit_test(bytes_that_are_not_utf8_count_as_letters),
         cmocka_unit_test(any_bytes_are_parsed_or_refused),
         cmocka_unit_test(too_few_classes_or_a_class_without_lines_are_refused),
