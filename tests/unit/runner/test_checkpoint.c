@@ -189,7 +189,7 @@ TEST(a_node_is_restored_bit_for_bit)
     struct fixture a, b;
     struct codec *then;
     const struct keeper *k;
-    struct tensor_view x[2], y[2];
+    struct tensor_view x[OPTIMIZER_TENSORS], y[OPTIMIZER_TENSORS];
     size_t len;
     char *bytes;
     struct err e;
