@@ -22,7 +22,8 @@
     SET(npz, false)                                                                                          \
     SET(npy, false)                                                                                          \
     SET(text, false)                                                                                         \
-    SET(simlin, true)
+    SET(simlin, true)                                                                                        \
+    SET(simsin, true)
 
 /* " digits mnist ...", for a help text. */
 #define DATA_SET_NAME(name, is_drawn) " " #name

@@ -136,6 +136,65 @@ TEST(simlin_has_the_same_line_in_both_splits)
     assert_int_equal(dataset_open(&d, "simlin:train=0", NULL, &e), ERR_CONFIG);
 }
 
+TEST(simsin_has_the_sine_of_each_input)
+{
+    struct dataset d;
+    const float *x;
+
+    assert_ok(dataset_open(&d, "simsin:train=300,test=20,in=3,amplitude=1.5,period=4", NULL, &e));
+    assert_int_equal(d.n_targets, 3);
+    x = d.train_x;
+    for (size_t i = 0; i < 300 * 3; i++) {
+        assert_true(x[i] >= 0 && x[i] < 10);
+        assert_true(fabs((double)d.train_t[i] - 1.5 * sin(3.14159265358979 / 2 * (double)x[i])) < 1e-6);
+    }
+    dataset_clear(&d);
+    assert_ok(dataset_open(&d, "simsin:train=1,test=1", NULL, &e)); /* the numbers of Parallel-SGD */
+    assert_true(fabs((double)d.test_t[0] - 2 * sin((double)*(float *)d.test_x)) < 1e-5);
+    dataset_clear(&d);
+    assert_int_equal(dataset_open(&d, "simsin:out=2", NULL, &e), ERR_CONFIG);
+    assert_int_equal(dataset_open(&d, "simsin:period=0", NULL, &e), ERR_CONFIG);
+    assert_error_has("/period: 0 is not between 1e-06 and 1000000");
+}
+
+/* A tenth of the targets has spikes of 100, among noise of deviation 2. */
+TEST(noise_is_added_to_the_targets_alone)
+{
+    enum { N = 20000 };
+    struct dataset clean, noisy;
+    double sum = 0, square = 0;
+    size_t n_up = 0, n_down = 0;
+
+    assert_ok(dataset_open(&clean, "simlin:train=20000,test=5,in=2", NULL, &e));
+    assert_ok(dataset_open(&noisy, "simlin:train=20000,test=5,in=2,noise=2,spikes=0.1,spike=100", NULL, &e));
+    assert_memory_equal(clean.train_x, noisy.train_x, (size_t)N * 2 * sizeof(float));
+    for (size_t i = 0; i < N; i++) {
+        double off = (double)noisy.train_t[i] - (double)clean.train_t[i];
+
+        n_up += off > 50;
+        n_down += off < -50;
+        off -= off > 50 ? 100 : off < -50 ? -100 : 0;
+        sum += off / N;
+        square += off * off / N;
+    }
+    assert_true(fabs(sum) < 0.1 && fabs(square - 4) < 0.2); /* 7 and 5 deviations of these means */
+    assert_in_range(n_up, 850, 1150);                       /* 1000, deviation 31 */
+    assert_in_range(n_down, 850, 1150);
+    assert_memory_not_equal(clean.test_t, noisy.test_t, 5 * sizeof(float));
+    dataset_clear(&noisy);
+    assert_ok(
+        dataset_open(&noisy, "simlin:train=20000,test=5,in=2,spikes=0.1,spike=100,sides=one", NULL, &e));
+    n_up = 0;
+    for (size_t i = 0; i < N; i++) {
+        assert_true(noisy.train_t[i] >= clean.train_t[i]);
+        n_up += noisy.train_t[i] > clean.train_t[i];
+    }
+    assert_in_range(n_up, 1790, 2210);
+    dataset_clear(&clean);
+    dataset_clear(&noisy);
+    assert_int_equal(dataset_open(&clean, "simlin:spikes=1.5", NULL, &e), ERR_CONFIG);
+}
+
 static void put(const char *dir, const char *name, const void *bytes, size_t len)
 {
     char path[256];
@@ -177,6 +236,8 @@ int main(void)
         cmocka_unit_test(a_test_split_is_neither_empty_nor_everything),
         cmocka_unit_test(simlin_is_linear_with_the_numbers_of_parallel_sgd),
         cmocka_unit_test(simlin_has_the_same_line_in_both_splits),
+        cmocka_unit_test(simsin_has_the_sine_of_each_input),
+        cmocka_unit_test(noise_is_added_to_the_targets_alone),
         cmocka_unit_test(any_four_idx_files_form_a_data_set),
     };
 
