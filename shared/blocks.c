@@ -50,7 +50,8 @@ int blocks_init(struct blocks *b, enum block_assignment assignment, int n_nodes,
     if (dup && n % r != 0)
         return err_set(e, ERR_CONFIG, "dup needs a number of workers that redundancy divides, not %d and %d",
                        n, r);
-    *b = (struct blocks){.n_nodes = n, .n_blocks = dup ? n / r : choose(n, r), .redundancy = r};
+    *b = (struct blocks){
+        .n_nodes = n, .n_blocks = dup ? n / r : choose(n, r), .redundancy = r, .is_equal = true};
     if (b->n_blocks > BLOCKS_MAX)
         return err_set(e, ERR_CONFIG,
                        "iid with %d workers and redundancy %d makes more than %d blocks; use dup", n, r,
@@ -63,6 +64,53 @@ int blocks_init(struct blocks *b, enum block_assignment assignment, int n_nodes,
             b->holders[i] = i;
     else
         fill_subsets(b);
+    return 0;
+}
+
+/* Reads the next number of "2,1,1", and the comma after it. Returns -1 if there is none. */
+static int next_share(const char **at)
+{
+    size_t n = strspn(*at, "0123456789");
+    long share = n > 0 && n < 6 ? strtol(*at, NULL, 10) : 0;
+
+    *at += n;
+    if (share < 1 || (**at && **at != ',') || (**at == ',' && !(*at)[1]))
+        return -1;
+    *at += **at == ',';
+    return (int)share;
+}
+
+int blocks_init_ratio(struct blocks *b, const char *ratio, int n_nodes, struct err *e)
+{
+    int n = 0, first = 0, sum = 0;
+
+    *b = (struct blocks){.n_nodes = n_nodes, .redundancy = 1, .is_equal = true};
+    for (const char *at = ratio; *at; n++) {
+        int share = next_share(&at);
+
+        if (share < 0)
+            return err_set(e, ERR_CONFIG, "\"%s\" is not a list of whole numbers, as 2,1,1", ratio);
+        first = n == 0 ? share : first;
+        b->is_equal &= share == first;
+        sum += share;
+        if (sum > BLOCKS_MAX)
+            return err_set(e, ERR_CONFIG, "\"%s\" makes more than %d blocks", ratio, BLOCKS_MAX);
+    }
+    if (b->is_equal && first > 1)
+        return err_set(
+            e, ERR_CONFIG,
+            "\"%s\" gives all workers as many blocks; make the batch size %d times as large instead", ratio,
+            first);
+    if (n != n_nodes)
+        return err_set(e, ERR_CONFIG, "\"%s\" has %d number%s, the job %d worker%s", ratio, n,
+                       n == 1 ? "" : "s", n_nodes, n_nodes == 1 ? "" : "s");
+    b->holders = malloc((size_t)sum * sizeof *b->holders);
+    if (!b->holders)
+        return err_set(e, ERR_NOMEM, "no memory for %d blocks", sum);
+    n = 0;
+    for (const char *at = ratio; *at; n++)
+        for (int share = next_share(&at); share > 0; share--)
+            b->holders[b->n_blocks++] = n;
     return 0;
 }
 

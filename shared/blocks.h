@@ -1,7 +1,8 @@
 /* blocks -- assignment of blocks of the global batch to workers. A global batch is n_blocks blocks of
  * batch_size samples; each block is held by `redundancy` workers.
  *   iid  all redundancy-subsets of the workers, in lexicographic order: C(n, r) blocks
- *   dup  n / r blocks, block k held by workers k r .. k r + r - 1 (n must be a multiple of r) */
+ *   dup  n / r blocks, block k held by workers k r .. k r + r - 1 (n must be a multiple of r)
+ * or, with one holder each, in a ratio: "2,1,1" makes four blocks, of which worker 0 holds the first two. */
 #ifndef PSGD_BLOCKS_H
 #define PSGD_BLOCKS_H
 
@@ -17,12 +18,16 @@ enum { BLOCKS_MAX = 65536 };
 
 struct blocks {
     int n_nodes, n_blocks, redundancy;
-    int *holders; /* (n_blocks, redundancy), ascending in each row */
+    int *holders;  /* (n_blocks, redundancy), ascending in each row */
+    bool is_equal; /* do all workers hold the same number of blocks? */
 };
 
 /* ERR_CONFIG: n and r do not fit the assignment, or there would be more than BLOCKS_MAX blocks. */
 int blocks_init(struct blocks *b, enum block_assignment assignment, int n_nodes, int redundancy,
                 struct err *e);
+/* ERR_CONFIG: `ratio` is not n_nodes whole numbers, each at least 1, with a sum of at most BLOCKS_MAX; or all
+ * are the same, but not 1. So is_equal without redundancy means that block k is worker k's. */
+int blocks_init_ratio(struct blocks *b, const char *ratio, int n_nodes, struct err *e);
 void blocks_clear(struct blocks *b);
 
 bool blocks_holds(const struct blocks *b, int block, int node);

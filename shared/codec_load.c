@@ -155,8 +155,10 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
                         "Leave --on-node-loss continue out, or take a rule of rounds, as plain and fedavg.");
     }
     if ((limits & CODEC_WHOLE_GRADIENTS) && job->n_blocks != job->n_workers)
-        return err_set(e, ERR_CODEC,
-                       "codec %s exchanges one gradient per worker; it cannot use redundant blocks", name);
+        return err_set(
+            e, ERR_CODEC,
+            "codec %s exchanges one gradient per worker; it cannot use redundant blocks or --block-ratio",
+            name);
     if ((limits & CODEC_NO_SERVERS) && job->n_servers > 0)
         return err_set(e, ERR_CODEC, "codec %s is for workers only; leave the parameter servers out", name);
     if ((limits & CODEC_NO_ASGD) && !job->is_sync)

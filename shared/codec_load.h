@@ -48,8 +48,9 @@ unsigned codec_limits(const struct codec_plugin *p);
 /* The properties of a job that a codec's limits restrict. */
 struct codec_job {
     int n_workers, n_servers, n_blocks, redundancy;
-    bool is_sync, goes_on; /* goes_on: continues without lost workers */
-    bool is_compressed;    /* --compress or --compress-down */
+    bool has_unequal_blocks; /* workers hold different numbers of blocks */
+    bool is_sync, goes_on;   /* goes_on: continues without lost workers */
+    bool is_compressed;      /* --compress or --compress-down */
     bool compresses_items; /* to items that can be added on their way (codecs/compress/chain.h, chain_sums) */
     struct aggregate aggregate;
     enum overlap overlap;

@@ -36,6 +36,20 @@ static bool is_redundant(const struct path_rule *p, const struct codec_job *job)
     return p->is_each_step && job->n_blocks != job->n_workers;
 }
 
+/* Such a job weighs contributions by the samples that they are computed from. In asgd a worker's contribution
+ * is used as it comes; and the agreement about lost workers knows one contribution of each. */
+static bool is_unequal_in_asgd(const struct path_rule *p, const struct codec_job *job)
+{
+    (void)p;
+    return job->has_unequal_blocks && !job->is_sync;
+}
+
+static bool is_unequal_and_goes_on(const struct path_rule *p, const struct codec_job *job)
+{
+    (void)p;
+    return job->has_unequal_blocks && job->goes_on;
+}
+
 static bool compresses_messages(const struct path_rule *p, const struct codec_job *job)
 {
     (void)p;
@@ -115,8 +129,12 @@ static const struct refusal of_all[] = {
      "Take --parallel_sgd ssgd, or leave --aggregate out."},
     {draws_in_asgd, "has no round that --participate could draw workers for: the job is asynchronous",
      "Take --parallel_sgd ssgd, or leave --participate out."},
+    {is_unequal_in_asgd, "uses each contribution as it comes, whatever its samples: the job is asynchronous",
+     "Take --parallel_sgd ssgd, or leave --block-ratio out."},
+    {is_unequal_and_goes_on, "goes on with as many contributions of each worker, and --block-ratio differs",
+     "Leave --on-node-loss continue out, or --block-ratio."},
     {draws_redundant, "awaits any holder of a block, and --participate draws workers",
-     "Leave --redundancy out, or --participate."},
+     "Leave --redundancy or --block-ratio out, or --participate."},
     {aggregates_a_sum, "sums, and --aggregate is for rules that take a mean", "Leave --aggregate out."},
     {0}};
 
@@ -127,7 +145,7 @@ static const struct refusal of_allreduce[] = {
     {draws, "sums over all workers, and --participate draws some", "Take --path gather, or servers."},
     {is_asgd, "waits for every worker, and the job is asynchronous", "Take --path gather, or servers."},
     {goes_on, "waits for every worker, and --on-node-loss is continue", "Take --path gather, or servers."},
-    {is_redundant, "takes one gradient of each worker, and the job has redundant blocks",
+    {is_redundant, "takes one gradient of each worker, and the job has redundant blocks or --block-ratio",
      "Take --path gather."},
     {compresses_messages, "sums vectors on their way, and this --compress makes each a message of its own",
      "fp16, bf16 and fixed8 (of up to 64 workers) can be summed; for others take --path gather, or servers."},
@@ -142,7 +160,7 @@ static const struct refusal of_servers[] = {
     {has_no_servers, "needs parameter servers, and the job has none",
      "The list of workers names them under \"PS\"."},
     NOT_LATE,
-    {is_redundant, "takes one gradient of each worker, and the job has redundant blocks",
+    {is_redundant, "takes one gradient of each worker, and the job has redundant blocks or --block-ratio",
      "Leave the parameter servers out."},
     {never_meets,
      "would give each worker its own gradient back in asgd: the rule has no state on the servers",
@@ -227,6 +245,12 @@ int path_choose(const struct path_rule *p, enum path_kind wanted, const struct c
 
 int path_check_unused(const char *name, enum path_kind wanted, const struct codec_job *job, struct err *e)
 {
+    if (job->has_unequal_blocks) {
+        err_set(e, ERR_CODEC,
+                "codec %s sends its own messages, which no samples weigh: --block-ratio does not apply to it",
+                name);
+        return err_hint(e, "Take a rule that combines, as plain or fedavg.");
+    }
     if (wanted == PATH_AUTO && job->aggregate.kind == AGGREGATE_MEAN && job->n_drawn == job->n_workers &&
         job->overlap != OVERLAP_ONE)
         return 0;

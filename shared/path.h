@@ -28,7 +28,7 @@ int path_drawn(double share, int n);
  * wanted one; the message says why. */
 int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e);
 
-/* ERR_CODEC if a path, an aggregate or a draw is wanted for a rule that does not combine. */
+/* ERR_CODEC if a path, an aggregate, a draw or unequal blocks are wanted for a rule that does not combine. */
 int path_check_unused(const char *name, enum path_kind wanted, const struct codec_job *job, struct err *e);
 
 #endif

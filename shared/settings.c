@@ -32,6 +32,7 @@ static const struct json_field fields[] = {
     F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
     F(redundancy, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
     F(block_assignment, JSON_FIELD_CHOICE, .choices = BLOCK_ASSIGNMENT_CHOICES),
+    F(block_ratio, JSON_FIELD_TEXT, .required = false),
     {.key = "gradient_descent",
      .kind = JSON_FIELD_CHOICE,
      JSON_AT(struct settings, optimizer),
@@ -108,6 +109,19 @@ const struct json_field *settings_field(size_t offset)
     return f->key ? f : NULL;
 }
 
+int settings_blocks(struct blocks *b, const struct settings *s, struct err *e)
+{
+    if (!s->block_ratio[0])
+        return blocks_init(b, s->block_assignment, s->node_count, s->redundancy, e) < 0
+                   ? err_at(e, "/block_assignment")
+                   : 0;
+    if (s->redundancy > 1)
+        return err_set(e, ERR_CONFIG,
+                       "/block_ratio: each block has one holder, and redundancy is %d; leave one of them out",
+                       s->redundancy);
+    return blocks_init_ratio(b, s->block_ratio, s->node_count, e) < 0 ? err_at(e, "/block_ratio") : 0;
+}
+
 int settings_check(const struct settings *s, struct err *e)
 {
     struct schedule schedule;
@@ -118,8 +132,8 @@ int settings_check(const struct settings *s, struct err *e)
                            strlen(s->name))
         return err_set(e, ERR_CONFIG,
                        "/name: \"%s\" has characters other than letters, digits, '-', '_' and '.'", s->name);
-    if (blocks_init(&b, s->block_assignment, s->node_count, s->redundancy, e) < 0)
-        return err_at(e, "/block_assignment");
+    if (settings_blocks(&b, s, e) < 0)
+        return e->code;
     blocks_clear(&b);
     if (s->min_nodes > s->node_count)
         return err_set(e, ERR_CONFIG, "/min_nodes: %d is more than the %d workers", s->min_nodes,

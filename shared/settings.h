@@ -64,6 +64,7 @@ struct settings {
     int batch_size;      /* of one block; the global batch is batch_size x number of blocks */
     int redundancy;      /* number of workers that hold each block */
     enum block_assignment block_assignment;
+    char block_ratio[256];         /* blocks of each worker: "2,1,1"; "": by the assignment */
     enum optimizer_kind optimizer; /* gradient_descent in the document */
     double learn_rate;
     char schedule[64]; /* of the learning rate: shared/schedule.h */
@@ -105,6 +106,8 @@ void settings_default(struct settings *s);
 int settings_parse(struct settings *s, const json_t *doc, struct err *e);
 json_t *settings_json(const struct settings *s); /* NULL: no memory */
 int settings_check(const struct settings *s, struct err *e);
+/* The blocks of a job: in its ratio, or by its assignment. ERR_CONFIG, with the field. */
+int settings_blocks(struct blocks *b, const struct settings *s, struct err *e);
 /* Checks that a job with these settings can resume one with the settings `then`. ERR_CONFIG: the message has
  * the field that differs, and both values. */
 int settings_check_resume(const struct settings *s, const json_t *then, struct err *e);

@@ -102,7 +102,7 @@ static double draw_step(const struct sim_steps *t, struct rng *rng)
 void sim_node_begin(struct sim *s, struct sim_node *n)
 {
     step_begin(&n->step);
-    n->step_time = draw_step(&s->steps, &n->rng) / n->speed;
+    n->step_time = draw_step(&s->steps, &n->rng) / n->speed * ((double)n->n_blocks / s->nodes[0].n_blocks);
     if (s->straggler.share > 0 && rng_uniform(&n->rng) < (float)s->straggler.share)
         n->step_time *= s->straggler.factor;
 }

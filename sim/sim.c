@@ -240,9 +240,9 @@ static int open_nodes(struct sim *s, struct err *e)
 
 static int open_all(struct sim *s, const char *folder, struct err *e)
 {
-    if (blocks_init(&s->blocks, s->set.block_assignment, s->set.node_count, s->set.redundancy, e) < 0 ||
-        schedule_parse(&s->schedule, s->set.schedule, e) < 0 || open_codecs(s, folder, e) < 0 ||
-        open_trainer(s, folder, e) < 0 || sim_straggler_parse(&s->straggler, s->how.straggler, e) < 0)
+    if (settings_blocks(&s->blocks, &s->set, e) < 0 || schedule_parse(&s->schedule, s->set.schedule, e) < 0 ||
+        open_codecs(s, folder, e) < 0 || open_trainer(s, folder, e) < 0 ||
+        sim_straggler_parse(&s->straggler, s->how.straggler, e) < 0)
         return e->code;
     s->n_nodes = s->set.node_count + s->set.server_count;
     s->waking = malloc((size_t)(s->n_nodes + s->blocks.n_blocks) * sizeof *s->waking);

@@ -30,7 +30,7 @@ enum {
 static struct args_option table[] = {
     {"node_count", "n", SETTING(node_count), FOR_JOB, JOB, "N", "workers of the job"},
     {"batch_size", "b", SETTING(batch_size), FOR_MODEL_AND_DATA, JOB, "N",
-     "samples per step and block; a worker has one block unless --redundancy is above 1"},
+     "samples per step and block; a worker has one block, or several with --redundancy or --block-ratio"},
     {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
      "rule by which nodes exchange updates: a name, a .c or a .so file, then :KEY=VALUE,... for its "
@@ -51,6 +51,8 @@ static struct args_option table[] = {
     {"epochs", "E", SETTING(epochs), FOR_JOB, JOB, "N", "passes over the training set"},
     {"block_assignment", "", ARGS_CHOICE, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_CHOICES "|dpa",
      "which worker holds which block"},
+    {"block-ratio", "", SETTING(block_ratio), FOR_JOB, JOB, "N,N,...",
+     "blocks of each worker, for machines of different speed: 2,1,1; contributions count by their samples"},
     {"gradient-descent", "", SETTING(optimizer), FOR_JOB, JOB, NULL,
      "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
     {"schedule", "", SETTING(schedule), FOR_JOB, JOB, "TEXT",

@@ -73,7 +73,7 @@ static int load_settings(struct node *n, struct err *e)
     set_threads(n);
     if (schedule_parse(&n->schedule, n->set.schedule, e) < 0)
         return err_at(e, "settings");
-    return blocks_init(&n->blocks, n->set.block_assignment, n->set.node_count, n->set.redundancy, e);
+    return settings_blocks(&n->blocks, &n->set, e);
 }
 
 /* Before the codec is loaded, which could ask for another limit. */

@@ -24,9 +24,10 @@ int path_choice_job(struct codec_job *job, const struct settings *set, struct er
         .is_compressed = set->compress[0] || set->compress_down[0],
         .compresses_items = chain_pair_sums(set->compress, set->compress_down, set->node_count)};
 
-    if (blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e) < 0)
-        return err_at(e, "settings: /block_assignment");
+    if (settings_blocks(&b, set, e) < 0)
+        return err_at(e, "settings");
     job->n_blocks = b.n_blocks;
+    job->has_unequal_blocks = !b.is_equal;
     blocks_clear(&b);
     return aggregate_parse(&job->aggregate, set->aggregate, e) < 0 ? err_at(e, "--aggregate") : 0;
 }

@@ -268,7 +268,7 @@ int shard_make(struct submission *s, const struct dataset *d, struct err *e)
         return err_at(e, "transform");
     if (transform_fit(&scale, &transform, d, e) < 0)
         return e->code;
-    rc = blocks_init(&b, set->block_assignment, set->node_count, set->redundancy, e);
+    rc = settings_blocks(&b, set, e);
     if (rc == 0)
         rc = divide(&p, &b, d, set, e);
     set->steps_per_epoch = (int)p.n_rows;

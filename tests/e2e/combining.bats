@@ -36,6 +36,23 @@ train() { "$SUBMIT" -q --node_count 3 --epochs 1 --model softmax "$@"; }
     done
 }
 
+# SGD: the mean, by samples, of weights that differ by one step is that of a step by the mean gradient.
+@test "with --block-ratio workers hold unequal numbers of blocks, and train as one node does on all of them" {
+    start_agents 4
+    write_workers 3 1
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax --batch_size 64 -o one
+    train --codec plain --batch_size 16 --block-ratio 2,1,1 -o plain
+    [ "$(jq .models_agree plain/run.json)" = true ]
+    close_to one plain
+    awk -F, '$7 == 1 { n[$2] = $8 } END { exit !(n[0] == 32 && n[1] == 16 && n[2] == 16) }' plain/records/train.csv
+    local path
+    for path in allreduce gather servers 'allreduce --local-path off'; do
+        # shellcheck disable=SC2086
+        train --codec fedavg:every=1 --path $path --batch_size 16 --block-ratio 2,1,1 -o "$path"
+        close_to one "$path"
+    done
+}
+
 @test "with --participate other workers take part in each round, and the others neither compute nor send" {
     start_agents 4
     write_workers 3 1
@@ -213,6 +230,11 @@ C
     no "path allreduce sums over all workers, and --participate draws some" --codec fedavg --path allreduce --participate 0.5
     no "has no round whose contributions --aggregate could compare" --codec fedavg --psgd asgd --aggregate median
     no "has no round that --participate could draw workers for" --codec fedavg --psgd asgd --participate 0.5
+    no "uses each contribution as it comes, whatever its samples" --codec fedavg --block-ratio 2,1,1,1 --psgd asgd
+    no "goes on with as many contributions of each worker" --codec fedavg --block-ratio 2,1,1,1 --on-node-loss continue
+    no "path allreduce takes one gradient of each worker" --codec plain --block-ratio 2,1,1,1 --path allreduce
+    no "cannot use redundant blocks or --block-ratio" --codec signsgd --block-ratio 2,1,1,1
+    no "codec gossip sends its own messages, which no samples weigh" --codec gossip --block-ratio 2,1,1,1
     no "awaits any holder of a block, and --participate draws workers" --codec plain --redundancy 2 --participate 0.5
     no "some are not awaited" --codec fedavg --on-node-loss continue --participate 0.5
     no "krum:1 needs at least 5 contributions, and there are 4" --codec fedavg --aggregate krum:1

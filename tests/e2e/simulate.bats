@@ -243,6 +243,7 @@ PY
     same star 2 1 --codec fedavg --local-steps 30 --gradient-descent momentum --learn-rate 0.02
     same elastic 2 0 --codec easgd:every=20 # its model is the center
     same blocks 4 0 --codec plain --path gather --batch-size 16
+    same ratio 3 0 --codec fedavg --path gather --local-steps 7 --block-ratio 2,1,1 --batch-size 16
     # Its running statistics lie behind all trained parameters, and so do the last of the layers that are compressed.
     same norm 2 0 --codec plain --model lenet-bn --compress topk:ratio=0.1,per=layer
 }

@@ -53,6 +53,13 @@ static bool has_own(const struct channel *ch)
     return ch->combining.rule->contribute || ch->combining.rule->contributes_change;
 }
 
+/* Does a path of collectives scale what is contributed as it is? That needs a copy. */
+static bool is_copied(const struct channel *ch)
+{
+    return ch->combining.path->events && ch->combining.rule->when == CODEC_EACH_ROUND &&
+           !channel_config(ch)->blocks->is_equal;
+}
+
 int combining_open(struct channel *ch, struct err *e)
 {
     struct combining *b = &ch->combining;
@@ -67,7 +74,7 @@ int combining_open(struct channel *ch, struct err *e)
         return e->code;
     if (b->rule->adopt && combining_room(ch, &b->before) < 0)
         return e->code;
-    for (int k = 0; has_own(ch) && !is_server(ch) && k < b->n_vectors; k++)
+    for (int k = 0; (has_own(ch) || is_copied(ch)) && !is_server(ch) && k < b->n_vectors; k++)
         if (combining_room(ch, &b->own[k]) < 0)
             return e->code;
     return b->path->open(ch);

@@ -29,7 +29,7 @@ struct combining {
     int n_vectors;
 
     /* This worker's contribution. */
-    float *own[CODEC_VECTORS_MAX];           /* written by contribute(); NULL: the rule has none */
+    float *own[CODEC_VECTORS_MAX];           /* written by contribute(), or scaled copies; NULL: none */
     const float *vectors[CODEC_VECTORS_MAX]; /* own, or grads or params */
     float numbers[CODEC_NUMBERS_MAX];
     float weight;

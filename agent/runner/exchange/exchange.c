@@ -91,7 +91,7 @@ bool exchange_shares_params(const struct exchange *x)
     const struct codec_combine *r = ch->combining.rule;
 
     return r && !x->is_late && r->when == CODEC_EACH_ROUND && !r->contribute && !r->contributes_change &&
-           !r->apply && !ch->codec.global;
+           !r->apply && !ch->codec.global && x->cfg.blocks->is_equal;
 }
 
 int exchange_share(struct exchange *x, struct shm_group *a, struct err *e)

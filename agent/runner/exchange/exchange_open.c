@@ -77,6 +77,7 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
         .n_workers = cfg->n_workers,
         .n_servers = cfg->n_servers,
         .n_blocks = cfg->blocks->n_blocks,
+        .has_unequal_blocks = !cfg->blocks->is_equal,
         .redundancy = cfg->blocks->redundancy,
         .is_sync = cfg->is_sync,
         .goes_on = cfg->goes_on,

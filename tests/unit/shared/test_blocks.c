@@ -26,6 +26,55 @@ TEST(dup_assigns_one_block_to_each_group_of_workers)
     blocks_clear(&b);
 }
 
+TEST(a_ratio_gives_workers_consecutive_blocks)
+{
+    static const int expected[] = {0, 0, 1, 2, 2, 2};
+    struct blocks b;
+    int own[6];
+    struct err e;
+
+    assert_ok(blocks_init_ratio(&b, "2,1,3", 3, &e));
+    assert_int_equal(b.n_blocks, 6);
+    assert_memory_equal(b.holders, expected, sizeof expected);
+    assert_false(b.is_equal);
+    assert_int_equal(blocks_of(&b, 2, own), 3);
+    assert_int_equal(own[0], 3);
+    blocks_clear(&b);
+    assert_ok(blocks_init_ratio(&b, "1,1", 2, &e));
+    assert_true(b.is_equal);
+    blocks_clear(&b);
+}
+
+TEST(a_ratio_of_other_than_whole_numbers_for_each_worker_is_refused)
+{
+    static const struct {
+        const char *ratio, *expected;
+    } cases[] = {
+        {"1,2", "\"1,2\" has 2 numbers, the job 3 workers"},
+        {"1", "\"1\" has 1 number, the job 3 workers"},
+        {"2,2,2", "\"2,2,2\" gives all workers as many blocks; make the batch size 2 times as large"},
+        {"1,2,0", "\"1,2,0\" is not a list of whole numbers"},
+        {"1,2,", "not a list"},
+        {",1,2", "not a list"},
+        {"1,,2", "not a list"},
+        {"1,-2,1", "not a list"},
+        {"1,2.5,1", "not a list"},
+        {"1,2,x", "not a list"},
+        {"1,2,1 ", "not a list"},
+        {"1,2,100000", "not a list"},
+        {"30000,30000,30000", "makes more than 65536 blocks"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct blocks b;
+        struct err e;
+
+        assert_int_equal(blocks_init_ratio(&b, cases[i].ratio, 3, &e), ERR_CONFIG);
+        assert_error_has(cases[i].expected);
+        blocks_clear(&b);
+    }
+}
+
 TEST(every_worker_holds_the_same_number_of_blocks)
 {
     for (int n = 1; n <= 9; n++)
@@ -87,6 +136,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(iid_lists_all_subsets_in_lexicographic_order),
         cmocka_unit_test(dup_assigns_one_block_to_each_group_of_workers),
+        cmocka_unit_test(a_ratio_gives_workers_consecutive_blocks),
+        cmocka_unit_test(a_ratio_of_other_than_whole_numbers_for_each_worker_is_refused),
         cmocka_unit_test(every_worker_holds_the_same_number_of_blocks),
         cmocka_unit_test(invalid_block_assignments_are_refused),
         cmocka_unit_test(each_block_has_its_own_random_stream_in_each_step),

@@ -92,6 +92,10 @@ TEST(errors_are_reported_with_their_path)
         {"{" REQUIRED ", \"momentum\": 1}", "/momentum"},
         {"{" REQUIRED ", \"on_nonfinite\": \"go\"}", "/on_nonfinite"},
         {"{" REQUIRED ", \"redundancy\": 5}", "/block_assignment: redundancy 5 does not fit 4 workers"},
+        {"{" REQUIRED ", \"block_ratio\": \"2,1\"}",
+         "/block_ratio: \"2,1\" has 2 numbers, the job 4 workers"},
+        {"{" REQUIRED ", \"block_ratio\": \"2,1,1,1\", \"redundancy\": 2}",
+         "/block_ratio: each block has one holder"},
         {"{" REQUIRED ", \"redundancy\": 3, \"block_assignment\": \"dup\"}", "/block_assignment: dup needs"},
     };
 

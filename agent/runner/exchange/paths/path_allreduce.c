@@ -12,10 +12,10 @@ int allreduce_open(struct channel *ch)
     return ch->x->is_late ? allreduce_late_open(ch) : CODEC_GO;
 }
 
-/* Every worker holds the same number of blocks (shared/blocks.h), and so computes as many samples. */
+/* Workers with as many blocks (shared/blocks.h) compute as many samples. */
 static bool weights_are_equal(const struct channel *ch)
 {
-    return !ch->combining.rule->contribute;
+    return !ch->combining.rule->contribute && channel_config(ch)->blocks->is_equal;
 }
 
 /* Vector k of the contribution times `part`, where a collective reads it: in shared memory, where the
