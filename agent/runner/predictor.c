@@ -1,12 +1,13 @@
-/* predictor -- the outputs and metrics of a trained model on samples, as a node's evaluation computes them.
- * job_submit predict starts it:
+/* predictor -- the outputs and metrics of a trained model on samples, as a node's evaluation computes
+ * them. job_submit predict starts it:
  *
  *     predictor FOLDER BATCH THREADS auto|openblas
  *
- * FOLDER has model.json, weights.safetensors (a model or a checkpoint) and samples.safetensors (a test set
- * with its scale, loader.h). It leaves summary.json there (shared/helper_summary.h), and
- * predictions.safetensors: with labels "class" I32 (n) and, unless the model has no probabilities (mse),
- * "probability" F32 (n) of that class; with targets "values" F32 (n, n_out), loss_prediction() of each. */
+ * FOLDER has model.json, weights.safetensors (a model or a checkpoint) and samples.safetensors (a test
+ * set with its scale, loader.h). It leaves summary.json there (shared/helper_summary.h), and
+ * predictions.safetensors: with labels "class" I32 (n) and, unless the model has no probabilities (mse,
+ * tanh_squared), "probability" F32 (n) of that class; with targets "values" F32 (n, n_out),
+ * loss_prediction() of each. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,12 @@ static int load_weights(struct predictor *w, struct err *e)
     return rc;
 }
 
+/* Are the outputs of a model with labels scores of classes? */
+static bool has_probability(const struct predictor *w)
+{
+    return w->spec.loss != LOSS_MSE && w->spec.loss != LOSS_TANH_SQUARED;
+}
+
 static int load_samples(struct predictor *w, struct err *e)
 {
     size_t n, k = (size_t)w->spec.n_out;
@@ -86,10 +93,10 @@ static int load_samples(struct predictor *w, struct err *e)
     w->p = malloc(k * sizeof *w->p);
     if (!has_labels)
         w->values = calloc(n, k * sizeof *w->values);
-    else if ((w->classes = calloc(n, sizeof *w->classes)) && w->spec.loss != LOSS_MSE)
+    else if ((w->classes = calloc(n, sizeof *w->classes)) && has_probability(w))
         w->probability = calloc(n, sizeof *w->probability);
-    if (!w->p || !(has_labels ? w->classes && (w->probability || w->spec.loss == LOSS_MSE)
-                              : (void *)w->values != NULL))
+    if (!w->p ||
+        !(has_labels ? w->classes && (w->probability || !has_probability(w)) : (void *)w->values != NULL))
         return err_set(e, ERR_NOMEM, "no memory for the predictions of %zu samples", n);
     if (loader_batch_init(&w->batch, &w->loader, (size_t)w->batch_size, e) < 0)
         return e->code;
