@@ -11,6 +11,7 @@
 #include "submit/data/data_sets.h"
 #include "submit/hosts.h"
 #include "submit/options_table.h"
+#include "submit/results/classic.h"
 #include "submit/retry_on.h"
 #include "submit/stages/console.h"
 
@@ -230,7 +231,10 @@ static struct args_option table[] = {
     {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS, "FILE",
      "write a trace of each node's time, for ui.perfetto.dev", .may_change = true},
     {"csv-style", "", ARGS_CHOICE_TEXT, AT(csv_style), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS,
-     "tidy|classic", "classic: also write files in Parallel-SGD's format"},
+     CSV_STYLES,
+     "also write Parallel-SGD's files and logs to the current folder: classic: T-, E- and tmp_log/; "
+     "classic-0.9: those of its later version, in Node-ID-Retrieve/",
+     GIVEN(has_csv_style)},
     {"json", "", ARGS_FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
     {"quiet", "q", ARGS_FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL, "errors and results only"},
     {"verbose", "v", ARGS_COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "print more messages"},
@@ -502,28 +506,4 @@ void options_help(FILE *f, unsigned verb)
 bool options_is_shown(const struct args_option *t)
 {
     return (t->verbs & FOR_SUBMIT) && t->group != OUTPUT;
-}
-
-void options_echo_preset(const struct options *o)
-{
-    char text[512];
-
-    if (!o->preset)
-        return;
-    preset_text(text, sizeof text, o->preset);
-    console_info("--codec %s stands for %s, where these options are not given.", o->preset->name, text);
-}
-
-void options_echo(const struct options *o)
-{
-    for (int i = 0; i < options_table.n; i++) {
-        const struct args_option *t = &table[i];
-        char name[ARGS_NAME], value[PATH_MAX];
-
-        if (!options_is_shown(t))
-            continue;
-        args_name(name, t);
-        args_text(value, sizeof value, t, o);
-        console_more("\t --%s <%s%s%s>", name, t->help, value[0] ? ": " : "", value);
-    }
 }

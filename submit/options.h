@@ -61,12 +61,13 @@ struct options {
     double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */
     int retries;                                       /* attempts after the first one */
     char retry_on[256];                                /* as retry_on.h reads it */
-    char output[PATH_MAX], csv_style[8];
+    char output[PATH_MAX], csv_style[16];
     bool json, quiet, no_color, help, version;
     int verbose;
     bool follow, connect;
     int node;
-    bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition;
+    bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition,
+        has_csv_style;
     char reason[201]; /* an agent's limit */
     char to[PATH_MAX], mirror[512];
     char format[8]; /* target of model convert */
@@ -107,7 +108,8 @@ void options_help(FILE *f, unsigned verb);
 /* All options of a job as an object of strings, for run.json, with absolute paths. */
 json_t *options_json(const struct options *o);
 
-/* Prints the same with console_more, one line "--name <description: value>" per option. */
+/* Prints the same with console_more, one line "--name <description: value>" per option (options_echo.c);
+ * with a --csv-style of Parallel-SGD, before that, the ten options that it prints. */
 void options_echo(const struct options *o);
 /* Prints what a name for a rule with options stands for, if --codec is one. */
 void options_echo_preset(const struct options *o);

@@ -11,35 +11,7 @@
 #include "submit/stages/console.h"
 #include "submit/stages/retry.h"
 
-static int write_classic(struct collection *c, const struct artifact *a, const struct yield *y, struct err *e)
-{
-    const struct settings *set = &c->s->settings;
-    char name[160];
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f;
-    int rc;
-
-    if (strcmp(c->s->csv_style, "classic") != 0 || node_is_server(y->node) ||
-        (a != &artifacts[ARTIFACT_TRAIN] && a != &artifacts[ARTIFACT_EVAL]))
-        return 0;
-    f = open_memstream(&text, &size);
-    if (!f)
-        return err_set(e, ERR_NOMEM, "no memory");
-    rc = records_classic(f, a, y->bytes, y->len);
-    if (fclose(f) != 0 || rc < 0) {
-        free(text);
-        return err_set(e, ERR_NOMEM, "no memory");
-    }
-    records_classic_name(name, sizeof name, a, set->node_count, set->redundancy, y->node->at.node, set->codec,
-                         c->s->n_dense);
-    console_info("Restoring data (%s) from %d.", name, y->node->at.node);
-    rc = results_write(c->s, name, text, size, e);
-    free(text);
-    return rc;
-}
-
-static int merge_rows(struct collection *c, const struct artifact *a, FILE *out, struct err *e)
+static void merge_rows(struct collection *c, const struct artifact *a, FILE *out)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         const struct yield *y = &c->yields[i];
@@ -51,8 +23,6 @@ static int merge_rows(struct collection *c, const struct artifact *a, FILE *out,
         console_info("Restoring data (%s) from %d.", a->name, y->node->at.node);
         if (records_append(out, a, y->node->at.node, y->bytes, y->len, &bad, &why) < 0)
             collect_miss(c, y->node, "its part of the records", why.text);
-        else if (write_classic(c, a, y, e) < 0)
-            return e->code;
         if (a == &artifacts[ARTIFACT_COMM] && y->len > 0) {
             json_decref(y->node->traffic);
             y->node->traffic = records_peers(y->bytes, y->len);
@@ -61,7 +31,6 @@ static int merge_rows(struct collection *c, const struct artifact *a, FILE *out,
             console_info("node(%d): left out %zu malformed line%s of %s.", y->node->at.node, bad,
                          bad == 1 ? "" : "s", a->name);
     }
-    return 0;
 }
 
 /* A fetch into another folder than the job's has only the last attempt. */
@@ -126,11 +95,12 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
         return e->code;
     }
     records_header(out, a);
-    if (write_earlier_rows(out, c->s, a, e) < 0 || merge_rows(c, a, out, e) < 0) {
+    if (write_earlier_rows(out, c->s, a, e) < 0) {
         fclose(out);
         close(fd);
         return e->code;
     }
+    merge_rows(c, a, out);
     is_whole = fflush(out) == 0 && !ferror(out);
     if (fclose(out) != 0 || !is_whole) {
         err_errno(e, ERR_IO, "%s", path);

@@ -4,13 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cell {
-    const char *text;
-    size_t len;
-};
-
-/* Splits one row into cells; returns 0 if it has a character that valid rows never contain. */
-static size_t split(struct cell cells[RECORD_COLUMNS_MAX], const char *row, size_t len)
+size_t records_split(struct record_cell cells[RECORD_COLUMNS_MAX], const char *row, size_t len)
 {
     size_t n = 0;
     size_t start = 0;
@@ -22,7 +16,7 @@ static size_t split(struct cell cells[RECORD_COLUMNS_MAX], const char *row, size
             continue;
         if (n == RECORD_COLUMNS_MAX)
             return 0;
-        cells[n++] = (struct cell){row + start, i - start};
+        cells[n++] = (struct record_cell){row + start, i - start};
         start = i + 1;
     }
     return n;
@@ -35,7 +29,7 @@ static size_t row_length(const char *text, size_t len)
     return end ? (size_t)(end - text) : len;
 }
 
-static size_t count_columns(const struct artifact *a)
+size_t records_width(const struct artifact *a)
 {
     size_t n = 0;
 
@@ -46,19 +40,19 @@ static size_t count_columns(const struct artifact *a)
 
 static bool is_header(const struct artifact *a, const char *row, size_t len)
 {
-    struct cell cells[RECORD_COLUMNS_MAX];
-    size_t n = split(cells, row, len);
+    struct record_cell cells[RECORD_COLUMNS_MAX];
+    size_t n = records_split(cells, row, len);
 
     for (size_t i = 0; i < n; i++) {
-        const char *name = i < count_columns(a) ? a->columns[i].name : "";
+        const char *name = i < records_width(a) ? a->columns[i].name : "";
 
         if (cells[i].len != strlen(name) || memcmp(cells[i].text, name, cells[i].len) != 0)
             return false;
     }
-    return n == count_columns(a);
+    return n == records_width(a);
 }
 
-static size_t find_column(const struct artifact *a, const char *name)
+size_t records_column(const struct artifact *a, const char *name)
 {
     size_t i = 0;
 
@@ -77,15 +71,15 @@ void records_header(FILE *out, const struct artifact *a)
 /* A node may only record rows of its own. */
 static int check_node(const struct artifact *a, int node, const char *text, size_t len, struct err *e)
 {
-    struct cell cells[RECORD_COLUMNS_MAX];
-    const struct cell *c = &cells[find_column(a, "node")];
+    struct record_cell cells[RECORD_COLUMNS_MAX];
+    const struct record_cell *c = &cells[records_column(a, "node")];
     char own[16];
     size_t n;
 
     snprintf(own, sizeof own, "%d", node);
     for (size_t at = row_length(text, len) + 1; at < len; at += n + 1) {
         n = row_length(text + at, len - at);
-        if (at + n == len || split(cells, text + at, n) != count_columns(a))
+        if (at + n == len || records_split(cells, text + at, n) != records_width(a))
             continue;
         if (c->len != strlen(own) || memcmp(c->text, own, c->len) != 0)
             return err_set(e, ERR_PROTOCOL, "%s: a row names node %.*s", a->name,
@@ -97,7 +91,7 @@ static int check_node(const struct artifact *a, int node, const char *text, size
 int records_append(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
                    struct err *e)
 {
-    struct cell cells[RECORD_COLUMNS_MAX];
+    struct record_cell cells[RECORD_COLUMNS_MAX];
     size_t n = row_length(text, len);
 
     *bad = 0;
@@ -112,7 +106,7 @@ int records_append(FILE *out, const struct artifact *a, int node, const char *te
         n = row_length(text + at, len - at);
         if (at + n == len)
             break;
-        if (split(cells, text + at, n) == count_columns(a))
+        if (records_split(cells, text + at, n) == records_width(a))
             fwrite(text + at, 1, n + 1, out);
         else
             ++*bad;
@@ -121,7 +115,8 @@ int records_append(FILE *out, const struct artifact *a, int node, const char *te
 }
 
 /* Whether the row's number in this column, if the file has it, is at most `most`. */
-static bool is_until(const struct artifact *a, const struct cell *cells, const char *column, uint64_t most)
+static bool is_until(const struct artifact *a, const struct record_cell *cells, const char *column,
+                     uint64_t most)
 {
     for (size_t i = 0; a->columns[i].name; i++)
         if (strcmp(a->columns[i].name, column) == 0)
@@ -132,14 +127,14 @@ static bool is_until(const struct artifact *a, const struct cell *cells, const c
 int records_append_until(FILE *out, const struct artifact *a, const char *text, size_t len, uint64_t step,
                          uint64_t round, struct err *e)
 {
-    struct cell cells[RECORD_COLUMNS_MAX];
+    struct record_cell cells[RECORD_COLUMNS_MAX];
     size_t n = row_length(text, len);
 
     if (!is_header(a, text, n))
         return err_set(e, ERR_PROTOCOL, "%s: the columns differ from those of this job_submit", a->name);
     for (size_t at = n + 1; at < len; at += n + 1) {
         n = row_length(text + at, len - at);
-        if (at + n < len && split(cells, text + at, n) == count_columns(a) &&
+        if (at + n < len && records_split(cells, text + at, n) == records_width(a) &&
             is_until(a, cells, "step", step) && is_until(a, cells, "round", round))
             fwrite(text + at, 1, n + 1, out);
     }
@@ -194,10 +189,10 @@ json_t *records_peers(const char *text, size_t len)
 {
     static const char *const sums[3] = {"messages", "raw_bytes", "wire_bytes"};
     const struct artifact *a = &artifacts[ARTIFACT_COMM];
-    size_t peer = find_column(a, "peer"), direction = find_column(a, "direction");
+    size_t peer = records_column(a, "peer"), direction = records_column(a, "direction");
     size_t n = row_length(text, len), n_list = 0, found = 0;
     struct traffic *list = NULL;
-    struct cell cells[RECORD_COLUMNS_MAX];
+    struct record_cell cells[RECORD_COLUMNS_MAX];
     json_t *peers;
 
     for (size_t at = n + 1; at < len; at += n + 1) {
@@ -205,7 +200,7 @@ json_t *records_peers(const char *text, size_t len)
         uint64_t *to;
 
         n = row_length(text + at, len - at);
-        if (at + n == len || split(cells, text + at, n) != count_columns(a))
+        if (at + n == len || records_split(cells, text + at, n) != records_width(a))
             continue;
         /* A cell ends with a comma or the line: strtol stops there. */
         t = find_traffic(&list, &n_list, &found, (int)strtol(cells[peer].text, NULL, 10));
@@ -215,44 +210,9 @@ json_t *records_peers(const char *text, size_t len)
         }
         to = cells[direction].text[0] == 's' ? t->sent : t->received;
         for (int k = 0; k < 3; k++)
-            to[k] += strtoull(cells[find_column(a, sums[k])].text, NULL, 10);
+            to[k] += strtoull(cells[records_column(a, sums[k])].text, NULL, 10);
     }
     peers = traffic_json(list, n_list);
     free(list);
     return peers;
-}
-
-int records_classic(FILE *out, const struct artifact *a, const char *text, size_t len)
-{
-    static const char *const train[] = {"time_s", "epoch", "batch", "step", "loss", "accuracy", NULL};
-    static const char *const eval[] = {"loss", "accuracy", NULL};
-    bool is_train = a == &artifacts[ARTIFACT_TRAIN];
-    const char *const *names = is_train ? train : eval;
-    struct cell cells[RECORD_COLUMNS_MAX];
-    size_t n = row_length(text, len);
-
-    fputs(is_train ? "Time,Epoch,Batch,Total Batch,loss,accuracy\n" : "loss,accuracy\n", out);
-    for (size_t at = n + 1; at < len; at += n + 1) {
-        n = row_length(text + at, len - at);
-        if (at + n == len || split(cells, text + at, n) != count_columns(a))
-            continue;
-        for (int k = 0; names[k]; k++) {
-            const struct cell *c = &cells[find_column(a, names[k])];
-
-            fprintf(out, "%s%.*s", k ? "," : "", (int)c->len, c->text);
-        }
-        fputc('\n', out);
-    }
-    return ferror(out) ? -1 : 0;
-}
-
-void records_classic_name(char *out, size_t size, const struct artifact *a, int node_count, int redundancy,
-                          int node, const char *codec, int n_dense)
-{
-    char letters[64];
-
-    memset(letters, codec[0], sizeof letters);
-    letters[n_dense < (int)sizeof letters ? n_dense : (int)sizeof letters - 1] = '\0';
-    snprintf(out, size, "%c-N(%d)-R(%d)-ID(%d)-CODEC(%s).csv", a == &artifacts[ARTIFACT_TRAIN] ? 'T' : 'E',
-             node_count, redundancy, node, letters);
 }

@@ -9,6 +9,19 @@
 #include "shared/artifacts.h"
 #include "shared/err.h"
 
+struct record_cell { /* not terminated: it ends with a comma or the line */
+    const char *text;
+    size_t len;
+};
+
+/* Splits one row, without its line feed, into cells, and returns their number; 0 if it has a character that
+ * valid rows never contain, or too many cells. */
+size_t records_split(struct record_cell cells[RECORD_COLUMNS_MAX], const char *row, size_t len);
+
+/* Number of columns, and the index of one of them, by its name. */
+size_t records_width(const struct artifact *a);
+size_t records_column(const struct artifact *a, const char *name);
+
 /* For artifacts that are records. The columns as the first line of a file, with its line feed. */
 void records_header(FILE *out, const struct artifact *a);
 
@@ -27,13 +40,5 @@ int records_append_until(FILE *out, const struct artifact *a, const char *text, 
  * [{"peer","sent_messages","sent_raw_bytes","sent_bytes","recv_messages","recv_raw_bytes","recv_bytes"}].
  * NULL: no memory. */
 json_t *records_peers(const char *text, size_t len);
-
-/* Parallel-SGD's files of one node: "Time,Epoch,Batch,Total Batch,loss,accuracy" from train.csv,
- * "loss,accuracy" from eval.csv. */
-int records_classic(FILE *out, const struct artifact *a, const char *text, size_t len);
-
-/* "T-N(2)-R(1)-ID(0)-CODEC(ffff).csv"; one letter of the codec for each dense layer. */
-void records_classic_name(char *out, size_t size, const struct artifact *a, int node_count, int redundancy,
-                          int node, const char *codec, int n_dense);
 
 #endif

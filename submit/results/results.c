@@ -11,6 +11,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/utf8.h"
+#include "submit/results/classic.h"
 #include "submit/stages/console.h"
 
 static const char *const parts[] = {"records", "logs", "model"};
@@ -157,7 +158,7 @@ int results_prepare(struct submission *s, struct err *e)
     s->made_parts = true;
     if (make_parts(s, e) < 0)
         goto fail;
-    if (check_trace(s->opt->trace, e) == 0)
+    if (check_trace(s->opt->trace, e) == 0 && classic_prepare(s, e) == 0)
         return 0;
     results_abandon(s);
     return e->code;

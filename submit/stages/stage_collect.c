@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "shared/reason.h"
+#include "submit/results/classic.h"
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/console.h"
@@ -284,6 +285,14 @@ static void note_sums(struct collection *c)
     }
 }
 
+static void write_classic(struct submission *s)
+{
+    json_t *run = run_json(s);
+
+    classic_try(s, run);
+    json_decref(run);
+}
+
 int stage_collect(struct submission *s, struct err *e)
 {
     struct collection c = {.s = s, .yields = calloc(s->n_nodes, sizeof *c.yields)};
@@ -307,6 +316,8 @@ int stage_collect(struct submission *s, struct err *e)
     s->is_complete = rc == 0 && !c.is_missing;
     if (rc == 0)
         rc = run_json_write(s, e);
+    if (rc == 0)
+        write_classic(s);
     for (size_t i = 0; i < s->n_nodes; i++)
         http_clear(s->http, &s->nodes[i].call);
     free(c.yields);

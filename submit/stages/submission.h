@@ -50,7 +50,7 @@ struct submission {
     bool is_simulated;            /* no agents; the servers are only a number */
     bool has_default_folder;      /* no -o: logs/ID-NAME, and logs/latest points there */
     bool made_folder, made_parts; /* created by this process: removed if the job does not start */
-    char csv_style[8];
+    char csv_style[16];
     double submitted_at;        /* clock_wall */
     double deadline;            /* clock_now; 0: none (--timeout) */
     struct worker_list workers; /* all nodes listed in --workers */
@@ -59,7 +59,7 @@ struct submission {
     json_t *facts; /* facts known before the start, for the job index and run.json */
     struct model_spec model_spec;
     bool sends_params;    /* the codec exchanges parameters after local steps, not gradients at each */
-    int n_dense;          /* layers of the model, for the names of --csv-style=classic */
+    int n_dense;          /* layers of the model, for the names of --csv-style classic */
     uint64_t model_bytes; /* upper limit of the size of a result's model file; 0: not known */
 
     struct blob settings_blob, model, test, *shards; /* shards: (node_count) */

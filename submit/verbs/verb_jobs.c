@@ -5,6 +5,7 @@
 
 #include "shared/clock.h"
 #include "submit/interrupt.h"
+#include "submit/results/classic.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
@@ -17,9 +18,11 @@ static const double ask_s = 3, stop_s = 30;
 
 static int load(struct submission *s, const struct options *o, const char *id, struct err *e)
 {
-    if (submission_init(s, o, e) < 0)
+    if (submission_init(s, o, e) < 0 || job_index_load(s, id, e) < 0)
         return e->code;
-    return job_index_load(s, id, e);
+    if (o->has_csv_style)
+        memcpy(s->csv_style, o->csv_style, sizeof s->csv_style);
+    return 0;
 }
 
 static const char *operand(const struct options *o)
@@ -202,6 +205,7 @@ static bool show_kept(struct submission *s)
     console_info("All results of %s are in %s already; they are left unchanged.", s->id, s->folder);
     s->made_folder = s->made_parts = false;
     s->is_complete = true;
+    classic_try(s, run);
     json_decref(s->files);
     s->files = json_incref(json_object_get(run, "files"));
     if (s->opt->json)
@@ -346,9 +350,10 @@ int verb_fetch(const struct options *o, struct err *e)
             verb_show_run(true, &s);
             if (!job_state_is_terminal(s.state))
                 console_info("The job is %s: these are its records so far.", job_state_name(s.state));
-            rc = job_state_is_terminal(s.state) && !s.is_complete ? EXIT_INCOMPLETE : 0;
         }
     }
+    if (rc == 0)
+        rc = job_state_is_terminal(s.state) && !s.is_complete ? EXIT_INCOMPLETE : 0;
     submission_clear(&s);
     return rc;
 }

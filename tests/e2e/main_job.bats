@@ -324,16 +324,6 @@ numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
     [ "$status" -eq 8 ]
 }
 
-@test "the classic CSV files have Parallel-SGD's names and columns" {
-    start_agents 2
-    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --csv-style=classic -o out
-    t=$(find out -name 'T-N(2)-R(1)-ID(0)-CODEC(ppp).csv')
-    e=$(find out -name 'E-N(2)-R(1)-ID(1)-CODEC(ppp).csv')
-    [ "$(head -1 "$t")" = "Time,Epoch,Batch,Total Batch,loss,accuracy" ]
-    [ "$(head -1 "$e")" = "loss,accuracy" ]
-    [ "$(wc -l <"$t")" -eq 188 ]
-}
-
 @test "--json prints one object and nothing else on stdout" {
     start_agents 2
     "$SUBMIT" --json --codec plain --node_count 2 --epochs 1 --model softmax -o out >result.json 2>/dev/null

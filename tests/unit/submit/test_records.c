@@ -103,24 +103,6 @@ TEST(the_header_matches_the_record_table)
     free(out);
 }
 
-TEST(classic_files_have_the_columns_and_names_of_parallel_sgd)
-{
-    const char *text = EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,0,2,4,6,0.125,0.75,7,8\n";
-    char *out = NULL;
-    char name[128];
-    size_t size;
-    FILE *f = open_memstream(&out, &size);
-
-    assert_int_equal(records_classic(f, &artifacts[ARTIFACT_EVAL], text, strlen(text)), 0);
-    fclose(f);
-    assert_string_equal(out, "loss,accuracy\n0.5,0.25\n0.125,0.75\n");
-    free(out);
-    records_classic_name(name, sizeof name, &artifacts[ARTIFACT_TRAIN], 2, 1, 0, "myComCtrl", 6);
-    assert_string_equal(name, "T-N(2)-R(1)-ID(0)-CODEC(mmmmmm).csv");
-    records_classic_name(name, sizeof name, &artifacts[ARTIFACT_EVAL], 4, 2, 3, "plain", 1);
-    assert_string_equal(name, "E-N(4)-R(2)-ID(3)-CODEC(p).csv");
-}
-
 TEST(traffic_is_summed_by_peer_in_row_order)
 {
     static const char text[] =
@@ -153,7 +135,6 @@ int main(void)
         cmocka_unit_test(a_row_of_another_node_rejects_the_file),
         cmocka_unit_test(unknown_columns_are_refused),
         cmocka_unit_test(the_header_matches_the_record_table),
-        cmocka_unit_test(classic_files_have_the_columns_and_names_of_parallel_sgd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

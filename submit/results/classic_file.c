@@ -1,0 +1,175 @@
+#include "submit/results/classic_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "submit/stages/console.h"
+
+static const char *moment(char *out, size_t size, const char *format, double wall)
+{
+    time_t t = (time_t)wall;
+    struct tm tm;
+
+    localtime_r(&t, &tm);
+    if (strftime(out, size, format, &tm) == 0)
+        out[0] = '\0';
+    return out;
+}
+
+const json_t *classic_node(const struct classic *c, int node)
+{
+    return json_array_get(json_object_get(c->run, "nodes"), (size_t)node);
+}
+
+double classic_started(const struct classic *c, int node)
+{
+    const char *text = json_string_value(json_object_get(classic_node(c, node), "started_at"));
+    double t;
+
+    return text && clock_parse(&t, text) ? t : c->s->submitted_at;
+}
+
+/* Writes the value of a name in braces. */
+static void value(char *out, size_t size, const struct classic *c, const char *name, int node, double wall,
+                  const char *epoch)
+{
+    const struct settings *set = &c->s->settings;
+    const struct {
+        const char *name;
+        int number;
+    } numbers[] = {{"{n}", set->node_count}, {"{r}", set->redundancy}, {"{id}", node}};
+
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(name, numbers[i].name) == 0)
+            snprintf(out, size, "%d", numbers[i].number);
+    if (strcmp(name, "{epoch}") == 0)
+        snprintf(out, size, "%s", epoch);
+    if (strcmp(name, "{name}") == 0)
+        snprintf(out, size, "%s", set->name);
+    if (strcmp(name, "{time}") == 0)
+        moment(out, size, "%H-%M-%S", wall);
+    if (strcmp(name, "{date}") == 0)
+        moment(out, size, "%Y-%m-%d %H%M", wall);
+    if (strcmp(name, "{codec}") == 0) {
+        size_t n = c->s->n_dense > 0 ? (size_t)c->s->n_dense : 0;
+
+        n = n < size - 1 ? n : size - 1;
+        memset(out, c->letter, n);
+        out[n] = '\0';
+    }
+}
+
+void classic_fill(char out[CLASSIC_NAME], const char *form, const struct classic *c, int node, double wall,
+                  const char *epoch)
+{
+    char name[16], text[80];
+    size_t n = 0;
+
+    while (*form && n < CLASSIC_NAME - 1) {
+        size_t len = *form == '{' ? strcspn(form, "}") + 1 : 0;
+
+        if (len == 0) {
+            out[n++] = *form++;
+            continue;
+        }
+        snprintf(name, sizeof name, "%.*s", (int)len, form);
+        value(text, sizeof text, c, name, node, wall, epoch);
+        n += (size_t)snprintf(out + n, CLASSIC_NAME - n, "%s", text);
+        form += len;
+    }
+    out[n < CLASSIC_NAME ? n : CLASSIC_NAME - 1] = '\0';
+}
+
+int classic_create(const char *name, int more, struct err *e)
+{
+    char copy[CLASSIC_NAME];
+    int fd;
+
+    snprintf(copy, sizeof copy, "%s", name);
+    if (file_mkdirs(dirname(copy), 0777, e) < 0)
+        return e->code;
+    if (more == O_EXCL)
+        unlink(name);
+    fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | more, 0666);
+    return fd < 0 ? err_errno(e, ERR_IO, "%s", name) : fd;
+}
+
+int classic_shut(struct classic *c, struct err *e)
+{
+    FILE *f = c->f;
+    bool is_whole = f && !ferror(f);
+
+    c->f = NULL;
+    if (!f || (fclose(f) == 0 && is_whole))
+        return 0;
+    return err_errno(e, ERR_IO, "a file of --csv-style %s", c->style->name);
+}
+
+int classic_turn(struct classic *c, bool *is_new, const char *form, int node, struct err *e)
+{
+    char name[CLASSIC_NAME];
+    int fd;
+
+    *is_new = false;
+    if (c->f && c->node == node)
+        return 0;
+    if (classic_shut(c, e) < 0)
+        return e->code;
+    classic_fill(name, form, c, node, classic_started(c, node), "");
+    fd = classic_create(name, c->is_begun[node] ? O_APPEND : O_EXCL, e);
+    if (fd < 0)
+        return fd;
+    c->f = fdopen(fd, "a");
+    if (!c->f) {
+        close(fd);
+        return err_set(e, ERR_NOMEM, "no memory");
+    }
+    *is_new = !c->is_begun[node];
+    if (*is_new)
+        console_info("Restoring data (%s) from %d.", name, node);
+    c->is_begun[node] = true;
+    c->node = node;
+    return 0;
+}
+
+int classic_each_row(struct classic *c, enum artifact_id id,
+                     int (*use)(struct classic *c, int node, const struct record_cell *cells, void *with,
+                                struct err *e),
+                     void *with, struct err *e)
+{
+    const struct artifact *a = &artifacts[id];
+    struct record_cell cells[RECORD_COLUMNS_MAX];
+    char path[PATH_MAX], *line = NULL;
+    size_t size = 0;
+    ssize_t len;
+    int rc = 0;
+    FILE *in;
+
+    if (file_join(path, sizeof path, c->s->folder, a->path, e) < 0)
+        return e->code;
+    in = fopen(path, "re");
+    if (!in)
+        return errno == ENOENT ? 0 : err_errno(e, ERR_IO, "%s", path);
+    while (rc == 0 && (len = getline(&line, &size, in)) > 0) {
+        long node;
+
+        if (line[len - 1] != '\n' || records_split(cells, line, (size_t)len - 1) != records_width(a))
+            continue;
+        node = strtol(cells[records_column(a, "node")].text, NULL, 10);
+        if (isdigit((unsigned char)cells[records_column(a, "node")].text[0]) &&
+            node < c->s->settings.node_count)
+            rc = use(c, (int)node, cells, with, e);
+    }
+    free(line);
+    fclose(in);
+    return rc;
+}
