@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/file.h"
+
 /* Since Linux 6.3; required if vm.memfd_noexec is 2. It forbids exec of the file, not mapping it
  * executable. Older kernels refuse the flag. */
 #ifndef MFD_NOEXEC_SEAL
@@ -67,6 +69,18 @@ int memory_file_copy(const char *path, size_t most, struct err *e)
 done:
     close(from);
     return to < 0 ? e->code : to;
+}
+
+int memory_file_make(const void *bytes, size_t len, struct err *e)
+{
+    int fd = make();
+
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "memfd_create");
+    if (file_write_all(fd, bytes, len, "a file in memory", e) == 0)
+        return fd;
+    close(fd);
+    return e->code;
 }
 
 void memory_file_path(char out[MEMORY_FILE_PATH], int fd)

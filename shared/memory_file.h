@@ -14,6 +14,9 @@ enum { MEMORY_FILE_PATH = 64 };
  * noexec. ERR_NOT_FOUND, ERR_IO, ERR_CONFIG: longer, or not a regular file. */
 int memory_file_copy(const char *path, size_t most, struct err *e);
 
+/* A memfd of these bytes, not sealed. ERR_IO. */
+int memory_file_make(const void *bytes, size_t len, struct err *e);
+
 /* Writes a path by which this process can open the copy while `fd` is open, in any pid namespace of /proc. */
 void memory_file_path(char out[MEMORY_FILE_PATH], int fd);
 

@@ -189,9 +189,10 @@ static void find_source(struct codec_file *out, const char *text, const char *ex
     int n = snprintf(object, sizeof object, "%s/codecs/%s.so", exe_dir, text);
 
     out->source[0] = '\0';
+    out->is_built_in = !out->is_source && n < PATH_MAX && strcmp(object, out->path) == 0;
     if (out->is_source) {
         memcpy(out->source, out->path, sizeof out->source);
-    } else if (n < PATH_MAX && strcmp(object, out->path) == 0) {
+    } else if (out->is_built_in) {
         snprintf(out->source, sizeof out->source, "%.*s.c", n - 3, object);
         if (access(out->source, R_OK) < 0)
             out->source[0] = '\0';

@@ -11,7 +11,8 @@ enum { FIND_NAMES_MAX = 256, FIND_NAME_LEN = 64 };
 
 struct codec_file {
     char path[PATH_MAX];
-    bool is_source; /* must be compiled first */
+    bool is_source;   /* must be compiled first */
+    bool is_built_in; /* lies beside this program: its code is psgd's own */
     /* The source that the object is, or will be, compiled from; "": unknown. It lies beside a built-in
      * codec; a file of that name beside another object may have changed since. */
     char source[PATH_MAX];

@@ -84,6 +84,7 @@ static void look(struct report *r, const char *path, const char *options)
     snprintf(f->equation, sizeof f->equation, "%s", p->equation ? p->equation : "");
     snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
     f->updates_on_server = p->updates_on_server;
+    f->has_open = p->open != NULL;
     f->compression = p->compression;
     f->limits = codec_limits(p);
     f->state_size = p->state_size;
@@ -112,11 +113,25 @@ static void look(struct report *r, const char *path, const char *options)
     look_at_options(f, p, options, &r->e);
 }
 
-static void be_the_probe(int fd, const char *path, const char *options)
+static void try_open(struct report *r, const char *path, const char *options, const struct trial *t)
+{
+    struct codec_library l;
+
+    if (codec_library_open(&l, path, &r->e) < 0)
+        return;
+    r->e.code = 0;
+    trial_open(l.plugin, options, t, &r->e);
+}
+
+/* t NULL: only looks. */
+static void be_the_probe(int fd, const char *path, const char *options, const struct trial *t)
 {
     static struct report r = {.e.code = ERR_INTERNAL};
 
-    look(&r, path, options);
+    if (t)
+        try_open(&r, path, options, t);
+    else
+        look(&r, path, options);
     if (file_write_all(fd, &r, sizeof r, "probe", &(struct err){0}) < 0)
         _exit(1);
     _exit(0); /* not exit(): files and buffers of job_submit are not this process's to flush or remove */
@@ -128,7 +143,8 @@ static bool are_flags(const struct codec_facts *f)
     const bool *const flags[] = {&f->combines,     &f->has_weights,       &f->sums,
                                  &f->overlaps,     &f->has_events,        &f->has_reply,
                                  &f->has_adopt,    &f->per_block,         &f->sends_grads,
-                                 &f->sends_params, &f->updates_on_server, &f->is_quiescent_between_steps};
+                                 &f->sends_params, &f->updates_on_server, &f->is_quiescent_between_steps,
+                                 &f->has_open};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (*(const unsigned char *)flags[i] > 1)
@@ -201,9 +217,10 @@ static int failed(struct child *c, const char *path, struct err *e)
     return err_set(e, ERR_CODEC, "%s: loading it ended the process (status %d)", path, WEXITSTATUS(status));
 }
 
-int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e)
+/* ERR_CODEC: the process did not report; ERR_IO, ERR_NOMEM: it could not be started. */
+static int probe(struct report *r, const char *path, const char *options, const struct trial *t,
+                 struct err *e)
 {
-    struct report r;
     struct child c;
     int fds[2];
     int rc;
@@ -213,16 +230,35 @@ int codec_probe(struct codec_facts *out, const char *path, const char *options, 
     fflush(NULL);
     rc = child_fork(&c, true, e);
     if (rc > 0)
-        be_the_probe(fds[1], path, options);
+        be_the_probe(fds[1], path, options, t);
     close(fds[1]);
-    if (rc == 0 && !await(&r, fds[0])) {
+    if (rc == 0 && !await(r, fds[0]))
         rc = failed(&c, path, e);
-    } else if (rc == 0) {
+    else if (rc == 0)
         child_end(&c, 0); /* it has nothing left to do, and need not exit by itself */
-        rc = check(&r, path, e);
-        if (rc == 0)
-            *out = r.facts;
-    }
     close(fds[0]);
     return rc;
+}
+
+int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e)
+{
+    struct report r;
+
+    if (probe(&r, path, options, NULL, e) < 0 || check(&r, path, e) < 0)
+        return e->code;
+    *out = r.facts;
+    return 0;
+}
+
+int codec_probe_open(const char *path, const char *options, const struct trial *t, struct err *e)
+{
+    struct report r;
+    int rc = probe(&r, path, options, t, e);
+
+    if (rc == ERR_CODEC || (rc == 0 && r.e.code != ERR_CODEC))
+        return 0;
+    if (rc < 0)
+        return rc;
+    r.e.text[sizeof r.e.text - 1] = '\0';
+    return err_set(e, ERR_CODEC, "%s", r.e.text);
 }

@@ -9,12 +9,13 @@
 #include "shared/codec_options.h"
 #include "shared/err.h"
 #include "shared/path_kinds.h"
+#include "submit/codecs/trial.h"
 
 struct codec_facts {
     char name[64], source[256], equation[256], cost[256];
     bool combines, has_events, has_reply, has_adopt, per_block; /* neither combines nor has_events: rounds */
     bool sends_grads, sends_params;                             /* neither: it sends nothing */
-    bool overlaps, updates_on_server, is_quiescent_between_steps;
+    bool overlaps, updates_on_server, is_quiescent_between_steps, has_open;
     /* Of a rule that combines. */
     int n_vectors, n_numbers;
     bool has_weights, sums;
@@ -31,5 +32,9 @@ struct codec_facts {
  * loading it crashed, ended or blocked the process (with the kind). ERR_CONFIG: an unknown option; the
  * message lists the known ones. */
 int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e);
+
+/* Tries a built-in codec's open() in the same way (trial.h). ERR_CODEC: it refuses the job. A process that
+ * does not answer is no refusal: the nodes say what is wrong with it. */
+int codec_probe_open(const char *path, const char *options, const struct trial *t, struct err *e);
 
 #endif

@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/json.h"
+#include "shared/memory_file.h"
+#include "submit/codecs/probe.h"
 #include "submit/data/data_open.h"
 #include "submit/results/results.h"
 #include "submit/stages/console.h"
@@ -67,9 +70,45 @@ int stage_check_packages(struct submission *s, struct err *e)
     return check_settings(s, e);
 }
 
+static int try_codec(const struct submission *s, const struct codec_blobs *codec, const char *options,
+                     bool is_of_servers, struct err *e)
+{
+    const struct settings *set = &s->settings;
+    struct trial t = {.set = set, .model = &s->model_spec, .is_of_servers = is_of_servers};
+    char path[MEMORY_FILE_PATH];
+    struct blocks blocks;
+    int fd, rc;
+
+    if (!codec->is_tried)
+        return 0;
+    fd = memory_file_make(codec->object.bytes, codec->object.len, e);
+    if (fd < 0)
+        return fd;
+    memory_file_path(path, fd);
+    rc = blocks_init(&blocks, set->block_assignment, set->node_count, set->redundancy, e);
+    if (rc == 0) {
+        t.blocks = &blocks;
+        rc = codec_probe_open(path, options, &t, e);
+        blocks_clear(&blocks);
+    }
+    close(fd);
+    return rc;
+}
+
+/* A rule may refuse the job when it is opened: better here than on agents that got everything. */
+static int try_codecs(const struct submission *s, struct err *e)
+{
+    const struct settings *set = &s->settings;
+    const struct codec_blobs *of_servers = s->server_codec.object.len ? &s->server_codec : &s->codec;
+
+    if (try_codec(s, &s->codec, set->codec_options, false, e) < 0)
+        return e->code;
+    return set->server_count > 0 ? try_codec(s, of_servers, set->server_codec_options, true, e) : 0;
+}
+
 int stage_check_job(struct submission *s, struct err *e)
 {
-    if (stage_check_packages(s, e) < 0)
+    if (stage_check_packages(s, e) < 0 || try_codecs(s, e) < 0)
         return e->code;
     if (submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e) < 0)
         return e->code;

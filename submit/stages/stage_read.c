@@ -94,6 +94,7 @@ static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc
     if (codec_look_open(&l, text, e) < 0)
         return e->code;
     *f = l.facts;
+    b->is_tried = f->has_open && l.file.is_built_in;
     *doc = codec_look_json(&l);
     rc = *doc ? blob_read(&b->object, l.object, CODEC_MAX, e)
               : err_set(e, ERR_NOMEM, "no memory for a codec's facts");

@@ -35,6 +35,7 @@ void blob_clear(struct blob *b);
 /* The package of a codec; `source` is empty if the user gave an object file. */
 struct codec_blobs {
     struct blob object, source, manifest;
+    bool is_tried; /* its open() may refuse the job, and runs here: not that of a user's codec */
 };
 
 enum { ATTEMPTS_MAX = RETRIES_MAX + 1 };

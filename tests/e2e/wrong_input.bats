@@ -126,6 +126,16 @@ reports() {
     reports 'settings: /block_assignment: ' --codec plain --redundancy 3
 }
 
+@test "a job that the rule refuses when it is opened, before an agent is asked" {
+    echo '{"PS":"127.0.0.1:3","Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
+    local asgd=(--node_count 2 --parallel_sgd asgd)
+    refused 6 "backups=2 leave no gradient" --codec sync_replicas:backups=2 "${asgd[@]}" --model softmax
+    refused 6 "n_fetch=3 is not a multiple of n_push=2" --codec downpour:n_push=2,n_fetch=3 "${asgd[@]}" --model softmax
+    refused 6 "running statistics (batch_norm)" --codec dc_asgd "${asgd[@]}" --model lenet-bn
+    refused 6 "running statistics (batch_norm)" validate --codec laq --node_count 2 --model lenet-bn
+    [[ "$output" == *"code: CODEC"* && "$output" != *"Add worker"* ]]
+}
+
 @test "broken JSON, with line and column" {
     printf '{\n  "Worker": [1\n' >worker.json
     refused 6 "worker.json:3:" --codec plain --node_count 2

@@ -51,9 +51,10 @@ TEST(a_name_is_searched_beside_the_program_first)
     assert_ok(find_codec(&f, "plain", folder, &e));
     assert_non_null(strstr(f.path, "/codecs/plain.so"));
     assert_false(f.is_source);
+    assert_true(f.is_built_in);
     assert_ok(find_codec(&f, "ring", folder, &e));
     assert_non_null(strstr(f.path, "/mine/ring.c"));
-    assert_true(f.is_source);
+    assert_true(f.is_source && !f.is_built_in);
     end(folder);
 }
 
