@@ -117,7 +117,7 @@ static int add(struct worker_list *w, enum role role, const json_t *v, const cha
     return 0;
 }
 
-/* {"PS": "host" | [...], "Worker": [...]}: one key's addresses. */
+/* {"PS": "host" | [...], "Worker": [...]}: one key's addresses; key "": the whole document is the list. */
 static int add_all(struct worker_list *w, enum role role, const json_t *v, const char *key, struct err *e)
 {
     char at[64];
@@ -132,7 +132,7 @@ static int add_all(struct worker_list *w, enum role role, const json_t *v, const
         return err_set(e, ERR_CONFIG, "/%s: neither an address nor a list of addresses", key);
     json_array_foreach(v, i, one)
     {
-        snprintf(at, sizeof at, "/%s/%zu", key, i);
+        snprintf(at, sizeof at, "%s%s/%zu", key[0] ? "/" : "", key, i);
         if (add(w, role, one, at, e) < 0)
             return e->code;
     }
@@ -274,6 +274,8 @@ static int parse(struct worker_list *w, const json_t *doc, struct err *e)
     const json_t *spares = json_object_get(doc, "Spare");
     int version;
 
+    if (json_is_string(json_array_get(doc, 0)))
+        return add_all(w, WORKER, doc, "", e);
     if (json_is_array(doc))
         return add_pairs(w, doc, e);
     if (json_only_keys(doc, known, "", e) < 0)

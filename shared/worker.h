@@ -3,6 +3,7 @@
  *    "Spare": ["host:port", ...],
  *    "nodes": {"host:port": {"token_file": "...", "advertise": "host", "fingerprint": "sha256//BASE64="}}}
  *   [["PS", "host"], ["Worker", "host"], ...]                 the older form
+ *   ["host:port", ...]                                        workers only: Parallel-SGD's executors.json
  * An address is host, host:port or [v6]:port, with or without http:// before it; the default port is 15387.
  * Workers are nodes 0, 1, ...; servers -2, -3, ... in the order of the file. A spare takes the place of an
  * agent that does not answer; for a job with --retries, so does a worker beyond --node_count. */

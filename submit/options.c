@@ -15,6 +15,9 @@
 #include "submit/retry_on.h"
 #include "submit/stages/console.h"
 
+/* Parallel-SGD's names of double buffering, as further choices of --optimizer. */
+#define OPTIONS_LATE "|fast|double_buffering_gradient_averaging"
+
 enum {
     FOR_JOB = FOR_SUBMIT | FOR_SIMULATE, /* options of a job that a simulation also supports */
     FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT
@@ -43,9 +46,9 @@ static struct args_option table[] = {
      "compression of workers' vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ..."},
     {"compress-down", "", SETTING(compress_down), FOR_JOB, JOB, "CHAIN", "compression of servers' vectors"},
     {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_JOB, JOB,
-     OPTIMIZER_CHOICES_AND("|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging"),
-     "same as --gradient-descent; or, as in Parallel-SGD, what the codec must exchange, gradients or "
-     "parameters"},
+     OPTIMIZER_CHOICES_AND("|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging" OPTIONS_LATE),
+     "same as --gradient-descent; or, as in Parallel-SGD, what the codec must exchange: gradients or "
+     "parameters; fast: gradients with --overlap 1"},
     {"parallel_sgd|psgd", "", SETTING(sync), FOR_JOB, JOB, NULL,
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", SETTING(learn_rate), FOR_JOB, JOB, "X", "learning rate", GIVEN(has_learn_rate)},
@@ -285,12 +288,23 @@ static void set_defaults(struct options *o)
     o->settings.name[0] = '\0';
     snprintf(o->codec, sizeof o->codec, "%s", o->settings.codec);
     snprintf(o->model, sizeof o->model, "%s", o->settings.model);
-    snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : "worker.json");
+    snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : OPTIONS_WORKERS);
     strcpy(o->optimizer, "auto");
     strcpy(o->csv_style, "tidy");
     strcpy(o->split, "test");
     strcpy(o->retry_on, RETRY_ON_DEFAULT);
     strcpy(o->reason, "cancelled by the submitter");
+}
+
+/* Parallel-SGD's double buffering: a batch computes while the gradients of the one before are exchanged. */
+static int finish_late(struct options *o, struct err *e)
+{
+    if (choice_find(&OPTIONS_LATE[1], o->optimizer) < 0)
+        return 0;
+    if (o->settings.overlap == OVERLAP_NONE)
+        return err_set(e, ERR_USAGE, "--optimizer %s and --overlap 0: give one of them", o->optimizer);
+    o->settings.overlap = OVERLAP_ONE;
+    return 0;
 }
 
 static int finish_optimizer(struct options *o, struct err *e)
@@ -306,6 +320,8 @@ static int finish_optimizer(struct options *o, struct err *e)
         s->optimizer = (enum optimizer_kind)named;
         strcpy(o->optimizer, "auto");
     }
+    if (finish_late(o, e) < 0)
+        return e->code;
     kind = &optimizer_kinds[s->optimizer];
     s->learn_rate = o->has_learn_rate ? s->learn_rate : kind->learn_rate;
     s->weight_decay = o->has_weight_decay ? s->weight_decay : kind->weight_decay;
@@ -355,6 +371,7 @@ static int finish(struct options *o, struct err *e)
                     is_given(o, offsetof(struct options, ps_hosts)), e) < 0)
         return e->code;
     o->settings.block_assignment = o->block_assignment == BLOCKS_IID ? BLOCKS_IID : BLOCKS_DUP;
+    dataset_take_alias(o->settings.dataset, sizeof o->settings.dataset);
     if (schedule_parse(&schedule, o->settings.schedule, e) < 0) {
         err_at(e, "--schedule");
         return e->code = ERR_USAGE;

@@ -42,10 +42,12 @@ enum {
 
 enum { RETRIES_MAX = 100 };
 
+#define OPTIONS_WORKERS "worker.json" /* --workers, unless it or PSGD_WORKERS names another list */
+
 struct options {
     struct settings settings; /* set from the command line; the rest are defaults */
     char codec[PATH_MAX], server_codec[PATH_MAX];
-    char optimizer[24];
+    char optimizer[40];
     char model[PATH_MAX];
     char data[PATH_MAX];
     int block_assignment;   /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */

@@ -50,6 +50,17 @@ bool dataset_is_drawn(const char *name)
     return set && set->is_drawn;
 }
 
+void dataset_take_alias(char *name, size_t size)
+{
+    static const char alias[] = "cifar", meant[] = "cifar10";
+    size_t len = strcspn(name, ":"), n = strlen(name);
+
+    if (len != strlen(alias) || memcmp(name, alias, len) != 0 || n + sizeof meant - sizeof alias >= size)
+        return;
+    memmove(name + strlen(meant), name + len, n - len + 1);
+    memcpy(name, meant, strlen(meant));
+}
+
 int dataset_check_name(const char *name, struct err *e)
 {
     return find(name) ? 0 : no_such_set(name, e);

@@ -39,6 +39,8 @@ const char *dataset_name(size_t i);                      /* the name of set i; N
 void dataset_clear(struct dataset *d);
 /* Is this the name of a set that needs no file, because it is drawn from a seed? */
 bool dataset_is_drawn(const char *name);
+/* Replaces a name that Parallel-SGD has for a set: cifar is cifar10. */
+void dataset_take_alias(char *name, size_t size);
 
 /* Functions behind it. `rows`, `cols` and `n` are those of the file's header. The caller frees the
  * buffers. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "codecs/compress/chain.h"
 #include "shared/codec_load.h"
@@ -36,15 +37,25 @@ static void make_all_workers(struct worker_list *w)
         w->nodes[i].node = (int)i;
 }
 
+/* A list of another name is not taken unless it is named. */
+static void hint_list(const char *path, struct err *e)
+{
+    static const char other[] = "executors.json";
+
+    if (strcmp(path, OPTIONS_WORKERS) == 0 && access(other, R_OK) == 0)
+        err_hint(e, "%s is here; if it is the list: --workers %s", other, other);
+    else
+        err_hint(e, "Write {\"Worker\": [\"host:port\", ...]} there (worker.json.example shows one), or name "
+                    "another list: --workers FILE");
+}
+
 static int read_workers(struct submission *s, struct err *e)
 {
     const char *path = hosts_name(s->opt);
 
     if (hosts_read(&s->workers, s->opt, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
-            err_hint(e, "Write {\"Worker\": [\"host:port\", ...]} there (worker.json.example shows one), or "
-                        "name another "
-                        "list: --workers FILE");
+            hint_list(path, e);
         return e->code;
     }
     if (s->opt->all_are_workers)
@@ -110,17 +121,36 @@ static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc
     return err_at(e, "codec %s", text);
 }
 
+/* What Parallel-SGD's optimizers exchange. Its `pa` sends gradients to servers, which reply with the sum of
+ * all updates since the start: w = w_init + sum. That is a server which keeps the weights. */
+enum { GRADS = 1, PARAMS = 2, GRADS_FOR_WEIGHTS = 4 };
+static const struct {
+    const char *name;
+    unsigned accepts;
+    const char *what;
+} exchanges[] = {
+    {"psgd", GRADS, "gradients"},
+    {"parallel_sgd", GRADS, "gradients"},
+    {"gradient_averaging", GRADS, "gradients"},
+    {"pa", PARAMS | GRADS_FOR_WEIGHTS, "parameters, or gradients for weights on servers"},
+    {"parameter_averaging", PARAMS, "parameters"},
+    {"fast", GRADS, "gradients"},
+    {"double_buffering_gradient_averaging", GRADS, "gradients"},
+};
+
 static int check_optimizer(const char *optimizer, const struct codec_facts *f, struct err *e)
 {
-    bool wants_grads = strcmp(optimizer, "psgd") == 0 || strcmp(optimizer, "parallel_sgd") == 0 ||
-                       strcmp(optimizer, "gradient_averaging") == 0;
+    unsigned has = (f->sends_grads ? GRADS : 0u) | (f->sends_params ? PARAMS : 0u) |
+                   (f->updates_on_server ? GRADS_FOR_WEIGHTS : 0u);
 
-    if (strcmp(optimizer, "auto") == 0 || (!f->sends_grads && !f->sends_params) ||
-        (wants_grads ? f->sends_grads : f->sends_params))
-        return 0;
-    err_set(e, ERR_CONFIG, "--optimizer %s exchanges %s, but codec %s exchanges %s", optimizer,
-            wants_grads ? "gradients" : "parameters", f->name, wants_grads ? "parameters" : "gradients");
-    return err_hint(e, "Leave --optimizer out, or take another codec.");
+    for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++) {
+        if (strcmp(optimizer, exchanges[i].name) != 0 || has == 0 || (exchanges[i].accepts & has))
+            continue;
+        err_set(e, ERR_CONFIG, "--optimizer %s exchanges %s, but codec %s exchanges %s", optimizer,
+                exchanges[i].what, f->name, f->sends_grads ? "gradients" : "parameters");
+        return err_hint(e, "Leave --optimizer out, or take another codec.");
+    }
+    return 0; /* auto: any */
 }
 
 /* Hint: where to set the number of servers, or the alternative. */

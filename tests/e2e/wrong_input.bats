@@ -96,6 +96,9 @@ C
 # shellcheck disable=SC2030
 @test "no worker.json" {
     refused 6 "worker.json" --codec plain --node_count 2
+    echo '["127.0.0.1:1","127.0.0.1:2"]' >executors.json
+    refused 6 "executors.json is here; if it is the list: --workers executors.json" --codec plain --node_count 2
+    refused 3 "127.0.0.1:1" --codec plain --node_count 2 --workers executors.json
 }
 
 # reports SENTENCE ARGS...: job_submit prints the sentence, and nothing about the missing worker.json.
@@ -121,7 +124,8 @@ reports() {
     reports '--compress: no compressor is called "nosuchcompressor"' --codec fedpaq --compress nosuchcompressor
     reports '--compress int8: codec fedavg accepts lossless compression only' --codec fedavg --compress int8
     reports '--compress-down fp16: codec plain has no server side' --codec plain --compress-down fp16
-    reports '--optimizer pa exchanges parameters, but codec plain exchanges gradients' --codec plain --optimizer pa
+    reports '--optimizer pa exchanges parameters, or gradients for weights on servers, but codec plain exchanges gradients' --codec plain --optimizer pa
+    reports '--optimizer fast exchanges gradients, but codec fedavg exchanges parameters' --codec fedavg --optimizer fast
     reports '--local-steps 5 and --codec easgd:every=10' --codec easgd:every=10 --local-steps 5
     reports 'settings: /block_assignment: ' --codec plain --redundancy 3
 }

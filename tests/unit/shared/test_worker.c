@@ -67,6 +67,22 @@ TEST(the_old_format_gives_the_same_list)
     worker_list_clear(&w);
 }
 
+TEST(a_list_of_addresses_is_a_list_of_workers)
+{
+    struct worker_list w;
+    struct err e;
+
+    assert_ok(parse(&w, "[\"a\", \"b:2\"]", &e));
+    assert_int_equal(w.n_workers, 2);
+    assert_int_equal(w.n_servers, 0);
+    assert_string_equal(w.nodes[1].address, "b:2");
+    worker_list_clear(&w);
+    assert_int_equal(parse(&w, "[\"a\", \"a:15387\"]", &e), ERR_CONFIG);
+    assert_error_has("/1: a:15387 is a duplicate of node 0");
+    assert_int_equal(parse(&w, "[\"a\", [\"PS\", \"b\"]]", &e), ERR_CONFIG);
+    assert_error_has("worker.json: /1: not a string with an address");
+}
+
 TEST(addresses_are_parsed_in_all_their_forms)
 {
     static const struct {
@@ -126,7 +142,7 @@ TEST(an_invalid_list_is_refused_with_the_position)
          "/nodes/a/fingerprint: not \"sha256//\" with 43 characters"},
         {"{\"Worker\": [\"a\"], \"nodes\": {\"a\": {\"fingerprint\": 7}}}", "/nodes/a/fingerprint"},
         {"[[\"Work\", \"a\"]]", "/0: not [\"PS\""},
-        {"[\"a\"]", "/0: not [\"PS\""},
+        {"[1]", "/0: not [\"PS\""},
         {"[[]]", "/0: not ["},
     };
     struct worker_list w = {0};
@@ -198,6 +214,7 @@ int main(void)
         cmocka_unit_test(workers_are_numbered_upwards_and_servers_downwards),
         cmocka_unit_test(spares_come_after_the_nodes_and_may_have_settings_of_their_own),
         cmocka_unit_test(the_old_format_gives_the_same_list),
+        cmocka_unit_test(a_list_of_addresses_is_a_list_of_workers),
         cmocka_unit_test(addresses_are_parsed_in_all_their_forms),
         cmocka_unit_test(an_invalid_list_is_refused_with_the_position),
         cmocka_unit_test(a_node_may_have_another_address_for_its_peers),

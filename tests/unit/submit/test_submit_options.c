@@ -70,6 +70,31 @@ TEST(optimizer_also_names_an_update_rule)
     assert_string_equal(o.optimizer, "parameter_averaging");
 }
 
+TEST(double_buffering_is_an_exchange_that_overlaps)
+{
+    assert_ok(PARSE("--optimizer", "fast"));
+    assert_int_equal(o.settings.overlap, OVERLAP_ONE);
+    assert_ok(PARSE("-O", "double_buffering_gradient_averaging", "--overlap", "1"));
+    assert_int_equal(o.settings.overlap, OVERLAP_ONE);
+    assert_string_equal(o.optimizer, "double_buffering_gradient_averaging");
+    assert_int_equal(PARSE("--optimizer", "fast", "--overlap", "0"), ERR_USAGE);
+    assert_error_has("--optimizer fast and --overlap 0");
+    assert_ok(PARSE("--optimizer", "gradient_averaging"));
+    assert_int_equal(o.settings.overlap, OVERLAP_AUTO);
+}
+
+TEST(data_sets_have_the_names_of_parallel_sgd)
+{
+    assert_ok(PARSE("-D", "cifar"));
+    assert_string_equal(o.settings.dataset, "cifar10");
+    assert_ok(PARSE("-D", "cifar:a=1"));
+    assert_string_equal(o.settings.dataset, "cifar10:a=1");
+    assert_ok(PARSE("--dataset", "cifar100"));
+    assert_string_equal(o.settings.dataset, "cifar100");
+    assert_ok(PARSE("-D", "simlin"));
+    assert_string_equal(o.settings.dataset, "simlin");
+}
+
 TEST(every_optimizer_has_its_own_defaults)
 {
     static const struct {
@@ -402,6 +427,8 @@ int main(void)
         cmocka_unit_test(short_options_accept_attached_and_separate_values),
         cmocka_unit_test(spellings_of_parallel_sgd_are_accepted),
         cmocka_unit_test(optimizer_also_names_an_update_rule),
+        cmocka_unit_test(double_buffering_is_an_exchange_that_overlaps),
+        cmocka_unit_test(data_sets_have_the_names_of_parallel_sgd),
         cmocka_unit_test(every_optimizer_has_its_own_defaults),
         cmocka_unit_test(momentum_applies_only_to_optimizers_that_use_it),
         cmocka_unit_test(the_minimum_number_of_nodes_needs_a_job_that_continues_after_losses),
