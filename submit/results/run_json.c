@@ -1,6 +1,7 @@
 #include "submit/results/run_json.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "shared/json.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
+#include "submit/stages/outcome.h"
 #include "submit/text.h"
 
 enum { ROWS_MAX = 64, ROWS_SHOWN = 12 };
@@ -120,6 +122,47 @@ static json_t *models_agree(const struct submission *s)
     return n > 1 ? json_true() : json_null();
 }
 
+/* The mean over the workers that have the number; NAN: none has. A worker that the job has lost does not
+ * count. *differ: they do not all have the same. */
+static double mean_of(const struct submission *s, size_t offset, bool *differ)
+{
+    double sum = 0, first = NAN;
+    size_t n = 0;
+
+    *differ = false;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *k = &s->nodes[i];
+        double v;
+
+        memcpy(&v, (const char *)&k->view.progress + offset, sizeof v);
+        if (node_is_server(k) || outcome_tolerates(s, k) || !isfinite(v))
+            continue;
+        first = n == 0 ? v : first;
+        *differ |= v != first;
+        sum += v;
+        n++;
+    }
+    return n == 0 ? NAN : *differ ? sum / (double)n : first;
+}
+
+static const struct {
+    const char *name;
+    size_t offset;
+} numbers[] = {{"loss", offsetof(struct progress_view, loss)},
+               {"accuracy", offsetof(struct progress_view, accuracy)},
+               {"eval_loss", offsetof(struct progress_view, eval_loss)},
+               {"eval_accuracy", offsetof(struct progress_view, eval_accuracy)}};
+
+static json_t *means(const struct submission *s)
+{
+    json_t *o = json_object();
+    bool ignored;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        json_object_set_new(o, numbers[i].name, json_real_or_null(mean_of(s, numbers[i].offset, &ignored)));
+    return o;
+}
+
 /* Codec and last log lines of the node that decided the failure. */
 static json_t *failure(const struct submission *s, const struct node *cause)
 {
@@ -154,6 +197,7 @@ json_t *run_json(const struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++)
         json_array_append_new(nodes, node_json(&s->nodes[i]));
     json_object_set_new(o, "nodes", nodes);
+    json_object_set_new(o, "mean_over_workers", means(s));
     json_object_set_new(o, "comm", job_comm(s));
     json_object_set_new(o, "models_agree", models_agree(s));
     json_object_set_new(o, "stragglers", pace_json(s));
@@ -225,6 +269,20 @@ static void table_row(FILE *f, const struct node *n)
             n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
 }
 
+/* A line with the workers' mean, where they differ. */
+static void table_mean(FILE *f, const struct submission *s)
+{
+    double accuracy, loss;
+    char text[2][24];
+    bool differ[2];
+
+    accuracy = mean_of(s, offsetof(struct progress_view, eval_accuracy), &differ[0]);
+    loss = mean_of(s, offsetof(struct progress_view, eval_loss), &differ[1]);
+    if (differ[0] || differ[1])
+        fprintf(f, "mean  %-6s  %-11s %8s  %9s\n", "worker", "", number(text[0], sizeof text[0], accuracy),
+                number(text[1], sizeof text[1], loss));
+}
+
 static void table_time(FILE *f, const struct submission *s)
 {
     double least;
@@ -254,6 +312,7 @@ void run_table(FILE *f, const struct submission *s)
         table_row(f, &s->nodes[i]);
     if (i < s->n_nodes)
         fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
+    table_mean(f, s);
     table_time(f, s);
     for (i = 0; i < s->n_nodes; i++)
         if (pace_text(text, sizeof text, s, i))
