@@ -31,7 +31,7 @@ load lib
     [ "$(awk -F, 'NR > 1 { raw += $7; wire += $8 } END { print (raw > 1e6 && wire == raw) }' auto/records/comm.csv)" = 1 ]
     "$SUBMIT" --codec allreduce --node_count 3 --epochs 1 -o three
     for path in auto off; do
-        "$SUBMIT" --codec doublebuffer --node_count 2 --epochs 1 --local-path $path -o double-$path
+        "$SUBMIT" --codec doublebuffer --node_count 2 --epochs 2 --local-path $path -o double-$path
         [ "$(jq .models_agree double-$path/run.json)" = true ]
     done
     cmp <(cut -d, -f2-7 double-auto/records/eval.csv) <(cut -d, -f2-7 double-off/records/eval.csv)

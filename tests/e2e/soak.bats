@@ -59,14 +59,17 @@ kills() {
     [ "$(jq '.violations | length' report.json)" -eq 0 ]
 }
 
-@test "the tests that docs/reliability.md names exist" {
-    local name file n=0
-    while read -r file name; do
-        n=$((n + 1))
-        case $file in
-        *.bats:) grep -qF "@test \"$name" "$ROOT/tests/e2e/${file%:}" ;;
-        *) grep -rqF "TEST($name)" "$ROOT"/tests/unit/*/"${file%:}.c" "$ROOT/tests/suite/${file%:}.c" ;;
-        esac 2>/dev/null || { echo "docs/reliability.md: no test $file $name" && false; }
-    done < <(grep -oE '`(test_[a-z_]+|[a-z_]+\.bats): [^`]+`' "$ROOT/docs/reliability.md" | tr -d '`')
-    [ $n -gt 30 ]
+@test "the tests that docs/reliability.md and docs/ancestors.md name exist" {
+    local doc name file n
+    for doc in reliability ancestors; do
+        n=0
+        while read -r file name; do
+            n=$((n + 1))
+            case $file in
+            *.bats:) grep -qF "@test \"$name" "$ROOT/tests/e2e/${file%:}" ;;
+            *) grep -rqF "TEST($name)" "$ROOT"/tests/unit/*/"${file%:}.c" "$ROOT/tests/suite/${file%:}.c" ;;
+            esac 2>/dev/null || { echo "docs/$doc.md: no test $file $name" && false; }
+        done < <(grep -oE '`(test_[a-z_]+|[a-z_]+\.bats): [^`]+`' "$ROOT/docs/$doc.md" | tr -d '`')
+        [ $n -gt 30 ]
+    done
 }

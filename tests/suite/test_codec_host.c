@@ -470,6 +470,36 @@ static int send_to_the_other(struct codec *c)
     return c->host->send(c, 1);
 }
 
+/* The rescue of a rule that has waited in vain: it sends once more. */
+static int wait_then_send(struct codec *c)
+{
+    if (n_asked > 1)
+        return send_to_the_other(c) < 0 ? -1 : CODEC_GO;
+    c->host->wake(c, 0.001);
+    return CODEC_WAIT;
+}
+
+TEST(a_message_that_a_timer_sends_reaches_its_peer)
+{
+    struct mesh_event nothing = {.kind = MESH_NOTHING}, ev;
+    double begun = clock_now();
+    struct fixture f;
+
+    ask = NULL;
+    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    ask = wait_then_send;
+    assert_int_equal(exchange_on_grad(f.x, 1, &e), CODEC_WAIT);
+    assert_ok(mesh_poll(mesh_mem_node(f.net, 1), &ev, 0, &e));
+    assert_int_equal(ev.kind, MESH_NOTHING);
+    while (exchange_on_event(f.x, &nothing, &e) == CODEC_WAIT)
+        assert_true(clock_now() < begun + 60);
+    assert_ok(mesh_poll(mesh_mem_node(f.net, 1), &ev, 0, &e));
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    assert_int_equal(ev.head.peer, 0);
+    mesh_buf_put(ev.buf);
+    close_node(&f);
+}
+
 /* A node of an event rule, with an exchange for a job that continues without lost nodes. */
 static struct exchange *open_that_goes_on(struct fixture *f)
 {
@@ -596,6 +626,7 @@ int main(void)
         cmocka_unit_test(invalid_requests_for_zeros_are_refused_with_a_message),
         cmocka_unit_test(a_server_updates_its_range_at_the_step_of_the_workers),
         cmocka_unit_test(a_codec_timer_fires_once),
+        cmocka_unit_test(a_message_that_a_timer_sends_reaches_its_peer),
         cmocka_unit_test(messages_to_a_node_that_has_left_are_not_counted_as_traffic),
         cmocka_unit_test(a_codec_that_sends_to_its_own_node_has_failed),
         cmocka_unit_test(a_codec_is_notified_of_lost_peers_and_of_peers_that_left),
