@@ -425,6 +425,20 @@ static int set_preset_option(struct options *o, const char *option, const char *
     return 0;
 }
 
+/* A name for a rule with options is for all nodes; as in Parallel-SGD it may be given for servers, too. */
+static int take_server_preset(struct options *o, const struct preset *p, struct err *e)
+{
+    const struct preset *of_servers = o->server_codec[0] ? preset_find(o->server_codec) : NULL;
+
+    if (!of_servers)
+        return 0;
+    if (of_servers != p || strchr(o->server_codec, ':'))
+        return err_set(e, ERR_USAGE, "--server_codec %s: it stands for options of the whole job: --codec %s",
+                       o->server_codec, of_servers->name);
+    o->server_codec[0] = '\0'; /* that of the workers */
+    return 0;
+}
+
 static int apply_preset(struct options *o, struct err *e)
 {
     const struct preset *p = preset_find(o->codec);
@@ -433,6 +447,8 @@ static int apply_preset(struct options *o, struct err *e)
                          is_given(o, offsetof(struct options, settings.optimizer));
     char rest[PATH_MAX];
 
+    if (take_server_preset(o, p, e) < 0)
+        return e->code;
     if (!p)
         return 0;
     snprintf(rest, sizeof rest, "%s", parameters ? parameters + 1 : "");

@@ -83,6 +83,17 @@ TEST(double_buffering_is_an_exchange_that_overlaps)
     assert_int_equal(o.settings.overlap, OVERLAP_AUTO);
 }
 
+TEST(a_name_for_a_rule_with_options_may_be_given_for_the_servers_too)
+{
+    assert_ok(PARSE("--codec", "sgq", "--server_codec", "sgq"));
+    assert_string_equal(o.codec, "doublesqueeze");
+    assert_string_equal(o.server_codec, "");
+    assert_int_equal(PARSE("--codec", "fedavg", "--server_codec", "sgq"), ERR_USAGE);
+    assert_error_has("--server_codec sgq: it stands for options of the whole job: --codec sgq");
+    assert_ok(PARSE("--codec", "sgq", "--server_codec", "null"));
+    assert_string_equal(o.server_codec, "null");
+}
+
 TEST(data_sets_have_the_names_of_parallel_sgd)
 {
     assert_ok(PARSE("-D", "cifar"));
@@ -428,6 +439,7 @@ int main(void)
         cmocka_unit_test(spellings_of_parallel_sgd_are_accepted),
         cmocka_unit_test(optimizer_also_names_an_update_rule),
         cmocka_unit_test(double_buffering_is_an_exchange_that_overlaps),
+        cmocka_unit_test(a_name_for_a_rule_with_options_may_be_given_for_the_servers_too),
         cmocka_unit_test(data_sets_have_the_names_of_parallel_sgd),
         cmocka_unit_test(every_optimizer_has_its_own_defaults),
         cmocka_unit_test(momentum_applies_only_to_optimizers_that_use_it),
