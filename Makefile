@@ -70,9 +70,10 @@ TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
 CODEC_SOURCES := $(patsubst codecs/%.c,$(BUILD)/codecs/%.c,$(wildcard codecs/*.c))
-HEADERS := $(BUILD)/include/codec.h $(BUILD)/include/wire.h
+HEADERS := $(patsubst %,$(BUILD)/include/%.h,codec wire executor)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c tests/suite/test_*.c))
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
+EXECUTORS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard examples/executors/*.c tests/executors/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TOOLS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/tool/*.c))
 PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/soak/*.c))
@@ -156,10 +157,16 @@ $(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h $(HARDENING_STAMP)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(BLAS_H) $(HARDEN) $(CFLAGS) $(FAST) $(SANITIZE) $(HARDEN_LINK) -o $@ $< $(keep)
 
-$(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs/codec.h codecs/wire.h
+$(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs/codec.h codecs/wire.h codecs/executor.h
 	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $< $(keep)
+
+# Jobs run their sources, which job_submit compiles; these objects show their warnings.
+$(EXECUTORS): $(BUILD)/%.so: %.c codecs/executor.h
+	$(call show,CODEC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $< $(keep)
 
 # Sources are sent with the objects, for machines of other architectures.
 $(BUILD)/codecs/%.c: codecs/%.c
@@ -184,9 +191,9 @@ $(TOOLS): $(BUILD)/%: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm $(keep)
 
 # A test loads codecs and starts programs.
-$(TESTS): | all $(TEST_CODECS) $(TOOLS)
+$(TESTS): | all $(TEST_CODECS) $(EXECUTORS) $(TOOLS)
 
-tests: $(TESTS) $(TEST_CODECS) $(BENCHES) $(TOOLS) $(PRELOADS) $(REFERENCE)
+tests: $(TESTS) $(TEST_CODECS) $(EXECUTORS) $(BENCHES) $(TOOLS) $(PRELOADS) $(REFERENCE)
 
 # It reads the tables of all programs, and loads the codecs.
 $(REFERENCE): docs/tool/reference.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
@@ -309,7 +316,7 @@ bench-scaling: all ## seconds and speed-up of 1 to 4 workers, as platoon's table
 demo: all ## two agents train on the built-in digits; shows where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh
 
-C_FILES = $(shell find agent codecs docs nn shared sim submit tests -name '*.[ch]')
+C_FILES = $(shell find agent codecs docs examples nn shared sim submit tests -name '*.[ch]')
 # mpi_peer.c needs MPI's header.
 C_SOURCES = $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES)))
 tidy: ## clang-tidy over everything
@@ -318,14 +325,14 @@ tidy: ## clang-tidy over everything
 # A check whose tool is not installed prints "skipped: ..." and succeeds.
 check: warnings clang-check format-check check-layers check-scripts check-reference ## warnings of both compilers, source format, includes, scripts, docs/reference
 warnings: all tests
-	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/docs $(BUILD)/tests
+	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/docs $(BUILD)/examples $(BUILD)/tests
 
 # Links the programs; tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
 clang-check: ## the programs by clang in $(BUILD)/clang, and no file has a warning with it
 	$(Q)$(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) clang-checked,echo 'skipped: $(CLANG) is not installed')
 clang-checked: all
-	$(Q)printf '%s\n' $(filter docs/% tests/%,$(C_SOURCES)) | xargs -P "$$(nproc)" -n 20 $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs \
+	$(Q)printf '%s\n' $(filter docs/% examples/% tests/%,$(C_SOURCES)) | xargs -P "$$(nproc)" -n 20 $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs \
 	    2>$(BUILD)/tests.warnings || { cat $(BUILD)/tests.warnings; exit 1; }
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
 
@@ -352,7 +359,7 @@ install: all ## into $(DESTDIR)$(PREFIX)
 	ln -sf ../lib/psgd/agent ../lib/psgd/job_submit '$(DESTDIR)$(PREFIX)/bin/'
 	install -m 644 $(CODECS) $(CODEC_SOURCES) '$(DESTDIR)$(PREFIX)/lib/psgd/codecs/'
 	install -m 644 $(MODELS) '$(DESTDIR)$(PREFIX)/lib/psgd/models/'
-	install -m 644 codecs/codec.h codecs/wire.h '$(DESTDIR)$(PREFIX)/include/psgd/'
+	install -m 644 codecs/codec.h codecs/wire.h codecs/executor.h '$(DESTDIR)$(PREFIX)/include/psgd/'
 
 clean: ## removes build/
 	$(Q)rm -rf $(BUILD)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codecs/executor.h"
 #include "shared/codec_options.h"
 #include "shared/elf.h"
 #include "shared/memory_file.h"
@@ -213,7 +214,21 @@ static void unload(struct codec_library *l)
         close(l->fd);
 }
 
-static int load(struct codec_library *l, const char *path, struct err *e)
+/* An object of the other kind is named with the wrong option. */
+static int no_symbol(const struct codec_library *l, const char *path, const struct codec_symbol *s,
+                     struct err *e)
+{
+    err_set(e, ERR_CODEC, "%s: not %s %s: it has no symbol %s (see %s in %s)", path,
+            strchr("aeiou", s->kind[0]) ? "an" : "a", s->kind, s->symbol, s->macro, s->header);
+    if (dlsym(l->handle, CODEC_SYMBOL))
+        return err_hint(e, "It is a codec, a rule for training: job_submit --codec FILE");
+    if (dlsym(l->handle, EXECUTOR_SYMBOL))
+        return err_hint(e, "It is an executor: job_submit run --exec FILE");
+    return e->code;
+}
+
+int codec_library_symbol(const void **out, struct codec_library *l, const char *path,
+                         const struct codec_symbol *symbol, struct err *e)
 {
     char copy[MEMORY_FILE_PATH];
 
@@ -221,11 +236,18 @@ static int load(struct codec_library *l, const char *path, struct err *e)
     l->handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
     if (!l->handle)
         return cannot_load(path, copy, e);
-    l->plugin = dlsym(l->handle, CODEC_SYMBOL);
-    if (!l->plugin)
-        return err_set(e, ERR_CODEC,
-                       "%s: not a codec: it has no symbol " CODEC_SYMBOL " (see CODEC_PLUGIN in codec.h)",
-                       path);
+    *out = dlsym(l->handle, symbol->symbol);
+    return *out ? 0 : no_symbol(l, path, symbol, e);
+}
+
+static int load(struct codec_library *l, const char *path, struct err *e)
+{
+    static const struct codec_symbol symbol = {CODEC_SYMBOL, "codec", "CODEC_PLUGIN", "codec.h"};
+    const void *plugin;
+
+    if (codec_library_symbol(&plugin, l, path, &symbol, e) < 0)
+        return e->code;
+    l->plugin = plugin;
     return check(l->plugin, path, e);
 }
 
@@ -261,8 +283,7 @@ int codec_library_load(struct codec_library *l, const char *path, struct err *e)
 {
     if (load(l, path, e) == 0)
         return 0;
-    unload(l);
-    *l = (struct codec_library){0};
+    codec_library_drop(l);
     return e->code = ERR_CODEC;
 }
 
@@ -276,10 +297,14 @@ int codec_library_open(struct codec_library *l, const char *path, struct err *e)
     return 0;
 }
 
-void codec_library_close(struct codec_library *l)
+void codec_library_drop(struct codec_library *l)
 {
-    if (!l->handle)
-        return;
     unload(l);
     *l = (struct codec_library){0};
+}
+
+void codec_library_close(struct codec_library *l)
+{
+    if (l->handle)
+        codec_library_drop(l);
 }

@@ -11,9 +11,12 @@
 #include "shared/path_cost.h"
 #include "shared/path_kinds.h"
 
+struct executor_plugin;
+
 struct codec_library {
     void *handle;
     const struct codec_plugin *plugin;
+    const struct executor_plugin *executor; /* in place of `plugin`, if executor_load.h has loaded it */
     int fd; /* of the loaded copy in memory; open as long as the library, whose path names it */
     char sha256[SHA256_HEX]; /* of that copy */
 };
@@ -71,6 +74,14 @@ int codec_library_open(struct codec_library *l, const char *path, struct err *e)
  * other file than shared libraries. On failure of the second, *l is empty. */
 int codec_library_copy(struct codec_library *l, const char *path, struct err *e);
 int codec_library_load(struct codec_library *l, const char *path, struct err *e);
+/* For executor_load.c. *out is the object's `symbol`, of a `kind` ("codec") that the `macro` of `header`
+ * defines. After a failure *l must be dropped. */
+struct codec_symbol {
+    const char *symbol, *kind, *macro, *header;
+};
+int codec_library_symbol(const void **out, struct codec_library *l, const char *path,
+                         const struct codec_symbol *symbol, struct err *e);
+void codec_library_drop(struct codec_library *l); /* unloads it: *l is then empty */
 void codec_library_close(struct codec_library *l);
 
 #endif

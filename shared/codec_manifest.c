@@ -1,12 +1,14 @@
 #include "shared/codec_manifest.h"
 
 #include "codecs/codec.h"
+#include "codecs/executor.h"
 #include "shared/json.h"
 
 #define AT(member) JSON_AT(struct codec_manifest, member)
 
 static const struct json_field fields[] = {
     {.key = "name", .kind = JSON_FIELD_TEXT, AT(name), .required = true},
+    {.key = "executor", .kind = JSON_FIELD_BOOL, AT(executor)},
     {.key = "abi", .kind = JSON_FIELD_INT, AT(abi), .required = true, .max = 1e6},
     {.key = "architecture", .kind = JSON_FIELD_TEXT, AT(architecture), .required = true},
     {.key = "compiler", .kind = JSON_FIELD_TEXT, AT(compiler)},
@@ -23,7 +25,8 @@ json_t *codec_manifest_json(const struct codec_manifest *m)
     json_t *v;
     void *next;
 
-    json_object_foreach_safe(o, next, key, v) if (json_is_string(v) && !json_string_length(v))
+    json_object_foreach_safe(o, next, key,
+                             v) if (json_is_false(v) || (json_is_string(v) && !json_string_length(v)))
         json_object_del(o, key);
     return o;
 }
@@ -31,15 +34,19 @@ json_t *codec_manifest_json(const struct codec_manifest *m)
 int codec_manifest_parse(struct codec_manifest *out, const json_t *doc, struct err *e)
 {
     struct codec_manifest m = {0};
+    int abi;
 
     if (json_to_struct(&m, doc, fields, "", e) < 0)
         return e->code;
     if (!is_sha256_hex(m.sha256) || (m.source_sha256[0] && !is_sha256_hex(m.source_sha256)))
         return err_set(e, ERR_CONFIG, "/sha256: not a SHA-256 in 64 lower-case hex digits");
-    if (m.abi != CODEC_ABI) {
-        err_set(e, ERR_CONFIG, "/abi: codec %s is built against codec.h with ABI %d; this psgd has ABI %d",
-                m.name, m.abi, CODEC_ABI);
-        return err_hint(e, "Compile the codec again with this psgd's codec.h.");
+    abi = m.executor ? EXECUTOR_ABI : CODEC_ABI;
+    if (m.abi != abi) {
+        const char *kind = m.executor ? "executor" : "codec";
+
+        err_set(e, ERR_CONFIG, "/abi: %s %s is built against %s.h with ABI %d; this psgd has ABI %d", kind,
+                m.name, kind, m.abi, abi);
+        return err_hint(e, "Compile the %s again with this psgd's %s.h.", kind, kind);
     }
     *out = m;
     return 0;

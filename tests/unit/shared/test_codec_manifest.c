@@ -1,6 +1,7 @@
 #include "shared/codec_manifest.h"
 
 #include "codecs/codec.h"
+#include "codecs/executor.h"
 #include "shared/json.h"
 #include "tests/unit/unit.h"
 
@@ -56,6 +57,21 @@ TEST(an_invalid_manifest_is_refused_with_the_position)
     assert_error_has("did you mean \"name\"?");
 }
 
+TEST(an_executor_is_compared_with_the_version_of_executor_h)
+{
+    struct codec_manifest m = {
+        .name = "hello", .executor = true, .abi = EXECUTOR_ABI, .architecture = "x86-64", .sha256 = HEX_A};
+    struct codec_manifest back;
+    json_t *doc = codec_manifest_json(&m);
+
+    assert_ok(codec_manifest_parse(&back, doc, &e));
+    assert_true(back.executor);
+    json_object_set_new(doc, "abi", json_integer(CODEC_ABI + EXECUTOR_ABI));
+    assert_int_equal(codec_manifest_parse(&back, doc, &e), ERR_CONFIG);
+    assert_error_has("executor hello is built against executor.h with ABI ");
+    json_decref(doc);
+}
+
 TEST(a_codec_of_another_abi_version_is_refused_naming_both)
 {
     struct codec_manifest m;
@@ -71,6 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_manifest_survives_serialization_and_unknown_keys_are_ignored),
         cmocka_unit_test(an_invalid_manifest_is_refused_with_the_position),
+        cmocka_unit_test(an_executor_is_compared_with_the_version_of_executor_h),
         cmocka_unit_test(a_codec_of_another_abi_version_is_refused_naming_both),
     };
 
