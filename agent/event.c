@@ -175,6 +175,7 @@ static const struct json_field spec_fields[] = {
     {.key = "workers_on_host", .kind = JSON_FIELD_INT, SPEC_AT(workers_on_host), .min = 0, .max = NODES_MAX},
     {.key = "submitter", .kind = JSON_FIELD_TEXT, SPEC_AT(submitter)},
     {.key = "no_queue", .kind = JSON_FIELD_BOOL, SPEC_AT(no_queue)},
+    {.key = "executor", .kind = JSON_FIELD_BOOL, SPEC_AT(executor)},
     {.key = "weights", .kind = JSON_FIELD_BOOL, SPEC_AT(weights)},
     {.key = "codec_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_sha256)},
     {.key = "codec_source_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_source_sha256)},

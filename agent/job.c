@@ -204,6 +204,8 @@ bool job_lacks(const struct job *j, enum package p)
         return false;
     if (p == PACKAGE_WEIGHTS && !j->spec.weights)
         return false;
+    if (p == PACKAGE_MODEL && j->spec.executor)
+        return false;
     return !j->packages[p].here;
 }
 

@@ -41,6 +41,8 @@ static json_t *message(const struct job *j)
 {
     if (j->state == JOB_RUNNING && j->epochs > 0)
         return json_sprintf("epoch %d of %d", j->epoch, j->epochs);
+    if (j->state == JOB_RUNNING && j->spec.executor)
+        return json_sprintf("%llu %%", (unsigned long long)j->step);
     return json_text(j->message, SIZE_MAX);
 }
 
@@ -49,9 +51,9 @@ json_t *job_json(const struct job *j, double now)
     const struct job_spec *s = &j->spec;
     double until = j->finished_at > 0 ? j->finished_at : now;
     double elapsed = j->started_at > 0 ? fmax(0, until - j->started_at) : 0;
-    json_t *o = json_pack("{s:s,s:i,s:i,s:s,s:s,s:s,s:s}", "id", s->id, "attempt", s->attempt, "node",
-                          s->node, "role", s->role, "name", s->name, "codec", s->codec,
-                          "submitter_unverified", s->submitter);
+    json_t *o = json_pack("{s:s,s:i,s:i,s:s,s:s,s:s,s:b,s:s}", "id", s->id, "attempt", s->attempt, "node",
+                          s->node, "role", s->role, "name", s->name, "codec", s->codec, "executor",
+                          (int)s->executor, "submitter_unverified", s->submitter);
 
     json_object_set_new(o, "submitter", text_or_null(j->owner));
     json_object_set_new(o, "codec_sha256", text_or_null(j->packages[PACKAGE_CODEC].hex[0]));

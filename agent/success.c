@@ -72,14 +72,20 @@ static int open_artifact(int *fd, uint64_t *bytes, const struct task *t, enum ar
     return artifact_open(fd, bytes, t->agent->dir_fd, task_folder(t), artifact_name(a), e);
 }
 
+static bool is_server(const struct task *t)
+{
+    return strcmp(t->job.spec.role, "server") == 0;
+}
+
 /* Files without which the results would be incomplete. */
-static int check_files(const struct task *t, bool is_server, struct err *e)
+static int check_files(const struct task *t, struct err *e)
 {
     for (int i = 0; i < N_ARTIFACTS; i++) {
         uint64_t bytes;
         int fd;
 
-        if (!(artifacts[i].flags & NEEDED) || (is_server && !(artifacts[i].flags & OF_SERVERS)))
+        if (!(artifacts[i].flags & NEEDED) ||
+            !artifact_is_of(&artifacts[i], is_server(t), t->job.spec.executor))
             continue;
         if (open_artifact(&fd, &bytes, t, (enum artifact_id)i, e) < 0)
             return e->code;
@@ -167,13 +173,18 @@ static int check_records(uint64_t step, const struct task *t, const struct asked
     return 0;
 }
 
-/* A worker reports its last step. A flood of lines or a full journal may have cost that report. */
+/* A flood of lines or a full journal may have cost the last report. */
+static bool may_lack_progress(const struct task *t)
+{
+    return t->intake.n_dropped > 0 || t->journal.end > JOURNAL_MAX_BYTES;
+}
+
+/* A worker reports its last step. */
 static int check_progress(uint64_t step, const struct task *t, const struct asked *a, struct err *e)
 {
     uint64_t seen = t->job.step;
-    bool may_lack = t->intake.n_dropped > 0 || t->journal.end > JOURNAL_MAX_BYTES;
 
-    if (step <= a->first_step || (seen < step && may_lack) || seen == step)
+    if (step <= a->first_step || (seen < step && may_lack_progress(t)) || seen == step)
         return 0;
     return err_set(e, ERR_REFUSED,
                    "%s is of step %llu, and step %llu was the last that its node has reported", final_model,
@@ -200,15 +211,28 @@ static int check_worker(const struct task *t, struct asked *a, char message[MESS
     return 0;
 }
 
+/* The host reports the last percent when the executor's function has returned. */
+static int check_executor(const struct task *t, char message[MESSAGE_MAX], struct err *e)
+{
+    const struct job *j = &t->job;
+
+    if ((j->steps == 0 || j->step != j->steps) && !may_lack_progress(t))
+        return err_set(e, ERR_REFUSED, "its last progress is %llu of %llu, so its executor has not returned",
+                       (unsigned long long)j->step, (unsigned long long)j->steps);
+    snprintf(message, MESSAGE_MAX, "executor %s has returned", j->spec.codec);
+    return 0;
+}
+
 static int check(const struct task *t, char message[MESSAGE_MAX], struct err *e)
 {
-    bool is_server = strcmp(t->job.spec.role, "server") == 0;
     struct asked *a;
     int rc;
 
-    if (check_files(t, is_server, e) < 0)
+    if (check_files(t, e) < 0)
         return e->code;
-    if (is_server) {
+    if (t->job.spec.executor)
+        return check_executor(t, message, e);
+    if (is_server(t)) {
         snprintf(message, MESSAGE_MAX, "all its workers have finished");
         return 0;
     }

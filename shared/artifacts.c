@@ -1,5 +1,6 @@
 #include "shared/artifacts.h"
 
+#include "codecs/executor.h"
 #include "shared/codec_manifest.h"
 #include "shared/trace_file.h"
 
@@ -14,10 +15,11 @@
 
 const struct artifact artifacts[N_ARTIFACTS] = {
     RECORD_FILES(RECORD_FILE) /* as in enum artifact_id, which begins with them */
-        [ARTIFACT_LOG] = {"node.log", "logs/", ARTIFACT_IS_LOG, OF_SERVERS | NEEDED | END_IS_ENOUGH, GIB / 4,
-                          NULL, "logs of the nodes and of job_submit"},
-    [ARTIFACT_EVENTS] = {"events.jsonl", "events.jsonl", ARTIFACT_IS_EVENTS, OF_SERVERS, GIB / 4, NULL,
-                         "events with their times"},
+        [ARTIFACT_LOG] = {"node.log", "logs/", ARTIFACT_IS_LOG,
+                          OF_SERVERS | OF_EXECUTORS | NEEDED | END_IS_ENOUGH, GIB / 4, NULL,
+                          "logs of the nodes and of job_submit"},
+    [ARTIFACT_EVENTS] = {"events.jsonl", "events.jsonl", ARTIFACT_IS_EVENTS, OF_SERVERS | OF_EXECUTORS,
+                         GIB / 4, NULL, "events with their times"},
     [ARTIFACT_FINAL_MODEL] = {MODEL("final"), NEEDED | ONE_IS_ENOUGH, 0, NULL,
                               "weights after the last step (safetensors)"},
     [ARTIFACT_BEST_MODEL] = {MODEL("best"), ONE_IS_ENOUGH, 0, NULL, "weights of the best test"},
@@ -28,13 +30,22 @@ const struct artifact artifacts[N_ARTIFACTS] = {
                                       16 * GIB, NULL, NULL},
     [ARTIFACT_TRACE] = {"trace.bin", "", ARTIFACT_IS_TRACE, OF_SERVERS | ONLY_IF_ASKED, TRACE_MAX, NULL,
                         NULL},
-    [ARTIFACT_CODEC_SOURCE] = {OF_CODEC(CODEC_SOURCE_NAME), ONE_IS_ENOUGH, CODEC_SOURCE_MAX, NULL,
-                               "the codec's source as submitted, and its compiler and flags"},
-    [ARTIFACT_CODEC_MANIFEST] = {OF_CODEC(CODEC_MANIFEST_NAME), ONE_IS_ENOUGH, CODEC_MANIFEST_MAX, NULL,
-                                 NULL},
+    [ARTIFACT_CODEC_SOURCE] = {OF_CODEC(CODEC_SOURCE_NAME), OF_EXECUTORS | ONE_IS_ENOUGH, CODEC_SOURCE_MAX,
+                               NULL, "the codec's source as submitted, and its compiler and flags"},
+    [ARTIFACT_CODEC_MANIFEST] = {OF_CODEC(CODEC_MANIFEST_NAME), OF_EXECUTORS | ONE_IS_ENOUGH,
+                                 CODEC_MANIFEST_MAX, NULL, NULL},
+    [ARTIFACT_OUTPUT] = {"output.txt", "output/", ARTIFACT_IS_OUTPUT, ONLY_OF_EXECUTORS | NEEDED,
+                         EXECUTOR_OUTPUT_MAX, NULL, "what an executor has written, a file for each node"},
 };
 
 const char *artifact_name(enum artifact_id a)
 {
     return artifacts[a].name;
+}
+
+bool artifact_is_of(const struct artifact *a, bool is_server, bool is_executor)
+{
+    if (is_executor)
+        return a->flags & (OF_EXECUTORS | ONLY_OF_EXECUTORS);
+    return !(a->flags & ONLY_OF_EXECUTORS) && (!is_server || (a->flags & OF_SERVERS));
 }

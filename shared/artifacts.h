@@ -4,6 +4,7 @@
 #ifndef PSGD_ARTIFACTS_H
 #define PSGD_ARTIFACTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shared/record.h"
@@ -20,6 +21,7 @@ enum artifact_id {
     ARTIFACT_TRACE,
     ARTIFACT_CODEC_SOURCE,
     ARTIFACT_CODEC_MANIFEST,
+    ARTIFACT_OUTPUT,
     N_ARTIFACTS
 };
 #undef RECORD_FILE
@@ -32,17 +34,20 @@ enum artifact_kind {
     ARTIFACT_IS_MODEL,      /* that of one worker */
     ARTIFACT_IS_CHECKPOINT, /* one file per node */
     ARTIFACT_IS_TRACE,      /* all nodes' traces in the file of --trace */
+    ARTIFACT_IS_OUTPUT,     /* one file per node */
     ARTIFACT_IS_OF_CODEC,   /* from the job's packages: that of one worker, and of one server */
     N_ARTIFACT_KINDS
 };
 
 enum artifact_flags {
-    OF_SERVERS = 1,      /* servers have it too */
-    NEEDED = 2,          /* missing after a success, it makes the results incomplete */
-    ONE_IS_ENOUGH = 4,   /* the same on all workers; their SHA-256 are in their lists */
-    ONLY_IF_ASKED = 8,   /* with --trace */
-    ONLY_IF_FAILED = 16, /* useless after a success */
-    END_IS_ENOUGH = 32   /* only the end is fetched of one longer than `max` */
+    OF_SERVERS = 1,         /* servers have it too */
+    NEEDED = 2,             /* missing after a success, it makes the results incomplete */
+    ONE_IS_ENOUGH = 4,      /* the same on all workers; their SHA-256 are in their lists */
+    ONLY_IF_ASKED = 8,      /* with --trace */
+    ONLY_IF_FAILED = 16,    /* useless after a success */
+    END_IS_ENOUGH = 32,     /* only the end is fetched of one longer than `max` */
+    OF_EXECUTORS = 64,      /* nodes that run an executor have it too, ... */
+    ONLY_OF_EXECUTORS = 128 /* ... or only they */
 };
 
 struct artifact {
@@ -59,5 +64,7 @@ extern const struct artifact artifacts[N_ARTIFACTS];
 
 /* The name on the node. */
 const char *artifact_name(enum artifact_id a);
+/* Does such a node have it? */
+bool artifact_is_of(const struct artifact *a, bool is_server, bool is_executor);
 
 #endif

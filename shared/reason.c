@@ -4,7 +4,7 @@
 
 #define WAITS    "Why it waits"
 #define INPUT    "What cannot be used"
-#define TRAINING "What went wrong while it trained"
+#define TRAINING "What went wrong while it ran"
 #define STOPPED  "Who stopped it"
 
 const struct reason reasons[] = {
@@ -14,12 +14,12 @@ const struct reason reasons[] = {
     {WAITS, REASON_LOADING_PACKAGES, "the runner reads them"},
     {WAITS, REASON_WAITING_FOR_NODES, "other nodes are not ready"},
     {INPUT, REASON_SETTINGS_INVALID, "the job's settings"},
-    {INPUT, REASON_CODEC_LOAD_FAILED, "the codec does not compile or load here"},
+    {INPUT, REASON_CODEC_LOAD_FAILED, "the codec, or executor, does not compile or load here"},
     {INPUT, REASON_MODEL_INVALID, "the model, or the weights to start from"},
     {INPUT, REASON_DATA_INVALID, "the node's part of the data set"},
     {INPUT, REASON_CHECKPOINT_INVALID, "the checkpoint to resume from"},
     {INPUT, REASON_ISOLATION_TOO_LOW, "a machine cannot isolate the codec as required"},
-    {TRAINING, REASON_CODEC_FAILED, "the codec reported an error, or took too long"},
+    {TRAINING, REASON_CODEC_FAILED, "the codec, or executor, reported an error, or took too long"},
     {TRAINING, REASON_NODE_LOST, "a node ended or cannot be reached; see that node"},
     {TRAINING, REASON_ROUND_TIMEOUT, "a node did not contribute within --round-timeout"},
     {TRAINING, REASON_NUMERIC_DIVERGENCE, "a loss or gradient is not finite"},

@@ -102,7 +102,7 @@ struct record_column {
          "one row per recorded step and worker") \
     FILE(EVAL, "eval", record_eval, RECORD_EVAL_COLUMNS, NEEDED, GIB, \
          "one row per evaluation on the test set") \
-    FILE(COMM, "comm", record_comm, RECORD_COMM_COLUMNS, OF_SERVERS | NEEDED, 2 * GIB, \
+    FILE(COMM, "comm", record_comm, RECORD_COMM_COLUMNS, OF_SERVERS | OF_EXECUTORS | NEEDED, 2 * GIB, \
          "one row per round, peer and direction: messages and bytes") \
     FILE(METRICS, "metrics", record_metric, RECORD_METRIC_COLUMNS, 0, GIB, \
          "one row per evaluation and metric that the model requests") \

@@ -95,7 +95,9 @@ struct settings {
     int min_nodes;                  /* with continue: the job ends with fewer workers */
     bool trace;                     /* each node records a trace of its time: shared/trace_file.h */
     int checkpoint_every;           /* epochs from one checkpoint to the next; 0: none */
-    enum starts_from starts_from;   /* seed: weights drawn from it; weights: those of package weights;
+    bool executor;        /* the job runs the executor `codec`, and trains nothing (codecs/executor.h) */
+    char arguments[2048]; /* of it, each followed by a line feed */
+    enum starts_from starts_from; /* seed: weights drawn from it; weights: those of package weights;
                                    * checkpoint: the state of a node of another job */
 };
 

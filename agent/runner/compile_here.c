@@ -43,6 +43,7 @@ static int gather(struct err *e)
         return err_errno(e, ERR_IO, "%s", folder);
     return copy("compile/include/codec.h", headers, "codec.h", e) < 0 ||
                    copy("compile/include/wire.h", headers, "wire.h", e) < 0 ||
+                   copy("compile/include/executor.h", headers, "executor.h", e) < 0 ||
                    copy("compile/" CODEC_SOURCE_NAME, "../packages", CODEC_SOURCE_NAME, e) < 0
                ? e->code
                : 0;

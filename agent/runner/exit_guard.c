@@ -21,12 +21,13 @@ static void check_exit(void)
     _exit(1);
 }
 
-int exit_guard_begin(const struct stopwatch *watch, const char *name, struct report *r, struct err *e)
+int exit_guard_begin(const struct stopwatch *watch, const char *kind, const char *name, struct report *r,
+                     struct err *e)
 {
     guard.report = r;
     guard.watch = watch;
-    snprintf(guard.message, sizeof guard.message, "codec %s has called exit: a node ends when its job does",
-             name);
+    snprintf(guard.message, sizeof guard.message, "%s %s has called exit: a node ends when its job does",
+             kind, name);
     return atexit(check_exit) == 0 ? 0 : err_set(e, ERR_NOMEM, "no memory for an exit handler");
 }
 

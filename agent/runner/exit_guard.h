@@ -7,9 +7,11 @@
 #include "agent/runner/report.h"
 #include "agent/runner/stopwatch.h"
 
-/* Until exit_guard_end, an exit while the stopwatch is in the codec `name` ends the process with status 1
- * and is reported. One per process; `watch` and `r` are borrowed until then. ERR_NOMEM. */
-int exit_guard_begin(const struct stopwatch *watch, const char *name, struct report *r, struct err *e);
+/* Until exit_guard_end, an exit while the stopwatch is in the codec, or other `kind` of plug-in, `name`
+ * ends the process with status 1 and is reported. One per process; `watch` and `r` are borrowed until
+ * then. ERR_NOMEM. */
+int exit_guard_begin(const struct stopwatch *watch, const char *kind, const char *name, struct report *r,
+                     struct err *e);
 void exit_guard_end(void);
 
 #endif

@@ -81,7 +81,7 @@ static int watch_codec(struct node *n, struct err *e)
 {
     const char *codec = is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
 
-    return monitor_watch(n->monitor, codec, codec_share * n->set.round_timeout_s, e);
+    return monitor_watch(n->monitor, n->set.executor, codec, codec_share * n->set.round_timeout_s, e);
 }
 
 /* Loads the initial weights. A checkpoint's weights are loaded with the rest of it. */
@@ -211,26 +211,39 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     return rename(next_name, name) < 0 ? err_errno(e, ERR_IO, "%s", name) : 0;
 }
 
+/* Who takes a step of node_prepare. */
+enum { WORKER = 1, SERVER = 2, TRAINS = WORKER | SERVER, EXECUTES = 4, ALL = TRAINS | EXECUTES };
+
+/* Known once the settings are loaded. */
+static unsigned role_of(const struct node *n)
+{
+    return n->set.executor ? EXECUTES : is_worker(n) ? WORKER : SERVER;
+}
+
 int node_prepare(struct node *n, const char **reason, struct err *e)
 {
     static const struct {
         int (*load)(struct node *, struct err *);
         const char *reason;
-        bool workers_only;
+        unsigned who;
     } steps[] = {
-        {load_settings, REASON_SETTINGS_INVALID, false},
-        {watch_codec, REASON_INTERNAL, false},
-        {node_copy_codec, REASON_CODEC_LOAD_FAILED, false},
-        {load_model, REASON_MODEL_INVALID, false},
-        {check_result, REASON_MODEL_INVALID, true},
-        {load_weights, REASON_MODEL_INVALID, false},
-        {load_data, REASON_DATA_INVALID, true},
-        {open_checkpoint, REASON_CHECKPOINT_INVALID, false},
-        {node_open_records, REASON_INTERNAL, false},
-        {node_enter_sandbox, REASON_ISOLATION_TOO_LOW, false},
-        {node_load_codec, REASON_CODEC_LOAD_FAILED, false},
-        {node_open_exchange, REASON_CODEC_FAILED, false},
-        {load_checkpoint, REASON_CHECKPOINT_INVALID, false},
+        {load_settings, REASON_SETTINGS_INVALID, ALL},
+        {watch_codec, REASON_INTERNAL, ALL},
+        {node_copy_codec, REASON_CODEC_LOAD_FAILED, ALL},
+        {load_model, REASON_MODEL_INVALID, TRAINS},
+        {check_result, REASON_MODEL_INVALID, WORKER},
+        {load_weights, REASON_MODEL_INVALID, TRAINS},
+        {load_data, REASON_DATA_INVALID, WORKER},
+        {open_checkpoint, REASON_CHECKPOINT_INVALID, TRAINS},
+        {node_open_executing, REASON_INTERNAL, EXECUTES},
+        {node_open_input, REASON_DATA_INVALID, EXECUTES},
+        {node_open_records, REASON_INTERNAL, ALL},
+        {node_enter_sandbox, REASON_ISOLATION_TOO_LOW, ALL},
+        {node_load_codec, REASON_CODEC_LOAD_FAILED, TRAINS},
+        {node_open_exchange, REASON_CODEC_FAILED, TRAINS},
+        {load_checkpoint, REASON_CHECKPOINT_INVALID, TRAINS},
+        {node_load_executor, REASON_CODEC_LOAD_FAILED, EXECUTES},
+        {node_open_rule, REASON_INTERNAL, EXECUTES},
     };
 
     for (int i = 0; i < N_RECORD_FILES; i++)
@@ -239,8 +252,7 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     memory_keep_open();
     n->folder_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if ((is_worker(n) || !steps[i].workers_only) &&
-            (node_enter_folder(n, e) < 0 || steps[i].load(n, e) < 0)) {
+        if ((role_of(n) & steps[i].who) && (node_enter_folder(n, e) < 0 || steps[i].load(n, e) < 0)) {
             *reason = e->code == ERR_NOMEM     ? REASON_OUT_OF_MEMORY
                       : e->code == ERR_NOSPACE ? REASON_DISK_FULL
                                                : steps[i].reason;
@@ -342,7 +354,7 @@ static int finish_models(struct node *n, struct err *e)
 
 int node_finish(struct node *n, struct err *e)
 {
-    if (is_worker(n) && finish_models(n, e) < 0)
+    if (role_of(n) == WORKER && finish_models(n, e) < 0)
         return e->code;
     if (node_sync_records(n, e) < 0)
         return e->code;
@@ -373,6 +385,7 @@ void node_clear(struct node *n)
     net_free(n->net);
     shm_group_close(n->shm_group); /* after net_free: gradients are in it */
     send_pool_close(n->send_pool);
+    node_clear_executing(n);
     free(n->arch);
     free(n->spec);
     free(n->layers);

@@ -1,5 +1,6 @@
 /* node -- one node of a job: all its state, from its packages to its records. Life cycle: node_prepare
- * (loads the packages: ready), node_connect (doCommit), node_train or node_serve, node_finish. */
+ * (loads the packages: ready), node_connect (doCommit), node_train, node_serve or node_execute,
+ * node_finish. */
 #ifndef PSGD_NODE_H
 #define PSGD_NODE_H
 
@@ -32,8 +33,9 @@ struct node {
     char codec_sha256[65];
     char *arch; /* the model's document, kept for the model file */
     struct model_spec *spec;
-    struct net *net;
-    int max_batch; /* of the net: the batch size of evaluation, at least a block's */
+    struct net *net;             /* NULL: it runs an executor */
+    struct executing *executing; /* that one; else NULL */
+    int max_batch;               /* of the net: the batch size of evaluation, at least a block's */
     struct schedule schedule;
     struct tensor_file start; /* the checkpoint to resume from, until it is restored */
     struct metrics *metrics;  /* workers only, as the next one */
@@ -71,6 +73,13 @@ int node_prepare(struct node *n, const char **reason, struct err *e);
 int node_copy_codec(struct node *n, struct err *e);
 int node_enter_sandbox(struct node *n, struct err *e);
 int node_load_codec(struct node *n, struct err *e);
+/* Parts of node_prepare for an executor, in this order: its state and output.txt, its shard and
+ * arguments; in the sandbox its object, and the exchange. */
+int node_open_executing(struct node *n, struct err *e);
+int node_open_input(struct node *n, struct err *e);
+int node_load_executor(struct node *n, struct err *e);
+int node_open_rule(struct node *n, struct err *e);
+void node_clear_executing(struct node *n);
 /* Part of node_prepare, after settings, codec, model and data are loaded: opens the exchange and the step. */
 int node_open_exchange(struct node *n, struct err *e);
 /* Connects to the peers; takes the listening socket. */
@@ -78,8 +87,9 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
 /* Part of node_connect, before the first step: logs the memory that this node's job will hold. ERR_NOMEM: the
  * machine has less for its workers' exchanges. */
 int node_check_memory(const struct node *n, struct err *e);
-int node_train(struct node *n, struct err *e); /* a worker's part */
-int node_serve(struct node *n, struct err *e); /* a server's */
+int node_train(struct node *n, struct err *e);   /* a worker's part */
+int node_serve(struct node *n, struct err *e);   /* a server's */
+int node_execute(struct node *n, struct err *e); /* that of a node of an executor (executor/) */
 /* After the last step: writes the model and sends BYE to the peers. */
 int node_finish(struct node *n, struct err *e);
 void node_clear(struct node *n); /* at any point; does not notify the peers */

@@ -156,7 +156,8 @@ static int n_sharing(const struct node *n, const int *machines)
 /* Lets nodes of one machine share memory, if they can: for collectives, or else for messages. */
 static int share_memory(struct node *n, const struct mesh_transport *transport, struct err *e)
 {
-    bool collects = exchange_collects(n->exchange);
+    /* An executor's collectives go over connections: memory for them is for vectors as long as a model. */
+    bool collects = n->net && exchange_collects(n->exchange);
     bool has_neighbours = collective_machines(n->machines, n->set.node_count) < n->set.node_count;
     const int *machines = exchange_has_levels(n->exchange) && has_neighbours ? n->machines : NULL;
     size_t bytes = collects ? shm_group_bytes(net_n_params(n->net), n_sharing(n, machines))
@@ -246,7 +247,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     if (rc < 0)
         return rc;
     exchange_attach(n->exchange, n->mesh, n->machines);
-    if (share_memory(n, spec.transport, e) < 0 || node_check_memory(n, e) < 0)
+    if (share_memory(n, spec.transport, e) < 0 || (n->net && node_check_memory(n, e) < 0))
         return e->code;
     *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
     if (n->tracer)

@@ -32,7 +32,7 @@ int node_open_records(struct node *n, struct err *e)
 {
     bool confusion = n->metrics && metrics_asked(n->metrics, METRIC_CONFUSION);
 
-    if (open_rows(n, ARTIFACT_TRAIN, e) < 0 || open_rows(n, ARTIFACT_EVAL, e) < 0 ||
+    if ((!n->set.executor && (open_rows(n, ARTIFACT_TRAIN, e) < 0 || open_rows(n, ARTIFACT_EVAL, e) < 0)) ||
         open_rows(n, ARTIFACT_COMM, e) < 0)
         return e->code;
     if (asks_for_rows(n->metrics) && open_rows(n, ARTIFACT_METRICS, e) < 0)

@@ -14,6 +14,7 @@
 #include "agent/runner/node.h"
 #include "agent/runner/sandbox/sandbox.h"
 #include "codecs/codec.h"
+#include "codecs/executor.h"
 #include "nn/kernels/blas.h"
 #include "shared/json.h"
 
@@ -79,6 +80,16 @@ static int about(void)
     return line && fflush(stdout) == 0 ? 0 : 1;
 }
 
+static const char *kind_of(const struct node *n)
+{
+    return n->set.executor ? "executor" : "codec";
+}
+
+static const char *name_of(const struct node *n)
+{
+    return n->set.executor ? n->codec.executor->name : n->codec.plugin->name;
+}
+
 static int work(struct node *n, struct orders *orders, struct err *e)
 {
     struct orders_start start;
@@ -92,9 +103,9 @@ static int work(struct node *n, struct orders *orders, struct err *e)
     }
     orders_start_clear(&start);
     fprintf(stderr, "connected to %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
-    if (exit_guard_begin(n->monitor->watch, n->codec.plugin->name, n->report, e) < 0)
+    if (exit_guard_begin(n->monitor->watch, kind_of(n), name_of(n), n->report, e) < 0)
         return e->code;
-    rc = n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
+    rc = n->set.executor ? node_execute(n, e) : n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
     exit_guard_end();
     phase_enter(n->monitor->watch, PHASE_COMPUTE); /* an error may have left a call of the codec */
     return rc < 0 ? rc : node_finish(n, e);
@@ -109,9 +120,10 @@ static int run(struct node *n, struct orders *orders, const char *warning)
     if (node_prepare(n, &reason, &e) < 0)
         return end(n->report, reason, &e);
     announce_engine(n->report, warning);
-    if (report_ready(n->report, n->codec_sha256, net_n_params(n->net), &e) < 0)
+    if (report_ready(n->report, n->codec_sha256, n->net ? net_n_params(n->net) : 0, &e) < 0)
         return end(n->report, NULL, &e);
-    fprintf(stderr, "ready: codec %s, %zu parameters\n", n->codec.plugin->name, net_n_params(n->net));
+    fprintf(stderr, "ready: %s %s, %zu parameters\n", kind_of(n), name_of(n),
+            n->net ? net_n_params(n->net) : 0);
     if (work(n, orders, &e) < 0) {
         node_flush_records(n, &also); /* the rows so far are written before the end is reported */
         node_close_trace(n);

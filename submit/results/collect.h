@@ -36,6 +36,7 @@ int collect_model(struct collection *c, const struct artifact *a, struct err *e)
 /* Writes codec/NAME.c, with which the job can be submitted again, and codec/NAME.json, the manifest of the
  * compiled codec. */
 int collect_codec(struct collection *c, const struct artifact *a, struct err *e);
+int collect_output(struct collection *c, const struct artifact *a, struct err *e);
 int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e);
 /* Writes to the path of --trace, not into the folder. Nodes keep their parts, so that a fetch can try
  * again. */

@@ -114,6 +114,19 @@ int collect_checkpoints(struct collection *c, const struct artifact *a, struct e
     return 0;
 }
 
+int collect_output(struct collection *c, const struct artifact *a, struct err *e)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++) {
+        const struct yield *y = &c->yields[i];
+        char name[64];
+
+        snprintf(name, sizeof name, "%snode-%d.txt", a->path, y->node->at.node);
+        if (y->bytes && keep_file(c, name, y, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
 {
     const struct settings *set = &c->s->settings;

@@ -15,7 +15,13 @@
 #include "submit/stages/console.h"
 
 static const char *const parts[] = {"records", "logs", "model"};
+static const char *const executor_parts[] = {"records", "logs", "output"};
 enum { N_PARTS = sizeof parts / sizeof *parts };
+
+static const char *part(const struct submission *s, int i)
+{
+    return (s->settings.executor ? executor_parts : parts)[i];
+}
 
 static bool is_empty(const char *path)
 {
@@ -119,7 +125,7 @@ static int make_parts(struct submission *s, struct err *e)
     char path[PATH_MAX];
 
     for (int i = 0; i < N_PARTS; i++)
-        if (file_join(path, sizeof path, s->folder, parts[i], e) < 0 || file_mkdirs(path, 0777, e) < 0)
+        if (file_join(path, sizeof path, s->folder, part(s, i), e) < 0 || file_mkdirs(path, 0777, e) < 0)
             return e->code;
     return 0;
 }
@@ -173,7 +179,7 @@ void results_abandon(struct submission *s)
     struct err ignored;
 
     for (int i = 0; s->made_parts && i < N_PARTS; i++)
-        if (file_join(path, sizeof path, s->folder, parts[i], &ignored) == 0)
+        if (file_join(path, sizeof path, s->folder, part(s, i), &ignored) == 0)
             rmdir(path);
     if (s->made_folder)
         rmdir(s->folder);

@@ -233,9 +233,10 @@ static int write_read_me(struct submission *s, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory");
     fputs(about, f);
     for (int i = 0; i < N_ARTIFACTS; i++)
-        if (artifacts[i].help)
+        if (artifacts[i].help && artifact_is_of(&artifacts[i], false, s->settings.executor))
             fprintf(f, "%-24s %s\n", artifacts[i].path, artifacts[i].help);
-    fputs(program, f);
+    if (!s->settings.executor)
+        fputs(program, f);
     rc = fclose(f) == 0 ? results_write(s, "README.txt", text, size, e) : err_set(e, ERR_NOMEM, "no memory");
     free(text);
     return rc;
@@ -255,16 +256,28 @@ static const char *number(char *out, size_t size, double v)
     return out;
 }
 
-static void table_row(FILE *f, const struct node *n)
+/* Of an executor, which has neither accuracy nor loss. */
+static void table_head(FILE *f, bool is_executor)
+{
+    fprintf(f, "%4s  %-6s  %-9s  ", "node", "role", "state");
+    if (!is_executor)
+        fprintf(f, "%9s  %9s  ", "accuracy", "loss");
+    fprintf(f, "%9s  %9s  %11s\n", "sent", "received", "time");
+}
+
+static void table_row(FILE *f, const struct node *n, bool is_executor)
 {
     const struct progress_view *p = &n->view.progress;
     char accuracy[24], loss[24], sent[TEXT_AMOUNT], received[TEXT_AMOUNT], time[TEXT_AMOUNT];
     bool is_known = n->silent_since == 0 || n->is_ended;
 
-    fprintf(f, "%4d  %-6s  %-11s %8s  %9s  %9s  %9s  %11s\n", n->at.node, node_role(n), node_state(n),
+    fprintf(f, "%4d  %-6s  %-11s", n->at.node, node_role(n), node_state(n));
+    if (!is_executor)
+        fprintf(
+            f, " %8s  %9s  ",
             number(accuracy, sizeof accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
-            number(loss, sizeof loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss),
-            is_known ? text_bytes(sent, p->comm.sent_bytes) : "-",
+            number(loss, sizeof loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss));
+    fprintf(f, "%9s  %9s  %11s\n", is_known ? text_bytes(sent, p->comm.sent_bytes) : "-",
             is_known ? text_bytes(received, p->comm.recv_bytes) : "-",
             n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
 }
@@ -293,9 +306,9 @@ static void table_time(FILE *f, const struct submission *s)
         return;
     for (int i = 0; i < N_STEP_PHASES; i++)
         all += sum.seconds[i];
-    fprintf(f,
-            "\nTime of the steps: %.0f %% computing, %.0f %% exchanging (%.0f %% waiting). Bound by: %s.\n",
-            100 * (1 - share), 100 * share, 100 * sum.seconds[PHASE_WAIT] / all, bound(&sum, least));
+    fprintf(f, "\nTime of the %s: %.0f %% computing, %.0f %% exchanging (%.0f %% waiting). Bound by: %s.\n",
+            s->settings.executor ? "executor" : "steps", 100 * (1 - share), 100 * share,
+            100 * sum.seconds[PHASE_WAIT] / all, bound(&sum, least));
 }
 
 void run_table(FILE *f, const struct submission *s)
@@ -306,10 +319,9 @@ void run_table(FILE *f, const struct submission *s)
 
     fprintf(f, "Job %s (%s, %s): %s\n\n", s->id, s->settings.name, s->settings.codec,
             job_state_name(s->state));
-    fprintf(f, "%4s  %-6s  %-9s  %9s  %9s  %9s  %9s  %11s\n", "node", "role", "state", "accuracy", "loss",
-            "sent", "received", "time");
+    table_head(f, s->settings.executor);
     for (i = 0; i < s->n_nodes && (i < ROWS_SHOWN || s->n_nodes <= ROWS_MAX); i++)
-        table_row(f, &s->nodes[i]);
+        table_row(f, &s->nodes[i], s->settings.executor);
     if (i < s->n_nodes)
         fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
     table_mean(f, s);

@@ -36,6 +36,7 @@ static const struct {
     [ARTIFACT_IS_CHECKPOINT] = {.keep = collect_checkpoints},
     [ARTIFACT_IS_TRACE] = {.keep = collect_trace},
     [ARTIFACT_IS_OF_CODEC] = {.keep = collect_codec},
+    [ARTIFACT_IS_OUTPUT] = {.keep = collect_output},
 };
 
 static const struct artifact_view *find_listed(const struct yield *y, const char *name)
@@ -158,7 +159,7 @@ static void fetch(struct collection *c, struct yield *y, const struct artifact *
     const struct artifact_view *listed = find_listed(y, a->name);
     bool live = !y->node->is_ended && kinds[a->kind].live;
     bool expected = (a->flags & NEEDED) && y->node->view.state == JOB_SUCCEEDED &&
-                    ((a->flags & OF_SERVERS) || !node_is_server(y->node));
+                    artifact_is_of(a, node_is_server(y->node), c->s->settings.executor);
     char path[PATH_LEN];
     struct err e;
 
@@ -241,7 +242,8 @@ static void download_one(struct collection *c, const struct artifact *a)
 
 static bool is_wanted(const struct submission *s, const struct artifact *a)
 {
-    return !((a->flags & ONLY_IF_FAILED) && s->state == JOB_SUCCEEDED) &&
+    return artifact_is_of(a, false, s->settings.executor) &&
+           !((a->flags & ONLY_IF_FAILED) && s->state == JOB_SUCCEEDED) &&
            !((a->flags & ONLY_IF_ASKED) && !s->opt->trace[0]);
 }
 

@@ -106,6 +106,7 @@ int channel_open(struct exchange *x, int id)
     ch->id = (uint16_t)range;
     ch->server = cfg->node >= 0 && cfg->n_servers > 0 ? -2 - id : 0;
     ch->wake_at = INFINITY;
+    ch->awaited = -1;
     ch->codec = (struct codec){.node = cfg->node,
                                .n_workers = cfg->n_workers,
                                .n_servers = cfg->n_servers,

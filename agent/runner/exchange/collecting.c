@@ -218,7 +218,7 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
 
 bool collecting_is_hopeless(const struct channel *ch)
 {
-    int node = collecting_is_on_mesh(ch) ? collective_awaits(ch->collecting.collective) : -1;
+    int node = collecting_is_on_mesh(ch) ? collective_awaits(ch->collecting.collective) : ch->awaited;
 
     return node >= 0 && channel_has_left(ch, node);
 }
@@ -229,7 +229,7 @@ int collecting_awaits(const struct channel *ch)
 
     if (is_in_shm(ch))
         return shm_group_awaits(s->shm_group);
-    return collecting_is_on_mesh(ch) ? collective_awaits(s->collective) : -1;
+    return collecting_is_on_mesh(ch) ? collective_awaits(s->collective) : ch->awaited;
 }
 
 void collecting_waits_for(const struct channel *ch, char *out, size_t size)
@@ -238,6 +238,8 @@ void collecting_waits_for(const struct channel *ch, char *out, size_t size)
         shm_group_waits_for(ch->collecting.shm_group, out, size);
     else if (collecting_is_on_mesh(ch))
         collective_waits_for(ch->collecting.collective, out, size);
+    else if (ch->awaited >= 0)
+        snprintf(out, size, "a message of node %d", ch->awaited);
 }
 
 static size_t bytes_of(const struct collective_ask *ask)

@@ -55,7 +55,8 @@ int collecting_notify(struct channel *ch);              /* calls on_collective i
 bool collecting_is_hopeless(const struct channel *ch);  /* waits for a chunk that can no longer arrive */
 /* Begins a collective of a path: CODEC_WAIT or a code. */
 int collecting_start(struct channel *ch, struct collective_ask *ask);
-int collecting_awaits(const struct channel *ch); /* the node that it waits for; -1: none in particular */
+/* The node that it waits for, or else the rule; -1: none in particular. */
+int collecting_awaits(const struct channel *ch);
 void collecting_waits_for(const struct channel *ch, char *out, size_t size);
 
 /* For struct codec_host. */

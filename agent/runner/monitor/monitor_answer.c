@@ -29,7 +29,8 @@ static bool is_name(const char *name)
 
 static bool is_watch(const struct monitor_request *r)
 {
-    return is_name(r->name) && isfinite(r->seconds) && r->seconds > 0 && r->node == 0 && r->bytes == 0;
+    return is_name(r->name) && isfinite(r->seconds) && r->seconds > 0 && (r->node == 0 || r->node == 1) &&
+           r->bytes == 0;
 }
 
 static bool is_of_node(const struct monitor_request *r)
@@ -63,6 +64,7 @@ static void do_watch(struct monitor_state *m, const struct monitor_request *r, s
         return;
     }
     memcpy(m->codec, r->name, sizeof m->codec);
+    m->is_executor = r->node == 1;
     m->call_limit_s = r->seconds;
 }
 

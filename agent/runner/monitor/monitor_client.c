@@ -90,18 +90,18 @@ struct shm_source monitor_source(struct monitor *m)
     return (struct shm_source){.listen = listen_at, .connect = connect_to, .memory = memory, .owner = m};
 }
 
-int monitor_watch(const struct monitor *m, const char *codec, double limit_s, struct err *e)
+int monitor_watch(const struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e)
 {
-    struct monitor_request r = {.ask = MONITOR_WATCH, .seconds = limit_s};
+    struct monitor_request r = {.ask = MONITOR_WATCH, .node = is_executor, .seconds = limit_s};
     struct monitor_reply reply;
     int fd;
 
-    snprintf(r.name, sizeof r.name, "%s", codec);
+    snprintf(r.name, sizeof r.name, "%s", name);
     for (char *c = r.name; *c; c++) /* it is shown, and only printed */
         if (*c <= ' ' || *c > '~')
             *c = '?';
     if (ask(m, &r, &reply, &fd, e) < 0)
         return e->code;
     errno = reply.code;
-    return reply.code ? err_errno(e, ERR_IO, "watching codec %s", codec) : 0;
+    return reply.code ? err_errno(e, ERR_IO, "watching %s", name) : 0;
 }

@@ -42,6 +42,7 @@ struct monitor_state {
     int request_fd; /* -1: the job process has closed it */
 
     char codec[MONITOR_NAME_MAX];
+    bool is_executor;
     double call_limit_s; /* 0: nothing is watched */
     struct monitor_call call;
 

@@ -55,8 +55,9 @@ static bool has_hung(struct monitor_state *m, double now)
     follow_call(m, now);
     if (m->call.took_s <= m->call_limit_s)
         return false;
-    snprintf(text, sizeof text, "codec %s has not returned from a call for %.3g s: does it loop?", m->codec,
-             m->call_limit_s);
+    snprintf(text, sizeof text, "%s %s has not %s for %.3g s: does it loop?",
+             m->is_executor ? "executor" : "codec", m->codec,
+             m->is_executor ? "called its host" : "returned from a call", m->call_limit_s);
     report(m, REASON_CODEC_FAILED, text);
     return true;
 }

@@ -10,7 +10,8 @@
 #include "agent/runner/mesh/tcp/tcp_dial.h"
 
 enum monitor_ask {
-    MONITOR_WATCH = 1, /* watch the calls of codec `name`, which may take `seconds` each; once */
+    MONITOR_WATCH = 1, /* watch the calls of codec `name`, which may take `seconds` each; once. `node` is
+                        * 1 for an executor, watched between its calls of the host, else 0 */
     MONITOR_FIND,      /* -> place, text: the address of peer `node`, from the agent's table */
     MONITOR_DIAL,      /* -> descriptor: a socket that connects to peer `node` */
     MONITOR_LISTEN,    /* -> descriptor: a socket that listens at `name`, SHM_NAME_BYTES (shm/shm_source.h) */

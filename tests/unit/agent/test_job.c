@@ -199,6 +199,18 @@ TEST(weights_are_required_if_the_reservation_says_so)
     job_clear(&j);
 }
 
+TEST(an_executor_has_no_model_to_wait_for)
+{
+    struct job j;
+
+    put_into(&j, JOB_PREPARING);
+    assert_true(job_lacks(&j, PACKAGE_MODEL));
+    j.spec.executor = true;
+    assert_false(job_lacks(&j, PACKAGE_MODEL));
+    assert_true(job_lacks(&j, PACKAGE_CODEC) && job_lacks(&j, PACKAGE_DATA));
+    job_clear(&j);
+}
+
 TEST(the_resource_shows_known_fields_and_null_for_others)
 {
     struct event ev;
@@ -240,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_start_needs_a_ready_job),
         cmocka_unit_test(requirements_are_met_in_their_order_and_servers_need_no_data),
         cmocka_unit_test(weights_are_required_if_the_reservation_says_so),
+        cmocka_unit_test(an_executor_has_no_model_to_wait_for),
         cmocka_unit_test(the_resource_shows_known_fields_and_null_for_others),
     };
 

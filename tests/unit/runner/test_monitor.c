@@ -113,7 +113,7 @@ static void be_in_phase(struct node *n)
 {
     struct err e;
 
-    if (monitor_watch(&n->monitor, "spin", n->limit_s, &e) < 0)
+    if (monitor_watch(&n->monitor, false, "spin", n->limit_s, &e) < 0)
         _exit(99);
     block_signals();
     phase_enter(n->monitor.watch, n->phase);
@@ -194,7 +194,7 @@ static void stop_in_call(struct node *n)
 {
     struct err e;
 
-    if (monitor_watch(&n->monitor, "spin", n->limit_s, &e) < 0)
+    if (monitor_watch(&n->monitor, false, "spin", n->limit_s, &e) < 0)
         _exit(99);
     phase_enter(n->monitor.watch, PHASE_ENCODE);
     raise(SIGSTOP);
@@ -220,8 +220,8 @@ static void watch_twice(struct node *n)
 {
     struct err e;
 
-    if (monitor_watch(&n->monitor, "spin", n->limit_s, &e) < 0 ||
-        monitor_watch(&n->monitor, "spin", 1e6, &e) != ERR_IO)
+    if (monitor_watch(&n->monitor, false, "spin", n->limit_s, &e) < 0 ||
+        monitor_watch(&n->monitor, false, "spin", 1e6, &e) != ERR_IO)
         _exit(99);
     phase_enter(n->monitor.watch, PHASE_ENCODE);
     loop_for(60);
@@ -241,7 +241,7 @@ static void exit_in_phase(struct node *n)
 {
     struct err e;
 
-    if (exit_guard_begin(n->monitor.watch, "spin", &n->report, &e) < 0)
+    if (exit_guard_begin(n->monitor.watch, "codec", "spin", &n->report, &e) < 0)
         _exit(99);
     phase_enter(n->monitor.watch, n->phase);
     exit(0);
@@ -355,7 +355,7 @@ static void have_children(struct node *n)
 {
     struct err e;
 
-    if (monitor_watch(&n->monitor, "spin", 0.2, &e) < 0)
+    if (monitor_watch(&n->monitor, false, "spin", 0.2, &e) < 0)
         _exit(99);
     for (int i = 0; i < 20; i++)
         if (fork() == 0) {
