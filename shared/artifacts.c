@@ -28,8 +28,8 @@ const struct artifact artifacts[N_ARTIFACTS] = {
     /* After a success the last checkpoints of all nodes are of the same epoch. */
     [ARTIFACT_PREVIOUS_CHECKPOINT] = {CHECKPOINT("checkpoint-previous"), OF_SERVERS | ONLY_IF_FAILED,
                                       16 * GIB, NULL, NULL},
-    [ARTIFACT_TRACE] = {"trace.bin", "", ARTIFACT_IS_TRACE, OF_SERVERS | ONLY_IF_ASKED, TRACE_MAX, NULL,
-                        NULL},
+    [ARTIFACT_TRACE] = {"trace.bin", "", ARTIFACT_IS_TRACE, OF_SERVERS | OF_EXECUTORS | ONLY_IF_ASKED,
+                        TRACE_MAX, NULL, NULL},
     [ARTIFACT_CODEC_SOURCE] = {OF_CODEC(CODEC_SOURCE_NAME), OF_EXECUTORS | ONE_IS_ENOUGH, CODEC_SOURCE_MAX,
                                NULL, "the codec's source as submitted, and its compiler and flags"},
     [ARTIFACT_CODEC_MANIFEST] = {OF_CODEC(CODEC_MANIFEST_NAME), OF_EXECUTORS | ONE_IS_ENOUGH,

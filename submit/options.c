@@ -32,7 +32,9 @@ enum {
 /* Parallel-SGD's option names stay valid; newer names are spelled with '-'. On the command line '-' and '_'
  * are the same. */
 static struct args_option table[] = {
-    {"node_count", "n", SETTING(node_count), FOR_JOB, JOB, "N", "workers of the job"},
+    {"exec", "", ARGS_PATH, AT(exec), FOR_RUN, JOB, "FILE",
+     "the executor: a .c or a .so file (docs/executors.md)"},
+    {"node_count", "n", SETTING(node_count), FOR_JOB | FOR_RUN, JOB, "N", "workers of the job"},
     {"batch_size", "b", SETTING(batch_size), FOR_MODEL_AND_DATA, JOB, "N",
      "samples per step and block; a worker has one block, or several with --redundancy or --block-ratio"},
     {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
@@ -76,6 +78,9 @@ static struct args_option table[] = {
      "data set, then :KEY=VALUE,... for its options; one of" DATA_SET_NAMES},
     {"data", "", ARGS_PATH, AT(data), FOR_MODEL_AND_DATA, JOB, "FILE|DIR",
      "the data set's file, or the folder with its files", .may_change = true},
+    {"data", "", ARGS_PATH, AT(data), FOR_RUN, JOB, "FILE|DIR",
+     "its input, cut into a shard for each node: a file, or all files of a folder; else it has none",
+     .may_change = true},
     {"transform", "", SETTING(transform), FOR_MODEL_AND_DATA, JOB, "LIST",
      "preprocessing of samples: unit|centre|standard[,crop=N][,flip]"},
     {"partition", "", SETTING(partition), FOR_JOB, JOB, "RULE",
@@ -88,7 +93,7 @@ static struct args_option table[] = {
      "steps between exchanges of parameters; 0: once per epoch"},
     {"seed", "", SETTING(seed), FOR_JOB, JOB, "N",
      "seed of the initial weights, the partition and the sample order"},
-    {"name", "", SETTING(name), FOR_JOB, JOB, "NAME", "display name of the job"},
+    {"name", "", SETTING(name), FOR_JOB | FOR_RUN, JOB, "NAME", "display name of the job"},
     {"math", "", SETTING(math), FOR_MODEL_AND_DATA, JOB, NULL,
      "library for matrix products: the faster of OpenBLAS and oneDNN per shape, or OpenBLAS only; narrow "
      "products use built-in loops"},
@@ -110,17 +115,19 @@ static struct args_option table[] = {
     {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},
     {"eval-every", "", SETTING(eval_every), FOR_JOB, JOB, "N",
      "steps between evaluations on the test set, besides those after each epoch; 0: none"},
-    {"round-timeout", "", SETTING(round_timeout_s), FOR_JOB, JOB, "S",
-     "seconds a node waits for a contribution to a round; a codec call may take three quarters of it"},
-    {"local-path", "", SETTING(local_path), FOR_SUBMIT, JOB, NULL,
+    {"round-timeout", "", SETTING(round_timeout_s), FOR_JOB | FOR_RUN, JOB, "S",
+     "seconds a node waits for a contribution to a round, or a message; a codec call, or an executor until "
+     "its "
+     "next call of the host, may take three quarters of it"},
+    {"local-path", "", SETTING(local_path), FOR_SUBMIT | FOR_RUN, JOB, NULL,
      "shared memory between nodes of one machine; off: TCP"},
-    {"data-tls", "", SETTING(data_tls), FOR_SUBMIT, JOB, NULL,
+    {"data-tls", "", SETTING(data_tls), FOR_SUBMIT | FOR_RUN, JOB, NULL,
      "encryption between nodes; auto: only between machines"},
     {"on-node-loss", "", SETTING(on_node_loss), FOR_JOB, JOB, NULL,
      "when a worker is lost: end the job, or continue without it"},
     {"min-nodes", "", SETTING(min_nodes), FOR_JOB, JOB, "N",
      "with --on-node-loss continue: minimum number of workers; with fewer the job ends"},
-    {"time-limit", "", SETTING(time_limit_s), FOR_SUBMIT, JOB, "S", "seconds the job may run"},
+    {"time-limit", "", SETTING(time_limit_s), FOR_SUBMIT | FOR_RUN, JOB, "S", "seconds the job may run"},
     {"checkpoint-every", "", SETTING(checkpoint_every), FOR_SUBMIT, JOB, "N",
      "epochs between checkpoints; 0: none"},
     {"init-from", "", ARGS_PATH, AT(init_from), FOR_SUBMIT, JOB, "FILE",
@@ -167,8 +174,8 @@ static struct args_option table[] = {
      "run one order of message delivery, as reported by --exhaustive"},
     {"set", "", ARGS_LIST, AT(sets), FOR_RERUN, JOB, "KEY=VALUE",
      "another value for an option of the job, as epochs=20; may be repeated"},
-    {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE, "FILE",
-     "file with the list of the agents' addresses"},
+    {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_DOCTOR, WHERE,
+     "FILE", "file with the list of the agents' addresses"},
     {"worker_hosts", "", ARGS_TEXT, AT(worker_hosts), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE,
      "HOST:PORT,...", "instead of --workers, as in TensorFlow: the workers' agents; all of them are used"},
     {"ps_hosts", "", ARGS_TEXT, AT(ps_hosts), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE, "HOST:PORT,...",
@@ -191,23 +198,24 @@ static struct args_option table[] = {
      "send the token unencrypted to other machines too"},
     {"connect", "", ARGS_FLAG, AT(connect), FOR_DOCTOR, WHERE, NULL,
      "also run a job of a few steps, which shows that all nodes reach each other"},
-    {"require-isolation", "", ARGS_CHOICE, AT(require_isolation), FOR_SUBMIT | FOR_RERUN, WHERE,
+    {"require-isolation", "", ARGS_CHOICE, AT(require_isolation), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
      ISOLATION_CHOICES,
      "least isolation of the codec on every agent, as SECURITY.md describes (what each agent requires)"},
-    {"no-queue", "", ARGS_FLAG, AT(no_queue), FOR_SUBMIT | FOR_RERUN, WHERE, NULL,
+    {"no-queue", "", ARGS_FLAG, AT(no_queue), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
      "end with status 4 instead of waiting for a busy agent"},
-    {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_RERUN | FOR_WAIT, WHERE, "S",
-     "seconds without an answer from an agent after which its node is lost", .min = 0.1, .max = 1e6},
-    {"retries", "", ARGS_INT, AT(retries), FOR_SUBMIT | FOR_RERUN, WHERE, "N",
+    {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT,
+     WHERE, "S", "seconds without an answer from an agent after which its node is lost", .min = 0.1,
+     .max = 1e6},
+    {"retries", "", ARGS_INT, AT(retries), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, "N",
      "further attempts if the job fails by --retry-on, each from the last checkpoint that all nodes have",
      .min = 0, .max = RETRIES_MAX},
-    {"retry-on", "", ARGS_TEXT, AT(retry_on), FOR_SUBMIT | FOR_RERUN, WHERE, RETRY_ON_NAMES,
+    {"retry-on", "", ARGS_TEXT, AT(retry_on), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, RETRY_ON_NAMES,
      "with --retries: for which reasons"},
-    {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RERUN, WHERE, "MBIT",
-     "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
-    {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_SIMULATE, WHERE, "S",
-     "stop waiting after S seconds (status 5); 0: never", .min = 0, .max = 1e9},
-    {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RERUN, WHERE, NULL,
+    {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
+     "MBIT", "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
+    {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,
+     WHERE, "S", "stop waiting after S seconds (status 5); 0: never", .min = 0, .max = 1e9},
+    {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
      "return once the job has started"},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
      "submit nothing: fetch the results of the latest job, or of the one named"},
@@ -223,16 +231,17 @@ static struct args_option table[] = {
      .max = 0x1p53},
     {"mutations", "", ARGS_U64, AT(mutations), FOR_CODECS, CHECKED, "N", "test: number of messages to mutate",
      .min = 0, .max = 1e9, GIVEN(has_mutations)},
-    {"output", "o", ARGS_PATH, AT(output), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE,
-     RESULTS, "DIR", "folder for the results, else logs/ID-NAME"},
+    {"output", "o", ARGS_PATH, AT(output),
+     FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
+     "folder for the results, else logs/ID-NAME"},
     {"output", "o", ARGS_PATH, AT(output), FOR_MODEL, RESULTS, "FILE", "file to write"},
     {"output", "o", ARGS_PATH, AT(output), FOR_PREDICT, RESULTS, "FILE",
      "table to write, else predictions.csv"},
     {"split", "", ARGS_CHOICE_TEXT, AT(split), FOR_PREDICT, RESULTS, "test|train",
      "half of the data set that predictions are made for"},
     {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
-    {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS, "FILE",
-     "write a trace of each node's time, for ui.perfetto.dev", .may_change = true},
+    {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS,
+     "FILE", "write a trace of each node's time, for ui.perfetto.dev", .may_change = true},
     {"csv-style", "", ARGS_CHOICE_TEXT, AT(csv_style), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS,
      CSV_STYLES,
      "also write Parallel-SGD's files and logs to the current folder: classic: T-, E- and tmp_log/; "
@@ -500,7 +509,7 @@ static int set_one(struct options *o, const char *text, struct err *e)
 
     if (snprintf(option, sizeof option, "--%s", text) >= (int)sizeof option)
         return err_set(e, ERR_USAGE, "--set: too long");
-    if (args_parse(&options_table, FOR_SUBMIT, 2, argv, o, &found, e) < 0)
+    if (args_parse(&options_table, o->exec[0] ? FOR_RUN : FOR_SUBMIT, 2, argv, o, &found, e) < 0)
         return err_at(e, "--set");
     for (int i = 0; i < options_table.n; i++)
         o->args.given[i] |= found.given[i];
@@ -536,7 +545,7 @@ void options_help(FILE *f, unsigned verb)
     args_help(f, &options_table, verb);
 }
 
-bool options_is_shown(const struct args_option *t)
+bool options_is_shown(const struct options *o, const struct args_option *t)
 {
-    return (t->verbs & FOR_SUBMIT) && t->group != OUTPUT;
+    return (t->verbs & (o->exec[0] ? FOR_RUN : FOR_SUBMIT)) && t->group != OUTPUT;
 }

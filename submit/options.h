@@ -35,9 +35,10 @@ enum {
     FOR_JOINED = 32768,
     FOR_PREDICT = 65536,
     FOR_LAUNCH = 131072, /* with FOR_SUBMIT: its own options */
+    FOR_RUN = 262144,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
-                 FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED,
-    FOR_ALL = 262143
+                 FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN,
+    FOR_ALL = 524287
 };
 
 enum { RETRIES_MAX = 100 };
@@ -50,6 +51,7 @@ struct options {
     char optimizer[40];
     char model[PATH_MAX];
     char data[PATH_MAX];
+    char exec[PATH_MAX];    /* an executor's file: the job runs it instead of training; "": it trains */
     int block_assignment;   /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
     char workers[PATH_MAX]; /* "": worker_hosts are given */
     char ps_hosts[PATH_MAX], worker_hosts[PATH_MAX];

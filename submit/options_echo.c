@@ -61,7 +61,7 @@ void options_echo(const struct options *o)
         const struct args_option *t = &options_table.options[i];
         char name[ARGS_NAME], value[PATH_MAX];
 
-        if (!options_is_shown(t))
+        if (!options_is_shown(o, t))
             continue;
         args_name(name, t);
         args_text(value, sizeof value, t, o);

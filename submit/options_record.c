@@ -44,7 +44,7 @@ json_t *options_json(const struct options *o)
     for (int i = 0; i < options_table.n; i++) {
         char name[ARGS_NAME], value[PATH_MAX];
 
-        if (!options_is_shown(&options_table.options[i]))
+        if (!options_is_shown(o, &options_table.options[i]))
             continue;
         args_name(name, &options_table.options[i]);
         record_text(value, sizeof value, o, &options_table.options[i]);
@@ -61,11 +61,16 @@ static bool is_list(const struct args_option *t)
            t->offset == offsetof(struct options, ps_hosts);
 }
 
-/* True if a job that is resumed or submitted again inherits the option from the earlier job: the options of
- * the job, and the worker list. */
-static bool is_inherited(const struct args_option *t)
+/* True if a job that is resumed or submitted again inherits the option from the earlier job, which was
+ * submitted by this verb: the options of the job, and the worker list. */
+static bool is_inherited(const struct args_option *t, unsigned verb)
 {
-    return (t->verbs & FOR_SUBMIT) && (t->group == JOB || is_list(t));
+    return (t->verbs & verb) && (t->group == JOB || is_list(t));
+}
+
+static bool is_of_executor(const json_t *texts)
+{
+    return json_object_get(texts, "exec");
 }
 
 /* What a job starts from: a resumed job starts from the earlier one instead. */
@@ -103,10 +108,12 @@ static int take_text(struct options *o, const struct args_option *t, const json_
  * starts from what the earlier one started from. */
 static int take_texts(struct options *o, const bool *given, const json_t *texts, struct err *e)
 {
+    const unsigned verb = is_of_executor(texts) ? FOR_RUN : FOR_SUBMIT;
+
     for (int i = 0; i < options_table.n; i++) {
         const struct args_option *t = &options_table.options[i];
 
-        if (!is_inherited(t) || (given && (is_start(t) || (given[i] && may_differ(t)))))
+        if (!is_inherited(t, verb) || (given && (is_start(t) || (given[i] && may_differ(t)))))
             continue;
         if (take_text(o, t, texts, e) < 0)
             return e->code;
@@ -160,6 +167,8 @@ int options_take_earlier(struct options *o, const bool *given, const char *folde
     if (json_object_get(facts, "simulation"))
         rc = err_set(e, ERR_CONFIG,
                      "a simulation keeps no checkpoints; start from its model with --init-from");
+    else if (is_of_executor(texts))
+        rc = err_set(e, ERR_CONFIG, "an executor keeps no checkpoints; job_submit rerun runs it again");
     else if (json_is_object(texts))
         rc = take_texts(o, given, texts, e);
     else

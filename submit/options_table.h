@@ -9,8 +9,8 @@ enum { JOB, SIMULATED, CHECKED, WHERE, RESULTS, OUTPUT }; /* groups */
 
 extern const struct args options_table;
 
-/* True if run.json and the echo at the start list the option. */
-bool options_is_shown(const struct args_option *t);
+/* True if run.json and the echo at the start of this job list the option. */
+bool options_is_shown(const struct options *o, const struct args_option *t);
 
 /* Refuses options of a resumed job that differ from the earlier job and may not. Repeating an unchanged
  * value is allowed. */

@@ -34,19 +34,25 @@ static int compile(struct codec_look *l, const char *exe_dir, struct err *e)
     return e->code;
 }
 
+/* Sets the file that is loaded, which is compiled first if it is source. */
+static int make_object(struct codec_look *l, const char *exe_dir, struct err *e)
+{
+    l->cc = getenv("CC");
+    if (!l->cc || !l->cc[strspn(l->cc, " \t")])
+        l->cc = "cc";
+    memcpy(l->object, l->file.path, sizeof l->object);
+    return l->file.is_source ? compile(l, exe_dir, e) : 0;
+}
+
 static int look(struct codec_look *l, const char *text, struct err *e)
 {
     size_t n = codec_options_at(text);
     char exe_dir[PATH_MAX], name[PATH_MAX];
 
-    l->cc = getenv("CC");
-    if (!l->cc || !l->cc[strspn(l->cc, " \t")])
-        l->cc = "cc";
     snprintf(name, sizeof name, "%.*s", (int)n, text);
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&l->file, name, exe_dir, e) < 0)
         return e->code;
-    memcpy(l->object, l->file.path, sizeof l->object);
-    if ((!l->file.is_source || compile(l, exe_dir, e) == 0) &&
+    if (make_object(l, exe_dir, e) == 0 &&
         codec_probe(&l->facts, l->object, text[n] ? text + n + 1 : "", e) == 0)
         return 0;
     drop_path(e, l->object);
@@ -54,14 +60,37 @@ static int look(struct codec_look *l, const char *text, struct err *e)
     return err_at(e, "codec %s", text);
 }
 
-int codec_look_open(struct codec_look *l, const char *text, struct err *e)
+static int look_at_executor(struct codec_look *l, const char *path, struct err *e)
+{
+    char exe_dir[PATH_MAX];
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) == 0 && find_executor(&l->file, path, e) == 0 &&
+        make_object(l, exe_dir, e) == 0 && executor_probe(&l->facts, l->object, e) == 0)
+        return 0;
+    drop_path(e, l->object);
+    drop_path(e, path);
+    return err_at(e, "executor %s", path);
+}
+
+static int open_look(struct codec_look *l, int (*of)(struct codec_look *, const char *, struct err *),
+                     const char *text, struct err *e)
 {
     if (temp_open(&l->temp, e) < 0)
         return e->code;
-    if (look(l, text, e) == 0)
+    if (of(l, text, e) == 0)
         return 0;
     temp_close(&l->temp);
     return e->code = e->code == ERR_NOMEM || e->code == ERR_NOSPACE ? e->code : ERR_CODEC;
+}
+
+int codec_look_open(struct codec_look *l, const char *text, struct err *e)
+{
+    return open_look(l, look, text, e);
+}
+
+int executor_look_open(struct codec_look *l, const char *path, struct err *e)
+{
+    return open_look(l, look_at_executor, path, e);
 }
 
 void codec_look_close(struct codec_look *l)
@@ -76,7 +105,7 @@ bool codec_has_server_side(const struct codec_facts *f)
 
 const char *codec_runs_by(const struct codec_facts *f)
 {
-    return f->combines ? "combination" : f->has_events ? "events" : "rounds";
+    return f->is_executor ? "executor" : f->combines ? "combination" : f->has_events ? "events" : "rounds";
 }
 
 /* "2 x 4 n_params", or "12 + 4 n_params". */
@@ -142,6 +171,9 @@ json_t *codec_look_json(const struct codec_look *l)
     bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
     json_t *o;
 
+    if (f->is_executor)
+        return json_pack("{s:o, s:s, s:s}", "file", json_text(l->file.path, SIZE_MAX), "name", f->name,
+                         "runs_by", codec_runs_by(f));
     o = json_pack(
         "{s:o, s:s, s:o?, s:o?, s:o?, s:o?, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:b, s:b, s:I, s:o, s:o}",
         "file", json_text(l->file.path, SIZE_MAX), "name", f->name, "source",

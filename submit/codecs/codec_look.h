@@ -1,5 +1,5 @@
-/* codec_look -- finds a codec as the user names it, compiles it if it is source, and loads it to inspect
- * it. */
+/* codec_look -- finds a codec as the user names it, or an executor, compiles it if it is source, and loads it
+ * to inspect it. */
 #ifndef PSGD_SUBMIT_CODEC_LOOK_H
 #define PSGD_SUBMIT_CODEC_LOOK_H
 
@@ -19,10 +19,12 @@ struct codec_look {
 
 /* `text` is "NAME|FILE[:KEY=VALUE,...]". ERR_CODEC, ERR_NOMEM; the message begins with `text`. */
 int codec_look_open(struct codec_look *l, const char *text, struct err *e);
+/* The same for an executor's file; the message begins with "executor FILE". */
+int executor_look_open(struct codec_look *l, const char *path, struct err *e);
 void codec_look_close(struct codec_look *l); /* removes the compiled object */
 
 /* Can the codec be used with parameter servers? */
-const char *codec_runs_by(const struct codec_facts *f); /* "combination", "rounds" or "events" */
+const char *codec_runs_by(const struct codec_facts *f); /* "combination", "rounds", "events" or "executor" */
 bool codec_has_server_side(const struct codec_facts *f);
 /* Returns the description of the codec in run.json and `codecs show`. NULL: out of memory. */
 json_t *codec_look_json(const struct codec_look *l);

@@ -241,6 +241,18 @@ int find_codec(struct codec_file *out, const char *text, const char *exe_dir, st
     return 0;
 }
 
+int find_executor(struct codec_file *out, const char *text, struct err *e)
+{
+    out->is_source = file_has_ending(text, ".c");
+    if (take_path(out->path, text, ERR_CODEC, e) < 0)
+        return e->code;
+    if (!out->is_source && !file_has_ending(text, ".so"))
+        return err_set(e, ERR_CODEC, "%s: an executor is a C file, NAME.c, or an object made of one, NAME.so",
+                       text);
+    snprintf(out->source, sizeof out->source, "%s", out->is_source ? out->path : "");
+    return 0;
+}
+
 int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir)
 {
     struct places p = {0};

@@ -27,6 +27,9 @@ bool find_is_path(const char *text);
  * ./MODULE.c. ERR_CODEC: not found, with the nearest match. */
 int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e);
 
+/* An executor is named by its file only. ERR_CODEC. */
+int find_executor(struct codec_file *out, const char *text, struct err *e);
+
 /* Lists all names that find_codec finds, sorted; returns their number. */
 int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir);
 

@@ -14,6 +14,7 @@
 #include "shared/clock.h"
 #include "shared/codec_load.h"
 #include "shared/codec_options.h"
+#include "shared/executor_load.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/path.h"
@@ -113,25 +114,44 @@ static void look(struct report *r, const char *path, const char *options)
     look_at_options(f, p, options, &r->e);
 }
 
-static void try_open(struct report *r, const char *path, const char *options, const struct trial *t)
+/* What the process does: it looks at a codec or at an executor, or tries to open a codec for a job. */
+struct probe {
+    void (*look)(struct report *r, const struct probe *p);
+    const char *path, *options;
+    const struct trial *trial;
+};
+
+static void look_at_codec(struct report *r, const struct probe *p)
+{
+    look(r, p->path, p->options);
+}
+
+static void look_at_executor(struct report *r, const struct probe *p)
 {
     struct codec_library l;
 
-    if (codec_library_open(&l, path, &r->e) < 0)
+    if (executor_library_open(&l, p->path, &r->e) < 0)
         return;
     r->e.code = 0;
-    trial_open(l.plugin, options, t, &r->e);
+    r->facts.is_executor = true;
+    snprintf(r->facts.name, sizeof r->facts.name, "%s", l.executor->name);
 }
 
-/* t NULL: only looks. */
-static void be_the_probe(int fd, const char *path, const char *options, const struct trial *t)
+static void try_open(struct report *r, const struct probe *p)
+{
+    struct codec_library l;
+
+    if (codec_library_open(&l, p->path, &r->e) < 0)
+        return;
+    r->e.code = 0;
+    trial_open(l.plugin, p->options, p->trial, &r->e);
+}
+
+static void be_the_probe(int fd, const struct probe *p)
 {
     static struct report r = {.e.code = ERR_INTERNAL};
 
-    if (t)
-        try_open(&r, path, options, t);
-    else
-        look(&r, path, options);
+    p->look(&r, p);
     if (file_write_all(fd, &r, sizeof r, "probe", &(struct err){0}) < 0)
         _exit(1);
     _exit(0); /* not exit(): files and buffers of job_submit are not this process's to flush or remove */
@@ -140,10 +160,19 @@ static void be_the_probe(int fd, const char *path, const char *options, const st
 /* Reading a bool with another value than 0 and 1 as a bool is undefined. */
 static bool are_flags(const struct codec_facts *f)
 {
-    const bool *const flags[] = {&f->combines,     &f->has_weights,       &f->sums,
-                                 &f->overlaps,     &f->has_events,        &f->has_reply,
-                                 &f->has_adopt,    &f->per_block,         &f->sends_grads,
-                                 &f->sends_params, &f->updates_on_server, &f->is_quiescent_between_steps,
+    const bool *const flags[] = {&f->is_executor,
+                                 &f->combines,
+                                 &f->has_weights,
+                                 &f->sums,
+                                 &f->overlaps,
+                                 &f->has_events,
+                                 &f->has_reply,
+                                 &f->has_adopt,
+                                 &f->per_block,
+                                 &f->sends_grads,
+                                 &f->sends_params,
+                                 &f->updates_on_server,
+                                 &f->is_quiescent_between_steps,
                                  &f->has_open};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
@@ -218,8 +247,7 @@ static int failed(struct child *c, const char *path, struct err *e)
 }
 
 /* ERR_CODEC: the process did not report; ERR_IO, ERR_NOMEM: it could not be started. */
-static int probe(struct report *r, const char *path, const char *options, const struct trial *t,
-                 struct err *e)
+static int probe(struct report *r, const struct probe *p, struct err *e)
 {
     struct child c;
     int fds[2];
@@ -230,30 +258,40 @@ static int probe(struct report *r, const char *path, const char *options, const 
     fflush(NULL);
     rc = child_fork(&c, true, e);
     if (rc > 0)
-        be_the_probe(fds[1], path, options, t);
+        be_the_probe(fds[1], p);
     close(fds[1]);
     if (rc == 0 && !await(r, fds[0]))
-        rc = failed(&c, path, e);
+        rc = failed(&c, p->path, e);
     else if (rc == 0)
         child_end(&c, 0); /* it has nothing left to do, and need not exit by itself */
     close(fds[0]);
     return rc;
 }
 
-int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e)
+static int inspect(struct codec_facts *out, const struct probe *p, struct err *e)
 {
     struct report r;
 
-    if (probe(&r, path, options, NULL, e) < 0 || check(&r, path, e) < 0)
+    if (probe(&r, p, e) < 0 || check(&r, p->path, e) < 0)
         return e->code;
     *out = r.facts;
     return 0;
 }
 
+int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e)
+{
+    return inspect(out, &(struct probe){.look = look_at_codec, .path = path, .options = options}, e);
+}
+
+int executor_probe(struct codec_facts *out, const char *path, struct err *e)
+{
+    return inspect(out, &(struct probe){.look = look_at_executor, .path = path, .options = ""}, e);
+}
+
 int codec_probe_open(const char *path, const char *options, const struct trial *t, struct err *e)
 {
     struct report r;
-    int rc = probe(&r, path, options, t, e);
+    int rc = probe(&r, &(struct probe){try_open, path, options, t}, e);
 
     if (rc == ERR_CODEC || (rc == 0 && r.e.code != ERR_CODEC))
         return 0;

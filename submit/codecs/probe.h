@@ -13,6 +13,7 @@
 
 struct codec_facts {
     char name[64], source[256], equation[256], cost[256];
+    bool is_executor;                                           /* only `name` is known of one */
     bool combines, has_events, has_reply, has_adopt, per_block; /* neither combines nor has_events: rounds */
     bool sends_grads, sends_params;                             /* neither: it sends nothing */
     bool overlaps, updates_on_server, is_quiescent_between_steps, has_open;
@@ -32,6 +33,8 @@ struct codec_facts {
  * loading it crashed, ended or blocked the process (with the kind). ERR_CONFIG: an unknown option; the
  * message lists the known ones. */
 int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e);
+/* The same for an executor. */
+int executor_probe(struct codec_facts *out, const char *path, struct err *e);
 
 /* Tries a built-in codec's open() in the same way (trial.h). ERR_CODEC: it refuses the job. A process that
  * does not answer is no refusal: the nodes say what is wrong with it. */

@@ -156,6 +156,8 @@ static void print_kept(FILE *f, const json_t *run, long epoch)
     fputs("its records", f);
     if (has_file(run, "model/"))
         fputs(", its model", f);
+    if (has_file(run, "output/"))
+        fputs(", its output", f);
     if (epoch >= 0)
         fprintf(f, ", checkpoints of epoch %ld", epoch);
     fprintf(f, " are in %s", text_of(run, "folder"));

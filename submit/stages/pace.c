@@ -91,7 +91,7 @@ void pace_of_all(struct submission *s)
     double m;
 
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].pace.step_s > 0)
+        if (s->settings.executor || s->nodes[i].pace.step_s > 0)
             return;
     for (size_t i = 0; i < s->n_nodes; i++)
         if (!node_is_server(&s->nodes[i]))
@@ -114,7 +114,8 @@ void pace_look(struct submission *s)
         struct node *n = &s->nodes[i];
         bool was_slow = n->pace.since > 0;
 
-        if (node_is_server(n) || !take_report(n, s->settings.starts_from == STARTS_FROM_CHECKPOINT))
+        if (node_is_server(n) || s->settings.executor ||
+            !take_report(n, s->settings.starts_from == STARTS_FROM_CHECKPOINT))
             continue;
         judge(&n->pace, median(s));
         if (!was_slow && pace_text(text, sizeof text, s, i))

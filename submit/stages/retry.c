@@ -86,9 +86,10 @@ int retry_begin(struct submission *s, struct err *e)
     choose_place(from, s);
     note_attempt(s);
     console_info("Attempt %d of at most %d %s.", attempt, s->opt->retries + 1,
-                 from[0] ? "goes on from the last checkpoints of all nodes"
-                 : keeps ? "begins anew: there are no checkpoints of all nodes yet"
-                         : "begins anew: without --checkpoint-every there are no checkpoints");
+                 from[0]                ? "goes on from the last checkpoints of all nodes"
+                 : s->settings.executor ? "begins anew"
+                 : keeps                ? "begins anew: there are no checkpoints of all nodes yet"
+                                        : "begins anew: without --checkpoint-every there are no checkpoints");
     return submission_again(s, attempt, from[0] ? from : s->opt->resume, e);
 }
 

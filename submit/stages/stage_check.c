@@ -11,6 +11,7 @@
 #include "submit/data/data_open.h"
 #include "submit/results/results.h"
 #include "submit/stages/console.h"
+#include "submit/stages/input.h"
 #include "submit/stages/shard.h"
 #include "submit/stages/start_from.h"
 #include "submit/stages/submission.h"
@@ -65,6 +66,8 @@ static int check_data(struct submission *s, struct err *e)
 
 int stage_check_packages(struct submission *s, struct err *e)
 {
+    if (s->settings.executor)
+        return input_make(s, e) < 0 ? e->code : check_settings(s, e);
     if ((s->opt->simulation.gradients == 0 && check_data(s, e) < 0) || start_check_kept(s, e) < 0)
         return e->code;
     return check_settings(s, e);

@@ -214,6 +214,8 @@ static char *reservation(const struct submission *s, const struct node *n)
         json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
     if (s->settings.starts_from != STARTS_FROM_SEED) /* an agent that does not support it refuses */
         json_object_set_new(o, "weights", json_true());
+    if (s->settings.executor) /* as above */
+        json_object_set_new(o, "executor", json_true());
     if (s->opt->require_isolation >= 0)
         json_object_set_new(o, "require_isolation",
                             json_string(isolation_name((enum isolation)s->opt->require_isolation)));

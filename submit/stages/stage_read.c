@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "codecs/compress/chain.h"
+#include "codecs/executor.h"
 #include "shared/codec_load.h"
 #include "shared/codec_manifest.h"
 #include "shared/compile.h"
@@ -16,6 +17,7 @@
 #include "shared/json.h"
 #include "shared/partition.h"
 #include "shared/path.h"
+#include "shared/utf8.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/find.h"
 #include "submit/codecs/presets.h"
@@ -71,7 +73,8 @@ static int read_workers(struct submission *s, struct err *e)
 /* Makes the codec's manifest: object, source, compiler and flags. */
 static int describe(struct codec_blobs *b, json_t *facts, const struct codec_look *l, struct err *e)
 {
-    struct codec_manifest m = {.abi = CODEC_ABI};
+    bool is_executor = l->facts.is_executor;
+    struct codec_manifest m = {.executor = is_executor, .abi = is_executor ? EXECUTOR_ABI : CODEC_ABI};
     struct elf_kind kind;
     json_t *doc;
     char *line;
@@ -95,30 +98,37 @@ static int describe(struct codec_blobs *b, json_t *facts, const struct codec_loo
     return 0;
 }
 
+/* Reads the files to ship of a codec, or an executor, that was inspected, and closes it. */
+static int take_look(struct codec_blobs *b, json_t **doc, struct codec_look *l, struct err *e)
+{
+    int rc;
+
+    *doc = codec_look_json(l);
+    rc = *doc ? blob_read(&b->object, l->object, CODEC_MAX, e)
+              : err_set(e, ERR_NOMEM, "no memory for a codec's facts");
+    if (rc == 0 && l->file.source[0])
+        rc = blob_read(&b->source, l->file.source, CODEC_SOURCE_MAX, e);
+    if (rc == 0)
+        rc = describe(b, *doc, l, e);
+    codec_look_close(l);
+    if (rc == 0)
+        return 0;
+    json_decref(*doc);
+    *doc = NULL;
+    return rc;
+}
+
 /* Loads and checks the codec, and reads the files to ship. */
 static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc, const char *text,
                       struct err *e)
 {
     struct codec_look l;
-    int rc;
 
     if (codec_look_open(&l, text, e) < 0)
         return e->code;
     *f = l.facts;
     b->is_tried = f->has_open && l.file.is_built_in;
-    *doc = codec_look_json(&l);
-    rc = *doc ? blob_read(&b->object, l.object, CODEC_MAX, e)
-              : err_set(e, ERR_NOMEM, "no memory for a codec's facts");
-    if (rc == 0 && l.file.source[0])
-        rc = blob_read(&b->source, l.file.source, CODEC_SOURCE_MAX, e);
-    if (rc == 0)
-        rc = describe(b, *doc, &l, e);
-    codec_look_close(&l);
-    if (rc == 0)
-        return 0;
-    json_decref(*doc);
-    *doc = NULL;
-    return err_at(e, "codec %s", text);
+    return take_look(b, doc, &l, e) < 0 ? err_at(e, "codec %s", text) : 0;
 }
 
 /* What Parallel-SGD's optimizers exchange. Its `pa` sends gradients to servers, which reply with the sum of
@@ -309,7 +319,10 @@ static void choose_name(struct settings *s)
 {
     if (s->name[0])
         return;
-    snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->dataset, s->codec);
+    if (s->executor)
+        snprintf(s->name, sizeof s->name, "%s", s->codec);
+    else
+        snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->dataset, s->codec);
     for (char *p = s->name; *p; p++)
         if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
             *p = '-';
@@ -397,12 +410,68 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     return path_choice(s, worker, e);
 }
 
+/* The settings have a line for each argument. */
+static int take_arguments(struct submission *s, struct err *e)
+{
+    const struct args_found *args = &s->opt->args;
+    json_t *list = json_array();
+    size_t at = 0;
+
+    json_object_set_new(s->facts, "arguments", list);
+    for (int i = 0; i < args->n_operands; i++) {
+        const char *one = args->operands[i];
+        size_t room = sizeof s->settings.arguments - at;
+        int n = snprintf(s->settings.arguments + at, room, "%s\n", one);
+
+        if (strchr(one, '\n') || !utf8_is_all(one))
+            return err_set(e, ERR_USAGE, "argument %d has a line feed, or is not UTF-8", i + 1);
+        if (n < 0 || (size_t)n >= room)
+            return err_set(e, ERR_USAGE,
+                           "the arguments are longer than %zu characters: put them into a file "
+                           "for --data",
+                           sizeof s->settings.arguments - 1);
+        at += (size_t)n;
+        json_array_append_new(list, json_string(one));
+    }
+    return 0;
+}
+
+/* Reads and checks what an executor's job has in place of codec, model and training. */
+static int read_executor(struct submission *s, struct err *e)
+{
+    struct codec_look l;
+    json_t *doc;
+
+    if (executor_look_open(&l, s->opt->exec, e) < 0)
+        return e->code;
+    s->settings.executor = true;
+    s->settings.trace = s->opt->trace[0] != '\0';
+    snprintf(s->settings.codec, sizeof s->settings.codec, "%s", l.facts.name);
+    if (take_look(&s->codec, &doc, &l, e) < 0)
+        return err_at(e, "executor %s", s->opt->exec);
+    json_object_set_new(s->facts, "codec", doc);
+    json_object_set_new(s->facts, "options", options_json(s->opt));
+    if (s->opt->rerun_of[0])
+        json_object_set_new(s->facts, "rerun_of", json_string(s->opt->rerun_of));
+    choose_name(&s->settings);
+    if (take_arguments(s, e) < 0)
+        return e->code;
+    return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
+}
+
 int stage_read(struct submission *s, struct err *e)
 {
     struct codec_facts worker;
 
     if (s->settings.node_count > NODES_MAX)
         return err_set(e, ERR_CONFIG, "--node_count: agents run jobs of at most %d workers", NODES_MAX);
+    if (s->opt->exec[0]) {
+        if (read_executor(s, e) < 0 || read_workers(s, e) < 0)
+            return e->code;
+        if (s->workers.n_servers > 0)
+            print_no_servers(s, "run");
+        return 0;
+    }
     if (read_command(s, &worker, e) < 0 || read_workers(s, e) < 0)
         return e->code;
     return choose_servers(s, &worker, e);

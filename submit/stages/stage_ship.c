@@ -61,6 +61,8 @@ static int package_files(struct file out[FILES_MAX], const struct submission *s,
         if (node_is_server(n))
             return 0;
         out[0] = (struct file){"train.safetensors", &s->shards[n->at.node]};
+        if (s->settings.executor)
+            return 1;
         out[1] = (struct file){"test.safetensors", &s->test};
         return 2;
     }

@@ -6,6 +6,16 @@
 #include "submit/results/results.h"
 #include "submit/verbs/verbs.h"
 
+/* The arguments of an executor, which point into `list`. */
+static void take_arguments(struct options *o, const json_t *list)
+{
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(list, i, one) if (i < ARGS_OPERANDS && json_is_string(one))
+        o->args.operands[o->args.n_operands++] = json_string_value(one);
+}
+
 int verb_rerun(const struct options *o, struct err *e)
 {
     const char *job = o->args.n_operands > 0 ? o->args.operands[0] : NULL;
@@ -22,6 +32,9 @@ int verb_rerun(const struct options *o, struct err *e)
              ? err_set(e, ERR_CONFIG, "a simulation is run again by job_submit simulate")
              : options_rerun(&again, o, json_object_get(facts, "options"), e);
     snprintf(again.rerun_of, sizeof again.rerun_of, "%s", json_string_value(json_object_get(doc, "id")));
+    take_arguments(&again, json_object_get(facts, "arguments"));
+    if (rc == 0)
+        rc = again.exec[0] ? verb_run(&again, e) : verb_submit(&again, e);
     json_decref(doc);
-    return rc < 0 ? rc : verb_submit(&again, e);
+    return rc;
 }

@@ -1,5 +1,5 @@
-/* submit: runs the stages in order. Before the start every failure undoes everything; after the start the
- * job does not need this process. */
+/* submit and run: run the stages in order. Before the start every failure undoes everything; after the
+ * start the job does not need this process. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +69,8 @@ static void print_last_log(const struct submission *s, const struct node *n)
     json_t *line;
     size_t i;
 
-    console_info("It ran codec %s, SHA-256 %s.", fact(codec, "name"), fact(codec, "sha256"));
+    console_info("It ran %s %s, SHA-256 %s.", s->settings.executor ? "executor" : "codec",
+                 fact(codec, "name"), fact(codec, "sha256"));
     if (json_array_size(s->last_log) > 0)
         console_info("The last lines of its log:");
     json_array_foreach(s->last_log, i, line) console_info("\t %s", json_string_value(line));
@@ -214,15 +215,11 @@ static int retry(struct submission *s, struct err *e)
     return interrupt_signal() ? 128 + interrupt_signal() : EXIT_JOB_FAILED;
 }
 
-int verb_submit(const struct options *o, struct err *e)
+static int submit(const struct options *o, struct err *e)
 {
     struct submission s;
     int rc;
 
-    if (o->retrieve)
-        return verb_fetch(o, e);
-    if (o->args.n_operands > 0)
-        return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->args.operands[0]);
     rc = submission_init(&s, o, e) < 0 ? e->code : attempt(&s, e);
     while (rc == EXIT_JOB_FAILED && retry_is_due(&s))
         rc = retry(&s, e);
@@ -230,4 +227,21 @@ int verb_submit(const struct options *o, struct err *e)
         mirror_remove(&s);
     submission_clear(&s);
     return rc;
+}
+
+int verb_submit(const struct options *o, struct err *e)
+{
+    if (o->retrieve)
+        return verb_fetch(o, e);
+    if (o->args.n_operands > 0)
+        return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->args.operands[0]);
+    return submit(o, e);
+}
+
+int verb_run(const struct options *o, struct err *e)
+{
+    if (o->exec[0])
+        return submit(o, e);
+    err_set(e, ERR_USAGE, "run needs an executor: --exec FILE.c");
+    return err_hint(e, "docs/executors.md shows how one is written; job_submit without a verb trains.");
 }

@@ -9,6 +9,9 @@
 const struct verb verbs[] = {
     {"submit", verb_submit, WORKS, FOR_SUBMIT, ARGS_OPERANDS, "",
      "train: check, place, ship, start, watch and collect (the verb submit may be left out)"},
+    {"run", verb_run, WORKS, FOR_RUN, ARGS_OPERANDS, "[ARG...]",
+     "run a function of a C file, --exec FILE, on each node's shard of --data, instead of training; its "
+     "arguments follow --"},
     {"validate", verb_validate, SHOWS, FOR_SUBMIT, 0, "",
      "check a job and show its model, data and shards; contacts no agent"},
     {"simulate", verb_simulate, WORKS, FOR_SIMULATE, 0, "",
@@ -89,7 +92,6 @@ static const struct {
     {"stop", "cancel"},
     {"get", "fetch"},
     {"log", "logs"},
-    {"run", "submit"},
     {"check", "validate"},
     {"resume", "submit --resume DIR"},
     {"trace", "submit --trace FILE"},

@@ -19,6 +19,7 @@ enum exit_status {
 };
 
 int verb_submit(const struct options *o, struct err *e);
+int verb_run(const struct options *o, struct err *e); /* of an executor */
 int verb_list(const struct options *o, struct err *e);
 int verb_status(const struct options *o, struct err *e);
 int verb_wait(const struct options *o, struct err *e);

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "codec.h"
+#include "executor.h"
 
 struct hostile {
     int act, pid; /* pid: of another process of the agent's user */
@@ -592,19 +593,25 @@ static void attempt(const struct act *a, int fd)
         dprintf(fd, "%s refused %s\n", a->name, strerror(why));
 }
 
-static int hostile_open(struct codec *c)
+/* False: errno. */
+static bool act_as(struct hostile *h)
 {
     int fd = open("acts.txt", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
     if (fd < 0)
-        return codec_fail(c, "acts.txt: %s", strerror(errno));
-    now = c->state;
+        return false;
+    now = h;
     if (now->act > 0)
         attempt(&deadly[now->act - 1], fd);
     for (int i = 0; now->act == 0 && i < N_GENTLE; i++)
         attempt(&gentle[i], fd);
     close(fd);
-    return CODEC_GO;
+    return true;
+}
+
+static int hostile_open(struct codec *c)
+{
+    return act_as(c->state) ? CODEC_GO : codec_fail(c, "acts.txt: %s", strerror(errno));
 }
 
 static int hostile_on_step(struct codec *c)
@@ -617,3 +624,15 @@ static const struct codec_events hostile = {.on_step = hostile_on_step, .is_quie
 
 CODEC_PLUGIN(.name = "hostile", .source = "a test", .state_size = sizeof(struct hostile), .options = options,
              .open = hostile_open, .events = &hostile)
+
+/* The same as an executor, with `act` and `pid` as arguments. */
+static int hostile_run(struct executor *x)
+{
+    static struct hostile h;
+
+    h.act = x->n_args > 0 ? atoi(x->args[0]) : 0;
+    h.pid = x->n_args > 1 ? atoi(x->args[1]) : 1;
+    return act_as(&h) ? 0 : x->host->fail(x, "acts.txt: %s", strerror(errno));
+}
+
+EXECUTOR_PLUGIN(.name = "hostile", .run = hostile_run)

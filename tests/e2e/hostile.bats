@@ -90,6 +90,23 @@ each_deadly_act_ends_its_node() {
     [ "$(jq -r '.nodes[0].isolation' out-0/run.json)" = files ]
 }
 
+@test "an executor can do no more than a codec" {
+    setup_hostile
+    be_a_user
+    prepare_agent
+    local run=(run --workers worker.json --token-file "$T/token" --exec "$BUILD/tests/codecs/hostile.so")
+    "$SUBMIT" "${run[@]}" -o gentle -- 0 "$OTHER"
+    ACTS=$(cat "$T/agent0/jobs/$(only_job 0)/run/acts.txt")
+    echo "$ACTS"
+    [ "$(grep -c ' tries$' <<<"$ACTS")" -ge 55 ]
+    [ "$(grep -c ' refused ' <<<"$ACTS")" -eq "$(grep -c ' tries$' <<<"$ACTS")" ]
+    nothing_has_happened
+    run "$SUBMIT" "${run[@]}" -o deadly -- 1 "$OTHER"
+    [ "$status" -eq 1 ]
+    grep -q 'killed by signal 31 .*a call that no codec may make' <<<"$output"
+    nothing_has_happened
+}
+
 @test "root's agent: each act that no codec has a reason for ends its node" {
     [ "$(id -u)" -eq 0 ] || skip "this needs root"
     setup_hostile

@@ -287,6 +287,24 @@ TEST(run_json_contains_every_option_of_a_job)
     json_decref(all);
 }
 
+TEST(a_run_of_an_executor_has_its_own_options_and_none_of_training)
+{
+    json_t *all;
+
+    assert_ok(
+        parse(&o, FOR_RUN, &e, (const char *const[]){"--exec", "x.c", "--data", "d", "--", "-1", NULL}));
+    assert_string_equal(o.data, "d");
+    assert_int_equal(o.args.n_operands, 1);
+    assert_string_equal(o.args.operands[0], "-1");
+    all = options_json(&o);
+    assert_non_null(json_object_get(all, "exec"));
+    assert_non_null(json_object_get(all, "round-timeout"));
+    assert_null(json_object_get(all, "epochs"));
+    json_decref(all);
+    assert_int_equal(parse(&o, FOR_RUN, &e, (const char *const[]){"--epochs", "2", NULL}), ERR_USAGE);
+    assert_int_equal(PARSE("--exec", "x.c"), ERR_USAGE);
+}
+
 /* A folder with the run.json of a job with these arguments. */
 static const char *folder_of(const char *const *arguments)
 {
@@ -455,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_value_is_required_exactly_where_an_option_takes_one),
         cmocka_unit_test(a_verb_accepts_its_own_options_only),
         cmocka_unit_test(run_json_contains_every_option_of_a_job),
+        cmocka_unit_test(a_run_of_an_executor_has_its_own_options_and_none_of_training),
         cmocka_unit_test(a_resumed_job_keeps_its_options_except_those_that_may_change),
         cmocka_unit_test(a_resumed_job_finds_its_files_from_every_folder),
         cmocka_unit_test(a_missing_file_of_the_earlier_job_is_reported_with_its_option),
