@@ -97,7 +97,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
+.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -312,6 +312,9 @@ bench-rules: all ## accuracy, bytes and seconds to 95 % of MNIST of every rule, 
 
 bench-scaling: all ## seconds and speed-up of 1 to 4 workers, as platoon's table; RULE=easgd:every=10 MODEL=NAME SCALING=strong|weak WORKERS='1 2 ...' EPOCHS=8 RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RULE='$(RULE)' MODEL='$(MODEL)' SCALING='$(SCALING)' WORKERS='$(WORKERS)' EPOCHS='$(EPOCHS)' RUNS='$(RUNS)' tests/bench/scaling
+
+bench-slow: all ## seconds to 95 % of MNIST of rules that wait for a slow worker and of others, simulated; MNIST=DIR EPOCHS=6
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) EPOCHS='$(EPOCHS)' MNIST='$(MNIST)' tests/bench/slow
 
 demo: all ## two agents train on the built-in digits; shows where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh
