@@ -94,8 +94,6 @@ static void as_records(const char *text, size_t len)
         if (!f)
             abort();
         records_append(f, &artifacts[k], 0, text, len, &bad, &e);
-        if (k <= ARTIFACT_EVAL)
-            records_classic(f, &artifacts[k], text, len);
         fclose(f);
         if (memchr(out, '\033', size))
             abort();
