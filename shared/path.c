@@ -67,6 +67,11 @@ static bool aggregates_in_asgd(const struct path_rule *p, const struct codec_job
     return aggregates(p, job) && !job->is_sync;
 }
 
+static bool aggregates_unequal(const struct path_rule *p, const struct codec_job *job)
+{
+    return aggregates(p, job) && job->has_unequal_blocks;
+}
+
 static bool aggregates_a_sum(const struct path_rule *p, const struct codec_job *job)
 {
     return aggregates(p, job) && p->sums;
@@ -135,6 +140,10 @@ static const struct refusal of_all[] = {
      "Leave --on-node-loss continue out, or --block-ratio."},
     {draws_redundant, "awaits any holder of a block, and --participate draws workers",
      "Leave --redundancy or --block-ratio out, or --participate."},
+    {aggregates_unequal,
+     "would have --aggregate count workers as often as they have blocks, or all alike: with --block-ratio "
+     "neither is what is asked for",
+     "Leave --aggregate or --block-ratio out."},
     {aggregates_a_sum, "sums, and --aggregate is for rules that take a mean", "Leave --aggregate out."},
     {0}};
 

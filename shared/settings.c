@@ -121,6 +121,11 @@ int settings_blocks(struct blocks *b, const struct settings *s, struct err *e)
         return err_set(e, ERR_CONFIG,
                        "/block_ratio: each block has one holder, and redundancy is %d; leave one of them out",
                        s->redundancy);
+    if (s->block_assignment != BLOCKS_IID)
+        return err_set(
+            e, ERR_CONFIG,
+            "/block_ratio: it says which worker holds which block, and so does --block_assignment; "
+            "leave one of them out");
     return blocks_init_ratio(b, s->block_ratio, s->node_count, e) < 0 ? err_at(e, "/block_ratio") : 0;
 }
 

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "agent/runner/checkpoint.h"
+#include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
+#include "agent/runner/exchange/stall.h"
 #include "nn/kernels/blas.h"
 #include "shared/clock.h"
 #include "shared/file.h"
@@ -26,8 +28,7 @@ enum {
     RECEIVED_MAX = 32 /* messages of each peer before computing continues: only a flood sends more */
 };
 
-/* Of --round-timeout: a node whose codec hangs is ended before its peers report their timeout. */
-static const double codec_share = 0.75;
+const double node_codec_share = 0.75;
 
 static const char start_path[] = "../packages/weights.safetensors";
 
@@ -81,7 +82,7 @@ static int watch_codec(struct node *n, struct err *e)
 {
     const char *codec = is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
 
-    return monitor_watch(n->monitor, n->set.executor, codec, codec_share * n->set.round_timeout_s, e);
+    return monitor_watch(n->monitor, n->set.executor, codec, node_codec_share * n->set.round_timeout_s, e);
 }
 
 /* Loads the initial weights. A checkpoint's weights are loaded with the rest of it. */
@@ -295,7 +296,8 @@ int node_catch_up(struct node *n, struct err *e)
     bool came;
 
     node_wait_begin(&wait, n, stopwatch_since(watch));
-    if (node_receive(n, e) < 0)
+    if (node_receive(n, e) < 0 ||
+        exchange_tell_computes(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
         return e->code;
     while (exchange_must_wait(n->exchange))
         if (node_pump(n, node_wait_until(&wait), &came, e) < 0 ||

@@ -63,6 +63,10 @@ struct node {
     int first_epoch; /* from 0; later if resumed from a checkpoint */
 };
 
+/* Of --round-timeout: a node whose codec hangs is ended, or a silent worker dropped, before peers report
+ * their timeout. */
+extern const double node_codec_share;
+
 /* Set by SIGTERM: stop after the present step. */
 extern atomic_bool node_interrupted;
 

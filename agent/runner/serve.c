@@ -61,7 +61,8 @@ static int tell_who_holds_up(struct held_up *h, struct node *n, struct err *e)
     double now = clock_now(), period = stall_period(n->set.round_timeout_s);
     int by = exchange_awaits(n->exchange);
 
-    if (by != h->by || exchange_rounds(n->exchange) != h->round)
+    /* At a barrier other workers go on. */
+    if (by != h->by || (!exchange_has_barriers(n->exchange) && exchange_rounds(n->exchange) != h->round))
         *h = (struct held_up){by, exchange_rounds(n->exchange), now, now};
     if (by == STALL_NO_NODE || now < h->told_at + period)
         return 0;
@@ -81,6 +82,7 @@ int node_serve(struct node *n, struct err *e)
     while (!exchange_is_over(n->exchange)) {
         bool came;
 
+        exchange_drop_silent(n->exchange, node_codec_share * n->set.round_timeout_s);
         /* Workers may compute for any time; a dead one is detected by its connection. */
         if (node_pump(n, clock_now() + stall_period(n->set.round_timeout_s), &came, e) < 0 ||
             tell_who_holds_up(&held, n, e) < 0 ||

@@ -19,6 +19,7 @@ struct worker_loop {
     struct loader_batch batch;
     double looked_at;   /* clock_now of the last poll between layers */
     struct err between; /* a failure in between_layers */
+    bool has_met_end;   /* it has been at the last barrier */
 };
 
 /* Passes events to the exchange until it has what it waits for. The timeout restarts with each
@@ -257,6 +258,7 @@ static int end_epoch(struct worker_loop *w, bool is_whole, struct err *e)
         return e->code;
     if (is_last && meet(w, BARRIER_END, e) < 0)
         return e->code;
+    w->has_met_end = is_last;
     phase_enter(w->watch, PHASE_EVALUATE);
     if (evaluate(w, e) < 0)
         return e->code;
@@ -284,6 +286,9 @@ static int loop(struct worker_loop *w, struct err *e)
             0)
             return e->code;
     }
+    /* A rule may end the job by a message that came during the last evaluation. */
+    if (exchange_has_barriers(n->exchange) && !w->has_met_end && end_epoch(w, false, e) < 0)
+        return e->code;
     report_skipped(w);
     report_coding(n);
     return 0;

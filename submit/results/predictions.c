@@ -144,6 +144,23 @@ static int write_table(const char *path, const struct table *t, struct err *e)
     return rc;
 }
 
+/* A table of an earlier prediction begins with this. */
+static const char first_column[] = "index,";
+
+int predictions_check_path(const char *path, struct err *e)
+{
+    char begin[sizeof first_column] = "";
+    FILE *f = fopen(path, "re");
+    bool is_other = f && fread(begin, 1, sizeof begin - 1, f) > 0 && strcmp(begin, first_column) != 0;
+
+    if (f)
+        fclose(f);
+    if (!is_other)
+        return 0; /* whether it can be written is seen then */
+    err_set(e, ERR_CONFLICT, "%s is there, and no table of predictions", path);
+    return err_hint(e, "Name another file: -o FILE.");
+}
+
 int predictions_write(const char *path, const struct dataset *d, const char *half,
                       const struct tensor_file *f, struct err *e)
 {

@@ -11,6 +11,8 @@
 #include "shared/tensor_file.h"
 #include "submit/data/dataset.h"
 
+/* Before the work: a file that is there is replaced only if it is such a table, or empty. ERR_CONFLICT. */
+int predictions_check_path(const char *path, struct err *e);
 /* `f`: predictions.safetensors (agent/runner/predictor.c) of this half, "train" or "test". ERR_PROTOCOL: it
  * is not. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
 int predictions_write(const char *path, const struct dataset *d, const char *half,

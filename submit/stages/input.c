@@ -19,6 +19,7 @@ enum { WORD = 8 /* the longest number */ };
 struct input {
     char *bytes; /* (n), then a 0; owned. NULL: none */
     size_t n;
+    size_t last; /* where the last file begins */
 };
 
 static bool is_text(const char *bytes, size_t n)
@@ -46,10 +47,11 @@ void input_cut(size_t *starts, int n_nodes, const char *bytes, size_t n)
     }
 }
 
-/* Appends a file's bytes; a file of text ends with a line feed, so that no line goes on in the next file. */
+/* Appends a file's bytes, between two files of text with a line feed, so that no line goes on in the next
+ * file. */
 static int append(struct input *in, const char *path, struct err *e)
 {
-    struct input more;
+    struct input more = {0};
     char *grown;
     bool lacks_lf;
 
@@ -59,7 +61,8 @@ static int append(struct input *in, const char *path, struct err *e)
         *in = more;
         return 0;
     }
-    lacks_lf = in->n > 0 && in->bytes[in->n - 1] != '\n' && is_text(in->bytes, in->n);
+    lacks_lf = in->n > in->last && in->bytes[in->n - 1] != '\n' &&
+               is_text(in->bytes + in->last, in->n - in->last) && is_text(more.bytes, more.n);
     grown = realloc(in->bytes, in->n + lacks_lf + more.n + 1);
     if (!grown) {
         free(more.bytes);
@@ -68,6 +71,7 @@ static int append(struct input *in, const char *path, struct err *e)
     in->bytes = grown;
     if (lacks_lf)
         in->bytes[in->n++] = '\n';
+    in->last = in->n;
     memcpy(in->bytes + in->n, more.bytes, more.n + 1);
     in->n += more.n;
     free(more.bytes);
@@ -79,25 +83,32 @@ static int is_shown(const struct dirent *f)
     return f->d_name[0] != '.';
 }
 
-/* The files of a folder, in the order of their names. */
+static int append_of_folder(struct input *in, const char *folder, const char *name, struct err *e)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (file_join(path, sizeof path, folder, name, e) < 0)
+        return e->code;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? 0 : append(in, path, e);
+}
+
+/* The files of a folder, in the order of their names, without those of folders in it. */
 static int read_folder(struct input *in, const char *folder, struct err *e)
 {
     struct dirent **names = NULL;
     int n = scandir(folder, &names, is_shown, alphasort), rc = 0;
-    char path[PATH_MAX];
 
     if (n < 0)
         return err_errno(e, ERR_NOT_FOUND, "--data %s", folder);
-    if (n == 0)
-        rc = err_set(e, ERR_CONFIG, "--data %s: the folder has no file", folder);
     for (int i = 0; i < n; i++) {
         if (rc == 0)
-            rc = file_join(path, sizeof path, folder, names[i]->d_name, e) < 0 || append(in, path, e) < 0
-                     ? err_at(e, "--data %s", folder)
-                     : 0;
+            rc = append_of_folder(in, folder, names[i]->d_name, e) < 0 ? err_at(e, "--data %s", folder) : 0;
         free(names[i]);
     }
     free(names);
+    if (rc == 0 && !in->bytes)
+        rc = err_set(e, ERR_CONFIG, "--data %s: the folder has no file", folder);
     return rc;
 }
 

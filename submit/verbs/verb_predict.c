@@ -200,9 +200,10 @@ static void show(const struct predict *p)
 
 static int predict(struct predict *p, const char *operand, struct err *e)
 {
-    if (find_model_file(p, operand, e) < 0 || take_options(p, e) < 0 || open_model(p, e) < 0 ||
-        open_data(p, e) < 0 || temp_open(&p->folder, e) < 0 || put_files(p, e) < 0 ||
-        run_predictor(p, e) < 0 || write_table(p, e) < 0)
+    if (predictions_check_path(p->opt.output, e) < 0 || find_model_file(p, operand, e) < 0 ||
+        take_options(p, e) < 0 || open_model(p, e) < 0 || open_data(p, e) < 0 ||
+        temp_open(&p->folder, e) < 0 || put_files(p, e) < 0 || run_predictor(p, e) < 0 ||
+        write_table(p, e) < 0)
         return e->code;
     show(p);
     return 0;

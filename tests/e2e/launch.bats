@@ -66,8 +66,8 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     wait "$chief" || code=$?
     [ "$code" -eq 143 ]
     code=0
-    wait "$worker" || code=$?
-    [ "$code" -eq 8 ]
+    wait "$worker" || code=$? # cancelled, or lost its peer before it knew
+    [ "$code" -eq 1 ] || [ "$code" -eq 8 ]
     is_quiet "$CHIEF" "$OTHER"
 }
 

@@ -253,6 +253,8 @@ forget_sums() {
         [ "$(cut -d, -f3,6,7 "one-$codec/records/eval.csv" | grep '^2,' | uniq | wc -l)" -eq 1 ]
         "$SUBMIT" -q --resume "one-$codec" --epochs 3 -o "rest-$codec"
         [ "$(jq .facts.start.epoch "rest-$codec/run.json")" -eq 2 ]
+        # It goes on from there: a third epoch from the first weights would not reach the loss of two.
+        [ "$(jq -n "$(tail -1 "rest-$codec/records/eval.csv" | cut -d, -f6) < $(tail -1 "one-$codec/records/eval.csv" | cut -d, -f6)")" = true ]
         [ "$(cut -d, -f3 "rest-$codec/records/eval.csv" | tail -n +2 | sort -u)" = 3 ]
     done
     # A server's progress counts contributions: of two workers in three epochs of 187 steps.

@@ -41,6 +41,12 @@ last() {
     run "$SUBMIT" predict out/run.json
     [ "$status" -eq 6 ]
     [[ "$output" == *"out/run.json: not a safetensors file"* ]]
+    # What is no earlier table is not replaced.
+    run "$SUBMIT" predict out -o out/model/final.safetensors
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"out/model/final.safetensors is there, and no table of predictions"*"-o FILE"* ]]
+    "$SUBMIT" predict out -o table.csv
+    "$SUBMIT" predict out -o table.csv
     run "$SUBMIT" predict
     [ "$status" -eq 2 ]
     [ ! -e predictions.csv ]

@@ -4,9 +4,11 @@
 
 #include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/exchange_state.h"
+#include "shared/file.h"
 #include "tests/lib/run_well.h"
 
-enum { N_PARAMS = 26, SERVER = 2 /* slot in a job of two workers */ };
+enum { N_PARAMS = 26, WORKERS = 3, SERVER = WORKERS /* slot */ };
 
 static void assert_has_result(const struct cluster *c, int worker)
 {
@@ -60,7 +62,7 @@ TEST(workers_keep_their_own_where_the_servers_hold_no_model)
     struct cluster c;
 
     run_well(&c, &(struct cluster_config){.codec = "dummy",
-                                          .n_workers = 2,
+                                          .n_workers = WORKERS,
                                           .n_servers = 1,
                                           .is_asgd = true,
                                           .n_steps = 3,
@@ -70,10 +72,10 @@ TEST(workers_keep_their_own_where_the_servers_hold_no_model)
     cluster_close(&c);
 }
 
-/* A job of ps with two workers and a server, which the test drives by hand. */
+/* A job of ps with a server, which the test drives by hand. */
 struct bench {
     struct cluster c;
-    struct exchange *workers[2], *server;
+    struct exchange *workers[WORKERS], *server;
     double now;
 };
 
@@ -81,7 +83,7 @@ static void open_bench(struct bench *b, int goes_on)
 {
     *b = (struct bench){.now = 100};
     cluster_open(&b->c, &(struct cluster_config){.codec = "ps",
-                                                 .n_workers = 2,
+                                                 .n_workers = WORKERS,
                                                  .n_servers = 1,
                                                  .goes_on = goes_on,
                                                  .is_asgd = true,
@@ -89,8 +91,8 @@ static void open_bench(struct bench *b, int goes_on)
                                                  .n_params = N_PARAMS});
     for (int i = 0; i <= SERVER; i++)
         b->c.nodes[i].x->watch->time = &b->now;
-    b->workers[0] = b->c.nodes[0].x;
-    b->workers[1] = b->c.nodes[1].x;
+    for (int w = 0; w < WORKERS; w++)
+        b->workers[w] = b->c.nodes[w].x;
     b->server = b->c.nodes[SERVER].x;
 }
 
@@ -146,17 +148,18 @@ TEST(a_worker_waits_until_all_have_completed_the_epoch)
     struct bench b;
 
     open_bench(&b, 0);
-    reach(&b, 1, BARRIER_EPOCH, 3);
-    release(&b); /* has no effect yet */
-    assert_receives(&b, 1, 0, CODEC_GO);
-    reach(&b, 0, BARRIER_EPOCH, 3);
+    for (int w = WORKERS - 1; w >= 0; w--) {
+        release(&b); /* has no effect yet */
+        assert_receives(&b, WORKERS - 1, 0, CODEC_GO);
+        reach(&b, w, BARRIER_EPOCH, 3);
+    }
     assert_true(is_reached(&b, BARRIER_EPOCH, 3));
     assert_receives(&b, 0, 0, CODEC_GO); /* only when the server has saved its state */
     release(&b);
-    assert_receives(&b, 0, 1, CODEC_GO);
-    assert_receives(&b, 1, 1, CODEC_GO);
-    assert_false(exchange_is_at_barrier(b.workers[0]));
-    assert_false(exchange_is_at_barrier(b.workers[1]));
+    for (int w = 0; w < WORKERS; w++) {
+        assert_receives(&b, w, 1, CODEC_GO);
+        assert_false(exchange_is_at_barrier(b.workers[w]));
+    }
     cluster_close(&b.c);
 }
 
@@ -167,15 +170,18 @@ TEST(a_worker_that_has_ended_holds_up_nobody_and_gets_the_result_last)
     open_bench(&b, 0);
     reach(&b, 0, BARRIER_END, 1);
     reach(&b, 1, BARRIER_EPOCH, 2);
+    reach(&b, 2, BARRIER_EPOCH, 2);
     assert_true(is_reached(&b, BARRIER_EPOCH, 2));
     release(&b);
     assert_receives(&b, 0, 0, CODEC_GO);
     assert_receives(&b, 1, 1, CODEC_GO);
+    assert_receives(&b, 2, 1, CODEC_GO);
     reach(&b, 1, BARRIER_END, 4);
+    reach(&b, 2, BARRIER_END, 3);
     assert_true(is_reached(&b, BARRIER_END, 1));
     b.c.nodes[SERVER].params[5] = 77;
     release(&b);
-    for (int w = 0; w < 2; w++) {
+    for (int w = 0; w < WORKERS; w++) {
         assert_receives(&b, w, 1, CODEC_GO);
         assert_has_result(&b.c, w);
         assert_true(b.c.nodes[w].params[5] == 77);
@@ -207,9 +213,32 @@ TEST(a_worker_that_is_lost_at_a_barrier_ends_the_job_or_is_no_longer_waited_for)
             if (!goes_on)
                 assert_error_has("node 0 is lost: it was killed");
             reach(&b, 1, BARRIER_END, 1);
+            reach(&b, 2, BARRIER_END, 1);
             assert_true(is_reached(&b, BARRIER_END, 1));
             cluster_close(&b.c);
         }
+}
+
+/* Worker w sends a gradient, and the server its reply. */
+static void train(struct bench *b, int w)
+{
+    struct err e = {0};
+
+    assert_int_equal(exchange_on_grad(b->workers[w], 10, &e), CODEC_WAIT);
+    assert_receives(b, SERVER, 1, CODEC_GO);
+    assert_receives(b, w, 1, CODEC_GO);
+}
+
+/* Whether worker 0, which waits, is told that the barrier is under way. */
+static bool is_told(struct bench *b)
+{
+    struct err e = {0};
+    int n;
+
+    assert_int_equal(exchange_tell_under_way(b->server, 1, &e), CODEC_GO);
+    assert_in_range(receive(b, 0, &n, &e), CODEC_GO, CODEC_WAIT);
+    assert_in_range(n, 0, 1);
+    return n == 1;
 }
 
 TEST(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is_named)
@@ -221,26 +250,101 @@ TEST(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is
     assert_int_equal(exchange_awaits(b.server), STALL_NO_NODE);
     reach(&b, 0, BARRIER_END, 1);
     assert_int_equal(exchange_awaits(b.workers[0]), -2);
-    assert_int_equal(exchange_awaits(b.server), 1);
-    assert_int_equal(exchange_tell_under_way(b.server, 1, &e), CODEC_GO);
-    assert_receives(&b, 0, 0, CODEC_GO); /* worker 1 has sent nothing */
-    exchange_on_grad(b.workers[1], 10, &e);
+    assert_false(is_told(&b));
+    train(&b, 1);
+    assert_false(is_told(&b)); /* 2 has sent nothing */
+    assert_int_equal(exchange_awaits(b.server), 2);
+    assert_int_equal(exchange_tell_computes(b.workers[2], 1, &e), CODEC_GO);
     assert_receives(&b, SERVER, 1, CODEC_GO);
-    assert_int_equal(exchange_tell_under_way(b.server, 1, &e), CODEC_GO);
-    assert_receives(&b, 0, 1, CODEC_WAIT);
+    assert_true(is_told(&b));
     b.now += 0.5;
-    assert_receives(&b, 1, 1, CODEC_GO);
-    exchange_on_grad(b.workers[1], 10, &e);
-    assert_receives(&b, SERVER, 1, CODEC_GO);
-    exchange_tell_under_way(b.server, 1, &e);
-    assert_receives(&b, 0, 0, CODEC_GO); /* not so soon again */
-    b.now += 1;
-    exchange_tell_under_way(b.server, 1, &e);
-    assert_receives(&b, 0, 1, CODEC_WAIT);
+    train(&b, 1);
+    train(&b, 2);
+    assert_false(is_told(&b)); /* not so soon again */
+    b.now += 0.5;
+    assert_true(is_told(&b));
+    /* Worker 2 hangs while 1 goes on. */
+    for (int i = 0; i < 9; i++) {
+        b.now += 1;
+        train(&b, 1);
+        assert_false(is_told(&b));
+        assert_int_equal(exchange_awaits(b.server), 2);
+    }
     exchange_tell_wait(b.server, &e);
     assert_receives(&b, 0, 1, CODEC_WAIT);
-    assert_int_equal(exchange_culprit(b.workers[0], 8), 1);
+    assert_int_equal(exchange_culprit(b.workers[0], 8), 2);
+    exchange_drop_silent(b.server, 5); /* nobody, in a job that does not go on */
+    assert_receives(&b, SERVER, 0, CODEC_GO);
     cluster_close(&b.c);
+}
+
+TEST(a_job_that_goes_on_drops_the_silent_one_while_others_wait)
+{
+    struct bench b;
+
+    open_bench(&b, 2);
+    train(&b, 2);
+    b.now += 9;
+    exchange_drop_silent(b.server, 5); /* nobody waits */
+    reach(&b, 0, BARRIER_END, 1);
+    exchange_drop_silent(b.server, 5); /* not for long */
+    b.now += 4;
+    train(&b, 1);
+    exchange_drop_silent(b.server, 5);
+    assert_receives(&b, SERVER, 0, CODEC_GO);
+    b.now += 2;
+    exchange_drop_silent(b.server, 5);
+    assert_receives(&b, SERVER, 1, CODEC_GO);
+    assert_true(channel_has_left(exchange_channel(b.server, 0), 2));
+    assert_false(channel_has_left(exchange_channel(b.server, 0), 1));
+    reach(&b, 1, BARRIER_END, 1);
+    assert_true(is_reached(&b, BARRIER_END, 1));
+    cluster_close(&b.c);
+}
+
+/* The staleness that the server records of the next gradient of worker 1. */
+static double staleness(struct bench *b)
+{
+    train(b, 1);
+    return b->c.nodes[SERVER].record.value;
+}
+
+TEST(what_is_saved_at_a_barrier_is_one_state_of_all_nodes)
+{
+    struct bench b, rest;
+    char path[256];
+    struct err e = {0};
+
+    open_bench(&b, 0);
+    train(&b, 1);
+    for (int i = 0; i < 4; i++)
+        train(&b, i % WORKERS);
+    train(&b, 2);
+    for (int w = 0; w < WORKERS; w++)
+        reach(&b, w, BARRIER_EPOCH, 1);
+    open_bench(&rest, 0);
+    assert_ok(file_join(path, sizeof path, unit_folder(), "state.safetensors", &e));
+    for (int i = 0; i <= SERVER; i++) {
+        struct exchange_state s;
+        struct tensor_file f;
+
+        assert_ok(exchange_save(&s, b.c.nodes[i].x, 0, &e));
+        assert_ok(tensor_file_write(path, s.tensors, s.n, NULL, &e));
+        exchange_state_clear(&s);
+        assert_ok(tensor_file_open(&f, path, &e));
+        assert_ok(exchange_restore(rest.c.nodes[i].x, &f, 0, &e));
+        tensor_file_close(&f);
+        memcpy(rest.c.nodes[i].params, b.c.nodes[i].params, N_PARAMS * sizeof(float));
+    }
+    release(&b);
+    for (int w = 0; w < WORKERS; w++)
+        assert_receives(&b, w, 1, CODEC_GO);
+    assert_true(staleness(&b) == 3);
+    assert_true(staleness(&rest) == 3);
+    assert_memory_equal(b.c.nodes[SERVER].params, rest.c.nodes[SERVER].params, N_PARAMS * sizeof(float));
+    assert_memory_equal(b.c.nodes[1].params, rest.c.nodes[1].params, N_PARAMS * sizeof(float));
+    cluster_close(&b.c);
+    cluster_close(&rest.c);
 }
 
 struct forged {
@@ -263,7 +367,9 @@ TEST(a_barrier_that_no_honest_node_sends_is_refused)
 {
     static const struct forged to_server[] = {
         {{.peer = 0, .index = BARRIER_EPOCH, .round = 4}, 0}, /* it waits already */
+        {{.peer = 0, .index = BARRIER_COMPUTES}, 0},
         {{.peer = 1, .index = BARRIER_UNDER_WAY, .round = 4}, 0},
+        {{.peer = 1, .index = BARRIER_COMPUTES}, 1},
         {{.peer = 1, .index = BARRIER_KINDS, .round = 4}, 0},
         {{.peer = 1, .index = BARRIER_END, .round = 4}, 4},
         {{.peer = 1, .index = BARRIER_EPOCH, .channel = 1, .round = 4}, 0},
@@ -279,13 +385,16 @@ TEST(a_barrier_that_no_honest_node_sends_is_refused)
     static const struct forged back = {{.peer = 1, .index = BARRIER_EPOCH, .round = 1}, 0};
     struct err e = {0};
     struct bench b;
+    int n;
 
-    for (size_t k = 0; k < N_OF(to_server); k++) {
-        open_bench(&b, 0);
-        reach(&b, 0, BARRIER_EPOCH, 4);
-        assert_int_equal(forge(&b, SERVER, &to_server[k], &e), ERR_PROTOCOL);
-        cluster_close(&b.c);
-    }
+    for (size_t k = 0; k < N_OF(to_server); k++)
+        for (int goes_on = 0; goes_on <= 1; goes_on++) {
+            open_bench(&b, goes_on);
+            reach(&b, 0, BARRIER_EPOCH, 4);
+            assert_int_equal(forge(&b, SERVER, &to_server[k], &e), goes_on ? CODEC_GO : ERR_PROTOCOL);
+            assert_receives(&b, SERVER, goes_on, CODEC_GO); /* only its sender is lost */
+            cluster_close(&b.c);
+        }
     for (size_t k = 0; k < N_OF(to_worker); k++) {
         open_bench(&b, 0);
         reach(&b, 0, BARRIER_END, 4);
@@ -294,10 +403,17 @@ TEST(a_barrier_that_no_honest_node_sends_is_refused)
         cluster_close(&b.c);
     }
     open_bench(&b, 0);
-    reach(&b, 0, BARRIER_EPOCH, 2);
-    reach(&b, 1, BARRIER_EPOCH, 2);
+    for (int w = 0; w < WORKERS; w++)
+        reach(&b, w, BARRIER_EPOCH, 2);
     release(&b);
     assert_int_equal(forge(&b, SERVER, &back, &e), ERR_PROTOCOL); /* epochs do not decrease */
+    cluster_close(&b.c);
+    open_bench(&b, 0); /* a worker that waits sends nothing */
+    assert_int_equal(exchange_on_grad(b.workers[1], 10, &e), CODEC_WAIT);
+    assert_int_equal(exchange_reach(b.workers[0], BARRIER_EPOCH, 1, &e), CODEC_WAIT);
+    assert_int_equal(exchange_on_grad(b.workers[0], 10, &e), CODEC_WAIT);
+    assert_int_equal(receive(&b, SERVER, &n, &e), ERR_PROTOCOL);
+    assert_error_has("node 0 waits at a barrier and sent a message");
     cluster_close(&b.c);
 }
 
@@ -307,9 +423,9 @@ TEST(a_synchronous_job_has_no_barriers)
     struct err e = {0};
     struct bench b = {.now = 1};
 
-    cluster_open(&b.c,
-                 &(struct cluster_config){
-                     .codec = "ps", .n_workers = 2, .n_servers = 1, .n_steps = 10, .n_params = N_PARAMS});
+    cluster_open(
+        &b.c, &(struct cluster_config){
+                  .codec = "ps", .n_workers = WORKERS, .n_servers = 1, .n_steps = 10, .n_params = N_PARAMS});
     assert_false(exchange_has_barriers(b.c.nodes[SERVER].x));
     assert_int_equal(forge(&b, SERVER, &f, &e), ERR_PROTOCOL);
     assert_error_has("this job has none");
@@ -325,6 +441,8 @@ int main(void)
         cmocka_unit_test(a_worker_that_has_ended_holds_up_nobody_and_gets_the_result_last),
         cmocka_unit_test(a_worker_that_is_lost_at_a_barrier_ends_the_job_or_is_no_longer_waited_for),
         cmocka_unit_test(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is_named),
+        cmocka_unit_test(a_job_that_goes_on_drops_the_silent_one_while_others_wait),
+        cmocka_unit_test(what_is_saved_at_a_barrier_is_one_state_of_all_nodes),
         cmocka_unit_test(a_barrier_that_no_honest_node_sends_is_refused),
         cmocka_unit_test(a_synchronous_job_has_no_barriers),
     };

@@ -126,13 +126,27 @@ static int on_answer(struct exchange *x, const struct mesh_head *h, const struct
 
 /* A server's side. */
 
+static bool anyone_waits(const struct exchange *x)
+{
+    for (int k = 0; k < x->cfg.n_workers; k++)
+        if (x->barrier.workers[k].waits && !x->barrier.workers[k].is_gone)
+            return true;
+    return false;
+}
+
 static int on_reached(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *buf)
 {
     struct barrier_worker *w = h->peer >= 0 ? &x->barrier.workers[h->peer] : NULL;
+    bool is_valid = w && h->channel == x->channels[0].id && !w->waits && buf->len == 0;
 
-    if (!w || h->channel != x->channels[0].id || w->waits || w->has_ended || h->round < w->epoch ||
-        h->index > BARRIER_END || buf->len > 0)
-        return err_set(x->e, ERR_PROTOCOL, "node %d sent a barrier that it cannot be at", h->peer);
+    if (is_valid && h->index == BARRIER_COMPUTES)
+        return CODEC_GO;
+    if (!is_valid || h->index > BARRIER_END || h->round < w->epoch) {
+        err_set(x->e, ERR_PROTOCOL, "node %d sent a barrier that it cannot be at", h->peer);
+        return channel_blame(&x->channels[0], h->peer);
+    }
+    if (!anyone_waits(x))
+        x->barrier.waited_since = stopwatch_now(x->watch);
     w->epoch = h->round;
     w->waits = true;
     w->has_ended = h->index == BARRIER_END;
@@ -186,6 +200,7 @@ int exchange_release(struct exchange *x, struct err *e)
         if (send(x, k, ch->id, kind, w->epoch, model, kind == BARRIER_END && model ? ch->n_params : 0, e) < 0)
             return e->code;
     }
+    b->waited_since = stopwatch_now(x->watch);
     return CODEC_GO;
 }
 
@@ -224,6 +239,40 @@ int exchange_tell_under_way(struct exchange *x, double period, struct err *e)
     return CODEC_GO;
 }
 
+int exchange_tell_computes(struct exchange *x, double period, struct err *e)
+{
+    struct barrier *b = &x->barrier;
+    double now = stopwatch_now(x->watch);
+
+    if (!b->answered || now < b->told_at + period)
+        return CODEC_GO;
+    b->told_at = now;
+    for (int i = 0; i < x->n_channels; i++)
+        if (mesh_queued_for(x->mesh, x->channels[i].server) == 0 &&
+            send(x, x->channels[i].server, x->channels[i].id, BARRIER_COMPUTES, 0, NULL, 0, e) < 0)
+            return e->code;
+    return CODEC_GO;
+}
+
+void exchange_drop_silent(struct exchange *x, double limit_s)
+{
+    struct barrier *b = &x->barrier;
+    double now = stopwatch_now(x->watch), latest = now - limit_s;
+    char why[MESH_REASON_MAX];
+
+    if (!b->workers || !x->cfg.goes_on || !anyone_waits(x) || b->waited_since > latest)
+        return;
+    snprintf(why, sizeof why, "it has sent nothing for %.3g s, and other workers wait for it", limit_s);
+    for (int k = 0; k < x->cfg.n_workers; k++) {
+        struct barrier_worker *w = &b->workers[k];
+
+        if (w->is_gone || w->waits || w->heard_at > latest)
+            continue;
+        w->heard_at = now; /* dropped once */
+        mesh_drop(x->mesh, k, why);
+    }
+}
+
 int barrier_on_message(struct exchange *x, const struct mesh_event *ev)
 {
     if (!exchange_has_barriers(x))
@@ -231,14 +280,18 @@ int barrier_on_message(struct exchange *x, const struct mesh_event *ev)
     return (is_server(x) ? on_reached : on_answer)(x, &ev->head, ev->buf);
 }
 
-void barrier_heard(struct exchange *x, int node)
+int barrier_heard(struct exchange *x, const struct mesh_head *h)
 {
-    struct barrier *b = &x->barrier;
+    struct barrier_worker *w = x->barrier.workers && h->peer >= 0 ? &x->barrier.workers[h->peer] : NULL;
 
-    if (!b->workers || node < 0)
-        return;
-    b->workers[node].is_heard = true;
-    b->workers[node].heard_at = stopwatch_now(x->watch);
+    if (!w)
+        return CODEC_GO;
+    w->is_heard = true;
+    w->heard_at = stopwatch_now(x->watch);
+    if (!w->waits || h->kind == FRAME_BARRIER)
+        return CODEC_GO;
+    err_set(x->e, ERR_PROTOCOL, "node %d waits at a barrier and sent a message", h->peer);
+    return channel_blame(&x->channels[0], h->peer);
 }
 
 void barrier_on_gone(struct exchange *x, int node)

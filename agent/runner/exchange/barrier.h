@@ -10,8 +10,12 @@
  * one, where workers end, the answer carries the model that the server holds: it is the job's result, and the
  * model that every worker ends with. For the rule a worker that waits there has left.
  *
- * A worker waits here for the slowest one, however long that takes: once a second a server that has heard
- * from all the others says so to those that wait, which starts their --round-timeout anew. */
+ * A worker waits here for the slowest one, however long that takes: a worker that computes says so about once
+ * a second, and a server that has heard from all that it lacks says that to those that wait, which starts
+ * their --round-timeout anew. One that is not heard is named as the one that holds up the job, or, in a job
+ * that goes on without lost workers, dropped.
+ *
+ * These frames are in no statistics of traffic, as the initial weights are not. */
 #ifndef PSGD_BARRIER_H
 #define PSGD_BARRIER_H
 
@@ -28,6 +32,7 @@ enum barrier_kind {
     BARRIER_EPOCH,     /* a worker has completed the epoch; a server: all have */
     BARRIER_END,       /* a worker has completed its part of the job; a server: all have, with its model */
     BARRIER_UNDER_WAY, /* a server: not yet, but all others compute */
+    BARRIER_COMPUTES,  /* a worker, at no barrier: it has sent nothing for a while, but computes */
     BARRIER_KINDS
 };
 
@@ -42,8 +47,9 @@ struct barrier_worker {
 
 struct barrier {
     struct barrier_worker
-        *workers;           /* server: (n_workers); NULL: the job has no barriers, or this is a worker */
-    double told_at;         /* server */
+        *workers;   /* server: (n_workers); NULL: the job has no barriers, or this is a worker */
+    double told_at; /* when this node last told others that it computes, or that a barrier is under way */
+    double waited_since;    /* server: that anyone waits */
     bool *answered;         /* worker: (n_servers) */
     int n_open;             /* worker: servers that it waits for; 0: it is at no barrier */
     enum barrier_kind kind; /* worker: of the barrier that it waits at */
@@ -65,12 +71,19 @@ bool exchange_is_at_barrier(const struct exchange *x);
  * exchange_release. *epoch: the last epoch that all of them have completed. */
 bool exchange_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *epoch);
 int exchange_release(struct exchange *x, struct err *e);
-/* On a server, about once a second: tells workers at a barrier that it is under way. CODEC_GO or a code. */
+/* Once a period or more often, on a server: tells workers at a barrier that it is under way. On a worker that
+ * computes: tells servers that it does. CODEC_GO or a code. */
 int exchange_tell_under_way(struct exchange *x, double period, struct err *e);
+int exchange_tell_computes(struct exchange *x, double period, struct err *e);
+/* On a server of a job that goes on without lost workers: drops those that have not been heard for `limit_s`
+ * while others wait for them at a barrier; the mesh then reports them as lost. */
+void exchange_drop_silent(struct exchange *x, double limit_s);
 
-/* For the exchange. A FRAME_BARRIER, whose buffer it does not take. ERR_PROTOCOL: not a valid one. */
+/* For the exchange. A FRAME_BARRIER, whose buffer it does not take. ERR_PROTOCOL: not a valid one; on a
+ * server of a job that goes on, its sender is lost instead. */
 int barrier_on_message(struct exchange *x, const struct mesh_event *ev);
-void barrier_heard(struct exchange *x, int node);
+/* Any message of that node. ERR_PROTOCOL, or its sender is lost: it waits at a barrier, and sends none. */
+int barrier_heard(struct exchange *x, const struct mesh_head *h);
 void barrier_on_gone(struct exchange *x, int node);
 void barrier_waits_for(const struct exchange *x, char *out, size_t size);
 bool barrier_is_deserted(const struct exchange *x); /* on a server with barriers: no worker is left */

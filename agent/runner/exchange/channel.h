@@ -36,6 +36,7 @@ struct channel {
     struct rng rng;
     struct wire_out out;
     struct mesh_buf *draft;     /* an event rule's message being written */
+    bool lacks_draft;           /* there was no memory for it */
     double wake_at;             /* stopwatch_now; INFINITY: never */
     int awaited;                /* an executor waits for a message of this node; -1: of none */
     struct codec_layer *layers; /* (n_layers), running statistics among them */

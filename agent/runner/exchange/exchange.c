@@ -320,7 +320,10 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
                 return e->code;
             break;
         }
-        barrier_heard(x, ev->head.peer);
+        if (barrier_heard(x, &ev->head) < 0) {
+            mesh_buf_put(ev->buf);
+            return e->code;
+        }
         if (ev->head.kind == FRAME_BARRIER) {
             int rc = barrier_on_message(x, ev);
 

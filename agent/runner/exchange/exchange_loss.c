@@ -84,7 +84,7 @@ int exchange_on_ended(struct exchange *x, int node)
 int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
 {
     int node = ev->head.peer;
-    bool has_ended = barrier_listens(x, node);
+    bool has_ended = exchange_has_barriers(x) && x->peer_stats.has_left[exchange_slot(x, node)];
     char what[128];
 
     barrier_on_gone(x, node);

@@ -67,6 +67,7 @@ static struct wire_out *host_message(struct codec *c)
 
     mesh_buf_put(ch->draft);
     ch->draft = mesh_buf_take(ch->x->mesh);
+    ch->lacks_draft = !ch->draft;
     ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
                                 .limit = ch->draft ? ch->limit : 0};
     compressing_begin_writing(ch);
@@ -80,6 +81,8 @@ static int host_send(struct codec *c, int to)
     struct mesh_head h = {
         .kind = FRAME_EVENT, .peer = to, .channel = to < 0 ? (uint16_t)(-2 - to) : ch->id, .round = c->step};
 
+    if (!ch->draft && ch->lacks_draft)
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a message of %zu bytes", ch->limit);
     if (!ch->draft)
         return channel_fail(ch, "send() without a message()");
     if (ch->out.bad)

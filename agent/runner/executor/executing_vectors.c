@@ -8,15 +8,17 @@
 #include "agent/runner/exchange/channel.h"
 #include "agent/runner/executor/executing.h"
 
-enum { WORD = 4 };
+enum { WORD = 4, ALIGNMENT = 64 };
 
-/* Room for vectors of n bytes. */
+/* Room for vectors of n bytes, each at an address that suits any number. */
 static int make_room(struct vectors *v, size_t n, struct err *e)
 {
     char *block;
 
     if (n <= v->room)
         return 0;
+    if (n <= SIZE_MAX / 3 - ALIGNMENT)
+        n = (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     block = n <= SIZE_MAX / 3 ? malloc(3 * n) : NULL;
     if (!block)
         return err_set(e, ERR_NOMEM, "no memory for vectors of %zu bytes", n);

@@ -96,6 +96,8 @@ TEST(errors_are_reported_with_their_path)
          "/block_ratio: \"2,1\" has 2 numbers, the job 4 workers"},
         {"{" REQUIRED ", \"block_ratio\": \"2,1,1,1\", \"redundancy\": 2}",
          "/block_ratio: each block has one holder"},
+        {"{" REQUIRED ", \"block_ratio\": \"2,1,1,1\", \"block_assignment\": \"dup\"}",
+         "/block_ratio: it says which worker holds which block"},
         {"{" REQUIRED ", \"redundancy\": 3, \"block_assignment\": \"dup\"}", "/block_assignment: dup needs"},
     };
 
