@@ -10,7 +10,7 @@
 enum { CHECKED_HEADERS = 64, CHECKED_TEXT = 16 << 10 };
 
 struct checked_header {
-    char name[256], value[CHECKED_TEXT];
+    char name[CHECKED_TEXT], value[CHECKED_TEXT];
 };
 
 struct checked_request {
