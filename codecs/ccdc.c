@@ -3,8 +3,9 @@
  * these parts as one message, their exclusive or, to r workers, of which each lacks another one and has the
  * rest:
  *     m_{i,T} = XOR over k in T of part i of block (T - k + i),      for each set T of r workers without i
- * Worker i sends this message to all workers in T. The block of a set of r workers is the one that these r
- * workers hold. Every worker then takes the mean of all blocks: g = (1 / n_blocks) sum_b g_b.
+ * Worker i sends this message to all workers in T. "Block S", for a set S of r workers, is the block that
+ * exactly the workers in S hold. Every worker then takes the mean of all blocks:
+ *     g = (1 / n_blocks) sum_b g_b
  *
  * Li, Maddah-Ali, Yu and Avestimehr, "A Fundamental Tradeoff Between Computation and Communication in
  * Distributed Computing", IEEE Transactions on Information Theory 2018, section IV. It needs

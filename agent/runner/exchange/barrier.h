@@ -10,10 +10,11 @@
  * one, where workers end, the answer carries the model that the server holds: it is the job's result, and the
  * model that every worker ends with. For the rule a worker that waits there has left.
  *
- * A worker waits here for the slowest one, however long that takes: a worker that computes says so about once
- * a second, and a server that has heard from all that it lacks says that to those that wait, which starts
- * their --round-timeout anew. One that is not heard is named as the one that holds up the job, or, in a job
- * that goes on without lost workers, dropped.
+ * A worker waits here for the slowest worker, however long that takes. A worker that still computes sends
+ * BARRIER_COMPUTES about once a second; a server that has received a message from every such worker sends
+ * BARRIER_UNDER_WAY to the waiting workers, whose --round-timeout then begins anew. A worker from which the
+ * server receives nothing is named as the one that holds up the job; with --on-node-loss continue the server
+ * drops it.
  *
  * These frames are in no statistics of traffic, as the initial weights are not. */
 #ifndef PSGD_BARRIER_H
