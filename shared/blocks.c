@@ -89,7 +89,8 @@ int blocks_init_ratio(struct blocks *b, const char *ratio, int n_nodes, struct e
         int share = next_share(&at);
 
         if (share < 0)
-            return err_set(e, ERR_CONFIG, "\"%s\" is not a list of whole numbers, as 2,1,1", ratio);
+            return err_set(e, ERR_CONFIG, "\"%s\" is not a list of whole numbers from 1 to 99999, as 2,1,1",
+                           ratio);
         first = n == 0 ? share : first;
         b->is_equal &= share == first;
         sum += share;

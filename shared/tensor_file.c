@@ -287,7 +287,10 @@ static int parse_header(json_t **out, struct source *src, const unsigned char *p
     if (len < PREFIX)
         return err_set(e, ERR_CONFIG, "not a safetensors file: at least %d bytes expected, %zu found", PREFIX,
                        len);
-    if (n > HEADER_MAX || n > len - PREFIX)
+    if (n > HEADER_MAX)
+        return err_set(e, ERR_CONFIG, "not a safetensors file: its first %d bytes are no header's length",
+                       PREFIX);
+    if (n > len - PREFIX)
         return err_set(e, ERR_CONFIG,
                        "not a safetensors file, or truncated: a header of %llu bytes expected, %zu found",
                        (unsigned long long)n, len - PREFIX);

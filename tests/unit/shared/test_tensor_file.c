@@ -289,6 +289,9 @@ TEST(a_missing_empty_or_special_file_is_refused)
     assert_ok(file_write(path, "", 0, 0600, &e));
     assert_int_equal(tensor_file_open(&f, path, &e), ERR_CONFIG);
     assert_error_has("at least 8 bytes expected, 0 found");
+    assert_ok(file_write(path, "index,label\n", 12, 0600, &e));
+    assert_int_equal(tensor_file_open(&f, path, &e), ERR_CONFIG);
+    assert_error_has("not a safetensors file: its first 8 bytes are no header's length");
     unit_remove(dir);
 }
 
