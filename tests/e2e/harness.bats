@@ -56,9 +56,20 @@ BATS
     [ -z "$(pgrep -f "sleep $$86404")" ]
 }
 
+@test "a script that leaves a temporary file has failed, and the file is named and removed" {
+    cat >leaves.bats <<'BATS'
+@case "one that leaves a file" { mkdir "$TMPDIR/left"; echo "$TMPDIR" >"$TMPDIR/left/a_file"; echo "$TMPDIR" >../folder; }
+BATS
+    run_tree
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"not ok - tests/e2e/leaves.bats left files: ./left/a_file"* ]]
+    [ "${lines[-1]}" = "1 passed, 1 failed, 0 skipped" ]
+    [ ! -e "$(cat folder)" ]
+}
+
 @test "an interrupted run leaves no process" {
     cat >long.bats <<'BATS'
-@case "a long one" { echo >"$TMPDIR/begun"; setsid sleep 86405; }
+@case "a long one" { echo >../begun; setsid sleep 86405; }
 BATS
     make_tree
     local pid s=0

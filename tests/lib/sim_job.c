@@ -6,16 +6,18 @@
 #include <unistd.h>
 
 #include "tests/lib/cluster.h"
+#include "tests/unit/unit.h"
 
 bool sim_job_try(struct sim *s, const struct settings *set, const struct simulation *how, const char *codec,
                  struct err *e)
 {
-    char folder[] = "/tmp/psgd-sim-XXXXXX", so[TEST_CODEC_PATH], link[sizeof folder + sizeof "/codec.so"];
+    char folder[UNIT_FOLDER], so[TEST_CODEC_PATH], link[sizeof folder + sizeof "/codec.so"];
     char real[PATH_MAX];
     bool is_open;
 
     test_codec_path(so, codec);
-    if (!realpath(so, real) || !mkdtemp(folder)) {
+    unit_make_folder(folder);
+    if (!realpath(so, real)) {
         perror(so);
         abort();
     }

@@ -312,6 +312,7 @@ static double staleness(struct bench *b)
 TEST(what_is_saved_at_a_barrier_is_one_state_of_all_nodes)
 {
     struct bench b, rest;
+    const char *folder = unit_folder();
     char path[256];
     struct err e = {0};
 
@@ -323,7 +324,7 @@ TEST(what_is_saved_at_a_barrier_is_one_state_of_all_nodes)
     for (int w = 0; w < WORKERS; w++)
         reach(&b, w, BARRIER_EPOCH, 1);
     open_bench(&rest, 0);
-    assert_ok(file_join(path, sizeof path, unit_folder(), "state.safetensors", &e));
+    assert_ok(file_join(path, sizeof path, folder, "state.safetensors", &e));
     for (int i = 0; i <= SERVER; i++) {
         struct exchange_state s;
         struct tensor_file f;
@@ -345,6 +346,7 @@ TEST(what_is_saved_at_a_barrier_is_one_state_of_all_nodes)
     assert_memory_equal(b.c.nodes[1].params, rest.c.nodes[1].params, N_PARAMS * sizeof(float));
     cluster_close(&b.c);
     cluster_close(&rest.c);
+    unit_remove(folder);
 }
 
 struct forged {

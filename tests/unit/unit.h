@@ -64,13 +64,25 @@ static inline void unit_begin(const char *name)
     alarm((unsigned)limit_s);
 }
 
-/* An empty folder for one test; unit_remove() removes it. */
+enum { UNIT_FOLDER = 64 }; /* bytes of a folder's path; in /tmp where $TMPDIR is too long for that */
+
+static inline void unit_make_folder(char path[UNIT_FOLDER])
+{
+    static const char name[] = "psgd-unit-XXXXXX";
+    const char *parent = getenv("TMPDIR");
+
+    if (!parent || strlen(parent) + sizeof "/" + sizeof name > UNIT_FOLDER)
+        parent = "/tmp";
+    snprintf(path, UNIT_FOLDER, "%s/%s", parent, name);
+    assert_non_null(mkdtemp(path));
+}
+
+/* An empty folder for one test, valid until the next call; unit_remove() removes it. */
 static inline const char *unit_folder(void)
 {
-    static char path[] = "/tmp/psgd-unit-XXXXXX";
+    static char path[UNIT_FOLDER];
 
-    memcpy(path + sizeof path - 7, "XXXXXX", 6);
-    assert_non_null(mkdtemp(path));
+    unit_make_folder(path);
     return path;
 }
 

@@ -159,6 +159,7 @@ TEST(the_list_of_removed_jobs_is_bounded)
     assert_non_null(forgotten_find(&l, "j-000003"));
     assert_string_equal(forgotten_find(&l, "j-000258")->why, "deleted by owner");
     forgotten_clear(&l);
+    unit_remove(dir);
 }
 
 int main(void)

@@ -202,6 +202,7 @@ TEST(a_list_of_an_agent_before_tokens_had_scopes_is_read)
     assert_ok(members_revoke(&m, "ann@here", &e));
     assert_null(find(&m, "abc"));
     members_close(&m);
+    unit_remove(folder);
 }
 
 TEST(a_list_that_is_damaged_later_is_nobodys)

@@ -60,7 +60,7 @@ static struct model_spec *model(int n_in, int n_out)
 }
 
 static const char *folder;
-static char train[64], test[64];
+static char train[128], test[128];
 
 static int make(void **state)
 {

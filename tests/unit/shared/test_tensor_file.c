@@ -202,6 +202,7 @@ TEST(a_header_is_read_without_values_and_a_file_cut_off_meanwhile_is_refused)
     }
     close(fd);
     assert_int_equal(tensor_file_read_header(&f, fd, len, "f", &e), ERR_IO);
+    unit_remove(dir);
 }
 
 TEST(an_inconsistent_header_is_refused)

@@ -5,7 +5,7 @@
 #include "tests/unit/unit.h"
 
 static const char *folder;
-static char tensors[64], table[64];
+static char tensors[128], table[128];
 
 static int make(void **state)
 {

@@ -105,7 +105,7 @@ static const char *stop(struct server *s)
 
 static void make_keys(const char *folder)
 {
-    char dir[64];
+    char dir[128];
 
     for (int i = 0; i <= N; i++) {
         snprintf(dir, sizeof dir, "%s/%d", folder, i);

@@ -183,7 +183,7 @@ TEST(a_half_for_an_evaluation_has_its_samples_in_order_and_the_scale_of_the_trai
     const char *folder = unit_folder();
     struct tensor_file f;
     struct dataset d;
-    char path[64];
+    char path[128];
 
     fill(&d, x, y);
     snprintf(path, sizeof path, "%s/half", folder);

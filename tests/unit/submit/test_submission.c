@@ -50,7 +50,7 @@ static void assert_reported(const char *reason, const char *expected)
     const char *folder = unit_folder();
     struct node node = {.is_reserved = true, .label = "agent x", .at.host = "127.0.0.1"};
     struct submission s = {.id = "j-abcdef", .nodes = &node, .n_nodes = 1};
-    char path[64], back[201];
+    char path[128], back[201];
     struct err e = {0};
     json_t *doc;
     pid_t pid;
