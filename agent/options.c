@@ -107,7 +107,7 @@ void agent_usage(FILE *f, unsigned verb)
                         "use it.\n"
                       : agent_token_help,
           f);
-    args_help(f, &agent_options_table, verb);
+    args_help(f, &agent_options_table, verb, NULL);
     fputs(agent_exit_help, f);
 }
 

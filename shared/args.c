@@ -317,3 +317,16 @@ void args_text(char *text, size_t size, const struct args_option *t, const void 
         break;
     }
 }
+
+bool args_default(char *text, size_t size, const struct args_option *t, const void *defaults)
+{
+    double v;
+
+    if (t->kind == ARGS_FLAG || t->kind == ARGS_COUNT || t->kind == ARGS_LIST)
+        return false;
+    args_text(text, size, t, defaults);
+    if (t->kind != ARGS_INT && t->kind != ARGS_U64 && t->kind != ARGS_NUMBER)
+        return text[0] != '\0';
+    v = strtod(text, NULL);
+    return !(t->given && v == 0) && ((t->min == 0 && t->max == 0) || (v >= t->min && v <= t->max));
+}

@@ -73,9 +73,15 @@ int args_set(const struct args_option *t, const char *value, void *out, struct e
  * first item of a list. */
 void args_text(char *text, size_t size, const struct args_option *t, const void *from);
 
+/* The same for the value that the option has if it is not given, with a struct of those. Returns false if it
+ * has none: a flag, an empty text, a number that the option could not be set to, or 0 where it is known
+ * whether the option was given. */
+bool args_default(char *text, size_t size, const struct args_option *t, const void *defaults);
+
 void args_name(char out[ARGS_NAME], const struct args_option *t);
 
-/* Prints the --help lines of a verb's options, under the headings of their groups (args_help.c). */
-void args_help(FILE *f, const struct args *a, unsigned verb);
+/* Prints the --help lines of a verb's options, under the headings of their groups, with their defaults unless
+ * `defaults` is NULL (args_help.c). */
+void args_help(FILE *f, const struct args *a, unsigned verb, const void *defaults);
 
 #endif

@@ -16,10 +16,10 @@ static size_t line_of(const char *text, size_t room)
     return end ? end : strcspn(text, " ");
 }
 
-static void print_option(FILE *f, const struct args_option *t)
+static void print_option(FILE *f, const struct args_option *t, const void *defaults)
 {
     bool is_long = (t->kind == ARGS_CHOICE_TEXT || t->kind == ARGS_CHOICE) && strlen(t->value) > CHOICES_MAX;
-    char name[ARGS_NAME], left[128], right[512];
+    char name[ARGS_NAME], left[128], standing[128], right[768];
     const char *p = right;
     size_t n;
 
@@ -29,7 +29,10 @@ static void print_option(FILE *f, const struct args_option *t)
              is_long    ? "CHOICE"
              : t->value ? t->value
                         : "");
-    snprintf(right, sizeof right, "%s%s%s", t->help, is_long ? ": " : "", is_long ? t->value : "");
+    n = (size_t)snprintf(right, sizeof right, "%s%s%s", t->help, is_long ? ": " : "",
+                         is_long ? t->value : "");
+    if (defaults && n < sizeof right && args_default(standing, sizeof standing, t, defaults))
+        snprintf(right + n, sizeof right - n, " (default %s)", standing);
     if (strlen(left) > LEFT)
         fprintf(f, "%s\n%*s", left, LEFT + 1, "");
     else
@@ -41,7 +44,7 @@ static void print_option(FILE *f, const struct args_option *t)
     fprintf(f, "%s\n", p);
 }
 
-void args_help(FILE *f, const struct args *a, unsigned verb)
+void args_help(FILE *f, const struct args *a, unsigned verb, const void *defaults)
 {
     for (int g = 0; a->groups[g]; g++) {
         bool is_named = false;
@@ -54,7 +57,7 @@ void args_help(FILE *f, const struct args *a, unsigned verb)
             if (!is_named)
                 fprintf(f, "\n%s:\n", a->groups[g]);
             is_named = true;
-            print_option(f, t);
+            print_option(f, t, defaults);
         }
     }
 }

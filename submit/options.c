@@ -541,8 +541,11 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
 
 void options_help(FILE *f, unsigned verb)
 {
+    struct options defaults;
+
     complete();
-    args_help(f, &options_table, verb);
+    set_defaults(&defaults);
+    args_help(f, &options_table, verb, &defaults);
 }
 
 bool options_is_shown(const struct options *o, const struct args_option *t)

@@ -123,25 +123,11 @@ static void print_value(const struct args_option *t)
     }
 }
 
-/* A number that an option could not be set to means that it is not set; so does 0, where it is known
- * whether the option was given. */
-static bool has_default(const struct args_option *t, const char *text)
-{
-    double v = strtod(text, NULL);
-
-    if (t->kind == ARGS_FLAG || t->kind == ARGS_COUNT || t->kind == ARGS_LIST || !text[0])
-        return false;
-    if (t->kind != ARGS_INT && t->kind != ARGS_U64 && t->kind != ARGS_NUMBER)
-        return true;
-    return !(t->given && v == 0) && ((t->min == 0 && t->max == 0) || (v >= t->min && v <= t->max));
-}
-
 static void print_default(const struct args_option *t, const void *defaults)
 {
     char text[4096];
 
-    args_text(text, sizeof text, t, defaults);
-    if (has_default(t, text))
+    if (args_default(text, sizeof text, t, defaults))
         print_code(text);
 }
 

@@ -165,20 +165,23 @@ TEST(parsed_options_can_be_written_again)
     }
 }
 
-TEST(help_lists_the_options_of_a_verb_under_their_headings)
+TEST(help_lists_the_options_of_a_verb_under_their_headings_with_defaults)
 {
     char *text;
     size_t n;
     FILE *f = open_memstream(&text, &n);
 
     assert_non_null(f);
-    args_help(f, &args, EAT);
+    assert_ok(parse(EAT, (const char *const[]){NULL}));
+    args_help(f, &args, EAT, &m);
     assert_int_equal(fclose(f), 0);
     assert_non_null(strstr(text, "\nFood:\n  -h, --is_hot "));
-    assert_non_null(strstr(text, "  -n, --number-of-plates N           plates\n"));
+    assert_non_null(strstr(text, "  -n, --number-of-plates N           plates (default 1)\n"));
     assert_non_null(strstr(text, "\nPeople:\n      --name NAME "));
-    assert_non_null(
-        strstr(text, "--course CHOICE                which one: antipasto|primo|secondo|dolce\n"));
+    assert_non_null(strstr(text,
+                           "--course CHOICE                which one: antipasto|primo|secondo|dolce (default "
+                           "antipasto)\n"));
+    assert_non_null(strstr(text, "--name NAME                    for the waiter\n"));
     assert_null(strstr(text, "wine"));
     assert_non_null(
         strstr(text, "to fill more than\n                                     one line of help\n"));
@@ -197,7 +200,7 @@ int main(void)
         cmocka_unit_test(invalid_options_are_reported),
         cmocka_unit_test(too_many_operands_are_refused),
         cmocka_unit_test(parsed_options_can_be_written_again),
-        cmocka_unit_test(help_lists_the_options_of_a_verb_under_their_headings),
+        cmocka_unit_test(help_lists_the_options_of_a_verb_under_their_headings_with_defaults),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
