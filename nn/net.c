@@ -48,12 +48,8 @@ static bool works_in_place(const struct net *net, int i)
     return i > 0 && net->layers[i].ops->in_place && !net->layers[i - 1].ops->reads_y;
 }
 
-/* Places trained parameters first and running statistics after all of them. */
 static int new_tensors(struct net *net)
 {
-    float *at = net->params;
-    float *state = net->params + net->spec.n_trained;
-
     net->tensors = calloc((size_t)net->spec.n_layers * LAYER_TENSORS, sizeof *net->tensors);
     if (!net->tensors)
         return -1;
@@ -63,18 +59,15 @@ static int new_tensors(struct net *net)
         for (int k = 0; k < l->spec->n_tensors; k++) {
             const struct tensor_spec *t = &l->spec->tensors[k];
             struct tensor_view *v = &net->tensors[net->n_tensors++];
-            float **next = t->is_state ? &state : &at;
 
             weights_name(v->name, &net->spec, l->index, k);
             v->type = TENSOR_F32;
             v->n_dims = t->n_dims;
             memcpy(v->shape, t->shape, sizeof t->shape);
-            v->data = l->params[k] = *next;
-            l->grads[k] = net->grads + (*next - net->params);
-            *next += tensor_spec_count(t);
+            v->data = l->params[k] = net->params + t->offset;
+            l->grads[k] = net->grads + t->offset;
         }
     }
-    assert((size_t)(at - net->params) == net->spec.n_trained);
     return 0;
 }
 
@@ -375,7 +368,7 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
 
         pass_pause(&p);
         l->ops->backward(l, i > 0 ? l[-1].y : b->x, dy, dx, &p);
-        if (l->spec->n_tensors > 0)
+        if (l->spec->n_tensors > 0 && !net->spec.is_reordered)
             p.ready = (size_t)(l->grads[0] - net->grads);
         if (dx == spare) {
             spare = dy;

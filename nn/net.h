@@ -54,7 +54,8 @@ struct net_batch {
     int n;                 /* <= max_batch */
     uint64_t seed, stream; /* of dropout; equal ones drop the same values */
     /* Called between layers, forward and backward; may be NULL. The gradient is computed from its end to
-     * its front: it is complete from parameter `ready` on. */
+     * its front: it is complete from parameter `ready` on (of a model that is reordered: from the running
+     * statistics on). */
     void (*between)(void *owner, size_t ready);
     void *owner;
 };

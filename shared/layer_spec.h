@@ -43,6 +43,7 @@ struct tensor_spec {
     float scale;            /* of INIT_NORMAL, INIT_UNIFORM */
     size_t fan_in, fan_out; /* inputs of one output, outputs of one input: for INIT_GLOROT_* etc. */
     bool is_state;          /* running statistics: updated by the layer, not by the optimizer */
+    size_t offset;          /* in the vector of all parameters (model_spec_parse, shared/placement.h) */
 };
 
 /* A window that slides over an image: conv2d and the pools. */

@@ -83,6 +83,20 @@ static int parse_layers(struct model_spec *m, const json_t *layers, struct err *
     return 0;
 }
 
+static void lay_out(struct model_spec *m)
+{
+    size_t trained = 0, state = m->n_trained;
+
+    for (int i = 0; i < m->n_layers; i++)
+        for (int k = 0; k < m->layers[i].n_tensors; k++) {
+            struct tensor_spec *t = &m->layers[i].tensors[k];
+            size_t *at = t->is_state ? &state : &trained;
+
+            t->offset = *at;
+            *at += tensor_spec_count(t);
+        }
+}
+
 static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err *e)
 {
     const json_t *v;
@@ -133,6 +147,7 @@ int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
     if (parse_layers(t, json_object_get(doc, "layers"), e) < 0 ||
         json_get_choice(&loss, doc, "loss", loss_names, "", e) < 0)
         return e->code;
+    lay_out(t);
     t->loss = (enum loss_kind)loss;
     if (t->loss == LOSS_SOFTMAX_CROSS_ENTROPY && t->n_out < 2)
         return err_set(e, ERR_CONFIG,

@@ -60,6 +60,7 @@ struct model_spec {
     enum loss_kind loss;
     bool metrics[N_METRIC_KINDS];        /* requested */
     size_t n_trained, n_state, n_params; /* trained by the optimizer, running statistics, both */
+    bool is_reordered; /* trained tensors do not lie in the model's order: shared/placement.h */
 };
 
 const char *loss_kind_name(enum loss_kind kind);
@@ -67,7 +68,8 @@ const char *metric_kind_name(enum metric_kind kind);
 /* Returns k of a top-k metric, 0 for others. */
 int metric_kind_top(enum metric_kind kind);
 
-/* ERR_CONFIG, with the path: "/layers/2/units: missing"; *m is invalid then. */
+/* Tensors lie in the model's order, running statistics behind all trained ones. ERR_CONFIG, with the path:
+ * "/layers/2/units: missing"; *m is invalid then. */
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e);
 /* Returns the size of the model's vocabulary, tokens 0 .. vocab - 1; 0: its input is not tokens. */
 int model_spec_vocab(const struct model_spec *m);

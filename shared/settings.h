@@ -14,6 +14,7 @@
 #include "shared/err.h"
 #include "shared/optimizer_kind.h"
 #include "shared/path_kinds.h"
+#include "shared/placement.h"
 
 enum {
     NODES_MAX = 4096, /* workers, and servers: the list of them, sent to start a node, must fit 1 MiB */
@@ -80,6 +81,7 @@ struct settings {
     char model[64];
     enum math math;                      /* auto: the best library for each shape; openblas: no oneDNN */
     int threads;                         /* inside a product; at most the node's processors */
+    enum placement placement;            /* which parameter server holds which parameters */
     enum path_kind path;                 /* of the contributions of rules that combine */
     char aggregate[24];                  /* in place of their mean: shared/aggregate.h */
     enum overlap overlap;                /* exchanges by which a combination of such a rule is late */

@@ -86,6 +86,7 @@ static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
     cfg.blocks = &s->blocks;
     cfg.n_params = s->trainer->n_params;
     cfg.n_statistics = s->trainer->n_params - s->trainer->n_trained;
+    cfg.ranges = s->trainer->ranges;
     cfg.params = n->params;
     cfg.grads = n->grads;
     cfg.layers = s->layers;

@@ -117,6 +117,7 @@ static void network_free(struct trainer *t)
     free(w->evaluated);
     free(w->views);
     free(w->arch);
+    free(w->t.ranges);
     free(w);
 }
 
@@ -141,6 +142,8 @@ static int load_model(struct network *w, const char *folder, struct err *e)
     json_decref(doc);
     if (rc < 0)
         return err_at(e, "model");
+    if (placement_lay_out(&w->t.ranges, w->set->placement, &w->spec, w->set->server_count, e) < 0)
+        return e->code;
     w->max_batch = net_test_batch(&w->spec, w->set->batch_size);
     return net_new(&w->net, &w->spec, w->max_batch, e);
 }
@@ -203,7 +206,8 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
                             .n_trained = net_n_trained(w->net),
                             .has_labels = w->loaders[0].train.labels != NULL,
                             .has_test = w->loaders[0].n_test > 0,
-                            .arch = w->arch};
+                            .arch = w->arch,
+                            .ranges = w->t.ranges};
     *out = &w->t;
     return 0;
 }

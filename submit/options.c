@@ -99,6 +99,8 @@ static struct args_option table[] = {
      "products use built-in loops"},
     {"threads", "", SETTING(threads), FOR_MODEL_AND_DATA, JOB, "N",
      "threads of a node in a matrix product, at most its number of processors"},
+    {"placement", "", SETTING(placement), FOR_JOB, JOB, NULL,
+     "which parameter server holds which parameters: ranges of equal length, or whole tensors in turn"},
     {"path", "", SETTING(path), FOR_JOB, JOB, NULL,
      "how contributions of a rule that combines reach each other; auto: the quickest that the job allows"},
     {"aggregate", "", SETTING(aggregate), FOR_JOB, JOB, "HOW",

@@ -120,6 +120,8 @@ static int load_model(struct node *n, struct err *e)
     json_decref(doc);
     if (rc < 0)
         return err_at(e, "model");
+    if (placement_lay_out(&n->ranges, n->set.placement, n->spec, n->set.server_count, e) < 0)
+        return e->code;
     n->max_batch = is_worker(n) ? net_test_batch(n->spec, n->set.batch_size) : 1;
     return net_new(&n->net, n->spec, n->max_batch, e);
 }
@@ -389,6 +391,7 @@ void node_clear(struct node *n)
     send_pool_close(n->send_pool);
     node_clear_executing(n);
     free(n->arch);
+    free(n->ranges);
     free(n->spec);
     free(n->layers);
     free(n->model);

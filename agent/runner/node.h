@@ -33,6 +33,7 @@ struct node {
     char codec_sha256[65];
     char *arch; /* the model's document, kept for the model file */
     struct model_spec *spec;
+    size_t *ranges;              /* of the servers: placement_lay_out() */
     struct net *net;             /* NULL: it runs an executor */
     struct executing *executing; /* that one; else NULL */
     int max_batch;               /* of the net: the batch size of evaluation, at least a block's */

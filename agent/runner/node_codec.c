@@ -152,6 +152,7 @@ int node_open_exchange(struct node *n, struct err *e)
     cfg.blocks = &n->blocks;
     cfg.n_params = net_n_params(n->net);
     cfg.n_statistics = net_n_params(n->net) - net_n_trained(n->net);
+    cfg.ranges = n->ranges;
     cfg.params = net_params(n->net);
     cfg.grads = net_grads(n->net);
     cfg.layers = n->layers;

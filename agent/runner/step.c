@@ -34,13 +34,9 @@ static int open_optimizer(struct step *s, struct err *e)
 {
     const struct step_config *cfg = &s->cfg;
     const struct optimizer_config how = step_optimizer(cfg->set);
-    size_t from = 0, to = cfg->n_params;
+    struct exchange_range own = exchange_range(cfg->exchange);
 
-    if (cfg->node < 0) {
-        from = collective_slice(cfg->n_params, -2 - cfg->node, cfg->set->server_count);
-        to = collective_slice(cfg->n_params, -1 - cfg->node, cfg->set->server_count);
-    }
-    return optimizer_new(&s->optimizer, &how, trained_of(cfg, from, to - from), e);
+    return optimizer_new(&s->optimizer, &how, trained_of(cfg, own.first, own.n), e);
 }
 
 int step_open(struct step *s, const struct step_config *cfg, struct err *e)

@@ -384,6 +384,19 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
 }
 
+static int check_placement(const struct submission *s, struct err *e)
+{
+    const struct settings *set = &s->settings;
+
+    if (set->placement == PLACEMENT_ROUND_ROBIN && s->opt->simulation.gradients > 0)
+        return err_set(
+            e, ERR_CONFIG,
+            "--placement round_robin places the tensors of a model, and --gradients %llu stands in "
+            "for one; leave one of them out",
+            (unsigned long long)s->opt->simulation.gradients);
+    return placement_check(set->placement, &s->model_spec, set->server_count, e);
+}
+
 /* Sets how many of the listed servers take part. */
 static int choose_servers(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
@@ -403,6 +416,8 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
                 s->settings.compress_down);
         return hint_servers(s, ", or leave --compress-down out", e);
     }
+    if (check_placement(s, e) < 0)
+        return e->code;
     if (check_limits(&s->settings, worker, worker->limits, e) < 0)
         return hint_servers(s, "", e);
     if (start_check_asgd(s, e) < 0)

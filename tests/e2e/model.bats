@@ -3,24 +3,6 @@
 # Takes about 1 minute.
 load lib
 
-# same_weights FILE FILE [MOST]: the tensors of two files are equal, bit for bit, or up to MOST.
-same_weights() {
-    python3 - "$1" "$2" "${3:-0}" <<'PY'
-import array, json, struct, sys
-def read(path):
-    b = open(path, "rb").read()
-    n = struct.unpack("<Q", b[:8])[0]
-    return {k: (t["shape"], b[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]])
-            for k, t in json.loads(b[8:8 + n]).items() if k != "__metadata__"}
-a, b, most = read(sys.argv[1]), read(sys.argv[2]), float(sys.argv[3])
-assert a and a.keys() == b.keys()
-for k in a:
-    assert a[k][0] == b[k][0], f"{k}: other shapes"
-    worst = max(abs(x - y) for x, y in zip(array.array("f", a[k][1]), array.array("f", b[k][1])))
-    assert a[k][1] == b[k][1] or 0 < worst <= most, f"{k}: differs by {worst}"
-PY
-}
-
 python_with_onnx() {
     /usr/bin/python3 -c 'import numpy, onnx' 2>/dev/null && echo /usr/bin/python3
 }

@@ -90,15 +90,21 @@ static size_t trained_of(const struct exchange_config *cfg, size_t lo, size_t hi
     return end > lo ? end - lo : 0;
 }
 
+/* Where the range of server k, counted from 0, begins; without servers the only range is all. */
+static size_t range_begin(const struct exchange_config *cfg, int k)
+{
+    if (cfg->ranges)
+        return cfg->ranges[k];
+    return collective_slice(cfg->n_params, k, cfg->n_servers > 0 ? cfg->n_servers : 1);
+}
+
 int channel_open(struct exchange *x, int id)
 {
     const struct exchange_config *cfg = &x->cfg;
     const struct codec_plugin *p = cfg->plugin;
     struct channel *ch = &x->channels[id];
     int range = cfg->node < 0 ? -2 - cfg->node : id;
-    size_t lo = cfg->n_servers > 0 ? collective_slice(cfg->n_params, range, cfg->n_servers) : 0;
-    size_t hi = cfg->n_servers > 0 ? collective_slice(cfg->n_params, range + 1, cfg->n_servers)
-                                   : cfg->n_params;
+    size_t lo = range_begin(cfg, range), hi = range_begin(cfg, range + 1);
 
     ch->x = x;
     ch->n_params = hi - lo;

@@ -36,6 +36,14 @@ uint64_t exchange_rounds(const struct exchange *x)
     return x->n_rounds;
 }
 
+struct exchange_range exchange_range(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+
+    return x->cfg.node < 0 ? (struct exchange_range){(size_t)(ch->codec.params - x->cfg.params), ch->n_params}
+                           : (struct exchange_range){0, x->cfg.n_params};
+}
+
 size_t exchange_limit(const struct exchange *x)
 {
     size_t limit = agreement_bytes(&x->channels[0].round.agreement), barrier = barrier_bytes(x);

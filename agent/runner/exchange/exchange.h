@@ -45,8 +45,11 @@ struct exchange_config {
     enum overlap overlap;
     int n_drawn; /* workers that take part in a round; 0: all */
     enum collective_algorithm allreduce;
-    size_t n_params;                  /* of the whole model */
-    size_t n_statistics;              /* the last of these are running statistics: nn/net.h */
+    size_t n_params;     /* of the whole model */
+    size_t n_statistics; /* the last of these are running statistics: nn/net.h */
+    /* (n_servers + 1), not owned: where each server's range begins, and then n_params, as placement_lay_out()
+     * makes it; NULL: ranges of equal length. */
+    const size_t *ranges;
     float *params;                    /* (n_params); on a server too, which works on its range of it */
     float *grads;                     /* (n_params); on a server too, which merges gradients in it */
     const struct codec_layer *layers; /* (n_layers), of the whole model; not owned */
@@ -79,6 +82,12 @@ struct exchange_config exchange_config_of(const struct settings *set, int node);
  * parameters of the codec. */
 int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e);
 void exchange_free(struct exchange *x);
+
+/* The part of params that this node exchanges: on a server its range, on a worker all. */
+struct exchange_range {
+    size_t first, n;
+};
+struct exchange_range exchange_range(const struct exchange *x);
 
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_needs_link(const struct exchange *x, int node); /* does the rule need a link to that node? */

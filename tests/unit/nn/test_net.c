@@ -6,6 +6,7 @@
 #include "nn/layers/layer.h"
 #include "nn/metrics.h"
 #include "shared/json.h"
+#include "shared/placement.h"
 #include "shared/rng.h"
 #include "tests/unit/nn/layer_check.h"
 #include "tests/unit/unit.h"
@@ -15,10 +16,11 @@
 
 enum { N_IN = 7, MAX_BATCH = 8 };
 
-/* A net on N_IN inputs with these layers, as JSON. */
-static struct net *make(const char *layers)
+/* A net on N_IN inputs with these layers, as JSON, placed for so many servers; 0: in the model's order. */
+static struct net *make_placed(const char *layers, int n_servers)
 {
     struct model_spec spec;
+    size_t *ranges = NULL;
     char text[512];
     struct net *net;
     json_t *doc;
@@ -30,9 +32,17 @@ static struct net *make(const char *layers)
              N_IN, layers);
     assert_ok(json_parse(&doc, text, strlen(text), "model", &e));
     assert_ok(model_spec_parse(&spec, doc, &e));
+    if (n_servers > 0)
+        assert_ok(placement_lay_out(&ranges, PLACEMENT_ROUND_ROBIN, &spec, n_servers, &e));
     assert_ok(net_new(&net, &spec, MAX_BATCH, &e));
+    free(ranges);
     json_decref(doc);
     return net;
+}
+
+static struct net *make(const char *layers)
+{
+    return make_placed(layers, 0);
 }
 
 /* Inputs, labels below n_classes, and parameters that are nowhere zero. */
@@ -326,6 +336,49 @@ TEST(tensors_have_names_and_shapes_and_cover_the_parameters)
     net_free(net);
 }
 
+static void ready_is_trained(void *owner, size_t ready)
+{
+    const struct net *net = owner;
+
+    assert_true(ready >= net_n_trained(net));
+}
+
+/* Both nets have the same tensors by name, at other offsets. */
+TEST(a_net_placed_by_tensors_has_the_same_weights_loss_and_gradient)
+{
+    static const char layers[] = DENSE(5) ", " F("batch_norm") ", " F("tanh") ", " DENSE(4);
+    struct net *a = make(layers), *b = make_placed(layers, 3);
+    float x[MAX_BATCH * N_IN];
+    int32_t labels[MAX_BATCH];
+    const struct tensor_view *t, *u;
+    struct net_score sa = {0}, sb = {0};
+    struct net_batch batch;
+    size_t n;
+
+    fill(a, x, labels, 4);
+    net_init(a, 5);
+    net_init(b, 5);
+    train(a, x, labels, MAX_BATCH, &sa);
+    batch = batch_of(x, labels, MAX_BATCH);
+    batch.between = ready_is_trained;
+    batch.owner = b;
+    net_train(b, &batch, &sb);
+    assert_true(sa.loss == sb.loss);
+    n = net_tensors(a, &t);
+    assert_int_equal(net_tensors(b, &u), n);
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = tensor_count(&t[i]) * sizeof(float);
+
+        assert_string_equal(t[i].name, u[i].name);
+        assert_memory_equal(t[i].data, u[i].data, bytes);
+        assert_memory_equal(net_grads(a) + net_tensor_offset(a, i), net_grads(b) + net_tensor_offset(b, i),
+                            bytes);
+    }
+    assert_true(net_tensor_offset(b, 1) > net_tensor_offset(b, 3)); /* bias of layer 0, bias of batch_norm */
+    net_free(a);
+    net_free(b);
+}
+
 TEST(initial_weights_are_glorot_and_depend_on_the_seed_only)
 {
     struct net *a = make(DENSE(50) ", " F("tanh") ", " DENSE(4));
@@ -476,6 +529,7 @@ int main(void)
         cmocka_unit_test(huge_logits_do_not_overflow_or_count_as_right_by_accident),
         cmocka_unit_test(a_nan_is_visible_in_the_loss),
         cmocka_unit_test(tensors_have_names_and_shapes_and_cover_the_parameters),
+        cmocka_unit_test(a_net_placed_by_tensors_has_the_same_weights_loss_and_gradient),
         cmocka_unit_test(initial_weights_are_glorot_and_depend_on_the_seed_only),
         cmocka_unit_test(the_layer_callback_gets_the_offset_from_which_the_gradient_is_complete),
         cmocka_unit_test(the_same_batch_gives_the_same_bits),

@@ -1,0 +1,63 @@
+#!/usr/bin/env bats
+# --placement: which parameter server holds which parameters.
+load lib
+
+# Seconds do not depend on the bytes of a message, so asynchronous jobs, too, have one order of messages.
+simulate() { "$SUBMIT" simulate -q --node_count 3 --servers 3 --epochs 1 --batch_size 256 --link any,0s --step-time 0.01 --eval-time 0.1 "$@"; }
+
+@test "rules that treat each parameter by itself end with the same weights, bit for bit, by ranges and by tensors" {
+    local job
+    for job in 'ps --model lenet-bn' 'fedadam:every=3 --model lenet-bn' 'ps --gradient-descent adam' doublesqueeze fedavg:every=7 easgd:every=5 \
+        scaffold:every=4; do
+        echo "$job"
+        for placement in range round_robin; do
+            # shellcheck disable=SC2086
+            simulate --codec $job --placement $placement -o $placement
+        done
+        same_weights range/model/final.safetensors round_robin/model/final.safetensors
+        rm -r range round_robin
+    done
+}
+
+# 1-bit messages have two means, which are those of a server's range.
+@test "a compressor with one scale for a range sees other ranges" {
+    for placement in range round_robin; do
+        simulate --codec binary --model softmax --servers 2 --placement $placement -o $placement
+    done
+    run same_weights range/model/final.safetensors round_robin/model/final.safetensors
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'differs by'* ]]
+}
+
+# mlp-tutorial: 784 x 128 + 128 x 128 + 128 x 10 weights at the first server, 128 + 128 + 10 biases at the second.
+@test "on agents, comm.csv has the bytes of each server's tensors, and a checkpoint resumes with the same placement only" {
+    start_agents 4
+    write_workers 2 2
+    "$SUBMIT" -q --codec ps --node_count 2 --gradient-descent adam --epochs 2 --checkpoint-every 1 -o range
+    "$SUBMIT" -q --codec ps --node_count 2 --gradient-descent adam --epochs 2 --placement round_robin -o whole
+    same_weights range/model/final.safetensors whole/model/final.safetensors
+    [ "$(jq -r .settings.placement whole/run.json)" = round_robin ]
+    [ "$(awk -F, '$2 == 1 && $3 == 0 && $5 == "sent" { print $4, $7 }' whole/records/comm.csv | sort -r)" = "$(printf -- '-3 %d\n-2 %d' $((4 * 266)) $((4 * 118016)))" ]
+    [ "$(awk -F, '$2 == 1 && $3 == 0 && $5 == "sent" { print $7 }' range/records/comm.csv | sort -u)" = $((2 * 118282)) ]
+    "$SUBMIT" -q --codec ps --node_count 2 --gradient-descent adam --epochs 1 --placement round_robin --checkpoint-every 1 -o half
+    "$SUBMIT" -q --resume half --epochs 2 -o rest
+    same_weights whole/model/final.safetensors rest/model/final.safetensors
+    run "$SUBMIT" --resume range --epochs 3 --placement round_robin -o none
+    [ "$status" -eq 2 ]
+    [[ "$output" == *placement* ]]
+}
+
+@test "what whole tensors cannot be placed on is refused before anything is shipped" {
+    echo '{"PS": ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"], "Worker": ["127.0.0.1:4"]}' >worker.json
+    run "$SUBMIT" --codec ps --model softmax --placement round_robin
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'whole tensors, and model "softmax" has 2 for 3 servers'*'--placement range'* ]]
+    run "$SUBMIT" --codec plain --placement round_robin
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'--placement round_robin: the job has no parameter servers'* ]]
+    run "$SUBMIT" simulate --codec ps --servers 2 --gradients 100 --steps 3 --placement round_robin
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'places the tensors of a model, and --gradients 100 stands in for one'* ]]
+    run "$SUBMIT" --codec ps --placement tensor
+    [ "$status" -eq 2 ]
+}
