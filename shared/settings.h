@@ -56,8 +56,8 @@ struct settings {
     char codec[64];        /* the workers' codec */
     char server_codec[64]; /* the servers' codec; the workers' unless chosen separately */
     char codec_options[512], server_codec_options[512]; /* their parameters: shared/codec_options.h */
-    char compress[256],
-        compress_down[256]; /* of workers' and of servers' messages: codecs/compress/chain.h */
+    char compress[2048],
+        compress_down[2048]; /* of workers' and of servers' messages: codecs/compress/chain_list.h */
     enum sync sync;  /* ssgd: wait for every contribution of a round, asgd: use those that have arrived */
     int local_steps; /* steps between exchanges, for rules with local steps; 0: once per epoch */
     int epochs;

@@ -45,7 +45,8 @@ static struct args_option table[] = {
     {"server_codec", "", ARGS_NAME_OR_PATH, AT(server_codec), FOR_JOB, JOB, "NAME|FILE",
      "codec of the servers; null: no servers", .may_change = true},
     {"compress", "", SETTING(compress), FOR_JOB, JOB, "CHAIN",
-     "compression of workers' vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ..."},
+     "compression of workers' vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ...; by layer: "
+     "layer0=fp16;*=tern"},
     {"compress-down", "", SETTING(compress_down), FOR_JOB, JOB, "CHAIN", "compression of servers' vectors"},
     {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_JOB, JOB,
      OPTIMIZER_CHOICES_AND("|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging" OPTIONS_LATE),

@@ -51,20 +51,6 @@ bool chain_is_lossy(const struct chain_spec *s);
  * (compressor.sum). NULL: it does not. */
 const struct compressor *chain_sums(const struct chain_spec *s);
 
-/* The values of --compress and --compress-down of a job. */
-struct chain_pair {
-    bool has_up, has_down;
-    struct chain_spec up, down;
-};
-
-/* Parses both options; NULL or "": none. ERR_CONFIG as chain_parse(), and where `codec` allows no
- * compression, or no lossy compression, in that direction. */
-int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
-                     enum codec_compression takes, struct err *e);
-/* Does a job with these options compress only to items that can be added on their way (chain_sums), of that
- * many workers? */
-bool chain_pair_sums(const char *up, const char *down, int n_workers);
-
 /* The state of a chain for vectors of up to n values. */
 struct chain {
     struct chain_spec spec;

@@ -1,4 +1,4 @@
-/* Parses the text of --compress into a chain_spec. */
+/* Parses the text of a chain into a chain_spec. */
 #include "codecs/compress/chain.h"
 
 #include "shared/codec_options.h"
@@ -78,47 +78,4 @@ const struct compressor *chain_sums(const struct chain_spec *s)
     bool is_alone = !s->is[COMPRESS_SELECT] && !s->is[COMPRESS_SYMBOLS] && s->per == CHAIN_PER_VECTOR;
 
     return is_alone && values && values->sum ? values : NULL;
-}
-
-static int parse_way(struct chain_spec *s, bool *has, const char *text, const char *option, struct err *e)
-{
-    *has = text && text[0];
-    return *has && chain_parse(s, text, e) < 0 ? err_at(e, "%s", option) : 0;
-}
-
-int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
-                     enum codec_compression takes, struct err *e)
-{
-    if (parse_way(&p->up, &p->has_up, up, "--compress", e) < 0 ||
-        parse_way(&p->down, &p->has_down, down, "--compress-down", e) < 0)
-        return e->code;
-    if ((p->has_up || p->has_down) && takes == CODEC_UNCOMPRESSED) {
-        err_set(e, ERR_CONFIG, "%s %s: codec %s sends no vectors that a chain could compress",
-                p->has_up ? "--compress" : "--compress-down", p->has_up ? up : down, codec);
-        return err_hint(e,
-                        "plain, ps, fedpaq and doublesqueeze do; job_submit codecs list shows all codecs.");
-    }
-    if (p->has_up && chain_is_lossy(&p->up) && takes == CODEC_LOSSLESS_ONLY) {
-        err_set(e, ERR_CONFIG, "--compress %s: codec %s accepts lossless compression only", up, codec);
-        return err_hint(e, "none|huffman is lossless.");
-    }
-    if (p->has_down && chain_is_lossy(&p->down) && takes != CODEC_LOSSY) {
-        err_set(e, ERR_CONFIG,
-                "--compress-down %s: codec %s accepts only lossless compression of what servers send", down,
-                codec);
-        return err_hint(e, "none|huffman is lossless.");
-    }
-    return 0;
-}
-
-bool chain_pair_sums(const char *up, const char *down, int n_workers)
-{
-    struct chain_spec s;
-    struct err e = {0};
-    const struct compressor *values;
-
-    if (!up || !up[0] || (down && down[0]) || chain_parse(&s, up, &e) < 0)
-        return false;
-    values = chain_sums(&s);
-    return values && (!values->measure || n_workers <= values->n_summed_most);
 }

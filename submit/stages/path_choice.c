@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "codecs/compress/chain.h"
+#include "codecs/compress/chain_list.h"
 #include "shared/blocks.h"
 #include "shared/json.h"
 #include "shared/path.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codecs/compress/chain.h"
+#include "codecs/compress/chain_list.h"
 #include "codecs/executor.h"
 #include "shared/codec_load.h"
 #include "shared/codec_manifest.h"
@@ -18,6 +18,7 @@
 #include "shared/partition.h"
 #include "shared/path.h"
 #include "shared/utf8.h"
+#include "submit/codecs/chain_layers.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/find.h"
 #include "submit/codecs/presets.h"
@@ -294,14 +295,24 @@ static bool is_quiescent(const struct codec_facts *f, const struct settings *set
 }
 
 /* Checks, before anything is shipped, that the chains are valid and the codec supports them. */
-static int check_compression(const struct settings *set, const struct codec_facts *f, struct err *e)
+static int check_compression(const struct submission *s, const struct codec_facts *f, struct err *e)
 {
+    const struct settings *set = &s->settings;
+    bool has_layers = s->opt->simulation.gradients == 0;
     struct chain_pair pair;
 
     if (set->compress_down[0] && !codec_has_server_side(f))
         return err_set(e, ERR_CONFIG, "--compress-down %s: codec %s has no server side", set->compress_down,
                        f->name);
-    return chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression, e);
+    if (chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression, e) < 0)
+        return e->code;
+    if (!has_layers && (pair.up.is_by_layer || pair.down.is_by_layer))
+        return err_set(e, ERR_CONFIG,
+                       "--compress: a list is for the layers of a model, and --gradients has none");
+    if (has_layers && chain_layers_check(&pair.up, &s->model_spec, e) < 0)
+        return err_at(e, "--compress");
+    return has_layers && chain_layers_check(&pair.down, &s->model_spec, e) < 0 ? err_at(e, "--compress-down")
+                                                                               : 0;
 }
 
 /* Checks only names and rules; the data is read after everything else is valid. */
@@ -379,7 +390,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
         choose_local_steps(&s->settings, worker, e) < 0 ||
         check_limits(&s->settings, worker, limits, e) < 0 ||
         start_choose(s, is_quiescent(worker, &s->settings), e) < 0 || read_server_codec(s, worker, e) < 0 ||
-        check_compression(&s->settings, worker, e) < 0)
+        check_compression(s, worker, e) < 0)
         return e->code;
     return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
 }

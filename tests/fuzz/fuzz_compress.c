@@ -1,9 +1,9 @@
-/* Any bytes as a chain's text, or as a message of one: refused, or a vector; nothing is read or written out
- * of bounds. The first byte chooses the chain, or that the input is a text; the second the length. */
+/* Any bytes as the text of chains, or as a message of them: refused, or a vector; nothing is read or written
+ * out of bounds. The first byte chooses the chain, or that the input is a text; the second the length. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/compress/chain.h"
+#include "codecs/compress/chain_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,6 +30,7 @@ static const char *const texts[] = {
     "randomk:ratio=0.01,ef=true|fp16|huffman",
     "fixed8:block=16",
     "fixed8:ef=true|huffman",
+    "a.0=topk:ratio=0.2,ef=true|huffman;b=sgq:bits=3;*=none|huffman",
 };
 enum { N_TEXTS = sizeof texts / sizeof *texts };
 
@@ -45,31 +46,33 @@ static void *must(void *p)
 static void read_text(const uint8_t *data, size_t size)
 {
     char *text = must(malloc(size + 1));
-    struct chain_spec s;
+    struct chain_list l;
     struct err e;
 
     memcpy(text, data, size);
     text[size] = '\0';
-    chain_parse(&s, text, &e);
+    chain_list_parse(&l, text, &e);
     free(text);
 }
 
 static void read_message(const char *text, size_t n, const uint8_t *data, size_t size)
 {
+    static const struct codec_layer layers[] = {
+        {.name = "a.0"}, {.name = "a.1"}, {.name = "b.0"}, {.name = "c"}};
     const size_t starts[] = {0, n / 3, n / 3, n / 2};
     uint8_t *message = must(malloc(size + 1));
     float *out = must(malloc(n * sizeof *out + 1));
     struct wire_in in = {.bytes = message, .len = size};
-    struct chain_spec s;
-    struct chain c;
+    struct chain_list l;
+    struct chains c;
     struct err e;
 
     memcpy(message, data, size);
-    if (chain_parse(&s, text, &e) < 0 || chain_open(&c, &s, n, starts, 4, &e) < 0)
+    if (chain_list_parse(&l, text, &e) < 0 || chains_open(&c, &l, n, layers, starts, 4, &e) < 0)
         abort();
-    if (chain_decode(&c, &in, out, n) != !in.bad || in.at > in.len)
+    if (chains_decode(&c, &in, out, n) != !in.bad || in.at > in.len)
         abort();
-    chain_clear(&c);
+    chains_clear(&c);
     free(message);
     free(out);
 }

@@ -68,6 +68,9 @@ static int record(void *owner, const struct codec *c, const char *name, double v
     return 0;
 }
 
+static const char *const layer_names[N_LAYERS] = {"layer0.dense.weight", "layer1.dense.weight",
+                                                  "layer2.dense.weight"};
+
 static void node_open(struct cluster *c, int slot)
 {
     const struct cluster_config *cfg = &c->cfg;
@@ -79,7 +82,7 @@ static void node_open(struct cluster *c, int slot)
     for (size_t i = 0; i < cfg->n_params; i++)
         n->params[i] = (float)i / (float)cfg->n_params;
     for (size_t k = 0; k < N_LAYERS; k++)
-        n->layers[k] = (struct codec_layer){.name = "layer.dense.weight",
+        n->layers[k] = (struct codec_layer){.name = layer_names[k],
                                             .offset = cfg->n_params * k / N_LAYERS,
                                             .n = cfg->n_params * (k + 1) / N_LAYERS -
                                                  cfg->n_params * k / N_LAYERS};

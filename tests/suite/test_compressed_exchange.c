@@ -28,6 +28,7 @@ static const char *const chains[] = {
     "int8:ef=true",
     "fixed8:ef=true",
     "topk:ratio=0.1,ef=true|huffman",
+    "layer0=topk:ratio=0.1,ef=true|huffman;layer2.dense.weight=fp16;*=none",
     "onebit:bucket=32,ef=true",
     "tern:alpha=fit,ef=true",
     "qsgd:bits=5,bucket=64|huffman",
@@ -35,7 +36,7 @@ static const char *const chains[] = {
     "tern:ef=true",
     "sgq",
 };
-enum { N_WITHOUT_DICE = 9 /* number of them: their messages do not depend on the seed */ };
+enum { N_WITHOUT_DICE = 10 /* number of them: their messages do not depend on the seed */ };
 
 /* Workers only, holders of the same blocks, servers; and rules that accept no lossy chain. */
 enum { N_LOSSY = 6 };
@@ -114,6 +115,60 @@ TEST(an_all_reduce_of_items_gives_all_workers_the_same_bits_near_those_of_floats
                 cluster_close(&floats);
                 cluster_close(&c);
             }
+}
+
+static void run_with(float out[N_PARAMS], struct cluster_config cfg, const char *up, const char *down)
+{
+    struct cluster c;
+
+    cfg.n_params = N_PARAMS;
+    cfg.compress = up;
+    cfg.compress_down = down;
+    run_well(&c, &cfg);
+    memcpy(out, c.nodes[0].params, N_PARAMS * sizeof *out);
+    cluster_close(&c);
+}
+
+/* The gradients do not depend on the weights, so a layer under a list goes the way that it goes in a job with
+ * its chain for all layers. The two servers' ranges meet inside the middle layer. */
+TEST(each_layer_of_a_list_ends_with_the_bits_of_a_job_with_its_chain_alone)
+{
+    static const char *const alone[] = {"topk:ratio=0.1,ef=true,per=layer|huffman", "int8:ef=true,per=layer",
+                                        "bf16"};
+    static const char list[] =
+        "layer0=topk:ratio=0.1,ef=true|huffman;layer1=int8:ef=true;layer2.dense.weight=bf16";
+    static const struct cluster_config jobs[] = {
+        {.codec = "plain", .path = PATH_GATHER, .n_workers = 3, .n_steps = 6},
+        {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 6},
+        {.codec = "doublesqueeze", .n_workers = 3, .n_servers = 2, .n_steps = 6},
+        {.codec = "fedpaq", .path = PATH_GATHER, .n_workers = 3, .local_steps = 2, .n_steps = 6},
+    };
+    float together[N_PARAMS], one[N_PARAMS];
+
+    for (size_t j = 0; j < N_OF(jobs); j++) {
+        bool has_servers = jobs[j].n_servers > 0;
+
+        run_with(together, jobs[j], list, has_servers ? list : NULL);
+        for (size_t k = 0; k < N_OF(alone); k++) {
+            size_t from = collective_slice(N_PARAMS, (int)k, 3),
+                   to = collective_slice(N_PARAMS, (int)k + 1, 3);
+
+            run_with(one, jobs[j], alone[k], has_servers ? alone[k] : NULL);
+            assert_memory_equal(together + from, one + from, (to - from) * sizeof *one);
+            assert_memory_not_equal(together, one, sizeof one);
+        }
+    }
+}
+
+TEST(a_list_of_the_same_chains_is_that_chain_per_layer)
+{
+    static const struct cluster_config job = {
+        .codec = "doublesqueeze", .n_workers = 3, .n_servers = 2, .n_steps = 6, .seed = 5};
+    float list[N_PARAMS], one[N_PARAMS];
+
+    run_with(list, job, "layer1=qsgd:bits=4,ef=true;*=qsgd:bits=4,ef=true", "*=tern:ef=true");
+    run_with(one, job, "qsgd:bits=4,ef=true,per=layer", "tern:ef=true,per=layer");
+    assert_memory_equal(list, one, sizeof one);
 }
 
 TEST(a_lossless_chain_changes_no_bit_of_the_result)
@@ -317,6 +372,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_get_the_same_bits_with_every_chain_and_order_of_events),
         cmocka_unit_test(an_all_reduce_of_items_gives_all_workers_the_same_bits_near_those_of_floats),
+        cmocka_unit_test(each_layer_of_a_list_ends_with_the_bits_of_a_job_with_its_chain_alone),
+        cmocka_unit_test(a_list_of_the_same_chains_is_that_chain_per_layer),
         cmocka_unit_test(a_lossless_chain_changes_no_bit_of_the_result),
         cmocka_unit_test(raw_bytes_equal_those_without_a_chain_and_sent_bytes_those_with_it),
         cmocka_unit_test(traffic_of_a_round_has_raw_bytes_of_both_directions),

@@ -15,18 +15,20 @@ static size_t vectors_in(const struct channel *ch)
     return ch->n_params > 0 ? ch->limit / (sizeof(float) * ch->n_params) + 1 : 0;
 }
 
-static int open_chain(struct channel *ch, struct chain *c, bool *has, const struct chain_spec *s,
-                      struct err *e)
+static int open_chains(struct channel *ch, struct chains *c, const struct chain_list *l, struct err *e)
 {
-    const struct compressor *sums = ch->rule ? NULL : chain_sums(s); /* inside an all-reduce */
-    bool is_whole = sums && !sums->measure;                          /* statistics are items, too */
-    size_t n = is_whole ? ch->n_params : ch->codec.n_params, plain = n * sizeof(float);
+    const struct compressor *sums = /* inside an all-reduce */
+        ch->rule || l->n == 0 || l->is_by_layer ? NULL : chain_sums(&l->of[0].chain);
+    bool is_whole = sums && !sums->measure; /* statistics are items, too */
+    size_t n = is_whole ? ch->n_params : ch->codec.n_params, plain = n * sizeof(float), most;
 
-    if (chain_open(c, s, n, ch->compressing.starts, ch->codec.n_layers, e) < 0)
+    if (chains_open(c, l, n, ch->layers, ch->compressing.starts, ch->codec.n_layers, e) < 0)
         return e->code;
-    *has = true;
-    if (chain_most_bytes(c, n) > plain)
-        ch->limit += vectors_in(ch) * (chain_most_bytes(c, n) - plain);
+    if (c->n_chains == 0)
+        return 0;
+    most = chains_most_bytes(c);
+    if (most > plain)
+        ch->limit += vectors_in(ch) * (most - plain);
     ch->limit += VECTORS_MAX * OVERHEAD;
     return 0;
 }
@@ -45,17 +47,13 @@ int compressing_open(struct channel *ch, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for a list of %d layers", ch->n_layers);
     for (int i = 1; i < ch->n_layers; i++)
         c->starts[i] = ch->layers[i].offset;
-    if (pair.has_up && open_chain(ch, &c->up, &c->has_up, &pair.up, e) < 0)
-        return e->code;
-    return pair.has_down ? open_chain(ch, &c->down, &c->has_down, &pair.down, e) : 0;
+    return open_chains(ch, &c->up, &pair.up, e) < 0 ? e->code : open_chains(ch, &c->down, &pair.down, e);
 }
 
 void compressing_clear(struct compressing *c)
 {
-    if (c->has_up)
-        chain_clear(&c->up);
-    if (c->has_down)
-        chain_clear(&c->down);
+    chains_clear(&c->up);
+    chains_clear(&c->down);
     for (size_t i = 0; i < c->n_residuals; i++)
         free(c->residuals[i].v);
     for (int i = 0; i < c->n_read; i++)
@@ -68,19 +66,18 @@ void compressing_clear(struct compressing *c)
 
 /* NULL: vectors in this direction are sent uncompressed. Of a vector of the whole range *n becomes the number
  * that are compressed: its running statistics, which follow them, are not. */
-static struct chain *chain_for(struct channel *ch, bool is_down, size_t *n)
+static struct chains *chains_for(struct channel *ch, bool is_down, size_t *n)
 {
-    struct compressing *c = &ch->compressing;
-    struct chain *chain = is_down ? (c->has_down ? &c->down : NULL) : c->has_up ? &c->up : NULL;
+    struct chains *c = is_down ? &ch->compressing.down : &ch->compressing.up;
 
-    if (chain && *n == ch->n_params)
-        *n = chain->n;
-    return chain && *n <= chain->n ? chain : NULL;
+    if (c->n_chains > 0 && *n == ch->n_params)
+        *n = c->n;
+    return chains_take(c, *n) ? c : NULL;
 }
 
-static struct chain *own_chain(struct channel *ch, size_t *n)
+static struct chains *own_chains(struct channel *ch, size_t *n)
 {
-    return chain_for(ch, ch->codec.node < 0, n);
+    return chains_for(ch, ch->codec.node < 0, n);
 }
 
 /* Created as zeros on first use. NULL: no memory. */
@@ -123,22 +120,22 @@ void compressing_put(struct channel *ch, struct wire_out *out, const float *v, s
 {
     struct compressing *c = &ch->compressing;
     size_t whole = n, start = out->len;
-    struct chain *chain = own_chain(ch, &n);
+    struct chains *chains = own_chains(ch, &n);
     struct residual *r = NULL;
     struct rng of_block;
 
-    if (!chain) {
+    if (!chains) {
         wire_put_f32s(out, v, n);
         return;
     }
-    if (chain->spec.ef) {
+    if (chains->has_ef) {
         r = residual_of(c, ch->codec.block, c->n_put, n);
         if (!r) {
             out->bad = c->lacks_memory = true;
             return;
         }
     }
-    chain_encode(chain, generator(ch, &of_block), r ? r->v : NULL, v, n, out);
+    chains_encode(chains, generator(ch, &of_block), r ? r->v : NULL, v, n, out);
     c->n_put++;
     if (whole > n)
         wire_put_f32s(out, v + n, whole - n);
@@ -180,14 +177,14 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
 {
     struct compressing *c = &ch->compressing;
     size_t whole = n, start = in->at;
-    struct chain *chain = chain_for(ch, c->reads_down, &n);
+    struct chains *chains = chains_for(ch, c->reads_down, &n);
     const float *rest = NULL;
     float *v;
 
-    if (!chain)
+    if (!chains)
         return wire_get_f32s(in, n);
     v = next_vector(c, whole);
-    if (!v || !chain_decode(chain, in, v, n) || (whole > n && !(rest = wire_get_f32s(in, whole - n)))) {
+    if (!v || !chains_decode(chains, in, v, n) || (whole > n && !(rest = wire_get_f32s(in, whole - n)))) {
         in->bad = true;
         return NULL;
     }
@@ -199,15 +196,15 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
 
 int compressing_residual(struct channel *ch, int vector, float **r)
 {
-    const struct chain *chain = &ch->compressing.up;
+    const struct chains *c = &ch->compressing.up;
     struct residual *is;
 
     *r = NULL;
-    if (!chain->spec.ef)
+    if (!c->has_ef)
         return CODEC_GO;
-    is = residual_of(&ch->compressing, ch->codec.block, vector, chain->n);
+    is = residual_of(&ch->compressing, ch->codec.block, vector, c->n);
     if (!is)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for the residual of %zu numbers", chain->n);
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for the residual of %zu numbers", c->n);
     *r = is->v;
     return CODEC_GO;
 }
@@ -215,22 +212,22 @@ int compressing_residual(struct channel *ch, int vector, float **r)
 uint64_t compressing_saved_bytes(const struct channel *ch)
 {
     const struct compressing *c = &ch->compressing;
-    const struct chain *out = ch->codec.node < 0 ? &c->down : &c->up;
+    const struct chains *out = ch->codec.node < 0 ? &c->down : &c->up;
     size_t n_contributions = ch->rule && ch->rule->per_block ? (size_t)ch->codec.n_blocks : 1;
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < c->n_residuals; i++)
         bytes += c->residuals[i].n * sizeof(float);
-    return bytes > 0 || !out->spec.ef ? bytes : n_contributions * ch->n_params * sizeof(float);
+    return bytes > 0 || !out->has_ef ? bytes : n_contributions * ch->n_params * sizeof(float);
 }
 
 int compressing_restore(struct channel *ch, int block, int vector, const float *v, size_t n, struct err *e)
 {
     size_t n_compressed = n;
-    const struct chain *chain = own_chain(ch, &n_compressed);
+    const struct chains *chains = own_chains(ch, &n_compressed);
     struct residual *r;
 
-    if (!chain || n_compressed != n || !chain->spec.ef || block < -1 || block >= ch->codec.n_blocks ||
+    if (!chains || n_compressed != n || !chains->has_ef || block < -1 || block >= ch->codec.n_blocks ||
         vector < 0)
         return err_set(
             e, ERR_CONFIG,

@@ -1,7 +1,7 @@
 /* compressing -- a codec's put_vector and get_vector: they pass the vectors of its messages through the job's
- * chains of compressors, one for workers' messages (up), one for servers' (down). Running
- * statistics at the end of a vector, except inside an all-reduce, and a vector longer than the codec's range
- * are sent uncompressed.
+ * chains of compressors, those for workers' messages (up) and those for servers' (down): one for whole
+ * vectors, or one for each layer. Running statistics at the end of a vector, except inside an all-reduce, and
+ * a vector longer than the codec's range are sent uncompressed; with chains by layer a shorter one, too.
  *
  * With error feedback each vector has a residual of its own: the first of every message, the second, ...,
  * and for per-block rules those of each block. All holders of a block must send equal contributions about it:
@@ -9,7 +9,7 @@
 #ifndef PSGD_COMPRESSING_H
 #define PSGD_COMPRESSING_H
 
-#include "codecs/compress/chain.h"
+#include "codecs/compress/chain_list.h"
 
 struct channel;
 
@@ -20,8 +20,7 @@ struct residual {
 };
 
 struct compressing {
-    struct chain up, down;
-    bool has_up, has_down;
+    struct chains up, down;
     size_t *starts; /* offsets of the layers */
     struct residual *residuals;
     size_t n_residuals;

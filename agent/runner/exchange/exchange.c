@@ -471,11 +471,11 @@ struct compress_report exchange_coded(const struct exchange *x)
 
     for (int i = 0; i < x->n_channels; i++) {
         const struct compressing *c = &x->channels[i].compressing;
-        const struct compress_report *r = x->cfg.node < 0 ? &c->down.work.report : &c->up.work.report;
+        const struct compress_report r = chains_report(x->cfg.node < 0 ? &c->down : &c->up);
 
-        sum.n_symbols += r->n_symbols;
-        sum.n_bits += r->n_bits;
-        sum.entropy += r->entropy;
+        sum.n_symbols += r.n_symbols;
+        sum.n_bits += r.n_bits;
+        sum.entropy += r.entropy;
     }
     return sum;
 }

@@ -32,7 +32,7 @@ enum { EXCHANGE_BACKLOG_MAX = MESH_BACKLOG };
 struct exchange_config {
     const struct codec_plugin *plugin;
     const char *options; /* the codec's parameters: shared/codec_options.h; NULL: their defaults */
-    /* The value of --compress: codecs/compress/chain.h; NULL or "": none. */
+    /* The value of --compress: codecs/compress/chain_list.h; NULL or "": none. */
     const char *compress, *compress_down;
     int node, n_workers, n_servers;
     const struct blocks *blocks; /* not owned; must outlive the exchange */

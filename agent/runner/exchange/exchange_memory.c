@@ -21,15 +21,15 @@ static double numbers(const struct channel *ch)
 static double compressed_bytes(const struct channel *ch)
 {
     const struct compressing *c = &ch->compressing;
-    const struct chain *chains[] = {c->has_up ? &c->up : NULL, c->has_down ? &c->down : NULL};
+    const struct chains *ways[] = {&c->up, &c->down};
     double bytes = (double)compressing_saved_bytes(ch);
 
     for (int k = 0; k < 2; k++)
-        if (chains[k] && chains[k]->sent)
-            bytes += (double)(chains[k]->n * sizeof(float));
+        for (int i = 0; i < ways[k]->n_chains; i++)
+            bytes += ways[k]->of[i].sent ? (double)(ways[k]->of[i].n * sizeof(float)) : 0;
     if (ch->reducing.is_on)
         return bytes + 3 * (double)(c->up.n * ch->reducing.item.bytes);
-    return c->has_up ? bytes + (double)ch->limit : bytes;
+    return c->up.n_chains > 0 ? bytes + (double)ch->limit : bytes;
 }
 
 double exchange_bytes(const struct exchange *x)

@@ -12,9 +12,10 @@ static void sum_items(const void *with, void *out, const void *const *in, int n_
     c->items.values->sum(&c->work, out, in, n_in, n, scale);
 }
 
+/* The chain of whole vectors. */
 static struct chain *chain_of(struct channel *ch)
 {
-    return &ch->compressing.up;
+    return &ch->compressing.up.of[0];
 }
 
 static size_t n_statistics(const struct channel *ch)
@@ -36,12 +37,14 @@ static int make_head(struct channel *ch)
 int reducing_open(struct channel *ch)
 {
     struct reducing *r = &ch->reducing;
-    const struct chain *c = chain_of(ch);
+    const struct chains *up = &ch->compressing.up;
+    const struct chain *c;
     size_t n_bytes;
 
-    r->is_on = ch->compressing.has_up && chain_sums(&c->spec);
+    r->is_on = up->n_chains > 0 && !up->use && chain_sums(&up->of[0].spec);
     if (!r->is_on)
         return CODEC_GO;
+    c = chain_of(ch);
     r->item = (struct collective_item){.bytes = c->items.values->item_bytes, .sum = sum_items, .with = c};
     n_bytes = c->n * r->item.bytes + 1;
     r->in = malloc(n_bytes);

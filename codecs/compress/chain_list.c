@@ -1,0 +1,121 @@
+/* Parses the value of --compress: one chain, or a list of chains for layers. */
+#include "codecs/compress/chain_list.h"
+
+#include <string.h>
+
+/* A chain has ':' before the '=' of its first option. */
+bool chain_list_is_one(const char *text)
+{
+    return text[strcspn(text, "=:|")] == '=';
+}
+
+static int parse_entry(struct chain_list *l, char *text, struct err *e)
+{
+    struct chain_entry *to = &l->of[l->n];
+    char *chain = strchr(text, '=');
+
+    if (l->n == CHAIN_LIST_MAX)
+        return err_set(e, ERR_CONFIG, "more than %d entries; * stands for all layers without one",
+                       CHAIN_LIST_MAX);
+    if (!chain || chain == text || chain - text > CHAIN_NAME_MAX || !chain[1]) {
+        err_set(e, ERR_CONFIG, "\"%s\" is not LAYER=CHAIN", text);
+        return err_hint(e, "A list by layer is \"layer0=topk:ratio=0.01;*=fp16\".");
+    }
+    *chain++ = '\0';
+    for (int i = 0; i < l->n; i++)
+        if (strcmp(l->of[i].name, text) == 0)
+            return err_set(e, ERR_CONFIG, "%s has two chains", text);
+    memcpy(to->name, text, strlen(text) + 1);
+    if (chain_parse(&to->chain, chain, e) < 0)
+        return err_at(e, "%s", text);
+    l->n++;
+    return 0;
+}
+
+int chain_list_parse(struct chain_list *l, const char *text, struct err *e)
+{
+    char copy[CHAIN_LIST_TEXT_MAX + 1], *rest = copy, *one;
+
+    *l = (struct chain_list){0};
+    if (!text || !text[0])
+        return 0;
+    l->is_by_layer = chain_list_is_one(text);
+    if (!l->is_by_layer) {
+        l->n = 1;
+        return chain_parse(&l->of[0].chain, text, e);
+    }
+    if (strlen(text) > CHAIN_LIST_TEXT_MAX)
+        return err_set(e, ERR_CONFIG, "more than %d characters", CHAIN_LIST_TEXT_MAX);
+    memcpy(copy, text, strlen(text) + 1);
+    while ((one = strsep(&rest, ";")) != NULL)
+        if (parse_entry(l, one, e) < 0)
+            return e->code;
+    return 0;
+}
+
+bool chain_list_is_lossy(const struct chain_list *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (chain_is_lossy(&l->of[i].chain))
+            return true;
+    return false;
+}
+
+int chain_list_find(const struct chain_list *l, const char *tensor)
+{
+    size_t layer = strcspn(tensor, ".");
+    int of_layer = -1, of_others = -1;
+
+    for (int i = 0; i < l->n; i++) {
+        const char *name = l->of[i].name;
+
+        if (strcmp(name, tensor) == 0)
+            return i;
+        if (strlen(name) == layer && memcmp(name, tensor, layer) == 0)
+            of_layer = i;
+        if (strcmp(name, "*") == 0)
+            of_others = i;
+    }
+    return of_layer >= 0 ? of_layer : of_others;
+}
+
+static int parse_way(struct chain_list *l, const char *text, const char *option, struct err *e)
+{
+    return chain_list_parse(l, text, e) < 0 ? err_at(e, "%s", option) : 0;
+}
+
+int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
+                     enum codec_compression takes, struct err *e)
+{
+    if (parse_way(&p->up, up, "--compress", e) < 0 || parse_way(&p->down, down, "--compress-down", e) < 0)
+        return e->code;
+    if ((p->up.n > 0 || p->down.n > 0) && takes == CODEC_UNCOMPRESSED) {
+        err_set(e, ERR_CONFIG, "%s %s: codec %s sends no vectors that a chain could compress",
+                p->up.n > 0 ? "--compress" : "--compress-down", p->up.n > 0 ? up : down, codec);
+        return err_hint(e,
+                        "plain, ps, fedpaq and doublesqueeze do; job_submit codecs list shows all codecs.");
+    }
+    if (chain_list_is_lossy(&p->up) && takes == CODEC_LOSSLESS_ONLY) {
+        err_set(e, ERR_CONFIG, "--compress %s: codec %s accepts lossless compression only", up, codec);
+        return err_hint(e, "none|huffman is lossless.");
+    }
+    if (chain_list_is_lossy(&p->down) && takes != CODEC_LOSSY) {
+        err_set(e, ERR_CONFIG,
+                "--compress-down %s: codec %s accepts only lossless compression of what servers send", down,
+                codec);
+        return err_hint(e, "none|huffman is lossless.");
+    }
+    return 0;
+}
+
+bool chain_pair_sums(const char *up, const char *down, int n_workers)
+{
+    struct chain_list l;
+    struct err e = {0};
+    const struct compressor *values;
+
+    if ((down && down[0]) || chain_list_parse(&l, up, &e) < 0 || l.n == 0 || l.is_by_layer)
+        return false;
+    values = chain_sums(&l.of[0].chain);
+    return values && (!values->measure || n_workers <= values->n_summed_most);
+}
