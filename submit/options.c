@@ -7,6 +7,7 @@
 #include "shared/isolation.h"
 #include "shared/json.h"
 #include "shared/schedule.h"
+#include "submit/codecs/codec_list.h"
 #include "submit/codecs/presets.h"
 #include "submit/data/data_sets.h"
 #include "submit/hosts.h"
@@ -40,7 +41,7 @@ static struct args_option table[] = {
     {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
      "rule by which nodes exchange updates: a name, a .c or a .so file, then :KEY=VALUE,... for its "
-     "parameters",
+     "parameters; or a list for layers, the last one's first (docs/compression.md)",
      .may_change = true},
     {"server_codec", "", ARGS_NAME_OR_PATH, AT(server_codec), FOR_JOB, JOB, "NAME|FILE",
      "codec of the servers; null: no servers", .may_change = true},
@@ -453,7 +454,7 @@ static int take_server_preset(struct options *o, const struct preset *p, struct 
 
 static int apply_preset(struct options *o, struct err *e)
 {
-    const struct preset *p = preset_find(o->codec);
+    const struct preset *p = codec_list_is_one(o->codec) ? NULL : preset_find(o->codec);
     const char *parameters = strchr(o->codec, ':');
     bool has_optimizer = is_given(o, offsetof(struct options, optimizer)) ||
                          is_given(o, offsetof(struct options, settings.optimizer));

@@ -65,13 +65,27 @@ int classic_prepare(const struct submission *s, struct err *e)
 }
 
 /* In Parallel-SGD the letter is that of the class: --codec MODULE.CLASS. */
-static char letter_of(const struct submission *s)
+static char letter_of(const char *codec, const char *name)
 {
-    const char *codec = json_string_value(json_object_get(json_object_get(s->facts, "options"), "codec"));
     const char *dot = codec && !find_is_path(codec) ? strchr(codec, '.') : NULL;
     const char *colon = codec ? strchr(codec, ':') : NULL;
 
-    return dot && (!colon || dot < colon) && isalnum((unsigned char)dot[1]) ? dot[1] : s->settings.codec[0];
+    return dot && (!colon || dot < colon) && isalnum((unsigned char)dot[1]) ? dot[1] : name[0];
+}
+
+/* For each layer its codec's letter: those of a list, in the order of the model, or the same for all. */
+static void write_letters(char *out, size_t size, const struct submission *s)
+{
+    const char *codec = json_string_value(json_object_get(json_object_get(s->facts, "options"), "codec"));
+    json_t *list = json_object_get(s->facts, "codecs"), *v;
+    const char *layer;
+    size_t n = 0;
+
+    json_object_foreach(list, layer, v) if (n < size - 1)
+        out[n++] = letter_of(json_string_value(v), json_string_value(v));
+    while (!list && n < size - 1 && n < (size_t)(s->n_dense > 0 ? s->n_dense : 0))
+        out[n++] = letter_of(codec, s->settings.codec);
+    out[n] = '\0';
 }
 
 static int put_row(struct classic *c, int node, const struct record_cell *cells, void *with, struct err *e)
@@ -161,12 +175,14 @@ static int write_all(struct classic *c, struct err *e)
 
 int classic_write(const struct submission *s, const json_t *run, struct err *e)
 {
-    struct classic c = {.s = s, .run = run, .style = find(s->csv_style), .letter = letter_of(s)};
+    char letters[80];
+    struct classic c = {.s = s, .run = run, .style = find(s->csv_style), .letters = letters};
     struct err ignored;
     int rc;
 
     if (!c.style)
         return 0;
+    write_letters(letters, sizeof letters, s);
     c.is_begun = calloc((size_t)s->settings.node_count, sizeof *c.is_begun);
     if (!c.is_begun)
         return err_set(e, ERR_NOMEM, "no memory for %d nodes", s->settings.node_count);

@@ -59,13 +59,8 @@ static void value(char *out, size_t size, const struct classic *c, const char *n
         moment(out, size, "%H-%M-%S", wall);
     if (strcmp(name, "{date}") == 0)
         moment(out, size, "%Y-%m-%d %H%M", wall);
-    if (strcmp(name, "{codec}") == 0) {
-        size_t n = c->s->n_dense > 0 ? (size_t)c->s->n_dense : 0;
-
-        n = n < size - 1 ? n : size - 1;
-        memset(out, c->letter, n);
-        out[n] = '\0';
-    }
+    if (strcmp(name, "{codec}") == 0)
+        snprintf(out, size, "%s", c->letters);
 }
 
 void classic_fill(char out[CLASSIC_NAME], const char *form, const struct classic *c, int node, double wall,

@@ -31,9 +31,9 @@ struct classic {
     const struct submission *s;
     const json_t *run; /* run.json */
     const struct style *style;
-    char letter;    /* of {codec} */
-    bool *is_begun; /* (node_count) of the kind of file being written */
-    FILE *f;        /* the file of `node`; NULL: none is open */
+    const char *letters; /* for {codec} */
+    bool *is_begun;      /* (node_count) of the kind of file being written */
+    FILE *f;             /* the file of `node`; NULL: none is open */
     int node;
 };
 

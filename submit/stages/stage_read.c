@@ -19,6 +19,7 @@
 #include "shared/path.h"
 #include "shared/utf8.h"
 #include "submit/codecs/chain_layers.h"
+#include "submit/codecs/codec_list.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/find.h"
 #include "submit/codecs/presets.h"
@@ -251,8 +252,11 @@ static int read_server_codec(struct submission *s, const struct codec_facts *wor
     struct codec_facts server;
     json_t *doc;
 
-    if (!text[0] || is_without_servers(s))
+    if (!text[0] || is_without_servers(s) || (codec_list_is_one(text) && strcmp(text, s->opt->codec) == 0))
         return 0;
+    if (codec_list_is_one(text))
+        return err_set(e, ERR_USAGE, "--server_codec: a list for layers is of the whole job: --codec '%s'",
+                       text);
     if (!codec_has_server_side(worker))
         return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", text, worker->name);
     if (read_codec(&s->server_codec, &server, &doc, text, e) < 0)
@@ -366,6 +370,32 @@ static int read_model(struct submission *s, struct err *e)
     return 0;
 }
 
+/* Loads and checks the workers' codec; of a list for layers the rule that they share, and the compressors. */
+static int read_worker_codec(struct submission *s, struct codec_facts *f, json_t **doc, struct err *e)
+{
+    struct settings *set = &s->settings;
+    struct codec_list l;
+    int rc;
+
+    if (!codec_list_is_one(s->opt->codec))
+        return read_codec(&s->codec, f, doc, s->opt->codec, e);
+    if (s->opt->simulation.gradients > 0)
+        return err_set(e, ERR_CONFIG,
+                       "--codec: a list is for the layers of a model, and --gradients has none");
+    if (set->compress[0] || set->compress_down[0])
+        return err_set(e, ERR_USAGE,
+                       "--codec: its list says how each layer is compressed; leave --compress and "
+                       "--compress-down out");
+    if (codec_list_read(&l, s->opt->codec, &s->model_spec, e) < 0)
+        return e->code;
+    snprintf(set->compress, sizeof set->compress, "%s", l.compress);
+    snprintf(set->compress_down, sizeof set->compress_down, "%s", l.compress_down);
+    json_object_set(s->facts, "codecs", l.entries);
+    rc = read_codec(&s->codec, f, doc, l.codec, e);
+    codec_list_clear(&l);
+    return rc;
+}
+
 /* Reads and checks everything that does not depend on the list of agents. */
 static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
 {
@@ -374,7 +404,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     json_t *doc;
 
     if ((is_trained && (read_model(s, e) < 0 || check_data_options(&s->settings, e) < 0)) ||
-        read_codec(&s->codec, worker, &doc, s->opt->codec, e) < 0)
+        read_worker_codec(s, worker, &doc, e) < 0)
         return e->code;
     json_object_set_new(s->facts, "codec", doc);
     json_object_set_new(s->facts, "options", options_json(s->opt));
@@ -416,6 +446,8 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     if (want_servers(&wants, s, worker, e) < 0)
         return e->code;
     s->settings.server_count = wants ? (int)s->workers.n_servers : 0;
+    if (!wants && codec_list_is_one(s->opt->codec)) /* as between Parallel-SGD's workers */
+        s->settings.compress_down[0] = '\0';
     if (s->settings.compress_down[0] && !wants && s->opt->preset) {
         err_set(e, ERR_CONFIG,
                 "--codec %s compresses what servers send, and the job has no parameter servers",

@@ -125,6 +125,18 @@ TEST(the_files_of_parallel_sgd_have_its_names_and_columns)
     end(&s, run);
 }
 
+TEST(a_list_of_codecs_gives_each_layer_its_letter)
+{
+    struct submission s;
+    json_t *run = begin(&s, "classic");
+
+    json_object_set_new(s.facts, "codecs",
+                        json_pack("{s:s, s:s, s:s}", "layer0", "sgq", "layer2", "a.tern", "layer4", "plain"));
+    assert_ok(classic_write(&s, run, &e));
+    assert_int_equal(count("T-N(2)-R(1)-ID(0)-CODEC(stp).csv"), 1);
+    end(&s, run);
+}
+
 TEST(the_training_log_has_the_check_list_the_steps_and_the_evaluations_in_order)
 {
     struct submission s;
@@ -190,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_files_of_parallel_sgd_have_its_names_and_columns),
+        cmocka_unit_test(a_list_of_codecs_gives_each_layer_its_letter),
         cmocka_unit_test(the_training_log_has_the_check_list_the_steps_and_the_evaluations_in_order),
         cmocka_unit_test(the_later_version_has_other_names_and_the_model_of_the_worker_that_ended_with_it),
         cmocka_unit_test(nothing_is_written_unless_asked_for_and_a_folder_that_refuses_is_named),
