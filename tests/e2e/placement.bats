@@ -2,13 +2,16 @@
 # --placement: which parameter server holds which parameters.
 load lib
 
-# Seconds do not depend on the bytes of a message, so asynchronous jobs, too, have one order of messages.
-simulate() { "$SUBMIT" simulate -q --node_count 3 --servers 3 --epochs 1 --batch_size 256 --link any,0s --step-time 0.01 --eval-time 0.1 "$@"; }
+# Times do not depend on the bytes of a message, so the messages of an asynchronous job, too, arrive in the same order.
+simulate() {
+    "$SUBMIT" simulate -q --node_count 3 --servers 3 --epochs 1 --batch_size 256 --link any,0s --overhead any,0s --codec-rate 1e9 \
+        --step-time 0.01 --eval-time 0.1 --speed 0.5-2 "$@"
+}
 
 @test "rules that treat each parameter by itself end with the same weights, bit for bit, by ranges and by tensors" {
     local job
     for job in 'ps --model lenet-bn' 'fedadam:every=3 --model lenet-bn' 'ps --gradient-descent adam' doublesqueeze fedavg:every=7 easgd:every=5 \
-        scaffold:every=4; do
+        scaffold:every=4 'ps --psgd asgd' 'downpour --psgd asgd'; do
         echo "$job"
         for placement in range round_robin; do
             # shellcheck disable=SC2086
