@@ -68,7 +68,7 @@ static int ask(char answer[ANSWER_MAX], size_t *len, const char *exe, struct err
     int fds[2], rc;
 
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_errno(e, ERR_IO, "pipe");
+        return err_call(e, ERR_IO, CALL_PIPE, "pipe");
     how.out = fds[1];
     rc = child_start(&c, &how, e);
     close(fds[1]);

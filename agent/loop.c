@@ -24,7 +24,7 @@ int loop_watch(struct loop *l, struct watch *w, uint32_t events, struct err *e)
     struct epoll_event ev = {.events = events, .data.ptr = w};
 
     if (epoll_ctl(l->epoll_fd, w->on ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, w->fd, &ev) < 0)
-        return err_errno(e, ERR_IO, "epoll_ctl");
+        return err_call(e, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl");
     w->on = true;
     return 0;
 }

@@ -47,7 +47,7 @@ static int open_instance(struct notify *n, struct err *e)
 {
     n->watch = (struct watch){.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .ready = on_events, .arg = n};
     if (n->watch.fd < 0)
-        return err_errno(e, ERR_IO, "no inotify instance is free");
+        return err_call(e, ERR_IO, CALL_INOTIFY, "no inotify instance is free");
     if (loop_watch(n->loop, &n->watch, EPOLLIN, e) < 0) {
         close(n->watch.fd);
         return e->code;
@@ -73,7 +73,7 @@ int notify_add(struct notify *n, struct notify_file *f, int fd, struct err *e)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     f->wd = inotify_add_watch(n->watch.fd, path, IN_MODIFY);
     if (f->wd < 0) {
-        err_errno(e, ERR_IO, "no inotify watch is free");
+        err_call(e, ERR_IO, CALL_INOTIFY_WATCH, "no inotify watch is free");
         close_if_unused(n);
         return e->code;
     }

@@ -48,7 +48,7 @@ void runner_about_ask(struct runner_about *r, struct loop *l, char *runner_exe)
 
     *r = (struct runner_about){.loop = l};
     if (pipe2(fds, O_CLOEXEC) < 0) {
-        err_errno(&r->broken, ERR_IO, "job_runner: pipe");
+        err_call(&r->broken, ERR_IO, CALL_PIPE, "job_runner: pipe");
         return;
     }
     how.out = fds[1];

@@ -191,7 +191,7 @@ struct channels {
 static int open_channels(struct channels *l, struct err *e)
 {
     if (pipe2(l->control, O_CLOEXEC) < 0)
-        return err_errno(e, ERR_IO, "pipe");
+        return err_call(e, ERR_IO, CALL_PIPE, "pipe");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, l->gate) < 0) {
         err_errno(e, ERR_IO, "socketpair");
         close(l->control[0]);
@@ -214,7 +214,7 @@ static int identify(struct runner *r, struct err *e)
         r->start_ticks = now.start_ticks;
         return 0;
     }
-    err_errno(e, ERR_IO, "process %d cannot be watched", (int)pid);
+    err_call(e, ERR_IO, CALL_THREAD, "process %d cannot be watched", (int)pid);
     runner_clear(r); /* closes the gate: the child ends */
     waitpid(pid, NULL, 0);
     return e->code;
@@ -236,7 +236,7 @@ int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e)
     if (pid == 0)
         become_runner(plan, l.control[0], l.gate[1], env);
     if (pid < 0)
-        err_errno(e, ERR_IO, "fork");
+        err_call(e, ERR_IO, CALL_FORK, "fork");
     free(env);
     close(l.control[0]);
     close(l.gate[1]);

@@ -45,7 +45,7 @@ int child_fork(struct child *c, bool is_foreign, struct err *e)
 
     *c = (struct child){.pid = fork(), .fd = -1, .is_foreign = is_foreign};
     if (c->pid < 0)
-        return err_errno(e, ERR_IO, "fork");
+        return err_call(e, ERR_IO, CALL_FORK, "fork");
     if (c->pid == 0) {
         begin(parent, is_foreign);
         return 1;
@@ -55,7 +55,7 @@ int child_fork(struct child *c, bool is_foreign, struct err *e)
     c->fd = compat_pidfd_open(c->pid);
     if (c->fd >= 0)
         return 0;
-    err_errno(e, ERR_IO, "process %d cannot be watched", (int)c->pid);
+    err_call(e, ERR_IO, CALL_THREAD, "process %d cannot be watched", (int)c->pid);
     kill(c->pid, SIGKILL);
     while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -84,6 +84,15 @@ static void set_limits(const struct child_how *how)
     setrlimit(RLIMIT_AS, &memory);
 }
 
+static int above_targets(int fd)
+{
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE);
+
+    if (high < 0 && errno == EINVAL) /* FIRST_FREE is beyond the limit of descriptors */
+        errno = EMFILE;
+    return high;
+}
+
 /* Duplicates all descriptors above their targets first, then to the targets: any of them may have the
  * number of another's target. */
 static int set_descriptors(const struct child_how *how)
@@ -93,12 +102,11 @@ static int set_descriptors(const struct child_how *how)
     int high[N_FDS];
 
     for (int i = 0; i < n; i++) {
-        high[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, FIRST_FREE);
-        if (high[i] < 0) {
-            int null = open("/dev/null", i == STDIN_FILENO ? O_RDONLY : O_WRONLY);
-
-            high[i] = fcntl(null, F_DUPFD_CLOEXEC, FIRST_FREE);
-        }
+        high[i] = above_targets(wanted[i]);
+        if (high[i] < 0 && errno == EBADF) /* none is wanted, or it is closed */
+            high[i] = above_targets(open("/dev/null", i == STDIN_FILENO ? O_RDONLY : O_WRONLY));
+        if (high[i] < 0)
+            return -1;
     }
     for (int i = 0; i < n; i++)
         if (dup2(high[i], i) < 0)
@@ -110,11 +118,12 @@ static int set_descriptors(const struct child_how *how)
 /* In the child, between fork and exec. */
 static _Noreturn void become(const struct child_how *how, int gate)
 {
-    int why;
+    int high_gate = above_targets(gate), why;
 
-    gate = fcntl(gate, F_DUPFD_CLOEXEC, FIRST_FREE);
-    set_limits(how);
-    if (set_descriptors(how) == 0 && (!how->folder || chdir(how->folder) == 0) &&
+    gate = high_gate < 0 ? gate : high_gate;
+    if (high_gate >= 0)
+        set_limits(how);
+    if (high_gate >= 0 && set_descriptors(how) == 0 && (!how->folder || chdir(how->folder) == 0) &&
         (!how->confine || how->confine(how->confine_arg) == 0))
         execvp(how->argv[0], how->argv);
     why = errno;
@@ -127,7 +136,7 @@ int child_start(struct child *c, const struct child_how *how, struct err *e)
     ssize_t n;
 
     if (pipe2(gate, O_CLOEXEC) < 0)
-        return err_errno(e, ERR_IO, "pipe");
+        return err_call(e, ERR_IO, CALL_PIPE, "pipe");
     rc = child_fork(c, how->is_foreign, e);
     if (rc > 0)
         become(how, gate[1]);

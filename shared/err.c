@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/limits.h"
 #include "shared/utf8.h"
 
 /* Truncates at a whole character: invalid UTF-8 would be refused by later readers. */
@@ -35,17 +37,47 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     return code;
 }
 
+/* Some limits of the kernel have the error of a full disk. */
+static int code_of(int error, bool is_limit, int code)
+{
+    if (error == ENOMEM)
+        return ERR_NOMEM;
+    return (error == ENOSPC || error == EDQUOT) && !is_limit ? ERR_NOSPACE : code;
+}
+
+static int set_errno(struct err *e, int code, enum call call, int error, const char *fmt, va_list ap)
+{
+    char limit[LIMIT_TEXT];
+
+    limit_text(limit, call, error);
+    e->code = code_of(error, limit[0], code);
+    e->hint[0] = '\0';
+    write_text(e->text, sizeof e->text, fmt, ap);
+    append(e, strerror(error));
+    if (limit[0])
+        append(e, limit);
+    return e->code;
+}
+
 int err_errno(struct err *e, int code, const char *fmt, ...)
 {
-    int saved = errno;
+    int error = errno;
     va_list ap;
 
-    e->code = saved == ENOSPC || saved == EDQUOT ? ERR_NOSPACE : saved == ENOMEM ? ERR_NOMEM : code;
-    e->hint[0] = '\0';
     va_start(ap, fmt);
-    write_text(e->text, sizeof e->text, fmt, ap);
+    set_errno(e, code, CALL_OTHER, error, fmt, ap);
     va_end(ap);
-    append(e, strerror(saved));
+    return e->code;
+}
+
+int err_call(struct err *e, int code, enum call call, const char *fmt, ...)
+{
+    int error = errno;
+    va_list ap;
+
+    va_start(ap, fmt);
+    set_errno(e, code, call, error, fmt, ap);
+    va_end(ap);
     return e->code;
 }
 

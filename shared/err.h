@@ -8,6 +8,8 @@
 #ifndef PSGD_ERR_H
 #define PSGD_ERR_H
 
+#include "shared/limits.h"
+
 /* The kind of failure. The agent maps it to an HTTP status, job_submit to an exit status. */
 enum err_code {
     ERR_INTERNAL = -100, /* a bug in psgd */
@@ -37,8 +39,12 @@ struct err {
 
 /* Each returns `code` (err_at, err_hint: the code in *e), so that callers can `return err_set(...)`. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* As err_set, and appends ": " and strerror(errno). ENOSPC and ENOMEM set their own code. */
+/* As err_set, and appends ": " and strerror(errno), and where that is a limit of the machine, which one and
+ * what raises it (limits.h). ENOSPC and ENOMEM set their own code. */
 int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same for a call of the kernel whose errors mean other limits. */
+int err_call(struct err *e, int code, enum call call, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Prepends context to the message: "context: text". */
 int err_at(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -336,7 +336,7 @@ int tensor_file_open(struct tensor_file *f, const char *path, struct err *e)
     map = mmap(NULL, len ? len : 1, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
     if (map == MAP_FAILED)
-        return err_errno(e, ERR_IO, "%s", path);
+        return err_call(e, ERR_IO, CALL_MAP, "%s", path);
     if (tensor_file_parse(f, map, len, path, e) < 0) {
         munmap(map, len ? len : 1);
         return e->code;
@@ -366,7 +366,7 @@ int tensor_file_read_header(struct tensor_file *f, int fd, size_t len, const cha
                      -1, 0);
 
     if (map == MAP_FAILED)
-        return err_errno(e, ERR_NOMEM, "%s", what);
+        return err_call(e, ERR_NOMEM, CALL_MAP, "%s", what);
     if (!read_header(map, fd, len)) {
         err_errno(e, ERR_IO, "%s", what);
         munmap(map, len ? len : 1);

@@ -347,7 +347,7 @@ static int open_buffer(int buffer, struct err *e)
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (at == MAP_FAILED || mprotect(at + ROOM, behind, PROT_NONE) < 0)
-        return err_errno(e, ERR_NOMEM, "no memory for messages");
+        return err_call(e, ERR_NOMEM, CALL_MAP, "no memory for messages");
     w.buffers[buffer].end = at + ROOM;
     w.buffers[buffer].content_end = at + ROOM;
     return 0;

@@ -39,7 +39,7 @@ int interrupt_init(struct err *e)
     struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
     if (pipe2(pipe_fd, O_CLOEXEC | O_NONBLOCK) < 0)
-        return err_errno(e, ERR_INTERNAL, "pipe");
+        return err_call(e, ERR_IO, CALL_PIPE, "pipe");
     /* If a parent left SIGCHLD ignored, the children's exit statuses would be lost. */
     signal(SIGCHLD, SIG_DFL);
     sigfillset(&a.sa_mask);

@@ -90,12 +90,22 @@ static void listen_again(void *arg)
         timer_set(&h->agent->loop, &h->conns.pause, clock_now() + PAUSE_S);
 }
 
+void conns_log_unaccepted(struct conns *c, int error)
+{
+    struct err e;
+
+    if (c->n_unaccepted++ > 0)
+        return;
+    errno = error;
+    err_errno(&e, ERR_IO, "http: a connection cannot be accepted");
+    log_line(LOG_LEVEL_WARN, "agent", NULL, "%s", e.text);
+}
+
 /* No descriptor or memory is free: a stranger's connection gives its own; otherwise accepting is tried again
  * a moment later. Returns whether to go on at once. */
 static bool free_a_place(struct http_server *h, int error)
 {
-    if (h->conns.n_unaccepted++ == 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: a connection cannot be accepted: %s", strerror(error));
+    conns_log_unaccepted(&h->conns, error);
     if (h->conns.strangers.first) {
         evict(h->conns.strangers.first, "for the descriptors left,");
         return true;

@@ -94,6 +94,8 @@ struct conns {
 
 /* accept.c: takes listen_fd, also on failure. */
 int conns_open(struct http_server *h, int listen_fd, struct err *e);
+/* A connection cannot be served, for this errno. Logs the first in each second. */
+void conns_log_unaccepted(struct conns *c, int error);
 void conns_quiesce(struct http_server *h);
 /* Ends those whose time is over. Call once a second. */
 void conns_tick(struct http_server *h, double now);

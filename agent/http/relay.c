@@ -108,9 +108,12 @@ static bool connect_library(struct conn *k)
 
     if (k->inner.fd >= 0)
         return true;
-    if (getpeername(k->client.fd, (struct sockaddr *)&peer, &len) < 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+    if (getpeername(k->client.fd, (struct sockaddr *)&peer, &len) < 0)
         return false;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
+        conns_log_unaccepted(&h->conns, errno);
+        return false;
+    }
     k->inner = (struct watch){.fd = pair[0], .ready = on_inner, .arg = k};
     k->library_fd = pair[1];
     k->has_library_end = true;

@@ -247,7 +247,7 @@ static int prepare(struct test *t, struct err *e)
         return err_errno(e, ERR_IO, "memfd_create");
     t->page = mmap(NULL, sizeof *t->page, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
     if (t->page == MAP_FAILED)
-        return err_errno(e, ERR_NOMEM, "mmap");
+        return err_call(e, ERR_NOMEM, CALL_MAP, "mmap");
     t->results = json_array();
     return t->results ? 0 : err_set(e, ERR_NOMEM, "no memory");
 }

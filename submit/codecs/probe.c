@@ -254,7 +254,7 @@ static int probe(struct report *r, const struct probe *p, struct err *e)
     int rc;
 
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_errno(e, ERR_IO, "pipe");
+        return err_call(e, ERR_IO, CALL_PIPE, "pipe");
     fflush(NULL);
     rc = child_fork(&c, true, e);
     if (rc > 0)

@@ -115,7 +115,7 @@ static int ask_runner(struct patient *p, struct err *e)
     if (file_exe_dir(dir, sizeof dir, e) < 0 || file_join(path, sizeof path, dir, "job_runner", e) < 0)
         return e->code;
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_errno(e, ERR_IO, "pipe");
+        return err_call(e, ERR_IO, CALL_PIPE, "pipe");
     how.out = fds[1];
     rc = child_start(&c, &how, e);
     close(fds[1]);

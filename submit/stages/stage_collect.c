@@ -113,7 +113,8 @@ static int map(struct yield *y, struct err *e)
     }
     p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, y->fd, 0);
     if (p == MAP_FAILED)
-        return err_errno(e, ERR_IO, "the %lld downloaded bytes cannot be mapped", (long long)st.st_size);
+        return err_call(e, ERR_IO, CALL_MAP, "the %lld downloaded bytes cannot be mapped",
+                        (long long)st.st_size);
     y->bytes = p;
     y->len = (size_t)st.st_size;
     return 0;

@@ -38,7 +38,7 @@ runs_without_inotify() { # runs_without_inotify WHAT LIMIT
     start_agents 2
     two_node_job
     [ "$(jq -r .state out/run.json)" = succeeded ]
-    grep -q "no inotify $1 is free: .*; the runner's events are read once a second" agent0.log
+    grep -q "no inotify $1 is free: .*: a user may have 0 inotify $2: sysctl user.max_inotify_$2 raises that; the runner's events are read once a second" agent0.log
 }
 
 @test "a job runs where no inotify instance is free" {
@@ -47,6 +47,23 @@ runs_without_inotify() { # runs_without_inotify WHAT LIMIT
 
 @test "a job runs where no inotify watch is free" {
     runs_without_inotify watch watches
+}
+
+@test "a program that may open too few files says so, and what raises the limit" {
+    local says='Too many open files: this process may have [0-9]+ open files: ulimit -n, or LimitNOFILE= of a systemd unit, raises that'
+    # By numbers: those that bats has open count too.
+    few() { limited bash -c 'for fd in $(seq 3 40); do eval "exec $fd>&-"; done; ulimit -n "$0" && exec "$@"' "$@"; }
+    run few 4 "$BUILD/job_submit" list
+    echo "$output"
+    [ "$status" -eq 6 ]
+    grep -qE "^error: pipe: $says" <<<"$output"
+    local n
+    for n in 6 8 10; do
+        run few $n "$BUILD/agent" --port 0 --dir "$T/few" 3>&-
+        echo "$output"
+        [ "$status" -ne 0 ]
+        grep -qE "^agent: .*: $says" <<<"$output"
+    done
 }
 
 @test "a job runs in a locale with a decimal comma, and its records have points" {

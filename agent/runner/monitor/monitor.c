@@ -103,7 +103,7 @@ static int open_ends(struct ends *f, struct err *e)
         return err_errno(e, ERR_IO, "socketpair");
     if (pipe2(f->relay, O_CLOEXEC) == 0)
         return 0;
-    err_errno(e, ERR_IO, "pipe");
+    err_call(e, ERR_IO, CALL_PIPE, "pipe");
     close(f->request[0]);
     close(f->request[1]);
     return e->code;
@@ -133,14 +133,14 @@ int monitor_start(struct monitor *m, int control_fd, int listen_fd, const struct
     struct ends f;
 
     if (watch == MAP_FAILED)
-        return err_errno(e, ERR_IO, "a page shared with the monitor");
+        return err_call(e, ERR_IO, CALL_MAP, "a page shared with the monitor");
     if (open_ends(&f, e) < 0)
         return e->code;
     pid = fork();
     if (pid == 0)
         become_monitor(&f, control_fd, listen_fd, r, watch, job);
     if (pid < 0)
-        err_errno(e, ERR_IO, "fork");
+        err_call(e, ERR_IO, CALL_FORK, "fork");
     close(f.request[0]);
     close(f.relay[1]);
     close(control_fd);

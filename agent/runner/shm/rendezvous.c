@@ -122,7 +122,7 @@ static int watch(const struct rendezvous *r, int how, int fd, int tag, struct er
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = tag};
 
     if (epoll_ctl(r->epoll, how, fd, &ev) < 0)
-        return err_errno(e, ERR_IO, "epoll_ctl");
+        return err_call(e, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl");
     return 0;
 }
 

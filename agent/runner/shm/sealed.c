@@ -25,7 +25,8 @@ static int map(struct sealed *out, int fd, size_t size, int rights, struct err *
     void *p = mmap(NULL, size, rights, MAP_SHARED | MAP_POPULATE, fd, 0);
 
     if (p == MAP_FAILED)
-        return err_errno(e, ERR_NOMEM, "%zu bytes of memory shared by the nodes of this machine", size);
+        return err_call(e, ERR_NOMEM, CALL_MAP, "%zu bytes of memory shared by the nodes of this machine",
+                        size);
     *out = (struct sealed){p, size};
     return 0;
 }

@@ -201,7 +201,8 @@ static int tcp_watch(struct mesh *m, int fd, struct err *e)
     t->watched_fd = fd;
     if (fd < 0)
         return 0;
-    return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
+    return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? err_call(e, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl")
+                                                           : 0;
 }
 
 static void tcp_pause(struct mesh *m, int node, bool on)

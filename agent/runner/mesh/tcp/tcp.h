@@ -95,6 +95,7 @@ struct tcp {
     size_t turn;                       /* index of the peer whose staged messages are next */
     int n_staged;                      /* staged messages returned since the last epoll_wait */
     bool is_open, is_closing;
+    bool has_lacked_files; /* a connection could not be accepted; logged once */
 
     int links_epoll; /* watches links (data.ptr: the link) and the listening socket (NULL) */
     size_t n_links;

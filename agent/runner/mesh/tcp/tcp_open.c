@@ -30,7 +30,8 @@ static int watch(const struct tcp *t, struct tcp_link *l, int op, uint32_t event
 {
     struct epoll_event ev = {.events = events, .data.ptr = l};
 
-    return epoll_ctl(t->links_epoll, op, l->fd, &ev) < 0 ? err_errno(e, ERR_IO, "epoll_ctl") : 0;
+    return epoll_ctl(t->links_epoll, op, l->fd, &ev) < 0 ? err_call(e, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl")
+                                                         : 0;
 }
 
 /* While opening: whether a failure is permanent. Damaged bytes can look like any refusal, and a node
@@ -125,6 +126,18 @@ static struct tcp_link *find_slot(struct tcp *t)
     return l;
 }
 
+/* The peer waits, and connects again; until a descriptor is free, in vain. */
+static void log_unaccepted(struct tcp *t)
+{
+    struct err e;
+
+    if (t->has_lacked_files || (errno != EMFILE && errno != ENFILE))
+        return;
+    t->has_lacked_files = true;
+    err_errno(&e, ERR_IO, "a node's connection cannot be accepted");
+    fprintf(stderr, "%s\n", e.text);
+}
+
 static void accept_unproven(struct tcp *t)
 {
     struct sockaddr_storage from = {0};
@@ -133,8 +146,10 @@ static void accept_unproven(struct tcp *t)
     struct tcp_link *slot;
     struct err e = {0};
 
-    if (fd < 0)
+    if (fd < 0) {
+        log_unaccepted(t);
         return;
+    }
     slot = find_slot(t);
     tcp_link_hang_up(slot);
     tcp_link_accepted(slot, &t->cfg, t->received, fd, &from, len);
@@ -305,7 +320,7 @@ int tcp_links_open(struct tcp *t, struct err *e)
 
     if (epoll_ctl(t->links_epoll, EPOLL_CTL_ADD, cfg->address.listen_fd, &listener) < 0 ||
         epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->links_epoll, &links) < 0)
-        return err_errno(e, ERR_IO, "epoll_ctl");
+        return err_call(e, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl");
     for (size_t i = 0; i < t->n_peers; i++) {
         t->peers[i].pause = TCP_FIRST_PAUSE_S;
         if (tcp_link_resolve(&t->links[i], cfg, &cfg->address.peers[i], e) < 0)
