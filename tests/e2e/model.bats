@@ -62,6 +62,17 @@ PY
     [ "$status" -eq 2 ]
 }
 
+@test "with ps_sum two workers take twice the step of ps, and running statistics are their mean" {
+    start_agents 3
+    write_workers 2 1
+    echo '{"version":1,"name":"bn","input":[784],"layers":[{"kind":"dense","units":16},{"kind":"batch_norm"},{"kind":"relu"},
+           {"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >bn.json
+    "$SUBMIT" -q --codec ps_sum --learn_rate 0.05 --node_count 2 --epochs 1 --model bn.json -o sum
+    "$SUBMIT" -q --codec ps --learn_rate 0.1 --node_count 2 --epochs 1 --model bn.json -o mean
+    grep -qa running_var sum/model/final.safetensors
+    same_weights sum/model/final.safetensors mean/model/final.safetensors # halves are exact
+}
+
 @test "a trained model converts to npz, with the same bits" {
     python=$(python_with_numpy) || skip "python3-numpy is not installed"
     start_agents 1

@@ -80,6 +80,39 @@ TEST(ps_with_gradient_descent_equals_plain_bit_for_bit)
     assert_equals_plain("ps", 3);
 }
 
+/* By hand: x - lr (g_0 + g_1 + g_2) in each step, and in asgd, where each gradient is a step, the same. */
+static void assert_takes_the_sum(bool is_asgd)
+{
+    struct cluster_config cfg = {.codec = "ps_sum",
+                                 .n_workers = 3,
+                                 .n_servers = 1,
+                                 .n_steps = 5,
+                                 .n_params = N_PARAMS,
+                                 .is_asgd = is_asgd};
+    float expected[N_PARAMS];
+    struct cluster c;
+
+    cluster_open(&c, &cfg);
+    for (size_t i = 0; i < N_PARAMS; i++) {
+        expected[i] = c.nodes[3].params[i];
+        for (uint64_t step = 0; step < cfg.n_steps; step++)
+            for (int k = 0; k < cfg.n_workers; k++)
+                expected[i] -= lr * cluster_gradient(step, k, i);
+    }
+    cluster_close(&c);
+    run_well(&c, &cfg);
+    assert_near(expected, c.nodes[3].params, 1e-6f);
+    if (!is_asgd)
+        assert_near(expected, c.nodes[0].params, 1e-6f);
+    cluster_close(&c);
+}
+
+TEST(ps_sum_steps_by_the_sum_of_all_gradients)
+{
+    assert_takes_the_sum(false);
+    assert_takes_the_sum(true);
+}
+
 TEST(ps_in_asgd_with_one_worker_is_gradient_descent)
 {
     struct cluster_config cfg = {
@@ -837,6 +870,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ps_with_gradient_descent_equals_plain_bit_for_bit),
+        cmocka_unit_test(ps_sum_steps_by_the_sum_of_all_gradients),
         cmocka_unit_test(ps_in_asgd_with_one_worker_is_gradient_descent),
         cmocka_unit_test(ps_converges),
         cmocka_unit_test(ps_and_fedpaq_in_asgd_approach_the_least_loss),

@@ -108,6 +108,13 @@ static void mean_gradient(struct job *j, size_t i)
         j->k[k].g[i] = sum / j->m;
 }
 
+static void sum_gradient(struct job *j, size_t i)
+{
+    mean_gradient(j, i);
+    for (int k = 0; k < j->n; k++)
+        j->k[k].g[i] *= j->m;
+}
+
 static void vote(struct job *j, size_t i)
 {
     int sum = 0;
@@ -234,6 +241,7 @@ static const struct rule {
     {.codec = "plain", .each_step = mean_gradient},
     {.codec = "doublesqueeze", .each_step = mean_gradient},
     {.codec = "ps", .each_step = mean_gradient},
+    {.codec = "ps_sum", .each_step = sum_gradient, .adds_up = true},
     {.codec = "signsgd", .each_step = vote},
     {.codec = "fedavg", .each_round = average},
     {.codec = "localsgd", .each_round = average},
@@ -483,7 +491,7 @@ TEST(with_a_draw_of_workers_every_rule_follows_its_formula)
 TEST(with_overlap_every_rule_that_allows_it_follows_its_formula_one_exchange_late)
 {
     assert_int_equal(compare_all(OVERLAP_ONE),
-                     (N_OF(rules) - 2) * 4 * 4 * 2); /* two paths; without ps and scaffold */
+                     (N_OF(rules) - 3) * 4 * 4 * 2); /* two paths; without ps, ps_sum and scaffold */
 }
 
 int main(void)

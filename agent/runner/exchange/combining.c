@@ -334,7 +334,15 @@ int combining_apply(struct channel *ch, const float *const *vectors, const float
     }
     if (vectors[0] != target)
         vector_copy(target, vectors[0], ch->n_params);
+    combining_average_statistics(ch, target);
     return CODEC_GO;
+}
+
+void combining_average_statistics(const struct channel *ch, float *v)
+{
+    if (ch->combining.rule->reduction == CODEC_SUM)
+        for (size_t i = ch->codec.n_params; i < ch->n_params; i++)
+            v[i] /= (float)ch->codec.n_contributions;
 }
 
 int combining_adopt(struct channel *ch)

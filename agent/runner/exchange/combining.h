@@ -100,6 +100,9 @@ int combining_open_aggregate(struct channel *ch, int n_most);
 int combining_finish_merging(struct channel *ch);
 /* Passes the combination to the rule: on a worker, or on a server in asgd. */
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);
+/* A server that updates the parameters itself calls this instead, before that: of a rule that sums vectors,
+ * the running statistics at the end of `v` become the mean of all contributions. */
+void combining_average_statistics(const struct channel *ch, float *v);
 int combining_adopt(struct channel *ch); /* on a worker: c->global has changed */
 
 int combining_on_gradient(struct channel *ch); /* before a local update */
