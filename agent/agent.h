@@ -85,6 +85,9 @@ struct task {
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
     double lease_s;                     /* how long the lease is that ends at lease_at */
     unsigned n_streams;
+    /* Lines `model` of the runner so far, and why the last one has no model; "": it has one. */
+    uint64_t n_models;
+    char model_error[MESSAGE_MAX];
     uint64_t kept_bytes; /* of an ended job, on the disk; 0: not counted yet */
     struct file_digest digests[N_ARTIFACTS];
 };

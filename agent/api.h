@@ -36,6 +36,7 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
     ROUTE(GET, "/v1/jobs/{id}/records.csv", api_records, READ, 0, ROUTE_JOB, "kind") \
     ROUTE(GET, "/v1/jobs/{id}/artifacts", api_artifacts, READ, 0, ROUTE_JOB, NULL) \
     ROUTE(GET, "/v1/jobs/{id}/artifacts/{name}", api_artifact, READ, 0, ROUTE_JOB, NULL) \
+    ROUTE(GET, "/v1/jobs/{id}/model", api_model, READ, 0, ROUTE_JOB, "timeout_s") \
     ROUTE(HEAD, "/v1/blobs/sha256/{hex}", api_blob_head, SUBMIT, 0, 0, NULL) \
     ROUTE(PUT, "/v1/blobs/sha256/{hex}", api_blob_put, SUBMIT, BLOB_BODY, ROUTE_UPLOAD, NULL)
 /* clang-format on */
@@ -53,6 +54,9 @@ json_t *api_body(const struct request *rq, struct response *rs);
 /* Returns the job that the first argument names, and renews its lease if the request may do that; NULL:
  * answered with 404, as there is none, or none that this request may see. */
 struct task *api_task(struct agent *a, const struct request *rq, struct response *rs);
+
+/* Parses timeout_s, which is 60 if it is not given, and at most 3600; false: answered with 400. */
+bool api_timeout(double *out, const struct request *rq, struct response *rs);
 
 /* Whether a list for this request has the job in it. */
 bool api_is_listed(const struct request *rq, const struct job *j);

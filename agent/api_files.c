@@ -7,6 +7,8 @@
 #include "agent/api.h"
 #include "agent/artifact.h"
 #include "agent/job_action.h"
+#include "agent/model_now.h"
+#include "shared/clock.h"
 
 /* Hashing takes a second per 1.5 GB, during which the agent serves no other request. */
 #define DIGEST_MAX_BYTES (256ull << 20)
@@ -155,6 +157,18 @@ void api_artifact(struct agent *a, const struct request *rq, struct response *rs
         respond_problem(rs, NOT_FOUND, NULL, "a job has no artifact of this name");
     else
         respond_file(t, name, false, false, rs);
+}
+
+void api_model(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    double timeout_s;
+
+    if (!t || !api_timeout(&timeout_s, rq, rs))
+        return;
+    rs->type = "application/octet-stream";
+    if (rq->method != METHOD_HEAD)
+        model_now_ask(t, clock_now() + timeout_s, rs);
 }
 
 /* Only the length is of use: blobs have no GET, and a HEAD sends no body. */

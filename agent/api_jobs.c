@@ -401,23 +401,25 @@ void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
     respond_job(rs, 202, t);
 }
 
+bool api_timeout(double *out, const struct request *rq, struct response *rs)
+{
+    const char *text = query_get(rq, "timeout_s");
+    char *end;
+
+    *out = text ? strtod(text, &end) : DEFAULT_WAIT_S;
+    if (!text || (!*end && strspn(text, "0123456789.") == strlen(text) && *out <= MAX_WAIT_S))
+        return true;
+    respond_problem(rs, BAD_REQUEST, NULL, "timeout_s=%s: not a number from 0 to %g", text, MAX_WAIT_S);
+    return false;
+}
+
 void api_wait(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs);
-    const char *text = query_get(rq, "timeout_s");
-    double timeout_s = DEFAULT_WAIT_S;
-    char *end;
+    double timeout_s;
 
-    if (!t)
+    if (!t || !api_timeout(&timeout_s, rq, rs))
         return;
-    if (text) {
-        timeout_s = strtod(text, &end);
-        if (*end || strspn(text, "0123456789.") != strlen(text) || !(timeout_s <= MAX_WAIT_S)) {
-            respond_problem(rs, BAD_REQUEST, NULL, "timeout_s=%s: not a number from 0 to %g", text,
-                            MAX_WAIT_S);
-            return;
-        }
-    }
     if (job_state_is_terminal(t->job.state) || rq->method == METHOD_HEAD) {
         respond_job(rs, 200, t);
         return;

@@ -12,6 +12,7 @@
 #include "agent/success.h"
 #include "shared/artifacts.h"
 #include "shared/clock.h"
+#include "shared/json.h"
 #include "shared/process_tree.h"
 #include "shared/reason.h"
 
@@ -129,6 +130,36 @@ static void on_ready_line(struct task *t)
         job_enter(t, JOB_READY, REASON_WAITING_FOR_NODES, "ready, waits for the other nodes");
 }
 
+/* Not copied to the journal: it answers requests that wait now. */
+static void on_model_line(struct task *t, const char *text, size_t len)
+{
+    struct model_line {
+        char event[16], error[MESSAGE_MAX];
+        double step;
+    } line = {.step = 0};
+    static const struct json_field fields[] = {
+        {.key = "event", .kind = JSON_FIELD_TEXT, JSON_AT(struct model_line, event), .required = true},
+        {.key = "step", .kind = JSON_FIELD_DOUBLE, JSON_AT(struct model_line, step), .max = 1e15},
+        {.key = "error", .kind = JSON_FIELD_TEXT, JSON_AT(struct model_line, error)},
+        {0},
+    };
+    json_t *doc;
+    struct err e;
+
+    if (json_parse(&doc, text, len, "model", &e) < 0) {
+        bad_line(t, e.text);
+        return;
+    }
+    if (json_to_struct(&line, doc, fields, "", &e) < 0) {
+        bad_line(t, e.text);
+    } else {
+        memcpy(t->model_error, line.error, sizeof t->model_error);
+        t->n_models++;
+        t->agent->n_changes++;
+    }
+    json_decref(doc);
+}
+
 static void on_runner_line(void *arg, const char *text, size_t len)
 {
     struct task *t = arg;
@@ -137,6 +168,8 @@ static void on_runner_line(void *arg, const char *text, size_t len)
         on_end_line(t, text, len);
     else if (intake_is("ready", text, len))
         on_ready_line(t);
+    else if (intake_is("model", text, len))
+        on_model_line(t, text, len);
     else
         on_mass_line(t, text, len);
 }
@@ -168,6 +201,7 @@ static void rewind_lines(struct task *t)
         return;
     tail_open(&t->tail, t->tail.fd);
     t->n_skip = t->job.n_copied;
+    t->n_models = 0; /* they are counted again */
     t->intake = (struct intake){0};
     t->is_cut = false;
 }

@@ -16,6 +16,7 @@ static const struct {
     [AGENT_BUSY] = {409, "AGENT_BUSY", "Agent is busy"},
     [JOB_EXISTS] = {409, "JOB_EXISTS", "Job exists"},
     [WRONG_STATE] = {409, "WRONG_STATE", "Not in this state"},
+    [TIMED_OUT] = {504, "TIMED_OUT", "Not in time"},
     [GONE] = {410, "GONE", "Gone"},
     [LENGTH_REQUIRED] = {411, "LENGTH_REQUIRED", "Length required"},
     [TOO_LARGE] = {413, "TOO_LARGE", "Too large"},

@@ -16,6 +16,7 @@ enum problem {
     JOB_EXISTS,
     WRONG_STATE,
     GONE,
+    TIMED_OUT,
     LENGTH_REQUIRED,
     TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,

@@ -41,7 +41,8 @@ enum response_kind {
     RESPONSE_BYTES,
     RESPONSE_FILE,   /* `bytes` of `fd`, from offset `after` */
     RESPONSE_STREAM, /* events of job `id` after `after` */
-    RESPONSE_WAIT    /* the job, once terminal or at `deadline` */
+    RESPONSE_WAIT,   /* the job, once terminal or at `deadline` */
+    RESPONSE_MODEL   /* the model of the node, once it has written it for the `after`-th time (model_now.h) */
 };
 
 /* {0} is 200 without a body. */

@@ -364,6 +364,14 @@ void runner_signal(const struct runner *r, int signal)
     kill(-r->pid, signal);
 }
 
+void runner_ask_for_model(const struct runner *r)
+{
+    struct process now;
+
+    if (r->pid > 1 && process_look(&now, r->pid) && now.start_ticks == r->start_ticks)
+        kill(r->pid, SIGURG);
+}
+
 /* Adds the peak memory: a codec that allocates without end seldom checks the result, and ends by a signal
  * that does not show the cause. */
 static void add_memory(char *how, size_t size, uint64_t had, uint64_t most)

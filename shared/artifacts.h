@@ -62,6 +62,10 @@ struct artifact {
 
 extern const struct artifact artifacts[N_ARTIFACTS];
 
+/* What a node writes its model to while it runs, when it is asked for it: a temporary name (file_temporary),
+ * as the file goes with the process. Not an artifact: it is no result. */
+#define SNAPSHOT_NAME "now.safetensors"
+
 /* The name on the node. */
 const char *artifact_name(enum artifact_id a);
 /* Does such a node have it? */

@@ -14,6 +14,11 @@ static inline void flag_raise(atomic_bool *f)
     atomic_store_explicit(f, true, memory_order_relaxed);
 }
 
+static inline void flag_lower(atomic_bool *f)
+{
+    atomic_store_explicit(f, false, memory_order_relaxed);
+}
+
 static inline bool flag_is_up(const atomic_bool *f)
 {
     return atomic_load_explicit(f, memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/log.h"
+#include "agent/model_now.h"
 #include "shared/clock.h"
 
 enum { LINES_PER_S = 16 };
@@ -47,6 +48,8 @@ static bool wait_is_over(const struct exchange *x)
 {
     const struct task *t = task_attempt(x->server->agent, x->rs.id, x->rs.attempt);
 
+    if (x->rs.kind == RESPONSE_MODEL)
+        return model_now_is_over(t, &x->rs);
     return !t || job_state_is_terminal(t->job.state) || clock_now() >= x->rs.deadline;
 }
 
@@ -206,11 +209,16 @@ static void end_upload(struct exchange *x)
     }
 }
 
-/* Answers a /wait request, new or resumed, or suspends it. */
+static bool waits(const struct exchange *x)
+{
+    return x->rs.kind == RESPONSE_WAIT || x->rs.kind == RESPONSE_MODEL;
+}
+
+/* Answers a request that waits, new or resumed, or suspends it. */
 static enum MHD_Result wait_or_answer(struct exchange *x)
 {
     struct http_server *h = x->server;
-    const struct task *t = task_attempt(h->agent, x->rs.id, x->rs.attempt);
+    struct task *t = task_attempt(h->agent, x->rs.id, x->rs.attempt);
 
     if (x->is_gone)
         return MHD_NO;
@@ -221,7 +229,9 @@ static enum MHD_Result wait_or_answer(struct exchange *x)
         exchange_park(x);
         return MHD_YES;
     }
-    if (t)
+    if (x->rs.kind == RESPONSE_MODEL)
+        model_now_respond(t, &x->rs);
+    else if (t)
         respond_json(&x->rs, 200, task_json(t));
     else
         respond_problem(&x->rs, GONE, NULL, "the job was removed meanwhile");
@@ -239,7 +249,7 @@ static enum MHD_Result finish(struct exchange *x)
         x->rq.body = x->body;
         x->rq.route->handler(x->server->agent, &x->rq, &x->rs);
     }
-    return x->rs.kind == RESPONSE_WAIT ? wait_or_answer(x) : respond(x);
+    return waits(x) ? wait_or_answer(x) : respond(x);
 }
 
 enum MHD_Result exchange_request(void *arg, struct MHD_Connection *c, const char *url, const char *method,
@@ -263,7 +273,7 @@ enum MHD_Result exchange_request(void *arg, struct MHD_Connection *c, const char
         *len = 0;
         return MHD_YES;
     }
-    return x->rs.kind == RESPONSE_WAIT ? wait_or_answer(x) : finish(x);
+    return waits(x) ? wait_or_answer(x) : finish(x);
 }
 
 /* The library's first callback for a request, of which it has what head_write wrote. */

@@ -328,7 +328,7 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     int rc;
 
     snprintf(epoch, sizeof epoch, "%d", n->epoch);
-    snprintf(step, sizeof step, "%llu", (unsigned long long)n->step.n_done);
+    snprintf(step, sizeof step, "%llu", (unsigned long long)node_progress(n).step);
     snprintf(loss, sizeof loss, "%.9g", test_loss);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
     if (node_enter_folder(n, e) < 0)

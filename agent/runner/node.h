@@ -58,10 +58,11 @@ struct node {
     struct monitor *monitor;  /* borrowed */
     struct tcp_dialer dialer; /* the monitor's */
     struct shm_source shm_source;
-    double started;  /* clock_now when training began */
-    int epoch;       /* the present one, from 1; 0: none yet */
-    double best;     /* of the evaluations so far: accuracy, or with targets minus the loss */
-    int first_epoch; /* from 0; later if resumed from a checkpoint */
+    double started;     /* clock_now when training began */
+    double snapshot_at; /* clock_now from which on snapshot_take() writes again */
+    int epoch;          /* the present one, from 1; 0: none yet */
+    double best;        /* of the evaluations so far: accuracy, or with targets minus the loss */
+    int first_epoch;    /* from 0; later if resumed from a checkpoint */
 };
 
 /* Of --round-timeout: a node whose codec hangs is ended, or a silent worker dropped, before peers report

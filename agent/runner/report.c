@@ -112,6 +112,12 @@ void report_eval(struct report *r, const struct report_progress *p)
                          "loss", json_real_or_null(p->loss), "accuracy", json_real_or_null(p->accuracy)));
 }
 
+void report_model(struct report *r, uint64_t step, const char *error)
+{
+    write_line(r, json_pack("{ss sI so*}", "event", "model", "step", (json_int_t)step, "error",
+                            error ? json_text(error, SIZE_MAX) : NULL));
+}
+
 void report_warn(struct report *r, const char *text)
 {
     fprintf(stderr, "WARN: %s\n", text);

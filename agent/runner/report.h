@@ -37,6 +37,8 @@ int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params, 
 bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
+/* The model was written as it is after this step, or was not, for the reason `error`. */
+void report_model(struct report *r, uint64_t step, const char *error);
 /* A warning for the user, in the node's log and shown by job_submit, such as "this step was left out". */
 void report_warn(struct report *r, const char *text);
 /* The state and reason that an error code ends a node with. */

@@ -13,6 +13,7 @@
 #include "agent/runner/monitor/monitor.h"
 #include "agent/runner/node.h"
 #include "agent/runner/sandbox/sandbox.h"
+#include "agent/runner/snapshot.h"
 #include "codecs/codec.h"
 #include "codecs/executor.h"
 #include "nn/kernels/blas.h"
@@ -140,6 +141,7 @@ static void handle_signals(void)
 
     sigaction(SIGTERM, &term, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    snapshot_handle_signal();
     sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond the file size limit then fails, as on a full disk */
 }
 

@@ -3,6 +3,7 @@
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/exchange/stall.h"
 #include "agent/runner/node.h"
+#include "agent/runner/snapshot.h"
 #include "shared/clock.h"
 
 /* Writes the checkpoints that are due. A server takes no steps: it is at the end of an epoch when it has
@@ -91,6 +92,7 @@ int node_serve(struct node *n, struct err *e)
         phase_enter(watch, PHASE_COMPUTE);
         if (node_record_comm(n, e) < 0 || keep(n, &next, e) < 0 || release(n, e) < 0)
             return e->code;
+        snapshot_take(n);
         if ((!came || report_is_due(n->report, stopwatch_since(watch))) && node_report_progress(n, e) < 0)
             return e->code;
         phase_enter(watch, PHASE_WAIT);

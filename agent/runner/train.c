@@ -8,6 +8,7 @@
 #include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/node.h"
+#include "agent/runner/snapshot.h"
 #include "shared/clock.h"
 
 /* Between layers, polling for messages takes a microsecond or two: not more often than this. */
@@ -163,6 +164,15 @@ static int evaluate(struct worker_loop *w, struct err *e)
     return node_write_model(n, artifact_name(ARTIFACT_BEST_MODEL), p.loss, e);
 }
 
+/* Writes the model if it is asked for. The time it takes belongs to no step. */
+static void show_model(struct worker_loop *w)
+{
+    if (!snapshot_take(w->n))
+        return;
+    phase_enter(w->watch, PHASE_COMPUTE);
+    step_begin(&w->n->step);
+}
+
 /* Evaluates within an epoch, at the codec's request. The time it takes belongs to no step. */
 static int evaluate_within(struct worker_loop *w, struct err *e)
 {
@@ -201,6 +211,7 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
         return e->code;
     if (node_record_comm(n, e) < 0)
         return e->code;
+    show_model(w);
     is_evaluated = exchange_take_evaluation(n->exchange) || step_is_evaluated(s);
     if (is_evaluated && row + 1 < n->loader.n_rows && evaluate_within(w, e) < 0)
         return e->code;

@@ -26,6 +26,7 @@ int verb_wait(const struct options *o, struct err *e);
 int verb_logs(const struct options *o, struct err *e);
 int verb_cancel(const struct options *o, struct err *e);
 int verb_fetch(const struct options *o, struct err *e);
+int verb_snapshot(const struct options *o, struct err *e);
 int verb_validate(const struct options *o, struct err *e);
 int verb_simulate(const struct options *o, struct err *e);
 int verb_data(const struct options *o, struct err *e);

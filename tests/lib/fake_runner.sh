@@ -44,6 +44,7 @@ birth)
     } >birth.txt ;;
 crash) i=0; while [ $i -lt 30 ]; do echo "log line $i"; i=$((i + 1)); done; kill -SEGV $$ ;;
 noise) printf 'not json\n{"event":"progress"}\n{"event":"state","state":"running"}\n' >>events.jsonl
+       printf '{"event":"model"\n{"event":"model","step":4,"error":7}\n{"event":"model","step":4}\n' >>events.jsonl
        head -c 5000 /dev/zero | tr '\0' x >>events.jsonl; emit '' ;;
 orphans) for i in 1 2 3 4 5; do setsid sh -c 'sh -c "echo \$\$ >>orphans.pid; exec sleep 300" &' & done
          while [ "$(wc -l <orphans.pid 2>/dev/null)" != 5 ]; do sleep 0.05; done ;;

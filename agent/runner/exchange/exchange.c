@@ -422,6 +422,15 @@ float *exchange_result(struct channel *ch)
     return model ? (float *)(uintptr_t)model : ch->codec.params; /* the host owns both */
 }
 
+const float *exchange_held_model(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+
+    if (ch->codec.n_servers > 1 || (ch->codec.is_sync && !x->cfg.plugin->updates_on_server))
+        return NULL;
+    return exchange_server_model(ch);
+}
+
 bool exchange_has_model(const struct exchange *x)
 {
     return model_of(x, &x->channels[0].codec);

@@ -159,6 +159,9 @@ bool exchange_wants_stop(const struct exchange *x);
 bool exchange_has_model(const struct exchange *x); /* does the rule train another model than params? */
 /* Copies the model that the rule trains to `out` (n_params). False: it is params. */
 bool exchange_model(const struct exchange *x, float *out);
+/* On a server: the model that it holds between two messages (n_params). NULL: the workers have it, or the
+ * server holds a part of it only. */
+const float *exchange_held_model(const struct exchange *x);
 
 /* Back-pressure: are so many messages queued for a peer that this node must not continue to compute? Chunks
  * of a collective do not count: they are few at a time, and the worker may compute meanwhile. */

@@ -1,0 +1,100 @@
+/* snapshot: writes the model of a running node, as it is between two of its steps. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "shared/checkpoint_meta.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/interrupt.h"
+#include "submit/results/job_index.h"
+#include "submit/verbs/verbs.h"
+
+#define MODEL_MAX ((uint64_t)4 << 30) /* if the job's record does not have its size */
+
+static struct node *find_node(struct submission *s, int node, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].at.node == node)
+            return &s->nodes[i];
+    err_set(e, ERR_USAGE, "job %s has no node %d", s->id, node);
+    return NULL;
+}
+
+static int download(struct submission *s, struct node *n, int fd, struct err *e)
+{
+    char from[160];
+
+    snprintf(from, sizeof from, "/v1/jobs/%s/model", s->id);
+    if (node_download(s->http, n, fd, s->model_bytes ? s->model_bytes : MODEL_MAX, from, e) < 0)
+        return e->code;
+    while (n->call.busy && !interrupt_signal())
+        http_poll(s->http, 1);
+    return interrupt_check(e) < 0 ? e->code : node_answer(n, e);
+}
+
+/* Its metadata says after which step it was written. */
+static int show(const struct options *o, const struct submission *s, const struct node *n, const char *path,
+                struct err *e)
+{
+    struct tensor_file f;
+    const char *epoch, *step;
+    int rc;
+
+    if (tensor_file_open(&f, path, e) < 0)
+        return err_at(e, "node(%d)", n->at.node);
+    rc = checkpoint_meta_get(&epoch, &f, "epoch", e) < 0 ? e->code
+                                                         : checkpoint_meta_get(&step, &f, "step", e);
+    if (rc == 0 && o->json)
+        verb_print_json(true,
+                        json_pack("{s:s, s:i, s:s, s:s, s:o}", "id", s->id, "node", n->at.node, "epoch",
+                                  epoch, "step", step, "file", json_text(o->output, SIZE_MAX)),
+                        NULL, NULL);
+    else if (rc == 0)
+        printf("%s: node(%d) of %s after %s %.20s%s%.20s\n", o->output, n->at.node, s->id,
+               node_is_server(n) ? "round" : "step", step, node_is_server(n) ? "" : ", in epoch ",
+               node_is_server(n) ? "" : epoch);
+    tensor_file_close(&f);
+    return rc;
+}
+
+/* The file gets its name when it is whole. */
+static int write_file(struct submission *s, struct node *n, const struct options *o, struct err *e)
+{
+    char temporary[PATH_MAX];
+    int fd, rc;
+
+    if (file_temporary(temporary, sizeof temporary, o->output, e) < 0)
+        return e->code;
+    fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "%s", o->output);
+    rc = download(s, n, fd, e);
+    close(fd);
+    if (rc == 0)
+        rc = show(o, s, n, temporary, e);
+    if (rc == 0 && rename(temporary, o->output) < 0)
+        rc = err_errno(e, ERR_IO, "%s", o->output);
+    if (rc < 0)
+        unlink(temporary);
+    return rc;
+}
+
+int verb_snapshot(const struct options *o, struct err *e)
+{
+    struct submission s;
+    struct node *n = NULL;
+    int rc;
+
+    if (!o->output[0])
+        return err_set(e, ERR_USAGE, "snapshot needs -o FILE");
+    rc = submission_init(&s, o, e);
+    if (rc == 0)
+        rc = job_index_load(&s, o->args.n_operands ? o->args.operands[0] : NULL, e);
+    if (rc == 0)
+        n = find_node(&s, o->has_node ? o->node : 0, e);
+    rc = rc < 0 ? rc : n ? write_file(&s, n, o, e) : e->code;
+    submission_clear(&s);
+    return rc;
+}

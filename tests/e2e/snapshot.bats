@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# The model of a running job: GET /v1/jobs/ID/model, and job_submit snapshot.
+load lib
+
+meta() { # meta FILE KEY: of a model's metadata
+    python3 -c '
+import json, sys
+raw = open(sys.argv[1], "rb").read()
+print(json.loads(raw[8:8 + int.from_bytes(raw[:8], "little")])["__metadata__"][sys.argv[2]])' "$1" "$2"
+}
+
+weights() { # weights FILE: its values as bytes, in hexadecimal
+    python3 -c '
+import sys
+raw = open(sys.argv[1], "rb").read()
+print(raw[8 + int.from_bytes(raw[:8], "little"):].hex())' "$1"
+}
+
+# A rule without an exchange that ends the job after a given step.
+write_ender() {
+    cat >ender.c <<'CODEC'
+#include "codec.h"
+
+struct ender {
+    int at;
+};
+
+static int ender_on_step(struct codec *c)
+{
+    c->wants_stop = c->step == (uint64_t)((struct ender *)c->state)->at;
+    return CODEC_GO;
+}
+
+static const struct codec_option options[] = {
+    CODEC_OPTION(struct ender, at, 1000000000, 1, 1000000000, "the last step"), {0}};
+static const struct codec_events ender = {.on_step = ender_on_step, .is_quiescent_between_steps = true};
+
+CODEC_PLUGIN(.name = "ender", .source = "a test", .state_size = sizeof(struct ender), .options = options,
+             .events = &ender, .compression = CODEC_UNCOMPRESSED)
+CODEC
+}
+
+@test "the model of a running node is that after a whole step, to the bit" {
+    start_agents 1
+    write_ender
+    long_job --node_count 1 --codec ender.c --model softmax --detach -o long
+    within 60 is_at_step 0 100
+    "$SUBMIT" snapshot -o now.safetensors >said
+    "$SUBMIT" snapshot -o later.safetensors
+    local step
+    step=$(meta now.safetensors step)
+    [ "$(cat said)" = "now.safetensors: node(0) of $(only_job 0) after step $step, in epoch $(meta now.safetensors epoch)" ]
+    [ "$(meta later.safetensors step)" -gt "$step" ]
+    [ "$(weights now.safetensors)" != "$(weights later.safetensors)" ]
+    "$SUBMIT" predict ./now.safetensors --dataset digits -o p.csv # it is a whole model
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    "$SUBMIT" -q --node_count 1 --epochs 100000 --record-every 1000 --codec "ender.c:at=$step" --model softmax -o ended
+    [ "$(meta ended/model/final.safetensors step)" -eq "$step" ]
+    [ "$(weights now.safetensors)" = "$(weights ended/model/final.safetensors)" ]
+    # Nothing of it is left among the job's files.
+    [ -z "$(find agent0/jobs -name 'now*')" ]
+}
+
+@test "a server's model is there where the server has it; else the answer says who has" {
+    start_agents 4
+    write_workers 2 1
+    long_job --codec ps --psgd asgd --model softmax --detach -o asgd
+    within 60 is_at_step 0 20
+    "$SUBMIT" snapshot --node -2 -o server.safetensors
+    "$SUBMIT" snapshot --node 1 -o worker.safetensors
+    [ "$(meta server.safetensors step)" -gt 20 ] # gradients of both workers
+    [ "$(meta server.safetensors arch)" = "$(meta worker.safetensors arch)" ]
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    # The servers of a mean have it for a moment only, and several servers a part each.
+    long_job --codec fedavg --local-steps 5 --model softmax --detach -o mean
+    within 60 is_at_step 0 20
+    run "$SUBMIT" snapshot --node -2 -o no.safetensors
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"codec fedavg keeps the model on the workers, not on the server; ask a worker"* ]]
+    "$SUBMIT" snapshot -o mean.safetensors
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    write_workers 2 2
+    long_job --codec ps --model softmax --detach -o two
+    within 60 is_at_step 0 20
+    run "$SUBMIT" snapshot --node -3 -o no.safetensors
+    [[ "$output" == *"a server of several holds a part of the model only; ask a worker"* ]]
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    [ -z "$(ls no.*)" ]
+}
+
+@test "a node that takes no step, or is not running, is said to have no model now" {
+    start_agents 2
+    gated plain
+    long_job -q --codec gated.c --model softmax --detach -o gated >id
+    within 60 is_at_gate 0
+    local id
+    id=$(cat id)
+    run api 0 GET "/v1/jobs/$id/model?timeout_s=0.5"
+    echo "$output"
+    [ "$(jq -r '.code, .status' <<<"$output" | paste -sd ' ')" = 'TIMED_OUT 504' ]
+    [[ "$output" == *"node 0 of $id has completed no step in time"* ]]
+    [ "$(status_of 0 GET "/v1/jobs/$id/model?timeout_s=x")" -eq 400 ]
+    # Another job waits behind this one.
+    api 0 POST /v1/jobs -H 'Content-Type: application/json' -o /dev/null -d '{"id":"j-behind","attempt":1,"node":0,"role":"worker",
+        "name":"behind","codec":"plain","node_count":1,"server_count":0,"submitter":"ann","no_queue":false,"time_limit_s":60}'
+    [[ "$(api 0 GET /v1/jobs/j-behind/model)" == *'"status":409'*"j-behind is pending"*"Ask again when it is running."* ]]
+    # What waits when the gate opens, or comes after, gets the model of the next step.
+    api 0 GET "/v1/jobs/$id/model" -o now.safetensors &
+    local waiting=$!
+    open_gate
+    wait $waiting
+    [ "$(meta now.safetensors job_id)" = "$id" ]
+    "$SUBMIT" cancel -q "$id"
+    run api 0 GET "/v1/jobs/$id/model"
+    [[ "$output" == *'"status":409'*"$id is "*" and has no model that changes"*"the artifact final.safetensors"* ]]
+    [ "$(status_of 0 GET /v1/jobs/j-nothere/model)" -eq 404 ]
+    [ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:${PORTS[0]}/v1/jobs/$id/model")" -eq 401 ]
+}
+
+@test "the model of a job whose agent was restarted, and that of an executor" {
+    start_agents 2
+    long_job --node_count 1 --codec dummy --model softmax --detach -o out
+    within 60 is_at_step 0 20
+    kill_agent 0
+    start_agent 0
+    "$SUBMIT" snapshot -o now.safetensors
+    [ "$(meta now.safetensors step)" -ge 20 ]
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    # Two nodes that wait for each other.
+    cat >wait.c <<'EXECUTOR'
+#include "executor.h"
+
+static int run(struct executor *x)
+{
+    struct executor_bytes bytes;
+
+    return x->host->receive(x, 1 - x->node, &bytes);
+}
+
+EXECUTOR_PLUGIN(.name = "wait", .run = run)
+EXECUTOR
+    "$SUBMIT" run -q --exec wait.c --node_count 2 --detach -o waits
+    within 60 is_in_state 0 running
+    run "$SUBMIT" snapshot -o no.safetensors
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"runs an executor, which trains no model"* ]]
+    "$SUBMIT" cancel -q "$(only_job 0)"
+}
