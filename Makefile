@@ -204,7 +204,7 @@ $(REFERENCE): docs/tool/reference.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LI
 reference: all $(REFERENCE) ## writes docs/reference/ from the tables of the programs
 	$(Q)BUILD=$(BUILD) docs/tool/generate docs/reference
 
-combinations-agents: all ## runs each job of docs/combinations.md on agents of this machine; takes minutes
+combinations-agents: all ## runs each job of docs/combinations.md on agents of this machine: every rule by every compressor among them; takes minutes
 	$(Q)BUILD=$(BUILD) docs/tool/combinations agents | diff docs/combinations.md -
 
 combinations: all ## rewrites docs/combinations.md: which rule goes with which path, aggregate and compressor

@@ -258,3 +258,23 @@ C
     "$ROOT/docs/tool/combinations" >now
     diff now "$ROOT/docs/combinations.md" || { echo "make combinations writes it anew"; false; }
 }
+
+@test "every rule runs on agents, each with another compressor, or is refused, as docs/combinations.md says" {
+    local rule compressor outcome page=$ROOT/docs/combinations.md
+    "$ROOT/docs/tool/combinations" sample 3>&- >outcomes
+    [ "$(wc -l <outcomes)" -eq "$(find "$ROOT/codecs" -maxdepth 1 -name '*.c' | wc -l)" ]
+    while read -r rule compressor outcome; do
+        echo "$rule $compressor: $outcome"
+        # The cell of the last table but one, then its sentence.
+        python3 - "$page" "$rule" "$compressor" "$outcome" <<'PY'
+import re, sys
+page, rule, compressor, outcome = sys.argv[1:]
+text = open(page).read()
+table = [re.split(r"(?<!\\) \| ?", line.strip("| \n")) for line in text.split("## Every rule")[1].split("## Why")[0].splitlines() if line[:1] == "|"]
+column = [cell.strip(" `").replace("\\|", "|") for cell in table[0]].index(compressor)
+cell = next(row for row in table if row[0] == f"`{rule}`")[column].strip()
+said = cell if cell == "runs" else dict(re.findall(r"^(\d+)\. (.*)$", text.split("## Why not")[1], re.M))[cell]
+assert said == outcome, said
+PY
+    done <outcomes
+}
