@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Rules that combine, on agents: their paths, draws of workers, aggregates, and what is refused.
+# Takes about 3 minutes.
 load lib
 
 # close_to A B: the weights of two result folders differ by rounding at most.

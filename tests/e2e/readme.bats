@@ -121,7 +121,7 @@ anchors() { sed -n 's/^##* //p' "$1" | sed -E 's/`//g; s/\[([^]]*)\]\([^)]*\)/\1
 @test "files and headings that README and the docs link to exist" {
     local doc link file
     # shellcheck disable=SC2016
-    for doc in README.md CONTRIBUTING.md codecs/README.md $(cd "$ROOT" && find docs -name '*.md'); do
+    for doc in README.md CONTRIBUTING.md codecs/README.md $(cd "$ROOT" && find docs examples -name '*.md'); do
         for link in $(grep -o '](\([^)]*\))' "$ROOT/$doc" | tr -d '])(' | grep -v '^http'); do
             echo "$doc: $link"
             file=$ROOT/$(dirname "$doc")/${link%%#*}
