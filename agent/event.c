@@ -49,6 +49,14 @@ static const struct json_field eval_fields[] = {
     {0},
 };
 
+static const struct json_field stopped_fields[] = {
+    {.key = "reason", .kind = JSON_FIELD_CHOICE, EVENT_AT(stop), .required = true, .choices = STOP_CHOICES},
+    {.key = "step", .kind = JSON_FIELD_U64, EVENT_AT(step), .required = true},
+    {.key = "loss", .kind = JSON_FIELD_DOUBLE, EVENT_AT(loss)},
+    {.key = "accuracy", .kind = JSON_FIELD_DOUBLE, EVENT_AT(accuracy)},
+    {0},
+};
+
 static const struct json_field log_fields[] = {
     {.key = "level",
      .kind = JSON_FIELD_TEXT,
@@ -140,6 +148,7 @@ static const struct {
     [EVENT_STATE] = {"state", state_fields, false, false},
     [EVENT_PROGRESS] = {"progress", progress_fields, false, true},
     [EVENT_EVAL] = {"eval", eval_fields, false, true},
+    [EVENT_STOPPED] = {"stopped", stopped_fields, false, true},
     [EVENT_LOG] = {"log", log_fields, false, true},
     [EVENT_ENGINE] = {"engine", engine_fields, false, true},
     [EVENT_ISOLATION] = {"isolation", isolation_fields, false, true},

@@ -16,6 +16,7 @@
 #include "shared/isolation.h"
 #include "shared/job_state.h"
 #include "shared/process.h"
+#include "shared/stop.h"
 
 enum {
     JOB_ID_MAX = 42,        /* "j-" and at most 40 */
@@ -32,6 +33,7 @@ enum event_kind {
     EVENT_STATE,
     EVENT_PROGRESS,
     EVENT_EVAL,
+    EVENT_STOPPED, /* why training ends before its epochs are done */
     EVENT_LOG,
     EVENT_ENGINE,    /* the runner's compute engine */
     EVENT_ISOLATION, /* how far the runner keeps its codec from the machine */
@@ -70,7 +72,8 @@ struct event {
     enum job_state state; /* STATE, END */
     char reason[REASON_MAX], message[MESSAGE_MAX];
 
-    int epoch, epochs; /* PROGRESS, EVAL */
+    enum stop_reason stop; /* STOPPED, with step, loss and accuracy of the evaluation that decided it */
+    int epoch, epochs;     /* PROGRESS, EVAL */
     uint64_t step, steps;
     struct comm comm;      /* PROGRESS */
     double loss, accuracy; /* NAN: not given */

@@ -52,6 +52,7 @@ static double free_share(const struct task *t)
 static bool is_known(const struct task *t, const struct event *ev)
 {
     return (ev->kind == EVENT_ENGINE && t->job.engine[0]) ||
+           (ev->kind == EVENT_STOPPED && t->job.stopped.reason != STOP_NONE) ||
            (ev->kind == EVENT_ISOLATION && t->job.is_isolation_known);
 }
 

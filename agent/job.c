@@ -67,6 +67,15 @@ static int apply_eval(struct job *j, const struct event *ev, struct err *e)
     return 0;
 }
 
+static int apply_stopped(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)e;
+    infer_running(j, ev);
+    j->stopped = (struct stop){ev->stop, ev->step, ev->loss, ev->accuracy};
+    j->n_copied++;
+    return 0;
+}
+
 static int apply_log(struct job *j, const struct event *ev, struct err *e)
 {
     (void)ev;
@@ -167,13 +176,11 @@ static int apply_skipped(struct job *j, const struct event *ev, struct err *e)
 typedef int apply_fn(struct job *, const struct event *, struct err *);
 
 static apply_fn *const apply[N_EVENT_KINDS] = {
-    [EVENT_STATE] = apply_state,         [EVENT_PROGRESS] = apply_progress,
-    [EVENT_EVAL] = apply_eval,           [EVENT_LOG] = apply_log,
-    [EVENT_ENGINE] = apply_engine,       [EVENT_END] = apply_state,
-    [EVENT_ISOLATION] = apply_isolation, [EVENT_READY] = apply_ready,
-    [NOTE_RESERVE] = apply_reserve,      [NOTE_SOCKET] = apply_socket,
-    [NOTE_PACKAGE] = apply_package,      [NOTE_RUNNER] = apply_runner,
-    [NOTE_START] = apply_start,          [NOTE_SKIPPED] = apply_skipped,
+    [EVENT_STATE] = apply_state,    [EVENT_PROGRESS] = apply_progress,   [EVENT_EVAL] = apply_eval,
+    [EVENT_LOG] = apply_log,        [EVENT_STOPPED] = apply_stopped,     [EVENT_ENGINE] = apply_engine,
+    [EVENT_END] = apply_state,      [EVENT_ISOLATION] = apply_isolation, [EVENT_READY] = apply_ready,
+    [NOTE_RESERVE] = apply_reserve, [NOTE_SOCKET] = apply_socket,        [NOTE_PACKAGE] = apply_package,
+    [NOTE_RUNNER] = apply_runner,   [NOTE_START] = apply_start,          [NOTE_SKIPPED] = apply_skipped,
 };
 
 int job_apply(struct job *j, const struct event *ev, struct err *e)

@@ -35,6 +35,7 @@ struct job {
     struct comm comm;
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not reported yet */
 
+    struct stop stopped;     /* as the runner reports; STOP_NONE: not, or not yet */
     char engine[ENGINE_MAX]; /* as the runner reports; "": not reported yet */
     bool is_isolation_known; /* the runner has reported it */
     enum isolation isolation;

@@ -78,6 +78,7 @@ json_t *job_json(const struct job *j, double now)
                                   json_real_or_null(j->accuracy), "eval_loss",
                                   json_real_or_null(j->eval_loss), "eval_accuracy",
                                   json_real_or_null(j->eval_accuracy)));
+    json_object_set_new(o, "stopped", stop_json(&j->stopped));
     json_object_set_new(o, "comm", comm_json(&j->comm));
     json_object_set_new(o, "nodes", j->nodes ? json_incref(j->nodes) : json_array());
     json_object_set_new(o, "last_seq", json_integer((json_int_t)j->last_seq));

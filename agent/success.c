@@ -59,7 +59,7 @@ static int read_asked(struct asked *a, const struct task *t, struct err *e)
         return e->code;
     rc = model_spec_parse(&a->model, doc, e);
     json_decref(doc);
-    a->n_steps = (uint64_t)set.epochs * (uint64_t)set.steps_per_epoch;
+    a->n_steps = settings_steps(&set);
     a->record_every = (uint64_t)set.record_every;
     a->first_step = 0;
     if (rc == 0 && set.starts_from == STARTS_FROM_CHECKPOINT)
@@ -206,7 +206,7 @@ static int check_worker(const struct task *t, struct asked *a, char message[MESS
     if (step == a->n_steps)
         snprintf(message, MESSAGE_MAX, "all %llu steps are done", (unsigned long long)step);
     else
-        snprintf(message, MESSAGE_MAX, "its codec has ended it after step %llu of %llu",
+        snprintf(message, MESSAGE_MAX, "%s after step %llu of %llu", stop_what(t->job.stopped.reason),
                  (unsigned long long)step, (unsigned long long)a->n_steps);
     return 0;
 }

@@ -28,6 +28,7 @@ static const struct json_field fields[] = {
     F(sync, JSON_FIELD_CHOICE, .choices = SYNC_CHOICES),
     F(local_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6, .may_change = true),
+    F(max_steps, JSON_FIELD_INT, .min = 0, .max = 1e9, .may_change = true),
     F(steps_per_epoch, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
     F(redundancy, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
@@ -110,6 +111,13 @@ const struct json_field *settings_field(size_t offset)
     while (f->key && f->offset != offset)
         f++;
     return f->key ? f : NULL;
+}
+
+uint64_t settings_steps(const struct settings *s)
+{
+    uint64_t n = (uint64_t)s->epochs * (uint64_t)s->steps_per_epoch, most = (uint64_t)s->max_steps;
+
+    return most > 0 && most < n ? most : n;
 }
 
 int settings_blocks(struct blocks *b, const struct settings *s, struct err *e)

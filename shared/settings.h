@@ -61,6 +61,7 @@ struct settings {
     enum sync sync;  /* ssgd: wait for every contribution of a round, asgd: use those that have arrived */
     int local_steps; /* steps between exchanges, for rules with local steps; 0: once per epoch */
     int epochs;
+    int max_steps;       /* of each worker; 0: those of all epochs */
     int steps_per_epoch; /* rows of the partition (partition.h); the same for all nodes, servers too */
     int batch_size;      /* of one block; the global batch is batch_size x number of blocks */
     int redundancy;      /* number of workers that hold each block */
@@ -110,6 +111,8 @@ void settings_default(struct settings *s);
 int settings_parse(struct settings *s, const json_t *doc, struct err *e);
 json_t *settings_json(const struct settings *s); /* NULL: no memory */
 int settings_check(const struct settings *s, struct err *e);
+/* The steps of each worker in the whole job, if nothing ends it early. */
+uint64_t settings_steps(const struct settings *s);
 /* The blocks of a job: in its ratio, or by its assignment. ERR_CONFIG, with the field. */
 int settings_blocks(struct blocks *b, const struct settings *s, struct err *e);
 /* Checks that a job with these settings can resume one with the settings `then`. ERR_CONFIG: the message has

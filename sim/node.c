@@ -143,11 +143,6 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     return rc;
 }
 
-static bool is_last(const struct sim *s, const struct sim_node *n)
-{
-    return n->step.n_done == s->n_steps || exchange_wants_stop(n->x);
-}
-
 static int begin_evaluation(struct sim *s, struct sim_node *n)
 {
     n->phase = SIM_EVALUATES;
@@ -164,10 +159,10 @@ static int end_step(struct sim *s, struct sim_node *n, struct err *e)
         return e->code;
     sim_node_begin(s, n);
     n->phase = SIM_BEGINS;
-    if (!exchange_take_evaluation(n->x) && !step_is_evaluated(&n->step) && !is_last(s, n) &&
+    if (!exchange_take_evaluation(n->x) && !step_is_evaluated(&n->step) && !step_is_last(&n->step) &&
         n->step.n_done % (uint64_t)s->set.steps_per_epoch != 0)
         return 0;
-    if (exchange_has_barriers(n->x) && is_last(s, n)) {
+    if (exchange_has_barriers(n->x) && step_is_last(&n->step)) {
         int rc = exchange_reach(n->x, BARRIER_END, (uint64_t)n->epoch, e);
 
         enter_phase(n, SIM_AT_END, rc);
@@ -181,9 +176,9 @@ static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
     s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), &n->eval_loss, &n->eval_accuracy);
     if (s->records && sim_record_evaluation(s->records, n, e) < 0)
         return e->code;
-    if (s->trainer->has_test && step_check_test(&n->step, n->eval_loss, is_last(s, n), e) < 0)
+    if (s->trainer->has_test && step_check_test(&n->step, n->eval_loss, step_is_last(&n->step), e) < 0)
         return e->code;
-    if (is_last(s, n))
+    if (step_is_last(&n->step))
         return finish(s, n, e);
     phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
     sim_node_begin(s, n);

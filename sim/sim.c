@@ -257,7 +257,6 @@ int sim_open(struct sim *s, const struct settings *set, const struct simulation 
              struct err *e)
 {
     *s = (struct sim){.set = *set, .how = *how, .timing = set->seed};
-    s->n_steps = (uint64_t)set->steps_per_epoch * (uint64_t)set->epochs;
     sim_queue_init(&s->queue, s->timing);
     if (open_all(s, folder, e) == 0)
         return 0;

@@ -92,8 +92,7 @@ struct sim {
     struct sim_node *nodes; /* (n_nodes), by slot: workers, then servers */
     int cause;              /* slot of the first that failed; -1: none */
     int *waking, n_waking;  /* (n_nodes): slots to notify of room in a queue */
-    uint64_t n_steps;
-    struct err why; /* of a node that is failing */
+    struct err why;         /* of a node that is failing */
 };
 
 /* `set` and `how` are copied. Opens codec.so, and server_codec.so if the settings name another codec, in

@@ -39,6 +39,11 @@ static json_t *node_json(const struct sim_node *n)
 
     if (!o)
         return NULL;
+    if (n->node >= 0 && n->phase == SIM_DONE) {
+        const struct stop why = step_stop(&n->step);
+
+        json_object_set_new(o, "stopped", stop_json(&why));
+    }
     json_object_set_new(o, "loss", json_real_or_null(n->step.loss));
     json_object_set_new(o, "eval_loss", json_real_or_null(n->eval_loss));
     json_object_set_new(o, "eval_accuracy", json_real_or_null(n->eval_accuracy));

@@ -57,6 +57,13 @@ static struct args_option table[] = {
      "parallel stochastic gradient descent, synchronous or not"},
     {"learn_rate", "", SETTING(learn_rate), FOR_JOB, JOB, "X", "learning rate", GIVEN(has_learn_rate)},
     {"epochs", "E", SETTING(epochs), FOR_JOB, JOB, "N", "passes over the training set"},
+    {"max-steps", "", SETTING(max_steps), FOR_JOB, JOB, "N",
+     "end after N steps of each worker, or with the last epoch if that is earlier; without --epochs as many "
+     "epochs as N steps are; 0: no limit"},
+    {"max-mb", "", ARGS_U64, AT(max_mb), FOR_JOB, JOB, "N",
+     "the same for the mini-batches of all workers together, as in platoon: each computes its share of N, "
+     "rounded up",
+     .min = 0, .max = 0x1p53, .may_change = true},
     {"block_assignment", "", ARGS_CHOICE, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_CHOICES "|dpa",
      "which worker holds which block"},
     {"block-ratio", "", SETTING(block_ratio), FOR_JOB, JOB, "N,N,...",
@@ -376,6 +383,17 @@ static int choose_list(struct options *o, bool has_workers, bool has_worker_host
     return 0;
 }
 
+/* A number of steps alone: as many epochs as they are, which is known when the data is (limit_steps). */
+static void finish_epochs(struct options *o)
+{
+    bool has_steps = (is_given(o, offsetof(struct options, settings.max_steps)) &&
+                      o->settings.max_steps > 0) ||
+                     (is_given(o, offsetof(struct options, max_mb)) && o->max_mb > 0);
+
+    if (has_steps && !is_given(o, offsetof(struct options, settings.epochs)))
+        o->settings.epochs = (int)settings_field(offsetof(struct settings, epochs))->max;
+}
+
 static int finish(struct options *o, struct err *e)
 {
     struct schedule schedule;
@@ -393,6 +411,7 @@ static int finish(struct options *o, struct err *e)
     }
     if (retry_on_check(o->retry_on, e) < 0)
         return e->code;
+    finish_epochs(o);
     if (o->settings.min_nodes > 1 && o->settings.on_node_loss != NODE_LOSS_CONTINUES)
         return err_set(e, ERR_USAGE,
                        "--min-nodes needs --on-node-loss continue; this job ends when it "

@@ -63,6 +63,7 @@ struct options {
     int require_isolation; /* enum isolation; -1: not given */
     bool no_queue, detach, retrieve, image_classification;
     int input;
+    uint64_t max_mb;                                   /* mini-batches of all workers; 0: no limit */
     double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */
     int retries;                                       /* attempts after the first one */
     char retry_on[256];                                /* as retry_on.h reads it */

@@ -123,6 +123,7 @@ static int take_job(struct job_view *out, const json_t *o, struct err *e)
     update_progress(&out->progress, json_object_get(o, "progress"));
     update_progress(&out->progress, json_object_get(o, "metrics"));
     update_progress(&out->progress, json_object_get(o, "comm"));
+    stop_parse(&out->progress.stopped, json_object_get(o, "stopped"));
     if (out->data_port < 0 || out->data_port > 65535)
         return err_set(e, ERR_PROTOCOL, "answer: /data_port: not a port");
     return 0;
@@ -230,8 +231,8 @@ int reply_holder(char *out, size_t size, const char *text, size_t len, struct er
 static enum event_kind kind_of(const char *name)
 {
     static const char *const names[] = {
-        [EVENT_STATE] = "state", [EVENT_PROGRESS] = "progress", [EVENT_EVAL] = "eval",
-        [EVENT_LOG] = "log",     [EVENT_END] = "end",
+        [EVENT_STATE] = "state",     [EVENT_PROGRESS] = "progress", [EVENT_EVAL] = "eval",
+        [EVENT_STOPPED] = "stopped", [EVENT_LOG] = "log",           [EVENT_END] = "end",
     };
 
     for (int k = EVENT_STATE; name && k <= EVENT_END; k++)
@@ -261,6 +262,8 @@ int reply_event(struct event *out, struct progress_view *progress, const char *l
     get_text(out->message, sizeof out->message, o, out->kind == EVENT_LOG ? "text" : "message");
     if (out->kind == EVENT_PROGRESS)
         update_progress(progress, o);
+    if (out->kind == EVENT_STOPPED)
+        stop_parse(&progress->stopped, o);
     if (out->kind == EVENT_EVAL) {
         progress->eval_loss = get_number(o, "loss", progress->eval_loss);
         progress->eval_accuracy = get_number(o, "accuracy", progress->eval_accuracy);

@@ -14,6 +14,7 @@
 #include "shared/err.h"
 #include "shared/job_state.h"
 #include "shared/package.h"
+#include "shared/stop.h"
 
 enum { REPLY_ID = 48 };
 
@@ -32,6 +33,7 @@ struct progress_view {
     int64_t epoch, epochs, step, steps;              /* 0: not known */
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not known */
     struct comm comm;
+    struct stop stopped; /* of a worker: why its training ended early; STOP_NONE: it has not */
 };
 
 struct job_view {
@@ -50,7 +52,7 @@ struct job_view {
     uint64_t last_seq;
 };
 
-enum event_kind { EVENT_OTHER, EVENT_STATE, EVENT_PROGRESS, EVENT_EVAL, EVENT_LOG, EVENT_END };
+enum event_kind { EVENT_OTHER, EVENT_STATE, EVENT_PROGRESS, EVENT_EVAL, EVENT_STOPPED, EVENT_LOG, EVENT_END };
 
 struct event {
     enum event_kind kind;
@@ -83,8 +85,8 @@ int reply_drain(struct drain_view *out, const char *text, size_t len, struct err
  * none does. */
 int reply_holder(char *out, size_t size, const char *text, size_t len, struct err *e);
 
-/* Parses one line of a job's events. Progress and eval events update the fields of `progress` that they
- * contain. */
+/* Parses one line of a job's events. Progress, eval and stopped events update the fields of `progress` that
+ * they contain. */
 int reply_event(struct event *out, struct progress_view *progress, const char *line, size_t len,
                 struct err *e);
 

@@ -148,6 +148,9 @@ static int restore_cursor(struct checkpoint *c, const struct tensor_file *f, str
     if (epoch >= (uint64_t)c->set->epochs)
         return err_set(e, ERR_CONFIG, "epoch %" PRIu64 " is reached already, the job ends with epoch %d",
                        epoch, c->set->epochs);
+    if (c->step >= settings_steps(c->set))
+        return err_set(e, ERR_CONFIG, "step %" PRIu64 " is reached already, the job ends with step %" PRIu64,
+                       c->step, settings_steps(c->set));
     if (c->step != epoch * (uint64_t)c->set->steps_per_epoch)
         return err_set(e, ERR_CONFIG, "step %" PRIu64 " is not the end of epoch %" PRIu64, c->step, epoch);
     if (round != exchange_rounds_after(c->exchange, c->step))

@@ -72,7 +72,7 @@ struct report_progress node_progress(const struct node *n)
 
     if (n->job.node >= 0) {
         p.epochs = n->set.epochs;
-        p.steps = (uint64_t)n->set.steps_per_epoch * (uint64_t)n->set.epochs;
+        p.steps = settings_steps(&n->set);
     } else {
         p.step = exchange_rounds(n->exchange);
         p.steps = exchange_rounds_in_all(n->exchange);

@@ -118,6 +118,18 @@ void report_model(struct report *r, uint64_t step, const char *error)
                             error ? json_text(error, SIZE_MAX) : NULL));
 }
 
+void report_stopped(struct report *r, const struct stop *s)
+{
+    json_t *line = json_pack("{ss}", "event", "stopped"), *what = stop_json(s);
+
+    if (json_object_update(line, what) < 0) {
+        json_decref(line);
+        line = NULL;
+    }
+    json_decref(what);
+    write_line(r, line);
+}
+
 void report_warn(struct report *r, const char *text)
 {
     fprintf(stderr, "WARN: %s\n", text);

@@ -11,6 +11,7 @@
 #include "agent/runner/sandbox/sandbox.h"
 #include "shared/err.h"
 #include "shared/phase.h"
+#include "shared/stop.h"
 
 struct report {
     int fd;
@@ -39,6 +40,7 @@ void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
 /* The model was written as it is after this step, or was not, for the reason `error`. */
 void report_model(struct report *r, uint64_t step, const char *error);
+void report_stopped(struct report *r, const struct stop *s);
 /* A warning for the user, in the node's log and shown by job_submit, such as "this step was left out". */
 void report_warn(struct report *r, const char *text);
 /* The state and reason that an error code ends a node with. */

@@ -17,7 +17,8 @@ static int keep(struct node *n, int *next, struct err *e)
         enum phase last;
         uint64_t step = (uint64_t)*next * (uint64_t)n->set.steps_per_epoch;
 
-        if (exchange_rounds_after(n->exchange, step) > exchange_rounds(n->exchange))
+        if (step > settings_steps(&n->set) ||
+            exchange_rounds_after(n->exchange, step) > exchange_rounds(n->exchange))
             return 0;
         if (!node_keeps_epoch(n, *next))
             continue;

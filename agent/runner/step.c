@@ -178,7 +178,7 @@ static double learn_rate(const struct step *s, uint64_t step)
     const struct schedule_job job = {.learn_rate = set->learn_rate,
                                      .warmup_steps = (uint64_t)set->warmup_steps,
                                      .steps_per_epoch = (uint64_t)set->steps_per_epoch,
-                                     .n_steps = (uint64_t)set->steps_per_epoch * (uint64_t)set->epochs};
+                                     .n_steps = settings_steps(set)};
 
     return schedule_rate(s->cfg.schedule, &job, step);
 }
@@ -232,6 +232,22 @@ int step_update(struct step *s, struct err *e)
     s->n_done++;
     s->n_samples += samples_of(s);
     return 0;
+}
+
+bool step_is_last(const struct step *s)
+{
+    return s->n_done == settings_steps(s->cfg.set) || exchange_wants_stop(s->cfg.exchange);
+}
+
+struct stop step_stop(const struct step *s)
+{
+    struct stop why = {.step = s->n_done, .loss = NAN, .accuracy = NAN};
+
+    if (s->cfg.set->max_steps > 0 && s->n_done == (uint64_t)s->cfg.set->max_steps)
+        why.reason = STOP_MAX_STEPS;
+    else if (exchange_wants_stop(s->cfg.exchange))
+        why.reason = STOP_CODEC;
+    return why;
 }
 
 bool step_is_recorded(const struct step *s)

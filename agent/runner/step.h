@@ -20,6 +20,7 @@
 #include "shared/record.h"
 #include "shared/schedule.h"
 #include "shared/settings.h"
+#include "shared/stop.h"
 
 struct step_config { /* all pointers are borrowed until step_close */
     const struct settings *set;
@@ -78,6 +79,9 @@ int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
  * values, or sums may overflow float. Where steps may be skipped, it is left out instead: under a rule that
  * exchanges gradients all nodes see the same values, and decide the same. */
 int step_update(struct step *s, struct err *e);
+/* Whether the job ends with the last step, and why if that is before the end of its epochs. */
+bool step_is_last(const struct step *s);
+struct stop step_stop(const struct step *s);
 /* `started`: the time, of the exchange's stopwatch, that a row's time_s counts from. */
 struct record_train step_end(struct step *s, double started);
 bool step_is_recorded(const struct step *s);  /* by --record-every, after step_end */

@@ -154,8 +154,7 @@ static int evaluate(struct worker_loop *w, struct err *e)
     if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0 || node_report_progress(n, e) < 0)
         return e->code;
     report_eval(n->report, &p);
-    if (n->loader.n_test > 0 &&
-        step_check_test(&n->step, p.loss, p.step == p.steps || exchange_wants_stop(n->exchange), e) < 0)
+    if (n->loader.n_test > 0 && step_check_test(&n->step, p.loss, step_is_last(&n->step), e) < 0)
         return e->code;
     quality = isnan(p.accuracy) ? -p.loss : p.accuracy;
     if (!isfinite(p.loss) || !(quality > n->best))
@@ -213,7 +212,7 @@ static int step(struct worker_loop *w, size_t row, struct err *e)
         return e->code;
     show_model(w);
     is_evaluated = exchange_take_evaluation(n->exchange) || step_is_evaluated(s);
-    if (is_evaluated && row + 1 < n->loader.n_rows && evaluate_within(w, e) < 0)
+    if (is_evaluated && row + 1 < n->loader.n_rows && !step_is_last(&n->step) && evaluate_within(w, e) < 0)
         return e->code;
     return report_is_due(n->report, stopwatch_since(w->watch)) ? node_report_progress(n, e) : 0;
 }
@@ -257,11 +256,19 @@ static int meet(struct worker_loop *w, enum barrier_kind kind, struct err *e)
     return wait_for_go(w, exchange_reach(n->exchange, kind, n_epochs, e), e);
 }
 
-/* After an epoch's last step. */
+static void report_stop(const struct node *n)
+{
+    struct stop why = step_stop(&n->step);
+
+    if (why.reason != STOP_NONE)
+        report_stopped(n->report, &why);
+}
+
+/* After an epoch's last step, or the job's. */
 static int end_epoch(struct worker_loop *w, bool is_whole, struct err *e)
 {
     struct node *n = w->n;
-    bool is_last = n->epoch == n->set.epochs || exchange_wants_stop(n->exchange);
+    bool is_last = step_is_last(&n->step);
     /* At the last barrier the job's result replaces what a longer job goes on with. */
     bool keeps_before = is_last && exchange_has_barriers(n->exchange);
 
@@ -270,6 +277,8 @@ static int end_epoch(struct worker_loop *w, bool is_whole, struct err *e)
     if (is_last && meet(w, BARRIER_END, e) < 0)
         return e->code;
     w->has_met_end = is_last;
+    if (is_last)
+        report_stop(n);
     phase_enter(w->watch, PHASE_EVALUATE);
     if (evaluate(w, e) < 0)
         return e->code;
@@ -281,14 +290,14 @@ static int loop(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
 
-    for (int epoch = n->first_epoch; epoch < n->set.epochs && !exchange_wants_stop(n->exchange); epoch++) {
+    for (int epoch = n->first_epoch; epoch < n->set.epochs && !step_is_last(&n->step); epoch++) {
         size_t row = 0;
 
         n->epoch = epoch + 1;
         phase_enter(w->watch, PHASE_COMPUTE);
         step_begin(&n->step);
         loader_epoch(&n->loader, (uint64_t)epoch);
-        for (; row < n->loader.n_rows && !exchange_wants_stop(n->exchange); row++)
+        for (; row < n->loader.n_rows && !step_is_last(&n->step); row++)
             if (step(w, row, e) < 0)
                 return e->code;
         if (w->watch->tracer)

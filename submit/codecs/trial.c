@@ -138,7 +138,7 @@ int trial_open(const struct codec_plugin *p, const char *options, const struct t
                       .n_blocks = t->blocks->n_blocks,
                       .redundancy = set->redundancy,
                       .is_sync = set->sync == SYNC_SSGD,
-                      .n_steps = (uint64_t)set->steps_per_epoch * (uint64_t)set->epochs,
+                      .n_steps = settings_steps(set),
                       .block = -1,
                       .host = &host,
                       .lr_factor = 1};

@@ -12,6 +12,7 @@
 #include "shared/json.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
+#include "submit/results/stopped.h"
 #include "submit/stages/outcome.h"
 #include "submit/text.h"
 
@@ -163,6 +164,17 @@ static json_t *means(const struct submission *s)
     return o;
 }
 
+/* Why training ended early: on all workers for the same reason, as their first one states it. */
+static const struct stop *stopped(const struct submission *s)
+{
+    static const struct stop none;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].view.progress.stopped.reason != STOP_NONE)
+            return &s->nodes[i].view.progress.stopped;
+    return &none;
+}
+
 /* Codec and last log lines of the node that decided the failure. */
 static json_t *failure(const struct submission *s, const struct node *cause)
 {
@@ -198,6 +210,7 @@ json_t *run_json(const struct submission *s)
         json_array_append_new(nodes, node_json(&s->nodes[i]));
     json_object_set_new(o, "nodes", nodes);
     json_object_set_new(o, "mean_over_workers", means(s));
+    json_object_set_new(o, "stopped", stop_json(stopped(s)));
     json_object_set_new(o, "comm", job_comm(s));
     json_object_set_new(o, "models_agree", models_agree(s));
     json_object_set_new(o, "stragglers", pace_json(s));
@@ -296,6 +309,16 @@ static void table_mean(FILE *f, const struct submission *s)
                 number(text[1], sizeof text[1], loss));
 }
 
+/* Why the job has ended early, in a sentence. */
+static void table_stopped(FILE *f, const struct submission *s)
+{
+    const struct stop *why = stopped(s);
+    char text[STOP_TEXT];
+
+    if (why->reason != STOP_NONE)
+        fprintf(f, "\n%s\n", stopped_text(text, why, s));
+}
+
 static void table_time(FILE *f, const struct submission *s)
 {
     double least;
@@ -325,6 +348,7 @@ void run_table(FILE *f, const struct submission *s)
     if (i < s->n_nodes)
         fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
     table_mean(f, s);
+    table_stopped(f, s);
     table_time(f, s);
     for (i = 0; i < s->n_nodes; i++)
         if (pace_text(text, sizeof text, s, i))

@@ -17,6 +17,8 @@
 #include "submit/stages/submission.h"
 #include "submit/text.h"
 
+enum { MAX_STEPS = 1000000000 /* of the setting */ };
+
 /* The settings are parsed again as the agents will parse them, which checks every limit once more. */
 static int check_settings(struct submission *s, struct err *e)
 {
@@ -64,11 +66,39 @@ static int check_data(struct submission *s, struct err *e)
     return rc;
 }
 
+/* --max-mb is a number of steps, too: in each, a worker computes a mini-batch of each of its blocks. Epochs
+ * that no step is left for are none. */
+static int limit_steps(struct submission *s, struct err *e)
+{
+    struct settings *set = &s->settings;
+    uint64_t per_step = 0, steps;
+    struct blocks b;
+
+    if (s->opt->max_mb > 0) {
+        if (settings_blocks(&b, set, e) < 0)
+            return e->code;
+        for (int k = 0; k < b.n_blocks; k++)
+            for (int w = 0; w < set->node_count; w++)
+                per_step += blocks_holds(&b, k, w);
+        blocks_clear(&b);
+        steps = (s->opt->max_mb - 1) / per_step + 1;
+        if (set->max_steps == 0 || steps < (uint64_t)set->max_steps)
+            set->max_steps = steps < MAX_STEPS ? (int)steps : MAX_STEPS;
+    }
+    if (set->max_steps > 0 && set->steps_per_epoch > 0) {
+        int epochs = (set->max_steps - 1) / set->steps_per_epoch + 1;
+
+        set->epochs = epochs < set->epochs ? epochs : set->epochs;
+    }
+    return 0;
+}
+
 int stage_check_packages(struct submission *s, struct err *e)
 {
     if (s->settings.executor)
         return input_make(s, e) < 0 ? e->code : check_settings(s, e);
-    if ((s->opt->simulation.gradients == 0 && check_data(s, e) < 0) || start_check_kept(s, e) < 0)
+    if ((s->opt->simulation.gradients == 0 && check_data(s, e) < 0) || limit_steps(s, e) < 0 ||
+        start_check_kept(s, e) < 0)
         return e->code;
     return check_settings(s, e);
 }

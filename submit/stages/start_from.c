@@ -197,7 +197,9 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     json_decref(doc);
     if (rc == 0 && strtol(meta(f, "epoch"), NULL, 10) >= s->settings.epochs) {
         err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta(f, "epoch"));
-        return err_hint(e, "--epochs N is the last epoch of the job: use N greater than %.20s.",
+        return err_hint(e,
+                        "--epochs N is the last epoch of the job: use N greater than %.20s; --max-steps and "
+                        "--max-mb count the steps of the earlier job, too.",
                         meta(f, "epoch"));
     }
     if (rc == 0 &&

@@ -213,6 +213,7 @@ static void take_node(struct node *n, const json_t *o, int64_t steps)
     p->eval_loss = number_of(o, "eval_loss");
     p->eval_accuracy = number_of(o, "eval_accuracy");
     comm_update(&p->comm, json_object_get(o, "comm"));
+    stop_parse(&p->stopped, json_object_get(o, "stopped"));
 }
 
 static int take_nodes(struct run *r, struct err *e)
@@ -227,8 +228,7 @@ static int take_nodes(struct run *r, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
     s->n_nodes = n;
     for (size_t i = 0; i < n; i++) {
-        take_node(&s->nodes[i], json_array_get(nodes, i),
-                  (int64_t)s->settings.steps_per_epoch * s->settings.epochs);
+        take_node(&s->nodes[i], json_array_get(nodes, i), (int64_t)settings_steps(&s->settings));
         if (json_is_integer(cause) && json_integer_value(cause) == s->nodes[i].at.node)
             s->cause = (int)i;
     }

@@ -64,10 +64,9 @@ static void print_json(const struct submission *s, const struct shard_view *shar
                           json_object_get(s->facts, "codec"), "model", json_object_get(s->facts, "model"),
                           "data", json_object_get(s->facts, "data"), "layers",
                           model_table_json(&s->model_spec), "loss", loss_kind_name(s->model_spec.loss),
-                          "n_steps", (json_int_t)set->steps_per_epoch * set->epochs, "test_bytes",
-                          (json_int_t)s->test.len, "settings",
-                          json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL), "nodes",
-                          nodes_json(shards, set->node_count, n_classes));
+                          "n_steps", (json_int_t)settings_steps(set), "test_bytes", (json_int_t)s->test.len,
+                          "settings", json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL),
+                          "nodes", nodes_json(shards, set->node_count, n_classes));
 
     verb_print_json(true, o, NULL, NULL);
 }
@@ -99,7 +98,7 @@ static void print_data(const struct submission *s, const json_t *data)
         "sample%s left out\n",
         set->partition, fact(data, "n_blocks"), fact(data, "n_blocks") == 1 ? "" : "s", set->batch_size,
         fact(data, "global_batch"), set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s",
-        (long long)set->steps_per_epoch * set->epochs, n_left, n_left == 1 ? " is" : "s are");
+        (long long)settings_steps(set), n_left, n_left == 1 ? " is" : "s are");
 }
 
 /* A class name, cut to the column. */

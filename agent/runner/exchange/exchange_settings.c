@@ -28,7 +28,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .n_drawn = path_drawn(set->participate, set->node_count),
         .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,
-        .n_steps = rows * (uint64_t)set->epochs,
+        .n_steps = settings_steps(set),
         .seed = set->seed,
         .bucket = BUCKET / sizeof(float),
     };

@@ -110,6 +110,20 @@ TEST(errors_are_reported_with_their_path)
     }
 }
 
+TEST(a_number_of_steps_ends_a_job_before_its_epochs_but_not_after)
+{
+    struct settings s;
+
+    settings_default(&s);
+    s.epochs = 3;
+    s.steps_per_epoch = 10;
+    assert_int_equal(settings_steps(&s), 30);
+    s.max_steps = 12;
+    assert_int_equal(settings_steps(&s), 12);
+    s.max_steps = 31;
+    assert_int_equal(settings_steps(&s), 30);
+}
+
 TEST(names_must_be_valid_file_names)
 {
     static const char *const bad[] = {"", "a/b", "a b", "a\nb", "\xc3\xa4"};
@@ -133,6 +147,7 @@ int main(void)
         cmocka_unit_test(non_iid_is_an_alias_of_label_sorted),
         cmocka_unit_test(settings_survive_serialization),
         cmocka_unit_test(errors_are_reported_with_their_path),
+        cmocka_unit_test(a_number_of_steps_ends_a_job_before_its_epochs_but_not_after),
         cmocka_unit_test(names_must_be_valid_file_names),
     };
 

@@ -65,6 +65,7 @@ TEST(progress_keeps_fields_that_an_event_omits)
 {
     const char *progress = "{\"seq\":2,\"event\":\"progress\",\"epoch\":1,\"step\":3,\"loss\":0.25}";
     const char *eval = "{\"seq\":3,\"event\":\"eval\",\"epoch\":1,\"loss\":0.5,\"accuracy\":0.75}";
+    const char *stopped = "{\"seq\":4,\"event\":\"stopped\",\"reason\":\"codec\",\"step\":3}";
     struct progress_view p;
     struct event ev;
 
@@ -72,6 +73,9 @@ TEST(progress_keeps_fields_that_an_event_omits)
     assert_ok(reply_event(&ev, &p, progress, strlen(progress), &e));
     assert_ok(reply_event(&ev, &p, eval, strlen(eval), &e));
     assert_int_equal(ev.seq, 3);
+    assert_int_equal(p.stopped.reason, STOP_NONE);
+    assert_ok(reply_event(&ev, &p, stopped, strlen(stopped), &e));
+    assert_true(p.stopped.reason == STOP_CODEC && p.stopped.step == 3);
     assert_int_equal(p.step, 3);
     assert_true(p.loss == 0.25 && p.eval_loss == 0.5 && p.eval_accuracy == 0.75);
 }
