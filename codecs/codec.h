@@ -33,9 +33,10 @@
 
 #include "wire.h"
 
-#define CODEC_ABI 8 /* incremented when a change of this file breaks compiled codecs */
+#define CODEC_ABI 9 /* incremented when a change of this file breaks compiled codecs */
 /* What changed, for the message that refuses an older codec. */
 #define CODEC_ABI_RENAMES                                                                                    \
+    "ABI 9 added codec.loss, codec.evaluation and codec_plugin.on_evaluation and renamed nothing; "          \
     "ABI 8 removed codec_plugin.path, ABI 7 added codec_plugin.overlaps, both renamed "                      \
     "nothing; ABI 6 added struct codec_combine and renamed nothing; ABI 5 renamed n_words to "               \
     "n_contributions, rests_between_steps to is_quiescent_between_steps, CODEC_WORD to "                     \
@@ -106,6 +107,11 @@ struct codec_layer {
     size_t shape[4];
 };
 
+struct codec_evaluation { /* of the test set */
+    uint64_t step;        /* after which it was made; 0: none yet */
+    float loss, accuracy; /* NAN: there is none */
+};
+
 /* One codec instance: on one node, or on a worker for the range of one server. The host owns it. The codec
  * writes only to params, grads and state, where its callback allows it, and to the fields below that are
  * documented as written by the codec. */
@@ -146,12 +152,20 @@ struct codec {
      * before the step continues: the update then uses that vector instead of grads, without a copy. */
     const float *gradient;
 
+    /* On a worker: the loss of its last batch, that of grads in on_grad; NAN: it has computed none. */
+    float loss;
+    /* If a codec of the job has on_evaluation: the last one that all workers made, the mean of their results.
+     * The same on all nodes; in ssgd at the same step. */
+    struct codec_evaluation evaluation;
+
     /* Written by the codec, on a worker. With several servers, those of the codec of the first server's
      * range count. */
     float lr_factor; /* factor on the learning rate of later updates; initially 1; a server has its own */
     bool wants_evaluation; /* evaluate on the test set after this step; the host clears it */
     /* This node ends normally after this step. A synchronous rule sets it on all workers in the same step, at
-     * the end of a round. */
+     * the end of a round, or in on_evaluation. A server may set it, too: then every worker ends, in asgd
+     * after the step in which it hears so, in ssgd after that of the round in which a rule of rounds or one
+     * that combines set it. */
     bool wants_stop;
 };
 
@@ -382,6 +396,11 @@ struct codec_plugin {
      * nor updates there: what every worker gets as the result when all have ended; NULL or without this
      * function: each keeps its own. */
     const float *(*model)(const struct codec *c);
+    /* On every worker and server, between two other calls: c->evaluation is new. All workers evaluate after
+     * each epoch and --eval-every steps, in asgd not at the job's end; what the codec asks for itself by
+     * wants_evaluation does not count. In ssgd the workers wait for the result: a decision made by it alone
+     * (wants_stop, lr_factor) is the same on all of them. Returns CODEC_GO or a code. */
+    int (*on_evaluation)(struct codec *c);
 };
 
 /* .vectors = CODEC_VECTORS(offsetof(struct easgd, center)) */

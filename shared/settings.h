@@ -89,7 +89,11 @@ struct settings {
     double participate;                  /* share of the workers that take part in a round of such a rule */
     enum collective_algorithm allreduce; /* of codecs that sum over all workers */
     int record_every;                    /* steps per row of train.csv */
-    int eval_every;                      /* steps between evaluations within an epoch; 0: at its end only */
+    double target_accuracy;              /* on the test set, that ends the job; 0: none */
+    int patience; /* evaluations (exchange/stop_rule.h) without a better one that end it; 0: none */
+    bool
+        shares_evaluations; /* all nodes get the mean of the workers' evaluations, for a codec that sees it */
+    int eval_every;         /* steps between evaluations within an epoch; 0: at its end only */
     double round_timeout_s; /* longest wait for one contribution of a round before the job fails */
     enum data_tls data_tls; /* encryption of links between nodes; auto: of those that leave a machine */
     double time_limit_s;    /* longest duration of the job */

@@ -10,6 +10,8 @@ static const struct {
 } reasons[N_STOP_REASONS] = {
     [STOP_NONE] = {"none", "it has ended"},
     [STOP_MAX_STEPS] = {"max_steps", "its number of steps has ended it"},
+    [STOP_TARGET_ACCURACY] = {"target_accuracy", "its accuracy has ended it"},
+    [STOP_PATIENCE] = {"patience", "evaluations that became no better have ended it"},
     [STOP_CODEC] = {"codec", "its codec has ended it"},
 };
 

@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STOP_CHOICES "none|max_steps|codec"
+#define STOP_CHOICES "none|max_steps|target_accuracy|patience|codec"
 enum stop_reason {
     STOP_NONE,      /* it has not ended early */
     STOP_MAX_STEPS, /* --max-steps, or --max-mb */
-    STOP_CODEC,     /* wants_stop in codec.h */
+    STOP_TARGET_ACCURACY,
+    STOP_PATIENCE,
+    STOP_CODEC, /* wants_stop in codec.h */
     N_STOP_REASONS
 };
 

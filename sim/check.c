@@ -90,6 +90,8 @@ static void describe(struct check *k, const struct job_shape *s, const struct wa
     k->set.steps_per_epoch = (int)n_steps;
     k->set.local_steps = k->every > 0 ? k->every : 5; /* not a divisor of 12, so that there is a closing
                                                        * round */
+    k->set.shares_evaluations = k->plugin->on_evaluation != NULL;
+    k->set.eval_every = 4;
     k->set.learn_rate = CHECK_LEARN_RATE;
     k->set.momentum = 0;
     k->how.gradients = CHECK_PARAMS;

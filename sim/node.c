@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "agent/runner/exchange/barrier.h"
+#include "agent/runner/exchange/exchange_state.h"
+#include "agent/runner/exchange/verdict.h"
 #include "sim/sim.h"
 
 enum { IDLE = CODEC_WAIT + 1, YIELDS };
@@ -143,12 +145,41 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     return rc;
 }
 
+static int check_test(const struct sim *s, const struct sim_node *n, struct err *e)
+{
+    return s->trainer->has_test ? step_check_test(&n->step, n->eval_loss, step_is_last(&n->step), e) : 0;
+}
+
 static int begin_evaluation(struct sim *s, struct sim_node *n)
 {
     n->phase = SIM_EVALUATES;
     phase_enter(exchange_watch(n->x), PHASE_EVALUATE);
     n->now += s->eval_time_s / n->speed;
     return 0;
+}
+
+/* The job ends here: as end_job() in train.c. */
+static int end_job(struct sim *s, struct sim_node *n, struct err *e)
+{
+    int rc;
+
+    if (exchange_must_close(n->x)) {
+        n->has_changed = exchange_close_changes(n->x);
+        rc = exchange_close(n->x, e);
+        spend_on_reading(s, n);
+        enter_phase(n, SIM_CLOSES, rc);
+        return rc == CODEC_GO ? end_job(s, n, e) : rc;
+    }
+    if (exchange_has_barriers(n->x) && !n->has_met_end) {
+        n->has_met_end = n->has_changed = true;
+        rc = exchange_reach(n->x, BARRIER_END, (uint64_t)n->epoch, e);
+        enter_phase(n, SIM_AT_END, rc);
+        return rc;
+    }
+    if (n->evaluated == n->step.n_done && !n->has_changed)
+        return check_test(s, n, e) < 0 ? e->code : finish(s, n, e);
+    n->is_ending = true;
+    return begin_evaluation(s, n);
 }
 
 static int end_step(struct sim *s, struct sim_node *n, struct err *e)
@@ -159,27 +190,19 @@ static int end_step(struct sim *s, struct sim_node *n, struct err *e)
         return e->code;
     sim_node_begin(s, n);
     n->phase = SIM_BEGINS;
-    if (!exchange_take_evaluation(n->x) && !step_is_evaluated(&n->step) && !step_is_last(&n->step) &&
-        n->step.n_done % (uint64_t)s->set.steps_per_epoch != 0)
-        return 0;
-    if (exchange_has_barriers(n->x) && step_is_last(&n->step)) {
-        int rc = exchange_reach(n->x, BARRIER_END, (uint64_t)n->epoch, e);
-
-        enter_phase(n, SIM_AT_END, rc);
-        return rc;
-    }
-    return begin_evaluation(s, n);
+    if (step_is_last(&n->step))
+        return end_job(s, n, e);
+    if (exchange_take_evaluation(n->x) || step_is_evaluated_by_all(&n->step))
+        return begin_evaluation(s, n);
+    return 0;
 }
 
-static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
+static int end_sharing(struct sim *s, struct sim_node *n, struct err *e)
 {
-    s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), &n->eval_loss, &n->eval_accuracy);
-    if (s->records && sim_record_evaluation(s->records, n, e) < 0)
-        return e->code;
-    if (s->trainer->has_test && step_check_test(&n->step, n->eval_loss, step_is_last(&n->step), e) < 0)
-        return e->code;
-    if (step_is_last(&n->step))
+    if (n->is_ending)
         return finish(s, n, e);
+    if (step_is_last(&n->step))
+        return end_job(s, n, e);
     phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
     sim_node_begin(s, n);
     n->epoch = (int)(n->step.n_done / (uint64_t)s->set.steps_per_epoch) + 1;
@@ -187,13 +210,42 @@ static int end_epoch(struct sim *s, struct sim_node *n, struct err *e)
     return 0;
 }
 
+/* As in train.c: evaluations that all workers make; of the last ones those in ssgd, after a whole epoch. */
+static bool shares(const struct sim *s, const struct sim_node *n)
+{
+    bool is_whole = n->step.n_done % (uint64_t)s->set.steps_per_epoch == 0 && !n->has_changed &&
+                    !exchange_closes_early(n->x, n->step.n_done);
+
+    if (!exchange_shares_evaluations(n->x))
+        return false;
+    return n->is_ending ? is_whole && s->set.sync == SYNC_SSGD : step_is_evaluated_by_all(&n->step);
+}
+
+static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
+{
+    int rc = CODEC_GO;
+
+    s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), &n->eval_loss, &n->eval_accuracy);
+    n->evaluated = n->step.n_done;
+    if (s->records && sim_record_evaluation(s->records, n, e) < 0)
+        return e->code;
+    if (check_test(s, n, e) < 0)
+        return e->code;
+    if (shares(s, n))
+        rc = exchange_evaluated(n->x, n->step.n_done, n->eval_loss, n->eval_accuracy, e);
+    enter_phase(n, SIM_SHARES, rc);
+    return rc == CODEC_GO ? end_sharing(s, n, e) : rc;
+}
+
 /* Continues after CODEC_GO. */
 static int go_on(struct sim *s, struct sim_node *n, struct err *e)
 {
     int rc;
 
-    if (n->phase == SIM_AT_END)
-        return begin_evaluation(s, n);
+    if (n->phase == SIM_AT_END || n->phase == SIM_CLOSES)
+        return end_job(s, n, e);
+    if (n->phase == SIM_SHARES)
+        return end_sharing(s, n, e);
     if (n->phase == SIM_IN_STEP)
         return end_step(s, n, e);
     phase_enter(exchange_watch(n->x), PHASE_APPLY);
@@ -220,7 +272,8 @@ static int check_time(const struct sim *s, const struct sim_node *n, struct err 
 
 static bool is_waiting(const struct sim_node *n)
 {
-    return n->phase == SIM_IN_GRAD || n->phase == SIM_IN_STEP || n->phase == SIM_AT_END;
+    return n->phase == SIM_IN_GRAD || n->phase == SIM_IN_STEP || n->phase == SIM_CLOSES ||
+           n->phase == SIM_AT_END || n->phase == SIM_SHARES;
 }
 
 /* Processes one event of the mesh. */
@@ -259,7 +312,7 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
         return rc == CODEC_GO && n->phase == SIM_IN_GRAD ? go_on(s, n, e) : rc;
     }
     if (n->phase == SIM_EVALUATES)
-        return end_epoch(s, n, e);
+        return end_evaluation(s, n, e);
     if (n->has_room || mesh_sim_has_news(s->net, n->slot))
         return receive(s, n, e);
     if (n->phase != SIM_BEGINS || exchange_must_wait(n->x) || (s->explorer && !n->may_step))

@@ -26,8 +26,10 @@ struct sim_node {
         SIM_COMPUTES, /* computes it until woken */
         SIM_IN_GRAD,  /* waits for the codec, before the update */
         SIM_IN_STEP,  /* waits for the codec, after the update */
+        SIM_CLOSES,   /* waits for the codec, as the job ends early: exchange/verdict.h */
         SIM_AT_END,   /* waits at the last barrier: exchange/barrier.h */
         SIM_EVALUATES,
+        SIM_SHARES, /* waits for what all workers make of their evaluation */
         SIM_SERVES,
         SIM_DONE,
         SIM_FAILED,
@@ -53,6 +55,9 @@ struct sim_node {
     uint64_t encoded_round;          /* and its round: it is charged once */
     uint64_t read[N_STEP_PHASES];    /* bytes read by its exchange that were already timed */
     double eval_loss, eval_accuracy; /* the latest; NAN: none */
+    uint64_t evaluated;              /* the step after which it was made */
+    bool has_met_end, is_ending;     /* it has been at the last barrier; its last evaluation is under way */
+    bool has_changed;                /* its model, since the step that it ends with */
     double ended_at;
     struct err *e; /* error; NULL: none */
 };

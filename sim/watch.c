@@ -278,6 +278,12 @@ static int on_lost(struct codec *c, int node)
     return watch_leave(w.codec->events->on_lost(c, node));
 }
 
+static int on_evaluation(struct codec *c)
+{
+    watch_enter("on_evaluation", c, c->node);
+    return watch_leave(w.codec->on_evaluation(c));
+}
+
 static int on_wake(struct codec *c)
 {
     watch_enter("on_wake", c, c->node);
@@ -289,6 +295,7 @@ static void wrap(const struct codec_plugin *p)
 {
     w.plugin = *p;
     w.plugin.open = p->open ? open_codec : NULL;
+    w.plugin.on_evaluation = p->on_evaluation ? on_evaluation : NULL;
     if (p->combine) {
         w.combine = *p->combine;
         w.combine.contribute = p->combine->contribute ? contribute : NULL;

@@ -126,6 +126,12 @@ static struct args_option table[] = {
     {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},
     {"eval-every", "", SETTING(eval_every), FOR_JOB, JOB, "N",
      "steps between evaluations on the test set, besides those after each epoch; 0: none"},
+    {"target-accuracy", "", SETTING(target_accuracy), FOR_JOB, JOB, "X",
+     "end when an evaluation's accuracy on the test set, the mean over the workers, is X or more; 0: no such "
+     "end"},
+    {"patience", "", SETTING(patience), FOR_JOB, JOB, "K",
+     "end when more than K evaluations since the best one are no better than the best of those K or more "
+     "before them, as in platoon; 0: no such end"},
     {"round-timeout", "", SETTING(round_timeout_s), FOR_JOB | FOR_RUN, JOB, "S",
      "seconds a node waits for a contribution to a round, or a message; a codec call, or an executor until "
      "its "

@@ -2,6 +2,7 @@
 #include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/exchange/stall.h"
+#include "agent/runner/exchange/verdict.h"
 #include "agent/runner/node.h"
 #include "agent/runner/snapshot.h"
 #include "shared/clock.h"
@@ -13,7 +14,9 @@ static int keep(struct node *n, int *next, struct err *e)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
 
-    for (; !exchange_has_barriers(n->exchange) && *next <= n->set.epochs; ++*next) {
+    bool is_over = exchange_stopped(n->exchange)->reason != STOP_NONE; /* an early last round ends no epoch */
+
+    for (; !is_over && !exchange_has_barriers(n->exchange) && *next <= n->set.epochs; ++*next) {
         enum phase last;
         uint64_t step = (uint64_t)*next * (uint64_t)n->set.steps_per_epoch;
 

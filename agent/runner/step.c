@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/verdict.h"
 #include "agent/runner/vector.h"
 
 struct optimizer_config step_optimizer(const struct settings *set)
@@ -169,6 +170,8 @@ static size_t samples_of(const struct step *s)
 
 int step_exchange(struct step *s, struct err *e)
 {
+    if (!s->sits_out)
+        exchange_set_loss(s->cfg.exchange, s->score.loss / (double)s->score.n);
     return exchange_on_grad(s->cfg.exchange, samples_of(s), e);
 }
 
@@ -242,7 +245,10 @@ bool step_is_last(const struct step *s)
 struct stop step_stop(const struct step *s)
 {
     struct stop why = {.step = s->n_done, .loss = NAN, .accuracy = NAN};
+    const struct stop *decided = exchange_stopped(s->cfg.exchange);
 
+    if (decided->reason != STOP_NONE)
+        return *decided;
     if (s->cfg.set->max_steps > 0 && s->n_done == (uint64_t)s->cfg.set->max_steps)
         why.reason = STOP_MAX_STEPS;
     else if (exchange_wants_stop(s->cfg.exchange))
@@ -260,6 +266,11 @@ bool step_is_evaluated(const struct step *s)
     int every = s->cfg.set->eval_every;
 
     return every > 0 && s->n_done % (uint64_t)every == 0;
+}
+
+bool step_is_evaluated_by_all(const struct step *s)
+{
+    return step_is_evaluated(s) || s->n_done % (uint64_t)s->cfg.set->steps_per_epoch == 0;
 }
 
 static double spent_in(const struct step *s, const struct stopwatch *watch, enum phase p)

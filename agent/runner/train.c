@@ -7,6 +7,7 @@
 
 #include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
+#include "agent/runner/exchange/verdict.h"
 #include "agent/runner/node.h"
 #include "agent/runner/snapshot.h"
 #include "shared/clock.h"
@@ -18,9 +19,11 @@ struct worker_loop {
     struct node *n;
     struct stopwatch *watch;
     struct loader_batch batch;
-    double looked_at;   /* clock_now of the last poll between layers */
-    struct err between; /* a failure in between_layers */
-    bool has_met_end;   /* it has been at the last barrier */
+    double looked_at;                /* clock_now of the last poll between layers */
+    struct err between;              /* a failure in between_layers */
+    bool has_ended;                  /* its last evaluation is made */
+    uint64_t evaluated;              /* the step after which it has evaluated last */
+    double test_loss, test_accuracy; /* then */
 };
 
 /* Passes events to the exchange until it has what it waits for. The timeout restarts with each
@@ -127,6 +130,13 @@ static int keep(struct worker_loop *w, struct err *e)
     return rc;
 }
 
+static int check_test(const struct worker_loop *w, struct err *e)
+{
+    const struct step *s = &w->n->step;
+
+    return w->n->loader.n_test == 0 ? 0 : step_check_test(s, w->test_loss, step_is_last(s), e);
+}
+
 static int evaluate(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
@@ -154,7 +164,10 @@ static int evaluate(struct worker_loop *w, struct err *e)
     if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0 || node_report_progress(n, e) < 0)
         return e->code;
     report_eval(n->report, &p);
-    if (n->loader.n_test > 0 && step_check_test(&n->step, p.loss, step_is_last(&n->step), e) < 0)
+    w->evaluated = n->step.n_done;
+    w->test_loss = p.loss;
+    w->test_accuracy = p.accuracy;
+    if (check_test(w, e) < 0)
         return e->code;
     quality = isnan(p.accuracy) ? -p.loss : p.accuracy;
     if (!isfinite(p.loss) || !(quality > n->best))
@@ -172,11 +185,21 @@ static void show_model(struct worker_loop *w)
     step_begin(&w->n->step);
 }
 
-/* Evaluates within an epoch, at the codec's request. The time it takes belongs to no step. */
+/* The other workers have evaluated after the same step: what all make of it. */
+static int share(struct worker_loop *w, struct err *e)
+{
+    struct exchange *x = w->n->exchange;
+
+    if (!exchange_shares_evaluations(x))
+        return 0;
+    return wait_for_go(w, exchange_evaluated(x, w->evaluated, w->test_loss, w->test_accuracy, e), e);
+}
+
+/* Evaluates within an epoch. The time it takes belongs to no step. */
 static int evaluate_within(struct worker_loop *w, struct err *e)
 {
     phase_enter(w->watch, PHASE_EVALUATE);
-    if (evaluate(w, e) < 0)
+    if (evaluate(w, e) < 0 || (step_is_evaluated(&w->n->step) && share(w, e) < 0))
         return e->code;
     phase_enter(w->watch, PHASE_COMPUTE);
     step_begin(&w->n->step);
@@ -264,23 +287,50 @@ static void report_stop(const struct node *n)
         report_stopped(n->report, &why);
 }
 
+/* The job's last evaluation, of the model that is its result: unless it was made after the last step, and
+ * nothing has changed since. In ssgd workers share that of a whole epoch, which a longer job goes on with. */
+static int evaluate_last(struct worker_loop *w, bool is_new, bool is_whole, struct err *e)
+{
+    if (!is_new)
+        return check_test(w, e);
+    if (evaluate(w, e) < 0)
+        return e->code;
+    return is_whole && w->n->set.sync == SYNC_SSGD ? share(w, e) : 0;
+}
+
+/* The job ends here: a decision of its nodes may have come after the last step's exchange. */
+static int end_job(struct worker_loop *w, bool is_whole, struct err *e)
+{
+    struct node *n = w->n;
+    bool is_new = w->evaluated != n->step.n_done || exchange_close_changes(n->exchange) ||
+                  exchange_has_barriers(n->exchange);
+
+    w->has_ended = true;
+    if (exchange_must_close(n->exchange) &&
+        (wait_for_go(w, exchange_close(n->exchange, e), e) < 0 || node_record_comm(n, e) < 0))
+        return e->code;
+    if (meet(w, BARRIER_END, e) < 0)
+        return e->code;
+    phase_enter(w->watch, PHASE_EVALUATE);
+    if (evaluate_last(w, is_new, is_whole, e) < 0)
+        return e->code;
+    report_stop(n);
+    return 0;
+}
+
 /* After an epoch's last step, or the job's. */
 static int end_epoch(struct worker_loop *w, bool is_whole, struct err *e)
 {
     struct node *n = w->n;
     bool is_last = step_is_last(&n->step);
-    /* At the last barrier the job's result replaces what a longer job goes on with. */
-    bool keeps_before = is_last && exchange_has_barriers(n->exchange);
+    /* What a longer job goes on with is replaced at the job's end: by the result that comes with the last
+     * barrier, or by an exchange that a longer job has later. */
+    bool keeps_before = is_last && (exchange_has_barriers(n->exchange) || exchange_must_close(n->exchange));
 
     if (is_whole && (meet(w, BARRIER_EPOCH, e) < 0 || (keeps_before && keep(w, e) < 0)))
         return e->code;
-    if (is_last && meet(w, BARRIER_END, e) < 0)
-        return e->code;
-    w->has_met_end = is_last;
-    if (is_last)
-        report_stop(n);
     phase_enter(w->watch, PHASE_EVALUATE);
-    if (evaluate(w, e) < 0)
+    if (is_last ? end_job(w, is_whole && !keeps_before, e) < 0 : evaluate(w, e) < 0 || share(w, e) < 0)
         return e->code;
     /* After the evaluation: a job that goes on from here has all rows up to here. */
     return is_whole && !keeps_before ? keep(w, e) : 0;
@@ -306,8 +356,8 @@ static int loop(struct worker_loop *w, struct err *e)
             0)
             return e->code;
     }
-    /* A rule may end the job by a message that came during the last evaluation. */
-    if (exchange_has_barriers(n->exchange) && !w->has_met_end && end_epoch(w, false, e) < 0)
+    /* What ends the job may come during an epoch's evaluation, or follow from it. */
+    if (!w->has_ended && end_job(w, false, e) < 0)
         return e->code;
     report_skipped(w);
     report_coding(n);

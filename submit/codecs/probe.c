@@ -86,6 +86,7 @@ static void look(struct report *r, const char *path, const char *options)
     snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
     f->updates_on_server = p->updates_on_server;
     f->has_open = p->open != NULL;
+    f->sees_evaluations = p->on_evaluation != NULL;
     f->compression = p->compression;
     f->limits = codec_limits(p);
     f->state_size = p->state_size;
@@ -173,7 +174,8 @@ static bool are_flags(const struct codec_facts *f)
                                  &f->sends_params,
                                  &f->updates_on_server,
                                  &f->is_quiescent_between_steps,
-                                 &f->has_open};
+                                 &f->has_open,
+                                 &f->sees_evaluations};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (*(const unsigned char *)flags[i] > 1)

@@ -16,7 +16,7 @@ struct codec_facts {
     bool is_executor;                                           /* only `name` is known of one */
     bool combines, has_events, has_reply, has_adopt, per_block; /* neither combines nor has_events: rounds */
     bool sends_grads, sends_params;                             /* neither: it sends nothing */
-    bool overlaps, updates_on_server, is_quiescent_between_steps, has_open;
+    bool overlaps, updates_on_server, is_quiescent_between_steps, has_open, sees_evaluations;
     /* Of a rule that combines. */
     int n_vectors, n_numbers;
     bool has_weights, sums;

@@ -1,5 +1,6 @@
 #include "submit/codecs/trial.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,8 @@ int trial_open(const struct codec_plugin *p, const char *options, const struct t
                       .is_sync = set->sync == SYNC_SSGD,
                       .n_steps = settings_steps(set),
                       .block = -1,
+                      .loss = NAN,
+                      .evaluation = {.loss = NAN, .accuracy = NAN},
                       .host = &host,
                       .lr_factor = 1};
 

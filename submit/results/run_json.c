@@ -104,20 +104,21 @@ static json_t *job_comm(const struct submission *s)
     return o;
 }
 
-/* True if the final weights of all workers are equal; null if fewer than two are known. */
+/* True if the final weights of all workers are equal; null if fewer than two are known, or if models of
+ * different steps differ: their files name the step. */
 static json_t *models_agree(const struct submission *s)
 {
-    const char *first = NULL;
+    const struct node *first = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const char *sum = s->nodes[i].model_sha256;
+        const struct node *k = &s->nodes[i];
 
-        if (node_is_server(&s->nodes[i]) || !sum[0])
+        if (node_is_server(k) || !k->model_sha256[0])
             continue;
-        if (first && strcmp(first, sum) != 0)
-            return json_false();
-        first = sum;
+        if (first && strcmp(first->model_sha256, k->model_sha256) != 0)
+            return first->view.progress.step == k->view.progress.step ? json_false() : json_null();
+        first = k;
         n++;
     }
     return n > 1 ? json_true() : json_null();

@@ -51,6 +51,21 @@ static bool tests_what_it_trains(const struct dataset *d)
     return d->n_train == d->n_test && memcmp(d->train_x, d->test_x, d->n_train * bytes) == 0;
 }
 
+/* What ends the job by its evaluations needs them. */
+static int check_evaluated(const struct settings *set, size_t n_test, bool has_classes, struct err *e)
+{
+    const char *option = set->target_accuracy > 0 ? "target-accuracy" : "patience";
+
+    if (set->target_accuracy > 0 && !has_classes)
+        return err_set(
+            e, ERR_CONFIG,
+            "--target-accuracy: %s has no classes, so there is no accuracy; --patience goes by the loss",
+            set->dataset);
+    if (n_test == 0 && (set->target_accuracy > 0 || set->patience > 0))
+        return err_set(e, ERR_CONFIG, "--%s: %s has no test set to evaluate on", option, set->dataset);
+    return 0;
+}
+
 static int check_data(struct submission *s, struct err *e)
 {
     struct dataset d = {0};
@@ -61,7 +76,9 @@ static int check_data(struct submission *s, struct err *e)
     if (tests_what_it_trains(&d))
         console_info("The test set of %s is the training set: accuracy does not measure unseen samples.",
                      s->settings.dataset);
-    rc = shard_make(s, &d, e);
+    rc = check_evaluated(&s->settings, d.n_test, d.n_classes > 0, e);
+    if (rc == 0)
+        rc = shard_make(s, &d, e);
     dataset_clear(&d);
     return rc;
 }
@@ -97,8 +114,9 @@ int stage_check_packages(struct submission *s, struct err *e)
 {
     if (s->settings.executor)
         return input_make(s, e) < 0 ? e->code : check_settings(s, e);
-    if ((s->opt->simulation.gradients == 0 && check_data(s, e) < 0) || limit_steps(s, e) < 0 ||
-        start_check_kept(s, e) < 0)
+    if ((s->opt->simulation.gradients == 0 ? check_data(s, e) : check_evaluated(&s->settings, 1, false, e)) <
+            0 ||
+        limit_steps(s, e) < 0 || start_check_kept(s, e) < 0)
         return e->code;
     return check_settings(s, e);
 }

@@ -264,6 +264,7 @@ static int read_server_codec(struct submission *s, const struct codec_facts *wor
     json_object_set_new(s->facts, "server_codec", doc);
     snprintf(s->settings.server_codec, sizeof s->settings.server_codec, "%s", server.name);
     snprintf(s->settings.server_codec_options, sizeof s->settings.server_codec_options, "%s", server.options);
+    s->settings.shares_evaluations |= server.sees_evaluations;
     return check_pair(worker, &server, e);
 }
 
@@ -413,6 +414,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker->name);
     snprintf(s->settings.codec_options, sizeof s->settings.codec_options, "%s", worker->options);
     s->sends_params = worker->sends_params;
+    s->settings.shares_evaluations = worker->sees_evaluations;
     s->settings.trace = s->opt->trace[0] != '\0';
     choose_name(&s->settings);
     limits = worker->limits & ~(unsigned)CODEC_ASGD_NEEDS_SERVERS;

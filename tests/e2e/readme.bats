@@ -48,7 +48,9 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
 @test "the codec in codecs/README.md runs as described" {
     ln -s "$BUILD" build
     start_agents 2
-    blocks c codecs/README.md >smooth.c
+    blocks c codecs/README.md 1 >smooth.c
+    blocks c codecs/README.md 2 >plateau.c
+    cmp plateau.c "$ROOT/tests/codecs/plateau.c"
     blocks sh codecs/README.md >session.sh
     grep -q -- '--codec smooth.c:beta=0.5' session.sh
     run limited bash -e session.sh 3>&-
@@ -58,6 +60,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     [ "$(jq -r .state mine/run.json)" = succeeded ]
     [[ "$output" == *"beta "*"float"*"0.9"*"0 to 1"* ]]
     [ "$(jq .models_agree smooth/run.json)" = true ]
+    [ "$(jq .models_agree plateau/run.json)" = true ]
 }
 
 @test "the jobs in docs/compression.md run as described" {

@@ -70,3 +70,103 @@ steps() { jq -c '[.nodes[] | select(.role == "worker") | .steps]' "$1/run.json";
     run "$SUBMIT" --max-mb=-3 -o out
     [ "$status" -eq 2 ]
 }
+
+@test "--target-accuracy ends a synchronous job on all nodes after the same step, with the model that reached it" {
+    local codec list
+    start_cluster
+    for list in worker ps; do
+        for codec in easgd:every=10 gossip allreduce; do # the last one is looked at below
+            "$SUBMIT" --workers $list.json --codec $codec --server_codec null --node_count 2 --model softmax --epochs 5 \
+                --eval-every 50 --target-accuracy 0.75 -o "$list-$codec" >table 2>&1
+            grep -Eq '^The job ended by its evaluation after step [0-9]+ of 935: the accuracy of 0\.7[0-9]+ has reached --target-accuracy 0\.75\.$' table
+            jq -e '.state == "succeeded" and .stopped.reason == "target_accuracy" and .stopped.accuracy >= 0.75 and
+                ([.nodes[].steps] | unique) == [.stopped.step] and .stopped.step < 900' "$list-$codec/run.json"
+        done
+    done
+    # No evaluation before has reached it, none comes after it, and the mean of the workers is what counts.
+    python3 - worker-easgd:every=10 worker-allreduce <<'PY'
+import csv, json, sys
+for out in sys.argv[1:]:
+    why = json.load(open(f"{out}/run.json"))["stopped"]
+    at = {}
+    for r in csv.DictReader(open(f"{out}/records/eval.csv")):
+        at.setdefault(int(r["step"]), []).append(float(r["accuracy"]))
+    assert max(at) == why["step"] and [k for k in at if sum(at[k]) / 2 >= 0.75] == [why["step"]], at
+    assert abs(sum(at[why["step"]]) / 2 - why["accuracy"]) < 1e-9
+PY
+    jq -e .models_agree worker-allreduce/run.json
+    "$SUBMIT" simulate -q --codec allreduce --node_count 2 --model softmax --epochs 5 --eval-every 50 --target-accuracy 0.75 -o sim
+    [ "$(stopped sim)" = "$(stopped worker-allreduce)" ]
+    cmp <(rows sim/records/eval.csv 0 step loss) <(rows worker-allreduce/records/eval.csv 0 step loss)
+}
+
+@test "--target-accuracy ends an asynchronous job, with the servers' model or the workers' own" {
+    local list codec
+    start_cluster
+    for list in worker ps; do
+        codec=plain
+        [ $list = worker ] || codec="ps"
+        "$SUBMIT" -q --workers $list.json --codec $codec --psgd asgd --node_count 2 --model softmax --epochs 50 \
+            --eval-every 50 --target-accuracy 0.75 -o $list
+        jq -e '.state == "succeeded" and .stopped.reason == "target_accuracy" and
+            all(.nodes[] | select(.role == "worker"); .steps < 9350)' $list/run.json
+    done
+    # All workers evaluate the servers' weights at the end.
+    [ "$(jq '[.nodes[] | select(.role == "worker") | .eval_loss] | unique | length' ps/run.json)" -eq 1 ]
+    "$SUBMIT" simulate -q --codec ps --servers 1 --psgd asgd --node_count 3 --model softmax --epochs 50 --eval-every 50 \
+        --target-accuracy 0.75 -o sim
+    jq -e '.stopped.reason == "target_accuracy"' sim/run.json
+}
+
+@test "--patience ends a job that no longer improves, also one that was interrupted, after the same step" {
+    local last
+    start_cluster
+    patient=(-q --codec fedavg:every=11 --node_count 2 --model softmax --learn_rate 1 --patience 2)
+    "$SUBMIT" "${patient[@]}" --epochs 60 -o whole
+    [ "$(jq -r .stopped.reason whole/run.json)" = patience ]
+    last=$(($(jq .stopped.step whole/run.json) / 187))
+    [ "$last" -gt 3 ]
+    "$SUBMIT" "${patient[@]}" --epochs $((last - 1)) --checkpoint-every 1 -o half
+    [ "$(jq .stopped half/run.json)" = null ]
+    "$SUBMIT" -q --resume half --epochs 60 -o rest
+    [ "$(stopped rest)" = "$(stopped whole)" ]
+    [ "$(steps rest)" = "$(steps whole)" ]
+    # A job that ended so goes on from its last checkpoint without the limit.
+    "$SUBMIT" -q --resume rest --epochs $((last + 3)) --patience 0 -o on
+    [ "$(steps on)" = "[$(((last + 3) * 187)),$(((last + 3) * 187))]" ]
+}
+
+@test "a codec sees the evaluations of all workers, and ends its job by them" {
+    start_cluster
+    for list in worker ps; do
+        "$SUBMIT" --workers $list.json --codec "$ROOT/tests/codecs/plateau.c:every=10,patience=1" --node_count 2 --model softmax \
+            --learn_rate 1 --epochs 60 --eval-every 50 -o $list >table 2>&1
+        grep -Eq '^The job ended after step [0-9]+ of 11220, as its codec plateau asked\.$' table
+        jq -e '.stopped.reason == "codec" and ([.nodes[] | select(.role == "worker") | .steps] | unique) == [.stopped.step]' $list/run.json
+        # Both have seen the same loss, and cut their rate alike.
+        cmp <(rows $list/records/codec.csv 0 step value) <(rows $list/records/codec.csv 1 step value)
+        [ "$(rows $list/records/codec.csv 0 value | sort -u | paste -sd,)" = "0.125,0.25,0.5,1.0" ] ||
+            [ "$(rows $list/records/codec.csv 0 value | sort -u | paste -sd,)" = "0.125,0.25,0.5,1" ]
+    done
+    # In asgd a server's codec decides, and the workers end.
+    "$SUBMIT" -q --workers ps.json --codec "$ROOT/tests/codecs/plateau.c:every=10,patience=1" --psgd asgd --node_count 2 \
+        --model softmax --learn_rate 1 --epochs 60 --eval-every 50 -o asgd
+    jq -e '.state == "succeeded" and .stopped.reason == "codec"' asgd/run.json
+}
+
+@test "an end by evaluations that cannot be is refused before agents are asked" {
+    local value
+    echo '{"Worker": ["127.0.0.1:1"]}' >worker.json
+    for value in target-accuracy=1.5 target-accuracy=-0.1 target-accuracy=best patience=-1 patience=2.5; do
+        run "$SUBMIT" --$value -o out
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"--${value%%=*}"* ]]
+    done
+    run "$SUBMIT" --model linear --dataset simlin --target-accuracy 0.9 -o out
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"simlin has no classes, so there is no accuracy; --patience goes by the loss"* ]]
+    run "$SUBMIT" simulate --gradients 10 --target-accuracy 0.9 -o out
+    [ "$status" -ne 0 ]
+    "$SUBMIT" simulate -q --gradients 10 --node_count 2 --steps 20 --epochs 500 --patience 2 -o sim
+    [ "$(jq -r .stopped.reason sim/run.json)" = patience ]
+}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/verdict.h"
 #include "tests/lib/cluster.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -36,14 +37,23 @@ static const struct cluster_config rules[] = {
      .n_workers = 5,
      .n_steps = 2,
      .n_params = N_PARAMS},
+    {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .n_steps = 9, .n_params = N_PARAMS, .patience = 1},
+    {.codec = "plain",
+     .n_workers = 3,
+     .n_steps = 9,
+     .n_params = N_PARAMS,
+     .goes_on = 1,
+     .patience = 1,
+     .path = PATH_GATHER},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
 static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, const uint8_t *data,
                       size_t size)
 {
-    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY, FRAME_EVENT, FRAME_LOSS,
-                                            FRAME_BARRIER};
+    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY,   FRAME_EVENT,
+                                            FRAME_LOSS,         FRAME_BARRIER, FRAME_VERDICT};
+    enum { N_KINDS = sizeof kinds / sizeof *kinds };
     int slot;
     struct mesh_event ev = {.kind = MESH_MESSAGE};
     size_t len;
@@ -51,7 +61,7 @@ static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, 
     if (size < 5)
         return 0;
     slot = data[1] % (cfg->n_workers + cfg->n_servers);
-    ev.head = (struct mesh_head){.kind = kinds[data[0] % 4],
+    ev.head = (struct mesh_head){.kind = kinds[data[0] % N_KINDS],
                                  .peer = slot < cfg->n_workers ? slot : -2,
                                  .index = data[2],
                                  .round = data[3] % 4,
@@ -83,6 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             exchange_on_block(n->x, 0, &n->e);
         if (exchange_on_grad(n->x, 1, &n->e) >= 0)
             exchange_on_step(n->x, &n->e);
+        if (exchange_shares_evaluations(n->x))
+            exchange_evaluated(n->x, 1, 1, 0.5, &n->e);
     }
     while (used < size) {
         size_t k = receive(&c.cfg, n, data + used, size - used);

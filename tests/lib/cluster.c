@@ -1,14 +1,16 @@
 #include "tests/lib/cluster.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/runner/exchange/barrier.h"
+#include "agent/runner/exchange/verdict.h"
 #include "shared/rng.h"
 
-enum { BACKLOG_MAX = 8 /* as the runner's */, N_LAYERS = 3 };
+enum { N_LAYERS = 3 };
 static const float LR = 0.125f;
 
 const char *test_build_dir(void)
@@ -104,6 +106,12 @@ static void node_open(struct cluster *c, int slot)
                                                 .local_steps = cfg->local_steps,
                                                 .n_steps = cfg->n_steps,
                                                 .seed = cfg->seed,
+                                                .shares_evaluations = cfg->target_accuracy > 0 ||
+                                                                      cfg->patience > 0 ||
+                                                                      cfg->shares_evaluations,
+                                                .target_accuracy = cfg->target_accuracy,
+                                                .patience = cfg->patience,
+                                                .overlap = cfg->overlap,
                                                 .path = cfg->path,
                                                 .aggregate = cfg->aggregate,
                                                 .n_drawn = cfg->n_drawn,
@@ -227,6 +235,21 @@ static bool is_last(const struct cluster *c, const struct cluster_node *n)
     return n->step == c->cfg.n_steps || exchange_wants_stop(n->x);
 }
 
+static int update_params(struct cluster *c, struct cluster_node *n)
+{
+    for (size_t i = 0; exchange_updates_here(n->x) && i < c->cfg.n_params; i++)
+        n->params[i] -= LR * exchange_lr_factor(n->x) * exchange_gradient(n->x)[i];
+    exchange_updated(n->x, (double)LR);
+    n->step++;
+    n->phase = NODE_IN_STEP;
+    return exchange_on_step(n->x, &n->e);
+}
+
+static bool is_evaluated(const struct cluster *c, const struct cluster_node *n)
+{
+    return n->phase == NODE_IN_STEP && c->cfg.eval_every > 0 && n->step % c->cfg.eval_every == 0;
+}
+
 /* The codec returned GO: the step continues. */
 static int go_on(struct cluster *c, struct cluster_node *n)
 {
@@ -234,20 +257,22 @@ static int go_on(struct cluster *c, struct cluster_node *n)
 
     while (rc == CODEC_GO && n->phase != NODE_DONE) {
         if (n->phase == NODE_IN_GRAD) {
-            for (size_t i = 0; exchange_updates_here(n->x) && i < c->cfg.n_params; i++)
-                n->params[i] -= LR * exchange_lr_factor(n->x) * exchange_gradient(n->x)[i];
-            exchange_updated(n->x, (double)LR);
-            n->step++;
-            n->phase = NODE_IN_STEP;
-            rc = exchange_on_step(n->x, &n->e);
-        } else if (n->phase == NODE_IN_STEP && exchange_has_barriers(n->x) && is_last(c, n)) {
+            rc = update_params(c, n);
+        } else if (!is_last(c, n) && is_evaluated(c, n)) {
+            n->phase = NODE_SHARES;
+            rc = exchange_evaluated(n->x, n->step, (double)n->step,
+                                    c->cfg.accuracy ? c->cfg.accuracy(n->node, n->step) : NAN, &n->e);
+        } else if (!is_last(c, n)) {
+            n->phase = NODE_BEGINS;
+            return CODEC_GO;
+        } else if (exchange_must_close(n->x)) {
+            n->phase = NODE_CLOSES;
+            rc = exchange_close(n->x, &n->e);
+        } else if (exchange_has_barriers(n->x) && n->phase != NODE_AT_END) {
             n->phase = NODE_AT_END;
             rc = exchange_reach(n->x, BARRIER_END, 1, &n->e);
         } else {
-            n->phase = NODE_BEGINS;
-            if (is_last(c, n))
-                end_node(c, n, true);
-            return CODEC_GO;
+            end_node(c, n, true);
         }
     }
     return rc;
@@ -261,7 +286,7 @@ static bool turn(struct cluster *c, struct cluster_node *n)
     int rc;
 
     mesh_poll(n->mesh, &ev, 0, &n->e);
-    if (ev.kind == MESH_NOTHING && (is_waiting || mesh_queued(n->mesh) > BACKLOG_MAX))
+    if (ev.kind == MESH_NOTHING && (is_waiting || exchange_must_wait(n->x)))
         return false;
     if (ev.kind != MESH_NOTHING)
         rc = exchange_on_event(n->x, &ev, &n->e);

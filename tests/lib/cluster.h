@@ -19,6 +19,13 @@ struct cluster_config {
     int n_drawn; /* workers that take part in a round; 0: all. cluster_run() does not know it */
     enum collective_algorithm allreduce;
     uint64_t local_steps, n_steps;
+    uint64_t eval_every;    /* 0: workers evaluate nothing */
+    double target_accuracy; /* of exchange_config, as the next one */
+    int patience;
+    bool shares_evaluations; /* also without the two */
+    /* The accuracy that a worker finds after that step; NULL: none */
+    double (*accuracy)(int worker, uint64_t step);
+    enum overlap overlap;
     size_t n_params;
     uint64_t seed;
     size_t
@@ -33,7 +40,17 @@ struct cluster_node {
     float *params, *grads;
     struct codec_layer layers[3];
     uint64_t step;
-    enum { NODE_BEGINS, NODE_IN_GRAD, NODE_IN_STEP, NODE_AT_END, NODE_DONE, NODE_FAILED, NODE_KILLED } phase;
+    enum {
+        NODE_BEGINS,
+        NODE_IN_GRAD,
+        NODE_IN_STEP,
+        NODE_SHARES,
+        NODE_CLOSES,
+        NODE_AT_END,
+        NODE_DONE,
+        NODE_FAILED,
+        NODE_KILLED
+    } phase;
     struct exchange *x;
     struct mesh *mesh;
     struct err e;

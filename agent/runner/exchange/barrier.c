@@ -288,7 +288,7 @@ int barrier_heard(struct exchange *x, const struct mesh_head *h)
         return CODEC_GO;
     w->is_heard = true;
     w->heard_at = stopwatch_now(x->watch);
-    if (!w->waits || h->kind == FRAME_BARRIER)
+    if (!w->waits || h->kind == FRAME_BARRIER || h->kind == FRAME_VERDICT)
         return CODEC_GO;
     err_set(x->e, ERR_PROTOCOL, "node %d waits at a barrier and sent a message", h->peer);
     return channel_blame(&x->channels[0], h->peer);

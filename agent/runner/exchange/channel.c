@@ -122,6 +122,8 @@ int channel_open(struct exchange *x, int id)
                                .is_sync = cfg->is_sync,
                                .n_steps = cfg->n_steps,
                                .block = -1,
+                               .loss = NAN,
+                               .evaluation = {.loss = NAN, .accuracy = NAN},
                                .n_params = p->combine ? trained_of(cfg, lo, hi) : hi - lo,
                                .params = cfg->params + lo,
                                .grads = cfg->grads + lo,

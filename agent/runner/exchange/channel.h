@@ -14,6 +14,7 @@
 #include "agent/runner/exchange/reducing.h"
 #include "agent/runner/exchange/round.h"
 #include "agent/runner/exchange/stall.h"
+#include "agent/runner/exchange/verdict.h"
 #include "shared/rng.h"
 
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
@@ -64,6 +65,7 @@ struct exchange {
     struct peer_stats peer_stats; /* by slot */
     struct stall stall;
     struct barrier barrier;
+    struct verdict verdict;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */

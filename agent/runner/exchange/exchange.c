@@ -46,10 +46,13 @@ struct exchange_range exchange_range(const struct exchange *x)
 
 size_t exchange_limit(const struct exchange *x)
 {
-    size_t limit = agreement_bytes(&x->channels[0].round.agreement), barrier = barrier_bytes(x);
+    const size_t of_host[] = {agreement_bytes(&x->channels[0].round.agreement), barrier_bytes(x),
+                              VERDICT_BYTES};
+    size_t limit = 0;
 
-    if (barrier > limit)
-        limit = barrier;
+    for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
+        if (of_host[i] > limit)
+            limit = of_host[i];
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].limit > limit)
             limit = x->channels[i].limit;
@@ -133,7 +136,7 @@ bool exchange_wants_blocks(const struct exchange *x)
 /* Does it wait for a node that has left? */
 static bool is_hopeless(const struct channel *ch)
 {
-    if (exchange_is_at_barrier(ch->x))
+    if (exchange_is_at_barrier(ch->x) || (ch->x->verdict.waits && ch->server))
         return channel_has_left(ch, ch->server);
     return ch->is_waiting && (ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch));
 }
@@ -245,6 +248,12 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
     return on_each(x, round_on_grad, "on_grad", x->events ? x->events->on_grad : NULL, e);
 }
 
+void exchange_set_loss(struct exchange *x, double loss)
+{
+    for (int i = 0; i < x->n_channels; i++)
+        x->channels[i].codec.loss = (float)loss;
+}
+
 void exchange_updated(struct exchange *x, double lr)
 {
     for (int i = 0; i < x->n_channels; i++) {
@@ -264,6 +273,18 @@ int exchange_on_step(struct exchange *x, struct err *e)
         for (int i = 0; i < x->n_channels; i++)
             channel_round_done(&x->channels[i]);
     return rc;
+}
+
+/* For the rule the present step is the job's last. */
+int exchange_close(struct exchange *x, struct err *e)
+{
+    int (*close)(struct codec *) = x->path ? x->path->close : NULL;
+
+    x->verdict.has_closed = true;
+    x->cfg.n_steps = x->channels[0].codec.step;
+    for (int i = 0; i < x->n_channels; i++)
+        x->channels[i].codec.n_steps = x->cfg.n_steps;
+    return on_each(x, round_on_close, "on_step", close, e);
 }
 
 static int on_message(struct exchange *x, struct mesh_event *ev)
@@ -332,8 +353,8 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
             mesh_buf_put(ev->buf);
             return e->code;
         }
-        if (ev->head.kind == FRAME_BARRIER) {
-            int rc = barrier_on_message(x, ev);
+        if (ev->head.kind == FRAME_BARRIER || ev->head.kind == FRAME_VERDICT) {
+            int rc = (ev->head.kind == FRAME_BARRIER ? barrier_on_message : verdict_on_message)(x, ev);
 
             mesh_buf_put(ev->buf);
             if (rc < 0)
@@ -363,7 +384,7 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     for (int i = 0; i < x->n_channels; i++)
         if (collecting_on_event(&x->channels[i], ev, e) < 0)
             return e->code;
-    return wake_up(x) < 0 ? e->code : outcome(x);
+    return wake_up(x) < 0 || verdict_look(x) < 0 ? e->code : outcome(x);
 }
 
 double exchange_wakes_at(const struct exchange *x)
@@ -395,7 +416,7 @@ bool exchange_take_evaluation(struct exchange *x)
 
 bool exchange_wants_stop(const struct exchange *x)
 {
-    return x->channels[0].codec.wants_stop;
+    return x->channels[0].codec.wants_stop || x->verdict.stop.reason != STOP_NONE;
 }
 
 /* The model that this codec trains, where it is not params. */
@@ -451,13 +472,18 @@ bool exchange_model(const struct exchange *x, float *out)
 bool exchange_must_wait(const struct exchange *x)
 {
     size_t chunks = exchange_collects(x) ? COLLECTIVE_QUEUE : 0;
+    size_t verdicts = exchange_never_waits(x) && x->verdict.is_on ? VERDICT_QUEUE : 0;
 
-    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + chunks;
+    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + chunks + verdicts;
 }
 
 void exchange_waits_for(const struct exchange *x, char *out, size_t size)
 {
     snprintf(out, size, "a message");
+    if (x->verdict.waits) {
+        verdict_waits_for(x, out, size);
+        return;
+    }
     if (exchange_is_at_barrier(x)) {
         barrier_waits_for(x, out, size);
         return;

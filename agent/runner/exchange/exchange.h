@@ -40,7 +40,10 @@ struct exchange_config {
     bool goes_on; /* without lost workers, while at least min_nodes are left */
     int min_nodes;
     uint64_t local_steps, n_steps, seed;
-    enum path_kind path; /* of a rule that combines */
+    bool shares_evaluations; /* verdict.h: they are decided by, or a codec of the job sees them; */
+    double target_accuracy;  /* 0: none */
+    int patience;            /* 0: none */
+    enum path_kind path;     /* of a rule that combines */
     struct aggregate aggregate;
     enum overlap overlap;
     int n_drawn; /* workers that take part in a round; 0: all */
@@ -132,6 +135,8 @@ bool exchange_wants_blocks(const struct exchange *x);
 bool exchange_takes_part(const struct exchange *x);
 int exchange_on_block(struct exchange *x, int block, struct err *e);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
+/* Before it: the mean loss of these samples. */
+void exchange_set_loss(struct exchange *x, double loss);
 void exchange_updated(struct exchange *x, double lr); /* before it: the learning rate of the update */
 int exchange_on_step(struct exchange *x, struct err *e);
 bool exchange_gives_gradient(

@@ -30,6 +30,9 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,
         .n_steps = settings_steps(set),
         .seed = set->seed,
+        .shares_evaluations = set->target_accuracy > 0 || set->patience > 0 || set->shares_evaluations,
+        .target_accuracy = set->target_accuracy,
+        .patience = set->patience,
         .bucket = BUCKET / sizeof(float),
     };
 }

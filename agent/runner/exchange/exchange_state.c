@@ -8,7 +8,7 @@
 
 #include "agent/runner/exchange/channel.h"
 
-enum { CURSOR = 11 };
+enum { CURSOR = 11, KNOWN = sizeof(struct verdict_result) / sizeof(int64_t) };
 
 static size_t state_size(struct channel *ch)
 {
@@ -126,10 +126,26 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
     }
 }
 
+static struct tensor_view verdict_view(const char *name, enum tensor_type type, size_t n, const void *data)
+{
+    struct tensor_view t = {.type = type, .n_dims = 1, .shape = {n}, .data = data};
+
+    snprintf(t.name, sizeof t.name, "verdict/%s", name);
+    return t;
+}
+
+static void save_verdict(struct exchange_state *s, const struct verdict *v)
+{
+    if (v->known.n == 0)
+        return;
+    s->tensors[s->n++] = verdict_view("known", TENSOR_I64, KNOWN, &v->known);
+    s->tensors[s->n++] = verdict_view("errors", TENSOR_F64, v->rule.n, v->rule.errors);
+}
+
 int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step, struct err *e)
 {
     struct exchange_state s = {0};
-    size_t n_tensors = 0, bytes = 0;
+    size_t n_tensors = 2, bytes = 0; /* of the verdict */
     struct channel *ch;
     char *own;
 
@@ -152,6 +168,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
         save_channel(&s, i, ch, step, (int64_t *)(void *)own);
         own += own_bytes(ch);
     }
+    save_verdict(&s, &x->verdict);
     *out = s;
     return 0;
 }
@@ -167,7 +184,7 @@ uint64_t exchange_saved_bytes(struct exchange *x)
             bytes += ch->zeros[k].n * sizeof(float);
         bytes += compressing_saved_bytes(ch) + (ch->codec.global ? ch->n_params * sizeof(float) : 0);
     }
-    return bytes;
+    return bytes + sizeof(struct verdict_result) + x->verdict.rule.n * sizeof(double);
 }
 
 void exchange_state_clear(struct exchange_state *s)
@@ -317,6 +334,36 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     return 0;
 }
 
+/* A job that shared no evaluations has none; nor needs one that shares none what another has shared. */
+static int restore_verdict(struct exchange *x, const struct tensor_file *f, struct err *e)
+{
+    const struct tensor_view *known = tensor_file_find(f, "verdict/known");
+    const struct tensor_view *errors = tensor_file_find(f, "verdict/errors");
+    struct verdict *v = &x->verdict;
+
+    if (!v->is_on || (!known && !errors))
+        return 0;
+    if (!known || !errors || known->type != TENSOR_I64 || errors->type != TENSOR_F64 || known->n_dims != 1 ||
+        errors->n_dims != 1 || known->shape[0] != KNOWN)
+        return err_set(e, ERR_CONFIG, "verdict/known and verdict/errors are not the results of evaluations");
+    memcpy(&v->known, known->data, sizeof v->known);
+    if (v->known.n == 0 || v->known.n > v->n_most || errors->shape[0] > v->known.n)
+        return err_set(e, ERR_CONFIG, "verdict/known is of evaluation %" PRIu64 " of at most %" PRIu64,
+                       v->known.n, v->n_most);
+    for (size_t i = 0; i < errors->shape[0]; i++) {
+        double error;
+
+        memcpy(&error, (const char *)errors->data + i * sizeof error, sizeof error);
+        if (stop_rule_add_earlier(&v->rule, error, e) < 0)
+            return e->code;
+    }
+    v->own.n = v->known.n;
+    for (int i = 0; i < x->n_channels; i++)
+        x->channels[i].codec.evaluation = (struct codec_evaluation){v->known.step, (float)v->known.loss,
+                                                                    (float)v->known.accuracy};
+    return 0;
+}
+
 int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t step, struct err *e)
 {
     struct channel *ch;
@@ -332,7 +379,7 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
     if (tensor_file_find(f, name))
         return err_set(e, ERR_CONFIG, "there is a tensor %s, but this node has only %d codecs", name, i);
     exchange_set_rounds(x, exchange_channel(x, 0)->codec.round);
-    return 0;
+    return restore_verdict(x, f, e);
 }
 
 bool exchange_closes_early(struct exchange *x, uint64_t step)

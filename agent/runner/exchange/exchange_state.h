@@ -7,6 +7,9 @@
  *   codec/K/state     U8: the codec's state; a field set by zeros() is saved as 0
  *   codec/K/vectorI   F32: the vector in the field that the codec's I-th zeros() set
  *   codec/K/global   F32: the parameters that all workers have in common, of a rule that keeps them
+ *   verdict/known    I64 (4), verdict/errors F64 (n): where evaluations are shared, the last result that all
+ *                    nodes know (number, step, the bits of loss and accuracy), and the errors of all of
+ *                    them, which --patience compares (stop_rule.h)
  *   codec/K/residual/B/I   F32: the residual that error feedback keeps of the I-th vector of a message, about
  *                          block B, or -1
  *

@@ -179,7 +179,8 @@ int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
 {
     if (channel_apply(ch) < 0)
         return -1;
-    if (is_server(ch) && send_reply(ch, first, last, worker_round) < 0)
+    /* The order to stop arrives first: every worker then ends after the same step. */
+    if (is_server(ch) && (verdict_tell_stop(ch->x) < 0 || send_reply(ch, first, last, worker_round) < 0))
         return -1;
     ch->round.next = 0;
     ch->round.stage = ROUND_OPEN;
@@ -241,6 +242,13 @@ int round_on_step(struct channel *ch)
         return end_barrier(ch);
     if (ch->codec.step % every != 0 && ch->codec.step != ch->codec.n_steps)
         return CODEC_GO;
+    return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
+}
+
+int round_on_close(struct channel *ch)
+{
+    if (ch->rule->before_update || ch->codec.step % channel_config(ch)->local_steps == 0)
+        return end_barrier(ch);
     return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
 }
 

@@ -52,6 +52,7 @@ void round_clear(struct channel *ch);
 int round_on_block(struct channel *ch, int block);
 int round_on_grad(struct channel *ch);
 int round_on_step(struct channel *ch);
+int round_on_close(struct channel *ch); /* exchange_close() */
 int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
 int round_on_loss(struct channel *ch, int node);  /* a node that the rule can do without is lost */
 int round_on_leave(struct channel *ch);           /* a node has sent BYE */

@@ -31,8 +31,10 @@ double stall_period(double timeout_s)
 
 int exchange_awaits(const struct exchange *x)
 {
-    int node = barrier_awaits(x);
+    int node = verdict_awaits(x);
 
+    if (node == STALL_NO_NODE)
+        node = barrier_awaits(x);
     if (node != STALL_NO_NODE)
         return node;
     for (int i = 0; i < x->n_channels; i++) {

@@ -8,7 +8,7 @@
 
 #include "shared/err.h"
 
-enum { FRAME_BYTES = 64, FRAME_VERSION = 6, FRAME_DESCRIPTOR_BYTES = 16 };
+enum { FRAME_BYTES = 64, FRAME_VERSION = 7, FRAME_DESCRIPTOR_BYTES = 16 };
 
 enum frame_kind {
     FRAME_HELLO = 1,
@@ -24,6 +24,7 @@ enum frame_kind {
     FRAME_LOSS,    /* which workers the sender lost, and which of their contributions it has received */
     FRAME_WAIT,    /* no payload: which node the sender waits for, or because of which it ends */
     FRAME_BARRIER, /* exchange/barrier.h: where a worker waits for all others, and a server's answer */
+    FRAME_VERDICT, /* exchange/verdict.h: a worker's result of an evaluation, and what follows from all */
     FRAME_KINDS
 };
 

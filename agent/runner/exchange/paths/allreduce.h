@@ -14,6 +14,7 @@ int allreduce_open(struct channel *ch);
 int allreduce_n_later(const struct channel *ch);
 const struct codec_events *allreduce_events(const struct codec_combine *rule, bool is_late);
 
+int allreduce_close(struct codec *c);
 int allreduce_begin(struct channel *ch);      /* the collectives of what combining_contribute() has written */
 int allreduce_on_collective(struct codec *c); /* in struct codec_events */
 bool allreduce_is_due(const struct codec *c); /* in on_step of a rule of rounds: has it an exchange now? */
@@ -27,5 +28,6 @@ int allreduce_finish(struct channel *ch, const float *const *vectors, const floa
 int allreduce_late_open(struct channel *ch);
 int allreduce_late_complete(struct channel *ch, bool is_empty); /* all collectives of the exchange are done */
 const struct codec_events *allreduce_late_events(const struct codec_combine *r);
+int allreduce_late_close(struct codec *c);
 
 #endif

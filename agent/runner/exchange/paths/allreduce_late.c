@@ -159,6 +159,22 @@ static int on_step(struct codec *c)
     return allreduce_is_due(c) ? on_grad(c) : CODEC_GO;
 }
 
+/* After an exchange that was not known to be the last one: what is under way is waited for, as all workers
+ * end here. */
+int allreduce_late_close(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+    struct combining *b = &ch->combining;
+
+    if (exchange_close_is_amid(ch->x))
+        return on_step(c);
+    b->late.is_last = b->rule->when == CODEC_EACH_ROUND;
+    b->late.is_due = b->is_under_way;
+    if (b->is_under_way)
+        return CODEC_WAIT;
+    return b->late.is_last ? exchange(ch) : CODEC_GO;
+}
+
 const struct codec_events *allreduce_late_events(const struct codec_combine *r)
 {
     static const struct codec_events of_params = {.on_step = on_step, .on_collective = on_collective},

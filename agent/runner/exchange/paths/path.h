@@ -16,6 +16,8 @@ struct path {
     /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */
     const struct codec_round *(*round)(const struct codec_combine *rule);
     const struct codec_events *(*events)(const struct codec_combine *rule, bool is_late);
+    /* Of events: exchange_close(). CODEC_GO, CODEC_WAIT as on_step, or a code. */
+    int (*close)(struct codec *c);
     int (*open)(struct channel *ch); /* allocates what the path needs; CODEC_GO or a code */
     /* The vectors (n_params) that it allocates when it first needs them. NULL: none. */
     int (*n_later)(const struct channel *ch);

@@ -218,6 +218,15 @@ static int on_step(struct codec *c)
     return allreduce_is_due(c) ? start(c) : CODEC_GO;
 }
 
+int allreduce_close(struct codec *c)
+{
+    const struct channel *ch = channel_of(c);
+
+    if (ch->x->is_late)
+        return allreduce_late_close(c);
+    return exchange_close_is_amid(ch->x) ? start(c) : CODEC_GO;
+}
+
 int allreduce_on_collective(struct codec *c)
 {
     struct channel *ch = channel_of(c);
@@ -247,5 +256,7 @@ const struct codec_events *allreduce_events(const struct codec_combine *r, bool 
     return r->when == CODEC_EACH_ROUND ? &of_params : r->contribute ? &of_grads : &of_own_grads;
 }
 
-const struct path path_allreduce = {
-    .events = allreduce_events, .open = allreduce_open, .n_later = allreduce_n_later};
+const struct path path_allreduce = {.events = allreduce_events,
+                                    .close = allreduce_close,
+                                    .open = allreduce_open,
+                                    .n_later = allreduce_n_later};

@@ -5,5 +5,8 @@
 #include "agent/runner/exchange/paths/allreduce.h"
 #include "agent/runner/exchange/paths/path.h"
 
-const struct path path_tree = {
-    .has_levels = true, .events = allreduce_events, .open = allreduce_open, .n_later = allreduce_n_later};
+const struct path path_tree = {.has_levels = true,
+                               .events = allreduce_events,
+                               .close = allreduce_close,
+                               .open = allreduce_open,
+                               .n_later = allreduce_n_later};

@@ -1,0 +1,380 @@
+/* What nodes make of evaluations (exchange/verdict.h): all workers of a synchronous job end by the same
+ * result after the same step, as a job of that many steps; asynchronous ones after the step in which the
+ * decision reaches them; lost workers hold up nothing; frames that no honest node sends are refused. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/verdict.h"
+#include "tests/lib/run_well.h"
+
+enum { N_PARAMS = 26, WORKERS = 3, EVERY = 4, END = 20 };
+
+/* Alone the workers would reach the target after steps 20, 17 and 14: their mean does after step 17, and the
+ * next evaluation is that of step 20. */
+static double rising(int worker, uint64_t step)
+{
+    return fmin(((double)step + 3 * worker) / 40, 1);
+}
+
+static struct cluster_config rising_job(struct cluster_config cfg, uint64_t seed)
+{
+    cfg.seed = seed;
+    cfg.n_workers = WORKERS;
+    cfg.n_params = N_PARAMS;
+    cfg.n_steps = 200;
+    cfg.eval_every = EVERY;
+    cfg.accuracy = rising;
+    cfg.target_accuracy = 0.5;
+    return cfg;
+}
+
+static const struct cluster_config synchronous[] = {
+    {.codec = "allreduce"},
+    {.codec = "allreduce", .path = PATH_GATHER},
+    {.codec = "allreduce", .path = PATH_GATHER, .goes_on = 1},
+    {.codec = "allreduce", .overlap = OVERLAP_ONE},
+    {.codec = "plain", .redundancy = 2},
+    {.codec = "signsgd", .n_servers = 2},
+    {.codec = "ps", .n_servers = 1},
+    {.codec = "ps", .n_servers = 3, .goes_on = 1},
+    {.codec = "fedavg", .local_steps = 5},
+    {.codec = "fedavg", .local_steps = 7},
+    {.codec = "fedavg", .local_steps = 5, .overlap = OVERLAP_ONE},
+    {.codec = "fedavg", .local_steps = 7, .overlap = OVERLAP_ONE},
+    {.codec = "fedavg", .local_steps = 7, .path = PATH_GATHER, .goes_on = 1},
+    {.codec = "fedavg", .local_steps = 7, .n_servers = 2},
+    {.codec = "diloco", .local_steps = 7, .n_servers = 1, .goes_on = 1},
+    {.codec = "scaffold", .local_steps = 3},
+    {.codec = "easgd", .local_steps = 7},
+    {.codec = "easgd", .local_steps = 7, .n_servers = 2},
+    {.codec = "gossip"},
+    {.codec = "dummy"},
+};
+
+TEST(synchronous_workers_end_after_the_same_step_as_a_job_of_that_many_steps)
+{
+    for (size_t k = 0; k < N_OF(synchronous); k++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct cluster_config cfg = rising_job(synchronous[k], seed);
+            struct cluster c, whole;
+
+            run_well(&c, &cfg);
+            cfg.n_steps = END;
+            cfg.eval_every = 0;
+            run_well(&whole, &cfg);
+            for (int w = 0; w < WORKERS; w++) {
+                const struct stop *why = exchange_stopped(c.nodes[w].x);
+
+                assert_int_equal(c.nodes[w].step, END);
+                assert_int_equal(why->reason, STOP_TARGET_ACCURACY);
+                assert_int_equal(why->step, END);
+                assert_true(fabs(why->accuracy - 23.0 / 40) < 1e-12 && why->loss == END);
+                if (memcmp(c.nodes[w].params, whole.nodes[w].params, N_PARAMS * sizeof(float)) != 0)
+                    fail_msg("%s, case %zu, seed %d: other weights", cfg.codec, k, (int)seed);
+            }
+            cluster_close(&whole);
+            cluster_close(&c);
+        }
+}
+
+/* In asgd a worker may have taken all its steps before another one's first evaluation. */
+static bool has_done_all(const struct cluster *c, int worker)
+{
+    const struct cluster_node *n = &c->nodes[worker];
+
+    return n->step == c->cfg.n_steps && exchange_stopped(n->x)->reason == STOP_NONE;
+}
+
+TEST(asynchronous_workers_end_after_the_step_in_which_the_same_decision_reaches_them)
+{
+    static const struct cluster_config cases[] = {
+        {.codec = "plain"},
+        {.codec = "fedavg", .local_steps = 5},
+        {.codec = "plain", .goes_on = 1},
+        {.codec = "ps", .n_servers = 1},
+        {.codec = "ps", .n_servers = 2},
+        {.codec = "downpour", .options = "n_push=2,n_fetch=4", .n_servers = 1},
+        {.codec = "easgd", .local_steps = 3, .n_servers = 2, .goes_on = 1},
+        {.codec = "sync_replicas", .options = "backups=1", .n_servers = 1},
+    };
+
+    int n_jobs = 0, n_stopped = 0;
+
+    for (size_t k = 0; k < N_OF(cases); k++)
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            struct cluster_config cfg = rising_job(cases[k], seed);
+            const struct stop *first = NULL;
+            struct cluster c;
+
+            cfg.is_asgd = true;
+            run_well(&c, &cfg);
+            for (int w = 0; w < WORKERS; w++) {
+                const struct stop *why = exchange_stopped(c.nodes[w].x);
+
+                n_jobs++;
+                if (has_done_all(&c, w))
+                    continue;
+                n_stopped++;
+                assert_int_equal(why->reason, STOP_TARGET_ACCURACY);
+                assert_true(c.nodes[w].step >= why->step && why->accuracy >= 0.5);
+                assert_true(!first || (why->step == first->step && why->accuracy == first->accuracy));
+                first = why;
+            }
+            cluster_close(&c);
+        }
+    assert_true(n_stopped > n_jobs * 3 / 4);
+}
+
+static double falling_after_20(int worker, uint64_t step)
+{
+    (void)worker;
+    return step <= 20 ? (double)step / 40 : 0.3;
+}
+
+/* The best is evaluation 5. With K = 2 evaluations 7, 8 and 9 are bad: 6 is compared with the fourth, .4. */
+TEST(patience_ends_a_job_on_all_nodes)
+{
+    for (int n_servers = 0; n_servers <= 2; n_servers++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct cluster_config cfg = rising_job(
+                (struct cluster_config){.codec = "fedavg", .local_steps = 3, .n_servers = n_servers}, seed);
+            struct cluster c;
+
+            cfg.target_accuracy = 0;
+            cfg.patience = 2;
+            cfg.accuracy = falling_after_20;
+            run_well(&c, &cfg);
+            for (int i = 0; i < c.n_nodes; i++) {
+                const struct stop *why = exchange_stopped(c.nodes[i].x);
+
+                assert_int_equal(why->reason, STOP_PATIENCE);
+                assert_int_equal(why->step, 32);
+                assert_true(i >= WORKERS || c.nodes[i].step == 32);
+            }
+            cluster_close(&c);
+        }
+}
+
+/* Workers 0, ... are coordinators in turn. Whenever a worker dies, the others end together, by the target. */
+TEST(a_lost_worker_does_not_hold_up_the_others)
+{
+    static const struct cluster_config cases[] = {
+        {.codec = "fedavg", .local_steps = 3, .path = PATH_GATHER},
+        {.codec = "allreduce", .path = PATH_GATHER},
+        {.codec = "gossip"},
+        {.codec = "ps", .n_servers = 2},
+        {.codec = "fedavg", .local_steps = 3, .n_servers = 1},
+        {.codec = "plain", .is_asgd = true},
+        {.codec = "ps", .n_servers = 2, .is_asgd = true},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++)
+        for (uint64_t at = 1; at < 600; at += 7) {
+            struct cluster_config cfg = rising_job(cases[k], at);
+            const struct cluster_node *other = NULL;
+            struct cluster c;
+
+            cfg.goes_on = 1;
+            cfg.kill_node = (int)(at % WORKERS);
+            cfg.kill_at = at;
+            cluster_open(&c, &cfg);
+            if (!cluster_run(&c))
+                fail_msg("%s hangs, killed at turn %d", cfg.codec, (int)at);
+            for (int w = 0; w < WORKERS; w++) {
+                const struct cluster_node *n = &c.nodes[w];
+
+                if (n->phase == NODE_KILLED)
+                    continue;
+                if (n->phase != NODE_DONE)
+                    fail_msg("%s, killed at turn %d: node %d: %s", cfg.codec, (int)at, w, n->e.text);
+                if (exchange_stopped(n->x)->reason != STOP_TARGET_ACCURACY &&
+                    !(cfg.is_asgd && has_done_all(&c, w)))
+                    fail_msg("%s, killed at turn %d: node %d ends with step %d", cfg.codec, (int)at, w,
+                             (int)n->step);
+                if (other && !cfg.is_asgd && n->step != other->step)
+                    fail_msg("%s, killed at turn %d: steps %d and %d", cfg.codec, (int)at, (int)n->step,
+                             (int)other->step);
+                other = n;
+            }
+            cluster_close(&c);
+        }
+}
+
+/* A job without servers, which the test drives by hand. */
+struct bench {
+    struct cluster c;
+    struct err e;
+};
+
+static void open_bench(struct bench *b, const char *codec, int n_servers)
+{
+    struct cluster_config cfg = rising_job(
+        (struct cluster_config){.codec = codec, .n_servers = n_servers, .goes_on = 1}, 1);
+
+    b->e = (struct err){0};
+    cfg.path = n_servers == 0 ? PATH_GATHER : PATH_AUTO;
+    cluster_open(&b->c, &cfg);
+}
+
+static int evaluated(struct bench *b, int worker, double accuracy)
+{
+    return exchange_evaluated(b->c.nodes[worker].x, 4, 1, accuracy, &b->e);
+}
+
+/* Passes the node all that was sent to it. Returns what the last event returned. */
+static int receive(struct bench *b, int slot)
+{
+    struct mesh_event ev;
+    int rc = CODEC_WAIT;
+
+    while (mesh_poll(b->c.nodes[slot].mesh, &ev, 0, &b->e) == 0 && ev.kind != MESH_NOTHING)
+        rc = exchange_on_event(b->c.nodes[slot].x, &ev, &b->e);
+    return rc;
+}
+
+static int lose(struct bench *b, int slot, int peer)
+{
+    struct mesh_event ev = {.kind = MESH_LOST, .head.peer = peer, .why = "a test"};
+
+    return exchange_on_event(b->c.nodes[slot].x, &ev, &b->e);
+}
+
+/* Worker 0 has told worker 1, and not worker 2, when it is lost: its result counts, not that of the two who
+ * are left. */
+TEST(a_result_that_one_worker_knows_counts_for_all)
+{
+    struct bench b;
+
+    open_bench(&b, "allreduce", 0);
+    assert_int_equal(evaluated(&b, 0, 0.1), CODEC_WAIT);
+    assert_int_equal(evaluated(&b, 1, 0.2), CODEC_WAIT);
+    assert_int_equal(evaluated(&b, 2, 0.6), CODEC_WAIT);
+    assert_int_equal(receive(&b, 0), CODEC_GO);
+    assert_int_equal(receive(&b, 1), CODEC_GO);
+    assert_int_equal(lose(&b, 2, 0), CODEC_WAIT);
+    assert_int_equal(receive(&b, 2), CODEC_WAIT); /* what node 0 has sent is dropped */
+    assert_true(receive(&b, 1) >= 0);             /* it hears of the loss from worker 2 */
+    assert_int_equal(receive(&b, 2), CODEC_GO);
+    for (int w = 1; w < WORKERS; w++)
+        assert_true(fabs(b.c.nodes[w].x->verdict.known.accuracy - 0.3) < 1e-12);
+    cluster_close(&b.c);
+}
+
+TEST(a_wait_names_the_worker_whose_result_is_missing)
+{
+    char what[128];
+    struct bench b;
+
+    open_bench(&b, "allreduce", 0);
+    assert_int_equal(evaluated(&b, 0, 0.1), CODEC_WAIT);
+    assert_int_equal(evaluated(&b, 2, 0.1), CODEC_WAIT);
+    assert_int_equal(receive(&b, 0), CODEC_WAIT);
+    exchange_waits_for(b.c.nodes[0].x, what, sizeof what);
+    assert_string_equal(what, "node 1's result of the evaluation after step 4");
+    assert_int_equal(exchange_awaits(b.c.nodes[0].x), 1);
+    exchange_waits_for(b.c.nodes[2].x, what, sizeof what);
+    assert_string_equal(what, "the word of node 0 on the evaluation after step 4");
+    cluster_close(&b.c);
+    open_bench(&b, "ps", 1);
+    assert_int_equal(evaluated(&b, 0, 0.1), CODEC_WAIT);
+    receive(&b, WORKERS);
+    assert_int_equal(exchange_awaits(b.c.nodes[WORKERS].x), 1);
+    assert_int_equal(exchange_awaits(b.c.nodes[0].x), -2);
+    cluster_close(&b.c);
+}
+
+static int deliver(struct bench *b, int slot, int from, enum verdict_kind kind, uint64_t round,
+                   const void *bytes, size_t len)
+{
+    struct cluster_node *n = &b->c.nodes[slot];
+    struct mesh_event ev = {.kind = MESH_MESSAGE,
+                            .head = {.kind = FRAME_VERDICT, .peer = from, .index = kind, .round = round},
+                            .buf = mesh_buf_take(n->mesh)};
+
+    b->e = (struct err){0};
+    ev.buf->len = len;
+    memcpy(ev.buf->bytes, bytes, len);
+    return exchange_on_event(n->x, &ev, &b->e);
+}
+
+TEST(frames_that_no_node_sends_are_refused)
+{
+    const struct verdict_result fine = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5};
+    const struct verdict_result bad[] = {{.n = 0, .step = 4, .loss = 1, .accuracy = 0.5},
+                                         {.n = 201, .step = 4, .loss = 1, .accuracy = 0.5},
+                                         {.n = 1, .step = 4, .loss = 1, .accuracy = 1.5},
+                                         {.n = 1, .step = 4, .loss = 1, .accuracy = -0.5}};
+    struct bench b;
+
+    open_bench(&b, "ps", 2);
+    for (size_t i = 0; i < N_OF(bad); i++)
+        assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, STOP_NONE, &bad[i], sizeof fine), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, STOP_NONE, &fine, sizeof fine - 1), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, N_STOP_REASONS, &fine, sizeof fine), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -3, VERDICT_RESULT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
+    /* of an evaluation that this worker has not made */
+    assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, VERDICT_REPORT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, VERDICT_STOP, STOP_NONE, &fine, 1), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, VERDICT_KINDS, STOP_NONE, &fine, 0), ERR_PROTOCOL);
+    assert_int_equal(evaluated(&b, 0, 0.1), CODEC_WAIT);
+    assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, STOP_NONE, &fine, sizeof fine), CODEC_GO);
+    /* A worker that sends one to a server counts as lost. */
+    for (int w = 0; w < 2; w++) {
+        assert_int_equal(
+            deliver(&b, WORKERS, w, w == 0 ? VERDICT_STOP : VERDICT_REPORT, STOP_NONE, &fine, sizeof fine),
+            CODEC_GO);
+        receive(&b, WORKERS);
+        assert_true(b.c.nodes[WORKERS].x->peer_stats.has_left[w]);
+    }
+    cluster_close(&b.c);
+}
+
+/* The loss is the step's number, so it never falls: evaluations 3, 5 and 7 cut the rate, the last ends the
+ * job. */
+TEST(a_codec_sees_evaluations_and_decides_by_them)
+{
+    for (int n_servers = 0; n_servers <= 2; n_servers++)
+        for (int is_asgd = 0; is_asgd <= 1; is_asgd++) {
+            struct cluster_config cfg = rising_job((struct cluster_config){.codec = "tests/plateau",
+                                                                           .n_servers = n_servers,
+                                                                           .is_asgd = is_asgd,
+                                                                           .shares_evaluations = true},
+                                                   3);
+            struct cluster c;
+
+            cfg.target_accuracy = 0;
+            run_well(&c, &cfg);
+            for (int w = 0; w < WORKERS; w++) {
+                const struct cluster_node *n = &c.nodes[w];
+
+                assert_int_equal(exchange_stopped(n->x)->reason, STOP_CODEC);
+                if (is_asgd)
+                    assert_in_range(n->step, 4, 199);
+                else
+                    assert_int_equal(n->step, 28);
+                if (!is_asgd)
+                    assert_true(exchange_lr_factor(n->x) == 0.125f);
+                assert_string_equal(n->record.name, "lr_factor");
+            }
+            cluster_close(&c);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(synchronous_workers_end_after_the_same_step_as_a_job_of_that_many_steps),
+        cmocka_unit_test(asynchronous_workers_end_after_the_step_in_which_the_same_decision_reaches_them),
+        cmocka_unit_test(patience_ends_a_job_on_all_nodes),
+        cmocka_unit_test(a_lost_worker_does_not_hold_up_the_others),
+        cmocka_unit_test(a_result_that_one_worker_knows_counts_for_all),
+        cmocka_unit_test(a_wait_names_the_worker_whose_result_is_missing),
+        cmocka_unit_test(frames_that_no_node_sends_are_refused),
+        cmocka_unit_test(a_codec_sees_evaluations_and_decides_by_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
