@@ -18,6 +18,7 @@ static const char final_model[] = "final.safetensors";
 /* What the job asks of this worker. */
 struct asked {
     uint64_t first_step, n_steps, record_every; /* first_step: those that its checkpoint has done */
+    bool is_fed; /* workers share the mini-batches, so that none has all of these steps */
     struct model_spec model;
 };
 
@@ -60,6 +61,7 @@ static int read_asked(struct asked *a, const struct task *t, struct err *e)
     rc = model_spec_parse(&a->model, doc, e);
     json_decref(doc);
     a->n_steps = settings_steps(&set);
+    a->is_fed = set.feed == FEED_SHARED;
     a->record_every = (uint64_t)set.record_every;
     a->first_step = 0;
     if (rc == 0 && set.starts_from == STARTS_FROM_CHECKPOINT)
@@ -205,6 +207,9 @@ static int check_worker(const struct task *t, struct asked *a, char message[MESS
         return e->code;
     if (step == a->n_steps)
         snprintf(message, MESSAGE_MAX, "all %llu steps are done", (unsigned long long)step);
+    else if (a->is_fed)
+        snprintf(message, MESSAGE_MAX, "%llu of the job's %llu mini-batches are done here",
+                 (unsigned long long)step, (unsigned long long)a->n_steps);
     else
         snprintf(message, MESSAGE_MAX, "%s after step %llu of %llu", stop_what(t->job.stopped.reason),
                  (unsigned long long)step, (unsigned long long)a->n_steps);

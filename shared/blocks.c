@@ -115,6 +115,19 @@ int blocks_init_ratio(struct blocks *b, const char *ratio, int n_nodes, struct e
     return 0;
 }
 
+int blocks_init_shared(struct blocks *b, int n_nodes, struct err *e)
+{
+    if (blocks_init(b, BLOCKS_IID, n_nodes, 1, e) < 0)
+        return e->code;
+    b->is_shared = true;
+    return 0;
+}
+
+int blocks_in_row(const struct blocks *b)
+{
+    return b->is_shared ? 1 : b->n_blocks;
+}
+
 void blocks_clear(struct blocks *b)
 {
     free(b->holders);
@@ -135,8 +148,8 @@ int blocks_of(const struct blocks *b, int node, int *out)
 {
     int n = 0;
 
-    for (int k = 0; k < b->n_blocks; k++)
-        if (blocks_holds(b, k, node))
+    for (int k = 0; k < blocks_in_row(b); k++)
+        if (b->is_shared || blocks_holds(b, k, node))
             out[n++] = k;
     return n;
 }

@@ -34,6 +34,7 @@ static const struct json_field fields[] = {
     F(redundancy, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
     F(block_assignment, JSON_FIELD_CHOICE, .choices = BLOCK_ASSIGNMENT_CHOICES),
     F(block_ratio, JSON_FIELD_TEXT, .required = false),
+    F(feed, JSON_FIELD_CHOICE, .choices = FEED_CHOICES),
     {.key = "gradient_descent",
      .kind = JSON_FIELD_CHOICE,
      JSON_AT(struct settings, optimizer),
@@ -123,8 +124,25 @@ uint64_t settings_steps(const struct settings *s)
     return most > 0 && most < n ? most : n;
 }
 
+static int shared_blocks(struct blocks *b, const struct settings *s, struct err *e)
+{
+    if (s->redundancy > 1 || s->block_assignment != BLOCKS_IID || s->block_ratio[0])
+        return err_set(e, ERR_CONFIG,
+                       "/feed: all workers have all samples; leave --redundancy, --block_assignment and "
+                       "--block-ratio out");
+    if (s->sync != SYNC_ASGD)
+        return err_set(e, ERR_CONFIG,
+                       "/feed: workers that are given mini-batches as they ask for them make unequal numbers "
+                       "of steps; that is for --parallel_sgd asgd");
+    if (s->checkpoint_every > 0 || s->starts_from == STARTS_FROM_CHECKPOINT)
+        return err_set(e, ERR_CONFIG, "/feed: a job with shared mini-batches writes no checkpoints");
+    return blocks_init_shared(b, s->node_count, e);
+}
+
 int settings_blocks(struct blocks *b, const struct settings *s, struct err *e)
 {
+    if (s->feed == FEED_SHARED)
+        return shared_blocks(b, s, e);
     if (!s->block_ratio[0])
         return blocks_init(b, s->block_assignment, s->node_count, s->redundancy, e) < 0
                    ? err_at(e, "/block_assignment")

@@ -27,6 +27,9 @@ enum {
 #define SYNC_CHOICES "ssgd|asgd"
 enum sync { SYNC_SSGD, SYNC_ASGD };
 
+#define FEED_CHOICES "own|shared"
+enum feed_kind { FEED_OWN, FEED_SHARED };
+
 #define ON_NONFINITE_CHOICES "stop|skip"
 enum on_nonfinite { NONFINITE_STOPS, NONFINITE_SKIPS };
 
@@ -66,7 +69,9 @@ struct settings {
     int batch_size;      /* of one block; the global batch is batch_size x number of blocks */
     int redundancy;      /* number of workers that hold each block */
     enum block_assignment block_assignment;
-    char block_ratio[256];         /* blocks of each worker: "2,1,1"; "": by the assignment */
+    char block_ratio[256]; /* blocks of each worker: "2,1,1"; "": by the assignment */
+    enum feed_kind
+        feed; /* shared: all have all samples, and the first server says which mini-batch is next */
     enum optimizer_kind optimizer; /* gradient_descent in the document */
     double learn_rate;
     char schedule[64]; /* of the learning rate: shared/schedule.h */

@@ -68,6 +68,9 @@ static struct args_option table[] = {
      "which worker holds which block"},
     {"block-ratio", "", SETTING(block_ratio), FOR_JOB, JOB, "N,N,...",
      "blocks of each worker, for machines of different speed: 2,1,1; contributions count by their samples"},
+    {"feed", "", SETTING(feed), FOR_SUBMIT, JOB, NULL,
+     "which mini-batches a worker computes: those of its blocks, or the next one of all whenever it asks the "
+     "first server, so that a fast worker computes more"},
     {"gradient-descent", "", SETTING(optimizer), FOR_JOB, JOB, NULL,
      "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
     {"schedule", "", SETTING(schedule), FOR_JOB, JOB, "TEXT",

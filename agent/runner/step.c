@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/feed.h"
 #include "agent/runner/exchange/verdict.h"
 #include "agent/runner/vector.h"
 
@@ -228,7 +229,7 @@ int step_update(struct step *s, struct err *e)
     bool updates = !s->sits_out || exchange_gives_gradient(x);
 
     if (updates &&
-        step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), s->n_done, exchange_lr_factor(x), e) < 0)
+        step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), step_place(s), exchange_lr_factor(x), e) < 0)
         return e->code;
     if (updates)
         exchange_updated(x, s->lr);
@@ -239,21 +240,30 @@ int step_update(struct step *s, struct err *e)
 
 bool step_is_last(const struct step *s)
 {
-    return s->n_done == settings_steps(s->cfg.set) || exchange_wants_stop(s->cfg.exchange);
+    const struct exchange *x = s->cfg.exchange;
+
+    return s->n_done == settings_steps(s->cfg.set) || exchange_feed_is_over(x) || exchange_wants_stop(x);
 }
 
 struct stop step_stop(const struct step *s)
 {
     struct stop why = {.step = s->n_done, .loss = NAN, .accuracy = NAN};
-    const struct stop *decided = exchange_stopped(s->cfg.exchange);
+    const struct exchange *x = s->cfg.exchange;
+    const struct stop *decided = exchange_stopped(x);
+    bool has_all = exchange_is_fed(x) ? exchange_feed_is_over(x) : s->n_done == settings_steps(s->cfg.set);
 
     if (decided->reason != STOP_NONE)
         return *decided;
-    if (s->cfg.set->max_steps > 0 && s->n_done == (uint64_t)s->cfg.set->max_steps)
+    if (s->cfg.set->max_steps > 0 && has_all)
         why.reason = STOP_MAX_STEPS;
-    else if (exchange_wants_stop(s->cfg.exchange))
+    else if (exchange_wants_stop(x))
         why.reason = STOP_CODEC;
     return why;
+}
+
+uint64_t step_place(const struct step *s)
+{
+    return exchange_is_fed(s->cfg.exchange) ? s->place : s->n_done;
 }
 
 bool step_is_recorded(const struct step *s)
@@ -283,6 +293,7 @@ struct record_train step_end(struct step *s, double started)
     struct stopwatch *watch = exchange_watch(s->cfg.exchange);
     const struct exchange_totals *t = exchange_totals(s->cfg.exchange);
     uint64_t n_batches = (uint64_t)s->cfg.set->steps_per_epoch;
+    uint64_t place = exchange_is_fed(s->cfg.exchange) ? s->place : s->n_done - 1;
     struct record_train r;
 
     phase_enter(watch, PHASE_COMPUTE);
@@ -294,8 +305,8 @@ struct record_train step_end(struct step *s, double started)
         .time_s = stopwatch_since(watch) - started,
         .node = s->cfg.node,
         .role = "worker",
-        .epoch = epoch_of(s, s->n_done - 1),
-        .batch = (s->n_done - 1) % n_batches + 1,
+        .epoch = epoch_of(s, place),
+        .batch = place % n_batches + 1,
         .batches = n_batches,
         .step = s->n_done,
         .samples = s->n_samples,

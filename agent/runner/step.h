@@ -43,6 +43,7 @@ struct step {
     struct optimizer *optimizer; /* of the parameters updated on this node; NULL: none. Owned */
     bool may_skip;               /* a step that is not finite is left out, else it ends the job */
     uint64_t n_done, n_samples;  /* completed steps, and samples seen in them */
+    uint64_t place;              /* of the present mini-batch, where workers share them: exchange/feed.h */
     uint64_t n_left_out;         /* gradients and updates */
     double loss, accuracy;       /* mean over the last step's samples; NAN: none */
     double lr, grad_norm;        /* of the last update */
@@ -68,6 +69,9 @@ int step_open(struct step *s, const struct step_config *cfg, struct err *e);
 void step_close(struct step *s);
 
 void step_begin(struct step *s);
+/* The number of the present mini-batch in the job, from 0, which learning rate and random numbers depend on:
+ * `place`, or that of the step. */
+uint64_t step_place(const struct step *s);
 /* `grads` (n_params): the gradient of one block, whose loss and hits are in *score. If it is not finite, the
  * job ends (ERR_NUMERIC), or zeros take its place: then every rule continues, no node waits, and all nodes
  * still use the same gradient. After the last block `grads` is the mean of all. */

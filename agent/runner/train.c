@@ -7,6 +7,7 @@
 
 #include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
+#include "agent/runner/exchange/feed.h"
 #include "agent/runner/exchange/verdict.h"
 #include "agent/runner/node.h"
 #include "agent/runner/snapshot.h"
@@ -93,7 +94,7 @@ static int gradient(struct worker_loop *w, size_t row, struct err *e)
                                   .truth = loader_truth(&w->batch),
                                   .n = n->set.batch_size,
                                   .seed = n->set.seed,
-                                  .stream = blocks_stream(&n->blocks, n->step.n_done, block),
+                                  .stream = blocks_stream(&n->blocks, step_place(&n->step), block),
                                   .between = between_layers,
                                   .owner = w};
         struct net_score score = {0};
@@ -336,6 +337,35 @@ static int end_epoch(struct worker_loop *w, bool is_whole, struct err *e)
     return is_whole && !keeps_before ? keep(w, e) : 0;
 }
 
+/* The epoch's mini-batches of this node's blocks. */
+static int own_rows(struct worker_loop *w, size_t *row, struct err *e)
+{
+    struct node *n = w->n;
+
+    for (; *row < n->loader.n_rows && !step_is_last(&n->step); ++*row)
+        if (step(w, *row, e) < 0)
+            return e->code;
+    return 0;
+}
+
+/* Those that the first server gives to this worker. The first one of a later epoch is kept for it. */
+static int shared_rows(struct worker_loop *w, struct err *e)
+{
+    struct node *n = w->n;
+    uint64_t *place = &n->step.place, n_rows = n->loader.n_rows;
+
+    while (!step_is_last(&n->step)) {
+        if (wait_for_go(w, exchange_await_next(n->exchange, e), e) < 0)
+            return e->code;
+        if (!exchange_next_is_of(n->exchange, (uint64_t)n->epoch - 1, n_rows))
+            return 0;
+        *place = exchange_take_next(n->exchange);
+        if (exchange_ask_next(n->exchange, e) < 0 || step(w, (size_t)(*place % n_rows), e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 static int loop(struct worker_loop *w, struct err *e)
 {
     struct node *n = w->n;
@@ -347,9 +377,8 @@ static int loop(struct worker_loop *w, struct err *e)
         phase_enter(w->watch, PHASE_COMPUTE);
         step_begin(&n->step);
         loader_epoch(&n->loader, (uint64_t)epoch);
-        for (; row < n->loader.n_rows && !step_is_last(&n->step); row++)
-            if (step(w, row, e) < 0)
-                return e->code;
+        if (exchange_is_fed(n->exchange) ? shared_rows(w, e) < 0 : own_rows(w, &row, e) < 0)
+            return e->code;
         if (w->watch->tracer)
             w->watch->tracer->step = 0;
         if (end_epoch(w, row == n->loader.n_rows && !exchange_closes_early(n->exchange, n->step.n_done), e) <

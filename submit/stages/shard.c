@@ -246,7 +246,7 @@ static int divide(struct partition *p, const struct blocks *b, const struct data
 
     if (partition_rule_parse(&rule, set->partition, e) < 0)
         return e->code;
-    return partition_init(p, &all, &rule, (size_t)b->n_blocks, (size_t)set->batch_size, set->seed, e);
+    return partition_init(p, &all, &rule, (size_t)blocks_in_row(b), (size_t)set->batch_size, set->seed, e);
 }
 
 int shard_make(struct submission *s, const struct dataset *d, struct err *e)
@@ -275,7 +275,7 @@ int shard_make(struct submission *s, const struct dataset *d, struct err *e)
     if (rc == 0)
         rc = make_all(s, &b, &c, e);
     if (rc == 0)
-        note(s, d, &p, b.n_blocks);
+        note(s, d, &p, blocks_in_row(&b));
     free(c.x);
     free(c.y);
     transform_scale_clear(&scale);

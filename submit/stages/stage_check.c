@@ -94,8 +94,8 @@ static int limit_steps(struct submission *s, struct err *e)
     if (s->opt->max_mb > 0) {
         if (settings_blocks(&b, set, e) < 0)
             return e->code;
-        for (int k = 0; k < b.n_blocks; k++)
-            for (int w = 0; w < set->node_count; w++)
+        for (int k = 0; k < blocks_in_row(&b); k++)
+            for (int w = 0; w < (b.is_shared ? 1 : set->node_count); w++)
                 per_step += blocks_holds(&b, k, w);
         blocks_clear(&b);
         steps = (s->opt->max_mb - 1) / per_step + 1;

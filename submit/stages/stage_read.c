@@ -440,6 +440,24 @@ static int check_placement(const struct submission *s, struct err *e)
     return placement_check(set->placement, &s->model_spec, set->server_count, e);
 }
 
+static int check_feed(const struct submission *s, const struct codec_facts *worker, struct err *e)
+{
+    if (s->settings.feed == FEED_OWN)
+        return 0;
+    if (s->settings.server_count == 0) {
+        err_set(
+            e, ERR_CONFIG,
+            "--feed shared: the first parameter server says which mini-batch is next, and the job has none");
+        return hint_servers(s, ", or leave --feed out", e);
+    }
+    if (worker->per_block && !worker->combines)
+        return err_set(
+            e, ERR_CONFIG,
+            "--feed shared: codec %s exchanges the gradients of blocks, which workers then do not have",
+            worker->name);
+    return 0;
+}
+
 /* Sets how many of the listed servers take part. */
 static int choose_servers(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
@@ -461,7 +479,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
                 s->settings.compress_down);
         return hint_servers(s, ", or leave --compress-down out", e);
     }
-    if (check_placement(s, e) < 0)
+    if (check_placement(s, e) < 0 || check_feed(s, worker, e) < 0)
         return e->code;
     if (check_limits(&s->settings, worker, worker->limits, e) < 0)
         return hint_servers(s, "", e);

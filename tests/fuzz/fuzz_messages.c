@@ -45,14 +45,21 @@ static const struct cluster_config rules[] = {
      .goes_on = 1,
      .patience = 1,
      .path = PATH_GATHER},
+    {.codec = "ps",
+     .n_workers = 3,
+     .n_servers = 2,
+     .is_asgd = true,
+     .is_fed = true,
+     .n_steps = 9,
+     .n_params = N_PARAMS},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
 static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, const uint8_t *data,
                       size_t size)
 {
-    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY,   FRAME_EVENT,
-                                            FRAME_LOSS,         FRAME_BARRIER, FRAME_VERDICT};
+    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY,   FRAME_EVENT, FRAME_LOSS,
+                                            FRAME_BARRIER,      FRAME_VERDICT, FRAME_FEED};
     enum { N_KINDS = sizeof kinds / sizeof *kinds };
     int slot;
     struct mesh_event ev = {.kind = MESH_MESSAGE};

@@ -161,7 +161,10 @@ void cluster_open(struct cluster *c, const struct cluster_config *cfg)
     if (!c->cfg.local_steps)
         c->cfg.local_steps = 1;
     c->lib = cluster_library(cfg->codec);
-    must(blocks_init(&c->blocks, cfg->assignment, cfg->n_workers, c->cfg.redundancy, &e), &e);
+    if (cfg->is_fed)
+        must(blocks_init_shared(&c->blocks, cfg->n_workers, &e), &e);
+    else
+        must(blocks_init(&c->blocks, cfg->assignment, cfg->n_workers, c->cfg.redundancy, &e), &e);
     c->nodes = calloc((size_t)c->n_nodes, sizeof *c->nodes);
     for (int i = 0; i < c->n_nodes; i++)
         node_open(c, i);

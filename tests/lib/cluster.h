@@ -13,6 +13,7 @@ struct cluster_config {
     int n_workers, n_servers, redundancy;
     enum block_assignment assignment;
     bool is_asgd;
+    bool is_fed; /* mini-batches are shared: exchange/feed.h. cluster_run() does not ask for any */
     int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
     enum path_kind path;
     struct aggregate aggregate;

@@ -11,6 +11,7 @@
 #include "agent/runner/exchange/compressing.h"
 #include "agent/runner/exchange/draw.h"
 #include "agent/runner/exchange/exchange.h"
+#include "agent/runner/exchange/feed.h"
 #include "agent/runner/exchange/reducing.h"
 #include "agent/runner/exchange/round.h"
 #include "agent/runner/exchange/stall.h"
@@ -66,6 +67,7 @@ struct exchange {
     struct stall stall;
     struct barrier barrier;
     struct verdict verdict;
+    struct feed feed;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */

@@ -136,7 +136,8 @@ bool exchange_wants_blocks(const struct exchange *x)
 /* Does it wait for a node that has left? */
 static bool is_hopeless(const struct channel *ch)
 {
-    if (exchange_is_at_barrier(ch->x) || (ch->x->verdict.waits && ch->server))
+    if (exchange_is_at_barrier(ch->x) || (ch->x->verdict.waits && ch->server) ||
+        (ch->x->feed.waits && ch->server == FEED_SERVER))
         return channel_has_left(ch, ch->server);
     return ch->is_waiting && (ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch));
 }
@@ -331,6 +332,17 @@ static int wake_up(struct exchange *x)
     return CODEC_GO;
 }
 
+/* What takes a frame of the host's own; NULL: the rule has sent it. */
+static int (*host_frame(enum frame_kind kind))(struct exchange *, const struct mesh_event *)
+{
+    static int (*const of_kind[FRAME_KINDS])(struct exchange *, const struct mesh_event *) = {
+        [FRAME_BARRIER] = barrier_on_message,
+        [FRAME_VERDICT] = verdict_on_message,
+        [FRAME_FEED] = feed_on_message};
+
+    return of_kind[kind];
+}
+
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
 {
     x->e = e;
@@ -353,8 +365,8 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
             mesh_buf_put(ev->buf);
             return e->code;
         }
-        if (ev->head.kind == FRAME_BARRIER || ev->head.kind == FRAME_VERDICT) {
-            int rc = (ev->head.kind == FRAME_BARRIER ? barrier_on_message : verdict_on_message)(x, ev);
+        if (host_frame(ev->head.kind)) {
+            int rc = host_frame(ev->head.kind)(x, ev);
 
             mesh_buf_put(ev->buf);
             if (rc < 0)
@@ -480,6 +492,10 @@ bool exchange_must_wait(const struct exchange *x)
 void exchange_waits_for(const struct exchange *x, char *out, size_t size)
 {
     snprintf(out, size, "a message");
+    if (x->feed.waits) {
+        feed_waits_for(out, size);
+        return;
+    }
     if (x->verdict.waits) {
         verdict_waits_for(x, out, size);
         return;

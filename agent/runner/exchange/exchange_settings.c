@@ -8,6 +8,8 @@ enum { BUCKET = 1 << 20 };
 struct exchange_config exchange_config_of(const struct settings *set, int node)
 {
     uint64_t rows = (uint64_t)set->steps_per_epoch;
+    /* Of a worker, in an epoch; of those that are shared, about. */
+    uint64_t own = set->feed == FEED_SHARED ? (rows - 1) / (uint64_t)set->node_count + 1 : rows;
     struct aggregate aggregate = {0};
     struct err e;
 
@@ -27,7 +29,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .overlap = set->overlap,
         .n_drawn = path_drawn(set->participate, set->node_count),
         .allreduce = set->allreduce,
-        .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : rows,
+        .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : own,
         .n_steps = settings_steps(set),
         .seed = set->seed,
         .shares_evaluations = set->target_accuracy > 0 || set->patience > 0 || set->shares_evaluations,

@@ -406,5 +406,5 @@ uint64_t exchange_rounds_in_all(struct exchange *x)
     if (!exchange_channel(x, 0)->rule)
         return 0;
     n += exchange_has_local_steps(x) && cfg->n_steps % cfg->local_steps != 0;
-    return cfg->node < 0 && !cfg->is_sync ? n * (uint64_t)cfg->n_workers : n;
+    return cfg->node < 0 && !cfg->is_sync && !exchange_is_fed(x) ? n * (uint64_t)cfg->n_workers : n;
 }

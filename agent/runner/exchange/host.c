@@ -123,11 +123,12 @@ static bool host_has_left(const struct codec *c, int node)
 }
 
 /* The step that the workers are in. On a server each contribution is a round in asgd, and so is each message
- * of an event rule. */
+ * of an event rule. Shared mini-batches are counted over all workers. */
 static uint64_t step_of_workers(const struct channel *ch)
 {
     const struct codec *c = &ch->codec;
-    uint64_t step = ch->rule && c->is_sync ? c->round : c->round / (uint64_t)c->n_workers;
+    bool is_common = (ch->rule && c->is_sync) || exchange_is_fed(ch->x);
+    uint64_t step = is_common ? c->round : c->round / (uint64_t)c->n_workers;
 
     return step < c->n_steps ? step : c->n_steps - 1;
 }

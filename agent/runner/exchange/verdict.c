@@ -377,8 +377,9 @@ void verdict_waits_for(const struct exchange *x, char *out, size_t size)
 
 bool exchange_must_close(const struct exchange *x)
 {
-    return x->verdict.stop.reason != STOP_NONE && !x->verdict.has_closed &&
-           x->channels[0].codec.step < x->cfg.n_steps;
+    bool ends_early = x->verdict.stop.reason != STOP_NONE || x->feed.is_over;
+
+    return ends_early && !x->verdict.has_closed && x->channels[0].codec.step < x->cfg.n_steps;
 }
 
 bool exchange_close_is_amid(const struct exchange *x)

@@ -115,6 +115,23 @@ TEST(each_block_has_its_own_random_stream_in_each_step)
     blocks_clear(&b);
 }
 
+TEST(workers_that_share_mini_batches_have_all_samples)
+{
+    struct blocks b;
+    struct err e;
+    int own[3];
+
+    assert_ok(blocks_init_shared(&b, 3, &e));
+    assert_int_equal(b.n_blocks, 3);
+    assert_int_equal(blocks_in_row(&b), 1);
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(blocks_of(&b, k, own), 1);
+        assert_int_equal(own[0], 0);
+        assert_true(blocks_holds(&b, k, k));
+    }
+    blocks_clear(&b);
+}
+
 TEST(invalid_block_assignments_are_refused)
 {
     static const struct {
@@ -139,6 +156,7 @@ int main(void)
         cmocka_unit_test(a_ratio_gives_workers_consecutive_blocks),
         cmocka_unit_test(a_ratio_of_other_than_whole_numbers_for_each_worker_is_refused),
         cmocka_unit_test(every_worker_holds_the_same_number_of_blocks),
+        cmocka_unit_test(workers_that_share_mini_batches_have_all_samples),
         cmocka_unit_test(invalid_block_assignments_are_refused),
         cmocka_unit_test(each_block_has_its_own_random_stream_in_each_step),
     };

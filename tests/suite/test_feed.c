@@ -1,0 +1,172 @@
+/* Mini-batches on demand: each is given to one worker, whoever asks, and the order in which workers ask is
+ * theirs; frames that no honest node sends are refused. */
+#include "tests/unit/unit.h"
+
+#include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/feed.h"
+#include "shared/rng.h"
+#include "tests/lib/cluster.h"
+
+enum { WORKERS = 3, SERVERS = 2, FIRST = WORKERS /* slot of the first server */, N_STEPS = 50 };
+
+static struct exchange *open(struct cluster *c, bool is_fed)
+{
+    cluster_open(c, &(struct cluster_config){.codec = "ps",
+                                             .n_workers = WORKERS,
+                                             .n_servers = SERVERS,
+                                             .is_asgd = true,
+                                             .is_fed = is_fed,
+                                             .n_steps = N_STEPS,
+                                             .n_params = 8});
+    return c->nodes[0].x;
+}
+
+/* Passes what has been sent to that node; the result of the last event. */
+static int receive(struct cluster *c, int slot)
+{
+    struct mesh_event ev;
+    struct err e = {0};
+    int rc = CODEC_GO;
+
+    while (rc >= 0 && mesh_poll(c->nodes[slot].mesh, &ev, 0, &e) == 0 && ev.kind != MESH_NOTHING)
+        rc = exchange_on_event(c->nodes[slot].x, &ev, &e);
+    assert_true(rc >= 0);
+    return rc;
+}
+
+/* Lets a worker ask and the server answer. Returns false if nothing is left. */
+static bool next(struct cluster *c, int worker, uint64_t *p)
+{
+    struct exchange *x = c->nodes[worker].x;
+    struct err e = {0};
+
+    assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
+    receive(c, FIRST);
+    assert_int_equal(receive(c, worker), CODEC_GO);
+    assert_int_equal(exchange_await_next(x, &e), CODEC_GO);
+    if (exchange_feed_is_over(x))
+        return false;
+    *p = exchange_take_next(x);
+    return true;
+}
+
+TEST(each_mini_batch_is_given_out_once_and_in_order)
+{
+    bool is_done[WORKERS] = {false};
+    uint64_t p, n_given = 0;
+    struct cluster c;
+    struct rng r;
+
+    open(&c, true);
+    rng_init(&r, 1, 2, 3);
+    while (!is_done[0] || !is_done[1] || !is_done[2]) {
+        int w = (int)rng_below(&r, WORKERS);
+
+        if (is_done[w])
+            continue;
+        if (next(&c, w, &p))
+            assert_true(p == n_given++);
+        else
+            is_done[w] = true;
+        assert_int_equal(exchange_feed_is_over(c.nodes[w].x), is_done[w]);
+    }
+    assert_true(n_given == N_STEPS);
+    cluster_close(&c);
+}
+
+TEST(a_worker_asks_while_it_computes_and_once)
+{
+    struct cluster c;
+    struct exchange *x = open(&c, true);
+    struct err e = {0};
+    char what[128];
+    uint64_t p;
+
+    assert_true(next(&c, 0, &p));
+    assert_int_equal(exchange_ask_next(x, &e), CODEC_GO);
+    assert_int_equal(exchange_ask_next(x, &e), CODEC_GO);
+    assert_false(exchange_next_is_of(x, 0, N_STEPS));
+    receive(&c, FIRST);
+    assert_int_equal(receive(&c, 0), CODEC_GO); /* it computes, and waits for nothing */
+    assert_int_equal(exchange_await_next(x, &e), CODEC_GO);
+    assert_true(exchange_next_is_of(x, 0, 2));
+    assert_false(exchange_next_is_of(x, 0, 1)); /* row 0 of epoch 1 */
+    assert_true(exchange_take_next(x) == 1);
+    assert_false(exchange_next_is_of(x, 0, 2));
+    assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
+    assert_int_equal(exchange_awaits(x), -2);
+    exchange_waits_for(x, what, sizeof what);
+    assert_string_equal(what, "the word of node -2 on the next mini-batch");
+    cluster_close(&c);
+}
+
+TEST(a_worker_does_not_wait_for_a_server_that_has_left)
+{
+    struct cluster c;
+    struct exchange *x = open(&c, true);
+    struct mesh_event left = {.kind = MESH_LEFT, .head.peer = -2};
+    struct err e = {0};
+
+    assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
+    assert_int_equal(exchange_on_event(x, &left, &e), ERR_LOST);
+    assert_error_has("the word of node -2 on the next mini-batch cannot arrive");
+    cluster_close(&c);
+}
+
+TEST(an_order_that_no_honest_node_sends_is_refused)
+{
+    static const struct {
+        int slot;
+        struct mesh_head head;
+        size_t len;
+    } cases[] = {
+        {0, {.peer = -2, .index = FEED_NEXT, .round = 1}, 0}, /* it has not asked */
+        {1, {.peer = -2, .index = FEED_NEXT, .round = N_STEPS}, 0},
+        {1, {.peer = -2, .index = FEED_NEXT, .round = 1}, 1},
+        {1, {.peer = -2, .index = FEED_ASK}, 0},
+        {1, {.peer = -2, .index = FEED_ORDERS}, 0},
+        {1, {.peer = -3, .channel = 1, .index = FEED_OVER}, 0},
+        {1, {.peer = 2, .index = FEED_OVER}, 0},
+        {FIRST, {.peer = 0, .index = FEED_NEXT}, 0},
+        {FIRST, {.peer = 0, .index = FEED_ASK}, 4},
+        {FIRST + 1, {.peer = 0, .channel = 1, .index = FEED_ASK}, 0},
+    };
+    struct err e = {0};
+    struct cluster c;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct mesh_event ev = {.kind = MESH_MESSAGE, .head = cases[i].head};
+
+        open(&c, true);
+        assert_int_equal(exchange_ask_next(c.nodes[1].x, &e), CODEC_GO);
+        ev.head.kind = FRAME_FEED;
+        ev.buf = mesh_buf_take(c.nodes[cases[i].slot].mesh);
+        ev.buf->len = cases[i].len;
+        assert_int_equal(exchange_on_event(c.nodes[cases[i].slot].x, &ev, &e), ERR_PROTOCOL);
+        assert_error_has("sent an order about mini-batches that it cannot give");
+        cluster_close(&c);
+    }
+    open(&c, false);
+    assert_false(exchange_is_fed(c.nodes[0].x));
+    {
+        struct mesh_event ev = {.kind = MESH_MESSAGE,
+                                .head = {.kind = FRAME_FEED, .peer = 0, .index = FEED_ASK},
+                                .buf = mesh_buf_take(c.nodes[FIRST].mesh)};
+
+        ev.buf->len = 0;
+        assert_int_equal(exchange_on_event(c.nodes[FIRST].x, &ev, &e), ERR_PROTOCOL);
+    }
+    cluster_close(&c);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_mini_batch_is_given_out_once_and_in_order),
+        cmocka_unit_test(a_worker_asks_while_it_computes_and_once),
+        cmocka_unit_test(a_worker_does_not_wait_for_a_server_that_has_left),
+        cmocka_unit_test(an_order_that_no_honest_node_sends_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
