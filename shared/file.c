@@ -120,7 +120,7 @@ int file_sync_name(const char *path, struct err *e)
 }
 
 /* A rename would replace a device or a pipe by a file; as root even /dev/null. */
-static int check_is_replaceable(const char *path, struct err *e)
+int file_check_replaceable(const char *path, struct err *e)
 {
     struct stat st;
 
@@ -192,7 +192,7 @@ int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode
     char tmp[PATH_MAX];
     int fd;
 
-    if (file_temporary(tmp, sizeof tmp, path, e) < 0 || check_is_replaceable(path, e) < 0)
+    if (file_temporary(tmp, sizeof tmp, path, e) < 0 || file_check_replaceable(path, e) < 0)
         return e->code;
     /* Creates a new file each time: a leftover or foreign one may have another mode. */
     unlink(tmp);

@@ -16,6 +16,8 @@ int file_read(char **out, size_t *len, const char *path, size_t max, struct err 
 /* Replaces `path` as a whole: temporary name in the same folder, fsync, rename, fsync of the folder. The
  * umask applies to `mode`. ERR_IO, also if `path` is a folder, a device or a pipe. */
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
+/* ERR_IO: `path` is a folder, a device or a pipe, which file_write() leaves as it is. */
+int file_check_replaceable(const char *path, struct err *e);
 /* The temporary name that file_write gives `path` in this process. */
 int file_temporary(char *out, size_t size, const char *path, struct err *e);
 /* Removes from a folder the files with a temporary name of a process that has ended. */

@@ -39,9 +39,10 @@ static const struct limit
                  .rlimit = RLIMIT_NPROC,
                  .lift = "ulimit -u, or LimitNPROC= of a systemd unit, raises that; TasksMax= of the unit "
                          "(pids.max) and sysctl kernel.threads-max limit them too"},
-    mappings = {.what = "a process may have %s memory maps",
+    /* Three causes that cannot be told apart; the first is the usual one. */
+    mappings = {.what = "free memory and ulimit -v limit that, and a process may have %s memory maps",
                 .sysctl = "vm.max_map_count",
-                .lift = "sysctl vm.max_map_count raises that; ulimit -v and free memory limit them too"};
+                .lift = "sysctl vm.max_map_count raises the last"};
 
 /* The first row that fits. */
 static const struct {
@@ -52,8 +53,8 @@ static const struct {
     {CALL_INOTIFY, EMFILE, &instances}, {CALL_INOTIFY_WATCH, ENOSPC, &watches},
     {CALL_EPOLL_CTL, ENOSPC, &polled},  {CALL_PIPE, ENFILE, &pipes},
     {CALL_FORK, EAGAIN, &processes},    {CALL_THREAD, EAGAIN, &processes},
-    {CALL_MAP, ENOMEM, &mappings},      {CALL_MAP, EAGAIN, &mappings},
-    {CALL_OTHER, EMFILE, &descriptors}, {CALL_OTHER, ENFILE, &files},
+    {CALL_MAP, ENOMEM, &mappings},      {CALL_OTHER, EMFILE, &descriptors},
+    {CALL_OTHER, ENFILE, &files},
 };
 
 /* "?" if it cannot be read, as in a sandbox or where there is none. Returns false if that is for lack of a

@@ -19,8 +19,8 @@ enum call {
     CALL_MAP     /* mmap, mremap */
 };
 
-/* Writes "a process may have 256 descriptors here: ulimit -n N ... raises that" of a call that failed with
- * `error`; "" if that error is no limit's. */
+/* Writes "this process may have 256 open files: ulimit -n, or LimitNOFILE= of a systemd unit, raises that" of
+ * a call that failed with `error`; "" if that error is no limit's. */
 void limit_text(char out[LIMIT_TEXT], enum call call, int error);
 
 #endif

@@ -143,7 +143,8 @@ TEST(limits_of_the_machine_are_named_with_their_sysctl)
     assert_says(CALL_INOTIFY_WATCH, ENOSPC, "a user may have ", "_watches raises that");
     assert_says(CALL_EPOLL_CTL, ENOSPC, "a user may watch ", "sysctl fs.epoll.max_user_watches raises that");
     assert_says(CALL_PIPE, ENFILE, "the pipes of a user ", "sysctl fs.pipe-user-pages-hard raises that");
-    assert_says(CALL_MAP, ENOMEM, "a process may have ", "sysctl vm.max_map_count raises that");
+    assert_says(CALL_MAP, ENOMEM, "free memory and ulimit -v limit that, ",
+                "sysctl vm.max_map_count raises the last");
     assert_says(CALL_OTHER, ENFILE, "this machine may have ", "sysctl fs.file-max raises that");
 }
 
