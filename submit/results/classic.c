@@ -64,13 +64,16 @@ int classic_prepare(const struct submission *s, struct err *e)
     return err_hint(e, "Parallel-SGD's files are written there; run job_submit in another folder.");
 }
 
-/* In Parallel-SGD the letter is that of the class: --codec MODULE.CLASS. */
+/* In Parallel-SGD the letter is that of the class: --codec MODULE.CLASS. Of a path, which has no place in the
+ * name of a file, it is that of its last part. */
 static char letter_of(const char *codec, const char *name)
 {
     const char *dot = codec && !find_is_path(codec) ? strchr(codec, '.') : NULL;
-    const char *colon = codec ? strchr(codec, ':') : NULL;
+    const char *colon = codec ? strchr(codec, ':') : NULL, *slash = strrchr(name, '/');
 
-    return dot && (!colon || dot < colon) && isalnum((unsigned char)dot[1]) ? dot[1] : name[0];
+    if (dot && (!colon || dot < colon) && isalnum((unsigned char)dot[1]))
+        return dot[1];
+    return slash ? slash[1] : name[0];
 }
 
 /* For each layer its codec's letter: those of a list, in the order of the model, or the same for all. */

@@ -130,8 +130,9 @@ TEST(a_list_of_codecs_gives_each_layer_its_letter)
     struct submission s;
     json_t *run = begin(&s, "classic");
 
-    json_object_set_new(s.facts, "codecs",
-                        json_pack("{s:s, s:s, s:s}", "layer0", "sgq", "layer2", "a.tern", "layer4", "plain"));
+    json_object_set_new(
+        s.facts, "codecs",
+        json_pack("{s:s, s:s, s:s}", "layer0", "sgq", "layer2", "a.tern", "layer4", "/tmp/plain.c"));
     assert_ok(classic_write(&s, run, &e));
     assert_int_equal(count("T-N(2)-R(1)-ID(0)-CODEC(stp).csv"), 1);
     end(&s, run);
