@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "shared/checkpoint_meta.h"
@@ -34,9 +35,12 @@ static int download(struct submission *s, struct node *n, int fd, struct err *e)
     return interrupt_check(e) < 0 ? e->code : node_answer(n, e);
 }
 
-/* Its metadata says after which step it was written. */
-static int show(const struct options *o, const struct submission *s, const struct node *n, const char *path,
-                struct err *e)
+/* When the model was written: its metadata. */
+struct moment {
+    unsigned long long epoch, step;
+};
+
+static int read_moment(struct moment *out, const char *path, const struct node *n, struct err *e)
 {
     struct tensor_file f;
     const char *epoch, *step;
@@ -46,26 +50,37 @@ static int show(const struct options *o, const struct submission *s, const struc
         return err_at(e, "node(%d)", n->at.node);
     rc = checkpoint_meta_get(&epoch, &f, "epoch", e) < 0 ? e->code
                                                          : checkpoint_meta_get(&step, &f, "step", e);
-    if (rc == 0 && o->json)
-        verb_print_json(true,
-                        json_pack("{s:s, s:i, s:s, s:s, s:o}", "id", s->id, "node", n->at.node, "epoch",
-                                  epoch, "step", step, "file", json_text(o->output, SIZE_MAX)),
-                        NULL, NULL);
-    else if (rc == 0)
-        printf("%s: node(%d) of %s after %s %.20s%s%.20s\n", o->output, n->at.node, s->id,
-               node_is_server(n) ? "round" : "step", step, node_is_server(n) ? "" : ", in epoch ",
-               node_is_server(n) ? "" : epoch);
+    if (rc == 0)
+        *out = (struct moment){strtoull(epoch, NULL, 10), strtoull(step, NULL, 10)};
     tensor_file_close(&f);
     return rc;
+}
+
+static void show(const struct options *o, const struct submission *s, const struct node *n,
+                 const struct moment *m)
+{
+    if (o->json)
+        verb_print_json(true,
+                        json_pack("{s:s, s:i, s:I, s:I, s:o}", "id", s->id, "node", n->at.node, "epoch",
+                                  (json_int_t)m->epoch, "step", (json_int_t)m->step, "file",
+                                  json_text(o->output, SIZE_MAX)),
+                        NULL, NULL);
+    else if (node_is_server(n))
+        printf("%s: node(%d) of %s after round %llu\n", o->output, n->at.node, s->id, m->step);
+    else
+        printf("%s: node(%d) of %s after step %llu, in epoch %llu\n", o->output, n->at.node, s->id, m->step,
+               m->epoch);
 }
 
 /* The file gets its name when it is whole. */
 static int write_file(struct submission *s, struct node *n, const struct options *o, struct err *e)
 {
     char temporary[PATH_MAX];
+    struct moment m = {0};
     int fd, rc;
 
-    if (file_temporary(temporary, sizeof temporary, o->output, e) < 0)
+    if (file_temporary(temporary, sizeof temporary, o->output, e) < 0 ||
+        file_check_replaceable(o->output, e) < 0)
         return e->code;
     fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
@@ -73,10 +88,12 @@ static int write_file(struct submission *s, struct node *n, const struct options
     rc = download(s, n, fd, e);
     close(fd);
     if (rc == 0)
-        rc = show(o, s, n, temporary, e);
+        rc = read_moment(&m, temporary, n, e);
     if (rc == 0 && rename(temporary, o->output) < 0)
         rc = err_errno(e, ERR_IO, "%s", o->output);
-    if (rc < 0)
+    if (rc == 0)
+        show(o, s, n, &m);
+    else
         unlink(temporary);
     return rc;
 }

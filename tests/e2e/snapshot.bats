@@ -47,11 +47,22 @@ CODEC
     within 60 is_at_step 0 100
     "$SUBMIT" snapshot -o now.safetensors >said
     "$SUBMIT" snapshot -o later.safetensors
-    local step
+    local step to
     step=$(meta now.safetensors step)
     [ "$(cat said)" = "now.safetensors: node(0) of $(only_job 0) after step $step, in epoch $(meta now.safetensors epoch)" ]
     [ "$(meta later.safetensors step)" -gt "$step" ]
     [ "$(weights now.safetensors)" != "$(weights later.safetensors)" ]
+    # Only a regular file is replaced; as root a rename would also replace /dev/null.
+    mkfifo pipe
+    for to in pipe agent0; do
+        run "$SUBMIT" snapshot -o "$to"
+        echo "$output"
+        [ "$status" -ne 0 ]
+        [ "${lines[0]}" = "error: $to: not a regular file, and left as it is" ]
+    done
+    [ -p pipe ]
+    "$SUBMIT" snapshot --json -o as.safetensors |
+        jq -e '.data | .step >= 100 and .epoch >= 1 and .node == 0 and .file == "as.safetensors"'
     "$SUBMIT" predict ./now.safetensors --dataset digits -o p.csv # it is a whole model
     "$SUBMIT" cancel -q "$(only_job 0)"
     "$SUBMIT" -q --node_count 1 --epochs 100000 --record-every 1000 --codec "ender.c:at=$step" --model softmax -o ended
