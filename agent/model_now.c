@@ -14,7 +14,7 @@ static bool is_training(const struct task *t, struct response *rs)
 
     if (j->spec.executor)
         respond_problem(rs, WRONG_STATE, NULL, "%s runs an executor, which trains no model", j->spec.id);
-    else if (job_state_is_terminal(j->state))
+    else if (job_state_is_terminal(j->state) || j->state == JOB_STOPPING)
         respond_problem(rs, WRONG_STATE, "Its last model is the artifact final.safetensors, if it succeeded.",
                         "%s is %s and has no model that changes", j->spec.id, state);
     else if (j->state != JOB_RUNNING || !t->runner.pid)

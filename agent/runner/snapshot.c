@@ -12,7 +12,9 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 
-static const double EVERY_S = 1; /* a client that asks all the time shall not stop the training */
+/* A client that asks all the time shall not stop the training: it gets a model a second, and of a large one
+ * no more than a fifth of the node's time. */
+static const double EVERY_S = 1, REST = 4;
 
 static atomic_bool is_wanted;
 
@@ -65,7 +67,7 @@ static int write_now(struct node *n, struct err *e)
 bool snapshot_take(struct node *n)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
-    double now;
+    double now, end;
     enum phase last;
     struct err e = {0};
 
@@ -74,7 +76,8 @@ bool snapshot_take(struct node *n)
     flag_lower(&is_wanted);
     last = phase_enter(watch, PHASE_CHECKPOINT);
     report_model(n->report, node_progress(n).step, write_now(n, &e) < 0 ? e.text : NULL);
-    n->snapshot_at = clock_now() + EVERY_S;
+    end = clock_now();
+    n->snapshot_at = end + fmax(EVERY_S, REST * (end - now));
     phase_enter(watch, last);
     return true;
 }

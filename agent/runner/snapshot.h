@@ -7,8 +7,9 @@
 
 /* Handles SIGURG, which other programs ignore: a runner that does not know it goes on. Once, in main. */
 void snapshot_handle_signal(void);
-/* Call between steps: writes the model if it is asked for, at most once a second. What keeps it from being
- * written is reported, and ends nothing. Returns whether it was asked for. */
+/* Call between steps: writes the model if it is asked for, at most once a second, and of a large model
+ * less often. What keeps it from being written is reported, and ends nothing. Returns whether it was asked
+ * for. */
 bool snapshot_take(struct node *n);
 
 #endif
