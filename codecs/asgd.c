@@ -30,4 +30,4 @@ static const struct codec_combine asgd = {.when = CODEC_EACH_ROUND,
 
 CODEC_PLUGIN(.name = "asgd", .source = "platoon 0.6.1, param_sync; Niu et al., NIPS 2011",
              .equation = "x <- x + sum_k (w_k - x); w_k <- x; asgd: x <- x + (w - w_old)", .combine = &asgd,
-             .compression = CODEC_LOSSY_UP)
+             .compression = CODEC_LOSSY)

@@ -36,9 +36,9 @@
 #define CODEC_ABI 9 /* incremented when a change of this file breaks compiled codecs */
 /* What changed, for the message that refuses an older codec. */
 #define CODEC_ABI_RENAMES                                                                                    \
-    "ABI 9 added codec.loss, codec.evaluation and codec_plugin.on_evaluation and renamed nothing; "          \
-    "ABI 8 removed codec_plugin.path, ABI 7 added codec_plugin.overlaps, both renamed "                      \
-    "nothing; ABI 6 added struct codec_combine and renamed nothing; ABI 5 renamed n_words to "               \
+    "ABI 9 added codec.loss, codec.evaluation, codec_plugin.on_evaluation and codec_host.message_to, ABI 8 " \
+    "removed codec_plugin.path, ABI 7 added codec_plugin.overlaps, and renamed nothing; ABI 6 added struct " \
+    "codec_combine and renamed nothing; ABI 5 renamed n_words to "                                           \
     "n_contributions, rests_between_steps to is_quiescent_between_steps, CODEC_WORD to "                     \
     "CODEC_CHOICE, CODEC_OPTION_WORD to CODEC_OPTION_CHOICE and its field words to choices"
 
@@ -182,8 +182,8 @@ struct codec_host {
     /* Writes a line to the node's log. */
     void (*log)(struct codec *c, const char *fmt, ...);
     /* Event rules only. message() returns an empty message to write to; send() queues it for one node, and
-     * may be called for several nodes in turn. A worker sends to workers and to the server of this codec's
-     * range. Nothing is sent to a node that has left. */
+     * may be called for several nodes in turn, unless message_to() has begun it. A worker sends to workers
+     * and to the server of this codec's range. Nothing is sent to a node that has left. */
     struct wire_out *(*message)(struct codec *c);
     int (*send)(struct codec *c, int to);
 
@@ -222,6 +222,9 @@ struct codec_host {
     void (*wake)(struct codec *c, double seconds);
     /* Adds a row to codec.csv: this node, its step and round, the name (a-z, 0-9, _), the value. */
     int (*record)(struct codec *c, const char *name, double value);
+    /* Event rules only. As message(), for the node `to` alone, to which it must be sent. A server of a rule
+     * of CODEC_LOSSY_PARAMS writes its parameters to no other message. */
+    struct wire_out *(*message_to)(struct codec *c, int to);
 };
 
 #define codec_fail(c, ...) ((c)->host->fail((c), __VA_ARGS__))
@@ -316,8 +319,19 @@ struct codec_option {
 
 /* Which compression the vectors of put_vector() tolerate. With lossy compression the vector read differs from
  * the vector written. Up: what a worker sends; down: what a server sends. CODEC_UNCOMPRESSED is for a rule
- * without such vectors: the host then refuses --compress, which would have no effect. */
-enum codec_compression { CODEC_LOSSLESS_ONLY, CODEC_LOSSY_UP, CODEC_LOSSY, CODEC_UNCOMPRESSED };
+ * without such vectors: the host then refuses --compress, which would have no effect.
+ *
+ * CODEC_LOSSY_PARAMS: up, and what a server sends first in each message are its parameters (n_params). With
+ * lossy compression down, the host sends how they differ from what the receiver has, so that what a message
+ * leaves out is in the next one: the vector read comes ever nearer to one that does not change. A rule that
+ * combines need not say so: the host knows where servers send parameters. */
+enum codec_compression {
+    CODEC_LOSSLESS_ONLY,
+    CODEC_LOSSY_UP,
+    CODEC_LOSSY,
+    CODEC_UNCOMPRESSED,
+    CODEC_LOSSY_PARAMS
+};
 
 /* What a rule does not support. The host refuses such a job with a message, so open() need not check it. (In
  * any case a round without reply has no servers, and a round that exchanges whole gradients has no redundant

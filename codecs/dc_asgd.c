@@ -7,7 +7,8 @@
  *
  * Zheng et al., "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017, eq. 10,
  * Algorithm 2 (constant) and section 6 (adaptive, with its lambda_0 = 2 and decay 0.95; the constant lambda
- * of 0.04 is that of its CIFAR-10 runs). With lambda=0 it is ps.
+ * of 0.04 is that of its CIFAR-10 runs). With lambda=0 it is ps. Under a lossy --compress-down x_m is what
+ * the server had when it answered m: the weights that m got differ by the error of the compression.
  *
  * Cost per step: 4 + 4 n_params bytes to the servers, and as many back. A server keeps 4 n_params bytes for
  * each worker. Its codec.csv has a row "staleness" for each gradient: updates since the weights it was
@@ -124,4 +125,4 @@ CODEC_PLUGIN(.name = "dc_asgd", .source = "Zheng et al., ICML 2017, eq. 10 and A
              .cost = "each step 4 + 4 n_params bytes to the servers, and as many back",
              .state_size = sizeof(struct dc_asgd), .options = options, .open = dc_asgd_open,
              .round = &dc_asgd, .updates_on_server = true, .limits = CODEC_NO_SSGD,
-             .compression = CODEC_LOSSY_UP)
+             .compression = CODEC_LOSSY_PARAMS)

@@ -51,7 +51,7 @@ static int downpour_open(struct codec *c)
 static int send(struct codec *c, int to, bool wants_weights, const float *v)
 {
     const struct downpour *d = c->state;
-    struct wire_out *out = c->host->message(c);
+    struct wire_out *out = c->host->message_to(c, to);
 
     wire_put_u32(out, d->version);
     wire_put_u32(out, wants_weights);
@@ -154,4 +154,4 @@ CODEC_PLUGIN(.name = "downpour", .source = "Dean et al., NIPS 2012, section 4.1 
              .cost = "8 + 4 n_params bytes to the servers each n_push steps, and back each n_fetch",
              .state_size = sizeof(struct downpour), .options = options, .open = downpour_open,
              .events = &downpour, .model = downpour_model, .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS,
-             .compression = CODEC_LOSSY_UP)
+             .compression = CODEC_LOSSY_PARAMS)

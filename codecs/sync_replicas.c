@@ -47,7 +47,7 @@ static int sync_replicas_open(struct codec *c)
 static int send(struct codec *c, int to, const float *v)
 {
     const struct sync_replicas *s = c->state;
-    struct wire_out *out = c->host->message(c);
+    struct wire_out *out = c->host->message_to(c, to);
 
     wire_put_u32(out, s->global_step);
     c->host->put_vector(c, out, v, c->n_params);
@@ -149,4 +149,4 @@ CODEC_PLUGIN(.name = "sync_replicas", .source = "Chen et al. 2016, Algorithms 3 
              .cost = "each step 4 + 4 n_params bytes to the servers, and as many back",
              .state_size = sizeof(struct sync_replicas), .options = options, .open = sync_replicas_open,
              .events = &sync_replicas, .updates_on_server = true, .limits = CODEC_NO_SSGD,
-             .compression = CODEC_LOSSY_UP, .sends = sync_replicas_sends)
+             .compression = CODEC_LOSSY_PARAMS, .sends = sync_replicas_sends)

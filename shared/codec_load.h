@@ -23,7 +23,7 @@ struct codec_library {
 
 /* The greatest values of codec.h's enumerations, by which tables are indexed; larger ones are invalid. */
 enum {
-    CODEC_COMPRESSION_MAX = CODEC_UNCOMPRESSED,
+    CODEC_COMPRESSION_MAX = CODEC_LOSSY_PARAMS,
     CODEC_LIMITS_MAX = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY | CODEC_ASGD_NEEDS_SERVERS |
                        CODEC_NO_SSGD | CODEC_NO_OVERLAP,
     CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS

@@ -232,7 +232,31 @@ struct path_rule path_rule_of(const struct codec_plugin *p)
                               .is_each_step = p->combine->when == CODEC_EACH_STEP,
                               .updates_on_server = p->updates_on_server,
                               .sums = p->combine->reduction == CODEC_SUM,
-                              .overlaps = p->overlaps};
+                              .overlaps = p->overlaps,
+                              .combines_params = p->combine->when == CODEC_EACH_ROUND &&
+                                                 !p->combine->contribute && !p->combine->contributes_change,
+                              .applies = p->combine->apply,
+                              .adopts = p->combine->adopt};
+}
+
+bool path_servers_send_params(const struct path_rule *p, bool is_sync)
+{
+    return p->updates_on_server || !is_sync || (p->combines_params && (!p->applies || p->adopts));
+}
+
+bool path_sends_params_down(const struct codec_plugin *p, bool is_sync)
+{
+    struct path_rule rule;
+
+    if (!p->combine)
+        return p->compression == CODEC_LOSSY_PARAMS;
+    rule = path_rule_of(p);
+    return path_servers_send_params(&rule, is_sync);
+}
+
+bool path_workers_continue(const struct path_rule *p, bool is_sync)
+{
+    return p->combines_params && !p->adopts && (!is_sync || !p->applies);
 }
 
 int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e)

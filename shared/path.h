@@ -12,11 +12,21 @@ const char *path_name(enum path_kind kind);
 struct path_rule {
     const char *name;
     bool is_each_step, updates_on_server, sums, overlaps;
+    bool combines_params, applies, adopts; /* the combination is of parameters as they are, not of changes */
 };
 struct path_rule path_rule_of(const struct codec_plugin *p);
 
 /* Is a combination one exchange late: does the rule, or the job's --overlap, say so? */
 bool path_overlaps(const struct path_rule *p, enum overlap wanted);
+
+/* Are the vectors of servers parameters, or the mean of some, of which differences can be sent
+ * (agent/runner/exchange/copies.h)? Else they are gradients or changes, or parameters from which each worker
+ * computes others that it continues from. */
+bool path_servers_send_params(const struct path_rule *p, bool is_sync);
+/* Of any rule. */
+bool path_sends_params_down(const struct codec_plugin *p, bool is_sync);
+/* Does a worker contribute the weights that have become of what the servers sent last? */
+bool path_workers_continue(const struct path_rule *p, bool is_sync);
 
 /* Does an exchange on that path wait for every worker? Then a job cannot go on without a lost one. */
 bool path_waits_for_all(enum path_kind kind);

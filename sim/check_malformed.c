@@ -178,7 +178,7 @@ static void compress(struct check *k)
 
     strcpy(k->set.compress, chains[takes != CODEC_LOSSLESS_ONLY]);
     if (k->set.server_count > 0)
-        strcpy(k->set.compress_down, chains[takes == CODEC_LOSSY]);
+        strcpy(k->set.compress_down, chains[takes == CODEC_LOSSY || takes == CODEC_LOSSY_PARAMS]);
     snprintf(k->page->what + n, sizeof k->page->what - n, ", compressed");
 }
 

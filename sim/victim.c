@@ -40,6 +40,12 @@ static struct wire_out *yes_message(struct codec *c)
     return &v->out;
 }
 
+static struct wire_out *yes_message_to(struct codec *c, int to)
+{
+    (void)to;
+    return yes_message(c);
+}
+
 static int yes_send(struct codec *c, int to)
 {
     (void)c, (void)to;
@@ -133,7 +139,8 @@ static const struct codec_host yes = {.zeros = yes_zeros,
                                       .has_left = yes_has_left,
                                       .update = yes_update,
                                       .wake = yes_wake,
-                                      .record = yes_record};
+                                      .record = yes_record,
+                                      .message_to = yes_message_to};
 
 static size_t rounded(size_t n)
 {

@@ -84,8 +84,26 @@ static int parse_way(struct chain_list *l, const char *text, const char *option,
     return chain_list_parse(l, text, e) < 0 ? err_at(e, "%s", option) : 0;
 }
 
+/* What a message leaves out is in the next difference anyway, whole. */
+static int check_differences(struct chain_list *l, const char *text, struct err *e)
+{
+    for (int i = 0; i < l->n; i++) {
+        struct chain_spec *s = &l->of[i].chain;
+
+        s->ef = chain_is_lossy(s);
+        if (s->decay < 1) {
+            err_set(e, ERR_CONFIG,
+                    "--compress-down %s: servers send the differences of their parameters from those that "
+                    "workers have, so nothing is left out that could decay",
+                    text);
+            return err_hint(e, "Leave decay out.");
+        }
+    }
+    return 0;
+}
+
 int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
-                     enum codec_compression takes, struct err *e)
+                     enum codec_compression takes, bool servers_send_params, struct err *e)
 {
     if (parse_way(&p->up, up, "--compress", e) < 0 || parse_way(&p->down, down, "--compress-down", e) < 0)
         return e->code;
@@ -99,6 +117,9 @@ int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, con
         err_set(e, ERR_CONFIG, "--compress %s: codec %s accepts lossless compression only", up, codec);
         return err_hint(e, "none|huffman is lossless.");
     }
+    p->down_differs = chain_list_is_lossy(&p->down) && servers_send_params;
+    if (p->down_differs)
+        return check_differences(&p->down, down, e);
     if (chain_list_is_lossy(&p->down) && takes != CODEC_LOSSY) {
         err_set(e, ERR_CONFIG,
                 "--compress-down %s: codec %s accepts only lossless compression of what servers send", down,

@@ -31,13 +31,15 @@ int chain_list_find(const struct chain_list *l, const char *tensor);
 
 /* The values of --compress and --compress-down of a job. */
 struct chain_pair {
+    bool down_differs; /* servers send differences of parameters: lossy chains have error feedback (ef) */
     struct chain_list up, down;
 };
 
-/* Parses both options. ERR_CONFIG as chain_list_parse(), and where `codec` allows no compression, or no lossy
- * compression, in that direction. */
+/* Parses both options. servers_send_params: the first vector of a server's message are parameters, of which
+ * lossy chains send differences. ERR_CONFIG as chain_list_parse(), and where `codec` allows no compression,
+ * or no lossy compression, in that direction. */
 int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, const char *codec,
-                     enum codec_compression takes, struct err *e);
+                     enum codec_compression takes, bool servers_send_params, struct err *e);
 /* Does a job with these options compress only to items that can be added on their way (chain_sums), of that
  * many workers? */
 bool chain_pair_sums(const char *up, const char *down, int n_workers);
@@ -66,6 +68,14 @@ size_t chains_most_bytes(const struct chains *c); /* of a vector of the whole le
 void chains_encode(struct chains *c, struct rng *rng, float *residual, const float *v, size_t n,
                    struct wire_out *out);
 bool chains_decode(struct chains *c, struct wire_in *in, float *out, size_t n);
+
+/* Of a pair that down_differs. Encodes v - y where the chain has ef, and v itself where it loses nothing.
+ * Then y is what receivers make of it, to the bit, and `left` what that lacks of v. All are (c->n). */
+void chains_encode_difference(struct chains *c, struct rng *rng, float *left, float *y, const float *v,
+                              struct wire_out *out);
+/* Adds y to what chains_decode() has made of such a vector, where that is a difference. */
+void chains_add_base(const struct chains *c, const float *y, float *decoded);
+
 struct compress_report chains_report(const struct chains *c); /* of all of them */
 
 #endif

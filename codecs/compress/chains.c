@@ -119,6 +119,46 @@ bool chains_decode(struct chains *c, struct wire_in *in, float *out, size_t n)
     return true;
 }
 
+/* Parts of a vector with a chain each. */
+static int n_parts(const struct chains *c)
+{
+    return c->use ? c->n_layers : 1;
+}
+
+static struct chain *part(const struct chains *c, int i, size_t *at, size_t *n)
+{
+    *at = c->use ? start_of(c, i) : 0;
+    *n = c->use ? length_of(c, i) : c->n;
+    return &c->of[c->use ? c->use[i] : 0];
+}
+
+void chains_encode_difference(struct chains *c, struct rng *rng, float *left, float *y, const float *v,
+                              struct wire_out *out)
+{
+    for (int i = 0; i < n_parts(c); i++) {
+        size_t at, n;
+        struct chain *own = part(c, i, &at, &n);
+        bool is_difference = own->spec.ef;
+
+        for (size_t k = at; k < at + n; k++)
+            left[k] = is_difference ? -y[k] : 0;
+        chain_encode(own, rng, is_difference ? left + at : NULL, v + at, n, out);
+        for (size_t k = 0; k < n; k++)
+            y[at + k] = is_difference ? y[at + k] + own->sent[k] : v[at + k];
+    }
+}
+
+void chains_add_base(const struct chains *c, const float *y, float *decoded)
+{
+    for (int i = 0; i < n_parts(c); i++) {
+        size_t at, n;
+        const struct chain *own = part(c, i, &at, &n);
+
+        for (size_t k = at; own->spec.ef && k < at + n; k++)
+            decoded[k] += y[k];
+    }
+}
+
 struct compress_report chains_report(const struct chains *c)
 {
     struct compress_report sum = {0};

@@ -342,10 +342,12 @@ static void print_codecs_of(const json_t *all)
     puts("\n## Codecs\n\n`--codec NAME` or `NAME:KEY=VALUE,...`. A rule that combines, or runs by rounds, "
          "exchanges "
          "gradients in each "
-         "step, and parameters after each\n`every` local steps. `--compress` may be lossy both ways, lossy "
-         "up (from workers), or lossless only.\n\n"
-         "| codec | exchanges | runs by | servers | modes | `--compress` | checkpoints | continues without a "
-         "lost node | source |\n|---|---|---|---|---|---|---|---|---|");
+         "step, and parameters after each\n`every` local steps. `--compress` and `--compress-down` may be "
+         "lossy both ways, lossy "
+         "up (from workers), lossy down (from servers), or lossless only.\n\n"
+         "| codec | exchanges | runs by | servers | modes | compression | `--compress-down` | checkpoints | "
+         "continues without a "
+         "lost node | source |\n|---|---|---|---|---|---|---|---|---|---|");
     json_array_foreach(all, i, o)
     {
         const char *cells[] = {text_of(o, "exchanges"),
@@ -353,6 +355,7 @@ static void print_codecs_of(const json_t *all)
                                servers_of(o),
                                modes_of(o),
                                text_of(o, "compression"),
+                               text_of(o, "compression_down"),
                                is_set(o, "can_be_kept") ? "in ssgd" : "no",
                                is_set(o, "handles_node_loss") ? "if its exchange allows it" : "no",
                                text_of(o, "source")};

@@ -60,6 +60,8 @@ static int take_preset(struct entry *to, const struct preset *p, struct err *e)
         const char *rule = value_of(*option, "codec"), *up = value_of(*option, "compress"),
                    *down = value_of(*option, "compress-down");
 
+        if (rule && strcmp(rule, "ps") == 0)
+            continue; /* its compressors are for the mean of gradients without servers, too */
         if (rule)
             snprintf(to->rule, sizeof to->rule, "%s", rule);
         else if (up)
@@ -264,7 +266,7 @@ static int finish(struct reading *r, struct err *e)
     if (chain_list_parse(&chains, l->compress_down, e) < 0 || chain_list_parse(&chains, l->compress, e) < 0 ||
         chain_layers_check(&chains, r->m, e) < 0 || list_entries(r, &chains, e) < 0)
         return e->code;
-    if (!l->codec[0])
+    if (!l->codec[0] || (r->compresses_down && is_mean_of_gradients(l->codec)))
         snprintf(l->codec, sizeof l->codec, "%s", mean_of_gradients);
     if (!r->compresses_up)
         l->compress[0] = '\0';

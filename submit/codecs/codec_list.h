@@ -10,7 +10,8 @@
  *     a chain of compressors           of what workers send
  * All rules, and those of the presets, must be one, with the same parameters; a chain goes with it. plain,
  * allreduce and doublesqueeze are the same rule, the mean of gradients, for other jobs: where the entries
- * have several of them, or none, it is doublesqueeze. */
+ * have several of them, or none, or compress what servers send, it is doublesqueeze. The compressors of a
+ * preset of ps go with any rule. */
 #ifndef PSGD_SUBMIT_CODEC_LIST_H
 #define PSGD_SUBMIT_CODEC_LIST_H
 

@@ -161,12 +161,50 @@ static const char *exchanges(const struct codec_facts *f)
     return f->has_events ? "rule-defined" : f->sends_grads ? "gradients" : "parameters";
 }
 
+bool codec_servers_send_params(const struct codec_facts *f, bool is_sync)
+{
+    const struct path_rule rule = {.updates_on_server = f->updates_on_server,
+                                   .combines_params = f->combines_params,
+                                   .applies = f->applies,
+                                   .adopts = f->adopts};
+
+    return f->combines ? path_servers_send_params(&rule, is_sync) : f->compression == CODEC_LOSSY_PARAMS;
+}
+
+/* May what servers send be compressed with loss? */
+static bool may_lose_down(const struct codec_facts *f, bool is_sync)
+{
+    bool has_mode = !(f->limits & (is_sync ? CODEC_NO_SSGD : CODEC_NO_ASGD));
+
+    return has_mode && codec_has_server_side(f) &&
+           (f->compression == CODEC_LOSSY || codec_servers_send_params(f, is_sync));
+}
+
+static const char *compression_down(const struct codec_facts *f)
+{
+    bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
+
+    if (!codec_has_server_side(f) || f->compression == CODEC_UNCOMPRESSED)
+        return "no";
+    if (!may_lose_down(f, true) && !may_lose_down(f, false))
+        return "lossless";
+    return has_ssgd && !may_lose_down(f, true) ? "lossy in asgd" : "lossy";
+}
+
+/* Of both directions. */
+static const char *compression(const struct codec_facts *f)
+{
+    bool is_up = f->compression != CODEC_LOSSLESS_ONLY;
+    bool is_down = may_lose_down(f, true) || may_lose_down(f, false);
+
+    if (f->compression == CODEC_UNCOMPRESSED)
+        return "no";
+    return is_up ? (is_down || f->compression == CODEC_LOSSY ? "lossy" : "lossy up")
+                 : (is_down ? "lossy down" : "lossless");
+}
+
 json_t *codec_look_json(const struct codec_look *l)
 {
-    static const char *const compressions[] = {[CODEC_LOSSLESS_ONLY] = "lossless",
-                                               [CODEC_LOSSY_UP] = "lossy up",
-                                               [CODEC_LOSSY] = "lossy",
-                                               [CODEC_UNCOMPRESSED] = "no"};
     const struct codec_facts *f = &l->facts;
     bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
     json_t *o;
@@ -183,11 +221,12 @@ json_t *codec_look_json(const struct codec_look *l)
         "runs_by", codec_runs_by(f), "exchanges", exchanges(f), "per_block", (int)f->per_block,
         "has_server_side", (int)codec_has_server_side(f), "has_ssgd", (int)has_ssgd, "has_asgd",
         (int)!(f->limits & CODEC_NO_ASGD), "updates_on_server", (int)f->updates_on_server, "compression",
-        compressions[f->compression], "can_be_kept",
+        compression(f), "can_be_kept",
         (int)((has_ssgd || codec_has_server_side(f)) && !f->overlaps &&
               (!f->has_events || f->is_quiescent_between_steps)),
         "handles_node_loss", (int)(!(f->limits & CODEC_NO_ON_LOST) && !f->overlaps), "state_bytes",
         (json_int_t)f->state_size, "options", parsed(f->values), "parameters", parsed(f->list));
+    json_object_set_new(o, "compression_down", json_string(compression_down(f)));
     json_object_set_new(
         o, "needs_servers",
         json_boolean(f->updates_on_server || (!has_ssgd && (f->limits & CODEC_ASGD_NEEDS_SERVERS))));

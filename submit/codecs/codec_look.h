@@ -26,6 +26,8 @@ void codec_look_close(struct codec_look *l); /* removes the compiled object */
 /* Can the codec be used with parameter servers? */
 const char *codec_runs_by(const struct codec_facts *f); /* "combination", "rounds", "events" or "executor" */
 bool codec_has_server_side(const struct codec_facts *f);
+/* Are what its servers send parameters, of which a lossy --compress-down sends differences? */
+bool codec_servers_send_params(const struct codec_facts *f, bool is_sync);
 /* Returns the description of the codec in run.json and `codecs show`. NULL: out of memory. */
 json_t *codec_look_json(const struct codec_look *l);
 

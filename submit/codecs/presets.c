@@ -6,15 +6,16 @@
 #include "shared/file.h"
 #include "submit/codecs/find.h"
 
-/* Where Parallel-SGD's server replies with weights, or with the difference since its last reply, compressed,
- * the reply here is the compressed mean of gradients, which all workers apply alike: a quantized weight
- * would lose every update below its step. */
+/* Parallel-SGD's servers reply with compressed weights, or (sgq) with the compressed difference from what the
+ * worker has. Here all reply with differences (agent/runner/exchange/copies.h): a quantized weight would lose
+ * every update below its step. Differences have error feedback anyway; ef=true is for a list of codecs, whose
+ * servers may reply with the mean of gradients (codec_list.h). */
 const struct preset presets[] = {
     {"adam_gradiff",
      {"codec=ps", "gradient-descent=adam", "parallel_sgd=asgd"},
-     "Parallel-SGD: Adam on the server; its replies are weights, not differences"},
+     "Parallel-SGD: Adam on the server; its replies are differences under --compress-down, else weights"},
     {"binary",
-     {"codec=doublesqueeze", "compress=onebit:ef=true", "compress-down=onebit:ef=true"},
+     {"codec=ps", "compress=onebit:ef=true", "compress-down=onebit:ef=true"},
      "Parallel-SGD q1, quantization with 1 bit: signs with two means"},
     {"dc", {"codec=dc_asgd:mode=adaptive", "parallel_sgd=asgd"}, "Parallel-SGD's name of dc_asgd"},
     {"eamsgd",
@@ -23,24 +24,24 @@ const struct preset presets[] = {
     {"full", {"codec=ps", "parallel_sgd=asgd"}, "Parallel-SGD: quantization without loss"},
     {"grad_diff",
      {"codec=ps", "parallel_sgd=asgd"},
-     "Parallel-SGD grad, simple: its replies are weights, not differences"},
+     "Parallel-SGD grad, simple: its replies are differences under --compress-down, else weights"},
     {"gradcode",
      {"codec=plain", "path=gather", "block_assignment=dup"},
      "Tandon et al., ICML 2017, fractional repetition: with --redundancy r any n - r + 1 workers suffice"},
     {"low",
-     {"codec=doublesqueeze", "compress=fp16", "compress-down=fp16"},
+     {"codec=ps", "compress=fp16", "compress-down=fp16"},
      "Parallel-SGD: quantization with half precision"},
     {"q_ext",
-     {"codec=doublesqueeze", "compress=sgq:bits=3,alpha=fit", "compress-down=sgq:bits=3,alpha=fit,ef=true"},
+     {"codec=ps", "compress=sgq:bits=3,alpha=fit", "compress-down=sgq:bits=3,alpha=fit,ef=true"},
      "Parallel-SGD: seven levels, fitted by three iterations; rounded to the nearest"},
     {"quantization",
-     {"codec=doublesqueeze", "compress=qsgd:bits=4,ef=true", "compress-down=qsgd:bits=4,ef=true"},
+     {"codec=ps", "compress=qsgd:bits=4,ef=true", "compress-down=qsgd:bits=4,ef=true"},
      "Parallel-SGD: uniform levels; rounded at random, as Alistarh et al. 2017"},
     {"sgq",
-     {"codec=doublesqueeze", "compress=sgq|huffman", "compress-down=sgq:ef=true|huffman"},
-     "Parallel-SGD: non-uniform levels and Huffman's code both ways, error feedback on the server"},
+     {"codec=ps", "compress=sgq|huffman", "compress-down=sgq:ef=true|huffman"},
+     "Parallel-SGD: non-uniform levels and Huffman's code both ways; differences from what the worker has"},
     {"tqn",
-     {"codec=doublesqueeze", "compress=tern:alpha=fit,iterations=1",
+     {"codec=ps", "compress=tern:alpha=fit,iterations=1",
       "compress-down=tern:alpha=fit,iterations=1,ef=true"},
      "Parallel-SGD: ternary numbers, fitted by one iteration; rounded to the nearest"},
     {0},

@@ -94,6 +94,9 @@ static void look(struct report *r, const char *path, const char *options)
     if (p->combine) {
         f->overlaps = p->overlaps;
         f->sums = p->combine->reduction == CODEC_SUM;
+        f->combines_params = path_rule_of(p).combines_params;
+        f->applies = p->combine->apply;
+        f->adopts = p->combine->adopt;
         f->n_vectors = p->combine->n_vectors > 0 ? p->combine->n_vectors : 1;
         f->n_numbers = p->combine->n_numbers;
         f->has_weights = p->combine->contribute || p->combine->when == CODEC_EACH_ROUND;

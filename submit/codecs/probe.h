@@ -19,7 +19,7 @@ struct codec_facts {
     bool overlaps, updates_on_server, is_quiescent_between_steps, has_open, sees_evaluations;
     /* Of a rule that combines. */
     int n_vectors, n_numbers;
-    bool has_weights, sums;
+    bool has_weights, sums, combines_params, applies, adopts;
     enum codec_compression compression;
     unsigned limits; /* enum codec_limits, and those of codec_load.h */
     size_t state_size;

@@ -309,7 +309,8 @@ static int check_compression(const struct submission *s, const struct codec_fact
     if (set->compress_down[0] && !codec_has_server_side(f))
         return err_set(e, ERR_CONFIG, "--compress-down %s: codec %s has no server side", set->compress_down,
                        f->name);
-    if (chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression, e) < 0)
+    if (chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression,
+                         codec_servers_send_params(f, set->sync == SYNC_SSGD), e) < 0)
         return e->code;
     if (!has_layers && (pair.up.is_by_layer || pair.down.is_by_layer))
         return err_set(e, ERR_CONFIG,
@@ -468,12 +469,6 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     s->settings.server_count = wants ? (int)s->workers.n_servers : 0;
     if (!wants && codec_list_is_one(s->opt->codec)) /* as between Parallel-SGD's workers */
         s->settings.compress_down[0] = '\0';
-    if (s->settings.compress_down[0] && !wants && s->opt->preset) {
-        err_set(e, ERR_CONFIG,
-                "--codec %s compresses what servers send, and the job has no parameter servers",
-                s->opt->preset->name);
-        return hint_servers(s, "", e);
-    }
     if (s->settings.compress_down[0] && !wants) {
         err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",
                 s->settings.compress_down);

@@ -66,10 +66,10 @@ static void print_codecs(const json_t *all)
     const json_t *one;
     size_t i;
 
-    text_print("%-16s  %-11s  %-13s  %-9s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
+    text_print("%-16s  %-11s  %-13s  %-10s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
     json_array_foreach(all, i, one)
     {
-        text_print("%-16s  %-11s  %-13s  %-9s  %s\n", text(one, "name"), text(one, "runs_by"),
+        text_print("%-16s  %-11s  %-13s  %-10s  %s\n", text(one, "name"), text(one, "runs_by"),
                    text(one, "exchanges"), text(one, "compression"),
                    text(one, strcmp(text(one, "runs_by"), "source") == 0 ? "file" : "source"));
     }
@@ -220,7 +220,8 @@ static void print_codec(const json_t *o)
         text_print("  %-9s    %s\n", path, json_string_value(cost));
     if (!json_is_object(json_object_get(o, "paths")))
         text_print("  cost         %s\n", text(o, "cost"));
-    text_print("  compression  %s\n", text(o, "compression"));
+    text_print("  compression  %s; of what servers send: %s\n", text(o, "compression"),
+               text(o, "compression_down"));
     text_print("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");
     text_print("  lost nodes   %s\n", is(o, "handles_node_loss")
                                           ? "the others may continue, if its exchange allows it"

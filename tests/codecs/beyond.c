@@ -10,4 +10,4 @@ static int beyond_on_step(struct codec *c)
 static const struct codec_events beyond = {.on_step = beyond_on_step};
 
 CODEC_PLUGIN(.name = "beyond", .events = &beyond,
-             .compression = (enum codec_compression)(CODEC_UNCOMPRESSED + 1))
+             .compression = (enum codec_compression)(CODEC_LOSSY_PARAMS + 1))

@@ -20,7 +20,7 @@ load lib
     run "$SUBMIT" codecs list
     echo "$output"
     grep -qE '^plain +combination +gradients +lossy up +Chen' <<<"$output"
-    grep -qE '^fedavg +combination +parameters +lossless +McMahan' <<<"$output"
+    grep -qE '^fedavg +combination +parameters +lossy down +McMahan' <<<"$output"
     grep -qE '^doublesqueeze +combination +gradients +lossy +Tang' <<<"$output"
     grep -qE '^doublebuffer +combination +gradients +lossy up +Akiba' <<<"$output"
     grep -qE '^topk +selects +ratio=0.01 +biased +Aji and Heafield, EMNLP 2017$' <<<"$output"
@@ -213,9 +213,9 @@ load lib
     local preset expected servers
     settings_of() { jq -r '.settings | [.codec, .codec_options, .compress, .compress_down, .sync] | join(" ")' "$1/run.json"; }
     "$SUBMIT" -q --codec sgq --node_count 2 --epochs 1 --model softmax -o sgq
-    [ "$(settings_of sgq)" = "doublesqueeze  sgq|huffman sgq:ef=true|huffman ssgd" ]
+    [ "$(settings_of sgq)" = "ps  sgq|huffman sgq:ef=true|huffman ssgd" ]
     "$SUBMIT" simulate -q --codec sgq --compress fp16 --servers 1 --node_count 2 --epochs 1 --model softmax -o given
-    [ "$(settings_of given)" = "doublesqueeze  fp16 sgq:ef=true|huffman ssgd" ]
+    [ "$(settings_of given)" = "ps  fp16 sgq:ef=true|huffman ssgd" ]
     "$SUBMIT" simulate -q --codec dc:lambda=0.5 --servers 1 --node_count 2 --epochs 1 --model softmax -o dc
     [ "$(settings_of dc)" = "dc_asgd mode=adaptive,lambda=0.5,decay=0.95   asgd" ]
     run "$SUBMIT" simulate --codec dc --servers 1 --node_count 2 --epochs 1 --model softmax -o said
@@ -236,7 +236,7 @@ load lib
     [[ "$output" == *'unknown codec "sgqq"; did you mean "sgq"?'* ]]
     run "$SUBMIT" simulate -q --codec sgq --node_count 2
     [ "$status" -eq 6 ]
-    [[ "$output" == *"--codec sgq compresses what servers send, and the job has no parameter servers"*"Add some with --servers N."* ]]
+    [[ "$output" == *"codec ps updates the weights on parameter servers, and the job has none"*"Add some with --servers N."* ]]
     # All of them, each with what `codecs list` says.
     "$SUBMIT" codecs list --json | jq -r '.data.presets[] | "\(.name)\t\(.options)"' >presets
     [ "$(wc -l <presets)" -ge 12 ]

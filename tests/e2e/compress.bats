@@ -61,6 +61,49 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [[ "$output" == *'codec doublesqueeze needs a message from every worker it works with; it does not support asgd'* ]]
 }
 
+@test "servers send what workers lack: ps and fedavg with two servers train as well, in ssgd and asgd" {
+    start_agents 4
+    write_workers 2 2
+    accuracy() { tail -1 "$1/records/eval.csv" | cut -d, -f7; }
+    local codec mode down='topk:ratio=0.02|int8|huffman'
+    for codec in ps fedavg:every=5; do
+        "$SUBMIT" -q --codec $codec --node_count 2 --epochs 3 -o all-$codec
+        for mode in ssgd asgd; do
+            "$SUBMIT" -q --codec $codec --node_count 2 --epochs 3 --parallel_sgd $mode --compress-down "$down" -o few-$mode-$codec
+            echo "$codec $mode: $(accuracy few-$mode-$codec), all $(accuracy all-$codec)"
+            # Whole vectors up, a fiftieth of one down; frames of 64 bytes.
+            jq -e '.nodes[] | select(.node == 0) | .comm | .sent_bytes > 30 * .recv_bytes' few-$mode-$codec/run.json
+        done
+        [ "$(jq .models_agree few-ssgd-$codec/run.json)" = true ]
+        [ "$(jq -n "$(accuracy few-ssgd-$codec) > $(accuracy all-$codec) - 0.02")" = true ]
+    done
+    # In asgd how far a job gets depends on the order of messages.
+    [ "$(jq -n "$(accuracy few-asgd-ps) > 0.7 and $(accuracy few-asgd-fedavg:every=5) > 0.6")" = true ]
+    run "$SUBMIT" -q --codec scaffold --node_count 2 --compress-down fp16 -o x
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'--compress-down fp16: codec scaffold accepts only lossless compression of what servers send'* ]]
+    run "$SUBMIT" -q --codec ps --node_count 2 --compress-down 'topk:ef=true,decay=0.9' -o x
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"servers send the differences of their parameters"*"Leave decay out."* ]]
+    [ ! -e x ]
+}
+
+@test "a resumed job continues with what its workers had of the servers' parameters" {
+    start_agents 3
+    local mode args
+    for mode in 'ssgd 2' 'asgd 1'; do
+        write_workers "${mode#* }" 1
+        args=(-q --codec ps --parallel_sgd "${mode% *}" --node_count "${mode#* }" --model softmax --compress-down 'topk:ratio=0.05')
+        rm -rf whole half rest
+        "$SUBMIT" "${args[@]}" --epochs 2 -o whole
+        "$SUBMIT" "${args[@]}" --epochs 1 --checkpoint-every 1 -o half
+        grep -qa 'codec/0/copy/0' half/checkpoints/ps-0.safetensors
+        "$SUBMIT" -q --resume half --epochs 2 -o rest
+        cmp <(tail -1 whole/records/eval.csv | cut -d, -f4-7) <(tail -1 rest/records/eval.csv | cut -d, -f4-7)
+        cmp <(tail -c 30000 whole/model/final.safetensors) <(tail -c 30000 rest/model/final.safetensors)
+    done
+}
+
 @test "a resumed job continues with the residuals of error feedback" {
     start_agents 2
     args=(--codec plain --node_count 2 --model softmax --compress 'onebit:ef=true')

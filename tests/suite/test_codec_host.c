@@ -538,6 +538,41 @@ static int send_to_itself(struct codec *c)
     return c->host->send(c, c->node);
 }
 
+/* A server of a rule of CODEC_LOSSY_PARAMS writes its parameters into a message for node `to`, 0: for any,
+ * and sends it to node 1. */
+static int send_params(struct codec *c, int to)
+{
+    struct wire_out *out = to ? c->host->message_to(c, to) : c->host->message(c);
+
+    c->host->put_vector(c, out, c->params, c->n_params);
+    return c->host->send(c, 1);
+}
+
+TEST(a_message_with_differences_is_for_the_node_that_it_was_begun_for)
+{
+    struct codec_plugin plugin = {.events = &events, .compression = CODEC_LOSSY_PARAMS};
+    struct exchange *x;
+    struct fixture f;
+
+    assert_ok(open_node(&f, &plugin, -2, 1));
+    f.cfg.compress_down = "topk";
+    assert_ok(exchange_new(&x, &f.cfg, &e));
+    exchange_attach(x, mesh_mem_node(f.net, -2), NULL);
+    assert_int_equal(send_params(codec, 0), ERR_CODEC);
+    assert_error_has("it sends parameters to node 1 in a message that it began for any node; message_to()");
+    assert_int_equal(send_params(codec, -2), ERR_CODEC);
+    assert_error_has("it sends parameters to node 1 in a message that it began for another node");
+    assert_ok(send_params(codec, 1));
+    assert_int_equal(exchange_totals(x)->sent_messages, 1);
+    exchange_free(x);
+    f.cfg.compress_down = NULL;
+    assert_ok(exchange_new(&x, &f.cfg, &e)); /* whole parameters may be for any node */
+    exchange_attach(x, mesh_mem_node(f.net, -2), NULL);
+    assert_ok(send_params(codec, 0));
+    exchange_free(x);
+    close_node(&f);
+}
+
 TEST(a_codec_that_sends_to_its_own_node_has_failed)
 {
     struct fixture f;
@@ -628,6 +663,7 @@ int main(void)
         cmocka_unit_test(a_codec_timer_fires_once),
         cmocka_unit_test(a_message_that_a_timer_sends_reaches_its_peer),
         cmocka_unit_test(messages_to_a_node_that_has_left_are_not_counted_as_traffic),
+        cmocka_unit_test(a_message_with_differences_is_for_the_node_that_it_was_begun_for),
         cmocka_unit_test(a_codec_that_sends_to_its_own_node_has_failed),
         cmocka_unit_test(a_codec_is_notified_of_lost_peers_and_of_peers_that_left),
         cmocka_unit_test(a_record_has_its_node_step_and_name),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runner/exchange/channel.h"
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/mesh/frame.h"
 #include "shared/tensor_file.h"
@@ -292,6 +293,7 @@ TEST(a_codec_that_needs_exact_messages_refuses_lossy_chains)
     assert_int_equal(open_alone("plain", "topk:ratio=3", NULL, &e), ERR_CONFIG);
     assert_error_has("--compress: topk: ratio: 3 is not between 1e-06 and 1");
     assert_int_equal(open_alone("plain", "topk", "none|huffman", &e), 0);
+    assert_int_equal(open_alone("fedavg", NULL, "fp16", &e), ERR_CONFIG); /* it has no servers */
 }
 
 TEST(a_codec_without_vectors_refuses_every_chain)
@@ -324,30 +326,38 @@ static void carry_over(struct exchange *from, struct exchange *to, uint64_t step
     unit_remove(folder);
 }
 
+static void assert_resumes(struct cluster_config cfg, uint64_t at)
+{
+    struct cluster_config first;
+    struct cluster whole, half, rest;
+
+    cfg.n_params = N_PARAMS;
+    first = cfg;
+    first.n_steps = at;
+    run_well(&whole, &cfg);
+    run_well(&half, &first);
+    cluster_open(&rest, &cfg);
+    for (int i = 0; i < rest.n_nodes; i++) {
+        carry_over(half.nodes[i].x, rest.nodes[i].x, at);
+        memcpy(rest.nodes[i].params, half.nodes[i].params, N_PARAMS * sizeof(float));
+        rest.nodes[i].step = at;
+    }
+    assert_true(cluster_run(&rest));
+    for (int i = 0; i < cfg.n_workers; i++)
+        assert_memory_equal(rest.nodes[i].params, whole.nodes[i].params, N_PARAMS * sizeof(float));
+    cluster_close(&whole);
+    cluster_close(&half);
+    cluster_close(&rest);
+}
+
 TEST(a_job_resumed_from_a_checkpoint_ends_with_the_same_bits)
 {
     for (size_t r = 0; r < N_LOSSY; r++)
         for (size_t k = 0; k < N_OF(chains); k++) {
-            struct cluster_config cfg = rules[r], first = rules[r];
-            struct cluster whole, half, rest;
+            struct cluster_config cfg = rules[r];
 
-            cfg.n_params = first.n_params = N_PARAMS;
-            cfg.compress = first.compress = chains[k];
-            first.n_steps = 3;
-            run_well(&whole, &cfg);
-            run_well(&half, &first);
-            cluster_open(&rest, &cfg);
-            for (int i = 0; i < rest.n_nodes; i++) {
-                carry_over(half.nodes[i].x, rest.nodes[i].x, 3);
-                memcpy(rest.nodes[i].params, half.nodes[i].params, N_PARAMS * sizeof(float));
-                rest.nodes[i].step = 3;
-            }
-            assert_true(cluster_run(&rest));
-            for (int i = 0; i < cfg.n_workers; i++)
-                assert_memory_equal(rest.nodes[i].params, whole.nodes[i].params, N_PARAMS * sizeof(float));
-            cluster_close(&whole);
-            cluster_close(&half);
-            cluster_close(&rest);
+            cfg.compress = chains[k];
+            assert_resumes(cfg, 3);
         }
 }
 
@@ -367,6 +377,205 @@ TEST(a_residual_is_saved_and_its_size_known_before_it_exists)
     assert_true(before >= after && after >= N_PARAMS * sizeof(float));
 }
 
+/* Rules whose servers send parameters, as differences if the chain is lossy. */
+static const struct cluster_config with_differences[] = {
+    {.codec = "ps", .n_workers = 3, .n_servers = 2, .n_steps = 6},
+    {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
+    {.codec = "easgd", .n_workers = 3, .n_servers = 1, .local_steps = 2, .n_steps = 6},
+    {.codec = "ps", .is_asgd = true, .n_workers = 3, .n_servers = 2, .n_steps = 6},
+    {.codec = "fedavg", .is_asgd = true, .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
+    {.codec = "easgd", .is_asgd = true, .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
+    {.codec = "fedpaq", .is_asgd = true, .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
+    {.codec = "dc_asgd", .is_asgd = true, .n_workers = 3, .n_servers = 2, .n_steps = 6},
+    {.codec = "sync_replicas",
+     .options = "backups=1",
+     .is_asgd = true,
+     .n_workers = 3,
+     .n_servers = 2,
+     .n_steps = 6},
+    {.codec = "downpour",
+     .options = "n_push=2",
+     .is_asgd = true,
+     .n_workers = 3,
+     .n_servers = 2,
+     .n_steps = 6},
+};
+enum { N_SYNCHRONOUS = 3 };
+
+/* The layer with `none` is sent itself. */
+TEST(each_layer_of_differences_by_layer_ends_with_the_bits_of_a_job_with_its_chain_alone)
+{
+    static const char *const alone[] = {"topk:ratio=0.1,per=layer|huffman", "int8:per=layer", "none"};
+    float together[N_PARAMS], one[N_PARAMS];
+
+    for (size_t r = 0; r < 2; r++) { /* of gradients, and of weights */
+        run_with(together, with_differences[r], NULL, "layer0=topk:ratio=0.1|huffman;layer1=int8;*=none");
+        for (size_t k = 0; k < N_OF(alone); k++) {
+            size_t from = collective_slice(N_PARAMS, (int)k, 3),
+                   to = collective_slice(N_PARAMS, (int)k + 1, 3);
+
+            run_with(one, with_differences[r], NULL, alone[k]);
+            assert_memory_equal(together + from, one + from, (to - from) * sizeof *one);
+            assert_memory_not_equal(together, one, sizeof one);
+        }
+    }
+}
+
+static struct channel *channel_of_range(const struct cluster_node *n, int range)
+{
+    struct channel *ch;
+
+    for (int i = 0; (ch = exchange_channel(n->x, i)) != NULL; i++)
+        if (ch->id == range)
+            return ch;
+    fail_msg("node %d has no range %d", n->node, range);
+    return NULL;
+}
+
+static void assert_equal_copies(const struct cluster *c)
+{
+    for (int range = 0; range < c->cfg.n_servers; range++) {
+        const struct copies *server =
+            &channel_of_range(&c->nodes[c->cfg.n_workers + range], range)->compressing.copies;
+
+        assert_int_equal(server->n, c->cfg.is_asgd ? c->cfg.n_workers : 1);
+        for (int k = 0; k < c->cfg.n_workers; k++) {
+            const struct copies *worker = &channel_of_range(&c->nodes[k], range)->compressing.copies;
+
+            assert_int_equal(worker->n_params, server->n_params);
+            assert_memory_equal(worker->of[0], server->of[copies_index(server, k)],
+                                worker->n_params * sizeof(float));
+        }
+    }
+}
+
+TEST(servers_know_what_workers_have_with_every_chain_and_order_of_events)
+{
+    for (size_t r = 0; r < N_OF(with_differences); r++)
+        for (size_t k = 1; k < N_OF(chains); k++) { /* the first is lossless */
+            struct cluster_config cfg = with_differences[r];
+
+            cfg.n_params = N_PARAMS;
+            cfg.compress_down = chains[k];
+            for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
+                struct cluster c;
+
+                run_well(&c, &cfg);
+                assert_equal_copies(&c);
+                cluster_close(&c);
+            }
+        }
+}
+
+TEST(a_job_with_differences_resumed_from_a_checkpoint_ends_with_the_same_bits)
+{
+    for (size_t r = 0; r < N_SYNCHRONOUS; r++)
+        for (size_t k = 1; k < N_OF(chains); k++) {
+            struct cluster_config cfg = with_differences[r];
+
+            cfg.compress_down = chains[k];
+            assert_resumes(cfg, cfg.local_steps == 2 ? 4 : 3);
+        }
+}
+
+TEST(a_checkpoint_without_the_copies_that_differences_need_is_refused)
+{
+    struct cluster_config cfg = with_differences[0];
+    struct exchange_state state;
+    struct tensor_file file;
+    struct cluster without, with;
+    const char *folder = unit_folder();
+    char path[512];
+    struct err e;
+
+    cfg.n_params = N_PARAMS;
+    run_well(&without, &cfg);
+    cfg.compress_down = "int8";
+    cluster_open(&with, &cfg);
+    snprintf(path, sizeof path, "%s/state.safetensors", folder);
+    assert_ok(exchange_save(&state, without.nodes[0].x, cfg.n_steps, &e));
+    assert_ok(tensor_file_write(path, state.tensors, state.n, NULL, &e));
+    assert_ok(tensor_file_open(&file, path, &e));
+    assert_int_equal(exchange_restore(with.nodes[0].x, &file, cfg.n_steps, &e), ERR_CONFIG);
+    assert_error_has("tensor \"codec/0/copy/0\" is missing");
+    tensor_file_close(&file);
+    exchange_state_clear(&state);
+    unit_remove(folder);
+    cluster_close(&without);
+    cluster_close(&with);
+}
+
+/* One for all workers in ssgd, one for each in asgd, and what was left out for fedavg. */
+TEST(copies_are_counted_as_memory_and_in_checkpoints)
+{
+    static const struct {
+        const char *codec;
+        bool is_asgd;
+        uint64_t n_vectors;
+    } cases[] = {{"ps", false, 1}, {"ps", true, 3}, {"fedavg", false, 2}, {"fedavg", true, 6}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct cluster_config cfg = {.codec = cases[i].codec,
+                                     .is_asgd = cases[i].is_asgd,
+                                     .n_workers = 3,
+                                     .n_servers = 1,
+                                     .local_steps = 2,
+                                     .n_steps = 2,
+                                     .n_params = N_PARAMS};
+        struct cluster with, without;
+        uint64_t bytes = cases[i].n_vectors * N_PARAMS * sizeof(float);
+
+        cluster_open(&without, &cfg);
+        cfg.compress_down = "topk";
+        cluster_open(&with, &cfg);
+        assert_int_equal(exchange_saved_bytes(with.nodes[3].x),
+                         exchange_saved_bytes(without.nodes[3].x) + bytes);
+        assert_true(exchange_bytes(with.nodes[3].x) >= exchange_bytes(without.nodes[3].x) + (double)bytes);
+        assert_int_equal(exchange_saved_bytes(with.nodes[0].x),
+                         exchange_saved_bytes(without.nodes[0].x) + N_PARAMS * sizeof(float));
+        cluster_close(&with);
+        cluster_close(&without);
+    }
+}
+
+/* The others go on with theirs. Returns whether it was killed: at some turns it is not its turn. */
+static bool lose_worker_1(struct cluster_config cfg, uint64_t at)
+{
+    struct cluster c;
+    bool is_lost;
+
+    cfg.n_params = N_PARAMS;
+    cfg.n_steps = 60;
+    cfg.compress_down = "topk";
+    cfg.goes_on = 2;
+    cfg.kill_node = 1;
+    cfg.kill_at = at;
+    cluster_open(&c, &cfg);
+    assert_true(cluster_run(&c));
+    is_lost = c.nodes[1].phase == NODE_KILLED;
+    assert_int_equal(c.nodes[0].phase, NODE_DONE);
+    assert_int_equal(c.nodes[2].phase, NODE_DONE);
+    for (int i = cfg.n_workers; is_lost && cfg.is_asgd && i < c.n_nodes; i++) {
+        const struct copies *copies = &exchange_channel(c.nodes[i].x, 0)->compressing.copies;
+
+        assert_null(copies->of[1]);
+        assert_true(!copies->left || !copies->left[1]);
+    }
+    cluster_close(&c);
+    return is_lost;
+}
+
+TEST(the_copy_of_a_lost_worker_is_forgotten)
+{
+    for (size_t r = 0; r < N_OF(with_differences); r++) {
+        int n_lost = 0;
+
+        for (uint64_t at = 1; at <= 12; at++)
+            n_lost += lose_worker_1(with_differences[r], at);
+        assert_true(n_lost > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +591,12 @@ int main(void)
         cmocka_unit_test(a_codec_without_vectors_refuses_every_chain),
         cmocka_unit_test(a_job_resumed_from_a_checkpoint_ends_with_the_same_bits),
         cmocka_unit_test(a_residual_is_saved_and_its_size_known_before_it_exists),
+        cmocka_unit_test(each_layer_of_differences_by_layer_ends_with_the_bits_of_a_job_with_its_chain_alone),
+        cmocka_unit_test(servers_know_what_workers_have_with_every_chain_and_order_of_events),
+        cmocka_unit_test(a_job_with_differences_resumed_from_a_checkpoint_ends_with_the_same_bits),
+        cmocka_unit_test(a_checkpoint_without_the_copies_that_differences_need_is_refused),
+        cmocka_unit_test(copies_are_counted_as_memory_and_in_checkpoints),
+        cmocka_unit_test(the_copy_of_a_lost_worker_is_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

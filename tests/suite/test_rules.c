@@ -411,6 +411,81 @@ TEST(doublesqueeze_matches_algorithm_1_with_both_residuals)
     assert_independent_of_timing(cfg);
 }
 
+/* EF21-P: what servers send are the 5 largest of what their parameters differ from the workers'. */
+TEST(ps_sends_what_the_workers_lack)
+{
+    enum { WORKERS = 3 };
+    struct cluster_config cfg = {.codec = "ps",
+                                 .compress_down = "topk:ratio=0.2",
+                                 .n_workers = WORKERS,
+                                 .n_servers = 1,
+                                 .n_steps = 9,
+                                 .n_params = N_PARAMS};
+    float x[N_PARAMS], y[N_PARAMS];
+    struct cluster c;
+
+    for (size_t i = 0; i < N_PARAMS; i++)
+        x[i] = y[i] = (float)i / (float)N_PARAMS;
+    for (uint64_t step = 0; step < cfg.n_steps; step++) {
+        float d[N_PARAMS], none[N_PARAMS] = {0};
+
+        for (size_t i = 0; i < N_PARAMS; i++) {
+            float sum = 0;
+
+            for (int k = 0; k < WORKERS; k++)
+                sum += cluster_gradient(step, k, i);
+            x[i] -= lr * sum / (float)WORKERS;
+            d[i] = x[i] - y[i];
+        }
+        squeeze(d, none);
+        for (size_t i = 0; i < N_PARAMS; i++)
+            y[i] += d[i];
+    }
+    run_well(&c, &cfg);
+    for (int i = 0; i < WORKERS; i++)
+        assert_near(y, c.nodes[i].params, 1e-6f);
+    assert_near(x, c.nodes[WORKERS].params, 1e-6f);
+    cluster_close(&c);
+    assert_independent_of_timing(cfg);
+}
+
+/* Workers begin with y, so their weights lack what was left out, `left`, which the server adds to their
+ * mean. */
+TEST(fedavg_loses_nothing_that_a_reply_leaves_out)
+{
+    enum { WORKERS = 3, EVERY = 2 };
+    struct cluster_config cfg = {.codec = "fedavg",
+                                 .compress_down = "topk:ratio=0.2",
+                                 .n_workers = WORKERS,
+                                 .n_servers = 1,
+                                 .local_steps = EVERY,
+                                 .n_steps = 9 * EVERY,
+                                 .n_params = N_PARAMS};
+    float y[N_PARAMS], left[N_PARAMS] = {0};
+    struct cluster c;
+
+    for (size_t i = 0; i < N_PARAMS; i++)
+        y[i] = (float)i / (float)N_PARAMS;
+    for (uint64_t step = 0; step < cfg.n_steps; step += EVERY) {
+        float d[N_PARAMS];
+
+        for (size_t i = 0; i < N_PARAMS; i++) {
+            d[i] = 0;
+            for (int k = 0; k < WORKERS; k++)
+                for (uint64_t s = step; s < step + EVERY; s++)
+                    d[i] -= lr * cluster_gradient(s, k, i) / (float)WORKERS;
+        }
+        squeeze(d, left); /* d + left, of which the rest stays in left */
+        for (size_t i = 0; i < N_PARAMS; i++)
+            y[i] += d[i];
+    }
+    run_well(&c, &cfg);
+    for (int i = 0; i < WORKERS; i++)
+        assert_near(y, c.nodes[i].params, 1e-5f);
+    cluster_close(&c);
+    assert_independent_of_timing(cfg);
+}
+
 /* With 8 bits per number in both directions. */
 TEST(doublesqueeze_converges)
 {
@@ -884,6 +959,8 @@ int main(void)
         cmocka_unit_test(fedpaq_in_asgd_with_one_worker_trains_alone),
         cmocka_unit_test(uncompressed_doublesqueeze_equals_plain_bit_for_bit),
         cmocka_unit_test(doublesqueeze_matches_algorithm_1_with_both_residuals),
+        cmocka_unit_test(ps_sends_what_the_workers_lack),
+        cmocka_unit_test(fedavg_loses_nothing_that_a_reply_leaves_out),
         cmocka_unit_test(doublesqueeze_converges),
         cmocka_unit_test(gossip_matches_d_psgd_on_its_graph),
         cmocka_unit_test(gossip_converges),

@@ -82,7 +82,7 @@ static int cut_layers(struct channel *ch, size_t lo, size_t hi)
     return 0;
 }
 
-/* A rule that combines does not see running statistics. */
+/* Parameters in the range that are not running statistics: a rule that combines sees no others. */
 static size_t trained_of(const struct exchange_config *cfg, size_t lo, size_t hi)
 {
     size_t n_trained = cfg->n_params - cfg->n_statistics, end = n_trained < hi ? n_trained : hi;
@@ -108,6 +108,7 @@ int channel_open(struct exchange *x, int id)
 
     ch->x = x;
     ch->n_params = hi - lo;
+    ch->n_trained = trained_of(cfg, lo, hi);
     ch->rule = x->rule;
     ch->id = (uint16_t)range;
     ch->server = cfg->node >= 0 && cfg->n_servers > 0 ? -2 - id : 0;
@@ -124,7 +125,7 @@ int channel_open(struct exchange *x, int id)
                                .block = -1,
                                .loss = NAN,
                                .evaluation = {.loss = NAN, .accuracy = NAN},
-                               .n_params = p->combine ? trained_of(cfg, lo, hi) : hi - lo,
+                               .n_params = p->combine ? ch->n_trained : ch->n_params,
                                .params = cfg->params + lo,
                                .grads = cfg->grads + lo,
                                .host = &channel_host,

@@ -25,8 +25,9 @@ struct channel {
     struct exchange *x;
     const struct codec_round *rule;
     uint16_t id;
-    int server;      /* the node that serves this range; 0 between workers */
-    size_t n_params; /* in the range, with running statistics */
+    int server;       /* the node that serves this range; 0 between workers */
+    size_t n_params;  /* in the range, with running statistics */
+    size_t n_trained; /* without */
     size_t limit;
     bool is_waiting;
     struct round round;

@@ -97,6 +97,8 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
     compressing_begin_reading(ch, from);
     channel_before_call(ch);
     rc = channel_after_call(ch, callback, read(&ch->codec, from, &in), !ch->rule);
+    if (rc >= 0)
+        compressing_end_reading(ch);
     phase_enter(ch->x->watch, last);
     return rc;
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/vector.h"
+#include "shared/path.h"
 
 enum {
     VECTORS_MAX = 64, /* vectors of a message for which the limit is raised */
@@ -15,14 +17,23 @@ static size_t vectors_in(const struct channel *ch)
     return ch->n_params > 0 ? ch->limit / (sizeof(float) * ch->n_params) + 1 : 0;
 }
 
-static int open_chains(struct channel *ch, struct chains *c, const struct chain_list *l, struct err *e)
+/* Layers in the first n parameters. */
+static int n_layers_in(const struct channel *ch, size_t n)
 {
-    const struct compressor *sums = /* inside an all-reduce */
-        ch->rule || l->n == 0 || l->is_by_layer ? NULL : chain_sums(&l->of[0].chain);
-    bool is_whole = sums && !sums->measure; /* statistics are items, too */
-    size_t n = is_whole ? ch->n_params : ch->codec.n_params, plain = n * sizeof(float), most;
+    int k = ch->n_layers;
 
-    if (chains_open(c, l, n, ch->layers, ch->compressing.starts, ch->codec.n_layers, e) < 0)
+    while (k > 0 && ch->layers[k - 1].offset >= n && n < ch->n_params)
+        k--;
+    return k;
+}
+
+/* For vectors of n parameters. */
+static int open_chains(struct channel *ch, struct chains *c, const struct chain_list *l, size_t n,
+                       struct err *e)
+{
+    size_t plain = n * sizeof(float), most;
+
+    if (chains_open(c, l, n, ch->layers, ch->compressing.starts, n_layers_in(ch, n), e) < 0)
         return e->code;
     if (c->n_chains == 0)
         return 0;
@@ -33,6 +44,35 @@ static int open_chains(struct channel *ch, struct chains *c, const struct chain_
     return 0;
 }
 
+static size_t length(const struct channel *ch, const struct chain_list *l)
+{
+    const struct compressor *sums = /* inside an all-reduce */
+        ch->rule || l->n == 0 || l->is_by_layer ? NULL : chain_sums(&l->of[0].chain);
+    bool is_whole = sums && !sums->measure; /* statistics are items, too */
+
+    return is_whole ? ch->n_params : ch->codec.n_params;
+}
+
+static enum copies_kind kind_of_copies(const struct channel *ch)
+{
+    const struct exchange_config *cfg = channel_config(ch);
+    struct path_rule rule;
+
+    if (ch->codec.node >= 0 || !cfg->plugin->combine)
+        return ch->codec.node >= 0 ? COPIES_OF_WORKER : COPIES_OF_SERVER;
+    rule = path_rule_of(cfg->plugin);
+    return path_workers_continue(&rule, cfg->is_sync) ? COPIES_WITH_LEFT : COPIES_OF_SERVER;
+}
+
+/* A round of ssgd has one reply for all workers. */
+static int open_copies(struct channel *ch, struct err *e)
+{
+    bool is_one = ch->codec.node >= 0 || (ch->rule && ch->codec.is_sync);
+
+    return copies_open(&ch->compressing.copies, kind_of_copies(ch), is_one ? 1 : ch->codec.n_workers,
+                       ch->codec.params, ch->n_params, e);
+}
+
 int compressing_open(struct channel *ch, struct err *e)
 {
     const struct exchange_config *cfg = channel_config(ch);
@@ -40,14 +80,19 @@ int compressing_open(struct channel *ch, struct err *e)
     struct chain_pair pair;
 
     if (chain_pair_parse(&pair, cfg->compress, cfg->compress_down, cfg->plugin->name,
-                         cfg->plugin->compression, e) < 0)
+                         cfg->plugin->compression,
+                         cfg->n_servers > 0 && path_sends_params_down(cfg->plugin, cfg->is_sync), e) < 0)
         return e->code;
     c->starts = calloc((size_t)ch->n_layers + 1, sizeof *c->starts);
     if (!c->starts)
         return err_set(e, ERR_NOMEM, "no memory for a list of %d layers", ch->n_layers);
     for (int i = 1; i < ch->n_layers; i++)
         c->starts[i] = ch->layers[i].offset;
-    return open_chains(ch, &c->up, &pair.up, e) < 0 ? e->code : open_chains(ch, &c->down, &pair.down, e);
+    if (open_chains(ch, &c->up, &pair.up, length(ch, &pair.up), e) < 0 ||
+        open_chains(ch, &c->down, &pair.down, pair.down_differs ? ch->n_trained : length(ch, &pair.down), e) <
+            0)
+        return e->code;
+    return pair.down_differs ? open_copies(ch, e) : 0;
 }
 
 void compressing_clear(struct compressing *c)
@@ -58,26 +103,35 @@ void compressing_clear(struct compressing *c)
         free(c->residuals[i].v);
     for (int i = 0; i < c->n_read; i++)
         free(c->read[i].v);
+    copies_clear(&c->copies);
     free(c->residuals);
     free(c->read);
     free(c->starts);
     *c = (struct compressing){0};
 }
 
-/* NULL: vectors in this direction are sent uncompressed. Of a vector of the whole range *n becomes the number
- * that are compressed: its running statistics, which follow them, are not. */
-static struct chains *chains_for(struct channel *ch, bool is_down, size_t *n)
+static bool sends_differences(const struct channel *ch, bool is_down)
+{
+    return is_down && ch->compressing.copies.n > 0;
+}
+
+/* NULL: vector number `vector` in this direction is sent uncompressed. Of a vector of the whole range *n
+ * becomes the number that are compressed: its running statistics, which follow them, are not. */
+static struct chains *chains_for(struct channel *ch, bool is_down, int vector, size_t *n)
 {
     struct chains *c = is_down ? &ch->compressing.down : &ch->compressing.up;
+    bool is_whole = *n == ch->n_params;
 
-    if (c->n_chains > 0 && *n == ch->n_params)
+    if (sends_differences(ch, is_down) && (vector > 0 || !is_whole))
+        return NULL;
+    if (c->n_chains > 0 && is_whole)
         *n = c->n;
     return chains_take(c, *n) ? c : NULL;
 }
 
-static struct chains *own_chains(struct channel *ch, size_t *n)
+static struct chains *own_chains(struct channel *ch, int vector, size_t *n)
 {
-    return chains_for(ch, ch->codec.node < 0, n);
+    return chains_for(ch, ch->codec.node < 0, vector, n);
 }
 
 /* Created as zeros on first use. NULL: no memory. */
@@ -113,21 +167,36 @@ void compressing_begin_writing(struct channel *ch)
 {
     ch->compressing.n_put = 0;
     ch->compressing.saved_out = 0;
-    ch->compressing.lacks_memory = false;
+    ch->compressing.lacks_memory = ch->compressing.lacks_receiver = false;
 }
 
-void compressing_put(struct channel *ch, struct wire_out *out, const float *v, size_t n)
+/* Of `whole` numbers the first n are sent as a difference. */
+static void put_difference(struct channel *ch, struct chains *chains, struct wire_out *out, const float *v,
+                           size_t n, size_t whole)
 {
     struct compressing *c = &ch->compressing;
-    size_t whole = n, start = out->len;
-    struct chains *chains = own_chains(ch, &n);
+    int k = copies_index(&c->copies, c->to);
+    float *left, *y;
+
+    if (k < 0 || k >= c->copies.n) {
+        out->bad = c->lacks_receiver = true;
+        return;
+    }
+    y = c->copies.of[k];
+    left = c->copies.left ? c->copies.left[k] : c->copies.work;
+    if (!y) /* the worker is lost: this message is never sent */
+        return;
+    chains_encode_difference(chains, &ch->rng, left, y, v, out);
+    vector_copy(y + n, v + n, whole - n);
+}
+
+static void put_itself(struct channel *ch, struct chains *chains, struct wire_out *out, const float *v,
+                       size_t n)
+{
+    struct compressing *c = &ch->compressing;
     struct residual *r = NULL;
     struct rng of_block;
 
-    if (!chains) {
-        wire_put_f32s(out, v, n);
-        return;
-    }
     if (chains->has_ef) {
         r = residual_of(c, ch->codec.block, c->n_put, n);
         if (!r) {
@@ -136,6 +205,22 @@ void compressing_put(struct channel *ch, struct wire_out *out, const float *v, s
         }
     }
     chains_encode(chains, generator(ch, &of_block), r ? r->v : NULL, v, n, out);
+}
+
+void compressing_put(struct channel *ch, struct wire_out *out, const float *v, size_t n)
+{
+    struct compressing *c = &ch->compressing;
+    size_t whole = n, start = out->len;
+    struct chains *chains = own_chains(ch, c->n_put, &n);
+
+    if (!chains) {
+        wire_put_f32s(out, v, n);
+        return;
+    }
+    if (sends_differences(ch, ch->codec.node < 0))
+        put_difference(ch, chains, out, v, n, whole);
+    else
+        put_itself(ch, chains, out, v, n);
     c->n_put++;
     if (whole > n)
         wire_put_f32s(out, v + n, whole - n);
@@ -147,6 +232,12 @@ void compressing_begin_reading(struct channel *ch, int from)
     ch->compressing.n_got = 0;
     ch->compressing.saved_in = 0;
     ch->compressing.reads_down = from < 0;
+    copies_begin_reading(&ch->compressing.copies);
+}
+
+void compressing_end_reading(struct channel *ch)
+{
+    copies_end_reading(&ch->compressing.copies);
 }
 
 /* The buffer for the next vector of the message. NULL: no memory. */
@@ -173,11 +264,21 @@ static float *next_vector(struct compressing *c, size_t n)
     return c->read[c->n_got++].v;
 }
 
+/* What this worker has with the difference `d` (n), the rest of which is not one. */
+static const float *with_difference(struct copies *c, const struct chains *chains, const float *d,
+                                    size_t whole)
+{
+    vector_copy(c->work, d, whole);
+    chains_add_base(chains, c->of[0], c->work);
+    c->is_read = true;
+    return c->work;
+}
+
 const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
 {
     struct compressing *c = &ch->compressing;
     size_t whole = n, start = in->at;
-    struct chains *chains = chains_for(ch, c->reads_down, &n);
+    struct chains *chains = chains_for(ch, c->reads_down, c->n_got, &n);
     const float *rest = NULL;
     float *v;
 
@@ -191,7 +292,19 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
     if (rest)
         memcpy(v + n, rest, (whole - n) * sizeof *v);
     c->saved_in += (int64_t)(whole * sizeof *v) - (int64_t)(in->at - start);
-    return v;
+    return sends_differences(ch, c->reads_down) ? with_difference(&c->copies, chains, v, whole) : v;
+}
+
+const float *compressing_whole(struct channel *ch, int from, const float *v)
+{
+    struct copies *c = &ch->compressing.copies;
+    const float *left = c->left ? c->left[copies_index(c, from)] : NULL;
+
+    if (!left)
+        return v;
+    vector_copy(c->work, v, c->n_params);
+    vector_add(c->work, left, 1, ch->compressing.down.n);
+    return c->work;
 }
 
 int compressing_residual(struct channel *ch, int vector, float **r)
@@ -218,17 +331,19 @@ uint64_t compressing_saved_bytes(const struct channel *ch)
 
     for (size_t i = 0; i < c->n_residuals; i++)
         bytes += c->residuals[i].n * sizeof(float);
-    return bytes > 0 || !out->has_ef ? bytes : n_contributions * ch->n_params * sizeof(float);
+    if (bytes == 0 && out->has_ef && !sends_differences(ch, ch->codec.node < 0))
+        bytes = n_contributions * ch->n_params * sizeof(float);
+    return bytes + copies_bytes(&c->copies);
 }
 
 int compressing_restore(struct channel *ch, int block, int vector, const float *v, size_t n, struct err *e)
 {
     size_t n_compressed = n;
-    const struct chains *chains = own_chains(ch, &n_compressed);
+    const struct chains *chains = own_chains(ch, 0, &n_compressed);
     struct residual *r;
 
-    if (!chains || n_compressed != n || !chains->has_ef || block < -1 || block >= ch->codec.n_blocks ||
-        vector < 0)
+    if (!chains || n_compressed != n || !chains->has_ef || sends_differences(ch, ch->codec.node < 0) ||
+        block < -1 || block >= ch->codec.n_blocks || vector < 0)
         return err_set(
             e, ERR_CONFIG,
             "the checkpoint has an error-feedback residual (vector %d, block %d, %zu values) that this job's "

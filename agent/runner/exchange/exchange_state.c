@@ -92,11 +92,23 @@ static size_t own_bytes(struct channel *ch)
     return (CURSOR + state_size(ch) / sizeof(int64_t) + 1) * sizeof(int64_t);
 }
 
+static void save_each(struct exchange_state *s, int i, const struct copies *c, const char *name, float **v)
+{
+    char text[32];
+
+    for (int k = 0; v && k < c->n; k++) {
+        snprintf(text, sizeof text, "%s/%d", name, k);
+        if (v[k])
+            add(s, i, text, TENSOR_F32, c->n_params, v[k]);
+    }
+}
+
 static void save_channel(struct exchange_state *s, int i, struct channel *ch, uint64_t step, int64_t *own)
 {
     int64_t *cursor = own;
     char *state = (char *)(own + CURSOR);
     const float *const nothing = NULL;
+    const struct copies *c = &ch->compressing.copies;
     char name[32];
 
     cursor[0] = ch->codec.node < 0 ? (int64_t)ch->codec.step : (int64_t)step;
@@ -124,6 +136,8 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
         snprintf(name, sizeof name, "residual/%d/%d", r->block, r->vector);
         add(s, i, name, TENSOR_F32, r->n, r->v);
     }
+    save_each(s, i, c, "copy", c->of);
+    save_each(s, i, c, "left", c->left);
 }
 
 static struct tensor_view verdict_view(const char *name, enum tensor_type type, size_t n, const void *data)
@@ -155,7 +169,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
         if (ch->round.stage != ROUND_OPEN || ch->round.next > 0)
             return err_set(e, ERR_INTERNAL, "codec %s is in the middle of round %" PRIu64,
                            channel_config(ch)->plugin->name, ch->codec.round);
-        n_tensors += 3 + ch->n_zeros + ch->compressing.n_residuals;
+        n_tensors += 3 + ch->n_zeros + ch->compressing.n_residuals + 2 * (size_t)ch->compressing.copies.n;
         bytes += own_bytes(ch);
     }
     s.tensors = calloc(n_tensors, sizeof *s.tensors);
@@ -269,6 +283,38 @@ static int restore_residuals(struct channel *ch, int i, const struct tensor_file
     return 0;
 }
 
+static int restore_each(float **v, const struct copies *c, const char *name, int i,
+                        const struct tensor_file *f, struct err *e)
+{
+    char text[TENSOR_NAME];
+    const void *data;
+    size_t n;
+
+    for (int k = 0; v && k < c->n; k++) {
+        snprintf(text, sizeof text, "%s/%d", name, k);
+        if (find(&data, &n, f, i, text, TENSOR_F32, e) < 0)
+            return e->code;
+        if (n != c->n_params)
+            return err_set(e, ERR_CONFIG, "codec/%d/%s has %zu values, the model has %zu there", i, text, n,
+                           c->n_params);
+        if (n > 0)
+            memcpy(v[k], data, n * sizeof(float));
+    }
+    snprintf(text, sizeof text, "codec/%d/%s/%d", i, name, v ? c->n : 0);
+    if (tensor_file_find(f, text))
+        return err_set(e, ERR_CONFIG, "there is a tensor %s, which this job's --compress-down does not use",
+                       text);
+    return 0;
+}
+
+/* Without them, a difference would be added to other parameters than it was taken from. */
+static int restore_copies(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
+{
+    const struct copies *c = &ch->compressing.copies;
+
+    return restore_each(c->of, c, "copy", i, f, e) < 0 ? e->code : restore_each(c->left, c, "left", i, f, e);
+}
+
 /* The saved state holds no addresses: the fields are set to the vectors that open() has made. */
 static int restore_state(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
 {
@@ -321,7 +367,8 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     if (!isfinite(lr_factor) || !isfinite(lr_sum))
         return err_set(e, ERR_CONFIG, "codec/%d/cursor: a learning rate is not finite", i);
     if (check_cursor(ch, i, cursor, step, e) < 0 || restore_vectors(ch, i, f, e) < 0 ||
-        restore_residuals(ch, i, f, e) < 0 || restore_state(ch, i, f, e) < 0)
+        restore_residuals(ch, i, f, e) < 0 || restore_copies(ch, i, f, e) < 0 ||
+        restore_state(ch, i, f, e) < 0)
         return e->code;
     ch->codec.step = (uint64_t)cursor[0];
     ch->codec.round = (uint64_t)cursor[1];

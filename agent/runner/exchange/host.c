@@ -70,8 +70,17 @@ static struct wire_out *host_message(struct codec *c)
     ch->lacks_draft = !ch->draft;
     ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
                                 .limit = ch->draft ? ch->limit : 0};
+    ch->compressing.to = COMPRESSING_TO_ANY;
     compressing_begin_writing(ch);
     return &ch->out;
+}
+
+static struct wire_out *host_message_to(struct codec *c, int to)
+{
+    struct wire_out *out = host_message(c);
+
+    channel_of(c)->compressing.to = to;
+    return out;
 }
 
 static int host_send(struct codec *c, int to)
@@ -85,6 +94,13 @@ static int host_send(struct codec *c, int to)
         return err_set(channel_err(ch), ERR_NOMEM, "no memory for a message of %zu bytes", ch->limit);
     if (!ch->draft)
         return channel_fail(ch, "send() without a message()");
+    if (ch->compressing.lacks_receiver ||
+        (ch->compressing.to != COMPRESSING_TO_ANY && to != ch->compressing.to))
+        return channel_fail(
+            ch,
+            "it sends parameters to node %d in a message that it began for %s; message_to() says "
+            "for which node",
+            to, ch->compressing.to == COMPRESSING_TO_ANY ? "any node" : "another node");
     if (ch->out.bad)
         return channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)",
                             ch->limit);
@@ -182,4 +198,5 @@ const struct codec_host channel_host = {.zeros = host_zeros,
                                         .has_left = host_has_left,
                                         .update = host_update,
                                         .wake = host_wake,
-                                        .record = host_record};
+                                        .record = host_record,
+                                        .message_to = host_message_to};

@@ -34,13 +34,17 @@ static int merge_one(struct channel *ch, int k)
     return rc;
 }
 
-/* A server's reply to workers first .. last, which are in `round`. */
+/* A server's reply to workers first .. last, one or all, which are in `round`. */
 static int send_reply(struct channel *ch, int first, int last, uint64_t round)
 {
     struct mesh_head h = {.kind = FRAME_REPLY, .channel = ch->id, .round = round};
     double seconds;
-    struct mesh_buf *b = channel_encode(ch, "reply", ch->rule->reply, &seconds);
-    int rc = b ? CODEC_GO : -1;
+    struct mesh_buf *b;
+    int rc;
+
+    ch->compressing.to = first;
+    b = channel_encode(ch, "reply", ch->rule->reply, &seconds);
+    rc = b ? CODEC_GO : -1;
 
     for (h.peer = first; rc == CODEC_GO && h.peer <= last; h.peer++, seconds = 0)
         if (!channel_has_left(ch, h.peer))

@@ -136,6 +136,32 @@ TEST(a_tensor_without_a_chain_is_refused_by_name)
     assert_error_has("has none for layer0.dense.weight");
 }
 
+/* Error feedback is in the differences themselves: it is on, and cannot decay. */
+TEST(only_a_lossy_chain_of_servers_that_send_parameters_sends_differences)
+{
+    struct chain_pair p;
+
+    assert_ok(chain_pair_parse(&p, NULL, "topk", "ps", CODEC_LOSSY_UP, true, &e));
+    assert_true(p.down_differs && p.down.of[0].chain.ef);
+    assert_ok(chain_pair_parse(&p, "fp16", "none|huffman", "ps", CODEC_LOSSY_UP, true, &e));
+    assert_false(p.down_differs || p.down.of[0].chain.ef);
+    assert_ok(chain_pair_parse(&p, NULL, "topk", "doublesqueeze", CODEC_LOSSY, false, &e));
+    assert_false(p.down_differs || p.down.of[0].chain.ef);
+    assert_int_equal(chain_pair_parse(&p, NULL, "topk", "fedadam", CODEC_LOSSY_UP, false, &e), ERR_CONFIG);
+    assert_error_has("codec fedadam accepts only lossless compression of what servers send");
+    assert_int_equal(chain_pair_parse(&p, NULL, "topk:ef=true,decay=0.5", "ps", CODEC_LOSSY_UP, true, &e),
+                     ERR_CONFIG);
+    assert_error_has("nothing is left out that could decay");
+    assert_ok(chain_pair_parse(&p, NULL, "layer0=topk;*=none", "ps", CODEC_LOSSY_UP, true, &e));
+    assert_true(p.down_differs && p.down.of[0].chain.ef && !p.down.of[1].chain.ef);
+    assert_int_equal(
+        chain_pair_parse(&p, NULL, "*=none;layer0=int8:ef=true,decay=0.5", "ps", CODEC_LOSSY_UP, true, &e),
+        ERR_CONFIG);
+    assert_error_has("nothing is left out that could decay");
+    assert_int_equal(chain_pair_parse(&p, "topk", NULL, "fedavg", CODEC_LOSSLESS_ONLY, true, &e), ERR_CONFIG);
+    assert_error_has("--compress topk: codec fedavg accepts lossless compression only");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +170,7 @@ int main(void)
         cmocka_unit_test(what_is_not_a_list_is_refused_with_the_entry),
         cmocka_unit_test(each_tensor_goes_through_its_own_chain),
         cmocka_unit_test(a_tensor_without_a_chain_is_refused_by_name),
+        cmocka_unit_test(only_a_lossy_chain_of_servers_that_send_parameters_sends_differences),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,10 @@ TEST(lists_stand_for_a_rule_and_a_chain_for_each_layer)
         /* The last layer's entry comes first. */
         {"plain,tern,low", "doublesqueeze", "layer3=none;layer2=tern;layer0=fp16",
          "layer3=none;layer2=none;layer0=fp16", "low"},
+        {"ps,low,quantization", "ps", "layer3=none;layer2=fp16;layer0=qsgd:bits=4,ef=true",
+         "layer3=none;layer2=fp16;layer0=qsgd:bits=4,ef=true", "quantization"},
+        {"low,low,low", "doublesqueeze", "layer3=fp16;layer2=fp16;layer0=fp16",
+         "layer3=fp16;layer2=fp16;layer0=fp16", "low"},
         {"plain,plain,plain", "plain", "", "", "plain"},
         {"plain,allreduce,plain", "doublesqueeze", "", "", "plain"},
         {"tern,none,fp16", "doublesqueeze", "layer3=tern;layer2=none;layer0=fp16", "", "fp16"},

@@ -86,7 +86,7 @@ TEST(double_buffering_is_an_exchange_that_overlaps)
 TEST(a_name_for_a_rule_with_options_may_be_given_for_the_servers_too)
 {
     assert_ok(PARSE("--codec", "sgq", "--server_codec", "sgq"));
-    assert_string_equal(o.codec, "doublesqueeze");
+    assert_string_equal(o.codec, "ps");
     assert_string_equal(o.server_codec, "");
     assert_int_equal(PARSE("--codec", "fedavg", "--server_codec", "sgq"), ERR_USAGE);
     assert_error_has("--server_codec sgq: it stands for options of the whole job: --codec sgq");

@@ -57,6 +57,8 @@ static int servers_merge(struct codec *c, int from, struct wire_in *in)
 
     if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > c->round)
         return channel_fail(ch, "node %d sent a malformed contribution", from);
+    if (to.weight > 0)
+        to.vectors[0] = compressing_whole(ch, from, to.vectors[0]);
     combining_merge(ch, &to);
     return c->is_sync ? CODEC_GO : c->host->record(c, "staleness", (double)(c->round - version));
 }
