@@ -31,6 +31,7 @@ TEST(every_worker_ends_with_the_servers_parameters)
     static const struct cluster_config cases[] = {
         {.codec = "ps"},
         {.codec = "dc_asgd"},
+        {.codec = "dc_qsgd"},
         {.codec = "sync_replicas", .options = "backups=1"},
         {.codec = "downpour", .options = "n_push=2,n_fetch=4"},
         {.codec = "asgd", .local_steps = 3},

@@ -386,6 +386,7 @@ static const struct cluster_config with_differences[] = {
     {.codec = "fedavg", .is_asgd = true, .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
     {.codec = "easgd", .is_asgd = true, .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
     {.codec = "fedpaq", .is_asgd = true, .n_workers = 3, .n_servers = 2, .local_steps = 2, .n_steps = 6},
+    {.codec = "dc_qsgd", .is_asgd = true, .n_workers = 3, .n_servers = 2, .n_steps = 6},
     {.codec = "dc_asgd", .is_asgd = true, .n_workers = 3, .n_servers = 2, .n_steps = 6},
     {.codec = "sync_replicas",
      .options = "backups=1",

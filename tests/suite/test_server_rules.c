@@ -67,7 +67,8 @@ TEST(what_workers_change_adds_up_on_the_server)
         const char *codec, *options;
     } cases[] = {{"asgd", NULL},           {"downpour", NULL},
                  {"downpour", "n_push=2"}, {"downpour", "n_push=2,n_fetch=4"},
-                 {"dc_asgd", "lambda=0"},  {"dc_asgd", "lambda=0,mode=adaptive"}};
+                 {"dc_asgd", "lambda=0"},  {"dc_asgd", "lambda=0,mode=adaptive"},
+                 {"dc_qsgd", "lambda=0"}};
     double expected[N_PARAMS];
 
     for (size_t k = 0; k < N_OF(cases); k++) {
@@ -145,6 +146,104 @@ TEST(dc_asgd_compensates_as_equation_10_states)
     assert_compensates("mode=constant", 0.04, false);
     assert_compensates("mode=adaptive", 2, true);
     assert_compensates("mode=adaptive,lambda=0.5", 0.5, true);
+}
+
+/* As in dc_asgd, unless both ask for the weights before either has sent its change. */
+TEST(dc_qsgd_compensates_what_others_changed_before_it_sends)
+{
+    static const double lambdas[] = {0.3, 0.9}; /* the default, and another */
+
+    for (int k = 0; k < 2; k++) {
+        struct cluster_config cfg = {.codec = "dc_qsgd",
+                                     .options = k == 0 ? NULL : "lambda=0.9",
+                                     .n_workers = 2,
+                                     .n_servers = 1,
+                                     .n_steps = 1,
+                                     .n_params = N_PARAMS,
+                                     .is_asgd = true};
+        double expected[3][N_PARAMS];
+
+        for (int second = 0; second < 2; second++)
+            compensated(expected[second], second, lambdas[k], false);
+        sum_of_all(expected[2], &cfg);
+        assert_ends_with_each(cfg, expected, 3, NULL);
+    }
+}
+
+/* The n weights of one layer, worked out as the header of loss_aware.c states it. */
+static void quantize_by_loss(double *out, const double *w, const double *v, size_t n, int most)
+{
+    double alpha = 0, last = -1, b[N_PARAMS];
+
+    for (size_t i = 0; i < n; i++)
+        alpha = fmax(alpha, fabs(w[i]) / most);
+    for (int k = 0; k < 20 && fabs(alpha - last) > 1e-4 * last; k++) {
+        double up = 0, down = 0;
+
+        for (size_t i = 0; i < n; i++) {
+            b[i] = fmin(fmax(rint(w[i] / alpha), -most), most);
+            up += sqrt(v[i]) * w[i] * b[i];
+            down += sqrt(v[i]) * b[i] * b[i];
+        }
+        last = alpha;
+        alpha = up / down;
+    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = alpha * fmin(fmax(rint(w[i] / alpha), -most), most);
+}
+
+/* By hand, with 2 bits and d = 4 for the last weight, else 1: from alpha = 0.9 b = (1, 0, 1, -1), and
+ * alpha = (0.9 + 0.7 + 4 0.6) / 6 = 2/3, with which b stays. With equal d it would be 0.7333. */
+TEST(the_loss_of_a_heavy_weight_counts_more_in_its_quantization)
+{
+    static const double w[] = {0.9, 0.2, 0.7, -0.6}, v[] = {1, 1, 1, 16};
+    static const double expected[] = {2 / 3., 0, 2 / 3., -2 / 3.};
+    double out[4];
+
+    quantize_by_loss(out, w, v, 4, 1);
+    for (int i = 0; i < 4; i++)
+        assert_true(fabs(out[i] - expected[i]) < 1e-12);
+}
+
+TEST(loss_aware_replies_with_the_weights_that_change_the_loss_least)
+{
+    static const int bits[] = {2, 4, 8};
+
+    for (int k = 0; k < 3; k++) {
+        char options[32];
+        struct cluster_config cfg = {.codec = "loss_aware",
+                                     .options = options,
+                                     .n_workers = 3,
+                                     .n_servers = 1,
+                                     .n_steps = 4,
+                                     .n_params = N_PARAMS};
+        double w[N_PARAMS], v[N_PARAMS] = {0}, expected[N_PARAMS];
+        struct cluster c;
+
+        snprintf(options, sizeof options, "bits=%d,decay=0.8", bits[k]);
+        for (size_t i = 0; i < N_PARAMS; i++) {
+            w[i] = start(i);
+            for (uint64_t step = 0; step < cfg.n_steps; step++) {
+                double g = 0;
+
+                for (int worker = 0; worker < cfg.n_workers; worker++)
+                    g += (double)cluster_gradient(step, worker, i) / cfg.n_workers;
+                v[i] = 0.8 * v[i] + 0.2 * g * g;
+                w[i] -= (double)lr * g;
+            }
+        }
+        run_well(&c, &cfg);
+        assert_true(is_near(w, c.nodes[3].params, 1e-6));
+        for (int l = 0; l < 3; l++) {
+            const struct codec_layer *layer = &c.nodes[3].layers[l];
+
+            quantize_by_loss(expected + layer->offset, w + layer->offset, v + layer->offset, layer->n,
+                             (1 << (bits[k] - 1)) - 1);
+        }
+        for (int worker = 0; worker < cfg.n_workers; worker++)
+            assert_true(is_near(expected, c.nodes[worker].params, 1e-5));
+        cluster_close(&c);
+    }
 }
 
 TEST(dc_asgd_with_one_worker_is_gradient_descent)
@@ -352,6 +451,9 @@ int main(void)
         cmocka_unit_test(what_workers_change_adds_up_on_the_server),
         cmocka_unit_test(asgd_in_ssgd_adds_the_changes_of_all_workers),
         cmocka_unit_test(dc_asgd_compensates_as_equation_10_states),
+        cmocka_unit_test(dc_qsgd_compensates_what_others_changed_before_it_sends),
+        cmocka_unit_test(the_loss_of_a_heavy_weight_counts_more_in_its_quantization),
+        cmocka_unit_test(loss_aware_replies_with_the_weights_that_change_the_loss_least),
         cmocka_unit_test(dc_asgd_with_one_worker_is_gradient_descent),
         cmocka_unit_test(easgd_grad_computes_what_the_notebook_prints),
         cmocka_unit_test(easgd_grad_in_asgd_moves_the_center_by_each_contribution),

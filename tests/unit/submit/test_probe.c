@@ -154,6 +154,8 @@ TEST(built_in_rules_refuse_running_statistics_and_numbers_that_do_not_fit)
         const char *codec, *options, *why; /* NULL: accepted */
     } cases[] = {{"laq", "", "running statistics"},
                  {"dc_asgd", "", "running statistics"},
+                 {"dc_qsgd", "", "running statistics"},
+                 {"loss_aware", "", "running statistics"},
                  {"downpour", "", "running statistics"},
                  {"sync_replicas", "backups=3", "backups=3 leave no gradient"},
                  {"sync_replicas", "backups=1", NULL},
