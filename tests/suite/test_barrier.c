@@ -230,7 +230,7 @@ static void train(struct bench *b, int w)
     assert_receives(b, w, 1, CODEC_GO);
 }
 
-/* Whether worker 0, which waits, is told that the barrier is under way. */
+/* Whether the server sends BARRIER_UNDER_WAY to worker 0, which waits at the barrier. */
 static bool is_told(struct bench *b)
 {
     struct err e = {0};

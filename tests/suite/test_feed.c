@@ -1,5 +1,5 @@
-/* Mini-batches on demand: each is given to one worker, whoever asks, and the order in which workers ask is
- * theirs; frames that no honest node sends are refused. */
+/* Mini-batches on demand: the server gives each mini-batch to one worker only, in whatever order workers
+ * ask; frames that no honest node sends are refused. */
 #include "tests/unit/unit.h"
 
 #include "agent/runner/exchange/channel.h"

@@ -12,9 +12,9 @@
  *
  * A worker waits here for the slowest worker, however long that takes. A worker that still computes sends
  * BARRIER_COMPUTES about once a second; a server that has received a message from every such worker sends
- * BARRIER_UNDER_WAY to the waiting workers, whose --round-timeout then begins anew. A worker from which the
- * server receives nothing is named as the one that holds up the job; with --on-node-loss continue the server
- * drops it.
+ * BARRIER_UNDER_WAY to the waiting workers, whose --round-timeout then begins anew. If a worker sends
+ * nothing, the job ends at that timeout, and the error names the silent worker; with --on-node-loss continue
+ * the server drops the silent worker, and the job continues.
  *
  * These frames are in no statistics of traffic, as the initial weights are not. */
 #ifndef PSGD_BARRIER_H

@@ -28,7 +28,7 @@ enum feed_order { FEED_ASK, FEED_NEXT, FEED_OVER, FEED_ORDERS }; /* the frame's 
 
 struct feed {
     uint64_t n_given; /* first server: mini-batches given out */
-    uint64_t next;    /* worker: the one that it computes next, if it has one */
+    uint64_t next;    /* worker: number of the mini-batch that it computes next; valid if has_next */
     bool has_next, has_asked, waits, is_over;
 };
 
