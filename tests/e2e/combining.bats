@@ -18,6 +18,12 @@ assert max(abs(x - y) for k in a for x, y in zip(a[k], b[k])) < 1e-5
 PY
 }
 
+bn_model() {
+    cat >bn.json <<'J'
+{"version": 1, "name": "bn", "input": [784], "layers": [{"kind": "batch_norm"}, {"kind": "dense", "units": 32}, {"kind": "batch_norm"}, {"kind": "relu"}, {"kind": "dense", "units": 10}], "loss": "softmax_cross_entropy"}
+J
+}
+
 train() { "$SUBMIT" -q --node_count 3 --epochs 1 --model softmax "$@"; }
 
 @test "a rule ends with the same weights by each path, but for rounding, and run.json names the path" {
@@ -146,18 +152,17 @@ EOF
 
 @test "running statistics of batch normalization are not compressed" {
     local of codec chain
+    bn_model
     for of in fedpaq:every=2/qsgd:bits=4 plain/qsgd:bits=4 fedpaq:every=2/fixed8; do
         codec=${of%/*} chain=${of#*/}
-        "$SUBMIT" simulate -q --codec "$codec" --node_count 2 --dataset digits --model lenet-bn --steps 40 --compress "$chain" -o out
-        [ "$(jq -n "$(tail -1 out/records/eval.csv | cut -d, -f7) > 0.85")" = true ]
+        "$SUBMIT" simulate -q --codec "$codec" --node_count 2 --dataset digits --model bn.json --compress "$chain" -o out
+        [ "$(jq -n "$(tail -1 out/records/eval.csv | cut -d, -f6) < 1")" = true ] # compressed: 27
         rm -r out
     done
 }
 
 @test "with --overlap 1 running statistics are a worker's own or a mean, and a rule that stops ends with equal weights" {
-    cat >bn.json <<'J'
-{"version": 1, "name": "bn", "input": [784], "layers": [{"kind": "batch_norm"}, {"kind": "dense", "units": 32}, {"kind": "batch_norm"}, {"kind": "relu"}, {"kind": "dense", "units": 10}], "loss": "softmax_cross_entropy"}
-J
+    bn_model
     "$SUBMIT" simulate -q --codec localsgd:every=30 --overlap 1 --node_count 4 --model bn.json --epochs 4 --batch_size 16 -o out
     [ "$(jq -r .facts.simulation.result.models_agree out/run.json)" = true ]
     [ "$(jq -n "$(tail -1 out/records/eval.csv | cut -d, -f7) > 0.8")" = true ]
@@ -255,8 +260,9 @@ C
     [[ "$output" == *"--path allreduce: the parameter server of worker.json takes no part in this job."* ]]
 }
 
-@test "the matrix of rules, paths, aggregates and compressors is that of docs/combinations.md" {
-    "$ROOT/docs/tool/combinations" >now
+# Eleven is prime to the numbers of columns: each column and each rule is tried. make combinations tries all cells.
+@test "every eleventh job of the matrix of rules, paths, aggregates and compressors ends as docs/combinations.md says" {
+    "$ROOT/docs/tool/combinations" every 11 >now
     diff now "$ROOT/docs/combinations.md" || { echo "make combinations writes it anew"; false; }
 }
 
