@@ -213,7 +213,8 @@ combinations: all ## rewrites docs/combinations.md: which rule goes with which p
 check-reference: all $(REFERENCE) ## docs/reference/ is what `make reference` writes
 	$(Q)BUILD=$(BUILD) docs/tool/generate --check docs/reference
 
-test: all tests ## every test: unit, suites, end to end
+test: export PSGD_TEST_LONG = $(LONG)
+test: all tests ## every test: unit, suites, end to end; LONG=1: searches of many cases in full
 	$(Q)BUILD=$(BUILD) tests/check-layers
 	$(Q)BUILD=$(BUILD) tests/run
 

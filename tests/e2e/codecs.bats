@@ -247,8 +247,8 @@ load lib
         *) servers=(--servers 1) ;;
         esac
         # shellcheck disable=SC2086 # split into words
-        "$SUBMIT" simulate -q $expected "${servers[@]}" --node_count 2 --epochs 1 --model softmax -o long
-        "$SUBMIT" simulate -q --codec "$preset" "${servers[@]}" --node_count 2 --epochs 1 --model softmax -o short
+        "$SUBMIT" simulate -q $expected "${servers[@]}" --node_count 2 --gradients 50 --steps 2 --step-time 0.01 -o long
+        "$SUBMIT" simulate -q --codec "$preset" "${servers[@]}" --node_count 2 --gradients 50 --steps 2 --step-time 0.01 -o short
         cmp <(jq -S '.settings | del(.name)' short/run.json) <(jq -S '.settings | del(.name)' long/run.json)
     done <presets
     # A codec of one's own with that name is that.
@@ -260,8 +260,16 @@ load lib
 
 # shellcheck disable=SC2030 # each @test is a subshell of its own
 @test "every built-in codec passes the conformance suite" {
+    local c check
+    "$SUBMIT" codecs test plain --json | jq -r '.data.checks[].check' >checks
+    # Half of the time is that of lost nodes, which the host handles alike for all rules of a kind.
+    is_long || sed -i '/^loss$/d' checks
     for c in "$ROOT"/codecs/*.c; do
-        "$SUBMIT" codecs test "$(basename "$c" .c)"
+        c=$(basename "$c" .c)
+        case $c in
+        fedavg | gossip | ps | easgd | asgd | ccdc) "$SUBMIT" codecs test "$c" ;;
+        *) while read -r check; do "$SUBMIT" codecs test "$c" --check "$check"; done <checks ;;
+        esac
     done
     "$SUBMIT" codecs test fedavg:every=4 --json >outcome
     jq -e '.ok and .data.codec == "fedavg" and (.data.checks | length) == 9' outcome

@@ -80,6 +80,9 @@ end_descendants() { # end_descendants PID: all except this process
     done
 }
 
+# `LONG=1 make test`: tests that try many cases try all of them, instead of a part.
+is_long() { [ -n "${PSGD_TEST_LONG:-}" ]; }
+
 # A port that is not assigned at random: below those that the kernel hands out.
 free_port() {
     python3 -c '

@@ -449,7 +449,7 @@ TEST(one_of_three_dies_at_any_point_of_any_order_and_the_others_end_equal)
 {
     static const char *const codecs[] = {"plain", "fedavg", "fedpaq"};
 
-    for (size_t k = 0; k < (IS_SANITIZED ? 1 : N_OF(codecs)); k++) {
+    for (size_t k = 0; k < (unit_is_long() ? N_OF(codecs) : 1); k++) {
         uint64_t n = try_all_orders((struct job){.codec = codecs[k],
                                                  .n_workers = 3,
                                                  .n_deaths = 1,
@@ -487,7 +487,7 @@ TEST(of_many_workers_some_die_at_once_or_in_sequence)
     };
 
     for (size_t k = 0; k < N_OF(jobs); k++)
-        try_random_orders(jobs[k], IS_SANITIZED ? 1000 : 10000);
+        try_random_orders(jobs[k], unit_is_long() ? 10000 : 2000);
 }
 
 TEST(of_two_workers_that_cannot_reach_each_other_at_least_one_ends_and_the_others_end_equal)
@@ -505,7 +505,7 @@ TEST(of_two_workers_that_cannot_reach_each_other_at_least_one_ends_and_the_other
     };
 
     for (size_t k = 0; k < N_OF(jobs); k++)
-        try_random_orders(jobs[k], IS_SANITIZED ? 1000 : 10000);
+        try_random_orders(jobs[k], unit_is_long() ? 10000 : 2000);
 }
 
 /* Sends a message of worker 1 to worker 0, which has sent its first contribution and waits. */

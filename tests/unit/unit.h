@@ -64,6 +64,12 @@ static inline void unit_begin(const char *name)
     alarm((unsigned)limit_s);
 }
 
+/* `LONG=1 make test`: tests that search many cases search all of them, instead of a part. */
+static inline bool unit_is_long(void)
+{
+    return getenv("PSGD_TEST_LONG") != NULL;
+}
+
 enum { UNIT_FOLDER = 64 }; /* bytes of a folder's path; in /tmp where $TMPDIR is too long for that */
 
 static inline void unit_make_folder(char path[UNIT_FOLDER])
