@@ -32,7 +32,7 @@ enum args_kind {                    /* and the type of the member at the option'
 enum { ARGS_MAX = 128, ARGS_NAME = 48, ARGS_OPERANDS = 64 };
 
 struct args_option {
-    const char *names;  /* separated by '|'; --help shows the first one */
+    const char *names;  /* separated by '|'; messages use the first one */
     const char *shorts; /* each character is a short option */
     enum args_kind kind;
     size_t offset, size;
@@ -83,5 +83,9 @@ void args_name(char out[ARGS_NAME], const struct args_option *t);
 /* Prints the --help lines of a verb's options, under the headings of their groups, with their defaults unless
  * `defaults` is NULL (args_help.c). */
 void args_help(FILE *f, const struct args *a, unsigned verb, const void *defaults);
+
+/* Prints a text and a line feed, broken between words into lines of `width` characters; the lines after the
+ * first begin at `column` (args_help.c). */
+void args_wrap(FILE *f, const char *text, int column, size_t width);
 
 #endif

@@ -21,9 +21,10 @@ static void raise_limits(void)
 
 /* The verb may be left out only before an option, so an operand is never taken for a verb. On return
  * argv[0] is the argument before the options. */
-static const struct verb *choose_verb(int *argc, char ***argv, struct err *e)
+static const struct verb *choose_verb(bool *is_named, int *argc, char ***argv, struct err *e)
 {
-    if ((*argv)[1][0] == '-')
+    *is_named = (*argv)[1][0] != '-';
+    if (!*is_named)
         return &verbs[0];
     ++*argv;
     --*argc;
@@ -40,9 +41,13 @@ static int check_operands(const struct verb *v, const struct options *o, struct 
     return err_hint(e, "job_submit help %s shows its arguments.", v->name);
 }
 
-static int run(const struct verb *v, const struct options *o, struct err *e)
+static int run(const struct verb *v, bool is_named, const struct options *o, struct err *e)
 {
     if (o->help) {
+        if (!is_named) {
+            verb_print_all(stdout);
+            fputs("\nThe options of submit:\n\n", stdout);
+        }
         verb_print_help(stdout, v);
         return 0;
     }
@@ -76,6 +81,7 @@ int main(int argc, char **argv)
     static struct options o;
     struct err e = {0};
     const struct verb *v;
+    bool is_named;
     int rc;
 
     output_init();
@@ -84,11 +90,11 @@ int main(int argc, char **argv)
         verb_print_all(stdout);
         return end(0, NULL);
     }
-    v = choose_verb(&argc, &argv, &e);
+    v = choose_verb(&is_named, &argc, &argv, &e);
     rc = v ? options_parse(&o, v->options, argc, argv, &e) : e.code;
     if (rc == 0) {
         console_init(o.quiet ? -1 : o.verbose > 0, o.no_color);
-        rc = run(v, &o, &e);
+        rc = run(v, is_named, &o, &e);
     }
     if (rc < 0) {
         console_failure(&e, failure_name(e.code));

@@ -55,7 +55,7 @@ static struct args_option table[] = {
      "parameters; fast: gradients with --overlap 1"},
     {"parallel_sgd|psgd", "", SETTING(sync), FOR_JOB, JOB, NULL,
      "parallel stochastic gradient descent, synchronous or not"},
-    {"learn_rate", "", SETTING(learn_rate), FOR_JOB, JOB, "X", "learning rate", GIVEN(has_learn_rate)},
+    {"learn_rate|lr", "", SETTING(learn_rate), FOR_JOB, JOB, "X", "learning rate", GIVEN(has_learn_rate)},
     {"epochs", "E", SETTING(epochs), FOR_JOB, JOB, "N", "passes over the training set"},
     {"max-steps", "", SETTING(max_steps), FOR_JOB, JOB, "N",
      "end after N steps of each worker, or with the last epoch if that is earlier; without --epochs as many "

@@ -178,6 +178,21 @@ static void print_options(const struct args *a, int g, const void *defaults)
     }
 }
 
+static void print_verbs(int group)
+{
+    printf("\n%s:\n\n| verb | arguments | does |\n|---|---|---|\n", verb_groups[group]);
+    for (int i = 0; i < n_verbs; i++) {
+        if (verbs[i].group != (enum verb_group)group)
+            continue;
+        printf("| `%s` | ", verbs[i].name);
+        if (verbs[i].operands[0])
+            print_code(verbs[i].operands);
+        fputs(" | ", stdout);
+        print_cell(verbs[i].help);
+        puts(" |");
+    }
+}
+
 static int page_job_submit(struct err *e)
 {
     static struct options o;
@@ -191,15 +206,9 @@ static int page_job_submit(struct err *e)
     puts("\n`job_submit VERB ...`; the verb `submit` may be left out. `job_submit help VERB` prints the "
          "options of one "
          "verb. In\noptions `_` and `-` are the same, and their names are not abbreviated. Exit statuses: "
-         "[status.md](status.md).\n\n## Verbs\n\n| verb | arguments | does |\n|---|---|---|");
-    for (int i = 0; i < n_verbs; i++) {
-        printf("| `%s` | ", verbs[i].name);
-        if (verbs[i].operands[0])
-            print_code(verbs[i].operands);
-        fputs(" | ", stdout);
-        print_cell(verbs[i].help);
-        puts(" |");
-    }
+         "[status.md](status.md).\n\n## Verbs");
+    for (int g = 0; g < N_VERB_GROUPS; g++)
+        print_verbs(g);
     for (int g = 0; options_table.groups[g]; g++)
         print_options(&options_table, g, &o);
     return 0;

@@ -6,55 +6,76 @@
 #include "submit/failure.h"
 #include "submit/verbs/verbs.h"
 
+enum { HELP_COLUMN = 24, HELP_WIDTH = 76 };
+
+const char *const verb_groups[] = {
+    [OF_JOBS] = "Train",        [OF_RUNNING] = "Follow a job",
+    [OF_RESULTS] = "Results",   [OF_PARTS] = "Make and check what a job uses",
+    [OF_MACHINES] = "Machines", [OF_ITSELF] = "This program",
+};
+
 const struct verb verbs[] = {
     {"submit", verb_submit, WORKS, FOR_SUBMIT, ARGS_OPERANDS, "",
-     "train: check, place, ship, start, watch and collect (the verb submit may be left out)"},
+     "train: ship a job to the agents, watch it and fetch its results; the word submit may be left out",
+     OF_JOBS},
     {"run", verb_run, WORKS, FOR_RUN, ARGS_OPERANDS, "[ARG...]",
      "run a function of a C file, --exec FILE, on each node's shard of --data, instead of training; its "
-     "arguments follow --"},
+     "arguments follow --",
+     OF_JOBS},
     {"validate", verb_validate, SHOWS, FOR_SUBMIT, 0, "",
-     "check a job and show its model, data and shards; contacts no agent"},
+     "check a job and show its model, data and shards; contacts no agent", OF_JOBS},
     {"simulate", verb_simulate, WORKS, FOR_SIMULATE, 0, "",
-     "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent"},
+     "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent", OF_JOBS},
     {"launch", verb_launch, WORKS, FOR_SUBMIT | FOR_LAUNCH, 0, "",
-     "run one task of a cluster, as in TensorFlow: its agent, until the job of the chief has ended"},
-    {"list", verb_list, SHOWS, FOR_LIST, 0, "", "jobs that were submitted from here"},
-    {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB]", "state of each node of a job"},
-    {"wait", verb_wait, WORKS, FOR_WAIT, ARGS_OPERANDS, "[JOB...]",
-     "watch a job until its end and fetch its results"},
-    {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB]", "log lines of its nodes"},
-    {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job"},
-    {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
-     "fetch records, logs and model, as far as they exist"},
-    {"snapshot", verb_snapshot, WORKS, FOR_SNAPSHOT, 1, "[JOB]",
-     "write the model of a running job, as it is now, to -o FILE"},
-    {"why", verb_why, SHOWS, FOR_WHY, 1, "[JOB|DIR]",
-     "why a job is in its state: one sentence, and what to do next"},
+     "run one task of a cluster, as in TensorFlow: its agent, until the job of the chief has ended", OF_JOBS},
     {"rerun", verb_rerun, WORKS, FOR_RERUN, 1, "[JOB|DIR]",
-     "submit a job again with the same parameters and seed, or with some of them --set to others"},
-    {"join", verb_join, SHOWS, FOR_JOIN, 1, "INVITATION",
-     "get a token of an agent that uses TLS: ADDRESS#PIN#CODE, as the agent prints it; -: read from stdin"},
-    {"agents", verb_agents, SHOWS, FOR_JOINED, ARGS_OPERANDS, "list",
-     "agents that were joined; agents show|remove ADDRESS: one of them; agents add INVITATION: as join; "
-     "agents "
-     "drain|resume ADDRESS: take no new jobs, or take them again"},
-    {"doctor", verb_doctor, SHOWS, FOR_DOCTOR, 0, "",
-     "what keeps this machine and the agents from running a job, and what to do about it"},
-    {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it"},
+     "submit a job again with the same parameters and seed, or with some of them --set to others", OF_JOBS},
+    {"list", verb_list, SHOWS, FOR_LIST, 0, "", "jobs that were submitted from here", OF_RUNNING},
+    {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB]", "state of each node of a job", OF_RUNNING},
+    {"why", verb_why, SHOWS, FOR_WHY, 1, "[JOB|DIR]",
+     "why a job is in its state: one sentence, and what to do next", OF_RUNNING},
+    {"wait", verb_wait, WORKS, FOR_WAIT, ARGS_OPERANDS, "[JOB...]",
+     "watch a job until its end and fetch its results", OF_RUNNING},
+    {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB]", "log lines of its nodes", OF_RUNNING},
+    {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job", OF_RUNNING},
+    {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
+     "fetch records, logs and model, as far as they exist; retrieve is the same", OF_RESULTS},
+    {"snapshot", verb_snapshot, WORKS, FOR_SNAPSHOT, 1, "[JOB]",
+     "write the model of a running job, as it is now, to -o FILE", OF_RESULTS},
+    {"predict", verb_predict, WORKS, FOR_PREDICT, 1, "FILE|DIR",
+     "a trained model on data: a table with a row per sample, and the metrics of an evaluation", OF_RESULTS},
+    {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "inspect FILE",
+     "contents of a model file, or layers of a model NAME; model convert FILE --to npz|onnx", OF_RESULTS},
     {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
      "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME [KIND]: a "
-     "template"},
-    {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "inspect FILE",
-     "contents of a model file, or layers of a model NAME; model convert FILE --to npz|onnx"},
-    {"predict", verb_predict, WORKS, FOR_PREDICT, 1, "FILE|DIR",
-     "a trained model on data: a table with a row per sample, and the metrics of an evaluation"},
-    {"help", verb_help, SHOWS, FOR_ALL, 1, "[VERB]", "this text, or the options of a verb"},
-    {"version", verb_version, SHOWS, FOR_ALL, 0, "", "version"},
+     "template",
+     OF_PARTS},
+    {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it",
+     OF_PARTS},
+    {"doctor", verb_doctor, SHOWS, FOR_DOCTOR, 0, "",
+     "what keeps this machine and the agents from running a job, and what to do about it", OF_MACHINES},
+    {"join", verb_join, SHOWS, FOR_JOIN, 1, "INVITATION",
+     "get a token of an agent that uses TLS: ADDRESS#PIN#CODE, as the agent prints it; -: read from stdin",
+     OF_MACHINES},
+    {"agents", verb_agents, SHOWS, FOR_JOINED, ARGS_OPERANDS, "list",
+     "agents that were joined; agents show|remove ADDRESS: one of them; agents add INVITATION: as join; "
+     "agents drain|resume ADDRESS: take no new jobs, or take them again",
+     OF_MACHINES},
+    {"help", verb_help, SHOWS, FOR_ALL, 1, "[VERB]", "this text, or the options of a verb", OF_ITSELF},
+    {"version", verb_version, SHOWS, FOR_ALL, 0, "", "version", OF_ITSELF},
 };
 const int n_verbs = sizeof verbs / sizeof *verbs;
 
+/* Other names of a verb. */
+static const struct {
+    const char *typed, *is;
+} aliases[] = {{"retrieve", "fetch"}};
+
 static const struct verb *find(const char *name)
 {
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcmp(aliases[i].typed, name) == 0)
+            name = aliases[i].is;
     for (int i = 0; i < n_verbs; i++)
         if (strcmp(verbs[i].name, name) == 0)
             return &verbs[i];
@@ -64,16 +85,26 @@ static const struct verb *find(const char *name)
 void verb_print_all(FILE *f)
 {
     fprintf(f, "job_submit " PSGD_VERSION " -- trains a network on the agents of worker.json\n\n"
-               "  job_submit --codec fedavg --node_count 2      submit a job and fetch its results\n\n");
-    for (int i = 0; i < n_verbs; i++)
-        fprintf(f, "  job_submit %-8s %-12s %s\n", verbs[i].name, verbs[i].operands, verbs[i].help);
-    fprintf(f, "\njob_submit help VERB lists the options of a verb.\n");
+               "  job_submit --codec fedavg --node_count 2      submit a job and fetch its results\n"
+               "  job_submit help VERB                          the options of a verb\n");
+    for (int g = 0; g < N_VERB_GROUPS; g++) {
+        fprintf(f, "\n%s:\n", verb_groups[g]);
+        for (int i = 0; i < n_verbs; i++)
+            if (verbs[i].group == (enum verb_group)g) {
+                fprintf(f, "  %-8s %-13s", verbs[i].name, verbs[i].operands);
+                args_wrap(f, verbs[i].help, HELP_COLUMN, HELP_WIDTH);
+            }
+    }
 }
 
 void verb_print_help(FILE *f, const struct verb *v)
 {
-    fprintf(f, "job_submit %s%s%s%s\n%s.\n", v->name, v->operands[0] ? " " : "", v->operands,
-            v->options ? " [OPTIONS]" : "", v->help);
+    char does[512];
+
+    fprintf(f, "job_submit %s%s%s%s\n", v->name, v->operands[0] ? " " : "", v->operands,
+            v->options ? " [OPTIONS]" : "");
+    snprintf(does, sizeof does, "%s.", v->help);
+    args_wrap(f, does, 0, HELP_COLUMN + HELP_WIDTH);
     fprintf(f, "In options '_' and '-' are the same; their names are not abbreviated.\n");
     options_help(f, v->options);
     fputs(failure_exit_help, f);

@@ -6,6 +6,9 @@
 
 #include "submit/options.h"
 
+/* The headings of `job_submit help`, in this order. */
+enum verb_group { OF_JOBS, OF_RUNNING, OF_RESULTS, OF_PARTS, OF_MACHINES, OF_ITSELF, N_VERB_GROUPS };
+
 struct verb {
     const char *name;
     int (*run)(const struct options *o, struct err *e);
@@ -16,10 +19,12 @@ struct verb {
     unsigned options;
     int max_operands; /* ARGS_OPERANDS: any number, or the verb checks them itself */
     const char *operands, *help;
+    enum verb_group group;
 };
 
 extern const struct verb verbs[];
 extern const int n_verbs;
+extern const char *const verb_groups[]; /* their headings */
 
 /* NULL: there is none. ERR_USAGE: the message suggests one. */
 const struct verb *verb_find(const char *name, struct err *e);

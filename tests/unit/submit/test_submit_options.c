@@ -24,7 +24,8 @@ TEST(underscores_and_hyphens_are_equivalent)
     assert_int_equal(o.settings.batch_size, 32);
     assert_true(o.settings.learn_rate == 0.5);
     assert_true(o.settings.non_iid);
-    assert_ok(PARSE("--node-count", "3", "--local_steps", "7"));
+    assert_ok(PARSE("--node-count", "3", "--local_steps", "7", "--lr", "0.25"));
+    assert_true(o.settings.learn_rate == 0.25 && o.has_learn_rate);
     assert_int_equal(o.settings.node_count, 3);
     assert_int_equal(o.settings.local_steps, 7);
 }
