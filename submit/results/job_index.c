@@ -9,8 +9,9 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/suggest.h"
 
-enum { INDEX_MAX = 16 << 20 };
+enum { INDEX_MAX = 16 << 20, LISTED = 4, JOB_NAME_MAX = sizeof((struct settings *)NULL)->name };
 
 static int index_dir(char *out, size_t size, struct err *e)
 {
@@ -147,41 +148,114 @@ int job_index_list(char ***ids, size_t *n, struct err *e)
     return *ids ? 0 : err_set(e, ERR_NOMEM, "no memory for the list of jobs");
 }
 
-/* The full id for a prefix, or the latest id. */
-static int resolve(char out[JOB_ID_MAX], const char *id, struct err *e)
-{
-    size_t n, found = 0;
-    char **ids;
-
-    if (id && !id[0]) /* for example from an unset variable; it would be a prefix of every id */
-        return err_set(e, ERR_USAGE, "the job's id is empty");
-    if (job_index_list(&ids, &n, e) < 0)
-        return e->code;
-    for (size_t i = 0; i < n; i++) {
-        if (ids[i] && (!id || strncmp(ids[i], id, strlen(id)) == 0)) {
-            snprintf(out, JOB_ID_MAX, "%s", ids[i]);
-            found++;
-        }
-        free(ids[i]);
-    }
-    free(ids);
-    if (found == 0 && !id)
-        return err_set(e, ERR_NOT_FOUND, "no job has been submitted from here yet");
-    if (found == 0) {
-        err_set(e, ERR_NOT_FOUND, "no job %s was submitted from here", id);
-        return err_hint(e, "job_submit list shows the submitted jobs.");
-    }
-    if (id && found > 1)
-        return err_set(e, ERR_USAGE, "%s is a prefix of %zu jobs", id, found);
-    return 0;
-}
-
 /* "" if it is null, as for a job that succeeded. */
 static void take_text(char *out, size_t size, const json_t *o, const char *key)
 {
     const char *text = json_string_value(json_object_get(o, key));
 
     snprintf(out, size, "%s", text ? text : "");
+}
+
+/* The ids of those that the user's text stands for, latest first. */
+struct matches {
+    size_t n;
+    char ids[LISTED][JOB_ID_MAX];
+};
+
+static void add_match(struct matches *m, const char *id)
+{
+    memmove(m->ids[1], m->ids[0], sizeof m->ids - sizeof *m->ids);
+    snprintf(m->ids[0], sizeof *m->ids, "%s", id);
+    m->n++;
+}
+
+/* "": its record cannot be read. */
+static void read_name(char *out, size_t size, const char *id)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+    json_t *o = NULL;
+
+    if (index_path(path, sizeof path, id, &ignored) == 0 && json_read(&o, path, INDEX_MAX, &ignored) < 0)
+        o = NULL;
+    take_text(out, size, o, "name");
+    json_decref(o);
+}
+
+/* Those of that name; *near: another name that is like it, "" if there is none. */
+static void match_names(struct matches *m, char near[JOB_NAME_MAX], const char *name, char *const *ids,
+                        size_t n)
+{
+    near[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        char of_job[JOB_NAME_MAX];
+        const char *choices[] = {of_job, NULL};
+
+        if (!ids[i])
+            continue;
+        read_name(of_job, sizeof of_job, ids[i]);
+        if (strcmp(of_job, name) == 0)
+            add_match(m, ids[i]);
+        else if (suggest(name, choices))
+            memcpy(near, of_job, sizeof of_job);
+    }
+}
+
+static int not_unique(const struct matches *m, const char *text, bool is_name, struct err *e)
+{
+    char list[LISTED * (JOB_ID_MAX + 2)] = "";
+
+    for (size_t i = 0; i < m->n && i < LISTED; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", m->ids[i]);
+    err_set(e, ERR_USAGE, is_name ? "%s is the name of %zu jobs" : "%s is a prefix of %zu jobs", text, m->n);
+    return err_hint(e, "Give the id; the latest first: %s%s.", list, m->n > LISTED ? " and more" : "");
+}
+
+static int unknown(const char *text, const char *near, struct err *e)
+{
+    err_set(e, ERR_NOT_FOUND, "no job %s was submitted from here", text);
+    return near[0] ? err_hint(e, "Did you mean %s?", near)
+                   : err_hint(e, "job_submit list shows the submitted jobs.");
+}
+
+/* `text`: an id, a prefix of one, or a name; NULL: the latest. */
+static int match(char out[JOB_ID_MAX], const char *text, char *const *ids, size_t n, struct err *e)
+{
+    char near[JOB_NAME_MAX] = "";
+    struct matches m = {0};
+    bool is_name;
+
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] && (!text || strncmp(ids[i], text, strlen(text)) == 0))
+            add_match(&m, ids[i]);
+    if (m.n == 0 && !text)
+        return err_set(e, ERR_NOT_FOUND, "no job has been submitted from here yet");
+    is_name = m.n == 0;
+    if (is_name)
+        match_names(&m, near, text, ids, n);
+    if (m.n == 0)
+        return unknown(text, near, e);
+    if (text && m.n > 1)
+        return not_unique(&m, text, is_name, e);
+    memcpy(out, m.ids[0], sizeof *m.ids);
+    return 0;
+}
+
+static int resolve(char out[JOB_ID_MAX], const char *text, struct err *e)
+{
+    char **ids;
+    size_t n;
+    int rc;
+
+    if (text && !text[0]) /* for example from an unset variable; it would be a prefix of every id */
+        return err_set(e, ERR_USAGE, "the job's id is empty");
+    if (job_index_list(&ids, &n, e) < 0)
+        return e->code;
+    rc = match(out, text, ids, n, e);
+    for (size_t i = 0; i < n; i++)
+        free(ids[i]);
+    free(ids);
+    return rc;
 }
 
 static int read_nodes(struct submission *s, const json_t *list, struct err *e)

@@ -11,7 +11,8 @@
 json_t *job_index_json(const struct submission *s);
 
 int job_index_save(const struct submission *s, struct err *e);
-/* `id` may be a prefix of an id, or NULL for the latest. ERR_NOT_FOUND. */
+/* `id` may be an id, the beginning of one, a name that only one job has, or NULL for the latest.
+ * ERR_NOT_FOUND: there is none; ERR_USAGE: there are several, and the hint has their ids. */
 int job_index_read(json_t **out, const char *id, struct err *e);
 /* Fills an initialized submission. */
 int job_index_load(struct submission *s, const char *id, struct err *e);

@@ -131,6 +131,39 @@ TEST(an_id_prefix_finds_a_job_and_no_id_the_latest)
     unit_remove(folder);
 }
 
+static void save_named(const char *id, const char *name)
+{
+    struct submission s;
+
+    begin(&s, id);
+    strcpy(s.settings.name, name);
+    assert_ok(job_index_save(&s, &e));
+    submission_clear(&s);
+}
+
+TEST(a_name_finds_the_only_job_that_has_it)
+{
+    const char *folder = home();
+    struct submission s;
+
+    save_named("j-1aaaaa", "mnist-slow");
+    for (char id[] = "j-1baaaa"; id[7] < 'g'; id[7]++)
+        save_named(id, "digits");
+    assert_ok(load(&s, "mnist-slow"));
+    assert_string_equal(s.id, "j-1aaaaa");
+    submission_clear(&s);
+    assert_int_equal(load(&s, "digits"), ERR_USAGE);
+    assert_error_has("digits is the name of 6 jobs");
+    assert_string_equal(e.hint,
+                        "Give the id; the latest first: j-1baaaf, j-1baaae, j-1baaad, j-1baaac and more.");
+    submission_clear(&s);
+    assert_int_equal(load(&s, "mnist-slov"), ERR_NOT_FOUND);
+    assert_error_has("no job mnist-slov was submitted from here");
+    assert_string_equal(e.hint, "Did you mean mnist-slow?");
+    submission_clear(&s);
+    unit_remove(folder);
+}
+
 TEST(the_job_record_is_private_and_holds_no_token)
 {
     const char *folder = home();
@@ -171,6 +204,7 @@ int main(void)
         cmocka_unit_test(a_saved_job_is_found_with_its_agents_and_folder),
         cmocka_unit_test(the_reason_of_a_failed_job_is_saved),
         cmocka_unit_test(an_id_prefix_finds_a_job_and_no_id_the_latest),
+        cmocka_unit_test(a_name_finds_the_only_job_that_has_it),
         cmocka_unit_test(the_job_record_is_private_and_holds_no_token),
         cmocka_unit_test(new_ids_differ_and_sort_by_time),
     };
