@@ -230,7 +230,7 @@ static struct args_option table[] = {
      "further attempts if the job fails by --retry-on, each from the last checkpoint that all nodes have",
      .min = 0, .max = RETRIES_MAX},
     {"retry-on", "", ARGS_TEXT, AT(retry_on), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, RETRY_ON_NAMES,
-     "with --retries: for which reasons"},
+     "with --retries: for which reasons; a runner that was killed (runner_died, oom) only if you name it"},
     {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
      "MBIT", "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,

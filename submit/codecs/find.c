@@ -214,6 +214,10 @@ static bool look_for_module(char out[PATH_MAX], const char *text)
     return look(out, &p, module);
 }
 
+static const char list_with_a_file[] =
+    "If this is a list: a file is an entry of it in the form '{\"layer0\": \"./mine.c\", \"*\": "
+    "\"plain\"}' only.";
+
 int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e)
 {
     struct places p = {0}, here = {0};
@@ -222,7 +226,7 @@ int find_codec(struct codec_file *out, const char *text, const char *exe_dir, st
     if (find_is_path(text)) {
         out->is_source = file_has_ending(text, ".c");
         if (take_path(out->path, text, ERR_CODEC, e) < 0)
-            return e->code;
+            return strchr(text, ',') ? err_hint(e, "%s", list_with_a_file) : e->code;
         find_source(out, text, exe_dir);
         return 0;
     }

@@ -6,6 +6,7 @@
 #include "shared/blocks.h"
 #include "shared/json.h"
 #include "shared/path.h"
+#include "submit/setting_error.h"
 #include "submit/stages/console.h"
 #include "submit/text.h"
 
@@ -25,7 +26,7 @@ int path_choice_job(struct codec_job *job, const struct settings *set, struct er
         .compresses_items = chain_pair_sums(set->compress, set->compress_down, set->node_count)};
 
     if (settings_blocks(&b, set, e) < 0)
-        return err_at(e, "settings");
+        return setting_error(e);
     job->n_blocks = b.n_blocks;
     job->has_unequal_blocks = !b.is_equal;
     blocks_clear(&b);

@@ -10,6 +10,7 @@
 #include "submit/codecs/probe.h"
 #include "submit/data/data_open.h"
 #include "submit/results/results.h"
+#include "submit/setting_error.h"
 #include "submit/stages/console.h"
 #include "submit/stages/input.h"
 #include "submit/stages/shard.h"
@@ -39,7 +40,7 @@ static int check_settings(struct submission *s, struct err *e)
     rc = settings_parse(&s->settings, doc, e);
     json_decref(doc);
     blob_set(&s->settings_blob, line, strlen(line));
-    return rc < 0 ? err_at(e, "settings") : 0;
+    return rc < 0 ? setting_error(e) : 0;
 }
 
 /* True if test set and training set are equal, usually one file named twice: test accuracy then does not

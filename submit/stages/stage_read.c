@@ -26,6 +26,7 @@
 #include "submit/data/dataset.h"
 #include "submit/data/transform.h"
 #include "submit/hosts.h"
+#include "submit/setting_error.h"
 #include "submit/stages/console.h"
 #include "submit/stages/path_choice.h"
 #include "submit/stages/start_from.h"
@@ -425,7 +426,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
         start_choose(s, is_quiescent(worker, &s->settings), e) < 0 || read_server_codec(s, worker, e) < 0 ||
         check_compression(s, worker, e) < 0)
         return e->code;
-    return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
+    return settings_check(&s->settings, e) < 0 ? setting_error(e) : 0;
 }
 
 static int check_placement(const struct submission *s, struct err *e)
@@ -529,7 +530,7 @@ static int read_executor(struct submission *s, struct err *e)
     choose_name(&s->settings);
     if (take_arguments(s, e) < 0)
         return e->code;
-    return settings_check(&s->settings, e) < 0 ? err_at(e, "settings") : 0;
+    return settings_check(&s->settings, e) < 0 ? setting_error(e) : 0;
 }
 
 int stage_read(struct submission *s, struct err *e)

@@ -127,7 +127,10 @@ reports() {
     reports '--optimizer pa exchanges parameters, or gradients for weights on servers, but codec plain exchanges gradients' --codec plain --optimizer pa
     reports '--optimizer fast exchanges gradients, but codec fedavg exchanges parameters' --codec fedavg --optimizer fast
     reports '--local-steps 5 and --codec easgd:every=10' --codec easgd:every=10 --local-steps 5
-    reports 'settings: /block_assignment: ' --codec plain --redundancy 3
+    reports '--block_assignment: ' --codec plain --redundancy 3
+    reports '--feed: a job with shared mini-batches writes no checkpoints' --codec ps --parallel_sgd asgd --feed shared --checkpoint-every 1
+    reports 'plain,./mine.c: No such file or directory' --codec plain,./mine.c
+    [[ "$output" == *"hint: If this is a list: a file is an entry of it in the form '{\"layer0\": \"./mine.c\", \"*\": \"plain\"}' only."* ]]
 }
 
 @test "a job that the rule refuses when it is opened, before an agent is asked" {
