@@ -50,3 +50,25 @@ int hosts_read(struct worker_list *out, const struct options *o, struct err *e)
     json_decref(doc);
     return rc == ERR_CONFIG ? (e->code = ERR_USAGE) : rc;
 }
+
+static json_t *stand_ins(int n, int first)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, json_sprintf("127.0.0.1:%d", first + i));
+    return list;
+}
+
+int hosts_stand_in(struct worker_list *out, int n_workers, int n_servers, struct err *e)
+{
+    json_t *doc = json_pack("{s:o, s:o}", "PS", stand_ins(n_servers, 1), "Worker",
+                            stand_ins(n_workers, 1 + n_servers));
+    int rc;
+
+    if (!doc)
+        return err_set(e, ERR_NOMEM, "no memory for the list of hosts");
+    rc = worker_list_parse(out, doc, "the list", e);
+    json_decref(doc);
+    return rc;
+}

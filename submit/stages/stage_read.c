@@ -54,10 +54,37 @@ static void hint_list(const char *path, struct err *e)
                     "another list: --workers FILE");
 }
 
-static int read_workers(struct submission *s, struct err *e)
+static bool is_without_servers(const struct submission *s)
+{
+    return strcmp(s->opt->server_codec, "null") == 0;
+}
+
+/* A job that is only checked needs no list, unless one is named. */
+static bool lacks_list(const struct submission *s)
+{
+    return s->may_lack_list && strcmp(hosts_name(s->opt), OPTIONS_WORKERS) == 0 &&
+           access(OPTIONS_WORKERS, F_OK) < 0;
+}
+
+/* The agents that the job needs. `worker`: the workers' codec. NULL: an executor. */
+static int assume_workers(struct submission *s, const struct codec_facts *worker, struct err *e)
+{
+    const struct settings *set = &s->settings;
+    bool has_server = worker && codec_has_server_side(worker) && !is_without_servers(s) &&
+                      (worker->updates_on_server || s->opt->server_codec[0] || set->compress_down[0] ||
+                       set->feed == FEED_SHARED || set->sync == SYNC_ASGD || set->path == PATH_SERVERS);
+
+    console_info("There is no %s: checked for %d worker%s%s.", OPTIONS_WORKERS, set->node_count,
+                 set->node_count == 1 ? "" : "s", has_server ? " and a parameter server" : "");
+    return hosts_stand_in(&s->workers, set->node_count, has_server, e);
+}
+
+static int read_workers(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
     const char *path = hosts_name(s->opt);
 
+    if (lacks_list(s))
+        return assume_workers(s, worker, e);
     if (hosts_read(&s->workers, s->opt, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
             hint_list(path, e);
@@ -182,11 +209,6 @@ static void print_no_servers(const struct submission *s, const char *why)
 
     console_info("%s: the parameter server%s of %s take%s no part in this job.", why, is_one ? "" : "s",
                  hosts_name(s->opt), is_one ? "s" : "");
-}
-
-static bool is_without_servers(const struct submission *s)
-{
-    return strcmp(s->opt->server_codec, "null") == 0;
 }
 
 /* *out: the listed servers take part. ERR_CONFIG: the job is impossible with them, or without. */
@@ -540,13 +562,13 @@ int stage_read(struct submission *s, struct err *e)
     if (s->settings.node_count > NODES_MAX)
         return err_set(e, ERR_CONFIG, "--node_count: agents run jobs of at most %d workers", NODES_MAX);
     if (s->opt->exec[0]) {
-        if (read_executor(s, e) < 0 || read_workers(s, e) < 0)
+        if (read_executor(s, e) < 0 || read_workers(s, NULL, e) < 0)
             return e->code;
         if (s->workers.n_servers > 0)
             print_no_servers(s, "run");
         return 0;
     }
-    if (read_command(s, &worker, e) < 0 || read_workers(s, e) < 0)
+    if (read_command(s, &worker, e) < 0 || read_workers(s, &worker, e) < 0)
         return e->code;
     return choose_servers(s, &worker, e);
 }

@@ -48,6 +48,7 @@ struct submission {
     int attempt;                  /* 1, 2, ... */
     char folder[PATH_MAX];        /* result folder, absolute */
     char resume[PATH_MAX];        /* the folder with the checkpoints it starts from; "": none */
+    bool may_lack_list;           /* without a worker.json, agents are assumed: the job is only checked */
     bool is_simulated;            /* no agents; the servers are only a number */
     bool has_default_folder;      /* no -o: logs/ID-NAME, and logs/latest points there */
     bool made_folder, made_parts; /* created by this process: removed if the job does not start */

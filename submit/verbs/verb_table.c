@@ -23,7 +23,7 @@ const struct verb verbs[] = {
      "arguments follow --",
      OF_JOBS},
     {"validate", verb_validate, SHOWS, FOR_SUBMIT, 0, "",
-     "check a job and show its model, data and shards; contacts no agent", OF_JOBS},
+     "check a job and show its model, data and shards; needs no agent", OF_JOBS},
     {"simulate", verb_simulate, WORKS, FOR_SIMULATE, 0, "",
      "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent", OF_JOBS},
     {"launch", verb_launch, WORKS, FOR_SUBMIT | FOR_LAUNCH, 0, "",

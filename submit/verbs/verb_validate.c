@@ -171,10 +171,11 @@ static int report(const struct submission *s, struct err *e)
 int verb_validate(const struct options *o, struct err *e)
 {
     struct submission s;
-    int rc;
+    int rc = submission_init(&s, o, e);
 
-    if (submission_init(&s, o, e) < 0 || stage_read(&s, e) < 0 ||
-        (o->output[0] && results_prepare(&s, e) < 0) || stage_check_job(&s, e) < 0)
+    s.may_lack_list = true;
+    if (rc < 0 || stage_read(&s, e) < 0 || (o->output[0] && results_prepare(&s, e) < 0) ||
+        stage_check_job(&s, e) < 0)
         rc = e->code;
     else
         rc = report(&s, e);

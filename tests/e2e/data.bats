@@ -42,8 +42,12 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 }
 
 @test "validate exits as the job would" {
-    run validate
-    [ "$status" -eq 6 ] # no worker.json
+    # Without a worker.json, for as many agents as the job needs.
+    run "$SUBMIT" validate --node_count 3 --codec ps --psgd asgd
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"There is no worker.json: checked for 3 workers and a parameter server."*"samples "* ]]
+    run validate --workers other.json
+    [ "$status" -eq 6 ]
     unreachable_workers
     run validate --node_count 5
     [ "$status" -eq 6 ]
