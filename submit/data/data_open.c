@@ -7,7 +7,7 @@
 #include "submit/data/model_fit.h"
 
 int data_open(struct dataset *d, const char *name, const char *chosen, const struct model_spec *m,
-              struct err *e)
+              bool is_trained, struct err *e)
 {
     char folder[PATH_MAX];
 
@@ -25,6 +25,10 @@ int data_open(struct dataset *d, const char *name, const char *chosen, const str
     }
     if (model_fit(m, d, e) == 0)
         return 0;
+    if (is_trained)
+        err_hint(e, "The model predicts samples of the form that it was trained on.");
+    else
+        model_fit_hint(d, e);
     dataset_clear(d);
     return err_at(e, "model %s and data set %s", m->name, name);
 }

@@ -1,5 +1,7 @@
 #include "submit/data/model_fit.h"
 
+#include <stdio.h>
+
 static int tokens_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
 {
     int vocab = model_spec_vocab(m);
@@ -35,4 +37,23 @@ int model_fit(const struct model_spec *m, const struct dataset *d, struct err *e
     if (model_spec_measures(m, d->train_y != NULL, e) < 0)
         return e->code;
     return tokens_fit(m, d, e);
+}
+
+int model_fit_hint(const struct dataset *d, struct err *e)
+{
+    const char *loss = d->train_y ? "softmax_cross_entropy" : "mse";
+    int n_out = d->train_y ? d->n_classes : d->n_targets;
+    char layers[160];
+
+    if (d->x_type == TENSOR_I32)
+        snprintf(layers, sizeof layers,
+                 "{\"kind\":\"embedding\",\"vocab\":%d,\"units\":32},{\"kind\":\"lstm\",\"units\":64}",
+                 d->vocab);
+    else
+        snprintf(layers, sizeof layers, "{\"kind\":\"dense\",\"units\":128},{\"kind\":\"relu\"}");
+    return err_hint(
+        e,
+        "A model that fits: echo '{\"version\":1,\"name\":\"fits\",\"input\":[%d],\"layers\":"
+        "[%s,{\"kind\":\"dense\",\"units\":%d}],\"loss\":\"%s\"}' >model.json, then --model model.json",
+        shape_count(&d->shape), layers, n_out, loss);
 }

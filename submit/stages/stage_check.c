@@ -72,7 +72,7 @@ static int check_data(struct submission *s, struct err *e)
     struct dataset d = {0};
     int rc;
 
-    if (data_open(&d, s->settings.dataset, s->opt->data, &s->model_spec, e) < 0)
+    if (data_open(&d, s->settings.dataset, s->opt->data, &s->model_spec, false, e) < 0)
         return e->code;
     if (tests_what_it_trains(&d))
         console_info("The test set of %s is the training set: accuracy does not measure unseen samples.",

@@ -100,7 +100,7 @@ static int open_data(struct predict *p, struct err *e)
 {
     const struct settings *set = &p->opt.settings;
 
-    if (data_open(&p->data, set->dataset, p->opt.data, p->spec, e) < 0)
+    if (data_open(&p->data, set->dataset, p->opt.data, p->spec, true, e) < 0)
         return e->code;
     return count_samples(p) > 0 ? 0
                                 : err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s",

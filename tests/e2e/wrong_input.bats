@@ -368,6 +368,8 @@ PY
     listed
     echo '{"version":1,"name":"m","input":[100],"layers":[{"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >m.json
     refused 6 "784" --codec plain --node_count 2 --model m.json
+    eval "$(sed -n 's/^hint: A model that fits: \(echo .* >model.json\), then --model model.json$/\1/p' <<<"$output")"
+    "$SUBMIT" validate -q --model model.json
     echo '{"version":1,"name":"m","input":[784],"layers":[{"kind":"dance","units":10}],"loss":"softmax_cross_entropy"}' >m.json
     refused 6 'dense' --codec plain --node_count 2 --model m.json
     refused 6 "mlp-tutorial" --codec plain --node_count 2 --model mlp-tutorail

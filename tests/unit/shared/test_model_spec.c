@@ -222,9 +222,45 @@ TEST(alexnet_has_the_images_and_the_parameters_of_its_paper)
     assert_int_equal(m.n_in, 227 * 227 * 3);
 }
 
+/* Takes the model out of the hint, as a user would. */
+static void assert_hint_fits(const struct dataset *d)
+{
+    struct model_spec m;
+    struct err e = {0};
+    char *first, *last;
+
+    model_fit_hint(d, &e);
+    first = strchr(e.hint, '\'');
+    last = strrchr(e.hint, '\'');
+    assert_non_null(first);
+    assert_true(last > first);
+    *last = '\0';
+    assert_ok(parse(&m, first + 1, &e));
+    assert_ok(model_fit(&m, d, &e));
+}
+
+TEST(the_model_of_the_hint_fits_the_data)
+{
+    static int32_t label;
+    static float target;
+
+    assert_hint_fits(&(struct dataset){.shape = {.n_dims = 3, .dim = {32, 32, 3}},
+                                       .x_type = TENSOR_U8,
+                                       .n_classes = 100,
+                                       .train_y = &label});
+    assert_hint_fits(&(struct dataset){
+        .shape = {.n_dims = 1, .dim = {7}}, .x_type = TENSOR_F32, .n_targets = 3, .train_t = &target});
+    assert_hint_fits(&(struct dataset){.shape = {.n_dims = 1, .dim = {INT16_MAX}},
+                                       .x_type = TENSOR_I32,
+                                       .n_classes = CLASSES_MAX,
+                                       .vocab = 1000000,
+                                       .train_y = &label});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_model_of_the_hint_fits_the_data),
         cmocka_unit_test(layer_widths_are_propagated_and_parameters_counted),
         cmocka_unit_test(weights_default_to_glorot),
         cmocka_unit_test(errors_are_reported_with_their_path),
