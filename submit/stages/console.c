@@ -24,6 +24,7 @@ static struct {
     size_t kept_len;
     int n_bars;
     char bars[BARS_MAX][256];
+    size_t shown[BARS_MAX]; /* characters of each on the terminal */
 } out = {.log_fd = -1};
 
 void console_init(int verbosity, bool no_color)
@@ -49,23 +50,39 @@ static void put(int fd, const char *s, size_t n)
     file_write_all(fd, s, n, "", &ignored);
 }
 
+/* Asked for each time, as a window's width changes. */
+size_t console_width(void)
+{
+    const char *columns = getenv("COLUMNS");
+    int given = columns ? atoi(columns) : 0;
+    struct winsize w;
+
+    if (given > 1 && given < 10000)
+        return (size_t)given - 1;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1u : 79;
+}
+
+/* A terminal that has become narrower has broken the lines. The cursor may be behind the "^C" of Ctrl-C. */
 static void hide_bars(void)
 {
+    size_t width = console_width() + 1, rows = 0;
     char up[32];
 
     if (out.n_bars == 0)
         return;
-    snprintf(up, sizeof up, "\033[%dA\033[J", out.n_bars);
+    for (int i = 0; i < out.n_bars; i++)
+        rows += out.shown[i] == 0 ? 1 : (out.shown[i] - 1) / width + 1;
+    snprintf(up, sizeof up, "\r\033[%zuA\033[J", rows);
     put(STDERR_FILENO, up, strlen(up));
 }
 
 static void show_bars(void)
 {
-    struct winsize w;
-    size_t width = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1u : 79;
+    size_t width = console_width();
 
     for (int i = 0; i < out.n_bars; i++) {
-        put(STDERR_FILENO, out.bars[i], strnlen(out.bars[i], width));
+        out.shown[i] = strnlen(out.bars[i], width);
+        put(STDERR_FILENO, out.bars[i], out.shown[i]);
         put(STDERR_FILENO, "\n", 1);
     }
 }

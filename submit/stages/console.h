@@ -5,12 +5,15 @@
 #define PSGD_SUBMIT_CONSOLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "shared/err.h"
 
 /* verbosity -1: errors only; 0: as usual; 1: more. */
 void console_init(int verbosity, bool no_color);
 bool console_is_terminal(void);
+/* Characters that fit a line of the terminal: by COLUMNS, if it is exported, else by the terminal. */
+size_t console_width(void);
 
 /* "INFO User Submit@10:50:19 : ..."; console_more on the terminal only with -v. */
 void console_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

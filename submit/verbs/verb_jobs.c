@@ -1,4 +1,5 @@
 /* list, status, wait, cancel, fetch: commands for jobs submitted before. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static void print_node(const struct submission *s, const struct node *n)
     if (n->silent_since > 0 && s->seen.reason[0] && s->seen.node == n->at.node)
         printf("node(%d): %s: %s\n", n->at.node, s->seen.reason, s->seen.message);
     else if (n->silent_since == 0 && !n->is_ended)
-        printf("node(%d): %s\n", n->at.node, progress_text(text, sizeof text, n));
+        printf("node(%d): %s\n", n->at.node, progress_text(text, sizeof text, n, NAN));
     else if (n->view.reason[0])
         printf("node(%d): %s: %s\n", n->at.node, n->view.reason, n->view.message);
 }

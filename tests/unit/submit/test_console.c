@@ -1,0 +1,104 @@
+#include "submit/stages/console.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <sys/ioctl.h>
+
+#include "submit/stages/progress.h"
+#include "tests/unit/unit.h"
+
+static int terminal, real_stderr;
+
+/* stderr becomes a terminal of that width. */
+static void open_terminal(unsigned short width)
+{
+    int side;
+
+    terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0);
+    assert_int_equal(grantpt(terminal), 0);
+    assert_int_equal(unlockpt(terminal), 0);
+    side = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    assert_true(side >= 0);
+    real_stderr = dup(STDERR_FILENO);
+    assert_int_equal(dup2(side, STDERR_FILENO), STDERR_FILENO);
+    close(side);
+    assert_int_equal(ioctl(STDERR_FILENO, TIOCSWINSZ, &(struct winsize){.ws_row = 24, .ws_col = width}), 0);
+    setenv("TERM", "xterm", 1);
+    unsetenv("COLUMNS");
+    console_init(0, true);
+}
+
+static void close_terminal(void)
+{
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr);
+    close(terminal);
+    console_init(-1, true);
+}
+
+/* What was written since the last call. */
+static const char *written(void)
+{
+    static char text[4096];
+    ssize_t n;
+
+    assert_int_equal(fcntl(terminal, F_SETFL, O_NONBLOCK), 0);
+    n = read(terminal, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static const char *const bars[] = {"0123456789abcdefghij", "short"};
+
+TEST(bars_are_removed_before_a_line_wherever_the_cursor_is)
+{
+    open_terminal(80);
+    console_bars(bars, 2);
+    assert_string_equal(written(), "0123456789abcdefghij\r\nshort\r\n");
+    console_plain("a line"); /* Ctrl-C has moved the cursor from the first column */
+    assert_string_equal(written(), "\r\033[2A\033[Ja line\r\n0123456789abcdefghij\r\nshort\r\n");
+    console_bars(NULL, 0);
+    assert_string_equal(written(), "\r\033[2A\033[J");
+    close_terminal();
+}
+
+TEST(bars_follow_the_width_of_the_terminal)
+{
+    open_terminal(80);
+    console_bars(bars, 2);
+    written();
+    /* The first bar takes three lines now. */
+    assert_int_equal(ioctl(STDERR_FILENO, TIOCSWINSZ, &(struct winsize){.ws_row = 24, .ws_col = 8}), 0);
+    console_bars(bars, 2);
+    assert_string_equal(written(), "\r\033[4A\033[J0123456\r\nshort\r\n");
+    setenv("COLUMNS", "12", 1);
+    assert_int_equal(console_width(), 11);
+    setenv("COLUMNS", "many", 1);
+    assert_int_equal(console_width(), 7);
+    console_bars(NULL, 0);
+    close_terminal();
+}
+
+TEST(the_time_left_is_that_of_the_slowest_node_since_it_was_first_seen)
+{
+    struct progress p = {0};
+
+    assert_true(isnan(progress_left(&p, 0, 100)));
+    assert_true(isnan(progress_left(&p, 0.5, 110))); /* resumed: half of it is not this run's */
+    assert_true(isnan(progress_left(&p, 0.5, 120)));
+    assert_true(isnan(progress_left(&p, 0.51, 110.5)));
+    assert_true(fabs(progress_left(&p, 0.6, 120) - 40) < 1e-6);
+    assert_true(fabs(progress_left(&p, 1, 160)) < 1e-6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bars_are_removed_before_a_line_wherever_the_cursor_is),
+        cmocka_unit_test(bars_follow_the_width_of_the_terminal),
+        cmocka_unit_test(the_time_left_is_that_of_the_slowest_node_since_it_was_first_seen),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
