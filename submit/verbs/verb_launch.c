@@ -17,6 +17,8 @@
 #include "submit/verbs/verbs.h"
 
 enum { LOOK_MS = 300, WAITED_FOR = 400 };
+/* For how long the agent of a chief that has no job answers: some looks of the tasks that wait for it. */
+static const double TOLD_S = 3;
 
 struct launch {
     const struct options *opt;
@@ -92,6 +94,35 @@ static int check_job(const struct launch *l, struct err *e)
     }
     submission_clear(&s);
     return rc;
+}
+
+static bool is_awaited(const struct launch *l)
+{
+    size_t n = tasks_count(&l->tasks);
+    enum answer *answers = calloc(n, sizeof *answers);
+    bool is_found = false;
+    struct err ignored;
+
+    if (answers && answering_ask(answers, l->tasks.all.nodes, n, &ignored) == 0)
+        for (size_t i = 0; i < n; i++)
+            is_found |= answers[i] == ANSWERS;
+    free(answers);
+    return is_found;
+}
+
+/* Tasks that wait for this one see its agent come and go, and end: else they would wait until
+ * --task-timeout. */
+static void tell_others(struct launch *l)
+{
+    double until = clock_now() + TOLD_S;
+    struct err ignored;
+
+    if (!is_awaited(l) || own_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, &ignored) < 0)
+        return;
+    console_info("There is no job: other tasks wait for it, and are told.");
+    while (clock_now() < until && pause_a_moment(l, &ignored) == 0)
+        ;
+    own_agent_stop(&l->agent);
 }
 
 static int lead(struct launch *l, struct err *e)
@@ -174,8 +205,11 @@ static int run(struct launch *l, struct err *e)
     char name[TASK_NAME];
     int rc;
 
-    if ((is_chief && check_job(l, e) < 0) ||
-        own_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, e) < 0)
+    if (is_chief && check_job(l, e) < 0) {
+        tell_others(l);
+        return e->code;
+    }
+    if (own_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, e) < 0)
         return e->code;
     console_info("%s runs agent %s; its log is %s.", tasks_name(name, l->tasks.own), l->tasks.own->address,
                  l->agent.log);

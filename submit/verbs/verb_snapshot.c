@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shared/checkpoint_meta.h"
@@ -72,29 +73,60 @@ static void show(const struct options *o, const struct submission *s, const stru
                m->epoch);
 }
 
-/* The file gets its name when it is whole. */
+/* A file without a name in the folder of `path`; *is_named: the file system has none, and it is `temporary`. */
+static int open_file(bool *is_named, const char *temporary, const char *path, struct err *e)
+{
+    char dir[PATH_MAX];
+    const char *slash = strrchr(temporary, '/');
+    int fd;
+
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - temporary) + 1 : 1, slash ? temporary : ".");
+    fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    *is_named = fd < 0;
+    if (fd < 0)
+        fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return fd < 0 ? err_errno(e, ERR_IO, "%s", path) : fd;
+}
+
+/* Gives the file the name `path`; another file of that name is replaced. */
+static int name_file(int fd, bool is_named, const char *temporary, const char *path, struct err *e)
+{
+    char from[64];
+
+    snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+    if ((is_named || linkat(AT_FDCWD, from, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) == 0) &&
+        rename(temporary, path) == 0)
+        return 0;
+    err_errno(e, ERR_IO, "%s", path);
+    unlink(temporary);
+    return e->code;
+}
+
+/* The file gets its name when it is whole: a process that is killed leaves none. */
 static int write_file(struct submission *s, struct node *n, const struct options *o, struct err *e)
 {
-    char temporary[PATH_MAX];
+    char temporary[PATH_MAX], written[64];
     struct moment m = {0};
+    bool is_named;
     int fd, rc;
 
     if (file_temporary(temporary, sizeof temporary, o->output, e) < 0 ||
         file_check_replaceable(o->output, e) < 0)
         return e->code;
-    fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    fd = open_file(&is_named, temporary, o->output, e);
     if (fd < 0)
-        return err_errno(e, ERR_IO, "%s", o->output);
+        return fd;
+    snprintf(written, sizeof written, "/proc/self/fd/%d", fd);
     rc = download(s, n, fd, e);
+    if (rc == 0)
+        rc = read_moment(&m, written, n, e);
+    if (rc == 0)
+        rc = name_file(fd, is_named, temporary, o->output, e);
+    else if (is_named)
+        unlink(temporary);
     close(fd);
     if (rc == 0)
-        rc = read_moment(&m, temporary, n, e);
-    if (rc == 0 && rename(temporary, o->output) < 0)
-        rc = err_errno(e, ERR_IO, "%s", o->output);
-    if (rc == 0)
         show(o, s, n, &m);
-    else
-        unlink(temporary);
     return rc;
 }
 

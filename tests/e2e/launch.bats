@@ -85,8 +85,16 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     run "$SUBMIT" launch --job_name worker --task_index 1 --worker_hosts "$CHIEF,$OTHER" --task-timeout 1
     [ "$status" -eq 5 ]
     [[ "$output" == *"within 1 s no job has come from the chief at $CHIEF"* ]]
-    run "$SUBMIT" launch --job_name worker --worker_hosts "$CHIEF" --ps_hosts "$PS" --codec gossip
+    # A job that cannot be ends the tasks that wait for it, too.
+    local code=0
+    launch ann --job_name worker --task_index 1 --worker_hosts "$CHIEF,$OTHER" --ps_hosts "$PS" 2>worker.log 3>&- &
+    local worker=$!
+    within 60 grep -q 'Waits until' worker.log
+    run "$SUBMIT" launch --job_name worker --worker_hosts "$CHIEF,$OTHER" --ps_hosts "$PS" --codec gossip
     [ "$status" -eq 2 ]
     [[ "$output" == *"rule gossip takes no servers"* ]]
+    wait "$worker" || code=$?
+    [ "$code" -eq 3 ]
+    grep -q "the chief at $CHIEF has ended without a job" worker.log
     is_quiet "$PS" "$CHIEF" "$OTHER"
 }

@@ -100,6 +100,8 @@ CODEC
     [ -z "$(ls no.*)" ]
 }
 
+has_tmpfile() { readlink "/proc/$1"/fd/* | grep -qF "$2/"; } # has_tmpfile PID FOLDER: it has a file open there
+
 @test "a node that takes no step, or is not running, is said to have no model now" {
     start_agents 2
     gated plain
@@ -116,6 +118,14 @@ CODEC
     api 0 POST /v1/jobs -H 'Content-Type: application/json' -o /dev/null -d '{"id":"j-behind","attempt":1,"node":0,"role":"worker",
         "name":"behind","codec":"plain","node_count":1,"server_count":0,"submitter":"ann","no_queue":false,"time_limit_s":60}'
     [[ "$(api 0 GET /v1/jobs/j-behind/model)" == *'"status":409'*"j-behind is pending"*"Ask again when it is running."* ]]
+    # A command that is killed while it waits leaves no file.
+    mkdir empty
+    "$BUILD/job_submit" snapshot -o empty/now.safetensors 3>&- &
+    local killed=$!
+    within 60 has_tmpfile "$killed" "$T/empty"
+    kill -9 "$killed"
+    wait "$killed" || true
+    [ -z "$(ls empty)" ]
     # What waits when the gate opens, or comes after, gets the model of the next step.
     api 0 GET "/v1/jobs/$id/model" -o now.safetensors &
     local waiting=$!
