@@ -73,7 +73,7 @@ static void show(const struct options *o, const struct submission *s, const stru
                m->epoch);
 }
 
-/* A file without a name in the folder of `path`; *is_named: the file system has none, and it is `temporary`. */
+/* A file without a name; *is_named: the file system has no such files, and it is `temporary`. */
 static int open_file(bool *is_named, const char *temporary, const char *path, struct err *e)
 {
     char dir[PATH_MAX];

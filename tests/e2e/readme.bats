@@ -121,6 +121,20 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
 # The names that GitHub gives the headings of a document, for links to them.
 anchors() { sed -n 's/^##* //p' "$1" | sed -E 's/`//g; s/\[([^]]*)\]\([^)]*\)/\1/g; s/.*/\L&/; s/[^[:alnum:]_ -]//g; s/ /-/g'; }
 
+@test "the lists in docs/worker-json.md are read" {
+    local n
+    make_token three.token
+    for n in 1 2 3; do
+        blocks json docs/worker-json.md $n >list.json
+        [ -s list.json ]
+        "$SUBMIT" validate -q --workers list.json --node_count 2 >shown
+    done
+    blocks json docs/worker-json.md 1 | jq '.Workers = .Worker' >list.json
+    run "$SUBMIT" validate -q --workers list.json
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'Workers'*'did you mean "Worker"?'* ]]
+}
+
 @test "files and headings that README and the docs link to exist" {
     local doc link file
     # shellcheck disable=SC2016
