@@ -78,6 +78,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TOOLS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/tool/*.c))
 PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/soak/*.c))
 REFERENCE := $(BUILD)/docs/reference
+MANUALS := $(BUILD)/docs/manual $(BUILD)/docs/completion
 BENCHES := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/bench/mpi_peer.c,$(wildcard tests/bench/*.c)))
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -97,7 +98,7 @@ LIBS_SUBMIT := -lcurl -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference install clean help demo
+.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -195,8 +196,8 @@ $(TESTS): | all $(TEST_CODECS) $(EXECUTORS) $(TOOLS)
 
 tests: $(TESTS) $(TEST_CODECS) $(EXECUTORS) $(BENCHES) $(TOOLS) $(PRELOADS) $(REFERENCE)
 
-# It reads the tables of all programs, and loads the codecs.
-$(REFERENCE): docs/tool/reference.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
+# They read the tables of all programs; the reference loads the codecs.
+$(REFERENCE) $(MANUALS): $(BUILD)/docs/%: docs/tool/%.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_AGENT) $(keep)
@@ -350,20 +351,30 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate nn/kernels/onednn_probe.sh shared/hardening_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
+SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/hardening_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 
 check-layers: ## no file includes a header that docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers
 
-install: all ## into $(DESTDIR)$(PREFIX)
-	install -d $(addprefix '$(DESTDIR)$(PREFIX)'/,bin lib/psgd/codecs lib/psgd/models include/psgd)
-	install $(PROGRAMS) '$(DESTDIR)$(PREFIX)/lib/psgd/'
-	ln -sf ../lib/psgd/agent ../lib/psgd/job_submit '$(DESTDIR)$(PREFIX)/bin/'
-	install -m 644 $(CODECS) $(CODEC_SOURCES) '$(DESTDIR)$(PREFIX)/lib/psgd/codecs/'
-	install -m 644 $(MODELS) '$(DESTDIR)$(PREFIX)/lib/psgd/models/'
-	install -m 644 codecs/codec.h codecs/wire.h codecs/executor.h '$(DESTDIR)$(PREFIX)/include/psgd/'
+# The folders that packaging/install takes: PREFIX, and one by one.
+FOLDERS := PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR DOCDIR UNITDIR
+INSTALL  = BUILD=$(BUILD) DESTDIR=$(call quoted,$(DESTDIR)) $(foreach f,$(FOLDERS),$(if $($f),$f=$(call quoted,$($f)))) packaging/install
+MANUAL  := $(BUILD)/manual
+manual: $(MANUAL) ## manual pages, and completions for bash, zsh and fish, into build/manual
+$(MANUAL): $(PROGRAMS) $(CODECS) $(MANUALS) $(wildcard docs/tool/* docs/*.md) codecs/codec.h
+	$(call show,MANUAL,$@)
+	$(Q)BUILD=$(BUILD) docs/tool/manuals $@
+
+install: all manual ## into $(DESTDIR)$(PREFIX); BINDIR=, LIBDIR=, ... for single folders
+	$(Q)$(INSTALL)
+
+uninstall: all manual ## removes what `make install` with the same folders has installed
+	$(Q)$(INSTALL) --remove
+
+deb: all manual ## a package for this Debian: build/psgd_VERSION_ARCHITECTURE.deb
+	$(Q)BUILD=$(BUILD) packaging/deb $(BUILD)
 
 clean: ## removes build/
 	$(Q)rm -rf $(BUILD)

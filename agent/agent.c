@@ -246,7 +246,7 @@ int main(int argc, char **argv)
     umask(077);
     rc = agent_options_parse(&o, verb, argc - is_token, argv + is_token, &e);
     if (rc == 0 && o.wants_help)
-        agent_usage(stdout, verb);
+        agent_usage(stdout, verb, program_invocation_short_name);
     else if (rc == 0 && o.wants_version)
         puts("agent (psgd) " PSGD_VERSION);
     else if (rc == 0)

@@ -85,28 +85,45 @@ static const char *const groups[] = {"Network", "Security", "Tokens", "State and
 
 const struct args agent_options_table = {"agent --help lists the options.", table,
                                          sizeof table / sizeof *table, groups};
-const char agent_token_help[] =
-    "usage: agent token list                who may use the agent of this folder, and open invitations\n"
-    "       agent token add NAME            a token for NAME, printed once\n"
-    "       agent token revoke NAME         takes NAME's tokens back; revoke --invitations: all codes\n"
-    "       agent token rotate [NAME]       another token for NAME, or for the owner; the former one stays\n"
-    "                                       valid for --keep\n"
-    "       agent token invite              prints the command by which one more user joins (with TLS)\n"
-    "\nThese change files of the agent's folder; an agent that runs goes by them from its next request on.\n";
 const char agent_exit_help[] =
     "\nExit status: 0 stopped by SIGTERM or SIGINT, or done, 2 wrong usage, 6 no such member or a name that "
     "is\n"
     "taken, 7 insecure options, or a folder or\n"
     "token file that others can read or change, 71 a port, an address or the folder is not available.\n";
 
-void agent_usage(FILE *f, unsigned verb)
+const char *agent_token_usage(char *out, size_t size, const char *name)
 {
-    fputs(verb == RUN ? "usage: agent [--port N] [--bind ADDRESS] [--dir DIR] [options]\n"
-                        "       agent token list|add NAME|revoke NAME|rotate [NAME]|invite [options]\n\n"
-                        "Waits for jobs and runs their nodes on this machine. `agent token --help`: who may "
-                        "use it.\n"
-                      : agent_token_help,
-          f);
+    static const char *const lines[][2] = {
+        {"list", "who may use the agent of this folder, and open invitations"},
+        {"add NAME", "a token for NAME, printed once"},
+        {"revoke NAME", "takes NAME's tokens back; revoke --invitations: all codes"},
+        {"rotate [NAME]", "another token for NAME, or for the owner; the former one stays valid for --keep"},
+        {"invite", "prints the command by which one more user joins (with TLS)"},
+    };
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s %s token %-13s  %s\n", i ? "      " : "usage:", name,
+                              lines[i][0], lines[i][1]);
+    if (n < size)
+        snprintf(out + n, size - n,
+                 "\nThese change files of the agent's folder; an agent that runs goes by them from its next "
+                 "request on.\n");
+    return out;
+}
+
+void agent_usage(FILE *f, unsigned verb, const char *name)
+{
+    char text[2048];
+
+    if (verb == RUN)
+        fprintf(f,
+                "usage: %s [--port N] [--bind ADDRESS] [--dir DIR] [options]\n"
+                "       %s token list|add NAME|revoke NAME|rotate [NAME]|invite [options]\n\n"
+                "Waits for jobs and runs their nodes on this machine. `%s token --help`: who may use it.\n",
+                name, name, name);
+    else
+        fputs(agent_token_usage(text, sizeof text, name), f);
     args_help(f, &agent_options_table, verb, NULL);
     fputs(agent_exit_help, f);
 }

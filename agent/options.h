@@ -47,9 +47,11 @@ int agent_default_folder(struct agent_options *o, struct err *e);
 
 /* For docs/reference/. */
 extern const struct args agent_options_table;
-extern const char agent_token_help[], agent_exit_help[];
+extern const char agent_exit_help[];
+/* The usage of `NAME token`; an installed agent is called psgd-agent. Returns `out`. */
+const char *agent_token_usage(char *out, size_t size, const char *name);
 
-/* Prints the text of --help. */
-void agent_usage(FILE *f, unsigned verb);
+/* Prints the text of --help; `name`: of the program. */
+void agent_usage(FILE *f, unsigned verb, const char *name);
 
 #endif

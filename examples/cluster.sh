@@ -4,9 +4,13 @@
 set -eu
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 here=$(cd -P "$(dirname "$0")" && pwd)
+# In an installed tree the programs are where job_submit is.
+if [ -z "${BUILD:-}" ] && [ ! -d "$root/build" ]; then BUILD=$(dirname "$(readlink -f "$(command -v job_submit)")"); fi
 BUILD=$(cd "$root" && cd "${BUILD:-build}" && pwd)
+functions=$root/submit/local_agents.sh
+[ -e "$functions" ] || functions=$root/examples/local_agents.sh
 # shellcheck source=submit/local_agents.sh
-. "$root/submit/local_agents.sh"
+. "$functions"
 if [ -n "${MNIST:-}" ]; then data=(--dataset mnist --data "$(cd "$MNIST" && pwd)"); else data=(--dataset digits); fi
 
 stop() {

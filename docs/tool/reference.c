@@ -218,6 +218,8 @@ static int page_job_submit(struct err *e)
 
 static int page_agent(struct err *e)
 {
+    char text[2048];
+
     (void)e;
     print_head("agent", "the table of `agent/options.c`");
     puts(
@@ -225,7 +227,7 @@ static int page_agent(struct err *e)
         "parentheses. Exit "
         "statuses:\n[status.md](status.md). An agent starts `job_runner`, and job_submit starts `simulator`, "
         "`predictor`\nand `codec_check`; these have no options for users.");
-    printf("\n```text\n%s```\n", agent_token_help);
+    printf("\n```text\n%s```\n", agent_token_usage(text, sizeof text, "agent"));
     for (int g = 0; agent_options_table.groups[g]; g++)
         print_options(&agent_options_table, g, NULL);
     return 0;

@@ -164,12 +164,3 @@ anchors() { sed -n 's/^##* //p' "$1" | sed -E 's/`//g; s/\[([^]]*)\]\([^)]*\)/\1
         done
     done
 }
-
-@test "make install creates a working tree" {
-    make -s -C "$ROOT" BUILD="$BUILD" install DESTDIR="$T/tree" PREFIX=/usr >/dev/null
-    BUILD=$T/tree/usr/lib/psgd
-    start_agents 2
-    "$T/tree/usr/bin/job_submit" -q --codec plain --node_count 2 --epochs 1 --model softmax -o out
-    sed 's/"plain"/"mine"/' "$ROOT/codecs/plain.c" >mine.c
-    "$T/tree/usr/bin/job_submit" -q --codec mine.c --node_count 2 --epochs 1 --model softmax -o out2
-}
