@@ -11,6 +11,7 @@ set -eu
 to_build='
 library stdio.h                   | gcc libc6-dev        | gcc                 | gcc                 | gcc           | gcc musl-dev linux-headers
 program make                      | make                 | make                | make                | make          | make
+program curl                      | curl                 | curl                | curl                | curl          | curl
 library microhttpd.h -lmicrohttpd | libmicrohttpd-dev    | libmicrohttpd-devel | libmicrohttpd-devel | libmicrohttpd | libmicrohttpd-dev
 library curl/curl.h -lcurl        | libcurl4-gnutls-dev/libcurl4-openssl-dev | libcurl-devel | libcurl-devel | curl  | curl-dev
 library jansson.h -ljansson       | libjansson-dev       | jansson-devel       | libjansson-devel    | jansson       | jansson-dev
@@ -26,7 +27,6 @@ program readelf                   | binutils             | binutils            |
 program clang                     | clang                | clang               | clang               | clang         | clang
 sanitizers                        | clang libclang-rt-N-dev/libclang-common-N-dev | compiler-rt | clang | compiler-rt | compiler-rt
 program certtool                  | gnutls-bin           | gnutls-utils        | gnutls              | gnutls        | gnutls-utils
-program curl                      | curl                 | curl                | curl                | curl          | curl
 program ip                        | iproute2             | iproute             | iproute2            | iproute2      | iproute2
 program jq                        | jq                   | jq                  | jq                  | jq            | jq
 library_of_tests cmocka.h -lcmocka | libcmocka-dev       | libcmocka-devel     | libcmocka-devel     | cmocka        | cmocka-dev
@@ -37,6 +37,8 @@ python numpy                      | python3-numpy        | python3-numpy       |
 program shellcheck                | shellcheck           | ShellCheck          | ShellCheck          | shellcheck    | shellcheck
 program valgrind                  | valgrind             | valgrind            | valgrind            | valgrind      | valgrind
 ? python onnx                     | python3-onnx         | python3-onnx        |                     |               |
+? program dpkg-shlibdeps          | dpkg-dev             |                     |                     |               |
+? program groff                   | groff-base           | groff-base          | groff               | groff         | groff
 ? program clang-format-14         | clang-format-14      |                     |                     |               |
 '
 

@@ -75,6 +75,7 @@ packages() {
 gcc cc
 libc6-dev stdio.h stdarg.h stddef.h stdint.h setjmp.h
 make make
+curl curl
 libmicrohttpd-dev microhttpd.h
 libcurl4-openssl-dev curl/curl.h
 libjansson-dev jansson.h
@@ -85,8 +86,9 @@ zlib1g-dev zlib.h
 bats bats
 binutils readelf
 clang clang
+dpkg-dev dpkg-shlibdeps
 gnutls-bin certtool
-curl curl
+groff-base groff
 iproute2 ip
 jq jq
 libcmocka-dev cmocka.h
@@ -127,12 +129,12 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
             [[ "$output" == *'optional, not installed: clang-format-14'* ]]
             ;;
         14*)
-            [[ "$installed" == *'clang libclang-rt-14-dev gnutls-bin curl'* ]]
+            [[ "$installed" == *'clang libclang-rt-14-dev gnutls-bin iproute2'* ]]
             [[ "$installed" == *' clang-format-14' ]]
             [ -z "$output" ]
             ;;
         19*)
-            [[ "$installed" == *'clang libclang-rt-19-dev gnutls-bin curl'* ]]
+            [[ "$installed" == *'clang libclang-rt-19-dev gnutls-bin iproute2'* ]]
             [[ "$installed" != *'clang-format-14'* ]]
             [[ "$installed" == *'libcurl4-gnutls-dev'* ]]
             ;;
@@ -154,7 +156,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     setup_sh
     [ "$status" -eq 0 ]
     [ "$(grep -c '^sudo env DEBIAN_FRONTEND=noninteractive apt-get ' log)" -eq 2 ]
-    [ "$(sed -n 's/^apt-get .* --no-install-recommends //p' log)" = 'make libjansson-dev libgnutls28-dev libseccomp-dev libdnnl-dev' ]
+    [ "$(sed -n 's/^apt-get .* --no-install-recommends //p' log)" = 'make curl libjansson-dev libgnutls28-dev libseccomp-dev libdnnl-dev' ]
 }
 
 @test "without root and sudo setup.sh prints root's command, and fails only if something is missing" {
@@ -164,11 +166,12 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
     echo 1000 >uid
     setup_sh
     [ "$status" -eq 1 ]
-    [[ "$output" == *'As root: apt-get install gcc libc6-dev make libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libopenblas-dev libgnutls28-dev libseccomp-dev zlib1g-dev libdnnl-dev'* ]]
+    [[ "$output" == *'As root: apt-get install gcc libc6-dev make curl libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libopenblas-dev libgnutls28-dev libseccomp-dev zlib1g-dev libdnnl-dev'* ]]
     [ ! -e log ]
     for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h seccomp.h zlib.h; do echo $thing >>has; done
     ln -s pretend bin/cc
     ln -s pretend bin/make
+    ln -s pretend bin/curl
     setup_sh
     [ "$status" -eq 0 ]
     [ ! -e log ]
@@ -198,6 +201,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
         for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h seccomp.h; do echo $thing >>has; done
         ln -s pretend bin/cc
         ln -s pretend bin/make
+        ln -s pretend bin/curl
         setup_sh
         [ "$status" -eq 1 ]
         grep -qE "^    sudo ${manager} [^ ]* .*zlib" <<<"$output"
@@ -211,10 +215,10 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
         [ -z "$output" ]
         [ ! -e log ]
     done <<'LINES'
-dnf|dnf install gcc make libmicrohttpd-devel libcurl-devel jansson-devel openblas-devel gnutls-devel libseccomp-devel zlib-devel
-zypper|zypper install gcc make libmicrohttpd-devel libcurl-devel libjansson-devel openblas-devel libgnutls-devel libseccomp-devel zlib-devel
-pacman|pacman -S --needed gcc make libmicrohttpd curl jansson openblas gnutls libseccomp zlib
-apk|apk add gcc musl-dev linux-headers make libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev libseccomp-dev zlib-dev
+dnf|dnf install gcc make curl libmicrohttpd-devel libcurl-devel jansson-devel openblas-devel gnutls-devel libseccomp-devel zlib-devel
+zypper|zypper install gcc make curl libmicrohttpd-devel libcurl-devel libjansson-devel openblas-devel libgnutls-devel libseccomp-devel zlib-devel
+pacman|pacman -S --needed gcc make curl libmicrohttpd jansson openblas gnutls libseccomp zlib
+apk|apk add gcc musl-dev linux-headers make curl libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev libseccomp-dev zlib-dev
 LINES
 }
 
@@ -222,7 +226,7 @@ LINES
     pretend_machine
     setup_sh
     [ "$status" -eq 1 ]
-    [[ "$output" == *'still missing: stdio.h make microhttpd.h'* ]]
+    [[ "$output" == *'still missing: stdio.h make curl microhttpd.h'* ]]
     setup_sh all
     [ "$status" -eq 2 ]
 }
