@@ -33,10 +33,12 @@
 
 #include "wire.h"
 
-#define CODEC_ABI 9 /* incremented when a change of this file breaks compiled codecs */
+#define CODEC_ABI 10 /* incremented when a change of this file breaks compiled codecs */
 /* What changed, for the message that refuses an older codec. */
 #define CODEC_ABI_RENAMES                                                                                    \
-    "ABI 9 added codec.loss, codec.evaluation, codec_plugin.on_evaluation and codec_host.message_to, ABI 8 " \
+    "ABI 10 made CODEC_EQUAL_RESULT the default of codec_plugin.result (a rule whose workers end different " \
+    "declares CODEC_OWN_RESULT) and added codec_host.array and codec_host.common; ABI 9 added codec.loss, "  \
+    "codec.evaluation, codec_plugin.on_evaluation and codec_host.message_to, ABI 8 "                         \
     "removed codec_plugin.path, ABI 7 added codec_plugin.overlaps, and renamed nothing; ABI 6 added struct " \
     "codec_combine and renamed nothing; ABI 5 renamed n_words to "                                           \
     "n_contributions, rests_between_steps to is_quiescent_between_steps, CODEC_WORD to "                     \
@@ -174,7 +176,8 @@ struct codec_host {
     /* Sets *at, a field of the state, to a vector of n zeros that lives as long as the codec. Allowed only in
      * open(): a round allocates nothing. */
     int (*zeros)(struct codec *c, float **at, size_t n);
-    /* Returns a random number, uniform in [0, 1), of a generator seeded by the job and the node. */
+    /* Returns a random number, uniform in [0, 1), of a generator seeded by the job and the node; its state is
+     * saved with the codec's. */
     float (*uniform)(struct codec *c);
     /* Ends this node's part in the job with an error message for the user. Returns the code that the callback
      * must return at once. */
@@ -225,7 +228,19 @@ struct codec_host {
     /* Event rules only. As message(), for the node `to` alone, to which it must be sent. A server of a rule
      * of CODEC_LOSSY_PARAMS writes its parameters to no other message. */
     struct wire_out *(*message_to)(struct codec *c, int to);
+
+    /* As zeros(), for other types than float: sets the field of the state at `at` to n zeroed items of `size`
+     * bytes, which may be swapped, hold no addresses, and are saved as bytes. Called by codec_array(). */
+    int (*array)(struct codec *c, void *at, size_t n, size_t size);
+    /* Sets out[0] .. out[n - 1] to random numbers that all workers and servers have in common, uniform in
+     * [0, 1): they depend only on the job's seed, `key` and their place in `out`. So a rule that passes the
+     * number of the round, or of the step, need neither send nor save them; another `key` gives independent
+     * ones. */
+    void (*common)(const struct codec *c, uint64_t key, float *out, size_t n);
 };
+
+/* if (codec_array(c, &s->index, c->n_params) < 0), where index is an `int *` */
+#define codec_array(c, at, n) ((c)->host->array((c), (at), (n), sizeof **(at)))
 
 #define codec_fail(c, ...) ((c)->host->fail((c), __VA_ARGS__))
 
@@ -254,9 +269,21 @@ struct codec_round {
     int (*adopt)(struct codec *c, struct wire_in *in);           /* worker: reads the server's reply */
 };
 
-/* Callbacks of an event rule. Any may be NULL. All but on_block and on_backward may return CODEC_WAIT: the
- * node then waits until on_message, on_collective, on_lost or on_wake returns CODEC_GO. On a server only
- * on_message, on_lost and on_wake are called. */
+/* Callbacks of an event rule. Any may be NULL. On a server only on_message, on_lost and on_wake are called.
+ *
+ * Waiting. on_grad and on_step return CODEC_GO, and the node goes on with its step, or CODEC_WAIT: it waits
+ * until on_message, on_collective, on_lost or on_wake returns CODEC_GO, which means that everything is there
+ * that it waits for, and not just this message. While it waits, these four return CODEC_WAIT for what leaves
+ * something missing. When nothing waits (between two steps, between two blocks, on a server) CODEC_GO and
+ * CODEC_WAIT are the same: a node that has not begun to wait in on_grad or on_step cannot be made to.
+ *
+ * Peers ahead. No two workers are at the same place. A message of a peer's next step may come while this
+ * worker waits for those of the present one, or before it has computed its own gradient: a rule writes into
+ * its messages what they are for, and keeps those that come early (gossip.c). A rule that waits for each peer
+ * in each step has peers at most one step ahead; one that waits for nobody may have any.
+ *
+ * c->step is the number of steps that are complete: in on_backward, on_block and on_grad of the first step 0,
+ * in its on_step 1, as the update is made. In the others it is what the last of these has seen. */
 struct codec_events {
     /* The gradient of c->block, one of this worker's blocks, is in grads; the next block's gradient replaces
      * it. Returns CODEC_GO. */
@@ -264,8 +291,13 @@ struct codec_events {
     /* Before the update: the step's gradient, the mean over this worker's blocks, is in grads. */
     int (*on_grad)(struct codec *c);
     int (*on_step)(struct codec *c); /* after the update */
+    /* May write params at any time, as no gradient is being computed then; but with --redundancy a step has
+     * several blocks, and it is called between them, so that their gradients are of different params. A rule
+     * with on_backward writes params only while it waits: its messages may come between two layers. Writes
+     * grads only while on_grad waits: otherwise nobody reads them. */
     int (*on_message)(struct codec *c, int from, struct wire_in *in);
-    /* The requested collective is complete; the next may be requested. */
+    /* The requested collective is complete; the next may be requested. Writes params and grads as on_message
+     * does. */
     int (*on_collective)(struct codec *c);
     /* A node is lost, or has ended, and the job continues. In a job with --on-node-loss continue the host
      * refuses a rule without on_lost. */
@@ -346,10 +378,11 @@ enum codec_limits {
                                    * local steps */
 };
 
-/* What workers have after a synchronous exchange. `job_submit codecs test` computes it again and compares. */
+/* What workers have after a synchronous exchange. `job_submit codecs test` checks it, and computes a formula
+ * again; a job whose workers end different, but for CODEC_OWN_RESULT, says so in its result. */
 enum codec_result {
-    CODEC_OWN_RESULT,        /* not declared: workers may differ */
     CODEC_EQUAL_RESULT,      /* equal on all workers, by a formula that is not listed here */
+    CODEC_OWN_RESULT,        /* workers may end different, as those of gossip do */
     CODEC_MEAN_OF_GRADIENTS, /* the update uses the mean of all workers' gradients */
     CODEC_SUM_OF_GRADIENTS,
     CODEC_MEAN_OF_PARAMETERS /* over all workers, weighted by their samples */
@@ -400,8 +433,8 @@ struct codec_plugin {
     bool overlaps;
     bool updates_on_server; /* the job's optimizer runs there (update()), not on the workers */
     enum codec_compression compression;
-    unsigned limits; /* enum codec_limits, or-ed */
-    enum codec_result result;
+    unsigned limits;          /* enum codec_limits, or-ed */
+    enum codec_result result; /* 0: workers end equal */
     /* Returns what this node, worker or server, sends in a synchronous round, or in a step of an event rule.
      * NULL: not declared. */
     struct codec_cost (*sends)(const struct codec *c);

@@ -12,4 +12,4 @@ static struct codec_cost dummy_sends(const struct codec *c)
 static const struct codec_events dummy = {0};
 
 CODEC_PLUGIN(.name = "dummy", .source = "none: independent training", .cost = "nothing", .events = &dummy,
-             .sends = dummy_sends, .compression = CODEC_UNCOMPRESSED)
+             .sends = dummy_sends, .compression = CODEC_UNCOMPRESSED, .result = CODEC_OWN_RESULT)

@@ -102,4 +102,4 @@ static const struct codec_events gossip = {.on_grad = gossip_send,
 CODEC_PLUGIN(.name = "gossip", .source = "Lian et al., NIPS 2017, Algorithm 1 (D-PSGD)",
              .cost = "each step 4 + 4 n_params bytes to each neighbor", .state_size = sizeof(struct gossip),
              .options = options, .open = gossip_open, .events = &gossip, .sends = gossip_sends,
-             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD)
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD, .result = CODEC_OWN_RESULT)

@@ -10,6 +10,7 @@
 enum codec_check_kind {
     CODEC_CHECK_ENDS,
     CODEC_CHECK_TIMING,
+    CODEC_CHECK_EQUAL,
     CODEC_CHECK_RESULT,
     CODEC_CHECK_COST,
     CODEC_CHECK_CONVERGES,
@@ -47,7 +48,7 @@ struct codec_check_page {
     } beyond_what;
     uint64_t beyond;
     enum codec_check_outcome { CHECK_RUNS, CHECK_HOLDS, CHECK_FAILED, CHECK_NOT_FOR_IT, CHECK_ERROR } outcome;
-    char text[1024]; /* why it failed, or does not apply to this codec */
+    char text[1536]; /* why it failed, or does not apply to this codec, and a hint */
 };
 
 #endif

@@ -127,7 +127,7 @@ enum codec_result codec_result(const struct codec_plugin *p)
 {
     const struct codec_combine *r = p->combine;
 
-    if (!r || p->result != CODEC_OWN_RESULT)
+    if (!r || p->result != CODEC_EQUAL_RESULT)
         return p->result;
     if (p->overlaps || r->contribute || r->apply || r->adopt || r->on_gradient)
         return CODEC_EQUAL_RESULT;

@@ -91,6 +91,16 @@ float rng_normal(struct rng *r)
     return (float)(sqrt(-2.0 * log_of(u)) * cos_of_turns(v));
 }
 
+void rng_common(float *out, size_t n, uint64_t seed, uint64_t key)
+{
+    static const uint64_t stream = 0x636f6d6d6f6e; /* "common" */
+    struct rng r;
+
+    rng_init(&r, seed, stream, key);
+    for (size_t i = 0; i < n; i++)
+        out[i] = rng_uniform(&r);
+}
+
 void rng_shuffle(struct rng *r, uint32_t *items, size_t n)
 {
     for (size_t i = n; i > 1; i--) {

@@ -97,6 +97,7 @@ static void describe(struct check *k, const struct job_shape *s, const struct wa
     k->how.gradients = CHECK_PARAMS;
     k->how.workers_per_machine = w->path == PATH_TREE ? 2 : 1;
     strcpy(k->how.step_time, "0.01");
+    k->how.eval_time_s = 0.03; /* messages come meanwhile, when no codec waits */
     /* Nodes differ by more than a step, and messages of one overtake those of another. */
     strcpy(k->how.link, "100Mbit,10ms,30ms");
     strcpy(k->how.speed, "0.5-2");
@@ -122,6 +123,8 @@ static int run_job(struct check *k, check_body *body, struct err *e)
     watch_receives(NULL, NULL);
     tap.receive = NULL;
     sim_close(&k->sim);
+    if (rc == ERR_CODEC && k->set.sync == SYNC_ASGD && !(k->plugin->limits & CODEC_NO_SSGD))
+        err_hint(e, "A rule that cannot be asynchronous declares .limits = CODEC_NO_ASGD.");
     return rc == ERR_CODEC ? err_at(e, "%s", k->page->what) : rc;
 }
 

@@ -60,7 +60,7 @@ typedef void check_gradient(void *owner, const struct trainer_batch *b, const fl
 void check_receives_gradients(struct check *k, check_gradient *receive, void *owner);
 
 /* Named as in codec_checks. */
-check_body check_ends, check_timing, check_result, check_cost, check_converges, check_malformed, check_memory,
-    check_restore, check_loss;
+check_body check_ends, check_timing, check_equal, check_result, check_cost, check_converges, check_malformed,
+    check_memory, check_restore, check_loss;
 
 #endif

@@ -103,9 +103,7 @@ int check_result(struct check *k, struct err *e)
     enum codec_result result = codec_result(k->plugin);
 
     if (result == CODEC_OWN_RESULT || result == CODEC_EQUAL_RESULT) {
-        err_set(e, ERR_CODEC, "%s",
-                result == CODEC_EQUAL_RESULT ? "workers end equal, by no formula that .result lists"
-                                             : "it declares no formula (.result in CODEC_PLUGIN)");
+        err_set(e, ERR_CODEC, "it declares no formula (.result in CODEC_PLUGIN)");
         return CHECK_IS_NOT_FOR_IT;
     }
     return check_jobs(k, CHECK_STEPS, CHECK_SSGD, result_is_right, e);

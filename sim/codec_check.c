@@ -56,10 +56,10 @@ int posix_memalign(void **out, size_t align, size_t n)
 
 static check_body *const bodies[N_CODEC_CHECKS] = {
     [CODEC_CHECK_ENDS] = check_ends,           [CODEC_CHECK_TIMING] = check_timing,
-    [CODEC_CHECK_RESULT] = check_result,       [CODEC_CHECK_COST] = check_cost,
-    [CODEC_CHECK_CONVERGES] = check_converges, [CODEC_CHECK_MALFORMED] = check_malformed,
-    [CODEC_CHECK_MEMORY] = check_memory,       [CODEC_CHECK_RESTORE] = check_restore,
-    [CODEC_CHECK_LOSS] = check_loss,
+    [CODEC_CHECK_EQUAL] = check_equal,         [CODEC_CHECK_RESULT] = check_result,
+    [CODEC_CHECK_COST] = check_cost,           [CODEC_CHECK_CONVERGES] = check_converges,
+    [CODEC_CHECK_MALFORMED] = check_malformed, [CODEC_CHECK_MEMORY] = check_memory,
+    [CODEC_CHECK_RESTORE] = check_restore,     [CODEC_CHECK_LOSS] = check_loss,
 };
 
 /* The instruction is executed again, and ends the program as without this handler. */
@@ -132,7 +132,8 @@ int main(int argc, char **argv)
     if (rc == ERR_NOMEM)
         rc = err_set(&e, ERR_CODEC, "%s: the codec takes more than %d MB of memory", k.page->what,
                      MEMORY_MAX / 1000000);
-    snprintf(k.page->text, sizeof k.page->text, "%s", rc != 0 ? e.text : "");
+    if (rc != 0)
+        snprintf(k.page->text, sizeof k.page->text, "%s%s%s", e.text, e.hint[0] ? ". " : "", e.hint);
     k.page->outcome = rc == 0                     ? CHECK_HOLDS
                       : rc == CHECK_IS_NOT_FOR_IT ? CHECK_NOT_FOR_IT
                       : rc == ERR_CODEC           ? CHECK_FAILED

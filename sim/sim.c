@@ -369,6 +369,11 @@ const float *sim_model_of(const struct sim *s, const struct sim_node *n)
     return exchange_model(n->x, s->model) ? s->model : n->params;
 }
 
+void sim_weights_sha256(uint8_t out[SHA256_BYTES], const struct sim *s, const struct sim_node *n)
+{
+    sha256(out, sim_model_of(s, n), s->trainer->n_trained * sizeof(float));
+}
+
 double sim_time(const struct sim *s)
 {
     double last = 0;
@@ -380,18 +385,19 @@ double sim_time(const struct sim *s)
 
 bool sim_models_agree(const struct sim *s)
 {
-    const float *first = NULL;
+    uint8_t first[SHA256_BYTES], own[SHA256_BYTES];
+    bool has_first = false;
 
     for (int i = 0; i < s->set.node_count; i++) {
-        const struct sim_node *n = &s->nodes[i];
-
-        if (n->phase != SIM_DONE)
+        if (s->nodes[i].phase != SIM_DONE)
             continue;
-        if (first && memcmp(first, n->params, s->trainer->n_params * sizeof *first) != 0)
+        sim_weights_sha256(own, s, &s->nodes[i]);
+        if (has_first && memcmp(first, own, sizeof own) != 0)
             return false;
-        first = first ? first : n->params;
+        memcpy(first, own, sizeof own);
+        has_first = true;
     }
-    return first;
+    return has_first;
 }
 
 bool sim_models_are_finite(const struct sim *s)

@@ -16,6 +16,17 @@ static int yes_zeros(struct codec *c, float **at, size_t n)
     return ERR_CODEC;
 }
 
+static int yes_array(struct codec *c, void *at, size_t n, size_t size)
+{
+    (void)c, (void)at, (void)n, (void)size;
+    return ERR_CODEC;
+}
+
+static void yes_common(const struct codec *c, uint64_t key, float *out, size_t n)
+{
+    channel_host.common(victim_of(c)->real, key, out, n);
+}
+
 static float yes_uniform(struct codec *c)
 {
     return rng_uniform(victim_of(c)->rng);
@@ -140,7 +151,9 @@ static const struct codec_host yes = {.zeros = yes_zeros,
                                       .update = yes_update,
                                       .wake = yes_wake,
                                       .record = yes_record,
-                                      .message_to = yes_message_to};
+                                      .message_to = yes_message_to,
+                                      .array = yes_array,
+                                      .common = yes_common};
 
 static size_t rounded(size_t n)
 {
@@ -161,7 +174,7 @@ static void *copy_in(struct victim *v, const void *from, size_t bytes)
 /* Pointers to vectors may have been exchanged in the state: updates each copy at the same index. */
 static void copy_vector(struct victim *v, const struct channel *ch, size_t k)
 {
-    float *copy = copy_in(v, ch->zeros[k].v, ch->zeros[k].n * sizeof *copy), *own;
+    void *copy = copy_in(v, ch->zeros[k].v, vector_bytes(&ch->zeros[k])), *own;
 
     for (size_t i = 0; i < ch->n_zeros; i++) {
         memcpy(&own, (char *)ch->codec.state + ch->zeros[i].at, sizeof own);
@@ -177,7 +190,7 @@ int victim_make(struct victim *v, const struct codec_plugin *plugin, struct code
     size_t n = 2 * rounded(c->n_params * sizeof(float)) + rounded(plugin->state_size);
 
     for (size_t k = 0; k < ch->n_zeros; k++)
-        n += rounded(ch->zeros[k].n * sizeof(float));
+        n += rounded(vector_bytes(&ch->zeros[k]));
     *v = (struct victim){.c = *c, .real = c, .plugin = plugin, .rng = rng};
     v->bytes = calloc(2, n);
     v->answer = malloc(ANSWER);

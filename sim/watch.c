@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ROOM = 16 << 20, CALM_AFTER = 2, GUARDED = 1024 };
+#include "agent/runner/exchange/channel.h"
+
+enum { ROOM = 16 << 20, CALM_AFTER = 2, GUARDED = 1024, CHECKED_NODES = 8 };
 
 static struct {
     const struct codec_plugin *codec;
@@ -143,11 +145,6 @@ static int adopt(struct codec *c, struct wire_in *in)
     return receive(read_adopt, "adopt", c, c->server, in);
 }
 
-static int on_message(struct codec *c, int from, struct wire_in *in)
-{
-    return receive(read_message, "on_message", c, from, in);
-}
-
 static int open_codec(struct codec *c)
 {
     watch_enter("open", c, c->node);
@@ -184,27 +181,32 @@ static int on_block(struct codec *c)
     return watch_leave(w.codec->events->on_block(c));
 }
 
+/* Does the node wait since this codec's on_grad, or on_step, and since which of them? */
+static bool *waits_in_grad(const struct codec *c)
+{
+    static bool of[CHECKED_NODES][CHECKED_NODES];
+    int node = c->node < 0 ? -1 - c->node : c->node, server = -c->server;
+
+    return &of[node % CHECKED_NODES][server % CHECKED_NODES];
+}
+
+static bool waits(const struct codec *c)
+{
+    return channel_of(c)->is_waiting;
+}
+
 static int on_grad(struct codec *c)
 {
+    *waits_in_grad(c) = true;
     watch_enter("on_grad", c, c->node);
     return watch_leave(w.codec->events->on_grad(c));
 }
 
 static int on_step(struct codec *c)
 {
+    *waits_in_grad(c) = false;
     watch_enter("on_step", c, c->node);
     return watch_leave(w.codec->events->on_step(c));
-}
-
-static int on_collective(struct codec *c)
-{
-    static const char *const name = "on_collective";
-
-    if (w.receive)
-        w.receive(w.owner,
-                  &(struct watch_call){.read = read_collective, .name = name, .c = c, .from = c->node});
-    watch_enter(name, c, c->node);
-    return watch_leave(w.codec->events->on_collective(c));
 }
 
 /* Copies, made before a call, of the vectors that the callback may not write. */
@@ -227,11 +229,40 @@ static void guard(int k, const char *name, const float *v, size_t n)
 /* Returns rc, or the code of an error: the callback has written to a guarded vector. */
 static int check_guarded(struct codec *c, const char *callback, int rc)
 {
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; rc >= 0 && k < 2; k++)
         if (guarded[k].n > 0 && memcmp(guarded[k].kept, guarded[k].v, guarded[k].n * sizeof(float)) != 0)
             return c->host->fail(c, "its %s writes to %s, which codec.h does not allow there", callback,
                                  guarded[k].name);
     return rc;
+}
+
+/* Before a callback that another node causes: guards what it may not write. */
+static void guard_step(const struct codec *c)
+{
+    bool computes = c->node >= 0 && !waits(c);
+
+    guard(0, "params while the node does not wait, and has on_backward",
+          computes && w.codec->events->on_backward ? c->params : NULL, c->n_params);
+    guard(1, "grads while on_grad does not wait",
+          c->node >= 0 && !(waits(c) && *waits_in_grad(c)) ? c->grads : NULL, c->n_params);
+}
+
+static int on_message(struct codec *c, int from, struct wire_in *in)
+{
+    guard_step(c);
+    return check_guarded(c, "on_message", receive(read_message, "on_message", c, from, in));
+}
+
+static int on_collective(struct codec *c)
+{
+    static const char *const name = "on_collective";
+
+    if (w.receive)
+        w.receive(w.owner,
+                  &(struct watch_call){.read = read_collective, .name = name, .c = c, .from = c->node});
+    guard_step(c);
+    watch_enter(name, c, c->node);
+    return check_guarded(c, name, watch_leave(w.codec->events->on_collective(c)));
 }
 
 static float contribute(struct codec *c, float *const *v)
@@ -274,8 +305,9 @@ static int on_gradient(struct codec *c)
 
 static int on_lost(struct codec *c, int node)
 {
+    guard_step(c);
     watch_enter("on_lost", c, node);
-    return watch_leave(w.codec->events->on_lost(c, node));
+    return check_guarded(c, "on_lost", watch_leave(w.codec->events->on_lost(c, node)));
 }
 
 static int on_evaluation(struct codec *c)
@@ -286,8 +318,9 @@ static int on_evaluation(struct codec *c)
 
 static int on_wake(struct codec *c)
 {
+    guard_step(c);
     watch_enter("on_wake", c, c->node);
-    return watch_leave(w.codec->events->on_wake(c));
+    return check_guarded(c, "on_wake", watch_leave(w.codec->events->on_wake(c)));
 }
 
 /* A callback that the codec lacks is NULL in the wrapper, too. */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shared/codec_options.h"
 #include "shared/rng.h"
@@ -15,25 +16,41 @@ enum { TENSORS_MAX = MODEL_LAYERS_MAX * LAYER_TENSORS };
 static struct {
     const struct trial *t;
     struct rng rng;
+    uint64_t seed;
     size_t bytes; /* allocated */
     char why[512];
     bool has_refused;
 } trial;
 
 /* NULL: too much for a trial. The process that this is ends soon, and frees it. */
-static float *room(size_t n)
+static void *room(size_t n, size_t size)
 {
-    float *p = n <= (TRIAL_BYTES_MAX - trial.bytes) / sizeof *p ? calloc(n ? n : 1, sizeof *p) : NULL;
+    void *p = size > 0 && n <= (TRIAL_BYTES_MAX - trial.bytes) / size ? calloc(n ? n : 1, size) : NULL;
 
-    trial.bytes += p ? n * sizeof *p : 0;
+    trial.bytes += p ? n * size : 0;
     return p;
 }
 
 static int trial_zeros(struct codec *c, float **at, size_t n)
 {
     (void)c;
-    *at = room(n);
+    *at = room(n, sizeof **at);
     return *at ? CODEC_GO : ERR_NOMEM;
+}
+
+static int trial_array(struct codec *c, void *at, size_t n, size_t size)
+{
+    void *p = room(n, size);
+
+    (void)c;
+    memcpy(at, &p, sizeof p);
+    return p ? CODEC_GO : ERR_NOMEM;
+}
+
+static void trial_common(const struct codec *c, uint64_t key, float *out, size_t n)
+{
+    (void)c;
+    rng_common(out, n, trial.seed, key);
 }
 
 static float trial_uniform(struct codec *c)
@@ -70,7 +87,9 @@ static const struct codec_host host = {.zeros = trial_zeros,
                                        .uniform = trial_uniform,
                                        .fail = trial_fail,
                                        .log = trial_log,
-                                       .holds = trial_holds};
+                                       .holds = trial_holds,
+                                       .array = trial_array,
+                                       .common = trial_common};
 
 /* Trained tensors, or running statistics, in the order of the parameters. */
 static int list(struct codec_layer *layers, char names[][TENSOR_NAME], int n, bool is_state,
@@ -106,8 +125,8 @@ static bool show_model(struct codec *c, const struct codec_plugin *p, const stru
         c->n_layers = list(layers, names, c->n_layers, true, m);
     c->layers = layers;
     c->n_params = p->combine ? m->n_trained : m->n_params;
-    c->params = room(m->n_params);
-    c->grads = room(m->n_params);
+    c->params = room(m->n_params, sizeof(float));
+    c->grads = room(m->n_params, sizeof(float));
     for (size_t i = 0; c->params && i < m->n_params; i++)
         c->params[i] = 0.01f;
     return c->params && c->grads;
@@ -118,14 +137,14 @@ static bool make_state(struct codec *c, const struct codec_plugin *p)
     bool is_made = true;
 
     if (p->combine)
-        is_made = (c->numbers = room(CODEC_NUMBERS_MAX)) != NULL;
+        is_made = (c->numbers = room(CODEC_NUMBERS_MAX, sizeof(float))) != NULL;
     if (p->combine && p->combine->keeps_global) {
-        is_made = is_made && (c->global = room(c->n_params)) != NULL;
+        is_made = is_made && (c->global = room(c->n_params, sizeof(float))) != NULL;
         if (is_made)
             memcpy(c->global, c->params, c->n_params * sizeof *c->global);
     }
     for (const size_t *at = p->vectors; is_made && at && *at != SIZE_MAX; at++)
-        is_made = (*(float **)(void *)((char *)c->state + *at) = room(c->n_params)) != NULL;
+        is_made = (*(float **)(void *)((char *)c->state + *at) = room(c->n_params, sizeof(float))) != NULL;
     return is_made;
 }
 
@@ -152,6 +171,7 @@ int trial_open(const struct codec_plugin *p, const char *options, const struct t
     trial.bytes = 0;
     trial.has_refused = false;
     rng_init(&trial.rng, set->seed, 0, 0);
+    trial.seed = set->seed;
     c.state = calloc(1, p->state_size + 1);
     if (!c.state)
         return 0;

@@ -4,8 +4,8 @@
  *
  * What open() sees here differs from a node in three things: the initial weights are all 0.01; one server
  * holds the whole model, also where several share it; and of the host's functions only those exist that
- * prepare a state: zeros(), uniform(), fail(), log() and holds(). Where TRIAL_BYTES_MAX do not suffice, the
- * nodes decide. */
+ * prepare a state: zeros(), array(), uniform(), common(), fail(), log() and holds(). Where TRIAL_BYTES_MAX do
+ * not suffice, the nodes decide. */
 #ifndef PSGD_SUBMIT_TRIAL_H
 #define PSGD_SUBMIT_TRIAL_H
 

@@ -272,9 +272,9 @@ load lib
         esac
     done
     "$SUBMIT" codecs test fedavg:every=4 --json >outcome
-    jq -e '.ok and .data.codec == "fedavg" and (.data.checks | length) == 9' outcome
+    jq -e '.ok and .data.codec == "fedavg" and (.data.checks | length) == 10' outcome
     [ "$(jq -r '[.data.checks[] | select(.outcome == "ok") | .check] | join(" ")' outcome | sed 's/ memory//')" \
-        = "ends timing result cost converges restore loss" ]
+        = "ends timing equal result cost converges restore loss" ]
     [ "$("$SUBMIT" codecs test dummy --check malformed)" = "-       malformed  it receives no messages" ]
 }
 
@@ -300,6 +300,28 @@ fails() {
     fails broken_order.so timing 'the result depends on the order of messages'
     fails broken_race.so timing 'the result depends on the order of messages'
     fails broken_bounds.so malformed 'in step 0 reads beyond the end of the message'
+    fails half.so equal '2 workers: workers end different: parameter 50 is '
+}
+
+@test "what an event rule may do when is checked, each misunderstanding with its error" {
+    "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_events.so" --mutations 10000
+    fails broken_events.so:what=wait ends 'on_grad is called, although on_message has returned CODEC_WAIT'
+    fails broken_events.so:what=grads ends 'its on_message writes to grads while on_grad does not wait'
+    fails broken_events.so:what=params ends 'its on_message writes to params while the node does not wait, and has on_backward'
+    fails broken_events.so:what=early ends 'sent a malformed gradient, or of another step'
+    fails broken_events.so:what=step ends 'it waits for a message, but there are no more events'
+    # A rule that cannot be asynchronous.
+    sed 's/^    wire_put_f32s/    if (!c->is_sync)\n        return codec_fail(c, "where are the others?");\n&/; s/n_params \/ 2/n_params/' \
+        "$ROOT/tests/codecs/half.c" >common.c
+    run "$SUBMIT" codecs test common.c --check ends
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"asgd: node "*"where are the others?. A rule that cannot be asynchronous declares .limits = CODEC_NO_ASGD."* ]]
+    # The room of a message, where none is declared.
+    sed 's/n_params \/ 2/n_params/; s/^    wire_put_f32s.*/&\n&/' "$ROOT/tests/codecs/half.c" >long.c
+    run "$SUBMIT" codecs test long.c --check ends
+    echo "$output"
+    [[ "$output" == *"its message is longer than 468 bytes, the room without .message_bytes: 64 + 4 n_params"* ]]
 }
 
 @test "each broken promise of a codec fails its check" {

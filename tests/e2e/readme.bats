@@ -49,7 +49,8 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     ln -s "$BUILD" build
     start_agents 2
     blocks c codecs/README.md 1 >smooth.c
-    blocks c codecs/README.md 2 >plateau.c
+    blocks c codecs/README.md 2 >part.c
+    blocks c codecs/README.md 3 >plateau.c
     cmp plateau.c "$ROOT/tests/codecs/plateau.c"
     blocks sh codecs/README.md >session.sh
     grep -q -- '--codec smooth.c:beta=0.5' session.sh
@@ -57,9 +58,11 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *"mine: all checks passed"* ]]
+    [[ "$output" == *"part: all checks passed"* ]]
     [ "$(jq -r .state mine/run.json)" = succeeded ]
     [[ "$output" == *"beta "*"float"*"0.9"*"0 to 1"* ]]
     [ "$(jq .models_agree smooth/run.json)" = true ]
+    [ "$(jq .models_agree part/run.json)" = true ]
     [ "$(jq .models_agree plateau/run.json)" = true ]
 }
 

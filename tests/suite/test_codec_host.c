@@ -25,6 +25,10 @@ static int answer; /* returned by a callback */
 
 struct state {
     float *v, *w;
+    struct item {
+        double x;
+        int n;
+    } * items;
     float rate;
 };
 
@@ -353,6 +357,28 @@ static int zeros_twice(struct codec *c)
     return c->host->zeros(c, &s->v, 3) < 0 ? -1 : c->host->zeros(c, &s->v, 3);
 }
 
+static int array_outside(struct codec *c)
+{
+    return codec_array(c, &somewhere, 3);
+}
+
+static int array_twice(struct codec *c)
+{
+    struct state *s = c->state;
+
+    return c->host->zeros(c, &s->v, 3) < 0 ? -1 : codec_array(c, &s->v, 3);
+}
+
+static int array_of_nothing(struct codec *c)
+{
+    return c->host->array(c, &((struct state *)c->state)->v, 3, 0);
+}
+
+static int array_beyond_memory(struct codec *c)
+{
+    return codec_array(c, &((struct state *)c->state)->items, SIZE_MAX / 8);
+}
+
 static int zeros_beyond_memory(struct codec *c)
 {
     return c->host->zeros(c, &((struct state *)c->state)->v, SIZE_MAX / 2);
@@ -366,8 +392,13 @@ TEST(invalid_requests_for_zeros_are_refused_with_a_message)
         const char *expected;
     } cases[] = {
         {zeros_outside, ERR_CODEC, "no field of its state"},
-        {zeros_twice, ERR_CODEC, "twice for the field at byte 0 of its state"},
-        {zeros_beyond_memory, ERR_NOMEM, "no memory for a vector of"},
+        {zeros_twice, ERR_CODEC, "for the field at byte 0 of its state, which is set already"},
+        {zeros_beyond_memory, ERR_NOMEM, "items of 4 bytes (zeros())"},
+        {array_outside, ERR_CODEC, "the address passed to array() is no field of its state"},
+        {array_twice, ERR_CODEC,
+         "it calls array() for the field at byte 0 of its state, which is set already"},
+        {array_of_nothing, ERR_CODEC, "items of 0 bytes"},
+        {array_beyond_memory, ERR_NOMEM, "items of 16 bytes (array())"},
     };
     struct fixture f;
 
@@ -382,6 +413,45 @@ TEST(invalid_requests_for_zeros_are_refused_with_a_message)
     assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
     assert_error_has("after open()");
     close_node(&f);
+}
+
+static int make_items(struct codec *c)
+{
+    return codec_array(c, &((struct state *)c->state)->items, 5);
+}
+
+TEST(an_array_of_any_type_is_zeroed_counted_and_freed)
+{
+    double bytes[2];
+    struct fixture f;
+
+    for (int k = 0; k < 2; k++) {
+        ask = k == 1 ? make_items : NULL;
+        assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0));
+        for (int i = 0; k == 1 && i < 5; i++)
+            assert_true(((struct state *)codec->state)->items[i].n == 0);
+        bytes[k] = exchange_bytes(f.x);
+        close_node(&f);
+    }
+    assert_true(bytes[1] - bytes[0] == 5 * sizeof(struct item));
+}
+
+TEST(common_random_numbers_are_those_of_the_job_whichever_node_asks)
+{
+    float numbers[3][4], other[4];
+    static const int nodes[] = {0, 1, -2};
+    struct fixture f;
+
+    for (int k = 0; k < 3; k++) {
+        assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, nodes[k], 1));
+        codec->host->uniform(codec); /* which changes nothing about them */
+        codec->host->common(codec, 7, numbers[k], 4);
+        codec->host->common(codec, 8, other, 4);
+        close_node(&f);
+        assert_memory_equal(numbers[k], numbers[0], sizeof numbers[0]);
+        for (int i = 0; i < 4; i++)
+            assert_true(numbers[k][i] >= 0 && numbers[k][i] < 1 && numbers[k][i] != other[i]);
+    }
 }
 
 static int ask_update(struct codec *c)
@@ -659,6 +729,8 @@ int main(void)
         cmocka_unit_test(a_codec_that_fails_without_a_message_or_returns_an_invalid_value_has_failed),
         cmocka_unit_test(the_error_message_of_a_codec_is_reported_whatever_it_returns),
         cmocka_unit_test(invalid_requests_for_zeros_are_refused_with_a_message),
+        cmocka_unit_test(an_array_of_any_type_is_zeroed_counted_and_freed),
+        cmocka_unit_test(common_random_numbers_are_those_of_the_job_whichever_node_asks),
         cmocka_unit_test(a_server_updates_its_range_at_the_step_of_the_workers),
         cmocka_unit_test(a_codec_timer_fires_once),
         cmocka_unit_test(a_message_that_a_timer_sends_reaches_its_peer),

@@ -45,10 +45,11 @@ struct channel {
     struct codec_layer *layers; /* (n_layers), running statistics among them */
     int n_layers;
     struct codec_vector {
-        float *v;
-        size_t n;
-        size_t at; /* of the field in the state that zeros() set */
-    } * zeros;     /* freed with the channel */
+        void *v;
+        size_t n;    /* floats; of an array the bytes of its items */
+        size_t item; /* bytes of an array's item; 0: it is a vector of floats */
+        size_t at;   /* of the field in the state that zeros() or array() set */
+    } * zeros;       /* freed with the channel */
     size_t n_zeros;
 };
 
@@ -76,6 +77,11 @@ struct exchange {
     uint64_t n_rounds, n_rounds_notified;
     int n_channels_done; /* channels that have closed the round */
 };
+
+static inline size_t vector_bytes(const struct codec_vector *v)
+{
+    return v->item ? v->n : v->n * sizeof(float);
+}
 
 static inline int exchange_slot(const struct exchange *x, int node)
 {
@@ -120,7 +126,8 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
 int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b);
-int channel_apply(struct channel *ch); /* the rule's apply, if it has one */
+int channel_apply(struct channel *ch);    /* the rule's apply, if it has one */
+int channel_too_long(struct channel *ch); /* the error of a message beyond `limit` */
 /* Sets the exchange's error, with the codec's name. ERR_CODEC. */
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A call that processed a message of worker `from` has failed because of that message. If the job continues

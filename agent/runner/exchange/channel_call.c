@@ -15,6 +15,16 @@ int channel_fail(struct channel *ch, const char *fmt, ...)
     return err_set(ch->x->e, ERR_CODEC, "codec %s: %s", ch->x->cfg.plugin->name, text);
 }
 
+int channel_too_long(struct channel *ch)
+{
+    return channel_fail(ch,
+                        ch->x->cfg.plugin->message_bytes
+                            ? "its message is longer than %zu bytes, which its .message_bytes declares"
+                            : "its message is longer than %zu bytes, the room without .message_bytes: 64 + 4 "
+                              "n_params",
+                        ch->limit);
+}
+
 void channel_before_call(struct channel *ch)
 {
     ch->x->e->code = 0;
@@ -73,7 +83,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
         goto fail;
     }
     if (ch->out.bad) {
-        channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)", ch->limit);
+        channel_too_long(ch);
         goto fail;
     }
     b->len = ch->out.len;

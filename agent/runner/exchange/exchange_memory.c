@@ -11,7 +11,7 @@ static double numbers(const struct channel *ch)
     double n = (double)n_vectors * (double)ch->n_params;
 
     for (size_t i = 0; i < ch->n_zeros; i++)
-        n += (double)ch->zeros[i].n;
+        n += (double)vector_bytes(&ch->zeros[i]) / sizeof(float);
     if (round_agrees(ch)) /* undo.h */
         n += n + (ch->codec.global ? 2 : 1) * (double)ch->n_params;
     return n;

@@ -15,18 +15,27 @@ static size_t state_size(struct channel *ch)
     return channel_config(ch)->plugin->state_size;
 }
 
-static float **field_of(const struct channel *ch, size_t k)
+static void *field_of(const struct channel *ch, size_t k)
 {
-    return (float **)(void *)((char *)ch->codec.state + ch->zeros[k].at);
+    return (char *)ch->codec.state + ch->zeros[k].at;
+}
+
+static enum tensor_type type_of(const struct codec_vector *v)
+{
+    return v->item ? TENSOR_U8 : TENSOR_F32;
 }
 
 /* The vector that the field for which vector k was made now points to: a codec may swap vectors. NULL: it
  * points elsewhere, or to a vector of another length. */
 static const struct codec_vector *vector_in(const struct channel *ch, size_t k)
 {
-    for (size_t i = 0; i < ch->n_zeros; i++)
-        if (*field_of(ch, k) == ch->zeros[i].v)
-            return ch->zeros[i].n == ch->zeros[k].n ? &ch->zeros[i] : NULL;
+    const struct codec_vector *own = &ch->zeros[k];
+    const void *now;
+
+    memcpy(&now, field_of(ch, k), sizeof now);
+    for (const struct codec_vector *v = ch->zeros; v < ch->zeros + ch->n_zeros; v++)
+        if (now == v->v)
+            return v->n == own->n && v->item == own->item ? v : NULL;
     return NULL;
 }
 
@@ -37,8 +46,9 @@ static int check_vectors(struct channel *ch, struct err *e)
             return err_set(
                 e, ERR_CODEC,
                 "codec %s cannot be saved: the field at byte %zu of its state does not hold one of its "
-                "vectors of %zu numbers",
-                channel_config(ch)->plugin->name, ch->zeros[k].at, ch->zeros[k].n);
+                "vectors of %zu %s",
+                channel_config(ch)->plugin->name, ch->zeros[k].at, ch->zeros[k].n,
+                ch->zeros[k].item ? "bytes" : "numbers");
     return 0;
 }
 
@@ -126,7 +136,7 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
     add(s, i, "state", TENSOR_U8, state_size(ch), state);
     for (size_t k = 0; k < ch->n_zeros; k++) {
         snprintf(name, sizeof name, "vector%zu", k);
-        add(s, i, name, TENSOR_F32, ch->zeros[k].n, vector_in(ch, k)->v);
+        add(s, i, name, type_of(&ch->zeros[k]), ch->zeros[k].n, vector_in(ch, k)->v);
     }
     if (ch->codec.global)
         add(s, i, "global", TENSOR_F32, ch->n_params, ch->codec.global);
@@ -195,7 +205,7 @@ uint64_t exchange_saved_bytes(struct exchange *x)
     for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
         bytes += own_bytes(ch);
         for (size_t k = 0; k < ch->n_zeros; k++)
-            bytes += ch->zeros[k].n * sizeof(float);
+            bytes += vector_bytes(&ch->zeros[k]);
         bytes += compressing_saved_bytes(ch) + (ch->codec.global ? ch->n_params * sizeof(float) : 0);
     }
     return bytes + sizeof(struct verdict_result) + x->verdict.rule.n * sizeof(double);
@@ -249,13 +259,13 @@ static int restore_vectors(struct channel *ch, int i, const struct tensor_file *
 
     for (size_t k = 0; k < ch->n_zeros; k++) {
         snprintf(name, sizeof name, "vector%zu", k);
-        if (find(&data, &n, f, i, name, TENSOR_F32, e) < 0)
+        if (find(&data, &n, f, i, name, type_of(&ch->zeros[k]), e) < 0)
             return e->code;
         if (n != ch->zeros[k].n)
             return err_set(e, ERR_CONFIG, "codec/%d/%s has %zu values, but the codec's vector has %zu", i,
                            name, n, ch->zeros[k].n);
         if (n > 0)
-            memcpy(ch->zeros[k].v, data, n * sizeof(float));
+            memcpy(ch->zeros[k].v, data, vector_bytes(&ch->zeros[k]));
     }
     if (ch->codec.global && restore_global(ch, i, f, e) < 0)
         return e->code;
@@ -329,7 +339,7 @@ static int restore_state(struct channel *ch, int i, const struct tensor_file *f,
     if (size > 0)
         memcpy(ch->codec.state, state, size);
     for (size_t k = 0; k < ch->n_zeros; k++)
-        *field_of(ch, k) = ch->zeros[k].v;
+        memcpy(field_of(ch, k), &ch->zeros[k].v, sizeof ch->zeros[k].v);
     return 0;
 }
 

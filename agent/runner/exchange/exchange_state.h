@@ -4,8 +4,8 @@
  *   codec/K/cursor    I64 (11): step, round, samples since the last exchange, the four 64-bit words of
  *                     uniform()'s generator, the bits of lr_factor, n_local, the bits of lr_sum, in asgd the
  *                     server's round that the parameters are from; K counts a worker's servers, else it is 0
- *   codec/K/state     U8: the codec's state; a field set by zeros() is saved as 0
- *   codec/K/vectorI   F32: the vector in the field that the codec's I-th zeros() set
+ *   codec/K/state     U8: the codec's state; a field set by zeros() or array() is saved as 0
+ *   codec/K/vectorI   F32, of array() U8: the vector in the field that the codec's I-th such call set
  *   codec/K/global   F32: the parameters that all workers have in common, of a rule that keeps them
  *   verdict/known    I64 (4), verdict/errors F64 (n): where evaluations are shared, the last result that all
  *                    nodes know (number, step, the bits of loss and accuracy), and the errors of all of
@@ -16,9 +16,9 @@
  *                    where all workers have the same, and on a worker
  *   codec/K/left/W   F32: what a server's last message to it left out, where contributions lack that
  *
- * The host does not know what a state means: it saves bytes, and the vectors in the fields that zeros() set.
- * It refuses a field that holds anything else, and a rule that may have messages in transit: asgd, and an
- * event rule without is_quiescent_between_steps. */
+ * The host does not know what a state means: it saves bytes, and the vectors in the fields that zeros() and
+ * array() set. It refuses a field that holds anything else, and a rule that may have messages in transit:
+ * asgd, and an event rule without is_quiescent_between_steps. */
 #ifndef PSGD_EXCHANGE_STATE_H
 #define PSGD_EXCHANGE_STATE_H
 

@@ -8,30 +8,50 @@
 #include "agent/runner/exchange/channel.h"
 #include "shared/codec_options.h"
 
-/* Records the field's offset in the state: a checkpoint cannot hold addresses. */
-static int host_zeros(struct codec *c, float **at, size_t n)
+/* Of `call`, which is zeros() or array(). Records the field's offset in the state: a checkpoint cannot hold
+ * addresses. `item`: 0 for floats. */
+static int make_vector(struct codec *c, const char *call, void *at, size_t n, size_t item)
 {
     struct channel *ch = channel_of(c);
     size_t offset = (uintptr_t)at - (uintptr_t)c->state;
-    size_t size = channel_config(ch)->plugin->state_size;
-    float *p;
+    size_t size = channel_config(ch)->plugin->state_size, bytes = item ? item : sizeof(float);
+    void *p;
 
     if (ch->x->mesh)
-        return channel_fail(ch, "it calls zeros() after open()");
-    if ((uintptr_t)at < (uintptr_t)c->state || offset > size || size - offset < sizeof *at)
-        return channel_fail(ch, "the address passed to zeros() is no field of its state");
+        return channel_fail(ch, "it calls %s after open()", call);
+    if ((uintptr_t)at < (uintptr_t)c->state || offset > size || size - offset < sizeof p)
+        return channel_fail(ch, "the address passed to %s is no field of its state", call);
     for (size_t k = 0; k < ch->n_zeros; k++)
         if (ch->zeros[k].at == offset)
-            return channel_fail(ch, "it calls zeros() twice for the field at byte %zu of its state", offset);
+            return channel_fail(
+                ch, "it calls %s for the field at byte %zu of its state, which is set already", call, offset);
     if (ch->n_zeros == CHANNEL_ZEROS_MAX)
-        return channel_fail(ch, "it makes more than %d vectors (zeros())", CHANNEL_ZEROS_MAX);
-    p = n <= SIZE_MAX / sizeof *p ? calloc(n ? n : 1, sizeof *p) : NULL;
+        return channel_fail(ch, "it makes more than %d vectors (%s)", CHANNEL_ZEROS_MAX, call);
+    p = n <= SIZE_MAX / bytes ? calloc(n ? n : 1, bytes) : NULL;
     if (!p)
-        return err_set(channel_err(ch), ERR_NOMEM, "codec %s: no memory for a vector of %zu numbers",
-                       channel_config(ch)->plugin->name, n);
-    ch->zeros[ch->n_zeros++] = (struct codec_vector){p, n, offset};
-    *at = p;
+        return err_set(channel_err(ch), ERR_NOMEM, "codec %s: no memory for %zu items of %zu bytes (%s)",
+                       channel_config(ch)->plugin->name, n, bytes, call);
+    ch->zeros[ch->n_zeros++] = (struct codec_vector){
+        .v = p, .n = item ? n * item : n, .item = item, .at = offset};
+    memcpy(at, &p, sizeof p);
     return CODEC_GO;
+}
+
+static int host_zeros(struct codec *c, float **at, size_t n)
+{
+    return make_vector(c, "zeros()", at, n, 0);
+}
+
+static int host_array(struct codec *c, void *at, size_t n, size_t size)
+{
+    if (size == 0)
+        return channel_fail(channel_of(c), "it calls array() for items of 0 bytes");
+    return make_vector(c, "array()", at, n, size);
+}
+
+static void host_common(const struct codec *c, uint64_t key, float *out, size_t n)
+{
+    rng_common(out, n, channel_config(channel_of(c))->seed, key);
 }
 
 static float host_uniform(struct codec *c)
@@ -102,8 +122,7 @@ static int host_send(struct codec *c, int to)
             "for which node",
             to, ch->compressing.to == COMPRESSING_TO_ANY ? "any node" : "another node");
     if (ch->out.bad)
-        return channel_fail(ch, "its message is longer than the %zu bytes it declared (message_bytes)",
-                            ch->limit);
+        return channel_too_long(ch);
     if (to == c->node)
         return channel_fail(ch, "node %d sends to itself; a message can only go to another node", to);
     if (!exchange_needs_link(ch->x, to))
@@ -199,4 +218,6 @@ const struct codec_host channel_host = {.zeros = host_zeros,
                                         .update = host_update,
                                         .wake = host_wake,
                                         .record = host_record,
-                                        .message_to = host_message_to};
+                                        .message_to = host_message_to,
+                                        .array = host_array,
+                                        .common = host_common};

@@ -25,22 +25,25 @@ static size_t state_size(const struct channel *ch)
 
 static int make_room(struct undo *u, struct channel *ch)
 {
-    size_t n = 1; /* malloc(0) may be NULL */
+    size_t bytes = 1; /* malloc(0) may be NULL */
 
     /* All vectors are in memory, so the sum does not overflow. */
-    for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++)
-        n += vector_of(ch, i).n;
-    u->vectors = malloc(n * sizeof *u->vectors);
+    for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
+        struct codec_vector v = vector_of(ch, i);
+
+        bytes += vector_bytes(&v);
+    }
+    u->vectors = malloc(bytes);
     u->state = malloc(state_size(ch) + 1);
     if (u->vectors && u->state)
         return 0;
     undo_clear(u);
-    return err_set(channel_err(ch), ERR_NOMEM, "no memory to keep %zu numbers of the codec", n);
+    return err_set(channel_err(ch), ERR_NOMEM, "no memory to keep %zu bytes of the codec", bytes);
 }
 
 int undo_keep(struct undo *u, struct channel *ch)
 {
-    float *to;
+    char *to;
 
     if (!u->vectors && make_room(u, ch) < 0)
         return channel_err(ch)->code;
@@ -48,8 +51,8 @@ int undo_keep(struct undo *u, struct channel *ch)
     for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
         struct codec_vector v = vector_of(ch, i);
 
-        memcpy(to, v.v, v.n * sizeof *to);
-        to += v.n;
+        memcpy(to, v.v, vector_bytes(&v));
+        to += vector_bytes(&v);
     }
     memcpy(u->state, ch->codec.state, state_size(ch));
     u->rng = ch->rng;
@@ -58,13 +61,13 @@ int undo_keep(struct undo *u, struct channel *ch)
 
 void undo_restore(const struct undo *u, struct channel *ch)
 {
-    const float *from = u->vectors;
+    const char *from = u->vectors;
 
     for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
         struct codec_vector v = vector_of(ch, i);
 
-        memcpy(v.v, from, v.n * sizeof *from);
-        from += v.n;
+        memcpy(v.v, from, vector_bytes(&v));
+        from += vector_bytes(&v);
     }
     memcpy(ch->codec.state, u->state, state_size(ch));
     ch->rng = u->rng;

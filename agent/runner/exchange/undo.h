@@ -11,7 +11,7 @@
 struct channel;
 
 struct undo {
-    float *vectors; /* params, grads, global, then those of zeros(); NULL before the first undo_keep */
+    char *vectors; /* params, grads, global, then those of zeros(); NULL before the first undo_keep */
     void *state;
     struct rng rng;
 };

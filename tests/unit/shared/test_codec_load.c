@@ -40,7 +40,7 @@ TEST(another_abi_version_is_refused_naming_both)
 
     assert_int_equal(codec_library_open(&l, path_of("tests/codecs/old_abi"), &e), ERR_CODEC);
     assert_error_has("ABI 0");
-    assert_error_has("ABI 9");
+    assert_error_has("ABI 10");
 }
 
 TEST(a_file_that_is_no_codec_is_refused)

@@ -45,6 +45,21 @@ TEST(below_returns_each_number_about_equally_often)
         assert_true(rng_below(&r, UINT32_MAX) < UINT32_MAX);
 }
 
+/* They must never change: a job may resume, and its nodes may be of different versions. */
+TEST(common_numbers_depend_on_seed_key_and_place_only)
+{
+    float a[5], b[3], c[3];
+
+    rng_common(a, 5, 1, 2);
+    rng_common(b, 3, 1, 2);
+    assert_memory_equal(a, b, sizeof b);
+    rng_common(b, 3, 1, 3);
+    rng_common(c, 3, 2, 2);
+    assert_memory_not_equal(a, b, sizeof b);
+    assert_memory_not_equal(a, c, sizeof c);
+    assert_true(a[0] == 0x1.4c01d4p-2f && a[4] == 0x1.cadc3p-3f);
+}
+
 TEST(uniform_is_in_the_half_open_unit_interval)
 {
     double sum = 0;
@@ -122,6 +137,7 @@ int main(void)
         cmocka_unit_test(numbers_match_the_reference_implementation),
         cmocka_unit_test(each_seed_and_stream_gives_its_own_reproducible_numbers),
         cmocka_unit_test(below_returns_each_number_about_equally_often),
+        cmocka_unit_test(common_numbers_depend_on_seed_key_and_place_only),
         cmocka_unit_test(uniform_is_in_the_half_open_unit_interval),
         cmocka_unit_test(normal_has_mean_0_and_variance_1),
         cmocka_unit_test(normal_numbers_have_the_same_bits_on_every_machine),
