@@ -38,6 +38,11 @@ static const struct json_field progress_fields[] = {
     {.key = "wait_s", .kind = JSON_FIELD_DOUBLE, EVENT_AT(comm.seconds[PHASE_WAIT]), .max = 1e12},
     {.key = "decode_s", .kind = JSON_FIELD_DOUBLE, EVENT_AT(comm.seconds[PHASE_DECODE]), .max = 1e12},
     {.key = "apply_s", .kind = JSON_FIELD_DOUBLE, EVENT_AT(comm.seconds[PHASE_APPLY]), .max = 1e12},
+    {.key = "waits_for",
+     .kind = JSON_FIELD_INT,
+     EVENT_AT(waits_for),
+     .min = -NODES_MAX - 1,
+     .max = NODES_MAX - 1},
     {0},
 };
 
@@ -54,6 +59,11 @@ static const struct json_field stopped_fields[] = {
     {.key = "step", .kind = JSON_FIELD_U64, EVENT_AT(step), .required = true},
     {.key = "loss", .kind = JSON_FIELD_DOUBLE, EVENT_AT(loss)},
     {.key = "accuracy", .kind = JSON_FIELD_DOUBLE, EVENT_AT(accuracy)},
+    {0},
+};
+
+static const struct json_field result_fields[] = {
+    {.key = "params_sha256", .kind = JSON_FIELD_TEXT, EVENT_AT(params_sha256), .required = true},
     {0},
 };
 
@@ -149,6 +159,7 @@ static const struct {
     [EVENT_PROGRESS] = {"progress", progress_fields, false, true},
     [EVENT_EVAL] = {"eval", eval_fields, false, true},
     [EVENT_STOPPED] = {"stopped", stopped_fields, false, true},
+    [EVENT_RESULT] = {"result", result_fields, false, true},
     [EVENT_LOG] = {"log", log_fields, false, true},
     [EVENT_ENGINE] = {"engine", engine_fields, false, true},
     [EVENT_ISOLATION] = {"isolation", isolation_fields, false, true},
@@ -207,7 +218,8 @@ bool event_is_note(const struct event *ev)
 
 void event_init(struct event *ev, enum event_kind kind)
 {
-    *ev = (struct event){.kind = kind, .at = clock_wall(), .loss = NAN, .accuracy = NAN};
+    *ev = (struct event){
+        .kind = kind, .at = clock_wall(), .loss = NAN, .accuracy = NAN, .waits_for = EVENT_NO_NODE};
 }
 
 void event_state(struct event *ev, enum event_kind kind, enum job_state s, const char *reason,
@@ -250,6 +262,8 @@ char *event_line(const struct event *ev)
     json_object_update(o, rest);
     if (has_state(ev->kind) && !ev->reason[0])
         json_object_set_new(o, "reason", json_null());
+    if (ev->kind == EVENT_PROGRESS && ev->waits_for == EVENT_NO_NODE)
+        json_object_set_new(o, "waits_for", json_null());
     if (ev->kind == NOTE_RESERVE)
         json_object_set_new(o, "request", job_spec_json(&ev->spec));
     if (ev->kind == NOTE_START)
@@ -326,6 +340,8 @@ static int body_parse(struct event *ev, const json_t *o, bool from_runner, struc
             if (!((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z')))
                 return err_set(e, ERR_CONFIG, "/reason: not only letters");
     }
+    if (ev->kind == EVENT_RESULT && !is_sha256_hex(ev->params_sha256))
+        return err_set(e, ERR_CONFIG, "/params_sha256: not a SHA-256");
     if (from_runner)
         return 0;
     if (ev->kind == NOTE_RESERVE && !is_hex_or_empty(ev->key_sha256))

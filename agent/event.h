@@ -26,7 +26,8 @@ enum {
     MESSAGE_MAX = 1024,
     ENGINE_MAX = 256,
     OWNER_MAX = 64,
-    PACKAGE_FILES_MAX = 3
+    PACKAGE_FILES_MAX = 3,
+    EVENT_NO_NODE = -1 /* that is the submitter's id */
 };
 
 enum event_kind {
@@ -34,6 +35,7 @@ enum event_kind {
     EVENT_PROGRESS,
     EVENT_EVAL,
     EVENT_STOPPED, /* why training ends before its epochs are done */
+    EVENT_RESULT,  /* what the weights of a worker are in the end */
     EVENT_LOG,
     EVENT_ENGINE,    /* the runner's compute engine */
     EVENT_ISOLATION, /* how far the runner keeps its codec from the machine */
@@ -77,6 +79,8 @@ struct event {
     uint64_t step, steps;
     struct comm comm;      /* PROGRESS */
     double loss, accuracy; /* NAN: not given */
+    int waits_for; /* PROGRESS: the node that it waits for, for a second or more; EVENT_NO_NODE: none */
+    char params_sha256[SHA256_HEX]; /* RESULT */
 
     char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */
     enum isolation isolation;             /* ISOLATION, with text, which may be "" */

@@ -53,6 +53,7 @@ static bool is_known(const struct task *t, const struct event *ev)
 {
     return (ev->kind == EVENT_ENGINE && t->job.engine[0]) ||
            (ev->kind == EVENT_STOPPED && t->job.stopped.reason != STOP_NONE) ||
+           (ev->kind == EVENT_RESULT && t->job.params_sha256[0]) ||
            (ev->kind == EVENT_ISOLATION && t->job.is_isolation_known);
 }
 

@@ -6,7 +6,8 @@
 
 void job_init(struct job *j)
 {
-    *j = (struct job){.loss = NAN, .accuracy = NAN, .eval_loss = NAN, .eval_accuracy = NAN};
+    *j = (struct job){
+        .loss = NAN, .accuracy = NAN, .eval_loss = NAN, .eval_accuracy = NAN, .waits_for = EVENT_NO_NODE};
 }
 
 void job_clear(struct job *j)
@@ -53,6 +54,9 @@ static int apply_progress(struct job *j, const struct event *ev, struct err *e)
     j->loss = ev->loss;
     j->accuracy = ev->accuracy;
     j->comm = ev->comm;
+    if (ev->waits_for != j->waits_for)
+        j->waits_since = ev->at;
+    j->waits_for = ev->waits_for;
     j->n_copied++;
     return 0;
 }
@@ -72,6 +76,15 @@ static int apply_stopped(struct job *j, const struct event *ev, struct err *e)
     (void)e;
     infer_running(j, ev);
     j->stopped = (struct stop){ev->stop, ev->step, ev->loss, ev->accuracy};
+    j->n_copied++;
+    return 0;
+}
+
+static int apply_result(struct job *j, const struct event *ev, struct err *e)
+{
+    (void)e;
+    infer_running(j, ev);
+    memcpy(j->params_sha256, ev->params_sha256, sizeof j->params_sha256);
     j->n_copied++;
     return 0;
 }
@@ -176,11 +189,12 @@ static int apply_skipped(struct job *j, const struct event *ev, struct err *e)
 typedef int apply_fn(struct job *, const struct event *, struct err *);
 
 static apply_fn *const apply[N_EVENT_KINDS] = {
-    [EVENT_STATE] = apply_state,    [EVENT_PROGRESS] = apply_progress,   [EVENT_EVAL] = apply_eval,
-    [EVENT_LOG] = apply_log,        [EVENT_STOPPED] = apply_stopped,     [EVENT_ENGINE] = apply_engine,
-    [EVENT_END] = apply_state,      [EVENT_ISOLATION] = apply_isolation, [EVENT_READY] = apply_ready,
-    [NOTE_RESERVE] = apply_reserve, [NOTE_SOCKET] = apply_socket,        [NOTE_PACKAGE] = apply_package,
-    [NOTE_RUNNER] = apply_runner,   [NOTE_START] = apply_start,          [NOTE_SKIPPED] = apply_skipped,
+    [EVENT_STATE] = apply_state,    [EVENT_PROGRESS] = apply_progress, [EVENT_EVAL] = apply_eval,
+    [EVENT_LOG] = apply_log,        [EVENT_STOPPED] = apply_stopped,   [EVENT_ENGINE] = apply_engine,
+    [EVENT_END] = apply_state,      [EVENT_RESULT] = apply_result,     [EVENT_ISOLATION] = apply_isolation,
+    [EVENT_READY] = apply_ready,    [NOTE_RESERVE] = apply_reserve,    [NOTE_SOCKET] = apply_socket,
+    [NOTE_PACKAGE] = apply_package, [NOTE_RUNNER] = apply_runner,      [NOTE_START] = apply_start,
+    [NOTE_SKIPPED] = apply_skipped,
 };
 
 int job_apply(struct job *j, const struct event *ev, struct err *e)

@@ -35,9 +35,12 @@ struct job {
     struct comm comm;
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not reported yet */
 
-    struct stop stopped;     /* as the runner reports; STOP_NONE: not, or not yet */
-    char engine[ENGINE_MAX]; /* as the runner reports; "": not reported yet */
-    bool is_isolation_known; /* the runner has reported it */
+    int waits_for;       /* EVENT_NO_NODE: nobody, as of its last progress line, or for less than a second */
+    double waits_since;  /* clock_wall() of the first line that said so */
+    struct stop stopped; /* as the runner reports; STOP_NONE: not, or not yet */
+    char params_sha256[SHA256_HEX]; /* of its weights in the end, as it reports; "": not, or not yet */
+    char engine[ENGINE_MAX];        /* as the runner reports; "": not reported yet */
+    bool is_isolation_known;        /* the runner has reported it */
     enum isolation isolation;
     uint64_t last_seq;
     /* Lines of the runner that are recorded, or were skipped: where to continue after a restart. */

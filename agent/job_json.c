@@ -37,6 +37,13 @@ static json_t *progress(const struct job *j)
                      json_real(round(ratio * 1e3) / 1e3));
 }
 
+static json_t *waits_for(const struct job *j)
+{
+    if (j->state != JOB_RUNNING || j->waits_for == EVENT_NO_NODE)
+        return json_null();
+    return json_pack("{s:i,s:o}", "node", j->waits_for, "since", time_or_null(j->waits_since));
+}
+
 static json_t *message(const struct job *j)
 {
     if (j->state == JOB_RUNNING && j->epochs > 0)
@@ -78,7 +85,9 @@ json_t *job_json(const struct job *j, double now)
                                   json_real_or_null(j->accuracy), "eval_loss",
                                   json_real_or_null(j->eval_loss), "eval_accuracy",
                                   json_real_or_null(j->eval_accuracy)));
+    json_object_set_new(o, "waits_for", waits_for(j));
     json_object_set_new(o, "stopped", stop_json(&j->stopped));
+    json_object_set_new(o, "params_sha256", text_or_null(j->params_sha256));
     json_object_set_new(o, "comm", comm_json(&j->comm));
     json_object_set_new(o, "nodes", j->nodes ? json_incref(j->nodes) : json_array());
     json_object_set_new(o, "last_seq", json_integer((json_int_t)j->last_seq));

@@ -26,7 +26,7 @@ static const char *state_of(const struct sim_node *n)
     return n->phase == SIM_DONE ? "succeeded" : "failed";
 }
 
-static json_t *node_json(const struct sim_node *n)
+static json_t *node_json(const struct sim *s, const struct sim_node *n)
 {
     const struct comm c = comm_of(n);
     const char *reason = n->phase == SIM_KILLED ? REASON_NODE_LOST
@@ -41,8 +41,13 @@ static json_t *node_json(const struct sim_node *n)
         return NULL;
     if (n->node >= 0 && n->phase == SIM_DONE) {
         const struct stop why = step_stop(&n->step);
+        uint8_t digest[SHA256_BYTES];
+        char hex[SHA256_HEX];
 
         json_object_set_new(o, "stopped", stop_json(&why));
+        sim_weights_sha256(digest, s, n);
+        hex_encode(hex, digest, sizeof digest);
+        json_object_set_new(o, "params_sha256", json_string(hex));
     }
     json_object_set_new(o, "loss", json_real_or_null(n->step.loss));
     json_object_set_new(o, "eval_loss", json_real_or_null(n->eval_loss));
@@ -114,7 +119,7 @@ json_t *sim_summary(const struct sim *s, const struct explore_result *found, dou
     json_object_set_new(o, "left_out", json_integer((json_int_t)count_left_out(s)));
     json_object_set_new(o, "cause", s->cause >= 0 ? json_integer(s->nodes[s->cause].node) : json_null());
     for (int i = 0; i < s->n_nodes; i++)
-        json_array_append_new(nodes, node_json(&s->nodes[i]));
+        json_array_append_new(nodes, node_json(s, &s->nodes[i]));
     json_object_set_new(o, "nodes", nodes);
     json_object_set_new(o, "search", found ? search_json(found) : json_null());
     return o;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shared/json.h"
+#include "shared/settings.h"
 #include "shared/utf8.h"
 
 static const char no_agent[] = "Another program than an agent may use this port.";
@@ -73,6 +74,22 @@ static void update_progress(struct progress_view *p, const json_t *o)
     comm_update(&p->comm, o);
 }
 
+/* null, or missing: it waits for nobody. */
+static void take_wait(struct progress_view *p, const json_t *node)
+{
+    json_int_t v = json_integer_value(node);
+
+    p->is_held_up = json_is_integer(node) && v >= -NODES_MAX - 1 && v < NODES_MAX;
+    p->waits_for = p->is_held_up ? (int)v : 0;
+}
+
+static void take_result(struct progress_view *p, const json_t *o)
+{
+    get_text(p->params_sha256, sizeof p->params_sha256, o, "params_sha256");
+    if (!is_sha256_hex(p->params_sha256))
+        p->params_sha256[0] = '\0';
+}
+
 int reply_agent(struct agent_view *out, const char *text, size_t len, struct err *e)
 {
     json_t *o;
@@ -124,6 +141,8 @@ static int take_job(struct job_view *out, const json_t *o, struct err *e)
     update_progress(&out->progress, json_object_get(o, "metrics"));
     update_progress(&out->progress, json_object_get(o, "comm"));
     stop_parse(&out->progress.stopped, json_object_get(o, "stopped"));
+    take_wait(&out->progress, json_object_get(json_object_get(o, "waits_for"), "node"));
+    take_result(&out->progress, o);
     if (out->data_port < 0 || out->data_port > 65535)
         return err_set(e, ERR_PROTOCOL, "answer: /data_port: not a port");
     return 0;
@@ -232,7 +251,8 @@ static enum event_kind kind_of(const char *name)
 {
     static const char *const names[] = {
         [EVENT_STATE] = "state",     [EVENT_PROGRESS] = "progress", [EVENT_EVAL] = "eval",
-        [EVENT_STOPPED] = "stopped", [EVENT_LOG] = "log",           [EVENT_END] = "end",
+        [EVENT_STOPPED] = "stopped", [EVENT_RESULT] = "result",     [EVENT_LOG] = "log",
+        [EVENT_END] = "end",
     };
 
     for (int k = EVENT_STATE; name && k <= EVENT_END; k++)
@@ -260,8 +280,12 @@ int reply_event(struct event *out, struct progress_view *progress, const char *l
     }
     get_text(out->reason, sizeof out->reason, o, out->kind == EVENT_LOG ? "level" : "reason");
     get_text(out->message, sizeof out->message, o, out->kind == EVENT_LOG ? "text" : "message");
-    if (out->kind == EVENT_PROGRESS)
+    if (out->kind == EVENT_PROGRESS) {
         update_progress(progress, o);
+        take_wait(progress, json_object_get(o, "waits_for"));
+    }
+    if (out->kind == EVENT_RESULT)
+        take_result(progress, o);
     if (out->kind == EVENT_STOPPED)
         stop_parse(&progress->stopped, o);
     if (out->kind == EVENT_EVAL) {

@@ -34,6 +34,9 @@ struct progress_view {
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not known */
     struct comm comm;
     struct stop stopped; /* of a worker: why its training ended early; STOP_NONE: it has not */
+    bool is_held_up;     /* it waits for another node: */
+    int waits_for;
+    char params_sha256[SHA256_HEX]; /* of the weights that a worker ends with; "": not known */
 };
 
 struct job_view {
@@ -52,7 +55,16 @@ struct job_view {
     uint64_t last_seq;
 };
 
-enum event_kind { EVENT_OTHER, EVENT_STATE, EVENT_PROGRESS, EVENT_EVAL, EVENT_STOPPED, EVENT_LOG, EVENT_END };
+enum event_kind {
+    EVENT_OTHER,
+    EVENT_STATE,
+    EVENT_PROGRESS,
+    EVENT_EVAL,
+    EVENT_STOPPED,
+    EVENT_RESULT,
+    EVENT_LOG,
+    EVENT_END
+};
 
 struct event {
     enum event_kind kind;
@@ -85,8 +97,8 @@ int reply_drain(struct drain_view *out, const char *text, size_t len, struct err
  * none does. */
 int reply_holder(char *out, size_t size, const char *text, size_t len, struct err *e);
 
-/* Parses one line of a job's events. Progress, eval and stopped events update the fields of `progress` that
- * they contain. */
+/* Parses one line of a job's events. Progress, eval, stopped and result events update the fields of
+ * `progress` that they contain. */
 int reply_event(struct event *out, struct progress_view *progress, const char *line, size_t len,
                 struct err *e);
 

@@ -16,6 +16,7 @@
 #include "agent/runner/exchange/stall.h"
 #include "nn/kernels/blas.h"
 #include "shared/clock.h"
+#include "shared/crypto.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/memory.h"
@@ -305,6 +306,7 @@ int node_catch_up(struct node *n, struct err *e)
         if (node_pump(n, node_wait_until(&wait), &came, e) < 0 ||
             (exchange_must_wait(n->exchange) && node_wait_check(&wait, n, e) < 0))
             return e->code;
+    n->is_held_up = false;
     phase_enter(watch, last);
     return 0;
 }
@@ -339,6 +341,18 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     return rc;
 }
 
+/* Without running statistics, which a rule of messages of its own does not make equal. */
+static void report_weights(const struct node *n)
+{
+    const float *w = n->model ? n->model : net_params(n->net);
+    uint8_t digest[SHA256_BYTES];
+    char hex[SHA256_HEX];
+
+    sha256(digest, w, net_n_trained(n->net) * sizeof *w);
+    hex_encode(hex, digest, sizeof digest);
+    report_result(n->report, hex);
+}
+
 static int finish_models(struct node *n, struct err *e)
 {
     const char *final = artifact_name(ARTIFACT_FINAL_MODEL);
@@ -346,6 +360,7 @@ static int finish_models(struct node *n, struct err *e)
     int rc;
 
     node_take_model(n);
+    report_weights(n);
     /* Without a loss: nodes with the same weights write the same bytes, whatever each has computed with. */
     if (node_write_model(n, final, NAN, e) < 0 || file_sync(final, e) < 0)
         return e->code;

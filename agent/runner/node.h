@@ -58,6 +58,7 @@ struct node {
     struct monitor *monitor;  /* borrowed */
     struct tcp_dialer dialer; /* the monitor's */
     struct shm_source shm_source;
+    bool is_held_up;    /* it has waited for a peer for a while: node_waits_for() */
     double started;     /* clock_now when training began */
     double snapshot_at; /* clock_now from which on snapshot_take() writes again */
     int epoch;          /* the present one, from 1; 0: none yet */
@@ -108,8 +109,8 @@ int node_receive(struct node *n, struct err *e);
 /* Call between blocks, steps and test batches: processes received messages, so that no peer waits for this
  * node to read, and waits while exchange_must_wait. ERR_TIMEOUT: for too long. */
 int node_catch_up(struct node *n, struct err *e);
-/* A wait for a peer: tells the peers what this node waits for, and ends the job when it has lasted for
- * --round-timeout, for the reason that some node holds it up (exchange/stall.h). */
+/* A wait for a peer: tells the peers, and the agent, what this node waits for, and ends the job when it has
+ * lasted for --round-timeout, for the reason that some node holds it up (exchange/stall.h). */
 struct node_wait {
     double deadline, tell_at; /* clock_now */
 };
@@ -117,6 +118,8 @@ void node_wait_begin(struct node_wait *w, const struct node *n, double now); /* 
 double node_wait_until(const struct node_wait *w);                           /* for node_pump */
 /* After node_pump. ERR_TIMEOUT: it has lasted too long. */
 int node_wait_check(struct node_wait *w, struct node *n, struct err *e);
+/* The node that holds this one up, if it has waited for a while; STALL_NO_NODE: none, or it is not known. */
+int node_waits_for(const struct node *n);
 /* Opens the records that the job requests, and its trace. Part of node_prepare. */
 int node_open_records(struct node *n, struct err *e);
 /* Adds rows to one of the files as record_write() does; the first call creates it, if it is not open. */

@@ -68,7 +68,8 @@ struct report_progress node_progress(const struct node *n)
                                 .step = n->step.n_done,
                                 .loss = n->step.loss,
                                 .accuracy = n->step.accuracy,
-                                .traffic = *exchange_totals(n->exchange)};
+                                .traffic = *exchange_totals(n->exchange),
+                                .waits_for = node_waits_for(n)};
 
     if (n->job.node >= 0) {
         p.epochs = n->set.epochs;

@@ -3,11 +3,17 @@
 #include <stdio.h>
 
 #include "agent/runner/exchange/stall.h"
+#include "agent/runner/executor/executing.h"
 #include "agent/runner/node.h"
 #include "shared/clock.h"
 
 /* Time for the peers to read why this node ends: a process that ends resets its connections. */
 static const double LAST_WORD_S = 0.25;
+
+int node_waits_for(const struct node *n)
+{
+    return n->is_held_up ? exchange_culprit(n->exchange, n->set.round_timeout_s) : STALL_NO_NODE;
+}
 
 void node_wait_begin(struct node_wait *w, const struct node *n, double now)
 {
@@ -58,5 +64,11 @@ int node_wait_check(struct node_wait *w, struct node *n, struct err *e)
     if (now < w->tell_at)
         return 0;
     w->tell_at = now + stall_period(n->set.round_timeout_s);
-    return exchange_tell_wait(n->exchange, e);
+    n->is_held_up = true;
+    if (exchange_tell_wait(n->exchange, e) < 0)
+        return e->code;
+    if (!n->executing)
+        return node_report_progress(n, e);
+    executing_report(n->executing);
+    return 0;
 }

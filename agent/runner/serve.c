@@ -69,6 +69,7 @@ static int tell_who_holds_up(struct held_up *h, struct node *n, struct err *e)
     /* At a barrier other workers go on. */
     if (by != h->by || (!exchange_has_barriers(n->exchange) && exchange_rounds(n->exchange) != h->round))
         *h = (struct held_up){by, exchange_rounds(n->exchange), now, now};
+    n->is_held_up = by != STALL_NO_NODE && now >= h->since + period;
     if (by == STALL_NO_NODE || now < h->told_at + period)
         return 0;
     h->told_at = now;

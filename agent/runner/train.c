@@ -56,6 +56,7 @@ static int wait_for_go(struct worker_loop *w, int rc, struct err *e)
         if (rc == CODEC_WAIT && node_wait_check(&wait, n, e) < 0)
             return e->code;
     }
+    n->is_held_up = false;
     phase_enter(w->watch, last);
     return rc;
 }

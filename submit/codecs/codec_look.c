@@ -226,6 +226,7 @@ json_t *codec_look_json(const struct codec_look *l)
               (!f->has_events || f->is_quiescent_between_steps)),
         "handles_node_loss", (int)(!(f->limits & CODEC_NO_ON_LOST) && !f->overlaps), "state_bytes",
         (json_int_t)f->state_size, "options", parsed(f->values), "parameters", parsed(f->list));
+    json_object_set_new(o, "ends_equal", json_boolean(f->ends_equal));
     json_object_set_new(o, "compression_down", json_string(compression_down(f)));
     json_object_set_new(
         o, "needs_servers",

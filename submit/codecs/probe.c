@@ -87,6 +87,9 @@ static void look(struct report *r, const char *path, const char *options)
     f->updates_on_server = p->updates_on_server;
     f->has_open = p->open != NULL;
     f->sees_evaluations = p->on_evaluation != NULL;
+    f->has_local_steps = codec_common_of(p) != NULL;
+    f->collects = p->events && p->events->on_collective;
+    f->ends_equal = codec_result(p) != CODEC_OWN_RESULT;
     f->compression = p->compression;
     f->limits = codec_limits(p);
     f->state_size = p->state_size;
@@ -178,7 +181,10 @@ static bool are_flags(const struct codec_facts *f)
                                  &f->updates_on_server,
                                  &f->is_quiescent_between_steps,
                                  &f->has_open,
-                                 &f->sees_evaluations};
+                                 &f->sees_evaluations,
+                                 &f->ends_equal,
+                                 &f->has_local_steps,
+                                 &f->collects};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (*(const unsigned char *)flags[i] > 1)

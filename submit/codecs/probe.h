@@ -17,6 +17,9 @@ struct codec_facts {
     bool combines, has_events, has_reply, has_adopt, per_block; /* neither combines nor has_events: rounds */
     bool sends_grads, sends_params;                             /* neither: it sends nothing */
     bool overlaps, updates_on_server, is_quiescent_between_steps, has_open, sees_evaluations;
+    bool has_local_steps; /* its option `every` is --local-steps */
+    bool collects;        /* an event rule that may request collectives */
+    bool ends_equal;      /* workers have equal weights when a synchronous job ends */
     /* Of a rule that combines. */
     int n_vectors, n_numbers;
     bool has_weights, sums, combines_params, applies, adopts;

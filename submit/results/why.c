@@ -84,6 +84,22 @@ static void print_present(FILE *f, const json_t *run)
     }
 }
 
+/* On whom it waits: as the first of its nodes says that is held up. */
+static void print_wait(FILE *f, const json_t *run)
+{
+    const json_t *node, *other;
+    size_t i;
+
+    json_array_foreach(json_object_get(run, "nodes"), i, node)
+    {
+        other = json_object_get(node, "waits_for");
+        if (!json_is_integer(other) || strcmp(text_of(node, "state"), job_state_name(JOB_RUNNING)) != 0)
+            continue;
+        fprintf(f, "; it waits for node(%d)", (int)json_integer_value(other));
+        return;
+    }
+}
+
 /* The attempts that have failed before this one. */
 static void print_attempts(FILE *f, const json_t *run)
 {
@@ -109,8 +125,10 @@ static void print_sentence(FILE *f, const json_t *run, enum job_state state)
         fprintf(f, "is %s", job_state_name(state));
     else
         fputs(state == JOB_CANCELLED ? "was cancelled" : "failed", f);
-    if (!job_state_is_terminal(state))
+    if (!job_state_is_terminal(state)) {
         print_present(f, run);
+        print_wait(f, run);
+    }
     if (cause && job_state_is_terminal(state)) {
         fputs(" because ", f);
         print_cause(f, run, cause);

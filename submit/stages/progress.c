@@ -32,6 +32,11 @@ static size_t add(char *out, size_t size, size_t n, const char *name, double val
     return isnan(value) || n >= size ? n : n + (size_t)snprintf(out + n, size - n, ", %s %.4g", name, value);
 }
 
+static bool is_held_up(const struct node *n)
+{
+    return n->view.progress.is_held_up && n->view.state == JOB_RUNNING && n->silent_since == 0;
+}
+
 double progress_left(struct progress *p, double ratio, double now)
 {
     if (p->began_at == 0 && ratio > 0 && ratio < 1) {
@@ -58,8 +63,28 @@ const char *progress_text(char *out, size_t size, const struct node *n, double l
     k = add(out, size, k, "loss", p->loss);
     k = add(out, size, k, "accuracy", p->accuracy);
     k = add(out, size, k, "test accuracy", p->eval_accuracy);
-    snprintf(out + k, size - k, ", %s sent", text_bytes(amount, p->comm.sent_bytes));
+    k += (size_t)snprintf(out + k, size - k, ", %s sent", text_bytes(amount, p->comm.sent_bytes));
+    if (is_held_up(n) && k < size)
+        snprintf(out + k, size - k, ", waits for node %d", p->waits_for);
     return out;
+}
+
+bool progress_waits_for(int *node, const struct submission *s)
+{
+    size_t n_most = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        size_t n = 0;
+
+        for (size_t k = 0; is_held_up(&s->nodes[i]) && k < s->n_nodes; k++)
+            n += is_held_up(&s->nodes[k]) &&
+                 s->nodes[k].view.progress.waits_for == s->nodes[i].view.progress.waits_for;
+        if (n > n_most) {
+            n_most = n;
+            *node = s->nodes[i].view.progress.waits_for;
+        }
+    }
+    return n_most > 0;
 }
 
 static void draw_bar(char out[LINE], const char *label, double ratio, const char *text)

@@ -19,4 +19,8 @@ double progress_left(struct progress *p, double ratio, double now);
 /* "epoch 1 of 2, 35 %, 4.1 s left, loss 0.412, accuracy 0.901, 1.2 MB sent"; left_s NAN: not known. */
 const char *progress_text(char *out, size_t size, const struct node *n, double left_s);
 
+/* Does the job wait for one of its nodes, as of the nodes that answer? *node: that one, which hangs or is
+ * slow. Several nodes that wait name the same, as each follows what its peers say that they wait for. */
+bool progress_waits_for(int *node, const struct submission *s);
+
 #endif

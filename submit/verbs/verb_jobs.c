@@ -111,9 +111,13 @@ static void print_node(const struct submission *s, const struct node *n)
 
 static void show(const struct submission *s)
 {
+    int node;
+
     verb_show_run(true, s);
     for (size_t i = 0; i < s->n_nodes && !s->opt->json; i++)
         print_node(s, &s->nodes[i]);
+    if (!s->opt->json && progress_waits_for(&node, s))
+        printf("the job waits for node(%d)\n", node);
 }
 
 int verb_status(const struct options *o, struct err *e)
@@ -144,17 +148,22 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
     if (rc == 0) {
         bool known = job_state_is_terminal(s.state) || verb_ask_nodes(&s, ask_s) > 0;
         char at[CLOCK_TEXT];
+        int node;
 
         judge(&s);
         state = known ? job_state_name(s.state) : "unreachable";
         clock_text(at, s.submitted_at);
         if (o->json)
-            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "id", s.id, "name",
-                                                  s.settings.name, "codec", s.settings.codec, "state", state,
-                                                  "submitted_at", at, "folder", s.folder));
+            json_array_append_new(
+                list,
+                json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "id", s.id, "name", s.settings.name, "codec",
+                          s.settings.codec, "state", state, "submitted_at", at, "folder", s.folder,
+                          "waits_for", progress_waits_for(&node, &s) ? json_integer(node) : json_null()));
         else
             printf("%-16s %-10s %.19s  %-10s %-24s %s\n", s.id, state, at, s.settings.codec, s.settings.name,
                    s.folder);
+        if (!o->json && progress_waits_for(&node, &s))
+            printf("%-16s waits for node(%d)\n", "", node);
     }
     submission_clear(&s);
     return rc;

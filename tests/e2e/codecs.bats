@@ -324,6 +324,25 @@ fails() {
     [[ "$output" == *"its message is longer than 468 bytes, the room without .message_bytes: 64 + 4 n_params"* ]]
 }
 
+@test "workers that end different are named in the table, in run.json and by status; by simulate, too" {
+    start_agents 2
+    local codec=$BUILD/tests/codecs/half.so what='The workers end different: the weights of node 1 differ from those of node 0, and codec half'
+    run "$SUBMIT" -q --codec "$codec" --node_count 2 --epochs 1 --model softmax -o half
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Warning: $what"* ]]
+    [[ "$output" == *"Sent and received are bytes as on a network"* ]]
+    jq -e --arg what "$what" '(.warnings | length) == 1 and (.warnings[0] | startswith($what))
+        and (.nodes | map(.params_sha256) | unique | length) == 2' half/run.json
+    [[ "$("$SUBMIT" status)" == *"Warning: $what"* ]]
+    [[ "$("$SUBMIT" simulate -q --codec "$codec" --node_count 2 --epochs 1 --model softmax)" == *"Warning: $what"* ]]
+    # A rule that means it, and one whose workers keep their own weights beside the model.
+    for codec in gossip easgd; do
+        "$SUBMIT" -q --codec $codec --node_count 2 --epochs 1 --model softmax -o $codec
+        jq -e '.warnings == []' $codec/run.json
+    done
+}
+
 @test "each broken promise of a codec fails its check" {
     fails broken_promise.so:what=cost cost 'in 12 steps; its .sends declares'
     fails broken_promise.so:what=global restore "its state does not contain all of the rule's state"

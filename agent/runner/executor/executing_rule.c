@@ -85,6 +85,7 @@ int executing_wait(struct executing *ex, struct err *e)
             (exchange_waits(n->exchange) && node_wait_check(&wait, n, e) < 0))
             return e->code;
     }
+    n->is_held_up = false;
     return 0;
 }
 

@@ -81,7 +81,8 @@ void executing_report(struct executing *ex)
                                 .steps = EXECUTOR_STEPS,
                                 .loss = NAN,
                                 .accuracy = NAN,
-                                .traffic = *exchange_totals(ex->n->exchange)};
+                                .traffic = *exchange_totals(ex->n->exchange),
+                                .waits_for = node_waits_for(ex->n)};
 
     memcpy(p.spent, exchange_watch(ex->n->exchange)->spent, sizeof p.spent);
     report_progress(ex->n->report, &p);

@@ -14,6 +14,8 @@ static int read_line(struct event *ev, const char *line, bool from_runner, struc
     return rc;
 }
 
+#define HEX "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
 TEST(runner_lines_are_parsed)
 {
     struct event ev;
@@ -28,6 +30,12 @@ TEST(runner_lines_are_parsed)
     assert_int_equal(ev.steps, 936);
     assert_true(ev.loss == 0.4);
     assert_true(isnan(ev.accuracy));
+    assert_int_equal(ev.waits_for, EVENT_NO_NODE);
+    assert_ok(read_line(&ev, "{\"event\":\"progress\",\"epoch\":1,\"step\":1,\"waits_for\":-2}", true, &e));
+    assert_int_equal(ev.waits_for, -2);
+    assert_ok(read_line(&ev, "{\"event\":\"result\",\"params_sha256\":\"" HEX "\"}", true, &e));
+    assert_int_equal(ev.kind, EVENT_RESULT);
+    assert_string_equal(ev.params_sha256, HEX);
     assert_ok(read_line(&ev, "{\"event\":\"ready\",\"codec_sha256\":\"x\",\"n_params\":3}", true, &e));
     assert_int_equal(ev.kind, EVENT_READY);
     assert_ok(read_line(&ev, "{\"event\":\"end\",\"state\":\"succeeded\",\"reason\":null,\"message\":\"\"}",
@@ -57,6 +65,9 @@ TEST(runner_lines_that_are_not_allowed_are_refused)
         "{\"event\":\"progress\",\"epoch\":1,\"step\":1,\"at\":\"2026-11-21T07:31:22.123Z\"}",
         "{\"event\":\"progress\",\"epoch\":1,\"step\":1,\"step\":2}",
         "{\"event\":\"eval\",\"epoch\":1,\"step\":1,\"extra\":0}",
+        "{\"event\":\"progress\",\"epoch\":1,\"step\":1,\"waits_for\":5000}",
+        "{\"event\":\"result\",\"params_sha256\":\"0f\"}",
+        "{\"event\":\"result\"}",
         "{\"event\":\"log\",\"level\":\"shout\",\"text\":\"\"}",
         "{\"event\":\"log\",\"level\":\"info\",\"text\":\"a\\u0000b\"}",
         "{\"event\":\"reserve\"}",
@@ -90,6 +101,7 @@ static void fill(struct event *ev, enum event_kind kind)
     ev->step = 4;
     ev->loss = 0.1;
     ev->accuracy = 1e-9;
+    memcpy(ev->params_sha256, HEX, sizeof HEX);
     if (kind == NOTE_START)
         ev->nodes = json_pack("[{s:i}]", "node", 0);
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "shared/clock.h"
 #include "tests/unit/unit.h"
 
 static void reserve(struct job *j)
@@ -240,6 +241,41 @@ TEST(the_resource_shows_known_fields_and_null_for_others)
     job_clear(&j);
 }
 
+static const json_t *waits_for(json_t **o, const struct job *j)
+{
+    *o = job_json(j, j->started_at + 1);
+    return json_object_get(*o, "waits_for");
+}
+
+TEST(a_job_tells_on_which_node_it_waits_since_when)
+{
+    struct event ev;
+    struct job j;
+    struct err e;
+    char at[CLOCK_TEXT];
+    json_t *o;
+
+    put_into(&j, JOB_RUNNING);
+    assert_true(json_is_null(waits_for(&o, &j)));
+    json_decref(o);
+    for (int i = 0; i < 3; i++) { /* since the first line that says so */
+        event_init(&ev, EVENT_PROGRESS);
+        ev.seq = j.last_seq + 1;
+        ev.at = 1795246282 + i;
+        ev.waits_for = i < 2 ? 2 : EVENT_NO_NODE;
+        assert_ok(job_apply(&j, &ev, &e));
+        if (i == 2)
+            break;
+        assert_int_equal(json_integer_value(json_object_get(waits_for(&o, &j), "node")), 2);
+        assert_string_equal(json_string_value(json_object_get(json_object_get(o, "waits_for"), "since")),
+                            clock_text(at, 1795246282));
+        json_decref(o);
+    }
+    assert_true(json_is_null(waits_for(&o, &j)));
+    json_decref(o);
+    job_clear(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +290,7 @@ int main(void)
         cmocka_unit_test(weights_are_required_if_the_reservation_says_so),
         cmocka_unit_test(an_executor_has_no_model_to_wait_for),
         cmocka_unit_test(the_resource_shows_known_fields_and_null_for_others),
+        cmocka_unit_test(a_job_tells_on_which_node_it_waits_since_when),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,40 @@ TEST(progress_keeps_fields_that_an_event_omits)
     assert_true(p.loss == 0.25 && p.eval_loss == 0.5 && p.eval_accuracy == 0.75);
 }
 
+#define HEX "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+TEST(a_node_tells_on_whom_it_waits_and_what_its_weights_are_in_the_end)
+{
+    static const struct {
+        const char *line;
+        bool is_held_up;
+        int waits_for;
+        const char *params;
+    } cases[] = {
+        {"{\"seq\":1,\"event\":\"progress\",\"waits_for\":-2}", true, -2, ""},
+        {"{\"seq\":2,\"event\":\"progress\",\"waits_for\":null}", false, 0, ""},
+        {"{\"seq\":3,\"event\":\"progress\",\"waits_for\":1e9}", false, 0, ""},
+        {"{\"seq\":4,\"event\":\"result\",\"params_sha256\":\"" HEX "\"}", false, 0, HEX},
+        {"{\"seq\":5,\"event\":\"result\",\"params_sha256\":\"none\"}", false, 0, ""},
+    };
+    const char *job =
+        "{\"state\":\"running\",\"waits_for\":{\"node\":1,\"since\":\"now\"},\"params_sha256\":null}";
+    struct progress_view p;
+    struct job_view v;
+    struct event ev;
+
+    progress_view_init(&p);
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_ok(reply_event(&ev, &p, cases[i].line, strlen(cases[i].line), &e));
+        assert_int_equal(p.is_held_up, cases[i].is_held_up);
+        assert_int_equal(p.waits_for, cases[i].waits_for);
+        assert_string_equal(p.params_sha256, cases[i].params);
+    }
+    assert_ok(reply_job(&v, job, strlen(job), &e));
+    assert_true(v.progress.is_held_up && v.progress.waits_for == 1);
+    assert_string_equal(v.progress.params_sha256, "");
+}
+
 TEST(an_end_event_needs_an_end_state)
 {
     const char *text = "{\"seq\":4,\"event\":\"end\",\"state\":\"running\"}";
@@ -213,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_document_that_is_no_job_is_refused),
         cmocka_unit_test(text_of_an_agent_cannot_control_the_terminal),
         cmocka_unit_test(progress_keeps_fields_that_an_event_omits),
+        cmocka_unit_test(a_node_tells_on_whom_it_waits_and_what_its_weights_are_in_the_end),
         cmocka_unit_test(an_end_event_needs_an_end_state),
         cmocka_unit_test(artifacts_are_counted_and_their_digests_checked),
         cmocka_unit_test(a_problem_becomes_a_message_and_a_code),

@@ -86,11 +86,116 @@ TEST(equal_workers_need_no_line_with_their_mean_and_a_number_that_none_has_is_nu
     submission_clear(&s);
 }
 
+/* Sets the weights that the three workers report. */
+static void end_with(struct submission *s, const char *weights)
+{
+    for (int i = 0; i < 3; i++) {
+        char *hex = s->nodes[i].view.progress.params_sha256;
+
+        memset(hex, weights[i], SHA256_HEX - 1);
+        hex[weights[i] == '-' ? 0 : SHA256_HEX - 1] = '\0';
+    }
+}
+
+/* "": there is no warning. */
+static const char *warning(const struct submission *s)
+{
+    static char text[512];
+    json_t *run = run_json(s), *all = json_object_get(run, "warnings");
+
+    assert_true(json_is_array(all) && json_array_size(all) < 2);
+    snprintf(text, sizeof text, "%s",
+             json_array_size(all) > 0 ? json_string_value(json_array_get(all, 0)) : "");
+    json_decref(run);
+    return text;
+}
+
+TEST(workers_that_end_different_are_named_unless_the_rule_means_it)
+{
+    struct submission s;
+
+    begin(&s);
+    json_object_set_new(s.facts, "codec", json_pack("{s:b}", "ends_equal", 1));
+    end_with(&s, "aaa");
+    assert_string_equal(warning(&s), "");
+    end_with(&s, "aba");
+    assert_non_null(
+        strstr(warning(&s), "end different: the weights of node 1 differ from those of nodes 0, 2, and"));
+    assert_true(has_line(&s, "\nWarning: The workers end different"));
+    end_with(&s, "abc");
+    assert_non_null(strstr(warning(&s), "of nodes 1, 2 differ from those of node 0, and"));
+    end_with(&s, "a-a"); /* a lost one, or one whose agent does not say */
+    assert_string_equal(warning(&s), "");
+    end_with(&s, "aab");
+    s.settings.sync = SYNC_ASGD;
+    assert_string_equal(warning(&s), "");
+    s.settings.sync = SYNC_SSGD;
+    json_object_set_new(s.facts, "codec", json_pack("{s:b}", "ends_equal", 0));
+    assert_string_equal(warning(&s), "");
+    assert_false(has_line(&s, "Warning"));
+    submission_clear(&s);
+}
+
+TEST(a_rule_that_fails_in_asgd_is_pointed_to_the_limit_that_refuses_it)
+{
+    struct submission s;
+
+    begin(&s);
+    json_object_set_new(s.facts, "codec", json_pack("{s:b}", "has_ssgd", 1));
+    s.settings.sync = SYNC_ASGD;
+    s.state = JOB_FAILED;
+    s.cause = 0;
+    strcpy(s.nodes[0].view.reason, "RunnerDied");
+    assert_string_equal(warning(&s), "");
+    strcpy(s.nodes[0].view.reason, "CodecFailed");
+    assert_non_null(strstr(warning(&s), "CODEC_NO_ASGD"));
+    s.settings.sync = SYNC_SSGD;
+    assert_string_equal(warning(&s), "");
+    submission_clear(&s);
+}
+
+TEST(a_codec_that_takes_longer_than_all_else_is_what_bounds_the_job)
+{
+    struct submission s;
+    double *of;
+
+    begin(&s);
+    for (int i = 0; i < 3; i++) {
+        of = s.nodes[i].view.progress.comm.seconds;
+        of[PHASE_COMPUTE] = 1;
+        of[PHASE_ENCODE] = of[PHASE_DECODE] = 0.6;
+        of[PHASE_WAIT] = 0.5;
+    }
+    assert_true(has_line(&s, "Bound by: the codec (encode/merge)."));
+    of[PHASE_WAIT] = 5;
+    assert_true(has_line(&s, "Bound by: communication."));
+    submission_clear(&s);
+}
+
+TEST(bytes_of_nodes_that_share_a_machine_are_said_to_be_those_of_a_network)
+{
+    struct submission s;
+
+    begin(&s);
+    for (int i = 0; i < 4; i++)
+        snprintf(s.nodes[i].at.host, sizeof s.nodes[i].at.host, "10.0.0.%d", i);
+    assert_false(has_line(&s, "bytes as on a network"));
+    strcpy(s.nodes[3].at.host, "10.0.0.1");
+    assert_true(has_line(&s, "bytes as on a network"));
+    s.settings.local_path = LOCAL_PATH_OFF;
+    assert_false(has_line(&s, "bytes as on a network"));
+    submission_clear(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_mean_over_the_workers_leaves_out_servers_and_lost_workers),
         cmocka_unit_test(equal_workers_need_no_line_with_their_mean_and_a_number_that_none_has_is_null),
+        cmocka_unit_test(workers_that_end_different_are_named_unless_the_rule_means_it),
+        cmocka_unit_test(a_rule_that_fails_in_asgd_is_pointed_to_the_limit_that_refuses_it),
+        cmocka_unit_test(a_codec_that_takes_longer_than_all_else_is_what_bounds_the_job),
+        cmocka_unit_test(bytes_of_nodes_that_share_a_machine_are_said_to_be_those_of_a_network),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

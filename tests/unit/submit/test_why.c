@@ -75,6 +75,16 @@ TEST(a_job_that_runs_is_told_by_its_least_advanced_node)
     json_decref(o);
 }
 
+TEST(a_job_that_is_held_up_is_told_by_whom)
+{
+    json_t *o = why("{\"id\":\"j-000001\",\"state\":\"running\",\"folder\":\"/r\",\"files\":[],\"nodes\":["
+                    "{\"node\":0,\"address\":\"a:1\",\"state\":\"running\",\"waits_for\":null},"
+                    "{\"node\":1,\"address\":\"b:1\",\"state\":\"running\",\"waits_for\":0}]}");
+
+    assert_string_equal(text_of(o, "why"), "j-000001 is running: node(0) at a:1; it waits for node(0)");
+    json_decref(o);
+}
+
 TEST(a_success_is_told_as_one)
 {
     json_t *o = why(
@@ -109,6 +119,7 @@ int main(void)
         cmocka_unit_test(the_attempts_before_are_told),
         cmocka_unit_test(a_reason_of_a_newer_version_is_told_without_a_meaning),
         cmocka_unit_test(a_job_that_runs_is_told_by_its_least_advanced_node),
+        cmocka_unit_test(a_job_that_is_held_up_is_told_by_whom),
         cmocka_unit_test(a_success_is_told_as_one),
         cmocka_unit_test(a_document_without_a_job_is_refused),
     };

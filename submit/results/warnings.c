@@ -1,0 +1,118 @@
+#include "submit/results/warnings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/reason.h"
+
+enum { NAMED_MAX = 8, LIST = 16 * (NAMED_MAX + 2) };
+
+static const char *weights_of(const struct node *n)
+{
+    return node_is_server(n) ? "" : n->view.progress.params_sha256;
+}
+
+static bool is_equal(const struct node *a, const struct node *b)
+{
+    return strcmp(weights_of(a), weights_of(b)) == 0;
+}
+
+/* The first node of the largest group with equal weights; NULL: no node has reported any. */
+static const struct node *most_common(const struct submission *s)
+{
+    const struct node *best = NULL;
+    size_t n_best = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        size_t n = 0;
+
+        for (size_t k = i; weights_of(&s->nodes[i])[0] && k < s->n_nodes; k++)
+            n += is_equal(&s->nodes[i], &s->nodes[k]);
+        if (n > n_best) {
+            n_best = n;
+            best = &s->nodes[i];
+        }
+    }
+    return best;
+}
+
+/* Writes "1, 3 and 12 more": the nodes with weights whose equality to those of `other` is `equal`. Returns
+ * their number. */
+static size_t list(char out[LIST], const struct submission *s, const struct node *other, bool equal)
+{
+    size_t n = 0, at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *k = &s->nodes[i];
+
+        if (weights_of(k)[0] && is_equal(k, other) == equal && n++ < NAMED_MAX)
+            at += (size_t)snprintf(out + at, LIST - at, "%s%d", n > 1 ? ", " : "", k->at.node);
+    }
+    if (n > NAMED_MAX)
+        snprintf(out + at, LIST - at, " and %zu more", n - NAMED_MAX);
+    return n;
+}
+
+/* Does the rule promise equal workers? A run.json of an earlier version does not say. */
+static bool promises_equal(const struct submission *s)
+{
+    return s->settings.sync == SYNC_SSGD && !s->settings.executor &&
+           json_is_true(json_object_get(json_object_get(s->facts, "codec"), "ends_equal"));
+}
+
+static json_t *workers_differ(const struct submission *s)
+{
+    const struct node *common = promises_equal(s) ? most_common(s) : NULL;
+    char others[LIST], equal[LIST];
+    size_t n_others, n_equal;
+
+    if (!common)
+        return NULL;
+    n_others = list(others, s, common, false);
+    n_equal = list(equal, s, common, true);
+    if (n_others == 0)
+        return NULL;
+    return json_sprintf(
+        "The workers end different: the weights of node%s %s differ from those of node%s %s, and "
+        "codec %s does not declare that they may (CODEC_OWN_RESULT). `job_submit codecs test` "
+        "checks it; codecs/README.md says what makes workers differ.",
+        n_others > 1 ? "s" : "", others, n_equal > 1 ? "s" : "", equal, s->settings.codec);
+}
+
+/* A rule that waits for a message of every worker, or counts with a common step, fails in asgd by one of
+ * these. */
+static bool may_be_asynchrony(const char *reason)
+{
+    static const char *const these[] = {REASON_CODEC_FAILED, REASON_NUMERIC_DIVERGENCE, REASON_ROUND_TIMEOUT};
+
+    for (size_t i = 0; i < sizeof these / sizeof *these; i++)
+        if (strcmp(reason, these[i]) == 0)
+            return true;
+    return false;
+}
+
+static json_t *asgd_failed(const struct submission *s)
+{
+    bool has_ssgd = json_is_true(json_object_get(json_object_get(s->facts, "codec"), "has_ssgd"));
+
+    if (s->state != JOB_FAILED || s->cause < 0 || s->settings.sync != SYNC_ASGD || !has_ssgd ||
+        !may_be_asynchrony(s->nodes[s->cause].view.reason))
+        return NULL;
+    return json_sprintf(
+        "The job was asynchronous. Does codec %s work in ssgd? A rule that needs a message of every "
+        "worker, or a step common to all, declares .limits = CODEC_NO_ASGD, and such jobs are "
+        "refused.",
+        s->settings.codec);
+}
+
+json_t *warnings_json(const struct submission *s)
+{
+    static json_t *(*const of[])(const struct submission *) = {workers_differ, asgd_failed};
+    json_t *all = json_array(), *one;
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if ((one = of[i](s)) != NULL)
+            json_array_append_new(all, one);
+    return all;
+}
