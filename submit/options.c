@@ -1,5 +1,6 @@
 #include "submit/options.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -571,6 +572,36 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
     if (apply_preset(o, e) < 0)
         return e->code;
     return finish(o, e);
+}
+
+static const struct args_option *find_option(size_t offset)
+{
+    const struct args_option *t = table;
+
+    while (t->offset != offset) {
+        t++;
+        assert(t < table + sizeof table / sizeof *table);
+    }
+    return t;
+}
+
+bool options_is_chosen(const struct options *o, size_t offset)
+{
+    const struct args_option *t = find_option(offset);
+    char now[PATH_MAX], unset[PATH_MAX];
+    struct options defaults;
+
+    if (!is_given(o, offset) && !o->rerun_of[0])
+        return false;
+    set_defaults(&defaults);
+    args_text(now, sizeof now, t, o);
+    args_text(unset, sizeof unset, t, &defaults);
+    return strcmp(now, unset) != 0;
+}
+
+void options_name(char out[ARGS_NAME], size_t offset)
+{
+    args_name(out, find_option(offset));
 }
 
 void options_help(FILE *f, unsigned verb)

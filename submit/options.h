@@ -108,6 +108,12 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
  * file is gone. */
 int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e);
 
+/* Of the option that sets the member at `offset`. Was it given, with another value than it has anyway: on
+ * this command line, or in the run.json of a job that is submitted again? What --codec stands for
+ * (presets.h), and what a resumed job takes from the earlier one, was not. */
+bool options_is_chosen(const struct options *o, size_t offset);
+void options_name(char out[ARGS_NAME], size_t offset);
+
 /* The part of --help that lists the options of a verb. */
 void options_help(FILE *f, unsigned verb);
 

@@ -28,6 +28,7 @@
 #include "submit/hosts.h"
 #include "submit/setting_error.h"
 #include "submit/stages/console.h"
+#include "submit/stages/effects.h"
 #include "submit/stages/path_choice.h"
 #include "submit/stages/start_from.h"
 #include "submit/stages/submission.h"
@@ -442,7 +443,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     s->settings.trace = s->opt->trace[0] != '\0';
     choose_name(&s->settings);
     limits = worker->limits & ~(unsigned)CODEC_ASGD_NEEDS_SERVERS;
-    if (check_optimizer(s->opt->optimizer, worker, e) < 0 ||
+    if (check_optimizer(s->opt->optimizer, worker, e) < 0 || effects_check(s, worker, false, e) < 0 ||
         choose_local_steps(&s->settings, worker, e) < 0 ||
         check_limits(&s->settings, worker, limits, e) < 0 ||
         start_choose(s, is_quiescent(worker, &s->settings), e) < 0 || read_server_codec(s, worker, e) < 0 ||
@@ -503,7 +504,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
         return hint_servers(s, "", e);
     if (start_check_asgd(s, e) < 0)
         return hint_servers(s, "", e);
-    return path_choice(s, worker, e);
+    return path_choice(s, worker, e) < 0 ? e->code : effects_check(s, worker, true, e);
 }
 
 /* The settings have a line for each argument. */

@@ -131,6 +131,28 @@ reports() {
     reports '--feed: a job with shared mini-batches writes no checkpoints' --codec ps --parallel_sgd asgd --feed shared --checkpoint-every 1
     reports 'plain,./mine.c: No such file or directory' --codec plain,./mine.c
     [[ "$output" == *"hint: If this is a list: a file is an entry of it in the form '{\"layer0\": \"./mine.c\", \"*\": \"plain\"}' only."* ]]
+    reports '--local-steps has no effect in this job: codec plain exchanges in each step' --codec plain --local-steps 5
+    reports '--local-steps has no effect in this job: codec gossip exchanges' --codec gossip --local-steps 5
+    reports '--block_assignment has no effect in this job: without --redundancy' --codec plain --block_assignment dup
+    reports '--retry-on has no effect in this job: without --retries' --codec plain --retry-on node_lost
+}
+
+@test "an option without effect, by each verb that takes it; not one that changes nothing" {
+    local verb why
+    echo '{"Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
+    for verb in "" validate "simulate -q"; do
+        # shellcheck disable=SC2086 # no verb is no word
+        refused 6 'error: --local-steps has no effect in this job: codec plain exchanges' $verb --codec plain --node_count 2 --local-steps 5
+    done
+    why='has no effect in this job: codec plain sums no vectors over all workers here'
+    refused 6 "--allreduce $why" validate --codec plain --path gather --allreduce ring --node_count 2
+    why='has no effect in this job: --gradients stands in for model and data'
+    refused 6 "--batch_size $why" simulate --codec plain --gradients 10 --batch_size 5
+    refused 6 "--model $why" simulate --codec plain --gradients 10 --model softmax
+    refused 6 '--steps has no effect in this job: an epoch has the steps of its data set' simulate --codec plain --steps 5
+    refused 6 '--server-link has no effect in this job: without --servers' simulate --codec plain --gradients 10 --server-link any,0s
+    "$SUBMIT" simulate -q --codec plain --gradients 10 --local-steps 0 --path gather --allreduce auto -o neutral
+    "$SUBMIT" simulate -q --codec plain --gradients 10 --node_count 2 --allreduce ring -o ring
 }
 
 @test "a job that the rule refuses when it is opened, before an agent is asked" {
