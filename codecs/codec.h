@@ -34,15 +34,12 @@
 #include "wire.h"
 
 #define CODEC_ABI 10 /* incremented when a change of this file breaks compiled codecs */
-/* What changed, for the message that refuses an older codec. */
+/* What an older source must change, for the message that refuses an older codec; additions need no change. */
 #define CODEC_ABI_RENAMES                                                                                    \
-    "ABI 10 made CODEC_EQUAL_RESULT the default of codec_plugin.result (a rule whose workers end different " \
-    "declares CODEC_OWN_RESULT) and added codec_host.array and codec_host.common; ABI 9 added codec.loss, "  \
-    "codec.evaluation, codec_plugin.on_evaluation and codec_host.message_to, ABI 8 "                         \
-    "removed codec_plugin.path, ABI 7 added codec_plugin.overlaps, and renamed nothing; ABI 6 added struct " \
-    "codec_combine and renamed nothing; ABI 5 renamed n_words to "                                           \
-    "n_contributions, rests_between_steps to is_quiescent_between_steps, CODEC_WORD to "                     \
-    "CODEC_CHOICE, CODEC_OPTION_WORD to CODEC_OPTION_CHOICE and its field words to choices"
+    "ABI 10 expects equal workers (a rule whose workers end different declares CODEC_OWN_RESULT); ABI 8 "    \
+    "removed codec_plugin.path; ABI 5 renamed n_words to n_contributions, rests_between_steps to "           \
+    "is_quiescent_between_steps, CODEC_WORD to CODEC_CHOICE, CODEC_OPTION_WORD to CODEC_OPTION_CHOICE, "     \
+    "and its words to choices"
 
 enum { CODEC_GO = 0, CODEC_WAIT = 1 };
 
