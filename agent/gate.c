@@ -351,5 +351,6 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
         return false;
     header_count(in, "Accept", &accept);
     rq->wants_ndjson = accept && strstr(accept, "application/x-ndjson");
+    rq->wants_html = accept && strstr(accept, "text/html");
     return true;
 }

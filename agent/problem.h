@@ -35,6 +35,12 @@ enum problem {
 
 int problem_status(enum problem p);
 const char *problem_code(enum problem p);
+const char *problem_title(enum problem p);
+const char *problem_meaning(enum problem p); /* in general; the detail of a response is of this one */
+const char *problem_advice(enum problem p);  /* what to do */
+
+/* Returns the problem of this code; PROBLEM_NONE: there is none. */
+enum problem problem_find(const char *code);
 
 /* Returns the problem for an error code of our functions. */
 enum problem problem_of(const struct err *e);

@@ -28,12 +28,12 @@ struct request {
     size_t n_query;
     bool is_authorised; /* sent a token that is valid, or none is required */
     bool has_tls;
-    enum scope scope;         /* of that token; admin where none is required */
-    char who[OWNER_MAX + 1];  /* the name of that token; "": none is required */
-    char job_key[SHA256_HEX]; /* SHA-256 of X-Job-Key; "": not sent */
-    int attempt;              /* X-Job-Attempt: which attempt of the job; 0: not sent, the latest */
-    bool wants_ndjson;
-    const char *body; /* zero-terminated */
+    enum scope scope;              /* of that token; admin where none is required */
+    char who[OWNER_MAX + 1];       /* the name of that token; "": none is required */
+    char job_key[SHA256_HEX];      /* SHA-256 of X-Job-Key; "": not sent */
+    int attempt;                   /* X-Job-Attempt: which attempt of the job; 0: not sent, the latest */
+    bool wants_ndjson, wants_html; /* Accept names it */
+    const char *body;              /* zero-terminated */
     size_t body_len;
 };
 
@@ -63,6 +63,7 @@ struct response {
     char location[80];
     char allow[40]; /* 405 */
     int retry_after_s;
+    const char *policy; /* Content-Security-Policy of a page; NULL: not one for browsers */
 };
 
 typedef void route_handler(struct agent *a, const struct request *rq, struct response *rs);

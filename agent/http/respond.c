@@ -92,6 +92,8 @@ enum MHD_Result respond(struct exchange *x)
         {"WWW-Authenticate", status == 401 ? "Bearer" : NULL},
         {"Connection", x->conn->inbox->head.wants_close ? "close" : NULL},
         {"Retry-After", rs->retry_after_s ? number : NULL},
+        {"Content-Security-Policy", rs->policy},
+        {"Referrer-Policy", rs->policy ? "no-referrer" : NULL},
     };
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         if (headers[i].value)

@@ -555,21 +555,15 @@ static void print_states(void)
     }
 }
 
-static int print_problems(struct err *e)
+static void print_problems(void)
 {
-    puts("| code | HTTP status | title |\n|---|---|---|");
-    for (int p = PROBLEM_NONE + 1; p < N_PROBLEMS; p++) {
-        char *text = problem_document((enum problem)p, "", NULL, "");
-        json_t *o = text ? json_loads(text, 0, NULL) : NULL;
+    puts("| code | HTTP status | title | means | what to do |\n|---|---|---|---|---|");
+    for (int i = PROBLEM_NONE + 1; i < N_PROBLEMS; i++) {
+        enum problem p = (enum problem)i;
 
-        free(text);
-        if (!o)
-            return err_set(e, ERR_NOMEM, "no memory for a problem");
-        printf("| `%s` | %d | %s |\n", problem_code((enum problem)p), problem_status((enum problem)p),
-               text_of(o, "title"));
-        json_decref(o);
+        printf("| `%s` | %d | %s | %s | %s |\n", problem_code(p), problem_status(p), problem_title(p),
+               problem_meaning(p), problem_advice(p));
     }
-    return 0;
 }
 
 static int page_reasons(struct err *e)
@@ -585,6 +579,7 @@ static int page_reasons(struct err *e)
 
 static int page_status(struct err *e)
 {
+    (void)e;
     print_head("Exit statuses, error codes, states and reasons",
                "`submit/failure.c`, `agent/options.c`, `agent/problem.c` and `shared/job_state.c`");
     printf("\n## job_submit\n%s\nWith `--json` a command that fails prints the `code` of its error:\n\n"
@@ -593,8 +588,7 @@ static int page_status(struct err *e)
     for (int i = 0; i < n_failures; i++)
         printf("| `%s` | %d |\n", failures[i].name, failures[i].status);
     printf("\n## agent\n%s\n## Problems that an agent answers with\n\n", agent_exit_help);
-    if (print_problems(e) < 0)
-        return e->code;
+    print_problems();
     puts("\n## States of a job\n");
     print_states();
     return 0;

@@ -156,14 +156,30 @@ static bool is_our_host(const char *host, const char *address)
     return false;
 }
 
+static bool is_path(const char *one, const char *path, size_t len)
+{
+    return strlen(one) == len && memcmp(one, path, len) == 0;
+}
+
+/* Served without a token, on a loopback address. */
+static bool is_public(const char *path, size_t len)
+{
+    static const char *const paths[] = {"/healthz", "/readyz", "/v1/status"};
+
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (is_path(paths[i], path, len))
+            return true;
+    return len > 10 && memcmp(path, "/problems/", 10) == 0;
+}
+
 static bool is_served(const char *path, size_t len)
 {
-    static const char *const open[] = {"/healthz", "/readyz", "/v1/status", "/v1/agent", "/v1/jobs"};
+    static const char *const others[] = {"/v1/agent", "/v1/jobs"};
 
-    for (size_t i = 0; i < sizeof open / sizeof *open; i++)
-        if (strlen(open[i]) == len && memcmp(open[i], path, len) == 0)
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (is_path(others[i], path, len))
             return true;
-    return (len > 9 && memcmp(path, "/v1/jobs/", 9) == 0) ||
+    return is_public(path, len) || (len > 9 && memcmp(path, "/v1/jobs/", 9) == 0) ||
            (len == 17 + 64 && memcmp(path, "/v1/blobs/sha256/", 17) == 0);
 }
 
@@ -171,9 +187,6 @@ bool request_may_succeed(const struct checked_request *rq, const char *address, 
 {
     size_t path = strcspn(rq->target, "?"), n, n_type;
     const char *value = find(rq, "Host", &n);
-    bool is_public = (path == 8 && memcmp(rq->target, "/healthz", 8) == 0) ||
-                     (path == 7 && memcmp(rq->target, "/readyz", 7) == 0) ||
-                     (path == 10 && memcmp(rq->target, "/v1/status", 10) == 0);
 
     if (n != 1 || !is_our_host(value, address))
         return false;
@@ -188,7 +201,8 @@ bool request_may_succeed(const struct checked_request *rq, const char *address, 
     if (n > 1 || (n == 1 && strcmp(value, "same-origin") != 0 && strcmp(value, "none") != 0))
         return false;
     value = find(rq, "Authorization", &n);
-    if (!is_public && (n != 1 || !has_prefix(&value, "Bearer ") || strcmp(value, token) != 0))
+    if (!is_public(rq->target, path) &&
+        (n != 1 || !has_prefix(&value, "Bearer ") || strcmp(value, token) != 0))
         return false;
     value = find(rq, "Content-Type", &n_type);
     if (rq->body > 0 && (n_type != 1 || (strncasecmp(value, "application/json", 16) != 0 &&

@@ -274,6 +274,30 @@ TEST(many_streams_of_one_job_all_end_even_if_one_disconnects)
     fixture_close(&f);
 }
 
+TEST(each_problem_has_a_page_for_browsers_and_for_curl)
+{
+    struct fixture f = {0};
+    char path[64];
+
+    fixture_open(&f);
+    for (int p = PROBLEM_NONE + 1; p < N_PROBLEMS; p++) {
+        snprintf(path, sizeof path, "/problems/%s", problem_code((enum problem)p));
+        assert_int_equal(ask_bytes(&f, &r, "GET", path, "", NULL, 0), 200);
+        assert_non_null(strstr(r.text, "Content-Type: text/plain; charset=utf-8\r\n"));
+        assert_non_null(strstr(r.body, problem_advice((enum problem)p)));
+        assert_int_equal(
+            ask_bytes(&f, &r, "GET", path, "Accept: text/html,application/xhtml+xml\r\n", NULL, 0), 200);
+        assert_non_null(strstr(r.text, "Content-Type: text/html; charset=utf-8\r\n"));
+        assert_non_null(strstr(r.text, "Content-Security-Policy: default-src 'none';"));
+        assert_non_null(strstr(r.body, problem_advice((enum problem)p)));
+    }
+    assert_int_equal(ask_bytes(&f, &r, "HEAD", "/problems/GONE", "", NULL, 0), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/problems/NONE", "", NULL, 0), 404);
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/problems/gone", "", NULL, 0), 404);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +309,7 @@ int main(void)
         cmocka_unit_test(the_status_needs_no_token_on_loopback_and_reveals_no_secret),
         cmocka_unit_test(events_are_streamed_as_they_occur_and_the_stream_ends_with_the_job),
         cmocka_unit_test(a_wait_ends_at_its_timeout_or_the_end_of_the_job),
+        cmocka_unit_test(each_problem_has_a_page_for_browsers_and_for_curl),
         cmocka_unit_test(many_streams_of_one_job_all_end_even_if_one_disconnects),
     };
 

@@ -34,6 +34,23 @@ TEST(bytes_that_are_not_text_do_not_break_the_document)
     free(text);
 }
 
+TEST(every_problem_says_what_it_means_and_what_to_do_in_characters_that_html_shows_as_they_are)
+{
+    for (int i = PROBLEM_NONE + 1; i < N_PROBLEMS; i++) {
+        enum problem p = (enum problem)i;
+        const char *texts[] = {problem_title(p), problem_meaning(p), problem_advice(p)};
+
+        assert_int_equal(problem_find(problem_code(p)), p);
+        for (size_t k = 0; k < N_OF(texts); k++) {
+            assert_true(strlen(texts[k]) > 3);
+            assert_null(strpbrk(texts[k], "<>&|"));
+        }
+    }
+    assert_int_equal(problem_find("NONE"), PROBLEM_NONE);
+    assert_int_equal(problem_find("bad_request"), PROBLEM_NONE);
+    assert_int_equal(problem_find(""), PROBLEM_NONE);
+}
+
 TEST(internal_errors_map_to_the_right_kind_of_problem)
 {
     static const struct {
@@ -56,6 +73,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_problem_is_a_complete_document),
         cmocka_unit_test(bytes_that_are_not_text_do_not_break_the_document),
+        cmocka_unit_test(
+            every_problem_says_what_it_means_and_what_to_do_in_characters_that_html_shows_as_they_are),
         cmocka_unit_test(internal_errors_map_to_the_right_kind_of_problem),
     };
 
