@@ -6,6 +6,7 @@
 
 #include "agent/api.h"
 #include "agent/artifact.h"
+#include "agent/etag.h"
 #include "agent/job_action.h"
 #include "agent/model_now.h"
 #include "shared/clock.h"
@@ -35,39 +36,47 @@ void api_events(struct agent *a, const struct request *rq, struct response *rs)
     rs->attempt = t->job.spec.attempt;
 }
 
-/* Responds with a file as it is now; a missing one is empty when `or_empty`. */
-static void respond_file(const struct task *t, const char *name, bool whole_lines, bool or_empty,
-                         struct response *rs)
+/* What is served of a file, from the bytes that it has now. */
+struct part {
+    bool is_whole_lines;
+    bool may_be_missing; /* and is empty then */
+    bool is_bounded;     /* at most LOG_PART_BYTES from `after` */
+    uint64_t after;
+};
+
+static void respond_file(const struct task *t, const char *name, const struct part *p,
+                         const struct request *rq, struct response *rs)
 {
+    struct stat st;
     struct err e;
     int fd;
     uint64_t bytes;
 
     rs->type = artifact_type(name);
     if (artifact_open(&fd, &bytes, t->agent->dir_fd, task_folder(t), name, &e) < 0) {
-        if (e.code != ERR_NOT_FOUND || !or_empty)
+        if (e.code != ERR_NOT_FOUND || !p->may_be_missing)
             respond_error(rs, &e);
         return;
     }
+    if (p->is_whole_lines)
+        bytes = artifact_whole_lines(fd, bytes);
     rs->kind = RESPONSE_FILE;
     rs->fd = fd;
-    rs->bytes = whole_lines ? artifact_whole_lines(fd, bytes) : bytes;
+    rs->after = p->after < bytes ? p->after : bytes;
+    rs->bytes = bytes - rs->after;
+    if (p->is_bounded && rs->bytes > LOG_PART_BYTES)
+        rs->bytes = LOG_PART_BYTES;
+    if (fstat(fd, &st) == 0)
+        etag_by_file(rq, rs, &st);
 }
 
 void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 {
     const struct task *t = api_task(a, rq, rs);
-    uint64_t after;
+    struct part p = {.may_be_missing = true, .is_bounded = query_get(rq, "after") != NULL};
 
-    if (!t || !query_number(&after, rq, rs, "after", 0, 0))
-        return;
-    respond_file(t, artifact_name(ARTIFACT_LOG), false, true, rs);
-    if (rs->kind != RESPONSE_FILE || !query_get(rq, "after"))
-        return;
-    rs->after = after < rs->bytes ? after : rs->bytes;
-    rs->bytes -= rs->after;
-    if (rs->bytes > LOG_PART_BYTES)
-        rs->bytes = LOG_PART_BYTES;
+    if (t && query_number(&p.after, rq, rs, "after", 0, 0))
+        respond_file(t, artifact_name(ARTIFACT_LOG), &p, rq, rs);
 }
 
 /* "train, eval, ..." */
@@ -91,7 +100,7 @@ void api_records(struct agent *a, const struct request *rq, struct response *rs)
     snprintf(wanted, sizeof wanted, "%s.csv", kind ? kind : "train");
     name = artifact_find(wanted);
     if (name) {
-        respond_file(t, name, true, true, rs);
+        respond_file(t, name, &(struct part){.is_whole_lines = true, .may_be_missing = true}, rq, rs);
         return;
     }
     list_kinds(kinds, sizeof kinds);
@@ -144,6 +153,7 @@ void api_artifacts(struct agent *a, const struct request *rq, struct response *r
         close(fd);
     }
     respond_json(rs, 200, json_pack("{s:o}", "artifacts", list));
+    etag_by_body(rq, rs);
 }
 
 void api_artifact(struct agent *a, const struct request *rq, struct response *rs)
@@ -156,7 +166,7 @@ void api_artifact(struct agent *a, const struct request *rq, struct response *rs
     if (!name)
         respond_problem(rs, NOT_FOUND, NULL, "a job has no artifact of this name");
     else
-        respond_file(t, name, false, false, rs);
+        respond_file(t, name, &(struct part){0}, rq, rs);
 }
 
 void api_model(struct agent *a, const struct request *rq, struct response *rs)

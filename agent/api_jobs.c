@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/api.h"
+#include "agent/etag.h"
 #include "agent/job_action.h"
 #include "agent/packages.h"
 #include "agent/peers.h"
@@ -236,7 +237,7 @@ void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
             json_array_append_new(list, task_json(t));
             left--;
         }
-    respond_json(rs, 200, json_pack("{s:o}", "jobs", list));
+    respond_jobs(rq, rs, json_pack("{s:o}", "jobs", list));
 }
 
 void api_job(struct agent *a, const struct request *rq, struct response *rs)
@@ -244,7 +245,7 @@ void api_job(struct agent *a, const struct request *rq, struct response *rs)
     struct task *t = api_task(a, rq, rs);
 
     if (t)
-        respond_job(rs, 200, t);
+        respond_jobs(rq, rs, task_json(t));
 }
 
 /* Without a number all attempts are meant: after the latest, the one before would be the latest. */

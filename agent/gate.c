@@ -352,5 +352,6 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
     header_count(in, "Accept", &accept);
     rq->wants_ndjson = accept && strstr(accept, "application/x-ndjson");
     rq->wants_html = accept && strstr(accept, "text/html");
+    header_count(in, "If-None-Match", &rq->if_none_match);
     return true;
 }

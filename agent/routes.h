@@ -33,13 +33,14 @@ struct request {
     char job_key[SHA256_HEX];      /* SHA-256 of X-Job-Key; "": not sent */
     int attempt;                   /* X-Job-Attempt: which attempt of the job; 0: not sent, the latest */
     bool wants_ndjson, wants_html; /* Accept names it */
+    const char *if_none_match;     /* as sent; NULL: not. Valid while the request is handled */
     const char *body;              /* zero-terminated */
     size_t body_len;
 };
 
 enum response_kind {
     RESPONSE_BYTES,
-    RESPONSE_FILE,   /* `bytes` of `fd`, from offset `after` */
+    RESPONSE_FILE,   /* `bytes` of `fd`, from offset `after`; fd -1: only the length, of no body */
     RESPONSE_STREAM, /* events of job `id` after `after` */
     RESPONSE_WAIT,   /* the job, once terminal or at `deadline` */
     RESPONSE_MODEL   /* the model of the node, once it has written it for the `after`-th time (model_now.h) */
@@ -62,6 +63,7 @@ struct response {
     double deadline; /* clock_now() */
     char location[80];
     char allow[40]; /* 405 */
+    char etag[24];  /* "": none */
     int retry_after_s;
     const char *policy; /* Content-Security-Policy of a page; NULL: not one for browsers */
 };

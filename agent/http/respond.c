@@ -30,7 +30,7 @@ static ssize_t read_stream(void *arg, uint64_t at, char *buf, size_t size)
     return n;
 }
 
-/* For HEAD responses, of which only the length is sent. */
+/* For responses of which only the length is sent: to HEAD, and 304. */
 static ssize_t read_nothing(void *arg, uint64_t at, char *buf, size_t size)
 {
     (void)arg;
@@ -89,6 +89,7 @@ enum MHD_Result respond(struct exchange *x)
         {"Cache-Control", "no-store"},
         {"Location", rs->location[0] ? rs->location : NULL},
         {"Allow", rs->allow[0] ? rs->allow : NULL},
+        {"ETag", rs->etag[0] ? rs->etag : NULL},
         {"WWW-Authenticate", status == 401 ? "Bearer" : NULL},
         {"Connection", x->conn->inbox->head.wants_close ? "close" : NULL},
         {"Retry-After", rs->retry_after_s ? number : NULL},

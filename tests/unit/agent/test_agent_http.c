@@ -298,6 +298,50 @@ TEST(each_problem_has_a_page_for_browsers_and_for_curl)
     fixture_close(&f);
 }
 
+/* The status of a second request, with the ETag that `r` has. */
+static int ask_if_changed(struct fixture *f, const char *method, const char *path)
+{
+    const char *etag = strstr(r.text, "ETag: ");
+    char headers[256];
+
+    assert_non_null(etag);
+    snprintf(headers, sizeof headers, "Authorization: Bearer %s\r\nIf-None-Match: %.*s\r\n", f->token,
+             (int)strcspn(etag + 6, "\r"), etag + 6);
+    return ask_bytes(f, &r, method, path, headers, NULL, 0);
+}
+
+TEST(a_client_that_has_a_resource_already_gets_no_body)
+{
+    static const char *const paths[] = {"/v1/jobs/j-abcdef",
+                                        "/v1/jobs",
+                                        "/v1/jobs/j-abcdef/artifacts",
+                                        "/v1/jobs/j-abcdef/artifacts/train.csv",
+                                        "/v1/jobs/j-abcdef/records.csv?kind=train",
+                                        "/v1/jobs/j-abcdef/logs"};
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_run(&f, "j-abcdef", "ok");
+    job_until(&f, "j-abcdef", "succeeded");
+    for (size_t i = 0; i < N_OF(paths); i++) {
+        size_t len;
+
+        assert_int_equal(ask(&f, &r, "GET", paths[i], NULL), 200);
+        len = strlen(r.body);
+        assert_int_equal(ask_if_changed(&f, "GET", paths[i]), 304);
+        assert_string_equal(r.body, "");
+        assert_null(strstr(r.text, "\nContent-Type:"));
+        assert_int_equal(atoi(strstr(r.text, "\nContent-Length:") + 16), len);
+        assert_int_equal(ask_if_changed(&f, "HEAD", paths[i]), 304);
+    }
+    job_reserve(&f, &r, "j-second", false);
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-second", NULL), 200);
+    assert_int_equal(ask_if_changed(&f, "GET", "/v1/jobs/j-second"), 304);
+    job_send_packages(&f, "j-second", "ok");
+    assert_int_equal(ask_if_changed(&f, "GET", "/v1/jobs/j-second"), 200);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +354,7 @@ int main(void)
         cmocka_unit_test(events_are_streamed_as_they_occur_and_the_stream_ends_with_the_job),
         cmocka_unit_test(a_wait_ends_at_its_timeout_or_the_end_of_the_job),
         cmocka_unit_test(each_problem_has_a_page_for_browsers_and_for_curl),
+        cmocka_unit_test(a_client_that_has_a_resource_already_gets_no_body),
         cmocka_unit_test(many_streams_of_one_job_all_end_even_if_one_disconnects),
     };
 
