@@ -25,6 +25,7 @@ static const struct json_field progress_fields[] = {
     {.key = "epochs", .kind = JSON_FIELD_INT, EVENT_AT(epochs), .max = 1e9},
     {.key = "step", .kind = JSON_FIELD_U64, EVENT_AT(step), .required = true},
     {.key = "steps", .kind = JSON_FIELD_U64, EVENT_AT(steps)},
+    {.key = "samples", .kind = JSON_FIELD_U64, EVENT_AT(samples)},
     {.key = "loss", .kind = JSON_FIELD_DOUBLE, EVENT_AT(loss)},
     {.key = "accuracy", .kind = JSON_FIELD_DOUBLE, EVENT_AT(accuracy)},
     {.key = "sent_messages", .kind = JSON_FIELD_U64, EVENT_AT(comm.sent_messages)},

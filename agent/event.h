@@ -77,6 +77,7 @@ struct event {
     enum stop_reason stop; /* STOPPED, with step, loss and accuracy of the evaluation that decided it */
     int epoch, epochs;     /* PROGRESS, EVAL */
     uint64_t step, steps;
+    uint64_t samples;      /* PROGRESS: seen by the node so far */
     struct comm comm;      /* PROGRESS */
     double loss, accuracy; /* NAN: not given */
     int waits_for; /* PROGRESS: the node that it waits for, for a second or more; EVENT_NO_NODE: none */

@@ -51,6 +51,7 @@ static int apply_progress(struct job *j, const struct event *ev, struct err *e)
     j->epochs = ev->epochs;
     j->step = ev->step;
     j->steps = ev->steps;
+    j->samples = ev->samples;
     j->loss = ev->loss;
     j->accuracy = ev->accuracy;
     j->comm = ev->comm;

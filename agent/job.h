@@ -31,7 +31,7 @@ struct job {
     json_t *nodes;           /* NULL before start */
 
     int epoch, epochs;
-    uint64_t step, steps;
+    uint64_t step, steps, samples;
     struct comm comm;
     double loss, accuracy, eval_loss, eval_accuracy; /* NAN: not reported yet */
 

@@ -66,6 +66,7 @@ struct report_progress node_progress(const struct node *n)
 {
     struct report_progress p = {.epoch = n->epoch,
                                 .step = n->step.n_done,
+                                .samples = n->step.n_samples,
                                 .loss = n->step.loss,
                                 .accuracy = n->step.accuracy,
                                 .traffic = *exchange_totals(n->exchange),

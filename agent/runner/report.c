@@ -91,14 +91,14 @@ bool report_is_due(struct report *r, double now)
 void report_progress(struct report *r, const struct report_progress *p)
 {
     const struct exchange_totals *t = &p->traffic;
-    json_t *line = json_pack("{ss si si sI sI so so sI sI sI sI sI so}", "event", "progress", "epoch",
-                             p->epoch, "epochs", p->epochs, "step", (json_int_t)p->step, "steps",
-                             (json_int_t)p->steps, "loss", json_real_or_null(p->loss), "accuracy",
-                             json_real_or_null(p->accuracy), "sent_messages", (json_int_t)t->sent_messages,
-                             "recv_messages", (json_int_t)t->recv_messages, "raw_bytes",
-                             (json_int_t)t->raw_bytes, "sent_bytes", (json_int_t)t->sent_bytes, "recv_bytes",
-                             (json_int_t)t->recv_bytes, "waits_for",
-                             p->waits_for == STALL_NO_NODE ? json_null() : json_integer(p->waits_for));
+    json_t *line = json_pack(
+        "{ss si si sI sI sI so so sI sI sI sI sI so}", "event", "progress", "epoch", p->epoch, "epochs",
+        p->epochs, "step", (json_int_t)p->step, "steps", (json_int_t)p->steps, "samples",
+        (json_int_t)p->samples, "loss", json_real_or_null(p->loss), "accuracy",
+        json_real_or_null(p->accuracy), "sent_messages", (json_int_t)t->sent_messages, "recv_messages",
+        (json_int_t)t->recv_messages, "raw_bytes", (json_int_t)t->raw_bytes, "sent_bytes",
+        (json_int_t)t->sent_bytes, "recv_bytes", (json_int_t)t->recv_bytes, "waits_for",
+        p->waits_for == STALL_NO_NODE ? json_null() : json_integer(p->waits_for));
     char key[24];
 
     for (int i = 0; line && i < N_STEP_PHASES; i++) {

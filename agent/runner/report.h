@@ -20,7 +20,7 @@ struct report {
 
 struct report_progress {
     int epoch, epochs;
-    uint64_t step, steps;
+    uint64_t step, steps, samples;
     double loss, accuracy; /* nan: none yet */
     struct exchange_totals traffic;
     double spent[N_PHASES]; /* seconds */
