@@ -9,6 +9,7 @@
 #include "agent/artifact.h"
 #include "agent/blob.h"
 #include "agent/codec_policy.h"
+#include "agent/counts.h"
 #include "agent/forgotten.h"
 #include "agent/gate.h"
 #include "agent/identity.h"
@@ -123,7 +124,8 @@ struct agent {
     double trim_at;      /* clock_now() at which ended jobs may be removed again, after one could not be */
     uint64_t n_ended;    /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */
-    uint64_t n_changes;  /* incremented by every event of any job: waiting requests are then checked again */
+    struct counts counts;
+    uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };
 
 /* Takes the folder's lock, loads its id, token and key, and opens the blob store. */

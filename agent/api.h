@@ -16,6 +16,7 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
 #define ROUTES(ROUTE) \
     ROUTE(GET, "/healthz", api_healthz, NOTHING, 0, 0, NULL) \
     ROUTE(GET, "/readyz", api_readyz, NOTHING, 0, 0, NULL) \
+    ROUTE(GET, "/metrics", api_metrics, LOCAL, 0, 0, NULL) \
     ROUTE(GET, "/problems/{code}", api_problem, NOTHING, 0, 0, NULL) \
     ROUTE(GET, "/v1/status", api_status, LOCAL, 0, 0, NULL) \
     ROUTE(GET, "/v1/agent", api_agent, READ, 0, 0, NULL) \

@@ -10,11 +10,6 @@
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-"
 
-static const char *const method_names[N_METHODS] = {
-    [METHOD_GET] = "GET", [METHOD_HEAD] = "HEAD",     [METHOD_POST] = "POST",
-    [METHOD_PUT] = "PUT", [METHOD_DELETE] = "DELETE",
-};
-
 static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
@@ -106,16 +101,12 @@ static bool serves(const struct route *r, enum method m)
 static bool find_route(struct request *rq, const struct gate_input *in, size_t path_len, struct verdict *v)
 {
     size_t n_allow;
-    int m = 0;
 
-    while (m < N_METHODS && strcmp(method_names[m], in->method) != 0)
-        m++;
     for (size_t i = 0; i < n_routes; i++) {
         if (!route_matches(&routes[i], in->target, path_len, rq))
             continue;
-        if (m < N_METHODS && serves(&routes[i], (enum method)m)) {
+        if (serves(&routes[i], rq->method)) {
             rq->route = &routes[i];
-            rq->method = (enum method)m;
             return true;
         }
         n_allow = strlen(v->allow);
@@ -342,6 +333,8 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
     *rq = (struct request){0};
     *v = (struct verdict){0};
     rq->has_tls = in->has_tls;
+    while (rq->method < N_METHODS && strcmp(method_names[rq->method], in->method) != 0)
+        rq->method++;
     if (!target_is_plain(in->target, &query))
         return refuse(v, NOT_FOUND, "no resource has this path");
     if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||

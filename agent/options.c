@@ -77,6 +77,8 @@ static const struct args_option table[] = {
      "GiB of files that a node of a job may write (32; 0: no limit)", .max = 1 << 20},
     {"leave-running", "", ARGS_FLAG, AT(leave_running), RUN, KEEPING, NULL,
      "keep running jobs at a clean stop; the next agent with the same --dir adopts them"},
+    {"metrics-per-job", "", ARGS_FLAG, AT(metrics_per_job), RUN, OUTPUT, NULL,
+     "label the gauges of running jobs in GET /metrics with their ids, too: a new time series for each job"},
     {"help", "h", ARGS_FLAG, AT(wants_help), ALL, OUTPUT, NULL, "print this help"},
     {"version", "V", ARGS_FLAG, AT(wants_version), ALL, OUTPUT, NULL, "print the version"},
 };

@@ -25,6 +25,7 @@ struct agent_options {
     char tls_cert[PATH_MAX], tls_key[PATH_MAX];   /* "": the agent's own, in DIR */
     char client_ca[PATH_MAX];                     /* "": no client has a certificate */
     bool no_token, tls, insecure_no_tls, leave_running;
+    bool metrics_per_job;
     int queue, slots, keep, blob_limit_gib;
     int keep_days, keep_gib;          /* 0: no limit */
     int codecs;                       /* enum codec_policy; -1: by the listening address */

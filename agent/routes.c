@@ -12,6 +12,11 @@
 
 enum { DIGITS_MAX = 15 };
 
+const char *const method_names[N_METHODS] = {
+    [METHOD_GET] = "GET", [METHOD_HEAD] = "HEAD",     [METHOD_POST] = "POST",
+    [METHOD_PUT] = "PUT", [METHOD_DELETE] = "DELETE",
+};
+
 #define ROUTE(method, pattern, handler, needs, max_body, flags, ...)                                         \
     {METHOD_##method, pattern, handler, NEEDS_##needs, max_body, flags, {__VA_ARGS__}},
 const struct route routes[] = {ROUTES(ROUTE)};

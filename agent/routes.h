@@ -12,13 +12,14 @@
 #include "agent/scope.h"
 
 enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, N_METHODS };
+extern const char *const method_names[N_METHODS]; /* "GET", ... */
 enum { TARGET_MAX = 512, N_ARGS_MAX = 2, ARG_MAX = 64, N_QUERY_MAX = 4, QUERY_VALUE_MAX = 64 };
 
 struct agent;
 struct route;
 
 struct request {
-    enum method method;
+    enum method method; /* N_METHODS: another one, which no route takes */
     const struct route *route;
     char arg[N_ARGS_MAX][ARG_MAX + 1]; /* the path's values for {…} of the pattern, checked */
     struct {

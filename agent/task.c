@@ -322,6 +322,7 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     }
     json_decref(before.nodes);
     t->agent->n_changes++;
+    counts_event(&t->agent->counts, ev, &before, &t->job);
     if (ev->kind == EVENT_END)
         t->n_ended = ++t->agent->n_ended;
     if (ev->kind == EVENT_STATE || ev->kind == EVENT_END)

@@ -121,6 +121,7 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
 
     agent_refresh_tokens(h->agent);
     if (x->conn->refusal) {
+        x->rq.method = N_METHODS;
         respond_problem(&x->rs, BAD_REQUEST, NULL, "the head of the request is not valid: %s",
                         x->conn->refusal);
         return false;
@@ -131,6 +132,7 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
     }
     if (v.has_wrong_token && !is_slowed(x))
         sources_failed(h->conns.sources, conn_source(x->conn), clock_now());
+    x->asked = x->rq.route;
     x->rq.route = NULL;
     if (x->rs.status == 0) {
         respond_problem(&x->rs, v.problem, v.hint, "%s", v.detail);
@@ -165,8 +167,10 @@ static enum MHD_Result begin(struct exchange *x)
     uint64_t body_bytes;
     struct err e;
 
+    x->begun = clock_now();
     if (!pass_gate(x, &body_bytes))
         return respond(x);
+    x->asked = x->rq.route;
     if (x->rq.is_authorised)
         conn_is_known(x->conn);
     x->conn->deadline = conn_deadline(body_bytes);

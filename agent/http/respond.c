@@ -101,6 +101,7 @@ enum MHD_Result respond(struct exchange *x)
             MHD_add_response_header(r, headers[i].name, headers[i].value);
     rc = MHD_queue_response(x->connection, status, r);
     MHD_destroy_response(r);
+    counts_request(&x->server->agent->counts, x->asked, x->rq.method, (int)status, clock_now() - x->begun);
     if (status == 401 && x->rq.route) {
         sources_failed(x->server->conns.sources, conn_source(x->conn), clock_now());
         exchange_log_refusal(x, "not a code that is accepted");

@@ -17,6 +17,8 @@ struct exchange {
     struct conn *conn;
     char request_id[20];
     bool is_gated, is_gone, is_answered;
+    double begun;              /* clock_now() */
+    const struct route *asked; /* as rq.route, which is NULL once the request is refused */
     struct request rq;
     struct response rs;
     char *body;

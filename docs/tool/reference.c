@@ -598,7 +598,6 @@ static int page_status(struct err *e)
 
 static void print_route(const struct route *r)
 {
-    static const char *const methods[] = {"GET", "HEAD", "POST", "PUT", "DELETE"};
     static const char *const needs[] = {[NEEDS_NOTHING] = "none",
                                         [NEEDS_LOCAL] = "none from a loopback address, else `read`",
                                         [NEEDS_READ] = "`read`",
@@ -606,7 +605,7 @@ static void print_route(const struct route *r)
                                         [NEEDS_ADMIN] = "`admin`"};
     bool is_of_job = (r->flags & ROUTE_JOB) != 0, may_read = r->needs == NEEDS_READ;
 
-    printf("| `%s %s` | %s%s | %s |\n", methods[r->method], r->pattern, needs[r->needs],
+    printf("| `%s %s` | %s%s | %s |\n", method_names[r->method], r->pattern, needs[r->needs],
            r->flags & ROUTE_CODE ? ", but a code" : "",
            !is_of_job ? ""
            : may_read ? "`submit`: with the job's key"

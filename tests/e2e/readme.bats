@@ -32,6 +32,26 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     done
 }
 
+@test "docs/monitoring.md, its board and its rules name what an agent exports" {
+    local name out
+    ln -s "$BUILD" build
+    PORTS=("$(free_port)")
+    start_agent 0
+    mv agent0 state0 && ln -s state0 agent0
+    blocks sh docs/monitoring.md | sed "s/15387/${PORTS[0]}/" >session.sh
+    out=$(limited bash -e session.sh 3>&-)
+    curl -sf -o /dev/null -H "Authorization: Bearer $(cat prometheus.token)" "http://127.0.0.1:${PORTS[0]}/v1/jobs"
+    while read -r name; do
+        [[ $out == *"# TYPE $name "* ]] || { echo "$name is not exported" && return 1; }
+    done < <(cd "$ROOT/docs" && grep -ohE '(psgd|process)_[a-z_]*[a-z]' grafana/* monitoring.md | sed 's/_bucket$//')
+    while read -r name; do
+        grep -q "\`$name\`" "$ROOT/docs/monitoring.md" || { echo "docs/monitoring.md has no $name" && return 1; }
+    done < <(sed -n 's/^# TYPE \(psgd_[a-z_]*\) .*/\1/p' <<<"$out")
+    command -v promtool >/dev/null || skip "promtool is not installed: Prometheus' own check was not run"
+    [ -z "$(promtool check metrics <<<"$out" 2>&1)" ]
+    promtool check rules "$ROOT/docs/grafana/alerts.yml"
+}
+
 @test "the network in docs/training.md trains as described" {
     ln -s "$BUILD" build
     start_agents 2
