@@ -130,7 +130,8 @@ RECORD_FILES(RECORD_FILE)
 #undef RECORD_FILE
 #undef FIELD
 
-#define RECORD_MISSING (-1e300) /* an empty float or seconds cell */
+#define RECORD_SIM_TIME "sim_time_s" /* the column that a simulation appends, in simulated seconds */
+#define RECORD_MISSING  (-1e300)     /* an empty float or seconds cell */
 enum { RECORD_HELD = 1 << 16, RECORD_COLUMNS_MAX = 32 /* 30 of a job, one of a simulation, {0} */ };
 
 struct record_file {

@@ -52,7 +52,7 @@ static void extend(struct record_column *out, int file)
 
     for (; columns[n].name; n++)
         out[n] = columns[n];
-    out[n] = (struct record_column){"sim_time_s", RECORD_SECONDS, files[file].sim_time,
+    out[n] = (struct record_column){RECORD_SIM_TIME, RECORD_SECONDS, files[file].sim_time,
                                     "simulated time since the simulation began"};
 }
 
