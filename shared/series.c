@@ -26,6 +26,7 @@ struct node {
     double x;                    /* of its last row */
     double bytes;                /* of train.csv, so far */
     struct running time, totals; /* totals: of eval.csv, in bytes */
+    bool is_shown;
     struct series_points points;
     /* Of a file with a row for each value: those of the last step, at the last x, that are not added yet. */
     bool is_held;
@@ -133,9 +134,13 @@ static int add_node(struct series *s, int node, struct err *e)
         s->nodes = moved;
         s->n_held = s->n_held * 2 + 8;
     }
-    s->nodes[s->n_nodes++] = (struct node){.node = node, .x = -INFINITY, .points = {.n_names = s->n_slots}};
+    s->nodes[s->n_nodes++] = (struct node){.node = node,
+                                           .x = -INFINITY,
+                                           .is_shown = s->n_nodes <= s->r.nodes_most,
+                                           .points = {.n_names = s->n_slots}};
     s->index_of[node + SIMULATED_NODES_MAX] = (uint32_t)s->n_nodes;
-    if (s->n_nodes * s->most <= SERIES_POINTS_IN_ALL || s->most <= POINTS_LEAST)
+    if (s->n_nodes * s->most <= SERIES_POINTS_IN_ALL || s->most <= POINTS_LEAST ||
+        s->n_nodes > s->r.nodes_most)
         return 0;
     s->most = s->most / 2 < POINTS_LEAST ? POINTS_LEAST : s->most / 2;
     for (size_t i = 0; i < s->n_nodes; i++)
@@ -201,7 +206,7 @@ static int add_values(struct series *s, struct node *n, double step, const doubl
         return 0;
     n->rows++;
     s->rows++;
-    if (series_points_append(&n->points, s->most, n->x, values) < 0 ||
+    if ((n->is_shown && series_points_append(&n->points, s->most, n->x, values) < 0) ||
         (n->node >= 0 && series_points_put(&s->mean, s->r.points, (uint64_t)step, n->x, values) < 0))
         return no_memory(e);
     return 0;
@@ -364,14 +369,19 @@ static void put_curves(FILE *out, const struct series *s, const struct series_po
 
 int series_write(FILE *out, struct series *s, struct err *e)
 {
+    size_t n_shown = s->n_nodes < s->r.nodes_most ? s->n_nodes : s->r.nodes_most;
+
     for (size_t i = 0; i < s->n_nodes; i++)
         if (add_held(s, &s->nodes[i], e) < 0)
             return e->code;
     fprintf(out, "{\"file\":\"%s\",\"x\":\"%s\",\"names\":[", s->file->name, series_x_names[s->r.x]);
     for (size_t i = 0; i < s->r.n_names; i++)
         fprintf(out, "%s\"%s\"", i ? "," : "", s->r.names[i]);
-    fprintf(out, "],\"rows\":%llu,\"nodes\":[", (unsigned long long)s->rows);
-    for (size_t i = 0; i < s->n_nodes; i++) {
+    fprintf(out, "],\"rows\":%llu,", (unsigned long long)s->rows);
+    if (n_shown < s->n_nodes)
+        fprintf(out, "\"nodes_left_out\":%zu,", s->n_nodes - n_shown);
+    fputs("\"nodes\":[", out);
+    for (size_t i = 0; i < n_shown; i++) {
         const struct node *n = &s->nodes[i];
 
         fprintf(out, "%s{\"node\":%d,\"role\":\"%s\",\"rows\":%llu,", i ? "," : "", n->node,

@@ -23,15 +23,21 @@ enum series_x {
 };
 
 /* The points of all nodes together are bounded too: of many nodes each has fewer, 8 at least. */
-enum { SERIES_NAMES = 16, SERIES_NAME = 64, SERIES_POINTS = 100000, SERIES_POINTS_IN_ALL = 1 << 16 };
+enum {
+    SERIES_NAMES = 16,
+    SERIES_NAME = 64, /* bytes */
+    SERIES_POINTS = 100000,
+    SERIES_POINTS_IN_ALL = 1 << 16
+};
 
 /* What is asked for; {0} is nothing, use series_request_set(). */
 struct series_request {
     int file; /* enum artifact_id: train, eval, codec or metrics */
     enum series_x x;
     size_t points;
-    double from, to; /* the range of x */
-    size_t n_names;  /* 0: all that occur, of codec.csv and metrics.csv */
+    double from, to;   /* the range of x */
+    size_t nodes_most; /* whose curves are written, those that occur first; the mean is over all */
+    size_t n_names;    /* 0: all that occur, of codec.csv and metrics.csv */
     char names[SERIES_NAMES][SERIES_NAME];
 };
 
@@ -58,7 +64,8 @@ int series_add(struct series *s, const char *text, size_t len, const char *what,
  *      "nodes": [{"node": 0, "role": "worker", "rows": 2500, "x": [..], "loss": [..], "loss_min": [..],
  *                 "loss_max": [..]}, ..],
  *      "mean": {"x": [..], "loss": [..]}}
- * without _min and _max if each bucket has one row. null is a missing value; "nan", "inf" and "-inf" are
+ * without _min and _max if each bucket has one row, and with "nodes_left_out" if there are more than
+ * nodes_most. null is a missing value; "nan", "inf" and "-inf" are
  * those. ERR_NOMEM. */
 int series_write(FILE *out, struct series *s, struct err *e);
 

@@ -285,6 +285,30 @@ TEST(the_more_nodes_the_fewer_points_each_has)
     free(text);
 }
 
+TEST(only_so_many_nodes_have_curves_and_the_mean_is_over_all)
+{
+    struct series_request r;
+    struct series *s;
+    char text[4096] = "";
+    struct err e;
+    json_t *doc;
+    FILE *out;
+
+    assert_ok(series_request_set(&r, &(struct series_query){.names = "loss"}, &e));
+    r.nodes_most = 1;
+    assert_ok(series_new(&s, &r, &e));
+    assert_ok(series_add(s, two_nodes, strlen(two_nodes), "train.csv", &e));
+    assert_non_null(out = fmemopen(text, sizeof text, "w"));
+    assert_ok(series_write(out, s, &e));
+    assert_int_equal(fclose(out), 0);
+    doc = json_loads(text, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(doc, "nodes")), 1);
+    assert_is(json_object_get(doc, "nodes_left_out"), "1");
+    assert_is(mean_of(doc, "loss"), "[3,2,0.5]");
+    json_decref(doc);
+    series_free(s);
+}
+
 TEST(a_job_without_rows_has_an_empty_document)
 {
     json_t *doc = curves(&(struct series_query){0}, "");
@@ -382,6 +406,7 @@ int main(void)
         cmocka_unit_test(values_in_rows_become_curves_by_their_names),
         cmocka_unit_test(a_value_may_have_the_name_of_an_extreme_but_not_of_another_key),
         cmocka_unit_test(the_more_nodes_the_fewer_points_each_has),
+        cmocka_unit_test(only_so_many_nodes_have_curves_and_the_mean_is_over_all),
         cmocka_unit_test(a_job_without_rows_has_an_empty_document),
         cmocka_unit_test(a_wrong_request_is_refused_with_what_there_is),
         cmocka_unit_test(a_file_without_the_column_of_x_is_refused),
