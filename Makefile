@@ -147,6 +147,13 @@ $(BUILD)/obj/nn/%.o: HARDEN := $(filter-out -ftrivial-auto-var-init=zero,$(HARDE
 $(addprefix $(BUILD)/obj/nn/kernels/,narrow.o packed_matrix.o): CFLAGS += -ffp-contract=fast
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,loader train vector) $(addprefix sim/,trainer_standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
+# The page that shows jobs, which the assembler includes.
+PAGE_PARTS := $(wildcard shared/page/page.html shared/page/*.css shared/page/*/*.css shared/page/*/*.js) shared/page/assemble
+$(BUILD)/page.html: $(PAGE_PARTS)
+	$(call show,PAGE,$@)
+	$(Q)mkdir -p $(@D) && shared/page/assemble >$@.tmp && mv $@.tmp $@
+$(BUILD)/obj/shared/page_bytes.o: $(BUILD)/page.html
+$(BUILD)/obj/shared/page_bytes.o: CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
 $(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(call show,CC,$<)
 	$(Q)mkdir -p $(@D)
@@ -325,7 +332,7 @@ C_FILES = $(shell find agent codecs docs examples nn shared sim submit tests -na
 # mpi_peer.c needs MPI's header.
 C_SOURCES = $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES)))
 tidy: ## clang-tidy over everything
-	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""'
+	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""' -DPSGD_PAGE='"$(BUILD)/page.html"'
 
 # A check whose tool is not installed prints "skipped: ..." and succeeds.
 check: warnings clang-check format-check check-layers check-scripts check-reference ## warnings of both compilers, source format, includes, scripts, docs/reference
@@ -351,7 +358,7 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/hardening_probe.sh submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
+SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/hardening_probe.sh shared/page/assemble submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 
