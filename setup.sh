@@ -39,6 +39,7 @@ program valgrind                  | valgrind             | valgrind            |
 ? python onnx                     | python3-onnx         | python3-onnx        |                     |               |
 ? program dpkg-shlibdeps          | dpkg-dev             |                     |                     |               |
 ? program groff                   | groff-base           | groff-base          | groff               | groff         | groff
+? python jsonschema               | python3-jsonschema   | python3-jsonschema   | python3-jsonschema  | python-jsonschema | py3-jsonschema
 ? program clang-format-14         | clang-format-14      |                     |                     |               |
 '
 

@@ -125,6 +125,7 @@ struct agent {
     uint64_t n_ended;    /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */
     struct counts counts;
+    char *openapi;      /* the document, once it was asked for */
     uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };
 

@@ -177,7 +177,9 @@ void api_model(struct agent *a, const struct request *rq, struct response *rs)
     if (!t || !api_timeout(&timeout_s, rq, rs))
         return;
     rs->type = "application/octet-stream";
-    if (rq->method != METHOD_HEAD)
+    if (rq->method == METHOD_HEAD)
+        model_now_exists(t, rs);
+    else
         model_now_ask(t, clock_now() + timeout_s, rs);
 }
 

@@ -204,6 +204,7 @@ fail:
 
 void agent_close(struct agent *a)
 {
+    free(a->openapi);
     task_close_all(a);
     blob_store_close(&a->blobs);
     loop_close(&a->loop);

@@ -6,8 +6,7 @@
 
 #include "shared/clock.h"
 
-/* Returns whether the node trains; otherwise fills the response. */
-static bool is_training(const struct task *t, struct response *rs)
+bool model_now_exists(const struct task *t, struct response *rs)
 {
     const struct job *j = &t->job;
     const char *state = job_state_name(j->state);
@@ -26,7 +25,7 @@ static bool is_training(const struct task *t, struct response *rs)
 
 void model_now_ask(struct task *t, double deadline, struct response *rs)
 {
-    if (!is_training(t, rs))
+    if (!model_now_exists(t, rs))
         return;
     rs->kind = RESPONSE_MODEL;
     rs->deadline = deadline;
@@ -51,7 +50,7 @@ void model_now_respond(struct task *t, struct response *rs)
 
     if (!t) {
         respond_problem(rs, GONE, NULL, "the job was removed meanwhile");
-    } else if (!is_training(t, rs)) {
+    } else if (!model_now_exists(t, rs)) {
         return; /* it has ended meanwhile */
     } else if (t->n_models < rs->after) {
         respond_problem(rs, TIMED_OUT,

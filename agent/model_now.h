@@ -6,6 +6,8 @@
 #include "agent/agent.h"
 #include "agent/routes.h"
 
+/* Returns whether the node trains, and so has a model that changes; otherwise fills the response. */
+bool model_now_exists(const struct task *t, struct response *rs);
 /* Fills the response with RESPONSE_MODEL, which waits until `deadline` (clock_now), or with the problem that
  * this node has no model now. */
 void model_now_ask(struct task *t, double deadline, struct response *rs);

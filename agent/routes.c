@@ -17,8 +17,9 @@ const char *const method_names[N_METHODS] = {
     [METHOD_PUT] = "PUT", [METHOD_DELETE] = "DELETE",
 };
 
-#define ROUTE(method, pattern, handler, needs, max_body, flags, ...)                                         \
-    {METHOD_##method, pattern, handler, NEEDS_##needs, max_body, flags, {__VA_ARGS__}},
+#define ROUTE(method, pattern, handler, needs, max_body, flags, summary, takes, answers, ...)                \
+    {METHOD_##method, pattern, handler, NEEDS_##needs, max_body,                                             \
+     flags,           summary, takes,   answers,       {__VA_ARGS__}},
 const struct route routes[] = {ROUTES(ROUTE)};
 #undef ROUTE
 const size_t n_routes = sizeof routes / sizeof routes[0];

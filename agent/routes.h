@@ -85,6 +85,10 @@ struct route {
     enum needs needs;
     uint64_t max_body; /* 0: no body allowed */
     unsigned flags;
+    const char *summary;
+    const char *takes;   /* the schema of the body; NULL: there is none */
+    const char *answers; /* "200 Job, 304, 409": statuses and, if they have a body, its schema. A status from
+                          * 400 on without one is a problem; those of the gate (gate.h) are not listed */
     const char *keys[N_QUERY_MAX + 1]; /* of the query */
 };
 

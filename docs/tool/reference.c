@@ -605,7 +605,7 @@ static void print_route(const struct route *r)
                                         [NEEDS_ADMIN] = "`admin`"};
     bool is_of_job = (r->flags & ROUTE_JOB) != 0, may_read = r->needs == NEEDS_READ;
 
-    printf("| `%s %s` | %s%s | %s |\n", method_names[r->method], r->pattern, needs[r->needs],
+    printf("| `%s %s` | %s | %s%s | %s |\n", method_names[r->method], r->pattern, r->summary, needs[r->needs],
            r->flags & ROUTE_CODE ? ", but a code" : "",
            !is_of_job ? ""
            : may_read ? "`submit`: with the job's key"
@@ -618,9 +618,9 @@ static int page_routes(struct err *e)
     print_head("Who may ask an agent for what", "the table of `agent/api.h`");
     puts("\nA token has one of the scopes `read`, `submit` and `admin`; each includes those before it, "
          "except that `submit` "
-         "reaches\nonly jobs whose key it sends. Without that, a job is unknown (404). What each route does: "
-         "[protocol.md](../protocol.md#13-routes).\n\n| method and path | scope | which jobs "
-         "|\n|---|---|---|");
+         "reaches\nonly jobs whose key it sends. Without that, a job is unknown (404). Requests and "
+         "answers: [protocol.md](../protocol.md#13-routes).\n\n| method and path | does | scope | which jobs "
+         "|\n|---|---|---|---|");
     for (size_t i = 0; i < n_routes; i++)
         print_route(&routes[i]);
     return 0;

@@ -67,6 +67,19 @@ load lib
     [ "$(status_of 0 GET "/v1/jobs/$id")" -eq 410 ]
 }
 
+@test "every route answers as /openapi.json says" {
+    start_agents 2
+    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 -o out
+    ended=$(only_job 0)
+    long_job --codec plain --detach -o long
+    within 60 is_at_step 0 5
+    run python3 "$ROOT/tests/e2e/openapi.py" "127.0.0.1:${PORTS[0]}" "$(cat agent0/token)" "$ended" "$(only_job 0)"
+    echo "$output"
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ]
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    [ "$status" -eq 0 ] || skip "Python's jsonschema is not installed: the documents were not compared with their schemas"
+}
+
 @test "blobs are stored by their SHA-256 only" {
     start_agents 1
     echo hello >b
