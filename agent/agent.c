@@ -197,6 +197,7 @@ static int start(struct agent_options *o, struct err *e)
     memcpy(a.host, l.host, sizeof a.host);
     memcpy(a.address, l.address, sizeof a.address);
     snprintf(a.runner_exe, sizeof a.runner_exe, "%s/job_runner", exe_dir);
+    snprintf(a.exe, sizeof a.exe, "/proc/self/exe"); /* also when its file was replaced meanwhile */
     snprintf(a.codecs.builtin_dir, sizeof a.codecs.builtin_dir, "%s/codecs", exe_dir);
     rc = isolation_ask(&a.isolation, a.runner_exe, o->require_isolation, e);
     if (rc < 0)
@@ -240,6 +241,8 @@ int main(int argc, char **argv)
     int rc;
 
     fill_stdio();
+    if (argc > 1 && strcmp(argv[1], "curves") == 0)
+        return curve_main(argc, argv);
     /* The process holds jobs' keys for a moment: no core file, and no debugger of the same user. */
     setrlimit(RLIMIT_CORE, &no_core);
     prctl(PR_SET_DUMPABLE, 0);

@@ -10,6 +10,7 @@
 #include "agent/blob.h"
 #include "agent/codec_policy.h"
 #include "agent/counts.h"
+#include "agent/curve.h"
 #include "agent/forgotten.h"
 #include "agent/gate.h"
 #include "agent/identity.h"
@@ -125,6 +126,8 @@ struct agent {
     uint64_t n_ended;    /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */
     struct counts counts;
+    struct curves curves;
+    char exe[PATH_MAX]; /* this program */
     char *openapi;      /* the document, once it was asked for */
     uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };

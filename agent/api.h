@@ -63,6 +63,9 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
           "the job's files", NULL, "200 Artifacts, 304", NULL) \
     ROUTE(GET, "/v1/jobs/{id}/artifacts/{name}", api_artifact, READ, 0, ROUTE_JOB, \
           "one of these files", NULL, "200 Bytes, 304", NULL) \
+    ROUTE(GET, "/v1/jobs/{id}/metrics", api_curves, READ, 0, ROUTE_JOB, \
+          "curves of the job's records, in a bounded number of points", NULL, "200 Series, 304, 409, 504", \
+          "file", "names", "x", "points", "from", "to") \
     ROUTE(GET, "/v1/jobs/{id}/model", api_model, READ, 0, ROUTE_JOB, \
           "the model that the node has now, as safetensors", NULL, "200 Bytes, 409, 504", "timeout_s") \
     ROUTE(HEAD, "/v1/blobs/sha256/{hex}", api_blob_head, SUBMIT, 0, 0, \

@@ -29,26 +29,33 @@ bool etag_is_in(const char *if_none_match, const char *etag)
     }
 }
 
-/* Of a body only the length is kept, which RFC 9110 8.6 has a 304 state as the 200 would. */
-static void be_unchanged(struct response *rs)
+void etag_make(char out[ETAG_TEXT], const void *bytes, size_t len)
 {
-    uint64_t bytes = rs->kind == RESPONSE_FILE ? rs->bytes : rs->len;
+    uint8_t digest[SHA256_BYTES];
+    char hex[2 * TAG_BYTES + 1];
 
+    sha256(digest, bytes, len);
+    hex_encode(hex, digest, TAG_BYTES);
+    snprintf(out, ETAG_TEXT, "W/\"%s\"", hex);
+}
+
+/* Of a body only the length is kept, which RFC 9110 8.6 has a 304 state as the 200 would. */
+void etag_unchanged(struct response *rs, const char etag[ETAG_TEXT], uint64_t bytes)
+{
     response_clear(rs);
     *rs = (struct response){.status = 304, .kind = RESPONSE_FILE, .fd = -1, .bytes = bytes};
+    memcpy(rs->etag, etag, ETAG_TEXT);
 }
 
 static void tag(const struct request *rq, struct response *rs, const void *bytes, size_t len)
 {
-    uint8_t digest[SHA256_BYTES];
-    char etag[sizeof rs->etag] = "W/\"";
+    etag_make(rs->etag, bytes, len);
+    if (etag_is_in(rq->if_none_match, rs->etag)) {
+        char etag[ETAG_TEXT];
 
-    sha256(digest, bytes, len);
-    hex_encode(etag + 3, digest, TAG_BYTES);
-    strcat(etag, "\"");
-    if (etag_is_in(rq->if_none_match, etag))
-        be_unchanged(rs);
-    memcpy(rs->etag, etag, sizeof rs->etag);
+        memcpy(etag, rs->etag, sizeof etag);
+        etag_unchanged(rs, etag, rs->kind == RESPONSE_FILE ? rs->bytes : rs->len);
+    }
 }
 
 void etag_by_body(const struct request *rq, struct response *rs)

@@ -18,6 +18,11 @@ void etag_by_file(const struct request *rq, struct response *rs, const struct st
  * without an event and follows from started_at, is left out of the tag. Takes the value. */
 void respond_jobs(const struct request *rq, struct response *rs, json_t *take);
 
+/* The parts of these: the tag of any bytes, and the 304 for one whose body has so many. */
+enum { ETAG_TEXT = sizeof((struct response *)0)->etag };
+void etag_make(char out[ETAG_TEXT], const void *bytes, size_t len);
+void etag_unchanged(struct response *rs, const char etag[ETAG_TEXT], uint64_t bytes);
+
 /* Whether a value of If-None-Match (NULL: not sent) has the tag, by the weak comparison, or is `*`. */
 bool etag_is_in(const char *if_none_match, const char *etag);
 

@@ -335,7 +335,8 @@ static bool is_own(void *arg, pid_t child)
     for (const struct task *t = a->first; t; t = t->next)
         if (t->runner.pid == child)
             return true;
-    return a->runner_about.watch.on && a->runner_about.child.pid == child;
+    return curve_is_own(&a->curves, child) ||
+           (a->runner_about.watch.on && a->runner_about.child.pid == child);
 }
 
 /* Without seccomp a codec may have started processes, in sessions of their own, whose parents have ended. */

@@ -79,8 +79,8 @@ static bool query_pair(struct request *rq, const char *pair, size_t len, struct 
 
 static bool query_parse(struct request *rq, const char *query, struct verdict *v)
 {
-    if (strspn(query, PLAIN "&=") != strlen(query))
-        return refuse(v, BAD_REQUEST, "the query holds other characters than A-Z a-z 0-9 / _ . - & =");
+    if (strspn(query, PLAIN ",&=") != strlen(query))
+        return refuse(v, BAD_REQUEST, "the query holds other characters than A-Z a-z 0-9 / _ . - , & =");
     for (;;) {
         size_t n = strcspn(query, "&");
 

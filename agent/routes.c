@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/api.h"
+#include "agent/curve.h"
 #include "agent/log.h"
 #include "shared/json.h"
 
@@ -153,6 +154,7 @@ void response_clear(struct response *rs)
 {
     if (rs->kind == RESPONSE_FILE && rs->fd >= 0)
         close(rs->fd);
+    curve_free(rs->curve);
     free(rs->body);
     *rs = (struct response){0};
 }

@@ -13,9 +13,10 @@
 
 enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, N_METHODS };
 extern const char *const method_names[N_METHODS]; /* "GET", ... */
-enum { TARGET_MAX = 512, N_ARGS_MAX = 2, ARG_MAX = 64, N_QUERY_MAX = 4, QUERY_VALUE_MAX = 64 };
+enum { TARGET_MAX = 512, N_ARGS_MAX = 2, ARG_MAX = 64, N_QUERY_MAX = 6, QUERY_VALUE_MAX = 256 };
 
 struct agent;
+struct curve;
 struct route;
 
 struct request {
@@ -44,6 +45,7 @@ enum response_kind {
     RESPONSE_FILE,   /* `bytes` of `fd`, from offset `after`; fd -1: only the length, of no body */
     RESPONSE_STREAM, /* events of job `id` after `after` */
     RESPONSE_WAIT,   /* the job, once terminal or at `deadline` */
+    RESPONSE_CURVE,  /* `curve`, once it is ready */
     RESPONSE_MODEL   /* the model of the node, once it has written it for the `after`-th time (model_now.h) */
 };
 
@@ -52,7 +54,8 @@ struct response {
     enum response_kind kind;
     int status; /* 0: 200 */
     const char *type;
-    char *body; /* owned */
+    char *body;          /* owned */
+    struct curve *curve; /* RESPONSE_CURVE: owned */
     size_t len;
     int fd; /* RESPONSE_FILE: owned until the server takes it */
     uint64_t bytes;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/curve.h"
 #include "agent/log.h"
 #include "agent/model_now.h"
 #include "shared/clock.h"
@@ -48,6 +49,8 @@ static bool wait_is_over(const struct exchange *x)
 {
     const struct task *t = task_attempt(x->server->agent, x->rs.id, x->rs.attempt);
 
+    if (x->rs.kind == RESPONSE_CURVE)
+        return curve_is_ready(x->rs.curve);
     if (x->rs.kind == RESPONSE_MODEL)
         return model_now_is_over(t, &x->rs);
     return !t || job_state_is_terminal(t->job.state) || clock_now() >= x->rs.deadline;
@@ -215,7 +218,7 @@ static void end_upload(struct exchange *x)
 
 static bool waits(const struct exchange *x)
 {
-    return x->rs.kind == RESPONSE_WAIT || x->rs.kind == RESPONSE_MODEL;
+    return x->rs.kind == RESPONSE_WAIT || x->rs.kind == RESPONSE_CURVE || x->rs.kind == RESPONSE_MODEL;
 }
 
 /* Answers a request that waits, new or resumed, or suspends it. */
@@ -233,7 +236,9 @@ static enum MHD_Result wait_or_answer(struct exchange *x)
         exchange_park(x);
         return MHD_YES;
     }
-    if (x->rs.kind == RESPONSE_MODEL)
+    if (x->rs.kind == RESPONSE_CURVE)
+        curve_respond(&x->rs);
+    else if (x->rs.kind == RESPONSE_MODEL)
         model_now_respond(t, &x->rs);
     else if (t)
         respond_json(&x->rs, 200, task_json(t));

@@ -40,7 +40,7 @@ static void check_target(const char *t)
 {
     must(t && t[0] == '/' && strlen(t) <= 512 && !strstr(t, ".."));
     for (; *t; t++)
-        must(isalnum((unsigned char)*t) || strchr("/_.-?&=", *t));
+        must(isalnum((unsigned char)*t) || strchr("/_.-?,&=", *t));
 }
 
 /* A loopback name with any port. */

@@ -21,6 +21,7 @@ static void open_on_folder(struct fixture *f)
     struct listener l;
     struct err e = {0};
     char cwd[PATH_MAX - 64], path[PATH_MAX], *text;
+    const char *tests;
     size_t len;
 
     assert_ok(listener_open(&l, &f->opt, &e));
@@ -34,6 +35,10 @@ static void open_on_folder(struct fixture *f)
     memcpy(f->agent.address, l.address, sizeof l.address);
     assert_non_null(getcwd(cwd, sizeof cwd));
     snprintf(f->agent.runner_exe, sizeof f->agent.runner_exe, "%s/tests/lib/fake_runner.sh", cwd);
+    assert_ok(file_exe_dir(path, sizeof path, &e)); /* build/tests/unit/agent; of a fuzzer build/fuzz */
+    tests = strstr(path, "/tests/");
+    if (tests)
+        snprintf(f->agent.exe, sizeof f->agent.exe, "%.*s/agent", (int)(tests - path), path);
     f->agent.isolation.level = ISOLATION_USER; /* of fake_runner.sh, which runs no codec */
     assert_ok(http_server_open(&f->server, &f->agent, l.fd, &e));
     assert_ok(task_restore_all(&f->agent, &e));

@@ -191,7 +191,7 @@ bool request_may_succeed(const struct checked_request *rq, const char *address, 
     if (n != 1 || !is_our_host(value, address))
         return false;
     if (!is_served(rq->target, path) || strlen(rq->target) > 512 || strstr(rq->target, "..") ||
-        strspn(rq->target, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-?&=") !=
+        strspn(rq->target, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-?,&=") !=
             strlen(rq->target))
         return false;
     value = find(rq, "Origin", &n);
