@@ -58,7 +58,7 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
     ROUTE(GET, "/v1/jobs/{id}/logs", api_logs, READ, 0, ROUTE_JOB, \
           "the node's log", NULL, "200 Text, 304", "after") \
     ROUTE(GET, "/v1/jobs/{id}/records.csv", api_records, READ, 0, ROUTE_JOB, \
-          "one of the job's CSV files so far", NULL, "200 Csv, 304", "kind") \
+          "one of the job's CSV files so far", NULL, "200 Csv, 304", "kind", "after") \
     ROUTE(GET, "/v1/jobs/{id}/artifacts", api_artifacts, READ, 0, ROUTE_JOB, \
           "the job's files", NULL, "200 Artifacts, 304", NULL) \
     ROUTE(GET, "/v1/jobs/{id}/artifacts/{name}", api_artifact, READ, 0, ROUTE_JOB, \

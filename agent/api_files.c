@@ -14,9 +14,8 @@
 /* Hashing takes a second per 1.5 GB, during which the agent serves no other request. */
 #define DIGEST_MAX_BYTES (256ull << 20)
 
-/* The most that one request with `after` gets of a log: a client that follows the log has a buffer for
- * this. */
-#define LOG_PART_BYTES (4ull << 20)
+/* The most that one request with `after` gets of a file: a client that follows it has a buffer for this. */
+#define PART_BYTES (4ull << 20)
 
 void api_events(struct agent *a, const struct request *rq, struct response *rs)
 {
@@ -40,10 +39,18 @@ void api_events(struct agent *a, const struct request *rq, struct response *rs)
 struct part {
     bool is_whole_lines;
     bool may_be_missing; /* and is empty then */
-    bool is_bounded;     /* at most LOG_PART_BYTES from `after` */
+    bool is_bounded;     /* at most PART_BYTES */
     uint64_t after;
 };
 
+/* Takes `after` from the query; false: answered with 400. */
+static bool take_after(struct part *p, const struct request *rq, struct response *rs)
+{
+    p->is_bounded = query_get(rq, "after") != NULL;
+    return query_number(&p->after, rq, rs, "after", 0, 0);
+}
+
+/* Responds with a file as it is now. */
 static void respond_file(const struct task *t, const char *name, const struct part *p,
                          const struct request *rq, struct response *rs)
 {
@@ -64,8 +71,8 @@ static void respond_file(const struct task *t, const char *name, const struct pa
     rs->fd = fd;
     rs->after = p->after < bytes ? p->after : bytes;
     rs->bytes = bytes - rs->after;
-    if (p->is_bounded && rs->bytes > LOG_PART_BYTES)
-        rs->bytes = LOG_PART_BYTES;
+    if (p->is_bounded && rs->bytes > PART_BYTES)
+        rs->bytes = PART_BYTES;
     if (fstat(fd, &st) == 0)
         etag_by_file(rq, rs, &st);
 }
@@ -73,9 +80,9 @@ static void respond_file(const struct task *t, const char *name, const struct pa
 void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 {
     const struct task *t = api_task(a, rq, rs);
-    struct part p = {.may_be_missing = true, .is_bounded = query_get(rq, "after") != NULL};
+    struct part p = {.may_be_missing = true};
 
-    if (t && query_number(&p.after, rq, rs, "after", 0, 0))
+    if (t && take_after(&p, rq, rs))
         respond_file(t, artifact_name(ARTIFACT_LOG), &p, rq, rs);
 }
 
@@ -94,13 +101,14 @@ void api_records(struct agent *a, const struct request *rq, struct response *rs)
     const struct task *t = api_task(a, rq, rs);
     const char *kind = query_get(rq, "kind"), *name;
     char wanted[QUERY_VALUE_MAX + 8], kinds[128];
+    struct part p = {.is_whole_lines = true, .may_be_missing = true};
 
-    if (!t)
+    if (!t || !take_after(&p, rq, rs))
         return;
     snprintf(wanted, sizeof wanted, "%s.csv", kind ? kind : "train");
     name = artifact_find(wanted);
     if (name) {
-        respond_file(t, name, &(struct part){.is_whole_lines = true, .may_be_missing = true}, rq, rs);
+        respond_file(t, name, &p, rq, rs);
         return;
     }
     list_kinds(kinds, sizeof kinds);

@@ -53,6 +53,8 @@ load lib
     [ "$(api 0 GET "/v1/jobs/$id" | jq -r .state)" = succeeded ]
     [ "$(api 0 GET "/v1/jobs/$id/records.csv?kind=train" | wc -l)" -eq 188 ]
     [ "$(api 0 GET "/v1/jobs/$id/records.csv?kind=eval" | wc -l)" -eq 2 ]
+    cmp <(api 0 GET "/v1/jobs/$id/records.csv" | tail -c +1001) <(api 0 GET "/v1/jobs/$id/records.csv?after=1000")
+    [ -z "$(api 0 GET "/v1/jobs/$id/records.csv?after=1000000000")" ]
     [[ "$(api 0 GET "/v1/jobs/$id/logs")" == *"ready: codec plain"* ]]
     # A long log is served in parts, and its last line may be incomplete.
     { seq 1300000 && printf 'the end'; } >"agent0/jobs/$id/run/node.log"
