@@ -18,6 +18,7 @@
 #include "agent/isolation.h"
 #include "agent/job.h"
 #include "agent/journal.h"
+#include "agent/lasting.h"
 #include "agent/listen.h"
 #include "agent/loop.h"
 #include "agent/members.h"
@@ -26,6 +27,7 @@
 #include "agent/runner_about.h"
 #include "agent/supervise.h"
 #include "agent/tail.h"
+#include "shared/page.h"
 
 enum {
     FIRST_LEASE_S = 15,   /* the same until the first request that follows the reservation */
@@ -127,8 +129,9 @@ struct agent {
     uint64_t n_reserved; /* the highest order of a reservation */
     struct counts counts;
     struct curves curves;
+    struct lasting openapi, page; /* as GET /openapi.json and GET / answer */
+    char page_policy[PAGE_POLICY];
     char exe[PATH_MAX]; /* this program */
-    char *openapi;      /* the document, once it was asked for */
     uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };
 

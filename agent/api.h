@@ -14,6 +14,8 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
  * answers, keys of the query or NULL), as in struct route. */
 /* clang-format off */
 #define ROUTES(ROUTE) \
+    ROUTE(GET, "/", api_page, NOTHING, 0, 0, \
+          "the page that shows the agent and its jobs in a browser", NULL, "200 Html, 304", NULL) \
     ROUTE(GET, "/healthz", api_healthz, NOTHING, 0, 0, \
           "says ok while the process is alive", NULL, "200 Text", NULL) \
     ROUTE(GET, "/readyz", api_readyz, NOTHING, 0, 0, \

@@ -204,7 +204,8 @@ fail:
 
 void agent_close(struct agent *a)
 {
-    free(a->openapi);
+    lasting_clear(&a->openapi);
+    lasting_clear(&a->page);
     task_close_all(a);
     blob_store_close(&a->blobs);
     loop_close(&a->loop);

@@ -25,6 +25,7 @@ static const struct {
     const char *name, *type, *other_type;
 } bodies[] = {
     {"Text", "text/plain", NULL},
+    {"Html", "text/html", NULL},
     {"Page", "text/html", "text/plain"},
     {"Prometheus", "text/plain", NULL},
     {"Csv", "text/csv", NULL},

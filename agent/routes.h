@@ -55,6 +55,7 @@ struct response {
     int status; /* 0: 200 */
     const char *type;
     char *body;          /* owned */
+    const char *lasting; /* in place of body: `len` bytes that outlive the server */
     struct curve *curve; /* RESPONSE_CURVE: owned */
     size_t len;
     int fd; /* RESPONSE_FILE: owned until the server takes it */

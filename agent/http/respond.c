@@ -61,6 +61,9 @@ static struct MHD_Response *body_of(struct exchange *x)
         }
         return r;
     }
+    if (rs->lasting)
+        return MHD_create_response_from_buffer(rs->len, (void *)(uintptr_t)rs->lasting,
+                                               MHD_RESPMEM_PERSISTENT);
     r = MHD_create_response_from_buffer(rs->len, rs->body ? rs->body : (void *)(uintptr_t) "",
                                         rs->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
     if (r)

@@ -24,6 +24,7 @@ nonce = "A" * 43
 
 # In this order: METHOD, target, body, headers, status that is expected.
 calls = [
+    ("GET", "/", None, {}, 200),
     ("GET", "/healthz", None, {}, 200),
     ("GET", "/readyz", None, {}, 200),
     ("GET", "/metrics", None, {}, 200),

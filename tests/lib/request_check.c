@@ -164,7 +164,8 @@ static bool is_path(const char *one, const char *path, size_t len)
 /* Served without a token, on a loopback address. */
 static bool is_public(const char *path, size_t len)
 {
-    static const char *const paths[] = {"/healthz", "/readyz", "/v1/status", "/metrics", "/openapi.json"};
+    static const char *const paths[] = {"/",          "/healthz", "/readyz",
+                                        "/v1/status", "/metrics", "/openapi.json"};
 
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (is_path(paths[i], path, len))

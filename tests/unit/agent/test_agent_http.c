@@ -298,6 +298,30 @@ TEST(each_problem_has_a_page_for_browsers_and_for_curl)
     fixture_close(&f);
 }
 
+TEST(the_page_needs_no_token_and_has_nothing_of_the_agent_in_it)
+{
+    static const char html[] = "Accept: text/html\r\nSec-Fetch-Site: none\r\n";
+    struct fixture f = {0};
+
+    fixture_open(&f);
+    job_reserve(&f, &r, "j-abcdef", false);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ask_bytes(&f, &r, "GET", "/", html, NULL, 0), 200);
+        assert_non_null(strstr(r.text, "Content-Type: text/html; charset=utf-8\r\n"));
+        assert_non_null(strstr(r.text, "Content-Security-Policy: default-src 'none'; script-src 'sha256-"));
+        assert_non_null(strstr(r.text, "Referrer-Policy: no-referrer\r\n"));
+        assert_non_null(strstr(r.body, "{\"mode\":\"agent\"}"));
+        assert_null(strstr(r.body, f.token));
+        assert_null(strstr(r.body, "j-abcdef"));
+        assert_null(strstr(r.body, f.agent.id));
+    }
+    assert_int_equal(ask_bytes(&f, &r, "HEAD", "/", "", NULL, 0), 200);
+    assert_string_equal(r.body, "");
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/?token=x", "", NULL, 0), 400);
+    assert_int_equal(ask_bytes(&f, &r, "GET", "/", "Sec-Fetch-Site: cross-site\r\n", NULL, 0), 403);
+    fixture_close(&f);
+}
+
 /* The status of a second request, with the ETag that `r` has. */
 static int ask_if_changed(struct fixture *f, const char *method, const char *path)
 {
@@ -312,7 +336,9 @@ static int ask_if_changed(struct fixture *f, const char *method, const char *pat
 
 TEST(a_client_that_has_a_resource_already_gets_no_body)
 {
-    static const char *const paths[] = {"/v1/jobs/j-abcdef",
+    static const char *const paths[] = {"/",
+                                        "/openapi.json",
+                                        "/v1/jobs/j-abcdef",
                                         "/v1/jobs",
                                         "/v1/jobs/j-abcdef/artifacts",
                                         "/v1/jobs/j-abcdef/artifacts/train.csv",
@@ -354,6 +380,7 @@ int main(void)
         cmocka_unit_test(events_are_streamed_as_they_occur_and_the_stream_ends_with_the_job),
         cmocka_unit_test(a_wait_ends_at_its_timeout_or_the_end_of_the_job),
         cmocka_unit_test(each_problem_has_a_page_for_browsers_and_for_curl),
+        cmocka_unit_test(the_page_needs_no_token_and_has_nothing_of_the_agent_in_it),
         cmocka_unit_test(a_client_that_has_a_resource_already_gets_no_body),
         cmocka_unit_test(many_streams_of_one_job_all_end_even_if_one_disconnects),
     };
