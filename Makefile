@@ -153,7 +153,7 @@ $(BUILD)/page.html: $(PAGE_PARTS)
 	$(call show,PAGE,$@)
 	$(Q)mkdir -p $(@D) && shared/page/assemble >$@.tmp && mv $@.tmp $@
 $(BUILD)/obj/shared/page_bytes.o: $(BUILD)/page.html
-$(BUILD)/obj/shared/page_bytes.o: CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
+$(BUILD)/obj/shared/page_bytes.o: ALL_CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
 $(BUILD)/obj/agent/openapi.o: agent/openapi.json
 $(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(call show,CC,$<)
