@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +105,11 @@ static void on_ended(void *arg, uint32_t events)
 static int confine(void *arg)
 {
     const struct rlimit bytes = {OUT_MAX_BYTES, OUT_MAX_BYTES}, files = {16, 16};
+    sigset_t none;
 
     (void)arg;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL); /* the agent blocks SIGTERM, by which this ends with it */
     setpriority(PRIO_PROCESS, 0, BACKGROUND);
     return setrlimit(RLIMIT_FSIZE, &bytes) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ? -1 : 0;
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/curve.h"
@@ -41,6 +42,7 @@ int curve_main(int argc, char **argv)
         fputs("agent: `agent curves` is for the agent itself; agent --help lists what is for you\n", stderr);
         return 2;
     }
+    prctl(PR_SET_NAME, "agent_curves"); /* else it is shown by the name of the link /proc/self/exe */
     q = (struct series_query){.file = argument(argv, 2),
                               .names = argument(argv, 3),
                               .x = argument(argv, 4),
