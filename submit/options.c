@@ -237,7 +237,7 @@ static struct args_option table[] = {
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,
      WHERE, "S", "stop waiting after S seconds (status 5); 0: never", .min = 0, .max = 1e9},
     {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
-     "return once the job has started"},
+     "return once the job has started; its id is printed, with --json in an object"},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
      "submit nothing: fetch the results of the latest job, or of the one named"},
     {"reason", "", ARGS_TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "reason that the agents record"},

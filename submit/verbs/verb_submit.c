@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/json.h"
 #include "submit/interrupt.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
@@ -158,7 +159,11 @@ static bool is_left(const struct submission *s)
     if (s->attempt > 1)
         return true;
     print_next_commands(s);
-    printf("%s\n", s->id);
+    if (s->opt->json)
+        verb_print_json(true, json_pack("{s:s, s:o}", "id", s->id, "folder", json_text(s->folder, SIZE_MAX)),
+                        NULL, NULL);
+    else
+        printf("%s\n", s->id);
     fflush(stdout);
     if (s->opt->retries == 0 || (pid = fork()) < 0)
         return false;

@@ -232,8 +232,9 @@ PY
 
 @test "a detached job is waited for and fetched later" {
     start_agents 2
-    "$SUBMIT" --codec fedavg --node_count 2 --epochs 3 --detach -o out
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 3 --detach --json -o out >said
     id=$(only_job 0)
+    [ "$(jq -r '.data.id, .data.folder' said)" = "$(printf '%s\n' "$id" "$T/out")" ]
     run "$SUBMIT" wait "$id"
     [ "$status" -eq 0 ]
     run "$SUBMIT" status "$id"
