@@ -1,0 +1,73 @@
+"""Models: their files as arrays, as a torch module, and back."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple
+
+from .errors import Invalid
+from .program import PathLike
+from .safetensors import read
+
+if TYPE_CHECKING:
+    import torch
+
+FINAL = Path("model") / "final.safetensors"
+CHECKPOINT_PREFIX = "model/"
+
+
+def _file(path: PathLike) -> Path:
+    """A file of weights, or the final one in a folder of results."""
+    where = Path(path)
+    return where / FINAL if where.is_dir() else where
+
+
+def _read_model(path: PathLike) -> Tuple[Dict[str, Any], Dict[str, str]]:
+    """The tensors of the model in a file; those of a checkpoint are beside others."""
+    tensors, metadata = read(_file(path))
+    of_model = {name[len(CHECKPOINT_PREFIX) :]: t for name, t in tensors.items() if name.startswith(CHECKPOINT_PREFIX)}
+    return of_model or tensors, metadata
+
+
+def load_model(path: PathLike, torch: bool = False) -> Dict[str, Any]:
+    """The weights in a file, or in a folder of results, by name: {"layer0.dense.weight": ...}. Numpy arrays; where numpy is not
+    installed memoryviews, which have a shape and tolist(). torch: the state_dict of to_torch() instead."""
+    if torch:
+        state: Dict[str, Any] = to_torch(path).state_dict()
+        return state
+    return _read_model(path)[0]
+
+
+def to_torch(path: PathLike) -> "torch.nn.Sequential":
+    """The model in a file, or in a folder of results, as a torch module in evaluation mode. Its layer N is psgd's layer N;
+    images are (samples, channels, rows, columns), as torch has them."""
+    from .torch_load import module_of
+
+    tensors, metadata = _read_model(path)
+    if "arch" not in metadata:
+        raise Invalid(f'{_file(path)}: its metadata has no "arch", the document of a model')
+    try:
+        return module_of(json.loads(metadata["arch"]), tensors)
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as e:
+        if isinstance(e, Invalid):
+            raise
+        raise Invalid(f"{_file(path)}: not the weights of the model in its metadata: {e}") from None
+
+
+def to_safetensors(
+    module: "torch.nn.Module",
+    path: PathLike,
+    *,
+    input: Optional[Sequence[int]] = None,
+    loss: str = "softmax_cross_entropy",
+    name: str = "from-torch",
+    metrics: Sequence[str] = (),
+) -> Path:
+    """Writes a torch.nn.Sequential as FILE.safetensors, its weights, and beside it FILE.json, its model; returns the path of
+    the latter. `job_submit --model FILE.json --init-from FILE.safetensors` goes on training it.
+
+    input: the shape of a sample as psgd has it, (values), (time, values), (time) tokens or (rows, columns, channels); needed
+    unless a Linear comes first. loss, name, metrics: as in the model's document (docs/reference/model.md)."""
+    from .torch_save import save
+
+    return save(module, Path(path), input=input, loss=loss, name=name, metrics=metrics)

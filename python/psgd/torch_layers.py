@@ -1,0 +1,156 @@
+"""torch modules for those layers of psgd that torch.nn has not, or has in another form. Each has the parameters, and their
+names, of the torch class it extends."""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+Pads = Tuple[int, int, int, int]  # left, right, top, bottom
+Pair = Tuple[int, int]
+
+
+class Text(nn.Sequential):
+    """A model of tokens (samples, time). A text ends behind its last token that is not 0: recurrent layers stop there."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        place = torch.arange(1, x.shape[1] + 1)
+        lengths = ((x != 0) * place).amax(1).clamp(min=1)
+        for layer in self:
+            y: Tensor = layer(x, lengths) if isinstance(layer, (LSTM, GRU, MeanOverTime)) else layer(x)
+            x = y
+        return x
+
+
+class Dense(nn.Linear):
+    """nn.Linear of all values of a sample."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = super().forward(x.flatten(1))
+        return y
+
+
+class PaddedConv2d(nn.Conv2d):
+    """nn.Conv2d with more zeros on one side than on the other."""
+
+    def __init__(self, n_in: int, n_out: int, kernel: Pair, stride: Pair, pads: Pads) -> None:
+        super().__init__(n_in, n_out, kernel, stride)
+        self.pads = pads
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(functional.pad(x, self.pads))
+
+
+class PaddedMaxPool2d(nn.MaxPool2d):
+    def __init__(self, size: Pair, stride: Pair, pads: Pads) -> None:
+        super().__init__(size, stride)
+        self.pads = pads
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(functional.pad(x, self.pads, value=float("-inf")))
+
+
+class PaddedAvgPool2d(nn.AvgPool2d):
+    """The padding does not count in the mean."""
+
+    def __init__(self, size: Pair, stride: Pair, pads: Pads) -> None:
+        super().__init__(size, stride)
+        self.pads = pads
+
+    def forward(self, x: Tensor) -> Tensor:
+        inside = functional.pad(torch.ones_like(x), self.pads)
+        return super().forward(functional.pad(x, self.pads)) / super().forward(inside)
+
+
+class TimeBatchNorm(nn.BatchNorm1d):
+    """nn.BatchNorm1d over the last of (samples, time, values)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.transpose(1, 2)).transpose(1, 2)
+
+
+class ChannelLayerNorm(nn.LayerNorm):
+    """nn.LayerNorm over the channels of each pixel."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class SlopedHardtanh(nn.Module):
+    """nn.Hardtanh with a slope outside of -1 to 1."""
+
+    def __init__(self, slope: float) -> None:
+        super().__init__()
+        self.slope = slope
+
+    def forward(self, x: Tensor) -> Tensor:
+        inside = functional.hardtanh(x)
+        return inside + self.slope * (x - inside)
+
+
+class Reshape(nn.Module):
+    """Samples in the shape of psgd's layer reshape, in psgd's order, in which channels come last. `order`: where psgd has value
+    0, 1, ... of what torch has flattened, if that is another place."""
+
+    order: Optional[Tensor]
+
+    def __init__(self, shape: Tuple[int, ...], order: Optional[Tensor]) -> None:
+        super().__init__()
+        self.shape = shape
+        self.register_buffer("order", None if order is None else torch.argsort(order), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.flatten(1)
+        if self.order is not None:
+            x = x[:, self.order]
+        x = x.reshape(len(x), *self.shape)
+        return x.permute(0, 3, 1, 2) if len(self.shape) == 3 else x
+
+
+def _run(whole: Callable[[Any], Any], x: Tensor, lengths: Optional[Tensor], sequences: bool) -> Tensor:
+    """A recurrent layer of torch on samples of one length, or of their own."""
+    if lengths is None:
+        out, state = whole(x)
+    else:
+        out, state = whole(pack_padded_sequence(x, lengths.clamp(max=x.shape[1]), batch_first=True, enforce_sorted=False))
+    if not sequences:
+        last: Tensor = (state[0] if isinstance(state, tuple) else state)[-1]
+        return last
+    steps: Tensor = out if lengths is None else pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])[0]
+    return steps
+
+
+class LSTM(nn.LSTM):
+    """nn.LSTM of one layer from (samples, time, values) to the state after the last step, or with `sequences` after each."""
+
+    def __init__(self, n_in: int, units: int, sequences: bool = False) -> None:
+        super().__init__(n_in, units, batch_first=True)  # type: ignore[no-untyped-call]
+        self.sequences = sequences
+
+    def forward(self, x: Tensor, lengths: Optional[Tensor] = None) -> Tensor:  # type: ignore[override]
+        return _run(super().forward, x, lengths, self.sequences)
+
+
+class GRU(nn.GRU):
+    """As LSTM."""
+
+    def __init__(self, n_in: int, units: int, sequences: bool = False) -> None:
+        super().__init__(n_in, units, batch_first=True)  # type: ignore[no-untyped-call]
+        self.sequences = sequences
+
+    def forward(self, x: Tensor, lengths: Optional[Tensor] = None) -> Tensor:  # type: ignore[override]
+        return _run(super().forward, x, lengths, self.sequences)
+
+
+class MeanOverTime(nn.Module):
+    """The mean over the steps of (samples, time, values), of a text over those that it has."""
+
+    def forward(self, x: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
+        if lengths is None:
+            return x.mean(1)
+        lengths = lengths.clamp(max=x.shape[1])
+        inside = torch.arange(x.shape[1])[None, :] < lengths[:, None]
+        return (x * inside[:, :, None]).sum(1) / lengths[:, None]

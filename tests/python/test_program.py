@@ -1,0 +1,104 @@
+"""job_submit as a subprocess: where it is found, what it is told, and how its answers become errors."""
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import psgd
+from psgd import program
+
+ECHO = """#!/bin/sh
+printf '%s\\n' "$@" >&2
+"""
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        clean = {k: v for k, v in os.environ.items() if k != "PSGD_JOB_SUBMIT"}
+        patch = mock.patch.dict(os.environ, clean, clear=True)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def script(self, name, text=ECHO):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def test_the_argument_comes_before_the_environment_then_the_package_then_the_path(self):
+        argument, named, beside = self.script("a"), self.script("b"), self.script("tree/build/job_submit")
+        in_path = self.script("bin/job_submit")
+        os.environ["PSGD_JOB_SUBMIT"] = named
+        self.assertEqual(program.find(argument), argument)
+        self.assertEqual(program.find(), named)
+        del os.environ["PSGD_JOB_SUBMIT"]
+        os.environ["PATH"] = str(self.folder / "bin")
+        with mock.patch.object(program, "__file__", str(self.folder / "tree/python/psgd/program.py")):
+            self.assertEqual(program.find(), str(Path(beside).resolve()))
+            os.unlink(beside)
+            self.assertEqual(program.find(), in_path)
+            os.unlink(in_path)
+            with self.assertRaisesRegex(psgd.Invalid, "not in PATH\nName it by program="):
+                program.find()
+        with mock.patch.object(program, "__file__", str(self.folder / "usr/lib/python3/psgd/program.py")):
+            installed = self.script("usr/bin/job_submit")
+            self.assertEqual(program.find(), str(Path(installed).resolve()))
+        with self.assertRaisesRegex(psgd.Invalid, "nowhere: no such program"):
+            program.find("nowhere")
+
+    def test_keyword_arguments_become_options(self):
+        given = {
+            "node_count": 2, "learn_rate": 1e-05, "epochs": None, "detach": False, "json": True, "name": "--a b;c",
+            "data": Path("x y"), "block_ratio": (2, 1, 1),
+        }  # fmt: skip
+        self.assertEqual(
+            program.arguments(given),
+            ["--node_count=2", "--learn_rate=1e-05", "--json", "--name=--a b;c", "--data=x y", "--block_ratio=2,1,1"],
+        )
+        with self.assertRaisesRegex(psgd.UsageError, "codec: a dict is no value of an option"):
+            psgd.submit(codec={}, program=self.script("a"))
+
+    def test_a_failing_program_is_an_error_with_its_sentence(self):
+        said = "echo 'error: no such codec' >&2\necho 'hint: Try.' >&2\necho 'code: CODEC' >&2\n"
+        failing = self.script("a", f"#!/bin/sh\n{said}exit 6\n")
+        with self.assertRaises(psgd.Invalid) as raised:
+            psgd.submit(codec="x", program=failing)
+        e = raised.exception
+        self.assertEqual((e.message, e.hint, e.code, e.exit_status), ("no such codec", "Try.", "CODEC", 6))
+        self.assertEqual(str(e), "no such codec\nTry.")
+        self.assertIsInstance(e, ValueError)
+        for status, kind in {1: psgd.JobFailed, 2: psgd.UsageError, 3: ConnectionError, 4: psgd.Refused, 5: TimeoutError,
+                             7: PermissionError, 8: psgd.Cancelled, 9: psgd.Incomplete, 70: psgd.Error}.items():  # fmt: skip
+            with self.assertRaises(kind):
+                psgd.job("j", program=self.script("b", f"#!/bin/sh\nexit {status}\n"))
+        with self.assertRaisesRegex(psgd.Invalid, "Exec format error"):
+            psgd.job("j", program=self.script("c", "\0"))
+
+    def test_much_output_and_progress_on_stderr(self):
+        text = "import sys\nsys.stderr.write('line\\n' * 200000)\nprint('{\"data\": {\"state\": \"running\"}}')\n"
+        noisy = self.script("a", f"#!{sys.executable}\n{text}")
+        with tempfile.TemporaryFile("w+") as shown, mock.patch.object(sys, "stderr", shown):
+            answer = program.call(noisy, "status", show=True)
+            self.assertEqual(shown.tell(), 5 * 200000)
+        self.assertEqual(answer.data["state"], "running")
+
+    def test_the_package_parses_as_python_3_9_and_imports_only_the_standard_library(self):
+        import ast
+
+        own = Path(psgd.__file__).parent
+        for path in own.glob("*.py"):
+            tree = ast.parse(path.read_text(), feature_version=(3, 9))
+            imported = [n for node in tree.body if isinstance(node, ast.Import) for n in (a.name for a in node.names)]
+            outside = [n for n in imported if n.split(".")[0] in ("numpy", "pandas", "torch")]
+            self.assertTrue(not outside or path.name.startswith("torch_"), (path.name, outside))
+        self.assertTrue((own / "py.typed").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
