@@ -1,7 +1,6 @@
 #include "submit/results/classic_file.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "submit/results/rows.h"
 #include "submit/stages/console.h"
 
 static const char *moment(char *out, size_t size, const char *format, double wall)
@@ -136,35 +136,26 @@ int classic_turn(struct classic *c, bool *is_new, const char *form, int node, st
     return 0;
 }
 
-int classic_each_row(struct classic *c, enum artifact_id id,
-                     int (*use)(struct classic *c, int node, const struct record_cell *cells, void *with,
-                                struct err *e),
-                     void *with, struct err *e)
+struct of_worker {
+    struct classic *c;
+    classic_use *use;
+    void *with;
+    size_t node; /* the column */
+};
+
+static int use_row(const struct record_cell *cells, void *with, struct err *e)
 {
-    const struct artifact *a = &artifacts[id];
-    struct record_cell cells[RECORD_COLUMNS_MAX];
-    char path[PATH_MAX], *line = NULL;
-    size_t size = 0;
-    ssize_t len;
-    int rc = 0;
-    FILE *in;
+    const struct of_worker *w = with;
+    long node = strtol(cells[w->node].text, NULL, 10);
 
-    if (file_join(path, sizeof path, c->s->folder, a->path, e) < 0)
-        return e->code;
-    in = fopen(path, "re");
-    if (!in)
-        return errno == ENOENT ? 0 : err_errno(e, ERR_IO, "%s", path);
-    while (rc == 0 && (len = getline(&line, &size, in)) > 0) {
-        long node;
+    if (!isdigit((unsigned char)cells[w->node].text[0]) || node >= w->c->s->settings.node_count)
+        return 0;
+    return w->use(w->c, (int)node, cells, w->with, e);
+}
 
-        if (line[len - 1] != '\n' || records_split(cells, line, (size_t)len - 1) != records_width(a))
-            continue;
-        node = strtol(cells[records_column(a, "node")].text, NULL, 10);
-        if (isdigit((unsigned char)cells[records_column(a, "node")].text[0]) &&
-            node < c->s->settings.node_count)
-            rc = use(c, (int)node, cells, with, e);
-    }
-    free(line);
-    fclose(in);
-    return rc;
+int classic_each_row(struct classic *c, enum artifact_id id, classic_use *use, void *with, struct err *e)
+{
+    struct of_worker w = {c, use, with, records_column(&artifacts[id], "node")};
+
+    return rows_each(c->s->folder, &artifacts[id], use_row, &w, e);
 }

@@ -57,10 +57,9 @@ int classic_shut(struct classic *c, struct err *e);
 
 /* Calls `use` with each row of a CSV file of the results that is a worker's. A file that is not there has
  * none. */
-int classic_each_row(struct classic *c, enum artifact_id id,
-                     int (*use)(struct classic *c, int node, const struct record_cell *cells, void *with,
-                                struct err *e),
-                     void *with, struct err *e);
+typedef int classic_use(struct classic *c, int node, const struct record_cell *cells, void *with,
+                        struct err *e);
+int classic_each_row(struct classic *c, enum artifact_id id, classic_use *use, void *with, struct err *e);
 
 /* The training log of each worker (classic_log.c). */
 int classic_write_logs(struct classic *c, struct err *e);
