@@ -37,9 +37,10 @@ enum {
     FOR_LAUNCH = 131072, /* with FOR_SUBMIT: its own options */
     FOR_RUN = 262144,
     FOR_SNAPSHOT = 524288,
+    FOR_EXPORT = 1048576,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT,
-    FOR_ALL = 1048575
+    FOR_ALL = 2097151
 };
 
 enum { RETRIES_MAX = 100 };
@@ -68,6 +69,8 @@ struct options {
     int retries;                                       /* attempts after the first one */
     char retry_on[256];                                /* as retry_on.h reads it */
     char output[PATH_MAX], csv_style[16];
+    bool tensorboard;
+    char mlflow[PATH_MAX]; /* the folder of its file store; "": none */
     bool json, quiet, no_color, help, version;
     int verbose;
     bool follow, connect;
@@ -76,8 +79,8 @@ struct options {
         has_csv_style;
     char reason[201]; /* an agent's limit */
     char to[PATH_MAX], mirror[512];
-    char format[8]; /* target of model convert */
-    char split[8];  /* half of the data set that predict takes: train or test */
+    char format[16]; /* target of model convert, of export */
+    char split[8];   /* half of the data set that predict takes: train or test */
     char trace[PATH_MAX];
     char init_from[PATH_MAX], resume[PATH_MAX];
     struct simulation simulation;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VARINT = 0, LENGTH = 2, FOUR_BYTES = 5, VARINT_MAX = 10 };
+enum { VARINT = 0, EIGHT_BYTES = 1, LENGTH = 2, FOUR_BYTES = 5, VARINT_MAX = 10 };
 
 void protobuf_clear(struct protobuf *p)
 {
@@ -62,6 +62,12 @@ void protobuf_int(struct protobuf *p, int field, int64_t value)
 void protobuf_float(struct protobuf *p, int field, float value)
 {
     put_tag(p, field, FOUR_BYTES);
+    put(p, &value, sizeof value);
+}
+
+void protobuf_double(struct protobuf *p, int field, double value)
+{
+    put_tag(p, field, EIGHT_BYTES);
     put(p, &value, sizeof value);
 }
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shared/reason.h"
-#include "submit/results/classic.h"
+#include "submit/export/derived.h"
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/console.h"
@@ -288,11 +288,11 @@ static void note_sums(struct collection *c)
     }
 }
 
-static void write_classic(struct submission *s)
+static void write_derived(struct submission *s)
 {
     json_t *run = run_json(s);
 
-    classic_try(s, run);
+    derived_write(s, run);
     json_decref(run);
 }
 
@@ -320,7 +320,7 @@ int stage_collect(struct submission *s, struct err *e)
     if (rc == 0)
         rc = run_json_write(s, e);
     if (rc == 0)
-        write_classic(s);
+        write_derived(s);
     for (size_t i = 0; i < s->n_nodes; i++)
         http_clear(s->http, &s->nodes[i].call);
     free(c.yields);

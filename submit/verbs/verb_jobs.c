@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "submit/export/derived.h"
 #include "submit/interrupt.h"
-#include "submit/results/classic.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
@@ -215,7 +215,7 @@ static bool show_kept(struct submission *s)
     console_info("All results of %s are in %s already; they are left unchanged.", s->id, s->folder);
     s->made_folder = s->made_parts = false;
     s->is_complete = true;
-    classic_try(s, run);
+    derived_write(s, run);
     json_decref(s->files);
     s->files = json_incref(json_object_get(run, "files"));
     if (s->opt->json)

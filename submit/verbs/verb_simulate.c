@@ -11,6 +11,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/path.h"
+#include "submit/export/derived.h"
 #include "submit/helper.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
@@ -252,6 +253,7 @@ static int list_file(struct submission *s, const char *name, struct err *e)
 static int keep_results(struct run *r, struct err *e)
 {
     struct submission *s = &r->s;
+    json_t *run;
 
     for (int i = 0; i < N_ARTIFACTS; i++)
         if ((artifacts[i].kind == ARTIFACT_IS_RECORDS || artifacts[i].kind == ARTIFACT_IS_MODEL) &&
@@ -261,7 +263,12 @@ static int keep_results(struct run *r, struct err *e)
     json_object_set_new(
         s->facts, "simulation",
         json_pack("{s:o, s:O}", "options", simulation_json(&r->opt.simulation), "result", r->summary));
-    return run_json_write(s, e);
+    if (run_json_write(s, e) < 0)
+        return e->code;
+    run = run_json(s);
+    derived_write(s, run);
+    json_decref(run);
+    return 0;
 }
 
 static void show(const struct run *r)
@@ -305,7 +312,9 @@ static int simulate(struct run *r, struct err *e)
         take_nodes(r, e) < 0 || keep_results(r, e) < 0)
         return e->code;
     show(r);
-    return s->state == JOB_SUCCEEDED ? 0 : EXIT_JOB_FAILED;
+    return s->state == JOB_SUCCEEDED && !s->is_complete ? EXIT_INCOMPLETE
+           : s->state == JOB_SUCCEEDED                  ? 0
+                                                        : EXIT_JOB_FAILED;
 }
 
 int verb_simulate(const struct options *o, struct err *e)

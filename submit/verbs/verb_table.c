@@ -40,6 +40,8 @@ const struct verb verbs[] = {
     {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job", OF_RUNNING},
     {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
      "fetch records, logs and model, as far as they exist; retrieve is the same", OF_RESULTS},
+    {"export", verb_export, WORKS, FOR_EXPORT, 1, "[JOB|DIR]",
+     "write the curves of a job's results for TensorBoard, or the job as a run of MLflow: --to", OF_RESULTS},
     {"snapshot", verb_snapshot, WORKS, FOR_SNAPSHOT, 1, "[JOB]",
      "write the model of a running job, as it is now, to -o FILE", OF_RESULTS},
     {"predict", verb_predict, WORKS, FOR_PREDICT, 1, "FILE|DIR",
@@ -132,6 +134,8 @@ static const struct {
     {"check", "validate"},
     {"resume", "submit --resume DIR"},
     {"trace", "submit --trace FILE"},
+    {"tensorboard", "export --to tensorboard"},
+    {"mlflow", "export --to mlflow"},
     {"train", "submit"},
 };
 

@@ -38,6 +38,7 @@ int verb_why(const struct options *o, struct err *e);
 int verb_rerun(const struct options *o, struct err *e);
 int verb_launch(const struct options *o, struct err *e);
 int verb_predict(const struct options *o, struct err *e);
+int verb_export(const struct options *o, struct err *e);
 int verb_model(const struct options *o, struct err *e);
 
 /* The common end of submit and wait: watches the job, collects and prints its results; also handles a

@@ -241,6 +241,7 @@ TEST(the_encoder_writes_the_bytes_of_the_format)
         0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* -1 */
         0xa5, 0x01, 0x00, 0x00, 0x80, 0x3f,                               /* field 20: 1.0f */
         0x28, 0x80, 0x01,                                                 /* 128 */
+        0x09, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0xbf,             /* field 1: -1.5 */
     };
     struct protobuf p = {0}, inner = {0}, more = {0};
 
@@ -252,6 +253,7 @@ TEST(the_encoder_writes_the_bytes_of_the_format)
     protobuf_float(&p, 20, 1);
     protobuf_int(&more, 5, 128);
     protobuf_append(&p, &more);
+    protobuf_double(&p, 1, -1.5);
     assert_false(p.failed);
     assert_int_equal(p.len, sizeof expected);
     assert_memory_equal(p.bytes, expected, sizeof expected);

@@ -1,0 +1,110 @@
+#include "submit/export/tensorboard.h"
+
+#include <endian.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/crc32c.h"
+#include "submit/export/appender.h"
+#include "submit/export/protobuf.h"
+#include "submit/export/scalars.h"
+
+enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5 };
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2 };
+
+struct writing {
+    const json_t *run;
+    const char *to;
+    struct appender files;
+    int node; /* that of `began` and `path` */
+    bool has_node;
+    double began;
+    char path[PATH_MAX];
+};
+
+static uint32_t masked(const void *bytes, size_t len)
+{
+    uint32_t crc = crc32c(bytes, len);
+
+    return htole32((crc >> 15 | crc << 17) + 0xa282ead8U);
+}
+
+/* A stream remembers that a write failed, so appender_close() tells. Takes the event. */
+static int put_event(FILE *f, struct protobuf *event, struct err *e)
+{
+    uint64_t len = htole64(event->len);
+    uint32_t of_len = masked(&len, sizeof len), of_event = masked(event->bytes, event->len);
+    bool has_failed = event->failed;
+
+    if (!has_failed) {
+        fwrite(&len, sizeof len, 1, f);
+        fwrite(&of_len, sizeof of_len, 1, f);
+        fwrite(event->bytes, 1, event->len, f);
+        fwrite(&of_event, sizeof of_event, 1, f);
+    }
+    protobuf_clear(event);
+    return has_failed ? err_set(e, ERR_NOMEM, "no memory for an event") : 0;
+}
+
+static int put_version(FILE *f, double began, struct err *e)
+{
+    struct protobuf event = {0};
+
+    protobuf_double(&event, EVENT_WALL_TIME, began);
+    protobuf_text(&event, EVENT_FILE_VERSION, "brain.Event:2");
+    return put_event(f, &event, e);
+}
+
+static int put_scalars(FILE *f, const struct scalars *s, double began, struct err *e)
+{
+    struct protobuf event = {0}, summary = {0};
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct protobuf value = {0};
+
+        protobuf_text(&value, VALUE_TAG, s->at[i].tag);
+        protobuf_float(&value, VALUE_SIMPLE, (float)s->at[i].value);
+        protobuf_message(&summary, SUMMARY_VALUE, &value);
+    }
+    protobuf_double(&event, EVENT_WALL_TIME, began + s->time_s);
+    protobuf_int(&event, EVENT_STEP, (int64_t)s->step);
+    protobuf_message(&event, EVENT_SUMMARY, &summary);
+    return put_event(f, &event, e);
+}
+
+static int choose_file(struct writing *w, int node, struct err *e)
+{
+    char name[SCALARS_NODE];
+
+    if (w->has_node && w->node == node)
+        return 0;
+    w->node = node;
+    w->has_node = true;
+    w->began = scalars_began(w->run, node);
+    if (snprintf(w->path, sizeof w->path, "%s/%s/events.out.tfevents.%.0f.psgd", w->to,
+                 scalars_node(name, node), w->began) >= (int)sizeof w->path)
+        return err_set(e, ERR_IO, "%s: the name is too long", w->to);
+    return 0;
+}
+
+static int use(const struct scalars *s, void *with, struct err *e)
+{
+    struct writing *w = with;
+    bool is_new;
+    FILE *f;
+
+    if (choose_file(w, s->node, e) < 0 || appender_file(&w->files, &f, &is_new, w->path, e) < 0 ||
+        (is_new && put_version(f, w->began, e) < 0))
+        return e->code;
+    return put_scalars(f, s, w->began, e);
+}
+
+int tensorboard_write(const char *folder, const json_t *run, const char *to, struct err *e)
+{
+    struct writing w = {.run = run, .to = to};
+    struct err ignored;
+    int rc = scalars_each(folder, use, &w, e);
+
+    return appender_close(&w.files, rc == 0 ? e : &ignored) < 0 && rc == 0 ? e->code : rc;
+}

@@ -1,0 +1,153 @@
+/* The curves of records, and the files that grow while they are exported. */
+#include "submit/export/scalars.h"
+
+#include <math.h>
+#include <sys/stat.h>
+
+#include "submit/export/appender.h"
+#include "submit/export/mlflow.h"
+#include "submit/export/tensorboard.h"
+#include "tests/unit/unit.h"
+
+static struct err e;
+
+static const char *in(const char *folder, const char *name)
+{
+    static char path[PATH_MAX];
+
+    assert_ok(file_join(path, sizeof path, folder, name, &e));
+    return path;
+}
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    assert_ok(file_mkdirs(in(folder, "records"), 0700, &e));
+    assert_ok(file_write(in(folder, name), text, strlen(text), 0600, &e));
+}
+
+static int note(const struct scalars *s, void *with, struct err *err)
+{
+    char *text = with;
+    size_t len = strlen(text);
+
+    (void)err;
+    len += (size_t)snprintf(text + len, 600 - len, "%d@%llu:", s->node, (unsigned long long)s->step);
+    for (size_t i = 0; i < s->n; i++)
+        len += (size_t)snprintf(text + len, 600 - len, " %s=%g", s->at[i].tag, s->at[i].value);
+    snprintf(text + len, 600 - len, "\n");
+    return 0;
+}
+
+TEST(each_row_has_the_values_of_its_columns_or_a_named_one)
+{
+    const char *folder = unit_folder();
+    char text[600] = "";
+
+    put(folder, "records/eval.csv",
+        "time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total\n"
+        "1,0,1,2,3,0.5,,7,8\n,1,1,2,3,0.5,0.25,7,8\n");
+    put(folder, "records/metrics.csv",
+        "time_s,node,epoch,step,metric,value\n1,0,1,2,top5,0.75\n2,0,1,4,auc,\n");
+    /* A codec's own names become parts of file names. */
+    put(folder, "records/codec.csv",
+        "time_s,node,step,round,name,value\n1,-2,3,1,../../etc/x,1\n1,-2,3,1,..,2\n1,-2,3,1,a b.c-d_E,3\n");
+    assert_ok(scalars_each(folder, note, text, &e));
+    assert_string_equal(text, "0@2: eval/loss=0.5 eval/sent_bytes_total=7 eval/recv_bytes_total=8\n"
+                              "0@2: eval/top5=0.75\n"
+                              "-2@3: codec/_._.._etc_x=1\n-2@3: codec/_.=2\n-2@3: codec/a b.c-d_E=3\n");
+    unit_remove(folder);
+}
+
+TEST(a_node_began_when_it_says_or_when_the_job_was_submitted)
+{
+    json_t *run = json_pack("{s:s, s:[{s:i, s:s}, {s:i, s:s}]}", "submitted_at", "1970-01-01T00:00:10.000Z",
+                            "nodes", "node", 0, "started_at", "1970-01-01T00:00:20.500Z", "node", -2,
+                            "started_at", "");
+    char name[SCALARS_NODE];
+
+    assert_non_null(run);
+    assert_true(scalars_began(run, 0) == 20.5);
+    assert_true(scalars_began(run, -2) == 10);
+    assert_true(scalars_began(run, 7) == 10);
+    assert_true(scalars_began(NULL, 0) == 0);
+    assert_string_equal(scalars_node(name, 3), "worker-3");
+    assert_string_equal(scalars_node(name, -3), "ps-1");
+    json_decref(run);
+}
+
+TEST(more_files_than_are_open_at_once_keep_all_their_lines_and_replace_earlier_ones)
+{
+    enum { N = 3 * APPENDER_OPEN_MAX };
+    const char *folder = unit_folder();
+    struct appender a = {0};
+    char name[40], *text;
+    struct stat st;
+    size_t len;
+    bool is_new;
+    FILE *f;
+
+    put(folder, "records/kept", "kept");
+    assert_int_equal(symlink("records/kept", in(folder, "0")), 0);
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < N; i++) {
+            snprintf(name, sizeof name, i ? "deep/er/%d" : "%d", i);
+            assert_ok(appender_file(&a, &f, &is_new, in(folder, name), &e));
+            assert_true(is_new == (round == 0));
+            fprintf(f, "%d\n", i + round);
+        }
+    assert_ok(appender_close(&a, &e));
+    assert_null(a.places);
+    assert_ok(file_read(&text, &len, in(folder, "deep/er/100"), 100, &e));
+    assert_string_equal(text, "100\n101\n102\n");
+    free(text);
+    assert_int_equal(lstat(in(folder, "0"), &st), 0);
+    assert_true(S_ISREG(st.st_mode));
+    assert_ok(file_read(&text, &len, in(folder, "records/kept"), 100, &e));
+    assert_string_equal(text, "kept");
+    free(text);
+    assert_int_equal(appender_file(&a, &f, &is_new, in(folder, "records/kept/x"), &e), ERR_IO);
+    assert_ok(appender_close(&a, &e));
+    unit_remove(folder);
+}
+
+TEST(a_full_disk_fails_the_export)
+{
+    const char *folder = unit_folder();
+    struct appender a = {0};
+    bool is_new;
+    FILE *f;
+
+    assert_ok(appender_file(&a, &f, &is_new, in(folder, "x"), &e));
+    assert_non_null(freopen("/dev/full", "w", f));
+    fprintf(f, "text\n");
+    assert_int_equal(appender_close(&a, &e), ERR_NOSPACE);
+    assert_error_has("/x: No space left on device");
+    unit_remove(folder);
+}
+
+TEST(what_is_no_result_is_refused)
+{
+    const char *folder = unit_folder();
+    json_t *run = json_object();
+    char out[PATH_MAX];
+
+    assert_int_equal(mlflow_write(out, folder, run, in(folder, "mlruns"), &e), ERR_CONFIG);
+    assert_error_has("no id of a job");
+    put(folder, "records/eval.csv", "x\n");
+    assert_int_equal(tensorboard_write(folder, run, in(folder, "tensorboard"), &e), ERR_PROTOCOL);
+    json_decref(run);
+    unit_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_row_has_the_values_of_its_columns_or_a_named_one),
+        cmocka_unit_test(a_node_began_when_it_says_or_when_the_job_was_submitted),
+        cmocka_unit_test(more_files_than_are_open_at_once_keep_all_their_lines_and_replace_earlier_ones),
+        cmocka_unit_test(a_full_disk_fails_the_export),
+        cmocka_unit_test(what_is_no_result_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
