@@ -58,7 +58,10 @@ def _integers(cells: Sequence[str]) -> "array[int]":
 
 
 def _floats(cells: Sequence[str]) -> "array[float]":
-    return array("d", (float(c) if c else math.nan for c in cells))
+    try:
+        return array("d", map(float, cells))
+    except ValueError:  # perhaps an empty cell
+        return array("d", (float(c) if c else math.nan for c in cells))
 
 
 def _convert(cells: Sequence[str]) -> Column:
@@ -81,11 +84,19 @@ def _join(before: Optional[Column], more: Column) -> Column:
             before.extend(more)
             return before
         return array("d", before) + array("d", more)
-    return [_text(c) for c in before] + [_text(c) for c in more]
+    if isinstance(before, array):
+        before = [_text(c) for c in before]
+    before.extend(_text(c) for c in more)
+    return before
 
 
 def _text(cell: Any) -> str:
     return "" if isinstance(cell, float) and math.isnan(cell) else str(cell)
+
+
+def _broken(path: Path, names: List[str], chunk: List[List[str]]) -> Invalid:
+    row = next(row for row in chunk if len(row) != len(names))
+    return Invalid(f"{path}: a row of {len(row)} cells under {len(names)} columns: {','.join(row)[:80]}")
 
 
 def _read_table(path: Path) -> Table:
@@ -97,9 +108,8 @@ def _read_table(path: Path) -> Table:
             chunk = list(islice(rows, CHUNK))
             if not chunk:
                 break
-            for row in chunk:
-                if len(row) != len(names):
-                    raise Invalid(f"{path}: a row of {len(row)} cells under {len(names)} columns: {','.join(row)[:80]}")
+            if set(map(len, chunk)) != {len(names)}:
+                raise _broken(path, names, chunk)
             for i, cells in enumerate(zip(*chunk)):
                 columns[i] = _join(columns[i], _convert(cells))
     return Table({name: [] if column is None else column for name, column in zip(names, columns)})
