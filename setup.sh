@@ -40,6 +40,7 @@ program valgrind                  | valgrind             | valgrind            |
 ? program dpkg-shlibdeps          | dpkg-dev             |                     |                     |               |
 ? program groff                   | groff-base           | groff-base          | groff               | groff         | groff
 ? python jsonschema               | python3-jsonschema   | python3-jsonschema   | python3-jsonschema  | python-jsonschema | py3-jsonschema
+? python pandas                   | python3-pandas       | python3-pandas      | python3-pandas      | python-pandas | py3-pandas
 ? program clang-format-14         | clang-format-14      |                     |                     |               |
 '
 

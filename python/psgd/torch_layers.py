@@ -41,7 +41,8 @@ class PaddedConv2d(nn.Conv2d):
         self.pads = pads
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(functional.pad(x, self.pads))
+        y: Tensor = super().forward(functional.pad(x, self.pads))
+        return y
 
 
 class PaddedMaxPool2d(nn.MaxPool2d):

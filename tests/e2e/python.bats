@@ -40,8 +40,44 @@ tests_of() { # tests_of "MODULE..." NAME...
     tests_of "" jobs
 }
 
+# setup.sh does not install torch, which is large: apt-get install python3-torch
 @test "models go to torch and back with the same outputs" {
     python_with torch >/dev/null || skip "no python3 has torch"
     start_agents 2
     tests_of torch torch
+}
+
+# session DOC LANGUAGE...: a Python program of the blocks of a document in these languages, in order.
+session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr($0, 4) " "); next} on' "$ROOT/$1" >session.py; }
+
+@test "the session in docs/python.md runs as written, without pandas, numpy and torch" {
+    start_agents 2
+    session docs/python.md python
+    grep -q 'psgd.submit(codec="fedavg"' session.py
+    PSGD_JOB_SUBMIT=$SUBMIT PYTHONPATH=$ROOT/python run limited python3 -S session.py 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *" succeeded 0."* ]]
+    [[ "$output" == *"unknown option --epoch"*"Did you mean --epochs?"* ]]
+    [[ "$output" == *"'layer0.dense.weight': (784, 128)"* ]]
+}
+
+@test "the session with torch in docs/python.md runs as written" {
+    local python
+    python=$(python_with torch) || skip "no python3 has torch"
+    start_agents 2
+    sed 's/^```python torch$/```python/' "$ROOT/docs/python.md" | awk '/^```/ {on = !on && $0 == "```python"; next} on' >session.py
+    grep -q 'psgd.to_safetensors(net' session.py
+    PSGD_JOB_SUBMIT=$SUBMIT PYTHONPATH=$ROOT/python${PYTHONPATH:+:$PYTHONPATH} limited "$python" session.py 3>&-
+    [ "$(jq -r .state more/run.json)" = succeeded ]
+}
+
+@test "the notebook's cells run, and DiLoCo needs fewer bytes than all-reduce" {
+    ln -s "$ROOT/python" "$ROOT/tests" "$ROOT/examples" .
+    sed -n '/^```sh$/,/^```$/p' examples/notebook/README.md | grep -v '^```' >session.sh
+    grep -q compare.ipynb session.sh
+    PSGD_JOB_SUBMIT=$SUBMIT run limited bash -e session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    awk 'NF == 5 && $1 == "all-reduce" { a = $5 } NF == 5 && $1 == "DiLoCo" { d = $5 } END { exit !(d > 0 && d < a / 4) }' <<<"$output"
 }

@@ -46,7 +46,7 @@ apt-get)
             brought=$(brings "$word") || { echo "E: Unable to locate package $word" >&2; exit 100; }
             for thing in $brought; do
                 echo "$thing" >>"$M/has"
-                case $thing in *.h | *-*.h | rt | numpy | onnx) ;; *) ln -s pretend "$M/bin/$thing" ;; esac
+                case $thing in *.h | *-*.h | rt | numpy | onnx | pandas) ;; *) ln -s pretend "$M/bin/$thing" ;; esac
             done
             ;;
         esac
@@ -107,9 +107,9 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
 
 @test "setup.sh asks apt which of a package's names exists, and is done when everything works" {
     # Debian 11, 12 and 13, and a system without oneDNN.
-    for system in '11|libclang-common-11-dev rt|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx' \
-        '14|libclang-rt-14-dev rt|libclang-common-14-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|clang-format-14 clang-format-14' \
-        '19|libclang-rt-19-dev rt|libclang-common-19-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx' \
+    for system in '11|libclang-common-11-dev rt|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|python3-pandas pandas' \
+        '14|libclang-rt-14-dev rt|libclang-common-14-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|python3-pandas pandas|clang-format-14 clang-format-14' \
+        '19|libclang-rt-19-dev rt|libclang-common-19-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|python3-pandas pandas' \
         '18|libclang-rt-18-dev rt|libclang-common-18-dev'; do
         rm -rf bin has lists log
         pretend_machine apt-get apt-cache
