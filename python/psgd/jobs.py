@@ -151,11 +151,12 @@ class Job(Run):
     def is_ended(self) -> bool:
         return self.state in ENDED
 
-    def wait(self, timeout: Optional[float] = None, show: bool = False) -> "Job":
+    def wait(self, timeout: Optional[float] = None, show: bool = False, **options: Value) -> "Job":
         """Waits for the end and fetches the results. Timeout: `timeout` seconds are over, and the job goes on. JobFailed,
-        Cancelled; Incomplete: not all results could be fetched. show: the job's progress, on sys.stderr."""
-        options: Dict[str, Value] = {"timeout": timeout} if timeout else {}
-        answer = call(self._program, "wait", [self._id], options, show=show, accepted=(0, 1, 5, 8, 9))
+        Cancelled; Incomplete: not all results could be fetched. show: the job's progress, on sys.stderr. Further options are
+        those of `job_submit help wait`."""
+        asked = {**options, "timeout": timeout}
+        answer = call(self._program, "wait", [self._id], asked, show=show, accepted=(0, 1, 5, 8, 9))
         if answer.problem:
             raise answer.error()
         if answer.status == Timeout.exit_status:
@@ -178,9 +179,9 @@ class Job(Run):
         answer = call(self._program, "cancel", [self._id], {"reason": reason})
         self._state = str(answer.data.get("state", ""))
 
-    def fetch(self) -> "Job":
-        """Fetches records, logs and model as far as they exist."""
-        call(self._program, "fetch", [self._id], accepted=(0, Incomplete.exit_status))
+    def fetch(self, **options: Value) -> "Job":
+        """Fetches records, logs and model as far as they exist. The options are those of `job_submit help fetch`."""
+        call(self._program, "fetch", [self._id], options, accepted=(0, Incomplete.exit_status))
         return self
 
     def _has_all(self) -> bool:

@@ -231,8 +231,10 @@ static int open_run(struct store *s, struct err *e)
 
     if (!text_at(s->run, "id")[0])
         return err_set(e, ERR_CONFIG, "run.json has no id of a job");
-    snprintf(s->experiment, sizeof s->experiment, "%.*s %.100s", (int)strcspn(set, ":"), set,
-             model[0] ? model : "executor");
+    if (model[0])
+        snprintf(s->experiment, sizeof s->experiment, "%.*s %.100s", (int)strcspn(set, ":"), set, model);
+    else
+        strcpy(s->experiment, "executors");
     hash_text(hex, text_at(s->run, "id"));
     snprintf(s->run_id, sizeof s->run_id, "%.*s", RUN_DIGITS, hex);
     if (!find_experiment(s)) {

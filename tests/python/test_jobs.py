@@ -23,7 +23,8 @@ class Jobs(unittest.TestCase):
     def test_a_job_from_its_submission_to_its_model(self):
         job = self.submit(epochs=2, name="mine", batch_size=256)
         self.assertIn(job.state, ("queued", "ready", "running", "succeeded"))
-        self.assertIs(job.wait(), job)
+        self.assertIs(job.wait(tensorboard=True), job)
+        self.assertTrue(list((job.folder / "tensorboard").glob("worker-1/*.psgd")))
         self.assertEqual((job.state, job.name), ("succeeded", "mine"))
         self.assertEqual((job.settings["codec"], job.options["epochs"]), ("fedavg", "2"))
         self.assertEqual(job.folder, self.folder / "out")

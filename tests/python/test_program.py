@@ -1,5 +1,6 @@
 """job_submit as a subprocess: where it is found, what it is told, and how its answers become errors."""
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -87,6 +88,14 @@ class Programs(unittest.TestCase):
             answer = program.call(noisy, "status", show=True)
             self.assertEqual(shown.tell(), 5 * 200000)
         self.assertEqual(answer.data["state"], "running")
+
+    def test_every_kind_of_layer_has_a_module_of_torch_and_back(self):
+        root = Path(__file__).resolve().parents[2]
+        kinds = re.findall(r"^    LAYER\((\w+),", (root / "shared/layer_kinds.h").read_text(), re.MULTILINE)
+        self.assertGreater(len(kinds), 20)
+        for name in "torch_load.py", "torch_save.py":
+            text = (root / "python/psgd" / name).read_text()
+            self.assertEqual([kind for kind in kinds if f'"{kind}"' not in text], [], name)
 
     def test_the_package_parses_as_python_3_9_and_imports_only_the_standard_library(self):
         import ast
