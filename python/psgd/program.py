@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from .errors import Error, Invalid, UsageError, error_of
 
@@ -98,7 +99,7 @@ def _read(stream: IO[str], lines: List[str], show: bool) -> None:
 
 
 def _interrupt(child: "subprocess.Popen[str]") -> None:
-    """Ends it as Ctrl-C does: the job goes on."""
+    """Ends it as Ctrl-C does: a job that runs goes on, one that has not started is undone."""
     if child.poll() is None:
         child.send_signal(signal.SIGINT)
     try:
@@ -108,33 +109,57 @@ def _interrupt(child: "subprocess.Popen[str]") -> None:
         child.wait()
 
 
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C within it is raised at its end: a process that is being started would be known to nobody."""
+    noted: List[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if is_main else None
+    if callable(before):
+        signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
+    try:
+        yield
+    finally:
+        if callable(before):
+            signal.signal(signal.SIGINT, before)
+    if noted:
+        raise KeyboardInterrupt
+
+
+def _start(words: Sequence[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,  # Ctrl-C reaches it by _interrupt(), once: the second one ends it at once
+    )
+
+
 def run(program: Optional[PathLike], words: Sequence[str], show: bool = False) -> Answer:
     """Runs job_submit to its end. show: what it says meanwhile also appears on sys.stderr."""
     path = find(program)
-    try:
-        child = subprocess.Popen(
-            [path, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as e:
-        raise Invalid(f"{path}: {e.strerror}", "", "IO") from None
+    child: Optional["subprocess.Popen[str]"] = None
     said: List[str] = []
-    assert child.stdout and child.stderr
-    with child.stdout, child.stderr:
+    try:
+        with _interrupts_later():
+            child = _start([path, *words])
+        assert child.stdout and child.stderr
         reader = threading.Thread(target=_read, args=(child.stderr, said, show), daemon=True)
         reader.start()
-        try:
-            out = child.stdout.read()
-            status = child.wait()
-        except BaseException:
+        out = child.stdout.read()
+        reader.join()
+        status = child.wait()
+        child.stdout.close()
+        child.stderr.close()
+    except OSError as e:
+        raise Invalid(f"{path}: {e.strerror}", "", "IO") from None
+    except BaseException:
+        if child:
             _interrupt(child)
-            raise
-        finally:
-            reader.join()
+        raise
     return Answer(status, out, "".join(said))
 
 

@@ -1,4 +1,4 @@
-"""What psgd writes for TensorBoard and MLflow, read back: the results of a job in $RUN, its curves in $EVENTS, and MLflow's folder
+"""What psgd writes for TensorBoard and MLflow, read back: the results in $RUN, their curves in $EVENTS, and MLflow's folder
 $MLRUNS."""
 import csv
 import datetime

@@ -1,8 +1,11 @@
 """job_submit as a subprocess: where it is found, what it is told, and how its answers become errors."""
 import os
 import re
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -88,6 +91,19 @@ class Programs(unittest.TestCase):
             answer = program.call(noisy, "status", show=True)
             self.assertEqual(shown.tell(), 5 * 200000)
         self.assertEqual(answer.data["state"], "running")
+
+    def test_ctrl_c_reaches_job_submit_once(self):
+        seen = self.folder / "seen"
+        waiting = "trap 'echo INT >>seen' INT; : >ready; for i in $(seq 1200); do [ -s seen ] || sleep 0.05; done; sleep 0.5"
+        fake = self.script("a", f"#!/bin/sh\ncd '{self.folder}'; {waiting}; exit 130\n")
+        call = f"from psgd import program; program.run({fake!r}, ['wait'])"
+        # A session of its own, so that the signal reaches this process group, as a terminal's does, and not the tests.
+        python = subprocess.Popen([sys.executable, "-c", call], stderr=subprocess.PIPE, start_new_session=True, text=True)
+        while not (self.folder / "ready").exists() and python.poll() is None:
+            time.sleep(0.01)
+        os.killpg(python.pid, signal.SIGINT)
+        self.assertIn("KeyboardInterrupt", python.communicate()[1])
+        self.assertEqual(seen.read_text(), "INT\n")
 
     def test_every_kind_of_layer_has_a_module_of_torch_and_back(self):
         root = Path(__file__).resolve().parents[2]
