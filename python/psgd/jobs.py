@@ -155,7 +155,7 @@ class Job(Run):
         """Waits for the end and fetches the results. Timeout: `timeout` seconds are over, and the job goes on. JobFailed,
         Cancelled; Incomplete: not all results could be fetched. show: the job's progress, on sys.stderr. Further options are
         those of `job_submit help wait`."""
-        asked = {**options, "timeout": timeout}
+        asked: Dict[str, Value] = {**options, "timeout": timeout}
         answer = call(self._program, "wait", [self._id], asked, show=show, accepted=(0, 1, 5, 8, 9))
         if answer.problem:
             raise answer.error()
