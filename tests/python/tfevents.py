@@ -1,16 +1,23 @@
-"""TensorBoard's event files, read by the formats' specifications and nothing of psgd: TFRecord framing, CRC-32C bit by bit, the
-wire format of protocol buffers."""
+"""TensorBoard's event files, read by the formats' specifications and nothing of psgd: TFRecord framing, CRC-32C by its
+polynomial, the wire format of protocol buffers."""
 import struct
 
 POLYNOMIAL = 0x82F63B78  # Castagnoli's, reflected
 
 
+def of_byte(crc):
+    for _ in range(8):
+        crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
+    return crc
+
+
+TABLE = [of_byte(byte) for byte in range(256)]
+
+
 def crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
+        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
