@@ -139,8 +139,7 @@ static int add_node(struct series *s, int node, struct err *e)
                                            .is_shown = s->n_nodes <= s->r.nodes_most,
                                            .points = {.n_names = s->n_slots}};
     s->index_of[node + SIMULATED_NODES_MAX] = (uint32_t)s->n_nodes;
-    if (s->n_nodes * s->most <= SERIES_POINTS_IN_ALL || s->most <= POINTS_LEAST ||
-        s->n_nodes > s->r.nodes_most)
+    if (s->n_nodes * s->most <= s->r.points_in_all || s->most <= POINTS_LEAST || s->n_nodes > s->r.nodes_most)
         return 0;
     s->most = s->most / 2 < POINTS_LEAST ? POINTS_LEAST : s->most / 2;
     for (size_t i = 0; i < s->n_nodes; i++)

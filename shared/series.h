@@ -22,7 +22,7 @@ enum series_x {
     N_SERIES_X
 };
 
-/* The points of all nodes together are bounded too: of many nodes each has fewer, 8 at least. */
+/* As the points of all nodes together are bounded, each of many nodes has fewer, 8 at least. */
 enum {
     SERIES_NAMES = 16,
     SERIES_NAME = 64, /* bytes */
@@ -34,10 +34,10 @@ enum {
 struct series_request {
     int file; /* enum artifact_id: train, eval, codec or metrics */
     enum series_x x;
-    size_t points;
-    double from, to;   /* the range of x */
-    size_t nodes_most; /* whose curves are written, those that occur first; the mean is over all */
-    size_t n_names;    /* 0: all that occur, of codec.csv and metrics.csv */
+    size_t points, points_in_all; /* of a node, of all nodes together */
+    double from, to;              /* the range of x */
+    size_t nodes_most;            /* whose curves are written, those that occur first; the mean is over all */
+    size_t n_names;               /* 0: all that occur, of codec.csv and metrics.csv */
     char names[SERIES_NAMES][SERIES_NAME];
 };
 

@@ -108,7 +108,8 @@ int series_request_set(struct series_request *r, const struct series_query *q, s
 
     for (size_t i = 0; i < N_FILES; i++)
         names[i] = series_files[i].name;
-    *r = (struct series_request){.from = -INFINITY, .to = INFINITY, .nodes_most = SIZE_MAX};
+    *r = (struct series_request){
+        .from = -INFINITY, .to = INFINITY, .nodes_most = SIZE_MAX, .points_in_all = SERIES_POINTS_IN_ALL};
     if ((file = find(q->file ? q->file : "train", names, "file", e)) < 0 ||
         (x = find(q->x ? q->x : "step", series_x_names, "x", e)) < 0 ||
         set_number(&points, q->points, "points", e) < 0 || set_number(&r->from, q->from, "from", e) < 0 ||

@@ -10,6 +10,7 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "submit/browse/report.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_sums.h"
@@ -186,6 +187,7 @@ static int write_read_me(struct submission *s, struct err *e)
     if (!f)
         return err_set(e, ERR_NOMEM, "no memory");
     fputs(about, f);
+    fprintf(f, "%-24s %s\n", REPORT_NAME, "all this as a page, for a browser");
     for (int i = 0; i < N_ARTIFACTS; i++)
         if (artifacts[i].help && artifact_is_of(&artifacts[i], false, s->settings.executor))
             fprintf(f, "%-24s %s\n", artifacts[i].path, artifacts[i].help);
@@ -196,7 +198,22 @@ static int write_read_me(struct submission *s, struct err *e)
     return rc;
 }
 
+static int write_report(struct submission *s, struct err *e)
+{
+    json_t *run = run_json(s);
+    char *text;
+    size_t len;
+    int rc = run ? report_text(&text, &len, s->folder, run, e) : err_set(e, ERR_NOMEM, "no memory");
+
+    json_decref(run);
+    if (rc < 0)
+        return rc;
+    rc = results_write(s, REPORT_NAME, text, len, e);
+    free(text);
+    return rc;
+}
+
 int run_json_write(struct submission *s, struct err *e)
 {
-    return write_read_me(s, e) < 0 ? e->code : run_json_save(s, e);
+    return write_report(s, e) < 0 || write_read_me(s, e) < 0 ? e->code : run_json_save(s, e);
 }

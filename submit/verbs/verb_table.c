@@ -40,6 +40,8 @@ const struct verb verbs[] = {
     {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job", OF_RUNNING},
     {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
      "fetch records, logs and model, as far as they exist; retrieve is the same", OF_RESULTS},
+    {"report", verb_report, WORKS, FOR_REPORT, ARGS_OPERANDS, "DIR...",
+     "write report.html, the page of one job, into folders of results that have none", OF_RESULTS},
     {"export", verb_export, WORKS, FOR_EXPORT, 1, "[JOB|DIR]",
      "write the curves of a job's results for TensorBoard, or the job as a run of MLflow: --to", OF_RESULTS},
     {"snapshot", verb_snapshot, WORKS, FOR_SNAPSHOT, 1, "[JOB]",

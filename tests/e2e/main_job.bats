@@ -7,7 +7,7 @@ load lib
     start_agents 2
     run "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 -o out
     [ "$status" -eq 0 ]
-    for f in run.json README.txt events.jsonl records/train.csv records/eval.csv records/comm.csv logs/worker-0.log \
+    for f in run.json README.txt report.html events.jsonl records/train.csv records/eval.csv records/comm.csv logs/worker-0.log \
         logs/worker-1.log logs/submit.log model/final.safetensors model/best.safetensors; do
         [ -s "out/$f" ]
     done

@@ -58,7 +58,7 @@ simulated() {
     [ "$status" -eq 0 ]
     [[ "$output" == *"Simulated 0.08 s"* ]]
     [ -e out/logs/submit.log ]
-    for f in README.txt run.json records/train.csv records/eval.csv records/comm.csv model/final.safetensors; do
+    for f in README.txt run.json report.html records/train.csv records/eval.csv records/comm.csv model/final.safetensors; do
         [ -s "out/$f" ]
     done
     [ "$(head -1 out/records/comm.csv | tr , '\n' | tail -1)" = sim_time_s ]

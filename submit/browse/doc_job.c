@@ -1,0 +1,266 @@
+/* A job's line and its description, from run.json, which anybody may have written. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/job_state.h"
+#include "shared/json.h"
+#include "shared/utf8.h"
+#include "submit/browse/documents.h"
+#include "submit/browse/folder.h"
+
+enum { NODES_SHOWN = 4096, SOURCE_MAX = 256 << 10 };
+
+/* The value if it is of that type, else null. */
+static json_t *copy(const json_t *o, const char *key, json_type type)
+{
+    json_t *v = json_object_get(o, key);
+
+    return v && json_typeof(v) == type ? json_incref(v) : json_null();
+}
+
+static json_t *number(double v)
+{
+    return isfinite(v) && v == floor(v) && fabs(v) < 0x1p53 ? json_integer((json_int_t)v)
+                                                            : json_real_or_null(v);
+}
+
+static json_t *copy_number(const json_t *o, const char *key)
+{
+    return number(shown_number(o, key, NAN));
+}
+
+/* The first of two that is there. */
+static json_t *either(const json_t *o, const char *key, const char *other)
+{
+    double v = shown_number(o, key, NAN);
+
+    return json_real_or_null(isnan(v) ? shown_number(o, other, NAN) : v);
+}
+
+static bool is_worker(const json_t *node)
+{
+    return shown_number(node, "node", -1) >= 0;
+}
+
+/* The largest number that a worker has. */
+static double most(const json_t *run, const char *key)
+{
+    double v = NAN;
+    json_t *node;
+    size_t i;
+
+    json_array_foreach(json_object_get(run, "nodes"), i, node) if (is_worker(node))
+        v = fmax(v, shown_number(node, key, NAN));
+    return v;
+}
+
+static double steps_in_all(const json_t *run)
+{
+    const json_t *set = json_object_get(run, "settings");
+    const json_t *data = json_object_get(json_object_get(run, "facts"), "data");
+    double per_epoch = shown_number(set, "steps_per_epoch", 0);
+    double limit = shown_number(set, "max_steps", 0);
+    double steps;
+
+    if (!(per_epoch > 0))
+        per_epoch = shown_number(data, "steps_per_epoch", NAN);
+    steps = per_epoch * shown_number(set, "epochs", NAN);
+    return limit > 0 && !(limit > steps) ? limit : steps;
+}
+
+/* How far it is: as agents say of one that runs, else from the steps that its workers have done. */
+static json_t *progress(const json_t *run)
+{
+    const json_t *said = json_object_get(run, "progress");
+    const json_t *set = json_object_get(run, "settings");
+    double step = most(run, "steps");
+    double steps = steps_in_all(run);
+    double epochs = shown_number(set, "epochs", NAN);
+
+    if (json_is_object(said))
+        return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", copy_number(said, "epoch"), "epochs",
+                         copy_number(said, "epochs"), "step", copy_number(said, "step"), "steps",
+                         copy_number(said, "steps"), "ratio", copy_number(said, "ratio"));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", number(ceil(step / steps * epochs)), "epochs",
+                     number(epochs), "step", number(step), "steps", number(steps), "ratio",
+                     json_real_or_null(step / steps));
+}
+
+static json_t *eta(const json_t *run, const json_t *how_far, double elapsed)
+{
+    double ratio = shown_number(how_far, "ratio", 0);
+    const char *state = shown_text(run, "state");
+    bool runs = state && strcmp(state, job_state_name(JOB_RUNNING)) == 0;
+
+    return json_real_or_null(runs && ratio > 0 ? elapsed * (1 - ratio) / ratio : NAN);
+}
+
+static json_t *texts(const json_t *list)
+{
+    json_t *out = json_array();
+    json_t *v;
+    size_t i;
+
+    json_array_foreach(list, i, v) if (json_is_string(v)) json_array_append(out, v);
+    return out;
+}
+
+json_t *document_line(const json_t *run, const char *id, const char *folder, bool can_cancel)
+{
+    const json_t *set = json_object_get(run, "settings");
+    const json_t *mean = json_object_get(run, "mean_over_workers");
+    const json_t *comm = json_object_get(run, "comm");
+    double elapsed = fmax(most(run, "elapsed_s"), shown_number(run, "elapsed_s", NAN));
+    json_t *how_far = progress(run);
+    json_t *line = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", id, "name",
+        copy(run, "name", JSON_STRING), "state", copy(run, "state", JSON_STRING), "reason",
+        copy(run, "reason", JSON_STRING), "message", copy(run, "message", JSON_STRING), "codec",
+        copy(set, "codec", JSON_STRING), "node_count", copy_number(set, "node_count"), "dataset",
+        copy(set, "dataset", JSON_STRING), "model", copy(set, "model", JSON_STRING), "created_at",
+        copy(run, "submitted_at", JSON_STRING), "elapsed_s", json_real_or_null(elapsed));
+
+    if (!line || !how_far) {
+        json_decref(line);
+        json_decref(how_far);
+        return NULL;
+    }
+    json_object_set_new(line, "eta_s", eta(run, how_far, elapsed));
+    json_object_set_new(line, "progress", how_far);
+    json_object_set_new(line, "metrics",
+                        json_pack("{s:o, s:o}", "loss", either(mean, "eval_loss", "loss"), "accuracy",
+                                  either(mean, "eval_accuracy", "accuracy")));
+    json_object_set_new(line, "comm",
+                        json_pack("{s:o, s:o, s:o}", "sent_bytes", copy_number(comm, "sent_bytes"),
+                                  "recv_bytes", copy_number(comm, "recv_bytes"), "raw_bytes",
+                                  copy_number(comm, "raw_bytes")));
+    json_object_set_new(line, "folder", folder ? json_text(folder, SIZE_MAX) : json_null());
+    json_object_set_new(line, "tags", texts(json_object_get(run, "tags")));
+    json_object_set_new(line, "note", copy(run, "note", JSON_STRING));
+    json_object_set_new(line, "can_cancel", json_boolean(can_cancel));
+    return line;
+}
+
+static json_t *nodes(const json_t *run)
+{
+    json_t *out = json_array();
+    json_t *node;
+    size_t i;
+
+    json_array_foreach(json_object_get(run, "nodes"), i, node)
+    {
+        if (i == NODES_SHOWN)
+            break;
+        json_array_append_new(
+            out, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "node", copy_number(node, "node"), "role",
+                           copy(node, "role", JSON_STRING), "address", copy(node, "address", JSON_STRING),
+                           "state", copy(node, "state", JSON_STRING), "step", copy_number(node, "steps"),
+                           "message", copy(node, "message", JSON_STRING)));
+    }
+    return out;
+}
+
+static json_t *files(const json_t *run)
+{
+    json_t *out = json_array();
+    json_t *file;
+    size_t i;
+
+    json_array_foreach(json_object_get(run, "files"), i, file) json_array_append_new(
+        out, json_pack("{s:o, s:o, s:o}", "path", copy(file, "name", JSON_STRING), "bytes",
+                       copy_number(file, "bytes"), "sha256", copy(file, "sha256", JSON_STRING)));
+    return out;
+}
+
+static json_t *times(const json_t *comm)
+{
+    static const char *const keys[] = {"compute_s", "encode_s", "send_s", "wait_s", "decode_s", "apply_s"};
+    json_t *out = json_object();
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        json_object_set_new(out, keys[i], copy_number(comm, keys[i]));
+    return out;
+}
+
+/* What a reader of the curves should know. */
+static json_t *warnings(const json_t *run)
+{
+    const json_t *set = json_object_get(run, "settings");
+    double every = shown_number(set, "record_every", 1);
+    const char *state = shown_text(run, "state");
+    enum job_state s;
+    json_t *out = texts(json_object_get(run, "warnings"));
+
+    if (json_is_false(json_object_get(run, "models_agree")) && json_array_size(out) == 0)
+        json_array_append_new(out, json_string("The workers' final weights are not equal."));
+    if (every > 1)
+        json_array_append_new(
+            out, json_sprintf("train.csv has every %.0f. step only: its curves over bytes lack the steps "
+                              "between. Those of eval.csv have all bytes.",
+                              every));
+    if (state && job_state_parse(&s, state) && job_state_is_terminal(s) &&
+        json_is_false(json_object_get(run, "is_complete")))
+        json_array_append_new(out, json_string("Some files are missing: the results are not complete."));
+    return out;
+}
+
+/* The codec's source, of one file in codec/. */
+static json_t *source(const struct shown *s)
+{
+    json_t *out = NULL;
+    struct err ignored;
+    char path[300];
+    char **names;
+    size_t n = 0;
+    int dir;
+
+    if (s->dir < 0 || folder_enter(&dir, s->dir, "codec", &ignored) < 0)
+        return json_null();
+    if (folder_list(&names, &n, dir, 64, &ignored) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(names[i]);
+        char *text;
+        size_t bytes;
+
+        if (!out && len > 2 && strcmp(names[i] + len - 2, ".c") == 0 &&
+            snprintf(path, sizeof path, "codec/%s", names[i]) < (int)sizeof path &&
+            folder_text(&text, &bytes, s->dir, path, SOURCE_MAX, &ignored) == 0) {
+            utf8_clean(text, bytes, true);
+            out = json_pack("{s:o, s:o}", "name", json_text(names[i], SIZE_MAX), "text",
+                            json_text(text, SIZE_MAX));
+            free(text);
+        }
+        free(names[i]);
+    }
+    if (n > 0)
+        free(names);
+    close(dir);
+    return out ? out : json_null();
+}
+
+json_t *document_job(const struct shown *s, json_t *line)
+{
+    const json_t *comm = json_object_get(s->run, "comm");
+    const json_t *data = json_object_get(json_object_get(s->run, "facts"), "data");
+    json_t *o = json_object();
+
+    if (!o || !line) {
+        json_decref(o);
+        json_decref(line);
+        return NULL;
+    }
+    json_object_set_new(o, "job", line);
+    json_object_set_new(o, "nodes", nodes(s->run));
+    json_object_set_new(o, "settings", copy(s->run, "settings", JSON_OBJECT));
+    json_object_set_new(o, "versions", copy(s->run, "versions", JSON_OBJECT));
+    json_object_set_new(o, "classes", copy(data, "class_names", JSON_ARRAY));
+    json_object_set_new(o, "warnings", warnings(s->run));
+    json_object_set_new(o, "time", times(comm));
+    json_object_set_new(o, "bound_by", copy(comm, "bound", JSON_STRING));
+    json_object_set_new(o, "files", files(s->run));
+    json_object_set_new(o, "codec_source", source(s));
+    return o;
+}

@@ -1,0 +1,174 @@
+/* A job's log: the lines of its nodes' logs and of job_submit's, one after the other. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/json.h"
+#include "shared/utf8.h"
+#include "submit/browse/documents.h"
+#include "submit/browse/folder.h"
+
+/* Of a longer log the end is shown. */
+enum { LOG_MOST = 4 << 20, LOGS_MOST = 256 << 20, FILES_MOST = 5000, LINE_MOST = 4096, LIMIT_MOST = 10000 };
+
+struct gathering {
+    const struct log_query *q;
+    size_t n, bytes; /* lines and bytes so far */
+    json_t *lines;
+    bool is_full;
+};
+
+/* "submit", or the node's number. False: it is another file. */
+static bool name_node(char out[16], const char *file)
+{
+    size_t len = strlen(file);
+    long number;
+    char *end;
+
+    if (len < 5 || strcmp(file + len - 4, ".log") != 0)
+        return false;
+    if (strcmp(file, "submit.log") == 0) {
+        strcpy(out, "submit");
+        return true;
+    }
+    if (strncmp(file, "worker-", 7) != 0 && strncmp(file, "ps-", 3) != 0)
+        return false;
+    number = strtol(strchr(file, '-') + 1, &end, 10);
+    if (strcmp(end, ".log") != 0 || number < 0 || number > 1000000)
+        return false;
+    snprintf(out, 16, "%ld", file[0] == 'p' ? -2 - number : number);
+    return true;
+}
+
+static bool begins(const char *line, size_t len, const char *with)
+{
+    return len >= strlen(with) && strncasecmp(line, with, strlen(with)) == 0;
+}
+
+static const char *level_of(const char *line, size_t len)
+{
+    if (begins(line, len, "error") || begins(line, len, "fatal"))
+        return "error";
+    return begins(line, len, "warn") ? "warn" : begins(line, len, "debug") ? "debug" : "info";
+}
+
+/* job_submit's lines: "INFO User Submit@12:29:01 : text". */
+static json_t *time_of(const char *line, size_t len)
+{
+    const char *at = memchr(line, '@', len < 40 ? len : 40);
+
+    if (!at || len - (size_t)(at - line) < 12 || at[3] != ':' || at[6] != ':' || at[9] != ' ')
+        return json_null();
+    return json_text(at + 1, 8);
+}
+
+static bool has_text(const char *line, size_t len, const char *q)
+{
+    size_t n = strlen(q);
+
+    for (size_t i = 0; i + n <= len; i++)
+        if (strncasecmp(line + i, q, n) == 0)
+            return true;
+    return false;
+}
+
+static void add_line(struct gathering *g, const char *node, const char *line, size_t len)
+{
+    const struct log_query *q = g->q;
+    const char *level = level_of(line, len);
+    json_t *number;
+
+    if (g->n++ < q->after || g->is_full || (q->level && strcmp(q->level, level) != 0) ||
+        (q->q && !has_text(line, len, q->q)))
+        return;
+    if (json_array_size(g->lines) == q->limit) {
+        g->is_full = true;
+        return;
+    }
+    number = strcmp(node, "submit") == 0 ? json_null() : json_integer(atoi(node));
+    json_array_append_new(g->lines, json_pack("{s:I, s:o, s:s, s:o, s:o}", "n", (json_int_t)g->n, "time",
+                                              time_of(line, len), "level", level, "node", number, "text",
+                                              json_text(line, len < LINE_MOST ? len : LINE_MOST)));
+}
+
+static void add_file(struct gathering *g, int dir, const char *path, const char *node)
+{
+    struct err ignored;
+    char *text;
+    size_t len;
+
+    if (g->bytes > LOGS_MOST || folder_text(&text, &len, dir, path, LOG_MOST, &ignored) < 0)
+        return;
+    g->bytes += len;
+    utf8_clean(text, len, true);
+    for (size_t at = 0; at < len;) {
+        const char *feed = memchr(text + at, '\n', len - at);
+        size_t n = feed ? (size_t)(feed - text) - at : len - at;
+
+        add_line(g, node, text + at, n);
+        at += n + 1;
+    }
+    free(text);
+}
+
+static bool is_asked(const struct log_query *q, const char *node)
+{
+    return !q->node || strcmp(q->node, node) == 0;
+}
+
+/* The logs of a folder of results. */
+static void add_all(struct gathering *g, const struct shown *s)
+{
+    struct err ignored;
+    char node[16];
+    char **names;
+    size_t n;
+    int dir;
+
+    if (s->dir < 0 || folder_enter(&dir, s->dir, "logs", &ignored) < 0)
+        return;
+    if (folder_list(&names, &n, dir, FILES_MOST, &ignored) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (name_node(node, names[i]) && is_asked(g->q, node))
+            add_file(g, dir, names[i], node);
+        free(names[i]);
+    }
+    if (n > 0)
+        free(names);
+    close(dir);
+}
+
+/* Those of nodes that run, in a folder each. */
+static void add_live(struct gathering *g, const struct shown *s)
+{
+    const json_t *nodes = json_object_get(s->run, "nodes"), *o;
+    char path[64];
+    char node[16];
+    size_t i;
+
+    json_array_foreach(nodes, i, o)
+    {
+        snprintf(node, sizeof node, "%d", (int)shown_number(o, "node", 0));
+        snprintf(path, sizeof path, "%s/%s", node, artifact_name(ARTIFACT_LOG));
+        if (s->dir >= 0 && is_asked(g->q, node))
+            add_file(g, s->dir, path, node);
+    }
+}
+
+int document_log(json_t **out, const struct shown *s, const struct log_query *q, struct err *e)
+{
+    struct log_query bounded = *q;
+    struct gathering g = {.q = &bounded, .lines = json_array()};
+    json_int_t last;
+
+    bounded.limit = q->limit > LIMIT_MOST ? LIMIT_MOST : q->limit > 0 ? q->limit : 500;
+    if (s->is_live)
+        add_live(&g, s);
+    else
+        add_all(&g, s);
+    last = json_integer_value(json_object_get(json_array_get(g.lines, json_array_size(g.lines) - 1), "n"));
+    *out = json_pack("{s:o, s:o, s:I}", "lines", g.lines, "next",
+                     g.is_full ? json_integer(last) : json_null(), "total", (json_int_t)g.n);
+    return *out ? 0 : err_set(e, ERR_NOMEM, "no memory for the log");
+}

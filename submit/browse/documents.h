@@ -1,0 +1,33 @@
+/* documents -- the JSON documents that the page asks for, of a job that is shown. Whatever its files say,
+ * they are valid, and of bounded size. */
+#ifndef PSGD_BROWSE_DOCUMENTS_H
+#define PSGD_BROWSE_DOCUMENTS_H
+
+#include <stdio.h>
+
+#include "shared/series.h"
+#include "submit/browse/shown.h"
+
+/* A job's line in the list: {"id", "name", "state", ...}. `id` is that of its route; `folder`: NULL: none.
+ * NULL: no memory. */
+json_t *document_line(const json_t *run, const char *id, const char *folder, bool can_cancel);
+
+/* {"job": its line, "nodes", "settings", "versions", "classes", "warnings", "time", "bound_by", "files",
+ * "codec_source"}. Takes ownership of `line`. NULL: no memory. */
+json_t *document_job(const struct shown *s, json_t *line);
+
+/* Of its records. ERR_NOT_FOUND: it has none of these. */
+int document_series(FILE *out, const struct shown *s, const struct series_request *r, struct err *e);
+int document_peers(json_t **out, const struct shown *s, struct err *e);
+int document_histogram(json_t **out, const struct shown *s, const char *name, struct err *e);
+int document_confusion(json_t **out, const struct shown *s, struct err *e);
+
+struct log_query {
+    const char *node, *level, *q; /* NULL: any */
+    size_t after, limit;          /* lines up to `after` are left out */
+};
+/* {"lines": [{"n", "time", "level", "node", "text"}], "next", "total"}: `next` is the `after` of the lines
+ * that did not fit; `total` counts all lines. */
+int document_log(json_t **out, const struct shown *s, const struct log_query *q, struct err *e);
+
+#endif

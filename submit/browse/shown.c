@@ -1,0 +1,74 @@
+#include "submit/browse/shown.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "submit/browse/folder.h"
+#include "submit/results/results.h"
+
+int shown_open(struct shown *s, const char *path, struct err *e)
+{
+    *s = (struct shown){.dir = -1};
+    if (folder_open(&s->dir, path, e) < 0)
+        return e->code;
+    if (folder_json(&s->run, s->dir, "run.json", RUN_JSON_MAX, e) < 0)
+        return err_at(e, "%s", path);
+    return json_is_object(s->run) ? 0 : err_set(e, ERR_CONFIG, "%s/run.json is no object", path);
+}
+
+void shown_clear(struct shown *s)
+{
+    json_decref(s->run);
+    if (s->dir >= 0)
+        close(s->dir);
+    *s = (struct shown){.dir = -1};
+}
+
+static int take_one(const struct shown *s, const char *path, int node,
+                    int (*take)(void *ctx, int fd, int node, struct err *e), void *ctx, struct err *e)
+{
+    uint64_t bytes;
+    int fd;
+    int rc;
+
+    if (folder_file(&fd, &bytes, s->dir, path, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : e->code;
+    rc = take(ctx, fd, node, e);
+    close(fd);
+    return rc;
+}
+
+int shown_each(const struct shown *s, const char *path,
+               int (*take)(void *ctx, int fd, int node, struct err *e), void *ctx, struct err *e)
+{
+    const json_t *nodes = json_object_get(s->run, "nodes"), *o;
+    char name[128];
+    size_t i;
+
+    if (s->dir < 0)
+        return 0;
+    if (!s->is_live)
+        return take_one(s, path, SHOWN_ALL, take, ctx, e);
+    json_array_foreach(nodes, i, o)
+    {
+        int node = (int)shown_number(o, "node", 0);
+
+        snprintf(name, sizeof name, "%d/%s", node, path);
+        if (take_one(s, name, node, take, ctx, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+const char *shown_text(const json_t *o, const char *key)
+{
+    return json_string_value(json_object_get(o, key));
+}
+
+double shown_number(const json_t *o, const char *key, double otherwise)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_number(v) ? json_number_value(v) : otherwise;
+}

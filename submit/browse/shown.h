@@ -1,0 +1,33 @@
+/* shown -- a job as it is shown: what its run.json says, and its files; of a job that runs, what its agents
+ * say, and copies of its nodes' files so far, each node's in a folder named by its number. */
+#ifndef PSGD_BROWSE_SHOWN_H
+#define PSGD_BROWSE_SHOWN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/artifacts.h"
+#include "shared/err.h"
+
+struct shown {
+    json_t *run;  /* of run.json's form; owned */
+    int dir;      /* owned; -1: it has no files yet */
+    bool is_live; /* the folder has one for each node */
+};
+
+/* {0} is not a valid one: shown_open(), then shown_clear() in any case. `path`: the folder of results. */
+int shown_open(struct shown *s, const char *path, struct err *e);
+void shown_clear(struct shown *s);
+
+/* Calls `take` with each file of this path in the results, opened: one, or those of the nodes that have it.
+ * None is no error. `node`: whose it is; SHOWN_ALL: all nodes'. */
+enum { SHOWN_ALL = 1 << 30 };
+int shown_each(const struct shown *s, const char *path,
+               int (*take)(void *ctx, int fd, int node, struct err *e), void *ctx, struct err *e);
+
+/* The strings and numbers of an untrusted document: NULL, or `otherwise`, if there is no such one. */
+const char *shown_text(const json_t *o, const char *key);
+double shown_number(const json_t *o, const char *key, double otherwise);
+
+#endif
