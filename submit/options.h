@@ -39,9 +39,10 @@ enum {
     FOR_SNAPSHOT = 524288,
     FOR_EXPORT = 1048576,
     FOR_REPORT = 2097152,
+    FOR_BROWSE = 4194304,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
-                 FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT,
-    FOR_ALL = 4194303
+                 FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
+    FOR_ALL = 8388607
 };
 
 enum { RETRIES_MAX = 100 };
@@ -75,6 +76,8 @@ struct options {
     bool json, quiet, no_color, help, version;
     int verbose;
     bool follow, connect;
+    int port; /* of browse; 0: a free one */
+    bool no_open;
     int node;
     bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition,
         has_csv_style;

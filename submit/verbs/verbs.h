@@ -23,6 +23,7 @@ int verb_run(const struct options *o, struct err *e); /* of an executor */
 int verb_list(const struct options *o, struct err *e);
 int verb_status(const struct options *o, struct err *e);
 int verb_wait(const struct options *o, struct err *e);
+int verb_browse(const struct options *o, struct err *e);
 int verb_report(const struct options *o, struct err *e);
 int verb_logs(const struct options *o, struct err *e);
 int verb_cancel(const struct options *o, struct err *e);

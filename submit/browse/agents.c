@@ -1,0 +1,464 @@
+#include "submit/browse/agents.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/artifacts.h"
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/job_state.h"
+#include "shared/json.h"
+#include "submit/browse/shown.h"
+#include "submit/hosts.h"
+#include "submit/node.h"
+#include "submit/stages/job_key.h"
+#include "submit/temp.h"
+
+enum {
+    LIST_MAX = 16 << 20, /* bytes of an agent's list of jobs */
+    JOBS_LISTED = 200,
+    PART_BYTES = 4 << 20, /* of a file, in one answer */
+    N_COPIED = N_RECORD_FILES + 1,
+    N_ORDERS = 1024
+};
+
+static const double every_s = 1, every_silent_s = 5, silent_s = 10;
+
+enum ask { ASK_NOTHING, ASK_AGENT, ASK_JOBS, ASK_ORDER };
+
+/* Something to ask of one agent for a task: the next part of a node's files, or the node's end. */
+struct order {
+    bool is_used;
+    struct agents_task task;
+    size_t agent;
+    int node, attempt;
+    int file; /* of a node's: those before are fetched */
+    struct err why;
+    bool is_over;
+};
+
+struct agent {
+    struct node node;
+    enum ask ask;
+    double asked_at, due_at;
+    bool is_up, is_known; /* known: it has answered, or failed to */
+    char message[sizeof(struct err)];
+    double slots;
+    json_t *list; /* its answer to GET /v1/jobs; NULL: none */
+    struct order *order;
+    int fd; /* the file that a part is appended to; -1 */
+    off_t had;
+};
+
+struct agents {
+    struct http *http;
+    struct worker_list workers;
+    struct agent *all;
+    size_t n;
+    struct order orders[N_ORDERS];
+    uint8_t secret[SHA256_BYTES];
+    bool has_secret;
+    struct temp copies;
+};
+
+/* The message without the number of a node, which agents have in jobs only. */
+static void fail(struct agent *g, const struct err *e)
+{
+    const char *after = strncmp(e->text, "node(", 5) == 0 ? strstr(e->text, "): ") : NULL;
+
+    g->is_known = true;
+    g->is_up = false;
+    snprintf(g->message, sizeof g->message, "%s%s%s", after ? after + 3 : e->text, e->hint[0] ? ". " : "",
+             e->hint);
+    g->due_at = clock_now() + every_silent_s;
+}
+
+static int read_list(struct worker_list *out, const struct options *o, struct err *e)
+{
+    if (strcmp(o->workers, OPTIONS_WORKERS) == 0 && !o->worker_hosts[0] && access(o->workers, F_OK) < 0)
+        return 0;
+    return hosts_read(out, o, e);
+}
+
+static void prepare(struct agent *g, const struct worker *w, const struct options *o)
+{
+    struct err e;
+
+    g->fd = -1;
+    g->slots = NAN;
+    g->node.at = *w;
+    progress_view_init(&g->node.view.progress);
+    snprintf(g->node.label, sizeof g->node.label, "agent %s", w->address);
+    if (node_find_access(&g->node, &o->credentials, &e) < 0) {
+        fail(g, &e);
+        g->due_at = HUGE_VAL; /* asking would not help */
+    }
+}
+
+int agents_open(struct agents **out, const struct options *o, struct err *e)
+{
+    struct agents *a = calloc(1, sizeof *a);
+    struct err ignored;
+
+    *out = a;
+    if (!a)
+        return err_set(e, ERR_NOMEM, "no memory for the agents");
+    if (!(a->http = http_new(e)) || temp_open(&a->copies, e) < 0 || read_list(&a->workers, o, e) < 0)
+        return e->code;
+    a->has_secret = job_key_secret(a->secret, &ignored) == 0;
+    a->n = a->workers.n_workers + a->workers.n_servers + a->workers.n_spares;
+    a->all = calloc(a->n + 1, sizeof *a->all);
+    if (!a->all) {
+        a->n = 0;
+        return err_set(e, ERR_NOMEM, "no memory for %zu agents", a->n);
+    }
+    for (size_t i = 0; i < a->n; i++)
+        prepare(&a->all[i], &a->workers.nodes[i], o);
+    /* All at once; one that fails says why when it is asked. */
+    node_prove_all(&a->all[0].node, a->n, sizeof *a->all, &ignored);
+    return 0;
+}
+
+void agents_close(struct agents *a)
+{
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->all[i].fd >= 0)
+            close(a->all[i].fd);
+        node_forget(a->http, &a->all[i].node);
+        json_decref(a->all[i].list);
+    }
+    free(a->all);
+    worker_list_clear(&a->workers);
+    http_free(a->http);
+    if (a->copies.path[0])
+        temp_close(&a->copies);
+    explicit_bzero(a->secret, sizeof a->secret);
+    free(a);
+}
+
+/* The name of a node's file here; the log comes after the records. */
+static const char *file_name(int file)
+{
+    return file < N_RECORD_FILES ? artifacts[file].path : artifact_name(ARTIFACT_LOG);
+}
+
+static int open_copy(struct agents *a, struct agent *g, const struct order *w, struct err *e)
+{
+    char path[PATH_MAX];
+    char name[SHELF_ID + 64];
+    struct stat st;
+
+    snprintf(name, sizeof name, "%s/%d/records", w->task.id, w->node);
+    if (file_join(path, sizeof path, a->copies.path, name, e) < 0 || file_mkdirs(path, 0700, e) < 0)
+        return e->code;
+    snprintf(name, sizeof name, "%s/%d/%s", w->task.id, w->node, file_name(w->file));
+    if (file_join(path, sizeof path, a->copies.path, name, e) < 0)
+        return e->code;
+    g->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (g->fd < 0 || fstat(g->fd, &st) < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    g->had = st.st_size;
+    return 0;
+}
+
+static void set_key(const struct agents *a, struct node *n, const struct order *w)
+{
+    n->attempt = w->attempt;
+    n->job_key[0] = '\0';
+    if (a->has_secret)
+        job_key_derive(n->job_key, a->secret, w->task.id, w->node);
+}
+
+static int ask_order(struct agents *a, struct agent *g, struct err *e)
+{
+    static const char reason[] = "{\"reason\":\"cancelled in the browser\"}";
+    struct order *w = g->order;
+    char path[200];
+
+    set_key(a, &g->node, w);
+    if (w->task.is_cancel)
+        return node_ask(a->http, &g->node, "POST", reason, sizeof reason - 1, e, "/v1/jobs/%s/cancel",
+                        w->task.id);
+    if (open_copy(a, g, w, e) < 0)
+        return e->code;
+    if (w->file < N_RECORD_FILES)
+        snprintf(path, sizeof path, "/v1/jobs/%s/records.csv?kind=%.*s&after=%lld", w->task.id,
+                 (int)strcspn(artifacts[w->file].name, "."), artifacts[w->file].name, (long long)g->had);
+    else
+        snprintf(path, sizeof path, "/v1/jobs/%s/logs?after=%lld", w->task.id, (long long)g->had);
+    return node_download(a->http, &g->node, g->fd, PART_BYTES, path, e);
+}
+
+static struct order *next_order(struct agents *a, size_t agent)
+{
+    for (size_t i = 0; i < N_ORDERS; i++)
+        if (a->orders[i].is_used && !a->orders[i].is_over && a->orders[i].agent == agent)
+            return &a->orders[i];
+    return NULL;
+}
+
+static void end_order(struct agent *g, const struct err *why)
+{
+    if (g->order && why)
+        g->order->why = *why;
+    if (g->order)
+        g->order->is_over = true;
+    g->order = NULL;
+}
+
+/* A part of a file has come: the next one, or the next file. */
+static void take_part(struct agent *g, bool is_good)
+{
+    struct order *w = g->order;
+    struct stat st;
+    bool is_more = false;
+
+    if (!is_good && ftruncate(g->fd, g->had) < 0)
+        is_good = false; /* half a part is left: it ends in a row that is read as damaged */
+    else if (is_good && fstat(g->fd, &st) == 0)
+        is_more = st.st_size - g->had >= PART_BYTES;
+    close(g->fd);
+    g->fd = -1;
+    if (!is_more && ++w->file == N_COPIED)
+        end_order(g, NULL);
+    g->order = NULL;
+}
+
+static void take_agent(struct agent *g)
+{
+    const struct http_request *r = &g->node.call;
+    struct err ignored;
+    json_t *o;
+
+    if (json_parse(&o, r->reply ? r->reply : "", r->reply_len, "answer", &ignored) < 0)
+        return;
+    g->slots = fmin(shown_number(o, "slots", NAN), 1e6);
+    json_decref(o);
+}
+
+static int take_jobs(struct agent *g, struct err *e)
+{
+    const struct http_request *r = &g->node.call;
+    json_t *o;
+
+    if (json_parse(&o, r->reply ? r->reply : "", r->reply_len, "answer", e) < 0)
+        return err_at(e, "%s", g->node.label);
+    json_decref(g->list);
+    g->list = o;
+    g->is_known = g->is_up = true;
+    g->message[0] = '\0';
+    g->due_at = g->asked_at + every_s;
+    return 0;
+}
+
+/* Whether the answer says nothing of the agent as such, only of the job that was asked for. */
+static bool is_about_job(const struct agent *g)
+{
+    return g->ask == ASK_ORDER && !g->node.call.err.code && g->node.call.status < 500;
+}
+
+static void take_answer(struct agent *g)
+{
+    struct err e = {0};
+    int rc = node_answer(&g->node, &e);
+
+    if (rc == 0 && g->ask == ASK_AGENT)
+        take_agent(g);
+    else if (rc == 0 && g->ask == ASK_JOBS)
+        rc = take_jobs(g, &e);
+    else if (g->ask == ASK_ORDER && g->fd >= 0)
+        take_part(g, rc == 0);
+    else if (g->ask == ASK_ORDER)
+        end_order(g, rc < 0 ? &e : NULL);
+    if (rc < 0 && !is_about_job(g))
+        fail(g, &e);
+}
+
+static int ask_jobs(struct agents *a, struct node *n, struct err *e)
+{
+    if (node_ask(a->http, n, "GET", NULL, 0, e, "/v1/jobs?limit=%d", JOBS_LISTED) < 0)
+        return e->code;
+    n->call.max_reply = LIST_MAX; /* each has the list of its nodes */
+    return 0;
+}
+
+static void start(struct agents *a, struct agent *g, enum ask what)
+{
+    struct node *n = &g->node;
+    struct err e = {0};
+    int rc;
+
+    g->ask = what;
+    g->asked_at = clock_now();
+    n->attempt = 0;
+    n->job_key[0] = '\0';
+    if (what == ASK_AGENT)
+        rc = node_ask(a->http, n, "GET", NULL, 0, &e, "/v1/agent");
+    else if (what == ASK_JOBS)
+        rc = ask_jobs(a, n, &e);
+    else
+        rc = ask_order(a, g, &e);
+    if (rc == 0)
+        return;
+    g->ask = ASK_NOTHING;
+    end_order(g, &e);
+    fail(g, &e);
+}
+
+/* Orders to an agent that does not answer are over. */
+static void refuse_orders(struct agents *a, size_t agent)
+{
+    struct order *w;
+    struct err e;
+
+    while ((w = next_order(a, agent)) != NULL) {
+        err_set(&e, ERR_UNREACHABLE, "%.500s", a->all[agent].message);
+        w->why = e;
+        w->is_over = true;
+    }
+}
+
+static void drive(struct agents *a, size_t i)
+{
+    struct agent *g = &a->all[i];
+    double now = clock_now();
+    struct err e;
+
+    if (g->ask != ASK_NOTHING && g->node.call.busy && now < g->asked_at + silent_s)
+        return;
+    if (g->ask != ASK_NOTHING && g->node.call.busy) {
+        err_set(&e, ERR_UNREACHABLE, "%s does not answer (for %g s)", g->node.label, silent_s);
+        http_clear(a->http, &g->node.call);
+        if (g->fd >= 0)
+            take_part(g, false);
+        end_order(g, &e);
+        fail(g, &e);
+        g->ask = ASK_NOTHING;
+    } else if (g->ask != ASK_NOTHING) {
+        take_answer(g);
+        if (g->ask == ASK_JOBS && g->is_up && isnan(g->slots)) {
+            start(a, g, ASK_AGENT);
+            return;
+        }
+        g->ask = ASK_NOTHING;
+    }
+    if (g->is_known && !g->is_up)
+        refuse_orders(a, i);
+    g->order = g->is_up ? next_order(a, i) : NULL;
+    if (g->order)
+        start(a, g, ASK_ORDER);
+    else if (now >= g->due_at)
+        start(a, g, ASK_JOBS);
+}
+
+void agents_poll(struct agents *a, double timeout_s)
+{
+    for (size_t i = 0; i < a->n; i++)
+        drive(a, i);
+    http_poll(a->http, timeout_s);
+}
+
+static size_t slots_used(const struct agent *g)
+{
+    enum job_state state;
+    size_t used = 0;
+    json_t *job;
+    size_t i;
+
+    json_array_foreach(json_object_get(g->list, "jobs"), i, job)
+    {
+        const char *name = shown_text(job, "state");
+
+        used += name && job_state_parse(&state, name) && state != JOB_PENDING &&
+                !job_state_is_terminal(state);
+    }
+    return used;
+}
+
+json_t *agents_json(const struct agents *a)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < a->n; i++) {
+        const struct agent *g = &a->all[i];
+
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:o, s:o, s:o}", "address", g->node.at.address, "state",
+                            g->is_up ? "up" : "unreachable", "message",
+                            json_text(g->is_known ? g->message : "it was not asked yet", 1024), "slots",
+                            isnan(g->slots) ? json_null() : json_integer((json_int_t)g->slots), "slots_used",
+                            json_integer((json_int_t)slots_used(g))));
+    }
+    return list;
+}
+
+int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e)
+{
+    *out = (struct live_jobs){0};
+    for (size_t i = 0; i < a->n; i++)
+        if (a->all[i].list && live_add(out, a->all[i].list, i, a->all[i].node.at.address, e) < 0)
+            return e->code;
+    return 0;
+}
+
+void agents_begin(struct agents *a, const struct live_job *j, bool is_cancel)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < N_ORDERS && at < j->n; i++) {
+        struct order *w = &a->orders[i];
+
+        if (w->is_used)
+            continue;
+        *w = (struct order){.is_used = true,
+                            .task = {.is_cancel = is_cancel},
+                            .agent = j->nodes[at].agent,
+                            .node = j->nodes[at].node,
+                            .attempt = j->nodes[at].attempt};
+        memcpy(w->task.id, j->id, sizeof w->task.id);
+        at++;
+    }
+}
+
+static bool is_same(const struct agents_task *x, const struct agents_task *y)
+{
+    return x->is_cancel == y->is_cancel && strcmp(x->id, y->id) == 0;
+}
+
+/* The first task whose orders are all over; they are free again. */
+bool agents_next_done(struct agents *a, struct agents_task *out, struct err *why)
+{
+    for (size_t i = 0; i < N_ORDERS; i++) {
+        struct order *w = &a->orders[i];
+        bool is_done = w->is_used && w->is_over;
+
+        for (size_t k = 0; k < N_ORDERS && is_done; k++)
+            is_done = !a->orders[k].is_used || a->orders[k].is_over || !is_same(&a->orders[k].task, &w->task);
+        if (!is_done)
+            continue;
+        *out = w->task;
+        *why = (struct err){0};
+        for (size_t k = 0; k < N_ORDERS; k++) {
+            if (!a->orders[k].is_used || !is_same(&a->orders[k].task, out))
+                continue;
+            if (why->code == 0)
+                *why = a->orders[k].why;
+            a->orders[k].is_used = false;
+        }
+        return true;
+    }
+    return false;
+}
+
+bool agents_folder(char *out, size_t size, const struct agents *a, const char *id)
+{
+    return snprintf(out, size, "%s/%s", a->copies.path, id) < (int)size && access(out, F_OK) == 0;
+}

@@ -1,0 +1,266 @@
+#include "submit/browse/browse.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/clock.h"
+#include "shared/json.h"
+#include "submit/browse/agents.h"
+#include "submit/browse/documents.h"
+#include "submit/browse/library.h"
+#include "submit/browse/server.h"
+#include "submit/interrupt.h"
+#include "submit/results/job_index.h"
+#include "submit/stages/console.h"
+
+enum { FETCHED = 64 };
+
+static const double look_s = 1, scan_s = 2, fresh_s = 0.7, wait_s = 0.05;
+
+struct browser {
+    struct library library;
+    struct agents *agents;
+    struct shelf *shelf;
+    struct server *server;
+    struct live_jobs live; /* as of the last look */
+    json_t *known;         /* {id: what the index has, or null} */
+    struct {
+        char id[SHELF_ID];
+        double at;
+    } fetched[FETCHED]; /* the files of a job, lately */
+    size_t n_fetched;
+    double look_at, scan_at;
+};
+
+/* What was recorded here of a job when it was submitted; NULL: it was not submitted from here. */
+static const json_t *known_of(struct browser *b, const char *id)
+{
+    json_t *known = json_object_get(b->known, id);
+    struct err ignored;
+
+    if (!known) {
+        if (job_index_read(&known, id, &ignored) < 0 ||
+            strcmp(shown_text(known, "id") ? shown_text(known, "id") : "", id) != 0)
+            known = json_null();
+        json_object_set_new(b->known, id, known);
+    }
+    return json_is_object(known) ? known : NULL;
+}
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "no memory for the list of jobs");
+}
+
+static int put_live(struct shelf_job *out, struct browser *b, const struct live_job *j,
+                    const struct book *book, struct err *e)
+{
+    const char *folder = book ? shown_text(book->line, "folder") : NULL;
+    json_t *run = live_run(j, known_of(b, j->id));
+    char copies[PATH_MAX];
+
+    *out = (struct shelf_job){.can_cancel = !j->is_ended, .rows = j->is_ended ? 0 : j->steps};
+    snprintf(out->id, sizeof out->id, "%s", j->id);
+    out->run = run ? json_dump(run, JSON_COMPACT) : NULL;
+    out->line = run ? document_line(run, j->id, folder, out->can_cancel) : NULL;
+    out->folder = agents_folder(copies, sizeof copies, b->agents, j->id) ? strdup(copies) : NULL;
+    json_decref(run);
+    return out->run && out->line ? 0 : no_memory(e);
+}
+
+static int put_book(struct shelf_job *out, const struct book *book, struct err *e)
+{
+    *out = (struct shelf_job){.folder = strdup(book->folder), .line = json_incref(book->line)};
+    snprintf(out->id, sizeof out->id, "%s", book->id);
+    return out->folder ? 0 : no_memory(e);
+}
+
+/* Newest first. */
+static int compare_jobs(const void *a, const void *b)
+{
+    const struct shelf_job *x = a, *y = b;
+    const char *at = shown_text(x->line, "created_at"), *other = shown_text(y->line, "created_at");
+    int order = strcmp(other ? other : "", at ? at : "");
+
+    return order ? order : strcmp(y->id, x->id);
+}
+
+/* A job that is in a folder and on agents is shown once: by the folder, if that has its end. */
+static int put_jobs(struct shelf_job *jobs, size_t *n, struct browser *b, struct err *e)
+{
+    for (size_t i = 0; i < b->live.n; i++) {
+        const struct live_job *j = &b->live.jobs[i];
+        const struct book *book = library_find(&b->library, j->id);
+
+        if (book && book->is_settled && j->is_ended)
+            continue;
+        if (put_live(&jobs[(*n)++], b, j, book, e) < 0)
+            return e->code;
+    }
+    for (size_t i = 0; i < b->library.n; i++) {
+        const struct book *book = &b->library.books[i];
+        const struct live_job *j = live_find(&b->live, book->id);
+
+        if (!book->line || (j && !(book->is_settled && j->is_ended)))
+            continue;
+        if (put_book(&jobs[(*n)++], book, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+static int look(struct browser *b, struct err *e)
+{
+    struct shelf_job *jobs;
+    size_t n = 0;
+
+    live_clear(&b->live);
+    if (agents_jobs(&b->live, b->agents, e) < 0)
+        return e->code;
+    jobs = calloc(b->live.n + b->library.n + 1, sizeof *jobs);
+    if (!jobs)
+        return no_memory(e);
+    if (put_jobs(jobs, &n, b, e) < 0) {
+        shelf_put(b->shelf, jobs, 0, agents_json(b->agents));
+        return e->code;
+    }
+    qsort(jobs, n, sizeof *jobs, compare_jobs);
+    shelf_put(b->shelf, jobs, n, agents_json(b->agents));
+    return 0;
+}
+
+/* Whether a job's files are as of now: several documents of one job are asked for at once. */
+static bool is_fresh(const struct browser *b, const char *id)
+{
+    for (size_t i = 0; i < FETCHED; i++)
+        if (strcmp(b->fetched[i].id, id) == 0 && clock_now() < b->fetched[i].at + fresh_s)
+            return true;
+    return false;
+}
+
+static void take_wishes(struct browser *b)
+{
+    enum shelf_wish what;
+    char id[SHELF_ID];
+
+    while (shelf_take_wish(b->shelf, &what, id)) {
+        const struct live_job *j = live_find(&b->live, id);
+        struct err e = {0};
+
+        if (!j)
+            err_set(&e, ERR_CONFLICT, "%s is on no agent that answers", id);
+        if (!j || (what == SHELF_FETCH && is_fresh(b, id)))
+            shelf_done(b->shelf, what, id, &e);
+        else
+            agents_begin(b->agents, j, what == SHELF_CANCEL);
+    }
+}
+
+static void take_done(struct browser *b)
+{
+    struct agents_task task;
+    struct err why;
+
+    while (agents_next_done(b->agents, &task, &why)) {
+        if (!task.is_cancel) {
+            size_t i = b->n_fetched++ % FETCHED;
+
+            memcpy(b->fetched[i].id, task.id, sizeof task.id);
+            b->fetched[i].at = clock_now();
+        }
+        b->look_at = 0; /* its folder is there now; or its state has changed */
+        shelf_done(b->shelf, task.is_cancel ? SHELF_CANCEL : SHELF_FETCH, task.id, &why);
+    }
+}
+
+static int serve(struct browser *b, struct err *e)
+{
+    while (!interrupt_signal()) {
+        double now = clock_now();
+
+        if (now >= b->scan_at) {
+            if (library_scan(&b->library, e) < 0)
+                return e->code;
+            b->scan_at = clock_now() + scan_s;
+        }
+        if (now >= b->look_at) {
+            b->look_at = now + look_s;
+            if (look(b, e) < 0)
+                return e->code;
+        }
+        take_wishes(b);
+        agents_poll(b->agents, wait_s);
+        take_done(b);
+    }
+    return 0;
+}
+
+/* Starts the browser of a desktop, in a session of its own: Ctrl-C here is not meant for it, and it stays. */
+static void open_browser(const struct server *s)
+{
+    const char *named = getenv("BROWSER");
+    const char *program = named && named[0] ? named : "xdg-open";
+    char *const argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t)server_url(s), NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    pid_t pid;
+    int rc;
+
+    if (!(named && named[0]) && !getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY"))
+        return;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID);
+    for (int fd = 0; fd < 3; fd++)
+        posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+    rc = posix_spawnp(&pid, program, &files, &how, argv, environ);
+    if (rc != 0)
+        console_info("No browser was started (%s: %s): open the address above.", program, strerror(rc));
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+}
+
+static int open_all(struct browser *b, const struct options *o, const char *dir, struct err *e)
+{
+    if (snprintf(b->library.path, sizeof b->library.path, "%s", dir) >= (int)sizeof b->library.path)
+        return err_set(e, ERR_USAGE, "%.100s...: the path is too long", dir);
+    b->known = json_object();
+    b->shelf = shelf_new();
+    if (!b->known || !b->shelf)
+        return no_memory(e);
+    if (agents_open(&b->agents, o, e) < 0 || server_open(&b->server, b->shelf, o->port, e) < 0)
+        return e->code;
+    return 0;
+}
+
+int browse(const struct options *o, const char *dir, struct err *e)
+{
+    struct browser *b = calloc(1, sizeof *b);
+    int rc = b ? open_all(b, o, dir, e) : no_memory(e);
+
+    if (rc == 0) {
+        printf("%s\n", server_url(b->server));
+        fflush(stdout);
+        console_info("The page shows the jobs of %s and of the agents in %s. Ctrl-C ends it.", dir,
+                     o->worker_hosts[0] ? "the list of hosts" : o->workers);
+        if (!o->no_open)
+            open_browser(b->server);
+        rc = serve(b, e);
+    }
+    if (b && b->shelf)
+        shelf_close(b->shelf);
+    if (b) {
+        server_close(b->server);
+        live_clear(&b->live);
+        library_clear(&b->library);
+        agents_close(b->agents);
+        shelf_free(b->shelf);
+        json_decref(b->known);
+    }
+    free(b);
+    return rc;
+}

@@ -1,0 +1,170 @@
+#include "submit/browse/library.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/job_state.h"
+#include "submit/browse/documents.h"
+#include "submit/browse/folder.h"
+#include "submit/node.h"
+#include "submit/results/results.h"
+
+enum { DEPTH = 2 };
+
+static void clear_book(struct book *b)
+{
+    free(b->folder);
+    json_decref(b->line);
+    *b = (struct book){0};
+}
+
+void library_clear(struct library *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        clear_book(&l->books[i]);
+    free(l->books);
+    l->books = NULL;
+    l->n = 0;
+}
+
+const struct book *library_find(const struct library *l, const char *id)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->books[i].line && strcmp(l->books[i].id, id) == 0)
+            return &l->books[i];
+    return NULL;
+}
+
+static struct book *find_folder(struct library *l, const char *folder)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->books[i].folder, folder) == 0)
+            return &l->books[i];
+    return NULL;
+}
+
+/* Copies of a folder have the job's id too: all are shown, the others as ID~2, ID~3, ... */
+static bool choose_id(char id[SHELF_ID], const struct library *l, const char *of)
+{
+    const char *known = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+    if (!of || !of[0] || strlen(of) >= JOB_ID_MAX || strspn(of, known) != strlen(of))
+        return false;
+    snprintf(id, SHELF_ID, "%s", of);
+    for (int i = 2; library_find(l, id) && i < 1000; i++)
+        snprintf(id, SHELF_ID, "%.*s~%d", JOB_ID_MAX, of, i);
+    return true;
+}
+
+static void read_book(struct book *b, const struct library *l, int dir)
+{
+    const char *name = b->folder + strlen(l->path) + (b->folder[strlen(l->path)] == '/');
+    enum job_state state;
+    struct err ignored;
+    json_t *run = NULL;
+
+    json_decref(b->line);
+    b->line = NULL;
+    if (folder_json(&run, dir, "run.json", RUN_JSON_MAX, &ignored) < 0)
+        return;
+    if (choose_id(b->id, l, shown_text(run, "id"))) {
+        char shown[PATH_MAX + NAME_MAX];
+
+        snprintf(shown, sizeof shown, "%s%s%s", l->path, name[0] ? "/" : "", name);
+        b->is_settled = shown_text(run, "state") && job_state_parse(&state, shown_text(run, "state")) &&
+                        job_state_is_terminal(state);
+        b->line = document_line(run, b->id, shown, false);
+    }
+    json_decref(run);
+}
+
+static int add_book(struct library *l, const char *folder, struct err *e)
+{
+    struct book *moved = realloc(l->books, (l->n + 1) * sizeof *moved);
+
+    if (!moved)
+        return err_set(e, ERR_NOMEM, "no memory for the list of results");
+    l->books = moved;
+    l->books[l->n] = (struct book){.folder = strdup(folder)};
+    if (!l->books[l->n].folder)
+        return err_set(e, ERR_NOMEM, "no memory for the list of results");
+    l->n++;
+    return 0;
+}
+
+/* Takes the folder up, if it has a run.json. */
+static int look(struct library *l, int dir, const char *path, struct err *e)
+{
+    struct book *b = find_folder(l, path);
+    struct stat st;
+
+    if (fstatat(dir, "run.json", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    if (!b) {
+        if (l->n == LIBRARY_MOST)
+            return 0;
+        if (add_book(l, path, e) < 0)
+            return e->code;
+        b = &l->books[l->n - 1];
+    } else if (b->inode == st.st_ino && b->bytes == st.st_size && b->changed.tv_sec == st.st_mtim.tv_sec &&
+               b->changed.tv_nsec == st.st_mtim.tv_nsec) {
+        b->is_seen = true;
+        return 0;
+    }
+    b->is_seen = true;
+    b->inode = st.st_ino;
+    b->bytes = st.st_size;
+    b->changed = st.st_mtim;
+    read_book(b, l, dir);
+    return 0;
+}
+
+static int scan(struct library *l, int dir, const char *path, int depth, struct err *e)
+{
+    char below[PATH_MAX];
+    struct err ignored;
+    char **names;
+    int rc = look(l, dir, path, e);
+    size_t n;
+    int sub;
+
+    if (rc < 0 || depth == 0 || folder_list(&names, &n, dir, LIBRARY_MOST, &ignored) < 0)
+        return rc;
+    for (size_t i = 0; i < n; i++) {
+        if (rc == 0 && snprintf(below, sizeof below, "%s/%s", path, names[i]) < (int)sizeof below &&
+            folder_enter(&sub, dir, names[i], &ignored) == 0) {
+            rc = scan(l, sub, below, depth - 1, e);
+            close(sub);
+        }
+        free(names[i]);
+    }
+    free(names);
+    return rc;
+}
+
+int library_scan(struct library *l, struct err *e)
+{
+    size_t kept = 0;
+    struct err ignored;
+    int dir;
+    int rc = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        l->books[i].is_seen = false;
+    if (folder_open(&dir, l->path, &ignored) == 0) {
+        rc = scan(l, dir, l->path, DEPTH, e);
+        close(dir);
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->books[i].is_seen)
+            l->books[kept++] = l->books[i];
+        else
+            clear_book(&l->books[i]);
+    }
+    l->n = kept;
+    return rc;
+}

@@ -1,0 +1,41 @@
+/* library -- the result folders below a folder, which anybody may have written: itself, those in it, and
+ * those in these. What has not changed is not read again. */
+#ifndef PSGD_BROWSE_LIBRARY_H
+#define PSGD_BROWSE_LIBRARY_H
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "shared/err.h"
+#include "submit/browse/shelf.h"
+
+enum { LIBRARY_MOST = 10000 }; /* folders */
+
+struct book {
+    char id[SHELF_ID];
+    char *folder;    /* its path */
+    json_t *line;    /* NULL: it has no valid run.json */
+    bool is_settled; /* the job has ended, and this is its end */
+    uint64_t inode;
+    int64_t bytes;
+    struct timespec changed; /* of its run.json */
+    bool is_seen;
+};
+
+struct library {
+    char path[PATH_MAX];
+    struct book *books;
+    size_t n;
+};
+
+/* A missing folder has no books. ERR_NOMEM. */
+int library_scan(struct library *l, struct err *e);
+void library_clear(struct library *l);
+
+/* The book with this id; NULL: none. */
+const struct book *library_find(const struct library *l, const char *id);
+
+#endif

@@ -1,0 +1,45 @@
+/* live -- jobs on agents: what all agents say of one job, as the run.json that it would have now. Agents are
+ * not trusted: only texts, numbers and known states of theirs are taken, each of its type. */
+#ifndef PSGD_BROWSE_LIVE_H
+#define PSGD_BROWSE_LIVE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "submit/browse/shelf.h"
+
+enum { LIVE_NODES = 4096 };
+
+/* A node of a job on an agent. */
+struct live_node {
+    int node, attempt;
+    size_t agent; /* its index */
+    json_t *said; /* the agent's `job`; borrowed */
+    const char *address;
+};
+
+struct live_job {
+    char id[SHELF_ID];
+    struct live_node *nodes;
+    size_t n;
+    bool is_ended;
+    uint64_t steps; /* of all nodes together */
+};
+
+struct live_jobs {
+    struct live_job *jobs;
+    size_t n;
+};
+
+/* Adds the jobs of one agent, from its answer to GET /v1/jobs, which must outlive them. Of several attempts
+ * the last one counts. ERR_NOMEM. */
+int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char *address, struct err *e);
+void live_clear(struct live_jobs *l);
+struct live_job *live_find(const struct live_jobs *l, const char *id);
+
+/* Of run.json's form; `known`: what was recorded here when it was submitted; NULL: it was not. NULL: no
+ * memory. */
+json_t *live_run(const struct live_job *j, const json_t *known);
+
+#endif

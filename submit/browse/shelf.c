@@ -1,0 +1,361 @@
+#include "submit/browse/shelf.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared/json.h"
+#include "submit/browse/folder.h"
+
+enum { WISHES = 64 };
+
+static const double fetch_s = 3, cancel_s = 20;
+
+struct wish {
+    enum shelf_wish what;
+    char id[SHELF_ID];
+    enum { FREE, WAITS, TAKEN, DONE } state;
+    size_t n_waiters;
+    struct err why;
+};
+
+struct shelf {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* of anything here; on the monotonic clock */
+    bool is_closed;
+    struct shelf_job *jobs;
+    size_t n;
+    char *list;
+    uint64_t list_version;
+    struct grown {
+        char id[SHELF_ID];
+        uint64_t rows;
+    } grown[SHELF_GROWN]; /* the last of n_grown */
+    uint64_t n_grown;
+    struct wish wishes[WISHES];
+    int wake; /* eventfd */
+};
+
+struct shelf *shelf_new(void)
+{
+    struct shelf *s = calloc(1, sizeof *s);
+    pthread_condattr_t how;
+
+    if (!s)
+        return NULL;
+    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&how);
+    pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &how);
+    pthread_condattr_destroy(&how);
+    s->list = strdup("{\"jobs\":[],\"agents\":[]}");
+    if (s->list && s->wake >= 0)
+        return s;
+    shelf_free(s);
+    return NULL;
+}
+
+static void free_jobs(struct shelf_job *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(jobs[i].folder);
+        free(jobs[i].run);
+        json_decref(jobs[i].line);
+    }
+    free(jobs);
+}
+
+void shelf_free(struct shelf *s)
+{
+    if (!s)
+        return;
+    free_jobs(s->jobs, s->n);
+    free(s->list);
+    if (s->wake >= 0)
+        close(s->wake);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static struct shelf_job *find(struct shelf_job *jobs, size_t n, const char *id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(jobs[i].id, id) == 0)
+            return &jobs[i];
+    return NULL;
+}
+
+/* The list is read by other threads as text, as documents are not shared between threads. */
+static char *list_text(const struct shelf_job *jobs, size_t n, json_t *agents)
+{
+    json_t *doc = json_pack("{s:[], s:o}", "jobs", "agents", agents);
+    json_t *list = json_object_get(doc, "jobs");
+    char *text;
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append(list, jobs[i].line);
+    text = doc ? json_dump(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(doc);
+    return text;
+}
+
+static void note_grown(struct shelf *s, const struct shelf_job *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct shelf_job *before = jobs[i].rows > 0 ? find(s->jobs, s->n, jobs[i].id) : NULL;
+        struct grown *g;
+
+        if (!before || before->rows == jobs[i].rows)
+            continue;
+        g = &s->grown[s->n_grown++ % SHELF_GROWN];
+        memcpy(g->id, jobs[i].id, sizeof g->id);
+        g->rows = jobs[i].rows;
+    }
+}
+
+void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents)
+{
+    char *text = list_text(jobs, n, agents);
+    struct shelf_job *old;
+    size_t n_old;
+
+    pthread_mutex_lock(&s->lock);
+    note_grown(s, jobs, n);
+    old = s->jobs;
+    n_old = s->n;
+    s->jobs = jobs;
+    s->n = n;
+    if (text && strcmp(text, s->list) != 0) {
+        char *before = s->list;
+
+        s->list = text;
+        text = before;
+        s->list_version++;
+    }
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    free_jobs(old, n_old);
+    free(text);
+}
+
+bool shelf_take_wish(struct shelf *s, enum shelf_wish *what, char id[SHELF_ID])
+{
+    bool found = false;
+    uint64_t ignored;
+
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < WISHES && !found; i++) {
+        struct wish *w = &s->wishes[i];
+
+        if (w->state != WAITS)
+            continue;
+        w->state = TAKEN;
+        *what = w->what;
+        memcpy(id, w->id, SHELF_ID);
+        found = true;
+    }
+    if (!found && read(s->wake, &ignored, sizeof ignored) < 0)
+        errno = 0; /* nobody has written since */
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+void shelf_done(struct shelf *s, enum shelf_wish what, const char *id, const struct err *e)
+{
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < WISHES; i++) {
+        struct wish *w = &s->wishes[i];
+
+        if (w->state != TAKEN || w->what != what || strcmp(w->id, id) != 0)
+            continue;
+        w->state = w->n_waiters > 0 ? DONE : FREE;
+        w->why = *e;
+    }
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int shelf_wish_fd(const struct shelf *s)
+{
+    return s->wake;
+}
+
+void shelf_close(struct shelf *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->is_closed = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+char *shelf_list(struct shelf *s)
+{
+    char *text;
+
+    pthread_mutex_lock(&s->lock);
+    text = strdup(s->list);
+    pthread_mutex_unlock(&s->lock);
+    return text;
+}
+
+static struct timespec in_seconds(double timeout_s)
+{
+    struct timespec t;
+    long ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    ns = t.tv_nsec + (long)((timeout_s - (double)(long)timeout_s) * 1e9);
+    t.tv_sec += (time_t)timeout_s + ns / 1000000000;
+    t.tv_nsec = ns % 1000000000;
+    return t;
+}
+
+/* With the lock held. ERR_TIMEOUT: the wish is left to the main thread. */
+static int wish(struct shelf *s, enum shelf_wish what, const char *id, double timeout_s, struct err *e)
+{
+    const struct timespec until = in_seconds(timeout_s);
+    const uint64_t one = 1;
+    struct wish *w = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; i < WISHES && !w; i++)
+        if (s->wishes[i].state == WAITS && s->wishes[i].what == what && strcmp(s->wishes[i].id, id) == 0)
+            w = &s->wishes[i]; /* another thread's that is not taken yet is as good */
+    for (size_t i = 0; i < WISHES && !w; i++)
+        if (s->wishes[i].state == FREE)
+            w = &s->wishes[i];
+    if (!w)
+        return err_set(e, ERR_REFUSED, "too many requests wait for agents");
+    if (w->state == FREE)
+        *w = (struct wish){.what = what, .state = WAITS};
+    snprintf(w->id, sizeof w->id, "%s", id);
+    w->n_waiters++;
+    if (write(s->wake, &one, sizeof one) < 0)
+        errno = 0; /* it is full of wakes already */
+    while (w->state != DONE && !s->is_closed && rc == 0)
+        rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+    w->n_waiters--;
+    rc = w->state == DONE ? 0 : err_set(e, ERR_TIMEOUT, "the agents have not answered in %g s", timeout_s);
+    if (rc == 0 && w->why.code < 0) {
+        *e = w->why;
+        rc = e->code;
+    }
+    if (w->n_waiters == 0 && w->state == DONE)
+        w->state = FREE;
+    return rc;
+}
+
+static int no_job(const char *id, struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND, "there is no job %.60s", id);
+}
+
+/* With the lock held: what is needed of a job after it. */
+static int copy_job(char **folder, char **run, json_t **line, struct shelf *s, const char *id, struct err *e)
+{
+    struct err ignored;
+    struct shelf_job *j = find(s->jobs, s->n, id);
+
+    if (j && j->run) {
+        wish(s, SHELF_FETCH, id, fetch_s, &ignored);
+        j = find(s->jobs, s->n, id);
+    }
+    if (!j)
+        return no_job(id, e);
+    *folder = j->folder ? strdup(j->folder) : NULL;
+    *run = j->run ? strdup(j->run) : NULL;
+    *line = json_deep_copy(j->line);
+    if (*line && (*folder || !j->folder) && (*run || !j->run))
+        return 0;
+    free(*folder);
+    free(*run);
+    json_decref(*line);
+    return err_set(e, ERR_NOMEM, "no memory for a job");
+}
+
+static int open_live(struct shown *out, const char *folder, const char *run, struct err *e)
+{
+    struct err ignored;
+
+    *out = (struct shown){.dir = -1, .is_live = true};
+    if (folder && folder_open(&out->dir, folder, &ignored) < 0)
+        out->dir = -1;
+    return json_parse(&out->run, run, strlen(run), "the job", e);
+}
+
+int shelf_open(struct shown *out, json_t **line, struct shelf *s, const char *id, struct err *e)
+{
+    char *folder = NULL;
+    char *run = NULL;
+    int rc;
+
+    *out = (struct shown){.dir = -1};
+    pthread_mutex_lock(&s->lock);
+    rc = copy_job(&folder, &run, line, s, id, e);
+    pthread_mutex_unlock(&s->lock);
+    if (rc < 0)
+        return rc;
+    rc = run ? open_live(out, folder, run, e) : shown_open(out, folder, e);
+    if (rc < 0) {
+        json_decref(*line);
+        shown_clear(out);
+    }
+    free(folder);
+    free(run);
+    return rc;
+}
+
+int shelf_cancel(struct shelf *s, const char *id, struct err *e)
+{
+    const struct shelf_job *j;
+    int rc;
+
+    pthread_mutex_lock(&s->lock);
+    j = find(s->jobs, s->n, id);
+    rc = !j               ? no_job(id, e)
+         : !j->can_cancel ? err_set(e, ERR_CONFLICT, "%s does not run on an agent that is known here", id)
+                          : wish(s, SHELF_CANCEL, id, cancel_s, e);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+static void put_events(FILE *out, struct shelf *s, struct shelf_reader *r)
+{
+    if (r->list == 0)
+        r->grown = s->n_grown;
+    if (r->list != s->list_version + 1) {
+        r->list = s->list_version + 1;
+        fprintf(out, "event: jobs\ndata: %s\n\n", s->list);
+    }
+    if (s->n_grown - r->grown > SHELF_GROWN)
+        r->grown = s->n_grown - SHELF_GROWN;
+    for (; r->grown < s->n_grown; r->grown++) {
+        const struct grown *g = &s->grown[r->grown % SHELF_GROWN];
+
+        fprintf(out, "event: grown\ndata: {\"id\":\"%s\",\"rows\":%llu}\n\n", g->id,
+                (unsigned long long)g->rows);
+    }
+}
+
+int shelf_events(FILE *out, struct shelf *s, struct shelf_reader *r, double timeout_s)
+{
+    const struct timespec until = in_seconds(timeout_s);
+    bool is_closed;
+    int rc = 0;
+
+    pthread_mutex_lock(&s->lock);
+    while (!s->is_closed && rc == 0 && r->list == s->list_version + 1 && r->grown == s->n_grown)
+        rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+    is_closed = s->is_closed;
+    if (!is_closed)
+        put_events(out, s, r);
+    pthread_mutex_unlock(&s->lock);
+    return is_closed ? -1 : 0;
+}

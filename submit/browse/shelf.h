@@ -1,0 +1,56 @@
+/* shelf -- the jobs that are shown, between the one thread that looks for them (main's, which scans
+ * folders and asks agents) and the threads that answer the browser. */
+#ifndef PSGD_BROWSE_SHELF_H
+#define PSGD_BROWSE_SHELF_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "submit/browse/shown.h"
+
+enum { SHELF_ID = 64, SHELF_GROWN = 256 };
+
+struct shelf_job {
+    char id[SHELF_ID];
+    char *folder; /* of its results, or, while it is only on agents, of copies of its files; NULL: none */
+    char *run;    /* of a job on agents: its run.json so far, as text; NULL: that of the folder */
+    json_t *line; /* of the list */
+    bool can_cancel;
+    uint64_t rows; /* of a job that runs: about how many its nodes have recorded */
+};
+
+struct shelf;
+struct shelf *shelf_new(void); /* NULL: no memory */
+void shelf_free(struct shelf *s);
+
+/* The main thread. Replaces the jobs (newest first) and agents; takes them, and frees the jobs' strings.
+ * Wakes those that wait if anything has changed. */
+void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents);
+/* What the others wish: an id whose files are to be fetched anew, or whose job to be cancelled; false: none.
+ * Each is then answered with shelf_done. `e`: why not; its code 0: done. */
+enum shelf_wish { SHELF_FETCH, SHELF_CANCEL };
+bool shelf_take_wish(struct shelf *s, enum shelf_wish *what, char id[SHELF_ID]);
+void shelf_done(struct shelf *s, enum shelf_wish what, const char *id, const struct err *e);
+/* A descriptor that is readable when there is a wish. */
+int shelf_wish_fd(const struct shelf *s);
+/* Nobody waits any more. */
+void shelf_close(struct shelf *s);
+
+/* The other threads. The document of the list; the caller frees it. NULL: no memory. */
+char *shelf_list(struct shelf *s);
+/* Opens a job, and sets *line, which the caller owns. Of one on agents, its files are fetched anew first, as
+ * far as that takes at most 3 s. ERR_NOT_FOUND: there is none. */
+int shelf_open(struct shown *out, json_t **line, struct shelf *s, const char *id, struct err *e);
+/* Cancels it, and waits for the agents. ERR_CONFLICT: it has ended, or is not on an agent. */
+int shelf_cancel(struct shelf *s, const char *id, struct err *e);
+
+/* One that follows the changes: {0} has seen none. Writes the next events of the stream, or nothing within
+ * `timeout_s`. -1: the shelf is closed. */
+struct shelf_reader {
+    uint64_t list, grown;
+};
+int shelf_events(FILE *out, struct shelf *s, struct shelf_reader *r, double timeout_s);
+
+#endif

@@ -1,0 +1,193 @@
+#!/usr/bin/env bats
+# job_submit browse and report: who is served, with what, live and ended; the page itself is tested in a browser by page.bats.
+load lib
+
+# start_page [ARGUMENT...]: serves the page; URL has its token, PAGE its address. The jar gets the cookie.
+start_page() {
+    "$SUBMIT" browse --no-open "$@" >page.out 2>page.err 3>&- &
+    PAGE_PID=$!
+    HOLDERS+=("$PAGE_PID")
+    within 60 grep -q token= page.out || { cat page.err && return 1; }
+    URL=$(<page.out)
+    PAGE=${URL%/?token=*}
+}
+
+enter() { curl -s -o /dev/null -c jar "$URL"; }
+
+get() { # get PATH [curl options]
+    local path=$1
+    shift
+    curl -s -b jar "$@" "$PAGE$path"
+}
+
+status_at() { # status_at PATH [curl options]
+    local path=$1
+    shift
+    get "$path" -o answer -w '%{http_code}' "$@"
+}
+
+has_state() { [ "$(get "/api/jobs/$1" | jq -r .job.state)" = "$2" ]; } # has_state ID STATE
+has_rows() { [ "$(get "/api/jobs/$1/series?points=10" | jq .rows)" -gt "$2" ]; }
+is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachable ]; }
+
+@test "the page is for the browser that opened its address, and shows an ended job and a running one" {
+    start_agents 2
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --name first -o runs/ended
+    start_page runs
+    # A stranger gets nothing; the token works once, the cookie from then on.
+    [ "$(curl -s -o answer -w '%{http_code}' "$PAGE/")" = 403 ]
+    [ "$(jq -r .title answer)" = Refused ]
+    [ "$(curl -s -o answer -w '%{http_code}' "$PAGE/api/jobs")" = 403 ]
+    [ "$(curl -s -o answer -w '%{http_code}' "$PAGE/?token=wrong")" = 403 ]
+    enter
+    grep -q '#HttpOnly_127.0.0.1.*psgd-' jar
+    [ "$(curl -s -o answer -w '%{http_code}' "$URL")" = 403 ]
+    grep -q 'works once' answer
+    [ "$(status_at /)" = 200 ]
+    grep -qF 'id="psgd-data">{"mode":"browse"}</script>' answer
+    # Nor does what another site makes this browser ask.
+    [ "$(status_at /api/jobs -H 'Host: evil.example')" = 403 ]
+    [ "$(status_at /api/jobs -H 'Origin: http://evil.example')" = 403 ]
+    [ "$(status_at /api/jobs -H 'Sec-Fetch-Site: cross-site')" = 403 ]
+    get / -D head -o /dev/null
+    for header in "content-security-policy: default-src 'none'; script-src 'sha256-" 'x-content-type-options: nosniff' \
+        'x-frame-options: deny' 'referrer-policy: no-referrer' 'cache-control: no-store'; do
+        grep -qi "^$header" head
+    done
+    # Every document of the ended job.
+    within 60 test "$(get /api/jobs | jq '.jobs | length')" -eq 1
+    id=$(get /api/jobs | jq -r '.jobs[0].id')
+    get /api/jobs >answer
+    [ "$(jq -r '.jobs[0] | .state + " " + .folder' answer)" = 'succeeded runs/ended' ]
+    [ "$(jq -r '.jobs[0].name' answer)" = first ]
+    [ "$(jq '.jobs[0].can_cancel' answer)" = false ]
+    get "/api/jobs/$id" >answer
+    [ "$(jq -r '.settings.codec + " " + .bound_by' answer | cut -d' ' -f1)" = fedavg ]
+    [ "$(jq '.nodes | length' answer)" -eq 2 ]
+    jq -r .codec_source.text answer | grep -q CODEC_PLUGIN
+    jq -e '.files[] | select(.path == "report.html") | .bytes > 1000' answer
+    [ "$(get "/api/jobs/$id/series" | jq .rows)" -eq 374 ]
+    [ "$(get "/api/jobs/$id/series?file=eval&x=bytes&names=accuracy" | jq '.mean.accuracy | length')" -eq 1 ]
+    [ "$(get "/api/jobs/$id/series?points=10&from=100&to=109" | jq '.nodes[0].rows')" -eq 10 ]
+    [ "$(get "/api/jobs/$id/peers" | jq -c '[.nodes, (.sent[0][1] > 0)]')" = '[[0,1],true]' ]
+    [ "$(get "/api/jobs/$id/log?node=0&q=FEDAVG" | jq '.lines | length')" -eq 1 ]
+    [ "$(get "/api/jobs/$id/log?limit=1" | jq .next)" -eq 1 ]
+    get "/api/jobs/$id/files/run.json" -D head | cmp - runs/ended/run.json
+    grep -qi '^content-disposition: attachment; filename="run.json"' head
+    # And nothing else.
+    for path in histogram?name=staleness confusion nonsense files/../../worker.json files/%2e%2e/%2e%2e/worker.json files/none; do
+        [ "$(status_at "/api/jobs/$id/$path" --path-as-is)" = 404 ]
+    done
+    [ "$(status_at "/api/jobs/$id/series?x=hours")" = 400 ]
+    grep -q 'there are: step, epoch, time, bytes' answer
+    [ "$(status_at /api/jobs/j-none)" = 404 ]
+    [ "$(status_at /api/nonsense)" = 404 ]
+    [ "$(status_at /api/jobs -X POST -H 'X-Psgd: 1')" = 405 ]
+    [ "$(status_at "/api/jobs/$id/cancel" -X POST -H 'X-Psgd: 1')" = 409 ]
+
+    # A running job: its curves grow, events say so, and it can be cancelled.
+    long_job -o runs/live >/dev/null 2>live.err &
+    HOLDERS+=("$!")
+    job=$!
+    within 60 test_live
+    live=$(get /api/jobs | jq -r '.jobs[] | select(.can_cancel) | .id')
+    within 60 has_rows "$live" 0
+    rows=$(get "/api/jobs/$live/series?points=10" | jq .rows)
+    command curl -sN -b jar --max-time 60 "$PAGE/api/events" >events 3>&- &
+    HOLDERS+=("$!")
+    within 60 grep -qF "{\"id\":\"$live\",\"rows\":" events
+    grep -q '^event: grown' events
+    grep -q '^event: jobs' events
+    within 60 has_rows "$live" "$rows"
+    [ "$(get "/api/jobs/$live" | jq '.nodes | length')" -eq 2 ]
+    get "/api/jobs/$live/log?node=1" | jq -e '.lines[0].node == 1'
+    [ "$(status_at "/api/jobs/$live/cancel" -X POST)" = 403 ]
+    [ "$(status_at "/api/jobs/$live/cancel" -X POST -H 'X-Psgd: 1' -H 'Origin: http://evil.example')" = 403 ]
+    [ "$(status_at "/api/jobs/$live/cancel" -X POST -H 'X-Psgd: 1' -H "Origin: $PAGE")" = 202 ]
+    wait "$job" || true
+    within 60 has_state "$live" cancelled
+    [ "$(get /api/jobs | jq '[.jobs[] | select(.id == "'"$live"'")] | length')" -eq 1 ]
+
+    # An agent that dies is named with the reason; jobs are shown as before. Ctrl-C ends the page.
+    kill_agent 1
+    within 60 is_unreachable 1
+    get /api/jobs | jq -r '.agents[1].message' | grep -q "${PORTS[1]} does not answer"
+    [ "$(get /api/jobs | jq '.jobs | length')" -eq 2 ]
+    kill -INT "$PAGE_PID"
+    wait "$PAGE_PID"
+}
+
+test_live() { [ "$(get /api/jobs | jq '[.jobs[] | select(.can_cancel and .state == "running")] | length')" -eq 1 ]; }
+
+@test "a job of a million rows and 32 nodes is a document of bounded size, made in bounded memory" {
+    mkdir -p big/records
+    awk 'BEGIN {
+        print "time_s,node,epoch,batch,batches,step,loss,accuracy,sent_bytes,recv_bytes"
+        for (node = 0; node < 32; node++)
+            for (i = 1; i <= 31250; i++)
+                printf "%d.5,%d,%d,%d,1000,%d,%.6f,0.5,100,100\n", i / 100, node, i / 1000 + 1, i % 1000, i, 1 / i
+    }' >big/records/train.csv
+    echo '{"id": "j-million", "name": "million", "state": "succeeded", "settings": {}, "nodes": [], "files": []}' >big/run.json
+    start_page big
+    enter
+    get '/api/jobs/j-million/series?points=1000' >answer
+    [ "$(jq .rows answer)" -eq 1000000 ]
+    [ "$(jq '.nodes | length' answer)" -eq 32 ]
+    [ "$(jq '[.nodes[].x | length] | max' answer)" -le 1000 ]
+    [ "$(jq '[.nodes[].x | length] | min' answer)" -ge 500 ]
+    [ "$(jq '.nodes[3].loss_max[0]' answer)" = 1 ]
+    [ "$(wc -c <answer)" -lt 4000000 ]
+    get '/api/jobs/j-million/series?x=bytes&from=0&to=2000' | jq -e '.nodes[31].x[9] == 2000'
+    case $BUILD in */asan | */tsan) ;; *) [ "$(awk '/VmHWM/ { print $2 }' "/proc/$PAGE_PID/status")" -lt 100000 ] ;; esac
+    kill -INT "$PAGE_PID"
+    wait "$PAGE_PID"
+    "$SUBMIT" report big
+    [ "$(wc -c <big/report.html)" -lt 4000000 ]
+    jq -e '.files[] | select(.name == "report.html")' big/run.json
+}
+
+@test "a folder that somebody else has written cannot harm the page" {
+    mkdir -p evil/records evil/logs evil/codec
+    cat >evil/run.json <<'EOT'
+{"id": "j-evil", "name": "</script><script>alert(1)</script>", "state": "<b>", "settings": {"codec": 7, "epochs": 1e999},
+ "nodes": [{"node": 1e99}], "files": [{"name": "../../etc/passwd"}]}
+EOT
+    sed -i 's/1e999/1e99/' evil/run.json
+    mkfifo evil/records/train.csv
+    ln -s /etc/passwd evil/logs/worker-0.log
+    ln -s "$T" evil/up
+    echo '/* </script><script>alert(1)</script> */' >evil/codec/evil.c
+    start_page evil
+    enter
+    get /api/jobs/j-evil >answer
+    jq -r .codec_source.text answer | grep -qF '</script>'
+    [ "$(get /api/jobs/j-evil/series | jq .rows)" -eq 0 ]
+    [ "$(get /api/jobs/j-evil/log | jq .total)" -eq 0 ]
+    for path in records/train.csv logs/worker-0.log up/worker.json ../jar; do
+        [ "$(status_at "/api/jobs/j-evil/files/$path" --path-as-is)" = 404 ]
+    done
+    kill -INT "$PAGE_PID"
+    wait "$PAGE_PID"
+    "$SUBMIT" report evil
+    [ "$(grep -cF 'alert(1)</script>' evil/report.html)" -eq 0 ]
+}
+
+@test "browse says what is wrong with a folder, a list of agents or a port" {
+    run "$SUBMIT" browse --no-open nowhere
+    [ "$status" -eq 1 ] || [ "$status" -eq 6 ]
+    [[ "$output" == *"nowhere: No such file or directory"* ]]
+    echo '{"Worker": 3}' >worker.json
+    run "$SUBMIT" browse --no-open
+    [ "$status" -eq 6 ]
+    [[ "$output" == *worker.json* ]]
+    rm worker.json
+    start_page # no logs/, no worker.json: nothing to show
+    enter
+    [ "$(get /api/jobs | jq -c '[.jobs, .agents]')" = '[[],[]]' ]
+    run "$SUBMIT" browse --no-open --port "${PAGE##*:}"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"Address already in use"* ]]
+    run "$SUBMIT" report nowhere
+    [ "$status" -ne 0 ]
+    [[ "$output" == *nowhere* ]]
+}

@@ -1,0 +1,116 @@
+#include "submit/browse/library.h"
+
+#include "submit/browse/shown.h"
+#include "tests/unit/unit.h"
+
+static void put_run(const char *folder, const char *name, const char *id, const char *state)
+{
+    char path[300];
+    char text[200];
+    struct err e;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(file_mkdirs(path, 0700, &e));
+    snprintf(path, sizeof path, "%s/%s/run.json", folder, name);
+    snprintf(text, sizeof text, "{\"id\": \"%s\", \"state\": \"%s\"}", id, state);
+    assert_ok(file_write(path, text, strlen(text), 0600, &e));
+}
+
+static struct library library_of(const char *folder)
+{
+    struct library l = {.books = NULL};
+
+    snprintf(l.path, sizeof l.path, "%s", folder);
+    return l;
+}
+
+TEST(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed)
+{
+    const char *folder = unit_folder();
+    struct library l = library_of(folder);
+    char path[300];
+    struct err e;
+
+    put_run(folder, "one", "j-one", "succeeded");
+    put_run(folder, "sweep/two", "j-two", "running");
+    put_run(folder, "sweep/deep/three", "j-three", "failed");
+    put_run(folder, "wrong", "../../etc", "failed");
+    snprintf(path, sizeof path, "%s/latest", folder);
+    assert_int_equal(symlink("one", path), 0);
+    assert_ok(library_scan(&l, &e));
+    assert_non_null(library_find(&l, "j-one"));
+    assert_true(library_find(&l, "j-one")->is_settled);
+    assert_false(library_find(&l, "j-two")->is_settled);
+    assert_null(library_find(&l, "j-three"));
+    assert_null(library_find(&l, "j-one~2"));
+    assert_null(library_find(&l, "../../etc"));
+    library_clear(&l);
+    unit_remove(folder);
+}
+
+TEST(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten)
+{
+    const char *folder = unit_folder();
+    struct library l = library_of(folder);
+    char path[300];
+    struct err e;
+
+    put_run(folder, "one", "j-one", "running");
+    assert_ok(library_scan(&l, &e));
+    assert_string_equal(shown_text(library_find(&l, "j-one")->line, "state"), "running");
+    put_run(folder, "one", "j-one", "succeeded");
+    assert_ok(library_scan(&l, &e));
+    assert_string_equal(shown_text(library_find(&l, "j-one")->line, "state"), "succeeded");
+    assert_int_equal(l.n, 1);
+    snprintf(path, sizeof path, "%s/one", folder);
+    assert_ok(file_remove_tree(path, &e));
+    assert_ok(library_scan(&l, &e));
+    assert_int_equal(l.n, 0);
+    unit_remove(folder);
+    assert_ok(library_scan(&l, &e)); /* the whole folder is gone */
+    library_clear(&l);
+}
+
+TEST(copies_of_a_folder_are_shown_beside_each_other)
+{
+    const char *folder = unit_folder();
+    struct library l = library_of(folder);
+    struct err e;
+
+    put_run(folder, "a", "j-one", "succeeded");
+    put_run(folder, "b", "j-one", "succeeded");
+    assert_ok(library_scan(&l, &e));
+    assert_non_null(library_find(&l, "j-one"));
+    assert_non_null(library_find(&l, "j-one~2"));
+    put_run(folder, "a", "j-one", "failed");
+    assert_ok(library_scan(&l, &e)); /* it keeps its id */
+    assert_non_null(library_find(&l, "j-one"));
+    assert_non_null(library_find(&l, "j-one~2"));
+    library_clear(&l);
+    unit_remove(folder);
+}
+
+TEST(a_folder_of_results_is_a_library_of_one)
+{
+    const char *folder = unit_folder();
+    struct library l = library_of(folder);
+    struct err e;
+
+    put_run(folder, ".", "j-one", "succeeded");
+    assert_ok(library_scan(&l, &e));
+    assert_non_null(library_find(&l, "j-one"));
+    library_clear(&l);
+    unit_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed),
+        cmocka_unit_test(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten),
+        cmocka_unit_test(copies_of_a_folder_are_shown_beside_each_other),
+        cmocka_unit_test(a_folder_of_results_is_a_library_of_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
