@@ -40,9 +40,10 @@ enum {
     FOR_EXPORT = 1048576,
     FOR_REPORT = 2097152,
     FOR_BROWSE = 4194304,
+    FOR_COMPARE = 8388608,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
-    FOR_ALL = 8388607
+    FOR_ALL = 16777215
 };
 
 enum { RETRIES_MAX = 100 };
@@ -81,6 +82,8 @@ struct options {
     int node;
     bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition,
         has_csv_style;
+    double target; /* accuracy that the runs are compared by */
+    bool has_target;
     char reason[201]; /* an agent's limit */
     char to[PATH_MAX], mirror[512];
     char format[16]; /* target of model convert, of export */

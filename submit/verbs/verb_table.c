@@ -40,6 +40,10 @@ const struct verb verbs[] = {
     {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "end a job", OF_RUNNING},
     {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
      "fetch records, logs and model, as far as they exist; retrieve is the same", OF_RESULTS},
+    {"compare", verb_compare, SHOWS, FOR_COMPARE, ARGS_OPERANDS, "RUN...",
+     "runs side by side: settings that differ, accuracy, loss, time and bytes; RUN is a folder of results or "
+     "a job",
+     OF_RESULTS},
     {"browse", verb_browse, WORKS, FOR_BROWSE, 1, "[DIR]",
      "a page with all jobs, live and ended, in this machine's browser; DIR: folder of results, or of many, "
      "default logs/",

@@ -98,6 +98,17 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
         squeezed/run.json
 }
 
+@test "the runs in docs/compare.md are compared as described" {
+    ln -s "$BUILD" build
+    blocks sh docs/compare.md >session.sh
+    grep -q 'compare fedavg diloco' session.sh
+    run limited bash -e session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"codec "*"accuracy "*"bytes to 0."* ]]
+    [[ "$output" == *" fedavg "*" diloco:lr=0.7,mu=0.9 "* ]]
+}
+
 @test "the trace in docs/dataplane.md is made as described" {
     ln -s "$BUILD" build
     start_agents 2

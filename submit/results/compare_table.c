@@ -1,0 +1,164 @@
+#include "submit/results/compare_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "submit/text_table.h"
+
+enum { SETTINGS_IN_TABLE = 5, VALUE_MAX = 48 }; /* more settings than that get a table of their own */
+
+enum unit { UNIT_NONE, UNIT_SECONDS, UNIT_BYTES };
+
+static const struct {
+    const char *head;
+    enum unit unit;
+} columns[N_COMPARE_RESULTS] = {
+    [COMPARE_ACCURACY] = {"accuracy", UNIT_NONE},
+    [COMPARE_BEST_ACCURACY] = {"best", UNIT_NONE},
+    [COMPARE_LOSS] = {"loss", UNIT_NONE},
+    [COMPARE_BEST_LOSS] = {"lowest", UNIT_NONE},
+    [COMPARE_TIME] = {"time", UNIT_SECONDS},
+    [COMPARE_BYTES] = {"bytes", UNIT_BYTES},
+    [COMPARE_TIME_TO_TARGET] = {"time to", UNIT_SECONDS},
+    [COMPARE_BYTES_TO_TARGET] = {"bytes to", UNIT_BYTES},
+};
+
+const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which, double v)
+{
+    if (!isfinite(v))
+        snprintf(out, TEXT_AMOUNT, "-");
+    else if (columns[which].unit == UNIT_SECONDS)
+        text_seconds(out, v);
+    else if (columns[which].unit == UNIT_BYTES)
+        text_bytes(out, v < 0 ? 0 : v < 0x1p63 ? (uint64_t)v : UINT64_MAX);
+    else
+        snprintf(out, TEXT_AMOUNT, fabs(v) < 1e6 ? "%.4f" : "%.4g", v);
+    return out;
+}
+
+const char *compare_result_head(char out[TEXT_AMOUNT], enum compare_result which, double target)
+{
+    if (which == COMPARE_TIME_TO_TARGET || which == COMPARE_BYTES_TO_TARGET)
+        snprintf(out, TEXT_AMOUNT, "%s %.6g", columns[which].head, target);
+    else
+        snprintf(out, TEXT_AMOUNT, "%s", columns[which].head);
+    return out;
+}
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    return text ? text : "";
+}
+
+static bool are_numbers(const json_t *values)
+{
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach(values, i, v) if (!json_is_number(v) && !json_is_null(v)) return false;
+    return true;
+}
+
+/* A SHA-256 is cut: its beginning tells it apart. */
+static void put_setting(struct text_table *t, const json_t *setting, size_t run)
+{
+    bool is_hash = strstr(text_of(setting, "name"), "_sha256");
+    char text[VALUE_MAX + 1];
+
+    compare_setting_text(text, sizeof text, json_array_get(json_object_get(setting, "values"), run));
+    text_table_cell(t, "%.*s", is_hash ? 12 : VALUE_MAX, text);
+}
+
+/* All settings, of which a line each, and a column for each run. */
+static int print_settings(const json_t *doc, struct err *e)
+{
+    const json_t *settings = json_object_get(doc, "settings"), *setting;
+    size_t n = json_array_size(json_object_get(doc, "runs"));
+    struct text_table t = {0};
+    size_t i;
+    int rc;
+
+    for (size_t first = 0; first < n; first += SETTINGS_IN_TABLE) {
+        size_t end = first + SETTINGS_IN_TABLE < n ? first + SETTINGS_IN_TABLE : n;
+
+        text_table_column(&t, false, "setting");
+        for (size_t run = first; run < end; run++)
+            text_table_column(&t, false, "%s",
+                              text_of(json_array_get(json_object_get(doc, "runs"), run), "id"));
+        json_array_foreach(settings, i, setting)
+        {
+            text_table_cell(&t, "%s", text_of(setting, "name"));
+            for (size_t run = first; run < end; run++)
+                put_setting(&t, setting, run);
+        }
+        printf("\n");
+        rc = text_table_print(&t, e);
+        text_table_clear(&t);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static enum compare_result result_of(const json_t *row)
+{
+    int k = 0;
+
+    while (k < N_COMPARE_RESULTS - 1 && strcmp(compare_result_names[k], text_of(row, "name")) != 0)
+        k++;
+    return (enum compare_result)k;
+}
+
+static void put_heads(struct text_table *t, const json_t *doc, bool has_settings)
+{
+    double target = json_number_value(json_object_get(doc, "target"));
+    const json_t *row;
+    char head[TEXT_AMOUNT];
+    size_t i;
+
+    text_table_column(t, false, "run");
+    text_table_column(t, false, "name");
+    text_table_column(t, false, "state");
+    json_array_foreach(json_object_get(doc, "settings"), i, row) if (has_settings)
+        text_table_column(t, are_numbers(json_object_get(row, "values")), "%s", text_of(row, "name"));
+    json_array_foreach(json_object_get(doc, "results"), i, row)
+        text_table_column(t, true, "%s", compare_result_head(head, result_of(row), target));
+}
+
+static void put_run(struct text_table *t, const json_t *doc, size_t run, bool has_settings)
+{
+    const json_t *of = json_array_get(json_object_get(doc, "runs"), run), *row;
+    char text[TEXT_AMOUNT];
+    size_t i;
+
+    text_table_cell(t, "%s", text_of(of, "id"));
+    text_table_cell(t, "%s", text_of(of, "name"));
+    text_table_cell(t, "%s", text_of(of, "state"));
+    json_array_foreach(json_object_get(doc, "settings"), i, row) if (has_settings) put_setting(t, row, run);
+    json_array_foreach(json_object_get(doc, "results"), i, row)
+    {
+        const json_t *v = json_array_get(json_object_get(row, "values"), run);
+
+        text_table_cell(
+            t, "%s",
+            compare_result_text(text, result_of(row), json_is_number(v) ? json_number_value(v) : NAN));
+    }
+}
+
+int compare_print(const json_t *doc, struct err *e)
+{
+    size_t n = json_array_size(json_object_get(doc, "runs"));
+    bool has_settings = json_array_size(json_object_get(doc, "settings")) <= SETTINGS_IN_TABLE;
+    struct text_table t = {0};
+    int rc;
+
+    put_heads(&t, doc, has_settings);
+    for (size_t run = 0; run < n; run++)
+        put_run(&t, doc, run, has_settings);
+    rc = text_table_print(&t, e);
+    text_table_clear(&t);
+    return rc == 0 && !has_settings ? print_settings(doc, e) : rc;
+}

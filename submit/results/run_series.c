@@ -1,0 +1,57 @@
+#include "submit/results/run_series.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shared/artifacts.h"
+#include "shared/file.h"
+#include "shared/json.h"
+
+int run_series_write(FILE *out, const char *folder, const struct series_request *r, struct err *e)
+{
+    struct series *s = NULL;
+    char path[PATH_MAX];
+    int fd, rc;
+
+    if (file_join(path, sizeof path, folder, artifacts[r->file].path, e) < 0)
+        return e->code;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    rc = series_new(&s, r, e) < 0 || series_read(s, fd, path, e) < 0 || series_write(out, s, e) < 0 ? e->code
+                                                                                                    : 0;
+    series_free(s);
+    close(fd);
+    return rc;
+}
+
+int run_series(json_t **out, const char *folder, const struct series_request *r, struct err *e)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    int rc;
+
+    if (!f)
+        return err_set(e, ERR_NOMEM, "no memory for the series");
+    rc = run_series_write(f, folder, r, e);
+    if (fclose(f) != 0 && rc == 0)
+        rc = err_set(e, ERR_NOMEM, "no memory for the series");
+    if (rc == 0)
+        rc = json_parse(out, text, size, "series", e);
+    free(text);
+    return rc;
+}
+
+void run_series_each(const json_t *node, const char *name, void (*point)(void *ctx, double x, double y),
+                     void *ctx)
+{
+    const json_t *x = json_object_get(node, "x"), *y = json_object_get(node, name);
+
+    for (size_t i = 0; i < json_array_size(x) && i < json_array_size(y); i++)
+        if (json_is_number(json_array_get(x, i)) && json_is_number(json_array_get(y, i)))
+            point(ctx, json_number_value(json_array_get(x, i)), json_number_value(json_array_get(y, i)));
+}
