@@ -1,5 +1,6 @@
 #include "submit/browse/routes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,9 @@
 #include "shared/page.h"
 #include "submit/browse/documents.h"
 #include "submit/browse/folder.h"
+#include "submit/results/compare.h"
+
+enum { COMPARED = 100 };
 
 static const char type_json[] = "application/json";
 
@@ -236,6 +240,67 @@ static int serve_job(struct browse_answer *out, struct shelf *shelf, const char 
     return rc;
 }
 
+/* A job as a run to compare. */
+static int take_run(struct run *out, struct shelf *shelf, const char *id, struct err *e)
+{
+    struct shown s;
+    json_t *line;
+
+    if (shelf_open(&s, &line, shelf, id, e) < 0)
+        return e->code;
+    json_decref(line);
+    *out = (struct run){.doc = json_incref(s.run)};
+    json_object_set_new(out->doc, "id", json_string(id)); /* that of a copy of the folder has a number */
+    snprintf(out->folder, sizeof out->folder, "%s", s.path ? s.path : "");
+    shown_clear(&s);
+    return 0;
+}
+
+static int take_runs(struct run *runs, size_t *n, struct shelf *shelf, const char *ids, struct err *e)
+{
+    char id[SHELF_ID];
+
+    for (const char *at = ids; *at; at += strspn(at, ",")) {
+        size_t len = strcspn(at, ",");
+
+        if (*n == COMPARED)
+            return err_set(e, ERR_USAGE, "ids: more than %d", COMPARED);
+        if (len == 0 || len >= sizeof id)
+            return err_set(e, ERR_USAGE, "ids: \"%.64s\" is not a list of jobs with commas", ids);
+        memcpy(id, at, len);
+        id[len] = '\0';
+        if (take_run(&runs[*n], shelf, id, e) < 0)
+            return e->code;
+        ++*n;
+        at += len;
+    }
+    return 0;
+}
+
+static int serve_compare(struct browse_answer *out, struct shelf *shelf, const struct browse_request *rq,
+                         struct err *e)
+{
+    const char *ids = given(rq, "ids"), *target = given(rq, "target");
+    char *end = NULL;
+    double accuracy = target ? strtod(target, &end) : NAN;
+    struct run *runs = calloc(COMPARED, sizeof *runs);
+    json_t *doc;
+    size_t n = 0;
+    int rc;
+
+    if (!runs)
+        return err_set(e, ERR_NOMEM, "no memory for the runs");
+    rc = !ids                             ? err_set(e, ERR_USAGE, "ids: which jobs?")
+         : end && (end == target || *end) ? err_set(e, ERR_USAGE, "target=%.40s is not a number", target)
+                                          : take_runs(runs, &n, shelf, ids, e);
+    if (rc == 0)
+        rc = compare_runs(&doc, runs, n, accuracy, e);
+    if (rc == 0)
+        put_json(out, doc);
+    runs_free(runs, n);
+    return rc;
+}
+
 static void serve_page(struct browse_answer *out)
 {
     static const char data[] = "{\"mode\":\"browse\"}";
@@ -266,6 +331,9 @@ void browse_route(struct browse_answer *out, struct shelf *s, const struct brows
         serve_page(out);
     } else if (strcmp(rq->path, "/api/jobs") == 0) {
         set_body(out, 200, type_json, shelf_list(s));
+    } else if (strcmp(rq->path, "/api/compare") == 0) {
+        if (serve_compare(out, s, rq, &e) < 0)
+            put_error(out, &e);
     } else if (strcmp(rq->path, "/api/events") == 0) {
         *out = (struct browse_answer){
             .status = 200, .type = "text/event-stream", .fd = -1, .is_events = true};

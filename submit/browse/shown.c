@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "submit/browse/folder.h"
@@ -9,7 +10,9 @@
 
 int shown_open(struct shown *s, const char *path, struct err *e)
 {
-    *s = (struct shown){.dir = -1};
+    *s = (struct shown){.dir = -1, .path = strdup(path)};
+    if (!s->path)
+        return err_set(e, ERR_NOMEM, "no memory for %s", path);
     if (folder_open(&s->dir, path, e) < 0)
         return e->code;
     if (folder_json(&s->run, s->dir, "run.json", RUN_JSON_MAX, e) < 0)
@@ -20,6 +23,7 @@ int shown_open(struct shown *s, const char *path, struct err *e)
 void shown_clear(struct shown *s)
 {
     json_decref(s->run);
+    free(s->path);
     if (s->dir >= 0)
         close(s->dir);
     *s = (struct shown){.dir = -1};

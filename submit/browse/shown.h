@@ -12,7 +12,8 @@
 
 struct shown {
     json_t *run;  /* of run.json's form; owned */
-    int dir;      /* owned; -1: it has no files yet */
+    char *path;   /* of its folder; owned; NULL: it has no files yet */
+    int dir;      /* the folder, owned; -1 */
     bool is_live; /* the folder has one for each node */
 };
 

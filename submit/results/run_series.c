@@ -1,28 +1,28 @@
 #include "submit/results/run_series.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "shared/artifacts.h"
-#include "shared/file.h"
 #include "shared/json.h"
+#include "submit/browse/folder.h"
 
 int run_series_write(FILE *out, const char *folder, const struct series_request *r, struct err *e)
 {
+    const char *path = artifacts[r->file].path;
     struct series *s = NULL;
-    char path[PATH_MAX];
-    int fd, rc;
+    uint64_t bytes;
+    int dir, fd, rc;
 
-    if (file_join(path, sizeof path, folder, artifacts[r->file].path, e) < 0)
+    if (folder_open(&dir, folder, e) < 0)
         return e->code;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
-    rc = series_new(&s, r, e) < 0 || series_read(s, fd, path, e) < 0 || series_write(out, s, e) < 0 ? e->code
-                                                                                                    : 0;
+    rc = folder_file(&fd, &bytes, dir, path, e);
+    close(dir);
+    if (rc < 0)
+        return err_at(e, "%s", folder);
+    rc = series_new(&s, r, e) < 0 || series_read(s, fd, path, e) < 0 || series_write(out, s, e) < 0
+             ? err_at(e, "%s", folder)
+             : 0;
     series_free(s);
     close(fd);
     return rc;

@@ -108,6 +108,14 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     within 60 has_state "$live" cancelled
     [ "$(get /api/jobs | jq '[.jobs[] | select(.id == "'"$live"'")] | length')" -eq 1 ]
 
+    # Both side by side.
+    get "/api/compare?ids=$id,$live&target=0.5" >answer
+    [ "$(jq -c '[.runs[].id]' answer)" = "[\"$id\",\"$live\"]" ]
+    jq -e '.settings[] | select(.name == "epochs") | .values == [1, 100000]' answer
+    jq -e '.results[] | select(.name == "time_to_target_s") | .values[0] > 0' answer
+    [ "$(status_at "/api/compare?ids=$id,j-none")" = 404 ]
+    [ "$(status_at "/api/compare?ids=$id&target=high")" = 400 ]
+
     # An agent that dies is named with the reason; jobs are shown as before. Ctrl-C ends the page.
     kill_agent 1
     within 60 is_unreachable 1
