@@ -28,7 +28,7 @@ enum {
     N_ORDERS = 1024
 };
 
-static const double every_s = 1, every_silent_s = 5, silent_s = 10;
+static const double every_s = 1, every_silent_s = 5, silent_s = 10, prove_every_s = 15;
 
 enum ask { ASK_NOTHING, ASK_AGENT, ASK_JOBS, ASK_ORDER };
 
@@ -61,6 +61,7 @@ struct agents {
     struct worker_list workers;
     struct agent *all;
     size_t n;
+    double prove_at;
     struct order orders[N_ORDERS];
     uint8_t secret[SHA256_BYTES];
     bool has_secret;
@@ -120,9 +121,24 @@ int agents_open(struct agents **out, const struct options *o, struct err *e)
     }
     for (size_t i = 0; i < a->n; i++)
         prepare(&a->all[i], &a->workers.nodes[i], o);
-    /* All at once; one that fails says why when it is asked. */
-    node_prove_all(&a->all[0].node, a->n, sizeof *a->all, &ignored);
     return 0;
+}
+
+/* All that must at once, and not often, as this waits for those that are silent. */
+static void prove(struct agents *a)
+{
+    struct err ignored;
+
+    if (clock_now() < a->prove_at)
+        return;
+    node_prove_all(&a->all[0].node, a->n, sizeof *a->all, &ignored);
+    a->prove_at = clock_now() + prove_every_s;
+    for (size_t i = 0; i < a->n; i++) {
+        struct agent *g = &a->all[i];
+
+        if (node_must_prove(&g->node) && g->node.call.err.code)
+            fail(g, &g->node.call.err);
+    }
 }
 
 void agents_close(struct agents *a)
@@ -332,6 +348,8 @@ static void drive(struct agents *a, size_t i)
     double now = clock_now();
     struct err e;
 
+    if (node_must_prove(&g->node))
+        return; /* nothing is sent to it until it has */
     if (g->ask != ASK_NOTHING && g->node.call.busy && now < g->asked_at + silent_s)
         return;
     if (g->ask != ASK_NOTHING && g->node.call.busy) {
@@ -361,6 +379,7 @@ static void drive(struct agents *a, size_t i)
 
 void agents_poll(struct agents *a, double timeout_s)
 {
+    prove(a);
     for (size_t i = 0; i < a->n; i++)
         drive(a, i);
     http_poll(a->http, timeout_s);

@@ -16,6 +16,7 @@
 #include "submit/interrupt.h"
 #include "submit/results/job_index.h"
 #include "submit/stages/console.h"
+#include "submit/verbs/verbs.h"
 
 enum { FETCHED = 64 };
 
@@ -177,21 +178,27 @@ static void take_done(struct browser *b)
     }
 }
 
+/* Scans and looks when it is time. */
+static int keep_up(struct browser *b, struct err *e)
+{
+    double now = clock_now();
+
+    if (now >= b->scan_at) {
+        if (library_scan(&b->library, e) < 0)
+            return e->code;
+        b->scan_at = clock_now() + scan_s;
+    }
+    if (now < b->look_at)
+        return 0;
+    b->look_at = now + look_s;
+    return look(b, e);
+}
+
 static int serve(struct browser *b, struct err *e)
 {
     while (!interrupt_signal()) {
-        double now = clock_now();
-
-        if (now >= b->scan_at) {
-            if (library_scan(&b->library, e) < 0)
-                return e->code;
-            b->scan_at = clock_now() + scan_s;
-        }
-        if (now >= b->look_at) {
-            b->look_at = now + look_s;
-            if (look(b, e) < 0)
-                return e->code;
-        }
+        if (keep_up(b, e) < 0)
+            return e->code;
         take_wishes(b);
         agents_poll(b->agents, wait_s);
         take_done(b);
@@ -237,14 +244,24 @@ static int open_all(struct browser *b, const struct options *o, const char *dir,
     return 0;
 }
 
+static void print_url(const struct options *o, const char *url)
+{
+    if (o->json)
+        verb_print_json(true, json_pack("{s:s}", "url", url), NULL, NULL);
+    else
+        printf("%s\n", url);
+    fflush(stdout);
+}
+
 int browse(const struct options *o, const char *dir, struct err *e)
 {
     struct browser *b = calloc(1, sizeof *b);
     int rc = b ? open_all(b, o, dir, e) : no_memory(e);
 
+    if (rc == 0)
+        rc = keep_up(b, e); /* the first browser sees what is there */
     if (rc == 0) {
-        printf("%s\n", server_url(b->server));
-        fflush(stdout);
+        print_url(o, server_url(b->server));
         console_info("The page shows the jobs of %s and of the agents in %s. Ctrl-C ends it.", dir,
                      o->worker_hosts[0] ? "the list of hosts" : o->workers);
         if (!o->no_open)

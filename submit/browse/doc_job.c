@@ -193,7 +193,7 @@ static json_t *warnings(const json_t *run)
     enum job_state s;
     json_t *out = texts(json_object_get(run, "warnings"));
 
-    if (json_is_false(json_object_get(run, "models_agree")) && json_array_size(out) == 0)
+    if (json_is_false(json_object_get(run, "models_agree")) && !json_object_get(run, "warnings"))
         json_array_append_new(out, json_string("The workers' final weights are not equal."));
     if (every > 1)
         json_array_append_new(

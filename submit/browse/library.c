@@ -39,11 +39,17 @@ const struct book *library_find(const struct library *l, const char *id)
     return NULL;
 }
 
+/* Folders are looked at in the same order each time, so the search starts after the last hit. */
 static struct book *find_folder(struct library *l, const char *folder)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->books[i].folder, folder) == 0)
-            return &l->books[i];
+    for (size_t i = 0; i < l->n; i++) {
+        struct book *b = &l->books[(l->last + i) % l->n];
+
+        if (strcmp(b->folder, folder) != 0)
+            continue;
+        l->last = (size_t)(b - l->books) + 1;
+        return b;
+    }
     return NULL;
 }
 
@@ -99,11 +105,12 @@ static int add_book(struct library *l, const char *folder, struct err *e)
 /* Takes the folder up, if it has a run.json. */
 static int look(struct library *l, int dir, const char *path, struct err *e)
 {
-    struct book *b = find_folder(l, path);
     struct stat st;
+    struct book *b;
 
     if (fstatat(dir, "run.json", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
         return 0;
+    b = find_folder(l, path);
     if (!b) {
         if (l->n == LIBRARY_MOST)
             return 0;

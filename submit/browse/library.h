@@ -29,6 +29,7 @@ struct library {
     char path[PATH_MAX];
     struct book *books;
     size_t n;
+    size_t last; /* the search's */
 };
 
 /* A missing folder has no books. ERR_NOMEM. */

@@ -48,7 +48,7 @@ static int note_file(const char *folder, json_t *run, const char *text, size_t l
     return rc;
 }
 
-static int write_report(const char *folder, struct err *e)
+static int write_report(const char *folder, json_t *written, struct err *e)
 {
     char path[PATH_MAX];
     json_t *run = NULL;
@@ -69,18 +69,35 @@ static int write_report(const char *folder, struct err *e)
     if (rc == 0)
         rc = note_file(folder, run, text, len, e);
     if (rc == 0)
-        text_print("%s\n", path);
+        json_array_append_new(written, json_text(path, SIZE_MAX));
     json_decref(run);
     free(text);
     return rc;
 }
 
+static void show(const struct options *o, json_t *written)
+{
+    json_t *path;
+    size_t i;
+
+    if (o->json)
+        verb_print_json(true, json_pack("{s:O}", "reports", written), NULL, NULL);
+    else
+        json_array_foreach(written, i, path) text_print("%s\n", json_string_value(path));
+}
+
 int verb_report(const struct options *o, struct err *e)
 {
+    json_t *written;
+    int rc = 0;
+
     if (o->args.n_operands == 0)
         return err_set(e, ERR_USAGE, "report needs a folder of results: logs/latest is that of the last job");
-    for (int i = 0; i < o->args.n_operands; i++)
-        if (write_report(o->args.operands[i], e) < 0)
-            return e->code;
-    return 0;
+    written = json_array();
+    for (int i = 0; i < o->args.n_operands && rc == 0; i++)
+        rc = write_report(o->args.operands[i], written, e);
+    if (rc == 0 || !o->json)
+        show(o, written);
+    json_decref(written);
+    return rc;
 }
