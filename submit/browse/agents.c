@@ -414,7 +414,7 @@ json_t *agents_json(const struct agents *a)
                             g->is_up ? "up" : "unreachable", "message",
                             json_text(g->is_known ? g->message : "it was not asked yet", 1024), "slots",
                             isnan(g->slots) ? json_null() : json_integer((json_int_t)g->slots), "slots_used",
-                            json_integer((json_int_t)slots_used(g))));
+                            g->is_up ? json_integer((json_int_t)slots_used(g)) : json_null()));
     }
     return list;
 }

@@ -19,9 +19,9 @@ static const char type_json[] = "application/json";
 static const struct {
     int status;
     const char *title;
-} titles[] = {{400, "Bad request"},  {403, "Refused"},  {404, "Not found"},
-              {405, "Wrong method"}, {409, "Conflict"}, {500, "Internal"},
-              {502, "Agent failed"}, {503, "Not now"},  {504, "Timed out"}};
+} titles[] = {{400, "Bad request"}, {403, "Refused"},      {404, "Not found"}, {405, "Wrong method"},
+              {409, "Conflict"},    {422, "Damaged file"}, {500, "Internal"},  {502, "Agent failed"},
+              {503, "Not now"},     {504, "Timed out"}};
 
 static void set_body(struct browse_answer *out, int status, const char *type, char *body)
 {
@@ -49,7 +49,8 @@ static void put_error(struct browse_answer *out, const struct err *e)
     static const struct {
         int code, status;
     } of[] = {{ERR_NOT_FOUND, 404}, {ERR_USAGE, 400},   {ERR_CONFLICT, 409},    {ERR_REFUSED, 502},
-              {ERR_AUTH, 502},      {ERR_TIMEOUT, 504}, {ERR_UNREACHABLE, 502}, {ERR_NOMEM, 503}};
+              {ERR_AUTH, 502},      {ERR_TIMEOUT, 504}, {ERR_UNREACHABLE, 502}, {ERR_NOMEM, 503},
+              {ERR_PROTOCOL, 422},  {ERR_CONFIG, 422}};
     int status = 500;
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
@@ -277,6 +278,14 @@ static int take_runs(struct run *runs, size_t *n, struct shelf *shelf, const cha
     return 0;
 }
 
+static void drop_folders(json_t *runs)
+{
+    json_t *run;
+    size_t i;
+
+    json_array_foreach(runs, i, run) json_object_del(run, "folder");
+}
+
 static int serve_compare(struct browse_answer *out, struct shelf *shelf, const struct browse_request *rq,
                          struct err *e)
 {
@@ -295,8 +304,10 @@ static int serve_compare(struct browse_answer *out, struct shelf *shelf, const s
                                           : take_runs(runs, &n, shelf, ids, e);
     if (rc == 0)
         rc = compare_runs(&doc, runs, n, accuracy, e);
-    if (rc == 0)
+    if (rc == 0) {
+        drop_folders(json_object_get(doc, "runs")); /* of a job that runs it is a temporary one */
         put_json(out, doc);
+    }
     runs_free(runs, n);
     return rc;
 }

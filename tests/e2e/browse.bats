@@ -111,6 +111,7 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     # Both side by side.
     get "/api/compare?ids=$id,$live&target=0.5" >answer
     [ "$(jq -c '[.runs[].id]' answer)" = "[\"$id\",\"$live\"]" ]
+    [ "$(jq '[.runs[].folder] == [null, null]' answer)" = true ]
     jq -e '.settings[] | select(.name == "epochs") | .values == [1, 100000]' answer
     jq -e '.results[] | select(.name == "time_to_target_s") | .values[0] > 0' answer
     [ "$(status_at "/api/compare?ids=$id,j-none")" = 404 ]
