@@ -1,0 +1,49 @@
+/* Requests to the program that served this page. What goes wrong is thrown as psgd.Problem, whose texts can be
+ * shown as they are. */
+psgd.Problem = class extends Error {
+    constructor(status, title, detail) {
+        super(title);
+        this.status = status; /* HTTP's; 0: no answer */
+        this.title = title;
+        this.detail = detail || '';
+    }
+};
+
+psgd.request = (() => {
+    const headers = {Accept: 'application/json'};
+
+    async function problem_of(response) {
+        let said = {};
+        try {
+            said = await response.json();
+        } catch {
+            /* A body that is no JSON says nothing to people. */
+        }
+        return new psgd.Problem(response.status, String(said.title || `Answer ${response.status}`), String(said.detail || ''));
+    }
+
+    async function answer(path, options) {
+        let response;
+        try {
+            response = await fetch(path, {...options, headers: {...headers, ...options.headers}, cache: 'no-store'});
+        } catch {
+            throw new psgd.Problem(0, 'No answer', 'The program that serves this page does not answer.');
+        }
+        if (!response.ok)
+            throw await problem_of(response);
+        return response;
+    }
+
+    return {
+        json: async (path, options = {}) => (await answer(path, options)).json(),
+        text: async (path, options = {}) => (await answer(path, options)).text(),
+        blob: async (path, options = {}) => (await answer(path, options)).blob(),
+        /* In memory only: a page that is reloaded asks again. */
+        set_token: (token) => { headers.Authorization = `Bearer ${token}`; },
+        /* "?a=1&b=2" of what is neither undefined, null nor empty, in the order given. */
+        query: (values) => {
+            const given = Object.entries(values).filter(([, v]) => v !== undefined && v !== null && v !== '');
+            return given.length ? '?' + given.map(([k, v]) => `${k}=${encodeURIComponent(v).replace(/%2C/g, ',')}`).join('&') : '';
+        },
+    };
+})();

@@ -1,0 +1,32 @@
+/* A source answers what views ask; there is one for each mode, with the same functions. This one asks
+ * `job_submit browse`. Functions that a mode lacks are absent: cancel, compare, watch. */
+psgd.sources = {
+    browse: () => {
+        const {json, query} = psgd.request;
+        const of = (id) => `/api/jobs/${encodeURIComponent(id)}`;
+
+        return {
+            zooms: true, /* series can be asked for in a range */
+            jobs: () => json('/api/jobs'),
+            job: (id) => json(of(id)),
+            series: (id, r) => json(of(id) + '/series' + query({file: r.file, names: r.names, x: r.x, points: r.points, from: r.from, to: r.to})),
+            peers: (id) => json(of(id) + '/peers'),
+            histogram: (id, name) => json(of(id) + '/histogram' + query({name})),
+            confusion: (id) => json(of(id) + '/confusion'),
+            log: (id, q) => json(of(id) + '/log' + query(q)),
+            file_href: (id, path) => `${of(id)}/files/${path.split('/').map(encodeURIComponent).join('/')}`,
+            compare: (ids, target) => json('/api/compare' + query({ids: ids.join(','), target})),
+            cancel: (id) => json(of(id) + '/cancel', {method: 'POST', headers: {'X-Psgd': '1'}}),
+            /* Calls back with {jobs(document), grown({id, rows}), connected(bool, whether that
+             * is final)}; returns a function that ends it. */
+            watch: (on) => {
+                const events = new EventSource('/api/events');
+                events.addEventListener('open', () => on.connected(true));
+                events.addEventListener('error', () => on.connected(false, events.readyState === EventSource.CLOSED));
+                events.addEventListener('jobs', (e) => on.jobs(JSON.parse(e.data)));
+                events.addEventListener('grown', (e) => on.grown(JSON.parse(e.data)));
+                return () => events.close();
+            },
+        };
+    },
+};

@@ -1,0 +1,56 @@
+/* The plan of a chart: what is drawn where, whoever draws it. From a model
+ *     {title, x_kind, y_kind, y_title, curves, behind, is_log, smoothing, from, to}
+ * where from and to are the range of x, or null for all, and `behind` are curves whose range is drawn behind the lines. */
+psgd.plan = (() => {
+    const {curves} = psgd;
+    const parts = 300; /* of the range behind the lines */
+    const smoothed_least = 20; /* points; the average of fewer, as of tests once an epoch, lags behind all of them */
+
+    function range_of(lists) {
+        let lo = Infinity, hi = -Infinity;
+        lists.forEach((list) => list.forEach((v) => {
+            if (v !== null && v < lo)
+                lo = v;
+            if (v !== null && v > hi)
+                hi = v;
+        }));
+        return lo <= hi ? [lo, hi] : null;
+    }
+
+    function y_range(lines, band, kind, is_log) {
+        const found = range_of([...lines.map((l) => l.y), band.map((p) => p.lo), band.map((p) => p.hi)]);
+        if (!found)
+            return is_log ? [0.1, 1] : [0, 1];
+        let [lo, hi] = found;
+        if (is_log)
+            return lo === hi ? [lo / 1.5, hi * 1.5] : [lo * (lo / hi) ** 0.04, hi * (hi / lo) ** 0.04];
+        if (lo === hi) {
+            const by = Math.abs(lo) * 0.1 || 1;
+            [lo, hi] = [lo - by, hi + by];
+        }
+        const pad = (hi - lo) * 0.05;
+        const floor = found[0] >= 0 ? 0 : -Infinity, ceiling = kind === 'percent' && found[1] <= 1 ? 1 : Infinity;
+        return [Math.max(floor, lo - pad), Math.min(ceiling, hi + pad)];
+    }
+
+    const within = (x, lo, hi) => x.map((v) => v >= lo && v <= hi);
+
+    return (model) => {
+        const all = range_of(model.curves.map((c) => c.x)) || [0, 1];
+        let lo = model.from ?? all[0], hi = model.to ?? all[1];
+        if (!(hi > lo))
+            [lo, hi] = [lo - 0.5, lo + 0.5];
+        const is_positive = model.curves.some((c) => c.y.some((v) => v > 0));
+        const is_log = model.is_log && is_positive;
+        const drop = (v) => (is_log && !(v > 0) ? null : v);
+        const lines = model.curves.map((c) => ({...c, y: (c.y.length < smoothed_least ? c.y : curves.smooth(c.y, model.smoothing)).map(drop)}));
+        const band = (model.behind?.length && hi > lo ? curves.envelope(model.behind, lo, hi, parts) : []).filter((p) => !is_log || p.lo > 0);
+        const seen = lines.map((l) => {
+            const is_in = within(l.x, lo, hi);
+            return {y: l.y.filter((v, i) => is_in[i])};
+        });
+        const is_flat = band.every((p) => p.lo === p.hi);
+        return {...model, lines, band: is_flat ? [] : band, x: [lo, hi], is_log,
+            y: y_range(seen, is_flat ? [] : band, model.y_kind, is_log)};
+    };
+})();
