@@ -42,6 +42,8 @@ program valgrind                  | valgrind             | valgrind            |
 ? python jsonschema               | python3-jsonschema   | python3-jsonschema   | python3-jsonschema  | python-jsonschema | py3-jsonschema
 ? python pandas                   | python3-pandas       | python3-pandas      | python3-pandas      | python-pandas | py3-pandas
 ? program clang-format-14         | clang-format-14      |                     |                     |               |
+? program chromedriver            | chromium-driver      | chromedriver        | chromedriver        | chromium      | chromium-chromedriver
+? program chromium                | chromium             | chromium            | chromium            | chromium      | chromium
 '
 
 case ${1:-} in

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""page.py FOLDER SCENARIO ARGUMENT... -- what page.bats does in the browser; FOLDER is for its profile. Exit status 77: there is
+no browser here, and stderr says why."""
+
+import hashlib
+import json
+import os
+import sys
+import urllib.parse
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, f'{ROOT}/tests/lib')
+import webdriver  # noqa: E402
+
+HOSTILE = '<script>document.body.dataset.owned=1</script><img src=x onerror="document.body.dataset.owned=1">&lt;b&gt;"\'\u202e'
+TABS = ('', 'time', 'network', 'classes', 'log', 'settings', 'files')
+
+
+# Results without a job, of any size, with a name in every place where one can be.
+
+def write(folder, path, text):
+    os.makedirs(os.path.dirname(f'{folder}/{path}'), exist_ok=True)
+    with open(f'{folder}/{path}', 'w', encoding='utf-8') as f:
+        f.write(text)
+    return {'name': path, 'bytes': len(text.encode()), 'sha256': hashlib.sha256(text.encode()).hexdigest()}
+
+
+def train_csv(n_nodes, n_steps):
+    """Of 32 nodes and 31,250 steps it is 60 MB."""
+    head = 'time_s,node,role,epoch,batch,batches,step,samples,loss,accuracy,compute_s,wait_s,raw_bytes,sent_bytes,recv_bytes\n'
+    step = [(f'{s / 100:.2f},', f',worker,{1 + (s - 1) // 100},{1 + (s - 1) % 100},100,{s},{64 * s},{2 / s ** 0.3:.4f},'
+             f'{1 - 0.9 / s ** 0.3:.3f},0.001,0.0002,400,100,100\n') for s in range(1, n_steps + 1)]
+    return head + ''.join(f'{node}'.join(s) for s in step for node in range(n_nodes))
+
+
+def results(folder, job, name, n_nodes=2, n_steps=200, word='x'):
+    """A folder of results as job_submit writes it, whose texts all contain `word`."""
+    files = [
+        write(folder, 'records/train.csv', train_csv(n_nodes, n_steps)),
+        write(folder, 'records/eval.csv', 'time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total\n' + ''.join(
+            f'{e},{n},{e},{100 * e},{6400 * e},{1 / e},{1 - 0.5 / e},{1000 * e},{1000 * e}\n' for e in (1, 2) for n in range(n_nodes))),
+        write(folder, 'records/comm.csv', 'time_s,round,node,peer,direction,messages,raw_bytes,wire_bytes,encode_s,transfer_s\n' + ''.join(
+            f'1,1,{n},{(n + 1) % n_nodes},{d},1,400,100,0.001,0.{n + 1}\n' for n in range(n_nodes) for d in ('sent', 'received'))),
+        write(folder, 'records/codec.csv', 'time_s,node,step,round,name,value\n' + ''.join(
+            f'1,{n},{s},{s},staleness,{s % 3}\n' for s in range(1, 30) for n in range(n_nodes))),
+        write(folder, 'records/confusion.csv', 'node,epoch,step,label,predicted,count\n0,2,200,0,0,40\n0,2,200,0,1,2\n0,2,200,1,1,38\n'),
+        write(folder, 'logs/worker-0.log', f'error: {word}\nwarning: something\n' + ''.join(f'line {i}\n' for i in range(100))),
+        write(folder, 'codec/mine.c', f'/* {word} */\n'),
+    ]
+    run = {'version': 1, 'id': job, 'name': name, 'submitted_at': '2026-01-02T03:04:05.678Z', 'state': 'succeeded', 'reason': None,
+           'message': word, 'is_complete': True, 'models_agree': True, 'warnings': [word], 'tags': [word], 'note': word,
+           'settings': {'name': name, 'codec': word, 'node_count': n_nodes, 'dataset': word, 'model': word, 'epochs': 2, 'seed': 7,
+                        'steps_per_epoch': n_steps // 2, 'learn_rate': 0.1}, 'versions': {'psgd': word},
+           'facts': {'data': {'class_names': [word, 'cat'], 'steps_per_epoch': n_steps // 2}},
+           'mean_over_workers': {'eval_loss': 0.5, 'eval_accuracy': 0.75, 'loss': 0.5, 'accuracy': 0.75},
+           'comm': {'raw_bytes': 80000, 'sent_bytes': 20000, 'recv_bytes': 20000, 'compute_s': 3, 'encode_s': 1, 'send_s': 1, 'wait_s': 2,
+                    'decode_s': 0.5, 'apply_s': 0.5, 'bound': 'compute'},
+           'nodes': [{'node': n, 'role': 'worker', 'address': word, 'state': 'succeeded', 'reason': None, 'message': word, 'steps': n_steps,
+                      'elapsed_s': 12.5} for n in range(n_nodes)], 'files': files}
+    write(folder, 'run.json', json.dumps(run))
+
+
+# What is expected of the browser.
+
+def no_strangers(b, *allowed):
+    """Nothing was asked beyond the page's own server, and the page's policy was never hit."""
+    others = [u for u in b.requests() if not u.startswith(('data:', 'blob:', 'about:', *allowed))]
+    assert not others, f'the page asked for {others}'
+    errors = [e for e in b.errors() if 'Failed to load resource' not in e]  # a job has no such records: 404
+    assert not errors, f'the console says {errors}'
+
+
+def passes_axe(b, where):
+    b.script(open(f'{ROOT}/tests/lib/axe/axe.min.js', encoding='utf-8').read())
+    found = b.script_async('''const done = arguments[arguments.length - 1];
+        axe.run().then((r) => done(r.violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html.slice(0, 200)).join(' | ')}`)),
+                       (e) => done([String(e)]))''')
+    assert not found, f'axe in {where}: ' + '\n'.join(found)
+
+
+def title_of(b, name):
+    b.wait(lambda: b.text('h1').strip() == name, f'the heading {name}')
+
+
+def drawn(b, place):
+    b.wait(lambda: b.script('''return document.querySelector('h1') && !document.querySelector('.tab:empty') &&
+        [...document.querySelectorAll('.chart')].every((c) => c.querySelector('canvas') || c.querySelector('.plot-note:not([hidden])'))'''),
+           f'{place} to be drawn')
+
+
+def origin(url):
+    at = urllib.parse.urlsplit(url)
+    return f'{at.scheme}://{at.netloc}/'
+
+
+def steps_drawn(b):
+    """The last step of the training loss, as the chart says it to those who do not see it; narrow spaces group digits."""
+    label = b.script('''return [...document.querySelectorAll('.picture')].map((p) => p.getAttribute('aria-label'))
+        .find((l) => l.startsWith('Chart: Training loss')) || \'\'''')
+    words = label.split(' at step ')
+    return int(''.join(c for c in words[1].split(',')[0] if c.isdigit())) if len(words) > 1 else 0
+
+
+# The scenarios.
+
+def live(b, url, first, second, running):
+    """Jobs on agents: listed, searched, compared; one that runs grows, is searched in its log, and is cancelled."""
+    b.open(url)
+    for name in (first, second, running):
+        b.wait(f'a={name}')
+    b.type('input[aria-label="Search jobs"]', second)
+    b.wait(lambda: not b.find(f'a={first}') and b.find(f'a={second}'), 'the search to leave one job')
+    b.type('input[aria-label="Search jobs"]', ' ')
+    for name in (first, second):
+        b.click(f'input[aria-label="Compare {name}"]')
+    b.click('a=Compare 2 runs')
+    title_of(b, '2 runs compared')
+    b.wait('td~%')
+    b.wait('code=learn_rate')  # which differs
+    b.click('label=bytes')
+    b.wait(lambda: 'x=bytes' in b.address(), 'the address to keep the choice')
+    b.wait(lambda: 'over bytes' in b.text('.chart .unit'), 'curves over bytes')
+    b.click('button=Test accuracy as CSV')
+    file = f'{b.folder}/downloads/compare-test-accuracy.csv'
+    b.wait(lambda: os.path.exists(file) and os.path.getsize(file), 'the CSV of a chart')
+    assert open(file, encoding='utf-8').readline().strip() == 'curve,bytes,accuracy,min,max'
+    b.back()
+    title_of(b, 'Jobs')
+
+    b.click(f'a={running}')
+    title_of(b, running)
+    before = b.wait(lambda: steps_drawn(b), 'a first curve')
+    b.wait(lambda: steps_drawn(b) > before, f'a curve that grows beyond step {before}')
+    b.click('a=Log')
+    b.wait('.log li')
+    b.type('input[aria-label="Search the log"]', 'isolation')
+    b.wait(lambda: b.find('.log mark') and len(b.find('.log li')) == len(b.find('.log li:has(mark)')), 'lines with the word only')
+    b.click('button=Cancel')
+    b.click('button=Let it run')
+    b.wait(lambda: not b.find('dialog'), 'the question to go')
+    b.click('button=Cancel')
+    b.click('button=Cancel the job')
+    b.wait('.head .state.cancelled')
+    no_strangers(b, origin(url))
+
+
+def views(b, url, job, other):
+    """Every view is right for assistive technology in both sets of colours, can be used by keys, and shows texts as texts."""
+    base = origin(url)
+    b.open(url)
+    b.wait('table.jobs td')
+    places = ['#/', *(f'#/job/{job}/{tab}' for tab in TABS), f'#/compare?ids={job},{other}', '#/job/j-nonesuch', '#/nowhere']
+    for dark in (False, True):
+        b.colours(dark)
+        for place in places:
+            b.open(base + place)
+            drawn(b, place)
+            passes_axe(b, f'{place} in {"dark" if dark else "light"}')
+            assert not b.script('return document.body.dataset.owned || document.querySelector("main img")'), f'a text became HTML in {place}'
+            if f'job/{job}/' in place or place == '#/':
+                assert HOSTILE[:30] in b.text(), f'{place} lacks the text'
+    b.colours(False)
+    theme(b, base)
+    keys(b, base, job)
+    phone(b, base, places)
+    no_strangers(b, base)
+
+
+def theme(b, base):
+    ground = 'return getComputedStyle(document.body).backgroundColor'
+    b.open(base)
+    light = b.script(ground)
+    b.click('button=Dark colours')
+    dark = b.script(ground)
+    assert light == 'rgb(255, 255, 255)' and dark != light, (light, dark)
+    b.open('about:blank')
+    b.open(base)
+    assert b.script(ground) == dark, 'the choice of colours is not kept'
+    b.click('button=Light colours')
+    assert b.script(ground) == light
+
+
+def keys(b, base, job):
+    """By Tab and Enter alone: past the frame, into a job, to its log; what has the focus is always seen."""
+    focus = '''const e = document.activeElement, s = getComputedStyle(e), seen = e.closest('.choice') ? getComputedStyle(e.nextElementSibling) : s;
+        return [e.textContent.trim() || e.getAttribute('aria-label') || '', seen.outlineStyle]'''
+
+    def tab_to(name):
+        for _ in range(80):
+            b.keys('Tab')
+            text, outline = b.script(focus)
+            assert outline != 'none', f'the focus on {text!r} is not seen'
+            if text == name:
+                return
+        raise AssertionError(f'Tab does not lead to {name}')
+
+    b.open('about:blank')
+    b.open(base)
+    b.wait('table.jobs td')
+    b.keys('Tab')
+    assert b.script(focus)[0] == 'Skip to the contents'
+    b.keys('Enter')
+    assert b.script('return document.activeElement.id') == 'main'
+    tab_to('Accuracy')
+    b.keys('Enter')
+    b.wait('th[aria-sort]:has(button:focus)')
+    b.open(base + f'#/job/{job}')
+    b.wait('nav.tabs')
+    tab_to('Log')
+    b.keys('Enter')
+    b.wait('.log li')
+
+
+def phone(b, base, places):
+    """Nothing but tables and matrices, which scroll by themselves, is wider than a phone."""
+    b.size(400, 800)
+    for place in places:
+        b.open(base + place)
+        drawn(b, place)
+        wide = b.script('return document.documentElement.scrollWidth')
+        assert wide <= 400, f'{place} is {wide} wide'
+
+
+def many(b, url, job):
+    """10^6 rows of 32 nodes: the mean and the range, each node on demand, a part of it in more detail."""
+    b.open(url)
+    b.wait('table.jobs td')
+    b.open(f'{origin(url)}#/job/{job}')
+    b.wait(lambda: steps_drawn(b) > 0, 'the curves')
+    assert len(b.script('return [...document.querySelectorAll(".chart .plot canvas")].map((c) => c.width)')) >= 4
+    b.click('summary=32 nodes')
+    b.click('button=worker 31')
+    b.wait(lambda: 'show=' in b.address(), 'the choice of a node')
+    rows = 'return psgd.source.series(arguments[0], {file: "train", names: "loss", x: "step", points: 1000}).then((d) => [d.rows, d.nodes.length])'
+    assert b.script(rows, job) == [10 ** 6, 32]
+    b.drag('.chart:nth-of-type(4) .u-over', 0.4, 0.5)
+    b.wait(lambda: 'from=' in b.address() and 'to=' in b.address(), 'the range in the address')
+    b.wait(lambda: 12000 < steps_drawn(b) < 17000, 'the curves of that range')
+    b.click('button=Whole range')
+    b.wait(lambda: steps_drawn(b) > 30000, 'the whole range again')
+    no_strangers(b, origin(url))
+
+
+def report(b, path):
+    """report.html from its file: the same views, and nobody is asked."""
+    b.open(f'file://{urllib.parse.quote(path)}')
+    b.wait(lambda: steps_drawn(b) == 200, 'the curves')
+    assert HOSTILE[:30] in b.text('h1')
+    b.click('label=bytes')
+    b.wait(lambda: 'over bytes' in b.text('.chart .unit'), 'curves over bytes')
+    for tab, what in (('Time and bytes', '.stack'), ('Nodes', 'table.matrix'), ('Classes', 'td.diagonal'), ('Settings', 'pre.source'),
+                      ('Files', 'a[href="records/train.csv"]'), ('Log', '.log li.error')):
+        b.click(f'a={tab}')
+        b.wait(what)
+    b.type('input[aria-label="Search the log"]', 'line 42')
+    b.wait(lambda: len(b.find('.log li')) == 1, 'one line of the log')
+    assert not b.script('return document.body.dataset.owned')
+    assert not b.find('button=Cancel')
+    no_strangers(b, 'file://' + urllib.parse.quote(path))
+
+
+def main(folder, scenario, *arguments):
+    if scenario == 'results':
+        results(arguments[0], arguments[1], HOSTILE, word=HOSTILE)
+        results(arguments[0] + '-other', arguments[2], 'other')
+        return 0
+    if scenario == 'many-results':
+        results(arguments[0], arguments[1], 'many', n_nodes=32, n_steps=31250)
+        return 0
+    try:
+        with webdriver.Browser(folder) as b:
+            try:
+                {'live': live, 'views': views, 'many': many, 'report': report}[scenario](b, *arguments)
+            except Exception:
+                b.screenshot(f'{folder}/failure.png')
+                raise
+    except webdriver.Missing as e:
+        print(e, file=sys.stderr)
+        return 77
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))
