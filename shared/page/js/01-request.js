@@ -19,7 +19,11 @@ psgd.request = (() => {
         } catch {
             /* A body that is no JSON says nothing to people. */
         }
-        return new psgd.Problem(response.status, String(said.title || `Answer ${response.status}`), String(said.detail || ''));
+        return new psgd.Problem(
+            response.status,
+            String(said.title || `Answer ${response.status}`),
+            String(said.detail || ''),
+        );
     }
 
     async function answer(path, options) {
@@ -29,8 +33,7 @@ psgd.request = (() => {
         } catch {
             throw new psgd.Problem(0, 'No answer', 'The program that serves this page does not answer.');
         }
-        if (!response.ok)
-            throw await problem_of(response);
+        if (!response.ok) throw await problem_of(response);
         return response;
     }
 
@@ -39,11 +42,15 @@ psgd.request = (() => {
         text: async (path, options = {}) => (await answer(path, options)).text(),
         blob: async (path, options = {}) => (await answer(path, options)).blob(),
         /* In memory only: a page that is reloaded asks again. */
-        set_token: (token) => { headers.Authorization = `Bearer ${token}`; },
+        set_token: (token) => {
+            headers.Authorization = `Bearer ${token}`;
+        },
         /* "?a=1&b=2" of what is neither undefined, null nor empty, in the order given. */
         query: (values) => {
             const given = Object.entries(values).filter(([, v]) => v !== undefined && v !== null && v !== '');
-            return given.length ? '?' + given.map(([k, v]) => `${k}=${encodeURIComponent(v).replace(/%2C/g, ',')}`).join('&') : '';
+            return given.length
+                ? '?' + given.map(([k, v]) => `${k}=${encodeURIComponent(v).replace(/%2C/g, ',')}`).join('&')
+                : '';
         },
     };
 })();

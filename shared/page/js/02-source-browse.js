@@ -6,10 +6,16 @@ psgd.sources = {
         const of = (id) => `/api/jobs/${encodeURIComponent(id)}`;
 
         return {
-            zooms: true, /* series can be asked for in a range */
+            /* Whether series can be asked for in a range. */
+            zooms: true,
             jobs: () => json('/api/jobs'),
             job: (id) => json(of(id)),
-            series: (id, r) => json(of(id) + '/series' + query({file: r.file, names: r.names, x: r.x, points: r.points, from: r.from, to: r.to})),
+            series: (id, r) =>
+                json(
+                    of(id) +
+                        '/series' +
+                        query({file: r.file, names: r.names, x: r.x, points: r.points, from: r.from, to: r.to}),
+                ),
             peers: (id) => json(of(id) + '/peers'),
             histogram: (id, name) => json(of(id) + '/histogram' + query({name})),
             confusion: (id) => json(of(id) + '/confusion'),

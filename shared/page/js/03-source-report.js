@@ -10,8 +10,11 @@ psgd.sources.report = () => {
     }
 
     function has(line, q) {
-        return (!q.node || String(line.node ?? 'submit') === q.node) && (!q.level || line.level === q.level) &&
-            (!q.q || String(line.text).toLowerCase().includes(q.q.toLowerCase()));
+        return (
+            (!q.node || String(line.node ?? 'submit') === q.node) &&
+            (!q.level || line.level === q.level) &&
+            (!q.q || String(line.text).toLowerCase().includes(q.q.toLowerCase()))
+        );
     }
 
     return {

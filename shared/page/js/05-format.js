@@ -1,14 +1,13 @@
 /* Numbers as people read them: three or four digits, a unit, and a narrow space between. */
 psgd.format = (() => {
-    const space = '\u202f', missing = '–';
+    const space = '\u202f',
+        missing = '–';
     const byte_units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 
     /* What is no number, or "nan", "inf", "-inf" of a series, as text. */
     function unusual(v) {
-        if (v === null || v === undefined || v === '')
-            return missing;
-        if (typeof v !== 'number')
-            return {nan: 'not a number', inf: '∞', '-inf': '−∞'}[v] || missing;
+        if (v === null || v === undefined || v === '') return missing;
+        if (typeof v !== 'number') return {nan: 'not a number', inf: '∞', '-inf': '−∞'}[v] || missing;
         return Number.isFinite(v) ? null : Number.isNaN(v) ? 'not a number' : v > 0 ? '∞' : '−∞';
     }
 
@@ -34,8 +33,7 @@ psgd.format = (() => {
     }
 
     function bytes(v) {
-        if (unusual(v))
-            return unusual(v);
+        if (unusual(v)) return unusual(v);
         let unit = 0;
         while (Math.abs(v) >= 999.5 && unit < byte_units.length - 1) {
             v /= 1000;
@@ -47,42 +45,46 @@ psgd.format = (() => {
     const two = (v) => String(v).padStart(2, '0');
 
     function seconds(v) {
-        if (unusual(v))
-            return unusual(v);
+        if (unusual(v)) return unusual(v);
         const size = Math.abs(v);
-        if (size === 0)
-            return `0${space}s`;
-        if (size < 0.9995e-3)
-            return `${digits(v * 1e6, 3)}${space}µs`;
-        if (size < 0.9995)
-            return `${digits(v * 1e3, 3)}${space}ms`;
-        if (size < 59.95)
-            return `${digits(v, 3)}${space}s`;
+        if (size === 0) return `0${space}s`;
+        if (size < 0.9995e-3) return `${digits(v * 1e6, 3)}${space}µs`;
+        if (size < 0.9995) return `${digits(v * 1e3, 3)}${space}ms`;
+        if (size < 59.95) return `${digits(v, 3)}${space}s`;
         const s = Math.round(v);
-        if (s < 3600)
-            return `${Math.floor(s / 60)}${space}min ${two(s % 60)}${space}s`;
-        if (s < 86400)
-            return `${Math.floor(s / 3600)}${space}h ${two(Math.floor(s / 60) % 60)}${space}min`;
+        if (s < 3600) return `${Math.floor(s / 60)}${space}min ${two(s % 60)}${space}s`;
+        if (s < 86400) return `${Math.floor(s / 3600)}${space}h ${two(Math.floor(s / 60) % 60)}${space}min`;
         return `${Math.floor(s / 86400)}${space}d ${two(Math.floor(s / 3600) % 24)}${space}h`;
     }
 
     function when(text) {
         const at = new Date(text);
-        if (!text || Number.isNaN(at.getTime()))
-            return missing;
+        if (!text || Number.isNaN(at.getTime())) return missing;
         const today = new Date().toDateString() === at.toDateString();
-        return at.toLocaleString(undefined, today ? {hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false}
-            : {year: 'numeric', month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit', hour12: false});
+        return at.toLocaleString(
+            undefined,
+            today
+                ? {hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false}
+                : {year: 'numeric', month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit', hour12: false},
+        );
     }
 
     return {
-        missing, space, bytes, seconds, when, digits, grouped,
+        missing,
+        space,
+        bytes,
+        seconds,
+        when,
+        digits,
+        grouped,
         number: (v) => unusual(v) || (Number.isInteger(v) && Math.abs(v) < 1e9 ? grouped(String(v)) : digits(v, 4)),
         count: (v) => unusual(v) || grouped(String(Math.round(v))),
         percent: (v) => unusual(v) || `${(100 * v).toFixed(Math.abs(v) >= 0.9995 ? 1 : 2)}${space}%`,
         share: (v) => unusual(v) || `${(100 * v).toFixed(v > 0 && v < 0.1 ? 1 : 0)}${space}%`,
         /* 0, 1, ... is a worker, -2, -3, ... a server, -1 and null job_submit. */
-        node: (v) => (v === null || v === undefined || v === -1 ? 'job_submit' : v >= 0 ? `worker ${v}` : `server ${-2 - v}`),
-        text: (v) => (v === null || v === undefined || v === '' ? missing : typeof v === 'object' ? JSON.stringify(v) : String(v)),
+        node: (v) =>
+            v === null || v === undefined || v === -1 ? 'job_submit' : v >= 0 ? `worker ${v}` : `server ${-2 - v}`,
+        text: (v) =>
+            v === null || v === undefined || v === '' ? missing : typeof v === 'object' ? JSON.stringify(v) : String(v),
     };
 })();

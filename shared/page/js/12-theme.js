@@ -22,23 +22,28 @@ psgd.theme = (() => {
     }
 
     function apply() {
-        if (chosen)
-            document.documentElement.dataset.theme = chosen;
-        else
-            delete document.documentElement.dataset.theme;
+        if (chosen) document.documentElement.dataset.theme = chosen;
+        else delete document.documentElement.dataset.theme;
         listeners.forEach((f) => f());
     }
 
     function button() {
         const label = psgd.h('span', {}, '');
-        const element = psgd.h('button.quiet', {type: 'button', onclick: () => {
-            chosen = is_dark() ? 'light' : 'dark';
-            if ((chosen === 'dark') === system.matches)
-                chosen = ''; /* what the system wishes, also later */
-            keep();
-            apply();
-            show();
-        }}, psgd.h('span.theme-mark', {'aria-hidden': 'true'}), label);
+        const element = psgd.h(
+            'button.quiet',
+            {
+                type: 'button',
+                onclick: () => {
+                    chosen = is_dark() ? 'light' : 'dark';
+                    if ((chosen === 'dark') === system.matches) chosen = ''; /* what the system wishes, also later */
+                    keep();
+                    apply();
+                    show();
+                },
+            },
+            psgd.h('span.theme-mark', {'aria-hidden': 'true'}),
+            label,
+        );
         const show = () => {
             label.textContent = is_dark() ? 'Light' : 'Dark';
             element.title = `Colours: ${names[chosen]}`;

@@ -3,14 +3,22 @@
 psgd.route = (() => {
     function parse() {
         const [path, query] = location.hash.replace(/^#/, '').split('?');
-        const parts = path.split('/').filter(Boolean).map((part) => {
-            try {
-                return decodeURIComponent(part);
-            } catch {
-                return part;
-            }
-        });
-        return {view: parts[0] || 'jobs', id: parts[1] || '', tab: parts[2] || '', query: new URLSearchParams(query || '')};
+        const parts = path
+            .split('/')
+            .filter(Boolean)
+            .map((part) => {
+                try {
+                    return decodeURIComponent(part);
+                } catch {
+                    return part;
+                }
+            });
+        return {
+            view: parts[0] || 'jobs',
+            id: parts[1] || '',
+            tab: parts[2] || '',
+            query: new URLSearchParams(query || ''),
+        };
     }
 
     /* The address of a view; values of the query that are empty are left out. */

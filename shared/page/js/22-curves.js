@@ -15,20 +15,30 @@ psgd.curves = (() => {
 
     function curve(of, name, rest) {
         const x = of.x || [];
-        return {...rest, x, y: numbers(of[name]), lo: of[`${name}_min`] ? numbers(of[`${name}_min`]) : null,
-            hi: of[`${name}_max`] ? numbers(of[`${name}_max`]) : null, odd: first_odd(x, of[name])};
+        return {
+            ...rest,
+            x,
+            y: numbers(of[name]),
+            lo: of[`${name}_min`] ? numbers(of[`${name}_min`]) : null,
+            hi: of[`${name}_max`] ? numbers(of[`${name}_max`]) : null,
+            odd: first_odd(x, of[name]),
+        };
     }
 
     const has_values = (c) => c.y.some((v) => v !== null) || c.odd;
 
     /* The curves of one name: the mean over the workers, where there are several, and each node's. */
     function of_series(doc, name) {
-        const nodes = (doc.nodes || []).map((n, i) => curve(n, name, {key: String(n.node), label: format.node(n.node),
-            ...palette.of(i), width: 1.25})).filter(has_values);
-        if (nodes.length < 2 || !doc.mean)
-            return nodes.map((n) => ({...n, width: 2}));
-        return [...nodes, curve(doc.mean, name, {key: 'mean', label: 'mean over workers', ...palette.mean, width: 2.25})]
+        const nodes = (doc.nodes || [])
+            .map((n, i) =>
+                curve(n, name, {key: String(n.node), label: format.node(n.node), ...palette.of(i), width: 1.25}),
+            )
             .filter(has_values);
+        if (nodes.length < 2 || !doc.mean) return nodes.map((n) => ({...n, width: 2}));
+        return [
+            ...nodes,
+            curve(doc.mean, name, {key: 'mean', label: 'mean over workers', ...palette.mean, width: 2.25}),
+        ].filter(has_values);
     }
 
     /* One curve for a whole job: the mean, or the only node's. */
@@ -39,12 +49,11 @@ psgd.curves = (() => {
 
     /* An exponential moving average without the bias of its start: `weight` of the past, 0 to 1. */
     function smooth(values, weight) {
-        if (!(weight > 0))
-            return values;
-        let mean = 0, share = 0;
+        if (!(weight > 0)) return values;
+        let mean = 0,
+            share = 0;
         return values.map((v) => {
-            if (v === null)
-                return null;
+            if (v === null) return null;
             mean = weight * mean + (1 - weight) * v;
             share = weight * share + (1 - weight);
             return mean / share;
@@ -53,16 +62,21 @@ psgd.curves = (() => {
 
     /* The range of all curves' values in each of n parts of x from lo to hi: what is behind the lines. */
     function envelope(curves, lo, hi, n) {
-        const low = new Array(n).fill(Infinity), high = new Array(n).fill(-Infinity);
-        curves.forEach((c) => c.x.forEach((x, i) => {
-            const at = Math.min(n - 1, Math.floor((x - lo) / (hi - lo) * n));
-            const least = (c.lo || c.y)[i], most = (c.hi || c.y)[i];
-            if (least === null || most === null || at < 0 || x > hi)
-                return;
-            low[at] = Math.min(low[at], least);
-            high[at] = Math.max(high[at], most);
-        }));
-        return low.map((v, i) => ({x: lo + (i + 0.5) / n * (hi - lo), lo: v, hi: high[i]})).filter((p) => p.lo <= p.hi);
+        const low = new Array(n).fill(Infinity),
+            high = new Array(n).fill(-Infinity);
+        curves.forEach((c) =>
+            c.x.forEach((x, i) => {
+                const at = Math.min(n - 1, Math.floor(((x - lo) / (hi - lo)) * n));
+                const least = (c.lo || c.y)[i],
+                    most = (c.hi || c.y)[i];
+                if (least === null || most === null || at < 0 || x > hi) return;
+                low[at] = Math.min(low[at], least);
+                high[at] = Math.max(high[at], most);
+            }),
+        );
+        return low
+            .map((v, i) => ({x: lo + ((i + 0.5) / n) * (hi - lo), lo: v, hi: high[i]}))
+            .filter((p) => p.lo <= p.hi);
     }
 
     return {of_series, of_job, smooth, envelope};

@@ -7,29 +7,29 @@ psgd.plan = (() => {
     const smoothed_least = 20; /* points; the average of fewer, as of tests once an epoch, lags behind all of them */
 
     function range_of(lists) {
-        let lo = Infinity, hi = -Infinity;
-        lists.forEach((list) => list.forEach((v) => {
-            if (v !== null && v < lo)
-                lo = v;
-            if (v !== null && v > hi)
-                hi = v;
-        }));
+        let lo = Infinity,
+            hi = -Infinity;
+        lists.forEach((list) =>
+            list.forEach((v) => {
+                if (v !== null && v < lo) lo = v;
+                if (v !== null && v > hi) hi = v;
+            }),
+        );
         return lo <= hi ? [lo, hi] : null;
     }
 
     function y_range(lines, band, kind, is_log) {
         const found = range_of([...lines.map((l) => l.y), band.map((p) => p.lo), band.map((p) => p.hi)]);
-        if (!found)
-            return is_log ? [0.1, 1] : [0, 1];
+        if (!found) return is_log ? [0.1, 1] : [0, 1];
         let [lo, hi] = found;
-        if (is_log)
-            return lo === hi ? [lo / 1.5, hi * 1.5] : [lo * (lo / hi) ** 0.04, hi * (hi / lo) ** 0.04];
+        if (is_log) return lo === hi ? [lo / 1.5, hi * 1.5] : [lo * (lo / hi) ** 0.04, hi * (hi / lo) ** 0.04];
         if (lo === hi) {
             const by = Math.abs(lo) * 0.1 || 1;
             [lo, hi] = [lo - by, hi + by];
         }
         const pad = (hi - lo) * 0.05;
-        const floor = found[0] >= 0 ? 0 : -Infinity, ceiling = kind === 'percent' && found[1] <= 1 ? 1 : Infinity;
+        const floor = found[0] >= 0 ? 0 : -Infinity,
+            ceiling = kind === 'percent' && found[1] <= 1 ? 1 : Infinity;
         return [Math.max(floor, lo - pad), Math.min(ceiling, hi + pad)];
     }
 
@@ -37,20 +37,31 @@ psgd.plan = (() => {
 
     return (model) => {
         const all = range_of(model.curves.map((c) => c.x)) || [0, 1];
-        let lo = model.from ?? all[0], hi = model.to ?? all[1];
-        if (!(hi > lo))
-            [lo, hi] = [lo - 0.5, lo + 0.5];
+        let lo = model.from ?? all[0],
+            hi = model.to ?? all[1];
+        if (!(hi > lo)) [lo, hi] = [lo - 0.5, lo + 0.5];
         const is_positive = model.curves.some((c) => c.y.some((v) => v > 0));
         const is_log = model.is_log && is_positive;
         const drop = (v) => (is_log && !(v > 0) ? null : v);
-        const lines = model.curves.map((c) => ({...c, y: (c.y.length < smoothed_least ? c.y : curves.smooth(c.y, model.smoothing)).map(drop)}));
-        const band = (model.behind?.length && hi > lo ? curves.envelope(model.behind, lo, hi, parts) : []).filter((p) => !is_log || p.lo > 0);
+        const lines = model.curves.map((c) => ({
+            ...c,
+            y: (c.y.length < smoothed_least ? c.y : curves.smooth(c.y, model.smoothing)).map(drop),
+        }));
+        const band = (model.behind?.length && hi > lo ? curves.envelope(model.behind, lo, hi, parts) : []).filter(
+            (p) => !is_log || p.lo > 0,
+        );
         const seen = lines.map((l) => {
             const is_in = within(l.x, lo, hi);
             return {y: l.y.filter((v, i) => is_in[i])};
         });
         const is_flat = band.every((p) => p.lo === p.hi);
-        return {...model, lines, band: is_flat ? [] : band, x: [lo, hi], is_log,
-            y: y_range(seen, is_flat ? [] : band, model.y_kind, is_log)};
+        return {
+            ...model,
+            lines,
+            band: is_flat ? [] : band,
+            x: [lo, hi],
+            is_log,
+            y: y_range(seen, is_flat ? [] : band, model.y_kind, is_log),
+        };
     };
 })();

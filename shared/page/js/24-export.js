@@ -4,24 +4,33 @@ psgd.export = (() => {
     const {axis} = psgd;
     const size = {width: 720, height: 400, left: 64, right: 20, top: 44, bottom: 50, legend: 18};
     /* Of style.css, on white. */
-    const colours = {'--curve-0': '#0068a8', '--curve-1': '#c04a00', '--curve-2': '#00795a', '--curve-3': '#a8447c',
-        '--curve-4': '#6a55c0', '--curve-5': '#8a6500', '--ink': '#1b1f24'};
+    const colours = {
+        '--curve-0': '#0068a8',
+        '--curve-1': '#c04a00',
+        '--curve-2': '#00795a',
+        '--curve-3': '#a8447c',
+        '--curve-4': '#6a55c0',
+        '--curve-5': '#8a6500',
+        '--ink': '#1b1f24',
+    };
 
-    const escape = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
-        .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '\ufffd');
+    const escape = (text) =>
+        String(text)
+            .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
+            .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '\ufffd');
     const at = (v) => v.toFixed(1);
 
     function scale(range, from, to, is_log) {
         const f = is_log ? Math.log : (v) => v;
         const [lo, hi] = range.map(f);
-        return (v) => from + (f(v) - lo) / (hi - lo) * (to - from);
+        return (v) => from + ((f(v) - lo) / (hi - lo)) * (to - from);
     }
 
     function line_path(line, x, y, range) {
-        let path = '', pen = 'M';
+        let path = '',
+            pen = 'M';
         line.x.forEach((v, i) => {
-            if (v < range[0] || v > range[1])
-                return;
+            if (v < range[0] || v > range[1]) return;
             if (line.y[i] === null) {
                 pen = 'M';
                 return;
@@ -56,32 +65,59 @@ psgd.export = (() => {
     function svg(plan) {
         const rows = legend(plan.lines, size.width - size.left - size.right);
         const height = size.height + 8 + rows.length * size.legend;
-        const right = size.width - size.right, bottom = size.height - size.bottom;
-        const x = scale(plan.x, size.left, right), y = scale(plan.y, bottom, size.top, plan.is_log);
-        const xs = axis.of(plan.x_kind, ...plan.x, 8), ys = axis.of(plan.y_kind, ...plan.y, 6, plan.is_log);
-        const parts = [`<svg xmlns="http://www.w3.org/2000/svg" width="${size.width}" height="${height}" ` +
-            `viewBox="0 0 ${size.width} ${height}" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#1b1f24">`,
-        `<rect width="${size.width}" height="${height}" fill="#fff"/>`,
-        text(size.left, 24, 'start', plan.title, ' font-size="15" font-weight="600"')];
-        ys.ticks.forEach((v, i) => parts.push(`<path d="M${size.left} ${at(y(v))}H${right}" stroke="#e3e6ea"/>`,
-            text(size.left - 8, y(v) + 4, 'end', ys.labels[i])));
-        xs.ticks.forEach((v, i) => parts.push(`<path d="M${at(x(v))} ${bottom}v5" stroke="#1b1f24"/>`,
-            text(x(v), bottom + 19, 'middle', xs.labels[i])));
-        const unit = xs.unit ? ` (${xs.unit})` : '', y_unit = ys.unit ? ` (${ys.unit})` : '';
-        parts.push(text((size.left + right) / 2, bottom + 38, 'middle', axis.x_titles[plan.x_kind] + unit),
-            text(size.left, 38, 'start', plan.y_title + y_unit, ' font-size="11" fill="#57606a"'));
+        const right = size.width - size.right,
+            bottom = size.height - size.bottom;
+        const x = scale(plan.x, size.left, right),
+            y = scale(plan.y, bottom, size.top, plan.is_log);
+        const xs = axis.of(plan.x_kind, ...plan.x, 8),
+            ys = axis.of(plan.y_kind, ...plan.y, 6, plan.is_log);
+        const parts = [
+            `<svg xmlns="http://www.w3.org/2000/svg" width="${size.width}" height="${height}" ` +
+                `viewBox="0 0 ${size.width} ${height}" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#1b1f24">`,
+            `<rect width="${size.width}" height="${height}" fill="#fff"/>`,
+            text(size.left, 24, 'start', plan.title, ' font-size="15" font-weight="600"'),
+        ];
+        ys.ticks.forEach((v, i) =>
+            parts.push(
+                `<path d="M${size.left} ${at(y(v))}H${right}" stroke="#e3e6ea"/>`,
+                text(size.left - 8, y(v) + 4, 'end', ys.labels[i]),
+            ),
+        );
+        xs.ticks.forEach((v, i) =>
+            parts.push(
+                `<path d="M${at(x(v))} ${bottom}v5" stroke="#1b1f24"/>`,
+                text(x(v), bottom + 19, 'middle', xs.labels[i]),
+            ),
+        );
+        const unit = xs.unit ? ` (${xs.unit})` : '',
+            y_unit = ys.unit ? ` (${ys.unit})` : '';
+        parts.push(
+            text((size.left + right) / 2, bottom + 38, 'middle', axis.x_titles[plan.x_kind] + unit),
+            text(size.left, 38, 'start', plan.y_title + y_unit, ' font-size="11" fill="#57606a"'),
+        );
         if (plan.band.length > 1) {
-            const up = plan.band.map((p) => `${at(x(p.x))} ${at(y(p.hi))}`), down = plan.band.map((p) => `${at(x(p.x))} ${at(y(p.lo))}`);
+            const up = plan.band.map((p) => `${at(x(p.x))} ${at(y(p.hi))}`),
+                down = plan.band.map((p) => `${at(x(p.x))} ${at(y(p.lo))}`);
             parts.push(`<path d="M${up.join('L')}L${down.reverse().join('L')}Z" fill="#8c96a3" fill-opacity="0.22"/>`);
         }
-        plan.lines.forEach((l) => parts.push(`<path d="${line_path(l, x, y, plan.x)}" fill="none" stroke="${colours[l.colour]}" ` +
-            `stroke-width="${l.width}" stroke-linejoin="round" stroke-linecap="round"${l.dash.length ? ` stroke-dasharray="${l.dash.join(' ')}"` : ''}/>`));
+        plan.lines.forEach((l) =>
+            parts.push(
+                `<path d="${line_path(l, x, y, plan.x)}" fill="none" stroke="${colours[l.colour]}" ` +
+                    `stroke-width="${l.width}" stroke-linejoin="round" stroke-linecap="round"${l.dash.length ? ` stroke-dasharray="${l.dash.join(' ')}"` : ''}/>`,
+            ),
+        );
         parts.push(`<path d="M${size.left} ${bottom}H${right}" stroke="#1b1f24"/>`);
-        rows.forEach((row, i) => row.forEach((l) => {
-            const left = size.left + l.at, base = size.height + 8 + i * size.legend;
-            parts.push(`<path d="M${at(left)} ${base - 4}h22" stroke="${colours[l.colour]}" stroke-width="2.5"` +
-                `${l.dash.length ? ` stroke-dasharray="${l.dash.join(' ')}"` : ''}/>`, text(left + 28, base, 'start', l.label));
-        }));
+        rows.forEach((row, i) =>
+            row.forEach((l) => {
+                const left = size.left + l.at,
+                    base = size.height + 8 + i * size.legend;
+                parts.push(
+                    `<path d="M${at(left)} ${base - 4}h22" stroke="${colours[l.colour]}" stroke-width="2.5"` +
+                        `${l.dash.length ? ` stroke-dasharray="${l.dash.join(' ')}"` : ''}/>`,
+                    text(left + 28, base, 'start', l.label),
+                );
+            }),
+        );
         return {text: `${parts.join('\n')}\n</svg>\n`, width: size.width, height};
     }
 
@@ -95,7 +131,8 @@ psgd.export = (() => {
     }
 
     function png(plan, name) {
-        const drawn = svg(plan), image = new Image();
+        const drawn = svg(plan),
+            image = new Image();
         const url = URL.createObjectURL(new Blob([drawn.text], {type: 'image/svg+xml'}));
         image.addEventListener('load', () => {
             const canvas = psgd.h('canvas', {width: 2 * drawn.width, height: 2 * drawn.height});
@@ -116,10 +153,12 @@ psgd.export = (() => {
     /* One row per point: what is drawn, without smoothing. */
     function csv(plan) {
         const rows = [['curve', axis.x_names[plan.x_kind], plan.y_title, 'min', 'max']];
-        plan.curves.forEach((c) => c.x.forEach((x, i) => {
-            if (x >= plan.x[0] && x <= plan.x[1])
-                rows.push([c.label, x, c.y[i], c.lo ? c.lo[i] : null, c.hi ? c.hi[i] : null]);
-        }));
+        plan.curves.forEach((c) =>
+            c.x.forEach((x, i) => {
+                if (x >= plan.x[0] && x <= plan.x[1])
+                    rows.push([c.label, x, c.y[i], c.lo ? c.lo[i] : null, c.hi ? c.hi[i] : null]);
+            }),
+        );
         return rows.map((r) => r.map(cell).join(',')).join('\r\n') + '\r\n';
     }
 

@@ -5,21 +5,44 @@ psgd.controls = (() => {
     const few = 8; /* nodes, up to which each has its curve without being asked for */
 
     function from_query(query, xs, is_log) {
-        const number = (name) => (query.get(name) && Number.isFinite(Number(query.get(name))) ? Number(query.get(name)) : null);
-        return {x: xs.includes(query.get('x')) ? query.get('x') : xs[0], smoothing: Math.min(0.99, Math.max(0, number('smooth') || 0)),
-            is_log: query.get('log') === null ? is_log : query.get('log') === '1', from: number('from'), to: number('to'),
-            chosen: query.get('show') === null ? null : new Set(query.get('show').split(',').filter(Boolean))};
+        const number = (name) =>
+            query.get(name) && Number.isFinite(Number(query.get(name))) ? Number(query.get(name)) : null;
+        return {
+            x: xs.includes(query.get('x')) ? query.get('x') : xs[0],
+            smoothing: Math.min(0.99, Math.max(0, number('smooth') || 0)),
+            is_log: query.get('log') === null ? is_log : query.get('log') === '1',
+            from: number('from'),
+            to: number('to'),
+            chosen: query.get('show') === null ? null : new Set(query.get('show').split(',').filter(Boolean)),
+        };
     }
 
     function keep(s, xs, is_log) {
-        route.amend({x: s.x === xs[0] ? '' : s.x, smooth: s.smoothing || '', log: s.is_log === is_log ? '' : Number(s.is_log), from: s.from, to: s.to,
-            show: s.chosen ? [...s.chosen].join(',') || 'none' : ''});
+        route.amend({
+            x: s.x === xs[0] ? '' : s.x,
+            smooth: s.smoothing || '',
+            log: s.is_log === is_log ? '' : Number(s.is_log),
+            from: s.from,
+            to: s.to,
+            show: s.chosen ? [...s.chosen].join(',') || 'none' : '',
+        });
     }
 
     function radios(legend, values, chosen, change) {
         const name = psgd.id('choice');
-        return h('fieldset.choice', {}, h('legend', {}, legend), values.map(([value, text]) => h('label', {},
-            h('input', {type: 'radio', name, value, checked: value === chosen, onchange: () => change(value)}), h('span', {}, text))));
+        return h(
+            'fieldset.choice',
+            {},
+            h('legend', {}, legend),
+            values.map(([value, text]) =>
+                h(
+                    'label',
+                    {},
+                    h('input', {type: 'radio', name, value, checked: value === chosen, onchange: () => change(value)}),
+                    h('span', {}, text),
+                ),
+            ),
+        );
     }
 
     /* xs: the names that x can have. on_change('x' | 'look' | 'range' | 'curves'). `like`: {is_log: unless the
@@ -30,15 +53,25 @@ psgd.controls = (() => {
             keep(state, xs, is_log);
             on_change(what);
         };
-        const smooth_id = psgd.id('smooth'), smooth_text = h('output', {for: smooth_id}), chips = h('div.chips', {role: 'group', 'aria-label': 'Curves'});
+        const smooth_id = psgd.id('smooth'),
+            smooth_text = h('output', {for: smooth_id}),
+            chips = h('div.chips', {role: 'group', 'aria-label': 'Curves'});
         const range_text = (v) => (v === null ? '' : String(Number(v.toPrecision(6))));
-        const [from, to] = ['from', 'to'].map((key) => h('input', {type: 'text', inputmode: 'decimal', size: 7, 'aria-label': `Range of x, ${key}`,
-            placeholder: key === 'from' ? 'first' : 'last', onchange: (e) => {
-                const v = Number(e.target.value);
-                state[key] = e.target.value.trim() === '' || !Number.isFinite(v) ? null : v;
-                e.target.value = range_text(state[key]);
-                changed('range');
-            }}));
+        const [from, to] = ['from', 'to'].map((key) =>
+            h('input', {
+                type: 'text',
+                inputmode: 'decimal',
+                size: 7,
+                'aria-label': `Range of x, ${key}`,
+                placeholder: key === 'from' ? 'first' : 'last',
+                onchange: (e) => {
+                    const v = Number(e.target.value);
+                    state[key] = e.target.value.trim() === '' || !Number.isFinite(v) ? null : v;
+                    e.target.value = range_text(state[key]);
+                    changed('range');
+                },
+            }),
+        );
         const reset = h('button.small', {type: 'button', onclick: () => zoom(null, null)}, 'Whole range');
 
         function show() {
@@ -64,46 +97,114 @@ psgd.controls = (() => {
             psgd.put(chips, [curves.map((c) => [c.key, c.label, is_shown(c.key, n)]), state.chosen === null], () => {
                 const all = curves.map((c) => chip(c, curves, n));
                 const mean = curves.findIndex((c) => c.key === 'mean');
-                if (n <= few)
-                    return all;
+                if (n <= few) return all;
                 const nodes = all.filter((c, i) => i !== mean);
-                return [mean >= 0 ? all[mean] : null, h('details', {open: chips.querySelector('details')?.open},
-                    h('summary', {}, `${n} nodes`), h('div.chips', {}, nodes))];
+                return [
+                    mean >= 0 ? all[mean] : null,
+                    h(
+                        'details',
+                        {open: chips.querySelector('details')?.open},
+                        h('summary', {}, `${n} nodes`),
+                        h('div.chips', {}, nodes),
+                    ),
+                ];
             });
         }
 
         function chip(c, curves, n) {
             const on = is_shown(c.key, n);
-            return h('button.chip', {type: 'button', 'aria-pressed': String(on), 'data-key': c.key, onclick: () => {
-                state.chosen = new Set(curves.map((k) => k.key).filter((k) => (k === c.key ? !on : is_shown(k, n))));
-                changed('curves');
-                chips.querySelector(`[data-key="${CSS.escape(c.key)}"]`)?.focus();
-            }}, h('span.swatch', {'aria-hidden': 'true', class: `swatch${c.dash.length ? ' dashed' : ''}`, style: {'--swatch': `var(${c.colour})`}}), h('span.chip-text', {}, c.label));
+            return h(
+                'button.chip',
+                {
+                    type: 'button',
+                    'aria-pressed': String(on),
+                    'data-key': c.key,
+                    onclick: () => {
+                        state.chosen = new Set(
+                            curves.map((k) => k.key).filter((k) => (k === c.key ? !on : is_shown(k, n))),
+                        );
+                        changed('curves');
+                        chips.querySelector(`[data-key="${CSS.escape(c.key)}"]`)?.focus();
+                    },
+                },
+                h('span.swatch', {
+                    'aria-hidden': 'true',
+                    class: `swatch${c.dash.length ? ' dashed' : ''}`,
+                    style: {'--swatch': `var(${c.colour})`},
+                }),
+                h('span.chip-text', {}, c.label),
+            );
         }
 
-        const element = h('div.controls', {},
-            xs.length < 2 ? null : radios('Over', xs.map((x) => [x, axis.x_names[x]]), state.x, (x) => {
-                [state.x, state.from, state.to] = [x, null, null]; /* a range of steps is none of seconds */
-                show();
-                changed('x');
-            }),
-            h('div.control', {}, h('label', {for: smooth_id}, 'Smoothing'), h('input', {type: 'range', id: smooth_id, min: 0, max: 0.99,
-                step: 0.01, value: state.smoothing, oninput: (e) => {
-                    state.smoothing = Number(e.target.value);
-                    show();
-                    changed('look');
-                }}), smooth_text),
-            h('label.control', {}, h('input', {type: 'checkbox', checked: state.is_log, onchange: (e) => {
-                state.is_log = e.target.checked;
-                changed('look');
-            }}), log_title),
-            h('div.control.range', {}, h('span', {'aria-hidden': 'true'}, 'From'), from, h('span', {'aria-hidden': 'true'}, 'to'), to, reset), chips);
+        const element = h(
+            'div.controls',
+            {},
+            xs.length < 2
+                ? null
+                : radios(
+                      'Over',
+                      xs.map((x) => [x, axis.x_names[x]]),
+                      state.x,
+                      (x) => {
+                          [state.x, state.from, state.to] = [x, null, null]; /* a range of steps is none of seconds */
+                          show();
+                          changed('x');
+                      },
+                  ),
+            h(
+                'div.control',
+                {},
+                h('label', {for: smooth_id}, 'Smoothing'),
+                h('input', {
+                    type: 'range',
+                    id: smooth_id,
+                    min: 0,
+                    max: 0.99,
+                    step: 0.01,
+                    value: state.smoothing,
+                    oninput: (e) => {
+                        state.smoothing = Number(e.target.value);
+                        show();
+                        changed('look');
+                    },
+                }),
+                smooth_text,
+            ),
+            h(
+                'label.control',
+                {},
+                h('input', {
+                    type: 'checkbox',
+                    checked: state.is_log,
+                    onchange: (e) => {
+                        state.is_log = e.target.checked;
+                        changed('look');
+                    },
+                }),
+                log_title,
+            ),
+            h(
+                'div.control.range',
+                {},
+                h('span', {'aria-hidden': 'true'}, 'From'),
+                from,
+                h('span', {'aria-hidden': 'true'}, 'to'),
+                to,
+                reset,
+            ),
+            chips,
+        );
         show();
-        return {element, state, zoom, set_curves,
+        return {
+            element,
+            state,
+            zoom,
+            set_curves,
             shown: (curves) => {
                 const n = curves.filter((c) => c.key !== 'mean').length;
                 return curves.filter((c) => is_shown(c.key, n));
-            }};
+            },
+        };
     }
 
     return make;

@@ -6,18 +6,54 @@ psgd.table = (() => {
      * left out where there is little room. Cells are texts or elements. `kind` "narrow": as wide as it must be. */
     function table(caption, columns, rows, kind = null) {
         const classes = (c) => [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null;
-        return h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption}, h('table', {class: kind}, h('caption.hidden', {}, caption),
-            h('thead', {}, h('tr', {}, columns.map((c) => h('th', {scope: 'col', class: classes(c)}, c.title)))),
-            h('tbody', {}, rows.map((r) => h('tr', {}, columns.map((c) => h(c.head ? 'th' : 'td', {scope: c.head ? 'row' : null,
-                class: classes(c)}, c.of(r))))))));
+        return h(
+            'div.scroll',
+            {tabindex: 0, role: 'region', 'aria-label': caption},
+            h(
+                'table',
+                {class: kind},
+                h('caption.hidden', {}, caption),
+                h(
+                    'thead',
+                    {},
+                    h(
+                        'tr',
+                        {},
+                        columns.map((c) => h('th', {scope: 'col', class: classes(c)}, c.title)),
+                    ),
+                ),
+                h(
+                    'tbody',
+                    {},
+                    rows.map((r) =>
+                        h(
+                            'tr',
+                            {},
+                            columns.map((c) =>
+                                h(c.head ? 'th' : 'td', {scope: c.head ? 'row' : null, class: classes(c)}, c.of(r)),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        );
     }
 
     /* Names and values, one each. */
-    table.facts = (pairs) => h('dl.facts', {}, pairs.filter(Boolean).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))));
+    table.facts = (pairs) =>
+        h(
+            'dl.facts',
+            {},
+            pairs.filter(Boolean).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))),
+        );
 
     /* A share of 0 to 1 as a bar, without words: they are beside it. */
-    table.bar = (share, kind = '') => h('span.bar', {'aria-hidden': 'true', class: `bar ${kind}`},
-        h('span', {style: {width: `${Math.max(0, Math.min(1, share || 0)) * 100}%`}}));
+    table.bar = (share, kind = '') =>
+        h(
+            'span.bar',
+            {'aria-hidden': 'true', class: `bar ${kind}`},
+            h('span', {style: {width: `${Math.max(0, Math.min(1, share || 0)) * 100}%`}}),
+        );
 
     return table;
 })();
@@ -25,35 +61,60 @@ psgd.table = (() => {
 /* A command that does the same, to be copied. */
 psgd.command = (text) => {
     const {h} = psgd;
-    const button = h('button.quiet.small', {type: 'button', 'aria-label': `Copy ${text}`, onclick: async () => {
-        try {
-            await navigator.clipboard.writeText(text);
-            button.textContent = 'Copied';
-        } catch {
-            getSelection().selectAllChildren(code);
-            button.textContent = 'Selected';
-        }
-    }}, 'Copy');
+    const button = h(
+        'button.quiet.small',
+        {
+            type: 'button',
+            'aria-label': `Copy ${text}`,
+            onclick: async () => {
+                try {
+                    await navigator.clipboard.writeText(text);
+                    button.textContent = 'Copied';
+                } catch {
+                    getSelection().selectAllChildren(code);
+                    button.textContent = 'Selected';
+                }
+            },
+        },
+        'Copy',
+    );
     const code = h('code', {}, text);
     return h('p.command', {}, h('span.prompt', {'aria-hidden': 'true'}, '$'), code, button);
 };
 
-psgd.commands = (...texts) => psgd.h('aside.commands', {'aria-label': 'The same in a terminal'}, psgd.h('h2', {}, 'In a terminal'),
-    texts.map(psgd.command));
+psgd.commands = (...texts) =>
+    psgd.h(
+        'aside.commands',
+        {'aria-label': 'The same in a terminal'},
+        psgd.h('h2', {}, 'In a terminal'),
+        texts.map(psgd.command),
+    );
 
 /* What is said in place of something: empty, or an error and what to do. */
-psgd.notice = (title, detail, ...more) => psgd.h('div.notice', {}, psgd.h('p.notice-title', {}, title),
-    detail ? psgd.h('p', {}, detail) : null, more);
+psgd.notice = (title, detail, ...more) =>
+    psgd.h('div.notice', {}, psgd.h('p.notice-title', {}, title), detail ? psgd.h('p', {}, detail) : null, more);
 
 psgd.trouble = (problem) => {
-    const what = problem instanceof psgd.Problem ? problem : new psgd.Problem(0, 'This page has an error', String(problem));
+    const what =
+        problem instanceof psgd.Problem ? problem : new psgd.Problem(0, 'This page has an error', String(problem));
     if (psgd.data.mode === 'browse' && (what.status === 401 || what.status === 403))
-        return psgd.notice('This page may not ask any more', `${what.detail || what.title}. Open the address that job_submit browse prints; it is good once, ` +
-            'and as long as that program runs.');
+        return psgd.notice(
+            'This page may not ask any more',
+            `${what.detail || what.title}. Open the address that job_submit browse prints; it is good once, ` +
+                'and as long as that program runs.',
+        );
     if (psgd.data.mode === 'agent' && (what.status === 401 || what.status === 403))
-        return psgd.notice('The agent wants a token', 'Its own is in the file token of its folder; a member\'s with scope read is enough. ' +
-            'The token stays in this page, until it is closed.', psgd.ask_token());
+        return psgd.notice(
+            'The agent wants a token',
+            "Its own is in the file token of its folder; a member's with scope read is enough. " +
+                'The token stays in this page, until it is closed.',
+            psgd.ask_token(),
+        );
     if (what.status === 0 && problem instanceof psgd.Problem && psgd.data.mode === 'browse')
-        return psgd.notice(what.title, 'Has job_submit browse ended? Start it again and open the address that it prints.', psgd.command('job_submit browse'));
+        return psgd.notice(
+            what.title,
+            'Has job_submit browse ended? Start it again and open the address that it prints.',
+            psgd.command('job_submit browse'),
+        );
     return psgd.notice(what.title, what.detail);
 };

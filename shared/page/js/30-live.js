@@ -2,12 +2,15 @@
  * (or, of an agent, a question every two seconds while the page is seen), any number of listeners. */
 psgd.live = (() => {
     const listeners = new Set();
-    const said = psgd.h('p.hidden', {role: 'status', 'aria-live': 'polite'}), banner = psgd.h('p.banner', {role: 'status', hidden: true});
+    const said = psgd.h('p.hidden', {role: 'status', 'aria-live': 'polite'}),
+        banner = psgd.h('p.banner', {role: 'status', hidden: true});
     const states = new Map();
     let jobs = null;
 
     const tell = (what, value) => [...listeners].forEach((l) => l[what] && l[what](value));
-    const say = (text) => { said.textContent = text; };
+    const say = (text) => {
+        said.textContent = text;
+    };
 
     function announce(list) {
         list.forEach((job) => {
@@ -26,17 +29,22 @@ psgd.live = (() => {
 
     function connected(is_up, is_final) {
         banner.hidden = is_up;
-        banner.textContent = is_up ? '' : is_final ? 'The program that serves this page does not know it any more. Open the address that it prints.'
-            : 'No connection to the program that serves this page; trying again. What is shown may be old.';
+        banner.textContent = is_up
+            ? ''
+            : is_final
+              ? 'The program that serves this page does not know it any more. Open the address that it prints.'
+              : 'No connection to the program that serves this page; trying again. What is shown may be old.';
     }
 
     return {
-        said, banner, say,
-        start: () => psgd.source.watch && psgd.source.watch({jobs: take, connected, grown: (what) => tell('grown', what)}),
+        said,
+        banner,
+        say,
+        start: () =>
+            psgd.source.watch && psgd.source.watch({jobs: take, connected, grown: (what) => tell('grown', what)}),
         /* The list as last heard, or asked for. */
         jobs: async () => {
-            if (!jobs)
-                take(await psgd.source.jobs());
+            if (!jobs) take(await psgd.source.jobs());
             return jobs;
         },
         /* A listener is {jobs(document), grown({id, rows})}; returns a function that ends it. */
@@ -49,7 +57,8 @@ psgd.live = (() => {
 
 /* Calls f at most once in `pause` ms, and once more if it was asked for meanwhile; never twice at a time. */
 psgd.calmly = (f, pause) => {
-    let is_busy = false, is_asked = false;
+    let is_busy = false,
+        is_asked = false;
     return async function run() {
         if (is_busy) {
             is_asked = true;
@@ -62,8 +71,7 @@ psgd.calmly = (f, pause) => {
         } finally {
             setTimeout(() => {
                 is_busy = false;
-                if (is_asked)
-                    run();
+                if (is_asked) run();
             }, pause);
         }
     };

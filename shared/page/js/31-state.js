@@ -1,23 +1,47 @@
 /* How a job's state and progress look wherever they are shown. */
 psgd.state = (() => {
     const {h, format, table} = psgd;
-    const marks = {succeeded: '✓', failed: '✕', cancelled: '–', running: '●', pending: '○', preparing: '◔', ready: '◑', stopping: '◌'};
+    const marks = {
+        succeeded: '✓',
+        failed: '✕',
+        cancelled: '–',
+        running: '●',
+        pending: '○',
+        preparing: '◔',
+        ready: '◑',
+        stopping: '◌',
+    };
     const ended = new Set(['succeeded', 'failed', 'cancelled']);
 
     const is_over = (job) => ended.has(job.state);
 
-    const pill = (state) => h('span.state', {class: `state ${marks[state] ? state : 'unknown'}`},
-        h('span', {'aria-hidden': 'true'}, marks[state] || '?'), ` ${state || 'unknown'}`);
+    const pill = (state) =>
+        h(
+            'span.state',
+            {class: `state ${marks[state] ? state : 'unknown'}`},
+            h('span', {'aria-hidden': 'true'}, marks[state] || '?'),
+            ` ${state || 'unknown'}`,
+        );
 
     function progress(job) {
         const p = job.progress || {};
         const ratio = is_over(job) && job.state === 'succeeded' ? 1 : p.ratio;
-        const words = p.steps ? `${format.count(p.step)} of ${format.count(p.steps)} steps` : p.step ? `${format.count(p.step)} steps` : '';
-        return h('div.progress', {title: p.epochs ? `epoch ${p.epoch ?? 0} of ${p.epochs}` : null}, table.bar(ratio, is_over(job) ? 'over' : ''), h('small', {}, words || format.missing));
+        const words = p.steps
+            ? `${format.count(p.step)} of ${format.count(p.steps)} steps`
+            : p.step
+              ? `${format.count(p.step)} steps`
+              : '';
+        return h(
+            'div.progress',
+            {title: p.epochs ? `epoch ${p.epoch ?? 0} of ${p.epochs}` : null},
+            table.bar(ratio, is_over(job) ? 'over' : ''),
+            h('small', {}, words || format.missing),
+        );
     }
 
     function time(job) {
-        const left = !is_over(job) && typeof job.eta_s === 'number' ? h('small', {}, `${format.seconds(job.eta_s)} left`) : null;
+        const left =
+            !is_over(job) && typeof job.eta_s === 'number' ? h('small', {}, `${format.seconds(job.eta_s)} left`) : null;
         return [h('span', {}, format.seconds(job.elapsed_s)), left];
     }
 
@@ -31,14 +55,20 @@ psgd.state = (() => {
 psgd.cancel = (job) => {
     const {h} = psgd;
     const error = h('p.error', {role: 'alert', hidden: true});
-    const act = h('button.danger', {type: 'button'}, 'Cancel the job'), close = () => {
-        dialog.close();
-        dialog.remove();
-    };
+    const act = h('button.danger', {type: 'button'}, 'Cancel the job'),
+        close = () => {
+            dialog.close();
+            dialog.remove();
+        };
     const title = h('h2', {id: psgd.id('cancel')}, `Cancel ${job.name || job.id}?`);
-    const dialog = h('dialog', {'aria-labelledby': title.id, oncancel: close}, title,
-        h('p', {}, 'Its nodes stop after the step that they are at. What was recorded so far stays.'), error,
-        h('div.buttons', {}, h('button', {type: 'button', onclick: close}, 'Let it run'), act));
+    const dialog = h(
+        'dialog',
+        {'aria-labelledby': title.id, oncancel: close},
+        title,
+        h('p', {}, 'Its nodes stop after the step that they are at. What was recorded so far stays.'),
+        error,
+        h('div.buttons', {}, h('button', {type: 'button', onclick: close}, 'Let it run'), act),
+    );
     act.addEventListener('click', async () => {
         act.disabled = true;
         try {

@@ -9,56 +9,157 @@ psgd.views.jobs = (() => {
 
     const data_of = (job) => [job.dataset, job.model].filter(Boolean).join(' · ');
     const columns = [
-        {key: 'name', title: 'Job', head: true, of: (j) => j.name || j.id, show: (j) => [h('a', {href: route.href(['job', j.id])}, j.name || j.id),
-            h('small.id', {}, j.id), (j.tags || []).map((t) => h('span.tag', {}, t))]},
-        {key: 'state', title: 'State', of: (j) => j.state, show: (j) => [state.pill(j.state), state.why(j) ? h('small.why', {title: state.why(j)}, state.why(j)) : null]},
+        {
+            key: 'name',
+            title: 'Job',
+            head: true,
+            of: (j) => j.name || j.id,
+            show: (j) => [
+                h('a', {href: route.href(['job', j.id])}, j.name || j.id),
+                h('small.id', {}, j.id),
+                (j.tags || []).map((t) => h('span.tag', {}, t)),
+            ],
+        },
+        {
+            key: 'state',
+            title: 'State',
+            of: (j) => j.state,
+            show: (j) => [
+                state.pill(j.state),
+                state.why(j) ? h('small.why', {title: state.why(j)}, state.why(j)) : null,
+            ],
+        },
         {key: 'progress', title: 'Progress', wide: true, of: (j) => j.progress?.ratio, show: (j) => state.progress(j)},
         {key: 'elapsed_s', title: 'Time', number: true, wide: true, of: (j) => j.elapsed_s, show: (j) => state.time(j)},
         {key: 'codec', title: 'Codec', wide: true, of: (j) => j.codec, show: (j) => format.text(j.codec)},
-        {key: 'node_count', title: 'Workers', number: true, wide: true, of: (j) => j.node_count, show: (j) => format.count(j.node_count)},
-        {key: 'data', title: 'Data · model', wide: true, of: data_of, show: (j) => [j.dataset || (j.model ? null : format.missing), j.model ? h('small', {}, j.model) : null]},
-        {key: 'loss', title: 'Loss', number: true, wide: true, of: (j) => j.metrics?.loss, show: (j) => format.number(j.metrics?.loss)},
-        {key: 'accuracy', title: 'Accuracy', number: true, of: (j) => j.metrics?.accuracy, show: (j) => format.percent(j.metrics?.accuracy)},
-        {key: 'sent', title: 'Sent', number: true, wide: true, of: (j) => j.comm?.sent_bytes, show: (j) => format.bytes(j.comm?.sent_bytes)},
-        {key: 'created_at', title: 'Submitted', wide: true, of: (j) => j.created_at, show: (j) => format.when(j.created_at)},
+        {
+            key: 'node_count',
+            title: 'Workers',
+            number: true,
+            wide: true,
+            of: (j) => j.node_count,
+            show: (j) => format.count(j.node_count),
+        },
+        {
+            key: 'data',
+            title: 'Data · model',
+            wide: true,
+            of: data_of,
+            show: (j) => [j.dataset || (j.model ? null : format.missing), j.model ? h('small', {}, j.model) : null],
+        },
+        {
+            key: 'loss',
+            title: 'Loss',
+            number: true,
+            wide: true,
+            of: (j) => j.metrics?.loss,
+            show: (j) => format.number(j.metrics?.loss),
+        },
+        {
+            key: 'accuracy',
+            title: 'Accuracy',
+            number: true,
+            of: (j) => j.metrics?.accuracy,
+            show: (j) => format.percent(j.metrics?.accuracy),
+        },
+        {
+            key: 'sent',
+            title: 'Sent',
+            number: true,
+            wide: true,
+            of: (j) => j.comm?.sent_bytes,
+            show: (j) => format.bytes(j.comm?.sent_bytes),
+        },
+        {
+            key: 'created_at',
+            title: 'Submitted',
+            wide: true,
+            of: (j) => j.created_at,
+            show: (j) => format.when(j.created_at),
+        },
     ];
 
     function compare(a, b) {
-        if (a === b)
-            return 0;
-        if (a === null || a === undefined)
-            return 1;
-        if (b === null || b === undefined)
-            return -1;
-        return (typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b), 'en', {numeric: true})) * (order.down ? -1 : 1);
+        if (a === b) return 0;
+        if (a === null || a === undefined) return 1;
+        if (b === null || b === undefined) return -1;
+        return (
+            (typeof a === 'number' && typeof b === 'number'
+                ? a - b
+                : String(a).localeCompare(String(b), 'en', {numeric: true})) * (order.down ? -1 : 1)
+        );
     }
 
     function chosen(jobs) {
         const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
         const {of} = columns.find((c) => c.key === order.by);
-        return jobs.filter((j) => (!wanted.state || j.state === wanted.state) && words.every((w) => [j.name, j.id, j.codec, j.dataset, j.model, j.reason,
-            j.message, j.note, j.folder, ...(j.tags || [])].some((t) => t && String(t).toLowerCase().includes(w)))).sort((a, b) => compare(of(a), of(b)));
+        return jobs
+            .filter(
+                (j) =>
+                    (!wanted.state || j.state === wanted.state) &&
+                    words.every((w) =>
+                        [
+                            j.name,
+                            j.id,
+                            j.codec,
+                            j.dataset,
+                            j.model,
+                            j.reason,
+                            j.message,
+                            j.note,
+                            j.folder,
+                            ...(j.tags || []),
+                        ].some((t) => t && String(t).toLowerCase().includes(w)),
+                    ),
+            )
+            .sort((a, b) => compare(of(a), of(b)));
     }
 
     function agents_table(agents) {
-        return psgd.table('Agents', [
-            {title: 'Agent', head: true, of: (a) => a.address},
-            {title: 'State', of: (a) => h('span.state', {class: `state ${a.state === 'up' ? 'succeeded' : 'failed'}`}, h('span', {'aria-hidden': 'true'},
-                a.state === 'up' ? '✓' : '✕'), ` ${a.state}`)},
-            {title: 'Slots in use', number: true, of: (a) => (typeof a.slots === 'number' ? `${a.slots_used ?? format.missing} of ${a.slots}` : format.missing)},
-            {title: 'Message', of: (a) => a.message || ''},
-        ], agents);
+        return psgd.table(
+            'Agents',
+            [
+                {title: 'Agent', head: true, of: (a) => a.address},
+                {
+                    title: 'State',
+                    of: (a) =>
+                        h(
+                            'span.state',
+                            {class: `state ${a.state === 'up' ? 'succeeded' : 'failed'}`},
+                            h('span', {'aria-hidden': 'true'}, a.state === 'up' ? '✓' : '✕'),
+                            ` ${a.state}`,
+                        ),
+                },
+                {
+                    title: 'Slots in use',
+                    number: true,
+                    of: (a) =>
+                        typeof a.slots === 'number'
+                            ? `${a.slots_used ?? format.missing} of ${a.slots}`
+                            : format.missing,
+                },
+                {title: 'Message', of: (a) => a.message || ''},
+            ],
+            agents,
+        );
     }
 
     return () => {
         let doc = {jobs: [], agents: []};
         const rows = new Map();
-        const compare_link = h('a.button', {}, 'Compare'), count = h('span.count', {role: 'status'});
-        const body = h('tbody'), heads = h('tr'), empty = h('div'), agents = h('section', {hidden: true});
-        const states = h('select', {'aria-label': 'State', onchange: (e) => {
-            wanted.state = e.target.value;
-            show();
-        }});
+        const compare_link = h('a.button', {}, 'Compare'),
+            count = h('span.count', {role: 'status'});
+        const body = h('tbody'),
+            heads = h('tr'),
+            empty = h('div'),
+            agents = h('section', {hidden: true});
+        const states = h('select', {
+            'aria-label': 'State',
+            onchange: (e) => {
+                wanted.state = e.target.value;
+                show();
+            },
+        });
 
         function sort_by(c) {
             [order.down, order.by] = [order.by === c.key ? !order.down : c.number || c.key === 'created_at', c.key];
@@ -68,89 +169,184 @@ psgd.views.jobs = (() => {
         }
 
         function show_heads() {
-            heads.replaceChildren(...(psgd.source.compare ? [h('th.pick', {scope: 'col'}, h('span.hidden', {}, 'Compare'))] : []), ...columns.map((c) => h('th', {scope: 'col', 'data-key': c.key,
-                class: [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null,
-                'aria-sort': order.by === c.key ? (order.down ? 'descending' : 'ascending') : null},
-            h('button.sort', {type: 'button', onclick: () => sort_by(c)}, c.title, h('span.arrow', {'aria-hidden': 'true'}, order.by === c.key ? (order.down ? '↓' : '↑') : '')))),
-            ...(psgd.source.cancel ? [h('th.wide', {scope: 'col'}, h('span.hidden', {}, 'Actions'))] : []));
+            heads.replaceChildren(
+                ...(psgd.source.compare ? [h('th.pick', {scope: 'col'}, h('span.hidden', {}, 'Compare'))] : []),
+                ...columns.map((c) =>
+                    h(
+                        'th',
+                        {
+                            scope: 'col',
+                            'data-key': c.key,
+                            class: [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null,
+                            'aria-sort': order.by === c.key ? (order.down ? 'descending' : 'ascending') : null,
+                        },
+                        h(
+                            'button.sort',
+                            {type: 'button', onclick: () => sort_by(c)},
+                            c.title,
+                            h(
+                                'span.arrow',
+                                {'aria-hidden': 'true'},
+                                order.by === c.key ? (order.down ? '↓' : '↑') : '',
+                            ),
+                        ),
+                    ),
+                ),
+                ...(psgd.source.cancel ? [h('th.wide', {scope: 'col'}, h('span.hidden', {}, 'Actions'))] : []),
+            );
         }
 
         function new_row(job) {
-            const cells = columns.map((c) => h(c.head ? 'th' : 'td', {scope: c.head ? 'row' : null, class: [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null}));
-            const pick = h('input', {type: 'checkbox', checked: picked.has(job.id), 'aria-label': `Compare ${job.name || job.id}`, onchange: (e) => {
-                picked[e.target.checked ? 'add' : 'delete'](job.id);
-                show_picked();
-            }});
+            const cells = columns.map((c) =>
+                h(c.head ? 'th' : 'td', {
+                    scope: c.head ? 'row' : null,
+                    class: [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null,
+                }),
+            );
+            const pick = h('input', {
+                type: 'checkbox',
+                checked: picked.has(job.id),
+                'aria-label': `Compare ${job.name || job.id}`,
+                onchange: (e) => {
+                    picked[e.target.checked ? 'add' : 'delete'](job.id);
+                    show_picked();
+                },
+            });
             const action = psgd.source.cancel ? h('td.action.wide') : null;
-            return {cells, action, element: h('tr', {}, psgd.source.compare ? h('td.pick', {}, pick) : null, cells, action)};
+            return {
+                cells,
+                action,
+                element: h('tr', {}, psgd.source.compare ? h('td.pick', {}, pick) : null, cells, action),
+            };
         }
 
         function fill(row, job) {
-            row.cells.forEach((cell, i) => psgd.put(cell, columns[i].key === 'state' ? [job.state, state.why(job)]
-                : columns[i].key === 'progress' ? [job.progress, job.state] : columns[i].key === 'elapsed_s' ? [job.elapsed_s, job.eta_s]
-                    : [columns[i].of(job), job.id, job.tags], () => columns[i].show(job)));
+            row.cells.forEach((cell, i) =>
+                psgd.put(
+                    cell,
+                    columns[i].key === 'state'
+                        ? [job.state, state.why(job)]
+                        : columns[i].key === 'progress'
+                          ? [job.progress, job.state]
+                          : columns[i].key === 'elapsed_s'
+                            ? [job.elapsed_s, job.eta_s]
+                            : [columns[i].of(job), job.id, job.tags],
+                    () => columns[i].show(job),
+                ),
+            );
             if (row.action)
-                psgd.put(row.action, [job.can_cancel, job.name], () => (job.can_cancel ? h('button.small', {type: 'button',
-                    'aria-label': `Cancel ${job.name || job.id}`, onclick: () => psgd.cancel(job)}, 'Cancel') : ''));
+                psgd.put(row.action, [job.can_cancel, job.name], () =>
+                    job.can_cancel
+                        ? h(
+                              'button.small',
+                              {
+                                  type: 'button',
+                                  'aria-label': `Cancel ${job.name || job.id}`,
+                                  onclick: () => psgd.cancel(job),
+                              },
+                              'Cancel',
+                          )
+                        : '',
+                );
         }
 
         function show_picked() {
             const ids = [...picked].filter((id) => doc.jobs.some((j) => j.id === id));
             compare_link.textContent = ids.length < 2 ? 'Tick two runs to compare' : `Compare ${ids.length} runs`;
-            if (ids.length < 2)
-                compare_link.removeAttribute('href');
-            else
-                compare_link.href = route.href(['compare'], {ids: ids.join(',')});
+            if (ids.length < 2) compare_link.removeAttribute('href');
+            else compare_link.href = route.href(['compare'], {ids: ids.join(',')});
             compare_link.setAttribute('aria-disabled', String(ids.length < 2));
         }
 
         function show_states() {
             const found = [...new Set(doc.jobs.map((j) => j.state))].sort();
-            psgd.put(states, [found, wanted.state], () => [h('option', {value: ''}, 'any state'), ...found.map((s) => h('option', {value: s}, s))]);
+            psgd.put(states, [found, wanted.state], () => [
+                h('option', {value: ''}, 'any state'),
+                ...found.map((s) => h('option', {value: s}, s)),
+            ]);
             states.value = wanted.state;
         }
 
         function show() {
             const list = chosen(doc.jobs);
             const elements = list.map((job) => {
-                if (!rows.has(job.id))
-                    rows.set(job.id, new_row(job));
+                if (!rows.has(job.id)) rows.set(job.id, new_row(job));
                 fill(rows.get(job.id), job);
                 return rows.get(job.id).element;
             });
             if (elements.length !== body.children.length || elements.some((e, i) => body.children[i] !== e))
                 body.replaceChildren(...elements);
-            count.textContent = list.length === doc.jobs.length ? `${list.length} ${list.length === 1 ? 'job' : 'jobs'}` : `${list.length} of ${doc.jobs.length} jobs`;
-            psgd.put(empty, [doc.jobs.length, list.length], () => (list.length ? [] : doc.jobs.length
-                ? psgd.notice('No job fits', 'Clear the search, or choose another state.')
-                : psgd.notice('No jobs yet', 'Jobs of the folder of results and of the agents in worker.json appear here as soon as they are submitted.',
-                    psgd.command('job_submit --codec fedavg --node_count 2 --epochs 2 -o logs/first'))));
+            count.textContent =
+                list.length === doc.jobs.length
+                    ? `${list.length} ${list.length === 1 ? 'job' : 'jobs'}`
+                    : `${list.length} of ${doc.jobs.length} jobs`;
+            psgd.put(empty, [doc.jobs.length, list.length], () =>
+                list.length
+                    ? []
+                    : doc.jobs.length
+                      ? psgd.notice('No job fits', 'Clear the search, or choose another state.')
+                      : psgd.notice(
+                            'No jobs yet',
+                            'Jobs of the folder of results and of the agents in worker.json appear here as soon as they are submitted.',
+                            psgd.command('job_submit --codec fedavg --node_count 2 --epochs 2 -o logs/first'),
+                        ),
+            );
             show_states();
             show_picked();
-            psgd.put(agents, doc.agents, () => (doc.agents?.length ? [h('h2', {}, 'Agents'), agents_table(doc.agents)] : []));
+            psgd.put(agents, doc.agents, () =>
+                doc.agents?.length ? [h('h2', {}, 'Agents'), agents_table(doc.agents)] : [],
+            );
             agents.hidden = !doc.agents?.length;
         }
 
-        const search = h('input', {type: 'search', placeholder: 'Search name, codec, tag…', 'aria-label': 'Search jobs', value: wanted.text, oninput: (e) => {
-            wanted.text = e.target.value;
-            show();
-        }});
+        const search = h('input', {
+            type: 'search',
+            placeholder: 'Search name, codec, tag…',
+            'aria-label': 'Search jobs',
+            value: wanted.text,
+            oninput: (e) => {
+                wanted.text = e.target.value;
+                show();
+            },
+        });
         show_heads();
         const about = h('div.about-agent');
         if (psgd.source.about)
-            psgd.agent_facts().then((facts) => about.replaceChildren(facts)).catch(() => {});
-        const element = h('div', {}, h('div.head', {}, h('h1', {tabindex: -1}, 'Jobs'), count), about,
+            psgd.agent_facts()
+                .then((facts) => about.replaceChildren(facts))
+                .catch(() => {});
+        const element = h(
+            'div',
+            {},
+            h('div.head', {}, h('h1', {tabindex: -1}, 'Jobs'), count),
+            about,
             h('div.toolbar', {}, search, states, psgd.source.compare ? compare_link : null),
-            h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Jobs'}, h('table.jobs', {}, h('caption.hidden', {}, 'Jobs'), h('thead', {}, heads), body)), empty, agents,
-            psgd.commands(...(psgd.data.mode === 'agent' ? [`curl -s ${location.origin}/v1/status`] : ['job_submit list', 'job_submit compare RUN RUN'])));
-        const end = psgd.live.listen({jobs: (d) => {
-            doc = d;
-            show();
-        }});
-        psgd.live.jobs().then((d) => {
-            doc = d;
-            show();
-        }).catch((problem) => empty.replaceChildren(psgd.trouble(problem)));
+            h(
+                'div.scroll',
+                {tabindex: 0, role: 'region', 'aria-label': 'Jobs'},
+                h('table.jobs', {}, h('caption.hidden', {}, 'Jobs'), h('thead', {}, heads), body),
+            ),
+            empty,
+            agents,
+            psgd.commands(
+                ...(psgd.data.mode === 'agent'
+                    ? [`curl -s ${location.origin}/v1/status`]
+                    : ['job_submit list', 'job_submit compare RUN RUN']),
+            ),
+        );
+        const end = psgd.live.listen({
+            jobs: (d) => {
+                doc = d;
+                show();
+            },
+        });
+        psgd.live
+            .jobs()
+            .then((d) => {
+                doc = d;
+                show();
+            })
+            .catch((problem) => empty.replaceChildren(psgd.trouble(problem)));
         return {title: 'Jobs', element, end};
     };
 })();

@@ -13,38 +13,95 @@ psgd.views.job = (() => {
         const {metrics = {}, comm = {}, progress = {}} = job;
         const left = !state.is_over(job) && typeof job.eta_s === 'number' ? `${format.seconds(job.eta_s)} left` : null;
         const raw = comm?.raw_bytes > comm?.sent_bytes * 1.02 ? `of ${format.bytes(comm.raw_bytes)} raw` : null;
-        return h('dl.tiles', {}, tile('Accuracy', format.percent(metrics?.accuracy)), tile('Loss', format.number(metrics?.loss)),
+        return h(
+            'dl.tiles',
+            {},
+            tile('Accuracy', format.percent(metrics?.accuracy)),
+            tile('Loss', format.number(metrics?.loss)),
             tile('Step', format.count(progress?.step), progress?.steps ? `of ${format.count(progress.steps)}` : null),
-            tile('Epoch', format.count(progress?.epoch), progress?.epochs ? `of ${format.count(progress.epochs)}` : null),
+            tile(
+                'Epoch',
+                format.count(progress?.epoch),
+                progress?.epochs ? `of ${format.count(progress.epochs)}` : null,
+            ),
             tile('Time', format.seconds(job.elapsed_s), left),
-            tile('Sent', format.bytes(comm?.sent_bytes), raw));
+            tile('Sent', format.bytes(comm?.sent_bytes), raw),
+        );
     }
 
     function subtitle(job) {
-        const workers = typeof job.node_count === 'number' ? `${job.node_count} ${job.node_count === 1 ? 'worker' : 'workers'}` : null;
-        const parts = [job.id, job.codec, workers, [job.dataset, job.model].filter(Boolean).join(' · '), job.created_at ? format.when(job.created_at) : null];
-        return [h('p.subtitle', {}, parts.filter(Boolean).map((p, i) => [i ? h('span.dot', {'aria-hidden': 'true'}, ' · ') : null, h('span', {}, p)])),
-            job.tags?.length ? h('p.tags', {}, job.tags.map((t) => h('span.tag', {}, t))) : null, job.note ? h('p.job-note', {}, job.note) : null];
+        const workers =
+            typeof job.node_count === 'number'
+                ? `${job.node_count} ${job.node_count === 1 ? 'worker' : 'workers'}`
+                : null;
+        const parts = [
+            job.id,
+            job.codec,
+            workers,
+            [job.dataset, job.model].filter(Boolean).join(' · '),
+            job.created_at ? format.when(job.created_at) : null,
+        ];
+        return [
+            h(
+                'p.subtitle',
+                {},
+                parts
+                    .filter(Boolean)
+                    .map((p, i) => [i ? h('span.dot', {'aria-hidden': 'true'}, ' · ') : null, h('span', {}, p)]),
+            ),
+            job.tags?.length
+                ? h(
+                      'p.tags',
+                      {},
+                      job.tags.map((t) => h('span.tag', {}, t)),
+                  )
+                : null,
+            job.note ? h('p.job-note', {}, job.note) : null,
+        ];
     }
 
     function warnings(doc) {
         const {job} = doc;
-        const failed = job.state === 'failed' && state.why(job) ? [h('div.warning.bad', {}, h('strong', {}, 'Failed. '), state.why(job))]
-            : state.why(job) ? [h('p.why', {}, state.why(job))] : [];
+        const failed =
+            job.state === 'failed' && state.why(job)
+                ? [h('div.warning.bad', {}, h('strong', {}, 'Failed. '), state.why(job))]
+                : state.why(job)
+                  ? [h('p.why', {}, state.why(job))]
+                  : [];
         return [...failed, ...(doc.warnings || []).map((w) => h('div.warning', {}, h('strong', {}, 'Warning. '), w))];
     }
 
     return (r) => {
         const {id} = r;
-        const name = h('h1', {tabindex: -1}, id), pill = h('span.pill-place'), action = h('span.action'), about = h('div.about'), warn = h('div.warnings');
-        const figures = h('div.figures'), bar = h('div.progress-place'), place = h('div.tab'), nav = h('nav.tabs', {'aria-label': 'Parts of this job'});
+        const name = h('h1', {tabindex: -1}, id),
+            pill = h('span.pill-place'),
+            action = h('span.action'),
+            about = h('div.about'),
+            warn = h('div.warnings');
+        const figures = h('div.figures'),
+            bar = h('div.progress-place'),
+            place = h('div.tab'),
+            nav = h('nav.tabs', {'aria-label': 'Parts of this job'});
         const commands = h('div');
         const view = {id, doc: null, query: r.query};
-        let tab = null, tab_name = null;
+        let tab = null,
+            tab_name = null;
 
         function show_nav() {
-            nav.replaceChildren(...psgd.tabs.filter((t) => !t.is_for || t.is_for()).map((t) => h('a', {href: route.href(['job', id, t.name].filter(Boolean)),
-                'aria-current': t.name === tab_name ? 'page' : null}, t.title)));
+            nav.replaceChildren(
+                ...psgd.tabs
+                    .filter((t) => !t.is_for || t.is_for())
+                    .map((t) =>
+                        h(
+                            'a',
+                            {
+                                href: route.href(['job', id, t.name].filter(Boolean)),
+                                'aria-current': t.name === tab_name ? 'page' : null,
+                            },
+                            t.title,
+                        ),
+                    ),
+            );
             nav.scrollLeft = Math.max(0, (nav.querySelector('[aria-current]')?.offsetLeft || 0) - nav.offsetLeft - 40);
         }
 
@@ -62,11 +119,22 @@ psgd.views.job = (() => {
             name.textContent = job.name || job.id;
             document.title = `${job.name || job.id} · psgd`;
             psgd.put(pill, job.state, () => state.pill(job.state));
-            psgd.put(about, [job.id, job.codec, job.node_count, job.dataset, job.model, job.created_at, job.tags, job.note], () => subtitle(job));
-            psgd.put(figures, [job.metrics, job.progress, job.elapsed_s, job.eta_s, job.comm, job.state], () => tiles(job));
-            psgd.put(bar, [job.progress?.ratio, job.state], () => (state.is_over(job) ? [] : table.bar(job.progress?.ratio)));
-            psgd.put(action, [job.can_cancel, job.name], () => (job.can_cancel && psgd.source.cancel
-                ? h('button', {type: 'button', onclick: () => psgd.cancel(job)}, 'Cancel') : []));
+            psgd.put(
+                about,
+                [job.id, job.codec, job.node_count, job.dataset, job.model, job.created_at, job.tags, job.note],
+                () => subtitle(job),
+            );
+            psgd.put(figures, [job.metrics, job.progress, job.elapsed_s, job.eta_s, job.comm, job.state], () =>
+                tiles(job),
+            );
+            psgd.put(bar, [job.progress?.ratio, job.state], () =>
+                state.is_over(job) ? [] : table.bar(job.progress?.ratio),
+            );
+            psgd.put(action, [job.can_cancel, job.name], () =>
+                job.can_cancel && psgd.source.cancel
+                    ? h('button', {type: 'button', onclick: () => psgd.cancel(job)}, 'Cancel')
+                    : [],
+            );
         }
 
         function show(doc) {
@@ -75,31 +143,26 @@ psgd.views.job = (() => {
             show_job(doc.job);
             psgd.put(warn, [doc.warnings, doc.job.state, doc.job.reason, doc.job.message], () => warnings(doc));
             psgd.put(commands, [doc.job.state, doc.job.folder], () => psgd.commands(...psgd.job_commands(doc.job)));
-            if (is_first)
-                open(r.tab);
-            else
-                tab.update?.(doc);
+            if (is_first) open(r.tab);
+            else tab.update?.(doc);
         }
 
         const load = psgd.calmly(async () => {
             try {
                 show(await psgd.source.job(id));
             } catch (problem) {
-                if (!view.doc)
-                    place.replaceChildren(psgd.trouble(problem));
+                if (!view.doc) place.replaceChildren(psgd.trouble(problem));
             }
         }, 1000);
 
         const end_listening = psgd.live.listen({
             jobs: (list) => {
                 const job = list.jobs.find((j) => j.id === id);
-                if (!job || !view.doc || JSON.stringify(job) === JSON.stringify(view.doc.job))
-                    return;
+                if (!job || !view.doc || JSON.stringify(job) === JSON.stringify(view.doc.job)) return;
                 const has_ended = state.is_over(job) && !state.is_over(view.doc.job);
                 show_job(job);
                 load(); /* the nodes' states, too, and files and warnings at the end */
-                if (has_ended)
-                    tab?.grown?.();
+                if (has_ended) tab?.grown?.();
             },
             grown: (what) => what.id === id && tab?.grown?.(),
         });
@@ -107,11 +170,22 @@ psgd.views.job = (() => {
         const crumb = psgd.data.mode === 'report' ? null : h('a.crumb', {href: '#/'}, '‹ All jobs');
         return {
             title: id,
-            element: h('div', {}, crumb, h('div.head', {}, name, pill, action), about, warn, figures, bar, nav, place, commands),
+            element: h(
+                'div',
+                {},
+                crumb,
+                h('div.head', {}, name, pill, action),
+                about,
+                warn,
+                figures,
+                bar,
+                nav,
+                place,
+                commands,
+            ),
             /* Another tab of the same job: true if it was shown in place. */
             move: (next) => {
-                if (next.id !== id || !view.doc)
-                    return false;
+                if (next.id !== id || !view.doc) return false;
                 view.query = next.query;
                 open(next.tab);
                 return true;
@@ -127,13 +201,9 @@ psgd.views.job = (() => {
 /* What a terminal has of this job. */
 psgd.job_commands = (job) => {
     const out = [];
-    if (psgd.data.mode === 'agent')
-        return [`curl -s ${location.origin}/v1/jobs/${job.id}`];
-    if (!psgd.state.is_over(job))
-        out.push(`job_submit wait ${job.id}`, `job_submit logs ${job.id}`);
-    else if (job.state === 'failed')
-        out.push(`job_submit why ${job.id}`);
-    if (job.folder)
-        out.push(`job_submit plot ${job.folder} --x bytes`);
+    if (psgd.data.mode === 'agent') return [`curl -s ${location.origin}/v1/jobs/${job.id}`];
+    if (!psgd.state.is_over(job)) out.push(`job_submit wait ${job.id}`, `job_submit logs ${job.id}`);
+    else if (job.state === 'failed') out.push(`job_submit why ${job.id}`);
+    if (job.folder) out.push(`job_submit plot ${job.folder} --x bytes`);
     return out.length ? out : [`job_submit status ${job.id}`];
 };

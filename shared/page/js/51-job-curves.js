@@ -15,17 +15,30 @@ psgd.curves_view = (() => {
 
     /* The charts of one kind of records: it loads `request` and draws `list`, {title, name, kind, y_title} each. */
     function group(view, controls, request, list, name_of_file) {
-        const charts = list.map((c) => psgd.chart(c.title, name_of_file(c), {zoom: controls.zoom, reset: () => controls.zoom(null, null)}));
+        const charts = list.map((c) =>
+            psgd.chart(c.title, name_of_file(c), {zoom: controls.zoom, reset: () => controls.zoom(null, null)}),
+        );
         let docs = null;
 
         function draw() {
-            if (!docs)
-                return;
+            if (!docs) return;
             const {state} = controls;
             list.forEach((c, i) => {
-                const all = psgd.curves.of_series(docs, c.name), shown = controls.shown(all);
-                charts[i].show({x_kind: docs.x, y_kind: c.kind, y_title: c.y_title, curves: shown, behind: behind(all, shown), is_log: state.is_log && c.kind !== 'percent',
-                    smoothing: state.smoothing, from: state.from, to: state.to, sync: 'job', empty: all.length ? '' : c.empty || 'Nothing is recorded yet.'});
+                const all = psgd.curves.of_series(docs, c.name),
+                    shown = controls.shown(all);
+                charts[i].show({
+                    x_kind: docs.x,
+                    y_kind: c.kind,
+                    y_title: c.y_title,
+                    curves: shown,
+                    behind: behind(all, shown),
+                    is_log: state.is_log && c.kind !== 'percent',
+                    smoothing: state.smoothing,
+                    from: state.from,
+                    to: state.to,
+                    sync: 'job',
+                    empty: all.length ? '' : c.empty || 'Nothing is recorded yet.',
+                });
             });
         }
 
@@ -33,106 +46,173 @@ psgd.curves_view = (() => {
             const {state} = controls;
             const asked = request(state);
             try {
-                const got = await psgd.source.series(view.id, psgd.source.zooms ? {...asked, points: points(view.doc?.nodes?.length), from: state.from, to: state.to} : asked);
+                const got = await psgd.source.series(
+                    view.id,
+                    psgd.source.zooms
+                        ? {...asked, points: points(view.doc?.nodes?.length), from: state.from, to: state.to}
+                        : asked,
+                );
                 if (asked.x && asked.x !== controls.state.x && asked.x !== 'step')
                     return; /* another x was chosen meanwhile */
                 docs = got;
                 draw();
             } catch (problem) {
                 if (!docs || problem.status === 404)
-                    charts.forEach((c) => c.fail(problem.status === 404 ? 'This job has no such records.' : problem.title));
+                    charts.forEach((c) =>
+                        c.fail(problem.status === 404 ? 'This job has no such records.' : problem.title),
+                    );
             }
         }
 
-        return {elements: charts.map((c) => c.element), draw, load, doc: () => docs, end: () => charts.forEach((c) => c.end())};
+        return {
+            elements: charts.map((c) => c.element),
+            draw,
+            load,
+            doc: () => docs,
+            end: () => charts.forEach((c) => c.end()),
+        };
     }
 
     return {group, points, behind, of_file: (file) => parts_of.filter((p) => p.file === file)};
 })();
 
-psgd.tabs.push({name: '', title: 'Curves', make: (view) => {
-    const {h} = psgd;
-    const {group, of_file} = psgd.curves_view;
-    const name = (c) => `${view.doc?.job?.name || view.id}-${c.title}`.toLowerCase().replace(/[^a-z0-9_.-]+/g, '-');
-    const xs = ['step', 'epoch', 'time', 'bytes'];
-    const controls = psgd.controls(view.query, xs, (what) => {
-        if (what === 'x' || (what === 'range' && psgd.source.zooms))
-            load();
-        if (what !== 'x')
-            groups.forEach((g) => g.draw());
-        set_curves();
-    });
-    const request = (file, names) => (s) => ({file, names, x: s.x});
-    const groups = ['eval', 'train'].map((file) => group(view, controls, request(file, 'loss,accuracy'), of_file(file), name));
-    const more = h('div');
-    let extra = [];
+psgd.tabs.push({
+    name: '',
+    title: 'Curves',
+    make: (view) => {
+        const {h} = psgd;
+        const {group, of_file} = psgd.curves_view;
+        const name = (c) => `${view.doc?.job?.name || view.id}-${c.title}`.toLowerCase().replace(/[^a-z0-9_.-]+/g, '-');
+        const xs = ['step', 'epoch', 'time', 'bytes'];
+        const controls = psgd.controls(view.query, xs, (what) => {
+            if (what === 'x' || (what === 'range' && psgd.source.zooms)) load();
+            if (what !== 'x') groups.forEach((g) => g.draw());
+            set_curves();
+        });
+        const request = (file, names) => (s) => ({file, names, x: s.x});
+        const groups = ['eval', 'train'].map((file) =>
+            group(view, controls, request(file, 'loss,accuracy'), of_file(file), name),
+        );
+        const more = h('div');
+        let extra = [];
 
-    function set_curves() {
-        const found = new Map();
-        groups.forEach((g) => g.doc() && psgd.curves_view.of_file(g.doc().file).forEach((c) => psgd.curves.of_series(g.doc(), c.name)
-            .forEach((k) => found.set(k.key, k))));
-        const of = (k) => (k === 'mean' ? -1 : Number(k) < 0 ? 1e9 - Number(k) : Number(k));
-        controls.set_curves([...found.values()].sort((a, b) => of(a.key) - of(b.key)));
-    }
+        function set_curves() {
+            const found = new Map();
+            groups.forEach(
+                (g) =>
+                    g.doc() &&
+                    psgd.curves_view
+                        .of_file(g.doc().file)
+                        .forEach((c) => psgd.curves.of_series(g.doc(), c.name).forEach((k) => found.set(k.key, k))),
+            );
+            const of = (k) => (k === 'mean' ? -1 : Number(k) < 0 ? 1e9 - Number(k) : Number(k));
+            controls.set_curves([...found.values()].sort((a, b) => of(a.key) - of(b.key)));
+        }
 
-    /* One chart for each name of codec.csv and metrics.csv. */
-    async function load_extra() {
-        for (const [file, title] of [['metrics', 'Metrics of the model'], ['codec', 'What the codec records']]) {
-            try {
-                const doc = await psgd.source.series(view.id, psgd.source.zooms ? {file, x: 'step', points: psgd.curves_view.points(view.doc?.nodes?.length)} : {file, x: 'step'});
-                show_extra(file, title, doc);
-            } catch {
-                /* Most jobs have none. */
+        /* One chart for each name of codec.csv and metrics.csv. */
+        async function load_extra() {
+            for (const [file, title] of [
+                ['metrics', 'Metrics of the model'],
+                ['codec', 'What the codec records'],
+            ]) {
+                try {
+                    const doc = await psgd.source.series(
+                        view.id,
+                        psgd.source.zooms
+                            ? {file, x: 'step', points: psgd.curves_view.points(view.doc?.nodes?.length)}
+                            : {file, x: 'step'},
+                    );
+                    show_extra(file, title, doc);
+                } catch {
+                    /* Most jobs have none. */
+                }
             }
         }
-    }
 
-    function show_extra(file, title, doc) {
-        const names = (doc.names || []).filter((n) => psgd.curves.of_series(doc, n).length);
-        if (!names.length)
-            return;
-        let part = extra.find((e) => e.file === file && e.names.join() === names.join());
-        if (!part) {
-            const charts = names.map((n) => psgd.chart(n, name({title: n}), {zoom: null}));
-            part = {file, names, charts, element: h('section', {}, h('h2', {}, title), h('div.charts', {}, charts.map((c) => c.element)))};
-            extra.filter((e) => e.file === file).forEach((e) => e.charts.forEach((c) => c.end()));
-            extra = [...extra.filter((e) => e.file !== file), part];
-            more.replaceChildren(...extra.map((e) => e.element));
+        function show_extra(file, title, doc) {
+            const names = (doc.names || []).filter((n) => psgd.curves.of_series(doc, n).length);
+            if (!names.length) return;
+            let part = extra.find((e) => e.file === file && e.names.join() === names.join());
+            if (!part) {
+                const charts = names.map((n) => psgd.chart(n, name({title: n}), {zoom: null}));
+                part = {
+                    file,
+                    names,
+                    charts,
+                    element: h(
+                        'section',
+                        {},
+                        h('h2', {}, title),
+                        h(
+                            'div.charts',
+                            {},
+                            charts.map((c) => c.element),
+                        ),
+                    ),
+                };
+                extra.filter((e) => e.file === file).forEach((e) => e.charts.forEach((c) => c.end()));
+                extra = [...extra.filter((e) => e.file !== file), part];
+                more.replaceChildren(...extra.map((e) => e.element));
+            }
+            part.doc = doc;
+            draw_extra();
         }
-        part.doc = doc;
-        draw_extra();
-    }
 
-    function draw_extra() {
-        const s = controls.state;
-        extra.forEach((e) => e.charts.forEach((chart, i) => {
-            const all = psgd.curves.of_series(e.doc, e.names[i]);
-            const shown = controls.shown(all);
-            chart.show({x_kind: 'step', y_kind: 'number', y_title: e.names[i], curves: shown, behind: psgd.curves_view.behind(all, shown), is_log: s.is_log, smoothing: s.smoothing, from: null, to: null});
-        }));
-    }
+        function draw_extra() {
+            const s = controls.state;
+            extra.forEach((e) =>
+                e.charts.forEach((chart, i) => {
+                    const all = psgd.curves.of_series(e.doc, e.names[i]);
+                    const shown = controls.shown(all);
+                    chart.show({
+                        x_kind: 'step',
+                        y_kind: 'number',
+                        y_title: e.names[i],
+                        curves: shown,
+                        behind: psgd.curves_view.behind(all, shown),
+                        is_log: s.is_log,
+                        smoothing: s.smoothing,
+                        from: null,
+                        to: null,
+                    });
+                }),
+            );
+        }
 
-    const load = psgd.calmly(async () => {
-        await Promise.all(groups.map((g) => g.load()));
-        set_curves();
-        show_left_out();
-    }, 1000);
-    const left_out = h('p.hint');
-    function show_left_out() {
-        const n = groups.map((g) => g.doc()?.nodes_left_out || 0).reduce((a, b) => Math.max(a, b), 0);
-        left_out.textContent = n ? `${n} more nodes have no curve of their own here; the mean is over all.` : '';
-    }
-    load();
-    load_extra();
-    return {
-        element: h('div', {}, controls.element, left_out, h('h2.hidden', {}, 'Loss and accuracy'), h('div.charts', {}, groups.map((g) => g.elements)), more),
-        grown: () => {
-            load();
-            load_extra();
-        },
-        end: () => {
-            groups.forEach((g) => g.end());
-            extra.forEach((e) => e.charts.forEach((c) => c.end()));
-        },
-    };
-}});
+        const load = psgd.calmly(async () => {
+            await Promise.all(groups.map((g) => g.load()));
+            set_curves();
+            show_left_out();
+        }, 1000);
+        const left_out = h('p.hint');
+        function show_left_out() {
+            const n = groups.map((g) => g.doc()?.nodes_left_out || 0).reduce((a, b) => Math.max(a, b), 0);
+            left_out.textContent = n ? `${n} more nodes have no curve of their own here; the mean is over all.` : '';
+        }
+        load();
+        load_extra();
+        return {
+            element: h(
+                'div',
+                {},
+                controls.element,
+                left_out,
+                h('h2.hidden', {}, 'Loss and accuracy'),
+                h(
+                    'div.charts',
+                    {},
+                    groups.map((g) => g.elements),
+                ),
+                more,
+            ),
+            grown: () => {
+                load();
+                load_extra();
+            },
+            end: () => {
+                groups.forEach((g) => g.end());
+                extra.forEach((e) => e.charts.forEach((c) => c.end()));
+            },
+        };
+    },
+});

@@ -8,75 +8,146 @@ psgd.views.compare = (() => {
         {title: 'Training loss', file: 'train', name: 'loss', kind: 'loss', y_title: 'loss'},
     ];
     const results = {
-        accuracy: ['Test accuracy', format.percent], best_accuracy: ['Best test accuracy', format.percent], loss: ['Test loss', format.number],
-        best_loss: ['Best test loss', format.number], time_s: ['Time', format.seconds], bytes: ['Bytes sent and received', format.bytes],
-        time_to_target_s: ['Time to the target', format.seconds], bytes_to_target: ['Bytes to the target', format.bytes],
+        accuracy: ['Test accuracy', format.percent],
+        best_accuracy: ['Best test accuracy', format.percent],
+        loss: ['Test loss', format.number],
+        best_loss: ['Best test loss', format.number],
+        time_s: ['Time', format.seconds],
+        bytes: ['Bytes sent and received', format.bytes],
+        time_to_target_s: ['Time to the target', format.seconds],
+        bytes_to_target: ['Bytes to the target', format.bytes],
     };
 
     /* A name that the page does not know: by its unit. */
     function result(name) {
-        const text = name.endsWith('_s') ? format.seconds : name.includes('bytes') ? format.bytes : name.includes('accuracy') ? format.percent : format.number;
+        const text = name.endsWith('_s')
+            ? format.seconds
+            : name.includes('bytes')
+              ? format.bytes
+              : name.includes('accuracy')
+                ? format.percent
+                : format.number;
         return results[name] || [(name[0].toUpperCase() + name.slice(1)).replace(/_/g, ' '), text];
     }
 
     const value = (text, v) => (typeof v === 'string' && !['nan', 'inf', '-inf'].includes(v) ? v : text(v));
 
     function run_heads(runs) {
-        return runs.map((r, i) => ({title: h('span', {}, h('span.swatch', {'aria-hidden': 'true', style: {'--swatch': `var(${palette.of(i).colour})`}}),
-            h('a', {href: route.href(['job', r.id])}, r.label || r.name || r.id)), number: true, at: i}));
+        return runs.map((r, i) => ({
+            title: h(
+                'span',
+                {},
+                h('span.swatch', {'aria-hidden': 'true', style: {'--swatch': `var(${palette.of(i).colour})`}}),
+                h('a', {href: route.href(['job', r.id])}, r.label || r.name || r.id),
+            ),
+            number: true,
+            at: i,
+        }));
     }
 
     function result_table(doc) {
-        return table('Results', [{title: 'Result', head: true, of: (r) => result(r.name)[0]},
-            ...run_heads(doc.runs).map((c) => ({...c, of: (r) => value(result(r.name)[1], r.values[c.at])}))], doc.results, 'narrow');
+        return table(
+            'Results',
+            [
+                {title: 'Result', head: true, of: (r) => result(r.name)[0]},
+                ...run_heads(doc.runs).map((c) => ({...c, of: (r) => value(result(r.name)[1], r.values[c.at])})),
+            ],
+            doc.results,
+            'narrow',
+        );
     }
 
     function settings_table(doc) {
-        if (!doc.settings.length)
-            return h('p', {}, 'No setting differs: these runs show how far chance alone leads.');
-        return table('Settings that differ', [{title: 'Setting', head: true, of: (s) => h('code', {}, s.name)},
-            ...run_heads(doc.runs).map((c) => ({...c, of: (s) => format.text(s.values[c.at])}))], doc.settings, 'narrow');
+        if (!doc.settings.length) return h('p', {}, 'No setting differs: these runs show how far chance alone leads.');
+        return table(
+            'Settings that differ',
+            [
+                {title: 'Setting', head: true, of: (s) => h('code', {}, s.name)},
+                ...run_heads(doc.runs).map((c) => ({...c, of: (s) => format.text(s.values[c.at])})),
+            ],
+            doc.settings,
+            'narrow',
+        );
     }
 
     return (r) => {
         const ids = [...new Set((r.query.get('ids') || '').split(',').filter(Boolean))];
         const wanted_target = Number(r.query.get('target'));
-        let target = wanted_target > 0 && wanted_target <= 1 ? wanted_target : 0.9, docs = {}, doc = null;
-        const tables = h('div'), trouble = h('div');
+        let target = wanted_target > 0 && wanted_target <= 1 ? wanted_target : 0.9,
+            docs = {},
+            doc = null;
+        const tables = h('div'),
+            trouble = h('div');
         const controls = psgd.controls(r.query, ['step', 'epoch', 'time', 'bytes'], (what) => {
-            if (what === 'x' || (what === 'range' && psgd.source.zooms))
-                load_curves();
-            if (what !== 'x')
-                draw();
+            if (what === 'x' || (what === 'range' && psgd.source.zooms)) load_curves();
+            if (what !== 'x') draw();
         });
-        const charts = charts_of.map((c) => psgd.chart(c.title, `compare-${c.title.toLowerCase().replace(' ', '-')}`, {zoom: controls.zoom, reset: () => controls.zoom(null, null)}));
-        const runs = () => ids.map((id, i) => ({key: id, label: doc?.runs.find((run) => run.id === id)?.label || doc?.runs.find((run) => run.id === id)?.name || id, ...palette.of(i)}));
+        const charts = charts_of.map((c) =>
+            psgd.chart(c.title, `compare-${c.title.toLowerCase().replace(' ', '-')}`, {
+                zoom: controls.zoom,
+                reset: () => controls.zoom(null, null),
+            }),
+        );
+        const runs = () =>
+            ids.map((id, i) => ({
+                key: id,
+                label:
+                    doc?.runs.find((run) => run.id === id)?.label || doc?.runs.find((run) => run.id === id)?.name || id,
+                ...palette.of(i),
+            }));
 
         function draw() {
-            const s = controls.state, all = runs();
+            const s = controls.state,
+                all = runs();
             controls.set_curves(all);
             const shown = controls.shown(all);
             charts_of.forEach((c, i) => {
-                const lines = shown.map((run) => docs[c.file]?.[run.key] && curves.of_job(docs[c.file][run.key], c.name, {...run, width: 2})).filter((l) => l && l.y.some((v) => v !== null));
+                const lines = shown
+                    .map(
+                        (run) =>
+                            docs[c.file]?.[run.key] && curves.of_job(docs[c.file][run.key], c.name, {...run, width: 2}),
+                    )
+                    .filter((l) => l && l.y.some((v) => v !== null));
                 if (docs[c.file])
-                    charts[i].show({x_kind: docs.x, y_kind: c.kind, y_title: c.y_title, curves: lines, is_log: s.is_log && c.kind !== 'percent', smoothing: s.smoothing,
-                        from: s.from, to: s.to, sync: 'compare', empty: 'None of these runs has such records.'});
+                    charts[i].show({
+                        x_kind: docs.x,
+                        y_kind: c.kind,
+                        y_title: c.y_title,
+                        curves: lines,
+                        is_log: s.is_log && c.kind !== 'percent',
+                        smoothing: s.smoothing,
+                        from: s.from,
+                        to: s.to,
+                        sync: 'compare',
+                        empty: 'None of these runs has such records.',
+                    });
             });
         }
 
         const load_curves = psgd.calmly(async () => {
-            const s = controls.state, {x} = s, range = psgd.source.zooms ? {points: 500, from: s.from, to: s.to} : {};
+            const s = controls.state,
+                {x} = s,
+                range = psgd.source.zooms ? {points: 500, from: s.from, to: s.to} : {};
             const got = {x};
-            await Promise.all(['eval', 'train'].map(async (file) => {
-                got[file] = {};
-                await Promise.all(ids.map(async (id) => {
-                    try {
-                        got[file][id] = await psgd.source.series(id, {file, names: 'loss,accuracy', x, ...range});
-                    } catch {
-                        /* A run without these records has no curve. */
-                    }
-                }));
-            }));
+            await Promise.all(
+                ['eval', 'train'].map(async (file) => {
+                    got[file] = {};
+                    await Promise.all(
+                        ids.map(async (id) => {
+                            try {
+                                got[file][id] = await psgd.source.series(id, {
+                                    file,
+                                    names: 'loss,accuracy',
+                                    x,
+                                    ...range,
+                                });
+                            } catch {
+                                /* A run without these records has no curve. */
+                            }
+                        }),
+                    );
+                }),
+            );
             if (x === controls.state.x) {
                 docs = got;
                 draw();
@@ -87,7 +158,10 @@ psgd.views.compare = (() => {
             try {
                 doc = await psgd.source.compare(ids, target);
                 trouble.replaceChildren();
-                psgd.put(tables, doc, () => [h('section', {}, h('h2', {}, 'Results'), result_table(doc)), h('section', {}, h('h2', {}, 'Settings that differ'), settings_table(doc))]);
+                psgd.put(tables, doc, () => [
+                    h('section', {}, h('h2', {}, 'Results'), result_table(doc)),
+                    h('section', {}, h('h2', {}, 'Settings that differ'), settings_table(doc)),
+                ]);
                 draw();
             } catch (problem) {
                 trouble.replaceChildren(psgd.trouble(problem));
@@ -95,29 +169,67 @@ psgd.views.compare = (() => {
         }, 300);
 
         const target_id = psgd.id('target');
-        const target_field = h('div.control', {}, h('label', {for: target_id}, 'Target accuracy'), h('input', {type: 'number', id: target_id, min: 1, max: 100, step: 0.5, value: Number((100 * target).toPrecision(6)),
-            onchange: (e) => {
-                const v = Number(e.target.value) / 100;
-                if (!(v > 0 && v <= 1)) {
-                    e.target.value = Number((100 * target).toPrecision(6));
-                    return;
-                }
-                target = v;
-                route.amend({target});
-                load_tables();
-            }}), '%');
-        const title = `${ids.length} runs compared`, crumb = h('a.crumb', {href: '#/'}, '‹ All jobs');
+        const target_field = h(
+            'div.control',
+            {},
+            h('label', {for: target_id}, 'Target accuracy'),
+            h('input', {
+                type: 'number',
+                id: target_id,
+                min: 1,
+                max: 100,
+                step: 0.5,
+                value: Number((100 * target).toPrecision(6)),
+                onchange: (e) => {
+                    const v = Number(e.target.value) / 100;
+                    if (!(v > 0 && v <= 1)) {
+                        e.target.value = Number((100 * target).toPrecision(6));
+                        return;
+                    }
+                    target = v;
+                    route.amend({target});
+                    load_tables();
+                },
+            }),
+            '%',
+        );
+        const title = `${ids.length} runs compared`,
+            crumb = h('a.crumb', {href: '#/'}, '‹ All jobs');
         if (ids.length < 2 || !psgd.source.compare) {
-            return {title: 'Compare', element: h('div', {}, crumb, h('div.head', {}, h('h1', {tabindex: -1}, 'Compare')),
-                psgd.notice('Two runs are needed', 'Tick them in the list of jobs.')), end: () => charts.forEach((c) => c.end())};
+            return {
+                title: 'Compare',
+                element: h(
+                    'div',
+                    {},
+                    crumb,
+                    h('div.head', {}, h('h1', {tabindex: -1}, 'Compare')),
+                    psgd.notice('Two runs are needed', 'Tick them in the list of jobs.'),
+                ),
+                end: () => charts.forEach((c) => c.end()),
+            };
         }
         load_curves();
         load_tables();
         const end = psgd.live.listen({grown: (what) => ids.includes(what.id) && (load_curves(), load_tables())});
         return {
             title,
-            element: h('div', {}, crumb, h('div.head', {}, h('h1', {tabindex: -1}, title)), trouble, controls.element, h('h2.hidden', {}, 'Curves'), h('div.charts', {}, charts.map((c) => c.element)),
-                h('div.controls.target', {}, target_field), tables, psgd.commands(`job_submit compare ${ids.join(' ')} --target ${target}`)),
+            element: h(
+                'div',
+                {},
+                crumb,
+                h('div.head', {}, h('h1', {tabindex: -1}, title)),
+                trouble,
+                controls.element,
+                h('h2.hidden', {}, 'Curves'),
+                h(
+                    'div.charts',
+                    {},
+                    charts.map((c) => c.element),
+                ),
+                h('div.controls.target', {}, target_field),
+                tables,
+                psgd.commands(`job_submit compare ${ids.join(' ')} --target ${target}`),
+            ),
             end: () => {
                 end();
                 charts.forEach((c) => c.end());
