@@ -120,7 +120,7 @@ int series_request_set(struct series_request *r, const struct series_query *q, s
         return err_set(e, ERR_USAGE, "%s.csv has no %s: use another x", f->name, series_x_names[x]);
     if (!(points >= 2 && points <= SERIES_POINTS))
         return err_set(e, ERR_USAGE, "points: from 2 to %d", SERIES_POINTS);
-    r->file = f->id;
+    r->file = (int)f->id;
     r->x = (enum series_x)x;
     r->points = (size_t)points;
     return set_names(r, f, q->names ? q->names : f->name_column ? "" : "loss,accuracy", e);
