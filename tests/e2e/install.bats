@@ -158,9 +158,30 @@ completes() {
     completes 'j-2bbb' job_submit status j-2
     touch weights.safetensors
     completes 'weights.safetensors' job_submit predict wei
-    # In a shell of its own, as readline calls it.
-    run bash --norc -ic ". '$BUILD/manual/bash/job_submit'; complete -p psgd"
-    [[ "$output" == *"complete -F _psgd psgd" ]]
+    # The TAB key, in a terminal.
+    python3 - "$BUILD/manual/bash/job_submit" <<'PY'
+import os, pty, select, signal, sys, time
+
+shell, terminal = pty.fork()
+if shell == 0:
+    os.environ.update(TERM="dumb", PS1="> ", HISTFILE="")
+    os.execlp("bash", "bash", "--norc", "--noprofile", "-i")
+seen = b""
+
+def wait_for(text):
+    global seen
+    end = time.monotonic() + 60
+    while text not in seen:
+        assert time.monotonic() < end and select.select([terminal], [], [], 60)[0], seen
+        seen += os.read(terminal, 4096)
+
+os.write(terminal, b". '%s'; echo rea''dy\n" % os.fsencode(sys.argv[1]))
+wait_for(b"ready\r")
+os.write(terminal, b"psgd simu\t--stra\t")
+wait_for(b"psgd simulate --straggler")
+os.kill(shell, signal.SIGKILL)
+os.waitpid(shell, 0)
+PY
 }
 
 @test "the newest version in CHANGELOG.md is the programs'" {
