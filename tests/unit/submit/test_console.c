@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 
 #include "submit/stages/progress.h"
@@ -37,16 +38,23 @@ static void close_terminal(void)
     console_init(-1, true);
 }
 
-/* What was written since the last call. */
-static const char *written(void)
+/* This comes next; what a terminal is sent arrives bit by bit, and later. */
+static void assert_written(const char *expected)
 {
-    static char text[4096];
-    ssize_t n;
+    char text[256];
+    size_t n = 0;
 
-    assert_int_equal(fcntl(terminal, F_SETFL, O_NONBLOCK), 0);
-    n = read(terminal, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = '\0';
-    return text;
+    while (n < strlen(expected)) {
+        struct pollfd p = {.fd = terminal, .events = POLLIN};
+        ssize_t k;
+
+        assert_int_equal(poll(&p, 1, 60000), 1);
+        k = read(terminal, text + n, strlen(expected) - n);
+        assert_true(k > 0);
+        n += (size_t)k;
+    }
+    text[n] = '\0';
+    assert_string_equal(text, expected);
 }
 
 static const char *const bars[] = {"0123456789abcdefghij", "short"};
@@ -55,11 +63,11 @@ TEST(bars_are_removed_before_a_line_wherever_the_cursor_is)
 {
     open_terminal(80);
     console_bars(bars, 2);
-    assert_string_equal(written(), "0123456789abcdefghij\r\nshort\r\n");
+    assert_written("0123456789abcdefghij\r\nshort\r\n");
     console_plain("a line"); /* Ctrl-C has moved the cursor from the first column */
-    assert_string_equal(written(), "\r\033[2A\033[Ja line\r\n0123456789abcdefghij\r\nshort\r\n");
+    assert_written("\r\033[2A\033[Ja line\r\n0123456789abcdefghij\r\nshort\r\n");
     console_bars(NULL, 0);
-    assert_string_equal(written(), "\r\033[2A\033[J");
+    assert_written("\r\033[2A\033[J");
     close_terminal();
 }
 
@@ -67,11 +75,11 @@ TEST(bars_follow_the_width_of_the_terminal)
 {
     open_terminal(80);
     console_bars(bars, 2);
-    written();
+    assert_written("0123456789abcdefghij\r\nshort\r\n");
     /* The first bar takes three lines now. */
     assert_int_equal(ioctl(STDERR_FILENO, TIOCSWINSZ, &(struct winsize){.ws_row = 24, .ws_col = 8}), 0);
     console_bars(bars, 2);
-    assert_string_equal(written(), "\r\033[4A\033[J0123456\r\nshort\r\n");
+    assert_written("\r\033[4A\033[J0123456\r\nshort\r\n");
     setenv("COLUMNS", "12", 1);
     assert_int_equal(console_width(), 11);
     setenv("COLUMNS", "many", 1);
