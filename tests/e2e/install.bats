@@ -90,7 +90,7 @@ setup_file() {
     local script
     for script in postinst prerm postrm; do sh -n "control/$script"; done
     if command -v lintian >/dev/null; then
-        lintian --allow-root "$package" >complaints || true
+        TMPDIR=$T lintian --allow-root "$package" >complaints || true
         cat complaints
         [ ! -s complaints ]
     fi
