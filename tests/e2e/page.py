@@ -259,6 +259,30 @@ def report(b, path):
     no_strangers(b, 'file://' + urllib.parse.quote(path))
 
 
+def agent(b, url, job, token):
+    """An agent's own page: its jobs without a token, on loopback; one of them with it."""
+    b.open(url)
+    b.wait(f'a={job}')
+    b.wait('.facts dd')
+    passes_axe(b, 'the jobs of an agent')
+    b.click(f'a={job}')
+    b.type('input[type=password]', 'wrong')
+    b.click('button=Show')
+    b.wait(lambda: b.script('return document.querySelector("input[type=password]")?.value === ""'), 'the question again')
+    b.type('input[type=password]', token)
+    b.click('button=Show')
+    b.wait(lambda: steps_drawn(b) > 0, 'the curves')
+    passes_axe(b, 'a job of an agent')
+    b.click('a=Log')
+    b.wait('.log li')
+    b.click('a=Files')
+    b.click('button=train.csv')
+    file = f'{b.folder}/downloads/train.csv'
+    b.wait(lambda: os.path.exists(file) and os.path.getsize(file), 'the file')
+    assert not b.find('button=Cancel') and not b.find('input[type=checkbox][aria-label^=Compare]')
+    no_strangers(b, url)
+
+
 def main(folder, scenario, *arguments):
     if scenario == 'results':
         results(arguments[0], arguments[1], HOSTILE, word=HOSTILE)
@@ -270,7 +294,7 @@ def main(folder, scenario, *arguments):
     try:
         with webdriver.Browser(folder) as b:
             try:
-                {'live': live, 'views': views, 'many': many, 'report': report}[scenario](b, *arguments)
+                {'live': live, 'views': views, 'agent': agent, 'many': many, 'report': report}[scenario](b, *arguments)
             except Exception:
                 b.screenshot(f'{folder}/failure.png')
                 raise
