@@ -309,6 +309,12 @@ static bool turn(struct cluster *c, struct cluster_node *n)
     return true;
 }
 
+static bool is_killed(const struct cluster_config *cfg, int node, uint64_t n_turns)
+{
+    return n_turns > 0 && ((n_turns == cfg->kill_at && node == cfg->kill_node) ||
+                           (n_turns == cfg->kill_next_at && node == cfg->kill_node + 1));
+}
+
 bool cluster_run(struct cluster *c)
 {
     struct rng rng;
@@ -322,8 +328,7 @@ bool cluster_run(struct cluster *c)
         for (int k = 0; k < c->n_nodes && !happened; k++) {
             struct cluster_node *n = &c->nodes[(first + k) % c->n_nodes];
 
-            if (c->cfg.kill_at && n_turns == c->cfg.kill_at && n->node == c->cfg.kill_node &&
-                n->phase < NODE_DONE) {
+            if (is_killed(&c->cfg, n->node, n_turns) && n->phase < NODE_DONE) {
                 n->phase = NODE_KILLED;
                 mesh_mem_kill(c->net, n->node);
                 happened = true;

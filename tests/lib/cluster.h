@@ -31,9 +31,10 @@ struct cluster_config {
     uint64_t seed;
     size_t
         bucket; /* of exchange_config, over three layers: gradients are exchanged while they are computed */
-    bool is_convex;   /* the gradient draws the params of worker k towards cluster_target(k, i) */
-    int kill_node;    /* with kill_at > 0: the node that is killed ... */
-    uint64_t kill_at; /* ... after so many turns of the cluster */
+    bool is_convex;        /* the gradient draws the params of worker k towards cluster_target(k, i) */
+    int kill_node;         /* with kill_at > 0: the node that is killed ... */
+    uint64_t kill_at;      /* ... after so many turns of the cluster */
+    uint64_t kill_next_at; /* > 0: the node after it, too */
 };
 
 struct cluster_node {

@@ -159,6 +159,89 @@ TEST(an_order_that_no_honest_node_sends_is_refused)
     cluster_close(&c);
 }
 
+static int order(struct cluster *c, int slot, int from, enum feed_order what, uint64_t p, struct err *e)
+{
+    struct mesh_event ev = {.kind = MESH_MESSAGE,
+                            .head = {.kind = FRAME_FEED, .peer = from, .index = what, .round = p},
+                            .buf = mesh_buf_take(c->nodes[slot].mesh)};
+
+    ev.buf->len = 0;
+    return exchange_on_event(c->nodes[slot].x, &ev, e);
+}
+
+TEST(an_answer_counts_once_and_nothing_comes_after_the_last)
+{
+    struct err e = {0};
+    struct cluster c;
+
+    for (int is_over = 0; is_over <= 1; is_over++) {
+        struct exchange *x = open(&c, true);
+
+        assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
+        assert_int_equal(order(&c, 0, -2, is_over ? FEED_OVER : FEED_NEXT, 7, &e), CODEC_GO);
+        assert_int_equal(exchange_await_next(x, &e), CODEC_GO);
+        assert_int_equal(exchange_feed_is_over(x), is_over);
+        assert_int_equal(order(&c, 0, -2, FEED_NEXT, 8, &e), ERR_PROTOCOL);
+        assert_true(is_over || exchange_take_next(x) == 7);
+        cluster_close(&c);
+    }
+}
+
+/* A worker is lost at any point: between its question and the answer, or with a mini-batch. The others get
+ * all the rest, each one once. */
+TEST(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_asked_for)
+{
+    for (int at = 0; at < 12; at++) {
+        struct mesh_event lost = {.kind = MESH_LOST, .head.peer = 1, .why = "a test"};
+        uint64_t p, n_got = 0, last = 0;
+        struct err e = {0};
+        struct cluster c;
+
+        cluster_open(&c, &(struct cluster_config){.codec = "ps",
+                                                  .n_workers = WORKERS,
+                                                  .n_servers = SERVERS,
+                                                  .is_asgd = true,
+                                                  .is_fed = true,
+                                                  .goes_on = 1,
+                                                  .n_steps = N_STEPS,
+                                                  .n_params = 8});
+        for (int i = 0; i < at / 2; i++)
+            n_got += next(&c, i % WORKERS, &p);
+        if (at % 2 == 1)
+            assert_true(exchange_ask_next(c.nodes[1].x, &e) >= 0);
+        assert_true(exchange_on_event(c.nodes[FIRST].x, &lost, &e) >= 0);
+        while (next(&c, 0, &p)) {
+            assert_true(n_got == 0 || p > last);
+            last = p;
+            n_got++;
+        }
+        assert_true(n_got == N_STEPS && last == N_STEPS - 1);
+        assert_false(next(&c, 2, &p));
+        cluster_close(&c);
+    }
+}
+
+TEST(a_worker_that_sends_a_wrong_order_is_lost_where_the_job_goes_on)
+{
+    struct err e = {0};
+    struct cluster c;
+    uint64_t p;
+
+    cluster_open(&c, &(struct cluster_config){.codec = "ps",
+                                              .n_workers = WORKERS,
+                                              .n_servers = 1,
+                                              .is_asgd = true,
+                                              .is_fed = true,
+                                              .goes_on = 1,
+                                              .n_steps = N_STEPS,
+                                              .n_params = 8});
+    assert_true(order(&c, FIRST, 1, FEED_OVER, 0, &e) >= 0);
+    receive(&c, FIRST);
+    assert_true(c.nodes[FIRST].x->peer_stats.has_left[1]);
+    assert_true(next(&c, 0, &p) && p == 0);
+    cluster_close(&c);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -166,6 +249,9 @@ int main(void)
         cmocka_unit_test(a_worker_asks_while_it_computes_and_once),
         cmocka_unit_test(a_worker_does_not_wait_for_a_server_that_has_left),
         cmocka_unit_test(an_order_that_no_honest_node_sends_is_refused),
+        cmocka_unit_test(an_answer_counts_once_and_nothing_comes_after_the_last),
+        cmocka_unit_test(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_asked_for),
+        cmocka_unit_test(a_worker_that_sends_a_wrong_order_is_lost_where_the_job_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

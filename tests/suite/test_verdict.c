@@ -7,6 +7,7 @@
 
 #include "agent/runner/exchange/channel.h"
 #include "agent/runner/exchange/verdict.h"
+#include "shared/rng.h"
 #include "tests/lib/run_well.h"
 
 enum { N_PARAMS = 26, WORKERS = 3, EVERY = 4, END = 20 };
@@ -202,6 +203,41 @@ TEST(a_lost_worker_does_not_hold_up_the_others)
         }
 }
 
+/* The coordinator is lost, then the next one, at any two points: the two that remain end together. */
+TEST(two_coordinators_in_a_row_are_lost_at_any_points)
+{
+    static const struct cluster_config cases[] = {
+        {.codec = "allreduce", .path = PATH_GATHER},
+        {.codec = "fedavg", .local_steps = 3, .path = PATH_GATHER},
+        {.codec = "plain", .is_asgd = true},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++)
+        for (uint64_t at = 20; at < 420; at += 13)
+            for (uint64_t gap = 1; gap < 120; gap += 17) {
+                struct cluster_config cfg = rising_job(cases[k], at * gap);
+                struct cluster c;
+
+                cfg.n_workers = 4;
+                cfg.goes_on = 1;
+                cfg.kill_at = at;
+                cfg.kill_next_at = at + gap;
+                cluster_open(&c, &cfg);
+                if (!cluster_run(&c))
+                    fail_msg("%s hangs, killed at turns %d and %d", cfg.codec, (int)at, (int)(at + gap));
+                for (int w = 2; w < 4; w++) {
+                    const struct cluster_node *n = &c.nodes[w];
+
+                    if (n->phase != NODE_DONE)
+                        fail_msg("%s, killed at turns %d and %d: node %d: %s", cfg.codec, (int)at,
+                                 (int)(at + gap), w, n->e.text);
+                    if (!cfg.is_asgd)
+                        assert_int_equal(n->step, c.nodes[2].step);
+                }
+                cluster_close(&c);
+            }
+}
+
 /* A job without servers, which the test drives by hand. */
 struct bench {
     struct cluster c;
@@ -332,6 +368,83 @@ TEST(frames_that_no_node_sends_are_refused)
     cluster_close(&b.c);
 }
 
+/* A worker cannot make the others believe in results of the future, which would end the counting. */
+TEST(no_worker_is_believed_that_an_evaluation_is_known_which_another_has_not_made)
+{
+    const struct verdict_result first = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.1};
+    const struct verdict_result last = {.n = 200, .step = 800, .loss = 1, .accuracy = 1};
+    const struct verdict_report ahead = {.own = first, .known = last}, liar = {.own = last, .known = last};
+    struct bench b;
+
+    /* More than it has made itself. */
+    open_bench(&b, "ps", 1);
+    assert_int_equal(deliver(&b, WORKERS, 0, VERDICT_REPORT, STOP_NONE, &ahead, sizeof ahead), CODEC_GO);
+    receive(&b, WORKERS);
+    assert_true(b.c.nodes[WORKERS].x->peer_stats.has_left[0]);
+    cluster_close(&b.c);
+    /* More than the others have. Those have their own mean. */
+    open_bench(&b, "ps", 1);
+    assert_int_equal(deliver(&b, WORKERS, 0, VERDICT_REPORT, STOP_NONE, &liar, sizeof liar), CODEC_GO);
+    for (int w = 1; w < WORKERS; w++)
+        assert_int_equal(evaluated(&b, w, 0.2), CODEC_WAIT);
+    receive(&b, WORKERS);
+    assert_true(b.c.nodes[WORKERS].x->peer_stats.has_left[0]);
+    for (int w = 1; w < WORKERS; w++) {
+        assert_int_equal(receive(&b, w), CODEC_GO);
+        assert_true(b.c.nodes[w].x->verdict.known.n == 1 && b.c.nodes[w].x->verdict.known.accuracy == 0.2);
+        assert_int_equal(exchange_stopped(b.c.nodes[w].x)->reason, STOP_NONE);
+    }
+    cluster_close(&b.c);
+}
+
+/* Nor can a worker that others hear of it from, in asgd, where nobody waits. */
+TEST(an_asynchronous_worker_takes_no_result_beyond_its_own_evaluations)
+{
+    const struct verdict_result last = {.n = 200, .step = 800, .loss = 1, .accuracy = 0.1};
+    struct cluster_config cfg = rising_job(
+        (struct cluster_config){.codec = "plain", .is_asgd = true, .goes_on = 1}, 1);
+    struct bench b = {0};
+
+    cluster_open(&b.c, &cfg);
+    assert_int_equal(evaluated(&b, 0, 0.1), CODEC_GO);
+    deliver(&b, 0, 1, VERDICT_RESULT, STOP_NONE, &last, sizeof last);
+    assert_true(b.c.nodes[0].x->verdict.known.n == 0);
+    /* A decision counts, also for a worker that has fallen behind. */
+    assert_true(deliver(&b, 0, 2, VERDICT_RESULT, STOP_PATIENCE, &last, sizeof last) >= 0);
+    assert_int_equal(exchange_stopped(b.c.nodes[0].x)->reason, STOP_PATIENCE);
+    cluster_close(&b.c);
+}
+
+/* What of a frame a byte changes: no node reads beyond it, fails for its own reason, or waits for ever. */
+TEST(changed_frames_are_refused_or_taken_and_do_no_harm)
+{
+    static const int slots[] = {0, 1, WORKERS};
+    struct verdict_report fine = {.own = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5},
+                                  .known = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5}};
+    struct rng r;
+
+    rng_init(&r, 1, 2, 3);
+    for (int i = 0; i < 3000; i++) {
+        int slot = slots[rng_below(&r, 3)], from = slot == WORKERS ? (int)rng_below(&r, WORKERS) : -2;
+        unsigned char bytes[sizeof fine];
+        struct bench b;
+        int rc;
+
+        memcpy(bytes, &fine, sizeof fine);
+        for (uint32_t n = rng_below(&r, 4); n > 0; n--)
+            bytes[rng_below(&r, sizeof bytes)] = (unsigned char)rng_below(&r, 256);
+        open_bench(&b, "ps", 1);
+        if (i % 2 == 0 && slot < WORKERS)
+            evaluated(&b, slot, 0.5);
+        rc = deliver(&b, slot, from, (enum verdict_kind)rng_below(&r, VERDICT_KINDS + 1),
+                     rng_below(&r, N_STOP_REASONS + 1), bytes,
+                     i % 3 == 0 ? rng_below(&r, sizeof bytes + 1)
+                                : sizeof(struct verdict_result) * (size_t)(1 + i % 2));
+        assert_true(rc == CODEC_GO || rc == CODEC_WAIT || rc == ERR_PROTOCOL);
+        cluster_close(&b.c);
+    }
+}
+
 /* The loss is the step's number, so it never falls: evaluations 3, 5 and 7 cut the rate, the last ends the
  * job. */
 TEST(a_codec_sees_evaluations_and_decides_by_them)
@@ -370,9 +483,13 @@ int main(void)
         cmocka_unit_test(asynchronous_workers_end_after_the_step_in_which_the_same_decision_reaches_them),
         cmocka_unit_test(patience_ends_a_job_on_all_nodes),
         cmocka_unit_test(a_lost_worker_does_not_hold_up_the_others),
+        cmocka_unit_test(two_coordinators_in_a_row_are_lost_at_any_points),
         cmocka_unit_test(a_result_that_one_worker_knows_counts_for_all),
         cmocka_unit_test(a_wait_names_the_worker_whose_result_is_missing),
         cmocka_unit_test(frames_that_no_node_sends_are_refused),
+        cmocka_unit_test(no_worker_is_believed_that_an_evaluation_is_known_which_another_has_not_made),
+        cmocka_unit_test(an_asynchronous_worker_takes_no_result_beyond_its_own_evaluations),
+        cmocka_unit_test(changed_frames_are_refused_or_taken_and_do_no_harm),
         cmocka_unit_test(a_codec_sees_evaluations_and_decides_by_them),
     };
 

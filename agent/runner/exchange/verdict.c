@@ -193,6 +193,24 @@ static struct verdict_result mean(const struct exchange *x, uint64_t n)
     return m;
 }
 
+static int refuse(struct exchange *x, int from)
+{
+    err_set(x->e, ERR_PROTOCOL, "node %d sent a result of an evaluation that it cannot have", from);
+    return from < 0 ? x->e->code : channel_blame(&x->channels[0], from);
+}
+
+/* A worker says that it knows the mean of an evaluation that another one has not made. */
+static int refuse_known(struct exchange *x, const struct verdict_result *known)
+{
+    struct verdict *v = &x->verdict;
+    int k = 0;
+
+    while (&v->reports[k].known != known)
+        k++;
+    v->reports[k].known = (struct verdict_result){0};
+    return refuse(x, k);
+}
+
 /* Of the coordinator: announces what has become known, if anything. */
 static int conclude(struct exchange *x)
 {
@@ -211,6 +229,8 @@ static int conclude(struct exchange *x)
     }
     if (least == UINT64_MAX || least <= v->known.n)
         return answer_late(x);
+    if (x->cfg.is_sync && latest->n > least)
+        return refuse_known(x, latest);
     m = latest->n > v->known.n ? *latest : mean(x, least);
     if (announce(x, &m) < 0)
         return x->e->code;
@@ -241,12 +261,6 @@ int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double ac
     return v->waits ? CODEC_WAIT : CODEC_GO;
 }
 
-static int refuse(struct exchange *x, int from)
-{
-    err_set(x->e, ERR_PROTOCOL, "node %d sent a result of an evaluation that it cannot have", from);
-    return from < 0 ? x->e->code : channel_blame(&x->channels[0], from);
-}
-
 static bool can_be(const struct exchange *x, const struct verdict_result *r)
 {
     return r->n <= x->verdict.n_most && (r->accuracy >= 0 || isnan(r->accuracy)) && !(r->accuracy > 1);
@@ -259,7 +273,7 @@ static int on_report(struct exchange *x, const struct mesh_head *h, const struct
     if (!last || b->len != sizeof r || h->round != STOP_NONE || (is_server(x) && x->cfg.node != FIRST_SERVER))
         return refuse(x, h->peer);
     memcpy(&r, b->bytes, sizeof r);
-    if (!can_be(x, &r.own) || !can_be(x, &r.known) || r.own.n < last->own.n)
+    if (!can_be(x, &r.own) || !can_be(x, &r.known) || r.own.n < last->own.n || r.known.n > r.own.n)
         return refuse(x, h->peer);
     last->own = r.own;
     if (r.known.n > last->known.n) /* else a result is on its way */
@@ -267,6 +281,8 @@ static int on_report(struct exchange *x, const struct mesh_head *h, const struct
     return coordinator(x) == x->cfg.node ? conclude(x) : CODEC_GO;
 }
 
+/* The n-th mean is known when each worker has made n evaluations, this one, too. In asgd a decision may reach
+ * one that the coordinator has lost, and counts for it as well. */
 static int on_result(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
 {
     struct verdict *v = &x->verdict;
@@ -278,7 +294,8 @@ static int on_result(struct exchange *x, const struct mesh_head *h, const struct
     if (!may_send || b->len != sizeof r || h->round >= N_STOP_REASONS)
         return refuse(x, h->peer);
     memcpy(&r, b->bytes, sizeof r);
-    if (r.n == 0 || !can_be(x, &r) || (x->cfg.is_sync && !is_server(x) && r.n > v->own.n))
+    if (r.n == 0 || !can_be(x, &r) ||
+        (!is_server(x) && r.n > v->own.n && (x->cfg.is_sync || h->round == STOP_NONE)))
         return refuse(x, h->peer);
     if (r.n <= v->known.n)
         return CODEC_GO; /* passed on by another worker */

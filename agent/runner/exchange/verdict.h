@@ -21,6 +21,9 @@
  * A server's codec may end the job, too (wants_stop): VERDICT_STOP to all workers, before the reply of the
  * round in which it asked for it. Between workers each worker's codec decides for itself.
  *
+ * No node is believed that an evaluation is known which another one has not made: such a worker is refused
+ * like one that sends a malformed contribution, before others hear of it.
+ *
  * These frames are in no statistics of traffic, like those of barrier.h. */
 #ifndef PSGD_VERDICT_H
 #define PSGD_VERDICT_H
