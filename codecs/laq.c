@@ -118,28 +118,19 @@ static struct grid quantize(const struct codec *c, float *size, float *error)
     return g;
 }
 
-/* Numbers of `bits` bits, from the lowest bit of a word on; a number may lie in two words. */
 static void put_levels(const struct codec *c, struct wire_out *out, struct grid g)
 {
     struct laq *l = c->state;
-    uint64_t word = 0;
-    int n_bits = 0;
+    struct wire_bits b = {0};
 
     wire_put_f32(out, g.radius);
     for (size_t i = 0; i < c->n_params; i++) {
         uint32_t q = level(g, c->grads[i] - l->known[i]);
 
         l->known[i] += value(g, q);
-        word |= (uint64_t)q << n_bits;
-        n_bits += l->bits;
-        if (n_bits >= 32) {
-            wire_put_u32(out, (uint32_t)word);
-            word >>= 32;
-            n_bits -= 32;
-        }
+        wire_put_bits(out, &b, q, l->bits);
     }
-    if (n_bits > 0)
-        wire_put_u32(out, (uint32_t)word);
+    wire_put_last_bits(out, &b);
 }
 
 static int laq_encode(struct codec *c, struct wire_out *out)
@@ -165,18 +156,13 @@ static void get_levels(const struct codec *c, struct wire_in *in, float *sum)
 {
     const struct laq *l = c->state;
     struct grid g = grid_of(l, wire_get_f32(in));
-    uint64_t word = 0;
-    int n_bits = 0;
+    struct wire_bits b = {0};
 
     for (size_t i = 0; i < c->n_params && !in->bad; i++) {
-        if (n_bits < l->bits) {
-            word |= (uint64_t)wire_get_u32(in) << n_bits;
-            n_bits += 32;
-        }
+        uint32_t q = wire_get_bits(in, &b, l->bits);
+
         if (sum)
-            sum[i] += value(g, (uint32_t)word & g.most) / (float)c->n_workers;
-        word >>= l->bits;
-        n_bits -= l->bits;
+            sum[i] += value(g, q) / (float)c->n_workers;
     }
 }
 

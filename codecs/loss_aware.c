@@ -109,44 +109,26 @@ static float fit(const struct loss_aware *l, const float *w, const float *v, siz
     return alpha;
 }
 
-/* Numbers of `bits` bits, b + L, from the lowest bit of a word on; each layer begins a word. */
+/* Numbers of `bits` bits, b + L; each layer begins a word. */
 static void put_layer(const struct loss_aware *l, struct wire_out *out, const float *w, const float *v,
                       size_t n)
 {
     float alpha = fit(l, w, v, n), most = most_of(l);
-    uint64_t word = 0;
-    int n_bits = 0;
+    struct wire_bits b = {0};
 
     wire_put_f32(out, alpha);
-    for (size_t i = 0; i < n; i++) {
-        word |= (uint64_t)(uint32_t)(level(w[i], alpha, most) + most) << n_bits;
-        n_bits += l->bits;
-        if (n_bits >= 32) {
-            wire_put_u32(out, (uint32_t)word);
-            word >>= 32;
-            n_bits -= 32;
-        }
-    }
-    if (n_bits > 0)
-        wire_put_u32(out, (uint32_t)word);
+    for (size_t i = 0; i < n; i++)
+        wire_put_bits(out, &b, (uint32_t)(level(w[i], alpha, most) + most), l->bits);
+    wire_put_last_bits(out, &b);
 }
 
 static void get_layer(const struct loss_aware *l, struct wire_in *in, float *w, size_t n)
 {
     float alpha = wire_get_f32(in), most = most_of(l);
-    uint32_t mask = (1u << l->bits) - 1;
-    uint64_t word = 0;
-    int n_bits = 0;
+    struct wire_bits b = {0};
 
-    for (size_t i = 0; i < n && !in->bad; i++) {
-        if (n_bits < l->bits) {
-            word |= (uint64_t)wire_get_u32(in) << n_bits;
-            n_bits += 32;
-        }
-        w[i] = alpha * ((float)((uint32_t)word & mask) - most);
-        word >>= l->bits;
-        n_bits -= l->bits;
-    }
+    for (size_t i = 0; i < n && !in->bad; i++)
+        w[i] = alpha * ((float)wire_get_bits(in, &b, l->bits) - most);
 }
 
 static int loss_aware_reply(struct codec *c, struct wire_out *out)

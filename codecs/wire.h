@@ -99,4 +99,43 @@ static inline uint32_t wire_get_u32(struct wire_in *w)
     return p ? *p : 0;
 }
 
+/* Numbers of a few bits, 1 to 32, packed from the lowest bit of a 32-bit word on; one may lie in two words. A
+ * run of them begins with {0}, and ends, when it is written, with wire_put_last_bits(). */
+struct wire_bits {
+    uint64_t word;
+    int n; /* bits in it that are not written yet, or not read */
+};
+
+static inline void wire_put_bits(struct wire_out *w, struct wire_bits *b, uint32_t v, int n_bits)
+{
+    b->word |= (uint64_t)v << b->n;
+    b->n += n_bits;
+    if (b->n >= 32) {
+        wire_put_u32(w, (uint32_t)b->word);
+        b->word >>= 32;
+        b->n -= 32;
+    }
+}
+
+static inline void wire_put_last_bits(struct wire_out *w, struct wire_bits *b)
+{
+    if (b->n > 0)
+        wire_put_u32(w, (uint32_t)b->word);
+    *b = (struct wire_bits){0};
+}
+
+static inline uint32_t wire_get_bits(struct wire_in *w, struct wire_bits *b, int n_bits)
+{
+    uint32_t v;
+
+    if (b->n < n_bits) {
+        b->word |= (uint64_t)wire_get_u32(w) << b->n;
+        b->n += 32;
+    }
+    v = (uint32_t)(b->word & (((uint64_t)1 << n_bits) - 1));
+    b->word >>= n_bits;
+    b->n -= n_bits;
+    return v;
+}
+
 #endif
