@@ -288,13 +288,14 @@ struct codec_events {
     /* Before the update: the step's gradient, the mean over this worker's blocks, is in grads. */
     int (*on_grad)(struct codec *c);
     int (*on_step)(struct codec *c); /* after the update */
-    /* May write params at any time, as no gradient is being computed then; but with --redundancy a step has
-     * several blocks, and it is called between them, so that their gradients are of different params. A rule
-     * with on_backward writes params only while it waits: its messages may come between two layers. Writes
-     * grads only while on_grad waits: otherwise nobody reads them. */
+    /* May write params: no gradient is being computed from them then. (With --redundancy a step has several
+     * blocks, and messages come between them, too: their gradients are then of different params.) But while a
+     * collective is under way, or in a rule with on_backward, messages come between two layers: there
+     * on_message writes params only while the node waits. It writes grads only while on_grad waits; at other
+     * times nobody reads them. */
     int (*on_message)(struct codec *c, int from, struct wire_in *in);
-    /* The requested collective is complete; the next may be requested. Writes params and grads as on_message
-     * does. */
+    /* The requested collective is complete; the next may be requested. May be called between two layers:
+     * writes params only while the node waits, and grads as on_message does. */
     int (*on_collective)(struct codec *c);
     /* A node is lost, or has ended, and the job continues. In a job with --on-node-loss continue the host
      * refuses a rule without on_lost. */

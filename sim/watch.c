@@ -236,20 +236,25 @@ static int check_guarded(struct codec *c, const char *callback, int rc)
     return rc;
 }
 
-/* Before a callback that another node causes: guards what it may not write. */
-static void guard_step(const struct codec *c)
+/* May a callback that another node causes run between two layers? In a simulation none does. */
+static bool is_amid_layers(const struct codec *c)
 {
-    bool computes = c->node >= 0 && !waits(c);
+    return c->node >= 0 && !waits(c) &&
+           (w.codec->events->on_backward || exchange_is_collecting(channel_of(c)->x));
+}
 
-    guard(0, "params while the node does not wait, and has on_backward",
-          computes && w.codec->events->on_backward ? c->params : NULL, c->n_params);
+/* Before such a callback: guards what it may not write. */
+static void guard_step(const struct codec *c, bool is_amid)
+{
+    guard(0, "params while the node does not wait, and may be amid the layers", is_amid ? c->params : NULL,
+          c->n_params);
     guard(1, "grads while on_grad does not wait",
           c->node >= 0 && !(waits(c) && *waits_in_grad(c)) ? c->grads : NULL, c->n_params);
 }
 
 static int on_message(struct codec *c, int from, struct wire_in *in)
 {
-    guard_step(c);
+    guard_step(c, is_amid_layers(c));
     return check_guarded(c, "on_message", receive(read_message, "on_message", c, from, in));
 }
 
@@ -260,7 +265,7 @@ static int on_collective(struct codec *c)
     if (w.receive)
         w.receive(w.owner,
                   &(struct watch_call){.read = read_collective, .name = name, .c = c, .from = c->node});
-    guard_step(c);
+    guard_step(c, !waits(c));
     watch_enter(name, c, c->node);
     return check_guarded(c, name, watch_leave(w.codec->events->on_collective(c)));
 }
@@ -305,7 +310,7 @@ static int on_gradient(struct codec *c)
 
 static int on_lost(struct codec *c, int node)
 {
-    guard_step(c);
+    guard_step(c, is_amid_layers(c));
     watch_enter("on_lost", c, node);
     return check_guarded(c, "on_lost", watch_leave(w.codec->events->on_lost(c, node)));
 }
@@ -318,7 +323,7 @@ static int on_evaluation(struct codec *c)
 
 static int on_wake(struct codec *c)
 {
-    guard_step(c);
+    guard_step(c, is_amid_layers(c));
     watch_enter("on_wake", c, c->node);
     return check_guarded(c, "on_wake", watch_leave(w.codec->events->on_wake(c)));
 }
