@@ -18,12 +18,6 @@ static bool sums_by_no_collective(const struct submission *s, const struct codec
     return f->combines ? s->settings.path != PATH_ALLREDUCE && s->settings.path != PATH_TREE : !f->collects;
 }
 
-static bool has_single_holders(const struct submission *s, const struct codec_facts *f)
-{
-    (void)f;
-    return s->settings.redundancy == 1;
-}
-
 static bool has_shared_samples(const struct submission *s, const struct codec_facts *f)
 {
     (void)f;
@@ -72,7 +66,6 @@ static const struct effect {
      OF_CODEC},
     {AT(settings.allreduce), sums_by_no_collective,
      "sums no vectors over all workers here, which path allreduce or tree does", OF_CODEC | LATE},
-    {AT(block_assignment), has_single_holders, "without --redundancy each block has one holder", 0},
     {AT(settings.partition), has_shared_samples, "with --feed shared every worker has all samples", 0},
     {AT(settings.non_iid), has_shared_samples, "with --feed shared every worker has all samples", 0},
     {AT(retry_on), has_no_retries, "without --retries no job is tried again", 0},

@@ -133,7 +133,6 @@ reports() {
     [[ "$output" == *"hint: If this is a list: a file is an entry of it in the form '{\"layer0\": \"./mine.c\", \"*\": \"plain\"}' only."* ]]
     reports '--local-steps has no effect in this job: codec plain exchanges in each step' --codec plain --local-steps 5
     reports '--local-steps has no effect in this job: codec gossip exchanges' --codec gossip --local-steps 5
-    reports '--block_assignment has no effect in this job: without --redundancy' --codec plain --block_assignment dup
     reports '--retry-on has no effect in this job: without --retries' --codec plain --retry-on node_lost
 }
 
