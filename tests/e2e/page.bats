@@ -70,6 +70,6 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
 @test "an agent's own page shows its jobs, and asks for a token" {
     has_browser
     start_agents 2
-    "$SUBMIT" --node_count 2 --dataset digits --model mlp-tutorial --epochs 1 --codec fedavg --name done -o done >out.txt 2>&1
-    in_browser agent "http://127.0.0.1:${PORTS[0]}/" done "$(cat "$T/agent0/token")"
+    "$SUBMIT" --node_count 2 --dataset digits --model mlp-tutorial --epochs 1 --codec fedavg --name ended -o ended >out.txt 2>&1
+    in_browser agent "http://127.0.0.1:${PORTS[0]}/" ended "$(cat "$T/agent0/token")"
 }
