@@ -129,6 +129,9 @@ bool sim_models_are_finite(const struct sim *s);
 
 /* The rest is internal to the simulator. */
 
+/* costs.c: in the form of --step-time, returning the mean, and of --overhead. */
+double sim_steps_text(char *out, size_t size, const struct sim_steps *t);
+void sim_overhead_text(char *out, size_t size, const struct sim_overhead *o);
 /* costs.c, measure.c: set steps, eval_time_s, codec_rate and overhead. */
 int sim_find_costs(struct sim *s, struct err *e);
 int sim_measure(struct sim *s, struct err *e);

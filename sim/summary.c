@@ -71,39 +71,15 @@ static uint64_t count_left_out(const struct sim *s)
     return n;
 }
 
-/* Writes the simulated times of steps in the syntax of --step-time. Returns their mean. */
-static double write_steps(char *out, size_t size, const struct sim_steps *t)
-{
-    double sum = 0;
-    int n = 0;
-
-    for (int i = 0; i < t->n; i++) {
-        n += snprintf(out + n, size - (size_t)n, "%s%.9g", i > 0 ? "," : "", t->s[i]);
-        sum += t->s[i];
-    }
-    return sum / t->n;
-}
-
-/* Writes it in the form of --overhead. */
-static void write_overhead(char *out, size_t size, const struct sim_overhead *o)
-{
-    double us = o->message_s * 1e6;
-
-    if (o->bytes_per_s > 0)
-        snprintf(out, size, "%.6gGbit,%.6gus", o->bytes_per_s * 8e-9, us);
-    else
-        snprintf(out, size, "any,%.6gus", us);
-}
-
 json_t *sim_summary(const struct sim *s, const struct explore_result *found, double seconds)
 {
     uint64_t n_messages = mesh_sim_messages(s->net);
     json_t *nodes = json_array();
     char overhead[64], steps[SIMULATION_TEXT];
-    double step = write_steps(steps, sizeof steps, &s->steps);
+    double step = sim_steps_text(steps, sizeof steps, &s->steps);
     json_t *o;
 
-    write_overhead(overhead, sizeof overhead, &s->overhead);
+    sim_overhead_text(overhead, sizeof overhead, &s->overhead);
     o = json_pack("{s:b, s:b, s:f, s:f, s:I, s:f, s:f, s:s, s:f, s:f, s:s, s:b, s:b}", "ok", 1, "succeeded",
                   sim_has_succeeded(s) && !(found && found->failure[0]), "sim_time_s", sim_time(s), "wall_s",
                   seconds, "messages", (json_int_t)n_messages, "messages_per_s",

@@ -12,6 +12,7 @@
 #include "submit/codecs/presets.h"
 #include "submit/data/data_sets.h"
 #include "submit/hosts.h"
+#include "submit/options_config.h"
 #include "submit/options_table.h"
 #include "submit/results/classic.h"
 #include "submit/retry_on.h"
@@ -193,8 +194,11 @@ static struct args_option table[] = {
      "try every order of message delivery; for at most 3 workers and few steps"},
     {"replay", "", ARGS_TEXT, SIM(replay), FOR_SIMULATE, SIMULATED, "ORDER",
      "run one order of message delivery, as reported by --exhaustive"},
-    {"set", "", ARGS_LIST, AT(sets), FOR_RERUN, JOB, "KEY=VALUE",
-     "another value for an option of the job, as epochs=20; may be repeated"},
+    {"config", "", ARGS_PATH, AT(config), FOR_JOB, WHERE, "FILE",
+     "options from a JSON file, whose keys are their names, or the run.json of an earlier run, which is "
+     "repeated; those given here go before it"},
+    {"set", "", ARGS_LIST, AT(sets), FOR_RERUN | FOR_JOB, JOB, "KEY=VALUE",
+     "value of an option of the job, as epochs=20; may be repeated"},
     {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_DOCTOR | FOR_BROWSE,
      WHERE, "FILE", "file with the list of the agents' addresses"},
     {"port", "", ARGS_INT, AT(port), FOR_BROWSE, WHERE, "N", "port of the page on 127.0.0.1; 0: a free one",
@@ -538,12 +542,107 @@ static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv
     return options_check_resume(o, &earlier, e);
 }
 
+/* One KEY=VALUE, parsed as --KEY=VALUE of a job. */
+static int set_one(struct options *o, unsigned verb, const char *text, struct err *e)
+{
+    char first[] = "set", option[PATH_MAX], name[ARGS_NAME];
+    char *argv[] = {first, option, NULL};
+    struct args_found found = {0};
+
+    if (snprintf(option, sizeof option, "--%s", text) >= (int)sizeof option)
+        return err_set(e, ERR_USAGE, "--set: too long");
+    if (args_parse(&options_table, verb, 2, argv, o, &found, e) < 0)
+        return err_at(e, "--set");
+    for (int i = 0; i < options_table.n; i++)
+        o->args.given[i] |= found.given[i];
+    for (int i = 0; i < options_table.n; i++)
+        if (found.given[i] &&
+            ((table[i].group != JOB && table[i].group != SIMULATED) || table[i].kind == ARGS_LIST)) {
+            args_name(name, &table[i]);
+            err_set(e, ERR_USAGE, "--set %s: not an option of the job itself", text);
+            return err_hint(e, "Give it as an option of its own: --%s.", name);
+        }
+    return 0;
+}
+
+static int set_all(struct options *o, unsigned verb, const char *const *sets, struct err *e)
+{
+    for (; *sets; sets++)
+        if (set_one(o, verb, *sets, e) < 0)
+            return e->code;
+    return 0;
+}
+
+/* Options of which one replaces the others. */
+static const size_t exclusive[][3] = {
+    {offsetof(struct options, workers), offsetof(struct options, worker_hosts),
+     offsetof(struct options, ps_hosts)},
+    {offsetof(struct options, optimizer), offsetof(struct options, settings.optimizer)},
+    {offsetof(struct options, settings.non_iid), offsetof(struct options, settings.partition)},
+};
+
+static bool is_among(const size_t *set, size_t offset)
+{
+    return offset > 0 && (offset == set[0] || offset == set[1] || offset == set[2]);
+}
+
+/* Gives the options of a set their defaults if one of them is on the command line. */
+static void clear_replaced(struct options *o, const bool *given, const size_t *set)
+{
+    struct options defaults;
+    bool is_replaced = false;
+
+    set_defaults(&defaults);
+    for (int i = 0; i < options_table.n; i++)
+        is_replaced |= given[i] && is_among(set, table[i].offset);
+    for (int i = 0; is_replaced && i < options_table.n; i++)
+        if (is_among(set, table[i].offset)) {
+            memcpy((char *)o + table[i].offset, (const char *)&defaults + table[i].offset, table[i].size);
+            o->args.given[i] = false;
+            if (table[i].given)
+                *((bool *)o + table[i].given) = false;
+        }
+}
+
+static bool changes_job(const struct options *given)
+{
+    bool is_changed = given->sets[0];
+
+    for (int i = 0; i < options_table.n; i++)
+        is_changed |= given->args.given[i] && (table[i].group == JOB || table[i].group == SIMULATED);
+    return is_changed;
+}
+
+/* Loads the options of the file, then applies those of this command line. */
+static int parse_configured(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+{
+    struct options given = *o;
+    bool by_file[ARGS_MAX];
+
+    if (given.resume[0])
+        return err_set(e, ERR_USAGE, "--config and --resume: the options of a job come from one of them");
+    set_defaults(o);
+    o->args = (struct args_found){.n_operands = 0};
+    if (options_take_config(o, verb, given.config, changes_job(&given), e) < 0)
+        return e->code;
+    for (size_t i = 0; i < sizeof exclusive / sizeof *exclusive; i++)
+        clear_replaced(o, given.args.given, exclusive[i]);
+    memcpy(by_file, o->args.given, sizeof by_file);
+    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0)
+        return e->code;
+    for (int i = 0; i < options_table.n; i++)
+        o->args.given[i] |= by_file[i];
+    return 0;
+}
+
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
     complete();
     set_defaults(o);
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 ||
-        (o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0) ||
+        (o->config[0] && parse_configured(o, verb, argc, argv, e) < 0) ||
+        (!o->config[0] && o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0) ||
+        ((verb & FOR_JOB) && set_all(o, verb, o->sets, e) < 0) ||
         ((verb & FOR_JOB) && apply_preset(o, e) < 0))
         return e->code;
     if (is_given(o, offsetof(struct options, worker_hosts)) &&
@@ -552,41 +651,20 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
     return finish(o, e);
 }
 
-/* One KEY=VALUE, parsed as --KEY=VALUE of a job. */
-static int set_one(struct options *o, const char *text, struct err *e)
+int options_rerun(struct options *o, const struct options *given, const json_t *doc, const char *folder,
+                  struct err *e)
 {
-    char verb[] = "rerun", option[PATH_MAX], name[ARGS_NAME];
-    char *argv[] = {verb, option, NULL};
-    struct args_found found = {0};
+    const json_t *texts = json_object_get(json_object_get(doc, "facts"), "options");
+    const unsigned verb = json_object_get(texts, "exec") ? FOR_RUN : FOR_SUBMIT;
 
-    if (snprintf(option, sizeof option, "--%s", text) >= (int)sizeof option)
-        return err_set(e, ERR_USAGE, "--set: too long");
-    if (args_parse(&options_table, o->exec[0] ? FOR_RUN : FOR_SUBMIT, 2, argv, o, &found, e) < 0)
-        return err_at(e, "--set");
-    for (int i = 0; i < options_table.n; i++)
-        o->args.given[i] |= found.given[i];
-    for (int i = 0; i < options_table.n; i++)
-        if (found.given[i] && table[i].group != JOB) {
-            args_name(name, &table[i]);
-            err_set(e, ERR_USAGE, "--set %s: not an option of the job itself", text);
-            return err_hint(e, "Give it beside the job: job_submit help rerun lists what may be given.");
-        }
-    return 0;
-}
-
-int options_rerun(struct options *o, const struct options *given, const json_t *texts, struct err *e)
-{
     complete();
     set_defaults(o);
-    if (options_take_all(o, texts, e) < 0)
+    if (options_take_run(o, verb, doc, folder, changes_job(given), e) < 0)
         return e->code;
     for (int i = 0; i < options_table.n; i++)
         if (given->args.given[i])
             memcpy((char *)o + table[i].offset, (const char *)given + table[i].offset, table[i].size);
-    for (const char *const *set = given->sets; *set; set++)
-        if (set_one(o, *set, e) < 0)
-            return e->code;
-    if (apply_preset(o, e) < 0)
+    if (set_all(o, verb, given->sets, e) < 0 || apply_preset(o, e) < 0)
         return e->code;
     return finish(o, e);
 }
@@ -621,16 +699,41 @@ void options_name(char out[ARGS_NAME], size_t offset)
     args_name(out, find_option(offset));
 }
 
+void options_defaults(struct options *o)
+{
+    complete();
+    set_defaults(o);
+}
+
 void options_help(FILE *f, unsigned verb)
 {
     struct options defaults;
 
-    complete();
-    set_defaults(&defaults);
+    options_defaults(&defaults);
     args_help(f, &options_table, verb, &defaults);
 }
 
 bool options_is_shown(const struct options *o, const struct args_option *t)
 {
     return (t->verbs & (o->exec[0] ? FOR_RUN : FOR_SUBMIT)) && t->group != OUTPUT;
+}
+
+bool options_in_config(const struct args_option *t, unsigned verb)
+{
+    return (t->verbs & verb) && t->group != OUTPUT && t->offset != offsetof(struct options, config) &&
+           t->offset != offsetof(struct options, sets) && t->offset != offsetof(struct options, retrieve);
+}
+
+void options_config_key(char out[ARGS_NAME], const struct args_option *t)
+{
+    args_name(out, t);
+    for (char *c = out; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+}
+
+const char *options_setting_key(const struct args_option *t)
+{
+    const struct json_field *f = settings_field(t->offset - offsetof(struct options, settings));
+
+    return f ? f->key : NULL;
 }

@@ -41,9 +41,10 @@ enum {
     FOR_REPORT = 2097152,
     FOR_BROWSE = 4194304,
     FOR_COMPARE = 8388608,
+    FOR_CONFIG = 16777216,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
-    FOR_ALL = 16777215
+    FOR_ALL = 33554431
 };
 
 enum { RETRIES_MAX = 100 };
@@ -96,7 +97,8 @@ struct options {
     uint64_t part;      /* ... and only the part of it with this seed; 0: all */
     uint64_t mutations; /* number of mutated messages */
     bool has_mutations;
-    const char *sets[ARGS_OPERANDS + 1]; /* of rerun: KEY=VALUE; point into argv; ends with NULL */
+    char config[PATH_MAX];
+    const char *sets[ARGS_OPERANDS + 1]; /* KEY=VALUE; point into argv; ends with NULL */
     char rerun_of[48];                   /* the job that is submitted again; "": none */
     bool all_are_workers;                /* also the servers and spares of the list: doctor's trial job */
     const struct preset *preset;         /* that --codec named, which is replaced; NULL: none */
@@ -104,14 +106,19 @@ struct options {
 };
 
 /* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/args.h). With --resume, the
- * options and worker list in the earlier job's run.json replace the defaults. ERR_USAGE; ERR_CONFIG:
- * run.json is invalid; ERR_NOT_FOUND: run.json, or a file it names, does not exist. */
+ * options and worker list in the earlier job's run.json replace the defaults; with --config those of a file.
+ * --set is as the option that it names. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
+ * ERR_NOT_FOUND: one of them, or a file it names, does not exist. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
 
-/* The options of a job that is submitted again: those that its run.json records (`texts`, by options_json),
- * changed by --set, and those given beside it. ERR_USAGE: --set names no option of a job; ERR_NOT_FOUND: a
- * file of the job is gone. */
-int options_rerun(struct options *o, const struct options *given, const json_t *texts, struct err *e);
+/* The options of a job that is submitted again: those of its run.json, or of its record in the index, changed
+ * by --set, and those given beside it. `folder`: its results, which may have the source of its codec.
+ * ERR_USAGE: --set names no option of a job; ERR_NOT_FOUND: a file of the job is gone. */
+int options_rerun(struct options *o, const struct options *given, const json_t *doc, const char *folder,
+                  struct err *e);
+
+/* A JSON Schema (2020-12) of the documents of --config. NULL: no memory. */
+json_t *options_schema(void);
 
 /* Sets the options of `verb` that describe a job to what its run.json records (`texts`), except those that
  * are given. A data set of another kind than the job's is not read from the job's --data. ERR_NOT_FOUND: a

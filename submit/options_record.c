@@ -106,10 +106,8 @@ static int take_text(struct options *o, const struct args_option *t, const json_
 /* Sets the inherited options from the texts written by options_json. `given`, by index in the table:
  * options on this command line, which take precedence where they may differ; NULL: none, and the job also
  * starts from what the earlier one started from. */
-static int take_texts(struct options *o, const bool *given, const json_t *texts, struct err *e)
+static int take_texts(struct options *o, unsigned verb, const bool *given, const json_t *texts, struct err *e)
 {
-    const unsigned verb = is_of_executor(texts) ? FOR_RUN : FOR_SUBMIT;
-
     for (int i = 0; i < options_table.n; i++) {
         const struct args_option *t = &options_table.options[i];
 
@@ -121,11 +119,11 @@ static int take_texts(struct options *o, const bool *given, const json_t *texts,
     return 0;
 }
 
-int options_take_all(struct options *o, const json_t *texts, struct err *e)
+int options_take_texts(struct options *o, unsigned verb, const json_t *texts, struct err *e)
 {
-    if (!json_is_object(texts))
-        return err_set(e, ERR_CONFIG, "/facts/options: missing");
-    return take_texts(o, NULL, texts, e);
+    if (is_of_executor(texts) && !(verb & FOR_RUN))
+        return err_set(e, ERR_CONFIG, "it is that of an executor: job_submit rerun runs it again");
+    return take_texts(o, verb, NULL, texts, e);
 }
 
 int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e)
@@ -170,7 +168,7 @@ int options_take_earlier(struct options *o, const bool *given, const char *folde
     else if (is_of_executor(texts))
         rc = err_set(e, ERR_CONFIG, "an executor keeps no checkpoints; job_submit rerun runs it again");
     else if (json_is_object(texts))
-        rc = take_texts(o, given, texts, e);
+        rc = take_texts(o, FOR_SUBMIT, given, texts, e);
     else
         rc = err_set(e, ERR_CONFIG, "/facts/options: missing");
     json_decref(doc);

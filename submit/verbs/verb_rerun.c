@@ -18,19 +18,21 @@ static void take_arguments(struct options *o, const json_t *list)
 
 int verb_rerun(const struct options *o, struct err *e)
 {
-    const char *job = o->args.n_operands > 0 ? o->args.operands[0] : NULL;
+    const char *job = o->args.n_operands > 0 ? o->args.operands[0] : NULL, *folder;
+    bool is_folder = job && access(job, F_OK) == 0;
     static struct options again;
     const json_t *facts;
     json_t *doc;
     int rc;
 
-    rc = job && access(job, F_OK) == 0 ? results_read(&doc, job, e) : job_index_read(&doc, job, e);
+    rc = is_folder ? results_read(&doc, job, e) : job_index_read(&doc, job, e);
     if (rc < 0)
         return rc;
     facts = json_object_get(doc, "facts");
+    folder = json_string_value(json_object_get(doc, "folder"));
     rc = json_object_get(facts, "simulation")
-             ? err_set(e, ERR_CONFIG, "a simulation is run again by job_submit simulate")
-             : options_rerun(&again, o, json_object_get(facts, "options"), e);
+             ? err_set(e, ERR_CONFIG, "a simulation is run again by job_submit simulate --config run.json")
+             : options_rerun(&again, o, doc, is_folder || !folder ? job : folder, e);
     snprintf(again.rerun_of, sizeof again.rerun_of, "%s", json_string_value(json_object_get(doc, "id")));
     take_arguments(&again, json_object_get(facts, "arguments"));
     if (rc == 0)

@@ -62,6 +62,8 @@ const struct verb verbs[] = {
      "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME [KIND]: a "
      "template",
      OF_PARTS},
+    {"config", verb_config, SHOWS, FOR_CONFIG, 1, "schema",
+     "JSON Schema of the files that --config takes", OF_PARTS},
     {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it",
      OF_PARTS},
     {"doctor", verb_doctor, SHOWS, FOR_DOCTOR, 0, "",

@@ -107,6 +107,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     [ "$status" -eq 0 ]
     [[ "$output" == *"codec "*"accuracy "*"bytes to 0."* ]]
     [[ "$output" == *" fedavg "*" diloco:lr=0.7,mu=0.9 "* ]]
+    cmp first/model/final.safetensors again/model/final.safetensors
 }
 
 @test "the trace in docs/dataplane.md is made as described" {

@@ -1,0 +1,149 @@
+/* The options of an earlier job, from its run.json. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/codec_options.h"
+#include "shared/crypto.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "submit/codecs/codec_list.h"
+#include "submit/codecs/find.h"
+#include "submit/options_config.h"
+#include "submit/options_table.h"
+#include "submit/stages/console.h"
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    return text ? text : "";
+}
+
+static bool has_sum(const char *path, const char *sha256)
+{
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    struct err ignored;
+    uint64_t bytes;
+
+    if (sha256_file(sum, &bytes, path, &ignored) < 0)
+        return false;
+    hex_encode(hex, sum, sizeof sum);
+    return strcmp(hex, sha256) == 0;
+}
+
+/* Is the codec's source, or of one without a source its object, what it was? */
+static bool is_unchanged(const char *name, const json_t *facts)
+{
+    const char *of_source = text_of(facts, "source_sha256");
+    char exe_dir[PATH_MAX];
+    struct codec_file found;
+    struct err ignored;
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, &ignored) < 0 ||
+        find_codec(&found, name, exe_dir, &ignored) < 0)
+        return false;
+    return of_source[0] ? has_sum(found.source[0] ? found.source : found.path, of_source)
+                        : has_sum(found.path, text_of(facts, "sha256"));
+}
+
+/* Finds the copy of a codec's source in the results. */
+static bool find_copy(char out[PATH_MAX], const json_t *facts, const char *folder)
+{
+    const char *name = text_of(facts, "name");
+    struct err ignored;
+    char file[80];
+
+    snprintf(file, sizeof file, "codec/%.64s.c", name);
+    return name[0] && !strchr(name, '/') && file_join(out, PATH_MAX, folder, file, &ignored) == 0 &&
+           has_sum(out, text_of(facts, "source_sha256"));
+}
+
+/* Replaces a codec that has changed since, or is gone, by the copy of its source. */
+static void choose_codec(json_t *texts, const char *option, const json_t *facts, const char *folder)
+{
+    const char *text = text_of(texts, option);
+    size_t end = codec_options_at(text);
+    char name[PATH_MAX], copy[PATH_MAX];
+
+    snprintf(name, sizeof name, "%.*s", (int)end, text);
+    if (!name[0] || codec_list_is_one(text) || !facts || is_unchanged(name, facts))
+        return;
+    if (find_copy(copy, facts, folder)) {
+        console_info("%s is not what it was in that run: its source of then is used, %s.", name, copy);
+        json_object_set_new(texts, option, json_sprintf("%s%s", copy, text + end));
+    } else if (!find_is_path(name) || access(name, F_OK) == 0) { /* else it is reported as missing */
+        console_info("%s is not what it was in that run, whose results have no copy of its source: the "
+                     "present one is used.",
+                     name);
+    }
+}
+
+/* What the job chose by itself, from figures that may be others by now. */
+static void keep_choices(json_t *texts, const json_t *settings)
+{
+    const char *path = text_of(settings, "path");
+
+    if (strcmp(text_of(texts, "path"), "auto") == 0 && path[0] && strcmp(path, "auto") != 0)
+        json_object_set(texts, "path", json_object_get(settings, "path"));
+}
+
+/* Times that were measured in that simulation take the place of new measurements. */
+static json_t *simulation_of(const json_t *facts)
+{
+    static const char *const measured[] = {"step_time", "eval_time_s", "codec_rate_mbps", "overhead"};
+    json_t *doc = json_deep_copy(json_object_get(json_object_get(facts, "simulation"), "options"));
+    const json_t *result = json_object_get(json_object_get(facts, "simulation"), "result");
+
+    for (size_t i = 0; doc && i < sizeof measured / sizeof *measured; i++) {
+        const json_t *v = json_object_get(doc, measured[i]);
+        json_t *then = json_object_get(result, measured[i]);
+        bool is_open = json_is_string(v) ? json_string_length(v) == 0 : json_number_value(v) == 0;
+        bool is_known = json_is_string(then) ? json_string_length(then) > 0 : json_number_value(then) > 0;
+
+        if (is_open && is_known && json_typeof(v) == json_typeof(then))
+            json_object_set(doc, measured[i], then);
+    }
+    return doc;
+}
+
+static int take_simulation(struct options *o, const json_t *run, struct err *e)
+{
+    const json_t *settings = json_object_get(run, "settings");
+    json_t *doc = simulation_of(json_object_get(run, "facts"));
+    int rc = 0;
+
+    o->servers = (int)json_integer_value(json_object_get(settings, "server_count"));
+    if (doc)
+        rc = simulation_parse(&o->simulation, doc, e);
+    if (doc && rc == 0 && o->simulation.gradients > 0)
+        o->steps = (int)json_integer_value(json_object_get(settings, "steps_per_epoch"));
+    json_decref(doc);
+    return rc < 0 ? err_at(e, "/facts/simulation/options") : 0;
+}
+
+int options_take_run(struct options *o, unsigned verb, const json_t *doc, const char *folder, bool is_changed,
+                     struct err *e)
+{
+    const json_t *facts = json_object_get(doc, "facts");
+    json_t *texts = json_copy(json_object_get(facts, "options"));
+    bool is_simulation = json_object_get(facts, "simulation");
+    int rc;
+
+    if (!json_is_object(texts)) {
+        json_decref(texts);
+        return err_set(e, ERR_CONFIG, "/facts/options: missing");
+    }
+    choose_codec(texts, "codec", json_object_get(facts, "codec"), folder);
+    choose_codec(texts, "server_codec", json_object_get(facts, "server_codec"), folder);
+    if (!is_changed)
+        keep_choices(texts, json_object_get(doc, "settings"));
+    if (is_simulation) /* it had no agents */
+        json_object_del(texts, "workers");
+    rc = options_take_texts(o, verb, texts, e);
+    if (rc == 0 && (verb & FOR_SIMULATE))
+        rc = take_simulation(o, doc, e);
+    json_decref(texts);
+    return rc;
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# Runs from files, runs side by side, sweeps and plots.
+load lib
+
+# The weights without their header, which has the job's id.
+weights() {
+    python3 -c '
+import hashlib, struct, sys
+raw = open(sys.argv[1] + "/model/final.safetensors", "rb").read()
+print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$1"
+}
+
+@test "a run.json repeats its job to the bit, though the codec's file has changed" {
+    start_agents 2
+    cp "$ROOT/codecs/localsgd.c" mine.c
+    sed -i 's/"localsgd"/"mine"/' mine.c
+    "$SUBMIT" -q --codec mine.c:every=7 --node_count 2 --epochs 1 --model softmax --seed 5 -o first
+    echo '#error changed' >>mine.c
+    "$SUBMIT" --config first/run.json -o again 2>printed
+    grep -q 'mine.c is not what it was in that run: its source of then is used' printed
+    [ "$(weights first)" = "$(weights again)" ]
+    [ "$(jq -S .settings first/run.json)" = "$(jq -S .settings again/run.json)" ]
+    [ "$(jq .facts.codec.source_sha256 first/run.json)" = "$(jq .facts.codec.source_sha256 again/run.json)" ]
+    # rerun takes the same copy; another seed makes another model.
+    "$SUBMIT" rerun first -q --set seed=6 -o other
+    [ "$(weights first)" != "$(weights other)" ]
+    # The same job in the simulator ends with the same weights.
+    "$SUBMIT" simulate -q --config first/run.json -o simulated
+    [ "$(weights first)" = "$(weights simulated)" ]
+    run "$SUBMIT" compare first other
+    [ "$status" -eq 0 ]
+    [[ "$output" == *" seed "*" accuracy "* ]]
+}
+
+@test "a repeated simulation has its times and, though asynchronous, its weights" {
+    "$SUBMIT" simulate -q --codec ps --servers 1 --parallel_sgd asgd --node_count 3 --epochs 1 --model softmax -o first
+    "$SUBMIT" simulate -q --config first/run.json -o again
+    [ "$(weights first)" = "$(weights again)" ]
+    [ "$(jq .nodes[0].elapsed_s first/run.json)" = "$(jq .nodes[0].elapsed_s again/run.json)" ]
+}
+
+@test "the schema of --config is valid, accepts a job and names mistakes" {
+    python3 -c 'import jsonschema' 2>/dev/null || skip "python3-jsonschema is not installed"
+    "$SUBMIT" config schema >schema.json
+    cmp schema.json "$ROOT/docs/reference/job.schema.json"
+    python3 - <<'END'
+import json, jsonschema
+schema = json.load(open("schema.json"))
+check = getattr(jsonschema, "Draft202012Validator", jsonschema.Draft7Validator)
+check.check_schema(schema)
+valid = check(schema).is_valid
+assert valid({"codec": "fedavg:every=20", "node_count": 4, "learn_rate": 0.1, "sync": "asgd", "no_queue": True})
+for wrong in {"epoch": 2}, {"epochs": 0}, {"epochs": "2"}, {"sync": "both"}, {"non_iid": 1}, [], {"codec": ""}:
+    assert not valid(wrong), wrong
+END
+}
