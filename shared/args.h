@@ -29,7 +29,7 @@ enum args_kind {                    /* and the type of the member at the option'
                  ARGS_LIST          /* const char *[], each use appends one; ends with NULL */
 };
 
-enum { ARGS_MAX = 128, ARGS_NAME = 48, ARGS_OPERANDS = 64 };
+enum { ARGS_MAX = 192, ARGS_NAME = 48, ARGS_OPERANDS = 64 };
 
 struct args_option {
     const char *names;  /* separated by '|'; messages use the first one */

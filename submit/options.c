@@ -198,7 +198,13 @@ static struct args_option table[] = {
      "options from a JSON file, whose keys are their names, or the run.json of an earlier run, which is "
      "repeated; those given here go before it"},
     {"set", "", ARGS_LIST, AT(sets), FOR_RERUN | FOR_JOB, JOB, "KEY=VALUE",
-     "value of an option of the job, as epochs=20; may be repeated"},
+     "value of an option of the job, as epochs=20; may be repeated; of a sweep several: KEY=VALUE,VALUE,... "
+     "or "
+     "KEY=[\"VALUE\",...]"},
+    {"repeat", "", ARGS_INT, AT(repeat), FOR_SWEEP, JOB, "N",
+     "runs of each combination, with the seeds 1 to N, or from --seed", .min = 1, .max = 10000},
+    {"simulate", "", ARGS_FLAG, AT(simulate), FOR_SWEEP, JOB, NULL,
+     "run them in the simulator instead of on agents"},
     {"workers|worker", "", ARGS_PATH, AT(workers), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_DOCTOR | FOR_BROWSE,
      WHERE, "FILE", "file with the list of the agents' addresses"},
     {"port", "", ARGS_INT, AT(port), FOR_BROWSE, WHERE, "N", "port of the page on 127.0.0.1; 0: a free one",
@@ -573,6 +579,16 @@ static int set_all(struct options *o, unsigned verb, const char *const *sets, st
     return 0;
 }
 
+int options_try(const struct options *o, unsigned verb, const char *key, const char *value, struct err *e)
+{
+    struct options copy = *o;
+    char text[PATH_MAX];
+
+    if (snprintf(text, sizeof text, "%s=%s", key, value) >= (int)sizeof text)
+        return err_set(e, ERR_USAGE, "--set %s: too long", key);
+    return set_one(&copy, verb, text, e);
+}
+
 /* Options of which one replaces the others. */
 static const size_t exclusive[][3] = {
     {offsetof(struct options, workers), offsetof(struct options, worker_hosts),
@@ -642,7 +658,7 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 ||
         (o->config[0] && parse_configured(o, verb, argc, argv, e) < 0) ||
         (!o->config[0] && o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0) ||
-        ((verb & FOR_JOB) && set_all(o, verb, o->sets, e) < 0) ||
+        ((verb & FOR_JOB) && !(verb & FOR_SWEEP) && set_all(o, verb, o->sets, e) < 0) ||
         ((verb & FOR_JOB) && apply_preset(o, e) < 0))
         return e->code;
     if (is_given(o, offsetof(struct options, worker_hosts)) &&

@@ -42,9 +42,10 @@ enum {
     FOR_BROWSE = 4194304,
     FOR_COMPARE = 8388608,
     FOR_CONFIG = 16777216,
+    FOR_SWEEP = 33554432, /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
-    FOR_ALL = 33554431
+    FOR_ALL = 67108863
 };
 
 enum { RETRIES_MAX = 100 };
@@ -98,6 +99,8 @@ struct options {
     uint64_t mutations; /* number of mutated messages */
     bool has_mutations;
     char config[PATH_MAX];
+    bool simulate; /* of sweep */
+    int repeat;
     const char *sets[ARGS_OPERANDS + 1]; /* KEY=VALUE; point into argv; ends with NULL */
     char rerun_of[48];                   /* the job that is submitted again; "": none */
     bool all_are_workers;                /* also the servers and spares of the list: doctor's trial job */
@@ -116,6 +119,9 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
  * ERR_USAGE: --set names no option of a job; ERR_NOT_FOUND: a file of the job is gone. */
 int options_rerun(struct options *o, const struct options *given, const json_t *doc, const char *folder,
                   struct err *e);
+
+/* Tries --set KEY=VALUE on a copy of the options. ERR_USAGE: no option of a job, or not a value of it. */
+int options_try(const struct options *o, unsigned verb, const char *key, const char *value, struct err *e);
 
 /* A JSON Schema (2020-12) of the documents of --config. NULL: no memory. */
 json_t *options_schema(void);

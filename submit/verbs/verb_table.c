@@ -30,6 +30,10 @@ const struct verb verbs[] = {
      "run one task of a cluster, as in TensorFlow: its agent, until the job of the chief has ended", OF_JOBS},
     {"rerun", verb_rerun, WORKS, FOR_RERUN, 1, "[JOB|DIR]",
      "submit a job again with the same parameters and seed, or with some of them --set to others", OF_JOBS},
+    {"sweep", verb_sweep, WORKS, FOR_SUBMIT | FOR_SIMULATE | FOR_SWEEP, ARGS_OPERANDS, "",
+     "run a job with all combinations of the values of --set, --repeat times, one after the other; the same "
+     "command goes on where it ended",
+     OF_JOBS},
     {"list", verb_list, SHOWS, FOR_LIST, 0, "", "jobs that were submitted from here", OF_RUNNING},
     {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB]", "state of each node of a job", OF_RUNNING},
     {"why", verb_why, SHOWS, FOR_WHY, 1, "[JOB|DIR]",

@@ -54,3 +54,34 @@ for wrong in {"epoch": 2}, {"epochs": 0}, {"epochs": "2"}, {"sync": "both"}, {"n
     assert not valid(wrong), wrong
 END
 }
+
+@test "a sweep goes on where it was killed, and tells of runs that failed" {
+    SWEEP=("$SUBMIT" sweep --simulate --set "codec=fedavg,no_such,diloco" --repeat 2 --node_count 2 --epochs 1 --model softmax -o swept)
+    "${SWEEP[@]}" >first.txt 2>first.log 3>&- &
+    local pid=$!
+    within 60 test -e swept/runs/codec=fedavg_seed=2
+    kill -9 $pid
+    wait $pid || true
+    local first
+    first=$(jq -r .id swept/runs/codec=fedavg_seed=1/run.json)
+    run "${SWEEP[@]}"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"codec=no_such_seed=1: "*"no_such"* ]]
+    [[ "$output" == *"2 of 6 runs did not succeed"* ]]
+    [[ "$output" == *"fedavg "*" ± "* ]]
+    [ "$(jq -r .id swept/runs/codec=fedavg_seed=1/run.json)" = "$first" ] # it was not run again
+    [ "$(head -1 swept/sweep.csv | cut -d, -f1-5)" = codec,runs,failed,accuracy_mean,accuracy_deviation ]
+    python3 - <<'END'
+import csv, json, statistics
+rows = {r["codec"]: r for r in csv.DictReader(open("swept/sweep.csv"))}
+assert [rows[c]["failed"] for c in ("fedavg", "no_such", "diloco")] == ["0", "2", "0"]
+got = [json.load(open(f"swept/runs/codec=diloco_seed={s}/run.json"))["mean_over_workers"]["eval_accuracy"] for s in (1, 2)]
+assert abs(float(rows["diloco"]["accuracy_mean"]) - statistics.mean(got)) < 1e-8
+assert abs(float(rows["diloco"]["accuracy_deviation"]) - statistics.stdev(got)) < 1e-8
+assert rows["no_such"]["accuracy_mean"] == ""
+END
+    run "$SUBMIT" sweep --simulate --set codec=fedavg --node_count 3 -o swept
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"a sweep with other options"* ]]
+}

@@ -1,0 +1,204 @@
+#include "submit/sweep/sweep_plan.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/crc32c.h"
+#include "shared/json.h"
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "no memory for the sweep");
+}
+
+static int add_value(struct sweep_axis *a, const char *text, size_t len, struct err *e)
+{
+    char **values = realloc(a->values, (a->n + 1) * sizeof *values);
+
+    if (!values)
+        return no_memory(e);
+    a->values = values;
+    if (len == 0)
+        return err_set(e, ERR_USAGE, "--set %s: a value is empty", a->key);
+    if (a->n == SWEEP_RUNS)
+        return err_set(e, ERR_USAGE, "--set %s: more than %d values", a->key, SWEEP_RUNS);
+    values[a->n] = strndup(text, len);
+    if (!values[a->n])
+        return no_memory(e);
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(values[i], values[a->n]) == 0) {
+            err_set(e, ERR_USAGE, "--set %s: %s is there twice", a->key, values[i]);
+            free(values[a->n]);
+            return e->code;
+        }
+    a->n++;
+    return 0;
+}
+
+static int add_json(struct sweep_axis *a, const char *text, struct err *e)
+{
+    json_t *list, *v;
+    size_t i;
+    int rc = 0;
+
+    if (json_parse(&list, text, strlen(text), "the list", e) < 0) {
+        e->code = ERR_USAGE;
+        return err_at(e, "--set %s", a->key);
+    }
+    json_array_foreach(list, i, v)
+    {
+        char number[40];
+
+        snprintf(number, sizeof number, json_is_integer(v) ? "%.0f" : "%.15g", json_number_value(v));
+        if (rc == 0 && json_is_string(v))
+            rc = add_value(a, json_string_value(v), json_string_length(v), e);
+        else if (rc == 0 && json_is_number(v))
+            rc = add_value(a, number, strlen(number), e);
+        else if (rc == 0)
+            rc = err_set(e, ERR_USAGE, "--set %s: item %zu of the list is no string and no number", a->key,
+                         i);
+    }
+    json_decref(list);
+    return rc;
+}
+
+static int add_list(struct sweep_axis *a, const char *text, struct err *e)
+{
+    for (const char *at = text;; at++) {
+        size_t len = strcspn(at, ",");
+
+        if (add_value(a, at, len, e) < 0)
+            return strchr(text, ',')
+                       ? err_hint(e, "Values that contain commas are given as --set '%s=[\"a,b\"]'.", a->key)
+                       : e->code;
+        at += len;
+        if (!*at)
+            return 0;
+    }
+}
+
+static bool is_same_key(const char *a, const char *b)
+{
+    for (; *a && (*a == *b || (*a == '-' && *b == '_') || (*a == '_' && *b == '-')); a++)
+        b++;
+    return *a == *b;
+}
+
+static int add_axis(struct sweep_plan *p, const char *text, struct err *e)
+{
+    const char *equals = strchr(text, '=');
+    struct sweep_axis *a = &p->axes[p->n_axes];
+
+    if (!equals || equals == text)
+        return err_set(e, ERR_USAGE, "--set %s: not KEY=VALUE,VALUE,...", text);
+    a->key = strndup(text, (size_t)(equals - text));
+    if (!a->key)
+        return no_memory(e);
+    p->n_axes++;
+    for (size_t i = 0; i + 1 < p->n_axes; i++)
+        if (is_same_key(p->axes[i].key, a->key))
+            return err_set(e, ERR_USAGE, "--set %s is there twice: give all values in one list", a->key);
+    return equals[1] == '[' ? add_json(a, equals + 1, e) : add_list(a, equals + 1, e);
+}
+
+static int check(const struct sweep_plan *p, struct err *e)
+{
+    for (size_t i = 0; i < p->n_axes; i++)
+        if (p->has_seeds && is_same_key(p->axes[i].key, "seed"))
+            return err_set(e, ERR_USAGE, "--repeat and --set seed: the seeds are given by one of them");
+    return 0;
+}
+
+int sweep_plan_make(struct sweep_plan *p, const char *const *sets, int repeat, uint64_t first_seed,
+                    struct err *e)
+{
+    size_t n = 0;
+
+    while (sets[n])
+        n++;
+    *p = (struct sweep_plan){.axes = calloc(n ? n : 1, sizeof *p->axes),
+                             .n_combinations = 1,
+                             .n_repeats = repeat > 0 ? (size_t)repeat : 1,
+                             .has_seeds = repeat > 0,
+                             .first_seed = first_seed};
+    if (!p->axes)
+        return no_memory(e);
+    for (size_t i = 0; i < n; i++) {
+        if (add_axis(p, sets[i], e) < 0)
+            goto fail;
+        if (p->axes[i].n == 0) {
+            err_set(e, ERR_USAGE, "--set %s: no values", p->axes[i].key);
+            goto fail;
+        }
+        p->n_combinations *= p->axes[i].n;
+        if (p->n_combinations * p->n_repeats > SWEEP_RUNS) {
+            err_set(e, ERR_USAGE, "more than %d runs", SWEEP_RUNS);
+            goto fail;
+        }
+    }
+    if (check(p, e) == 0)
+        return 0;
+fail:
+    sweep_plan_clear(p);
+    return e->code;
+}
+
+void sweep_plan_clear(struct sweep_plan *p)
+{
+    for (size_t i = 0; i < p->n_axes; i++) {
+        for (size_t k = 0; k < p->axes[i].n; k++)
+            free(p->axes[i].values[k]);
+        free(p->axes[i].values);
+        free(p->axes[i].key);
+    }
+    free(p->axes);
+    *p = (struct sweep_plan){0};
+}
+
+const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t axis)
+{
+    for (size_t i = p->n_axes - 1; i > axis; i--)
+        combination /= p->axes[i].n;
+    return p->axes[axis].values[combination % p->axes[axis].n];
+}
+
+/* A path is told by its last part; the checksum has all of it. */
+static const char *shown(const char *value)
+{
+    const char *slash = strrchr(value, '/');
+
+    return slash && slash[1] ? slash + 1 : value;
+}
+
+void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combination, size_t repeat)
+{
+    enum { CHECKSUM = 9, ROOM = SWEEP_NAME - CHECKSUM };
+    uint32_t sum = 0;
+    bool is_exact = true;
+    char part[SWEEP_NAME];
+    size_t n = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < p->n_axes + p->has_seeds; i++) {
+        const char *value = i < p->n_axes ? sweep_value(p, combination, i) : NULL;
+        int len = value ? snprintf(part, sizeof part, "%s%s=%s", n ? "_" : "", p->axes[i].key, shown(value))
+                        : snprintf(part, sizeof part, "%sseed=%llu", n ? "_" : "",
+                                   (unsigned long long)(p->first_seed + repeat));
+
+        sum = value ? crc32c_more(sum, value, strlen(value) + 1) : sum;
+        is_exact = is_exact && (!value || shown(value) == value) && n + (size_t)len < ROOM;
+        for (const char *c = part; *c && n + 1 < ROOM; c++) {
+            bool is_plain = isalnum((unsigned char)*c) || strchr("=._-+", *c);
+
+            is_exact = is_exact && is_plain;
+            out[n++] = is_plain ? *c : '-';
+        }
+        out[n] = '\0';
+    }
+    if (n == 0)
+        snprintf(out, SWEEP_NAME, "run");
+    else if (!is_exact)
+        snprintf(out + n, SWEEP_NAME - n, "_%08x", (unsigned)(sum ^ (uint32_t)repeat));
+}

@@ -1,0 +1,39 @@
+/* sweep_plan -- the runs of a sweep: the product of the values of each --set, times --repeat seeds. */
+#ifndef PSGD_SUBMIT_SWEEP_PLAN_H
+#define PSGD_SUBMIT_SWEEP_PLAN_H
+
+#include <stddef.h>
+
+#include "submit/options.h"
+
+enum { SWEEP_RUNS = 10000, SWEEP_NAME = 128 };
+
+struct sweep_axis {
+    char *key;
+    char **values; /* (n) */
+    size_t n;
+};
+
+struct sweep_plan {
+    struct sweep_axis *axes; /* (n_axes), in the order of --set */
+    size_t n_axes;
+    size_t n_combinations; /* the last axis varies first */
+    size_t n_repeats;      /* of each, with the seeds first_seed, first_seed + 1, ... */
+    uint64_t first_seed;
+    bool has_seeds; /* false: runs keep the seed of the options */
+};
+
+/* From the texts KEY=VALUE,VALUE,... or KEY=["VALUE", ...], a JSON array, for values that contain commas.
+ * ERR_USAGE: a text is neither, a key is there twice, or there are more than SWEEP_RUNS runs. */
+int sweep_plan_make(struct sweep_plan *p, const char *const *sets, int repeat, uint64_t first_seed,
+                    struct err *e);
+void sweep_plan_clear(struct sweep_plan *p); /* also of {0} */
+
+/* The value of an axis in a combination, 0 .. n_combinations-1. */
+const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t axis);
+
+/* The name of the folder of a run: "codec=fedavg_learn_rate=0.1_seed=2". What a file name should not contain
+ * is replaced, and then a checksum tells it from others. It does not depend on other values of the sweep. */
+void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combination, size_t repeat);
+
+#endif

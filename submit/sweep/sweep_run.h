@@ -1,0 +1,33 @@
+/* sweep_run -- one run of a sweep, by another job_submit: a crash of it ends that run only. */
+#ifndef PSGD_SUBMIT_SWEEP_RUN_H
+#define PSGD_SUBMIT_SWEEP_RUN_H
+
+#include "submit/sweep/sweep_plan.h"
+
+struct sweep {
+    const struct options *opt;
+    struct sweep_plan plan;
+    char folder[PATH_MAX]; /* absolute: runs/NAME, logs/NAME.log, sweep.json, sweep.csv */
+    char program[PATH_MAX];
+    json_t *base; /* ["--epochs=2", ...]: the options of all runs */
+    int lock;     /* the folder, locked: one sweep at a time; -1: not open */
+};
+
+enum sweep_state { SWEEP_SUCCEEDED, SWEEP_FAILED };
+
+/* Makes the folder, or goes on with one: ERR_CONFLICT: it has something else, a sweep with other options, or
+ * one that is under way. */
+int sweep_open(struct sweep *s, struct err *e);
+void sweep_close(struct sweep *s);
+
+/* The folder of a run's results. */
+int sweep_run_folder(char out[PATH_MAX], const struct sweep *s, size_t combination, size_t repeat,
+                     struct err *e);
+/* Has it succeeded before, and are all its results there? */
+bool sweep_has_run(const struct sweep *s, size_t combination, size_t repeat);
+/* Runs it; what an earlier attempt left is watched to its end if it still runs on agents, else removed.
+ * ERR_CANCELLED: a signal. Its failure is *state and, in `why`, the error line of its log. */
+int sweep_run(enum sweep_state *state, char why[256], const struct sweep *s, size_t combination,
+              size_t repeat, struct err *e);
+
+#endif

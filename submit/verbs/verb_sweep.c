@@ -1,0 +1,90 @@
+/* sweep: a job with all combinations of the values of --set, and --repeat seeds. */
+#include <stdio.h>
+
+#include "submit/stages/console.h"
+#include "submit/sweep/sweep_table.h"
+#include "submit/verbs/verbs.h"
+
+static int check(const struct options *o, struct err *e)
+{
+    if (o->args.n_operands > 0)
+        return err_set(e, ERR_USAGE, "\"%s\": sweep takes options only", o->args.operands[0]);
+    if (!o->sets[0] && o->repeat == 0)
+        return err_set(e, ERR_USAGE, "sweep needs --set KEY=VALUE,VALUE,... or --repeat N");
+    if (!o->output[0])
+        return err_set(e, ERR_USAGE, "sweep needs a folder for the results of all runs: -o DIR");
+    if (o->detach || o->retrieve || o->resume[0])
+        return err_set(e, ERR_USAGE, "--detach, --retrieve and --resume do not go with a sweep");
+    return 0;
+}
+
+/* All names and values are tried before the first run. */
+static int check_values(const struct sweep *s, struct err *e)
+{
+    const unsigned verb = s->opt->simulate ? FOR_SIMULATE : FOR_SUBMIT;
+
+    for (size_t i = 0; i < s->plan.n_axes; i++)
+        for (size_t k = 0; k < s->plan.axes[i].n; k++)
+            if (options_try(s->opt, verb, s->plan.axes[i].key, s->plan.axes[i].values[k], e) < 0)
+                return e->code;
+    return 0;
+}
+
+/* *n_failed: runs that have not succeeded. */
+static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
+{
+    size_t n = s->plan.n_combinations * s->plan.n_repeats;
+    char name[SWEEP_NAME], why[256];
+    enum sweep_state state;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t combination = i / s->plan.n_repeats, repeat = i % s->plan.n_repeats;
+
+        sweep_name(name, &s->plan, combination, repeat);
+        if (sweep_has_run(s, combination, repeat)) {
+            console_more("Run %zu of %zu, %s, has succeeded before.", i + 1, n, name);
+            continue;
+        }
+        console_info("Run %zu of %zu: %s.", i + 1, n, name);
+        if (sweep_run(&state, why, s, combination, repeat, e) < 0) {
+            if (e->code == ERR_CANCELLED)
+                err_hint(e, "The same command goes on; runs that have ended are not run again.");
+            return e->code;
+        }
+        if (state == SWEEP_FAILED) {
+            ++*n_failed;
+            console_error("%s: %s (%s/logs/%s.log)", name, why, s->folder, name);
+        }
+    }
+    return 0;
+}
+
+static int sweep(struct sweep *s, struct err *e)
+{
+    size_t n_failed = 0;
+
+    if (check(s->opt, e) < 0 ||
+        sweep_plan_make(&s->plan, s->opt->sets, s->opt->repeat, s->opt->settings.seed, e) < 0 ||
+        check_values(s, e) < 0 || sweep_open(s, e) < 0 || run_all(s, &n_failed, e) < 0 ||
+        sweep_report(s, s->opt->json, e) < 0)
+        return e->code;
+    if (n_failed > 0)
+        console_info("%zu of %zu runs did not succeed, and are not in the means; the same command tries them "
+                     "again.",
+                     n_failed, s->plan.n_combinations * s->plan.n_repeats);
+    if (!s->opt->json)
+        printf(
+            "\nMeans over the runs, ± their standard deviation, also in %s/sweep.csv. Each run: job_submit "
+            "compare %s/runs/*\n",
+            s->opt->output, s->opt->output);
+    return n_failed > 0 ? EXIT_JOB_FAILED : 0;
+}
+
+int verb_sweep(const struct options *o, struct err *e)
+{
+    struct sweep s = {.opt = o, .lock = -1};
+    int rc = sweep(&s, e);
+
+    sweep_close(&s);
+    return rc;
+}

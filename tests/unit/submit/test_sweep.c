@@ -1,0 +1,109 @@
+#include "submit/sweep/sweep_plan.h"
+#include "submit/sweep/sweep_table.h"
+
+#include <math.h>
+
+#include "tests/unit/unit.h"
+
+static struct err e;
+static struct sweep_plan p;
+
+#define MAKE(repeat, ...) sweep_plan_make(&p, (const char *const[]){__VA_ARGS__, NULL}, repeat, 1, &e)
+
+TEST(runs_are_the_product_of_all_values)
+{
+    char name[SWEEP_NAME];
+
+    assert_ok(MAKE(3, "codec=fedavg,diloco", "learn_rate=0.1,0.01,1"));
+    assert_int_equal(p.n_combinations, 6);
+    assert_int_equal(p.n_repeats, 3);
+    assert_string_equal(sweep_value(&p, 0, 0), "fedavg");
+    assert_string_equal(sweep_value(&p, 2, 1), "1"); /* the last one varies first */
+    assert_string_equal(sweep_value(&p, 3, 0), "diloco");
+    sweep_name(name, &p, 4, 1);
+    assert_string_equal(name, "codec=diloco_learn_rate=0.01_seed=2");
+    sweep_plan_clear(&p);
+    assert_ok(MAKE(0, "epochs=2"));
+    sweep_name(name, &p, 0, 0);
+    assert_string_equal(name, "epochs=2");
+    sweep_plan_clear(&p);
+}
+
+TEST(values_with_commas_are_given_as_json)
+{
+    char one[SWEEP_NAME], other[SWEEP_NAME];
+
+    assert_ok(MAKE(0, "codec=[\"a:x=1,y=2\",\"dir/b.c\",\"b.c\"]", "seed=[1,2.5]"));
+    assert_int_equal(p.n_combinations, 6);
+    assert_string_equal(sweep_value(&p, 0, 0), "a:x=1,y=2");
+    assert_string_equal(sweep_value(&p, 1, 1), "2.5");
+    sweep_name(one, &p, 2, 0);
+    sweep_name(other, &p, 4, 0);
+    assert_null(strchr(one, '/'));
+    assert_string_not_equal(one, other); /* though both are b.c */
+    sweep_plan_clear(&p);
+}
+
+TEST(names_of_long_values_fit_and_differ)
+{
+    char value[600], name[SWEEP_NAME], other[SWEEP_NAME];
+
+    memset(value, 'x', sizeof value);
+    memcpy(value, "codec=", 6);
+    value[299] = ',';
+    value[598] = 'y';
+    value[599] = '\0';
+    assert_ok(MAKE(0, value));
+    sweep_name(name, &p, 0, 0);
+    sweep_name(other, &p, 1, 0);
+    assert_true(strlen(name) < SWEEP_NAME);
+    assert_string_not_equal(name, other);
+    sweep_plan_clear(&p);
+}
+
+TEST(unclear_lists_are_refused)
+{
+    static const struct {
+        const char *set, *message;
+    } cases[] = {
+        {"codec", "not KEY=VALUE"},      {"=1", "not KEY=VALUE"},
+        {"a=1,,2", "a value is empty"},  {"a=", "a value is empty"},
+        {"a=1,2,1", "1 is there twice"}, {"a=[1", "--set a: the list"},
+        {"a=[]", "no values"},           {"a=[[1]]", "item 0 of the list is no string"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_int_equal(MAKE(0, cases[i].set), ERR_USAGE);
+        assert_error_has(cases[i].message);
+    }
+    assert_int_equal(MAKE(0, "local_steps=1", "local-steps=2"), ERR_USAGE);
+    assert_error_has("is there twice");
+    assert_int_equal(MAKE(2, "seed=1"), ERR_USAGE);
+    assert_int_equal(MAKE(10000, "a=1,2"), ERR_USAGE);
+    assert_error_has("more than 10000 runs");
+}
+
+TEST(the_deviation_is_that_of_a_sample)
+{
+    struct sweep_mean m = sweep_mean_of((const double[]){2, NAN, 4, 6}, 4);
+
+    assert_int_equal(m.n, 3);
+    assert_true(m.mean == 4 && m.deviation == 2);
+    m = sweep_mean_of((const double[]){2}, 1);
+    assert_true(m.mean == 2 && isnan(m.deviation));
+    m = sweep_mean_of((const double[]){NAN}, 1);
+    assert_true(m.n == 0 && isnan(m.mean));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_are_the_product_of_all_values),
+        cmocka_unit_test(values_with_commas_are_given_as_json),
+        cmocka_unit_test(names_of_long_values_fit_and_differ),
+        cmocka_unit_test(unclear_lists_are_refused),
+        cmocka_unit_test(the_deviation_is_that_of_a_sample),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
