@@ -268,6 +268,18 @@ static struct args_option table[] = {
      .max = 0x1p53},
     {"mutations", "", ARGS_U64, AT(mutations), FOR_CODECS, CHECKED, "N", "test: number of messages to mutate",
      .min = 0, .max = 1e9, GIVEN(has_mutations)},
+    {"x", "", ARGS_CHOICE_TEXT, AT(plot_x), FOR_PLOT, RESULTS, "step|epoch|time|bytes",
+     "what the curves are drawn over: bytes are those that a worker has sent and received"},
+    {"y", "", ARGS_TEXT, AT(plot_y), FOR_PLOT, RESULTS, "COLUMN",
+     "what is drawn: a column of the file, or a name in codec.csv or metrics.csv"},
+    {"file", "", ARGS_CHOICE_TEXT, AT(plot_file), FOR_PLOT, RESULTS, "eval|train|codec|metrics",
+     "the file of records with it"},
+    {"png", "", ARGS_PATH, AT(png), FOR_PLOT, RESULTS, "FILE", "write a picture, drawn by gnuplot"},
+    {"svg", "", ARGS_PATH, AT(svg), FOR_PLOT, RESULTS, "FILE", "the same as SVG"},
+    {"width", "", ARGS_INT, AT(plot_width), FOR_PLOT, RESULTS, "N",
+     "characters, else those of the terminal; of a picture pixels, else 960", .min = 20, .max = 10000},
+    {"height", "", ARGS_INT, AT(plot_height), FOR_PLOT, RESULTS, "N",
+     "the same, else 24 lines, or 600 pixels", .min = 6, .max = 10000},
     {"target", "", ARGS_NUMBER, AT(target), FOR_COMPARE, RESULTS, "X",
      "accuracy to which seconds and bytes are given, else the highest that all runs reached", .min = 0,
      .max = 1, GIVEN(has_target)},
@@ -351,6 +363,9 @@ static void set_defaults(struct options *o)
     strcpy(o->optimizer, "auto");
     strcpy(o->csv_style, "tidy");
     strcpy(o->split, "test");
+    strcpy(o->plot_x, "step");
+    strcpy(o->plot_y, "loss");
+    strcpy(o->plot_file, "eval");
     strcpy(o->retry_on, RETRY_ON_DEFAULT);
     strcpy(o->reason, "cancelled by the submitter");
 }

@@ -43,9 +43,10 @@ enum {
     FOR_COMPARE = 8388608,
     FOR_CONFIG = 16777216,
     FOR_SWEEP = 33554432, /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
+    FOR_PLOT = 67108864,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
-    FOR_ALL = 67108863
+    FOR_ALL = 134217727
 };
 
 enum { RETRIES_MAX = 100 };
@@ -84,7 +85,10 @@ struct options {
     int node;
     bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition,
         has_csv_style;
-    double target; /* accuracy that the runs are compared by */
+    char plot_x[8], plot_y[64], plot_file[8]; /* of plot */
+    char png[PATH_MAX], svg[PATH_MAX];
+    int plot_width, plot_height; /* in characters, of a picture in pixels; 0: not given */
+    double target;               /* accuracy that the runs are compared by */
     bool has_target;
     char reason[201]; /* an agent's limit */
     char to[PATH_MAX], mirror[512];

@@ -48,6 +48,8 @@ const struct verb verbs[] = {
      "runs side by side: settings that differ, accuracy, loss, time and bytes; RUN is a folder of results or "
      "a job",
      OF_RESULTS},
+    {"plot", verb_plot, SHOWS, FOR_PLOT, ARGS_OPERANDS, "[RUN...]",
+     "curves of runs, each the mean over its workers, on the terminal, or as a picture by gnuplot", OF_RESULTS},
     {"browse", verb_browse, WORKS, FOR_BROWSE, 1, "[DIR]",
      "a page with all jobs, live and ended, in this machine's browser; DIR: folder of results, or of many, "
      "default logs/",

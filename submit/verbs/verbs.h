@@ -40,6 +40,7 @@ int verb_why(const struct options *o, struct err *e);
 int verb_compare(const struct options *o, struct err *e);
 int verb_config(const struct options *o, struct err *e);
 int verb_sweep(const struct options *o, struct err *e);
+int verb_plot(const struct options *o, struct err *e);
 int verb_rerun(const struct options *o, struct err *e);
 int verb_launch(const struct options *o, struct err *e);
 int verb_predict(const struct options *o, struct err *e);

@@ -85,3 +85,14 @@ END
     [ "$status" -ne 0 ]
     [[ "$output" == *"a sweep with other options"* ]]
 }
+
+@test "names of a run are no commands of gnuplot" {
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    "$SUBMIT" simulate -q --codec fedavg --node_count 2 --epochs 2 --model softmax -o run
+    cp -r run evil
+    jq '.id = "j-evil" | .settings.codec = "x'"'"'; system(\"touch pwned\")\n!touch pwned"' run/run.json >evil/run.json
+    "$SUBMIT" plot run evil --svg picture.svg --png picture.png
+    [ ! -e pwned ]
+    grep -q 'touch pwned' picture.svg # as a title
+    [ "$(head -c 4 picture.png | tail -c 3)" = PNG ]
+}

@@ -1,0 +1,149 @@
+/* plot: curves of runs on the terminal, or in a file by gnuplot. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "shared/utf8.h"
+#include "submit/plot/plot.h"
+#include "submit/results/compare.h"
+#include "submit/results/run_series.h"
+#include "submit/verbs/verbs.h"
+
+enum { LABEL = 128 };
+
+static bool is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *v = getenv(names[i]);
+
+        if (v && v[0])
+            return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
+    }
+    return false;
+}
+
+static int columns_here(void)
+{
+    const char *text = getenv("COLUMNS");
+    struct winsize w;
+
+    if (text && atoi(text) >= 20)
+        return atoi(text) < PLOT_WIDTH_MAX ? atoi(text) : PLOT_WIDTH_MAX;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 20 ? w.ws_col : 80;
+}
+
+struct adding {
+    struct plot_curve *curve;
+    struct err *e;
+};
+
+static void add(void *ctx, double x, double y)
+{
+    struct adding *a = ctx;
+
+    if (a->e->code == 0)
+        plot_add(a->curve, x, y, a->e);
+}
+
+/* The mean over the workers. */
+static int take_curve(struct plot_curve *c, const struct options *o, const struct run *r, struct err *e)
+{
+    const struct series_query q = {.file = o->plot_file, .names = o->plot_y, .x = o->plot_x};
+    struct err failed = {0};
+    struct adding a = {c, &failed};
+    struct series_request request;
+    json_t *doc;
+
+    if (series_request_set(&request, &q, e) < 0)
+        return e->code;
+    if (request.n_names > 1)
+        return err_set(e, ERR_USAGE, "--y %s: one value is drawn", o->plot_y);
+    request.nodes_most = 0;
+    if (run_series(&doc, r->folder, &request, e) < 0)
+        return e->code;
+    run_series_each(json_object_get(doc, "mean"), o->plot_y, add, &a);
+    json_decref(doc);
+    if (failed.code < 0)
+        *e = failed;
+    return failed.code;
+}
+
+static void choose_label(char out[LABEL], const json_t *comparison, size_t run)
+{
+    const json_t *of = json_array_get(json_object_get(comparison, "runs"), run);
+
+    snprintf(out, LABEL, "%s", json_string_value(json_object_get(of, "label")));
+    utf8_clean(out, strlen(out), false);
+}
+
+static int draw(const struct plot *p, const struct options *o, struct err *e)
+{
+    struct plot_look look = {.width = o->plot_width ? o->plot_width : columns_here(),
+                             .height = o->plot_height ? o->plot_height : 24,
+                             .is_utf8 = is_utf8(),
+                             .has_colors = isatty(STDOUT_FILENO) && !o->no_color &&
+                                           !(getenv("NO_COLOR") && getenv("NO_COLOR")[0])};
+    int width = o->plot_width ? o->plot_width : 960, height = o->plot_height ? o->plot_height : 600;
+
+    if (!o->png[0] && !o->svg[0])
+        return plot_print(p, &look, e);
+    if (o->png[0] && plot_gnuplot(p, "png", o->png, width, height, e) < 0)
+        return e->code;
+    return o->svg[0] ? plot_gnuplot(p, "svg", o->svg, width, height, e) : 0;
+}
+
+static int plot(const struct options *o, const struct run *runs, size_t n, struct err *e)
+{
+    static const char *const units[] = {"step", "epoch", "seconds", "bytes, sent and received by a worker"};
+    static const char *const names[] = {"step", "epoch", "time", "bytes"};
+    struct plot p = {.n = n, .y_name = o->plot_y, .curves = calloc(n, sizeof *p.curves)};
+    char(*labels)[LABEL] = calloc(n, sizeof *labels);
+    json_t *comparison = NULL;
+    size_t n_points = 0;
+    int rc = p.curves && labels ? compare_runs(&comparison, runs, n, NAN, e)
+                                : err_set(e, ERR_NOMEM, "no memory for the plot");
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        choose_label(labels[i], comparison, i);
+        p.curves[i].label = labels[i];
+        rc = take_curve(&p.curves[i], o, &runs[i], e);
+        n_points += p.curves[i].n;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(o->plot_x, names[i]) == 0)
+            p.x_name = units[i];
+    if (rc == 0 && n_points == 0)
+        rc = err_set(e, ERR_NOT_FOUND, "no run has a value of %s in %s.csv", o->plot_y, o->plot_file);
+    if (rc == 0)
+        rc = draw(&p, o, e);
+    for (size_t i = 0; p.curves && i < n; i++) {
+        free(p.curves[i].x);
+        free(p.curves[i].y);
+    }
+    free(p.curves);
+    free(labels);
+    json_decref(comparison);
+    return rc;
+}
+
+int verb_plot(const struct options *o, struct err *e)
+{
+    const char *latest[] = {NULL};
+    bool has_runs = o->args.n_operands > 0;
+    struct run *runs;
+    size_t n;
+    int rc;
+
+    if (runs_find(&runs, &n, has_runs ? o->args.operands : latest, has_runs ? (size_t)o->args.n_operands : 1,
+                  e) < 0)
+        return e->code;
+    rc = plot(o, runs, n, e);
+    runs_free(runs, n);
+    return rc;
+}

@@ -1,0 +1,76 @@
+#include "submit/plot/plot.h"
+
+#include "tests/unit/unit.h"
+
+static struct err e;
+
+/* What is printed of a rising line from (0, 0) to (10, 1), and of a second curve if it has a label. */
+static char *print(const struct plot_look *look, const char *second)
+{
+    struct plot_curve curves[2] = {{.label = "first"}, {.label = second}};
+    struct plot p = {.curves = curves, .n = second ? 2 : 1, .x_name = "step", .y_name = "loss"};
+    FILE *f = tmpfile();
+    int out = dup(STDOUT_FILENO);
+    char *text = calloc(1, 1 << 16);
+
+    assert_true(f && out >= 0 && text);
+    assert_ok(plot_add(&curves[0], 0, 0, &e));
+    assert_ok(plot_add(&curves[0], 10, 1, &e));
+    if (second)
+        assert_ok(plot_add(&curves[1], 5, 0.5, &e));
+    fflush(stdout);
+    dup2(fileno(f), STDOUT_FILENO);
+    assert_ok(plot_print(&p, look, &e));
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    close(out);
+    rewind(f);
+    assert_true(fread(text, 1, (1 << 16) - 1, f) > 0);
+    fclose(f);
+    for (size_t i = 0; i < 2; i++) {
+        free(curves[i].x);
+        free(curves[i].y);
+    }
+    return text;
+}
+
+TEST(a_line_is_drawn_with_axes_in_ascii)
+{
+    char *text = print(&(struct plot_look){.width = 20, .height = 8}, NULL);
+
+    assert_non_null(strstr(text, "         1 |      **\n"));
+    assert_non_null(strstr(text, "         0 |*"));
+    assert_non_null(strstr(text, "+--------\n"));
+    assert_non_null(strstr(text, "0     10\n"));
+    assert_non_null(strstr(text, "loss over step\n"));
+    assert_non_null(strstr(text, "* first\n"));
+    for (const char *c = text; *c; c++)
+        assert_true((unsigned char)*c < 0x80 && *c != '\033');
+    free(text);
+}
+
+TEST(curves_have_letters_or_colors)
+{
+    char *text = print(&(struct plot_look){.width = 20, .height = 8}, "second");
+
+    assert_non_null(strstr(text, "a first\n"));
+    assert_non_null(strstr(text, "b second\n"));
+    assert_null(strchr(text, '\033'));
+    free(text);
+    text = print(&(struct plot_look){.width = 20, .height = 8, .is_utf8 = true, .has_colors = true},
+                 "second");
+    assert_non_null(strstr(text, "\033[34m"));
+    assert_non_null(strstr(text, "\u2514\u2500"));
+    assert_null(strstr(text, "a first"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_is_drawn_with_axes_in_ascii),
+        cmocka_unit_test(curves_have_letters_or_colors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
