@@ -744,15 +744,21 @@ void options_help(FILE *f, unsigned verb)
     args_help(f, &options_table, verb, &defaults);
 }
 
+/* Where other options come from. */
+static bool is_source(const struct args_option *t)
+{
+    return t->offset == offsetof(struct options, config) || t->offset == offsetof(struct options, sets);
+}
+
 bool options_is_shown(const struct options *o, const struct args_option *t)
 {
-    return (t->verbs & (o->exec[0] ? FOR_RUN : FOR_SUBMIT)) && t->group != OUTPUT;
+    return (t->verbs & (o->exec[0] ? FOR_RUN : FOR_SUBMIT)) && t->group != OUTPUT && !is_source(t);
 }
 
 bool options_in_config(const struct args_option *t, unsigned verb)
 {
-    return (t->verbs & verb) && t->group != OUTPUT && t->offset != offsetof(struct options, config) &&
-           t->offset != offsetof(struct options, sets) && t->offset != offsetof(struct options, retrieve);
+    return (t->verbs & verb) && t->group != OUTPUT && !is_source(t) &&
+           t->offset != offsetof(struct options, retrieve);
 }
 
 void options_config_key(char out[ARGS_NAME], const struct args_option *t)

@@ -50,11 +50,18 @@ TEST(a_file_sets_options_by_their_names)
 
 TEST(the_command_line_goes_before_the_file)
 {
+    json_t *texts;
+
     assert_ok(PARSE("{\"epochs\":3,\"seed\":4}", "--epochs", "5"));
     assert_int_equal(o.settings.epochs, 5);
     assert_int_equal(o.settings.seed, 4);
     assert_ok(PARSE("{\"epochs\":3}", "--epochs", "5", "--set", "epochs=6"));
     assert_int_equal(o.settings.epochs, 6);
+    texts = options_json(&o); /* a run that repeats this one has the value, not the option that set it */
+    assert_string_equal(json_string_value(json_object_get(texts, "epochs")), "6");
+    assert_null(json_object_get(texts, "set"));
+    assert_null(json_object_get(texts, "config"));
+    json_decref(texts);
     assert_ok(PARSE("{\"gradient_descent\":\"adam\",\"workers\":\"w.json\"}", "--optimizer", "adamw",
                     "--worker_hosts", "a:1,b:2"));
     assert_int_equal(o.settings.optimizer, OPTIMIZER_ADAMW);
