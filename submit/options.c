@@ -268,6 +268,10 @@ static struct args_option table[] = {
      .max = 0x1p53},
     {"mutations", "", ARGS_U64, AT(mutations), FOR_CODECS, CHECKED, "N", "test: number of messages to mutate",
      .min = 0, .max = 1e9, GIVEN(has_mutations)},
+    {"tag", "", ARGS_LIST, AT(tags), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE | FOR_LIST, RESULTS,
+     "TAG", "a word to find the job by, kept in run.json; may be repeated; list: only jobs with all of them"},
+    {"note", "", ARGS_TEXT, AT(note), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE, RESULTS, "TEXT",
+     "what the job is for, kept in run.json and shown by list"},
     {"x", "", ARGS_CHOICE_TEXT, AT(plot_x), FOR_PLOT, RESULTS, "step|epoch|time|bytes",
      "what the curves are drawn over: bytes are those that a worker has sent and received"},
     {"y", "", ARGS_TEXT, AT(plot_y), FOR_PLOT, RESULTS, "COLUMN",
@@ -750,9 +754,16 @@ static bool is_source(const struct args_option *t)
     return t->offset == offsetof(struct options, config) || t->offset == offsetof(struct options, sets);
 }
 
+/* run.json has them under facts. */
+static bool is_label(const struct args_option *t)
+{
+    return t->offset == offsetof(struct options, tags) || t->offset == offsetof(struct options, note);
+}
+
 bool options_is_shown(const struct options *o, const struct args_option *t)
 {
-    return (t->verbs & (o->exec[0] ? FOR_RUN : FOR_SUBMIT)) && t->group != OUTPUT && !is_source(t);
+    return (t->verbs & (o->exec[0] ? FOR_RUN : FOR_SUBMIT)) && t->group != OUTPUT && !is_source(t) &&
+           !is_label(t);
 }
 
 bool options_in_config(const struct args_option *t, unsigned verb)

@@ -103,6 +103,8 @@ struct options {
     uint64_t mutations; /* number of mutated messages */
     bool has_mutations;
     char config[PATH_MAX];
+    const char *tags[ARGS_OPERANDS + 1]; /* as sets */
+    char note[256];
     bool simulate; /* of sweep */
     int repeat;
     const char *sets[ARGS_OPERANDS + 1]; /* KEY=VALUE; point into argv; ends with NULL */

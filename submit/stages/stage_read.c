@@ -422,6 +422,20 @@ static int read_worker_codec(struct submission *s, struct codec_facts *f, json_t
     return rc;
 }
 
+/* What the command line says of the job. */
+static void put_command(struct submission *s)
+{
+    json_t *tags = json_array();
+
+    json_object_set_new(s->facts, "options", options_json(s->opt));
+    if (s->opt->rerun_of[0])
+        json_object_set_new(s->facts, "rerun_of", json_string(s->opt->rerun_of));
+    for (const char *const *tag = s->opt->tags; *tag; tag++)
+        json_array_append_new(tags, json_text(*tag, SIZE_MAX));
+    json_object_set_new(s->facts, "tags", tags);
+    json_object_set_new(s->facts, "note", json_text(s->opt->note, SIZE_MAX));
+}
+
 /* Reads and checks everything that does not depend on the list of agents. */
 static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
 {
@@ -433,9 +447,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
         read_worker_codec(s, worker, &doc, e) < 0)
         return e->code;
     json_object_set_new(s->facts, "codec", doc);
-    json_object_set_new(s->facts, "options", options_json(s->opt));
-    if (s->opt->rerun_of[0])
-        json_object_set_new(s->facts, "rerun_of", json_string(s->opt->rerun_of));
+    put_command(s);
     snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker->name);
     snprintf(s->settings.codec_options, sizeof s->settings.codec_options, "%s", worker->options);
     s->sends_params = worker->sends_params;
@@ -547,9 +559,7 @@ static int read_executor(struct submission *s, struct err *e)
     if (take_look(&s->codec, &doc, &l, e) < 0)
         return err_at(e, "executor %s", s->opt->exec);
     json_object_set_new(s->facts, "codec", doc);
-    json_object_set_new(s->facts, "options", options_json(s->opt));
-    if (s->opt->rerun_of[0])
-        json_object_set_new(s->facts, "rerun_of", json_string(s->opt->rerun_of));
+    put_command(s);
     choose_name(&s->settings);
     if (take_arguments(s, e) < 0)
         return e->code;

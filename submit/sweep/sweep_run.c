@@ -99,6 +99,11 @@ static json_t *base_options(const struct options *o, struct err *e)
             json_decref(list);
             return NULL;
         }
+        for (const char *const *item = (const char *const *)((const char *)o + t->offset);
+             t->kind == ARGS_LIST && *item; item++)
+            json_array_append_new(list, json_sprintf("--%s=%s", name, *item));
+        if (t->kind == ARGS_LIST)
+            continue;
         args_text(value, sizeof value, t, o);
         if (is_config || t->kind != ARGS_FLAG)
             json_array_append_new(list, json_sprintf("--%s=%s", name, value));

@@ -13,6 +13,7 @@
 #include "submit/stages/console.h"
 #include "submit/stages/outcome.h"
 #include "submit/stages/progress.h"
+#include "submit/text.h"
 #include "submit/verbs/verbs.h"
 
 static const double ask_s = 3, stop_s = 30;
@@ -139,13 +140,46 @@ int verb_status(const struct options *o, struct err *e)
     return rc;
 }
 
+static bool has_tag(const json_t *tags, const char *wanted)
+{
+    const json_t *tag;
+    size_t i;
+
+    json_array_foreach(tags, i, tag) if (json_is_string(tag) &&
+                                         strcmp(json_string_value(tag), wanted) == 0) return true;
+    return false;
+}
+
+static bool is_wanted(const struct submission *s, const struct options *o)
+{
+    for (const char *const *tag = o->tags; *tag; tag++)
+        if (!has_tag(json_object_get(s->facts, "tags"), *tag))
+            return false;
+    return true;
+}
+
+/* "  #TAG #TAG NOTE" */
+static void print_labels(const struct submission *s)
+{
+    const json_t *tags = json_object_get(s->facts, "tags"), *tag;
+    const char *note = json_string_value(json_object_get(s->facts, "note"));
+    size_t i;
+
+    if (json_array_size(tags) > 0)
+        printf(" ");
+    json_array_foreach(tags, i, tag) if (json_is_string(tag)) text_print(" #%s", json_string_value(tag));
+    if (note && note[0])
+        text_print("  %s", note);
+    printf("\n");
+}
+
 static int list_one(const struct options *o, const char *id, json_t *list, struct err *e)
 {
     const char *state;
     struct submission s;
     int rc = load(&s, o, id, e);
 
-    if (rc == 0) {
+    if (rc == 0 && is_wanted(&s, o)) {
         bool known = job_state_is_terminal(s.state) || verb_ask_nodes(&s, ask_s) > 0;
         char at[CLOCK_TEXT];
         int node;
@@ -155,13 +189,16 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
         clock_text(at, s.submitted_at);
         if (o->json)
             json_array_append_new(
-                list,
-                json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "id", s.id, "name", s.settings.name, "codec",
-                          s.settings.codec, "state", state, "submitted_at", at, "folder", s.folder,
-                          "waits_for", progress_waits_for(&node, &s) ? json_integer(node) : json_null()));
-        else
-            printf("%-16s %-10s %.19s  %-10s %-24s %s\n", s.id, state, at, s.settings.codec, s.settings.name,
+                list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:O?, s:O?}", "id", s.id, "name",
+                                s.settings.name, "codec", s.settings.codec, "state", state, "submitted_at",
+                                at, "folder", s.folder, "waits_for",
+                                progress_waits_for(&node, &s) ? json_integer(node) : json_null(), "tags",
+                                json_object_get(s.facts, "tags"), "note", json_object_get(s.facts, "note")));
+        else {
+            printf("%-16s %-10s %.19s  %-10s %-24s %s", s.id, state, at, s.settings.codec, s.settings.name,
                    s.folder);
+            print_labels(&s);
+        }
         if (!o->json && progress_waits_for(&node, &s))
             printf("%-16s waits for node(%d)\n", "", node);
     }

@@ -14,7 +14,7 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     start_agents 2
     cp "$ROOT/codecs/localsgd.c" mine.c
     sed -i 's/"localsgd"/"mine"/' mine.c
-    "$SUBMIT" -q --codec mine.c:every=7 --node_count 2 --epochs 1 --model softmax --seed 5 -o first
+    "$SUBMIT" -q --codec mine.c:every=7 --node_count 2 --epochs 1 --model softmax --seed 5 --tag base --tag mine --note 'a first try' -o first
     echo '#error changed' >>mine.c
     "$SUBMIT" --config first/run.json -o again 2>printed
     grep -q 'mine.c is not what it was in that run: its source of then is used' printed
@@ -24,6 +24,10 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     # rerun takes the same copy; another seed makes another model.
     "$SUBMIT" rerun first -q --set seed=6 -o other
     [ "$(weights first)" != "$(weights other)" ]
+    [ "$("$SUBMIT" list --json | jq '.data.jobs | length')" -eq 3 ]
+    [ "$("$SUBMIT" list --tag mine --tag base --json | jq -c '.data.jobs[] | [.tags, .note]')" = '[["base","mine"],"a first try"]' ]
+    [[ "$("$SUBMIT" list --tag base)" == *" #base #mine  a first try" ]]
+    [ "$("$SUBMIT" list --tag other --json | jq '.data.jobs | length')" -eq 0 ]
     # The same job in the simulator ends with the same weights.
     "$SUBMIT" simulate -q --config first/run.json -o simulated
     [ "$(weights first)" = "$(weights simulated)" ]
