@@ -137,8 +137,8 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
                                   "recv_bytes", copy_number(comm, "recv_bytes"), "raw_bytes",
                                   copy_number(comm, "raw_bytes")));
     json_object_set_new(line, "folder", folder ? json_text(folder, SIZE_MAX) : json_null());
-    json_object_set_new(line, "tags", texts(json_object_get(run, "tags")));
-    json_object_set_new(line, "note", copy(run, "note", JSON_STRING));
+    json_object_set_new(line, "tags", texts(json_object_get(json_object_get(run, "facts"), "tags")));
+    json_object_set_new(line, "note", copy(json_object_get(run, "facts"), "note", JSON_STRING));
     json_object_set_new(line, "can_cancel", json_boolean(can_cancel));
     return line;
 }

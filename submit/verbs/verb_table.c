@@ -49,7 +49,8 @@ const struct verb verbs[] = {
      "a job",
      OF_RESULTS},
     {"plot", verb_plot, SHOWS, FOR_PLOT, ARGS_OPERANDS, "[RUN...]",
-     "curves of runs, each the mean over its workers, on the terminal, or as a picture by gnuplot", OF_RESULTS},
+     "curves of runs, each the mean over its workers, on the terminal, or as a picture by gnuplot",
+     OF_RESULTS},
     {"browse", verb_browse, WORKS, FOR_BROWSE, 1, "[DIR]",
      "a page with all jobs, live and ended, in this machine's browser; DIR: folder of results, or of many, "
      "default logs/",
@@ -68,8 +69,8 @@ const struct verb verbs[] = {
      "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME [KIND]: a "
      "template",
      OF_PARTS},
-    {"config", verb_config, SHOWS, FOR_CONFIG, 1, "schema",
-     "JSON Schema of the files that --config takes", OF_PARTS},
+    {"config", verb_config, SHOWS, FOR_CONFIG, 1, "schema", "JSON Schema of the files that --config takes",
+     OF_PARTS},
     {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it",
      OF_PARTS},
     {"doctor", verb_doctor, SHOWS, FOR_DOCTOR, 0, "",

@@ -48,10 +48,10 @@ def results(folder, job, name, n_nodes=2, n_steps=200, word='x'):
         write(folder, 'codec/mine.c', f'/* {word} */\n'),
     ]
     run = {'version': 1, 'id': job, 'name': name, 'submitted_at': '2026-01-02T03:04:05.678Z', 'state': 'succeeded', 'reason': None,
-           'message': word, 'is_complete': True, 'models_agree': True, 'warnings': [word], 'tags': [word], 'note': word,
+           'message': word, 'is_complete': True, 'models_agree': True, 'warnings': [word],
            'settings': {'name': name, 'codec': word, 'node_count': n_nodes, 'dataset': word, 'model': word, 'epochs': 2, 'seed': 7,
                         'steps_per_epoch': n_steps // 2, 'learn_rate': 0.1}, 'versions': {'psgd': word},
-           'facts': {'data': {'class_names': [word, 'cat'], 'steps_per_epoch': n_steps // 2}},
+           'facts': {'data': {'class_names': [word, 'cat'], 'steps_per_epoch': n_steps // 2}, 'tags': [word], 'note': word},
            'mean_over_workers': {'eval_loss': 0.5, 'eval_accuracy': 0.75, 'loss': 0.5, 'accuracy': 0.75},
            'comm': {'raw_bytes': 80000, 'sent_bytes': 20000, 'recv_bytes': 20000, 'compute_s': 3, 'encode_s': 1, 'send_s': 1, 'wait_s': 2,
                     'decode_s': 0.5, 'apply_s': 0.5, 'bound': 'compute'},

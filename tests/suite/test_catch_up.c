@@ -59,6 +59,7 @@ static const struct mesh_ops odd_ops = {
 /* Worker 0 of two, in the middle of a job with this codec. */
 struct bench {
     struct node node;
+    struct report report;
     struct odd_mesh mesh;
     struct mesh_pool pool;
     struct cluster c;
@@ -66,12 +67,14 @@ struct bench {
 
 static void open_bench(struct bench *b, const char *codec, bool is_asgd)
 {
-    *b = (struct bench){.mesh.mesh = {.ops = &odd_ops, .pool = &b->pool}, .pool.limit = 1024};
+    *b = (struct bench){
+        .mesh.mesh = {.ops = &odd_ops, .pool = &b->pool}, .pool.limit = 1024, .report.fd = -1};
     cluster_open(
         &b->c, &(struct cluster_config){
                    .codec = codec, .n_workers = 2, .is_asgd = is_asgd, .n_steps = 10, .n_params = N_PARAMS});
     b->node.exchange = b->c.nodes[0].x;
     b->node.mesh = &b->mesh.mesh;
+    b->node.report = &b->report;
     b->node.n_peers = 1;
     b->node.set.round_timeout_s = 0.1;
     exchange_attach(b->node.exchange, b->node.mesh, NULL);

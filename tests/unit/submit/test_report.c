@@ -11,11 +11,12 @@
 static const char run_text[] =
     "{\"id\": \"j-hostile\", \"name\": \"" END "\", \"state\": \"succeeded\", \"is_complete\": false,"
     " \"settings\": {\"codec\": \"fedavg\", \"node_count\": 2, \"epochs\": 2, \"record_every\": 5},"
-    " \"facts\": {\"data\": {\"steps_per_epoch\": 10, \"class_names\": [\"zero\", \"" END "\"]}},"
+    " \"facts\": {\"data\": {\"steps_per_epoch\": 10, \"class_names\": [\"zero\", \"" END
+    "\"]}, \"tags\": [\"a\", 1]},"
     " \"nodes\": [{\"node\": 0, \"role\": \"worker\", \"steps\": 15, \"elapsed_s\": 4},"
     " {\"node\": -2, \"role\": 7, \"steps\": 99, \"elapsed_s\": \"long\"}],"
     " \"mean_over_workers\": {\"loss\": 0.5, \"eval_accuracy\": 0.9}, \"comm\": {\"sent_bytes\": 10,"
-    " \"compute_s\": 3, \"bound\": \"compute\"}, \"tags\": [\"a\", 1], \"models_agree\": false,"
+    " \"compute_s\": 3, \"bound\": \"compute\"}, \"models_agree\": false,"
     " \"files\": [{\"name\": \"records/train.csv\", \"bytes\": 1, \"sha256\": \"00\"}, 3]}";
 
 static void put(const char *folder, const char *name, const char *text)
