@@ -182,7 +182,7 @@ anchors() { sed -n 's/^##* //p' "$1" | sed -E 's/`//g; s/\[([^]]*)\]\([^)]*\)/\1
             [ "${link#*#}" = "$link" ] || grep -qxF -e "${link#*#}" <(anchors "$file")
         done
         # shellcheck disable=SC2013 # words, not lines
-        for f in $(grep -o '`[a-z]*/[a-z_/]*\.[a-z]*`' "$ROOT/$doc" | tr -d '\140'); do
+        for f in $(grep -o '`[a-z][a-z]*/[a-z_/]*\.[a-z]*`' "$ROOT/$doc" | tr -d '\140'); do
             case $f in records/* | model/* | mean/* | opt/* | build/*) continue ;; esac
             [ -e "$ROOT/$f" ]
         done
