@@ -24,8 +24,8 @@ PY
 @test "the phases of a step add up to its time, with and without a server" {
     start_agents 3
     write_workers 2 1
-    for codec in plain fedavg; do
-        "$SUBMIT" -q --codec $codec --path gather --server_codec null --node_count 2 --epochs 2 --local-steps 5 -o $codec
+    for codec in plain fedavg:every=5; do
+        "$SUBMIT" -q --codec $codec --path gather --server_codec null --node_count 2 --epochs 2 -o ${codec%:*}
     done
     "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 2 --local-steps 5 -o star
     "$SUBMIT" -q --codec dummy --server_codec null --node_count 1 --epochs 2 --model softmax -o alone

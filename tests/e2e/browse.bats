@@ -196,6 +196,7 @@ EOT
     run "$SUBMIT" browse --no-open --port "${PAGE##*:}"
     [ "$status" -ne 0 ]
     [[ "$output" == *"Address already in use"* ]]
+    end_process "$PAGE_PID"
     run "$SUBMIT" report nowhere
     [ "$status" -ne 0 ]
     [[ "$output" == *nowhere* ]]

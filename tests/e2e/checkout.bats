@@ -7,8 +7,8 @@ copy_of_tree() {
     case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
     TREE="$T/a b é/psgd 日本"
     mkdir -p "$TREE/build/obj/tests"
-    (cd "$ROOT" && cp -a Makefile agent codecs nn shared sim submit tests "$TREE/")
-    (cd "$BUILD" && cp -a ./*.a onednn hardening hardening.cache agent codec_check job_runner job_submit predictor simulator codecs include models "$TREE/build/")
+    (cd "$ROOT" && cp -a Makefile ./*.md LICENSE worker.json.example agent codecs docs examples nn packaging shared sim submit tests "$TREE/")
+    (cd "$BUILD" && cp -a ./*.a page.html onednn hardening hardening.cache agent codec_check job_runner job_submit predictor simulator codecs include models "$TREE/build/")
     (cd "$BUILD/obj" && cp -a agent codecs nn shared sim submit "$TREE/build/obj/")
     cd "$TREE" || return
     export -n BUILD # or make and demo.sh would inherit the other one's
