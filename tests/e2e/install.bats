@@ -144,7 +144,7 @@ completes() {
 }
 
 @test "bash completes verbs, options, their values, and jobs" {
-    completes 'submit simulate status snapshot' job_submit s
+    completes 'submit simulate sweep status snapshot' job_submit s
     completes 'agent agents' psgd ag
     completes '--node_count' job_submit --node-c
     completes '--follow' job_submit logs --fo
