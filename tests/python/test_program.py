@@ -97,8 +97,12 @@ class Programs(unittest.TestCase):
         waiting = "trap 'echo INT >>seen' INT; : >ready; for i in $(seq 1200); do [ -s seen ] || sleep 0.05; done; sleep 0.5"
         fake = self.script("a", f"#!/bin/sh\ncd '{self.folder}'; {waiting}; exit 130\n")
         call = f"from psgd import program; program.run({fake!r}, ['wait'])"
-        # A session of its own, so that the signal reaches this process group, as a terminal's does, and not the tests.
-        python = subprocess.Popen([sys.executable, "-c", call], stderr=subprocess.PIPE, start_new_session=True, text=True)
+        # A session of its own, so that the signal reaches this process group, as a terminal's does, and not the tests;
+        # which may have been started by a shell in the background, which ignores the signal.
+        python = subprocess.Popen(
+            [sys.executable, "-c", call], stderr=subprocess.PIPE, start_new_session=True, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
         while not (self.folder / "ready").exists() and python.poll() is None:
             time.sleep(0.01)
         os.killpg(python.pid, signal.SIGINT)
