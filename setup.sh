@@ -37,7 +37,7 @@ python numpy                      | python3-numpy        | python3-numpy       |
 program shellcheck                | shellcheck           | ShellCheck          | ShellCheck          | shellcheck    | shellcheck
 program valgrind                  | valgrind             | valgrind            | valgrind            | valgrind      | valgrind
 ? python onnx                     | python3-onnx         | python3-onnx        |                     |               |
-? program gnuplot                 | gnuplot-nox/gnuplot  | gnuplot             | gnuplot             | gnuplot       | gnuplot
+? program gnuplot                 | gnuplot-nox          | gnuplot             | gnuplot             | gnuplot       | gnuplot
 ? program dpkg-shlibdeps          | dpkg-dev             |                     |                     |               |
 ? program groff                   | groff-base           | groff-base          | groff               | groff         | groff
 ? python jsonschema               | python3-jsonschema   | python3-jsonschema   | python3-jsonschema  | python-jsonschema | py3-jsonschema
