@@ -268,10 +268,11 @@ soak: all $(BUILD)/tests/suite/test_mesh_faults $(PRELOADS) $(TOOLS) ## KILLS=10
 
 FUZZ_RUNS ?= 100000
 FUZZ_SEED ?= 0
+FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 # Sanitized code takes long to compile, most of all at -O3, and is not faster then.
 FUZZ_CFLAGS := -O1 -gline-tables-only
 fuzz: ## each fuzz target for FUZZ_RUNS executions, from a seed of chance or FUZZ_SEED
-	$(Q)$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS='$(FUZZ_CFLAGS)' SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' fuzzers
+	$(Q)$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS='$(FUZZ_CFLAGS)' SANITIZE='$(FUZZ_SANITIZE)' fuzzers
 	$(Q)BUILD=$(BUILD)/fuzz RUNS=$(FUZZ_RUNS) SEED=$(FUZZ_SEED) tests/fuzz/run
 
 .PHONY: tests fuzzers
@@ -340,13 +341,15 @@ check: warnings clang-check format-check check-layers check-scripts check-refere
 warnings: all tests
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/docs $(BUILD)/examples $(BUILD)/tests
 
-# Links the programs, not optimized: clang's warnings do not depend on it; tests are only checked for warnings.
+# The programs and the fuzz targets are sanitized, so that the tests of this build need no other by clang; not optimized,
+# because that takes half the time and clang's warnings do not depend on it. Tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
-clang-check: ## the programs by clang in $(BUILD)/clang, and no file has a warning with it
-	$(Q)$(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS=-O0 FAST= HARDENING= clang-checked,echo 'skipped: $(CLANG) is not installed')
-clang-checked: all
-	$(Q)printf '%s\n' $(filter docs/% examples/% tests/%,$(C_SOURCES)) | xargs -P "$$(nproc)" -n 20 $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs \
-	    2>$(BUILD)/tests.warnings || { cat $(BUILD)/tests.warnings; exit 1; }
+clang-check: ## programs and fuzz targets by clang, sanitized, in $(BUILD)/clang; no file has a warning with it
+	$(Q)$(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= \
+	    SANITIZE='$(FUZZ_SANITIZE)' clang-checked,echo 'skipped: $(CLANG) is not installed')
+clang-checked: all fuzzers
+	$(Q)printf '%s\n' $(filter-out $(TESTLIB) tests/fuzz/%,$(filter docs/% examples/% tests/%,$(C_SOURCES))) | xargs -P "$$(nproc)" -n 20 \
+	    $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs 2>$(BUILD)/tests.warnings || { cat $(BUILD)/tests.warnings; exit 1; }
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
 
 # Versions of clang-format break some lines differently: only the version that formatted the tree is used.

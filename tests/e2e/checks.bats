@@ -24,10 +24,25 @@ judge() {
     judge
 }
 
-@test "clang builds the programs without warnings, and they run" {
+plain_build_only() {
     case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
+}
+
+@test "clang builds the programs and fuzz targets, sanitized and without warnings, and the programs run" {
+    plain_build_only
     check clang-check
-    limited "$BUILD/clang/job_submit" simulate --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
+    run limited "$BUILD/clang/job_submit" simulate --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
+    judge
+}
+
+@test "every fuzz target runs its corpus and 1,000 mutations without a finding" {
+    plain_build_only
+    command -v clang >/dev/null || skip "clang is not installed"
+    # The same inputs each time: chance is for long runs.
+    run env BUILD="$BUILD/clang" RUNS=1000 SEED=1 nice -n 5 "$ROOT/tests/fuzz/run"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^ok ' <<<"$output")" -eq "$(find "$ROOT/tests/fuzz" -name 'fuzz_*.c' | wc -l)" ]
 }
 
 @test "compiler warnings are stored, end no build, and fail the check only with a compiler that psgd was tested with" {
