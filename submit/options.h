@@ -46,6 +46,7 @@ enum {
     FOR_PLOT = 67108864,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
+    FOR_JOB = FOR_SUBMIT | FOR_SIMULATE, /* those of a job that a simulation also supports */
     FOR_ALL = 134217727
 };
 

@@ -1,4 +1,4 @@
-/* options_table -- declarations shared by options.c and options_record.c. */
+/* options_table -- the table of options, for the files that read or write them (options_*.c). */
 #ifndef PSGD_SUBMIT_OPTIONS_TABLE_H
 #define PSGD_SUBMIT_OPTIONS_TABLE_H
 
@@ -7,10 +7,16 @@
 
 enum { JOB, SIMULATED, CHECKED, WHERE, RESULTS, OUTPUT }; /* groups */
 
+/* Parallel-SGD's names of double buffering, as further choices of --optimizer. */
+#define OPTIONS_LATE "|fast|double_buffering_gradient_averaging"
+
 extern const struct args options_table;
 
 /* Makes the table ready, and sets all options to what they are if they are not given. */
 void options_defaults(struct options *o);
+
+/* Is the option of the member at `offset` on this command line? A job that runs again has values for all. */
+bool options_is_given(const struct options *o, size_t offset);
 
 /* True if a file of --config may have the option for this verb: it describes the job, or where it runs. */
 bool options_in_config(const struct args_option *t, unsigned verb);
