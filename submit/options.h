@@ -17,37 +17,37 @@
 
 /* The verbs that take an option, as bits. */
 enum {
-    FOR_SUBMIT = 1,
-    FOR_LIST = 2,
-    FOR_STATUS = 4,
-    FOR_WAIT = 8,
-    FOR_LOGS = 16,
-    FOR_CANCEL = 32,
-    FOR_FETCH = 64,
-    FOR_DATA = 128,
-    FOR_MODEL = 256,
-    FOR_CODECS = 512,
-    FOR_SIMULATE = 1024,
-    FOR_JOIN = 2048,
-    FOR_DOCTOR = 4096,
-    FOR_WHY = 8192,
-    FOR_RERUN = 16384,
-    FOR_JOINED = 32768,
-    FOR_PREDICT = 65536,
-    FOR_LAUNCH = 131072, /* with FOR_SUBMIT: its own options */
-    FOR_RUN = 262144,
-    FOR_SNAPSHOT = 524288,
-    FOR_EXPORT = 1048576,
-    FOR_REPORT = 2097152,
-    FOR_BROWSE = 4194304,
-    FOR_COMPARE = 8388608,
-    FOR_CONFIG = 16777216,
-    FOR_SWEEP = 33554432, /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
-    FOR_PLOT = 67108864,
+    FOR_SUBMIT = 1 << 0,
+    FOR_LIST = 1 << 1,
+    FOR_STATUS = 1 << 2,
+    FOR_WAIT = 1 << 3,
+    FOR_LOGS = 1 << 4,
+    FOR_CANCEL = 1 << 5,
+    FOR_FETCH = 1 << 6,
+    FOR_DATA = 1 << 7,
+    FOR_MODEL = 1 << 8,
+    FOR_CODECS = 1 << 9,
+    FOR_SIMULATE = 1 << 10,
+    FOR_JOIN = 1 << 11,
+    FOR_DOCTOR = 1 << 12,
+    FOR_WHY = 1 << 13,
+    FOR_RERUN = 1 << 14,
+    FOR_JOINED = 1 << 15,
+    FOR_PREDICT = 1 << 16,
+    FOR_LAUNCH = 1 << 17, /* with FOR_SUBMIT: its own options */
+    FOR_RUN = 1 << 18,
+    FOR_SNAPSHOT = 1 << 19,
+    FOR_EXPORT = 1 << 20,
+    FOR_REPORT = 1 << 21,
+    FOR_BROWSE = 1 << 22,
+    FOR_COMPARE = 1 << 23,
+    FOR_CONFIG = 1 << 24,
+    FOR_SWEEP = 1 << 25, /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
+    FOR_PLOT = 1 << 26,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
     FOR_JOB = FOR_SUBMIT | FOR_SIMULATE, /* those of a job that a simulation also supports */
-    FOR_ALL = 134217727
+    FOR_ALL = (1 << 27) - 1
 };
 
 enum { RETRIES_MAX = 100 };
