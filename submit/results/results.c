@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,6 +44,21 @@ int results_read(json_t **out, const char *folder, struct err *e)
     if (file_join(path, sizeof path, folder, "run.json", e) < 0)
         return e->code;
     return json_read(out, path, RUN_JSON_MAX, e);
+}
+
+int results_save(const json_t *doc, const char *folder, struct err *e)
+{
+    char *text = doc ? json_dump(doc, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) : NULL;
+    char path[PATH_MAX];
+    int rc;
+
+    if (!text)
+        return err_set(e, ERR_NOMEM, "no memory for run.json");
+    rc = file_join(path, sizeof path, folder, "run.json", e);
+    if (rc == 0)
+        rc = file_write(path, text, strlen(text), 0644, e);
+    free(text);
+    return rc;
 }
 
 /* The folder's run.json, if it belongs to this job. *why: ERR_NOT_FOUND: there is none. */

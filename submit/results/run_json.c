@@ -163,17 +163,9 @@ json_t *run_json(const struct submission *s)
 int run_json_save(const struct submission *s, struct err *e)
 {
     json_t *o = run_json(s);
-    char *text = o ? json_dump(o, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) : NULL;
-    char path[PATH_MAX];
-    int rc;
+    int rc = results_save(o, s->folder, e);
 
     json_decref(o);
-    if (!text)
-        return err_set(e, ERR_NOMEM, "no memory for run.json");
-    rc = file_join(path, sizeof path, s->folder, "run.json", e);
-    if (rc == 0)
-        rc = file_write(path, text, strlen(text), 0644, e);
-    free(text);
     return rc;
 }
 
