@@ -44,10 +44,11 @@ enum {
     FOR_CONFIG = 1 << 24,
     FOR_SWEEP = 1 << 25, /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
     FOR_PLOT = 1 << 26,
+    FOR_LABEL = 1 << 27,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
     FOR_JOB = FOR_SUBMIT | FOR_SIMULATE, /* those of a job that a simulation also supports */
-    FOR_ALL = (1 << 27) - 1
+    FOR_ALL = (1 << 28) - 1
 };
 
 enum { RETRIES_MAX = 100 };

@@ -9,12 +9,7 @@
 #include "shared/json.h"
 #include "submit/browse/shown.h"
 #include "submit/node.h"
-
-static bool is_id(const char *id)
-{
-    return id && strncmp(id, "j-", 2) == 0 && strlen(id) < JOB_ID_MAX &&
-           strspn(id + 2, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(id) - 2;
-}
+#include "submit/stages/submission.h"
 
 void live_clear(struct live_jobs *l)
 {
@@ -92,7 +87,7 @@ int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char
         struct live_job *j;
         struct live_node *n;
 
-        if (!is_id(id))
+        if (!submission_is_id(id))
             continue;
         j = live_find(l, id);
         j = j ? j : add_job(l, id);

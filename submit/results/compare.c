@@ -70,11 +70,15 @@ static json_t *runs_json(const json_t *differences, const struct run *runs, size
 
     if (labels)
         choose_labels(labels, differences, runs, n);
-    for (size_t i = 0; labels && i < n; i++)
+    for (size_t i = 0; labels && i < n; i++) {
+        const json_t *facts = json_object_get(runs[i].doc, "facts");
+
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:o, s:s, s:o}", "id", text_of(runs[i].doc, "id"), "name",
+            list, json_pack("{s:s, s:s, s:o, s:s, s:o, s:O?, s:O?}", "id", text_of(runs[i].doc, "id"), "name",
                             text_of(runs[i].doc, "name"), "label", json_text(labels[i], SIZE_MAX), "state",
-                            text_of(runs[i].doc, "state"), "folder", json_text(runs[i].folder, SIZE_MAX)));
+                            text_of(runs[i].doc, "state"), "folder", json_text(runs[i].folder, SIZE_MAX),
+                            "tags", json_object_get(facts, "tags"), "note", json_object_get(facts, "note")));
+    }
     free(labels);
     return list;
 }

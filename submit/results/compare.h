@@ -49,9 +49,10 @@ json_t *compare_differences(json_t *const *settings, size_t n);
 /* A setting's value: "0.05", "yes", "fedavg"; "-": none. */
 const char *compare_setting_text(char *out, size_t size, const json_t *v);
 
-/* *out, which the caller owns: {"runs": [{"id", "name", "label", "state", "folder"}], "target": 0.97,
- * "settings": as compare_differences, "results": [{"name", "values"}]}. `target` NAN: the common one, null in
- * the document if there is none. Results that no run has are left out. ERR_USAGE: more than COMPARE_RUNS. */
+/* *out, which the caller owns: {"runs": [{"id", "name", "label", "state", "folder", "tags", "note"}],
+ * "target": 0.97, "settings": as compare_differences, "results": [{"name", "values"}]}. `target` NAN: the
+ * common one, null in the document if there is none. Results that no run has are left out. ERR_USAGE: more
+ * than COMPARE_RUNS. */
 int compare_runs(json_t **out, const struct run *runs, size_t n, double target, struct err *e);
 
 #endif

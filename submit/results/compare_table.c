@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "submit/results/labels.h"
 #include "submit/text_table.h"
 
 enum { SETTINGS_IN_TABLE = 5, VALUE_MAX = 48 }; /* more settings than that get a table of their own */
@@ -112,6 +113,17 @@ static enum compare_result result_of(const json_t *row)
     return (enum compare_result)k;
 }
 
+static bool has_labels(const json_t *doc)
+{
+    char text[LABELS_MAX];
+    const json_t *run;
+    size_t i;
+
+    json_array_foreach(json_object_get(doc, "runs"), i,
+                       run) if (labels_text(text, sizeof text, run)[0]) return true;
+    return false;
+}
+
 static void put_heads(struct text_table *t, const json_t *doc, bool has_settings)
 {
     double target = json_number_value(json_object_get(doc, "target"));
@@ -126,12 +138,14 @@ static void put_heads(struct text_table *t, const json_t *doc, bool has_settings
         text_table_column(t, are_numbers(json_object_get(row, "values")), "%s", text_of(row, "name"));
     json_array_foreach(json_object_get(doc, "results"), i, row)
         text_table_column(t, true, "%s", compare_result_head(head, result_of(row), target));
+    if (has_labels(doc))
+        text_table_column(t, false, "note");
 }
 
 static void put_run(struct text_table *t, const json_t *doc, size_t run, bool has_settings)
 {
     const json_t *of = json_array_get(json_object_get(doc, "runs"), run), *row;
-    char text[TEXT_AMOUNT];
+    char text[TEXT_AMOUNT], labels[LABELS_MAX];
     size_t i;
 
     text_table_cell(t, "%s", text_of(of, "id"));
@@ -146,6 +160,8 @@ static void put_run(struct text_table *t, const json_t *doc, size_t run, bool ha
             t, "%s",
             compare_result_text(text, result_of(row), json_is_number(v) ? json_number_value(v) : NAN));
     }
+    if (has_labels(doc))
+        text_table_cell(t, "%s", labels_text(labels, sizeof labels, of));
 }
 
 int compare_print(const json_t *doc, struct err *e)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/clock.h"
@@ -90,24 +91,32 @@ json_t *job_index_json(const struct submission *s)
     return o;
 }
 
+static int write_record(const char *id, const json_t *o, struct err *e)
+{
+    char *text = o ? json_dump(o, JSON_INDENT(1)) : NULL;
+    char path[PATH_MAX];
+    int rc;
+
+    if (!text)
+        return err_set(e, ERR_NOMEM, "no memory for the record of %s", id);
+    rc = index_path(path, sizeof path, id, e);
+    if (rc == 0)
+        rc = file_write(path, text, strlen(text), 0600, e);
+    free(text);
+    return rc;
+}
+
 int job_index_save(const struct submission *s, struct err *e)
 {
     char dir[PATH_MAX];
-    char path[PATH_MAX];
     json_t *o;
-    char *text;
     int rc;
 
-    if (index_dir(dir, sizeof dir, e) < 0 || file_mkdirs(dir, 0700, e) < 0 ||
-        index_path(path, sizeof path, s->id, e) < 0)
+    if (index_dir(dir, sizeof dir, e) < 0 || file_mkdirs(dir, 0700, e) < 0)
         return e->code;
     o = job_index_json(s);
-    text = o ? json_dump(o, JSON_INDENT(1)) : NULL;
+    rc = write_record(s->id, o, e);
     json_decref(o);
-    if (!text)
-        return err_set(e, ERR_NOMEM, "no memory for the record of %s", s->id);
-    rc = file_write(path, text, strlen(text), 0600, e);
-    free(text);
     return rc;
 }
 
@@ -118,6 +127,38 @@ void job_index_forget(const char *id)
 
     if (index_path(path, sizeof path, id, &ignored) == 0)
         unlink(path);
+}
+
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+int job_index_set_fact(const char *id, const char *folder, const char *key, json_t *value, struct err *e)
+{
+    const char *of_job;
+    char path[PATH_MAX];
+    json_t *o;
+    int rc = 0;
+
+    if (!submission_is_id(id))
+        return 0;
+    if (index_path(path, sizeof path, id, e) < 0)
+        return e->code;
+    if (access(path, F_OK) < 0)
+        return 0;
+    if (json_read(&o, path, INDEX_MAX, e) < 0)
+        return e->code;
+    of_job = json_string_value(json_object_get(o, "folder"));
+    if (of_job && is_same_folder(of_job, folder)) {
+        json_object_set(json_object_get(o, "facts"), key, value);
+        rc = write_record(id, o, e);
+    }
+    json_decref(o);
+    return rc;
 }
 
 static int is_record(const struct dirent *f)

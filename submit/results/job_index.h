@@ -17,6 +17,9 @@ int job_index_read(json_t **out, const char *id, struct err *e);
 /* Fills an initialized submission. */
 int job_index_load(struct submission *s, const char *id, struct err *e);
 void job_index_forget(const char *id);
+/* Replaces one of a job's facts, unless the index has no job of that id, or its results are in another folder
+ * than this one. `value` is borrowed. ERR_IO, ERR_CONFIG: the record cannot be read; ERR_NOMEM. */
+int job_index_set_fact(const char *id, const char *folder, const char *key, json_t *value, struct err *e);
 
 /* All ids, oldest first; the caller frees the list and each id. */
 int job_index_list(char ***ids, size_t *n, struct err *e);

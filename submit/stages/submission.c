@@ -71,10 +71,11 @@ void blob_clear(struct blob *b)
     *b = (struct blob){0};
 }
 
+static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+
 /* Sortable by time: the milliseconds since 1970 in base 36, then random digits. */
 void submission_new_id(char out[JOB_ID_MAX])
 {
-    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     uint64_t ms = (uint64_t)(clock_wall() * 1e3);
     uint8_t suffix[5];
 
@@ -85,6 +86,12 @@ void submission_new_id(char out[JOB_ID_MAX])
     for (int i = 0; i < 5; i++)
         out[10 + i] = digits[suffix[i] % 36];
     out[15] = '\0';
+}
+
+bool submission_is_id(const char *text)
+{
+    return text && strncmp(text, "j-", 2) == 0 && strlen(text) < JOB_ID_MAX &&
+           strspn(text + 2, digits) == strlen(text) - 2;
 }
 
 int submission_init(struct submission *s, const struct options *opt, struct err *e)

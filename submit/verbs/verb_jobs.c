@@ -8,6 +8,7 @@
 #include "submit/export/derived.h"
 #include "submit/interrupt.h"
 #include "submit/results/job_index.h"
+#include "submit/results/labels.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/console.h"
@@ -158,19 +159,11 @@ static bool is_wanted(const struct submission *s, const struct options *o)
     return true;
 }
 
-/* "  #TAG #TAG NOTE" */
 static void print_labels(const struct submission *s)
 {
-    const json_t *tags = json_object_get(s->facts, "tags"), *tag;
-    const char *note = json_string_value(json_object_get(s->facts, "note"));
-    size_t i;
+    char labels[LABELS_MAX];
 
-    if (json_array_size(tags) > 0)
-        printf(" ");
-    json_array_foreach(tags, i, tag) if (json_is_string(tag)) text_print(" #%s", json_string_value(tag));
-    if (note && note[0])
-        text_print("  %s", note);
-    printf("\n");
+    printf("%s%s\n", labels_text(labels, sizeof labels, s->facts)[0] ? "  " : "", labels);
 }
 
 static int list_one(const struct options *o, const char *id, json_t *list, struct err *e)

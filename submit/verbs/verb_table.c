@@ -57,6 +57,13 @@ const struct verb verbs[] = {
      OF_RESULTS},
     {"report", verb_report, WORKS, FOR_REPORT, ARGS_OPERANDS, "DIR...",
      "write report.html, the page of one job, into folders of results that have none", OF_RESULTS},
+    {"note", verb_note, WORKS, FOR_LABEL, 2, "RUN TEXT",
+     "give a run a note, or another one, as --note does when it is submitted; RUN is a folder of results or "
+     "a "
+     "job",
+     OF_RESULTS},
+    {"tag", verb_tag, WORKS, FOR_LABEL, ARGS_OPERANDS, "RUN TAG...",
+     "give a run these tags in place of those it has, as --tag does when it is submitted", OF_RESULTS},
     {"export", verb_export, WORKS, FOR_EXPORT, 1, "[JOB|DIR]",
      "write the curves of a job's results for TensorBoard, or the job as a run of MLflow: --to", OF_RESULTS},
     {"snapshot", verb_snapshot, WORKS, FOR_SNAPSHOT, 1, "[JOB]",

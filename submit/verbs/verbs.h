@@ -38,6 +38,8 @@ int verb_join(const struct options *o, struct err *e);
 int verb_agents(const struct options *o, struct err *e);
 int verb_why(const struct options *o, struct err *e);
 int verb_compare(const struct options *o, struct err *e);
+int verb_note(const struct options *o, struct err *e);
+int verb_tag(const struct options *o, struct err *e);
 int verb_config(const struct options *o, struct err *e);
 int verb_sweep(const struct options *o, struct err *e);
 int verb_plot(const struct options *o, struct err *e);

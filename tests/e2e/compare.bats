@@ -26,7 +26,17 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     [ "$(weights first)" != "$(weights other)" ]
     [ "$("$SUBMIT" list --json | jq '.data.jobs | length')" -eq 3 ]
     [ "$("$SUBMIT" list --tag mine --tag base --json | jq -c '.data.jobs[] | [.tags, .note]')" = '[["base","mine"],"a first try"]' ]
-    [[ "$("$SUBMIT" list --tag base)" == *" #base #mine  a first try" ]]
+    [[ "$("$SUBMIT" list --tag base)" == *"  #base #mine  a first try" ]]
+    # Afterwards it gets another note, which all that show it have.
+    "$SUBMIT" note first 'the better one'
+    "$SUBMIT" tag "$(jq -r .id first/run.json)" base best
+    [[ "$("$SUBMIT" list --tag best)" == *"  #base #best  the better one" ]]
+    [[ "$("$SUBMIT" compare first other)" == *"  #base #best  the better one"* ]]
+    grep -q 'the better one' first/report.html
+    [ "$(jq -r '.files[] | select(.name == "report.html").sha256' first/run.json)" = "$(sha256sum <first/report.html | cut -d ' ' -f 1)" ]
+    run "$SUBMIT" note first/records 'no run'
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"A run is the folder of a job's results, or a job's id."* ]]
     [ "$("$SUBMIT" list --tag other --json | jq '.data.jobs | length')" -eq 0 ]
     # The same job in the simulator ends with the same weights.
     "$SUBMIT" simulate -q --config first/run.json -o simulated

@@ -1,0 +1,78 @@
+#include "submit/results/labels.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/job_state.h"
+#include "shared/utf8.h"
+#include "submit/results/job_index.h"
+#include "submit/results/report_file.h"
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    return text ? text : "";
+}
+
+/* Appends to a text of *n characters, as many as fit. */
+static void append(char *out, size_t size, size_t *n, const char *before, const char *text)
+{
+    int len = *n < size ? snprintf(out + *n, size - *n, "%s%s", before, text) : 0;
+
+    *n += len > 0 ? (size_t)len : 0;
+}
+
+const char *labels_text(char *out, size_t size, const json_t *facts)
+{
+    const char *note = text_of(facts, "note");
+    const json_t *tag;
+    size_t i, n = 0;
+
+    out[0] = '\0';
+    json_array_foreach(json_object_get(facts, "tags"), i, tag) if (json_is_string(tag))
+        append(out, size, &n, n ? " #" : "#", json_string_value(tag));
+    if (note[0])
+        append(out, size, &n, n ? "  " : "", note);
+    utf8_clean(out, strlen(out), false);
+    return out;
+}
+
+static int check_ended(const struct run *r, struct err *e)
+{
+    const char *id = text_of(r->doc, "id");
+    enum job_state state;
+
+    if (job_state_parse(&state, text_of(r->doc, "state")) && job_state_is_terminal(state))
+        return 0;
+    err_set(e, ERR_CONFLICT, "%s: by its run.json the job has not ended, and its end writes that file again",
+            r->folder);
+    return json_object_get(json_object_get(r->doc, "facts"), "simulation")
+               ? e->code
+               : err_hint(e, "job_submit wait %s, or fetch %s where the job has ended since.", id, id);
+}
+
+int labels_set(struct run *r, const char *key, json_t *value, struct err *e)
+{
+    json_t *facts = json_object_get(r->doc, "facts");
+    int rc;
+
+    if (check_ended(r, e) < 0) {
+        json_decref(value);
+        return e->code;
+    }
+    if (!json_is_object(facts)) {
+        facts = json_object();
+        json_object_set_new(r->doc, "facts", facts);
+    }
+    if (json_object_set(facts, key, value) < 0) {
+        json_decref(value);
+        return err_set(e, ERR_NOMEM, "no memory for the %s", key);
+    }
+    rc = report_file_write(r->folder, r->doc, e);
+    if (rc == 0)
+        rc = job_index_set_fact(text_of(r->doc, "id"), r->folder, key, value, e);
+    json_decref(value);
+    return rc;
+}

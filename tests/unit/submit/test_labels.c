@@ -1,0 +1,142 @@
+#include "submit/results/labels.h"
+
+#include "submit/results/results.h"
+#include "tests/unit/unit.h"
+
+static struct err e;
+static const char *folder;
+
+static void put(const char *name, const char *text)
+{
+    char path[160];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    *strrchr(path, '/') = '\0';
+    assert_ok(file_mkdirs(path, 0777, &e));
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(file_write(path, text, strlen(text), 0644, &e));
+}
+
+/* Results of a job, and a copy of them, whose other half, in the index, names the first. */
+static void begin(const char *state)
+{
+    char text[512];
+
+    folder = unit_folder();
+    setenv("XDG_STATE_HOME", folder, 1);
+    snprintf(text, sizeof text,
+             "{\"id\":\"j-1\",\"name\":\"n\",\"state\":\"%s\",\"facts\":{\"note\":\"old\"},\"files\":[]}",
+             state);
+    put("of_job/run.json", text);
+    put("copy/run.json", text);
+    snprintf(text, sizeof text, "{\"id\":\"j-1\",\"folder\":\"%s/of_job\",\"facts\":{\"codec\":{}}}", folder);
+    put("psgd/jobs/j-1.json", text);
+}
+
+static int set(const char *name, const char *key, json_t *value)
+{
+    char path[160];
+    struct run r;
+    int rc;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(run_find(&r, path, &e));
+    rc = labels_set(&r, key, value, &e);
+    run_clear(&r);
+    return rc;
+}
+
+/* What a JSON file has under facts. */
+static void assert_facts(const char *name, const char *expected)
+{
+    char path[160];
+    json_t *doc;
+    char *text;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    doc = json_load_file(path, 0, NULL);
+    text = json_dumps(json_object_get(doc, "facts"), JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(doc);
+}
+
+TEST(a_note_replaces_the_one_in_run_json_in_the_report_and_in_the_index)
+{
+    char path[160], *text;
+    json_t *run, *file;
+    size_t len;
+
+    begin("succeeded");
+    assert_ok(set("of_job", "note", json_string("</script>new")));
+    assert_ok(set("of_job", "tags", json_pack("[s]", "a")));
+    assert_facts("of_job/run.json", "{\"note\":\"</script>new\",\"tags\":[\"a\"]}");
+    assert_facts("psgd/jobs/j-1.json", "{\"codec\":{},\"note\":\"</script>new\",\"tags\":[\"a\"]}");
+    snprintf(path, sizeof path, "%s/of_job/report.html", folder);
+    assert_ok(file_read(&text, &len, path, 16 << 20, &e));
+    assert_non_null(strstr(text, "\"note\":\"\\u003c/script\\u003enew\""));
+    free(text);
+    snprintf(path, sizeof path, "%s/of_job", folder);
+    assert_ok(results_read(&run, path, &e));
+    file = json_array_get(json_object_get(run, "files"), 0);
+    assert_int_equal(json_array_size(json_object_get(run, "files")), 1);
+    assert_int_equal(json_integer_value(json_object_get(file, "bytes")), len);
+    json_decref(run);
+    unit_remove(folder);
+}
+
+TEST(a_note_of_a_copy_is_not_that_of_the_job)
+{
+    begin("failed");
+    assert_ok(set("copy", "note", json_string("mine")));
+    assert_facts("copy/run.json", "{\"note\":\"mine\"}");
+    assert_facts("of_job/run.json", "{\"note\":\"old\"}");
+    assert_facts("psgd/jobs/j-1.json", "{\"codec\":{}}");
+    unit_remove(folder);
+}
+
+TEST(a_job_that_has_not_ended_gets_no_note)
+{
+    begin("running");
+    assert_int_equal(set("of_job", "note", json_string("early")), ERR_CONFLICT);
+    assert_error_has("has not ended");
+    assert_facts("of_job/run.json", "{\"note\":\"old\"}");
+    unit_remove(folder);
+}
+
+TEST(an_id_that_is_no_name_of_a_record_is_not_looked_for)
+{
+    begin("succeeded");
+    put("of_job/run.json", "{\"id\":\"j-/../j-1\",\"state\":\"cancelled\"}");
+    assert_int_equal(set("of_job", "note", json_string("x")), ERR_CONFIG);
+    assert_error_has("has no id of a job");
+    put("psgd/jobs/j-a-b.json", "no JSON");
+    put("of_job/run.json", "{\"id\":\"j-a-b\",\"state\":\"cancelled\"}");
+    assert_ok(set("of_job", "note", json_string("x")));
+    assert_facts("of_job/run.json", "{\"note\":\"x\"}");
+    unit_remove(folder);
+}
+
+TEST(labels_are_one_line_of_any_length)
+{
+    json_t *facts = json_pack("{s:[s,i,s], s:s}", "tags", "a", 3, "b", "note", "two\nlines \x1b[1m");
+    char text[LABELS_MAX], few[8];
+
+    assert_string_equal(labels_text(text, sizeof text, facts), "#a #b  two?lines ?[1m");
+    assert_string_equal(labels_text(few, sizeof few, facts), "#a #b  ");
+    assert_string_equal(labels_text(text, sizeof text, NULL), "");
+    json_decref(facts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_note_replaces_the_one_in_run_json_in_the_report_and_in_the_index),
+        cmocka_unit_test(a_note_of_a_copy_is_not_that_of_the_job),
+        cmocka_unit_test(a_job_that_has_not_ended_gets_no_note),
+        cmocka_unit_test(an_id_that_is_no_name_of_a_record_is_not_looked_for),
+        cmocka_unit_test(labels_are_one_line_of_any_length),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
