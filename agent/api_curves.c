@@ -42,7 +42,7 @@ void api_curves(struct agent *a, const struct request *rq, struct response *rs)
     if (!t)
         return;
     if (series_request_set(&parsed, &q, &e) < 0) {
-        respond_problem(rs, BAD_REQUEST, NULL, "%s", e.text);
+        respond_problem(rs, BAD_REQUEST, e.hint, "%s", e.text);
         return;
     }
     if (artifact_open(&fd, &bytes, a->dir_fd, task_folder(t), artifact_name((enum artifact_id)parsed.file),

@@ -49,6 +49,10 @@ struct series_query {
 };
 int series_request_set(struct series_request *r, const struct series_query *q, struct err *e);
 
+/* Whether there may be a curve of that name in the file. `what` is how messages call the name: "--y".
+ * ERR_USAGE: no column has it, and the message lists them; a file with a row for each value may have any. */
+int series_check_name(const char *file, const char *name, const char *what, struct err *e);
+
 struct series;
 int series_new(struct series **out, const struct series_request *r, struct err *e); /* ERR_NOMEM */
 void series_free(struct series *s);

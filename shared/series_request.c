@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,23 +36,6 @@ static int find(const char *text, const char *const *choices, const char *what, 
     return suggest_instead(text, choices, e);
 }
 
-/* A name of a file with a column for each value is a column's. */
-static int check_column(const struct series_file *f, const char *name, struct err *e)
-{
-    const struct record_column *columns = artifacts[f->id].columns;
-    const char *choices[RECORD_COLUMNS_MAX + 1];
-    size_t n = 0;
-
-    if (f->name_column)
-        return 0;
-    for (; columns->name; columns++)
-        if (columns->type != RECORD_TEXT)
-            choices[n++] = columns->name;
-    choices[n++] = RECORD_SIM_TIME;
-    choices[n] = NULL;
-    return find(name, choices, "names", e) < 0 ? e->code : 0;
-}
-
 bool series_is_name(const char *text, size_t len)
 {
     static const char *const keys[] = {"node", "role", "rows", "x"};
@@ -65,6 +49,38 @@ bool series_is_name(const char *text, size_t len)
     return len > 0 && len < SERIES_NAME;
 }
 
+/* The columns of a file that are values. */
+static void columns_of(const char *out[RECORD_COLUMNS_MAX + 2], const struct series_file *f)
+{
+    size_t n = 0;
+
+    for (const struct record_column *c = artifacts[f->id].columns; c->name; c++)
+        if (c->type != RECORD_TEXT && series_is_name(c->name, strlen(c->name)))
+            out[n++] = c->name;
+    out[n++] = RECORD_SIM_TIME;
+    out[n] = NULL;
+}
+
+/* A name of a file with a column for each value is a column's. */
+static int check_column(const struct series_file *f, const char *name, const char *what, struct err *e)
+{
+    const char *columns[RECORD_COLUMNS_MAX + 2], *near;
+    char list[512] = "";
+    size_t n = 0;
+
+    if (f->name_column)
+        return 0;
+    columns_of(columns, f);
+    for (size_t i = 0; columns[i]; i++)
+        if (strcmp(columns[i], name) == 0)
+            return 0;
+    for (size_t i = 0; columns[i] && n < sizeof list; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", columns[i]);
+    err_set(e, ERR_USAGE, "%s %.64s: %s.csv has no such value; it has %s", what, name, f->name, list);
+    near = suggest(name, columns);
+    return near ? err_hint(e, "Did you mean \"%s\"?", near) : e->code;
+}
+
 static int set_names(struct series_request *r, const struct series_file *f, const char *text, struct err *e)
 {
     for (const char *at = text; *at;) {
@@ -76,7 +92,7 @@ static int set_names(struct series_request *r, const struct series_file *f, cons
             return err_set(e, ERR_USAGE, "names: more than %d", SERIES_NAMES);
         memcpy(r->names[r->n_names], at, len);
         r->names[r->n_names][len] = '\0';
-        if (check_column(f, r->names[r->n_names], e) < 0)
+        if (check_column(f, r->names[r->n_names], "names", e) < 0)
             return e->code;
         for (size_t i = 0; i < r->n_names; i++)
             if (strcmp(r->names[i], r->names[r->n_names]) == 0)
@@ -124,4 +140,14 @@ int series_request_set(struct series_request *r, const struct series_query *q, s
     r->x = (enum series_x)x;
     r->points = (size_t)points;
     return set_names(r, f, q->names ? q->names : f->name_column ? "" : "loss,accuracy", e);
+}
+
+int series_check_name(const char *file, const char *name, const char *what, struct err *e)
+{
+    for (size_t i = 0; i < N_FILES; i++)
+        if (strcmp(series_files[i].name, file) == 0)
+            return series_is_name(name, strlen(name)) && !strchr(name, ',')
+                       ? check_column(&series_files[i], name, what, e)
+                       : err_set(e, ERR_USAGE, "%s \"%.64s\": no value has such a name", what, name);
+    return err_set(e, ERR_USAGE, "%.64s.csv has no curves", file);
 }

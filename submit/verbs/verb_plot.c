@@ -62,8 +62,6 @@ static int take_curve(struct plot_curve *c, const struct options *o, const struc
 
     if (series_request_set(&request, &q, e) < 0)
         return e->code;
-    if (request.n_names > 1)
-        return err_set(e, ERR_USAGE, "--y %s: one value is drawn", o->plot_y);
     request.nodes_most = 0;
     if (run_series(&doc, r->folder, &request, e) < 0)
         return e->code;
@@ -72,6 +70,38 @@ static int take_curve(struct plot_curve *c, const struct options *o, const struc
     if (failed.code < 0)
         *e = failed;
     return failed.code;
+}
+
+/* A file with a row for each value may have any; `names` gets those that it has in a run. */
+static void add_names(json_t *names, const char *file, const struct run *r)
+{
+    const struct series_query q = {.file = file};
+    struct series_request request;
+    struct err ignored;
+    json_t *doc, *name;
+    size_t i;
+
+    if (series_request_set(&request, &q, &ignored) < 0 || run_series(&doc, r->folder, &request, &ignored) < 0)
+        return;
+    json_array_foreach(json_object_get(doc, "names"), i, name)
+        json_object_set_new(names, json_string_value(name), json_true());
+    json_decref(doc);
+}
+
+static int no_value(const struct options *o, const struct run *runs, size_t n, struct err *e)
+{
+    json_t *names = json_object(), *ignored;
+    char list[256] = "";
+    const char *name;
+    size_t len = 0;
+
+    for (size_t i = 0; i < n; i++)
+        add_names(names, o->plot_file, &runs[i]);
+    json_object_foreach(names, name, ignored) if (len < sizeof list)
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len ? ", " : "", name);
+    json_decref(names);
+    err_set(e, ERR_NOT_FOUND, "--y %s: no run has a value of it in %s.csv", o->plot_y, o->plot_file);
+    return list[0] ? err_hint(e, "There are values of %s.", list) : e->code;
 }
 
 static void choose_label(char out[LABEL], const json_t *comparison, size_t run)
@@ -119,7 +149,7 @@ static int plot(const struct options *o, const struct run *runs, size_t n, struc
         if (strcmp(o->plot_x, names[i]) == 0)
             p.x_name = units[i];
     if (rc == 0 && n_points == 0)
-        rc = err_set(e, ERR_NOT_FOUND, "no run has a value of %s in %s.csv", o->plot_y, o->plot_file);
+        rc = no_value(o, runs, n, e);
     if (rc == 0)
         rc = draw(&p, o, e);
     for (size_t i = 0; p.curves && i < n; i++) {
@@ -140,6 +170,8 @@ int verb_plot(const struct options *o, struct err *e)
     size_t n;
     int rc;
 
+    if (series_check_name(o->plot_file, o->plot_y, "--y", e) < 0)
+        return e->code;
     if (runs_find(&runs, &n, has_runs ? o->args.operands : latest, has_runs ? (size_t)o->args.n_operands : 1,
                   e) < 0)
         return e->code;

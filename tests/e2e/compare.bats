@@ -38,6 +38,9 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     [ "$status" -eq 6 ]
     [[ "$output" == *"A run is the folder of a job's results, or a job's id."* ]]
     [ "$("$SUBMIT" list --tag other --json | jq '.data.jobs | length')" -eq 0 ]
+    run "$SUBMIT" plot first --y los
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--y los: eval.csv has no such value; it has time_s, "*'Did you mean "loss"?'* ]]
     # The same job in the simulator ends with the same weights.
     "$SUBMIT" simulate -q --config first/run.json -o simulated
     [ "$(weights first)" = "$(weights simulated)" ]
@@ -51,6 +54,9 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     "$SUBMIT" simulate -q --config first/run.json -o again
     [ "$(weights first)" = "$(weights again)" ]
     [ "$(jq .nodes[0].elapsed_s first/run.json)" = "$(jq .nodes[0].elapsed_s again/run.json)" ]
+    run "$SUBMIT" plot first --file codec --y stale
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"--y stale: no run has a value of it in codec.csv"*"There are values of staleness."* ]]
 }
 
 @test "the schema of --config is valid, accepts a job and names mistakes" {

@@ -83,7 +83,7 @@ TEST(questions_and_files_that_make_no_curves_are_answered_in_words)
         int status;
         const char *expected;
     } cases[] = {
-        {PATH "?names=lss", 400, "did you mean \\\"loss\\\"?"},
+        {PATH "?names=lss", 400, "Did you mean \\\"loss\\\"?"},
         {PATH "?x=nothing", 400, "x=nothing"},
         {PATH "?points=1", 400, "points: from 2"},
         {PATH "?file=comm", 400, "file=comm"},

@@ -327,7 +327,7 @@ TEST(a_wrong_request_is_refused_with_what_there_is)
     } cases[] = {
         {{.file = "trian"}, "file=trian is not known; did you mean \"train\"?"},
         {{.x = "steps"}, "did you mean \"step\"?"},
-        {{.names = "los"}, "did you mean \"loss\"?"},
+        {{.names = "los"}, "names los: train.csv has no such value; it has time_s, epoch, "},
         {{.names = "node"}, "is not a list of values"},
         {{.names = "loss,,"}, "is not a list of values"},
         {{.names = "loss,loss"}, "names: loss is there twice"},
@@ -346,6 +346,16 @@ TEST(a_wrong_request_is_refused_with_what_there_is)
         assert_int_equal(series_request_set(&r, &cases[i].q, &e), ERR_USAGE);
         assert_error_has(cases[i].message);
     }
+    assert_int_equal(series_check_name("eval", "los", "--y", &e), ERR_USAGE);
+    assert_string_equal(e.text,
+                        "--y los: eval.csv has no such value; it has time_s, epoch, step, samples, loss, "
+                        "accuracy, sent_bytes_total, recv_bytes_total, sim_time_s");
+    assert_string_equal(e.hint, "Did you mean \"loss\"?");
+    assert_int_equal(series_check_name("eval", "node", "--y", &e), ERR_USAGE); /* each has its own curve */
+    assert_ok(series_check_name("codec", "any", "--y", &e));
+    assert_int_equal(series_check_name("codec", "a,b", "--y", &e), ERR_USAGE);
+    assert_error_has("--y \"a,b\": no value has such a name");
+    assert_ok(series_check_name("eval", "accuracy", "--y", &e));
     assert_ok(
         series_request_set(&r, &(struct series_query){.names = "compute_s,sim_time_s", .from = ""}, &e));
 }
