@@ -105,6 +105,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     run limited bash -e session.sh 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
+    [[ "$output" == *"The job is valid; no agent was contacted."* ]]
     [[ "$output" == *"codec "*"accuracy "*"bytes to 0."* ]]
     [[ "$output" == *" fedavg "*" diloco:lr=0.7,mu=0.9 "* ]]
     cmp first/model/final.safetensors again/model/final.safetensors
