@@ -6,6 +6,7 @@
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* GnuTLS fails here only if its self-test or the kernel's random source failed: no recovery is possible. */
@@ -73,13 +74,19 @@ void sha256_end(struct sha256_sum *s, uint8_t *out)
 int sha256_file(uint8_t out[SHA256_BYTES], uint64_t *bytes, const char *path, struct err *e)
 {
     enum { CHUNK = 1 << 18 };
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Opening a pipe must not block before it is refused. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct sha256_sum *s;
+    struct stat st;
     char *buf;
     ssize_t n = 0;
 
     if (fd < 0)
         return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) { /* /dev/zero has no end */
+        close(fd);
+        return err_set(e, ERR_IO, "%s: not a regular file", path);
+    }
     s = sha256_start();
     buf = malloc(CHUNK);
     if (!s || !buf) {

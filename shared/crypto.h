@@ -28,6 +28,7 @@ struct sha256_sum *sha256_start(void); /* NULL: no memory */
 void sha256_add(struct sha256_sum *s, const void *bytes, size_t len);
 void sha256_end(struct sha256_sum *s, uint8_t *out);
 
+/* ERR_NOT_FOUND; ERR_IO, also of what is no regular file; ERR_NOMEM. */
 int sha256_file(uint8_t out[SHA256_BYTES], uint64_t *bytes, const char *path, struct err *e);
 
 void hex_encode(char *out, const uint8_t *bytes, size_t len); /* writes 2 len characters and a zero */

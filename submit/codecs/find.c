@@ -174,7 +174,9 @@ static int take_path(char out[PATH_MAX], const char *text, int code, struct err 
         return err_set(e, code, "%s: path too long", text);
     if (access(text, R_OK) < 0 || stat(text, &st) < 0)
         return err_errno(e, code, "%s", text);
-    return S_ISDIR(st.st_mode) ? err_set(e, code, "%s: is a folder, expected a file", text) : 0;
+    if (S_ISDIR(st.st_mode))
+        return err_set(e, code, "%s: is a folder, expected a file", text);
+    return S_ISREG(st.st_mode) ? 0 : err_set(e, code, "%s: not a regular file", text);
 }
 
 bool find_is_path(const char *text)

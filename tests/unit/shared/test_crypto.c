@@ -1,5 +1,7 @@
 #include "shared/crypto.h"
 
+#include <sys/stat.h>
+
 #include "tests/unit/unit.h"
 
 static void assert_hex(const uint8_t sum[SHA256_BYTES], const char *expected)
@@ -92,6 +94,10 @@ TEST(a_file_has_the_digest_of_its_bytes)
     assert_hex(sum, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     assert_ok(file_join(path, sizeof path, dir, "none", &e));
     assert_int_equal(sha256_file(sum, &n, path, &e), ERR_NOT_FOUND);
+    assert_int_equal(mkfifo(path, 0600), 0); /* opening it would wait for a writer */
+    assert_int_equal(sha256_file(sum, &n, path, &e), ERR_IO);
+    assert_int_equal(sha256_file(sum, &n, "/dev/zero", &e), ERR_IO);
+    assert_error_has("/dev/zero: not a regular file");
     unit_remove(dir);
 }
 

@@ -99,6 +99,20 @@ TEST(an_unknown_codec_is_reported_with_the_nearest_and_the_list)
     end(folder);
 }
 
+TEST(what_is_no_regular_file_is_not_read)
+{
+    const char *folder = begin();
+    struct codec_file f;
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/pipe.c", folder);
+    assert_int_equal(mkfifo(path, 0600), 0); /* a compiler would wait for a writer */
+    assert_int_equal(find_codec(&f, path, folder, &e), ERR_CODEC);
+    assert_error_has("pipe.c: not a regular file");
+    assert_int_equal(find_model(path, "/dev/zero", folder, &e), ERR_CONFIG);
+    end(folder);
+}
+
 TEST(a_list_of_many_names_is_cut_at_a_name)
 {
     const char *folder = begin();
@@ -211,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_name_is_searched_beside_the_program_first),
         cmocka_unit_test(the_source_of_compiled_and_built_in_codecs_is_known),
         cmocka_unit_test(an_unknown_codec_is_reported_with_the_nearest_and_the_list),
+        cmocka_unit_test(what_is_no_regular_file_is_not_read),
         cmocka_unit_test(a_list_of_many_names_is_cut_at_a_name),
         cmocka_unit_test(a_file_in_the_working_folder_named_without_extension_is_suggested),
         cmocka_unit_test(a_class_in_a_module_is_the_modules_file_in_the_codec_folder_or_here),
