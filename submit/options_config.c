@@ -149,22 +149,26 @@ static void folder_of(char out[PATH_MAX], const char *path)
     snprintf(out, PATH_MAX, "%.*s", slash ? (int)(slash - path) + (slash == path) : 1, slash ? path : ".");
 }
 
+int options_take_document(struct options *o, unsigned verb, const json_t *doc, const char *folder,
+                          bool is_changed, struct err *e)
+{
+    if (!json_is_object(doc))
+        return err_set(e, ERR_CONFIG, "not an object, {\"codec\": \"fedavg\", ...}");
+    return json_is_object(json_object_get(doc, "facts"))
+               ? options_take_run(o, verb, doc, folder, is_changed, e)
+               : take_object(o, verb, doc, e);
+}
+
 int options_take_config(struct options *o, unsigned verb, const char *path, bool is_changed, struct err *e)
 {
     static json_t *doc; /* kept: items of lists point into it */
     char folder[PATH_MAX];
-    int rc;
 
     json_decref(doc);
     doc = NULL;
     if (json_read(&doc, path, RUN_JSON_MAX, e) < 0)
         return err_at(e, "--config");
     folder_of(folder, path);
-    if (!json_is_object(doc))
-        rc = err_set(e, ERR_CONFIG, "not an object, {\"codec\": \"fedavg\", ...}");
-    else if (json_is_object(json_object_get(doc, "facts")))
-        rc = options_take_run(o, verb, doc, folder, is_changed, e);
-    else
-        rc = take_object(o, verb, doc, e);
-    return rc < 0 ? err_at(e, "--config %s", path) : 0;
+    return options_take_document(o, verb, doc, folder, is_changed, e) < 0 ? err_at(e, "--config %s", path)
+                                                                          : 0;
 }

@@ -1,5 +1,5 @@
 /* options_config -- the options of a job from a file, --config: a JSON object whose keys are their names, or
- * the run.json of an earlier job, which is repeated. For options.c. */
+ * the run.json of an earlier job, which is repeated. For options_parse.c. */
 #ifndef PSGD_SUBMIT_OPTIONS_CONFIG_H
 #define PSGD_SUBMIT_OPTIONS_CONFIG_H
 
@@ -11,6 +11,10 @@
  * the file is invalid, with its name, or is that of an executor; ERR_NOT_FOUND: there is no such file, or
  * one that it names is gone. */
 int options_take_config(struct options *o, unsigned verb, const char *path, bool is_changed, struct err *e);
+
+/* The same of a document that is in `folder`; the options may point into it. */
+int options_take_document(struct options *o, unsigned verb, const json_t *doc, const char *folder,
+                          bool is_changed, struct err *e);
 
 /* Sets the options of an earlier job, `doc` in `folder`, as above: options_repeat.c. */
 int options_take_run(struct options *o, unsigned verb, const json_t *doc, const char *folder, bool is_changed,

@@ -102,7 +102,7 @@ static json_t *simulation_of(const json_t *facts)
         bool is_open = json_is_string(v) ? json_string_length(v) == 0 : json_number_value(v) == 0;
         bool is_known = json_is_string(then) ? json_string_length(then) > 0 : json_number_value(then) > 0;
 
-        if (is_open && is_known && json_typeof(v) == json_typeof(then))
+        if (v && is_open && is_known && json_typeof(v) == json_typeof(then))
             json_object_set(doc, measured[i], then);
     }
     return doc;
