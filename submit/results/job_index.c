@@ -299,6 +299,35 @@ static int resolve(char out[JOB_ID_MAX], const char *text, struct err *e)
     return rc;
 }
 
+int job_index_in_folder(char out[JOB_ID_MAX], const char *folder, struct err *e)
+{
+    bool is_found = false;
+    char **ids;
+    size_t n;
+
+    out[0] = '\0';
+    if (job_index_list(&ids, &n, e) < 0)
+        return e->code;
+    for (size_t i = n; i-- > 0;) {
+        char path[PATH_MAX];
+        const char *of_job;
+        struct err ignored;
+        json_t *o = NULL;
+
+        if (!is_found && ids[i] && index_path(path, sizeof path, ids[i], &ignored) == 0 &&
+            json_read(&o, path, INDEX_MAX, &ignored) == 0) {
+            of_job = json_string_value(json_object_get(o, "folder"));
+            is_found = of_job && strcmp(of_job, folder) == 0;
+            if (is_found && !json_object_get(o, "state"))
+                snprintf(out, JOB_ID_MAX, "%s", ids[i]);
+            json_decref(o);
+        }
+        free(ids[i]);
+    }
+    free(ids);
+    return 0;
+}
+
 static int read_nodes(struct submission *s, const json_t *list, struct err *e)
 {
     size_t n = json_array_size(list);

@@ -21,6 +21,10 @@ void job_index_forget(const char *id);
  * than this one. `value` is borrowed. ERR_IO, ERR_CONFIG: the record cannot be read; ERR_NOMEM. */
 int job_index_set_fact(const char *id, const char *folder, const char *key, json_t *value, struct err *e);
 
+/* The id of the latest job whose results are to be in the folder, an absolute path, if its end is not known;
+ * "": there is none. */
+int job_index_in_folder(char out[JOB_ID_MAX], const char *folder, struct err *e);
+
 /* All ids, oldest first; the caller frees the list and each id. */
 int job_index_list(char ***ids, size_t *n, struct err *e);
 

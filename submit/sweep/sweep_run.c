@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,12 @@
 
 #include "shared/child.h"
 #include "shared/file.h"
+#include "shared/job_state.h"
 #include "shared/json.h"
 #include "shared/utf8.h"
 #include "submit/interrupt.h"
 #include "submit/options_table.h"
+#include "submit/results/job_index.h"
 #include "submit/results/run_find.h"
 
 enum { ARGUMENTS = 4 * ARGS_MAX, SWEEP_JSON_MAX = 64 << 20, LOG_END = 4096 };
@@ -77,21 +80,44 @@ static int begin(struct sweep *s, const char *path, struct err *e)
     return rc;
 }
 
-/* The options given, except those of the sweep itself. */
+/* Those of the sweep itself are not the runs'. */
+static bool is_of_runs(const struct args_option *t)
+{
+    return !(t->verbs & FOR_SWEEP) && t->group != OUTPUT && t->offset != offsetof(struct options, output) &&
+           t->offset != offsetof(struct options, sets);
+}
+
+/* Adds "--name=value" for the option, as it is in `o`. */
+static void add_option(json_t *list, const struct args_option *t, const struct options *o)
+{
+    char name[ARGS_NAME], value[PATH_MAX];
+
+    args_name(name, t);
+    if (t->kind == ARGS_LIST) {
+        for (const char *const *item = (const char *const *)((const char *)o + t->offset); *item; item++)
+            json_array_append_new(list, json_sprintf("--%s=%s", name, *item));
+        return;
+    }
+    args_text(value, sizeof value, t, o);
+    if (t->kind != ARGS_FLAG)
+        json_array_append_new(list, json_sprintf("--%s=%s", name, value));
+    else if (strcmp(value, "yes") == 0)
+        json_array_append_new(list, json_sprintf("--%s", name));
+}
+
+/* The options given that are the runs'. */
 static json_t *base_options(const struct options *o, struct err *e)
 {
     json_t *list = json_array();
+    char name[ARGS_NAME];
 
     for (int i = 0; i < options_table.n; i++) {
         const struct args_option *t = &options_table.options[i];
-        bool is_config = t->offset == offsetof(struct options, config);
-        char name[ARGS_NAME], value[PATH_MAX];
 
-        if (!o->args.given[i] || (t->verbs & FOR_SWEEP) || t->group == OUTPUT ||
-            t->offset == offsetof(struct options, output) || t->offset == offsetof(struct options, sets))
+        if (!o->args.given[i] || !is_of_runs(t))
             continue;
-        args_name(name, t);
         if (!(t->verbs & (o->simulate ? FOR_SIMULATE : FOR_SUBMIT))) {
+            args_name(name, t);
             err_set(e, ERR_USAGE,
                     o->simulate ? "--%s is for jobs on agents"
                                 : "--%s is for simulations: give --simulate too",
@@ -99,16 +125,7 @@ static json_t *base_options(const struct options *o, struct err *e)
             json_decref(list);
             return NULL;
         }
-        for (const char *const *item = (const char *const *)((const char *)o + t->offset);
-             t->kind == ARGS_LIST && *item; item++)
-            json_array_append_new(list, json_sprintf("--%s=%s", name, *item));
-        if (t->kind == ARGS_LIST)
-            continue;
-        args_text(value, sizeof value, t, o);
-        if (is_config || t->kind != ARGS_FLAG)
-            json_array_append_new(list, json_sprintf("--%s=%s", name, value));
-        else if (strcmp(value, "yes") == 0)
-            json_array_append_new(list, json_sprintf("--%s", name));
+        add_option(list, t, o);
     }
     return list;
 }
@@ -162,33 +179,48 @@ int sweep_run_folder(char out[PATH_MAX], const struct sweep *s, size_t combinati
     return path_of(out, s, "runs", "", combination, repeat, e);
 }
 
-/* *id: of a job whose end is not known; NULL: there is none. */
-static bool has_ended(const char *folder, char *id, size_t size)
-{
-    const char *state, *its_id;
-    struct err ignored;
-    struct run r;
-    bool is_done;
+/* What an earlier attempt left of a run. */
+struct left {
+    bool is_done;        /* it has succeeded, and all its results are there */
+    bool has_ended;      /* anyhow, as far as its run.json knows */
+    char id[JOB_ID_MAX]; /* of a job on agents that may have more; "": there is none */
+};
 
-    if (id)
-        id[0] = '\0';
-    if (access(folder, F_OK) < 0 || run_find(&r, folder, &ignored) < 0)
-        return false;
-    state = json_string_value(json_object_get(r.doc, "state"));
-    its_id = json_string_value(json_object_get(r.doc, "id"));
-    is_done = state && strcmp(state, "succeeded") == 0 && json_is_true(json_object_get(r.doc, "is_complete"));
-    if (id && its_id && !(state && (strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0)))
-        snprintf(id, size, "%s", its_id);
+static void find_left(struct left *l, const struct sweep *s, const char *folder)
+{
+    enum job_state state;
+    struct err ignored;
+    const char *id, *name;
+    struct run r;
+
+    *l = (struct left){0};
+    if (access(folder, F_OK) < 0)
+        return;
+    if (run_find(&r, folder, &ignored) < 0) { /* it may have been killed just after its job had started */
+        if (!s->opt->simulate)
+            job_index_in_folder(l->id, folder, &ignored);
+        return;
+    }
+    id = json_string_value(json_object_get(r.doc, "id"));
+    name = json_string_value(json_object_get(r.doc, "state"));
+    l->has_ended = name && job_state_parse(&state, name) && job_state_is_terminal(state);
+    l->is_done = l->has_ended && state == JOB_SUCCEEDED &&
+                 json_is_true(json_object_get(r.doc, "is_complete"));
+    if (!s->opt->simulate && id && (!l->has_ended || state == JOB_SUCCEEDED))
+        snprintf(l->id, sizeof l->id, "%s", id);
     run_clear(&r);
-    return is_done;
 }
 
 bool sweep_has_run(const struct sweep *s, size_t combination, size_t repeat)
 {
     char folder[PATH_MAX];
     struct err ignored;
+    struct left l;
 
-    return sweep_run_folder(folder, s, combination, repeat, &ignored) == 0 && has_ended(folder, NULL, 0);
+    if (sweep_run_folder(folder, s, combination, repeat, &ignored) < 0)
+        return false;
+    find_left(&l, s, folder);
+    return l.is_done;
 }
 
 /* Its status; the child has ended in any case. It has its own process group: of Ctrl-C it hears once, from
@@ -218,8 +250,8 @@ static int run_child(int *status, char *const *argv, const char *log, struct err
     return interrupt_check(e);
 }
 
-/* The last line "error: ..." of a log. */
-static void find_error(char why[256], const char *log)
+/* The rest of the last line of a log that has `key`: "error: ", "code: "; "": there is none. */
+static void find_in_log(char out[SWEEP_WHY], const char *log, const char *key)
 {
     char text[LOG_END + 1];
     int fd = open(log, O_RDONLY | O_CLOEXEC);
@@ -230,81 +262,144 @@ static void find_error(char why[256], const char *log)
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
-    for (const char *at = text; (at = strstr(at, "error: ")) != NULL; at++)
-        found = at + 7;
-    snprintf(why, 256, "%.*s", found ? (int)strcspn(found, "\n") : 0, found ? found : "");
-    utf8_clean(why, strlen(why), false);
+    for (const char *at = text; (at = strstr(at, key)) != NULL;) {
+        at += strlen(key);
+        found = at;
+    }
+    snprintf(out, SWEEP_WHY, "%.*s", found ? (int)strcspn(found, "\n") : 0, found ? found : "");
+    utf8_clean(out, strlen(out), false);
 }
 
-/* submit or simulate, the options of all runs, the values of this one. */
-static int put_arguments(char **argv, const struct sweep *s, const char *folder, size_t combination,
-                         size_t repeat, struct err *e)
+static void tell_why(char why[SWEEP_WHY], int status, const char *log)
 {
-    size_t n = 0, i;
+    find_in_log(why, log, "error: ");
+    if (!why[0] && WIFSIGNALED(status))
+        snprintf(why, SWEEP_WHY, "killed by signal %d", WTERMSIG(status));
+    else if (!why[0])
+        snprintf(why, SWEEP_WHY, "it ended with status %d", WEXITSTATUS(status));
+}
+
+/* The arguments of another job_submit. */
+struct words {
+    char *of[ARGUMENTS]; /* ends with NULL */
+    size_t n;
+    bool has_failed; /* no memory */
+};
+
+static void add_word(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add_word(struct words *w, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (w->n + 1 == ARGUMENTS || vasprintf(&w->of[w->n], fmt, ap) < 0) {
+        w->has_failed = true;
+        w->of[w->n] = NULL;
+    } else {
+        w->n++;
+    }
+    va_end(ap);
+}
+
+/* Takes ownership of the list. */
+static void add_words(struct words *w, json_t *list)
+{
     const json_t *v;
+    size_t i;
 
-    argv[n++] = strdup(s->program);
-    argv[n++] = strdup(s->opt->simulate ? "simulate" : "submit");
-    json_array_foreach(s->base, i, v) argv[n++] = strdup(json_string_value(v));
-    for (i = 0; i < s->plan.n_axes; i++)
-        if (asprintf(&argv[n++], "--set=%s=%s", s->plan.axes[i].key, sweep_value(&s->plan, combination, i)) <
-            0)
-            argv[n - 1] = NULL;
-    if (s->plan.has_seeds &&
-        asprintf(&argv[n++], "--set=seed=%llu", (unsigned long long)(s->plan.first_seed + repeat)) < 0)
-        argv[n - 1] = NULL;
-    if (asprintf(&argv[n++], "--output=%s", folder) < 0)
-        argv[n - 1] = NULL;
-    for (i = 0; i < n; i++)
-        if (!argv[i])
-            return err_set(e, ERR_NOMEM, "no memory for the arguments of a run");
-    return 0;
+    json_array_foreach(list, i, v) add_word(w, "%s", json_string_value(v));
+    json_decref(list);
 }
 
-/* A job that was left running on agents is watched to its end. */
-static int wait_for_left(int *status, const struct sweep *s, char *id, char *folder, const char *log,
-                         struct err *e)
+/* Runs it, and frees the arguments. */
+static int run_words(int *status, struct words *w, const char *log, struct err *e)
 {
-    char program[PATH_MAX], verb[] = "wait", output[] = "-o";
-    char *argv[] = {program, verb, id, output, folder, NULL};
+    int rc = w->has_failed ? err_set(e, ERR_NOMEM, "no memory for the arguments of a run")
+                           : run_child(status, w->of, log, e);
 
-    memcpy(program, s->program, sizeof program);
-    return run_child(status, argv, log, e);
+    for (size_t i = 0; i < w->n; i++)
+        free(w->of[i]);
+    return rc;
 }
 
-int sweep_run(enum sweep_state *state, char why[256], const struct sweep *s, size_t combination,
+/* A new run: submit or simulate, the options of all runs, the values of this one. */
+static int run_new(int *status, const struct sweep *s, size_t combination, size_t repeat, const char *folder,
+                   const char *log, struct err *e)
+{
+    struct words w = {.n = 0};
+
+    if (file_remove_tree(folder, e) < 0)
+        return e->code;
+    add_word(&w, "%s", s->program);
+    add_word(&w, s->opt->simulate ? "simulate" : "submit");
+    add_words(&w, json_incref(s->base));
+    for (size_t i = 0; i < s->plan.n_axes; i++)
+        add_word(&w, "--set=%s=%s", s->plan.axes[i].key, sweep_value(&s->plan, combination, i));
+    if (s->plan.has_seeds)
+        add_word(&w, "--set=seed=%llu", (unsigned long long)(s->plan.first_seed + repeat));
+    add_word(&w, "--output=%s", folder);
+    return run_words(status, &w, log, e);
+}
+
+/* Watches a job that was left running on agents to its end. */
+static int run_left(int *status, const struct sweep *s, const char *id, const char *folder, const char *log,
+                    struct err *e)
+{
+    json_t *list = json_array();
+    struct words w = {.n = 0};
+
+    for (int i = 0; i < options_table.n; i++) {
+        const struct args_option *t = &options_table.options[i];
+
+        if (s->opt->args.given[i] && is_of_runs(t) && (t->verbs & FOR_WAIT))
+            add_option(list, t, s->opt);
+    }
+    add_word(&w, "%s", s->program);
+    add_word(&w, "wait");
+    add_word(&w, "%s", id);
+    add_words(&w, list);
+    add_word(&w, "--output=%s", folder);
+    return run_words(status, &w, log, e);
+}
+
+/* No agent knows the job, or the index does not. */
+static bool is_unknown(const char *log)
+{
+    char code[SWEEP_WHY];
+
+    find_in_log(code, log, "code: ");
+    return strcmp(code, "NOT_FOUND") == 0;
+}
+
+int sweep_run(enum sweep_state *state, char why[SWEEP_WHY], const struct sweep *s, size_t combination,
               size_t repeat, struct err *e)
 {
-    char folder[PATH_MAX], log[PATH_MAX], id[64];
-    char **argv;
-    int status = 0, rc = 0;
+    char folder[PATH_MAX], log[PATH_MAX];
+    struct left left;
+    int status = 0;
 
     *state = SWEEP_SUCCEEDED;
     why[0] = '\0';
     if (sweep_run_folder(folder, s, combination, repeat, e) < 0 ||
         path_of(log, s, "logs", ".log", combination, repeat, e) < 0)
         return e->code;
-    if (!has_ended(folder, id, sizeof id) && id[0] && !s->opt->simulate &&
-        wait_for_left(&status, s, id, folder, log, e) < 0)
-        return e->code;
-    if (has_ended(folder, NULL, 0))
-        return 0;
-    argv = calloc(ARGUMENTS, sizeof *argv);
-    if (!argv)
-        return err_set(e, ERR_NOMEM, "no memory for a run");
-    if (file_remove_tree(folder, e) < 0 || put_arguments(argv, s, folder, combination, repeat, e) < 0 ||
-        run_child(&status, argv, log, e) < 0)
-        rc = e->code;
-    for (size_t i = 0; i < ARGUMENTS; i++)
-        free(argv[i]);
-    free(argv);
-    if (rc == 0 && !has_ended(folder, NULL, 0)) {
-        *state = SWEEP_FAILED;
-        find_error(why, log);
-        if (!why[0] && WIFSIGNALED(status))
-            snprintf(why, 256, "killed by signal %d", WTERMSIG(status));
-        else if (!why[0])
-            snprintf(why, 256, "it ended with status %d", WEXITSTATUS(status));
+    find_left(&left, s, folder);
+    if (left.id[0] && !left.is_done) {
+        if (run_left(&status, s, left.id, folder, log, e) < 0)
+            return e->code;
+        find_left(&left, s, folder);
+        if (left.has_ended || is_unknown(log))
+            left.id[0] = '\0';
     }
-    return rc;
+    if (!left.is_done && !left.id[0]) {
+        if (run_new(&status, s, combination, repeat, folder, log, e) < 0)
+            return e->code;
+        find_left(&left, s, folder);
+    }
+    if (!left.is_done) {
+        *state = SWEEP_FAILED;
+        tell_why(why, status, log);
+    }
+    return 0;
 }

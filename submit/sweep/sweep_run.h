@@ -13,6 +13,7 @@ struct sweep {
     int lock;     /* the folder, locked: one sweep at a time; -1: not open */
 };
 
+enum { SWEEP_WHY = 256 };
 enum sweep_state { SWEEP_SUCCEEDED, SWEEP_FAILED };
 
 /* Makes the folder, or goes on with one: ERR_CONFLICT: it has something else, a sweep with other options, or
@@ -25,9 +26,10 @@ int sweep_run_folder(char out[PATH_MAX], const struct sweep *s, size_t combinati
                      struct err *e);
 /* Has it succeeded before, and are all its results there? */
 bool sweep_has_run(const struct sweep *s, size_t combination, size_t repeat);
-/* Runs it; what an earlier attempt left is watched to its end if it still runs on agents, else removed.
- * ERR_CANCELLED: a signal. Its failure is *state and, in `why`, the error line of its log. */
-int sweep_run(enum sweep_state *state, char why[256], const struct sweep *s, size_t combination,
+/* Runs it; what an earlier attempt left is watched to its end if it still runs on agents, else removed. Where
+ * its end cannot be known now, as when its agents are not reached, it is left, and the run fails: no run has
+ * two jobs. ERR_CANCELLED: a signal. Its failure is *state and, in `why`, the error line of its log. */
+int sweep_run(enum sweep_state *state, char why[SWEEP_WHY], const struct sweep *s, size_t combination,
               size_t repeat, struct err *e);
 
 #endif

@@ -34,7 +34,7 @@ static int check_values(const struct sweep *s, struct err *e)
 static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
 {
     size_t n = s->plan.n_combinations * s->plan.n_repeats;
-    char name[SWEEP_NAME], why[256];
+    char name[SWEEP_NAME], why[SWEEP_WHY];
     enum sweep_state state;
 
     for (size_t i = 0; i < n; i++) {
@@ -48,7 +48,8 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
         console_info("Run %zu of %zu: %s.", i + 1, n, name);
         if (sweep_run(&state, why, s, combination, repeat, e) < 0) {
             if (e->code == ERR_CANCELLED)
-                err_hint(e, "The same command goes on; runs that have ended are not run again.");
+                err_hint(e, "The same command goes on: runs that have ended are not run again%s.",
+                         s->opt->simulate ? "" : ", and a job that runs on agents is watched to its end");
             return e->code;
         }
         if (state == SWEEP_FAILED) {

@@ -77,6 +77,27 @@ TEST(a_saved_job_is_found_with_its_agents_and_folder)
     unit_remove(folder);
 }
 
+TEST(the_job_that_a_folder_is_for_is_found_unless_it_has_ended)
+{
+    const char *folder = home();
+    char id[JOB_ID_MAX];
+    struct submission s;
+
+    save("j-1aaaaa");
+    save("j-2aaaaa");
+    assert_ok(job_index_in_folder(id, "/somewhere/out", &e));
+    assert_string_equal(id, "j-2aaaaa");
+    begin(&s, "j-3aaaaa");
+    s.state = JOB_FAILED;
+    assert_ok(job_index_save(&s, &e));
+    submission_clear(&s);
+    assert_ok(job_index_in_folder(id, "/somewhere/out", &e)); /* the earlier ones were given up */
+    assert_string_equal(id, "");
+    assert_ok(job_index_in_folder(id, "/somewhere/else", &e));
+    assert_string_equal(id, "");
+    unit_remove(folder);
+}
+
 TEST(the_reason_of_a_failed_job_is_saved)
 {
     const char *folder = home();
@@ -202,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_saved_job_is_found_with_its_agents_and_folder),
+        cmocka_unit_test(the_job_that_a_folder_is_for_is_found_unless_it_has_ended),
         cmocka_unit_test(the_reason_of_a_failed_job_is_saved),
         cmocka_unit_test(an_id_prefix_finds_a_job_and_no_id_the_latest),
         cmocka_unit_test(a_name_finds_the_only_job_that_has_it),
