@@ -2,29 +2,12 @@
 #ifndef PSGD_SUBMIT_SWEEP_RUN_H
 #define PSGD_SUBMIT_SWEEP_RUN_H
 
-#include "submit/sweep/sweep_plan.h"
-
-struct sweep {
-    const struct options *opt;
-    struct sweep_plan plan;
-    char folder[PATH_MAX]; /* absolute: runs/NAME, logs/NAME.log, sweep.json, sweep.csv */
-    char program[PATH_MAX];
-    json_t *base; /* ["--epochs=2", ...]: the options of all runs */
-    int lock;     /* the folder, locked: one sweep at a time; -1: not open */
-};
+#include "submit/sweep/sweep_folder.h"
 
 enum { SWEEP_WHY = 256 };
 enum sweep_state { SWEEP_SUCCEEDED, SWEEP_FAILED };
 
-/* Makes the folder, or goes on with one: ERR_CONFLICT: it has something else, a sweep with other options, or
- * one that is under way. */
-int sweep_open(struct sweep *s, struct err *e);
-void sweep_close(struct sweep *s);
-
-/* The folder of a run's results. */
-int sweep_run_folder(char out[PATH_MAX], const struct sweep *s, size_t combination, size_t repeat,
-                     struct err *e);
-/* Has it succeeded before, and are all its results there? */
+/* Has a run succeeded before, and are all its results there? */
 bool sweep_has_run(const struct sweep *s, size_t combination, size_t repeat);
 /* Runs it; what an earlier attempt left is watched to its end if it still runs on agents, else removed. Where
  * its end cannot be known now, as when its agents are not reached, it is left, and the run fails: no run has
