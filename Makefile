@@ -199,6 +199,9 @@ $(TOOLS): $(BUILD)/%: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm $(keep)
 
+# Compiling the tests takes longer than running most of them. `private`: their libraries are optimized.
+$(TESTS): private CFLAGS += -O0
+$(TESTS): private HARDEN :=
 # A test loads codecs and starts programs.
 $(TESTS): | all $(TEST_CODECS) $(EXECUTORS) $(TOOLS)
 
@@ -223,7 +226,7 @@ check-reference: all $(REFERENCE) ## docs/reference/ is what `make reference` wr
 	$(Q)BUILD=$(BUILD) docs/tool/generate --check docs/reference
 
 test: export PSGD_TEST_LONG = $(LONG)
-test: all tests ## every test: unit, suites, end to end; LONG=1: searches of many cases in full
+test: all tests ## every test: unit, suites, end to end; LONG=1: the long ones, too
 	$(Q)BUILD=$(BUILD) tests/check-layers
 	$(Q)BUILD=$(BUILD) tests/run
 

@@ -153,6 +153,7 @@ assert len(ends) == sent > 0
 PY
 }
 
+# bats test_tags=long
 @test "the spans of a trace cover every node's time and sum to the records" {
     start_agents 3
     write_workers 2 1

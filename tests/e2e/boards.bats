@@ -6,6 +6,7 @@ read_back() { # read_back RUN EVENTS MLRUNS
     RUN=$1 EVENTS=$2 MLRUNS=$3 PYTHONPATH=$ROOT/tests/python PYTHONDONTWRITEBYTECODE=1 limited python3 -m unittest test_boards 3>&-
 }
 
+# bats test_tags=long
 @test "a job's curves are written for TensorBoard and MLflow as its records have them" {
     start_agents 2
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --batch_size 512 --name no.1 -o out --tensorboard --mlflow there/mlruns

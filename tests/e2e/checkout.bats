@@ -20,6 +20,7 @@ make_here() {
     [ "$status" -eq 0 ]
 }
 
+# bats test_tags=long
 @test "a checkout whose path has a space or non-ASCII letters builds, installs and trains" {
     copy_of_tree
     # Rebuilds one library of each program, two programs and a codec, and no more than that.

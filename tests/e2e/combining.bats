@@ -44,6 +44,7 @@ train() { "$SUBMIT" -q --node_count 3 --epochs 1 --model softmax "$@"; }
 }
 
 # SGD: the mean, by samples, of weights that differ by one step is that of a step by the mean gradient.
+# bats test_tags=long
 @test "with --block-ratio workers hold unequal numbers of blocks, and train as one node does on all of them" {
     start_agents 4
     write_workers 3 1
@@ -90,6 +91,7 @@ PY
     [ "$(jq -n "$(tail -1 plain/records/eval.csv | cut -d, -f7) > 0.4")" = true ]
 }
 
+# bats test_tags=long
 @test "a robust aggregate withstands a worker whose gradients have the wrong sign and a great weight" {
     start_agents 3
     {
@@ -134,6 +136,7 @@ EOF
     done
 }
 
+# bats test_tags=long
 @test "with --overlap 1 the weights are one exchange late, on agents as in a simulation, and equal at the end" {
     start_agents 2
     local codec
@@ -204,6 +207,7 @@ C
     done
 }
 
+# bats test_tags=long
 @test "path tree without shared memory, with items of fp16, and one exchange late" {
     start_three_machines
     local options
@@ -266,6 +270,7 @@ C
     diff now "$ROOT/docs/combinations.md" || { echo "make combinations writes it anew"; false; }
 }
 
+# bats test_tags=long
 @test "every rule runs on agents, each with another compressor, or is refused, as docs/combinations.md says" {
     local rule compressor outcome page=$ROOT/docs/combinations.md
     "$ROOT/docs/tool/combinations" sample 3>&- >outcomes

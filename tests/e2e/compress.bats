@@ -39,6 +39,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ "$(jq -n "$(ratio alone) > 3.8 and $(ratio few) > 30")" = true ]
 }
 
+# bats test_tags=long
 @test "a server's replies are compressed, too, and with error feedback both ways it trains as well" {
     start_agents 3
     write_workers 2 1
@@ -61,6 +62,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [[ "$output" == *'codec doublesqueeze needs a message from every worker it works with; it does not support asgd'* ]]
 }
 
+# bats test_tags=long
 @test "servers send what workers lack: ps and fedavg with two servers train as well, in ssgd and asgd" {
     start_agents 4
     write_workers 2 2
@@ -88,6 +90,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ ! -e x ]
 }
 
+# bats test_tags=long
 @test "a resumed job continues with what its workers had of the servers' parameters" {
     start_agents 3
     local mode args

@@ -198,6 +198,7 @@ bomb() {
     for n in {1..16}; do cat member; done >>"$1"
 }
 
+# bats test_tags=long
 @test "a small file that unpacks to a gibibyte is refused before it fills the memory" {
     case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
     unreachable_workers

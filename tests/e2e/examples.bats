@@ -33,6 +33,7 @@ follow() {
     [[ "$output" == *'T-N(2)-R(1)-ID(1)-CODEC(mmm).csv'*'Training log @ node-1_TIME.log'* ]]
 }
 
+# bats test_tags=long
 @test "the TensorFlow chapter's tasks train, each started by its command" {
     PORT=$(python3 -c '
 import random, socket
@@ -60,6 +61,7 @@ while True:
     [ "$(awk '/^Synchronous/ {on = 1} /^Sync.*Opt/ {on = 0} on && /final/ {print $NF}' <<<"$output" | sort -u | wc -l)" -eq 1 ]
 }
 
+# bats test_tags=long
 @test "platoon's rules train its LSTM" {
     run follow platoon
     echo "$output"
@@ -67,6 +69,7 @@ while True:
     [ "$(grep -cE '^accuracy (1|0\.9[0-9]*), [0-9.]+ s$' <<<"$output")" -eq 6 ]
 }
 
+# bats test_tags=long
 @test "25 workers and a server train Ray's ConvNet, in both variants, and the running server gives its model" {
     run follow lithops-parameter-server
     echo "$output"

@@ -99,6 +99,7 @@ EOT
     [[ "$output" == *"not a codec: it has no symbol codec_plugin"*"job_submit run --exec FILE"* ]]
 }
 
+# bats test_tags=long
 @test "each way in which an executor ends its node is a sentence and a status, and none is a success" {
     start_agents 2
     while IFS='|' read -r way text; do

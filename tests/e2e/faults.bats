@@ -83,7 +83,7 @@ C
 
 @test "a codec that loops is ended and reported by its node" {
     start_agents 2
-    for codec in spin spin_deaf; do # the second one has blocked every signal
+    for codec in $(is_long && echo spin) spin_deaf; do # the second one has blocked every signal
         rm -rf out
         run "$SUBMIT" --codec "$BUILD/tests/codecs/$codec.so" --node_count 2 --epochs 1000 --round-timeout 4 -o out
         echo "$output"
@@ -121,6 +121,7 @@ C
     serves_the_next_job
 }
 
+# bats test_tags=long
 @test "a codec that makes one file after the other ends its node" {
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/litter.so" --node_count 2 --epochs 1 -o out
@@ -130,6 +131,7 @@ C
     serves_the_next_job
 }
 
+# bats test_tags=long
 @test "a codec that hangs ends with the job's time limit" {
     start_agents 2
     run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --time-limit 3 -o out
@@ -190,6 +192,7 @@ kill_one_of_three_machines() { # kill_one_of_three_machines VICTIM
 
 @test "kill -9 of the worker that connects its machine with the others" { kill_one_of_three_machines 2; }
 
+# bats test_tags=long
 @test "kill -9 of a worker that shares memory with the one that connects its machine" { kill_one_of_three_machines 1; }
 
 @test "kill -9 of a runner while it trains" {
@@ -291,6 +294,7 @@ is_lost() { grep -q "node $1 is lost: it has received nothing for 9.5 s" agent0/
 
 step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
+# bats test_tags=long
 @test "asgd: no worker waits for one that hangs; it is lost after 10 s, and the others finish" {
     start_agents 3
     paced_plain >paced.c
@@ -417,6 +421,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     grep -q '^node(.): UserCancelled: ' printed
 }
 
+# bats test_tags=long
 @test "a job queued at an agent that is killed waits for its restart, and then continues" {
     start_agents 2
     local forgets
@@ -442,6 +447,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     done
 }
 
+# bats test_tags=long
 @test "a job queued at an agent that does not restart is ended with that reason, and releases the others" {
     start_agents 2
     long_job --codec plain --detach -o holder
@@ -653,6 +659,7 @@ C
     [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = succeeded ]
 }
 
+# bats test_tags=long
 @test "a job that failed because of an unreachable agent stays failed when the agent reports that its node lost the others" {
     start_agents 2
     long_job --codec plain --path gather --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &

@@ -44,6 +44,24 @@ BATS
     [ -z "$(pgrep -f "sleep $$8640[123]")" ]
 }
 
+@test "long tests are left out, and their number is printed, unless they are asked for" {
+    cat >some.bats <<'BATS'
+@case "a short one" { true; }
+# bats test_tags=long
+@case "a long one" { echo >../ran; }
+BATS
+    run_tree
+    [ "$status" -eq 0 ]
+    if [ "${lines[-1]}" = "1 passed, 0 failed, 0 skipped" ]; then
+        [ "${lines[-2]}" = "left out: 1 long tests, which LONG=1 make test runs" ]
+        [ ! -e ran ]
+    fi
+    run afresh PSGD_TEST_LONG=1 env -C tree BUILD=build tests/run
+    echo "$output"
+    [ "${lines[-1]}" = "2 passed, 0 failed, 0 skipped" ]
+    [ -e ran ]
+}
+
 @test "a script that leaves a process has failed, and the process is named and ended" {
     cat >leaves.bats <<'BATS'
 @case "one that leaves a process" { setsid -f sleep 86404 3>&- >/dev/null 2>&1; }
@@ -112,7 +130,10 @@ BATS
     cd "$ROOT"
     run without_namespaces tests/run network.bats
     echo "$output"
-    [ "$(grep -c 'skipped: .*networks of one.s own are not to be had here' <<<"$output")" -eq "$(grep -c '^@test' tests/e2e/network.bats)" ]
+    local skipped left_out
+    skipped=$(grep -c 'skipped: .*networks of one.s own are not to be had here' <<<"$output")
+    left_out=$(sed -n 's/^left out: \([0-9]*\) long tests.*/\1/p' <<<"$output")
+    [ "$((skipped + ${left_out:-0}))" -eq "$(grep -c '^@test' tests/e2e/network.bats)" ]
     [[ "${lines[-1]}" == "0 passed, 0 failed, "* ]]
     run without_namespaces bats --tap -f 'without space for a package|a full disk|temporary files' tests/e2e/faults.bats tests/e2e/wrong_input.bats
     echo "$output"

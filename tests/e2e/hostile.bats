@@ -114,6 +114,7 @@ each_deadly_act_ends_its_node() {
     each_deadly_act_ends_its_node
 }
 
+# bats test_tags=long
 @test "a user's agent: each act that no codec has a reason for ends its node" {
     setup_hostile
     be_a_user

@@ -78,6 +78,7 @@ setup_file() {
     [ -z "$(find "$T/a b" ! -type d)" ]
 }
 
+# bats test_tags=long
 @test "the package, unpacked, runs jobs too" {
     command -v dpkg-shlibdeps >/dev/null || skip "dpkg-dev is not installed"
     local package

@@ -3,6 +3,7 @@
 # 128 x 128 + 128, layer4 128 x 10 + 10.
 load lib
 
+# bats test_tags=long
 @test "a list of Parallel-SGD gives each layer its codec, the last layer's first, with and without servers" {
     start_agents 3
     write_workers 2 1
@@ -37,6 +38,7 @@ load lib
     [ "$status" -eq 1 ]
 }
 
+# bats test_tags=long
 @test "a job with a list resumes to the same bits, with its residuals, and not with another list" {
     start_agents 3
     write_workers 2 1

@@ -164,6 +164,7 @@ assert len(a) == len(b) == 118282 and worst < 2e-5
 PY
 }
 
+# bats test_tags=long
 @test "fedavg with one parameter server and with three gives the same result as without" {
     start_agents 5
     write_workers 2
@@ -191,6 +192,7 @@ PY
     "$SUBMIT" --codec dummy --node_count 2 --epochs 1 -o c
 }
 
+# bats test_tags=long
 @test "many nodes on one machine" {
     start_agents 16
     for n in 4 8 16; do

@@ -36,6 +36,7 @@ tutorial() {
     at_least "$(accuracy server)" 0.945
 }
 
+# bats test_tags=long
 @test "MNIST: Parallel-SGD's default network, in a runner of less than 150 MB" {
     needs_mnist
     case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac

@@ -216,6 +216,7 @@ forget_sums() {
 }
 
 # 187 steps an epoch in rounds of 50: a job of 2 epochs closes with a round that one of 4 does not have.
+# bats test_tags=long
 @test "local steps, with and without servers, resume in the middle of a round" {
     start_agents 4
     for servers in 0 2; do
@@ -235,6 +236,7 @@ forget_sums() {
     [[ "$output" == *'the earlier job had 2 parameter servers, this one has 0'*'as many under "PS": --workers FILE.'* ]]
 }
 
+# bats test_tags=long
 @test "asynchronous jobs with servers: the result is the servers' weights, and a checkpoint of all nodes is one state" {
     start_agents 4
     write_workers 2 2

@@ -68,6 +68,7 @@ at_most() {
     at_least accuracy 0.945
 }
 
+# bats test_tags=long
 @test "dnn, with dropout, classifies the digits (0.933 to 0.942)" {
     needs_speed
     learn dnn --learn_rate 0.001
@@ -79,6 +80,7 @@ at_most() {
     at_least accuracy 0.82
 }
 
+# bats test_tags=long
 @test "lenet learns from 2,000 samples of MNIST (0.896 to 0.906)" {
     needs_speed
     needs_mnist
@@ -87,12 +89,14 @@ at_most() {
     at_least accuracy 0.85
 }
 
+# bats test_tags=long
 @test "lenet-bn, with batch norm and dropout, classifies the digits (0.970 to 0.982)" {
     needs_speed
     learn lenet-bn --learn_rate 0.001
     at_least accuracy 0.955
 }
 
+# bats test_tags=long
 @test "cnn, Parallel-SGD's largest network, learns from 1,000 samples of MNIST (0.825 to 0.925)" {
     needs_speed
     needs_mnist

@@ -358,6 +358,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
     continues_after unplug plug
 }
 
+# bats test_tags=long
 @test "a node whose name comes to mean another address is reached again at that of the start" {
     make_network
     printf '%s\n' "$NET.2 node-a" "$NET.3 node-b" >hosts
@@ -378,6 +379,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
     [ "$("${NODE0[@]}" getent hosts node-b | cut -d' ' -f1)" = 192.0.2.3 ]
 }
 
+# bats test_tags=long
 @test "a partition of seconds, in both directions or one, does not change a bit of an all-reduce" {
     make_network
     needs_partitions
@@ -389,6 +391,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
     for ways in "input output" input output; do continues_after part heal; done
 }
 
+# bats test_tags=long
 @test "a partition of seconds does not change a bit of fedavg with a server" {
     make_network
     needs_partitions
@@ -399,6 +402,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
     continues_after part heal
 }
 
+# bats test_tags=long
 @test "a longer partition ends the job and names the node; with a server the others can continue" {
     make_network
     needs_partitions

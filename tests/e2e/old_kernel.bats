@@ -24,6 +24,7 @@ filters() { awk '/^Seccomp(_filters)?:/ { n = $2 } END { print n }' "/proc/$1/st
 
 runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_of N
 
+# bats test_tags=long
 @test "a job with a codec to compile ends with the same weights as on a newer kernel" {
     setup_old_kernel
     local side

@@ -104,6 +104,7 @@ END
 compiled() { sed -n 's/.* -c -o [^ ]* \([^ ]*\)$/\1/p' "$T/log" | sort | tr '\n' ' '; }
 linked() { grep -oE -- "-o $T/b/(job_runner|agent) " "$T/log" | sed "s|-o $T/b/||" | tr -d '\n'; }
 
+# bats test_tags=long
 @test "another choice of oneDNN recompiles and links what depends on it, and nothing else" {
     build ONEDNN=
     [ -n "$(compiled)" ]

@@ -67,6 +67,7 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
     [[ "$output" == *"train.csv has no rows before step $(jq .facts.continues.step out/run.json): "*"/elsewhere/attempts/1/records/train.csv, with those of the attempt before, is missing."* ]]
 }
 
+# bats test_tags=long
 @test "a lost parameter server is replaced, too, and the job ends with the same bits" {
     local n with_server=(--node_count 2 --codec fedavg --local-steps 10 --model softmax --batch_size 2 --epochs 20 --checkpoint-every 1)
     for n in 0 1 2 3; do start_agent $n; done
@@ -116,6 +117,7 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
 }
 ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | paste -sd' ')" = "succeeded true" ]; }
 
+# bats test_tags=long
 @test "workers of the list that have no node take the place of lost ones, before spares" {
     local n
     for n in 0 1 2 3; do start_agent $n; done
@@ -138,6 +140,7 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
     [ "$status" -eq 3 ]
 }
 
+# bats test_tags=long
 @test "an agent that was replaced in vain is asked again, and goes on" {
     start_agent 0
     start_agent 1

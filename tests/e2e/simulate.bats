@@ -16,6 +16,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(jq -r .facts.simulation.result.models_agree sim-mesh/run.json)" = true ]
 }
 
+# bats test_tags=long
 @test "the comparison in docs/sync-async.md runs and gives the times in its tables" {
     ln -s "$BUILD" build
     blocks sh docs/sync-async.md >session.sh
@@ -277,6 +278,7 @@ PY
 }
 
 # Not the two that take minutes: their layers are those of others.
+# bats test_tags=long
 @test "every small model that ships ends with the same weights in a simulation and on agents, bit for bit" {
     start_agents 2
     local model job vocab
@@ -294,6 +296,7 @@ PY
     done
 }
 
+# bats test_tags=long
 @test "steps that are not finite are skipped in a simulation as in the real job, bit for bit" {
     start_agents 2
     prepare_overflow
@@ -314,6 +317,7 @@ PY
     [[ "$output" == *"the loss on the test set is"* ]]
 }
 
+# bats test_tags=long
 @test "collectives are simulated chunk by chunk, as over connections" {
     start_agents 3
     local algorithm # --allreduce auto takes others on one machine than between the machines that are simulated

@@ -49,6 +49,7 @@ is_ahead() { [ -e "agent$1/jobs/$(only_job "$1")/run/is-ahead" ]; }
     [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 1 ]
 }
 
+# bats test_tags=long
 @test "gradients are sent through parameter servers, too" {
     start_agents 4
     write_workers 2 2

@@ -34,16 +34,20 @@ kills() {
 
 @test "an agent is killed: what it acknowledged is there after its restart, and running jobs go on" { kills agent 5; }
 
+# bats test_tags=long
 @test "an agent is killed at each write of its journal around the start: a job that runs on all nodes goes on" {
     PSGD_POINTS=$(printf 'fdatasync/journal.jsonl@after:%d ' 11 12 13 13 13 14) kills agent 6
 }
 
 @test "a runner is killed while it trains: its job is resumed to the same bits, and no file is left" { kills runner 4; }
 
+# bats test_tags=long
 @test "a server is killed: its job is resumed to the same bits, and no file is left" { kills server 4; }
 
+# bats test_tags=long
 @test "the submitter is killed: its job goes on or ends, and no file or slot is left" { kills submitter 5; }
 
+# bats test_tags=long
 @test "the power fails: an agent that is started on what is left has what it acknowledged" {
     mkdir power
     limited python3 "$ROOT/tests/soak/power.py" "$BUILD" "$T/power" "$T/report.json" --sample 40

@@ -91,10 +91,12 @@ hang() {
     hang 3 0 --codec allreduce
 }
 
+# bats test_tags=long
 @test "a stopped worker is named by every node: contributions to all" {
     hang 3 0 --codec fedavg --path gather --local-steps 5 --local-path off
 }
 
+# bats test_tags=long
 @test "a stopped worker is named by every node: path tree" {
     hang 4 0 --codec allreduce --path tree
 }
@@ -103,6 +105,7 @@ hang() {
     hang 3 2 --codec ps
 }
 
+# bats test_tags=long
 @test "a stopped worker is named by every node: neighbors only" {
     hang 4 0 --codec gossip --local-path off
 }

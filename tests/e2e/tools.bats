@@ -6,6 +6,7 @@ plain_build_only() {
     case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
 }
 
+# bats test_tags=long
 @test "a complete job under valgrind: no error and no leak" {
     plain_build_only
     command -v valgrind >/dev/null || skip "valgrind is not installed"
