@@ -109,3 +109,25 @@ hang() {
 @test "a stopped worker is named by every node: neighbors only" {
     hang 4 0 --codec gossip --local-path off
 }
+
+# names COMMAND...: job_submit's answer says that node 1 is waited for.
+names() { "$SUBMIT" "$@" | grep -q 'waits for node(1)'; }
+names_none() { ! names status; }
+names_in_json() { [ "$("$SUBMIT" list --json | jq '.data.jobs[0].waits_for')" = 1 ]; }
+
+@test "a stopped worker is named by list, status and why while the job waits" {
+    local hung
+    start_agents 3
+    write_workers 2 1
+    "$SUBMIT" -q --codec ps --node_count 2 --epochs 100000 --round-timeout 1000 --detach -o out >/dev/null
+    within 60 is_at_step 0 20
+    hung=$(api 1 GET /v1/jobs | jq '.jobs[0].pid')
+    kill -STOP "$hung"
+    within 60 names status
+    within 60 names list
+    within 60 names why
+    within 60 names_in_json
+    kill -CONT "$hung"
+    within 60 names_none
+    "$SUBMIT" cancel -q "$(only_job 0)"
+}
