@@ -1,12 +1,11 @@
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "shared/child.h"
 #include "shared/file.h"
+#include "shared/memory_file.h"
 #include "submit/plot/plot.h"
-#include "submit/temp.h"
 
 enum { PICTURE_MAX = 256 << 20 };
 
@@ -26,9 +25,8 @@ static void put_script(FILE *f, const struct plot *p, const char *terminal, int 
 {
     const char *comma = "";
 
-    fprintf(f,
-            "set terminal %s size %d,%d noenhanced\nset output 'picture'\nset key outside bottom\nset grid\n",
-            terminal, width, height);
+    fprintf(f, "set terminal %s size %d,%d noenhanced\nset key outside bottom\nset grid\n", terminal, width,
+            height);
     fputs("set xlabel ", f);
     put_quoted(f, p->x_name);
     fputs("\nset ylabel ", f);
@@ -50,55 +48,60 @@ static void put_script(FILE *f, const struct plot *p, const char *terminal, int 
     }
 }
 
-static int write_script(const char *path, const struct plot *p, const char *terminal, int width, int height,
-                        struct err *e)
+/* A file in memory with the script. */
+static int make_script(int *fd, const struct plot *p, const char *terminal, int width, int height,
+                       struct err *e)
 {
-    FILE *f = fopen(path, "we");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
 
     if (!f)
-        return err_errno(e, ERR_IO, "%s", path);
+        return err_set(e, ERR_NOMEM, "no memory for the plot");
     put_script(f, p, terminal, width, height);
-    return fclose(f) == 0 ? 0 : err_errno(e, ERR_IO, "%s", path);
+    *fd = fclose(f) == 0 ? memory_file_make(text, size, e) : err_set(e, ERR_NOMEM, "no memory for the plot");
+    free(text);
+    return *fd < 0 ? e->code : 0;
 }
 
-/* It reads and writes in a folder of its own, so that the name of the result is in no command. */
-static int draw(const char *folder, const char *path, struct err *e)
+/* It reads and writes files in memory: the name of the result is in no command, and no full disk makes half a
+ * picture, of which gnuplot says nothing. */
+static int draw(int script, int picture, struct err *e)
 {
-    char program[] = "gnuplot", script[] = "script", picture[PATH_MAX];
-    char *argv[] = {program, script, NULL};
-    struct child_how how = {.argv = argv, .folder = folder, .out = -1, .err = 2};
+    char program[] = "gnuplot", name[] = "/proc/self/fd/3";
+    char *argv[] = {program, name, NULL};
+    struct child_how how = {.argv = argv, .folder = "/", .out = picture, .err = 2, .extra = script};
     struct child c;
-    size_t len;
-    char *bytes;
-    int rc;
 
     if (child_start(&c, &how, e) < 0) {
         err_set(e, ERR_NOT_FOUND, "gnuplot draws --png and --svg, and is not installed");
         return err_hint(e, "apt-get install gnuplot-nox; without these options the plot is drawn here.");
     }
-    if (child_wait(&c) != 0)
-        return err_set(e, ERR_IO, "gnuplot failed");
-    if (file_join(picture, sizeof picture, folder, "picture", e) < 0 ||
-        file_read(&bytes, &len, picture, PICTURE_MAX, e) < 0)
-        return e->code;
-    rc = file_write(path, bytes, len, 0644, e);
-    free(bytes);
-    return rc;
+    return child_wait(&c) == 0 ? 0 : err_set(e, ERR_IO, "gnuplot failed");
 }
 
 int plot_gnuplot(const struct plot *p, const char *terminal, const char *path, int width, int height,
                  struct err *e)
 {
-    char script[PATH_MAX];
-    struct temp t;
+    int script = -1, picture = memory_file_make("", 0, e);
+    char name[MEMORY_FILE_PATH];
+    char *bytes = NULL;
+    size_t len = 0;
     int rc;
 
-    if (temp_open(&t, e) < 0)
-        return e->code;
-    rc = file_join(script, sizeof script, t.path, "script", e) < 0 ||
-                 write_script(script, p, terminal, width, height, e) < 0 || draw(t.path, path, e) < 0
-             ? e->code
-             : 0;
-    temp_close(&t);
+    if (picture < 0)
+        return picture;
+    memory_file_path(name, picture);
+    rc = make_script(&script, p, terminal, width, height, e);
+    if (rc == 0)
+        rc = draw(script, picture, e);
+    if (rc == 0)
+        rc = file_read(&bytes, &len, name, PICTURE_MAX, e);
+    if (rc == 0)
+        rc = file_write(path, bytes, len, 0644, e);
+    free(bytes);
+    close(picture);
+    if (script >= 0)
+        close(script);
     return rc;
 }

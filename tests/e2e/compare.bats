@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # Runs from files, runs side by side, sweeps and plots.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
+load namespaces
 
 # The weights without their header, which has the job's id.
 weights() {
@@ -115,4 +117,37 @@ END
     [ ! -e pwned ]
     grep -q 'touch pwned' picture.svg # as a title
     [ "$(head -c 4 picture.png | tail -c 3)" = PNG ]
+}
+
+# full COMMAND...: on the full disk it ends with one sentence and a status, and changes no file.
+full() {
+    local before
+    before=$(files_on_disk)
+    run "${ON_DISK[@]}" env -C "$T/disk" "$SUBMIT" "$@"
+    echo "$output"
+    [ "$status" -eq 6 ]
+    [[ "$output" == "error: "*"No space left on device
+code: DISK_FULL" ]]
+    [ "$(files_on_disk)" = "$before" ]
+}
+
+files_on_disk() { "${ON_DISK[@]}" find "$T/disk" -type f ! -name '*.log' -exec sha256sum {} +; }
+
+@test "a full disk: report, note, plot and sweep say so, and leave no half file" {
+    local sweep=(sweep -q --simulate --set seed=1 --codec fedavg --node_count 2 --epochs 1 --model softmax)
+    make_disk 4m "$T/disk"
+    "${ON_DISK[@]}" env -C "$T/disk" "$SUBMIT" "${sweep[@]}" -o swept
+    "${ON_DISK[@]}" dd if=/dev/zero of="$T/disk/else" bs=4k 2>/dev/null || true
+    full report swept/runs/seed=1
+    full note swept/runs/seed=1 'a note'
+    full "${sweep[@]}" -o swept
+    full "${sweep[@]}" -o other
+    if command -v gnuplot >/dev/null; then
+        full plot swept/runs/seed=1 --file train --svg picture.svg
+        TMPDIR=$T/disk full plot swept/runs/seed=1 --file train --png picture.png
+        "${ON_DISK[@]}" env -C "$T/disk" TMPDIR="$T/disk" "$SUBMIT" plot swept/runs/seed=1 --file train --svg "$T/picture.svg"
+        [[ "$(cat picture.svg)" == *"</svg>" ]]
+    fi
+    run "${ON_DISK[@]}" bash -c "'$SUBMIT' plot '$T/disk/swept/runs/seed=1' >/dev/full"
+    [ "$status" -eq 6 ]
 }
