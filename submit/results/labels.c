@@ -42,15 +42,16 @@ const char *labels_text(char *out, size_t size, const json_t *facts)
 static int check_ended(const struct run *r, struct err *e)
 {
     const char *id = text_of(r->doc, "id");
+    char known[JOB_ID_MAX] = "";
     enum job_state state;
+    struct err ignored;
 
     if (job_state_parse(&state, text_of(r->doc, "state")) && job_state_is_terminal(state))
         return 0;
     err_set(e, ERR_CONFLICT, "%s: by its run.json the job has not ended, and its end writes that file again",
             r->folder);
-    return json_object_get(json_object_get(r->doc, "facts"), "simulation")
-               ? e->code
-               : err_hint(e, "job_submit wait %s, or fetch %s where the job has ended since.", id, id);
+    job_index_in_folder(known, r->folder, &ignored); /* it has no simulations */
+    return strcmp(known, id) == 0 ? err_hint(e, "job_submit wait %s gets its end.", id) : e->code;
 }
 
 int labels_set(struct run *r, const char *key, json_t *value, struct err *e)

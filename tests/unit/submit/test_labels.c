@@ -25,12 +25,13 @@ static void begin(const char *state)
     folder = unit_folder();
     setenv("XDG_STATE_HOME", folder, 1);
     snprintf(text, sizeof text,
-             "{\"id\":\"j-1\",\"name\":\"n\",\"state\":\"%s\",\"facts\":{\"note\":\"old\"},\"files\":[]}",
+             "{\"id\":\"j-1aaaa\",\"name\":\"n\",\"state\":\"%s\",\"facts\":{\"note\":\"old\"},\"files\":[]}",
              state);
     put("of_job/run.json", text);
     put("copy/run.json", text);
-    snprintf(text, sizeof text, "{\"id\":\"j-1\",\"folder\":\"%s/of_job\",\"facts\":{\"codec\":{}}}", folder);
-    put("psgd/jobs/j-1.json", text);
+    snprintf(text, sizeof text, "{\"id\":\"j-1aaaa\",\"folder\":\"%s/of_job\",\"facts\":{\"codec\":{}}}",
+             folder);
+    put("psgd/jobs/j-1aaaa.json", text);
 }
 
 static int set(const char *name, const char *key, json_t *value)
@@ -71,7 +72,7 @@ TEST(a_note_replaces_the_one_in_run_json_in_the_report_and_in_the_index)
     assert_ok(set("of_job", "note", json_string("</script>new")));
     assert_ok(set("of_job", "tags", json_pack("[s]", "a")));
     assert_facts("of_job/run.json", "{\"note\":\"</script>new\",\"tags\":[\"a\"]}");
-    assert_facts("psgd/jobs/j-1.json", "{\"codec\":{},\"note\":\"</script>new\",\"tags\":[\"a\"]}");
+    assert_facts("psgd/jobs/j-1aaaa.json", "{\"codec\":{},\"note\":\"</script>new\",\"tags\":[\"a\"]}");
     snprintf(path, sizeof path, "%s/of_job/report.html", folder);
     assert_ok(file_read(&text, &len, path, 16 << 20, &e));
     assert_non_null(strstr(text, "\"note\":\"\\u003c/script\\u003enew\""));
@@ -91,7 +92,7 @@ TEST(a_note_of_a_copy_is_not_that_of_the_job)
     assert_ok(set("copy", "note", json_string("mine")));
     assert_facts("copy/run.json", "{\"note\":\"mine\"}");
     assert_facts("of_job/run.json", "{\"note\":\"old\"}");
-    assert_facts("psgd/jobs/j-1.json", "{\"codec\":{}}");
+    assert_facts("psgd/jobs/j-1aaaa.json", "{\"codec\":{}}");
     unit_remove(folder);
 }
 
@@ -100,6 +101,9 @@ TEST(a_job_that_has_not_ended_gets_no_note)
     begin("running");
     assert_int_equal(set("of_job", "note", json_string("early")), ERR_CONFLICT);
     assert_error_has("has not ended");
+    assert_string_equal(e.hint, "job_submit wait j-1aaaa gets its end.");
+    assert_int_equal(set("copy", "note", json_string("early")), ERR_CONFLICT);
+    assert_string_equal(e.hint, "");
     assert_facts("of_job/run.json", "{\"note\":\"old\"}");
     unit_remove(folder);
 }
