@@ -236,27 +236,48 @@ struct confusion {
     uint64_t *counts; /* (CLASSES_MOST, CLASSES_MOST) */
 };
 
+struct pair {
+    double epoch, step;
+    size_t label, predicted;
+    uint64_t count;
+};
+
+static bool read_pair(struct pair *out, const struct record_text *c)
+{
+    double step = record_number(&c[1]), label = record_number(&c[2]);
+    double predicted = record_number(&c[3]), count = record_number(&c[4]);
+
+    if (!(step >= 0) || !(label >= 0 && label < CLASSES_MOST) ||
+        !(predicted >= 0 && predicted < CLASSES_MOST) || !(count >= 0 && count < 0x1p53))
+        return false;
+    *out = (struct pair){record_number(&c[0]), step, (size_t)label, (size_t)predicted, (uint64_t)count};
+    return true;
+}
+
+static int find_last(void *ctx, const struct record_text *c, struct err *e)
+{
+    struct confusion *m = ctx;
+    struct pair p;
+
+    (void)e;
+    if (read_pair(&p, c) && p.step > m->step) {
+        m->step = p.step;
+        m->epoch = p.epoch;
+    }
+    return 0;
+}
+
 static int add_pair(void *ctx, const struct record_text *c, struct err *e)
 {
     struct confusion *m = ctx;
-    double epoch = record_number(&c[0]), step = record_number(&c[1]);
-    double label = record_number(&c[2]), predicted = record_number(&c[3]), count = record_number(&c[4]);
-    size_t row;
-    size_t column;
+    struct pair p;
 
     (void)e;
-    if (!(step >= m->step) || !(label >= 0 && label < CLASSES_MOST) ||
-        !(predicted >= 0 && predicted < CLASSES_MOST) || !(count >= 0 && count < 0x1p53))
+    if (!read_pair(&p, c) || p.step < m->step || p.step > m->step)
         return 0;
-    if (step > m->step)
-        memset(m->counts, 0, m->n * CLASSES_MOST * sizeof *m->counts);
-    m->step = step;
-    m->epoch = epoch;
-    row = (size_t)label;
-    column = (size_t)predicted;
-    m->n = row >= m->n ? row + 1 : m->n;
-    m->n = column >= m->n ? column + 1 : m->n;
-    m->counts[row * CLASSES_MOST + column] += (uint64_t)count;
+    m->n = p.label >= m->n ? p.label + 1 : m->n;
+    m->n = p.predicted >= m->n ? p.predicted + 1 : m->n;
+    m->counts[p.label * CLASSES_MOST + p.predicted] += p.count;
     return 0;
 }
 
@@ -284,9 +305,13 @@ int document_confusion(json_t **out, const struct shown *s, struct err *e)
 {
     static const char *const columns[] = {"epoch", "step", "label", "predicted", "count"};
     struct confusion m = {.step = -1, .counts = calloc((size_t)CLASSES_MOST * CLASSES_MOST, 8)};
-    struct record_scan scan = {.columns = columns, .n = 5, .n_needed = 5, .row = add_pair, .ctx = &m};
+    struct record_scan scan = {.columns = columns, .n = 5, .n_needed = 5, .row = find_last, .ctx = &m};
     int rc = m.counts ? 0 : err_set(e, ERR_NOMEM, "no memory for the confusion matrix");
 
+    /* Two passes: one that began anew at each later step could be made to clear the matrix in each row. */
+    if (rc == 0)
+        rc = scan_each(s, ARTIFACT_CONFUSION, &scan, e);
+    scan.row = add_pair;
     if (rc == 0)
         rc = scan_each(s, ARTIFACT_CONFUSION, &scan, e);
     if (rc == 0 && m.n == 0)

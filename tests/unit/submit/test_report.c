@@ -1,6 +1,7 @@
 #include "submit/browse/report.h"
 
 #include <sys/stat.h>
+#include <time.h>
 
 #include "submit/browse/documents.h"
 #include "submit/browse/folder.h"
@@ -267,6 +268,40 @@ TEST(a_folder_without_a_valid_run_json_has_no_report)
     unit_remove(folder);
 }
 
+/* Seconds of processor time for the confusion matrix of 30,000 evaluations with this class only. */
+static double seconds_of_confusion(const char *folder, int class)
+{
+    enum { ROWS = 30000 };
+    char *csv = malloc((size_t)ROWS * 40 + 64);
+    size_t len = (size_t)sprintf(csv, "node,epoch,step,label,predicted,count\n");
+    struct timespec begin, end;
+    struct shown s;
+    struct err e;
+    json_t *doc;
+
+    for (int i = 1; i <= ROWS; i++)
+        len += (size_t)sprintf(csv + len, "0,1,%d,%d,%d,1\n", i, class, class);
+    put(folder, "records/confusion.csv", csv);
+    free(csv);
+    assert_ok(shown_open(&s, folder, &e));
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    assert_ok(document_confusion(&doc, &s, &e));
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    assert_is(doc, "step", "30000.0");
+    json_decref(doc);
+    shown_clear(&s);
+    return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
+}
+
+TEST(a_confusion_matrix_takes_time_by_its_rows_and_not_by_its_classes_in_each)
+{
+    const char *folder = hostile_folder();
+    double of_few = seconds_of_confusion(folder, 0);
+
+    assert_true(seconds_of_confusion(folder, 999) < 10 * of_few + 0.5);
+    unit_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +312,7 @@ int main(void)
         cmocka_unit_test(lines_of_a_log_are_found_by_node_level_and_text_page_by_page),
         cmocka_unit_test(a_report_is_small_whatever_the_number_of_nodes_and_rows),
         cmocka_unit_test(a_folder_without_a_valid_run_json_has_no_report),
+        cmocka_unit_test(a_confusion_matrix_takes_time_by_its_rows_and_not_by_its_classes_in_each),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
