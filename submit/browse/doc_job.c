@@ -218,8 +218,7 @@ static json_t *source(const struct shown *s)
 
     if (s->dir < 0 || folder_enter(&dir, s->dir, "codec", &ignored) < 0)
         return json_null();
-    if (folder_list(&names, &n, dir, 64, &ignored) < 0)
-        n = 0;
+    folder_list(&names, &n, dir, 64, &ignored);
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(names[i]);
         char *text;
@@ -233,10 +232,8 @@ static json_t *source(const struct shown *s)
                             json_text(text, SIZE_MAX));
             free(text);
         }
-        free(names[i]);
     }
-    if (n > 0)
-        free(names);
+    folder_list_free(names, n);
     close(dir);
     return out ? out : json_null();
 }

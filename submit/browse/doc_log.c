@@ -127,15 +127,11 @@ static void add_all(struct gathering *g, const struct shown *s)
 
     if (s->dir < 0 || folder_enter(&dir, s->dir, "logs", &ignored) < 0)
         return;
-    if (folder_list(&names, &n, dir, FILES_MOST, &ignored) < 0)
-        n = 0;
-    for (size_t i = 0; i < n; i++) {
+    folder_list(&names, &n, dir, FILES_MOST, &ignored);
+    for (size_t i = 0; i < n; i++)
         if (name_node(node, names[i]) && is_asked(g->q, node))
             add_file(g, dir, names[i], node);
-        free(names[i]);
-    }
-    if (n > 0)
-        free(names);
+    folder_list_free(names, n);
     close(dir);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -134,28 +135,57 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int folder_list(char ***names, size_t *n, int dir, size_t max, struct err *e)
+static DIR *open_list(int dir)
 {
     int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
+
+    if (d)
+        rewinddir(d); /* the copies of a descriptor have one position */
+    else if (copy >= 0)
+        close(copy);
+    return d;
+}
+
+static int add_name(char ***names, size_t n, const char *name)
+{
+    bool is_full = (n & (n - 1)) == 0; /* there is room for 1, 2, 4, ... */
+    char **moved = is_full ? realloc(*names, (n ? 2 * n : 1) * sizeof *moved) : *names;
+
+    if (!moved)
+        return -1;
+    *names = moved;
+    moved[n] = strdup(name);
+    return moved[n] ? 0 : -1;
+}
+
+int folder_list(char ***names, size_t *n, int dir, size_t max, struct err *e)
+{
+    DIR *d = open_list(dir);
     struct dirent *f;
+    int rc = d ? 0 : -1;
 
     *n = 0;
-    *names = calloc(max, sizeof **names);
-    if (!d || !*names) {
-        if (d)
-            closedir(d);
-        else if (copy >= 0)
-            close(copy);
-        free(*names);
-        *names = NULL;
-        return err_set(e, ERR_NOMEM, "a folder cannot be listed");
-    }
-    rewinddir(d); /* the copies of a descriptor have one position */
-    while (*n < max && (f = readdir(d)) != NULL)
-        if (f->d_name[0] != '.' && ((*names)[*n] = strdup(f->d_name)) != NULL)
+    *names = NULL;
+    while (rc == 0 && *n < max && (f = readdir(d)) != NULL)
+        if (f->d_name[0] != '.' && (rc = add_name(names, *n, f->d_name)) == 0)
             ++*n;
-    closedir(d);
-    qsort(*names, *n, sizeof **names, compare);
-    return 0;
+    if (d)
+        closedir(d);
+    if (rc == 0) {
+        if (*n > 0)
+            qsort(*names, *n, sizeof **names, compare);
+        return 0;
+    }
+    folder_list_free(*names, *n);
+    *names = NULL;
+    *n = 0;
+    return err_set(e, ERR_NOMEM, "a folder cannot be listed");
+}
+
+void folder_list_free(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
 }

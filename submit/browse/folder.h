@@ -23,8 +23,9 @@ int folder_text(char **out, size_t *len, int dir, const char *path, size_t max, 
 /* ERR_CONFIG: it is longer, or no JSON. */
 int folder_json(json_t **out, int dir, const char *path, size_t max, struct err *e);
 
-/* The names in a folder, sorted, at most `max` of them, without those that begin with a dot. The caller frees
- * the list and each name. */
+/* The names in a folder, sorted, at most `max` of them, without those that begin with a dot. NULL, and 0 of
+ * them, on an error too. */
 int folder_list(char ***names, size_t *n, int dir, size_t max, struct err *e);
+void folder_list_free(char **names, size_t n);
 
 #endif

@@ -141,15 +141,14 @@ static int scan(struct library *l, int dir, const char *path, int depth, struct 
 
     if (rc < 0 || depth == 0 || folder_list(&names, &n, dir, LIBRARY_MOST, &ignored) < 0)
         return rc;
-    for (size_t i = 0; i < n; i++) {
-        if (rc == 0 && snprintf(below, sizeof below, "%s/%s", path, names[i]) < (int)sizeof below &&
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        if (snprintf(below, sizeof below, "%s/%s", path, names[i]) < (int)sizeof below &&
             folder_enter(&sub, dir, names[i], &ignored) == 0) {
             rc = scan(l, sub, below, depth - 1, e);
             close(sub);
         }
-        free(names[i]);
     }
-    free(names);
+    folder_list_free(names, n);
     return rc;
 }
 

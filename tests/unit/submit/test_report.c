@@ -186,6 +186,36 @@ TEST(only_regular_files_below_the_folder_are_found)
     unit_remove(folder);
 }
 
+TEST(a_list_of_names_is_sorted_and_an_empty_one_holds_no_memory)
+{
+    const char *folder = unit_folder();
+    char path[256];
+    struct err e;
+    char **names;
+    size_t n;
+    int dir;
+
+    assert_ok(folder_open(&dir, folder, &e));
+    assert_ok(folder_list(&names, &n, dir, 100, &e));
+    assert_int_equal(n, 0);
+    assert_null(names);
+    for (int i = 69; i >= 0; i--) {
+        snprintf(path, sizeof path, "%02d", i);
+        put(folder, path, "");
+    }
+    put(folder, ".hidden", "");
+    assert_ok(folder_list(&names, &n, dir, 100, &e));
+    assert_int_equal(n, 70);
+    for (int i = 0; i < 70; i++)
+        assert_int_equal(atoi(names[i]), i);
+    folder_list_free(names, n);
+    assert_ok(folder_list(&names, &n, dir, 7, &e));
+    assert_int_equal(n, 7);
+    folder_list_free(names, n);
+    close(dir);
+    unit_remove(folder);
+}
+
 TEST(a_longer_text_is_cut_at_its_begin_and_a_longer_document_refused)
 {
     const char *folder = unit_folder();
@@ -308,6 +338,7 @@ int main(void)
         cmocka_unit_test(a_report_has_a_jobs_documents_and_no_text_of_it_is_executed),
         cmocka_unit_test(what_is_no_file_of_the_folder_is_not_opened),
         cmocka_unit_test(only_regular_files_below_the_folder_are_found),
+        cmocka_unit_test(a_list_of_names_is_sorted_and_an_empty_one_holds_no_memory),
         cmocka_unit_test(a_longer_text_is_cut_at_its_begin_and_a_longer_document_refused),
         cmocka_unit_test(lines_of_a_log_are_found_by_node_level_and_text_page_by_page),
         cmocka_unit_test(a_report_is_small_whatever_the_number_of_nodes_and_rows),
