@@ -15,18 +15,28 @@
 
 enum { DEPTH = 2 };
 
-static void clear_book(struct book *b)
+static void drop_line(struct library *l, struct book *b)
 {
-    free(b->folder);
+    if (b->line)
+        json_object_del(l->ids, b->id);
     json_decref(b->line);
+    b->line = NULL;
+}
+
+static void clear_book(struct library *l, struct book *b)
+{
+    drop_line(l, b);
+    free(b->folder);
     *b = (struct book){0};
 }
 
 void library_clear(struct library *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        clear_book(&l->books[i]);
+        clear_book(l, &l->books[i]);
     free(l->books);
+    json_decref(l->ids);
+    l->ids = NULL;
     l->books = NULL;
     l->n = 0;
 }
@@ -54,27 +64,31 @@ static struct book *find_folder(struct library *l, const char *folder)
 }
 
 /* Copies of a folder have the job's id too: all are shown, the others as ID~2, ID~3, ... */
-static bool choose_id(char id[SHELF_ID], const struct library *l, const char *of)
+static bool choose_id(char id[SHELF_ID], struct library *l, const char *of)
 {
     const char *known = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    json_t *last;
+    unsigned n;
 
     if (!of || !of[0] || strlen(of) >= JOB_ID_MAX || strspn(of, known) != strlen(of))
         return false;
     snprintf(id, SHELF_ID, "%s", of);
-    for (int i = 2; library_find(l, id) && i < 1000; i++)
-        snprintf(id, SHELF_ID, "%.*s~%d", JOB_ID_MAX, of, i);
-    return true;
+    last = json_object_get(l->ids, of);
+    for (n = (unsigned)json_integer_value(last); json_object_get(l->ids, id);)
+        snprintf(id, SHELF_ID, "%.*s~%u", JOB_ID_MAX, of, ++n);
+    if (last)
+        json_integer_set(last, n);
+    return json_object_set_new(l->ids, id, json_integer(1)) == 0;
 }
 
-static void read_book(struct book *b, const struct library *l, int dir)
+static void read_book(struct book *b, struct library *l, int dir)
 {
     const char *name = b->folder + strlen(l->path) + (b->folder[strlen(l->path)] == '/');
     enum job_state state;
     struct err ignored;
     json_t *run = NULL;
 
-    json_decref(b->line);
-    b->line = NULL;
+    drop_line(l, b);
     if (folder_json(&run, dir, "run.json", RUN_JSON_MAX, &ignored) < 0)
         return;
     if (choose_id(b->id, l, shown_text(run, "id"))) {
@@ -84,6 +98,8 @@ static void read_book(struct book *b, const struct library *l, int dir)
         b->is_settled = shown_text(run, "state") && job_state_parse(&state, shown_text(run, "state")) &&
                         job_state_is_terminal(state);
         b->line = document_line(run, b->id, shown, false);
+        if (!b->line)
+            json_object_del(l->ids, b->id);
     }
     json_decref(run);
 }
@@ -159,6 +175,8 @@ int library_scan(struct library *l, struct err *e)
     int dir;
     int rc = 0;
 
+    if (!l->ids && !(l->ids = json_object()))
+        return err_set(e, ERR_NOMEM, "no memory for the list of results");
     for (size_t i = 0; i < l->n; i++)
         l->books[i].is_seen = false;
     if (folder_open(&dir, l->path, &ignored) == 0) {
@@ -169,7 +187,7 @@ int library_scan(struct library *l, struct err *e)
         if (l->books[i].is_seen)
             l->books[kept++] = l->books[i];
         else
-            clear_book(&l->books[i]);
+            clear_book(l, &l->books[i]);
     }
     l->n = kept;
     return rc;

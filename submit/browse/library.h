@@ -30,6 +30,7 @@ struct library {
     struct book *books;
     size_t n;
     size_t last; /* the search's */
+    json_t *ids; /* {an id in use: of a job's id, the number of its last copy} */
 };
 
 /* A missing folder has no books. ERR_NOMEM. */

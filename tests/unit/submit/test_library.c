@@ -90,6 +90,28 @@ TEST(copies_of_a_folder_are_shown_beside_each_other)
     unit_remove(folder);
 }
 
+TEST(each_of_a_thousand_copies_has_an_id_of_its_own)
+{
+    enum { COPIES = 1005 };
+    const char *folder = unit_folder();
+    struct library l = library_of(folder);
+    struct err e;
+    char id[32];
+
+    for (int i = 0; i < COPIES; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        put_run(folder, id, "j-one", "succeeded");
+    }
+    assert_ok(library_scan(&l, &e));
+    assert_non_null(library_find(&l, "j-one"));
+    for (int i = 2; i <= COPIES; i++) {
+        snprintf(id, sizeof id, "j-one~%d", i);
+        assert_non_null(library_find(&l, id));
+    }
+    library_clear(&l);
+    unit_remove(folder);
+}
+
 TEST(a_folder_of_results_is_a_library_of_one)
 {
     const char *folder = unit_folder();
@@ -109,6 +131,7 @@ int main(void)
         cmocka_unit_test(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed),
         cmocka_unit_test(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten),
         cmocka_unit_test(copies_of_a_folder_are_shown_beside_each_other),
+        cmocka_unit_test(each_of_a_thousand_copies_has_an_id_of_its_own),
         cmocka_unit_test(a_folder_of_results_is_a_library_of_one),
     };
 
