@@ -15,6 +15,9 @@ enum { NODE_SPAN = 2 * SIMULATED_NODES_MAX, POINTS_LEAST = 8 };
 /* The columns that are read: these, then the values. */
 enum place { NODE, STEP, TIME, SIM_TIME, EPOCH, BATCH, BATCHES, SENT, RECEIVED, NAME, VALUES };
 
+/* Of more, the sum of the x of a bucket's rows could overflow. */
+static const double x_most = 1e200;
+
 /* A value that begins anew when a job does, continued. */
 struct running {
     double last, before;
@@ -265,7 +268,7 @@ static int add_row(void *ctx, const struct record_text *cells, struct err *e)
     if (find_node(&n, s, node, e) < 0)
         return e->code;
     x = x_of(s, n, cells, step);
-    if (!is_real(x) || x < n->x)
+    if (!is_real(x) || fabs(x) > x_most || x < n->x)
         return 0;
     if (s->file->name_column)
         return hold(s, n, x, step, cells, e);

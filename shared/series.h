@@ -59,7 +59,8 @@ void series_free(struct series *s);
 
 /* Adds the rows of a file, open or as text; `what` names it in messages. A node's rows must come in order;
  * where its time or bytes begin anew, as in a second attempt, they go on from those before. Rows without a
- * node or an x are left out. ERR_PROTOCOL: it is no such file. ERR_IO, ERR_NOMEM. */
+ * node or an x, or with one beyond 1e200, are left out. ERR_PROTOCOL: it is no such file. ERR_IO,
+ * ERR_NOMEM. */
 int series_read(struct series *s, int fd, const char *what, struct err *e);
 int series_add(struct series *s, const char *text, size_t len, const char *what, struct err *e);
 

@@ -232,6 +232,17 @@ TEST(rows_that_no_node_can_have_written_are_left_out)
     json_decref(doc);
 }
 
+TEST(an_x_whose_sum_overflows_is_no_x)
+{
+    json_t *doc = curves(&(struct series_query){.names = "loss", .x = "time", .points = "2"},
+                         "time_s,node,step,loss\n1,0,1,1\n1,1,1,1\n1.7e308,0,2,1\n1.7e308,1,2,1\n"
+                         "1.7e308,0,3,1\n1.7e308,1,3,1\n-1.7e308,2,3,1\n");
+
+    assert_is(json_object_get(doc, "rows"), "2");
+    assert_is(mean_of(doc, "x"), "[1]");
+    json_decref(doc);
+}
+
 TEST(values_in_rows_become_curves_by_their_names)
 {
     static const char text[] = "time_s,node,step,round,name,value\n"
@@ -413,6 +424,7 @@ int main(void)
         cmocka_unit_test(a_range_is_cut_out_before_rows_are_put_together),
         cmocka_unit_test(numbers_that_are_not_finite_are_named_and_missing_ones_null),
         cmocka_unit_test(rows_that_no_node_can_have_written_are_left_out),
+        cmocka_unit_test(an_x_whose_sum_overflows_is_no_x),
         cmocka_unit_test(values_in_rows_become_curves_by_their_names),
         cmocka_unit_test(a_value_may_have_the_name_of_an_extreme_but_not_of_another_key),
         cmocka_unit_test(the_more_nodes_the_fewer_points_each_has),
