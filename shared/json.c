@@ -307,6 +307,11 @@ json_t *json_real_or_null(double v)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
+json_t *json_number_or_null(double v)
+{
+    return v == floor(v) && fabs(v) < 0x1p53 ? json_integer((json_int_t)v) : json_real_or_null(v);
+}
+
 json_t *json_sizes(const size_t *values, size_t n)
 {
     json_t *a = json_array();

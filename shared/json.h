@@ -60,6 +60,8 @@ json_t *json_text(const char *text, size_t max);
 
 /* null if v is not finite, which JSON cannot represent. */
 json_t *json_real_or_null(double v);
+/* The same; an integer if v is a whole number of at most 53 bits. */
+json_t *json_number_or_null(double v);
 
 /* [values[0], ...]: a shape, or counts. */
 json_t *json_sizes(const size_t *values, size_t n);

@@ -20,15 +20,9 @@ static json_t *copy(const json_t *o, const char *key, json_type type)
     return v && json_typeof(v) == type ? json_incref(v) : json_null();
 }
 
-static json_t *number(double v)
-{
-    return isfinite(v) && v == floor(v) && fabs(v) < 0x1p53 ? json_integer((json_int_t)v)
-                                                            : json_real_or_null(v);
-}
-
 static json_t *copy_number(const json_t *o, const char *key)
 {
-    return number(shown_number(o, key, NAN));
+    return json_number_or_null(shown_number(o, key, NAN));
 }
 
 /* The first of two that is there. */
@@ -83,9 +77,9 @@ static json_t *progress(const json_t *run)
         return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", copy_number(said, "epoch"), "epochs",
                          copy_number(said, "epochs"), "step", copy_number(said, "step"), "steps",
                          copy_number(said, "steps"), "ratio", copy_number(said, "ratio"));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", number(ceil(step / steps * epochs)), "epochs",
-                     number(epochs), "step", number(step), "steps", number(steps), "ratio",
-                     json_real_or_null(step / steps));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", json_number_or_null(ceil(step / steps * epochs)),
+                     "epochs", json_number_or_null(epochs), "step", json_number_or_null(step), "steps",
+                     json_number_or_null(steps), "ratio", json_real_or_null(step / steps));
 }
 
 static json_t *eta(const json_t *run, const json_t *how_far, double elapsed)

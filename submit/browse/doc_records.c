@@ -116,12 +116,9 @@ static json_t *matrix(const struct peers *p, const double *cells, const int *ord
     for (size_t i = 0; i < p->n; i++) {
         json_t *row = json_array();
 
-        for (size_t k = 0; k < p->n; k++) {
-            double v = cells[(size_t)order[i] * PEERS_MOST + (size_t)order[k]];
-
-            json_array_append_new(row, v == floor(v) && v < 0x1p53 ? json_integer((json_int_t)v)
-                                                                   : json_real_or_null(v));
-        }
+        for (size_t k = 0; k < p->n; k++)
+            json_array_append_new(
+                row, json_number_or_null(cells[(size_t)order[i] * PEERS_MOST + (size_t)order[k]]));
         json_array_append_new(out, row);
     }
     return out;

@@ -298,6 +298,25 @@ TEST(a_folder_without_a_valid_run_json_has_no_report)
     unit_remove(folder);
 }
 
+TEST(sums_that_are_not_finite_are_null_in_a_matrix)
+{
+    const char *folder = hostile_folder();
+    struct shown s;
+    struct err e;
+    json_t *doc;
+
+    put(folder, "records/comm.csv",
+        "node,peer,direction,wire_bytes,transfer_s\n0,1,sent,-1.7e308,\n0,1,sent,-1.7e308,\n"
+        "0,1,received,1.7e308,1.7e308\n0,1,received,1.7e308,1e300\n1,0,sent,-5,0\n");
+    assert_ok(shown_open(&s, folder, &e));
+    assert_ok(document_peers(&doc, &s, &e));
+    assert_is(doc, "sent", "[[0,null],[-5,0]]");
+    assert_is(doc, "received", "[[0,null],[0,0]]");
+    json_decref(doc);
+    shown_clear(&s);
+    unit_remove(folder);
+}
+
 /* Seconds of processor time for the confusion matrix of 30,000 evaluations with this class only. */
 static double seconds_of_confusion(const char *folder, int class)
 {
@@ -343,6 +362,7 @@ int main(void)
         cmocka_unit_test(lines_of_a_log_are_found_by_node_level_and_text_page_by_page),
         cmocka_unit_test(a_report_is_small_whatever_the_number_of_nodes_and_rows),
         cmocka_unit_test(a_folder_without_a_valid_run_json_has_no_report),
+        cmocka_unit_test(sums_that_are_not_finite_are_null_in_a_matrix),
         cmocka_unit_test(a_confusion_matrix_takes_time_by_its_rows_and_not_by_its_classes_in_each),
     };
 
