@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,8 +46,8 @@ static void widen(double *low, double *high)
     double room = fabs(*low) > 0 ? fabs(*low) * 0.05 : 1;
 
     if (!(*high > *low)) {
-        *low -= room;
-        *high += room;
+        *low = fmax(*low - room, -DBL_MAX);
+        *high = fmin(*high + room, DBL_MAX);
     }
 }
 
@@ -65,10 +66,12 @@ static void find_ranges(struct canvas *c, const struct plot *p)
     widen(&c->low_y, &c->high_y);
 }
 
-/* The place of v among n dots. */
+/* The place of v among n dots. Halves, as the range may overflow; those of the smallest numbers are 0. */
 static double place(double v, double low, double high, size_t n)
 {
-    return (v / 2 - low / 2) / (high / 2 - low / 2) * (double)(n - 1); /* halves: the range may overflow */
+    double range = high / 2 - low / 2;
+
+    return range > 0 ? (v / 2 - low / 2) / range * (double)(n - 1) : 0;
 }
 
 static void put_dot(struct canvas *c, double x, double y, size_t curve)
@@ -122,13 +125,19 @@ static void print_mark(const struct plot *p, const struct plot_look *look, const
     end_color(look);
 }
 
+static double value_of_row(const struct canvas *c, size_t row)
+{
+    double part = (double)row / (double)(c->height - 1);
+
+    return c->high_y * (1 - part) + c->low_y * part;
+}
+
 static void print_row(const struct canvas *c, const struct plot *p, const struct plot_look *look, size_t row)
 {
     const char *bar = look->is_utf8 ? "\u2502" : "|";
 
     if (row == 0 || row + 1 == c->height || row == c->height / 2)
-        printf("%*.4g %s", Y_LABEL,
-               c->high_y - (c->high_y - c->low_y) * (double)row / (double)(c->height - 1), bar);
+        printf("%*.4g %s", Y_LABEL, value_of_row(c, row), bar);
     else
         printf("%*s %s", Y_LABEL, "", bar);
     for (size_t i = 0; i < c->width; i++) {

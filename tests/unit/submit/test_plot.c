@@ -1,23 +1,20 @@
 #include "submit/plot/plot.h"
 
+#include <float.h>
+
 #include "tests/unit/unit.h"
 
 static struct err e;
 
-/* What is printed of a rising line from (0, 0) to (10, 1), and of a second curve if it has a label. */
-static char *print(const struct plot_look *look, const char *second)
+/* What is printed of these curves. */
+static char *print_curves(const struct plot_look *look, struct plot_curve *curves, size_t n)
 {
-    struct plot_curve curves[2] = {{.label = "first"}, {.label = second}};
-    struct plot p = {.curves = curves, .n = second ? 2 : 1, .x_name = "step", .y_name = "loss"};
+    struct plot p = {.curves = curves, .n = n, .x_name = "step", .y_name = "loss"};
     FILE *f = tmpfile();
     int out = dup(STDOUT_FILENO);
     char *text = calloc(1, 1 << 16);
 
     assert_true(f && out >= 0 && text);
-    assert_ok(plot_add(&curves[0], 0, 0, &e));
-    assert_ok(plot_add(&curves[0], 10, 1, &e));
-    if (second)
-        assert_ok(plot_add(&curves[1], 5, 0.5, &e));
     fflush(stdout);
     dup2(fileno(f), STDOUT_FILENO);
     assert_ok(plot_print(&p, look, &e));
@@ -27,11 +24,23 @@ static char *print(const struct plot_look *look, const char *second)
     rewind(f);
     assert_true(fread(text, 1, (1 << 16) - 1, f) > 0);
     fclose(f);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < n; i++) {
         free(curves[i].x);
         free(curves[i].y);
     }
     return text;
+}
+
+/* Of a rising line from (0, 0) to (10, 1), and of a second curve if it has a label. */
+static char *print(const struct plot_look *look, const char *second)
+{
+    struct plot_curve curves[2] = {{.label = "first"}, {.label = second}};
+
+    assert_ok(plot_add(&curves[0], 0, 0, &e));
+    assert_ok(plot_add(&curves[0], 10, 1, &e));
+    if (second)
+        assert_ok(plot_add(&curves[1], 5, 0.5, &e));
+    return print_curves(look, curves, second ? 2 : 1);
 }
 
 TEST(a_line_is_drawn_with_axes_in_ascii)
@@ -65,11 +74,31 @@ TEST(curves_have_letters_or_colors)
     free(text);
 }
 
+TEST(the_largest_and_the_smallest_numbers_have_a_place)
+{
+    static const double pairs[][2] = {
+        {-DBL_MAX, -DBL_MAX}, {DBL_MAX, DBL_MAX}, {-DBL_MAX, DBL_MAX}, {0, DBL_TRUE_MIN}};
+
+    for (size_t i = 0; i < N_OF(pairs); i++) {
+        struct plot_curve c = {.label = "first"};
+        char *text;
+
+        assert_ok(plot_add(&c, 0, pairs[i][0], &e));
+        assert_ok(plot_add(&c, 1, pairs[i][1], &e));
+        text = print_curves(&(struct plot_look){.width = 20, .height = 8}, &c, 1);
+        assert_null(strstr(text, "inf"));
+        assert_null(strstr(text, "nan"));
+        assert_non_null(strstr(text, "|*"));
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_drawn_with_axes_in_ascii),
         cmocka_unit_test(curves_have_letters_or_colors),
+        cmocka_unit_test(the_largest_and_the_smallest_numbers_have_a_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
