@@ -1,13 +1,15 @@
 #include "submit/results/rows.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/file.h"
+#include "shared/record_scan.h"
+#include "submit/browse/folder.h"
 
 /* Where the file has each column of the artifact. */
 struct rows {
@@ -45,41 +47,59 @@ static void arrange(struct record_cell out[RECORD_COLUMNS_MAX], const struct row
         out[i] = r->place[i] < 0 ? (struct record_cell){"", 0} : cells[r->place[i]];
 }
 
+/* A row, with its line feed; an empty one at the end, where an unfinished row is left out. */
+static int next_row(char line[RECORD_SCAN_ROW], FILE *in, const char *path, struct err *e)
+{
+    line[0] = '\0';
+    if (!fgets(line, RECORD_SCAN_ROW, in) || strchr(line, '\n'))
+        return ferror(in) ? err_errno(e, ERR_IO, "%s", path) : 0;
+    line[0] = '\0';
+    return feof(in) ? 0
+                    : err_set(e, ERR_PROTOCOL, "%s: a row has more than %d bytes, or a zero byte", path,
+                              RECORD_SCAN_ROW - 2);
+}
+
 static int read_rows(FILE *in, const struct artifact *a, const char *path, rows_use *use, void *with,
                      struct err *e)
 {
     struct record_cell cells[RECORD_COLUMNS_MAX], own[RECORD_COLUMNS_MAX];
     struct rows r = {.n = 0};
-    char *line = NULL;
-    size_t size = 0;
-    ssize_t len;
-    int rc = 0;
+    char line[RECORD_SCAN_ROW];
+    int rc;
 
-    while (rc == 0 && (len = getline(&line, &size, in)) > 0) {
-        if (line[len - 1] != '\n')
-            continue;
+    while ((rc = next_row(line, in, path, e)) == 0 && line[0]) {
+        size_t len = strlen(line) - 1;
+
         if (r.n == 0) {
-            rc = read_header(&r, a, line, (size_t)len - 1, path, e);
-        } else if (records_split(cells, line, (size_t)len - 1) == r.width) {
+            rc = read_header(&r, a, line, len, path, e);
+        } else if (records_split(cells, line, len) == r.width) {
             arrange(own, &r, cells);
             rc = use(own, with, e);
         }
+        if (rc < 0)
+            break;
     }
-    free(line);
-    return rc == 0 && ferror(in) ? err_errno(e, ERR_IO, "%s", path) : rc;
+    return rc;
 }
 
 int rows_each(const char *folder, const struct artifact *a, rows_use *use, void *with, struct err *e)
 {
     char path[PATH_MAX];
+    uint64_t bytes;
     FILE *in;
-    int rc;
+    int dir, fd, rc;
 
-    if (file_join(path, sizeof path, folder, a->path, e) < 0)
+    if (file_join(path, sizeof path, folder, a->path, e) < 0 || folder_open(&dir, folder, e) < 0)
         return e->code;
-    in = fopen(path, "re");
-    if (!in)
-        return errno == ENOENT ? 0 : err_errno(e, ERR_IO, "%s", path);
+    rc = folder_file(&fd, &bytes, dir, a->path, e);
+    close(dir);
+    if (rc < 0)
+        return rc == ERR_NOT_FOUND ? 0 : rc;
+    in = fdopen(fd, "r");
+    if (!in) {
+        close(fd);
+        return err_set(e, ERR_NOMEM, "no memory to read %s", path);
+    }
     rc = read_rows(in, a, path, use, with, e);
     fclose(in);
     return rc;

@@ -9,9 +9,9 @@
  * the file has no such column. They end with a comma or the line. */
 typedef int rows_use(const struct record_cell *cells, void *with, struct err *e);
 
-/* Calls `use` with each row, until it fails. A file that is not there has none; the last row of a file
- * that was cut off, and rows of another form, are left out. ERR_IO; ERR_PROTOCOL: the first line is not
- * of column names. */
+/* Calls `use` with each row, until it fails. A file that is not there, or is a link or a pipe, has none; the
+ * last row of a file that was cut off, and rows of another form, are left out. ERR_IO; ERR_PROTOCOL: the
+ * first line is not of column names, or a row is longer than any. */
 int rows_each(const char *folder, const struct artifact *a, rows_use *use, void *with, struct err *e);
 
 /* A cell's number; NAN: it is empty or no number. */

@@ -1,5 +1,7 @@
 #include "submit/results/rows.h"
 
+#include <sys/stat.h>
+
 #include <limits.h>
 #include <math.h>
 
@@ -56,6 +58,24 @@ TEST(cells_come_in_the_order_of_the_columns_whatever_the_file_has)
     unit_remove(folder);
 }
 
+TEST(a_pipe_in_the_place_of_records_holds_up_nobody_and_no_row_is_endless)
+{
+    const char *folder = unit_folder();
+    struct seen s = {0};
+    char path[PATH_MAX];
+
+    assert_ok(read_text(&s, folder, "time_s,node\n"));
+    assert_ok(file_join(path, sizeof path, folder, "records/eval.csv", &e));
+    assert_int_equal(truncate(path, 1 << 30), 0);
+    assert_int_equal(rows_each(folder, &artifacts[ARTIFACT_EVAL], note, &s, &e), ERR_PROTOCOL);
+    assert_error_has("eval.csv: a row has more than");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_ok(rows_each(folder, &artifacts[ARTIFACT_EVAL], note, &s, &e));
+    assert_int_equal(s.n, 0);
+    unit_remove(folder);
+}
+
 TEST(a_cells_number_ends_with_the_cell)
 {
     static const char row[] = "1.5,-2e3,nan,,x,7";
@@ -73,6 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_come_in_the_order_of_the_columns_whatever_the_file_has),
+        cmocka_unit_test(a_pipe_in_the_place_of_records_holds_up_nobody_and_no_row_is_endless),
         cmocka_unit_test(a_cells_number_ends_with_the_cell),
     };
 
