@@ -18,15 +18,26 @@ int folder_open(int *dir, const char *path, struct err *e)
     return *dir < 0 ? err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path) : 0;
 }
 
+/* Of the last failed call: this process lacks something, whatever is in the folder. */
+static bool is_want(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+}
+
 int folder_enter(int *sub, int dir, const char *name, struct err *e)
 {
     *sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return *sub < 0 ? err_errno(e, ERR_NOT_FOUND, "%s", name) : 0;
+    return *sub < 0 ? err_errno(e, is_want() ? ERR_IO : ERR_NOT_FOUND, "%s", name) : 0;
 }
 
 static int not_found(const char *path, struct err *e)
 {
     return err_set(e, ERR_NOT_FOUND, "%.200s: there is no such file in the folder", path);
+}
+
+static int not_opened(const char *path, struct err *e)
+{
+    return is_want() ? err_errno(e, ERR_IO, "%.200s", path) : not_found(path, e);
 }
 
 /* Goes down to the folder of the path's last name. The caller closes *dir if it is not `from`. */
@@ -50,10 +61,10 @@ static int descend(int *dir, const char **name, int from, const char *path, stru
         }
         next = openat(at, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (at != from)
-            close(at);
+            close(at); /* which leaves errno as it is */
         at = next;
         if (at < 0)
-            return not_found(path, e);
+            return not_opened(path, e);
     }
     if (at != from)
         close(at);
@@ -72,7 +83,7 @@ int folder_file(int *fd, uint64_t *bytes, int dir, const char *path, struct err 
     if (at != dir)
         close(at);
     if (*fd < 0)
-        return not_found(path, e);
+        return not_opened(path, e);
     if (fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         close(*fd);
         return not_found(path, e);

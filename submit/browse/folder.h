@@ -11,11 +11,11 @@
 
 /* The folder itself; the caller names it, so it may be a link. */
 int folder_open(int *dir, const char *path, struct err *e);
-/* A folder in it; no link. */
+/* A folder in it; no link. ERR_NOT_FOUND; ERR_IO: this process has no descriptor or memory left for it. */
 int folder_enter(int *sub, int dir, const char *name, struct err *e);
 
 /* A file of the folder by its path in it. ERR_NOT_FOUND: there is none, or it is no regular file, or the path
- * has a link or "..". */
+ * has a link or "..". ERR_IO: as above. */
 int folder_file(int *fd, uint64_t *bytes, int dir, const char *path, struct err *e);
 
 /* A whole file of at most `max` bytes, else its last ones; the caller frees it. With a zero byte after it. */

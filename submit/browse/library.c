@@ -85,12 +85,15 @@ static void read_book(struct book *b, struct library *l, int dir)
 {
     const char *name = b->folder + strlen(l->path) + (b->folder[strlen(l->path)] == '/');
     enum job_state state;
-    struct err ignored;
+    struct err why;
     json_t *run = NULL;
 
     drop_line(l, b);
-    if (folder_json(&run, dir, "run.json", RUN_JSON_MAX, &ignored) < 0)
+    if (folder_json(&run, dir, "run.json", RUN_JSON_MAX, &why) < 0) {
+        if (why.code == ERR_IO || why.code == ERR_NOMEM)
+            b->inode = 0; /* the next scan tries again */
         return;
+    }
     if (choose_id(b->id, l, shown_text(run, "id"))) {
         char shown[PATH_MAX + NAME_MAX];
 
@@ -149,19 +152,24 @@ static int look(struct library *l, int dir, const char *path, struct err *e)
 static int scan(struct library *l, int dir, const char *path, int depth, struct err *e)
 {
     char below[PATH_MAX];
-    struct err ignored;
+    struct err why;
     char **names;
     int rc = look(l, dir, path, e);
     size_t n;
     int sub;
 
-    if (rc < 0 || depth == 0 || folder_list(&names, &n, dir, LIBRARY_MOST, &ignored) < 0)
+    if (rc < 0 || depth == 0)
         return rc;
+    if (folder_list(&names, &n, dir, LIBRARY_MOST, &why) < 0)
+        l->is_partial = true;
     for (size_t i = 0; i < n && rc == 0; i++) {
-        if (snprintf(below, sizeof below, "%s/%s", path, names[i]) < (int)sizeof below &&
-            folder_enter(&sub, dir, names[i], &ignored) == 0) {
+        if (snprintf(below, sizeof below, "%s/%s", path, names[i]) >= (int)sizeof below)
+            continue;
+        if (folder_enter(&sub, dir, names[i], &why) == 0) {
             rc = scan(l, sub, below, depth - 1, e);
             close(sub);
+        } else if (why.code != ERR_NOT_FOUND) {
+            l->is_partial = true;
         }
     }
     folder_list_free(names, n);
@@ -171,20 +179,23 @@ static int scan(struct library *l, int dir, const char *path, int depth, struct 
 int library_scan(struct library *l, struct err *e)
 {
     size_t kept = 0;
-    struct err ignored;
+    struct err why;
     int dir;
     int rc = 0;
 
+    l->is_partial = false;
     if (!l->ids && !(l->ids = json_object()))
         return err_set(e, ERR_NOMEM, "no memory for the list of results");
     for (size_t i = 0; i < l->n; i++)
         l->books[i].is_seen = false;
-    if (folder_open(&dir, l->path, &ignored) == 0) {
+    if (folder_open(&dir, l->path, &why) == 0) {
         rc = scan(l, dir, l->path, DEPTH, e);
         close(dir);
+    } else {
+        l->is_partial = why.code != ERR_NOT_FOUND;
     }
     for (size_t i = 0; i < l->n; i++) {
-        if (l->books[i].is_seen)
+        if (l->books[i].is_seen || l->is_partial)
             l->books[kept++] = l->books[i];
         else
             clear_book(l, &l->books[i]);

@@ -29,8 +29,9 @@ struct library {
     char path[PATH_MAX];
     struct book *books;
     size_t n;
-    size_t last; /* the search's */
-    json_t *ids; /* {an id in use: of a job's id, the number of its last copy} */
+    size_t last;     /* the search's */
+    bool is_partial; /* the last scan lacked descriptors or memory: what it did not see may still be there */
+    json_t *ids;     /* {an id in use: of a job's id, the number of its last copy} */
 };
 
 /* A missing folder has no books. ERR_NOMEM. */

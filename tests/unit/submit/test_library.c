@@ -1,5 +1,7 @@
 #include "submit/browse/library.h"
 
+#include <sys/resource.h>
+
 #include "submit/browse/shown.h"
 #include "tests/unit/unit.h"
 
@@ -112,6 +114,44 @@ TEST(each_of_a_thousand_copies_has_an_id_of_its_own)
     unit_remove(folder);
 }
 
+/* Scans with so many descriptors. */
+static void scan_with(struct library *l, int n)
+{
+    struct rlimit most, few;
+    struct err e;
+    int lowest = dup(0);
+
+    assert_true(lowest >= 0);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
+    few = (struct rlimit){(rlim_t)(lowest + n), most.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_ok(library_scan(l, &e));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+}
+
+TEST(without_descriptors_what_was_found_is_kept)
+{
+    const char *folder = unit_folder();
+    struct library l = library_of(folder);
+    struct err e;
+
+    put_run(folder, "one", "j-one", "succeeded");
+    scan_with(&l, 100);
+    for (int n = 0; n < 3; n++)
+        scan_with(&l, n);
+    assert_non_null(library_find(&l, "j-one"));
+    put_run(folder, "two", "j-two", "succeeded");
+    scan_with(&l, 2); /* its folder is opened, its run.json is not */
+    assert_null(library_find(&l, "j-two"));
+    assert_ok(library_scan(&l, &e));
+    assert_non_null(library_find(&l, "j-two"));
+    unit_remove(folder);
+    assert_ok(library_scan(&l, &e));
+    assert_null(library_find(&l, "j-one"));
+    library_clear(&l);
+}
+
 TEST(a_folder_of_results_is_a_library_of_one)
 {
     const char *folder = unit_folder();
@@ -132,6 +172,7 @@ int main(void)
         cmocka_unit_test(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten),
         cmocka_unit_test(copies_of_a_folder_are_shown_beside_each_other),
         cmocka_unit_test(each_of_a_thousand_copies_has_an_id_of_its_own),
+        cmocka_unit_test(without_descriptors_what_was_found_is_kept),
         cmocka_unit_test(a_folder_of_results_is_a_library_of_one),
     };
 

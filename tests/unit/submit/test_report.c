@@ -1,5 +1,6 @@
 #include "submit/browse/report.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -186,6 +187,26 @@ TEST(only_regular_files_below_the_folder_are_found)
     unit_remove(folder);
 }
 
+TEST(a_file_for_which_no_descriptor_is_left_is_not_missing)
+{
+    const char *folder = hostile_folder();
+    struct rlimit most, none;
+    uint64_t bytes;
+    struct err e;
+    int dir, fd;
+
+    assert_ok(folder_open(&dir, folder, &e));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
+    none = (struct rlimit){0, most.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(folder_file(&fd, &bytes, dir, "records/train.csv", &e), ERR_IO);
+    assert_int_equal(folder_file(&fd, &bytes, dir, "run.json", &e), ERR_IO);
+    assert_int_equal(folder_enter(&fd, dir, "logs", &e), ERR_IO);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+    close(dir);
+    unit_remove(folder);
+}
+
 TEST(a_list_of_names_is_sorted_and_an_empty_one_holds_no_memory)
 {
     const char *folder = unit_folder();
@@ -357,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_report_has_a_jobs_documents_and_no_text_of_it_is_executed),
         cmocka_unit_test(what_is_no_file_of_the_folder_is_not_opened),
         cmocka_unit_test(only_regular_files_below_the_folder_are_found),
+        cmocka_unit_test(a_file_for_which_no_descriptor_is_left_is_not_missing),
         cmocka_unit_test(a_list_of_names_is_sorted_and_an_empty_one_holds_no_memory),
         cmocka_unit_test(a_longer_text_is_cut_at_its_begin_and_a_longer_document_refused),
         cmocka_unit_test(lines_of_a_log_are_found_by_node_level_and_text_page_by_page),
