@@ -51,7 +51,10 @@ static int add_json(struct sweep_axis *a, const char *text, struct err *e)
     {
         char number[40];
 
-        snprintf(number, sizeof number, json_is_integer(v) ? "%.0f" : "%.15g", json_number_value(v));
+        if (json_is_integer(v))
+            snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
+        else
+            snprintf(number, sizeof number, "%.15g", json_real_value(v));
         if (rc == 0 && json_is_string(v))
             rc = add_value(a, json_string_value(v), json_string_length(v), e);
         else if (rc == 0 && json_is_number(v))

@@ -42,6 +42,10 @@ TEST(values_with_commas_are_given_as_json)
     assert_null(strchr(one, '/'));
     assert_string_not_equal(one, other); /* though both are b.c */
     sweep_plan_clear(&p);
+    assert_ok(MAKE(0, "seed=[9007199254740993,-1]")); /* is no double */
+    assert_string_equal(sweep_value(&p, 0, 0), "9007199254740993");
+    assert_string_equal(sweep_value(&p, 1, 0), "-1");
+    sweep_plan_clear(&p);
 }
 
 TEST(names_of_long_values_fit_and_differ)
