@@ -69,7 +69,8 @@ bool sweep_has_run(const struct sweep *s, size_t combination, size_t repeat)
  * here, as a second signal would end it before it releases its reservations. */
 static int run_child(int *status, char *const *argv, const char *log, struct err *e)
 {
-    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    /* O_NONBLOCK: a pipe in its place is refused, and not waited for. */
+    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666);
     struct child_how how = {.argv = argv, .out = fd, .err = fd, .is_foreign = true};
     struct child c;
     int rc;
@@ -96,7 +97,7 @@ static int run_child(int *status, char *const *argv, const char *log, struct err
 static void find_in_log(char out[SWEEP_WHY], const char *log, const char *key)
 {
     char text[LOG_END + 1];
-    int fd = open(log, O_RDONLY | O_CLOEXEC);
+    int fd = open(log, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     ssize_t n = fd < 0 ? 0 : pread(fd, text, LOG_END, end > LOG_END ? end - LOG_END : 0);
     const char *found = NULL;

@@ -106,6 +106,12 @@ END
     run "$SUBMIT" sweep --simulate --set codec=fedavg --node_count 3 -o swept
     [ "$status" -ne 0 ]
     [[ "$output" == *"a sweep with other options"* ]]
+    # A pipe in the place of a log is not waited for.
+    mkfifo swept/logs/codec=fedavg_seed=3.log
+    SWEEP[4]=codec=fedavg SWEEP[6]=3
+    run limited "${SWEEP[@]}"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"codec=fedavg_seed=3.log: "* ]]
 }
 
 @test "names of a run are no commands of gnuplot" {
