@@ -11,7 +11,7 @@
 #include "shared/suggest.h"
 
 /* What getopt_long returns for a long option: LONG + its index in the table, above all short options. */
-enum { LONG = 256, ARGS_CHOICES = 16 };
+enum { LONG = 256, ARGS_CHOICES = 64 };
 
 struct known { /* for getopt_long */
     struct option longs[ARGS_MAX + 1];

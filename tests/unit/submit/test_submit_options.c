@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "submit/options_table.h"
 #include "tests/unit/unit.h"
 
 static int parse(struct options *o, unsigned verb, struct err *e, const char *const *arguments)
@@ -449,6 +450,19 @@ TEST(a_job_that_runs_again_keeps_its_hosts_unless_another_list_is_given)
     unit_remove(dir);
 }
 
+TEST(a_wrong_value_of_any_choice_is_refused_with_those_there_are)
+{
+    options_defaults(&o);
+    for (int i = 0; i < options_table.n; i++) {
+        const struct args_option *t = &options_table.options[i];
+
+        if (t->kind != ARGS_CHOICE && t->kind != ARGS_CHOICE_TEXT)
+            continue;
+        assert_int_equal(args_set(t, "no such", &o, &e), ERR_USAGE);
+        assert_error_has("\"no such\" is not one of");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +495,7 @@ int main(void)
         cmocka_unit_test(predict_takes_model_and_data_of_the_job_except_what_is_given),
         cmocka_unit_test(hosts_take_the_place_of_a_list_and_all_of_them_work),
         cmocka_unit_test(a_job_that_runs_again_keeps_its_hosts_unless_another_list_is_given),
+        cmocka_unit_test(a_wrong_value_of_any_choice_is_refused_with_those_there_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
