@@ -18,10 +18,11 @@ ENDED = ("succeeded", "failed", "cancelled")
 def _document(folder: Path) -> Dict[str, Any]:
     path = folder / "run.json"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        is_other = path.exists() and not path.is_file()  # opening a pipe would wait for a writer
+        document = None if is_other else json.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise Invalid(f"{path}: {e.strerror}", "A folder of results has a run.json.", "NOT_FOUND") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise Invalid(f"{path}: no JSON object")

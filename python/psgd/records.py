@@ -117,6 +117,8 @@ def _read_table(path: Path) -> Table:
 
 def read(path: Path, pandas: Optional[bool] = None) -> Any:
     """The file as a pandas DataFrame, or as a Table where pandas is not installed, or pandas=False."""
+    if not path.is_file():  # opening a pipe would wait for a writer
+        raise Invalid(f"{path}: no regular file")
     if pandas is not False:
         try:
             import pandas as pd
@@ -125,4 +127,9 @@ def read(path: Path, pandas: Optional[bool] = None) -> Any:
         except ImportError:
             if pandas:
                 raise
-    return _read_table(path)
+    try:
+        return _read_table(path)
+    except Invalid:  # a ValueError, too
+        raise
+    except (csv.Error, ValueError) as e:
+        raise Invalid(f"{path}: {e}") from None

@@ -124,6 +124,8 @@ def read(path: PathLike) -> Tuple[Dict[str, Any], Dict[str, str]]:
     if sys.byteorder != "little":
         raise Invalid("safetensors files are little-endian, and this machine is not")
     path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for a writer
+        raise Invalid(f"{path}: no regular file")
     try:
         with open(path, "rb") as f:
             size = os.fstat(f.fileno()).st_size
@@ -131,19 +133,22 @@ def read(path: PathLike) -> Tuple[Dict[str, Any], Dict[str, str]]:
             n = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
             if not 2 <= n <= min(HEADER_MAX, size - 8):
                 raise Invalid(f"{path}: not a safetensors file: its first eight bytes are not the length of a header")
-            raw = f.read(n)
+            metadata, entries = _entries(_parse(f.read(n)), size - 8 - n)
             data = bytearray(size - 8 - n)
             if f.readinto(data) != len(data):
                 raise Invalid(f"{path}: shorter than it was a moment ago")
-    except OSError as e:
-        raise Invalid(f"{path}: {e.strerror}", "", "NOT_FOUND" if isinstance(e, FileNotFoundError) else "IO") from None
-    try:
-        return _unpack(_parse(raw), memoryview(data))
+        view = memoryview(data)
+        return {name: _view(dtype, shape, view[begin:end]) for name, (dtype, shape, begin, end) in entries.items()}, metadata
+    except Invalid:  # a ValueError, too
+        raise
     except ValueError as e:
         raise Invalid(f"{path}: not a safetensors file: its header: {e}") from None
+    except OSError as e:
+        raise Invalid(f"{path}: {e.strerror}", "", "NOT_FOUND" if isinstance(e, FileNotFoundError) else "IO") from None
 
 
-def _unpack(header: Dict[str, Any], data: memoryview) -> Tuple[Dict[str, Any], Dict[str, str]]:
+def _entries(header: Dict[str, Any], size: int) -> Tuple[Dict[str, str], Dict[str, Tuple[str, Tuple[int, ...], int, int]]]:
+    """The metadata, and what is said of each tensor, which have so many bytes together."""
     metadata = _check_metadata(header.pop("__metadata__", {}))
     entries = {name: _check_entry(name, entry) for name, entry in header.items()}
     at = 0
@@ -151,9 +156,9 @@ def _unpack(header: Dict[str, Any], data: memoryview) -> Tuple[Dict[str, Any], D
         if begin != at:
             raise ValueError(f'"{name}" {"overlaps" if begin < at else "leaves a gap behind"} the tensor before it')
         at = end
-    if at != len(data):
-        raise ValueError(f"its tensors have {at} bytes and the file {len(data)}")
-    return {name: _view(dtype, shape, data[begin:end]) for name, (dtype, shape, begin, end) in entries.items()}, metadata
+    if at != size:
+        raise ValueError(f"its tensors have {at} bytes and the file {size}")
+    return metadata, entries
 
 
 def _dtype_of(name: str, view: memoryview) -> str:

@@ -1,5 +1,6 @@
 """Records without pandas, and with it."""
 import math
+import os
 import tempfile
 import unittest
 from pathlib import Path
@@ -50,6 +51,26 @@ class Records(unittest.TestCase):
         self.assertEqual(len(self.table("")), 0)
         with self.assertRaisesRegex(psgd.Invalid, "a row of 1 cells under 2 columns: 7"):
             self.table("a,b\n1,2\n7\n")
+
+    def test_what_is_no_csv_file_is_refused(self):
+        for raw in (b"a,b\n1,\xff\n", b"a,b\n1," + b"2" * 200000 + b"\n"):
+            self.path.write_bytes(raw)
+            with self.assertRaisesRegex(psgd.Invalid, "train.csv: "):
+                records.read(self.path, pandas=False)
+        self.path.unlink()
+        os.mkfifo(self.path)
+        with self.assertRaisesRegex(psgd.Invalid, "train.csv: no regular file"):  # nobody writes into it
+            records.read(self.path, pandas=False)
+
+    def test_a_run_json_that_is_none_is_refused(self):
+        run = self.path.with_name("run.json")
+        run.write_text("[" * 100000)
+        with self.assertRaisesRegex(psgd.Invalid, "run.json: no JSON object"):
+            psgd.open(run.parent)
+        run.unlink()
+        os.mkfifo(run)
+        with self.assertRaisesRegex(psgd.Invalid, "run.json: no JSON object"):
+            psgd.open(run.parent)
 
     def test_pandas_has_the_same_columns(self):
         try:

@@ -1,5 +1,6 @@
 """The reader and writer of safetensors files; hostile files."""
 import json
+import os
 import random
 import struct
 import tempfile
@@ -125,6 +126,18 @@ class Hostile(InFolder):
         self.path.write_bytes(file_of({"a": entry()}, bytes(4)))
         with self.assertRaises((psgd.Invalid, ImportError)):
             psgd.to_torch(self.path)
+
+    def test_a_header_is_refused_before_the_numbers_are_read(self):
+        with self.path.open("wb") as f:
+            f.write(file_of({}))
+            f.truncate(1 << 40)  # takes no room on the disk
+        with self.assertRaisesRegex(psgd.Invalid, "its tensors have 0 bytes and the file 10995116"):
+            psgd.read_safetensors(self.path)
+
+    def test_a_pipe_is_not_waited_for(self):
+        os.mkfifo(self.path)
+        with self.assertRaisesRegex(psgd.Invalid, "no regular file"):
+            psgd.read_safetensors(self.path)
 
     def test_changed_bytes_are_refused_or_read_and_never_another_error(self):
         rng = random.Random(7)
