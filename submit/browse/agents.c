@@ -169,13 +169,15 @@ static const char *file_name(int file)
 static int open_copy(struct agents *a, struct agent *g, const struct order *w, struct err *e)
 {
     char path[PATH_MAX];
-    char name[SHELF_ID + 64];
+    char folder[SHOWN_FOLDER];
+    char name[SHELF_ID + SHOWN_FOLDER + 64];
     struct stat st;
 
-    snprintf(name, sizeof name, "%s/%d/records", w->task.id, w->node);
+    shown_node_folder(folder, w->node, w->attempt);
+    snprintf(name, sizeof name, "%s/%s/records", w->task.id, folder);
     if (file_join(path, sizeof path, a->copies.path, name, e) < 0 || file_mkdirs(path, 0700, e) < 0)
         return e->code;
-    snprintf(name, sizeof name, "%s/%d/%s", w->task.id, w->node, file_name(w->file));
+    snprintf(name, sizeof name, "%s/%s/%s", w->task.id, folder, file_name(w->file));
     if (file_join(path, sizeof path, a->copies.path, name, e) < 0)
         return e->code;
     g->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);

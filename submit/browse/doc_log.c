@@ -139,6 +139,7 @@ static void add_all(struct gathering *g, const struct shown *s)
 static void add_live(struct gathering *g, const struct shown *s)
 {
     const json_t *nodes = json_object_get(s->run, "nodes"), *o;
+    char folder[SHOWN_FOLDER];
     char path[64];
     char node[16];
     size_t i;
@@ -146,7 +147,8 @@ static void add_live(struct gathering *g, const struct shown *s)
     json_array_foreach(nodes, i, o)
     {
         snprintf(node, sizeof node, "%d", (int)shown_number(o, "node", 0));
-        snprintf(path, sizeof path, "%s/%s", node, artifact_name(ARTIFACT_LOG));
+        shown_live_folder(folder, o);
+        snprintf(path, sizeof path, "%s/%s", folder, artifact_name(ARTIFACT_LOG));
         if (s->dir >= 0 && is_asked(g->q, node))
             add_file(g, s->dir, path, node);
     }

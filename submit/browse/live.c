@@ -62,6 +62,20 @@ static enum job_state state_of(const json_t *said)
     return shown_text(said, "state") && job_state_parse(&s, shown_text(said, "state")) ? s : JOB_PENDING;
 }
 
+/* An attempt is one of all nodes: what agents still have of an earlier one says nothing of this one. */
+static void drop_earlier_attempts(struct live_job *j)
+{
+    int last = 0;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < j->n; i++)
+        last = j->nodes[i].attempt > last ? j->nodes[i].attempt : last;
+    for (size_t i = 0; i < j->n; i++)
+        if (j->nodes[i].attempt == last)
+            j->nodes[kept++] = j->nodes[i];
+    j->n = kept;
+}
+
 static void sum_up(struct live_job *j)
 {
     j->is_ended = true;
@@ -97,8 +111,10 @@ int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char
         if (n->attempt < attempt)
             *n = (struct live_node){node, attempt, agent, said, address};
     }
-    for (i = 0; i < l->n; i++)
+    for (i = 0; i < l->n; i++) {
+        drop_earlier_attempts(&l->jobs[i]);
         sum_up(&l->jobs[i]);
+    }
     return 0;
 }
 
@@ -134,11 +150,11 @@ static json_t *text_or_null(const json_t *said, const char *key)
 static json_t *node_json(const struct live_node *n)
 {
     static const char *const metrics[] = {"loss", "accuracy", "eval_loss", "eval_accuracy"};
-    json_t *o = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "node", n->node, "role",
-                          n->node < 0 ? "server" : "worker", "address", n->address, "state",
-                          job_state_name(state_of(n->said)), "reason", text_or_null(n->said, "reason"),
-                          "message", text_or_null(n->said, "message"), "elapsed_s",
-                          json_real_or_null(shown_number(n->said, "elapsed_s", NAN)), "steps",
+    json_t *o = json_pack("{s:i, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "node", n->node, "attempt",
+                          n->attempt, "role", n->node < 0 ? "server" : "worker", "address", n->address,
+                          "state", job_state_name(state_of(n->said)), "reason",
+                          text_or_null(n->said, "reason"), "message", text_or_null(n->said, "message"),
+                          "elapsed_s", json_real_or_null(shown_number(n->said, "elapsed_s", NAN)), "steps",
                           json_real_or_null(number_in(n->said, "progress", "step")));
 
     for (size_t i = 0; o && i < sizeof metrics / sizeof *metrics; i++)

@@ -29,6 +29,16 @@ void shown_clear(struct shown *s)
     *s = (struct shown){.dir = -1};
 }
 
+void shown_node_folder(char out[SHOWN_FOLDER], int node, int attempt)
+{
+    snprintf(out, SHOWN_FOLDER, "%d/%d", attempt, node);
+}
+
+void shown_live_folder(char out[SHOWN_FOLDER], const json_t *node)
+{
+    shown_node_folder(out, (int)shown_number(node, "node", 0), (int)shown_number(node, "attempt", 1));
+}
+
 static int take_one(const struct shown *s, const char *path, int node,
                     int (*take)(void *ctx, int fd, int node, struct err *e), void *ctx, struct err *e)
 {
@@ -47,6 +57,7 @@ int shown_each(const struct shown *s, const char *path,
                int (*take)(void *ctx, int fd, int node, struct err *e), void *ctx, struct err *e)
 {
     const json_t *nodes = json_object_get(s->run, "nodes"), *o;
+    char folder[SHOWN_FOLDER];
     char name[128];
     size_t i;
 
@@ -56,10 +67,9 @@ int shown_each(const struct shown *s, const char *path,
         return take_one(s, path, SHOWN_ALL, take, ctx, e);
     json_array_foreach(nodes, i, o)
     {
-        int node = (int)shown_number(o, "node", 0);
-
-        snprintf(name, sizeof name, "%d/%s", node, path);
-        if (take_one(s, name, node, take, ctx, e) < 0)
+        shown_live_folder(folder, o);
+        snprintf(name, sizeof name, "%s/%s", folder, path);
+        if (take_one(s, name, (int)shown_number(o, "node", 0), take, ctx, e) < 0)
             return e->code;
     }
     return 0;

@@ -102,7 +102,8 @@ TEST(the_last_attempt_counts)
 {
     json_t *a = answer_of(
         "{\"jobs\": [{\"id\": \"j-abcdef\", \"node\": 0, \"attempt\": 2, \"state\": \"running\"},"
-        " {\"id\": \"j-abcdef\", \"node\": 0, \"attempt\": 1, \"state\": \"failed\"}]}");
+        " {\"id\": \"j-abcdef\", \"node\": 0, \"attempt\": 1, \"state\": \"failed\"},"
+        " {\"id\": \"j-abcdef\", \"node\": 1, \"attempt\": 1, \"state\": \"failed\"}]}");
     struct live_jobs jobs = {0};
     struct err e;
     json_t *run;
@@ -110,7 +111,9 @@ TEST(the_last_attempt_counts)
     assert_ok(live_add(&jobs, a, 0, "a:1", &e));
     run = live_run(&jobs.jobs[0], NULL);
     assert_is(run, "state", "\"running\"");
+    assert_int_equal(jobs.jobs[0].n, 1); /* node 1 has not begun the second attempt yet */
     assert_int_equal(jobs.jobs[0].nodes[0].attempt, 2);
+    assert_is(json_array_get(json_object_get(run, "nodes"), 0), "attempt", "2");
     json_decref(run);
     live_clear(&jobs);
     json_decref(a);
