@@ -14,11 +14,11 @@
 #include "shared/file.h"
 #include "shared/job_state.h"
 #include "shared/json.h"
+#include "submit/browse/job_files.h"
 #include "submit/browse/shown.h"
 #include "submit/hosts.h"
 #include "submit/node.h"
 #include "submit/stages/job_key.h"
-#include "submit/temp.h"
 
 enum {
     LIST_MAX = 16 << 20, /* bytes of an agent's list of jobs */
@@ -65,7 +65,7 @@ struct agents {
     struct order orders[N_ORDERS];
     uint8_t secret[SHA256_BYTES];
     bool has_secret;
-    struct temp copies;
+    struct job_files copies;
 };
 
 /* The message without the number of a node, which agents have in jobs only. */
@@ -110,7 +110,7 @@ int agents_open(struct agents **out, const struct options *o, struct err *e)
     *out = a;
     if (!a)
         return err_set(e, ERR_NOMEM, "no memory for the agents");
-    if (!(a->http = http_new(e)) || temp_open(&a->copies, e) < 0 || read_list(&a->workers, o, e) < 0)
+    if (!(a->http = http_new(e)) || job_files_open(&a->copies, e) < 0 || read_list(&a->workers, o, e) < 0)
         return e->code;
     a->has_secret = job_key_secret(a->secret, &ignored) == 0;
     a->n = a->workers.n_workers + a->workers.n_servers + a->workers.n_spares;
@@ -154,8 +154,7 @@ void agents_close(struct agents *a)
     free(a->all);
     worker_list_clear(&a->workers);
     http_free(a->http);
-    if (a->copies.path[0])
-        temp_close(&a->copies);
+    job_files_close(&a->copies);
     explicit_bzero(a->secret, sizeof a->secret);
     free(a);
 }
@@ -166,25 +165,18 @@ static const char *file_name(int file)
     return file < N_RECORD_FILES ? artifacts[file].path : artifact_name(ARTIFACT_LOG);
 }
 
-static int open_copy(struct agents *a, struct agent *g, const struct order *w, struct err *e)
+/* Opens the copy of the file that is next; one that is full keeps back no other one. */
+static int open_copy(struct agents *a, struct agent *g, struct order *w, struct err *e)
 {
-    char path[PATH_MAX];
-    char folder[SHOWN_FOLDER];
-    char name[SHELF_ID + SHOWN_FOLDER + 64];
-    struct stat st;
-
-    shown_node_folder(folder, w->node, w->attempt);
-    snprintf(name, sizeof name, "%s/%s/records", w->task.id, folder);
-    if (file_join(path, sizeof path, a->copies.path, name, e) < 0 || file_mkdirs(path, 0700, e) < 0)
-        return e->code;
-    snprintf(name, sizeof name, "%s/%s/%s", w->task.id, folder, file_name(w->file));
-    if (file_join(path, sizeof path, a->copies.path, name, e) < 0)
-        return e->code;
-    g->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (g->fd < 0 || fstat(g->fd, &st) < 0)
-        return err_errno(e, ERR_IO, "%s", path);
-    g->had = st.st_size;
-    return 0;
+    for (; w->file < N_COPIED; w->file++) {
+        if (job_files_append(&g->fd, &g->had, &a->copies, w->task.id, w->node, w->attempt, file_name(w->file),
+                             e) == 0)
+            return 0;
+        if (e->code != ERR_NOSPACE)
+            return e->code;
+        w->why = *e;
+    }
+    return e->code;
 }
 
 static void set_key(const struct agents *a, struct node *n, const struct order *w)
@@ -232,17 +224,18 @@ static void end_order(struct agent *g, const struct err *why)
     g->order = NULL;
 }
 
-/* A part of a file has come: the next one, or the next file. */
-static void take_part(struct agent *g, bool is_good)
+/* A part of a file has come: the next one, or the next file. Where half a part cannot be taken back, it ends in
+ * a row that is read as damaged. */
+static void take_part(struct agents *a, struct agent *g, bool is_good)
 {
     struct order *w = g->order;
     struct stat st;
     bool is_more = false;
 
-    if (!is_good && ftruncate(g->fd, g->had) < 0)
-        is_good = false; /* half a part is left: it ends in a row that is read as damaged */
-    else if (is_good && fstat(g->fd, &st) == 0)
-        is_more = st.st_size - g->had >= PART_BYTES;
+    if ((is_good || ftruncate(g->fd, g->had) < 0) && fstat(g->fd, &st) == 0) {
+        is_more = is_good && st.st_size - g->had >= PART_BYTES;
+        job_files_count(&a->copies, w->task.id, st.st_size - g->had);
+    }
     close(g->fd);
     g->fd = -1;
     if (!is_more && ++w->file == N_COPIED)
@@ -283,7 +276,7 @@ static bool is_about_job(const struct agent *g)
     return g->ask == ASK_ORDER && !g->node.call.err.code && g->node.call.status < 500;
 }
 
-static void take_answer(struct agent *g)
+static void take_answer(struct agents *a, struct agent *g)
 {
     struct err e = {0};
     int rc = node_answer(&g->node, &e);
@@ -293,7 +286,7 @@ static void take_answer(struct agent *g)
     else if (rc == 0 && g->ask == ASK_JOBS)
         rc = take_jobs(g, &e);
     else if (g->ask == ASK_ORDER && g->fd >= 0)
-        take_part(g, rc == 0);
+        take_part(a, g, rc == 0);
     else if (g->ask == ASK_ORDER)
         end_order(g, rc < 0 ? &e : NULL);
     if (rc < 0 && !is_about_job(g))
@@ -328,7 +321,8 @@ static void start(struct agents *a, struct agent *g, enum ask what)
         return;
     g->ask = ASK_NOTHING;
     end_order(g, &e);
-    fail(g, &e);
+    if (what != ASK_ORDER) /* it may be this machine's disk */
+        fail(g, &e);
 }
 
 /* Orders to an agent that does not answer are over. */
@@ -358,12 +352,12 @@ static void drive(struct agents *a, size_t i)
         err_set(&e, ERR_UNREACHABLE, "%s does not answer (for %g s)", g->node.label, silent_s);
         http_clear(a->http, &g->node.call);
         if (g->fd >= 0)
-            take_part(g, false);
+            take_part(a, g, false);
         end_order(g, &e);
         fail(g, &e);
         g->ask = ASK_NOTHING;
     } else if (g->ask != ASK_NOTHING) {
-        take_answer(g);
+        take_answer(a, g);
         if (g->ask == ASK_JOBS && g->is_up && isnan(g->slots)) {
             start(a, g, ASK_AGENT);
             return;
@@ -382,6 +376,7 @@ static void drive(struct agents *a, size_t i)
 void agents_poll(struct agents *a, double timeout_s)
 {
     prove(a);
+    job_files_drop_unused(&a->copies, clock_now());
     for (size_t i = 0; i < a->n; i++)
         drive(a, i);
     http_poll(a->http, timeout_s);
@@ -481,5 +476,5 @@ bool agents_next_done(struct agents *a, struct agents_task *out, struct err *why
 
 bool agents_folder(char *out, size_t size, const struct agents *a, const char *id)
 {
-    return snprintf(out, size, "%s/%s", a->copies.path, id) < (int)size && access(out, F_OK) == 0;
+    return job_files_folder(out, size, &a->copies, id);
 }

@@ -32,6 +32,7 @@ struct browser {
     struct {
         char id[SHELF_ID];
         double at;
+        struct err why; /* they are not complete */
     } fetched[FETCHED]; /* the files of a job, lately */
     size_t n_fetched;
     double look_at, scan_at;
@@ -134,12 +135,16 @@ static int look(struct browser *b, struct err *e)
     return 0;
 }
 
-/* Whether a job's files are as of now: several documents of one job are asked for at once. */
-static bool is_fresh(const struct browser *b, const char *id)
+/* Whether a job's files are as of now: several documents of one job are asked for at once. `e`: what became of
+ * fetching them. */
+static bool is_fresh(const struct browser *b, const char *id, struct err *e)
 {
-    for (size_t i = 0; i < FETCHED; i++)
-        if (strcmp(b->fetched[i].id, id) == 0 && clock_now() < b->fetched[i].at + fresh_s)
-            return true;
+    for (size_t i = 0; i < FETCHED; i++) {
+        if (strcmp(b->fetched[i].id, id) != 0 || clock_now() >= b->fetched[i].at + fresh_s)
+            continue;
+        *e = b->fetched[i].why;
+        return true;
+    }
     return false;
 }
 
@@ -154,7 +159,7 @@ static void take_wishes(struct browser *b)
 
         if (!j)
             err_set(&e, ERR_CONFLICT, "%s is on no agent that answers", id);
-        if (!j || (what == SHELF_FETCH && is_fresh(b, id)))
+        if (!j || (what == SHELF_FETCH && is_fresh(b, id, &e)))
             shelf_done(b->shelf, what, id, &e);
         else
             agents_begin(b->agents, j, what == SHELF_CANCEL);
@@ -172,6 +177,7 @@ static void take_done(struct browser *b)
 
             memcpy(b->fetched[i].id, task.id, sizeof task.id);
             b->fetched[i].at = clock_now();
+            b->fetched[i].why = why;
         }
         b->look_at = 0; /* its folder is there now; or its state has changed */
         shelf_done(b->shelf, task.is_cancel ? SHELF_CANCEL : SHELF_FETCH, task.id, &why);

@@ -179,12 +179,13 @@ static json_t *times(const json_t *comm)
 }
 
 /* What a reader of the curves should know. */
-static json_t *warnings(const json_t *run)
+static json_t *warnings(const struct shown *s)
 {
+    const json_t *run = s->run;
     const json_t *set = json_object_get(run, "settings");
     double every = shown_number(set, "record_every", 1);
     const char *state = shown_text(run, "state");
-    enum job_state s;
+    enum job_state is;
     json_t *out = texts(json_object_get(run, "warnings"));
 
     if (json_is_false(json_object_get(run, "models_agree")) && !json_object_get(run, "warnings"))
@@ -194,7 +195,9 @@ static json_t *warnings(const json_t *run)
             out, json_sprintf("train.csv has every %.0f. step only: its curves over bytes lack the steps "
                               "between. Those of eval.csv have all bytes.",
                               every));
-    if (state && job_state_parse(&s, state) && job_state_is_terminal(s) &&
+    if (s->stale.code < 0)
+        json_array_append_new(out, json_sprintf("What is shown may be old: %s.", s->stale.text));
+    if (state && job_state_parse(&is, state) && job_state_is_terminal(is) &&
         json_is_false(json_object_get(run, "is_complete")))
         json_array_append_new(out, json_string("Some files are missing: the results are not complete."));
     return out;
@@ -248,7 +251,7 @@ json_t *document_job(const struct shown *s, json_t *line)
     json_object_set_new(o, "settings", copy(s->run, "settings", JSON_OBJECT));
     json_object_set_new(o, "versions", copy(s->run, "versions", JSON_OBJECT));
     json_object_set_new(o, "classes", copy(data, "class_names", JSON_ARRAY));
-    json_object_set_new(o, "warnings", warnings(s->run));
+    json_object_set_new(o, "warnings", warnings(s));
     json_object_set_new(o, "time", times(comm));
     json_object_set_new(o, "bound_by", copy(comm, "bound", JSON_STRING));
     json_object_set_new(o, "files", files(s->run));

@@ -258,13 +258,13 @@ static int no_job(const char *id, struct err *e)
 }
 
 /* With the lock held: what is needed of a job after it. */
-static int copy_job(char **folder, char **run, json_t **line, struct shelf *s, const char *id, struct err *e)
+static int copy_job(char **folder, char **run, json_t **line, struct err *stale, struct shelf *s,
+                    const char *id, struct err *e)
 {
-    struct err ignored;
     struct shelf_job *j = find(s->jobs, s->n, id);
 
     if (j && j->run) {
-        wish(s, SHELF_FETCH, id, fetch_s, &ignored);
+        wish(s, SHELF_FETCH, id, fetch_s, stale);
         j = find(s->jobs, s->n, id);
     }
     if (!j)
@@ -296,15 +296,17 @@ int shelf_open(struct shown *out, json_t **line, struct shelf *s, const char *id
 {
     char *folder = NULL;
     char *run = NULL;
+    struct err stale = {0};
     int rc;
 
     *out = (struct shown){.dir = -1};
     pthread_mutex_lock(&s->lock);
-    rc = copy_job(&folder, &run, line, s, id, e);
+    rc = copy_job(&folder, &run, line, &stale, s, id, e);
     pthread_mutex_unlock(&s->lock);
     if (rc < 0)
         return rc;
     rc = run ? open_live(out, folder, run, e) : shown_open(out, folder, e);
+    out->stale = stale;
     if (rc < 0) {
         json_decref(*line);
         shown_clear(out);

@@ -11,10 +11,11 @@
 #include "shared/err.h"
 
 struct shown {
-    json_t *run;  /* of run.json's form; owned */
-    char *path;   /* of its folder; owned; NULL: it has no files yet */
-    int dir;      /* the folder, owned; -1 */
-    bool is_live; /* the folder has one for each node */
+    json_t *run;      /* of run.json's form; owned */
+    char *path;       /* of its folder; owned; NULL: it has no files yet */
+    int dir;          /* the folder, owned; -1 */
+    bool is_live;     /* the folder has one for each node */
+    struct err stale; /* of a job that runs: why its files are not as of now; code 0: they are */
 };
 
 /* The folder, in that of a job which runs, with the copies of a node's files: each attempt of the node begins
