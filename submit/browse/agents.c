@@ -425,11 +425,19 @@ int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e)
     return 0;
 }
 
-void agents_begin(struct agents *a, const struct live_job *j, bool is_cancel)
+int agents_begin(struct agents *a, const struct live_job *j, bool is_cancel, struct err *e)
 {
+    size_t free = 0;
     size_t at = 0;
 
-    for (size_t i = 0; i < N_ORDERS && at < j->n; i++) {
+    for (size_t i = 0; i < N_ORDERS; i++)
+        free += !a->orders[i].is_used;
+    if (free < j->n) /* the job's other nodes would be left out, and nobody would be told */
+        return err_set(e, ERR_REFUSED,
+                       "%zu nodes are too many to ask at once: %zu requests wait for agents, of at "
+                       "most %d",
+                       j->n, N_ORDERS - free, N_ORDERS);
+    for (size_t i = 0; at < j->n; i++) {
         struct order *w = &a->orders[i];
 
         if (w->is_used)
@@ -442,6 +450,7 @@ void agents_begin(struct agents *a, const struct live_job *j, bool is_cancel)
         memcpy(w->task.id, j->id, sizeof w->task.id);
         at++;
     }
+    return 0;
 }
 
 static bool is_same(const struct agents_task *x, const struct agents_task *y)

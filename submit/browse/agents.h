@@ -22,12 +22,13 @@ json_t *agents_json(const struct agents *a);
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e);
 
 /* Begins to fetch a job's files, into the folder of that name; or to cancel the job. Tells `done` when all
- * agents have answered, or none can: why not, or a code of 0. */
+ * agents have answered, or none can: why not, or a code of 0. ERR_REFUSED: too many requests wait for agents; the
+ * job's have not begun. */
 struct agents_task {
     char id[SHELF_ID];
     bool is_cancel;
 };
-void agents_begin(struct agents *a, const struct live_job *j, bool is_cancel);
+int agents_begin(struct agents *a, const struct live_job *j, bool is_cancel, struct err *e);
 bool agents_next_done(struct agents *a, struct agents_task *out, struct err *why);
 /* The folder with the copies of a job's files; false: there is none yet. */
 bool agents_folder(char *out, size_t size, const struct agents *a, const char *id);

@@ -159,10 +159,9 @@ static void take_wishes(struct browser *b)
 
         if (!j)
             err_set(&e, ERR_CONFLICT, "%s is on no agent that answers", id);
-        if (!j || (what == SHELF_FETCH && is_fresh(b, id, &e)))
+        if (!j || (what == SHELF_FETCH && is_fresh(b, id, &e)) ||
+            agents_begin(b->agents, j, what == SHELF_CANCEL, &e) < 0)
             shelf_done(b->shelf, what, id, &e);
-        else
-            agents_begin(b->agents, j, what == SHELF_CANCEL);
     }
 }
 
