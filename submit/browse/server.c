@@ -12,8 +12,11 @@
 #include "shared/page.h"
 #include "submit/browse/door.h"
 #include "submit/browse/routes.h"
+#include "submit/browse/strangers.h"
 
-enum { CONNECTIONS = 64, IDLE_S = 60, BLOCK = 16 << 10 };
+/* Those of strangers are counted apart: the others are of one browser. More strangers may be on
+ * their way out. */
+enum { CONNECTIONS = 4 * STRANGERS, IDLE_S = 60, BLOCK = 16 << 10 };
 
 static const double keep_alive_s = 15;
 
@@ -23,8 +26,9 @@ enum { READ_ENDED = (ssize_t)MHD_CONTENT_READER_END_OF_STREAM };
 struct server {
     struct MHD_Daemon *daemon;
     struct shelf *shelf;
-    pthread_mutex_t lock; /* of the door */
+    pthread_mutex_t lock; /* of door and strangers */
     struct door door;
+    struct strangers strangers;
     char policy[PAGE_POLICY];
     char url[128];
 };
@@ -172,6 +176,26 @@ static const char *query_of(void *ctx, const char *key)
     return MHD_lookup_connection_value(ctx, MHD_GET_ARGUMENT_KIND, key);
 }
 
+static int socket_of(struct MHD_Connection *c)
+{
+    return MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+/* The socket is open yet when the connection has ended. */
+static void on_connection(void *arg, struct MHD_Connection *c, void **ctx,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct server *s = arg;
+
+    (void)ctx;
+    pthread_mutex_lock(&s->lock);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        strangers_add(&s->strangers, socket_of(c));
+    else
+        strangers_remove(&s->strangers, socket_of(c));
+    pthread_mutex_unlock(&s->lock);
+}
+
 static enum door_answer admit(struct server *s, struct MHD_Connection *c, const char *method,
                               const char *path, const char **why)
 {
@@ -187,6 +211,8 @@ static enum door_answer admit(struct server *s, struct MHD_Connection *c, const 
 
     pthread_mutex_lock(&s->lock);
     answer = door_check(&s->door, &rq, why);
+    if (answer != DOOR_REFUSE)
+        strangers_remove(&s->strangers, socket_of(c));
     pthread_mutex_unlock(&s->lock);
     return answer;
 }
@@ -253,7 +279,7 @@ static int listen_at(int *fd, int *port, struct err *e)
     if (*fd < 0)
         return err_errno(e, ERR_IO, "a socket for the page");
     if (setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
-        bind(*fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(*fd, CONNECTIONS) == 0 &&
+        bind(*fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(*fd, SOMAXCONN) == 0 &&
         getsockname(*fd, (struct sockaddr *)&at, &len) == 0) {
         *port = ntohs(at.sin_port);
         return 0;
@@ -282,7 +308,8 @@ int server_open(struct server **out, struct shelf *shelf, int port, struct err *
     s->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL,
         on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+        MHD_OPTION_END);
     if (!s->daemon) {
         close(fd);
         pthread_mutex_destroy(&s->lock);
