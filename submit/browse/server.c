@@ -116,13 +116,13 @@ static struct MHD_Response *response_of(struct browse_answer *a, struct shelf *s
     return r;
 }
 
-static void add(struct MHD_Response *r, const char *name, const char *value)
+/* The page without its policy must not be shown: false without memory, and then there is no answer. */
+static bool add(struct MHD_Response *r, const char *name, const char *value)
 {
-    MHD_add_response_header(r, name,
-                            value); /* without memory the answer lacks it, and is refused by browsers */
+    return MHD_add_response_header(r, name, value) == MHD_YES;
 }
 
-static void add_headers(const struct server *s, struct MHD_Response *r, const struct browse_answer *a)
+static bool add_headers(const struct server *s, struct MHD_Response *r, const struct browse_answer *a)
 {
     static const char *const fixed[][2] = {{"Cache-Control", "no-store"},
                                            {"X-Content-Type-Options", "nosniff"},
@@ -133,14 +133,12 @@ static void add_headers(const struct server *s, struct MHD_Response *r, const st
     char disposition[160];
 
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        add(r, fixed[i][0], fixed[i][1]);
-    add(r, "Content-Security-Policy", s->policy);
-    if (a->type)
-        add(r, "Content-Type", a->type);
-    if (!a->name[0])
-        return;
+        if (!add(r, fixed[i][0], fixed[i][1]))
+            return false;
+    if (!add(r, "Content-Security-Policy", s->policy) || (a->type && !add(r, "Content-Type", a->type)))
+        return false;
     snprintf(disposition, sizeof disposition, "attachment; filename=\"%s\"", a->name);
-    add(r, "Content-Disposition", disposition);
+    return !a->name[0] || add(r, "Content-Disposition", disposition);
 }
 
 /* Goes on to / by itself: were it a redirection, a browser that came from another site would not send the new
@@ -157,13 +155,13 @@ static void welcome(struct browse_answer *a)
     a->len = a->body ? strlen(a->body) : 0;
 }
 
-static void set_cookie(const struct server *s, struct MHD_Response *r)
+static bool set_cookie(const struct server *s, struct MHD_Response *r)
 {
     char cookie[160];
 
     snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", s->door.cookie_name,
              s->door.cookie);
-    add(r, "Set-Cookie", cookie);
+    return add(r, "Set-Cookie", cookie);
 }
 
 static const char *header(struct MHD_Connection *c, const char *name)
@@ -238,10 +236,9 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
         browse_answer_clear(&a);
         return MHD_NO;
     }
-    add_headers(s, r, &a);
-    if (admitted == DOOR_WELCOME)
-        set_cookie(s, r);
-    rc = MHD_queue_response(c, (unsigned)a.status, r);
+    rc = add_headers(s, r, &a) && (admitted != DOOR_WELCOME || set_cookie(s, r))
+             ? MHD_queue_response(c, (unsigned)a.status, r)
+             : MHD_NO;
     MHD_destroy_response(r);
     browse_answer_clear(&a);
     return rc;
