@@ -127,8 +127,8 @@ static int look(struct browser *b, struct err *e)
     if (!jobs)
         return no_memory(e);
     if (put_jobs(jobs, &n, b, e) < 0) {
-        shelf_put(b->shelf, jobs, 0, agents_json(b->agents));
-        return e->code;
+        shelf_jobs_free(jobs, n);
+        return e->code; /* the list stays as it was */
     }
     qsort(jobs, n, sizeof *jobs, compare_jobs);
     shelf_put(b->shelf, jobs, n, agents_json(b->agents));

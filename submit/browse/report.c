@@ -161,6 +161,7 @@ static int make(char **out, size_t *len, const struct shown *s, const char *fold
     struct report r = {.s = s, .id = id};
     char *data = NULL;
     size_t data_len = 0;
+    bool is_whole;
     int rc;
 
     if (!id || strlen(id) >= JOB_ID_MAX || strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(id))
@@ -171,7 +172,8 @@ static int make(char **out, size_t *len, const struct shown *s, const char *fold
     fputs("{\"mode\":\"report\",\"documents\":{", r.out);
     rc = put_all(&r, name ? name + 1 : folder, e);
     fputs("}}", r.out);
-    if (fclose(r.out) != 0 && rc == 0)
+    is_whole = !ferror(r.out);
+    if ((fclose(r.out) != 0 || !is_whole) && rc == 0)
         rc = err_set(e, ERR_NOMEM, "no memory for the report");
     if (rc == 0)
         rc = make_page(out, len, data, data_len, e);

@@ -61,7 +61,7 @@ struct shelf *shelf_new(void)
     return NULL;
 }
 
-static void free_jobs(struct shelf_job *jobs, size_t n)
+void shelf_jobs_free(struct shelf_job *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         free(jobs[i].folder);
@@ -75,7 +75,7 @@ void shelf_free(struct shelf *s)
 {
     if (!s)
         return;
-    free_jobs(s->jobs, s->n);
+    shelf_jobs_free(s->jobs, s->n);
     free(s->list);
     if (s->wake >= 0)
         close(s->wake);
@@ -141,7 +141,7 @@ void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents
     }
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    free_jobs(old, n_old);
+    shelf_jobs_free(old, n_old);
     free(text);
 }
 

@@ -21,12 +21,13 @@ struct shelf_job {
     uint64_t rows; /* of a job that runs: about how many its nodes have recorded */
 };
 
+void shelf_jobs_free(struct shelf_job *jobs, size_t n); /* with what they own */
+
 struct shelf;
 struct shelf *shelf_new(void); /* NULL: no memory */
 void shelf_free(struct shelf *s);
 
-/* The main thread. Replaces the jobs (newest first) and agents; takes them, and frees the jobs' strings.
- * Wakes those that wait if anything has changed. */
+/* The main thread. Replaces the jobs (newest first) and agents, and takes ownership of both. Wakes those that wait if anything has changed. */
 void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents);
 /* What the others wish: an id whose files are to be fetched anew, or whose job to be cancelled; false: none.
  * Each is then answered with shelf_done. `e`: why not; its code 0: done. */
