@@ -14,8 +14,13 @@ enum { LOG_MOST = 4 << 20, LOGS_MOST = 256 << 20, FILES_MOST = 5000, LINE_MOST =
 struct gathering {
     const struct log_query *q;
     size_t n, bytes; /* lines and bytes so far */
-    json_t *lines;
-    bool is_full;
+    size_t line;     /* of the file */
+    size_t skip;     /* lines of the file that are left out */
+    size_t fit;      /* lines so far that are asked for; the first `fit_skip` of them are left out */
+    size_t fit_skip;
+    json_t *lines;           /* NULL: they are only counted */
+    bool is_full, has_begun; /* has_begun: after the line that `after` names, or in its file */
+    char last[40];           /* "NODE:N" of the last line in `lines` */
 };
 
 /* "submit", or the node's number. False: it is another file. */
@@ -78,17 +83,35 @@ static void add_line(struct gathering *g, const char *node, const char *line, si
     const char *level = level_of(line, len);
     json_t *number;
 
-    if (g->n++ < q->after || g->is_full || (q->level && strcmp(q->level, level) != 0) ||
+    g->n++;
+    if (++g->line <= g->skip || g->is_full || (q->level && strcmp(q->level, level) != 0) ||
         (q->q && !has_text(line, len, q->q)))
+        return;
+    if (g->fit++ < g->fit_skip || !g->lines)
         return;
     if (json_array_size(g->lines) == q->limit) {
         g->is_full = true;
         return;
     }
     number = strcmp(node, "submit") == 0 ? json_null() : json_integer(atoi(node));
-    json_array_append_new(g->lines, json_pack("{s:I, s:o, s:s, s:o, s:o}", "n", (json_int_t)g->n, "time",
+    json_array_append_new(g->lines, json_pack("{s:I, s:o, s:s, s:o, s:o}", "n", (json_int_t)g->line, "time",
                                               time_of(line, len), "level", level, "node", number, "text",
                                               json_text(line, len < LINE_MOST ? len : LINE_MOST)));
+    snprintf(g->last, sizeof g->last, "%s:%zu", node, g->line);
+}
+
+/* How many lines of this node's log `after` leaves out: all, up to the file that it names. */
+static size_t lines_before(struct gathering *g, const char *node)
+{
+    const char *after = g->q->after;
+    size_t len = after ? strcspn(after, ":") : 0;
+
+    if (!after || g->has_begun)
+        return 0;
+    if (strlen(node) != len || memcmp(after, node, len) != 0)
+        return SIZE_MAX;
+    g->has_begun = true;
+    return strtoull(after + len + 1, NULL, 10);
 }
 
 static void add_file(struct gathering *g, int dir, const char *path, const char *node)
@@ -97,6 +120,8 @@ static void add_file(struct gathering *g, int dir, const char *path, const char 
     char *text;
     size_t len;
 
+    g->line = 0;
+    g->skip = lines_before(g, node);
     if (g->bytes > LOGS_MOST || folder_text(&text, &len, dir, path, LOG_MOST, &ignored) < 0)
         return;
     g->bytes += len;
@@ -154,19 +179,36 @@ static void add_live(struct gathering *g, const struct shown *s)
     }
 }
 
+static void gather(struct gathering *g, const struct shown *s)
+{
+    if (s->is_live)
+        add_live(g, s);
+    else
+        add_all(g, s);
+}
+
+static bool is_place(const char *after)
+{
+    const char *number = strchr(after, ':');
+
+    return number && number[1] && strspn(number + 1, "0123456789") == strlen(number + 1);
+}
+
 int document_log(json_t **out, const struct shown *s, const struct log_query *q, struct err *e)
 {
     struct log_query bounded = *q;
-    struct gathering g = {.q = &bounded, .lines = json_array()};
-    json_int_t last;
+    struct gathering g = {.q = &bounded}, counted = {.q = &bounded};
 
+    if (q->after && !is_place(q->after))
+        return err_set(e, ERR_USAGE, "after=%.40s is not the \"next\" of an earlier answer", q->after);
     bounded.limit = q->limit > LIMIT_MOST ? LIMIT_MOST : q->limit > 0 ? q->limit : 500;
-    if (s->is_live)
-        add_live(&g, s);
-    else
-        add_all(&g, s);
-    last = json_integer_value(json_object_get(json_array_get(g.lines, json_array_size(g.lines) - 1), "n"));
+    if (q->is_tail) {
+        gather(&counted, s);
+        g.fit_skip = counted.fit > bounded.limit ? counted.fit - bounded.limit : 0;
+    }
+    g.lines = json_array();
+    gather(&g, s);
     *out = json_pack("{s:o, s:o, s:I}", "lines", g.lines, "next",
-                     g.is_full ? json_integer(last) : json_null(), "total", (json_int_t)g.n);
+                     g.is_full && !q->is_tail ? json_string(g.last) : json_null(), "total", (json_int_t)g.n);
     return *out ? 0 : err_set(e, ERR_NOMEM, "no memory for the log");
 }

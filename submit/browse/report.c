@@ -110,15 +110,9 @@ static int put_if(struct report *r, const char *which, int rc, json_t **doc, str
 
 static int put_log(struct report *r, struct err *e)
 {
-    struct log_query q = {.limit = 1};
+    const struct log_query q = {.limit = LOG_LINES, .is_tail = true};
     json_t *doc;
-    size_t n;
 
-    if (document_log(&doc, r->s, &q, e) < 0)
-        return e->code;
-    n = (size_t)json_integer_value(json_object_get(doc, "total"));
-    json_decref(doc);
-    q = (struct log_query){.after = n > LOG_LINES ? n - LOG_LINES : 0, .limit = LOG_LINES};
     return document_log(&doc, r->s, &q, e) < 0 ? e->code : put_of_job(r, "/log", doc, e);
 }
 

@@ -149,12 +149,13 @@ static const char *given(const struct browse_request *rq, const char *key)
 static int serve_log(struct browse_answer *out, const struct shown *s, const struct browse_request *rq,
                      struct err *e)
 {
-    const char *after = query(rq, "after"), *limit = query(rq, "limit");
+    const char *tail = given(rq, "tail"), *limit = tail ? tail : given(rq, "limit");
     const struct log_query q = {.node = given(rq, "node"),
                                 .level = given(rq, "level"),
                                 .q = given(rq, "q"),
-                                .after = after ? strtoull(after, NULL, 10) : 0,
-                                .limit = limit ? strtoull(limit, NULL, 10) : 0};
+                                .after = given(rq, "after"),
+                                .limit = limit ? strtoull(limit, NULL, 10) : 0,
+                                .is_tail = tail != NULL};
     json_t *doc;
 
     if (document_log(&doc, s, &q, e) < 0)

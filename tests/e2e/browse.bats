@@ -71,7 +71,7 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     [ "$(get "/api/jobs/$id/series?points=10&from=100&to=109" | jq '.nodes[0].rows')" -eq 10 ]
     [ "$(get "/api/jobs/$id/peers" | jq -c '[.nodes, (.sent[0][1] > 0)]')" = '[[0,1],true]' ]
     [ "$(get "/api/jobs/$id/log?node=0&q=FEDAVG" | jq '.lines | length')" -eq 1 ]
-    [ "$(get "/api/jobs/$id/log?limit=1" | jq .next)" -eq 1 ]
+    [ "$(get "/api/jobs/$id/log?limit=1" | jq -r .next)" = submit:1 ]
     get "/api/jobs/$id/files/run.json" -D head | cmp - runs/ended/run.json
     grep -qi '^content-disposition: attachment; filename="run.json"' head
     # And nothing else.

@@ -39,7 +39,6 @@ psgd.request = (() => {
 
     return {
         json: async (path, options = {}) => (await answer(path, options)).json(),
-        text: async (path, options = {}) => (await answer(path, options)).text(),
         blob: async (path, options = {}) => (await answer(path, options)).blob(),
         /* In memory only: a page that is reloaded asks again. */
         set_token: (token) => {

@@ -1,7 +1,7 @@
 /* The source of an agent's own page: what the agent's routes say of the jobs on its machine, in the form that views take.
  * On loopback /v1/status needs no token; the rest does, which is asked for when it is needed. */
 psgd.sources.agent = () => {
-    const {json, text, blob, query} = psgd.request;
+    const {json, blob, query} = psgd.request;
     const of = (id) => `/v1/jobs/${encodeURIComponent(id)}`;
     const pause_ms = 2000;
     const levels = [
@@ -38,18 +38,14 @@ psgd.sources.agent = () => {
         };
     }
 
-    function log_lines(words, node) {
-        return words
-            .replace(/\n$/, '')
-            .split('\n')
-            .map((t, i) => ({
-                n: i + 1,
-                time: null,
-                node,
-                text: t,
-                level: (levels.find(([r]) => r.test(t)) || [0, 'info'])[1],
-            }));
-    }
+    const log_lines = (texts, node, first) =>
+        texts.map((t, i) => ({
+            n: first + i + 1,
+            time: null,
+            node,
+            text: t,
+            level: (levels.find(([r]) => r.test(t)) || [0, 'info'])[1],
+        }));
 
     async function details(id) {
         const job = await json(of(id)),
@@ -78,6 +74,39 @@ psgd.sources.agent = () => {
         };
     }
 
+    /* A job's log so far: only what is new of it is asked for. Of a long one the last lines are kept. */
+    const kept_lines = 100000,
+        part_bytes = 4 << 20; /* at most so much comes in one answer */
+    let log = {};
+
+    async function log_so_far(id, job) {
+        const of_what = `${id} ${job.attempt}`;
+        if (log.of_what !== of_what)
+            log = {of_what, bytes: 0, lines: [], open: '', dropped: 0, decoder: new TextDecoder()};
+        const mine = log;
+        const more = async () => {
+            for (let n = part_bytes; n >= part_bytes;) {
+                const part = await blob(of(id) + '/logs' + query({after: String(mine.bytes)}), {
+                    headers: {Accept: 'text/plain'},
+                });
+                n = part.size;
+                mine.bytes += n;
+                const whole = (mine.open + mine.decoder.decode(await part.arrayBuffer(), {stream: true})).split('\n');
+                mine.open = whole.pop();
+                const first = mine.dropped + mine.lines.length;
+                mine.lines.push(...log_lines(whole, job.node, first));
+                const excess = Math.max(0, mine.lines.length - kept_lines);
+                mine.lines.splice(0, excess);
+                mine.dropped += excess;
+            }
+        };
+        /* One after the other: two at once would get the same part. */
+        mine.asking = (mine.asking || Promise.resolve()).catch(() => {}).then(more);
+        await mine.asking;
+        const rest = mine.open ? log_lines([mine.open], job.node, mine.dropped + mine.lines.length) : [];
+        return [...mine.lines, ...rest];
+    }
+
     return {
         zooms: true,
         jobs: status,
@@ -89,18 +118,14 @@ psgd.sources.agent = () => {
                     query({file: r.file, names: r.names, x: r.x, points: r.points, from: r.from, to: r.to}),
             ),
         log: async (id, q) => {
-            const [job, words] = await Promise.all([
-                json(of(id)),
-                text(of(id) + '/logs' + query({after: '0'}), {headers: {Accept: 'text/plain'}}),
-            ]);
-            const all = words ? log_lines(words, job.node) : [];
+            const all = await log_so_far(id, await json(of(id)));
             const lines = all.filter(
                 (l) =>
                     (!q.node || String(l.node) === q.node) &&
                     (!q.level || l.level === q.level) &&
                     (!q.q || l.text.toLowerCase().includes(q.q.toLowerCase())),
             );
-            return {lines: lines.slice(-q.limit), next: null, total: all.length};
+            return {lines: lines.slice(-(q.tail || q.limit)), next: null, total: all.length};
         },
         file: (id, path) => blob(`${of(id)}/artifacts/${encodeURIComponent(path)}`, {headers: {Accept: '*/*'}}),
         about: () => json('/v1/agent'),

@@ -35,15 +35,14 @@ psgd.tabs.push({
         });
         const follow = h('input', {type: 'checkbox', onchange: () => load()});
         let asked = 0,
-            limit = page,
+            shown = null /* the document, with the lines of all pages so far */,
             timer = null;
 
         function want(key, value) {
             wanted[key] = value;
             route.amend(wanted);
-            limit = page;
             clearTimeout(timer);
-            timer = setTimeout(load, key === 'q' ? 200 : 0);
+            timer = setTimeout(() => load(), key === 'q' ? 200 : 0);
         }
 
         /* The words searched for are marked. */
@@ -86,8 +85,8 @@ psgd.tabs.push({
                 is_filtered = wanted.node || wanted.level || wanted.q;
             count.textContent = doc.next
                 ? `the first ${format.count(n)}${is_filtered ? ' that fit' : ''}, of ${format.count(total)} lines`
-                : is_filtered
-                  ? `${format.count(n)} of ${format.count(total)} lines`
+                : n < total
+                  ? `${is_filtered && n < page ? '' : 'the last '}${format.count(n)} of ${format.count(total)} lines`
                   : `${format.count(n)} ${n === 1 ? 'line' : 'lines'}`;
             psgd.put(more, [doc.next, n, wanted], () =>
                 doc.next
@@ -95,10 +94,7 @@ psgd.tabs.push({
                           'button',
                           {
                               type: 'button',
-                              onclick: () => {
-                                  limit += page;
-                                  load();
-                              },
+                              onclick: () => load(doc.next),
                           },
                           'Show more',
                       )
@@ -111,11 +107,15 @@ psgd.tabs.push({
             if (follow.checked && (is_end || follow.is_new)) frame.scrollTop = frame.scrollHeight;
         }
 
-        async function load() {
+        /* Of a log that is followed its end; else its first lines, or those after a place of it. */
+        async function load(after) {
             const mine = ++asked;
+            const part = follow.checked ? {tail: page} : {after, limit: page};
             try {
-                const doc = await psgd.source.log(view.id, {...wanted, limit});
-                if (mine === asked) show(doc);
+                const doc = await psgd.source.log(view.id, {...wanted, ...part});
+                if (mine !== asked) return;
+                shown = part.after ? {...doc, lines: [...shown.lines, ...doc.lines]} : doc;
+                show(shown);
             } catch (problem) {
                 if (mine === asked)
                     psgd.put(more, problem.title, () =>
@@ -126,7 +126,7 @@ psgd.tabs.push({
             }
         }
 
-        const again = psgd.calmly(load, 1000);
+        const again = psgd.calmly(() => load(), 1000);
         const poll = setInterval(() => follow.checked && !document.hidden && again(), 2000);
         follow.addEventListener('change', () => {
             follow.is_new = true;

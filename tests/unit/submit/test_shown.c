@@ -73,10 +73,52 @@ TEST(of_a_job_that_is_retried_only_the_last_attempt_is_shown)
     unit_remove(folder);
 }
 
+/* "0:1 0:2 1:1 next 1:1": the lines of a log, in one text. */
+static const char *log_of(const struct shown *s, struct log_query q)
+{
+    static char out[200];
+    size_t len = 0;
+    size_t i;
+    struct err e;
+    json_t *line;
+    json_t *doc;
+
+    assert_ok(document_log(&doc, s, &q, &e));
+    json_array_foreach(json_object_get(doc, "lines"), i, line)
+        len += (size_t)snprintf(out + len, sizeof out - len, "%s%d:%d", i ? " " : "",
+                                (int)shown_number(line, "node", 99), (int)shown_number(line, "n", 0));
+    if (shown_text(doc, "next"))
+        snprintf(out + len, sizeof out - len, " next %s", shown_text(doc, "next"));
+    json_decref(doc);
+    return out;
+}
+
+TEST(pages_of_a_log_follow_each_other_while_it_grows_and_its_end_can_be_asked_for)
+{
+    const char *folder = unit_folder();
+    struct shown s = live_of(folder, "{\"nodes\": [{\"node\": 0}, {\"node\": 1}]}");
+    struct err e;
+    json_t *doc;
+
+    put_copy(folder, 0, 1, "node.log", "a\nb\nc\n");
+    put_copy(folder, 1, 1, "node.log", "a\nerror\n");
+    assert_string_equal(log_of(&s, (struct log_query){.limit = 2}), "0:1 0:2 next 0:2");
+    put_copy(folder, 0, 1, "node.log", "a\nb\nc\nerror\n");
+    assert_string_equal(log_of(&s, (struct log_query){.limit = 3, .after = "0:2"}), "0:3 0:4 1:1 next 1:1");
+    put_copy(folder, 0, 1, "node.log", "a\nb\nc\nerror\ne\n");
+    assert_string_equal(log_of(&s, (struct log_query){.limit = 3, .after = "1:1"}), "1:2");
+    assert_string_equal(log_of(&s, (struct log_query){.limit = 3, .is_tail = true}), "0:5 1:1 1:2");
+    assert_string_equal(log_of(&s, (struct log_query){.limit = 1, .is_tail = true, .level = "error"}), "1:2");
+    assert_int_equal(document_log(&doc, &s, &(struct log_query){.after = "12"}, &e), ERR_USAGE);
+    shown_clear(&s);
+    unit_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_job_that_is_retried_only_the_last_attempt_is_shown),
+        cmocka_unit_test(pages_of_a_log_follow_each_other_while_it_grows_and_its_end_can_be_asked_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
