@@ -69,6 +69,8 @@ static int put_live(struct shelf_job *out, struct browser *b, const struct live_
     snprintf(out->id, sizeof out->id, "%s", j->id);
     out->run = run ? json_dump(run, JSON_COMPACT) : NULL;
     out->line = run ? document_line(run, j->id, folder, out->can_cancel) : NULL;
+    if (book && out->line)
+        json_object_set(out->line, "sweep", json_object_get(book->line, "sweep"));
     out->folder = agents_folder(copies, sizeof copies, b->agents, j->id) ? strdup(copies) : NULL;
     json_decref(run);
     return out->run && out->line ? 0 : no_memory(e);

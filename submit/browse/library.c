@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "shared/job_state.h"
+#include "shared/json.h"
 #include "submit/browse/documents.h"
 #include "submit/browse/folder.h"
 #include "submit/node.h"
 #include "submit/results/results.h"
 
-enum { DEPTH = 2 };
+/* A folder of a sweep, wherever it is found, has its runs in runs/NAME. */
+enum { DEPTH = 2, DEPTH_OF_SWEEP = 2 };
 
 static void drop_line(struct library *l, struct book *b)
 {
@@ -81,7 +83,7 @@ static bool choose_id(char id[SHELF_ID], struct library *l, const char *of)
     return json_object_set_new(l->ids, id, json_integer(1)) == 0;
 }
 
-static void read_book(struct book *b, struct library *l, int dir)
+static void read_book(struct book *b, struct library *l, int dir, const char *sweep)
 {
     const char *name = b->folder + strlen(l->path) + (b->folder[strlen(l->path)] == '/');
     enum job_state state;
@@ -103,6 +105,8 @@ static void read_book(struct book *b, struct library *l, int dir)
         b->line = document_line(run, b->id, shown, false);
         if (!b->line)
             json_object_del(l->ids, b->id);
+        else if (sweep)
+            json_object_set_new(b->line, "sweep", json_text(sweep, NAME_MAX));
     }
     json_decref(run);
 }
@@ -121,13 +125,20 @@ static int add_book(struct library *l, const char *folder, struct err *e)
     return 0;
 }
 
-/* Takes the folder up, if it has a run.json. */
-static int look(struct library *l, int dir, const char *path, struct err *e)
+static bool is_file(int dir, const char *path, struct stat *st)
+{
+    return fstatat(dir, path, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st->st_mode);
+}
+
+/* Takes the folder up, if it has a run.json. `sweep`: the name of the sweep that it is of; NULL: none. */
+static int look(struct library *l, int dir, const char *path, const char *sweep, bool *is_result,
+                struct err *e)
 {
     struct stat st;
     struct book *b;
 
-    if (fstatat(dir, "run.json", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+    *is_result = is_file(dir, "run.json", &st);
+    if (!*is_result)
         return 0;
     b = find_folder(l, path);
     if (!b) {
@@ -145,28 +156,50 @@ static int look(struct library *l, int dir, const char *path, struct err *e)
     b->inode = st.st_ino;
     b->bytes = st.st_size;
     b->changed = st.st_mtim;
-    read_book(b, l, dir);
+    read_book(b, l, dir, sweep);
     return 0;
 }
 
-static int scan(struct library *l, int dir, const char *path, int depth, struct err *e)
+/* Whether it is worth opening: asking for two names takes less than that, and most folders may have neither. */
+static bool may_have_results(int dir, const char *name)
+{
+    static const char *const files[] = {"run.json", "sweep.json"};
+    char path[NAME_MAX + 16];
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (snprintf(path, sizeof path, "%s/%s", name, files[i]) < (int)sizeof path &&
+            is_file(dir, path, &st))
+            return true;
+    return false;
+}
+
+/* What is below a folder with results is of that job. */
+static int scan(struct library *l, int dir, const char *path, int depth, const char *sweep, struct err *e)
 {
     char below[PATH_MAX];
+    struct stat st;
     struct err why;
+    bool is_result;
     char **names;
-    int rc = look(l, dir, path, e);
+    int rc = look(l, dir, path, sweep, &is_result, e);
     size_t n;
     int sub;
 
-    if (rc < 0 || depth == 0)
+    if (rc == 0 && !is_result && !sweep && is_file(dir, "sweep.json", &st)) {
+        sweep = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+        depth = DEPTH_OF_SWEEP;
+    }
+    if (rc < 0 || is_result || depth == 0)
         return rc;
     if (folder_list(&names, &n, dir, LIBRARY_MOST, &why) < 0)
         l->is_partial = true;
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        if (snprintf(below, sizeof below, "%s/%s", path, names[i]) >= (int)sizeof below)
+    for (size_t i = 0; i < n && rc == 0 && ++l->n_looked_at <= LIBRARY_LOOKED_AT; i++) {
+        if (snprintf(below, sizeof below, "%s/%s", path, names[i]) >= (int)sizeof below ||
+            (depth == 1 && !may_have_results(dir, names[i])))
             continue;
         if (folder_enter(&sub, dir, names[i], &why) == 0) {
-            rc = scan(l, sub, below, depth - 1, e);
+            rc = scan(l, sub, below, depth - 1, sweep, e);
             close(sub);
         } else if (why.code != ERR_NOT_FOUND) {
             l->is_partial = true;
@@ -188,8 +221,9 @@ int library_scan(struct library *l, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for the list of results");
     for (size_t i = 0; i < l->n; i++)
         l->books[i].is_seen = false;
+    l->n_looked_at = 0;
     if (folder_open(&dir, l->path, &why) == 0) {
-        rc = scan(l, dir, l->path, DEPTH, e);
+        rc = scan(l, dir, l->path, DEPTH, NULL, e);
         close(dir);
     } else {
         l->is_partial = why.code != ERR_NOT_FOUND;

@@ -1,5 +1,5 @@
 /* library -- the result folders below a folder, which anybody may have written: itself, those in it, and
- * those in these. What has not changed is not read again. */
+ * those in these; and the runs of the sweeps among them. What has not changed is not read again. */
 #ifndef PSGD_BROWSE_LIBRARY_H
 #define PSGD_BROWSE_LIBRARY_H
 
@@ -12,12 +12,12 @@
 #include "shared/err.h"
 #include "submit/browse/shelf.h"
 
-enum { LIBRARY_MOST = 10000 }; /* folders */
+enum { LIBRARY_MOST = 10000, LIBRARY_LOOKED_AT = 200000 }; /* folders with results; others */
 
 struct book {
     char id[SHELF_ID];
     char *folder;    /* its path */
-    json_t *line;    /* NULL: it has no valid run.json */
+    json_t *line;    /* NULL: it has no valid run.json; "sweep": the name of that which it is a run of */
     bool is_settled; /* the job has ended, and this is its end */
     uint64_t inode;
     int64_t bytes;
@@ -29,7 +29,8 @@ struct library {
     char path[PATH_MAX];
     struct book *books;
     size_t n;
-    size_t last;     /* the search's */
+    size_t last;        /* the search's */
+    size_t n_looked_at; /* names in folders, by the last scan */
     bool is_partial; /* the last scan lacked descriptors or memory: what it did not see may still be there */
     json_t *ids;     /* {an id in use: of a job's id, the number of its last copy} */
 };

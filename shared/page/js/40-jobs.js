@@ -17,7 +17,7 @@ psgd.views.jobs = (() => {
             show: (j) => [
                 h('a', {href: route.href(['job', j.id])}, j.name || j.id),
                 h('small.id', {}, j.id),
-                (j.tags || []).map((t) => h('span.tag', {}, t)),
+                [j.sweep && `sweep ${j.sweep}`, ...(j.tags || [])].filter(Boolean).map((t) => h('span.tag', {}, t)),
             ],
         },
         {
@@ -230,7 +230,7 @@ psgd.views.jobs = (() => {
                           ? [job.progress, job.state]
                           : columns[i].key === 'elapsed_s'
                             ? [job.elapsed_s, job.eta_s]
-                            : [columns[i].of(job), job.id, job.tags],
+                            : [columns[i].of(job), job.id, job.tags, job.sweep],
                     () => columns[i].show(job),
                 ),
             );

@@ -50,6 +50,31 @@ TEST(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed)
     unit_remove(folder);
 }
 
+TEST(runs_of_a_sweep_are_found_and_named_after_it_and_nothing_below_a_result)
+{
+    static const char *const files[] = {"S/sweep.json", "group/T/sweep.json", "S/runs/lr-1/sub/sweep.json"};
+    const char *folder = unit_folder();
+    struct library l = library_of(folder);
+    char path[300];
+    struct err e;
+
+    put_run(folder, "S/runs/lr-1", "j-one", "succeeded");
+    put_run(folder, "group/T/runs/lr-2", "j-two", "succeeded");
+    put_run(folder, "S/runs/lr-1/sub", "j-below", "succeeded");
+    put_run(folder, "plain/sub/deep", "j-deep", "succeeded");
+    for (size_t i = 0; i < N_OF(files); i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        assert_ok(file_write(path, "{}", 2, 0600, &e));
+    }
+    assert_ok(library_scan(&l, &e));
+    assert_string_equal(shown_text(library_find(&l, "j-one")->line, "sweep"), "S");
+    assert_string_equal(shown_text(library_find(&l, "j-two")->line, "sweep"), "T");
+    assert_null(library_find(&l, "j-below"));
+    assert_null(library_find(&l, "j-deep"));
+    library_clear(&l);
+    unit_remove(folder);
+}
+
 TEST(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten)
 {
     const char *folder = unit_folder();
@@ -169,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed),
+        cmocka_unit_test(runs_of_a_sweep_are_found_and_named_after_it_and_nothing_below_a_result),
         cmocka_unit_test(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten),
         cmocka_unit_test(copies_of_a_folder_are_shown_beside_each_other),
         cmocka_unit_test(each_of_a_thousand_copies_has_an_id_of_its_own),
