@@ -48,6 +48,7 @@ struct agent {
     enum ask ask;
     double asked_at, due_at;
     bool is_up, is_known; /* known: it has answered, or failed to */
+    uint64_t version;     /* of what it has said, or why it has not */
     char message[sizeof(struct err)];
     double slots;
     json_t *list; /* its answer to GET /v1/jobs; NULL: none */
@@ -73,6 +74,7 @@ static void fail(struct agent *g, const struct err *e)
 {
     const char *after = strncmp(e->text, "node(", 5) == 0 ? strstr(e->text, "): ") : NULL;
 
+    g->version++;
     g->is_known = true;
     g->is_up = false;
     snprintf(g->message, sizeof g->message, "%s%s%s", after ? after + 3 : e->text, e->hint[0] ? ". " : "",
@@ -251,6 +253,7 @@ static void take_agent(struct agent *g)
 
     if (json_parse(&o, r->reply ? r->reply : "", r->reply_len, "answer", &ignored) < 0)
         return;
+    g->version++;
     g->slots = fmin(shown_number(o, "slots", NAN), 1e6);
     json_decref(o);
 }
@@ -262,6 +265,7 @@ static int take_jobs(struct agent *g, struct err *e)
 
     if (json_parse(&o, r->reply ? r->reply : "", r->reply_len, "answer", e) < 0)
         return err_at(e, "%s", g->node.label);
+    g->version += !g->is_up || !json_equal(g->list, o);
     json_decref(g->list);
     g->list = o;
     g->is_known = g->is_up = true;
@@ -380,6 +384,15 @@ void agents_poll(struct agents *a, double timeout_s)
     for (size_t i = 0; i < a->n; i++)
         drive(a, i);
     http_poll(a->http, timeout_s);
+}
+
+uint64_t agents_version(const struct agents *a)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < a->n; i++)
+        sum += a->all[i].version;
+    return sum;
 }
 
 static size_t slots_used(const struct agent *g)

@@ -16,6 +16,8 @@ void agents_close(struct agents *a);
 /* Asks what is due, and waits for an event, a signal, or timeout_s. */
 void agents_poll(struct agents *a, double timeout_s);
 
+/* A higher one whenever what follows may be another one. */
+uint64_t agents_version(const struct agents *a);
 /* [{"address", "state", "message", "slots", "slots_used"}] */
 json_t *agents_json(const struct agents *a);
 /* The jobs that the agents have told of; valid until the next agents_poll. ERR_NOMEM. */

@@ -1,6 +1,7 @@
 #include "submit/browse/browse.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,8 @@ struct browser {
     } fetched[FETCHED]; /* the files of a job, lately */
     size_t n_fetched;
     double look_at, scan_at;
+    uint64_t looked_agents, looked_library; /* their versions at the last look */
+    bool must_look;
 };
 
 /* What was recorded here of a job when it was submitted; NULL: it was not submitted from here. */
@@ -180,25 +183,51 @@ static void take_done(struct browser *b)
             b->fetched[i].at = clock_now();
             b->fetched[i].why = why;
         }
-        b->look_at = 0; /* its folder is there now; or its state has changed */
+        b->must_look = true; /* its folder is there now; or its state has changed */
         shelf_done(b->shelf, task.is_cancel ? SHELF_CANCEL : SHELF_FETCH, task.id, &why);
     }
+}
+
+/* When what was begun at `since` may be done again: after `pause_s`, and so that it takes at most a twentieth of
+ * the time of a processor, whatever there is to do. */
+static double rested(double since, double pause_s)
+{
+    double now = clock_now();
+
+    return now + fmax(pause_s, 19 * (now - since));
+}
+
+/* Whether there may be something new. */
+static bool is_due(struct browser *b)
+{
+    uint64_t agents = agents_version(b->agents);
+    bool is_new = b->must_look || b->looked_agents != agents || b->looked_library != b->library.version;
+
+    if (!is_new || (!b->must_look && clock_now() < b->look_at))
+        return false;
+    b->must_look = false;
+    b->looked_agents = agents;
+    b->looked_library = b->library.version;
+    return true;
 }
 
 /* Scans and looks when it is time. */
 static int keep_up(struct browser *b, struct err *e)
 {
-    double now = clock_now();
+    double since = clock_now();
 
-    if (now >= b->scan_at) {
+    if (since >= b->scan_at) {
         if (library_scan(&b->library, e) < 0)
             return e->code;
-        b->scan_at = clock_now() + scan_s;
+        b->scan_at = rested(since, scan_s);
     }
-    if (now < b->look_at)
+    if (!is_due(b))
         return 0;
-    b->look_at = now + look_s;
-    return look(b, e);
+    since = clock_now();
+    if (look(b, e) < 0)
+        return e->code;
+    b->look_at = rested(since, look_s);
+    return 0;
 }
 
 static int serve(struct browser *b, struct err *e)
@@ -244,6 +273,7 @@ static int open_all(struct browser *b, const struct options *o, const char *dir,
         return err_set(e, ERR_USAGE, "%.100s...: the path is too long", dir);
     b->known = json_object();
     b->shelf = shelf_new();
+    b->must_look = true;
     if (!b->known || !b->shelf)
         return no_memory(e);
     if (agents_open(&b->agents, o, e) < 0 || server_open(&b->server, b->shelf, o->port, e) < 0)

@@ -157,6 +157,7 @@ static int look(struct library *l, int dir, const char *path, const char *sweep,
     b->bytes = st.st_size;
     b->changed = st.st_mtim;
     read_book(b, l, dir, sweep);
+    l->version++;
     return 0;
 }
 
@@ -234,6 +235,7 @@ int library_scan(struct library *l, struct err *e)
         else
             clear_book(l, &l->books[i]);
     }
+    l->version += kept < l->n;
     l->n = kept;
     return rc;
 }

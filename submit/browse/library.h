@@ -12,7 +12,7 @@
 #include "shared/err.h"
 #include "submit/browse/shelf.h"
 
-enum { LIBRARY_MOST = 10000, LIBRARY_LOOKED_AT = 200000 }; /* folders with results; others */
+enum { LIBRARY_MOST = 10000, LIBRARY_LOOKED_AT = 100000 }; /* folders with results; others */
 
 struct book {
     char id[SHELF_ID];
@@ -30,6 +30,7 @@ struct library {
     struct book *books;
     size_t n;
     size_t last;        /* the search's */
+    uint64_t version;   /* of the books; one is new, changed or gone: another one */
     size_t n_looked_at; /* names in folders, by the last scan */
     bool is_partial; /* the last scan lacked descriptors or memory: what it did not see may still be there */
     json_t *ids;     /* {an id in use: of a job's id, the number of its last copy} */

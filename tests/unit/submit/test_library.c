@@ -79,20 +79,27 @@ TEST(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten)
 {
     const char *folder = unit_folder();
     struct library l = library_of(folder);
+    uint64_t version;
     char path[300];
     struct err e;
 
     put_run(folder, "one", "j-one", "running");
     assert_ok(library_scan(&l, &e));
     assert_string_equal(shown_text(library_find(&l, "j-one")->line, "state"), "running");
+    version = l.version;
+    assert_ok(library_scan(&l, &e)); /* nothing is new */
+    assert_int_equal(l.version, version);
     put_run(folder, "one", "j-one", "succeeded");
     assert_ok(library_scan(&l, &e));
     assert_string_equal(shown_text(library_find(&l, "j-one")->line, "state"), "succeeded");
     assert_int_equal(l.n, 1);
+    assert_true(l.version > version);
+    version = l.version;
     snprintf(path, sizeof path, "%s/one", folder);
     assert_ok(file_remove_tree(path, &e));
     assert_ok(library_scan(&l, &e));
     assert_int_equal(l.n, 0);
+    assert_true(l.version > version);
     unit_remove(folder);
     assert_ok(library_scan(&l, &e)); /* the whole folder is gone */
     library_clear(&l);
