@@ -1,13 +1,10 @@
 #include "submit/browse/shelf.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "shared/json.h"
 #include "submit/browse/folder.h"
@@ -38,7 +35,6 @@ struct shelf {
     } grown[SHELF_GROWN]; /* the last of n_grown */
     uint64_t n_grown;
     struct wish wishes[WISHES];
-    int wake; /* eventfd */
 };
 
 struct shelf *shelf_new(void)
@@ -48,14 +44,13 @@ struct shelf *shelf_new(void)
 
     if (!s)
         return NULL;
-    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&how);
     pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &how);
     pthread_condattr_destroy(&how);
     s->list = strdup("{\"jobs\":[],\"agents\":[]}");
-    if (s->list && s->wake >= 0)
+    if (s->list)
         return s;
     shelf_free(s);
     return NULL;
@@ -77,8 +72,6 @@ void shelf_free(struct shelf *s)
         return;
     shelf_jobs_free(s->jobs, s->n);
     free(s->list);
-    if (s->wake >= 0)
-        close(s->wake);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -148,7 +141,6 @@ void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents
 bool shelf_take_wish(struct shelf *s, enum shelf_wish *what, char id[SHELF_ID])
 {
     bool found = false;
-    uint64_t ignored;
 
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < WISHES && !found; i++) {
@@ -161,8 +153,6 @@ bool shelf_take_wish(struct shelf *s, enum shelf_wish *what, char id[SHELF_ID])
         memcpy(id, w->id, SHELF_ID);
         found = true;
     }
-    if (!found && read(s->wake, &ignored, sizeof ignored) < 0)
-        errno = 0; /* nobody has written since */
     pthread_mutex_unlock(&s->lock);
     return found;
 }
@@ -180,11 +170,6 @@ void shelf_done(struct shelf *s, enum shelf_wish what, const char *id, const str
     }
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-}
-
-int shelf_wish_fd(const struct shelf *s)
-{
-    return s->wake;
 }
 
 void shelf_close(struct shelf *s)
@@ -221,7 +206,6 @@ static struct timespec in_seconds(double timeout_s)
 static int wish(struct shelf *s, enum shelf_wish what, const char *id, double timeout_s, struct err *e)
 {
     const struct timespec until = in_seconds(timeout_s);
-    const uint64_t one = 1;
     struct wish *w = NULL;
     int rc = 0;
 
@@ -237,8 +221,6 @@ static int wish(struct shelf *s, enum shelf_wish what, const char *id, double ti
         *w = (struct wish){.what = what, .state = WAITS};
     snprintf(w->id, sizeof w->id, "%s", id);
     w->n_waiters++;
-    if (write(s->wake, &one, sizeof one) < 0)
-        errno = 0; /* it is full of wakes already */
     while (w->state != DONE && !s->is_closed && rc == 0)
         rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
     w->n_waiters--;

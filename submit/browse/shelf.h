@@ -34,8 +34,6 @@ void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents
 enum shelf_wish { SHELF_FETCH, SHELF_CANCEL };
 bool shelf_take_wish(struct shelf *s, enum shelf_wish *what, char id[SHELF_ID]);
 void shelf_done(struct shelf *s, enum shelf_wish what, const char *id, const struct err *e);
-/* A descriptor that is readable when there is a wish. */
-int shelf_wish_fd(const struct shelf *s);
 /* Nobody waits any more. */
 void shelf_close(struct shelf *s);
 
