@@ -53,6 +53,7 @@ static int fill(struct stream *s)
     if (!f)
         return -1;
     rc = shelf_events(f, s->shelf, &s->reader, keep_alive_s);
+    rc = ferror(f) ? -1 : rc; /* half an event would be taken for a whole one */
     if (fclose(f) != 0 || rc < 0)
         return -1;
     if (s->len > 0)

@@ -27,8 +27,9 @@ struct shelf {
     bool is_closed;
     struct shelf_job *jobs;
     size_t n;
-    char *list;
-    uint64_t list_version;
+    json_t *agents;
+    uint64_t version; /* of jobs and agents */
+    uint64_t whole;   /* that since which there are the same jobs in the same order */
     struct grown {
         char id[SHELF_ID];
         uint64_t rows;
@@ -49,8 +50,8 @@ struct shelf *shelf_new(void)
     pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &how);
     pthread_condattr_destroy(&how);
-    s->list = strdup("{\"jobs\":[],\"agents\":[]}");
-    if (s->list)
+    s->agents = json_array();
+    if (s->agents)
         return s;
     shelf_free(s);
     return NULL;
@@ -71,7 +72,7 @@ void shelf_free(struct shelf *s)
     if (!s)
         return;
     shelf_jobs_free(s->jobs, s->n);
-    free(s->list);
+    json_decref(s->agents);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -85,18 +86,50 @@ static struct shelf_job *find(struct shelf_job *jobs, size_t n, const char *id)
     return NULL;
 }
 
-/* The list is read by other threads as text, as documents are not shared between threads. */
-static char *list_text(const struct shelf_job *jobs, size_t n, json_t *agents)
+/* With the lock held: the list, with the lines that have changed after a version; 0: all. No line is shared with
+ * another thread, as counts of references may not be atomic. */
+static void write_list(FILE *out, const struct shelf *s, uint64_t after)
 {
-    json_t *doc = json_pack("{s:[], s:o}", "jobs", "agents", agents);
-    json_t *list = json_object_get(doc, "jobs");
-    char *text;
+    static const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(9);
+    const char *comma = "";
 
+    fputs("{\"jobs\":[", out);
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->jobs[i].version <= after)
+            continue;
+        fputs(comma, out);
+        json_dumpf(s->jobs[i].line, out, how);
+        comma = ",";
+    }
+    fputs("],\"agents\":", out);
+    json_dumpf(s->agents, out, how);
+    fputs("}", out);
+}
+
+static bool are_same_jobs(const struct shelf *s, const struct shelf_job *jobs, size_t n)
+{
+    if (n != s->n)
+        return false;
     for (size_t i = 0; i < n; i++)
-        json_array_append(list, jobs[i].line);
-    text = doc ? json_dump(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(doc);
-    return text;
+        if (strcmp(s->jobs[i].id, jobs[i].id) != 0)
+            return false;
+    return true;
+}
+
+/* With the lock held: what is new of the jobs and agents that come. */
+static void note_changes(struct shelf *s, struct shelf_job *jobs, size_t n, const json_t *agents)
+{
+    bool are_same = are_same_jobs(s, jobs, n);
+    bool is_new = !are_same || !json_equal(s->agents, agents);
+
+    for (size_t i = 0; i < n; i++) {
+        bool is_old = are_same && json_equal(s->jobs[i].line, jobs[i].line);
+
+        jobs[i].version = is_old ? s->jobs[i].version : s->version + 1;
+        is_new |= !is_old;
+    }
+    s->version += is_new;
+    s->whole = are_same ? s->whole : s->version;
 }
 
 static void note_grown(struct shelf *s, const struct shelf_job *jobs, size_t n)
@@ -115,27 +148,25 @@ static void note_grown(struct shelf *s, const struct shelf_job *jobs, size_t n)
 
 void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents)
 {
-    char *text = list_text(jobs, n, agents);
     struct shelf_job *old;
+    json_t *old_agents;
     size_t n_old;
 
     pthread_mutex_lock(&s->lock);
+    if (!agents) /* for want of memory: those before */
+        agents = json_incref(s->agents);
     note_grown(s, jobs, n);
+    note_changes(s, jobs, n, agents);
     old = s->jobs;
     n_old = s->n;
+    old_agents = s->agents;
     s->jobs = jobs;
     s->n = n;
-    if (text && strcmp(text, s->list) != 0) {
-        char *before = s->list;
-
-        s->list = text;
-        text = before;
-        s->list_version++;
-    }
+    s->agents = agents;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     shelf_jobs_free(old, n_old);
-    free(text);
+    json_decref(old_agents);
 }
 
 bool shelf_take_wish(struct shelf *s, enum shelf_wish *what, char id[SHELF_ID])
@@ -182,12 +213,21 @@ void shelf_close(struct shelf *s)
 
 char *shelf_list(struct shelf *s)
 {
-    char *text;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    bool is_whole;
 
+    if (!out)
+        return NULL;
     pthread_mutex_lock(&s->lock);
-    text = strdup(s->list);
+    write_list(out, s, 0);
     pthread_mutex_unlock(&s->lock);
-    return text;
+    is_whole = !ferror(out);
+    if (fclose(out) == 0 && is_whole)
+        return text;
+    free(text);
+    return NULL;
 }
 
 static struct timespec in_seconds(double timeout_s)
@@ -314,11 +354,17 @@ int shelf_cancel(struct shelf *s, const char *id, struct err *e)
 
 static void put_events(FILE *out, struct shelf *s, struct shelf_reader *r)
 {
-    if (r->list == 0)
+    bool is_first = r->list == 0;
+
+    if (is_first)
         r->grown = s->n_grown;
-    if (r->list != s->list_version + 1) {
-        r->list = s->list_version + 1;
-        fprintf(out, "event: jobs\ndata: %s\n\n", s->list);
+    if (r->list != s->version + 1) {
+        bool is_whole = is_first || r->list - 1 < s->whole;
+
+        fprintf(out, "event: %s\ndata: ", is_whole ? "jobs" : "changed");
+        write_list(out, s, is_whole ? 0 : r->list - 1);
+        fputs("\n\n", out);
+        r->list = s->version + 1;
     }
     if (s->n_grown - r->grown > SHELF_GROWN)
         r->grown = s->n_grown - SHELF_GROWN;
@@ -337,7 +383,7 @@ int shelf_events(FILE *out, struct shelf *s, struct shelf_reader *r, double time
     int rc = 0;
 
     pthread_mutex_lock(&s->lock);
-    while (!s->is_closed && rc == 0 && r->list == s->list_version + 1 && r->grown == s->n_grown)
+    while (!s->is_closed && rc == 0 && r->list == s->version + 1 && r->grown == s->n_grown)
         rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
     is_closed = s->is_closed;
     if (!is_closed)

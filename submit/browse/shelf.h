@@ -18,7 +18,8 @@ struct shelf_job {
     char *run;    /* of a job on agents: its run.json so far, as text; NULL: that of the folder */
     json_t *line; /* of the list */
     bool can_cancel;
-    uint64_t rows; /* of a job that runs: about how many its nodes have recorded */
+    uint64_t rows;    /* of a job that runs: about how many its nodes have recorded */
+    uint64_t version; /* the shelf's: that of its line's last change */
 };
 
 void shelf_jobs_free(struct shelf_job *jobs, size_t n); /* with what they own */
@@ -45,7 +46,8 @@ int shelf_open(struct shown *out, json_t **line, struct shelf *s, const char *id
 /* Cancels it, and waits for the agents. ERR_CONFLICT: it has ended, or is not on an agent. */
 int shelf_cancel(struct shelf *s, const char *id, struct err *e);
 
-/* One that follows the changes: {0} has seen none. Writes the next events of the stream, or nothing within
+/* One that follows the changes: {0} has seen none. The stream's events are `jobs`, with the whole list, `changed`,
+ * with those of its jobs that have changed, and the agents, and `grown`: {"id", "rows"}. Writes the next events of the stream, or nothing within
  * `timeout_s`. -1: the shelf is closed. */
 struct shelf_reader {
     uint64_t list, grown;

@@ -23,13 +23,14 @@ psgd.sources = {
             file_href: (id, path) => `${of(id)}/files/${path.split('/').map(encodeURIComponent).join('/')}`,
             compare: (ids, target) => json('/api/compare' + query({ids: ids.join(','), target})),
             cancel: (id) => json(of(id) + '/cancel', {method: 'POST', headers: {'X-Psgd': '1'}}),
-            /* Calls back with {jobs(document), grown({id, rows}), connected(bool, whether that
+            /* Calls back with {jobs(document), changed(document with the changed jobs only), grown({id, rows}), connected(bool, whether that
              * is final)}; returns a function that ends it. */
             watch: (on) => {
                 const events = new EventSource('/api/events');
                 events.addEventListener('open', () => on.connected(true));
                 events.addEventListener('error', () => on.connected(false, events.readyState === EventSource.CLOSED));
                 events.addEventListener('jobs', (e) => on.jobs(JSON.parse(e.data)));
+                events.addEventListener('changed', (e) => on.changed(JSON.parse(e.data)));
                 events.addEventListener('grown', (e) => on.grown(JSON.parse(e.data)));
                 return () => events.close();
             },

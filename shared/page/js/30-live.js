@@ -27,6 +27,12 @@ psgd.live = (() => {
         tell('jobs', doc);
     }
 
+    /* Of the jobs known, some are other ones now. */
+    function change(doc) {
+        const now = new Map(doc.jobs.map((j) => [j.id, j]));
+        if (jobs) take({...doc, jobs: jobs.jobs.map((j) => now.get(j.id) || j)});
+    }
+
     function connected(is_up, is_final) {
         banner.hidden = is_up;
         banner.textContent = is_up
@@ -41,7 +47,7 @@ psgd.live = (() => {
         banner,
         say,
         start: () =>
-            psgd.source.watch && psgd.source.watch({jobs: take, connected, grown: (what) => tell('grown', what)}),
+            psgd.source.watch && psgd.source.watch({jobs: take, changed: change, connected, grown: (what) => tell('grown', what)}),
         /* The list as last heard, or asked for. */
         jobs: async () => {
             if (!jobs) take(await psgd.source.jobs());
