@@ -126,7 +126,8 @@ int agents_open(struct agents **out, const struct options *o, struct err *e)
     return 0;
 }
 
-/* All that must at once, and not often, as this waits for those that are silent. */
+/* All agents that must prove that they know the token do so at once, and not often, as this call waits for
+ * silent ones. */
 static void prove(struct agents *a)
 {
     struct err ignored;
@@ -226,8 +227,8 @@ static void end_order(struct agent *g, const struct err *why)
     g->order = NULL;
 }
 
-/* A part of a file has come: the next one, or the next file. Where half a part cannot be taken back, it ends in
- * a row that is read as damaged. */
+/* A part of a file has come: the next one, or the next file. Where half a part cannot be taken back, it ends
+ * in a row that is read as damaged. */
 static void take_part(struct agents *a, struct agent *g, bool is_good)
 {
     struct order *w = g->order;

@@ -24,8 +24,8 @@ json_t *agents_json(const struct agents *a);
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e);
 
 /* Begins to fetch a job's files, into the folder of that name; or to cancel the job. Tells `done` when all
- * agents have answered, or none can: why not, or a code of 0. ERR_REFUSED: too many requests wait for agents; the
- * job's have not begun. */
+ * agents have answered, or none can: why not, or a code of 0. ERR_REFUSED: too many requests wait for agents;
+ * the job's have not begun. */
 struct agents_task {
     char id[SHELF_ID];
     bool is_cancel;

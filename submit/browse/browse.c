@@ -140,8 +140,8 @@ static int look(struct browser *b, struct err *e)
     return 0;
 }
 
-/* Whether a job's files are as of now: several documents of one job are asked for at once. `e`: what became of
- * fetching them. */
+/* Whether a job's files are as of now: several documents of one job are asked for at once. `e`: what became
+ * of fetching them. */
 static bool is_fresh(const struct browser *b, const char *id, struct err *e)
 {
     for (size_t i = 0; i < FETCHED; i++) {
@@ -188,8 +188,8 @@ static void take_done(struct browser *b)
     }
 }
 
-/* When what was begun at `since` may be done again: after `pause_s`, and so that it takes at most a twentieth of
- * the time of a processor, whatever there is to do. */
+/* When what was begun at `since` may be done again: after `pause_s`, and so that it takes at most a twentieth
+ * of the time of a processor, whatever there is to do. */
 static double rested(double since, double pause_s)
 {
     double now = clock_now();

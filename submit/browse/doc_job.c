@@ -25,7 +25,7 @@ static json_t *copy_number(const json_t *o, const char *key)
     return json_number_or_null(shown_number(o, key, NAN));
 }
 
-/* The first of two that is there. */
+/* The number of the first key that has one. */
 static json_t *either(const json_t *o, const char *key, const char *other)
 {
     double v = shown_number(o, key, NAN);

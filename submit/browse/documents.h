@@ -28,9 +28,9 @@ struct log_query {
     size_t limit;                 /* at most so many lines, up to 10,000; 0: 500 */
     bool is_tail;                 /* the last ones of those that fit, instead of the first */
 };
-/* {"lines": [{"n", "time", "level", "node", "text"}], "next", "total"}: `n` counts the lines of a node; `next`
- * is the `after` of the lines that were too many, "NODE:N", and stays right while logs grow; `total` counts all
- * lines. ERR_USAGE: `after` is none. */
+/* {"lines": [{"n", "time", "level", "node", "text"}], "next", "total"}: `n` counts the lines of a node;
+ * `next` is the `after` of the lines that were too many, "NODE:N", and stays right while logs grow; `total`
+ * counts all lines. ERR_USAGE: `after` is none. */
 int document_log(json_t **out, const struct shown *s, const struct log_query *q, struct err *e);
 
 #endif

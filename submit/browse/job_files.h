@@ -1,6 +1,6 @@
-/* job_files -- copies of the files of jobs on agents, in a temporary folder: one for each job, with one for each
- * attempt and node in it (shown_node_folder). Their size is bounded; the folder of a job that nobody looks at
- * any more is removed. */
+/* job_files -- copies of the files of jobs on agents, in a temporary folder: one for each job, with one for
+ * each attempt and node in it (shown_node_folder). Their size is bounded; the folder of a job that nobody
+ * looks at any more is removed. */
 #ifndef PSGD_BROWSE_JOB_FILES_H
 #define PSGD_BROWSE_JOB_FILES_H
 
@@ -26,8 +26,9 @@ struct job_files {
 int job_files_open(struct job_files *c, struct err *e);
 void job_files_close(struct job_files *c);
 
-/* Opens the copy of a node's file to append to it; `had`: its bytes so far. Makes room by removing the copies of
- * the job that was looked at longest ago. ERR_NOSPACE: the file, or all copies, have their largest size. */
+/* Opens the copy of a node's file to append to it; `had`: its bytes so far. Makes room by removing the copies
+ * of the job that was looked at longest ago. ERR_NOSPACE: the file, or all copies, have their largest
+ * size. */
 int job_files_append(int *fd, off_t *had, struct job_files *c, const char *id, int node, int attempt,
                      const char *file, struct err *e);
 void job_files_count(struct job_files *c, const char *id, off_t appended);

@@ -161,7 +161,8 @@ static int look(struct library *l, int dir, const char *path, const char *sweep,
     return 0;
 }
 
-/* Whether it is worth opening: asking for two names takes less than that, and most folders may have neither. */
+/* Whether it is worth opening: asking for two names takes less than that, and most folders may have
+ * neither. */
 static bool may_have_results(int dir, const char *name)
 {
     static const char *const files[] = {"run.json", "sweep.json"};

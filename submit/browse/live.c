@@ -199,7 +199,7 @@ static json_t *comm_of_all(const struct live_job *j)
     return comm_json(&sum);
 }
 
-/* That of the slowest worker. */
+/* The progress of a job is that of its slowest worker. */
 static json_t *progress_of_all(const struct live_job *j)
 {
     static const char *const keys[] = {"epoch", "epochs", "step", "steps", "ratio"};
@@ -217,7 +217,7 @@ static json_t *progress_of_all(const struct live_job *j)
     return o;
 }
 
-/* Why: of a failure the node that failed, else the first that has something to say. */
+/* The reason is that of the node that failed, else of the first node with a message. */
 static void put_reason(json_t *o, const struct live_job *j)
 {
     const json_t *from = NULL;
@@ -233,7 +233,7 @@ static void put_reason(json_t *o, const struct live_job *j)
     json_object_set_new(o, "message", text_or_null(from, "message"));
 }
 
-/* Of a job that was not submitted from here. */
+/* What agents say suffices for a run.json of a job that was not submitted from here. */
 static json_t *unknown_job(const struct live_job *j)
 {
     const json_t *said = j->nodes[0].said;

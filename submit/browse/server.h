@@ -1,5 +1,6 @@
 /* server -- the page's HTTP server on 127.0.0.1: all of job_submit's libmicrohttpd. A thread for each
- * connection, of which there are at most 256; those that have not shown the cookie end first (strangers.h). */
+ * connection, of which there are at most 256; those that have not shown the cookie end first
+ * (strangers.h). */
 #ifndef PSGD_BROWSE_SERVER_H
 #define PSGD_BROWSE_SERVER_H
 

@@ -86,8 +86,8 @@ static struct shelf_job *find(struct shelf_job *jobs, size_t n, const char *id)
     return NULL;
 }
 
-/* With the lock held: the list, with the lines that have changed after a version; 0: all. No line is shared with
- * another thread, as counts of references may not be atomic. */
+/* With the lock held: the list, with the lines that have changed after a version; 0: all. No line is shared
+ * with another thread, as counts of references may not be atomic. */
 static void write_list(FILE *out, const struct shelf *s, uint64_t after)
 {
     static const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(9);

@@ -28,27 +28,29 @@ struct shelf;
 struct shelf *shelf_new(void); /* NULL: no memory */
 void shelf_free(struct shelf *s);
 
-/* The main thread. Replaces the jobs (newest first) and agents, and takes ownership of both. Wakes those that wait if anything has changed. */
+/* These are for the main thread. Replaces the jobs (newest first) and agents, and takes ownership of both;
+ * wakes the threads that wait for a change. */
 void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents);
-/* What the others wish: an id whose files are to be fetched anew, or whose job to be cancelled; false: none.
- * Each is then answered with shelf_done. `e`: why not; its code 0: done. */
+/* Takes a wish of the other threads: the id of a job whose files are to be fetched anew, or that is to be
+ * cancelled; false: there is none. Each is then answered with shelf_done; `e`: why it failed; code 0: it is
+ * done. */
 enum shelf_wish { SHELF_FETCH, SHELF_CANCEL };
 bool shelf_take_wish(struct shelf *s, enum shelf_wish *what, char id[SHELF_ID]);
 void shelf_done(struct shelf *s, enum shelf_wish what, const char *id, const struct err *e);
-/* Nobody waits any more. */
+/* All waiting ends, now and later. */
 void shelf_close(struct shelf *s);
 
-/* The other threads. The document of the list; the caller frees it. NULL: no memory. */
+/* These are for the other threads. The document of the list; the caller frees it. NULL: no memory. */
 char *shelf_list(struct shelf *s);
-/* Opens a job, and sets *line, which the caller owns. Of one on agents, its files are fetched anew first, as
- * far as that takes at most 3 s. ERR_NOT_FOUND: there is none. */
+/* Opens a job, and sets *line, which the caller owns. The files of a job on agents are fetched anew first, as
+ * far as that takes at most 3 s. ERR_NOT_FOUND: there is no such job. */
 int shelf_open(struct shown *out, json_t **line, struct shelf *s, const char *id, struct err *e);
-/* Cancels it, and waits for the agents. ERR_CONFLICT: it has ended, or is not on an agent. */
+/* Cancels a job, and waits for the agents. ERR_CONFLICT: it has ended, or is not on an agent. */
 int shelf_cancel(struct shelf *s, const char *id, struct err *e);
 
-/* One that follows the changes: {0} has seen none. The stream's events are `jobs`, with the whole list, `changed`,
- * with those of its jobs that have changed, and the agents, and `grown`: {"id", "rows"}. Writes the next events of the stream, or nothing within
- * `timeout_s`. -1: the shelf is closed. */
+/* How far a reader of the events has come; {0}: it has seen none. The event `jobs` has the whole list,
+ * `changed` the jobs that have changed, and the agents, `grown` {"id", "rows"}. Writes the next events of the
+ * stream, or nothing within `timeout_s`. -1: the shelf is closed. */
 struct shelf_reader {
     uint64_t list, grown;
 };
