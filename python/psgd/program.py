@@ -18,6 +18,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 Value = Union[None, bool, int, float, str, "os.PathLike[str]", Sequence[Union[int, float, str]]]
 
 NAME_IT = "Name it by program= or PSGD_JOB_SUBMIT."
+REPEATED = ("set", "tag")  # whose items are options of their own: those "may be repeated" in docs/reference/job_submit.md
 STOP_SECONDS = 30  # that an interrupted job_submit has to leave its job in order
 
 
@@ -52,11 +53,14 @@ def text_of(name: str, value: Any) -> str:
 
 
 def arguments(options: Mapping[str, Value]) -> List[str]:
-    """Options as on the command line: True is a flag; None and False are not given; a list is joined by commas."""
+    """Options as on the command line: True is a flag; None and False are not given; a list is joined by commas, but of one
+    of REPEATED each item is an option."""
     out = []
     for name, value in options.items():
         if value is True:
             out.append(f"--{name}")
+        elif name in REPEATED and isinstance(value, (list, tuple)):
+            out += [f"--{name}={text_of(name, item)}" for item in value]
         elif value is not None and value is not False:
             out.append(f"--{name}={text_of(name, value)}")
     return out

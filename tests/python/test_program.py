@@ -56,6 +56,11 @@ class Programs(unittest.TestCase):
         with self.assertRaisesRegex(psgd.Invalid, "nowhere: no such program"):
             program.find("nowhere")
 
+    def test_options_that_may_be_repeated_are_those_of_the_reference(self):
+        reference = Path(__file__).parents[2] / "docs/reference/job_submit.md"
+        rows = re.findall(r"^\| `--([a-z_]+)` .*may be repeated", reference.read_text(), re.MULTILINE)
+        self.assertEqual(sorted(set(rows)), sorted(program.REPEATED))
+
     def test_keyword_arguments_become_options(self):
         given = {
             "node_count": 2, "learn_rate": 1e-05, "epochs": None, "detach": False, "json": True, "name": "--a b;c",
@@ -64,6 +69,9 @@ class Programs(unittest.TestCase):
         self.assertEqual(
             program.arguments(given),
             ["--node_count=2", "--learn_rate=1e-05", "--json", "--name=--a b;c", "--data=x y", "--block_ratio=2,1,1"],
+        )
+        self.assertEqual(
+            program.arguments({"tag": ["a", "b,c"], "set": ("lr=1",), "note": None}), ["--tag=a", "--tag=b,c", "--set=lr=1"]
         )
         with self.assertRaisesRegex(psgd.UsageError, "codec: a dict is no value of an option"):
             psgd.submit(codec={}, program=self.script("a"))
