@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "shared/codec_options.h"
-#include "shared/crypto.h"
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/codecs/codec_list.h"
+#include "submit/codecs/codec_same.h"
 #include "submit/codecs/find.h"
 #include "submit/options_config.h"
 #include "submit/options_table.h"
@@ -20,34 +20,6 @@ static const char *text_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-static bool has_sum(const char *path, const char *sha256)
-{
-    uint8_t sum[SHA256_BYTES];
-    char hex[SHA256_HEX];
-    struct err ignored;
-    uint64_t bytes;
-
-    if (sha256_file(sum, &bytes, path, &ignored) < 0)
-        return false;
-    hex_encode(hex, sum, sizeof sum);
-    return strcmp(hex, sha256) == 0;
-}
-
-/* Is the codec's source, or of one without a source its object, what it was? */
-static bool is_unchanged(const char *name, const json_t *facts)
-{
-    const char *of_source = text_of(facts, "source_sha256");
-    char exe_dir[PATH_MAX];
-    struct codec_file found;
-    struct err ignored;
-
-    if (file_exe_dir(exe_dir, sizeof exe_dir, &ignored) < 0 ||
-        find_codec(&found, name, exe_dir, &ignored) < 0)
-        return false;
-    return of_source[0] ? has_sum(found.source[0] ? found.source : found.path, of_source)
-                        : has_sum(found.path, text_of(facts, "sha256"));
-}
-
 /* Finds the copy of a codec's source in the results. */
 static bool find_copy(char out[PATH_MAX], const json_t *facts, const char *folder)
 {
@@ -57,7 +29,7 @@ static bool find_copy(char out[PATH_MAX], const json_t *facts, const char *folde
 
     snprintf(file, sizeof file, "codec/%.64s.c", name);
     return name[0] && !strchr(name, '/') && file_join(out, PATH_MAX, folder, file, &ignored) == 0 &&
-           has_sum(out, text_of(facts, "source_sha256"));
+           codec_has_sum(out, text_of(facts, "source_sha256"));
 }
 
 /* Replaces a codec that has changed since, or is gone, by the copy of its source. */
@@ -68,7 +40,7 @@ static void choose_codec(json_t *texts, const char *option, const json_t *facts,
     char name[PATH_MAX], copy[PATH_MAX];
 
     snprintf(name, sizeof name, "%.*s", (int)end, text);
-    if (!name[0] || codec_list_is_one(text) || !facts || is_unchanged(name, facts))
+    if (!name[0] || codec_list_is_one(text) || !facts || codec_is_same(name, facts))
         return;
     if (find_copy(copy, facts, folder)) {
         console_info("%s is not what it was in that run: its source of then is used, %s.", name, copy);
