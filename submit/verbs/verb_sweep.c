@@ -1,7 +1,10 @@
 /* sweep: a job with all combinations of the values of --set, and --repeat seeds. */
 #include <stdio.h>
 
+#include "shared/file.h"
+#include "submit/results/run_find.h"
 #include "submit/stages/console.h"
+#include "submit/sweep/sweep_inputs.h"
 #include "submit/sweep/sweep_table.h"
 #include "submit/verbs/verbs.h"
 
@@ -30,6 +33,26 @@ static int check_values(const struct sweep *s, struct err *e)
     return 0;
 }
 
+/* Removes the results of a run that succeeded with other files than there are now. */
+static int drop_if_stale(const struct sweep *s, size_t combination, size_t repeat, const char *name,
+                         struct err *e)
+{
+    char folder[PATH_MAX], file[PATH_MAX];
+    bool is_stale;
+    struct run r;
+
+    if (!sweep_has_run(s, combination, repeat))
+        return 0;
+    if (sweep_run_folder(folder, s, combination, repeat, e) < 0 || run_find(&r, folder, e) < 0)
+        return e->code;
+    is_stale = sweep_inputs_changed(file, r.doc, s->opt->config);
+    run_clear(&r);
+    if (!is_stale)
+        return 0;
+    console_info("%s has changed since run %s: its results are removed, and it is run again.", file, name);
+    return file_remove_tree(folder, e);
+}
+
 /* *n_failed: runs that have not succeeded. */
 static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
 {
@@ -41,6 +64,8 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
         size_t combination = i / s->plan.n_repeats, repeat = i % s->plan.n_repeats;
 
         sweep_name(name, &s->plan, combination, repeat);
+        if (drop_if_stale(s, combination, repeat, name, e) < 0)
+            return e->code;
         if (sweep_has_run(s, combination, repeat)) {
             console_more("Run %zu of %zu, %s, has succeeded before.", i + 1, n, name);
             continue;
