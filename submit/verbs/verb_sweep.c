@@ -73,8 +73,11 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
         console_info("Run %zu of %zu: %s.", i + 1, n, name);
         if (sweep_run(&state, why, s, combination, repeat, e) < 0) {
             if (e->code == ERR_CANCELLED)
-                err_hint(e, "The same command goes on: runs that have ended are not run again%s.",
-                         s->opt->simulate ? "" : ", and a job that runs on agents is watched to its end");
+                err_hint(e,
+                         s->opt->simulate
+                             ? "The same command goes on: runs that have ended are not run again."
+                             : "A job that had started runs on, in its slots: the same command watches it to "
+                               "its end, job_submit list names it, job_submit cancel ID ends it.");
             return e->code;
         }
         if (state == SWEEP_FAILED) {
