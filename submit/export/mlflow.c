@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/artifacts.h"
 #include "shared/clock.h"
@@ -14,6 +15,7 @@
 #include "shared/file.h"
 #include "shared/job_state.h"
 #include "shared/json.h"
+#include "submit/browse/folder.h"
 #include "submit/export/appender.h"
 #include "submit/export/scalars.h"
 
@@ -346,16 +348,21 @@ static int write_metrics(struct store *s, struct err *e)
     return rc < 0 ? rc : write_last(s, e);
 }
 
-static int copy(const struct store *s, const char *name, struct err *e)
+/* No link: a folder from somebody else could have one to any file of this user. */
+static int copy(const struct store *s, int dir, const char *name, struct err *e)
 {
-    char from[PATH_MAX], to[PATH_MAX], *bytes;
+    char to[PATH_MAX], *bytes;
+    uint64_t size;
     size_t len;
-    int rc;
+    int fd, rc;
 
-    if (file_join(from, sizeof from, s->folder, name, e) < 0)
-        return e->code;
-    if (file_read(&bytes, &len, from, ARTIFACT_MAX, e) < 0)
+    if (folder_file(&fd, &size, dir, name, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : e->code;
+    close(fd);
+    if (size > ARTIFACT_MAX)
+        return err_set(e, ERR_CONFIG, "%s/%s has more than %d bytes", s->folder, name, ARTIFACT_MAX);
+    if (folder_text(&bytes, &len, dir, name, ARTIFACT_MAX, e) < 0)
+        return err_at(e, "%s", s->folder);
     rc = file_join(to, sizeof to, "artifacts", name, e) < 0 ? e->code
                                                             : write_file(s->path, to, bytes, len, e);
     free(bytes);
@@ -364,13 +371,16 @@ static int copy(const struct store *s, const char *name, struct err *e)
 
 static int copy_artifacts(const struct store *s, struct err *e)
 {
-    if (copy(s, "run.json", e) < 0)
+    int dir, rc;
+
+    if (folder_open(&dir, s->folder, e) < 0)
         return e->code;
-    for (int i = 0; i < N_ARTIFACTS; i++)
-        if ((artifacts[i].kind == ARTIFACT_IS_RECORDS || artifacts[i].kind == ARTIFACT_IS_MODEL) &&
-            copy(s, artifacts[i].path, e) < 0)
-            return e->code;
-    return 0;
+    rc = copy(s, dir, "run.json", e);
+    for (int i = 0; i < N_ARTIFACTS && rc == 0; i++)
+        if (artifacts[i].kind == ARTIFACT_IS_RECORDS || artifacts[i].kind == ARTIFACT_IS_MODEL)
+            rc = copy(s, dir, artifacts[i].path, e);
+    close(dir);
+    return rc;
 }
 
 int mlflow_write(char out[PATH_MAX], const char *folder, const json_t *run, const char *dir, struct err *e)

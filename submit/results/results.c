@@ -12,6 +12,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/utf8.h"
+#include "submit/browse/folder.h"
 #include "submit/results/classic.h"
 #include "submit/stages/console.h"
 
@@ -39,11 +40,13 @@ static bool is_empty(const char *path)
 
 int results_read(json_t **out, const char *folder, struct err *e)
 {
-    char path[PATH_MAX];
+    int dir, rc;
 
-    if (file_join(path, sizeof path, folder, "run.json", e) < 0)
+    if (folder_open(&dir, folder, e) < 0)
         return e->code;
-    return json_read(out, path, RUN_JSON_MAX, e);
+    rc = folder_json(out, dir, "run.json", RUN_JSON_MAX, e);
+    close(dir);
+    return rc < 0 ? err_at(e, "%s", folder) : 0;
 }
 
 int results_save(const json_t *doc, const char *folder, struct err *e)

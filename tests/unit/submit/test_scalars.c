@@ -7,6 +7,7 @@
 #include "submit/export/appender.h"
 #include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"
+#include "submit/results/results.h"
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -139,6 +140,29 @@ TEST(what_is_no_result_is_refused)
     unit_remove(folder);
 }
 
+TEST(links_and_pipes_of_a_folder_are_not_copied_and_not_read)
+{
+    const char *folder = unit_folder();
+    json_t *run = json_pack("{s:s}", "id", "j-1"), *read;
+    char out[PATH_MAX], path[PATH_MAX];
+
+    put(folder, "secret", "mine");
+    put(folder, "records/eval.csv", "node,time_s\n");
+    assert_int_equal(mkdir(in(folder, "model"), 0700), 0);
+    assert_int_equal(symlink("../secret", in(folder, "model/final.safetensors")), 0);
+    assert_int_equal(mkfifo(in(folder, "model/best.safetensors"), 0600), 0);
+    snprintf(path, sizeof path, "%s/mlruns", folder);
+    assert_ok(mlflow_write(out, folder, run, path, &e));
+    assert_int_equal(access(in(out, "artifacts/records/eval.csv"), F_OK), 0);
+    assert_int_equal(access(in(out, "artifacts/model/best.safetensors"), F_OK), -1);
+    assert_int_equal(access(in(out, "artifacts/model/final.safetensors"), F_OK), -1);
+    assert_int_equal(symlink("secret", in(folder, "run.json")), 0);
+    assert_int_equal(results_read(&read, folder, &e), ERR_NOT_FOUND);
+    assert_error_has("run.json");
+    json_decref(run);
+    unit_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +171,7 @@ int main(void)
         cmocka_unit_test(more_files_than_are_open_at_once_keep_all_their_lines_and_replace_earlier_ones),
         cmocka_unit_test(a_full_disk_fails_the_export),
         cmocka_unit_test(what_is_no_result_is_refused),
+        cmocka_unit_test(links_and_pipes_of_a_folder_are_not_copied_and_not_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
