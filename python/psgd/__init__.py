@@ -7,7 +7,7 @@
     print(job.records("eval"))
     weights = job.load_model()
 
-The keyword arguments of submit() and simulate() are the options of job_submit, with '_' for '-'. Only the standard library is
+The keyword arguments of submit(), simulate() and sweep() are the options of job_submit, with '_' for '-'. Only the standard library is
 needed: records are a DataFrame where pandas is installed, weights numpy arrays where numpy is, and to_torch() and
 to_safetensors() need PyTorch. docs/python.md is the manual.
 """
@@ -23,7 +23,7 @@ from .errors import (
     Unreachable,
     UsageError,
 )
-from .jobs import Job, Run, job, open_run, predict, simulate, submit
+from .jobs import Job, Run, compare, job, open_run, predict, simulate, submit, sweep
 from .models import load_model, to_safetensors, to_torch
 from .records import Table
 from .safetensors import read as read_safetensors
@@ -45,6 +45,7 @@ __all__ = [
     "Unauthorized",
     "Unreachable",
     "UsageError",
+    "compare",
     "job",
     "load_model",
     "open",
@@ -52,6 +53,7 @@ __all__ = [
     "read_safetensors",
     "simulate",
     "submit",
+    "sweep",
     "to_safetensors",
     "to_torch",
     "write_safetensors",

@@ -5,7 +5,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from .errors import Error, Incomplete, Invalid, JobFailed, Timeout, error_of
 from .models import load_model, to_torch
@@ -221,6 +221,31 @@ def simulate(*, program: Optional[PathLike] = None, show: bool = False, **option
     if answer.status != 0 or "folder" not in answer.data:
         raise _simulation_failed(answer.data) if answer.data else answer.error()
     return Run(answer.data["folder"], program)
+
+
+def sweep(
+    values: Mapping[str, Sequence[Union[int, float, str]]],
+    output: PathLike,
+    *,
+    program: Optional[PathLike] = None,
+    show: bool = False,
+    **options: Value,
+) -> List[Dict[str, Any]]:
+    """Runs all combinations of some options' values: psgd.sweep({"codec": ["fedavg", "diloco"], "lr": [0.1, 0.5]}, "swept",
+    repeat=3, simulate=True, epochs=2). Returns a dict for each combination: its "values", the number of "runs" and of those
+    "failed", and a "mean" and a "deviation" of each result; the runs are in output/runs, for psgd.open(). The options are
+    those of `job_submit help sweep`."""
+    sets = [f"{key}={json.dumps(list(of_key))}" for key, of_key in values.items()]
+    asked: Dict[str, Value] = {**options, "set": sets, "output": output}
+    answer = call(program, "sweep", (), asked, show=show, accepted=(0, JobFailed.exit_status))
+    return list(answer.data.get("combinations") or [])
+
+
+def compare(*runs: Union[Run, PathLike], program: Optional[PathLike] = None, target: Optional[float] = None) -> Dict[str, Any]:
+    """Runs side by side, each a Run, a folder or a job's id: "runs" with the settings in which they differ, "results" with a
+    value for each of them. target: an accuracy, to which seconds and bytes are counted."""
+    names = [os.fspath(one.folder if isinstance(one, Run) else one) for one in runs]
+    return call(program, "compare", names, {"target": target}).data
 
 
 def _simulation_failed(document: Mapping[str, Any]) -> JobFailed:

@@ -58,6 +58,7 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *" succeeded 0."* ]]
+    [[ "$output" == *"{'local_steps': '20'} 0."* ]]
     [[ "$output" == *"unknown option --epoch"*"Did you mean --epochs?"* ]]
     [[ "$output" == *"'layer0.dense.weight': (784, 128)"* ]]
 }
