@@ -13,6 +13,7 @@ sys.path.insert(0, f'{ROOT}/tests/lib')
 import webdriver  # noqa: E402
 
 HOSTILE = '<script>document.body.dataset.owned=1</script><img src=x onerror="document.body.dataset.owned=1">&lt;b&gt;"\'\u202e'
+ELSEWHERE = ('//evil.example/x', '../../x')  # which a result is not
 TABS = ('', 'time', 'network', 'classes', 'log', 'settings', 'files')
 
 
@@ -38,14 +39,17 @@ def results(folder, job, name, n_nodes=2, n_steps=200, word='x'):
     files = [
         write(folder, 'records/train.csv', train_csv(n_nodes, n_steps)),
         write(folder, 'records/eval.csv', 'time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total\n' + ''.join(
-            f'{e},{n},{e},{100 * e},{6400 * e},{1 / e},{1 - 0.5 / e},{1000 * e},{1000 * e}\n' for e in (1, 2) for n in range(n_nodes))),
+            f'{e},{n},{e},{100 * e},{6400 * e},{1 / e},{1 - 0.5 / e},{1000 * e},{1000 * e}\n' for e in (1, 2) for n in range(n_nodes)) + (
+            f'{word},0,{word},200,{word},{word},{word},,\n')),
         write(folder, 'records/comm.csv', 'time_s,round,node,peer,direction,messages,raw_bytes,wire_bytes,encode_s,transfer_s\n' + ''.join(
-            f'1,1,{n},{(n + 1) % n_nodes},{d},1,400,100,0.001,0.{n + 1}\n' for n in range(n_nodes) for d in ('sent', 'received'))),
+            f'1,1,{n},{(n + 1) % n_nodes},{d},1,400,100,0.001,0.{n + 1}\n' for n in range(n_nodes) for d in ('sent', 'received', word))),
         write(folder, 'records/codec.csv', 'time_s,node,step,round,name,value\n' + ''.join(
-            f'1,{n},{s},{s},staleness,{s % 3}\n' for s in range(1, 30) for n in range(n_nodes))),
-        write(folder, 'records/confusion.csv', 'node,epoch,step,label,predicted,count\n0,2,200,0,0,40\n0,2,200,0,1,2\n0,2,200,1,1,38\n'),
+            f'1,{n},{s},{s},staleness,{s % 3}\n' for s in range(1, 30) for n in range(n_nodes)) + f'1,0,1,1,{word},1\n'),
+        write(folder, 'records/confusion.csv', 'node,epoch,step,label,predicted,count\n0,2,200,0,0,40\n0,2,200,0,1,2\n0,2,200,1,1,38\n'
+              f'0,2,200,{word},{word},{word}\n'),
         write(folder, 'logs/worker-0.log', f'error: {word}\nwarning: something\n' + ''.join(f'line {i}\n' for i in range(100))),
         write(folder, 'codec/mine.c', f'/* {word} */\n'),
+        *({'name': path, 'bytes': 1, 'sha256': ''} for path in ELSEWHERE),
     ]
     run = {'version': 1, 'id': job, 'name': name, 'submitted_at': '2026-01-02T03:04:05.678Z', 'state': 'succeeded', 'reason': None,
            'message': word, 'is_complete': True, 'models_agree': True, 'warnings': [word],
@@ -252,6 +256,11 @@ def report(b, path):
                       ('Files', 'a[href="records/train.csv"]'), ('Log', '.log li.error')):
         b.click(f'a={tab}')
         b.wait(what)
+    b.click('a=Files')
+    b.wait('a[href="records/train.csv"]')
+    assert not b.find('a[href*="evil"], a[href*=".."]') and ELSEWHERE[0] in b.text()
+    b.click('a=Log')
+    b.wait('.log li.error')
     b.type('input[aria-label="Search the log"]', 'line 42')
     b.wait(lambda: len(b.find('.log li')) == 1, 'one line of the log')
     assert not b.script('return document.body.dataset.owned')

@@ -6,8 +6,13 @@ psgd.tabs.push({
         const {h, format, table} = psgd;
         const place = h('div');
 
+        /* Names are what run.json says: one that leads out of the folder, or to another site, as //host/x does, gets no
+         * link. */
+        const is_within = (path) => path.split('/').every((part) => !['', '.', '..'].includes(part));
+
         /* An agent wants its token in a header, which a link cannot send. */
         function link(path) {
+            if (!is_within(path)) return path;
             if (!psgd.source.file)
                 return h('a', {href: psgd.source.file_href(view.id, path), download: path.split('/').pop()}, path);
             const button = h(
