@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, f'{ROOT}/tests/lib')
 import webdriver  # noqa: E402
 
-HOSTILE = '<script>document.body.dataset.owned=1</script><img src=x onerror="document.body.dataset.owned=1">&lt;b&gt;"\'\u202e'
+HOSTILE = '<script>document.body.dataset.owned=1</script><img src=x onerror="document.body.dataset.owned=1">&lt;b&gt;"\'\u202e\uffff'
 ELSEWHERE = ('//evil.example/x', '../../x')  # which a result is not
 TABS = ('', 'time', 'network', 'classes', 'log', 'settings', 'files')
 
@@ -164,6 +164,11 @@ def views(b, url, job, other):
             if f'job/{job}/' in place or place == '#/':
                 assert HOSTILE[:30] in b.text(), f'{place} lacks the text'
     b.colours(False)
+    b.open(f'{base}#/compare?ids={job},{other}')
+    drawn(b, 'a comparison')
+    b.click('button=Test accuracy as PNG')  # with such names in its legend
+    file = f'{b.folder}/downloads/compare-test-accuracy.png'
+    b.wait(lambda: os.path.exists(file) and os.path.getsize(file), 'the PNG of a chart')
     theme(b, base)
     keys(b, base, job)
     phone(b, base, places)

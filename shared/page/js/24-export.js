@@ -14,10 +14,11 @@ psgd.export = (() => {
         '--ink': '#1b1f24',
     };
 
+    /* What XML 1.0 forbids, also as a reference, is replaced (its section 2.2). */
     const escape = (text) =>
         String(text)
             .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
-            .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '\ufffd');
+            .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu, '\ufffd');
     const at = (v) => v.toFixed(1);
 
     function scale(range, from, to, is_log) {
@@ -134,11 +135,16 @@ psgd.export = (() => {
         const drawn = svg(plan),
             image = new Image();
         const url = URL.createObjectURL(new Blob([drawn.text], {type: 'image/svg+xml'}));
+        const failed = () => psgd.live.say(`${name}: this browser cannot draw it; take SVG`);
         image.addEventListener('load', () => {
             const canvas = psgd.h('canvas', {width: 2 * drawn.width, height: 2 * drawn.height});
             canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
             URL.revokeObjectURL(url);
-            canvas.toBlob((blob) => save(blob, name), 'image/png');
+            canvas.toBlob((blob) => (blob ? save(blob, name) : failed()), 'image/png');
+        });
+        image.addEventListener('error', () => {
+            URL.revokeObjectURL(url);
+            failed();
         });
         image.src = url;
     }
