@@ -9,6 +9,7 @@
 
 #include "shared/file.h"
 #include "shared/json.h"
+#include "submit/browse/folder.h"
 #include "submit/options_table.h"
 
 enum { SWEEP_JSON_MAX = 64 << 20 };
@@ -23,12 +24,21 @@ static int lock(struct sweep *s, struct err *e)
     return 0;
 }
 
-static bool has_file(const char *folder, const char *name)
+/* What a sweep that was killed in its first moment left does not count. */
+static int check_empty(const struct sweep *s, struct err *e)
 {
-    char path[PATH_MAX];
-    struct err ignored;
+    char **names;
+    size_t n;
 
-    return file_join(path, sizeof path, folder, name, &ignored) == 0 && access(path, F_OK) == 0;
+    file_sweep(s->folder);
+    if (folder_list(&names, &n, s->lock, 1, e) < 0)
+        return err_at(e, "%s", s->folder);
+    if (n > 0) {
+        err_set(e, ERR_CONFLICT, "%s has other files, as %.200s, and no sweep", s->folder, names[0]);
+        err_hint(e, "Name a folder that is new or empty: -o DIR");
+    }
+    folder_list_free(names, n);
+    return n > 0 ? e->code : 0;
 }
 
 /* The options of the sweep in the folder must be those of this command: its runs are not run again. */
@@ -138,10 +148,7 @@ int sweep_open(struct sweep *s, struct err *e)
         file_mkdirs(s->folder, 0777, e) < 0 || lock(s, e) < 0 ||
         file_join(path, sizeof path, s->folder, "sweep.json", e) < 0)
         return e->code;
-    if (access(path, F_OK) == 0 ? check_base(s, path, e) < 0
-        : has_file(s->folder, "run.json")
-            ? err_set(e, ERR_CONFLICT, "%s has the results of a job", s->folder) < 0
-            : begin(s, path, e) < 0)
+    if (access(path, F_OK) == 0 ? check_base(s, path, e) < 0 : check_empty(s, e) < 0 || begin(s, path, e) < 0)
         return e->code;
     if (file_join(sub, sizeof sub, s->folder, "logs", e) < 0 || file_mkdirs(sub, 0777, e) < 0 ||
         file_join(sub, sizeof sub, s->folder, "runs", e) < 0)

@@ -13,7 +13,7 @@ struct sweep {
     int lock;     /* the folder, locked: one sweep at a time; -1: not open */
 };
 
-/* Makes the folder, or goes on with one: ERR_CONFLICT: it has something else, a sweep with other options, or
+/* Makes the folder, or goes on with one: ERR_CONFLICT: it has other files, a sweep with other options, or
  * one that is under way. */
 int sweep_open(struct sweep *s, struct err *e);
 void sweep_close(struct sweep *s);

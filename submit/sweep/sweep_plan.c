@@ -121,6 +121,8 @@ int sweep_plan_make(struct sweep_plan *p, const char *const *sets, int repeat, u
 
     while (sets[n])
         n++;
+    if (n > SWEEP_AXES)
+        return err_set(e, ERR_USAGE, "--set: %zu options vary, at most %d may", n, SWEEP_AXES);
     *p = (struct sweep_plan){.axes = calloc(n ? n : 1, sizeof *p->axes),
                              .n_combinations = 1,
                              .n_repeats = repeat > 0 ? (size_t)repeat : 1,

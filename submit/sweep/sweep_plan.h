@@ -6,7 +6,7 @@
 
 #include "submit/options.h"
 
-enum { SWEEP_RUNS = 10000, SWEEP_NAME = 128 };
+enum { SWEEP_AXES = 24, SWEEP_RUNS = 10000, SWEEP_NAME = 128 };
 
 struct sweep_axis {
     char *key;
@@ -24,7 +24,8 @@ struct sweep_plan {
 };
 
 /* From the texts KEY=VALUE,VALUE,... or KEY=["VALUE", ...], a JSON array, for values that contain commas.
- * ERR_USAGE: a text is neither, a key is there twice, or there are more than SWEEP_RUNS runs. */
+ * ERR_USAGE: a text is neither, a key is there twice, or there are more than SWEEP_AXES keys or
+ * SWEEP_RUNS runs. */
 int sweep_plan_make(struct sweep_plan *p, const char *const *sets, int repeat, uint64_t first_seed,
                     struct err *e);
 void sweep_plan_clear(struct sweep_plan *p); /* also of {0} */

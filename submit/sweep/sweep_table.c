@@ -14,6 +14,8 @@
 /* The results in the table. */
 static const enum compare_result shown[] = {COMPARE_ACCURACY, COMPARE_LOSS, COMPARE_TIME, COMPARE_BYTES};
 enum { N_SHOWN = sizeof shown / sizeof *shown };
+_Static_assert(SWEEP_AXES + 1 + N_SHOWN <= TEXT_TABLE_COLUMNS,
+               "a column for each option that varies, and the runs");
 
 struct row {
     size_t n_runs, n_failed;

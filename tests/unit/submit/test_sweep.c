@@ -2,6 +2,7 @@
 #include "submit/sweep/sweep_table.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "tests/unit/unit.h"
 
@@ -67,6 +68,7 @@ TEST(names_of_long_values_fit_and_differ)
 
 TEST(unclear_lists_are_refused)
 {
+    const char *many[SWEEP_AXES + 2] = {NULL};
     static const struct {
         const char *set, *message;
     } cases[] = {
@@ -83,8 +85,36 @@ TEST(unclear_lists_are_refused)
     assert_int_equal(MAKE(0, "local_steps=1", "local-steps=2"), ERR_USAGE);
     assert_error_has("is there twice");
     assert_int_equal(MAKE(2, "seed=1"), ERR_USAGE);
+    for (size_t i = 0; i < N_OF(many) - 1; i++)
+        many[i] = "a=1";
+    assert_int_equal(sweep_plan_make(&p, many, 0, 1, &e), ERR_USAGE);
+    assert_error_has("25 options vary, at most 24 may");
     assert_int_equal(MAKE(10000, "a=1,2"), ERR_USAGE);
     assert_error_has("more than 10000 runs");
+}
+
+TEST(a_folder_with_other_files_is_refused_and_left_as_it_is)
+{
+    struct options opt = {.simulate = true};
+    struct sweep s = {.opt = &opt};
+    const char *folder = unit_folder();
+    char path[PATH_MAX];
+
+    snprintf(opt.output, sizeof opt.output, "%s", folder);
+    assert_ok(file_join(path, sizeof path, folder, "runs", &e));
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(sweep_open(&s, &e), ERR_CONFLICT);
+    assert_error_has("has other files, as runs, and no sweep");
+    sweep_close(&s);
+    assert_int_equal(rmdir(path), 0);
+    assert_ok(file_join(path, sizeof path, folder, "sweep.json.tmp.99999999",
+                        &e)); /* of a process that has ended */
+    assert_ok(file_write(path, "", 0, 0600, &e));
+    assert_ok(sweep_open(&s, &e));
+    sweep_close(&s);
+    assert_ok(sweep_open(&s, &e)); /* it goes on */
+    sweep_close(&s);
+    unit_remove(folder);
 }
 
 TEST(the_deviation_is_that_of_a_sample)
@@ -106,6 +136,7 @@ int main(void)
         cmocka_unit_test(values_with_commas_are_given_as_json),
         cmocka_unit_test(names_of_long_values_fit_and_differ),
         cmocka_unit_test(unclear_lists_are_refused),
+        cmocka_unit_test(a_folder_with_other_files_is_refused_and_left_as_it_is),
         cmocka_unit_test(the_deviation_is_that_of_a_sample),
     };
 
