@@ -7,8 +7,8 @@
 #include "shared/json.h"
 #include "shared/page.h"
 #include "submit/browse/documents.h"
-#include "submit/browse/folder.h"
 #include "submit/node.h"
+#include "submit/results/folder.h"
 
 enum { POINTS = 500, POINTS_IN_ALL = 4096, NODES = 64, LOG_LINES = 2000, DOCUMENT_MAX = 2 << 20, PATH = 256 };
 

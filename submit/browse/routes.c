@@ -9,8 +9,8 @@
 #include "shared/json.h"
 #include "shared/page.h"
 #include "submit/browse/documents.h"
-#include "submit/browse/folder.h"
 #include "submit/results/compare.h"
+#include "submit/results/folder.h"
 
 enum { COMPARED = 100 };
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "shared/json.h"
-#include "submit/browse/folder.h"
+#include "submit/results/folder.h"
 
 enum { WISHES = 64 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "submit/browse/folder.h"
+#include "submit/results/folder.h"
 #include "submit/results/results.h"
 
 int shown_open(struct shown *s, const char *path, struct err *e)

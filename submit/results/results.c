@@ -12,8 +12,8 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/utf8.h"
-#include "submit/browse/folder.h"
 #include "submit/results/classic.h"
+#include "submit/results/folder.h"
 #include "submit/stages/console.h"
 
 static const char *const parts[] = {"records", "logs", "model"};

@@ -9,7 +9,7 @@
 
 #include "shared/file.h"
 #include "shared/record_scan.h"
-#include "submit/browse/folder.h"
+#include "submit/results/folder.h"
 
 /* Where the file has each column of the artifact. */
 struct rows {

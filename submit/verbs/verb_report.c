@@ -4,8 +4,8 @@
 
 #include "shared/file.h"
 #include "shared/json.h"
-#include "submit/browse/folder.h"
 #include "submit/browse/report.h"
+#include "submit/results/folder.h"
 #include "submit/results/report_file.h"
 #include "submit/results/results.h"
 #include "submit/text.h"

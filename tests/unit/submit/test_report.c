@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "submit/browse/documents.h"
-#include "submit/browse/folder.h"
+#include "submit/results/folder.h"
 #include "tests/unit/unit.h"
 
 #define END "</script><script>alert(1)</script>"

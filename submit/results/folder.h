@@ -1,7 +1,7 @@
 /* folder -- the files of a result folder that anybody may have written: only regular files below it are
  * opened, no link is followed, nothing blocks on a FIFO, and every size has a limit. */
-#ifndef PSGD_BROWSE_FOLDER_H
-#define PSGD_BROWSE_FOLDER_H
+#ifndef PSGD_SUBMIT_FOLDER_H
+#define PSGD_SUBMIT_FOLDER_H
 
 #include <jansson.h>
 #include <stddef.h>

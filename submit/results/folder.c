@@ -1,4 +1,4 @@
-#include "submit/browse/folder.h"
+#include "submit/results/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
