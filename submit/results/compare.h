@@ -32,8 +32,8 @@ struct compare_numbers {
     double result[N_COMPARE_RESULTS]; /* NAN: there is none */
 };
 
-/* What came of one run. A target of NAN is none. A run without evaluations has those results of its run.json.
- * ERR_PROTOCOL: its eval.csv is not one; ERR_IO, ERR_NOMEM. */
+/* The results of one run. A target of NAN is none. A run without evaluations has those results of its
+ * run.json. ERR_PROTOCOL: its eval.csv is not one; ERR_IO, ERR_NOMEM. */
 int compare_measure(struct compare_numbers *out, const struct run *r, double target, struct err *e);
 
 /* The highest accuracy that all runs reached of those that were evaluated, rounded down to four digits; NAN:

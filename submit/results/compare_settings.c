@@ -7,8 +7,8 @@
 /* Settings that say nothing about a run, or follow from others. */
 static const char *const left_out[] = {"version", "name", "steps_per_epoch", "shares_evaluations"};
 
-/* What the settings do not tell: the key in its part of run.json's facts, and the setting that it is of. It
- * is shown only if it differs between runs that are equal in that. */
+/* Contents that the settings only name: their key in a part of run.json's facts, and the setting that names
+ * them. A content is shown only if it differs between runs that are equal in that setting. */
 static const struct {
     const char *name, *part, *key, *of;
 } contents[] = {
@@ -52,7 +52,7 @@ static void join_options(json_t *out, const char *codec, const char *options)
     json_object_del(out, options);
 }
 
-/* Of a simulation, what links and machines it was given. */
+/* The links and machines that a simulation was given. */
 static void put_simulation(json_t *out, const json_t *simulation)
 {
     const char *key;

@@ -12,8 +12,8 @@ struct run {
     json_t *doc;           /* its run.json */
 };
 
-/* What exists as a file is a folder; NULL is the latest job. ERR_NOT_FOUND: no such job, or its results are
- * not in its folder; ERR_USAGE: a prefix of several jobs; ERR_CONFIG: an invalid run.json. */
+/* A name that exists as a file is a folder; NULL is the latest job. ERR_NOT_FOUND: no such job, or its
+ * results are not in its folder; ERR_USAGE: a prefix of several jobs; ERR_CONFIG: an invalid run.json. */
 int run_find(struct run *r, const char *name, struct err *e);
 /* All n of them, each once: a second name of a run found before is left out. *out: the runs, *n_out of them,
  * for runs_free(). */
