@@ -302,6 +302,13 @@ json_t *json_text(const char *text, size_t max)
     return v;
 }
 
+const char *json_text_at(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    return text ? text : "";
+}
+
 json_t *json_real_or_null(double v)
 {
     return isfinite(v) ? json_real(v) : json_null();

@@ -58,6 +58,9 @@ int json_only_keys(const json_t *object, const char *const *keys, const char *at
  * which json_string refuses. NULL without memory. */
 json_t *json_text(const char *text, size_t max);
 
+/* The text of a key, which is the object's; "" if it has none. */
+const char *json_text_at(const json_t *o, const char *key);
+
 /* null if v is not finite, which JSON cannot represent. */
 json_t *json_real_or_null(double v);
 /* The same; an integer if v is a whole number of at most 53 bits. */

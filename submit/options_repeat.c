@@ -13,29 +13,22 @@
 #include "submit/options_table.h"
 #include "submit/stages/console.h"
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
-
 /* Finds the copy of a codec's source in the results. */
 static bool find_copy(char out[PATH_MAX], const json_t *facts, const char *folder)
 {
-    const char *name = text_of(facts, "name");
+    const char *name = json_text_at(facts, "name");
     struct err ignored;
     char file[80];
 
     snprintf(file, sizeof file, "codec/%.64s.c", name);
     return name[0] && !strchr(name, '/') && file_join(out, PATH_MAX, folder, file, &ignored) == 0 &&
-           codec_has_sum(out, text_of(facts, "source_sha256"));
+           codec_has_sum(out, json_text_at(facts, "source_sha256"));
 }
 
 /* Replaces a codec that has changed since, or is gone, by the copy of its source. */
 static void choose_codec(json_t *texts, const char *option, const json_t *facts, const char *folder)
 {
-    const char *text = text_of(texts, option);
+    const char *text = json_text_at(texts, option);
     size_t end = codec_options_at(text);
     char name[PATH_MAX], copy[PATH_MAX];
 
@@ -55,9 +48,9 @@ static void choose_codec(json_t *texts, const char *option, const json_t *facts,
 /* What the job chose by itself, from figures that may be others by now. */
 static void keep_choices(json_t *texts, const json_t *settings)
 {
-    const char *path = text_of(settings, "path");
+    const char *path = json_text_at(settings, "path");
 
-    if (strcmp(text_of(texts, "path"), "auto") == 0 && path[0] && strcmp(path, "auto") != 0)
+    if (strcmp(json_text_at(texts, "path"), "auto") == 0 && path[0] && strcmp(path, "auto") != 0)
         json_object_set(texts, "path", json_object_get(settings, "path"));
 }
 

@@ -31,13 +31,6 @@ struct store {
     struct appender curves;
 };
 
-static const char *text_at(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
-
 /* YAML's double quotes have the escapes of JSON. */
 static void put_text(FILE *f, const char *key, const char *text)
 {
@@ -68,7 +61,7 @@ static double ended(const json_t *run)
 
     json_array_foreach(json_object_get(run, "nodes"), i, n)
     {
-        if (clock_parse(&at, text_at(n, "finished_at")))
+        if (clock_parse(&at, json_text_at(n, "finished_at")))
             last = fmax(last, at);
     }
     return last;
@@ -83,7 +76,7 @@ static int status(const json_t *run)
         {JOB_SUCCEEDED, STATUS_FINISHED}, {JOB_FAILED, STATUS_FAILED}, {JOB_CANCELLED, STATUS_KILLED}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(job_state_name(known[i].state), text_at(run, "state")) == 0)
+        if (strcmp(job_state_name(known[i].state), json_text_at(run, "state")) == 0)
             return known[i].status;
     return STATUS_RUNNING;
 }
@@ -154,7 +147,7 @@ static void put_run(FILE *f, const struct store *s)
     put_text(f, "experiment_id", s->experiment_id);
     put_text(f, "lifecycle_stage", "active");
     put_text(f, "run_id", s->run_id);
-    put_text(f, "run_name", text_at(s->run, "name"));
+    put_text(f, "run_name", json_text_at(s->run, "name"));
     put_text(f, "run_uuid", s->run_id);
     put_text(f, "source_name", "job_submit");
     put_number(f, "source_type", SOURCE_LOCAL);
@@ -227,17 +220,17 @@ static void make_experiment_id(struct store *s)
 
 static int open_run(struct store *s, struct err *e)
 {
-    const char *set = text_at(json_object_get(s->run, "settings"), "dataset");
-    const char *model = text_at(json_object_get(json_object_get(s->run, "facts"), "model"), "name");
+    const char *set = json_text_at(json_object_get(s->run, "settings"), "dataset");
+    const char *model = json_text_at(json_object_get(json_object_get(s->run, "facts"), "model"), "name");
     char hex[SHA256_HEX], path[PATH_MAX];
 
-    if (!text_at(s->run, "id")[0])
+    if (!json_text_at(s->run, "id")[0])
         return err_set(e, ERR_CONFIG, "run.json has no id of a job");
     if (model[0])
         snprintf(s->experiment, sizeof s->experiment, "%.*s %.100s", (int)strcspn(set, ":"), set, model);
     else
         strcpy(s->experiment, "executors");
-    hash_text(hex, text_at(s->run, "id"));
+    hash_text(hex, json_text_at(s->run, "id"));
     snprintf(s->run_id, sizeof s->run_id, "%.*s", RUN_DIGITS, hex);
     if (!find_experiment(s)) {
         make_experiment_id(s);
@@ -278,13 +271,13 @@ static int write_tags(const struct store *s, struct err *e)
 {
     const struct {
         const char *name, *text;
-    } tags[] = {{"tags/mlflow.runName", text_at(s->run, "name")},
+    } tags[] = {{"tags/mlflow.runName", json_text_at(s->run, "name")},
                 {"tags/mlflow.source.name", "job_submit"},
                 {"tags/mlflow.source.type", "LOCAL"},
-                {"tags/psgd.job", text_at(s->run, "id")},
-                {"tags/psgd.state", text_at(s->run, "state")},
-                {"tags/psgd.folder", text_at(s->run, "folder")},
-                {"tags/psgd.version", text_at(json_object_get(s->run, "versions"), "psgd")}};
+                {"tags/psgd.job", json_text_at(s->run, "id")},
+                {"tags/psgd.state", json_text_at(s->run, "state")},
+                {"tags/psgd.folder", json_text_at(s->run, "folder")},
+                {"tags/psgd.version", json_text_at(json_object_get(s->run, "versions"), "psgd")}};
 
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         if (tags[i].text[0] && write_file(s->path, tags[i].name, tags[i].text, strlen(tags[i].text), e) < 0)

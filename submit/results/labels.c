@@ -5,16 +5,10 @@
 #include <string.h>
 
 #include "shared/job_state.h"
+#include "shared/json.h"
 #include "shared/utf8.h"
 #include "submit/results/job_index.h"
 #include "submit/results/report_file.h"
-
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
 
 /* Appends to a text of *n characters, as many as fit. */
 static void append(char *out, size_t size, size_t *n, const char *before, const char *text)
@@ -26,7 +20,7 @@ static void append(char *out, size_t size, size_t *n, const char *before, const 
 
 const char *labels_text(char *out, size_t size, const json_t *facts)
 {
-    const char *note = text_of(facts, "note");
+    const char *note = json_text_at(facts, "note");
     const json_t *tag;
     size_t i, n = 0;
 
@@ -41,12 +35,12 @@ const char *labels_text(char *out, size_t size, const json_t *facts)
 
 static int check_ended(const struct run *r, struct err *e)
 {
-    const char *id = text_of(r->doc, "id");
+    const char *id = json_text_at(r->doc, "id");
     char known[JOB_ID_MAX] = "";
     enum job_state state;
     struct err ignored;
 
-    if (job_state_parse(&state, text_of(r->doc, "state")) && job_state_is_terminal(state))
+    if (job_state_parse(&state, json_text_at(r->doc, "state")) && job_state_is_terminal(state))
         return 0;
     err_set(e, ERR_CONFLICT, "%s: by its run.json the job has not ended, and its end writes that file again",
             r->folder);
@@ -73,7 +67,7 @@ int labels_set(struct run *r, const char *key, json_t *value, struct err *e)
     }
     rc = report_file_write(r->folder, r->doc, e);
     if (rc == 0)
-        rc = job_index_set_fact(text_of(r->doc, "id"), r->folder, key, value, e);
+        rc = job_index_set_fact(json_text_at(r->doc, "id"), r->folder, key, value, e);
     json_decref(value);
     return rc;
 }

@@ -5,15 +5,9 @@
 #include <unistd.h>
 
 #include "shared/file.h"
+#include "shared/json.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
-
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
 
 /* The results of a job of the index; its folder may be another job's by now. */
 static int find_job(struct run *r, const char *id, struct err *e)
@@ -23,14 +17,14 @@ static int find_job(struct run *r, const char *id, struct err *e)
 
     if (job_index_read(&record, id, e) < 0)
         return e->code;
-    rc = file_absolute(r->folder, sizeof r->folder, text_of(record, "folder"), e);
+    rc = file_absolute(r->folder, sizeof r->folder, json_text_at(record, "folder"), e);
     if (rc == 0)
         rc = results_read(&r->doc, r->folder, e);
-    if (rc == 0 && strcmp(text_of(r->doc, "id"), text_of(record, "id")) != 0)
+    if (rc == 0 && strcmp(json_text_at(r->doc, "id"), json_text_at(record, "id")) != 0)
         rc = err_set(e, ERR_NOT_FOUND, "%s has the results of another job than %s", r->folder,
-                     text_of(record, "id"));
+                     json_text_at(record, "id"));
     if (rc < 0 && e->code == ERR_NOT_FOUND)
-        err_hint(e, "job_submit fetch %s gets what its agents still have.", text_of(record, "id"));
+        err_hint(e, "job_submit fetch %s gets what its agents still have.", json_text_at(record, "id"));
     json_decref(record);
     return rc;
 }
@@ -48,7 +42,7 @@ int run_find(struct run *r, const char *name, struct err *e)
                                       : e->code;
     else
         rc = 0;
-    if (rc == 0 && !text_of(r->doc, "id")[0])
+    if (rc == 0 && !json_text_at(r->doc, "id")[0])
         rc = err_set(e, ERR_CONFIG, "%s/run.json: no id: it is not that of a job", r->folder);
     if (rc < 0)
         run_clear(r);
@@ -58,7 +52,7 @@ int run_find(struct run *r, const char *name, struct err *e)
 static bool is_among(const struct run *runs, size_t n, const struct run *r)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(text_of(runs[i].doc, "id"), text_of(r->doc, "id")) == 0)
+        if (strcmp(json_text_at(runs[i].doc, "id"), json_text_at(r->doc, "id")) == 0)
             return true;
     return false;
 }

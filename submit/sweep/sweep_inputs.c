@@ -6,24 +6,18 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/json.h"
 #include "submit/codecs/codec_same.h"
-
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
 
 /* Has the file of this part of the facts other bytes now? */
 static bool is_other(char file[PATH_MAX], const json_t *facts, const char *part, bool is_codec)
 {
     const json_t *o = json_object_get(facts, part);
 
-    snprintf(file, PATH_MAX, "%s", text_of(o, "file"));
+    snprintf(file, PATH_MAX, "%s", json_text_at(o, "file"));
     if (!file[0] || access(file, F_OK) < 0)
         return false;
-    return is_codec ? !codec_is_same(file, o) : !codec_has_sum(file, text_of(o, "sha256"));
+    return is_codec ? !codec_is_same(file, o) : !codec_has_sum(file, json_text_at(o, "sha256"));
 }
 
 static bool is_newer(const char *path, double then)
@@ -55,12 +49,12 @@ static bool has_newer(char file[PATH_MAX], const char *path, double then)
 bool sweep_inputs_changed(char file[PATH_MAX], const json_t *run, const char *config)
 {
     const json_t *facts = json_object_get(run, "facts");
-    const char *data = text_of(json_object_get(facts, "options"), "data");
+    const char *data = json_text_at(json_object_get(facts, "options"), "data");
     double then;
 
     if (is_other(file, facts, "codec", true) || is_other(file, facts, "server_codec", true) ||
         is_other(file, facts, "model", false) || is_other(file, facts, "start", false))
         return true;
-    return clock_parse(&then, text_of(run, "submitted_at")) &&
+    return clock_parse(&then, json_text_at(run, "submitted_at")) &&
            ((data[0] && has_newer(file, data, then)) || (config[0] && has_newer(file, config, then)));
 }
