@@ -10,8 +10,7 @@
 #include "submit/options_table.h"
 #include "submit/results/results.h"
 
-/* True if the names are the same but for '_' and '-'. */
-static bool is_same(const char *a, const char *b)
+bool options_is_same_name(const char *a, const char *b)
 {
     for (; *a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b) && *b)); a++)
         b++;
@@ -26,10 +25,10 @@ static bool is_named(const struct args_option *t, const char *key)
     for (const char *p = t->names; p; p = strchr(p, '|')) {
         p += *p == '|';
         snprintf(name, sizeof name, "%.*s", (int)strcspn(p, "|"), p);
-        if (is_same(name, key))
+        if (options_is_same_name(name, key))
             return true;
     }
-    return setting && is_same(setting, key);
+    return setting && options_is_same_name(setting, key);
 }
 
 static const struct args_option *find(unsigned verb, const char *key)
@@ -169,6 +168,7 @@ int options_take_config(struct options *o, unsigned verb, const char *path, bool
     if (json_read(&doc, path, RUN_JSON_MAX, e) < 0)
         return err_at(e, "--config");
     folder_of(folder, path);
-    return options_take_document(o, verb, doc, folder, is_changed, e) < 0 ? err_at(e, "--config %s", path)
-                                                                          : 0;
+    return options_take_document(o, verb, o->document, folder, is_changed, e) < 0
+               ? err_at(e, "--config %s", path)
+               : 0;
 }

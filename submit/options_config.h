@@ -20,4 +20,7 @@ int options_take_document(struct options *o, unsigned verb, const json_t *doc, c
 int options_take_run(struct options *o, unsigned verb, const json_t *doc, const char *folder, bool is_changed,
                      struct err *e);
 
+/* Are they names of one option, but for '_' and '-'? */
+bool options_is_same_name(const char *a, const char *b);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "shared/crc32c.h"
 #include "shared/json.h"
+#include "submit/options_config.h"
 
 static int no_memory(struct err *e)
 {
@@ -82,13 +83,6 @@ static int add_list(struct sweep_axis *a, const char *text, struct err *e)
     }
 }
 
-static bool is_same_key(const char *a, const char *b)
-{
-    for (; *a && (*a == *b || (*a == '-' && *b == '_') || (*a == '_' && *b == '-')); a++)
-        b++;
-    return *a == *b;
-}
-
 static int add_axis(struct sweep_plan *p, const char *text, struct err *e)
 {
     const char *equals = strchr(text, '=');
@@ -101,7 +95,7 @@ static int add_axis(struct sweep_plan *p, const char *text, struct err *e)
         return no_memory(e);
     p->n_axes++;
     for (size_t i = 0; i + 1 < p->n_axes; i++)
-        if (is_same_key(p->axes[i].key, a->key))
+        if (options_is_same_name(p->axes[i].key, a->key))
             return err_set(e, ERR_USAGE, "--set %s is there twice: give all values in one list", a->key);
     return equals[1] == '[' ? add_json(a, equals + 1, e) : add_list(a, equals + 1, e);
 }
@@ -109,7 +103,7 @@ static int add_axis(struct sweep_plan *p, const char *text, struct err *e)
 static int check(const struct sweep_plan *p, struct err *e)
 {
     for (size_t i = 0; i < p->n_axes; i++)
-        if (p->has_seeds && is_same_key(p->axes[i].key, "seed"))
+        if (p->has_seeds && options_is_same_name(p->axes[i].key, "seed"))
             return err_set(e, ERR_USAGE, "--repeat and --set seed: the seeds are given by one of them");
     return 0;
 }
