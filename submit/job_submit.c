@@ -102,5 +102,6 @@ int main(int argc, char **argv)
             verb_print_json(false, NULL, &e, failure_name(e.code));
         rc = failure_status(e.code);
     }
+    options_clear(&o);
     return end(rc, o.help || o.version ? NULL : v);
 }

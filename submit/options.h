@@ -114,6 +114,7 @@ struct options {
     bool all_are_workers;                /* also the servers and spares of the list: doctor's trial job */
     const struct preset *preset;         /* that --codec named, which is replaced; NULL: none */
     struct args_found args;              /* the options that were given, and the operands */
+    json_t *document; /* the file of --config, into which items of lists point; NULL: none */
 };
 
 /* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/args.h). With --resume, the
@@ -121,6 +122,8 @@ struct options {
  * --set is as the option that it names. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
  * ERR_NOT_FOUND: one of them, or a file it names, does not exist. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
+/* Frees what they own, also after an error; not of a copy. */
+void options_clear(struct options *o);
 
 /* The options of a job that is submitted again: those of its run.json, or of its record in the index, changed
  * by --set, and those given beside it. `folder`: its results, which may have the source of its codec.

@@ -160,12 +160,9 @@ int options_take_document(struct options *o, unsigned verb, const json_t *doc, c
 
 int options_take_config(struct options *o, unsigned verb, const char *path, bool is_changed, struct err *e)
 {
-    static json_t *doc; /* kept: items of lists point into it */
     char folder[PATH_MAX];
 
-    json_decref(doc);
-    doc = NULL;
-    if (json_read(&doc, path, RUN_JSON_MAX, e) < 0)
+    if (json_read(&o->document, path, RUN_JSON_MAX, e) < 0)
         return err_at(e, "--config");
     folder_of(folder, path);
     return options_take_document(o, verb, o->document, folder, is_changed, e) < 0

@@ -303,6 +303,12 @@ static int parse_configured(struct options *o, unsigned verb, int argc, char **a
     return 0;
 }
 
+void options_clear(struct options *o)
+{
+    json_decref(o->document);
+    o->document = NULL;
+}
+
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
     options_defaults(o);

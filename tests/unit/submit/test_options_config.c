@@ -23,6 +23,7 @@ static int parse_as(unsigned verb, const char *text, const char *const *argument
     while (*arguments)
         all[n++] = *arguments++;
     unit_argv(&argv, "submit", all);
+    options_clear(&o);
     rc = options_parse(&o, verb, argv.n, argv.of, &e);
     unit_remove(folder);
     return rc;
