@@ -111,6 +111,26 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     cmp first/model/final.safetensors again/model/final.safetensors
 }
 
+@test "the commands in docs/executors.md, failures.md, models.md and browse.md run as written" {
+    ln -s "$BUILD" build
+    ln -s "$ROOT/examples" .
+    start_agents 2
+    build/job_submit -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
+    {
+        blocks sh docs/executors.md
+        blocks sh docs/failures.md | sed "s/JOB/$(jq -r .id out/run.json)/"
+        # Without those whose files a reader has, and what a line says of its command.
+        grep -hE '^    job_submit (model|predict out($| )|report)' "$ROOT"/docs/{models,browse}.md |
+            sed 's|^ *|build/|; s|   .*||; s|FILE|out/model/final.safetensors|'
+    } >session.sh
+    [ "$(grep -cE 'job_submit (run --exec|why|rerun|model|predict|report)' session.sh)" -ge 11 ]
+    run limited bash -e session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *499500* ]]
+    [ -s m.npz ] && [ -s m.onnx ] && [ -s train.csv ] && [ -s logs/latest/report.html ]
+}
+
 @test "the trace in docs/dataplane.md is made as described" {
     ln -s "$BUILD" build
     start_agents 2
