@@ -11,7 +11,7 @@
 #include "shared/suggest.h"
 
 /* What getopt_long returns for a long option: LONG + its index in the table, above all short options. */
-enum { LONG = 256, ARGS_CHOICES = 64 };
+enum { LONG = 256 };
 
 struct known { /* for getopt_long */
     struct option longs[ARGS_MAX + 1];
@@ -76,7 +76,7 @@ static bool has_long(const struct known *k, const char *name)
 /* The hint has the option's first name, as --help does. */
 static int unknown(const struct args *a, const struct known *k, const char *name, struct err *e)
 {
-    const char *choices[ARGS_MAX + 1], *near = NULL;
+    const char *choices[ARGS_MAX + 1], *near;
     char first[ARGS_NAME];
     struct known any;
     int n = 0;
@@ -86,12 +86,7 @@ static int unknown(const struct args *a, const struct known *k, const char *name
     choices[n] = NULL;
     know(&any, a, ~0U);
     err_set(e, ERR_USAGE, has_long(&any, name) ? "--%s is for other verbs" : "unknown option --%s", name);
-    /* An abbreviation suggests the full name. */
-    for (int i = 0; i < n && !near && strlen(name) >= 2; i++)
-        if (strncmp(choices[i], name, strlen(name)) == 0)
-            near = choices[i];
-    if (!near)
-        near = suggest(name, choices);
+    near = suggest(name, choices);
     if (!near)
         return err_hint(e, "%s", a->where);
     for (n = 0; k->longs[n].name != near;)
@@ -145,19 +140,10 @@ static int set_text(const struct args_option *t, const char *name, const char *t
 
 static int hint_near(const char *list, const char *text, struct err *e)
 {
-    char choices[ARGS_CHOICES][ARGS_NAME];
-    const char *all[ARGS_CHOICES + 1], *near;
-    int n = 0;
+    int n;
+    const char *near = suggest_choice(text, list, &n);
 
-    for (const char *p = list; p; p = strchr(p, '|'), n++) {
-        assert(n < ARGS_CHOICES);
-        p += *p == '|';
-        snprintf(choices[n], ARGS_NAME, "%.*s", (int)strcspn(p, "|"), p);
-        all[n] = choices[n];
-    }
-    all[n] = NULL;
-    near = suggest(text, all);
-    return near ? err_hint(e, "Did you mean %s?", near) : e->code;
+    return near ? err_hint(e, "Did you mean %.*s?", n, near) : e->code;
 }
 
 static int set_choice(const struct args_option *t, const char *name, const char *text, void *out,

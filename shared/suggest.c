@@ -1,53 +1,100 @@
 #include "shared/suggest.h"
 
-#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_MAX = 63 };
+enum { TEXT_MAX = 63, PREFIX_MIN = 2, COMMON_MIN = 4, FAR = INT32_MAX };
 
-/* Levenshtein distance, computed row by row. */
-static size_t distance(const char *a, const char *b)
+static int least(int a, int b)
 {
-    size_t row[TEXT_MAX + 1];
-    size_t n_b = strlen(b);
+    return a < b ? a : b;
+}
 
-    for (size_t j = 0; j <= n_b; j++)
+/* Edits that make one of the other, where swapping two neighbours is one edit: the optimal string alignment
+ * distance (Damerau 1964), computed row by row. At most TEXT_MAX characters each. */
+static int distance(const char *a, int n_a, const char *b, int n_b)
+{
+    int rows[3][TEXT_MAX + 1] = {{0}};
+    int *before = rows[0], *above = rows[1], *row = rows[2];
+
+    for (int j = 0; j <= n_b; j++)
         row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
+    for (int i = 1; i <= n_a; i++) {
+        int *free_row = before;
 
+        before = above;
+        above = row;
+        row = free_row;
         row[0] = i;
-        for (size_t j = 1; j <= n_b; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = best;
+        for (int j = 1; j <= n_b; j++) {
+            row[j] = least(least(above[j], row[j - 1]) + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
         }
     }
     return row[n_b];
 }
 
+static int common_beginning(const char *a, int n_a, const char *b, int n_b)
+{
+    int n = 0;
+
+    while (n < n_a && n < n_b && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* How unlikely it is that `text` stands for the choice: the smaller, the nearer; FAR: it is another word. In
+ * this order: an abbreviation, a few wrong letters, a choice with more behind it, the same beginning. */
+static int unlikeness(const char *text, int n, const char *choice, int n_choice)
+{
+    int common = common_beginning(text, n, choice, n_choice), wrong;
+
+    if (common == n && n >= PREFIX_MIN)
+        return 0;
+    wrong = distance(text, n, choice, n_choice);
+    if (wrong <= (n < 6 ? 1 : n / 3) && wrong < n)
+        return 1 + wrong;
+    if (common == n_choice && n_choice >= PREFIX_MIN)
+        return 2 * TEXT_MAX - common;
+    return common >= COMMON_MIN && 4 * common >= 3 * n ? 3 * TEXT_MAX - common : FAR;
+}
+
+struct nearest {
+    const char *choice;
+    int length;
+    int unlikeness; /* of it; without a choice FAR */
+};
+
+static void consider(struct nearest *best, const char *text, const char *choice, size_t length)
+{
+    size_t n = strlen(text);
+    int u = n > TEXT_MAX || length > TEXT_MAX ? FAR : unlikeness(text, (int)n, choice, (int)length);
+
+    if (u < best->unlikeness)
+        *best = (struct nearest){choice, (int)length, u};
+}
+
 const char *suggest(const char *text, const char *const *choices)
 {
-    const char *nearest = NULL;
-    size_t best = strlen(text) / 3 + 2; /* a third of the characters may be wrong, and one more */
+    struct nearest best = {.unlikeness = FAR};
 
-    if (strlen(text) > TEXT_MAX)
-        return NULL;
-    for (; *choices; choices++) {
-        size_t d = strlen(*choices) > TEXT_MAX ? best : distance(text, *choices);
+    for (; *choices; choices++)
+        consider(&best, text, *choices, strlen(*choices));
+    return best.choice;
+}
 
-        if (d < best) {
-            best = d;
-            nearest = *choices;
-        }
+const char *suggest_choice(const char *text, const char *list, int *n)
+{
+    struct nearest best = {.unlikeness = FAR};
+
+    for (const char *p = list; p; p = strchr(p, '|')) {
+        p += *p == '|';
+        consider(&best, text, p, strcspn(p, "|"));
     }
-    return nearest;
+    *n = best.length;
+    return best.choice;
 }
 
 int suggest_instead(const char *text, const char *const *choices, struct err *e)

@@ -4,8 +4,12 @@
 
 #include "shared/err.h"
 
-/* Returns the nearest of `choices` (ends with NULL) by edit distance, or NULL if none is near enough. */
+/* Returns the nearest of `choices` (ends with NULL), or NULL if none is near: one that begins with the text,
+ * one of which at most a third of the letters are wrong, or one whose beginning the text has. */
 const char *suggest(const char *text, const char *const *choices);
+
+/* The same for a list in one string, "ssgd|asgd" (choice.h), however many it has; *n: the choice's length. */
+const char *suggest_choice(const char *text, const char *list, int *n);
 
 /* Appends the nearest choice to the message in `e`, `; did you mean "topk"?`, or if none is near all of
  * them, `; there are: none, topk`. Returns e->code. */

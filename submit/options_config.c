@@ -39,25 +39,39 @@ static const struct args_option *find(unsigned verb, const char *key)
     return NULL;
 }
 
+static void with_underscores(char *key)
+{
+    for (; *key; key++)
+        *key = *key == '-' ? '_' : *key;
+}
+
+/* The hint has the option's key, for another of its names, too. */
 static int unknown(unsigned verb, const char *key, struct err *e)
 {
-    char names[ARGS_MAX][ARGS_NAME];
+    char names[ARGS_MAX][ARGS_NAME], typed[ARGS_NAME];
     const char *choices[ARGS_MAX + 1];
     const char *near;
     int n = 0;
 
+    snprintf(typed, sizeof typed, "%s", key);
+    with_underscores(typed);
     for (int i = 0; i < options_table.n; i++)
-        if (options_in_config(&options_table.options[i], verb)) {
-            options_config_key(names[n], &options_table.options[i]);
+        for (const char *p = options_table.options[i].names;
+             p && n < ARGS_MAX && options_in_config(&options_table.options[i], verb); p = strchr(p, '|')) {
+            p += *p == '|';
+            snprintf(names[n], ARGS_NAME, "%.*s", (int)strcspn(p, "|"), p);
+            with_underscores(names[n]);
             choices[n] = names[n];
             n++;
         }
     choices[n] = NULL;
-    near = suggest(key, choices);
+    near = suggest(typed, choices);
     err_set(e, ERR_CONFIG, find(~0U, key) ? "/%.100s is for other verbs" : "/%.100s is no option of a job",
             key);
-    return near ? err_hint(e, "Did you mean \"%s\"?", near)
-                : err_hint(e, "Its keys are the names of options: job_submit config schema lists them.");
+    if (!near)
+        return err_hint(e, "Its keys are the names of options: job_submit config schema lists them.");
+    options_config_key(typed, find(verb, near));
+    return err_hint(e, "Did you mean \"%s\"?", typed);
 }
 
 /* "" where the value has another type than the option. */

@@ -12,6 +12,34 @@ TEST(the_nearest_name_is_suggested)
     assert_string_equal(suggest("codec", names), "codec");
 }
 
+TEST(an_abbreviation_a_longer_name_and_one_with_the_same_beginning_are_near)
+{
+    const char *const options[] = {"codec",      "trace", "node-count", "cert",
+                                   "learn-rate", "lr",    "min-nodes",  NULL};
+
+    assert_string_equal(suggest("nodes", options), "node-count");
+    assert_string_equal(suggest("lrate", options), "lr");
+    assert_string_equal(suggest("learn", options), "learn-rate");
+    assert_string_equal(suggest("trcae", options), "trace");
+    assert_null(suggest("port", options)); /* half of a short word is another word */
+    assert_null(suggest("c", options));
+}
+
+TEST(the_choices_of_a_list_may_be_any_number)
+{
+    char list[26 * 26 * 4] = "";
+    int n;
+
+    for (int i = 0; i < 26 * 26; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%c%cq", i ? "|" : "", 'a' + i / 26,
+                 'a' + i % 26);
+    assert_string_equal(suggest_choice("zzq9", list, &n), "zzq");
+    assert_int_equal(n, 3);
+    assert_true(strncmp(suggest_choice("ab", list, &n), "abq|", 4) == 0);
+    assert_null(suggest_choice("12345", list, &n));
+    assert_null(suggest_choice("ab", NULL, &n));
+}
+
 TEST(a_distant_name_is_not_suggested)
 {
     const char *const none[] = {NULL};
@@ -48,6 +76,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nearest_name_is_suggested),
+        cmocka_unit_test(an_abbreviation_a_longer_name_and_one_with_the_same_beginning_are_near),
+        cmocka_unit_test(the_choices_of_a_list_may_be_any_number),
         cmocka_unit_test(a_distant_name_is_not_suggested),
         cmocka_unit_test(long_names_get_no_suggestion),
         cmocka_unit_test(an_unknown_name_is_answered_with_the_nearest_one_or_with_all),

@@ -86,6 +86,8 @@ TEST(mistakes_are_told_with_their_place)
         const char *text, *message, *hint;
     } cases[] = {
         {"{\"epoch\":2}", "/epoch is no option of a job", "Did you mean \"epochs\"?"},
+        {"{\"lrate\":0.1}", "/lrate is no option of a job", "Did you mean \"learn_rate\"?"},
+        {"{\"nodes\":2}", "/nodes is no option of a job", "Did you mean \"node_count\"?"},
         {"{\"link\":\"any,0s\"}", "/link is for other verbs", ""},
         {"{\"json\":true}", "/json is no option", ""},
         {"{\"config\":\"x\"}", "/config is no option", ""},

@@ -1,4 +1,4 @@
-#include "submit/options.h"
+#include "submit/options_table.h"
 
 #include <unistd.h>
 
@@ -192,6 +192,33 @@ TEST(an_unknown_option_is_refused_with_the_nearest_one)
     assert_non_null(strstr(e.hint, "--node_count"));
     assert_int_equal(PARSE("--psgd", "bsgd"), ERR_USAGE);
     assert_error_has("ssgd|asgd");
+}
+
+/* A typo of each choice of each option: one sentence that names the option, and the choice. */
+TEST(a_typo_of_any_choice_is_refused_with_that_choice)
+{
+    int n_options = 0;
+
+    options_defaults(&o);
+    for (int i = 0; i < options_table.n; i++) {
+        const struct args_option *t = &options_table.options[i];
+        bool has_choices = t->kind == ARGS_CHOICE || t->kind == ARGS_CHOICE_TEXT;
+        char name[ARGS_NAME], typo[ARGS_NAME], hint[sizeof e.hint];
+
+        args_name(name, t);
+        for (const char *p = has_choices ? t->value : NULL; p; p = strchr(p, '|')) {
+            p += *p == '|';
+            snprintf(typo, sizeof typo, "%.*s~", (int)strcspn(p, "|"), p);
+            snprintf(hint, sizeof hint, "Did you mean %.*s?", (int)strcspn(p, "|"), p);
+            e.hint[0] = '\0';
+            assert_int_equal(args_set(t, typo, &o, &e), ERR_USAGE);
+            assert_error_has(name);
+            assert_error_has("is not one of");
+            assert_string_equal(e.hint, t->hint ? t->hint : hint);
+        }
+        n_options += has_choices;
+    }
+    assert_true(n_options > 20);
 }
 
 TEST(numbers_are_integers_within_their_range)
@@ -481,6 +508,7 @@ int main(void)
         cmocka_unit_test(adam_has_its_own_default_learning_rate),
         cmocka_unit_test(long_options_are_not_abbreviated),
         cmocka_unit_test(an_unknown_option_is_refused_with_the_nearest_one),
+        cmocka_unit_test(a_typo_of_any_choice_is_refused_with_that_choice),
         cmocka_unit_test(numbers_are_integers_within_their_range),
         cmocka_unit_test(a_number_out_of_range_is_distinguished_from_a_non_number),
         cmocka_unit_test(a_reason_is_limited_to_the_length_an_agent_accepts),
