@@ -1,7 +1,7 @@
 /* word_count -- how often each word is in a text, as map and reduce: each node counts the words of its
  * shard, and sends each count to the node that the word's hash names, which adds up the counts of its
  * words and writes them in the order of their bytes. With the argument `lower`, letters A to Z count as
- * a to z.
+ * a to z. Text has no zero byte: input with one is refused.
  *
  *     job_submit run --exec examples/executors/word_count.c --node_count 2 --data text/ -o counts -- lower
  *     sort counts/output/node-*.txt */
@@ -212,10 +212,17 @@ static int run(struct executor *x)
 {
     bool lowers = x->n_args == 1 && strcmp(x->args[0], "lower") == 0;
     char *copy = NULL;
+    const char *zero = x->n_input > 0 ? memchr(x->input, '\0', x->n_input) : NULL;
     int rc;
 
     if (x->n_args > 0 && !lowers)
         return x->host->fail(x, "\"%s\": the only argument is \"lower\"", x->args[0]);
+    if (zero)
+        return x->host->fail(
+            x,
+            "the input of node %d is no text: its byte %zu is zero; give --data a file, or a folder "
+            "of files, of text only",
+            x->node, (size_t)(zero - x->input));
     if (lowers && !(copy = lower(x->input, x->n_input)))
         return x->host->fail(x, "no memory for a copy of %zu bytes", x->n_input);
     rc = count(x, copy ? copy : x->input);

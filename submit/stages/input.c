@@ -10,6 +10,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/tensor_file.h"
+#include "submit/stages/console.h"
 #include "submit/temp.h"
 
 enum { WORD = 8 /* the longest number */ };
@@ -20,6 +21,8 @@ struct input {
     char *bytes; /* (n), then a 0; owned. NULL: none */
     size_t n;
     size_t last; /* where the last file begins */
+    bool has_text;
+    char not_text[PATH_MAX]; /* the first file that is none; "": all are text */
 };
 
 static bool is_text(const char *bytes, size_t n)
@@ -57,8 +60,13 @@ static int append(struct input *in, const char *path, struct err *e)
 
     if (file_read(&more.bytes, &more.n, path, INPUT_MAX - in->n, e) < 0)
         return e->code;
+    if (is_text(more.bytes, more.n))
+        in->has_text = true;
+    else if (!in->not_text[0])
+        snprintf(in->not_text, sizeof in->not_text, "%s", path);
     if (!in->bytes) {
-        *in = more;
+        in->bytes = more.bytes;
+        in->n = more.n;
         return 0;
     }
     lacks_lf = in->n > in->last && in->bytes[in->n - 1] != '\n' &&
@@ -174,6 +182,11 @@ int input_make(struct submission *s, struct err *e)
     char none[1] = "";
     int rc = read_input(&in, s->opt->data, e);
 
+    if (rc == 0 && in.has_text && in.not_text[0])
+        console_info(
+            "--data %s: %s has a zero byte, so it is no text, and the input is cut at multiples of %d "
+            "bytes instead of at lines.",
+            s->opt->data, in.not_text, WORD);
     if (rc == 0)
         rc = make_shards(s, in.bytes ? in.bytes : none, in.n, e);
     free(in.bytes);

@@ -38,6 +38,11 @@ execute() {
 
     "$SUBMIT" rerun words --set node_count=1 -o again
     diff wanted again/output/node-0.txt
+    printf 'a\0b' >text/page.png
+    execute wrong "$ROOT/examples/executors/word_count.c" --data text
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"--data text: text/page.png has a zero byte, so it is no text"* ]]
+    [[ "$output" == *"the input of node "*" is no text: its byte "*" is zero; give --data a file"* ]]
     run "$SUBMIT" --resume words
     [[ "$output" == *"an executor keeps no checkpoints; job_submit rerun runs it again"* ]]
 }

@@ -7,6 +7,11 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
 
 @test "README's session works as written" {
     ln -s "$BUILD" build
+    ln -s "$ROOT/docs" "$ROOT/examples" .
+    # A command to be typed is in a block, where this test runs it. `browse` runs until Ctrl-C: browse.bats.
+    # shellcheck disable=SC2016 # a pattern
+    grep -oE '`build/[^`]+`' "$ROOT/README.md" >inline
+    diff inline - <<<'`build/job_submit browse`'
     blocks c README.md 1 >average.c
     blocks c README.md 2 >outer.c
     [ "$(wc -l <average.c)" -le 5 ]
@@ -25,6 +30,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     echo "$output"
     [ "$status" -eq 0 ]
     [ -s result/run.json ]
+    grep -qx 'psgd [1-9][0-9]*' words/output/node-*.txt
     local job
     for job in average outer; do
         [ "$(jq -r .state $job/run.json)" = succeeded ]
