@@ -132,7 +132,6 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
                   struct err *e);
 
 /* Tries --set KEY=VALUE on a copy of the options. ERR_USAGE: no option of a job, or not a value of it. */
-int options_try(const struct options *o, unsigned verb, const char *key, const char *value, struct err *e);
 
 /* A JSON Schema (2020-12) of the documents of --config. NULL: no memory. */
 json_t *options_schema(void);

@@ -229,16 +229,6 @@ static int set_all(struct options *o, unsigned verb, const char *const *sets, st
     return 0;
 }
 
-int options_try(const struct options *o, unsigned verb, const char *key, const char *value, struct err *e)
-{
-    struct options copy = *o;
-    char text[PATH_MAX];
-
-    if (snprintf(text, sizeof text, "%s=%s", key, value) >= (int)sizeof text)
-        return err_set(e, ERR_USAGE, "--set %s: too long", key);
-    return set_one(&copy, verb, text, e);
-}
-
 /* Options of which one replaces the others. */
 static const size_t exclusive[][3] = {
     {offsetof(struct options, workers), offsetof(struct options, worker_hosts),

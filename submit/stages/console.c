@@ -37,6 +37,14 @@ void console_init(int verbosity, bool no_color)
     out.color = out.terminal && !no_color && !(none && none[0]);
 }
 
+int console_set_verbosity(int verbosity)
+{
+    int before = out.verbosity;
+
+    out.verbosity = verbosity;
+    return before;
+}
+
 bool console_is_terminal(void)
 {
     return out.terminal && out.verbosity >= 0;

@@ -11,6 +11,7 @@
 
 /* verbosity -1: errors only; 0: as usual; 1: more. */
 void console_init(int verbosity, bool no_color);
+int console_set_verbosity(int verbosity); /* returns what it was */
 bool console_is_terminal(void);
 /* Characters that fit a line of the terminal: by COLUMNS, if it is exported, else by the terminal. */
 size_t console_width(void);

@@ -52,7 +52,8 @@ static bool has_no_model(const struct submission *s, const struct codec_facts *f
 
 enum {
     OF_CODEC = 1, /* the sentence begins with the codec */
-    LATE = 2      /* known when servers and path are chosen */
+    OF_RULE = 2,  /* a rule that has it takes it as its parameter, too */
+    LATE = 4      /* known when servers and path are chosen */
 };
 
 static const struct effect {
@@ -63,7 +64,7 @@ static const struct effect {
 } effects[] = {
     {AT(settings.local_steps), has_no_local_steps,
      "exchanges in each step, or when it decides to; rules with local steps, as fedavg, exchange weights",
-     OF_CODEC},
+     OF_CODEC | OF_RULE},
     {AT(settings.allreduce), sums_by_no_collective,
      "sums no vectors over all workers here, which path allreduce or tree does", OF_CODEC | LATE},
     {AT(settings.partition), has_shared_samples, "with --feed shared every worker has all samples", 0},
@@ -90,7 +91,11 @@ static int refuse(const struct effect *x, const struct codec_facts *f, struct er
     if (x->how & OF_CODEC)
         snprintf(codec, sizeof codec, "codec %s ", f->name);
     err_set(e, ERR_CONFIG, "--%s has no effect in this job: %s%s", name, codec, x->why);
-    return err_hint(e, "Leave --%s out.", name);
+    return err_hint(e,
+                    x->how & OF_RULE
+                        ? "Leave --%s out; in a sweep give it to the rules that have it: fedavg:every=20."
+                        : "Leave --%s out.",
+                    name);
 }
 
 int effects_check(const struct submission *s, const struct codec_facts *f, bool is_placed, struct err *e)

@@ -68,7 +68,7 @@ static int check_base(const struct sweep *s, const char *path, struct err *e)
     return rc;
 }
 
-static int begin(struct sweep *s, const char *path, struct err *e)
+static int write_json(const struct sweep *s, const char *path, struct err *e)
 {
     json_t *doc = json_pack("{s:b, s:O}", "simulated", s->opt->simulate, "options", s->base);
     char *text = doc ? json_dump_line(doc, JSON_INDENT(1)) : NULL;
@@ -136,19 +136,26 @@ static int check_options(const struct options *o, unsigned verb, struct err *e)
 int sweep_open(struct sweep *s, struct err *e)
 {
     const unsigned verb = s->opt->simulate ? FOR_SIMULATE : FOR_SUBMIT;
-    char path[PATH_MAX], sub[PATH_MAX];
+    char dir[PATH_MAX];
 
     s->lock = -1;
     if (check_options(s->opt, verb, e) < 0)
         return e->code;
     s->base = sweep_options(s->opt, verb);
-    if (file_exe_dir(sub, sizeof sub, e) < 0 ||
-        file_join(s->program, sizeof s->program, sub, "job_submit", e) < 0 ||
-        file_absolute(s->folder, sizeof s->folder, s->opt->output, e) < 0 ||
-        file_mkdirs(s->folder, 0777, e) < 0 || lock(s, e) < 0 ||
+    if (file_exe_dir(dir, sizeof dir, e) < 0 ||
+        file_join(s->program, sizeof s->program, dir, "job_submit", e) < 0)
+        return e->code;
+    return file_absolute(s->folder, sizeof s->folder, s->opt->output, e);
+}
+
+int sweep_begin(struct sweep *s, struct err *e)
+{
+    char path[PATH_MAX], sub[PATH_MAX];
+
+    if (file_mkdirs(s->folder, 0777, e) < 0 || lock(s, e) < 0 ||
         file_join(path, sizeof path, s->folder, "sweep.json", e) < 0)
         return e->code;
-    if (access(path, F_OK) == 0 ? check_base(s, path, e) < 0 : check_empty(s, e) < 0 || begin(s, path, e) < 0)
+    if (access(path, F_OK) == 0 ? check_base(s, path, e) < 0 : check_empty(s, e) < 0 || write_json(s, path, e) < 0)
         return e->code;
     if (file_join(sub, sizeof sub, s->folder, "logs", e) < 0 || file_mkdirs(sub, 0777, e) < 0 ||
         file_join(sub, sizeof sub, s->folder, "runs", e) < 0)

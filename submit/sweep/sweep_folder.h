@@ -13,9 +13,11 @@ struct sweep {
     int lock;     /* the folder, locked: one sweep at a time; -1: not open */
 };
 
+/* Finds the options of all runs, and the folder's path. ERR_USAGE: an option that such a sweep has not. */
+int sweep_open(struct sweep *s, struct err *e);
 /* Makes the folder, or goes on with one: ERR_CONFLICT: it has other files, a sweep with other options, or
  * one that is under way. */
-int sweep_open(struct sweep *s, struct err *e);
+int sweep_begin(struct sweep *s, struct err *e);
 void sweep_close(struct sweep *s);
 
 /* The options given that the verb takes, without those of the sweep itself, as `base`. The caller owns it. */

@@ -171,33 +171,77 @@ static const char *shown(const char *value)
     return slash && slash[1] ? slash + 1 : value;
 }
 
+static void put(char *out, size_t size, const char *text)
+{
+    size_t n = strlen(out);
+
+    snprintf(out + n, size - n, "%s", text);
+}
+
+/* Appends "key=value"; where that is not all of the value, with its checksum. */
+static void put_value(char out[SWEEP_NAME], const struct sweep_axis *a, const char *value)
+{
+    enum { VALUE_MAX = 60 };
+    char part[SWEEP_NAME];
+    int n = snprintf(part, sizeof part, "%.40s=%.*s", a->key, VALUE_MAX, shown(value));
+    bool is_exact = shown(value) == value && strlen(a->key) <= 40 && strlen(value) <= VALUE_MAX;
+
+    for (char *c = part; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("=._-+:,", *c)) {
+            *c = '-';
+            is_exact = false;
+        }
+    if (!is_exact)
+        snprintf(part + n, sizeof part - (size_t)n, "~%08x",
+                 (unsigned)crc32c_more(crc32c_more(0, a->key, strlen(a->key)), value, strlen(value)));
+    put(out, SWEEP_NAME, part);
+}
+
+/* Of many values the name ends with the checksum of all; the seed is there in any case. */
 void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combination, size_t repeat)
 {
-    enum { CHECKSUM = 9, ROOM = SWEEP_NAME - CHECKSUM };
+    enum { SEED = 32, CHECKSUM = 10, ROOM = SWEEP_NAME - SEED - CHECKSUM };
+    char value[SWEEP_NAME], end[SEED];
     uint32_t sum = 0;
-    bool is_exact = true;
-    char part[SWEEP_NAME];
-    size_t n = 0;
+    bool is_cut = false;
 
     out[0] = '\0';
-    for (size_t i = 0; i < p->n_axes + p->has_seeds; i++) {
-        const char *value = i < p->n_axes ? sweep_value(p, combination, i) : NULL;
-        int len = value ? snprintf(part, sizeof part, "%s%s=%s", n ? "_" : "", p->axes[i].key, shown(value))
-                        : snprintf(part, sizeof part, "%sseed=%llu", n ? "_" : "",
-                                   (unsigned long long)(p->first_seed + repeat));
-
-        sum = value ? crc32c_more(sum, value, strlen(value) + 1) : sum;
-        is_exact = is_exact && (!value || shown(value) == value) && n + (size_t)len < ROOM;
-        for (const char *c = part; *c && n + 1 < ROOM; c++) {
-            bool is_plain = isalnum((unsigned char)*c) || strchr("=._-+", *c);
-
-            is_exact = is_exact && is_plain;
-            out[n++] = is_plain ? *c : '-';
-        }
-        out[n] = '\0';
+    for (size_t i = 0; i < p->n_axes; i++) {
+        value[0] = '\0';
+        put_value(value, &p->axes[i], sweep_value(p, combination, i));
+        sum = crc32c_more(sum, value, strlen(value));
+        is_cut = is_cut || strlen(out) + 1 + strlen(value) > ROOM;
+        if (!is_cut && out[0])
+            put(out, SWEEP_NAME, "_");
+        if (!is_cut)
+            put(out, SWEEP_NAME, value);
     }
-    if (n == 0)
-        snprintf(out, SWEEP_NAME, "run");
-    else if (!is_exact)
-        snprintf(out + n, SWEEP_NAME - n, "_%08x", (unsigned)(sum ^ (uint32_t)repeat));
+    snprintf(end, sizeof end, "~%08x", (unsigned)sum);
+    if (is_cut)
+        put(out, SWEEP_NAME, end);
+    snprintf(end, sizeof end, "%sseed=%llu", out[0] ? "_" : "", (unsigned long long)(p->first_seed + repeat));
+    if (p->has_seeds)
+        put(out, SWEEP_NAME, end);
+}
+
+void sweep_job_name(char *out, size_t size, const struct sweep_plan *p, size_t combination, size_t repeat)
+{
+    char name[SWEEP_NAME];
+
+    sweep_name(name, p, combination, repeat);
+    snprintf(out, size, "%s", name);
+    for (char *c = out; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("-_.", *c))
+            *c = '-';
+}
+
+void sweep_values_text(char *out, size_t size, const struct sweep_plan *p, size_t combination)
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < p->n_axes; i++) {
+        put(out, size, i ? ", " : "");
+        put(out, size, p->axes[i].key);
+        put(out, size, "=");
+        put(out, size, sweep_value(p, combination, i));
+    }
 }

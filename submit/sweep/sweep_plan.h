@@ -6,7 +6,7 @@
 
 #include "submit/options.h"
 
-enum { SWEEP_AXES = 24, SWEEP_RUNS = 10000, SWEEP_NAME = 128 };
+enum { SWEEP_AXES = 24, SWEEP_RUNS = 10000, SWEEP_NAME = 200 };
 
 struct sweep_axis {
     char *key;
@@ -33,8 +33,16 @@ void sweep_plan_clear(struct sweep_plan *p); /* also of {0} */
 /* The value of an axis in a combination, 0 .. n_combinations-1. */
 const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t axis);
 
-/* The name of the folder of a run: "codec=fedavg_learn_rate=0.1_seed=2". What a file name should not contain
- * is replaced, and then a checksum tells it from others. It does not depend on other values of the sweep. */
+/* The name of the folder of a run: "codec=fedavg:every=20_learn_rate=0.1_seed=2". Of a path it has the last
+ * part, and what a file name should not contain is replaced; then a checksum behind the value tells it from
+ * others: "codec=mine.c~3c47d771_seed=1". It does not depend on other values of the sweep. */
 void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combination, size_t repeat);
+
+/* The same for people, as the name of the run's job, which has fewer characters and may be cut:
+ * "codec-fedavg-every-20_learn_rate-0.1_seed-2". */
+void sweep_job_name(char *out, size_t size, const struct sweep_plan *p, size_t combination, size_t repeat);
+
+/* "codec=fedavg, learn_rate=0.1", cut where it is too long. */
+void sweep_values_text(char *out, size_t size, const struct sweep_plan *p, size_t combination);
 
 #endif

@@ -18,7 +18,7 @@
 #include "submit/results/job_index.h"
 #include "submit/results/run_find.h"
 
-enum { ARGUMENTS = 4 * ARGS_MAX, LOG_END = 4096 };
+enum { LOG_END = 4096 };
 static const double grace_s = 30; /* for the end of a run after a signal: it releases reservations */
 
 /* What an earlier attempt left of a run. */
@@ -116,27 +116,24 @@ static void find_in_log(char out[SWEEP_WHY], const char *log, const char *key)
 static void tell_why(char why[SWEEP_WHY], int status, const char *log)
 {
     find_in_log(why, log, "error: ");
+    if (!why[0]) { /* "ERROR User Submit@10:50:19 : ..." */
+        find_in_log(why, log, "ERROR User Submit@");
+        memmove(why, why + strspn(why, "0123456789: "), strlen(why + strspn(why, "0123456789: ")) + 1);
+    }
     if (!why[0] && WIFSIGNALED(status))
         snprintf(why, SWEEP_WHY, "killed by signal %d", WTERMSIG(status));
     else if (!why[0])
         snprintf(why, SWEEP_WHY, "it ended with status %d", WEXITSTATUS(status));
 }
 
-/* The arguments of another job_submit. */
-struct words {
-    char *of[ARGUMENTS]; /* ends with NULL */
-    size_t n;
-    bool has_failed; /* no memory */
-};
+static void add_word(struct sweep_words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void add_word(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void add_word(struct words *w, const char *fmt, ...)
+static void add_word(struct sweep_words *w, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    if (w->n + 1 == ARGUMENTS || vasprintf(&w->of[w->n], fmt, ap) < 0) {
+    if (w->n + 1 == SWEEP_ARGUMENTS || vasprintf(&w->of[w->n], fmt, ap) < 0) {
         w->has_failed = true;
         w->of[w->n] = NULL;
     } else {
@@ -146,7 +143,7 @@ static void add_word(struct words *w, const char *fmt, ...)
 }
 
 /* Takes ownership of the list. */
-static void add_words(struct words *w, json_t *list)
+static void add_words(struct sweep_words *w, json_t *list)
 {
     const json_t *v;
     size_t i;
@@ -156,32 +153,50 @@ static void add_words(struct words *w, json_t *list)
 }
 
 /* Runs it, and frees the arguments. */
-static int run_words(int *status, struct words *w, const char *log, struct err *e)
+static int run_words(int *status, struct sweep_words *w, const char *log, struct err *e)
 {
     int rc = w->has_failed ? err_set(e, ERR_NOMEM, "no memory for the arguments of a run")
                            : run_child(status, w->of, log, e);
 
+    sweep_words_clear(w);
+    return rc;
+}
+
+void sweep_words_clear(struct sweep_words *w)
+{
     for (size_t i = 0; i < w->n; i++)
         free(w->of[i]);
-    return rc;
+    *w = (struct sweep_words){.n = 0};
+}
+
+/* A --name among the options of all runs comes later, and counts. */
+void sweep_words_of_run(struct sweep_words *w, const struct sweep *s, size_t combination, size_t repeat,
+                        const char *folder)
+{
+    char name[sizeof s->opt->settings.name];
+
+    sweep_job_name(name, sizeof name, &s->plan, combination, repeat);
+    *w = (struct sweep_words){.n = 0};
+    add_word(w, "%s", s->program);
+    add_word(w, s->opt->simulate ? "simulate" : "submit");
+    add_word(w, "--name=%s", name);
+    add_words(w, json_incref(s->base));
+    for (size_t i = 0; i < s->plan.n_axes; i++)
+        add_word(w, "--set=%s=%s", s->plan.axes[i].key, sweep_value(&s->plan, combination, i));
+    if (s->plan.has_seeds)
+        add_word(w, "--set=seed=%llu", (unsigned long long)(s->plan.first_seed + repeat));
+    add_word(w, "--output=%s", folder);
 }
 
 /* A new run: submit or simulate, the options of all runs, the values of this one. */
 static int run_new(int *status, const struct sweep *s, size_t combination, size_t repeat, const char *folder,
                    const char *log, struct err *e)
 {
-    struct words w = {.n = 0};
+    struct sweep_words w;
 
     if (file_remove_tree(folder, e) < 0)
         return e->code;
-    add_word(&w, "%s", s->program);
-    add_word(&w, s->opt->simulate ? "simulate" : "submit");
-    add_words(&w, json_incref(s->base));
-    for (size_t i = 0; i < s->plan.n_axes; i++)
-        add_word(&w, "--set=%s=%s", s->plan.axes[i].key, sweep_value(&s->plan, combination, i));
-    if (s->plan.has_seeds)
-        add_word(&w, "--set=seed=%llu", (unsigned long long)(s->plan.first_seed + repeat));
-    add_word(&w, "--output=%s", folder);
+    sweep_words_of_run(&w, s, combination, repeat, folder);
     return run_words(status, &w, log, e);
 }
 
@@ -189,7 +204,7 @@ static int run_new(int *status, const struct sweep *s, size_t combination, size_
 static int run_left(int *status, const struct sweep *s, const char *id, const char *folder, const char *log,
                     struct err *e)
 {
-    struct words w = {.n = 0};
+    struct sweep_words w = {.n = 0};
 
     add_word(&w, "%s", s->program);
     add_word(&w, "wait");

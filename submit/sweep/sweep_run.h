@@ -4,8 +4,20 @@
 
 #include "submit/sweep/sweep_folder.h"
 
-enum { SWEEP_WHY = 256 };
+enum { SWEEP_WHY = 256, SWEEP_ARGUMENTS = 4 * ARGS_MAX };
 enum sweep_state { SWEEP_SUCCEEDED, SWEEP_FAILED };
+
+/* The arguments of another job_submit. */
+struct sweep_words {
+    char *of[SWEEP_ARGUMENTS]; /* ends with NULL */
+    size_t n;
+    bool has_failed; /* no memory */
+};
+
+/* Sets `w` to the command of a run: program, verb and options. */
+void sweep_words_of_run(struct sweep_words *w, const struct sweep *s, size_t combination, size_t repeat,
+                        const char *folder);
+void sweep_words_clear(struct sweep_words *w);
 
 /* Has a run succeeded before, and are all its results there? */
 bool sweep_has_run(const struct sweep *s, size_t combination, size_t repeat);

@@ -306,7 +306,8 @@ static int simulate(struct run *r, struct err *e)
 {
     struct submission *s = &r->s;
 
-    if (prepare(r, e) < 0 || put_packages(r, e) < 0 || results_prepare(s, e) < 0)
+    if (temp_open(&r->packages, e) < 0 || prepare(r, e) < 0 || put_packages(r, e) < 0 ||
+        results_prepare(s, e) < 0)
         return e->code;
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, e) < 0 ||
         take_nodes(r, e) < 0 || keep_results(r, e) < 0)
@@ -317,7 +318,8 @@ static int simulate(struct run *r, struct err *e)
                                                         : EXIT_JOB_FAILED;
 }
 
-int verb_simulate(const struct options *o, struct err *e)
+/* `work` on a run with the options. */
+static int with_run(int (*work)(struct run *r, struct err *e), const struct options *o, struct err *e)
 {
     struct run *r = calloc(1, sizeof *r);
     int rc;
@@ -325,14 +327,22 @@ int verb_simulate(const struct options *o, struct err *e)
     if (!r)
         return err_set(e, ERR_NOMEM, "no memory");
     r->opt = *o;
-    options_echo_preset(o);
-    rc = temp_open(&r->packages, e) < 0           ? e->code
-         : submission_init(&r->s, &r->opt, e) < 0 ? e->code
-                                                  : simulate(r, e);
+    rc = submission_init(&r->s, &r->opt, e) < 0 ? e->code : work(r, e);
     json_decref(r->summary);
     submission_clear(&r->s);
     if (r->packages.path[0])
         temp_close(&r->packages);
     free(r);
     return rc;
+}
+
+int verb_simulate(const struct options *o, struct err *e)
+{
+    options_echo_preset(o);
+    return with_run(simulate, o, e);
+}
+
+int verb_simulate_check(const struct options *o, struct err *e)
+{
+    return with_run(prepare, o, e);
 }

@@ -4,6 +4,7 @@
 #include "shared/file.h"
 #include "submit/results/run_find.h"
 #include "submit/stages/console.h"
+#include "submit/sweep/sweep_check.h"
 #include "submit/sweep/sweep_inputs.h"
 #include "submit/sweep/sweep_table.h"
 #include "submit/verbs/verbs.h"
@@ -18,18 +19,6 @@ static int check(const struct options *o, struct err *e)
         return err_set(e, ERR_USAGE, "sweep needs a folder for the results of all runs: -o DIR");
     if (o->detach || o->retrieve || o->resume[0])
         return err_set(e, ERR_USAGE, "--detach, --retrieve and --resume do not go with a sweep");
-    return 0;
-}
-
-/* All names and values are tried before the first run. */
-static int check_values(const struct sweep *s, struct err *e)
-{
-    const unsigned verb = s->opt->simulate ? FOR_SIMULATE : FOR_SUBMIT;
-
-    for (size_t i = 0; i < s->plan.n_axes; i++)
-        for (size_t k = 0; k < s->plan.axes[i].n; k++)
-            if (options_try(s->opt, verb, s->plan.axes[i].key, s->plan.axes[i].values[k], e) < 0)
-                return e->code;
     return 0;
 }
 
@@ -94,13 +83,14 @@ static int sweep(struct sweep *s, struct err *e)
 
     if (check(s->opt, e) < 0 ||
         sweep_plan_make(&s->plan, s->opt->sets, s->opt->repeat, s->opt->settings.seed, e) < 0 ||
-        check_values(s, e) < 0 || sweep_open(s, e) < 0 || run_all(s, &n_failed, e) < 0 ||
-        sweep_report(s, s->opt->json, e) < 0)
+        sweep_open(s, e) < 0 || sweep_check(s, e) < 0 || sweep_begin(s, e) < 0 ||
+        run_all(s, &n_failed, e) < 0 || sweep_report(s, s->opt->json, e) < 0)
         return e->code;
     if (n_failed > 0)
-        console_info("%zu of %zu runs did not succeed, and are not in the means; the same command tries them "
-                     "again.",
-                     n_failed, s->plan.n_combinations * s->plan.n_repeats);
+        console_info(
+            "%zu of %zu runs did not succeed, and are not in the means. When the cause is mended, the "
+            "same command runs only these.",
+            n_failed, s->plan.n_combinations * s->plan.n_repeats);
     if (!s->opt->json)
         printf(
             "\nMeans over the runs, ± their standard deviation, also in %s/sweep.csv. Each run: job_submit "

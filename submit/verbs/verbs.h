@@ -31,6 +31,8 @@ int verb_fetch(const struct options *o, struct err *e);
 int verb_snapshot(const struct options *o, struct err *e);
 int verb_validate(const struct options *o, struct err *e);
 int verb_simulate(const struct options *o, struct err *e);
+int verb_simulate_check(const struct options *o,
+                        struct err *e); /* reads and checks the job, and runs nothing */
 int verb_data(const struct options *o, struct err *e);
 int verb_codecs(const struct options *o, struct err *e);
 int verb_doctor(const struct options *o, struct err *e);

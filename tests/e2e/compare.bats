@@ -78,7 +78,13 @@ END
 }
 
 @test "a sweep goes on where it was killed, and tells of runs that failed" {
-    SWEEP=("$SUBMIT" sweep --simulate --set "codec=fedavg,no_such,diloco" --repeat 2 --node_count 2 --epochs 1 --model softmax -o swept)
+    # A wrong combination ends the sweep before the first run, and leaves nothing.
+    run "$SUBMIT" sweep --simulate --set codec=fedavg,allreduce --node_count 2 --local-steps 20 -o swept
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"combination 2 of 2, codec=allreduce: --local-steps has no effect"*"the rules that have it: fedavg:every=20."* ]]
+    [ ! -e swept ]
+    local crash=$BUILD/tests/codecs/crash.so
+    SWEEP=("$SUBMIT" sweep --simulate --set "codec=fedavg,$crash,diloco" --repeat 2 --node_count 2 --epochs 1 --model softmax -o swept)
     "${SWEEP[@]}" >first.txt 2>first.log 3>&- &
     local pid=$!
     within 60 test -e swept/runs/codec=fedavg_seed=2
@@ -89,19 +95,19 @@ END
     run "${SWEEP[@]}"
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"codec=no_such_seed=1: "*"no_such"* ]]
-    [[ "$output" == *"2 of 6 runs did not succeed"* ]]
+    [[ "$output" == *"codec=crash.so~"*"_seed=1: the simulator "*"2 of 6 runs did not succeed"* ]]
+    [ "$(jq -r .settings.name swept/runs/codec=fedavg_seed=1/run.json)" = codec-fedavg_seed-1 ]
     [[ "$output" == *"fedavg "*" ± "* ]]
     [ "$(jq -r .id swept/runs/codec=fedavg_seed=1/run.json)" = "$first" ] # it was not run again
     [ "$(head -1 swept/sweep.csv | cut -d, -f1-5)" = codec,runs,failed,accuracy_mean,accuracy_deviation ]
-    python3 - <<'END'
-import csv, json, statistics
+    CRASH=$crash python3 - <<'END'
+import csv, json, os, statistics
 rows = {r["codec"]: r for r in csv.DictReader(open("swept/sweep.csv"))}
-assert [rows[c]["failed"] for c in ("fedavg", "no_such", "diloco")] == ["0", "2", "0"]
+assert [rows[c]["failed"] for c in ("fedavg", os.environ["CRASH"], "diloco")] == ["0", "2", "0"]
 got = [json.load(open(f"swept/runs/codec=diloco_seed={s}/run.json"))["mean_over_workers"]["eval_accuracy"] for s in (1, 2)]
 assert abs(float(rows["diloco"]["accuracy_mean"]) - statistics.mean(got)) < 1e-8
 assert abs(float(rows["diloco"]["accuracy_deviation"]) - statistics.stdev(got)) < 1e-8
-assert rows["no_such"]["accuracy_mean"] == ""
+assert rows[os.environ["CRASH"]]["accuracy_mean"] == ""
 END
     run "$SUBMIT" sweep --simulate --set codec=fedavg --node_count 3 -o swept
     [ "$status" -ne 0 ]

@@ -23,6 +23,10 @@ TEST(runs_are_the_product_of_all_values)
     assert_string_equal(sweep_value(&p, 3, 0), "diloco");
     sweep_name(name, &p, 4, 1);
     assert_string_equal(name, "codec=diloco_learn_rate=0.01_seed=2");
+    sweep_job_name(name, 64, &p, 4, 1);
+    assert_string_equal(name, "codec-diloco_learn_rate-0.01_seed-2");
+    sweep_values_text(name, sizeof name, &p, 4);
+    assert_string_equal(name, "codec=diloco, learn_rate=0.01");
     sweep_plan_clear(&p);
     assert_ok(MAKE(0, "epochs=2"));
     sweep_name(name, &p, 0, 0);
@@ -40,7 +44,12 @@ TEST(values_with_commas_are_given_as_json)
     assert_string_equal(sweep_value(&p, 1, 1), "2.5");
     sweep_name(one, &p, 2, 0);
     sweep_name(other, &p, 4, 0);
-    assert_null(strchr(one, '/'));
+    assert_true(strncmp(one, "codec=b.c~", 10) == 0);
+    assert_string_equal(one + 18, "_seed=1");
+    assert_string_equal(other, "codec=b.c_seed=1");
+    sweep_name(one, &p, 0, 0);
+    assert_string_equal(one, "codec=a:x=1,y=2_seed=1");
+    sweep_name(one, &p, 2, 0);
     assert_string_not_equal(one, other); /* though both are b.c */
     sweep_plan_clear(&p);
     assert_ok(MAKE(0, "seed=[9007199254740993,-1]")); /* is no double */
@@ -63,6 +72,24 @@ TEST(names_of_long_values_fit_and_differ)
     sweep_name(other, &p, 1, 0);
     assert_true(strlen(name) < SWEEP_NAME);
     assert_string_not_equal(name, other);
+    sweep_plan_clear(&p);
+}
+
+TEST(names_of_many_values_fit_differ_and_have_the_seed)
+{
+    const char *sets[21] = {NULL};
+    char text[20][40], name[SWEEP_NAME], other[SWEEP_NAME];
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(text[i], sizeof text[i], i < 19 ? "some-long-option-%d=1" : "some-long-option-%d=1,2", i);
+        sets[i] = text[i];
+    }
+    assert_ok(sweep_plan_make(&p, sets, 1, UINT64_MAX, &e));
+    sweep_name(name, &p, 0, 0);
+    sweep_name(other, &p, 1, 0);
+    assert_true(strlen(name) < SWEEP_NAME);
+    assert_string_not_equal(name, other);
+    assert_non_null(strstr(name, "_seed=18446744073709551615"));
     sweep_plan_clear(&p);
 }
 
@@ -135,6 +162,7 @@ int main(void)
         cmocka_unit_test(runs_are_the_product_of_all_values),
         cmocka_unit_test(values_with_commas_are_given_as_json),
         cmocka_unit_test(names_of_long_values_fit_and_differ),
+        cmocka_unit_test(names_of_many_values_fit_differ_and_have_the_seed),
         cmocka_unit_test(unclear_lists_are_refused),
         cmocka_unit_test(a_folder_with_other_files_is_refused_and_left_as_it_is),
         cmocka_unit_test(the_deviation_is_that_of_a_sample),
