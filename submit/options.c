@@ -182,7 +182,7 @@ static struct args_option table[] = {
      "run one order of message delivery, as reported by --exhaustive"},
     {"config", "", ARGS_PATH, AT(config), FOR_JOB, WHERE, "FILE",
      "options from a JSON file, whose keys are their names, or the run.json of an earlier run, which is "
-     "repeated; those given here go before it"},
+     "repeated; those given here take precedence"},
     {"set", "", ARGS_LIST, AT(sets), FOR_RERUN | FOR_JOB, JOB, "KEY=VALUE",
      "value of an option of the job, as epochs=20; may be repeated; of a sweep several: KEY=VALUE,VALUE,... "
      "or "

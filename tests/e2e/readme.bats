@@ -34,7 +34,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     local job
     for job in average outer; do
         [ "$(jq -r .state $job/run.json)" = succeeded ]
-        [ "$(tail -1 $job/records/eval.csv | cut -d, -f7 | cut -c1-3)" != 0.0 ] # no agent is left: `limited` checks that for each command
+        [ "$(tail -1 $job/records/eval.csv | cut -d, -f7 | cut -c1-3)" = 0.9 ] # no agent is left: `limited` checks that for each command
     done
 }
 
