@@ -115,6 +115,8 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     [[ "$output" == *"codec "*"accuracy "*"bytes to 0."* ]]
     [[ "$output" == *" fedavg "*" diloco:lr=0.7,mu=0.9 "* ]]
     cmp first/model/final.safetensors again/model/final.safetensors
+    [ "$(jq -c '[.nodes[].params_sha256]' first/run.json)" = "$(jq -c '[.nodes[].params_sha256]' again/run.json)" ]
+    jq -e '.nodes[0].params_sha256 | test("^[0-9a-f]{64}$")' first/run.json
 }
 
 @test "the commands in docs/executors.md, failures.md, models.md and browse.md run as written" {
