@@ -1,5 +1,6 @@
 #include "submit/results/why.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,31 @@ static const json_t *find_cause(const json_t *run)
     return NULL;
 }
 
+/* A signal that a process sends itself by a mistake of its code; the message is the agent's. */
+static bool is_crash(const json_t *run)
+{
+    static const int from_outside[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP};
+    const char *at = strstr(text_of(run, "message"), "killed by signal ");
+
+    if (!at || strcmp(text_of(run, "reason"), REASON_RUNNER_DIED) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof from_outside / sizeof *from_outside; i++)
+        if (atoi(at + strlen("killed by signal ")) == from_outside[i])
+            return false;
+    return true;
+}
+
+/* What `codecs test` finds the codec by: its file, of a built-in one its name. "": an executor, or a list. */
+static const char *codec_text(const json_t *run)
+{
+    const json_t *facts = json_object_get(run, "facts"), *codec = json_object_get(facts, "codec");
+    bool is_file = strchr(text_of(json_object_get(facts, "options"), "codec"), '/') != NULL;
+
+    if (json_is_true(json_object_get(json_object_get(run, "settings"), "executor")))
+        return "";
+    return text_of(codec, is_file ? "file" : "name");
+}
+
 static void print_cause(FILE *f, const json_t *run, const json_t *cause)
 {
     const char *reason = text_of(run, "reason"), *message = text_of(run, "message");
@@ -44,7 +70,8 @@ static void print_cause(FILE *f, const json_t *run, const json_t *cause)
     if (meaning)
         fprintf(f, " (%s)", meaning);
     if (message[0])
-        fprintf(f, ": %s", message);
+        fprintf(f, ": %s%s", message,
+                is_crash(run) && codec_text(run)[0] ? ", as by an error of the codec" : "");
 }
 
 /* The other nodes that did not succeed, with their reasons. */
@@ -165,8 +192,31 @@ static long checkpoint_epoch(const json_t *run)
     return epoch;
 }
 
+/* The log of a node that ended the job, in the folder; "": it is not there. */
+static void log_name(char out[64], const json_t *run, const json_t *cause)
+{
+    int node = (int)json_integer_value(json_object_get(cause, "node"));
+
+    out[0] = '\0';
+    if (!cause)
+        return;
+    snprintf(out, 64, node < 0 ? "logs/ps-%d.log" : "logs/worker-%d.log", node < 0 ? -2 - node : node);
+    if (!has_file(run, out))
+        out[0] = '\0';
+}
+
+/* Did the job end because this node's agent does not answer? The message is job_submit's. */
+static bool is_silent(const json_t *run, const json_t *cause)
+{
+    return cause && strcmp(text_of(run, "reason"), REASON_NODE_LOST) == 0 &&
+           strstr(text_of(run, "message"), "does not answer");
+}
+
 static void print_kept(FILE *f, const json_t *run, long epoch)
 {
+    const json_t *cause = find_cause(run);
+    char log[64];
+
     if (!has_file(run, "records/")) {
         fputs("its records are with its agents", f);
         return;
@@ -179,23 +229,50 @@ static void print_kept(FILE *f, const json_t *run, long epoch)
     if (epoch >= 0)
         fprintf(f, ", checkpoints of epoch %ld", epoch);
     fprintf(f, " are in %s", text_of(run, "folder"));
+    log_name(log, run, cause);
+    if (is_silent(run, cause) && !log[0])
+        fprintf(f, "; the log of node(%d) is with its agent, which did not answer: start it again at %s",
+                (int)json_integer_value(json_object_get(cause, "node")), text_of(cause, "address"));
 }
 
+/* After a job that has failed, or was cancelled, and whose results are here. */
+static void print_remedy(FILE *f, const json_t *run, long epoch)
+{
+    const json_t *cause = find_cause(run);
+    const char *folder = text_of(run, "folder");
+    char quoted[PATH_MAX], path[PATH_MAX], log[64];
+    struct err ignored;
+
+    log_name(log, run, cause);
+    if (is_crash(run) && codec_text(run)[0])
+        fprintf(f, "job_submit codecs test %s", text_shell_quote(quoted, sizeof quoted, codec_text(run)));
+    else if (epoch >= 0)
+        fprintf(f, "job_submit --resume %s", text_shell_quote(quoted, sizeof quoted, folder));
+    else if (log[0] && file_join(path, sizeof path, folder, log, &ignored) == 0)
+        fprintf(f, "tail %s", text_shell_quote(quoted, sizeof quoted, path));
+    else if (is_silent(run, cause))
+        fputs("job_submit doctor", f);
+    else
+        fprintf(f, "job_submit logs %s", text_of(run, "id"));
+}
+
+/* By the folder where there is one, as a job may have no id here: a simulation, and one of another user. */
 static void print_next(FILE *f, const json_t *run, enum job_state state, long epoch)
 {
-    const char *id = text_of(run, "id");
-    char folder[PATH_MAX];
+    bool is_simulated = json_object_get(json_object_get(run, "facts"), "simulation") != NULL;
+    char quoted[PATH_MAX];
 
+    text_shell_quote(quoted, sizeof quoted, text_of(run, "folder"));
     if (!job_state_is_terminal(state))
-        fprintf(f, "job_submit wait %s", id);
+        fprintf(f, "job_submit wait %s", text_of(run, "id"));
     else if (!has_file(run, "records/"))
-        fprintf(f, "job_submit fetch %s", id);
+        fprintf(f, "job_submit fetch %s", text_of(run, "id"));
+    else if (state == JOB_SUCCEEDED && is_simulated)
+        fprintf(f, "job_submit simulate --config %s/run.json", quoted);
     else if (state == JOB_SUCCEEDED)
-        fprintf(f, "job_submit rerun %s", id);
-    else if (epoch >= 0)
-        fprintf(f, "job_submit --resume %s", text_shell_quote(folder, sizeof folder, text_of(run, "folder")));
+        fprintf(f, "job_submit rerun %s", quoted);
     else
-        fprintf(f, "job_submit logs %s", id);
+        print_remedy(f, run, epoch);
 }
 
 static int put_texts(json_t *o, const json_t *run, enum job_state state, struct err *e)

@@ -10,6 +10,7 @@
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
+#include "submit/results/why.h"
 #include "submit/stages/console.h"
 #include "submit/stages/mirror.h"
 #include "submit/stages/outcome.h"
@@ -77,6 +78,19 @@ static void print_last_log(const struct submission *s, const struct node *n)
     json_array_foreach(s->last_log, i, line) console_info("\t %s", json_string_value(line));
 }
 
+/* The command that `why` names. */
+static void print_next(const struct submission *s)
+{
+    json_t *run = run_json(s), *why = NULL;
+    struct err ignored;
+
+    if (run && why_json(&why, run, &ignored) == 0)
+        console_info("The records so far are kept. next: %s",
+                     json_string_value(json_object_get(why, "next")));
+    json_decref(why);
+    json_decref(run);
+}
+
 static void report_end(const struct submission *s)
 {
     const struct node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
@@ -87,7 +101,7 @@ static void report_end(const struct submission *s)
     if (n && s->state == JOB_FAILED)
         print_last_log(s, n);
     if (n)
-        console_info("The records so far are kept. next: job_submit logs %s --node %d", s->id, n->at.node);
+        print_next(s);
     for (size_t i = 0; i < s->n_nodes; i++)
         if (outcome_tolerates(s, &s->nodes[i]))
             console_info("The job continued without node(%d): %s.", s->nodes[i].at.node,

@@ -23,7 +23,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
     why_of "$id" >live
     grep -q "^$id failed because node(1) at 127.0.0.1:${PORTS[1]} ended with RunnerDied (.*killed by signal 9.*node(0)" live
     grep -q "^Kept: its records.* in $T/result" live
-    grep -q "^next: job_submit logs $id" live
+    grep -q "^next: tail $T/result/logs/worker-1.log" live
     [ "$("$SUBMIT" why "$id" --json | jq -r '.data.cause_node')" -eq 1 ]
     stop_agents
     why_of "$id" >kept

@@ -58,7 +58,7 @@ TEST(a_reason_of_a_newer_version_is_told_without_a_meaning)
     assert_string_equal(text_of(o, "why"), "j-000001 was cancelled because node(0) at a:1 ended with Newer");
     assert_null(text_of(o, "meaning"));
     assert_string_equal(text_of(o, "kept"), "its records are in /r");
-    assert_string_equal(text_of(o, "next"), "job_submit logs j-000001");
+    assert_string_equal(text_of(o, "next"), "job_submit logs j-000001"); /* its log is not here */
     json_decref(o);
 }
 
@@ -93,7 +93,58 @@ TEST(a_success_is_told_as_one)
 
     assert_string_equal(text_of(o, "why"), "j-000001 succeeded: all its nodes came to their end");
     assert_string_equal(text_of(o, "kept"), "its records, its model are in /r");
-    assert_string_equal(text_of(o, "next"), "job_submit rerun j-000001");
+    assert_string_equal(text_of(o, "next"), "job_submit rerun /r");
+    json_decref(o);
+    o = why("{\"id\":\"j-000001\",\"state\":\"succeeded\",\"folder\":\"/a b\",\"facts\":{\"simulation\":{}},"
+            "\"files\":[{\"name\":\"records/train.csv\"}],\"nodes\":[]}");
+    assert_string_equal(text_of(o, "next"), "job_submit simulate --config '/a b'/run.json");
+    json_decref(o);
+}
+
+/* A job with one node, whose records are in /r; `files`: what else is there. */
+static json_t *why_failed(const char *reason, const char *message, const char *options, const char *files)
+{
+    char run[1024];
+
+    snprintf(
+        run, sizeof run,
+        "{\"id\":\"j-000001\",\"state\":\"failed\",\"cause_node\":1,\"reason\":\"%s\",\"message\":\"%s\","
+        "\"folder\":\"/r\",\"files\":[{\"name\":\"records/train.csv\"}%s],\"facts\":{\"codec\":{\"file\":"
+        "\"./mine.c\",\"name\":\"mine\"},\"options\":{\"codec\":\"%s\"}},\"nodes\":[{\"node\":1,"
+        "\"address\":\"b:1\",\"state\":\"failed\",\"reason\":\"%s\"}]}",
+        reason, message, files, options, reason);
+    return why(run);
+}
+
+TEST(the_next_command_is_one_that_helps)
+{
+    static const struct {
+        const char *reason, *message, *options, *files, *next;
+    } cases[] = {
+        {"RunnerDied", "job_runner was killed by signal 11 (Segmentation fault)", "/x/mine.c:every=20", "",
+         "job_submit codecs test ./mine.c"},
+        {"RunnerDied", "job_runner was killed by signal 8 (...)", "mine", "", "job_submit codecs test mine"},
+        {"RunnerDied", "job_runner was killed by signal 9 (Killed)", "/x/mine.c", "",
+         "job_submit logs j-000001"},
+        {"CodecFailed", "no", "mine", ",{\"name\":\"logs/worker-1.log\"}", "tail /r/logs/worker-1.log"},
+        {"NodeLost", "agent b:1 does not answer", "mine", "", "job_submit doctor"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        json_t *o = why_failed(cases[i].reason, cases[i].message, cases[i].options, cases[i].files);
+
+        assert_string_equal(text_of(o, "next"), cases[i].next);
+        json_decref(o);
+    }
+}
+
+TEST(an_agent_that_did_not_answer_is_to_be_started_again)
+{
+    json_t *o = why_failed("NodeLost", "agent b:1 does not answer", "mine", "");
+
+    assert_string_equal(text_of(o, "kept"),
+                        "its records are in /r; the log of node(1) is with its agent, which did "
+                        "not answer: start it again at b:1");
     json_decref(o);
 }
 
@@ -121,6 +172,8 @@ int main(void)
         cmocka_unit_test(a_job_that_runs_is_told_by_its_least_advanced_node),
         cmocka_unit_test(a_job_that_is_held_up_is_told_by_whom),
         cmocka_unit_test(a_success_is_told_as_one),
+        cmocka_unit_test(the_next_command_is_one_that_helps),
+        cmocka_unit_test(an_agent_that_did_not_answer_is_to_be_started_again),
         cmocka_unit_test(a_document_without_a_job_is_refused),
     };
 
