@@ -20,6 +20,16 @@ static const char about[] =
     "Results of one psgd job. run.json describes the job, its nodes and how it ended, and lists every "
     "file.\n\n";
 
+/* Wherever the folder is, and whether the job has an id there. */
+static const char commands[] = "\n"
+                               "In this folder:\n"
+                               "\n"
+                               "job_submit browse .                  this run as a page, in a browser\n"
+                               "job_submit plot . --y accuracy       its curves, in the terminal\n"
+                               "job_submit predict .                 the model's outputs on the test set\n"
+                               "job_submit compare . OTHER           beside another run\n"
+                               "job_submit why .                     how it ended, and what to do next\n";
+
 static const char program[] = "\n"
                               "A few lines of Python with numpy read the records and the weights:\n"
                               "\n"
@@ -184,7 +194,7 @@ static int write_read_me(struct submission *s, struct err *e)
         if (artifacts[i].help && artifact_is_of(&artifacts[i], false, s->settings.executor))
             fprintf(f, "%-24s %s\n", artifacts[i].path, artifacts[i].help);
     if (!s->settings.executor)
-        fputs(program, f);
+        fprintf(f, "%s%s", commands, program);
     rc = fclose(f) == 0 ? results_write(s, "README.txt", text, size, e) : err_set(e, ERR_NOMEM, "no memory");
     free(text);
     return rc;

@@ -116,6 +116,11 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     [[ "$output" == *" fedavg "*" diloco:lr=0.7,mu=0.9 "* ]]
     cmp first/model/final.safetensors again/model/final.safetensors
     [ "$(jq -c '[.nodes[].params_sha256]' first/run.json)" = "$(jq -c '[.nodes[].params_sha256]' again/run.json)" ]
+    local command
+    while read -r command; do # for whoever gets the folder
+        # shellcheck disable=SC2086 # words
+        (cd first && "$SUBMIT" ${command/OTHER/../again}) </dev/null
+    done < <(sed -n '/job_submit browse/d; s/^job_submit \(.*[^ ]\)   *.*/\1/p' first/README.txt)
     jq -e '.nodes[0].params_sha256 | test("^[0-9a-f]{64}$")' first/run.json
 }
 
@@ -158,7 +163,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     echo "$output"
     [ "$status" -eq 0 ] # and no process is left
     [[ "$output" == *"accuracy"* ]]
-    [[ "$output" == *"model/final.safetensors"* ]]
+    [[ "$output" == *"model/final.safetensors"*"logs/latest/report.html "*"job_submit browse "* ]]
     [ "$(ls)" = logs ]
 }
 
