@@ -41,8 +41,15 @@ int hosts_read(struct worker_list *out, const struct options *o, struct err *e)
     json_t *doc;
     int rc;
 
-    if (!o->worker_hosts[0])
-        return worker_list_read(out, o->workers, e);
+    if (!o->worker_hosts[0]) {
+        rc = worker_list_read(out, o->workers, e);
+        return rc == ERR_NOT_FOUND && strcmp(o->workers, OPTIONS_WORKERS) != 0
+                   ? err_set(e, ERR_NOT_FOUND,
+                             "%s: there is no such file; --workers or PSGD_WORKERS name the file with the "
+                             "list of the agents' addresses",
+                             o->workers)
+                   : rc;
+    }
     doc = json_pack("{s:o, s:o}", "PS", split(o->ps_hosts), "Worker", split(o->worker_hosts));
     if (!doc)
         return err_set(e, ERR_NOMEM, "no memory for the list of hosts");

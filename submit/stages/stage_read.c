@@ -48,7 +48,9 @@ static void hint_list(const char *path, struct err *e)
 {
     static const char other[] = "executors.json";
 
-    if (strcmp(path, OPTIONS_WORKERS) == 0 && access(other, R_OK) == 0)
+    if (strspn(path, "0123456789") == strlen(path))
+        err_hint(e, "The number of workers is --node_count %s.", path);
+    else if (strcmp(path, OPTIONS_WORKERS) == 0 && access(other, R_OK) == 0)
         err_hint(e, "%s is here; if it is the list: --workers %s", other, other);
     else
         err_hint(e, "Write {\"Worker\": [\"host:port\", ...]} there (worker.json.example shows one), or name "

@@ -98,6 +98,8 @@ C
     refused 6 "worker.json" --codec plain --node_count 2
     echo '["127.0.0.1:1","127.0.0.1:2"]' >executors.json
     refused 6 "executors.json is here; if it is the list: --workers executors.json" --codec plain --node_count 2
+    refused 6 "2: there is no such file; --workers or PSGD_WORKERS name the file" --codec plain --workers 2
+    [[ "$output" == *"The number of workers is --node_count 2."* ]]
     refused 3 "127.0.0.1:1" --codec plain --node_count 2 --workers executors.json
 }
 
