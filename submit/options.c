@@ -24,8 +24,9 @@ static struct args_option table[] = {
     {"exec", "", ARGS_PATH, AT(exec), FOR_RUN, JOB, "FILE",
      "the executor: a .c or a .so file (docs/executors.md)"},
     {"node_count", "n", SETTING(node_count), FOR_JOB | FOR_RUN, JOB, "N", "workers of the job"},
-    {"batch_size", "b", SETTING(batch_size), FOR_MODEL_AND_DATA, JOB, "N",
+    {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
      "samples per step and block; a worker has one block, or several with --redundancy or --block-ratio"},
+    {"batch_size", "b", SETTING(batch_size), FOR_PREDICT, JOB, "N", "samples that are computed together"},
     {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
      "rule by which nodes exchange updates: a name, a .c or a .so file, then :KEY=VALUE,... for its "

@@ -18,13 +18,13 @@ _psgd_rows()
 # _psgd_offer WORD...: those that begin as $cur does; '_' and '-' are the same in an option.
 _psgd_offer()
 {
-    local word begin=${cur//_/-}
+    local word begin=${cur//_/-} # $list: what of a list of values is there before $cur
     for word in "$@"; do
         if [[ $word == FILE ]]; then
             compopt -o filenames
-            mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$cur")
+            mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -P "$list" -- "$cur")
         elif [[ ${word//_/-} == "$begin"* ]]; then
-            COMPREPLY+=("$word")
+            COMPREPLY+=("$list$word")
         fi
     done
 }
@@ -41,13 +41,17 @@ _psgd_jobs()
 _psgd()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local program=${1##*/} first=1 verb options values words
+    local program=${1##*/} first=1 list='' verb options values words
     COMPREPLY=()
     # bash divides --codec=fed into three words.
     if [[ $cur == = ]]; then
         cur=
     elif [[ $before == = ]]; then
         before=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    # The value in --set KEY=VALUE,VALUE is one of --KEY.
+    if [[ $COMP_CWORD -gt 3 && " ${COMP_WORDS[*]:COMP_CWORD-3:2} " == *' --set '* && $before != -* ]]; then
+        before=--$before list=${cur%"${cur##*,}"} cur=${cur##*,}
     fi
     if [[ $program == psgd && ${COMP_WORDS[1]} == agent && $COMP_CWORD -gt 1 ]]; then
         program=psgd-agent
@@ -76,6 +80,10 @@ _psgd()
             _psgd_offer $options
         elif [[ -z $options && $values == JOB ]]; then
             _psgd_jobs
+        elif [[ -z $options && -n $values && $COMP_CWORD -eq $((first + 1)) ]]; then
+            # shellcheck disable=SC2086
+            _psgd_offer $values
+            return
         fi
     done < <(_psgd_rows "$program" "$verb")
     [[ ${#COMPREPLY[@]} -gt 0 || $cur == -* ]] || _psgd_offer FILE

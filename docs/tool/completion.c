@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "agent/options.h"
+#include "codecs/compress/compress.h"
 #include "shared/file.h"
+#include "shared/record.h"
 #include "submit/codecs/find.h"
 #include "submit/codecs/presets.h"
 #include "submit/data/dataset.h"
@@ -51,12 +53,43 @@ static const char *values_of(const struct args_option *t)
         for (const struct preset *p = presets; p->name; p++)
             add_word(out, p->name);
         add_word(out, "FILE");
+    } else if (strcmp(first, "model") == 0) {
+        if (file_exe_dir(exe_dir, sizeof exe_dir - 3, &ignored) == 0)
+            n = find_models(names, strcat(exe_dir, "/..")); /* beside job_submit */
+        for (int i = 0; i < n; i++)
+            add_word(out, names[i]);
+        add_word(out, "FILE");
+    } else if (strcmp(first, "compress") == 0 || strcmp(first, "compress-down") == 0) {
+        for (const struct compressor *const *c = compressors; *c; c++)
+            add_word(out, (*c)->name);
+    } else if (strcmp(first, "y") == 0) {
+        for (const struct record_column *c = record_eval_columns; c->name; c++)
+            if (c->type == RECORD_FLOAT)
+                add_word(out, c->name);
     } else if (strcmp(first, "dataset") == 0) {
         for (size_t i = 0; dataset_name(i); i++)
             add_word(out, dataset_name(i));
     } else if (t->kind == ARGS_NAME_OR_PATH) {
         return "FILE";
     }
+    return out;
+}
+
+/* What the first operand of a verb may be: JOB, or words. */
+static const char *operands_of(const struct verb *v)
+{
+    static char out[VALUES];
+    char word[ARGS_NAME];
+
+    if (strstr(v->operands, "JOB"))
+        return "JOB";
+    out[0] = '\0';
+    for (const char *form = verb_forms(v); form && *form; form = strchr(form, '\n') + 1) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(form, " \n"), form);
+        add_word(out, word);
+    }
+    for (int i = 0; v->run == verb_help && i < n_verbs; i++)
+        add_word(out, verbs[i].name);
     return out;
 }
 
@@ -93,8 +126,7 @@ int main(void)
         return 1;
     }
     for (int i = 0; i < n_verbs; i++) {
-        printf("job_submit\t%s\t\t%s\t%s\n", verbs[i].name, strstr(verbs[i].operands, "JOB") ? "JOB" : "",
-               verbs[i].help);
+        printf("job_submit\t%s\t\t%s\t%s\n", verbs[i].name, operands_of(&verbs[i]), verbs[i].help);
         print_options("job_submit", verbs[i].name, verbs[i].options, &options_table);
     }
     print_options("psgd-agent", "run", AGENT_RUN, &agent_options_table);

@@ -20,6 +20,9 @@ function says_verb(program, verb, kind, help) {
     if (kind == "JOB") {
         says("job_submit", seen(" " verb), "-f -a '(__psgd_jobs)'")
         says("psgd", seen(" " verb), "-f -a '(__psgd_jobs)'")
+    } else if (kind != "") {
+        says("job_submit", seen(" " verb) (verb == "help" ? "" : "; and not __fish_seen_subcommand_from " kind), "-f -a " quoted(kind))
+        says("psgd", seen(" " verb) (verb == "help" ? "" : "; and not __fish_seen_subcommand_from " kind), "-f -a " quoted(kind))
     }
 }
 function says_option(program, list, option) {

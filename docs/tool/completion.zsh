@@ -35,6 +35,7 @@ _psgd() {
         if [[ -z $column[3] ]]; then
             verbs+=("$column[2]:$help")
             [[ $column[2] == $verb && $column[4] == JOB ]] && arguments+=('*:job:_psgd_jobs')
+            [[ $column[2] == $verb && -n $column[4] && $column[4] != JOB ]] && arguments+=("1:what:($column[4])" '*:file:_files')
             continue
         fi
         [[ $column[2] == $verb ]] || continue

@@ -277,3 +277,11 @@ int find_model(char out[PATH_MAX], const char *text, const char *exe_dir, struct
     add_place(&here, ".", 1, ".json", NULL);
     return look(out, &p, text) ? 0 : unknown("model", text, &p, &here, ERR_CONFIG, e);
 }
+
+int find_models(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir)
+{
+    struct places p = {0};
+
+    add_beside(&p, exe_dir, "models", ".json");
+    return list_all(names, &p);
+}

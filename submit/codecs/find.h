@@ -33,6 +33,9 @@ int find_executor(struct codec_file *out, const char *text, struct err *e);
 /* Lists all names that find_codec finds, sorted; returns their number. */
 int find_codecs(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir);
 
+/* The same for find_model. */
+int find_models(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir);
+
 /* A name means NAME.json beside this program. ERR_CONFIG. */
 int find_model(char out[PATH_MAX], const char *text, const char *exe_dir, struct err *e);
 

@@ -56,7 +56,8 @@ const struct verb verbs[] = {
      "default logs/",
      OF_RESULTS},
     {"report", verb_report, WORKS, FOR_REPORT, ARGS_OPERANDS, "DIR...",
-     "write report.html, the page of one job, into folders of results that have none", OF_RESULTS},
+     "write report.html, the page of one job, into folders of results, again where they have one",
+     OF_RESULTS},
     {"note", verb_note, WORKS, FOR_LABEL, 2, "RUN TEXT",
      "give a run a note, or another one, as --note does when it is submitted; RUN is a folder of results or "
      "a "
@@ -94,6 +95,24 @@ const struct verb verbs[] = {
 };
 const int n_verbs = sizeof verbs / sizeof *verbs;
 
+static const struct {
+    const char *verb, *forms;
+} several[] = {
+    {"model", "inspect FILE|NAME\nconvert FILE --to npz|onnx\n"},
+    {"codecs", "list\nshow NAME|FILE\ntest NAME|FILE\nnew NAME [KIND]\n"},
+    {"config", "schema\n"},
+    {"data", "fetch mnist\n"},
+    {"agents", "list\nshow ADDRESS\nremove ADDRESS\nadd INVITATION\ndrain ADDRESS\nresume ADDRESS\n"},
+};
+
+const char *verb_forms(const struct verb *v)
+{
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++)
+        if (strcmp(several[i].verb, v->name) == 0)
+            return several[i].forms;
+    return NULL;
+}
+
 /* Other names of a verb. */
 static const struct {
     const char *typed, *is;
@@ -127,10 +146,14 @@ void verb_print_all(FILE *f)
 
 void verb_print_help(FILE *f, const struct verb *v)
 {
+    const char *forms = verb_forms(v);
     char does[512];
 
-    fprintf(f, "job_submit %s%s%s%s\n", v->name, v->operands[0] ? " " : "", v->operands,
-            v->options ? " [OPTIONS]" : "");
+    if (!forms)
+        fprintf(f, "job_submit %s%s%s%s\n", v->name, v->operands[0] ? " " : "", v->operands,
+                v->options ? " [OPTIONS]" : "");
+    for (const char *form = forms; form && *form; form = strchr(form, '\n') + 1)
+        fprintf(f, "job_submit %s %.*s [OPTIONS]\n", v->name, (int)strcspn(form, "\n"), form);
     snprintf(does, sizeof does, "%s.", v->help);
     args_wrap(f, does, 0, HELP_COLUMN + HELP_WIDTH);
     if (strstr(v->operands, "JOB"))

@@ -28,6 +28,8 @@ extern const char *const verb_groups[]; /* their headings */
 
 /* NULL: there is none. ERR_USAGE: the message suggests one. */
 const struct verb *verb_find(const char *name, struct err *e);
+/* The operands of a verb that does several things, a line each; NULL: it has those of its line. */
+const char *verb_forms(const struct verb *v);
 void verb_print_help(FILE *f, const struct verb *v);
 void verb_print_all(FILE *f);
 

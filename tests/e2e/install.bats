@@ -151,6 +151,12 @@ completes() {
     completes '--follow' job_submit logs --fo
     completes 'adam adamw adagrad adadelta' job_submit --gradient-descent ad
     completes 'fedprox' job_submit submit --codec = fedpr
+    completes 'fedavg,diloco' job_submit sweep --set codec = fedavg,dil
+    completes 'list show test new' job_submit codecs ''
+    completes 'predict' job_submit help pre
+    completes 'softmax' job_submit --model softm
+    completes 'topk' job_submit --compress to
+    completes 'accuracy' job_submit plot --y acc
     completes '--require-isolation' psgd agent --requ
     completes 'token' psgd-agent t
     completes '--expires' psgd-agent token add ann --ex

@@ -44,9 +44,25 @@ TEST(a_verb_is_found_by_each_of_its_names_and_a_wrong_one_is_corrected)
     assert_string_equal(e.hint, "Did you mean cancel?");
 }
 
+TEST(help_of_a_verb_has_a_line_for_each_thing_it_does)
+{
+    char *text;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+
+    assert_non_null(f);
+    verb_print_help(f, verb_find("codecs", &e));
+    assert_int_equal(fclose(f), 0);
+    assert_true(strncmp(text,
+                        "job_submit codecs list [OPTIONS]\njob_submit codecs show NAME|FILE [OPTIONS]\n",
+                        75) == 0);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(help_of_a_verb_has_a_line_for_each_thing_it_does),
         cmocka_unit_test(help_lists_every_verb_once_under_a_heading),
         cmocka_unit_test(a_verb_is_found_by_each_of_its_names_and_a_wrong_one_is_corrected),
     };
