@@ -15,7 +15,8 @@ int run_json_save(const struct submission *s, struct err *e);
 /* Writes report.html, README.txt and run.json, the last files of the folder. */
 int run_json_write(struct submission *s, struct err *e);
 
-/* Prints state, accuracy, loss, bytes and time per node; then the list of result files, if any. */
+/* Prints state, accuracy, loss, bytes and time per node; then the list of result files, if any. With --quiet
+ * no more than the table, warnings and the folder. */
 void run_table(FILE *f, const struct submission *s);
 
 #endif

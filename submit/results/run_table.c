@@ -113,9 +113,24 @@ static void table_warnings(FILE *f, const struct submission *s)
     json_decref(all);
 }
 
-void run_table(FILE *f, const struct submission *s)
+static void table_files(FILE *f, const struct submission *s)
 {
     json_t *file;
+    size_t i;
+
+    json_array_foreach(s->files, i, file)
+    {
+        char amount[TEXT_AMOUNT];
+
+        fprintf(f, "  %-34s %10s\n", json_string_value(json_object_get(file, "name")),
+                text_bytes(amount, (uint64_t)json_integer_value(json_object_get(file, "bytes"))));
+    }
+    fprintf(f, "  logs/submit.log\n  run.json\n");
+}
+
+void run_table(FILE *f, const struct submission *s)
+{
+    bool is_quiet = s->opt && s->opt->quiet;
     char text[160];
     size_t i;
 
@@ -128,21 +143,17 @@ void run_table(FILE *f, const struct submission *s)
         fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
     table_mean(f, s);
     table_stopped(f, s);
-    table_bytes(f, s);
-    table_time(f, s);
-    for (i = 0; i < s->n_nodes; i++)
+    if (!is_quiet) {
+        table_bytes(f, s);
+        table_time(f, s);
+    }
+    for (i = 0; i < s->n_nodes && !is_quiet; i++)
         if (pace_text(text, sizeof text, s, i))
             fprintf(f, "%s.\n", text);
     table_warnings(f, s);
     if (json_array_size(s->files) == 0)
         return;
-    fprintf(f, "\nResults in %s:\n", s->folder);
-    json_array_foreach(s->files, i, file)
-    {
-        char amount[TEXT_AMOUNT];
-
-        fprintf(f, "  %-34s %10s\n", json_string_value(json_object_get(file, "name")),
-                text_bytes(amount, (uint64_t)json_integer_value(json_object_get(file, "bytes"))));
-    }
-    fprintf(f, "  logs/submit.log\n  run.json\n");
+    fprintf(f, "\nResults in %s%s\n", s->folder, is_quiet ? "" : ":");
+    if (!is_quiet)
+        table_files(f, s);
 }
