@@ -155,7 +155,8 @@ int sweep_begin(struct sweep *s, struct err *e)
     if (file_mkdirs(s->folder, 0777, e) < 0 || lock(s, e) < 0 ||
         file_join(path, sizeof path, s->folder, "sweep.json", e) < 0)
         return e->code;
-    if (access(path, F_OK) == 0 ? check_base(s, path, e) < 0 : check_empty(s, e) < 0 || write_json(s, path, e) < 0)
+    if (access(path, F_OK) == 0 ? check_base(s, path, e) < 0
+                                : check_empty(s, e) < 0 || write_json(s, path, e) < 0)
         return e->code;
     if (file_join(sub, sizeof sub, s->folder, "logs", e) < 0 || file_mkdirs(sub, 0777, e) < 0 ||
         file_join(sub, sizeof sub, s->folder, "runs", e) < 0)
