@@ -148,10 +148,11 @@ static json_t *nodes(const json_t *run)
         if (i == NODES_SHOWN)
             break;
         json_array_append_new(
-            out, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "node", copy_number(node, "node"), "role",
+            out, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "node", copy_number(node, "node"), "role",
                            copy(node, "role", JSON_STRING), "address", copy(node, "address", JSON_STRING),
                            "state", copy(node, "state", JSON_STRING), "step", copy_number(node, "steps"),
-                           "message", copy(node, "message", JSON_STRING)));
+                           "wait_s", copy_number(json_object_get(node, "comm"), "wait_s"), "message",
+                           copy(node, "message", JSON_STRING)));
     }
     return out;
 }

@@ -159,6 +159,8 @@ static json_t *node_json(const struct live_node *n)
 
     for (size_t i = 0; o && i < sizeof metrics / sizeof *metrics; i++)
         json_object_set_new(o, metrics[i], json_real_or_null(number_in(n->said, "metrics", metrics[i])));
+    json_object_set_new(
+        o, "comm", json_pack("{s:o}", "wait_s", json_real_or_null(number_in(n->said, "comm", "wait_s"))));
     return o;
 }
 

@@ -40,7 +40,19 @@ psgd.tabs.push({
                               ),
                           ),
                   )
-                : h('p', {}, 'No node waited for another.');
+                : h('p', {}, together());
+        }
+
+        const waits = () =>
+            (view.doc?.nodes || []).filter((n) => n.node >= 0).reduce((sum, n) => sum + (n.wait_s || 0), 0);
+
+        /* Only rounds of messages know for whom a node waits: in a collective each waits for all others at once. */
+        function together() {
+            return waits() > 0
+                ? `Workers waited ${format.seconds(waits())} in all; for whom is not recorded. Only rounds of messages ` +
+                      'know that, not collectives (all-reduce), in which each waits for all others, nor rules that act ' +
+                      'on events. In a collective, the worker that waited least is the one that the others waited for.'
+                : 'No node waited for another.';
         }
 
         function show_square() {
@@ -49,6 +61,10 @@ psgd.tabs.push({
             const [, caption, text] = kinds[kind],
                 values = peers[kind];
             const most = Math.max(0, ...values.slice(0, n).map((row) => Math.max(0, ...row.slice(0, n).map(Number))));
+            if (kind === 'wait_s' && !(most > 0) && waits() > 0) {
+                square.replaceChildren(h('p.hint', {}, 'Not recorded of this job.'));
+                return;
+            }
             square.replaceChildren(
                 psgd.matrix({
                     caption,
@@ -73,7 +89,7 @@ psgd.tabs.push({
             try {
                 peers = await psgd.source.peers(view.id);
                 if (!peers.nodes.length) throw new psgd.Problem(404, '');
-                psgd.put(pairs, peers, longest);
+                psgd.put(pairs, [peers, view.doc?.nodes], longest);
                 show_square();
             } catch (problem) {
                 if (!peers || problem.status === 404)
@@ -127,6 +143,7 @@ psgd.tabs.push({
                     {title: 'Address', of: (n) => format.text(n.address)},
                     {title: 'State', of: (n) => state.pill(n.state)},
                     {title: 'Step', number: true, of: (n) => format.count(n.step)},
+                    {title: 'Waited', number: true, of: (n) => format.seconds(n.wait_s)},
                     {title: 'Message', wide: true, of: (n) => n.message || ''},
                 ],
                 doc.nodes || [],
@@ -173,7 +190,10 @@ psgd.tabs.push({
                 ),
                 stale,
             ),
-            update: (doc) => psgd.put(nodes, doc.nodes, () => node_table(doc)),
+            update: (doc) => {
+                psgd.put(nodes, doc.nodes, () => node_table(doc));
+                if (peers) psgd.put(pairs, [peers, doc.nodes], longest);
+            },
             grown: load,
         };
     },

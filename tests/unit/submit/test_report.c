@@ -15,7 +15,8 @@ static const char run_text[] =
     " \"settings\": {\"codec\": \"fedavg\", \"node_count\": 2, \"epochs\": 2, \"record_every\": 5},"
     " \"facts\": {\"data\": {\"steps_per_epoch\": 10, \"class_names\": [\"zero\", \"" END
     "\"]}, \"tags\": [\"a\", 1]},"
-    " \"nodes\": [{\"node\": 0, \"role\": \"worker\", \"steps\": 15, \"elapsed_s\": 4},"
+    " \"nodes\": [{\"node\": 0, \"role\": \"worker\", \"steps\": 15, \"elapsed_s\": 4, \"comm\": "
+    "{\"wait_s\": 1.5}},"
     " {\"node\": -2, \"role\": 7, \"steps\": 99, \"elapsed_s\": \"long\"}],"
     " \"mean_over_workers\": {\"loss\": 0.5, \"eval_accuracy\": 0.9}, \"comm\": {\"sent_bytes\": 10,"
     " \"compute_s\": 3, \"bound\": \"compute\"}, \"models_agree\": false,"
@@ -107,6 +108,7 @@ TEST(a_report_has_a_jobs_documents_and_no_text_of_it_is_executed)
     assert_is(job, "bound_by", "\"compute\"");
     assert_is(job, "classes", "[\"zero\",\"" END "\"]");
     assert_int_equal(json_array_size(json_object_get(job, "nodes")), 2);
+    assert_is(json_array_get(json_object_get(job, "nodes"), 0), "wait_s", "1.5");
     assert_int_equal(json_array_size(json_object_get(job, "warnings")), 3);
     assert_is(json_object_get(job, "codec_source"), "name", "\"mean.c\"");
     doc = json_object_get(all, "/api/jobs/j-hostile/series?file=train&names=loss,accuracy&x=step");
