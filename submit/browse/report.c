@@ -1,8 +1,10 @@
 #include "submit/browse/report.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/json.h"
 #include "shared/page.h"
@@ -148,10 +150,20 @@ static int make_page(char **out, size_t *len, const char *data, size_t data_len,
     return err_set(e, ERR_NOMEM, "no memory for the report");
 }
 
+/* As a command in the current folder names it: a report tells no more of the machine than it must. */
+static const char *from_here(const char *folder)
+{
+    char here[PATH_MAX];
+    size_t len = getcwd(here, sizeof here) ? strlen(here) : 0;
+
+    return len > 0 && strncmp(folder, here, len) == 0 && folder[len] == '/' && folder[len + 1]
+               ? folder + len + 1
+               : folder;
+}
+
 static int make(char **out, size_t *len, const struct shown *s, const char *folder, struct err *e)
 {
     const char *id = shown_text(s->run, "id");
-    const char *name = strrchr(folder, '/');
     struct report r = {.s = s, .id = id};
     char *data = NULL;
     size_t data_len = 0;
@@ -164,7 +176,7 @@ static int make(char **out, size_t *len, const struct shown *s, const char *fold
     if (!r.out)
         return err_set(e, ERR_NOMEM, "no memory for the report");
     fputs("{\"mode\":\"report\",\"documents\":{", r.out);
-    rc = put_all(&r, name ? name + 1 : folder, e);
+    rc = put_all(&r, from_here(folder), e);
     fputs("}}", r.out);
     is_whole = !ferror(r.out);
     if ((fclose(r.out) != 0 || !is_whole) && rc == 0)

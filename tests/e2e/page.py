@@ -121,6 +121,7 @@ def live(b, url, first, second, running):
     title_of(b, '2 runs compared')
     b.wait('td~%')
     b.wait('code=learn_rate')  # which differs
+    b.wait('code~job_submit compare logs/0.05 logs/0.1 ')  # not by ids, which another machine does not know
     b.click('label=bytes')
     b.wait(lambda: 'x=bytes' in b.address(), 'the address to keep the choice')
     b.wait(lambda: 'over bytes' in b.text('.chart .unit'), 'curves over bytes')
@@ -259,6 +260,7 @@ def report(b, path):
     assert HOSTILE[:30] in b.text('h1')
     b.click('label=bytes')
     b.wait(lambda: 'over bytes' in b.text('.chart .unit'), 'curves over bytes')
+    b.wait('code=job_submit plot hostile --x bytes')
     for tab, what in (('Time and bytes', '.stack'), ('Nodes', 'table.matrix'), ('Classes', 'td.diagonal'), ('Settings', 'pre.source'),
                       ('Files', 'a[href="records/train.csv"]'), ('Log', '.log li.error')):
         b.click(f'a={tab}')

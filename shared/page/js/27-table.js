@@ -58,6 +58,12 @@ psgd.table = (() => {
     return table;
 })();
 
+/* A word of a command as a shell reads it: names of folders may be anybody's. */
+psgd.word = (text) => {
+    const safe = text.startsWith('-') ? `./${text}` : text;
+    return /^[\w@%+=:,./-]+$/.test(safe) ? safe : `'${safe.replace(/'/g, "'\\''")}'`;
+};
+
 /* A command that does the same, to be copied. */
 psgd.command = (text) => {
     const {h} = psgd;

@@ -331,7 +331,7 @@ psgd.views.jobs = (() => {
             psgd.commands(
                 ...(psgd.data.mode === 'agent'
                     ? [`curl -s ${location.origin}/v1/status`]
-                    : ['job_submit list', 'job_submit compare RUN RUN']),
+                    : ['job_submit list', 'job_submit compare DIR DIR']),
             ),
         );
         const end = psgd.live.listen({

@@ -198,12 +198,13 @@ psgd.views.job = (() => {
     };
 })();
 
-/* What a terminal has of this job. */
+/* What a terminal has of this job. Its folder is known everywhere, its id only where it was submitted. */
 psgd.job_commands = (job) => {
-    const out = [];
+    const out = [],
+        folder = job.folder && psgd.word(job.folder);
     if (psgd.data.mode === 'agent') return [`curl -s ${location.origin}/v1/jobs/${job.id}`];
     if (!psgd.state.is_over(job)) out.push(`job_submit wait ${job.id}`, `job_submit logs ${job.id}`);
-    else if (job.state === 'failed') out.push(`job_submit why ${job.id}`);
-    if (job.folder) out.push(`job_submit plot ${job.folder} --x bytes`);
+    else if (job.state === 'failed') out.push(`job_submit why ${folder || job.id}`);
+    if (folder) out.push(`job_submit plot ${folder} --x bytes`);
     return out.length ? out : [`job_submit status ${job.id}`];
 };

@@ -77,6 +77,7 @@ psgd.views.compare = (() => {
             docs = {},
             doc = null;
         const tables = h('div'),
+            commands = h('div'),
             trouble = h('div');
         const controls = psgd.controls(r.query, ['step', 'epoch', 'time', 'bytes'], (what) => {
             if (what === 'x' || (what === 'range' && psgd.source.zooms)) load_curves();
@@ -154,6 +155,15 @@ psgd.views.compare = (() => {
             }
         }, 1000);
 
+        /* By their folders, where they have one: the jobs' ids are not known everywhere. */
+        async function show_commands() {
+            const {jobs} = await psgd.live.jobs().catch(() => ({jobs: []}));
+            const names = ids.map((id) => psgd.word(jobs.find((job) => job.id === id)?.folder || id)).join(' ');
+            psgd.put(commands, [names, target], () =>
+                psgd.commands(`job_submit compare ${names} --target ${target}`, `job_submit plot ${names} --x bytes`),
+            );
+        }
+
         const load_tables = psgd.calmly(async () => {
             try {
                 doc = await psgd.source.compare(ids, target);
@@ -189,6 +199,7 @@ psgd.views.compare = (() => {
                     target = v;
                     route.amend({target});
                     load_tables();
+                    show_commands();
                 },
             }),
             '%',
@@ -210,6 +221,7 @@ psgd.views.compare = (() => {
         }
         load_curves();
         load_tables();
+        show_commands();
         const end = psgd.live.listen({grown: (what) => ids.includes(what.id) && (load_curves(), load_tables())});
         return {
             title,
@@ -228,7 +240,7 @@ psgd.views.compare = (() => {
                 ),
                 h('div.controls.target', {}, target_field),
                 tables,
-                psgd.commands(`job_submit compare ${ids.join(' ')} --target ${target}`),
+                commands,
             ),
             end: () => {
                 end();
