@@ -17,47 +17,121 @@ static const char *text_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-/* By the settings in which the runs differ: "fedavg learn_rate=0.1". */
-static void label_by_settings(char out[LABEL_MAX], const json_t *differences, size_t run)
+/* Whether ":OPTION,OPTION" has this one. */
+static bool has_option(const char *options, const char *option)
 {
-    char value[LABEL_MAX], text[2 * LABEL_MAX];
-    const json_t *d;
-    size_t i, n = 0;
+    size_t len = strlen(option);
 
-    out[0] = '\0';
-    json_array_foreach(differences, i, d)
-    {
-        const char *name = text_of(d, "name");
+    for (const char *at = options; *at; at += 1 + strcspn(at + 1, ","))
+        if (strcspn(at + 1, ",") == len && strncmp(at + 1, option, len) == 0)
+            return true;
+    return false;
+}
 
-        compare_setting_text(value, sizeof value, json_array_get(json_object_get(d, "values"), run));
-        snprintf(text, sizeof text, "%s%s%s%s", n ? " " : "", strcmp(name, "codec") == 0 ? "" : name,
-                 strcmp(name, "codec") == 0 ? "" : "=", value);
-        n += (size_t)snprintf(out + n, LABEL_MAX - n, "%.*s", (int)(LABEL_MAX - 1 - n), text);
+/* The options of "NAME:OPTION,OPTION" that another run of the same codec has not, after the name. */
+static void codec_label(char out[LABEL_MAX], const json_t *values, size_t run)
+{
+    const char *text = json_string_value(json_array_get(values, run));
+    size_t name = text ? strcspn(text, ":") : 0, n;
+    char option[LABEL_MAX];
+
+    n = (size_t)snprintf(out, LABEL_MAX, "%.*s", (int)name, text ? text : "-");
+    for (const char *at = text ? text + name : ""; *at && n < LABEL_MAX; at += 1 + strcspn(at + 1, ",")) {
+        bool is_told = false;
+        const json_t *v;
+        size_t i;
+
+        snprintf(option, sizeof option, "%.*s", (int)strcspn(at + 1, ","), at + 1);
+        json_array_foreach(values, i, v)
+        {
+            const char *other = json_string_value(v);
+
+            is_told |= other && strcspn(other, ":") == name && strncmp(other, text, name) == 0 &&
+                       !has_option(other + name, option);
+        }
+        if (is_told)
+            n += (size_t)snprintf(out + n, LABEL_MAX - n, "%c%s", strchr(out, ':') ? ',' : ':', option);
     }
 }
 
-static bool are_all_different(char (*labels)[LABEL_MAX], size_t n)
+/* "fedavg:k=1", "learn_rate=0.1": what a label says of one setting. */
+static void setting_label(char out[LABEL_MAX], const json_t *difference, size_t run)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(labels[i], labels[j]) == 0)
-                return false;
+    const json_t *values = json_object_get(difference, "values");
+    const char *name = text_of(difference, "name");
+    char value[LABEL_MAX];
+
+    if (strcmp(name, "codec") == 0) {
+        codec_label(out, values, run);
+        return;
+    }
+    compare_setting_text(value, sizeof value, json_array_get(values, run));
+    snprintf(out, LABEL_MAX, "%.40s=%.70s", name, value);
+}
+
+static size_t count_different(char (*labels)[LABEL_MAX], size_t n)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        bool is_new = true;
+
+        for (size_t j = 0; j < i && is_new; j++)
+            is_new = strcmp(labels[i], labels[j]) != 0;
+        found += is_new;
+    }
+    return found;
+}
+
+/* Adds a setting to all labels if it tells more of the runs apart. */
+static bool add_setting(char (*labels)[LABEL_MAX], char (*longer)[LABEL_MAX], const json_t *difference,
+                        size_t n)
+{
+    char text[LABEL_MAX];
+
+    for (size_t i = 0; i < n; i++) {
+        setting_label(text, difference, i);
+        snprintf(longer[i], LABEL_MAX, "%.59s%s%.59s", labels[i], labels[i][0] ? " " : "", text);
+    }
+    if (count_different(longer, n) <= count_different(labels, n))
+        return false;
+    memcpy(labels, longer, n * sizeof *labels);
     return true;
+}
+
+/* The codec says most; the seed comes last, as it is that of a repeated run. */
+static int rank_of(const json_t *difference)
+{
+    const char *name = text_of(difference, "name");
+
+    return strcmp(name, "codec") == 0 ? 0 : strcmp(name, "seed") == 0 ? 2 : 1;
+}
+
+/* By the fewest settings that tell all runs apart: "fedavg learn_rate=0.1". false: there are none so few. */
+static bool label_by_settings(char (*labels)[LABEL_MAX], const json_t *differences, size_t n)
+{
+    char(*longer)[LABEL_MAX] = calloc(n ? n : 1, sizeof *longer);
+    const json_t *d;
+    size_t i;
+    int used = 0;
+
+    for (int rank = 0; longer && rank < 3; rank++)
+        json_array_foreach(differences, i, d) if (rank_of(d) == rank && used <= LABEL_SETTINGS &&
+                                                  count_different(labels, n) < n)
+            used += add_setting(labels, longer, d, n);
+    free(longer);
+    return used > 0 && used <= LABEL_SETTINGS && count_different(labels, n) == n;
 }
 
 /* A run's label is short and no other run's: by few settings, else by name, else the id. */
 static void choose_labels(char (*labels)[LABEL_MAX], const json_t *differences, const struct run *runs,
                           size_t n)
 {
-    size_t n_differ = json_array_size(differences);
-
-    for (size_t i = 0; i < n; i++)
-        label_by_settings(labels[i], differences, i);
-    if (n_differ > 0 && n_differ <= LABEL_SETTINGS && are_all_different(labels, n))
+    if (label_by_settings(labels, differences, n))
         return;
     for (size_t i = 0; i < n; i++)
         snprintf(labels[i], LABEL_MAX, "%s", text_of(runs[i].doc, "name"));
-    if (are_all_different(labels, n))
+    if (count_different(labels, n) == n)
         return;
     for (size_t i = 0; i < n; i++)
         snprintf(labels[i], LABEL_MAX, "%s", text_of(runs[i].doc, "id"));

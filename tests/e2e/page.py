@@ -121,7 +121,8 @@ def live(b, url, first, second, running):
     title_of(b, '2 runs compared')
     b.wait('td~%')
     b.wait('code=learn_rate')  # which differs
-    b.wait('code~job_submit compare logs/0.05 logs/0.1 ')  # not by ids, which another machine does not know
+    b.wait(lambda: b.script('return document.querySelector("input[type=number]").value'), 'the accuracy that both reached')
+    b.wait('code=job_submit compare logs/0.05 logs/0.1')  # not by ids, which another machine does not know
     b.click('label=bytes')
     b.wait(lambda: 'x=bytes' in b.address(), 'the address to keep the choice')
     b.wait(lambda: 'over bytes' in b.text('.chart .unit'), 'curves over bytes')

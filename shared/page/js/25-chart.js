@@ -3,7 +3,7 @@
 psgd.chart = (() => {
     const {h, axis, format, colour} = psgd;
     const font = '12px system-ui, sans-serif',
-        readout_most = 5,
+        readout_most = 8,
         described_most = 12;
 
     function last(values) {

@@ -11,7 +11,7 @@ psgd.table = (() => {
             {tabindex: 0, role: 'region', 'aria-label': caption},
             h(
                 'table',
-                {class: kind},
+                {class: kind && kind.replace('.', ' ')},
                 h('caption.hidden', {}, caption),
                 h(
                     'thead',

@@ -49,11 +49,15 @@ psgd.views.compare = (() => {
         return table(
             'Results',
             [
-                {title: 'Result', head: true, of: (r) => result(r.name)[0]},
+                {
+                    title: 'Result',
+                    head: true,
+                    of: (r) => result(r.name)[0].replace('the target', format.percent(doc.target)),
+                },
                 ...run_heads(doc.runs).map((c) => ({...c, of: (r) => value(result(r.name)[1], r.values[c.at])})),
             ],
             doc.results,
-            'narrow',
+            'narrow.runs',
         );
     }
 
@@ -66,14 +70,14 @@ psgd.views.compare = (() => {
                 ...run_heads(doc.runs).map((c) => ({...c, of: (s) => format.text(s.values[c.at])})),
             ],
             doc.settings,
-            'narrow',
+            'narrow.runs',
         );
     }
 
     return (r) => {
         const ids = [...new Set((r.query.get('ids') || '').split(',').filter(Boolean))];
         const wanted_target = Number(r.query.get('target'));
-        let target = wanted_target > 0 && wanted_target <= 1 ? wanted_target : 0.9,
+        let target = wanted_target > 0 && wanted_target <= 1 ? wanted_target : null /* the highest that all reached */,
             docs = {},
             doc = null;
         const tables = h('div'),
@@ -160,7 +164,10 @@ psgd.views.compare = (() => {
             const {jobs} = await psgd.live.jobs().catch(() => ({jobs: []}));
             const names = ids.map((id) => psgd.word(jobs.find((job) => job.id === id)?.folder || id)).join(' ');
             psgd.put(commands, [names, target], () =>
-                psgd.commands(`job_submit compare ${names} --target ${target}`, `job_submit plot ${names} --x bytes`),
+                psgd.commands(
+                    `job_submit compare ${names}${target === null ? '' : ` --target ${target}`}`,
+                    `job_submit plot ${names} --x bytes`,
+                ),
             );
         }
 
@@ -168,6 +175,7 @@ psgd.views.compare = (() => {
             try {
                 doc = await psgd.source.compare(ids, target);
                 trouble.replaceChildren();
+                show_target();
                 psgd.put(tables, doc, () => [
                     h('section', {}, h('h2', {}, 'Results'), result_table(doc)),
                     h('section', {}, h('h2', {}, 'Settings that differ'), settings_table(doc)),
@@ -179,31 +187,30 @@ psgd.views.compare = (() => {
         }, 300);
 
         const target_id = psgd.id('target');
-        const target_field = h(
-            'div.control',
-            {},
-            h('label', {for: target_id}, 'Target accuracy'),
-            h('input', {
-                type: 'number',
-                id: target_id,
-                min: 1,
-                max: 100,
-                step: 0.5,
-                value: Number((100 * target).toPrecision(6)),
-                onchange: (e) => {
-                    const v = Number(e.target.value) / 100;
-                    if (!(v > 0 && v <= 1)) {
-                        e.target.value = Number((100 * target).toPrecision(6));
-                        return;
-                    }
-                    target = v;
-                    route.amend({target});
-                    load_tables();
-                    show_commands();
-                },
-            }),
-            '%',
-        );
+        function show_target() {
+            const v = target ?? doc?.target;
+            target_input.value = typeof v === 'number' ? Number((100 * v).toPrecision(6)) : '';
+        }
+        const target_input = h('input', {
+            type: 'number',
+            id: target_id,
+            min: 1,
+            max: 100,
+            step: 'any',
+            placeholder: 'common',
+            onchange: (e) => {
+                const v = Number(e.target.value) / 100;
+                if (e.target.value !== '' && !(v > 0 && v <= 1)) {
+                    show_target();
+                    return;
+                }
+                target = e.target.value === '' ? null : v;
+                route.amend({target});
+                load_tables();
+                show_commands();
+            },
+        });
+        const target_field = h('div.control', {}, h('label', {for: target_id}, 'Target accuracy'), target_input, '%');
         const title = `${ids.length} runs compared`,
             crumb = h('a.crumb', {href: '#/'}, '‹ All jobs');
         if (ids.length < 2 || !psgd.source.compare) {
@@ -234,7 +241,7 @@ psgd.views.compare = (() => {
                 controls.element,
                 h('h2.hidden', {}, 'Curves'),
                 h(
-                    'div.charts',
+                    'div.charts.compared',
                     {},
                     charts.map((c) => c.element),
                 ),

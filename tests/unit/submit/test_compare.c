@@ -176,6 +176,34 @@ TEST(only_settings_that_differ_are_told)
     unit_remove(folder);
 }
 
+TEST(a_label_has_the_fewest_settings_that_tell_the_runs_apart)
+{
+    static const char doc[] = "{\"id\":\"j-%d\",\"name\":\"n\",\"settings\":{\"codec\":\"%s\","
+                              "\"codec_options\":\"%s\",\"seed\":%d,\"local_steps\":%d},\"nodes\":[]}";
+    char text[256];
+    json_t *out;
+
+    begin();
+    snprintf(text, sizeof text, doc, 1, "one", "", 1, 0);
+    make_run("1", text, NULL);
+    snprintf(text, sizeof text, doc, 2, "two", "k=1,m=2", 1, 20);
+    make_run("2", text, NULL);
+    snprintf(text, sizeof text, doc, 3, "two", "k=1,m=2", 2, 20);
+    make_run("3", text, NULL);
+    snprintf(text, sizeof text, doc, 4, "two", "k=1,m=3", 2, 20);
+    make_run("4", text, NULL);
+    out = compare((const char *const[]){"1", "2"}, 2, NAN);
+    assert_string_equal(label(out, 0), "one");
+    assert_string_equal(label(out, 1), "two");
+    json_decref(out);
+    out = compare((const char *const[]){"1", "2", "3", "4"}, 4, NAN);
+    assert_string_equal(label(out, 0), "one seed=1");
+    assert_string_equal(label(out, 2), "two:m=2 seed=2");
+    assert_string_equal(label(out, 3), "two:m=3 seed=2");
+    json_decref(out);
+    unit_remove(folder);
+}
+
 /* Whether another version of a codec or a data set was used shows only among runs of the same name. */
 TEST(contents_differ_only_within_a_name)
 {
@@ -227,6 +255,7 @@ int main(void)
         cmocka_unit_test(the_target_is_what_all_evaluated_runs_reached),
         cmocka_unit_test(a_target_that_no_run_reached_has_no_time),
         cmocka_unit_test(only_settings_that_differ_are_told),
+        cmocka_unit_test(a_label_has_the_fewest_settings_that_tell_the_runs_apart),
         cmocka_unit_test(contents_differ_only_within_a_name),
         cmocka_unit_test(a_run_named_twice_is_one_and_a_foreign_folder_is_refused),
     };
