@@ -126,6 +126,8 @@ def live(b, url, first, second, running):
     b.click('label=bytes')
     b.wait(lambda: 'x=bytes' in b.address(), 'the address to keep the choice')
     b.wait(lambda: 'over bytes' in b.text('.chart .unit'), 'curves over bytes')
+    b.click('label=Logarithmic x')
+    b.wait(lambda: '(logarithmic)' in b.text('.chart .unit') and 'logx=1' in b.address(), 'a logarithmic axis')
     b.click('button=Test accuracy as CSV')
     file = f'{b.folder}/downloads/compare-test-accuracy.csv'
     b.wait(lambda: os.path.exists(file) and os.path.getsize(file), 'the CSV of a chart')

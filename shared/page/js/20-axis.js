@@ -95,6 +95,6 @@ psgd.axis = (() => {
                 })[kind] || format.number
             )(v),
         x_names: {step: 'step', epoch: 'epoch', time: 'seconds', bytes: 'bytes'},
-        x_titles: {step: 'Step', epoch: 'Epoch', time: 'Time', bytes: 'Bytes sent and received'},
+        x_titles: {step: 'Step', epoch: 'Epoch', time: 'Time', bytes: 'Bytes per worker, sent + received'},
     };
 })();

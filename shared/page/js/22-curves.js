@@ -61,12 +61,16 @@ psgd.curves = (() => {
     }
 
     /* The range of all curves' values in each of n parts of x from lo to hi: what is behind the lines. */
-    function envelope(curves, lo, hi, n) {
+    function envelope(curves, lo, hi, n, is_log) {
+        const f = is_log ? Math.log : (v) => v,
+            back = is_log ? Math.exp : (v) => v;
+        const span = f(hi) - f(lo);
         const low = new Array(n).fill(Infinity),
             high = new Array(n).fill(-Infinity);
         curves.forEach((c) =>
             c.x.forEach((x, i) => {
-                const at = Math.min(n - 1, Math.floor(((x - lo) / (hi - lo)) * n));
+                if (is_log && !(x > 0)) return;
+                const at = Math.min(n - 1, Math.floor(((f(x) - f(lo)) / span) * n));
                 const least = (c.lo || c.y)[i],
                     most = (c.hi || c.y)[i];
                 if (least === null || most === null || at < 0 || x > hi) return;
@@ -75,7 +79,7 @@ psgd.curves = (() => {
             }),
         );
         return low
-            .map((v, i) => ({x: lo + ((i + 0.5) / n) * (hi - lo), lo: v, hi: high[i]}))
+            .map((v, i) => ({x: back(f(lo) + ((i + 0.5) / n) * span), lo: v, hi: high[i]}))
             .filter((p) => p.lo <= p.hi);
     }
 

@@ -1,5 +1,5 @@
 /* The plan of a chart: what is drawn where, whoever draws it. From a model
- *     {title, x_kind, y_kind, y_title, curves, behind, is_log, smoothing, from, to}
+ *     {title, x_kind, y_kind, y_title, curves, behind, is_log, is_log_x, smoothing, from, to}
  * where from and to are the range of x, or null for all, and `behind` are curves whose range is drawn behind the lines. */
 psgd.plan = (() => {
     const {curves} = psgd;
@@ -33,23 +33,34 @@ psgd.plan = (() => {
         return [Math.max(floor, lo - pad), Math.min(ceiling, hi + pad)];
     }
 
+    /* Rules differ in their bytes by orders of magnitude: on a linear axis all but one are a line at its edge. */
+    const apart = 10;
+    function is_wide(x_kind, list) {
+        const ends = list.map((c) => Math.max(0, ...c.x.slice(-1))).filter((v) => v > 0);
+        return x_kind === 'bytes' && ends.length > 1 && Math.max(...ends) > apart * Math.min(...ends);
+    }
+
     const within = (x, lo, hi) => x.map((v) => v >= lo && v <= hi);
 
-    return (model) => {
-        const all = range_of(model.curves.map((c) => c.x)) || [0, 1];
+    const make = (model) => {
+        const is_log_x = model.is_log_x && model.curves.some((c) => c.x.some((v) => v > 0));
+        const positive = (list) => (is_log_x ? list.map((v) => (v > 0 ? v : null)) : list);
+        const all = range_of(model.curves.map((c) => positive(c.x))) || [0, 1];
         let lo = model.from ?? all[0],
             hi = model.to ?? all[1];
-        if (!(hi > lo)) [lo, hi] = [lo - 0.5, lo + 0.5];
+        if (is_log_x && !(lo > 0)) lo = all[0];
+        if (!(hi > lo)) [lo, hi] = is_log_x ? [all[0] / 1.5, all[0] * 1.5] : [lo - 0.5, lo + 0.5];
         const is_positive = model.curves.some((c) => c.y.some((v) => v > 0));
         const is_log = model.is_log && is_positive;
         const drop = (v) => (is_log && !(v > 0) ? null : v);
-        const lines = model.curves.map((c) => ({
-            ...c,
-            y: (c.y.length < smoothed_least ? c.y : curves.smooth(c.y, model.smoothing)).map(drop),
-        }));
-        const band = (model.behind?.length && hi > lo ? curves.envelope(model.behind, lo, hi, parts) : []).filter(
-            (p) => !is_log || p.lo > 0,
-        );
+        const lines = model.curves.map((c) => {
+            const y = (c.y.length < smoothed_least ? c.y : curves.smooth(c.y, model.smoothing)).map(drop);
+            const first = is_log_x ? c.x.findIndex((v) => v > 0) : 0; /* x grows */
+            return first > 0 ? {...c, x: c.x.slice(first), y: y.slice(first)} : {...c, y};
+        });
+        const band = (
+            model.behind?.length && hi > lo ? curves.envelope(model.behind, lo, hi, parts, is_log_x) : []
+        ).filter((p) => !is_log || p.lo > 0);
         const seen = lines.map((l) => {
             const is_in = within(l.x, lo, hi);
             return {y: l.y.filter((v, i) => is_in[i])};
@@ -61,7 +72,9 @@ psgd.plan = (() => {
             band: is_flat ? [] : band,
             x: [lo, hi],
             is_log,
+            is_log_x,
             y: y_range(seen, is_flat ? [] : band, model.y_kind, is_log),
         };
     };
+    return Object.assign(make, {is_wide});
 })();

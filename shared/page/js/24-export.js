@@ -68,9 +68,9 @@ psgd.export = (() => {
         const height = size.height + 8 + rows.length * size.legend;
         const right = size.width - size.right,
             bottom = size.height - size.bottom;
-        const x = scale(plan.x, size.left, right),
+        const x = scale(plan.x, size.left, right, plan.is_log_x),
             y = scale(plan.y, bottom, size.top, plan.is_log);
-        const xs = axis.of(plan.x_kind, ...plan.x, 8),
+        const xs = axis.of(plan.x_kind, ...plan.x, 8, plan.is_log_x),
             ys = axis.of(plan.y_kind, ...plan.y, 6, plan.is_log);
         const parts = [
             `<svg xmlns="http://www.w3.org/2000/svg" width="${size.width}" height="${height}" ` +
@@ -90,11 +90,17 @@ psgd.export = (() => {
                 text(x(v), bottom + 19, 'middle', xs.labels[i]),
             ),
         );
+        const log = (is_log) => (is_log ? ', logarithmic' : '');
         const unit = xs.unit ? ` (${xs.unit})` : '',
             y_unit = ys.unit ? ` (${ys.unit})` : '';
         parts.push(
-            text((size.left + right) / 2, bottom + 38, 'middle', axis.x_titles[plan.x_kind] + unit),
-            text(size.left, 38, 'start', plan.y_title + y_unit, ' font-size="11" fill="#57606a"'),
+            text(
+                (size.left + right) / 2,
+                bottom + 38,
+                'middle',
+                axis.x_titles[plan.x_kind] + unit + log(plan.is_log_x),
+            ),
+            text(size.left, 38, 'start', plan.y_title + y_unit + log(plan.is_log), ' font-size="11" fill="#57606a"'),
         );
         if (plan.band.length > 1) {
             const up = plan.band.map((p) => `${at(x(p.x))} ${at(y(p.hi))}`),

@@ -109,7 +109,7 @@ psgd.chart = (() => {
     function options(plan, width, height, hooks) {
         const ink = colour('--muted'),
             line = colour('--grid');
-        const of = (kind, is_log, per) => ({
+        const of = (scale, kind, is_log, per) => ({
             stroke: ink,
             font,
             gap: 4,
@@ -121,9 +121,9 @@ psgd.chart = (() => {
                 ticks.length
                     ? axis.of(
                           kind,
-                          u.scales[is_log === null ? 'x' : 'y'].min,
-                          u.scales[is_log === null ? 'x' : 'y'].max,
-                          Math.max(2, Math.floor((is_log === null ? width : height) / per)),
+                          u.scales[scale].min,
+                          u.scales[scale].max,
+                          Math.max(2, Math.floor((scale === 'x' ? width : height) / per)),
                           is_log,
                       ).labels
                     : [],
@@ -133,10 +133,18 @@ psgd.chart = (() => {
             height,
             legend: {show: false},
             padding: [8, 12, 0, 0],
-            scales: {x: {time: false, range: () => plan.x}, y: {distr: plan.is_log ? 3 : 1, range: () => plan.y}},
+            scales: {
+                x: {time: false, distr: plan.is_log_x ? 3 : 1, range: () => plan.x},
+                y: {distr: plan.is_log ? 3 : 1, range: () => plan.y},
+            },
             axes: [
-                {...of(plan.x_kind, null, 70), size: 30, grid: {show: false}},
-                {...of(plan.y_kind, plan.is_log, 38), size: 58, filter: (u, splits) => splits},
+                {
+                    ...of('x', plan.x_kind, plan.is_log_x, 70),
+                    size: 30,
+                    grid: {show: false},
+                    filter: (u, splits) => splits,
+                },
+                {...of('y', plan.y_kind, plan.is_log, 38), size: 58, filter: (u, splits) => splits},
             ],
             cursor: {
                 drag: {x: true, y: false, setScale: false},
@@ -158,10 +166,13 @@ psgd.chart = (() => {
     }
 
     function unit_text(plan) {
-        const x = axis.of(plan.x_kind, ...plan.x, 4).unit,
+        const x = axis.of(plan.x_kind, ...plan.x, 4, plan.is_log_x).unit,
             y = axis.of(plan.y_kind, ...plan.y, 4, plan.is_log).unit;
         const over = axis.x_titles[plan.x_kind].toLowerCase();
-        return `${y ? `in ${y} ` : ''}over ${over}${x ? ` in ${x}` : ''}${plan.is_log ? ', logarithmic' : ''}`;
+        const log = '(logarithmic)';
+        return [y && `in ${y}`, plan.is_log && log, `over ${over}`, x && `in ${x}`, plan.is_log_x && log]
+            .filter(Boolean)
+            .join(' ');
     }
 
     /* `on`: {zoom(from, to), reset()}. The result: {element, show(model), fail(text), end()}. */

@@ -11,6 +11,7 @@ psgd.controls = (() => {
             x: xs.includes(query.get('x')) ? query.get('x') : xs[0],
             smoothing: Math.min(0.99, Math.max(0, number('smooth') || 0)),
             is_log: query.get('log') === null ? is_log : query.get('log') === '1',
+            is_log_x: {0: false, 1: true}[query.get('logx')] ?? null /* as the curves wish */,
             from: number('from'),
             to: number('to'),
             chosen: query.get('show') === null ? null : new Set(query.get('show').split(',').filter(Boolean)),
@@ -22,6 +23,7 @@ psgd.controls = (() => {
             x: s.x === xs[0] ? '' : s.x,
             smooth: s.smoothing || '',
             log: s.is_log === is_log ? '' : Number(s.is_log),
+            logx: s.is_log_x === null ? '' : Number(s.is_log_x),
             from: s.from,
             to: s.to,
             show: s.chosen ? [...s.chosen].join(',') || 'none' : '',
@@ -47,7 +49,7 @@ psgd.controls = (() => {
 
     /* xs: the names that x can have. on_change('x' | 'look' | 'range' | 'curves'). `like`: {is_log: unless the
      * address says otherwise, log_title}. */
-    function make(query, xs, on_change, {is_log = false, log_title = 'Logarithmic'} = {}) {
+    function make(query, xs, on_change, {is_log = false, log_title = 'Logarithmic y'} = {}) {
         const state = from_query(query, xs, is_log);
         const changed = (what) => {
             keep(state, xs, is_log);
@@ -72,6 +74,14 @@ psgd.controls = (() => {
                 },
             }),
         );
+        const log_x = h('input', {
+            type: 'checkbox',
+            checked: state.is_log_x,
+            onchange: (e) => {
+                state.is_log_x = e.target.checked;
+                changed('look');
+            },
+        });
         const reset = h('button.small', {type: 'button', onclick: () => zoom(null, null)}, 'Whole range');
 
         function show() {
@@ -146,7 +156,8 @@ psgd.controls = (() => {
                       xs.map((x) => [x, axis.x_names[x]]),
                       state.x,
                       (x) => {
-                          [state.x, state.from, state.to] = [x, null, null]; /* a range of steps is none of seconds */
+                          /* A range of steps is none of seconds. */
+                          [state.x, state.is_log_x, state.from, state.to] = [x, null, null, null];
                           show();
                           changed('x');
                       },
@@ -183,6 +194,7 @@ psgd.controls = (() => {
                 }),
                 log_title,
             ),
+            h('label.control', {}, log_x, 'Logarithmic x'),
             h(
                 'div.control.range',
                 {},
@@ -198,6 +210,10 @@ psgd.controls = (() => {
         return {
             element,
             state,
+            /* What the plans of the charts have made of `is_log_x`. */
+            set_log_x: (is_log_x) => {
+                log_x.checked = is_log_x;
+            },
             zoom,
             set_curves,
             shown: (curves) => {

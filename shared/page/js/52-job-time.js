@@ -100,6 +100,7 @@ psgd.tabs.push({
             const model = {
                 x_kind: 'step',
                 is_log: s.is_log,
+                is_log_x: s.is_log_x,
                 smoothing: s.smoothing,
                 from: s.from,
                 to: s.to,

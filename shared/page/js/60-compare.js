@@ -106,20 +106,25 @@ psgd.views.compare = (() => {
                 all = runs();
             controls.set_curves(all);
             const shown = controls.shown(all);
-            charts_of.forEach((c, i) => {
-                const lines = shown
+            const lines = charts_of.map((c) =>
+                shown
                     .map(
                         (run) =>
                             docs[c.file]?.[run.key] && curves.of_job(docs[c.file][run.key], c.name, {...run, width: 2}),
                     )
-                    .filter((l) => l && l.y.some((v) => v !== null));
+                    .filter((l) => l && l.y.some((v) => v !== null)),
+            );
+            const is_log_x = s.is_log_x ?? psgd.plan.is_wide(docs.x, lines.flat());
+            controls.set_log_x(is_log_x);
+            charts_of.forEach((c, i) => {
                 if (docs[c.file])
                     charts[i].show({
                         x_kind: docs.x,
                         y_kind: c.kind,
                         y_title: c.y_title,
-                        curves: lines,
+                        curves: lines[i],
                         is_log: s.is_log && c.kind !== 'percent',
+                        is_log_x,
                         smoothing: s.smoothing,
                         from: s.from,
                         to: s.to,
