@@ -260,7 +260,9 @@ static struct args_option table[] = {
     {"note", "", ARGS_TEXT, AT(note), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE, RESULTS, "TEXT",
      "what the job is for, kept in run.json and shown by list"},
     {"x", "", ARGS_CHOICE_TEXT, AT(plot_x), FOR_PLOT, RESULTS, "step|epoch|time|bytes",
-     "what the curves are drawn over: bytes are those that a worker has sent and received"},
+     "what the curves are drawn over: bytes are those that a worker has sent, plus received"},
+    {"log-x", "", ARGS_CHOICE_TEXT, AT(log_x), FOR_PLOT, RESULTS, "auto|yes|no",
+     "whether x is logarithmic; auto: that of bytes, where some runs end at ten times those of others"},
     {"y", "", ARGS_TEXT, AT(plot_y), FOR_PLOT, RESULTS, "COLUMN",
      "what is drawn: a column of the file, or a name in codec.csv or metrics.csv"},
     {"file", "", ARGS_CHOICE_TEXT, AT(plot_file), FOR_PLOT, RESULTS, "eval|train|codec|metrics",
@@ -356,6 +358,7 @@ static void set_defaults(struct options *o)
     strcpy(o->csv_style, "tidy");
     strcpy(o->split, "test");
     strcpy(o->plot_x, "step");
+    strcpy(o->log_x, "auto");
     strcpy(o->plot_y, "loss");
     strcpy(o->plot_file, "eval");
     strcpy(o->retry_on, RETRY_ON_DEFAULT);

@@ -7,7 +7,7 @@
 
 #include "shared/err.h"
 
-enum { PLOT_WIDTH_MAX = 10000, PLOT_HEIGHT_MAX = 10000 };
+enum { PLOT_WIDTH_MAX = 10000, PLOT_HEIGHT_MAX = 10000, PLOT_TICKS = 40, PLOT_NUMBER = 32 };
 
 struct plot_curve {
     const char *label; /* borrowed */
@@ -19,10 +19,22 @@ struct plot {
     struct plot_curve *curves;
     size_t n;
     const char *x_name, *y_name; /* with the unit */
+    const char *x_unit, *y_unit; /* of numbers on the axis, as "B"; "": none */
+    bool is_log_x;               /* no x is 0 or less */
 };
 
 /* ERR_NOMEM. */
 int plot_add(struct plot_curve *c, double x, double y, struct err *e);
+
+/* Whether some curves end more than ten times further than others: x is better logarithmic. */
+bool plot_is_wide(const struct plot *p);
+/* Drops the points that a logarithmic x cannot have. */
+void plot_drop_without_log(struct plot *p);
+
+/* Round numbers within low to high, at most `most`; at least one. Returns how many. */
+int plot_ticks(double out[PLOT_TICKS], int most, double low, double high, bool is_log);
+/* "132 MB", "11.2 k", "0.05". */
+const char *plot_number(char out[PLOT_NUMBER], double v, const char *unit);
 
 struct plot_look {
     int width, height; /* in characters, with axes; at least 20 by 6 */

@@ -1,3 +1,5 @@
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +9,7 @@
 #include "shared/memory_file.h"
 #include "submit/plot/plot.h"
 
-enum { PICTURE_MAX = 256 << 20 };
+enum { PICTURE_MAX = 256 << 20, X_PIXELS = 120, Y_PIXELS = 60 /* for one tick */ };
 
 /* In gnuplot's single quotes, where only these are special: no name becomes a command. */
 static void put_quoted(FILE *f, const char *text)
@@ -21,15 +23,43 @@ static void put_quoted(FILE *f, const char *text)
     fputc('\'', f);
 }
 
+/* The same ticks as on the terminal: gnuplot's own, of many digits, run into each other. */
+static void put_ticks(FILE *f, const struct plot *p, char axis, int most)
+{
+    double low = INFINITY, high = -INFINITY, ticks[PLOT_TICKS];
+    char text[PLOT_NUMBER];
+    int n;
+
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->curves[i].n; k++) {
+            double v = axis == 'x' ? p->curves[i].x[k] : p->curves[i].y[k];
+
+            low = fmin(low, v);
+            high = fmax(high, v);
+        }
+    n = plot_ticks(ticks, most, low, high, axis == 'x' && p->is_log_x);
+    if (high > low && axis == 'x')
+        fprintf(f, "set xrange [%.17g:%.17g]\n", low, high);
+    fprintf(f, "set %ctics (", axis);
+    for (int i = 0; i < n; i++) {
+        fputs(i > 0 ? ", " : "", f);
+        put_quoted(f, plot_number(text, ticks[i], axis == 'x' ? p->x_unit : p->y_unit));
+        fprintf(f, " %.17g", ticks[i]);
+    }
+    fputs(")\n", f);
+}
+
 static void put_script(FILE *f, const struct plot *p, const char *terminal, int width, int height)
 {
     const char *comma = "";
 
-    fprintf(f, "set terminal %s size %d,%d noenhanced\nset key outside bottom\nset grid\n", terminal, width,
-            height);
+    fprintf(f, "set terminal %s size %d,%d noenhanced\nset key above\nset grid\n%s", terminal, width, height,
+            p->is_log_x ? "set logscale x\n" : "");
+    put_ticks(f, p, 'x', width / X_PIXELS);
+    put_ticks(f, p, 'y', height / Y_PIXELS);
     fputs("set xlabel ", f);
     put_quoted(f, p->x_name);
-    fputs("\nset ylabel ", f);
+    fprintf(f, "%s\nset ylabel ", p->is_log_x ? ".' (logarithmic)'" : "");
     put_quoted(f, p->y_name);
     fputs("\nplot ", f);
     for (size_t i = 0; i < p->n; i++) {

@@ -7,7 +7,14 @@
 
 #include "submit/plot/plot.h"
 
-enum { DOTS_X = 2, DOTS_Y = 4, Y_LABEL = 10, MARGIN = 4 /* lines besides the canvas */ };
+enum {
+    DOTS_X = 2,
+    DOTS_Y = 4,
+    Y_LABEL = 10,
+    MARGIN = 4,  /* lines besides the canvas */
+    X_LABEL = 9, /* columns for one tick */
+    Y_LINES = 3  /* lines for one tick */
+};
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
 static const int colors[] = {34, 31, 32, 35, 36, 33};
@@ -21,6 +28,7 @@ struct canvas {
     struct cell *cells;
     size_t width, height; /* in characters */
     double low_x, high_x, low_y, high_y;
+    bool is_log_x;
 };
 
 int plot_add(struct plot_curve *c, double x, double y, struct err *e)
@@ -62,6 +70,10 @@ static void find_ranges(struct canvas *c, const struct plot *p)
             c->low_y = fmin(c->low_y, p->curves[i].y[k]);
             c->high_y = fmax(c->high_y, p->curves[i].y[k]);
         }
+    if (c->is_log_x && !(c->high_x > c->low_x)) {
+        c->low_x /= 2;
+        c->high_x *= 2;
+    }
     widen(&c->low_x, &c->high_x);
     widen(&c->low_y, &c->high_y);
 }
@@ -72,6 +84,12 @@ static double place(double v, double low, double high, size_t n)
     double range = high / 2 - low / 2;
 
     return range > 0 ? (v / 2 - low / 2) / range * (double)(n - 1) : 0;
+}
+
+static double place_x(const struct canvas *c, double x)
+{
+    return c->is_log_x ? place(log10(x), log10(c->low_x), log10(c->high_x), c->width * DOTS_X)
+                       : place(x, c->low_x, c->high_x, c->width * DOTS_X);
 }
 
 static void put_dot(struct canvas *c, double x, double y, size_t curve)
@@ -89,7 +107,7 @@ static void draw(struct canvas *c, const struct plot_curve *p, size_t curve)
     double last_x = 0, last_y = 0;
 
     for (size_t i = 0; i < p->n; i++) {
-        double x = place(p->x[i], c->low_x, c->high_x, c->width * DOTS_X);
+        double x = place_x(c, p->x[i]);
         double y = place(p->y[i], c->low_y, c->high_y, c->height * DOTS_Y);
         int n = i == 0 ? 1 : (int)fmax(1, ceil(fmax(fabs(x - last_x), fabs(y - last_y))));
 
@@ -125,21 +143,25 @@ static void print_mark(const struct plot *p, const struct plot_look *look, const
     end_color(look);
 }
 
-static double value_of_row(const struct canvas *c, size_t row)
+static size_t column_of(const struct canvas *c, double x)
 {
-    double part = (double)row / (double)(c->height - 1);
-
-    return c->high_y * (1 - part) + c->low_y * part;
+    return (size_t)(place_x(c, x) + 0.5) / DOTS_X;
 }
 
 static void print_row(const struct canvas *c, const struct plot *p, const struct plot_look *look, size_t row)
 {
     const char *bar = look->is_utf8 ? "\u2502" : "|";
+    double ticks[PLOT_TICKS];
+    int n = plot_ticks(ticks, (int)c->height / Y_LINES, c->low_y, c->high_y, false);
+    char text[PLOT_NUMBER] = "";
 
-    if (row == 0 || row + 1 == c->height || row == c->height / 2)
-        printf("%*.4g %s", Y_LABEL, value_of_row(c, row), bar);
-    else
-        printf("%*s %s", Y_LABEL, "", bar);
+    for (int i = 0; i < n; i++) {
+        double dot = place(ticks[i], c->low_y, c->high_y, c->height * DOTS_Y);
+
+        if (c->height - 1 - (size_t)(dot + 0.5) / DOTS_Y == row)
+            plot_number(text, ticks[i], p->y_unit);
+    }
+    printf("%*s %s", Y_LABEL, text, bar);
     for (size_t i = 0; i < c->width; i++) {
         const struct cell *cell = &c->cells[row * c->width + i];
 
@@ -151,17 +173,33 @@ static void print_row(const struct canvas *c, const struct plot *p, const struct
     putchar('\n');
 }
 
+/* Labels are centered below their ticks, as far as they fit. */
 static void print_axis(const struct canvas *c, const struct plot *p, const struct plot_look *look)
 {
-    char low[32], high[32];
+    double ticks[PLOT_TICKS];
+    int n = plot_ticks(ticks, (int)c->width / X_LABEL, c->low_x, c->high_x, c->is_log_x), next = 0;
+    size_t used = 0;
+    char text[PLOT_NUMBER];
 
     printf("%*s %s", Y_LABEL, "", look->is_utf8 ? "\u2514" : "+");
-    for (size_t i = 0; i < c->width; i++)
-        printf("%s", look->is_utf8 ? "\u2500" : "-");
-    snprintf(low, sizeof low, "%.4g", c->low_x);
-    snprintf(high, sizeof high, "%.4g", c->high_x);
-    printf("\n%*s  %s%*s\n", Y_LABEL, "", low, (int)(c->width - strlen(low)), high);
-    printf("%*s  %s over %s\n", Y_LABEL, "", p->y_name, p->x_name);
+    for (size_t i = 0; i < c->width; i++) {
+        bool is_tick = next < n && column_of(c, ticks[next]) == i;
+
+        next += is_tick;
+        printf("%s", look->is_utf8 ? is_tick ? "\u252c" : "\u2500" : is_tick ? "+" : "-");
+    }
+    printf("\n%*s  ", Y_LABEL, "");
+    for (int i = 0; i < n; i++) {
+        size_t len = strlen(plot_number(text, ticks[i], p->x_unit)), at = column_of(c, ticks[i]);
+
+        at = at > len / 2 ? at - len / 2 : 0;
+        at = at + len > c->width ? c->width - len : at;
+        if (len > c->width || (used > 0 && at < used + 2))
+            continue;
+        printf("%*s%s", (int)(at - used), "", text);
+        used = at + len;
+    }
+    printf("\n%*s  %s over %s%s\n", Y_LABEL, "", p->y_name, p->x_name, c->is_log_x ? " (logarithmic)" : "");
 }
 
 static void print_legend(const struct plot *p, const struct plot_look *look)
@@ -180,7 +218,8 @@ static void print_legend(const struct plot *p, const struct plot_look *look)
 int plot_print(const struct plot *p, const struct plot_look *look, struct err *e)
 {
     struct canvas c = {.width = (size_t)(look->width - Y_LABEL - 2),
-                       .height = (size_t)(look->height - MARGIN)};
+                       .height = (size_t)(look->height - MARGIN),
+                       .is_log_x = p->is_log_x};
 
     c.cells = calloc(c.width * c.height, sizeof *c.cells);
     if (!c.cells)

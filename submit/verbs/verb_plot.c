@@ -128,11 +128,26 @@ static int draw(const struct plot *p, const struct options *o, struct err *e)
     return o->svg[0] ? plot_gnuplot(p, "svg", o->svg, width, height, e) : 0;
 }
 
+/* Bytes of rules may differ by orders of magnitude. */
+static void choose_axis(struct plot *p, const struct options *o)
+{
+    bool is_bytes = strcmp(o->plot_x, "bytes") == 0;
+    size_t n = strlen(o->plot_y);
+
+    p->x_unit = is_bytes ? "B" : "";
+    p->y_unit = n > 2 && strcmp(o->plot_y + n - 2, "_s") == 0 ? "s" : strstr(o->plot_y, "bytes") ? "B" : "";
+    p->is_log_x = strcmp(o->log_x, "yes") == 0 ||
+                  (strcmp(o->log_x, "auto") == 0 && is_bytes && plot_is_wide(p));
+    if (p->is_log_x)
+        plot_drop_without_log(p);
+}
+
 static int plot(const struct options *o, const struct run *runs, size_t n, struct err *e)
 {
-    static const char *const units[] = {"step", "epoch", "seconds", "bytes, sent and received by a worker"};
+    static const char *const units[] = {"step", "epoch", "seconds", "bytes per worker, sent + received"};
     static const char *const names[] = {"step", "epoch", "time", "bytes"};
-    struct plot p = {.n = n, .y_name = o->plot_y, .curves = calloc(n, sizeof *p.curves)};
+    struct plot p = {
+        .n = n, .y_name = o->plot_y, .x_unit = "", .y_unit = "", .curves = calloc(n, sizeof *p.curves)};
     char(*labels)[LABEL] = calloc(n, sizeof *labels);
     json_t *comparison = NULL;
     size_t n_points = 0;
@@ -148,6 +163,7 @@ static int plot(const struct options *o, const struct run *runs, size_t n, struc
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(o->plot_x, names[i]) == 0)
             p.x_name = units[i];
+    choose_axis(&p, o);
     if (rc == 0 && n_points == 0)
         rc = no_value(o, runs, n, e);
     if (rc == 0)

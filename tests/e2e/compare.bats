@@ -125,9 +125,10 @@ END
     "$SUBMIT" simulate -q --codec fedavg --node_count 2 --epochs 2 --model softmax -o run
     cp -r run evil
     jq '.id = "j-evil" | .settings.codec = "x'"'"'; system(\"touch pwned\")\n!touch pwned"' run/run.json >evil/run.json
-    "$SUBMIT" plot run evil --svg picture.svg --png picture.png
+    "$SUBMIT" plot run evil --x bytes --log-x yes --svg picture.svg --png picture.png
     [ ! -e pwned ]
     grep -q 'touch pwned' picture.svg # as a title
+    grep -q 'bytes per worker, sent + received (logarithmic)' picture.svg
     [ "$(head -c 4 picture.png | tail -c 3)" = PNG ]
 }
 

@@ -9,7 +9,8 @@ static struct err e;
 /* What is printed of these curves. */
 static char *print_curves(const struct plot_look *look, struct plot_curve *curves, size_t n)
 {
-    struct plot p = {.curves = curves, .n = n, .x_name = "step", .y_name = "loss"};
+    struct plot p = {
+        .curves = curves, .n = n, .x_name = "step", .y_name = "loss", .x_unit = "", .y_unit = ""};
     FILE *f = tmpfile();
     int out = dup(STDOUT_FILENO);
     char *text = calloc(1, 1 << 16);
@@ -49,7 +50,7 @@ TEST(a_line_is_drawn_with_axes_in_ascii)
 
     assert_non_null(strstr(text, "         1 |      **\n"));
     assert_non_null(strstr(text, "         0 |*"));
-    assert_non_null(strstr(text, "+--------\n"));
+    assert_non_null(strstr(text, "++------+\n"));
     assert_non_null(strstr(text, "0     10\n"));
     assert_non_null(strstr(text, "loss over step\n"));
     assert_non_null(strstr(text, "* first\n"));
@@ -69,7 +70,7 @@ TEST(curves_have_letters_or_colors)
     text = print(&(struct plot_look){.width = 20, .height = 8, .is_utf8 = true, .has_colors = true},
                  "second");
     assert_non_null(strstr(text, "\033[34m"));
-    assert_non_null(strstr(text, "\u2514\u2500"));
+    assert_non_null(strstr(text, "\u2514\u252c\u2500"));
     assert_null(strstr(text, "a first"));
     free(text);
 }
@@ -93,12 +94,40 @@ TEST(the_largest_and_the_smallest_numbers_have_a_place)
     }
 }
 
+TEST(ticks_are_round_numbers_with_units)
+{
+    double ticks[PLOT_TICKS];
+    char text[PLOT_NUMBER];
+    struct plot_curve curves[2] = {{.label = "few"}, {.label = "many"}};
+    struct plot p = {.curves = curves, .n = 2};
+
+    assert_int_equal(plot_ticks(ticks, 7, 8.4e6, 708e6, true), 6);
+    assert_true(ticks[0] == 10e6 && ticks[1] == 20e6 && ticks[2] == 50e6 && ticks[5] == 500e6);
+    assert_int_equal(plot_ticks(ticks, 5, -0.1, 0.9, false), 2);
+    assert_true(ticks[0] == 0 && ticks[1] == 0.5);
+    assert_int_equal(plot_ticks(ticks, 5, 3, 3, false), 1);
+    assert_string_equal(plot_number(text, 132e6, "B"), "132 MB");
+    assert_string_equal(plot_number(text, 11200, ""), "11.2 k");
+    assert_string_equal(plot_number(text, 0.05, ""), "0.05");
+    assert_ok(plot_add(&curves[0], 0, 1, &e));
+    assert_ok(plot_add(&curves[0], 10, 1, &e));
+    assert_ok(plot_add(&curves[1], 101, 1, &e));
+    assert_true(plot_is_wide(&p));
+    plot_drop_without_log(&p);
+    assert_int_equal(curves[0].n, 1);
+    for (size_t i = 0; i < 2; i++) {
+        free(curves[i].x);
+        free(curves[i].y);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_drawn_with_axes_in_ascii),
         cmocka_unit_test(curves_have_letters_or_colors),
         cmocka_unit_test(the_largest_and_the_smallest_numbers_have_a_place),
+        cmocka_unit_test(ticks_are_round_numbers_with_units),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
