@@ -257,6 +257,8 @@ static struct args_option table[] = {
      .min = 0, .max = 1e9, GIVEN(has_mutations)},
     {"tag", "", ARGS_LIST, AT(tags), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE | FOR_LIST, RESULTS,
      "TAG", "a word to find the job by, kept in run.json; may be repeated; list: only jobs with all of them"},
+    {"all", "", ARGS_FLAG, AT(all), FOR_LIST, RESULTS, NULL,
+     "every job, not only the last 20; --tag and --json have every one too"},
     {"note", "", ARGS_TEXT, AT(note), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE, RESULTS, "TEXT",
      "what the job is for, kept in run.json and shown by list"},
     {"x", "", ARGS_CHOICE_TEXT, AT(plot_x), FOR_PLOT, RESULTS, "step|epoch|time|bytes",

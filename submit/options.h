@@ -84,6 +84,7 @@ struct options {
     bool follow, connect;
     int port; /* of browse; 0: a free one */
     bool no_open;
+    bool all; /* of list */
     int node;
     bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition,
         has_csv_style;

@@ -15,7 +15,10 @@
 #include "submit/stages/outcome.h"
 #include "submit/stages/progress.h"
 #include "submit/text.h"
+#include "submit/text_table.h"
 #include "submit/verbs/verbs.h"
+
+enum { LISTED = 20, LABELS_MAX = 1024 };
 
 static const double ask_s = 3, stop_s = 30;
 
@@ -159,14 +162,35 @@ static bool is_wanted(const struct submission *s, const struct options *o)
     return true;
 }
 
-static void print_labels(const struct submission *s)
+static json_t *job_json(const struct submission *s, const char *state, const char *at)
 {
-    char labels[LABELS_MAX];
+    int node;
 
-    printf("%s%s\n", labels_text(labels, sizeof labels, s->facts)[0] ? "  " : "", labels);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:O?, s:O?}", "id", s->id, "name", s->settings.name,
+                     "codec", s->settings.codec, "state", state, "submitted_at", at, "folder", s->folder,
+                     "waits_for", progress_waits_for(&node, s) ? json_integer(node) : json_null(), "tags",
+                     json_object_get(s->facts, "tags"), "note", json_object_get(s->facts, "note"));
 }
 
-static int list_one(const struct options *o, const char *id, json_t *list, struct err *e)
+static void put_job(struct text_table *t, const struct submission *s, const char *state, const char *at)
+{
+    char labels[LABELS_MAX];
+    int node;
+
+    labels_text(labels, sizeof labels, s->facts);
+    text_table_cell(t, "%s", s->id);
+    if (progress_waits_for(&node, s))
+        text_table_cell(t, "%s, waits for node(%d)", state, node);
+    else
+        text_table_cell(t, "%s", state);
+    text_table_cell(t, "%.19s", at);
+    text_table_cell(t, "%s", s->settings.codec);
+    text_table_cell(t, "%s", s->settings.name);
+    text_table_cell(t, "%s%s%s", s->folder, labels[0] ? "  " : "", labels);
+}
+
+static int list_one(const struct options *o, const char *id, json_t *list, struct text_table *t,
+                    struct err *e)
 {
     const char *state;
     struct submission s;
@@ -175,55 +199,65 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
     if (rc == 0 && is_wanted(&s, o)) {
         bool known = job_state_is_terminal(s.state) || verb_ask_nodes(&s, ask_s) > 0;
         char at[CLOCK_TEXT];
-        int node;
 
         judge(&s);
         state = known ? job_state_name(s.state) : "unreachable";
         clock_text(at, s.submitted_at);
         if (o->json)
-            json_array_append_new(
-                list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:O?, s:O?}", "id", s.id, "name",
-                                s.settings.name, "codec", s.settings.codec, "state", state, "submitted_at",
-                                at, "folder", s.folder, "waits_for",
-                                progress_waits_for(&node, &s) ? json_integer(node) : json_null(), "tags",
-                                json_object_get(s.facts, "tags"), "note", json_object_get(s.facts, "note")));
-        else {
-            printf("%-16s %-10s %.19s  %-10s %-24s %s", s.id, state, at, s.settings.codec, s.settings.name,
-                   s.folder);
-            print_labels(&s);
-        }
-        if (!o->json && progress_waits_for(&node, &s))
-            printf("%-16s waits for node(%d)\n", "", node);
+            json_array_append_new(list, job_json(&s, state, at));
+        else
+            put_job(t, &s, state, at);
     }
     submission_clear(&s);
     return rc;
 }
 
+static int print_list(const struct options *o, const struct text_table *t, json_t *list, size_t n,
+                      size_t n_more, struct err *e)
+{
+    if (o->json) {
+        verb_print_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
+        return 0;
+    }
+    if (n == 0) {
+        console_plain("No job has been submitted from here yet.");
+        return 0;
+    }
+    if (text_table_print(t, e) < 0)
+        return e->code;
+    if (n_more > 0)
+        printf("%zu more: job_submit list --all\n", n_more);
+    return 0;
+}
+
+/* Newest first. */
 int verb_list(const struct options *o, struct err *e)
 {
+    static const char *const heads[] = {"job", "state", "submitted (UTC)", "codec", "name", "results"};
+    size_t most = o->all || o->json || o->tags[0] ? SIZE_MAX : LISTED, n_more;
     json_t *list = json_array();
+    struct text_table t = {0};
     char **ids;
     size_t n;
+    int rc;
 
     if (job_index_list(&ids, &n, e) < 0) {
         json_decref(list);
         return e->code;
     }
-    if (!o->json && n > 0)
-        printf("%-16s %-10s %-19s  %-10s %-24s %s\n", "job", "state", "submitted (UTC)", "codec", "name",
-               "results");
-    for (size_t i = n; i-- > 0 && !interrupt_signal();)
-        if (ids[i] && list_one(o, ids[i], list, e) < 0)
+    n_more = n > most ? n - most : 0;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        text_table_column(&t, false, "%s", heads[i]);
+    for (size_t i = n; i-- > n_more && !interrupt_signal();)
+        if (ids[i] && list_one(o, ids[i], list, &t, e) < 0)
             console_error("%s: %s", ids[i], e->text);
     for (size_t i = 0; i < n; i++)
         free(ids[i]);
     free(ids);
-    if (o->json)
-        verb_print_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
-    else if (n == 0)
-        console_plain("No job has been submitted from here yet.");
+    rc = print_list(o, &t, list, n, n_more, e);
+    text_table_clear(&t);
     json_decref(list);
-    return interrupt_check(e);
+    return rc < 0 ? rc : interrupt_check(e);
 }
 
 static bool has_silent(const struct submission *s)

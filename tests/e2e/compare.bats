@@ -43,6 +43,13 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     run "$SUBMIT" plot first --y los
     [ "$status" -eq 2 ]
     [[ "$output" == *"--y los: eval.csv has no such value; it has time_s, "*'Did you mean "loss"?'* ]]
+    # The last 20 are listed, unless all are asked for.
+    local id jobs=$XDG_STATE_HOME/psgd/jobs
+    id=$(jq -r .id other/run.json)
+    for i in {10..30}; do sed "s/$id/j-0copy$i/g" "$jobs/$id.json" >"$jobs/j-0copy$i.json"; done
+    [[ "$("$SUBMIT" list | tail -1)" == "4 more: job_submit list --all" ]]
+    [ "$("$SUBMIT" list --all | wc -l)" -eq 25 ]
+    rm "$jobs"/j-0copy*
     # The same job in the simulator ends with the same weights.
     "$SUBMIT" simulate -q --config first/run.json -o simulated
     [ "$(weights first)" = "$(weights simulated)" ]
