@@ -20,7 +20,7 @@ static const struct {
     [COMPARE_LOSS] = {"loss", UNIT_NONE},
     [COMPARE_BEST_LOSS] = {"lowest", UNIT_NONE},
     [COMPARE_TIME] = {"time", UNIT_SECONDS},
-    [COMPARE_BYTES] = {"bytes", UNIT_BYTES},
+    [COMPARE_BYTES] = {"bytes/worker", UNIT_BYTES},
     [COMPARE_TIME_TO_TARGET] = {"time to", UNIT_SECONDS},
     [COMPARE_BYTES_TO_TARGET] = {"bytes to", UNIT_BYTES},
 };

@@ -64,7 +64,7 @@ psgd.views.jobs = (() => {
         },
         {
             key: 'sent',
-            title: 'Sent',
+            title: 'Sent, all nodes',
             number: true,
             wide: true,
             of: (j) => j.comm?.sent_bytes,

@@ -25,7 +25,7 @@ psgd.views.job = (() => {
                 progress?.epochs ? `of ${format.count(progress.epochs)}` : null,
             ),
             tile('Time', format.seconds(job.elapsed_s), left),
-            tile('Sent', format.bytes(comm?.sent_bytes), raw),
+            tile('Sent, all nodes', format.bytes(comm?.sent_bytes), raw),
         );
     }
 

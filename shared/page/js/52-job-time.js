@@ -81,9 +81,9 @@ psgd.tabs.push({
             if (!comm || typeof comm.sent_bytes !== 'number') return null;
             const {raw_bytes: raw, sent_bytes: sent, recv_bytes: received} = comm;
             return table.facts([
-                ['Raw, before compression', format.bytes(raw)],
-                ['Sent', format.bytes(sent)],
-                ['Received', format.bytes(received)],
+                ['Raw, all nodes, before compression', format.bytes(raw)],
+                ['Sent, all nodes', format.bytes(sent)],
+                ['Received, all nodes', format.bytes(received)],
                 [
                     'Raw to sent',
                     sent > 0 && typeof raw === 'number' ? `${format.digits(raw / sent, 3)} : 1` : format.missing,

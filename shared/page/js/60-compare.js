@@ -13,7 +13,7 @@ psgd.views.compare = (() => {
         loss: ['Test loss', format.number],
         best_loss: ['Best test loss', format.number],
         time_s: ['Time', format.seconds],
-        bytes: ['Bytes sent and received', format.bytes],
+        bytes: ['Bytes per worker, sent + received', format.bytes],
         time_to_target_s: ['Time to the target', format.seconds],
         bytes_to_target: ['Bytes to the target', format.bytes],
     };
