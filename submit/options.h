@@ -154,8 +154,8 @@ void options_help(FILE *f, unsigned verb);
 /* All options of a job as an object of strings, for run.json, with absolute paths. */
 json_t *options_json(const struct options *o);
 
-/* Prints the same with console_more, one line "--name <description: value>" per option (options_echo.c);
- * with a --csv-style of Parallel-SGD, before that, the ten options that it prints. */
+/* Prints those of a job that were given, unless as by default, with console_more, "--name=value" each; with
+ * a --csv-style of Parallel-SGD, before that, the ten options that it prints. */
 void options_echo(const struct options *o);
 /* Prints what a name for a rule with options stands for, if --codec is one. */
 void options_echo_preset(const struct options *o);

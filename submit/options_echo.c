@@ -61,10 +61,10 @@ void options_echo(const struct options *o)
         const struct args_option *t = &options_table.options[i];
         char name[ARGS_NAME], value[PATH_MAX];
 
-        if (!options_is_shown(o, t))
+        if (!options_is_shown(o, t) || !options_is_chosen(o, t->offset))
             continue;
         args_name(name, t);
         args_text(value, sizeof value, t, o);
-        console_more("\t --%s <%s%s%s>", name, t->help, value[0] ? ": " : "", value);
+        console_more("\t --%s=%s", name, value);
     }
 }
