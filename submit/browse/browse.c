@@ -301,6 +301,11 @@ int browse(const struct options *o, const char *dir, struct err *e)
         print_url(o, server_url(b->server));
         console_info("The page shows the jobs of %s and of the agents in %s. Ctrl-C ends it.", dir,
                      o->worker_hosts[0] ? "the list of hosts" : o->workers);
+        if (b->library.n == 0 && b->live.n == 0)
+            console_info(
+                "There are no results in %s yet, so the page is empty at first: results of job_submit "
+                "are in the folder of -o, else in logs/; job_submit browse DIR shows those.",
+                dir);
         if (!o->no_open)
             open_browser(b->server);
         rc = serve(b, e);

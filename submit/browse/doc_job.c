@@ -106,6 +106,8 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     const json_t *set = json_object_get(run, "settings");
     const json_t *mean = json_object_get(run, "mean_over_workers");
     const json_t *comm = json_object_get(run, "comm");
+    const json_t *trained = json_is_true(json_object_get(set, "executor")) ? NULL
+                                                                           : set; /* else of no data set */
     double elapsed = fmax(most(run, "elapsed_s"), shown_number(run, "elapsed_s", NAN));
     json_t *how_far = progress(run);
     json_t *line = json_pack(
@@ -113,7 +115,7 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
         copy(run, "name", JSON_STRING), "state", copy(run, "state", JSON_STRING), "reason",
         copy(run, "reason", JSON_STRING), "message", copy(run, "message", JSON_STRING), "codec",
         copy(set, "codec", JSON_STRING), "node_count", copy_number(set, "node_count"), "dataset",
-        copy(set, "dataset", JSON_STRING), "model", copy(set, "model", JSON_STRING), "created_at",
+        copy(trained, "dataset", JSON_STRING), "model", copy(trained, "model", JSON_STRING), "created_at",
         copy(run, "submitted_at", JSON_STRING), "elapsed_s", json_real_or_null(elapsed));
 
     if (!line || !how_far) {

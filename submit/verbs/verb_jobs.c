@@ -18,7 +18,7 @@
 #include "submit/text_table.h"
 #include "submit/verbs/verbs.h"
 
-enum { LISTED = 20, LABELS_MAX = 1024 };
+enum { LISTED = 20 };
 
 static const double ask_s = 3, stop_s = 30;
 

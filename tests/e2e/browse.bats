@@ -191,6 +191,7 @@ EOT
     [[ "$output" == *worker.json* ]]
     rm worker.json
     start_page # no logs/, no worker.json: nothing to show
+    within 60 grep -q 'There are no results in logs yet' page.err
     enter
     [ "$(get /api/jobs | jq -c '[.jobs, .agents]')" = '[[],[]]' ]
     run "$SUBMIT" browse --no-open --port "${PAGE##*:}"

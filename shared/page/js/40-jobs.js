@@ -17,6 +17,7 @@ psgd.views.jobs = (() => {
             show: (j) => [
                 h('a', {href: route.href(['job', j.id])}, j.name || j.id),
                 h('small.id', {}, j.id),
+                psgd.data.mode === 'browse' && !j.folder ? h('small', {}, 'from the agents') : null,
                 [j.sweep && `sweep ${j.sweep}`, ...(j.tags || [])].filter(Boolean).map((t) => h('span.tag', {}, t)),
             ],
         },
@@ -230,7 +231,7 @@ psgd.views.jobs = (() => {
                           ? [job.progress, job.state]
                           : columns[i].key === 'elapsed_s'
                             ? [job.elapsed_s, job.eta_s]
-                            : [columns[i].of(job), job.id, job.tags, job.sweep],
+                            : [columns[i].of(job), job.id, job.tags, job.sweep, job.folder],
                     () => columns[i].show(job),
                 ),
             );
@@ -287,7 +288,7 @@ psgd.views.jobs = (() => {
                       ? psgd.notice('No job fits', 'Clear the search, or choose another state.')
                       : psgd.notice(
                             'No jobs yet',
-                            'Jobs of the folder of results and of the agents in worker.json appear here as soon as they are submitted.',
+                            'There are no results in the folder that is shown, and no jobs on the agents of worker.json. They appear here as soon as one is submitted.',
                             psgd.command('job_submit --codec fedavg --node_count 2 --epochs 2 -o logs/first'),
                         ),
             );

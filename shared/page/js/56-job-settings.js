@@ -22,7 +22,7 @@ psgd.tabs.push({
                 caption,
                 [
                     {title: 'Name', head: true, of: ([k]) => h('code', {}, k)},
-                    {title: 'Value', of: ([, v]) => h('code.value', {}, v === '' ? '""' : format.text(v))},
+                    {title: 'Value', of: ([, v]) => h('code.value', {}, format.text(v))},
                 ],
                 list,
             );

@@ -61,6 +61,10 @@ TEST(the_nodes_of_several_agents_are_one_job)
     assert_is(line, "name", "\"mine\"");
     assert_is(line, "can_cancel", "true");
     json_decref(line);
+    json_object_set_new(run, "settings", json_pack("{s:s, s:b}", "dataset", "digits", "executor", 1));
+    line = document_line(run, "j-abcdef", NULL, true);
+    assert_is(line, "dataset", "null"); /* an executor uses none */
+    json_decref(line);
     json_decref(run);
     live_clear(&jobs);
     json_decref(a);
