@@ -79,11 +79,34 @@ static int put_live(struct shelf_job *out, struct browser *b, const struct live_
     return out->run && out->line ? 0 : no_memory(e);
 }
 
-static int put_book(struct shelf_job *out, const struct book *book, struct err *e)
+/* Of a job that has not ended in its folder, and of which no agent tells: how old its state is, and why. */
+static json_t *explain_silence(const struct browser *b, const json_t *line)
 {
-    *out = (struct shelf_job){.folder = strdup(book->folder), .line = json_incref(book->line)};
+    json_t *out = json_deep_copy(line), *agents = agents_json(b->agents), *agent;
+    const char *why = NULL;
+    size_t i;
+
+    json_array_foreach(agents, i, agent)
+    {
+        const char *state = shown_text(agent, "state");
+
+        if (!why && state && strcmp(state, "unreachable") == 0)
+            why = shown_text(agent, "message");
+    }
+    json_object_set_new(
+        out, "message",
+        json_sprintf("as last recorded here: %s", why ? why : "no agent of worker.json has the job"));
+    json_decref(agents);
+    return out;
+}
+
+static int put_book(struct shelf_job *out, const struct browser *b, const struct book *book, struct err *e)
+{
+    *out = (struct shelf_job){.folder = strdup(book->folder),
+                              .line = book->is_settled ? json_incref(book->line)
+                                                       : explain_silence(b, book->line)};
     snprintf(out->id, sizeof out->id, "%s", book->id);
-    return out->folder ? 0 : no_memory(e);
+    return out->folder && out->line ? 0 : no_memory(e);
 }
 
 /* Newest first. */
@@ -114,7 +137,7 @@ static int put_jobs(struct shelf_job *jobs, size_t *n, struct browser *b, struct
 
         if (!book->line || (j && !(book->is_settled && j->is_ended)))
             continue;
-        if (put_book(&jobs[(*n)++], book, e) < 0)
+        if (put_book(&jobs[(*n)++], b, book, e) < 0)
             return e->code;
     }
     return 0;

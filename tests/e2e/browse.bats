@@ -136,9 +136,10 @@ test_live() { [ "$(get /api/jobs | jq '[.jobs[] | select(.can_cancel and .state 
             for (i = 1; i <= 31250; i++)
                 printf "%d.5,%d,%d,%d,1000,%d,%.6f,0.5,100,100\n", i / 100, node, i / 1000 + 1, i % 1000, i, 1 / i
     }' >big/records/train.csv
-    echo '{"id": "j-million", "name": "million", "state": "succeeded", "settings": {}, "nodes": [], "files": []}' >big/run.json
+    echo '{"id": "j-million", "name": "million", "state": "pending", "settings": {}, "nodes": [], "files": []}' >big/run.json
     start_page big
     enter
+    get /api/jobs | jq -e '.jobs[0].message == "as last recorded here: no agent of worker.json has the job"'
     get '/api/jobs/j-million/series?points=1000' >answer
     [ "$(jq .rows answer)" -eq 1000000 ]
     [ "$(jq '.nodes | length' answer)" -eq 32 ]
