@@ -9,15 +9,16 @@
 #include "shared/json.h"
 #include "submit/codecs/codec_same.h"
 
-/* Has the file of this part of the facts other bytes now? */
-static bool is_other(char file[PATH_MAX], const json_t *facts, const char *part, bool is_codec)
+/* Has the file of this part of the facts other bytes now? A codec's is its source, or its object. */
+static bool is_other(char file[PATH_MAX], const json_t *facts, const char *part)
 {
     const json_t *o = json_object_get(facts, part);
 
     snprintf(file, PATH_MAX, "%s", json_text_at(o, "file"));
     if (!file[0] || access(file, F_OK) < 0)
         return false;
-    return is_codec ? !codec_is_same(file, o) : !codec_has_sum(file, json_text_at(o, "sha256"));
+    return !codec_has_sum(file, json_text_at(o, "sha256")) &&
+           !codec_has_sum(file, json_text_at(o, "source_sha256"));
 }
 
 static bool is_newer(const char *path, double then)
@@ -52,8 +53,8 @@ bool sweep_inputs_changed(char file[PATH_MAX], const json_t *run, const char *co
     const char *data = json_text_at(json_object_get(facts, "options"), "data");
     double then;
 
-    if (is_other(file, facts, "codec", true) || is_other(file, facts, "server_codec", true) ||
-        is_other(file, facts, "model", false) || is_other(file, facts, "start", false))
+    if (is_other(file, facts, "codec") || is_other(file, facts, "server_codec") ||
+        is_other(file, facts, "model") || is_other(file, facts, "start"))
         return true;
     return clock_parse(&then, json_text_at(run, "submitted_at")) &&
            ((data[0] && has_newer(file, data, then)) || (config[0] && has_newer(file, config, then)));

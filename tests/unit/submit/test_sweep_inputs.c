@@ -49,15 +49,22 @@ TEST(a_file_of_other_bytes_or_newer_data_is_noticed)
 
     snprintf(folder, sizeof folder, "%s", unit_folder());
     put("mine.c", "one");
+    put("built_in.so", "object");
     put("mine.json", "{}");
     put("train.csv", "1,2");
     put("job.json", "{}");
     snprintf(data, sizeof data, "%s", folder);
     snprintf(config, sizeof config, "%s", at("job.json"));
-    run = json_pack("{s:s, s:{s:o, s:o, s:{s:s}}}", "submitted_at", clock_text(now, clock_wall() - 60),
-                    "facts", "codec", part("mine.c", "source_sha256", "one"), "model",
-                    part("mine.json", "sha256", "{}"), "options", "data", data);
+    run = json_pack("{s:s, s:{s:o, s:o, s:o, s:{s:s}}}", "submitted_at", clock_text(now, clock_wall() - 60),
+                    "facts", "server_codec", part("built_in.so", "sha256", "object"), "codec",
+                    part("mine.c", "source_sha256", "one"), "model", part("mine.json", "sha256", "{}"),
+                    "options", "data", data);
     assert_non_null(run);
+    assert_false(sweep_inputs_changed(file, run, config));
+
+    assert_int_equal(json_object_set_new(json_object_get(json_object_get(run, "facts"), "server_codec"),
+                                         "source_sha256", json_string(sum_of("its source"))),
+                     0); /* as a built-in one has */
     assert_false(sweep_inputs_changed(file, run, config));
 
     put("mine.c", "two");
