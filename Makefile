@@ -280,12 +280,7 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions, from a seed of chance or FUZ
 
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
-# Only the parts of job_submit that a target uses are compiled for fuzzing.
-FUZZ_REACHES := $(TESTLIB) $(wildcard submit/data/*.c) \
-                $(patsubst %,submit/%.c,access http interrupt invitation node prove reply text results/records results/trace stages/console) \
-                $(patsubst %,submit/%.c,options options_config options_record options_repeat codecs/chain_layers codecs/codec_list codecs/find codecs/presets)
-$(BUILD)/libfuzz.a: $(call objects,$(FUZZ_REACHES))
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzz.a $(LIBAGENT) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)

@@ -13,8 +13,8 @@ make_tree() {
     mv ./*.bats tree/tests/e2e/
 }
 
-# bats would take each @test for one of this script; processes of a test are found by a sleep time that no other script uses.
-write_tests() { sed -i "s/^@case /@test /; s/sleep 864/sleep $$864/g" ./*.bats; }
+# bats would take each @test and its tags for those of this script; processes of a test are found by a sleep time that no other script uses.
+write_tests() { sed -i "s/^@case /@test /; s/^# case_tags=/# bats test_tags=/; s/sleep 864/sleep $$864/g" ./*.bats; }
 
 run_tree() { # for half a minute: output, lines and status
     make_tree
@@ -47,7 +47,7 @@ BATS
 @test "long tests are left out, and their number is printed, unless they are asked for" {
     cat >some.bats <<'BATS'
 @case "a short one" { true; }
-# bats test_tags=long
+# case_tags=long
 @case "a long one" { echo >../ran; }
 BATS
     run_tree
