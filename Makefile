@@ -98,7 +98,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy check warnings clang-check clang-checked format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
+.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy check warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -343,13 +343,19 @@ warnings: all tests
 # The programs and the fuzz targets are sanitized, so that the tests of this build need no other by clang; not optimized,
 # because that takes half the time and clang's warnings do not depend on it. Tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
+by_clang = $(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= \
+    SANITIZE='$(FUZZ_SANITIZE)' $(1),echo 'skipped: $(CLANG) is not installed')
 clang-check: ## programs and fuzz targets by clang, sanitized, in $(BUILD)/clang; no file has a warning with it
-	$(Q)$(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= \
-	    SANITIZE='$(FUZZ_SANITIZE)' clang-checked,echo 'skipped: $(CLANG) is not installed')
+	$(Q)$(call by_clang,clang-checked clang-checked-tests)
+clang-check-programs: # without the tests
+	$(Q)$(call by_clang,clang-checked)
 clang-checked: all fuzzers
+	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
+clang-checked-tests:
+	$(Q)mkdir -p $(BUILD)
 	$(Q)printf '%s\n' $(filter-out $(TESTLIB) tests/fuzz/%,$(filter docs/% examples/% tests/%,$(C_SOURCES))) | xargs -P "$$(nproc)" -n 20 \
 	    $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs 2>$(BUILD)/tests.warnings || { cat $(BUILD)/tests.warnings; exit 1; }
-	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
+	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/tests.warnings
 
 # Versions of clang-format break some lines differently: only the version that formatted the tree is used.
 CLANG_FORMAT = $(firstword $(shell for f in clang-format-14 clang-format; do $$f --version 2>&1 | grep -q 'version 14\.' && echo $$f; done))

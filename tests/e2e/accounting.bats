@@ -84,6 +84,7 @@ PY
     [[ "$output" =~ 'Time of the steps: '[0-9]+' % computing, '[0-9]+' % exchanging ('[0-9]+' % waiting). Bound by: ' ]]
 }
 
+# bats test_tags=long
 @test "progress reports a row only after it was written to the file" {
     start_agents 1
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --detach -o out

@@ -30,7 +30,7 @@ plain_build_only() {
 
 @test "clang builds the programs and fuzz targets, sanitized and without warnings, and the programs run" {
     plain_build_only
-    check clang-check
+    check "$(is_long && echo clang-check || echo clang-check-programs)"
     run limited "$BUILD/clang/job_submit" simulate --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
     judge
 }
@@ -114,6 +114,7 @@ NEW
     grep -q -e --ports pages/agent.md # it was only compared
 }
 
+# bats test_tags=long
 @test "every script passes shellcheck" {
     check check-scripts
 }

@@ -189,6 +189,7 @@ C
     [ "$(tail -1 stopped/records/train.csv | cut -d, -f7)" -lt 100 ]
 }
 
+# bats test_tags=long
 @test "workers of several machines take path tree: shared memory inside a machine, connections of one worker between" {
     start_three_machines
     local codec n

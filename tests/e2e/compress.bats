@@ -20,6 +20,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ "$(awk -F, 'NR > 1 { raw += $7; wire += $8 } END { print (raw > 80 * wire) }' few/records/comm.csv)" = 1 ]
 }
 
+# bats test_tags=long
 @test "quantized differences of weights train nearly as well as the weights themselves" {
     start_agents 3
     write_workers 2 1

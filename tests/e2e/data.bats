@@ -143,6 +143,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     less "$(last_loss out)" 0.001
 }
 
+# bats test_tags=long
 @test "cropped and flipped samples are the same when a job is repeated, on any node" {
     start_agents 2
     # shellcheck disable=SC2054 # a list in one argument

@@ -74,6 +74,7 @@ C
 
 # With fma, too: no clone may fuse two operations, though all processors with AVX2 could. Four lanes are those of
 # other processors than x86-64.
+# bats test_tags=long
 @test "every clone of a loop and each number of lanes give the same bits" {
     local needs=(nn/{layers/layer_{activation,layer_norm,pool},loss,optimizer,init,kernels/{conv_direct,narrow,transpose}}
         agent/runner/vector codecs/compress/{loops,random_lanes}

@@ -25,6 +25,7 @@ follow() {
     [ "$(grep -c 'accuracy of the center 0\.[5-9]' <<<"$output")" -eq 2 ]
 }
 
+# bats test_tags=long
 @test "Parallel-SGD's sessions print time, memory and accuracy, and leave its files" {
     run follow parallel-sgd
     echo "$output"

@@ -190,6 +190,7 @@ kill_one_of_three_machines() { # kill_one_of_three_machines VICTIM
     grep -q "node($1)" log
 }
 
+# bats test_tags=long
 @test "kill -9 of the worker that connects its machine with the others" { kill_one_of_three_machines 2; }
 
 # bats test_tags=long
@@ -619,6 +620,7 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     grep -q '^worker-1 | ' followed
 }
 
+# bats test_tags=long
 @test "a job that failed because of an unreachable agent has succeeded once the agent reports so" {
     start_agents 2
     cat >nap.c <<'C'

@@ -106,7 +106,8 @@ load "$ROOT/tests/e2e/lib.bash"
 @case "one that stands still" { setsid sleep 86406; true; }
 @case "one that asks an agent without end" {
     start_agents 1
-    "\$SUBMIT" -q --codec dummy --node_count 1 --epochs 1000000 --record-every 1000 -o out
+    gated plain
+    "\$SUBMIT" -q --codec gated.c --node_count 1 --round-timeout 1000 -o out
 }
 @case "the next one" { true; }
 BATS

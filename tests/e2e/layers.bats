@@ -23,6 +23,7 @@ load lib
     jq -e '.settings.path == "gather" and .settings.compress_down == ""' null/run.json
 }
 
+# bats test_tags=long
 @test "a list of one codec is that codec, to the bit; and --compress takes a list by name" {
     local args=(simulate -q --node_count 2 --epochs 1 --link 'any,0s' --step-time 0.01 --eval-time 0.1)
     "$SUBMIT" "${args[@]}" --codec plain -o alone

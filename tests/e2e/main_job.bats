@@ -184,6 +184,7 @@ PY
     [ "$status" -eq 1 ]
 }
 
+# bats test_tags=long
 @test "asynchronous jobs succeed" {
     start_agents 3
     "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 1 -o a

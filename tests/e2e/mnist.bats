@@ -24,6 +24,7 @@ tutorial() {
     [ "$(tail -n +2 out/records/eval.csv | cut -d, -f3-7 | sort -u | wc -l)" -eq 2 ]
 }
 
+# bats test_tags=long
 @test "MNIST: fedavg reaches 0.945 in two epochs, without and with a server" {
     needs_mnist
     start_agents 3

@@ -62,6 +62,7 @@ at_most() {
     at_most loss 0.26
 }
 
+# bats test_tags=long
 @test "Parallel-SGD's default network classifies the digits (0.958 to 0.965)" {
     needs_speed
     learn mlp-default --learn_rate 0.001
@@ -105,6 +106,7 @@ at_most() {
     at_least accuracy 0.75
 }
 
+# bats test_tags=long
 @test "lstm-rows reads the digits row by row (0.856 to 0.946)" {
     needs_speed
     learn lstm-rows --learn_rate 0.002
@@ -141,6 +143,7 @@ PY
     at_least accuracy 0.94
 }
 
+# bats test_tags=long
 @test "cifar-conv learns from 5,000 images of CIFAR-10 (0.393 to 0.511)" {
     needs_speed
     [ -d "$DATA/cifar10-subset" ] || skip "CIFAR-10 is not at $DATA/cifar10-subset (set PSGD_DATA)"

@@ -44,6 +44,7 @@ runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_
     cmp <(tail -c 400000 old/model/final.safetensors) <(tail -c 400000 young/model/final.safetensors)
 }
 
+# bats test_tags=long
 @test "an agent on an older kernel that is killed and restarted adopts its runner and is notified of its end" {
     setup_old_kernel
     local pid runner

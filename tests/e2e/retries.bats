@@ -85,6 +85,7 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
     cmp <(weights alone) <(weights out)
 }
 
+# bats test_tags=long
 @test "a killed worker is tried again on the same agents, without a checkpoint from the first step on" {
     start_three
     "$SUBMIT" --workers worker.json "${job[@]}" --epochs 60 --codec allreduce --retries 1 --retry-on node_lost,runner_died -o out >out.log 2>&1 3>&- &
@@ -101,6 +102,7 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
     [ "$(find agent0/jobs -maxdepth 1 -name 'j-*' | wc -l)" -eq 2 ]
 }
 
+# bats test_tags=long
 @test "with --detach a process stays that tries again, and wait shows the end" {
     start_three
     local id

@@ -43,6 +43,7 @@ is_ahead() { [ -e "agent$1/jobs/$(only_job "$1")/run/is-ahead" ]; }
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
+# bats test_tags=long
 @test "many small blocks, and no time to read between them" {
     start_agents 8
     "$SUBMIT" --codec plain --node_count 8 --redundancy 4 --batch_size 16 --epochs 1 --model softmax -o out

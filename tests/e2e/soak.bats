@@ -32,6 +32,7 @@ kills() {
     echo "# $1: $(jq -r '"\(.kills) kills, \(.rows) rows acknowledged, \(.compared) jobs compared"' report.json)" >&3
 }
 
+# bats test_tags=long
 @test "an agent is killed: what it acknowledged is there after its restart, and running jobs go on" { kills agent 5; }
 
 # bats test_tags=long

@@ -101,6 +101,7 @@ hang() {
     hang 4 0 --codec allreduce --path tree
 }
 
+# bats test_tags=long
 @test "a stopped worker is named by every node: parameter servers" {
     hang 3 2 --codec ps
 }

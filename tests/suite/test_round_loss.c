@@ -487,7 +487,7 @@ TEST(of_many_workers_some_die_at_once_or_in_sequence)
     };
 
     for (size_t k = 0; k < N_OF(jobs); k++)
-        try_random_orders(jobs[k], unit_is_long() ? 10000 : 2000);
+        try_random_orders(jobs[k], unit_is_long() ? 10000 : 1000);
 }
 
 TEST(of_two_workers_that_cannot_reach_each_other_at_least_one_ends_and_the_others_end_equal)
@@ -505,7 +505,7 @@ TEST(of_two_workers_that_cannot_reach_each_other_at_least_one_ends_and_the_other
     };
 
     for (size_t k = 0; k < N_OF(jobs); k++)
-        try_random_orders(jobs[k], unit_is_long() ? 10000 : 2000);
+        try_random_orders(jobs[k], unit_is_long() ? 10000 : 1000);
 }
 
 /* Sends a message of worker 1 to worker 0, which has sent its first contribution and waits. */
