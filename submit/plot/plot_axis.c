@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +20,10 @@ static double step_of(double span, int n)
 static int linear(double *out, int most, double low, double high)
 {
     double step = step_of(high - low, most > 1 ? most - 1 : 1);
+    double last = fmin(high + step * 1e-9, DBL_MAX); /* which may be the largest number */
     int n = 0;
 
-    for (double k = ceil(low / step - 1e-9); k * step <= high + step * 1e-9 && n < most; k++)
+    for (double k = ceil(low / step - 1e-9); k * step <= last && n < most; k++)
         out[n++] = k * step + 0.0; /* no -0 */
     return n;
 }

@@ -130,7 +130,8 @@ TEST(a_folder_with_other_files_is_refused_and_left_as_it_is)
     snprintf(opt.output, sizeof opt.output, "%s", folder);
     assert_ok(file_join(path, sizeof path, folder, "runs", &e));
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(sweep_open(&s, &e), ERR_CONFLICT);
+    assert_ok(sweep_open(&s, &e));
+    assert_int_equal(sweep_begin(&s, &e), ERR_CONFLICT);
     assert_error_has("has other files, as runs, and no sweep");
     sweep_close(&s);
     assert_int_equal(rmdir(path), 0);
@@ -138,8 +139,10 @@ TEST(a_folder_with_other_files_is_refused_and_left_as_it_is)
                         &e)); /* of a process that has ended */
     assert_ok(file_write(path, "", 0, 0600, &e));
     assert_ok(sweep_open(&s, &e));
+    assert_ok(sweep_begin(&s, &e));
     sweep_close(&s);
-    assert_ok(sweep_open(&s, &e)); /* it goes on */
+    assert_ok(sweep_open(&s, &e));
+    assert_ok(sweep_begin(&s, &e)); /* it goes on */
     sweep_close(&s);
     unit_remove(folder);
 }
