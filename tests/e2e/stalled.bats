@@ -30,6 +30,7 @@ most_under_way() {
     echo $(((send + receive) / 473192 + 3 + 8 + 8))
 }
 
+# bats test_tags=long
 @test "asgd: nothing more is sent to a worker that does not read, and the others continue without it" {
     start_agents 3
     "$SUBMIT" --codec plain --psgd asgd --node_count 3 --epochs 100000 --record-every 1 --on-node-loss continue --min-nodes 2 \
