@@ -226,7 +226,7 @@ check-reference: all $(REFERENCE) ## docs/reference/ is what `make reference` wr
 	$(Q)BUILD=$(BUILD) docs/tool/generate --check docs/reference
 
 test: export PSGD_TEST_LONG = $(LONG)
-test: all tests ## every test: unit, suites, end to end; LONG=1: the long ones, too
+test: all tests ## unit tests, suites, end to end; LONG=1: the long tests, too
 	$(Q)BUILD=$(BUILD) tests/check-layers
 	$(Q)BUILD=$(BUILD) tests/run
 

@@ -36,7 +36,7 @@ echo "{\"Worker\": [$list]}" >"$folder/worker.json"
 pids="$! $pids"
 wait $! # not in the foreground: a shell handles no signal while a foreground program runs
 echo
-echo "The agents are stopped. Look at what they did:"
+echo "The agents are stopped. The results:"
 printf '    %-32s %s\n' logs/latest/report.html "the run as a page, in any browser" \
     "${BUILD#"$PWD"/}/job_submit browse" "this run and later ones, in this machine's browser" \
     logs/latest/README.txt "the files of the results, and commands for them"

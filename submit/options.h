@@ -123,7 +123,8 @@ struct options {
  * --set is as the option that it names. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
  * ERR_NOT_FOUND: one of them, or a file it names, does not exist. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
-/* Frees what they own, also after an error; not of a copy. */
+/* Frees the memory of options that options_parse() has filled, after its error, too. A copy of the struct
+ * shares that memory, and is not cleared. */
 void options_clear(struct options *o);
 
 /* The options of a job that is submitted again: those of its run.json, or of its record in the index, changed

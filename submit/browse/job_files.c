@@ -42,7 +42,7 @@ static void drop(struct job_files *c, struct copied *j)
     *j = (struct copied){.bytes = 0};
 }
 
-/* The one that was looked at longest ago, other than `except`; NULL: there is none. */
+/* The job, other than `except`, whose files nobody has looked at for the longest time; NULL: no other job. */
 static struct copied *oldest(struct job_files *c, const struct copied *except)
 {
     struct copied *out = NULL;

@@ -22,7 +22,8 @@ struct shelf_job {
     uint64_t version; /* the shelf's: that of its line's last change */
 };
 
-void shelf_jobs_free(struct shelf_job *jobs, size_t n); /* with what they own */
+/* Frees the array, and each job's strings and line. */
+void shelf_jobs_free(struct shelf_job *jobs, size_t n);
 
 struct shelf;
 struct shelf *shelf_new(void); /* NULL: no memory */

@@ -12,10 +12,10 @@ struct strangers {      /* {0}: none */
     size_t n;
 };
 
-/* The caller serializes the calls. Shuts down the oldest connection if it is one too many; whoever owns it
- * closes it then, and calls strangers_remove before. */
+/* Adds a connection. If there are 64 already, the oldest is shut down and removed; the owner of its
+ * descriptor sees the end of the stream, and closes it. Calls of one list must not overlap. */
 void strangers_add(struct strangers *s, int fd);
-/* It is closed, or has shown the cookie. One that is not among them is none. */
+/* Removes a connection that is about to be closed, or has shown the cookie. Any other is ignored. */
 void strangers_remove(struct strangers *s, int fd);
 
 #endif
