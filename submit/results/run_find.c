@@ -16,7 +16,7 @@ static int find_job(struct run *r, const char *id, struct err *e)
     int rc;
 
     if (job_index_read(&record, id, e) < 0)
-        return e->code;
+        return e->code == ERR_NOT_FOUND && id ? err_at(e, "%s is no folder", id) : e->code;
     rc = file_absolute(r->folder, sizeof r->folder, json_text_at(record, "folder"), e);
     if (rc == 0)
         rc = results_read(&r->doc, r->folder, e);

@@ -245,6 +245,7 @@ TEST(a_run_named_twice_is_one_and_a_foreign_folder_is_refused)
     assert_int_equal(run_find(&r, path, &e), ERR_CONFIG);
     assert_error_has("no id");
     assert_int_equal(run_find(&r, "j-nothing", &e), ERR_NOT_FOUND);
+    assert_error_has("j-nothing is no folder: no job j-nothing was submitted from here");
     unit_remove(folder);
 }
 
