@@ -343,12 +343,12 @@ warnings: all tests
 # The programs and the fuzz targets are sanitized, so that the tests of this build need no other by clang; not optimized,
 # because that takes half the time and clang's warnings do not depend on it. Tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
-by_clang = $(if $(call have,$(CLANG)),$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= \
-    SANITIZE='$(FUZZ_SANITIZE)' $(1),echo 'skipped: $(CLANG) is not installed')
+BY_CLANG = --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= SANITIZE='$(FUZZ_SANITIZE)'
+NO_CLANG = echo 'skipped: $(CLANG) is not installed'
 clang-check: ## programs and fuzz targets by clang, sanitized, in $(BUILD)/clang; no file has a warning with it
-	$(Q)$(call by_clang,clang-checked clang-checked-tests)
+	$(Q)$(if $(call have,$(CLANG)),$(MAKE) $(BY_CLANG) clang-checked clang-checked-tests,$(NO_CLANG))
 clang-check-programs: # without the tests
-	$(Q)$(call by_clang,clang-checked)
+	$(Q)$(if $(call have,$(CLANG)),$(MAKE) $(BY_CLANG) clang-checked,$(NO_CLANG))
 clang-checked: all fuzzers
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
 clang-checked-tests:
