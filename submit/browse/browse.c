@@ -29,7 +29,7 @@ struct browser {
     struct shelf *shelf;
     struct server *server;
     struct live_jobs live; /* as of the last look */
-    json_t *known;         /* {id: what the index has, or null} */
+    json_t *known;         /* {id: what the index has} */
     struct {
         char id[SHELF_ID];
         double at;
@@ -41,18 +41,16 @@ struct browser {
     bool must_look;
 };
 
-/* What was recorded here of a job when it was submitted; NULL: it was not submitted from here. */
+/* What was recorded here of a job when it was submitted; NULL: it was not submitted from here, or job_submit
+ * has not recorded it yet, which it does after the agents have the job. */
 static const json_t *known_of(struct browser *b, const char *id)
 {
     json_t *known = json_object_get(b->known, id);
     struct err ignored;
 
-    if (!known) {
-        if (job_index_read(&known, id, &ignored) < 0 ||
-            strcmp(shown_text(known, "id") ? shown_text(known, "id") : "", id) != 0)
-            known = json_null();
-        json_object_set_new(b->known, id, known);
-    }
+    if (!known &&
+        (job_index_read_id(&known, id, &ignored) < 0 || json_object_set_new(b->known, id, known) < 0))
+        return NULL;
     return json_is_object(known) ? known : NULL;
 }
 

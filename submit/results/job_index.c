@@ -386,14 +386,18 @@ static int take(struct submission *s, const json_t *o, struct err *e)
     return read_nodes(s, json_object_get(o, "nodes"), e);
 }
 
+int job_index_read_id(json_t **out, const char *id, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return index_path(path, sizeof path, id, e) < 0 ? e->code : json_read(out, path, INDEX_MAX, e);
+}
+
 int job_index_read(json_t **out, const char *id, struct err *e)
 {
     char whole[JOB_ID_MAX];
-    char path[PATH_MAX];
 
-    if (resolve(whole, id, e) < 0 || index_path(path, sizeof path, whole, e) < 0)
-        return e->code;
-    return json_read(out, path, INDEX_MAX, e);
+    return resolve(whole, id, e) < 0 ? e->code : job_index_read_id(out, whole, e);
 }
 
 int job_index_load(struct submission *s, const char *id, struct err *e)

@@ -27,6 +27,7 @@ status_at() { # status_at PATH [curl options]
 }
 
 has_state() { [ "$(get "/api/jobs/$1" | jq -r .job.state)" = "$2" ]; } # has_state ID STATE
+knows_epochs() { get "/api/jobs/$1" | jq -e '.settings.epochs == 100000'; }
 has_rows() { [ "$(get "/api/jobs/$1/series?points=10" | jq .rows)" -gt "$2" ]; }
 is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachable ]; }
 
@@ -85,14 +86,19 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     [ "$(status_at /api/jobs -X POST -H 'X-Psgd: 1')" = 405 ]
     [ "$(status_at "/api/jobs/$id/cancel" -X POST -H 'X-Psgd: 1')" = 409 ]
 
-    # A running job: its curves grow, events say so, and it can be cancelled.
-    long_job -o runs/live >/dev/null 2>live.err &
+    # A running job: its curves grow, events say so, and it can be cancelled. What was recorded of it here comes later than what
+    # its agents say.
+    cp -r state later
+    XDG_STATE_HOME=$T/later long_job -o runs/live >/dev/null 2>live.err &
     HOLDERS+=("$!")
     job=$!
     within 60 test_live
     live=$(get /api/jobs | jq -r '.jobs[] | select(.can_cancel) | .id')
     within 60 has_rows "$live" 0
     rows=$(get "/api/jobs/$live/series?points=10" | jq .rows)
+    get "/api/jobs/$live" | jq -e '.settings.epochs == null'
+    mv "later/psgd/jobs/$live.json" state/psgd/jobs/
+    within 60 knows_epochs "$live"
     command curl -sN -b jar --max-time 60 "$PAGE/api/events" >events 3>&- &
     HOLDERS+=("$!")
     within 60 grep -qF "{\"id\":\"$live\",\"rows\":" events
