@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/kernels/lanes.h"
+#include "shared/fast.h"
 
 enum { TOGETHER = 4, COLUMNS = 64 }; /* rows, columns processed per read of a reflector */
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/kernels/vecmath.h"
+#include "shared/fast.h"
 
 enum {
     /* Outputs whose exponentials are computed in one loop: single rows are often shorter than a vector. */

@@ -7,9 +7,9 @@
 
 #include "nn/init.h"
 #include "nn/kernels/blas.h"
-#include "nn/kernels/fast.h"
 #include "nn/kernels/zeros.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 #include "shared/memory.h"
 #include "shared/rng.h"
 #include "shared/weights.h"

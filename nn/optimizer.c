@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/kernels/zeros.h"
+#include "shared/fast.h"
 #include "shared/same_bits.h"
 
 /* Vectors are processed in chunks that stay in the first-level cache, so that the gradient is read from

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/kernels/fast.h"
+#include "shared/fast.h"
 #include "shared/rng.h"
 #include "sim/trainer.h"
 

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "nn/kernels/fast.h"
+#include "shared/fast.h"
 #include "shared/memory.h"
 #include "shared/partition.h"
 #include "shared/rng.h"

@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/kernels/lanes.h"
+#include "shared/fast.h"
 
 enum {
     AT_ONCE = 4 * LANES, /* four sums side by side hide the time that one addition takes */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "nn/kernels/conv.h"
-#include "nn/kernels/fast.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/rows.h"
+#include "shared/fast.h"
 
 enum { COLUMNS = 1 << 15 }; /* floats of work, unless one pixel's window is larger */
 

@@ -15,10 +15,10 @@
 #include <string.h>
 
 #include "nn/kernels/conv.h"
-#include "nn/kernels/fast.h"
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/rows.h"
+#include "shared/fast.h"
 
 enum {
     WINDOW = 3,

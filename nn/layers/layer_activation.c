@@ -2,9 +2,9 @@
  * the loss shows it. */
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 
 static size_t count(const struct layer *l, const struct pass *p)
 {

@@ -18,8 +18,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 
 enum { GAIN, BIAS, MEAN, VAR };
 enum { WIDE = 64, BLOCK = 4096 }; /* values: least of a row; about that of a block */

@@ -7,8 +7,8 @@
  * rounded rate, so that the expectation of y is exactly x. NaN stays NaN even if dropped. */
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 #include "shared/rng.h"
 
 enum { DRAWN = 256 }; /* values at once */

@@ -9,8 +9,8 @@
  * layer. */
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 
 static void forward(const struct layer *l, const float *x, const struct pass *p)
 {

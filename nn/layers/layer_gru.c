@@ -21,13 +21,13 @@
  * product each; only the recurrence is computed step by step. */
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/packed.h"
 #include "nn/kernels/packed_matrix.h"
 #include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 
 enum { WEIGHT, RECURRENT, BIAS, RECURRENT_BIAS };
 

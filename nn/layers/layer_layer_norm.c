@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 
 enum { GAIN, BIAS };
 enum { LANES = 16 }; /* of a sum; the same number on every processor, for the same bits */

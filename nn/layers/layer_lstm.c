@@ -22,13 +22,13 @@
 #include <assert.h>
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/packed.h"
 #include "nn/kernels/packed_matrix.h"
 #include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 
 enum { WEIGHT, RECURRENT, BIAS };
 

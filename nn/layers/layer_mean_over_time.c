@@ -3,8 +3,8 @@
  * tutorial on LSTM networks, proj = (proj * mask).sum(axis=0) / mask.sum(axis=0). */
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 
 /* At most `time`: a reshape before this layer may have left fewer steps than tokens. */
 static size_t steps_of(const struct layer *l, const struct pass *p, int i)

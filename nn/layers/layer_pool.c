@@ -5,9 +5,9 @@
  * forward stores. NaN counts as largest, so that it shows in the loss. */
 #include <string.h>
 
-#include "nn/kernels/fast.h"
 #include "nn/kernels/lanes.h"
 #include "nn/layers/layer.h"
+#include "shared/fast.h"
 
 /* The part of the image that a window covers. */
 struct covered {
