@@ -192,7 +192,7 @@ static const struct check checks[] = {
     {"slot", check_slot, "Wait, or cancel that job: job_submit list.", false},
     {"disk", check_disk, "Delete files, or start the agent with --dir on a larger disk.", false},
     {"isolation", check_isolation, NULL, false},
-    {"memory", check_memory, "Stop other programs there.", true},
+    {"memory", check_free_memory, "Stop other programs there.", true},
     {"load", check_load,
      "Stop other programs there, or leave this machine out: every step waits for the slowest.", true},
     {"files", check_files, "Start the agent after `ulimit -n 65536`, or with LimitNOFILE=65536 in its unit.",

@@ -17,7 +17,7 @@ struct check {
 void checks_run(struct patient *p, const struct patient *first);
 
 /* machine_checks.c */
-enum level check_memory(const struct patient *p, const struct patient *first, char *text, size_t size);
+enum level check_free_memory(const struct patient *p, const struct patient *first, char *text, size_t size);
 enum level check_load(const struct patient *p, const struct patient *first, char *text, size_t size);
 enum level check_files(const struct patient *p, const struct patient *first, char *text, size_t size);
 enum level check_processes(const struct patient *p, const struct patient *first, char *text, size_t size);

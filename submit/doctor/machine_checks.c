@@ -7,7 +7,7 @@
 
 static const double GIB = 1 << 30;
 
-enum level check_memory(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_free_memory(const struct patient *p, const struct patient *first, char *text, size_t size)
 {
     const struct machine *m = &p->machine;
 
