@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/fast.h"
 #include "shared/rng.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/dataset.h"
@@ -13,6 +14,16 @@
 enum { SIDE = 28, N_TRAIN = 24000, N_TEST = 4000, POINTS = 16, SPAN_STEPS = 4 };
 enum { DRAW_SHAPE, DRAW_NOISE }; /* random streams of one sample */
 enum { DRAWERS_MAX = 8 };
+enum { LANES = 4 };
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t)))); /* a comparison's: 0 or -1 */
+
+/* Of each pixel. */
+union distances {
+    lanes wide[SIDE][SIDE / LANES];
+    float each[SIDE * SIDE];
+};
 
 /* A digit is drawn through these points of a unit box, x to the right and y down. */
 enum pen {
@@ -130,48 +141,61 @@ static int place(struct point out[POINTS], const struct point *glyph, struct rng
     return n;
 }
 
-static int clamp_pixel(float v)
+/* What digits_draw() calls is inlined, into each of its clones. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE int clamp_pixel(float v)
 {
     return v < 0 ? 0 : v > SIDE - 1 ? SIDE - 1 : (int)v;
 }
 
-/* Lowers near[], the squared distance of each pixel's center to the ink, around the segment from a to b. */
-static void draw_segment(float near[SIDE * SIDE], float ax, float ay, float bx, float by, float reach)
+/* a where the comparison holds, else b. */
+INLINE lanes choose(int_lanes holds, lanes a, lanes b)
 {
+    return (lanes)((holds & (int_lanes)a) | (~holds & (int_lanes)b));
+}
+
+/* Lowers the squared distance of each pixel's center to the ink, around the segment from a to b. The vectors
+ * have pixels beyond its reach, too, which are farther from it than from where they are. */
+INLINE void draw_segment(union distances *near, float ax, float ay, float bx, float by, float reach)
+{
+    const lanes zero = {0}, one = zero + 1, columns = {0, 1, 2, 3};
     float dx = bx - ax;
     float dy = by - ay;
     float length2 = dx * dx + dy * dy;
     float scale = length2 > 1e-6f ? 1 / length2 : 0;
-    int x0 = clamp_pixel((ax < bx ? ax : bx) - reach);
-    int x1 = clamp_pixel((ax < bx ? bx : ax) + reach + 1);
+    int x0 = clamp_pixel((ax < bx ? ax : bx) - reach) / LANES;
+    int x1 = clamp_pixel((ax < bx ? bx : ax) + reach + 1) / LANES;
     int y0 = clamp_pixel((ay < by ? ay : by) - reach);
     int y1 = clamp_pixel((ay < by ? by : ay) + reach + 1);
 
-    for (int y = y0; y <= y1; y++) {
-        float py = (float)y - ay;
-        float *row = near + y * SIDE;
+    for (int x = x0; x <= x1; x++) {
+        lanes px = (float)(x * LANES) + columns - ax;
+        lanes along = px * dx;
 
-        for (int x = x0; x <= x1; x++) {
-            float px = (float)x - ax;
-            float t = (px * dx + py * dy) * scale;
-            float ex, ey, d;
+        for (int y = y0; y <= y1; y++) {
+            lanes *here = &near->wide[y][x];
+            float py = (float)y - ay;
+            lanes t = (along + py * dy) * scale;
+            lanes ex, ey, d;
 
-            t = t < 0 ? 0 : t > 1 ? 1 : t;
+            t = choose(t < zero, zero, t);
+            t = choose(t > one, one, t);
             ex = px - t * dx;
             ey = py - t * dy;
             d = ex * ex + ey * ey;
-            row[x] = d < row[x] ? d : row[x];
+            *here = choose(d < *here, d, *here);
         }
     }
 }
 
 /* Catmull-Rom spline through b and c, with a before and d after them. */
-static float spline(float a, float b, float c, float d, float t)
+INLINE float spline(float a, float b, float c, float d, float t)
 {
     return b + .5f * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
 }
 
-static void draw_strokes(float near[SIDE * SIDE], const struct point *p, int n, float reach)
+INLINE void draw_strokes(union distances *near, const struct point *p, int n, float reach)
 {
     for (int i = 0; i + 1 < n; i++) {
         const struct point *b = &p[i];
@@ -196,10 +220,10 @@ static void draw_strokes(float near[SIDE * SIDE], const struct point *p, int n, 
     }
 }
 
-void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_t index)
+FAST void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_t index)
 {
     struct point p[POINTS];
-    float near[SIDE * SIDE];
+    union distances near;
     struct rng shape, noise;
     float radius, edge, ink;
     int n;
@@ -212,8 +236,8 @@ void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_
     ink = 255 * (1 - (1 - ink_min) * rng_uniform(&shape));
     edge = radius + .5f; /* an edge of half a pixel on each side of the radius */
     for (int i = 0; i < SIDE * SIDE; i++)
-        near[i] = edge * edge;
-    draw_strokes(near, p, n, edge);
+        near.each[i] = edge * edge;
+    draw_strokes(&near, p, n, edge);
     for (int i = 0; i < SIDE * SIDE; i += 8) {
         uint64_t bits = rng_u64(&noise);
 
@@ -222,7 +246,7 @@ void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_
     }
     /* pixels[] holds the noise, so that this loop has no call and no state and is vectorized. */
     for (int i = 0; i < SIDE * SIDE; i++) {
-        float cover = edge - sqrtf(near[i]);
+        float cover = edge - sqrtf(near.each[i]);
         float v = ink * (cover < 1 ? cover : 1) + grain * (float)(2 * pixels[i] - 255);
 
         v = v < 0 ? 0 : v;
