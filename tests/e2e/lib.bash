@@ -31,15 +31,17 @@ setup() {
     TOKENS=()
     HOLDERS=()
     ENTER=()
+    ISOLATION=
     cd "$T" || return 1
 }
 
 teardown() {
+    local started=$((${#AGENTS[@]} + ${#HOLDERS[@]}))
     stop_agents
     [ ${#HOLDERS[@]} -eq 0 ] || kill -9 "${HOLDERS[@]}" 2>/dev/null
     # Processes that a test started must have ended with its agents.
-    local left
-    left=$({ pgrep -x job_runner; pgrep -x job_monitor; } | while read -r pid; do
+    local left=
+    [ "$started" -eq 0 ] || left=$(pgrep -x 'job_.*' | while read -r pid; do
         case $(readlink "/proc/$pid/cwd") in "$T"/*) echo "$pid" ;; esac
     done)
     if [ -n "$left" ]; then
@@ -117,40 +119,46 @@ start_agent() {
     shift
     : >>"$T/agent$n.log" # now, because the shell behind & may be late
     isolation_needs "$@"
-    "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "$(host_of "$n")" --port "${PORTS[n]:-0}" --dir "$T/agent$n" \
+    "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "${HOSTS[n]:-127.0.0.1}" --port "${PORTS[n]:-0}" --dir "$T/agent$n" \
         "${UNISOLATED[@]}" "$@" \
         2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!
-    within 60 answers_or_ended "$n" && curl -sf -o /dev/null "http://$(host_of "$n"):${PORTS[n]}/healthz" && return 0
+    within 60 answers_or_ended "$n" && answers "$n" && return 0
     cat "$T/agent$n.log" >&2
     return 1
 }
 
 # What this kernel, or a build with sanitizers, allows a runner: none, process, files or user.
-isolation_here() { OPENBLAS_NUM_THREADS=1 "${ENTER[@]}" "$BUILD/job_runner" --isolation | jq -r .level; }
+isolation_here() {
+    [[ $(OPENBLAS_NUM_THREADS=1 "${ENTER[@]}" "$BUILD/job_runner" --isolation) =~ \"level\":\ *\"([a-z]+)\" ]] && echo "${BASH_REMATCH[1]}"
+}
 
 # isolation_needs OPTION...: UNISOLATED has the option by which agents here run the tests' own codecs.
 isolation_needs() {
     UNISOLATED=()
     [[ " $* " != *" --require-isolation "* ]] || return 0
-    case $(isolation_here) in
+    if [ -z "$ISOLATION" ] || [ "$ISOLATION_IN" != "${ENTER[*]}" ]; then
+        ISOLATION=$(isolation_here) || true
+        ISOLATION_IN="${ENTER[*]}"
+    fi
+    case $ISOLATION in
     files | user) ;;
     *) UNISOLATED=(--require-isolation none) ;;
     esac
 }
 
-host_of() { echo "${HOSTS[$1]:-127.0.0.1}"; } # host_of N: the address of agent number N
-
-answers_or_ended() { # answers_or_ended N: the wait is over
+# answers N: the agent listens; without starting a program, because this is asked often.
+answers() {
     [ -n "${PORTS[$1]:-}" ] || PORTS[$1]=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' "$T/agent$1.log")
-    { [ -n "${PORTS[$1]}" ] && curl -sf -o /dev/null "http://$(host_of "$1"):${PORTS[$1]}/healthz"; } ||
-        has_ended "${AGENTS[$1]}"
+    [ -n "${PORTS[$1]}" ] && { : <>"/dev/tcp/${HOSTS[$1]:-127.0.0.1}/${PORTS[$1]}"; } 2>/dev/null
 }
+
+answers_or_ended() { answers "$1" || has_ended "${AGENTS[$1]}"; } # answers_or_ended N: the wait is over
 
 # start_agents N: agents 0 .. N-1 and a worker.json that names them.
 start_agents() {
     local n
-    for n in $(seq 0 $(($1 - 1))); do start_agent "$n" || return 1; done
+    for ((n = 0; n < $1; n++)); do start_agent "$n" || return 1; done
     write_workers "$1"
 }
 
@@ -163,8 +171,8 @@ start_three_machines() {
 # write_workers N [SERVERS]: the first N agents as workers, the next SERVERS as parameter servers.
 write_workers() {
     local n w='' p=''
-    for n in $(seq 0 $(($1 - 1))); do w="$w,\"$(host_of "$n"):${PORTS[n]}\""; done
-    for n in $(seq "$1" $(($1 + ${2:-0} - 1))); do p="$p,\"$(host_of "$n"):${PORTS[n]}\""; done
+    for ((n = 0; n < $1; n++)); do w="$w,\"${HOSTS[n]:-127.0.0.1}:${PORTS[n]}\""; done
+    for ((n = $1; n < $1 + ${2:-0}; n++)); do p="$p,\"${HOSTS[n]:-127.0.0.1}:${PORTS[n]}\""; done
     if [ -n "$p" ]; then
         echo "{\"PS\":[${p#,}],\"Worker\":[${w#,}]}" >worker.json
     else
@@ -209,10 +217,10 @@ make_token() { # make_token FILE
 
 # api N METHOD PATH [curl options]: one call to agent N with its token.
 api() {
-    local n=$1 method=$2 path=$3
+    local n=$1 method=$2 path=$3 token
     shift 3
-    curl -s -X "$method" -H "Authorization: Bearer $(<"${TOKENS[n]:-$T/agent$n/token}")" "$@" \
-        "http://$(host_of "$n"):${PORTS[n]}$path"
+    read -r token <"${TOKENS[n]:-$T/agent$n/token}" || true # no line break
+    curl -s -X "$method" -H "Authorization: Bearer $token" "$@" "http://${HOSTS[n]:-127.0.0.1}:${PORTS[n]}$path"
 }
 
 status_of() { # status_of N METHOD PATH [curl options]: the HTTP status only
@@ -240,8 +248,8 @@ within() {
     done
 }
 
-status_page() { curl -s "http://$(host_of "$1"):${PORTS[$1]}/v1/status"; } # status_page N
-is_idle() { [ "$(status_page "$1" | jq '(.running + .queued) | length')" -eq 0 ]; }
+status_page() { curl -s "http://${HOSTS[$1]:-127.0.0.1}:${PORTS[$1]}/v1/status"; } # status_page N
+is_idle() { [[ $(status_page "$1") == *'"running":[],"queued":[]'* ]]; }
 
 only_job() { api "$1" GET /v1/jobs | jq -r '.jobs[0].id'; }
 # State of the newest job: queried many times a second, so that jq would take more time than the job.
