@@ -255,7 +255,7 @@ FAST void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, ui
     }
 }
 
-/* A range of samples for one thread; samples are independent. */
+/* A range of a set's samples for one thread; samples are independent. */
 struct drawer {
     const struct dataset *d;
     uint64_t seed;
@@ -267,11 +267,12 @@ static void *draw_some(void *arg)
     const struct drawer *h = arg;
 
     for (size_t i = h->first; i < h->end; i++) {
-        bool is_train = i < N_TRAIN;
-        size_t at = is_train ? i : i - N_TRAIN;
+        bool is_train = i < h->d->n_train;
+        size_t at = is_train ? i : i - h->d->n_train;
         uint8_t *x = is_train ? h->d->train_x : h->d->test_x;
 
-        digits_draw(x + at * SIDE * SIDE, (is_train ? h->d->train_y : h->d->test_y) + at, h->seed, i);
+        digits_draw(x + at * SIDE * SIDE, (is_train ? h->d->train_y : h->d->test_y) + at, h->seed,
+                    is_train ? at : N_TRAIN + at);
     }
     return NULL;
 }
@@ -280,7 +281,7 @@ static void *draw_some(void *arg)
  * its job. */
 static void draw_all(const struct dataset *d, uint64_t seed)
 {
-    const size_t n = N_TRAIN + N_TEST;
+    const size_t n = d->n_train + d->n_test;
     struct drawer drawers[DRAWERS_MAX];
     pthread_t threads[DRAWERS_MAX];
     size_t n_drawers = 1, n_threads = 1; /* the calling thread is the first */
@@ -302,32 +303,35 @@ static void draw_all(const struct dataset *d, uint64_t seed)
 
 struct digits_options {
     uint64_t seed;
+    int train, test;
 };
 
 static const struct json_field fields[] = {
     {"seed", JSON_FIELD_U64, JSON_AT(struct digits_options, seed), .required = false},
+    {"train", JSON_FIELD_INT, JSON_AT(struct digits_options, train), .min = 1, .max = N_TRAIN},
+    {"test", JSON_FIELD_INT, JSON_AT(struct digits_options, test), .min = 1, .max = N_TEST},
     {0},
 };
 
 int digits_open(struct dataset *d, const char *arg, const char *path, struct err *e)
 {
-    struct digits_options o = {.seed = 1};
+    struct digits_options o = {.seed = 1, .train = N_TRAIN, .test = N_TEST};
 
     (void)path;
     if (data_options(&o, fields, "seed", arg, e) < 0)
         return e->code;
-    *d = (struct dataset){.n_train = N_TRAIN,
-                          .n_test = N_TEST,
+    *d = (struct dataset){.n_train = (size_t)o.train,
+                          .n_test = (size_t)o.test,
                           .shape = {.n_dims = 3, .dim = {SIDE, SIDE, 1}},
                           .x_type = TENSOR_U8,
                           .n_classes = 10};
-    d->train_x = malloc((size_t)N_TRAIN * SIDE * SIDE);
-    d->train_y = malloc(N_TRAIN * sizeof *d->train_y);
-    d->test_x = malloc((size_t)N_TEST * SIDE * SIDE);
-    d->test_y = malloc(N_TEST * sizeof *d->test_y);
+    d->train_x = malloc(d->n_train * SIDE * SIDE);
+    d->train_y = malloc(d->n_train * sizeof *d->train_y);
+    d->test_x = malloc(d->n_test * SIDE * SIDE);
+    d->test_y = malloc(d->n_test * sizeof *d->test_y);
     if (!d->train_x || !d->train_y || !d->test_x || !d->test_y) {
         dataset_clear(d);
-        return err_set(e, ERR_NOMEM, "no memory for %d images", N_TRAIN + N_TEST);
+        return err_set(e, ERR_NOMEM, "no memory for %d images", o.train + o.test);
     }
     draw_all(d, o.seed);
     return 0;

@@ -191,6 +191,8 @@ TEST(an_unknown_data_set_is_reported_with_the_known_ones)
     assert_int_equal(dataset_open(&d, "digits:x", ".", &e), ERR_CONFIG);
     assert_error_has("digits:x: /seed: not an integer");
     assert_int_equal(dataset_open(&d, "digits:", ".", &e), ERR_CONFIG);
+    assert_int_equal(dataset_open(&d, "digits:train=24001", ".", &e), ERR_CONFIG);
+    assert_error_has("digits:train=24001: /train: 24001 is not between 1 and 24000");
     assert_int_equal(dataset_open(&d, "mnist:1", ".", &e), ERR_CONFIG);
 }
 
@@ -212,6 +214,23 @@ TEST(any_digit_can_be_drawn_independently_and_reproducibly)
     digits_draw(b, &label, 6, d.n_train + 3);
     assert_memory_not_equal(a, b, IMAGE);
     dataset_clear(&d);
+}
+
+TEST(a_part_of_the_digits_is_the_first_of_each_half)
+{
+    struct dataset all, part;
+    struct err e;
+
+    assert_ok(dataset_open(&all, "digits", NULL, &e));
+    assert_ok(dataset_open(&part, "digits:train=777,test=33", NULL, &e));
+    assert_int_equal(part.n_train, 777);
+    assert_int_equal(part.n_test, 33);
+    assert_memory_equal(part.train_x, all.train_x, 777 * IMAGE);
+    assert_memory_equal(part.test_x, all.test_x, 33 * IMAGE);
+    assert_memory_equal(part.train_y, all.train_y, 777 * sizeof *all.train_y);
+    assert_memory_equal(part.test_y, all.test_y, 33 * sizeof *all.test_y);
+    dataset_clear(&part);
+    dataset_clear(&all);
 }
 
 /* gcc and clang agree on this checksum. A change of it changes the data set of every user, and their
@@ -358,6 +377,7 @@ int main(void)
         cmocka_unit_test(a_header_with_absurd_sizes_is_refused),
         cmocka_unit_test(an_unknown_data_set_is_reported_with_the_known_ones),
         cmocka_unit_test(any_digit_can_be_drawn_independently_and_reproducibly),
+        cmocka_unit_test(a_part_of_the_digits_is_the_first_of_each_half),
         cmocka_unit_test(the_same_bytes_are_drawn_on_every_machine),
         cmocka_unit_test(labels_are_balanced),
         cmocka_unit_test(digits_are_hard_for_a_linear_model_and_learned_by_a_small_mlp),
