@@ -36,6 +36,7 @@ program python3                   | python3              | python3             |
 python numpy                      | python3-numpy        | python3-numpy       | python3-numpy       | python-numpy  | py3-numpy
 program shellcheck                | shellcheck           | ShellCheck          | ShellCheck          | shellcheck    | shellcheck
 program valgrind                  | valgrind             | valgrind            | valgrind            | valgrind      | valgrind
+? program ld.lld                  | lld                  | lld                 | lld                 | lld           | lld
 ? python onnx                     | python3-onnx         | python3-onnx        |                     |               |
 ? program gnuplot                 | gnuplot-nox          | gnuplot             | gnuplot             | gnuplot       | gnuplot
 ? program dpkg-shlibdeps          | dpkg-dev             |                     |                     |               |

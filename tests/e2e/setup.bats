@@ -108,7 +108,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" TMPDIR="$T" "$T/bin/sh" "$ROOT/setu
 @test "setup.sh asks apt which of a package's names exists, and is done when everything works" {
     # Debian 11, 12 and 13, and a system without oneDNN.
     for system in '11|libclang-common-11-dev rt|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|python3-pandas pandas' \
-        '14|libclang-rt-14-dev rt|libclang-common-14-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|python3-pandas pandas|gnuplot-nox gnuplot|chromium-driver chromedriver|chromium chromium|clang-format-14 clang-format-14' \
+        '14|libclang-rt-14-dev rt|libclang-common-14-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|python3-pandas pandas|gnuplot-nox gnuplot|chromium-driver chromedriver|chromium chromium|lld ld.lld|clang-format-14 clang-format-14' \
         '19|libclang-rt-19-dev rt|libclang-common-19-dev|libcurl4-gnutls-dev curl/curl.h|libdnnl-dev dnnl.h|python3-onnx onnx|python3-pandas pandas' \
         '18|libclang-rt-18-dev rt|libclang-common-18-dev'; do
         rm -rf bin has lists log
