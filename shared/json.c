@@ -309,6 +309,13 @@ const char *json_text_at(const json_t *o, const char *key)
     return text ? text : "";
 }
 
+double json_number_at(const json_t *o, const char *key, double otherwise)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_number(v) ? json_number_value(v) : otherwise;
+}
+
 json_t *json_real_or_null(double v)
 {
     return isfinite(v) ? json_real(v) : json_null();

@@ -60,6 +60,8 @@ json_t *json_text(const char *text, size_t max);
 
 /* The text of a key, which is the object's; "" if it has none. */
 const char *json_text_at(const json_t *o, const char *key);
+/* Its number; `otherwise` if it has none. */
+double json_number_at(const json_t *o, const char *key, double otherwise);
 
 /* null if v is not finite, which JSON cannot represent. */
 json_t *json_real_or_null(double v);

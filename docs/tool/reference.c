@@ -14,6 +14,7 @@
 #include "agent/routes.h"
 #include "shared/artifacts.h"
 #include "shared/job_state.h"
+#include "shared/json.h"
 #include "shared/model_spec.h"
 #include "shared/reason.h"
 #include "submit/codecs/codec_look.h"
@@ -262,13 +263,6 @@ static int page_records(struct err *e)
 
 /* ---- codecs and compressors ---- */
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *t = json_string_value(json_object_get(o, key));
-
-    return t ? t : "";
-}
-
 static bool is_set(const json_t *o, const char *key)
 {
     return json_is_true(json_object_get(o, key));
@@ -294,7 +288,7 @@ static void print_parameters_of(const char *name, const json_t *list)
         fputs("| ", stdout);
         if (name[0])
             printf("`%s` | ", name);
-        printf("`%s` | %s | ", text_of(p, "name"), text_of(p, "type"));
+        printf("`%s` | %s | ", json_text_at(p, "name"), json_text_at(p, "type"));
         v = json_object_get(p, "default");
         if (json_is_string(v))
             print_code(json_string_value(v));
@@ -306,12 +300,12 @@ static void print_parameters_of(const char *name, const json_t *list)
         if (json_is_boolean(v))
             print_list("true|false", '|');
         else if (json_object_get(p, "choices"))
-            print_list(text_of(p, "choices"), '|');
+            print_list(json_text_at(p, "choices"), '|');
         else if (json_object_get(p, "max"))
             print_range(json_number_value(json_object_get(p, "min")),
                         json_number_value(json_object_get(p, "max")));
         fputs(" | ", stdout);
-        print_cell(text_of(p, "help"));
+        print_cell(json_text_at(p, "help"));
         puts(" |");
     }
 }
@@ -338,7 +332,7 @@ static void print_costs(const json_t *o)
     const char *path, *before = "";
     json_t *cost;
 
-    print_cell(text_of(o, "cost"));
+    print_cell(json_text_at(o, "cost"));
     json_object_foreach(json_object_get(o, "paths"), path, cost)
     {
         printf("%s`%s`: ", before, path);
@@ -363,32 +357,33 @@ static void print_codecs_of(const json_t *all)
          "lost node | source |\n|---|---|---|---|---|---|---|---|---|---|");
     json_array_foreach(all, i, o)
     {
-        const char *cells[] = {text_of(o, "exchanges"),
-                               text_of(o, "runs_by"),
+        const char *cells[] = {json_text_at(o, "exchanges"),
+                               json_text_at(o, "runs_by"),
                                servers_of(o),
                                modes_of(o),
-                               text_of(o, "compression"),
-                               text_of(o, "compression_down"),
+                               json_text_at(o, "compression"),
+                               json_text_at(o, "compression_down"),
                                is_set(o, "can_be_kept") ? "in ssgd" : "no",
                                is_set(o, "handles_node_loss") ? "if its exchange allows it" : "no",
-                               text_of(o, "source")};
+                               json_text_at(o, "source")};
 
-        printf("| `%s` ", text_of(o, "name"));
+        printf("| `%s` ", json_text_at(o, "name"));
         print_cells(sizeof cells / sizeof *cells, cells);
         putchar('\n');
     }
     puts("\n| codec | equation | costs in one exchange |\n|---|---|---|");
     json_array_foreach(all, i, o)
     {
-        printf("| `%s` | ", text_of(o, "name"));
-        print_cell(text_of(o, "equation"));
+        printf("| `%s` | ", json_text_at(o, "name"));
+        print_cell(json_text_at(o, "equation"));
         fputs(" | ", stdout);
         print_costs(o);
         puts(" |");
     }
     puts("\nParameters; where there is no default, the codec chooses:\n\n"
          "| codec | parameter | type | default | range | is |\n|---|---|---|---|---|---|");
-    json_array_foreach(all, i, o) print_parameters_of(text_of(o, "name"), json_object_get(o, "parameters"));
+    json_array_foreach(all, i, o)
+        print_parameters_of(json_text_at(o, "name"), json_object_get(o, "parameters"));
 }
 
 static void print_compressors_of(const json_t *all)
@@ -402,16 +397,17 @@ static void print_compressors_of(const json_t *all)
          "| compressor | kind | sends | error | bound of the error | source |\n|---|---|---|---|---|---|");
     json_array_foreach(all, i, o)
     {
-        const char *cells[] = {text_of(o, "kind"), text_of(o, "help"), text_of(o, "error"),
-                               text_of(o, "bound"), text_of(o, "source")};
+        const char *cells[] = {json_text_at(o, "kind"), json_text_at(o, "help"), json_text_at(o, "error"),
+                               json_text_at(o, "bound"), json_text_at(o, "source")};
 
-        printf("| `%s` ", text_of(o, "name"));
+        printf("| `%s` ", json_text_at(o, "name"));
         print_cells(sizeof cells / sizeof *cells, cells);
         putchar('\n');
     }
     puts("\nParameters:\n\n| compressor | parameter | type | default | range | is "
          "|\n|---|---|---|---|---|---|");
-    json_array_foreach(all, i, o) print_parameters_of(text_of(o, "name"), json_object_get(o, "parameters"));
+    json_array_foreach(all, i, o)
+        print_parameters_of(json_text_at(o, "name"), json_object_get(o, "parameters"));
     puts("\nParameters of a chain, given with its first compressor:\n\n"
          "| parameter | type | default | range | is |\n|---|---|---|---|---|");
     print_parameters_of("", json_object_get(json_array_get(all, 0), "chain_parameters"));

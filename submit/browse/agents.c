@@ -255,7 +255,7 @@ static void take_agent(struct agent *g)
     if (json_parse(&o, r->reply ? r->reply : "", r->reply_len, "answer", &ignored) < 0)
         return;
     g->version++;
-    g->slots = fmin(shown_number(o, "slots", NAN), 1e6);
+    g->slots = fmin(json_number_at(o, "slots", NAN), 1e6);
     json_decref(o);
 }
 

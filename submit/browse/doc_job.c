@@ -22,20 +22,20 @@ static json_t *copy(const json_t *o, const char *key, json_type type)
 
 static json_t *copy_number(const json_t *o, const char *key)
 {
-    return json_number_or_null(shown_number(o, key, NAN));
+    return json_number_or_null(json_number_at(o, key, NAN));
 }
 
 /* The number of the first key that has one. */
 static json_t *either(const json_t *o, const char *key, const char *other)
 {
-    double v = shown_number(o, key, NAN);
+    double v = json_number_at(o, key, NAN);
 
-    return json_real_or_null(isnan(v) ? shown_number(o, other, NAN) : v);
+    return json_real_or_null(isnan(v) ? json_number_at(o, other, NAN) : v);
 }
 
 static bool is_worker(const json_t *node)
 {
-    return shown_number(node, "node", -1) >= 0;
+    return json_number_at(node, "node", -1) >= 0;
 }
 
 /* The largest number that a worker has. */
@@ -46,7 +46,7 @@ static double most(const json_t *run, const char *key)
     size_t i;
 
     json_array_foreach(json_object_get(run, "nodes"), i, node) if (is_worker(node))
-        v = fmax(v, shown_number(node, key, NAN));
+        v = fmax(v, json_number_at(node, key, NAN));
     return v;
 }
 
@@ -54,13 +54,13 @@ static double steps_in_all(const json_t *run)
 {
     const json_t *set = json_object_get(run, "settings");
     const json_t *data = json_object_get(json_object_get(run, "facts"), "data");
-    double per_epoch = shown_number(set, "steps_per_epoch", 0);
-    double limit = shown_number(set, "max_steps", 0);
+    double per_epoch = json_number_at(set, "steps_per_epoch", 0);
+    double limit = json_number_at(set, "max_steps", 0);
     double steps;
 
     if (!(per_epoch > 0))
-        per_epoch = shown_number(data, "steps_per_epoch", NAN);
-    steps = per_epoch * shown_number(set, "epochs", NAN);
+        per_epoch = json_number_at(data, "steps_per_epoch", NAN);
+    steps = per_epoch * json_number_at(set, "epochs", NAN);
     return limit > 0 && !(limit > steps) ? limit : steps;
 }
 
@@ -71,7 +71,7 @@ static json_t *progress(const json_t *run)
     const json_t *set = json_object_get(run, "settings");
     double step = most(run, "steps");
     double steps = steps_in_all(run);
-    double epochs = shown_number(set, "epochs", NAN);
+    double epochs = json_number_at(set, "epochs", NAN);
 
     if (json_is_object(said))
         return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", copy_number(said, "epoch"), "epochs",
@@ -84,7 +84,7 @@ static json_t *progress(const json_t *run)
 
 static json_t *eta(const json_t *run, const json_t *how_far, double elapsed)
 {
-    double ratio = shown_number(how_far, "ratio", 0);
+    double ratio = json_number_at(how_far, "ratio", 0);
     const char *state = shown_text(run, "state");
     bool runs = state && strcmp(state, job_state_name(JOB_RUNNING)) == 0;
 
@@ -108,7 +108,7 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     const json_t *comm = json_object_get(run, "comm");
     const json_t *trained = json_is_true(json_object_get(set, "executor")) ? NULL
                                                                            : set; /* else of no data set */
-    double elapsed = fmax(most(run, "elapsed_s"), shown_number(run, "elapsed_s", NAN));
+    double elapsed = fmax(most(run, "elapsed_s"), json_number_at(run, "elapsed_s", NAN));
     json_t *how_far = progress(run);
     json_t *line = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", id, "name",
@@ -186,7 +186,7 @@ static json_t *warnings(const struct shown *s)
 {
     const json_t *run = s->run;
     const json_t *set = json_object_get(run, "settings");
-    double every = shown_number(set, "record_every", 1);
+    double every = json_number_at(set, "record_every", 1);
     const char *state = shown_text(run, "state");
     enum job_state is;
     json_t *out = texts(json_object_get(run, "warnings"));

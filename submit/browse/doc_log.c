@@ -171,7 +171,7 @@ static void add_live(struct gathering *g, const struct shown *s)
 
     json_array_foreach(nodes, i, o)
     {
-        snprintf(node, sizeof node, "%d", (int)shown_number(o, "node", 0));
+        snprintf(node, sizeof node, "%d", (int)json_number_at(o, "node", 0));
         shown_live_folder(folder, o);
         snprintf(path, sizeof path, "%s/%s", folder, artifact_name(ARTIFACT_LOG));
         if (s->dir >= 0 && is_asked(g->q, node))

@@ -81,7 +81,7 @@ static void sum_up(struct live_job *j)
     j->is_ended = true;
     j->steps = 0;
     for (size_t i = 0; i < j->n; i++) {
-        double step = shown_number(json_object_get(j->nodes[i].said, "progress"), "step", 0);
+        double step = json_number_at(json_object_get(j->nodes[i].said, "progress"), "step", 0);
 
         j->is_ended &= job_state_is_terminal(state_of(j->nodes[i].said));
         j->steps += step > 0 && step < 0x1p53 ? (uint64_t)step : 0;
@@ -96,8 +96,8 @@ int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char
     json_array_foreach(json_object_get(answer, "jobs"), i, said)
     {
         const char *id = shown_text(said, "id");
-        int node = (int)fmax(fmin(shown_number(said, "node", 0), LIVE_NODES), -LIVE_NODES);
-        int attempt = (int)fmax(fmin(shown_number(said, "attempt", 1), 1000), 1);
+        int node = (int)fmax(fmin(json_number_at(said, "node", 0), LIVE_NODES), -LIVE_NODES);
+        int attempt = (int)fmax(fmin(json_number_at(said, "attempt", 1), 1000), 1);
         struct live_job *j;
         struct live_node *n;
 
@@ -137,7 +137,7 @@ static enum job_state state_of_all(const struct live_job *j)
 
 static double number_in(const json_t *said, const char *object, const char *key)
 {
-    return shown_number(json_object_get(said, object), key, NAN);
+    return json_number_at(json_object_get(said, object), key, NAN);
 }
 
 static json_t *text_or_null(const json_t *said, const char *key)
@@ -154,7 +154,7 @@ static json_t *node_json(const struct live_node *n)
                           n->attempt, "role", n->node < 0 ? "server" : "worker", "address", n->address,
                           "state", job_state_name(state_of(n->said)), "reason",
                           text_or_null(n->said, "reason"), "message", text_or_null(n->said, "message"),
-                          "elapsed_s", json_real_or_null(shown_number(n->said, "elapsed_s", NAN)), "steps",
+                          "elapsed_s", json_real_or_null(json_number_at(n->said, "elapsed_s", NAN)), "steps",
                           json_real_or_null(number_in(n->said, "progress", "step")));
 
     for (size_t i = 0; o && i < sizeof metrics / sizeof *metrics; i++)
@@ -211,11 +211,12 @@ static json_t *progress_of_all(const struct live_job *j)
     for (size_t i = 0; i < j->n; i++) {
         const json_t *p = json_object_get(j->nodes[i].said, "progress");
 
-        if (j->nodes[i].node >= 0 && (!least || shown_number(p, "step", 0) < shown_number(least, "step", 0)))
+        if (j->nodes[i].node >= 0 &&
+            (!least || json_number_at(p, "step", 0) < json_number_at(least, "step", 0)))
             least = p;
     }
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        json_object_set_new(o, keys[k], json_real_or_null(shown_number(least, keys[k], NAN)));
+        json_object_set_new(o, keys[k], json_real_or_null(json_number_at(least, keys[k], NAN)));
     return o;
 }
 
@@ -243,7 +244,7 @@ static json_t *unknown_job(const struct live_job *j)
     return json_pack("{s:s, s:o, s:o, s:{s:o, s:o}}", "id", j->id, "name", text_or_null(said, "name"),
                      "submitted_at", text_or_null(said, "created_at"), "settings", "codec",
                      text_or_null(said, "codec"), "node_count",
-                     json_real_or_null(shown_number(said, "node_count", (double)j->n)));
+                     json_real_or_null(json_number_at(said, "node_count", (double)j->n)));
 }
 
 static int compare_nodes(const void *a, const void *b)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/json.h"
 #include "submit/results/folder.h"
 #include "submit/results/results.h"
 
@@ -36,7 +37,7 @@ void shown_node_folder(char out[SHOWN_FOLDER], int node, int attempt)
 
 void shown_live_folder(char out[SHOWN_FOLDER], const json_t *node)
 {
-    shown_node_folder(out, (int)shown_number(node, "node", 0), (int)shown_number(node, "attempt", 1));
+    shown_node_folder(out, (int)json_number_at(node, "node", 0), (int)json_number_at(node, "attempt", 1));
 }
 
 static int take_one(const struct shown *s, const char *path, int node,
@@ -69,7 +70,7 @@ int shown_each(const struct shown *s, const char *path,
     {
         shown_live_folder(folder, o);
         snprintf(name, sizeof name, "%s/%s", folder, path);
-        if (take_one(s, name, (int)shown_number(o, "node", 0), take, ctx, e) < 0)
+        if (take_one(s, name, (int)json_number_at(o, "node", 0), take, ctx, e) < 0)
             return e->code;
     }
     return 0;
@@ -78,11 +79,4 @@ int shown_each(const struct shown *s, const char *path,
 const char *shown_text(const json_t *o, const char *key)
 {
     return json_string_value(json_object_get(o, key));
-}
-
-double shown_number(const json_t *o, const char *key, double otherwise)
-{
-    const json_t *v = json_object_get(o, key);
-
-    return json_is_number(v) ? json_number_value(v) : otherwise;
 }

@@ -35,8 +35,7 @@ enum { SHOWN_ALL = 1 << 30 };
 int shown_each(const struct shown *s, const char *path,
                int (*take)(void *ctx, int fd, int node, struct err *e), void *ctx, struct err *e);
 
-/* The strings and numbers of an untrusted document: NULL, or `otherwise`, if there is no such one. */
+/* A string of an untrusted document; NULL: there is no such one. */
 const char *shown_text(const json_t *o, const char *key);
-double shown_number(const json_t *o, const char *key, double otherwise);
 
 #endif

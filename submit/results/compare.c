@@ -10,13 +10,6 @@
 
 enum { LABEL_SETTINGS = 3, LABEL_MAX = 120 };
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
-
 /* Whether ":OPTION,OPTION" has this one. */
 static bool has_option(const char *options, const char *option)
 {
@@ -58,7 +51,7 @@ static void codec_label(char out[LABEL_MAX], const json_t *values, size_t run)
 static void setting_label(char out[LABEL_MAX], const json_t *difference, size_t run)
 {
     const json_t *values = json_object_get(difference, "values");
-    const char *name = text_of(difference, "name");
+    const char *name = json_text_at(difference, "name");
     char value[LABEL_MAX];
 
     if (strcmp(name, "codec") == 0) {
@@ -102,7 +95,7 @@ static bool add_setting(char (*labels)[LABEL_MAX], char (*longer)[LABEL_MAX], co
 /* The codec says most; the seed comes last, as it is that of a repeated run. */
 static int rank_of(const json_t *difference)
 {
-    const char *name = text_of(difference, "name");
+    const char *name = json_text_at(difference, "name");
 
     return strcmp(name, "codec") == 0 ? 0 : strcmp(name, "seed") == 0 ? 2 : 1;
 }
@@ -130,11 +123,11 @@ static void choose_labels(char (*labels)[LABEL_MAX], const json_t *differences, 
     if (label_by_settings(labels, differences, n))
         return;
     for (size_t i = 0; i < n; i++)
-        snprintf(labels[i], LABEL_MAX, "%s", text_of(runs[i].doc, "name"));
+        snprintf(labels[i], LABEL_MAX, "%s", json_text_at(runs[i].doc, "name"));
     if (count_different(labels, n) == n)
         return;
     for (size_t i = 0; i < n; i++)
-        snprintf(labels[i], LABEL_MAX, "%s", text_of(runs[i].doc, "id"));
+        snprintf(labels[i], LABEL_MAX, "%s", json_text_at(runs[i].doc, "id"));
 }
 
 static json_t *runs_json(const json_t *differences, const struct run *runs, size_t n)
@@ -148,10 +141,11 @@ static json_t *runs_json(const json_t *differences, const struct run *runs, size
         const json_t *facts = json_object_get(runs[i].doc, "facts");
 
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:o, s:s, s:o, s:O?, s:O?}", "id", text_of(runs[i].doc, "id"), "name",
-                            text_of(runs[i].doc, "name"), "label", json_text(labels[i], SIZE_MAX), "state",
-                            text_of(runs[i].doc, "state"), "folder", json_text(runs[i].folder, SIZE_MAX),
-                            "tags", json_object_get(facts, "tags"), "note", json_object_get(facts, "note")));
+            list,
+            json_pack("{s:s, s:s, s:o, s:s, s:o, s:O?, s:O?}", "id", json_text_at(runs[i].doc, "id"), "name",
+                      json_text_at(runs[i].doc, "name"), "label", json_text(labels[i], SIZE_MAX), "state",
+                      json_text_at(runs[i].doc, "state"), "folder", json_text(runs[i].folder, SIZE_MAX),
+                      "tags", json_object_get(facts, "tags"), "note", json_object_get(facts, "note")));
     }
     free(labels);
     return list;

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "shared/json.h"
 #include "shared/record.h"
 #include "submit/results/compare.h"
 #include "submit/results/run_series.h"
@@ -9,13 +10,6 @@
 #define COMPARE_NAME(ID, name, ...) name,
 const char *const compare_result_names[N_COMPARE_RESULTS] = {COMPARE_RESULTS(COMPARE_NAME)};
 #undef COMPARE_NAME
-
-static double number_of(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
-
-    return json_is_number(v) ? json_number_value(v) : NAN;
-}
 
 /* The totals, as the table at the end of the job had them. */
 static void take_totals(struct compare_numbers *out, const json_t *doc)
@@ -25,16 +19,16 @@ static void take_totals(struct compare_numbers *out, const json_t *doc)
     double bytes = 0, n = 0;
     size_t i;
 
-    out->result[COMPARE_ACCURACY] = number_of(mean, "eval_accuracy");
-    out->result[COMPARE_LOSS] = number_of(mean, "eval_loss");
+    out->result[COMPARE_ACCURACY] = json_number_at(mean, "eval_accuracy", NAN);
+    out->result[COMPARE_LOSS] = json_number_at(mean, "eval_loss", NAN);
     json_array_foreach(nodes, i, node)
     {
-        double elapsed = number_of(node, "elapsed_s");
-        double of_node = number_of(node, "sent_bytes") + number_of(node, "recv_bytes");
+        double elapsed = json_number_at(node, "elapsed_s", NAN);
+        double of_node = json_number_at(node, "sent_bytes", NAN) + json_number_at(node, "recv_bytes", NAN);
 
         if (elapsed > 0)
             out->result[COMPARE_TIME] = fmax(out->result[COMPARE_TIME], elapsed);
-        if (number_of(node, "node") >= 0 && isfinite(of_node)) {
+        if (json_number_at(node, "node", NAN) >= 0 && isfinite(of_node)) {
             bytes += of_node;
             n++;
         }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/json.h"
 #include "submit/results/labels.h"
 #include "submit/text_table.h"
 
@@ -47,13 +48,6 @@ const char *compare_result_head(char out[TEXT_AMOUNT], enum compare_result which
     return out;
 }
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
-
 static bool are_numbers(const json_t *values)
 {
     const json_t *v;
@@ -66,7 +60,7 @@ static bool are_numbers(const json_t *values)
 /* A SHA-256 is cut: its beginning tells it apart. */
 static void put_setting(struct text_table *t, const json_t *setting, size_t run)
 {
-    bool is_hash = strstr(text_of(setting, "name"), "_sha256");
+    bool is_hash = strstr(json_text_at(setting, "name"), "_sha256");
     char text[VALUE_MAX + 1];
 
     compare_setting_text(text, sizeof text, json_array_get(json_object_get(setting, "values"), run));
@@ -88,10 +82,10 @@ static int print_settings(const json_t *doc, struct err *e)
         text_table_column(&t, false, "setting");
         for (size_t run = first; run < end; run++)
             text_table_column(&t, false, "%s",
-                              text_of(json_array_get(json_object_get(doc, "runs"), run), "id"));
+                              json_text_at(json_array_get(json_object_get(doc, "runs"), run), "id"));
         json_array_foreach(settings, i, setting)
         {
-            text_table_cell(&t, "%s", text_of(setting, "name"));
+            text_table_cell(&t, "%s", json_text_at(setting, "name"));
             for (size_t run = first; run < end; run++)
                 put_setting(&t, setting, run);
         }
@@ -108,7 +102,7 @@ static enum compare_result result_of(const json_t *row)
 {
     int k = 0;
 
-    while (k < N_COMPARE_RESULTS - 1 && strcmp(compare_result_names[k], text_of(row, "name")) != 0)
+    while (k < N_COMPARE_RESULTS - 1 && strcmp(compare_result_names[k], json_text_at(row, "name")) != 0)
         k++;
     return (enum compare_result)k;
 }
@@ -135,7 +129,7 @@ static void put_heads(struct text_table *t, const json_t *doc, bool has_settings
     text_table_column(t, false, "name");
     text_table_column(t, false, "state");
     json_array_foreach(json_object_get(doc, "settings"), i, row) if (has_settings)
-        text_table_column(t, are_numbers(json_object_get(row, "values")), "%s", text_of(row, "name"));
+        text_table_column(t, are_numbers(json_object_get(row, "values")), "%s", json_text_at(row, "name"));
     json_array_foreach(json_object_get(doc, "results"), i, row)
         text_table_column(t, true, "%s", compare_result_head(head, result_of(row), target));
     if (has_labels(doc))
@@ -148,9 +142,9 @@ static void put_run(struct text_table *t, const json_t *doc, size_t run, bool ha
     char text[TEXT_AMOUNT], labels[LABELS_MAX];
     size_t i;
 
-    text_table_cell(t, "%s", text_of(of, "id"));
-    text_table_cell(t, "%s", text_of(of, "name"));
-    text_table_cell(t, "%s", text_of(of, "state"));
+    text_table_cell(t, "%s", json_text_at(of, "id"));
+    text_table_cell(t, "%s", json_text_at(of, "name"));
+    text_table_cell(t, "%s", json_text_at(of, "state"));
     json_array_foreach(json_object_get(doc, "settings"), i, row) if (has_settings) put_setting(t, row, run);
     json_array_foreach(json_object_get(doc, "results"), i, row)
     {

@@ -14,14 +14,6 @@
 #include "submit/stages/start_from.h"
 #include "submit/text.h"
 
-/* "" for null, or where it is missing. */
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    return text ? text : "";
-}
-
 /* NULL: no node decided the state. */
 static const json_t *find_cause(const json_t *run)
 {
@@ -39,9 +31,9 @@ static const json_t *find_cause(const json_t *run)
 static bool is_crash(const json_t *run)
 {
     static const int from_outside[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP};
-    const char *at = strstr(text_of(run, "message"), "killed by signal ");
+    const char *at = strstr(json_text_at(run, "message"), "killed by signal ");
 
-    if (!at || strcmp(text_of(run, "reason"), REASON_RUNNER_DIED) != 0)
+    if (!at || strcmp(json_text_at(run, "reason"), REASON_RUNNER_DIED) != 0)
         return false;
     for (size_t i = 0; i < sizeof from_outside / sizeof *from_outside; i++)
         if (atoi(at + strlen("killed by signal ")) == from_outside[i])
@@ -53,20 +45,20 @@ static bool is_crash(const json_t *run)
 static const char *codec_text(const json_t *run)
 {
     const json_t *facts = json_object_get(run, "facts"), *codec = json_object_get(facts, "codec");
-    bool is_file = strchr(text_of(json_object_get(facts, "options"), "codec"), '/') != NULL;
+    bool is_file = strchr(json_text_at(json_object_get(facts, "options"), "codec"), '/') != NULL;
 
     if (json_is_true(json_object_get(json_object_get(run, "settings"), "executor")))
         return "";
-    return text_of(codec, is_file ? "file" : "name");
+    return json_text_at(codec, is_file ? "file" : "name");
 }
 
 static void print_cause(FILE *f, const json_t *run, const json_t *cause)
 {
-    const char *reason = text_of(run, "reason"), *message = text_of(run, "message");
+    const char *reason = json_text_at(run, "reason"), *message = json_text_at(run, "message");
     const char *meaning = reason_meaning(reason);
 
     fprintf(f, "node(%d) at %s ended with %s", (int)json_integer_value(json_object_get(cause, "node")),
-            text_of(cause, "address"), reason);
+            json_text_at(cause, "address"), reason);
     if (meaning)
         fprintf(f, " (%s)", meaning);
     if (message[0])
@@ -85,11 +77,11 @@ static void print_consequences(FILE *f, const json_t *run, const json_t *cause)
     {
         enum job_state state;
 
-        if (node == cause || !job_state_parse(&state, text_of(node, "state")) ||
+        if (node == cause || !job_state_parse(&state, json_text_at(node, "state")) ||
             !job_state_is_terminal(state) || state == JOB_SUCCEEDED)
             continue;
         fprintf(f, "%s node(%d) (%s)", n++ ? "," : "; in consequence ended",
-                (int)json_integer_value(json_object_get(node, "node")), text_of(node, "reason"));
+                (int)json_integer_value(json_object_get(node, "node")), json_text_at(node, "reason"));
     }
 }
 
@@ -101,12 +93,13 @@ static void print_present(FILE *f, const json_t *run)
 
     json_array_foreach(json_object_get(run, "nodes"), i, node)
     {
-        const char *reason = text_of(node, "reason"), *message = text_of(node, "message");
+        const char *reason = json_text_at(node, "reason"), *message = json_text_at(node, "message");
 
-        if (strcmp(text_of(node, "state"), text_of(run, "state")) != 0)
+        if (strcmp(json_text_at(node, "state"), json_text_at(run, "state")) != 0)
             continue;
         fprintf(f, ": node(%d) at %s%s%s%s%s", (int)json_integer_value(json_object_get(node, "node")),
-                text_of(node, "address"), reason[0] ? ", " : "", reason, message[0] ? ", " : "", message);
+                json_text_at(node, "address"), reason[0] ? ", " : "", reason, message[0] ? ", " : "",
+                message);
         return;
     }
 }
@@ -120,7 +113,7 @@ static void print_wait(FILE *f, const json_t *run)
     json_array_foreach(json_object_get(run, "nodes"), i, node)
     {
         other = json_object_get(node, "waits_for");
-        if (!json_is_integer(other) || strcmp(text_of(node, "state"), job_state_name(JOB_RUNNING)) != 0)
+        if (!json_is_integer(other) || strcmp(json_text_at(node, "state"), job_state_name(JOB_RUNNING)) != 0)
             continue;
         fprintf(f, "; it waits for node(%d)", (int)json_integer_value(other));
         return;
@@ -138,14 +131,14 @@ static void print_attempts(FILE *f, const json_t *run)
     json_array_foreach(attempts, i, one)
         fprintf(f, "%s %d (node(%d): %s)", i == 0 ? ", after" : ",",
                 (int)json_integer_value(json_object_get(one, "attempt")),
-                (int)json_integer_value(json_object_get(one, "node")), text_of(one, "reason"));
+                (int)json_integer_value(json_object_get(one, "node")), json_text_at(one, "reason"));
 }
 
 static void print_sentence(FILE *f, const json_t *run, enum job_state state)
 {
     const json_t *cause = find_cause(run);
 
-    fprintf(f, "%s ", text_of(run, "id"));
+    fprintf(f, "%s ", json_text_at(run, "id"));
     if (state == JOB_SUCCEEDED)
         fputs("succeeded: all its nodes came to their end", f);
     else if (!job_state_is_terminal(state))
@@ -169,8 +162,8 @@ static bool has_file(const json_t *run, const char *prefix)
     const json_t *file;
     size_t i;
 
-    json_array_foreach(json_object_get(run, "files"), i,
-                       file) if (strncmp(text_of(file, "name"), prefix, strlen(prefix)) == 0) return true;
+    json_array_foreach(json_object_get(run, "files"), i, file) if (strncmp(json_text_at(file, "name"), prefix,
+                                                                           strlen(prefix)) == 0) return true;
     return false;
 }
 
@@ -183,7 +176,8 @@ static long checkpoint_epoch(const json_t *run)
     long epoch = -1;
 
     start_checkpoint_name(name, 0, "");
-    if (!has_file(run, name) || file_join(path, sizeof path, text_of(run, "folder"), name, &ignored) < 0 ||
+    if (!has_file(run, name) ||
+        file_join(path, sizeof path, json_text_at(run, "folder"), name, &ignored) < 0 ||
         tensor_file_open(&f, path, &ignored) < 0)
         return -1;
     if (checkpoint_meta_is(&f) && tensor_file_meta(&f, "epoch"))
@@ -208,8 +202,8 @@ static void log_name(char out[64], const json_t *run, const json_t *cause)
 /* Did the job end because this node's agent does not answer? The message is job_submit's. */
 static bool is_silent(const json_t *run, const json_t *cause)
 {
-    return cause && strcmp(text_of(run, "reason"), REASON_NODE_LOST) == 0 &&
-           strstr(text_of(run, "message"), "does not answer");
+    return cause && strcmp(json_text_at(run, "reason"), REASON_NODE_LOST) == 0 &&
+           strstr(json_text_at(run, "message"), "does not answer");
 }
 
 static void print_kept(FILE *f, const json_t *run, long epoch)
@@ -228,18 +222,18 @@ static void print_kept(FILE *f, const json_t *run, long epoch)
         fputs(", its output", f);
     if (epoch >= 0)
         fprintf(f, ", checkpoints of epoch %ld", epoch);
-    fprintf(f, " are in %s", text_of(run, "folder"));
+    fprintf(f, " are in %s", json_text_at(run, "folder"));
     log_name(log, run, cause);
     if (is_silent(run, cause) && !log[0])
         fprintf(f, "; the log of node(%d) is with its agent, which did not answer: start it again at %s",
-                (int)json_integer_value(json_object_get(cause, "node")), text_of(cause, "address"));
+                (int)json_integer_value(json_object_get(cause, "node")), json_text_at(cause, "address"));
 }
 
 /* After a job that has failed, or was cancelled, and whose results are here. */
 static void print_remedy(FILE *f, const json_t *run, long epoch)
 {
     const json_t *cause = find_cause(run);
-    const char *folder = text_of(run, "folder");
+    const char *folder = json_text_at(run, "folder");
     char quoted[PATH_MAX], path[PATH_MAX], log[64];
     struct err ignored;
 
@@ -253,7 +247,7 @@ static void print_remedy(FILE *f, const json_t *run, long epoch)
     else if (is_silent(run, cause))
         fputs("job_submit doctor", f);
     else
-        fprintf(f, "job_submit logs %s", text_of(run, "id"));
+        fprintf(f, "job_submit logs %s", json_text_at(run, "id"));
 }
 
 /* By the folder where there is one, as a job may have no id here: a simulation, and one of another user. */
@@ -262,11 +256,11 @@ static void print_next(FILE *f, const json_t *run, enum job_state state, long ep
     bool is_simulated = json_object_get(json_object_get(run, "facts"), "simulation") != NULL;
     char quoted[PATH_MAX];
 
-    text_shell_quote(quoted, sizeof quoted, text_of(run, "folder"));
+    text_shell_quote(quoted, sizeof quoted, json_text_at(run, "folder"));
     if (!job_state_is_terminal(state))
-        fprintf(f, "job_submit wait %s", text_of(run, "id"));
+        fprintf(f, "job_submit wait %s", json_text_at(run, "id"));
     else if (!has_file(run, "records/"))
-        fprintf(f, "job_submit fetch %s", text_of(run, "id"));
+        fprintf(f, "job_submit fetch %s", json_text_at(run, "id"));
     else if (state == JOB_SUCCEEDED && is_simulated)
         fprintf(f, "job_submit simulate --config %s/run.json", quoted);
     else if (state == JOB_SUCCEEDED)
@@ -304,10 +298,10 @@ static int put_texts(json_t *o, const json_t *run, enum job_state state, struct 
 
 int why_json(json_t **out, const json_t *run, struct err *e)
 {
-    const char *meaning = reason_meaning(text_of(run, "reason"));
+    const char *meaning = reason_meaning(json_text_at(run, "reason"));
     enum job_state state;
 
-    if (!text_of(run, "id")[0] || !job_state_parse(&state, text_of(run, "state")))
+    if (!json_text_at(run, "id")[0] || !job_state_parse(&state, json_text_at(run, "state")))
         return err_set(e, ERR_CONFIG, "no job with a state");
     *out = json_pack("{s:O, s:O, s:O?, s:O?, s:s?, s:O?}", "id", json_object_get(run, "id"), "state",
                      json_object_get(run, "state"), "cause_node", json_object_get(run, "cause_node"),

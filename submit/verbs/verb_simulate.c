@@ -176,13 +176,6 @@ static int run_simulator(struct run *r, struct err *e)
     return helper_run(&r->summary, &how, e);
 }
 
-static double number_of(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
-
-    return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
 static uint64_t count_of(const json_t *o, const char *key)
 {
     return (uint64_t)json_integer_value(json_object_get(o, key));
@@ -207,12 +200,12 @@ static void take_node(struct node *n, const json_t *o, int64_t steps)
     n->view.state = strcmp(state, "succeeded") == 0 ? JOB_SUCCEEDED : JOB_FAILED;
     text_of(n->view.reason, sizeof n->view.reason, o, "reason");
     text_of(n->view.message, sizeof n->view.message, o, "message");
-    n->view.elapsed_s = number_of(o, "elapsed_s");
+    n->view.elapsed_s = json_number_at(o, "elapsed_s", NAN);
     p->step = json_integer_value(json_object_get(o, "step"));
     p->steps = steps;
-    p->loss = number_of(o, "loss");
-    p->eval_loss = number_of(o, "eval_loss");
-    p->eval_accuracy = number_of(o, "eval_accuracy");
+    p->loss = json_number_at(o, "loss", NAN);
+    p->eval_loss = json_number_at(o, "eval_loss", NAN);
+    p->eval_accuracy = json_number_at(o, "eval_accuracy", NAN);
     comm_update(&p->comm, json_object_get(o, "comm"));
     stop_parse(&p->stopped, json_object_get(o, "stopped"));
     text_of(p->params_sha256, sizeof p->params_sha256, o, "params_sha256");
@@ -288,10 +281,10 @@ static void show(const struct run *r)
         return;
     }
     printf("\nSimulated %s in %s: %llu messages, %.0f a second. A step takes %.6g s.\n",
-           text_seconds(simulated, number_of(r->summary, "sim_time_s")),
-           text_seconds(took, number_of(r->summary, "wall_s")),
-           (unsigned long long)count_of(r->summary, "messages"), number_of(r->summary, "messages_per_s"),
-           number_of(r->summary, "step_time_s"));
+           text_seconds(simulated, json_number_at(r->summary, "sim_time_s", NAN)),
+           text_seconds(took, json_number_at(r->summary, "wall_s", NAN)),
+           (unsigned long long)count_of(r->summary, "messages"),
+           json_number_at(r->summary, "messages_per_s", NAN), json_number_at(r->summary, "step_time_s", NAN));
     if (count_of(r->summary, "left_out") > 0)
         printf("%llu non-finite gradients or updates were skipped.\n",
                (unsigned long long)count_of(r->summary, "left_out"));

@@ -1,3 +1,4 @@
+#include "shared/json.h"
 #include "submit/browse/shown.h"
 
 #include <fcntl.h>
@@ -86,7 +87,7 @@ static const char *log_of(const struct shown *s, struct log_query q)
     assert_ok(document_log(&doc, s, &q, &e));
     json_array_foreach(json_object_get(doc, "lines"), i, line)
         len += (size_t)snprintf(out + len, sizeof out - len, "%s%d:%d", i ? " " : "",
-                                (int)shown_number(line, "node", 99), (int)shown_number(line, "n", 0));
+                                (int)json_number_at(line, "node", 99), (int)json_number_at(line, "n", 0));
     if (shown_text(doc, "next"))
         snprintf(out + len, sizeof out - len, " next %s", shown_text(doc, "next"));
     json_decref(doc);
