@@ -1,8 +1,8 @@
-#include "shared/json.h"
 #include "submit/browse/shown.h"
 
 #include <fcntl.h>
 
+#include "shared/json.h"
 #include "submit/browse/documents.h"
 #include "tests/unit/unit.h"
 
