@@ -345,7 +345,7 @@ warnings: all tests
 # The programs and the fuzz targets are sanitized, so that the tests of this build need no other by clang; not optimized,
 # because that takes half the time and clang's warnings do not depend on it. Tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
-BY_CLANG = --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= SANITIZE='$(FUZZ_SANITIZE)'
+BY_CLANG = --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= LDFLAGS='$(TEST_LD)' SANITIZE='$(FUZZ_SANITIZE)'
 NO_CLANG = echo 'skipped: $(CLANG) is not installed'
 clang-check: ## programs and fuzz targets by clang, sanitized, in $(BUILD)/clang; no file has a warning with it
 	$(Q)$(if $(call have,$(CLANG)),$(MAKE) $(BY_CLANG) clang-checked clang-checked-tests,$(NO_CLANG))
