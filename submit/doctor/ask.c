@@ -13,6 +13,8 @@ static void read_answer(struct patient *p, double sent_at, double sent_wall)
     p->connect_s = p->node.call.received_at - sent_at;
     if (node_answer(&p->node, &e) < 0 ||
         patient_read(p, p->node.call.reply ? p->node.call.reply : "", p->node.call.reply_len, &e) < 0) {
+        if (e.code == ERR_UNREACHABLE && !e.hint[0])
+            err_hint(&e, "Start the agent there, or correct its address in worker.json.");
         patient_fail(p, "reached", &e);
         return;
     }

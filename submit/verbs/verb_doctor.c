@@ -160,7 +160,7 @@ static void print_json(const struct doctor *d, int status)
     verb_print_json(status == 0, o, NULL, NULL);
 }
 
-static void print_patient(const struct patient *p, bool only_bad)
+static void print_heading(const struct patient *p)
 {
     static const char *const verdicts[] = {"can be used", "can be used", "cannot be used"};
 
@@ -169,21 +169,47 @@ static void print_patient(const struct patient *p, bool only_bad)
     else
         text_print("node(%d)%s %s: %s\n", p->node.at.node, strcmp(p->role, "spare") == 0 ? ", a spare," : "",
                    p->node.at.address, verdicts[patient_level(p)]);
+}
+
+/* Whether an agent is in order in the same words as this machine, which has been printed before. */
+static bool is_as_here(const struct finding *f, const struct patient *here)
+{
+    if (f->level != LEVEL_OK)
+        return false;
+    for (size_t i = 0; i < here->n_findings; i++)
+        if (strcmp(f->check, here->findings[i].check) == 0)
+            return strcmp(f->text, here->findings[i].text) == 0;
+    return false;
+}
+
+static void print_patient(const struct patient *p, const struct patient *here, bool only_bad)
+{
+    char same[FINDINGS_MAX * 20] = "";
+
+    print_heading(p);
     for (size_t i = 0; i < p->n_findings; i++) {
         const struct finding *f = &p->findings[i];
 
         if (only_bad && f->level == LEVEL_OK)
             continue;
+        if (!p->is_here && is_as_here(f, here)) {
+            size_t len = strlen(same);
+
+            snprintf(same + len, sizeof same - len, "%s%s", len ? ", " : "", f->check);
+            continue;
+        }
         text_print("  %-8s %-14s %s%s\n", level_name(f->level), f->check, f->text, text_stop(f->text));
         if (f->fix[0])
             text_print("  %-8s %-14s to do: %s\n", "", "", f->fix);
     }
+    if (same[0])
+        text_print("  %-8s %-14s %s.\n", level_name(LEVEL_OK), "as here", same);
 }
 
 static void print_all(const struct doctor *d, bool only_bad)
 {
     for (size_t i = 0; i < d->n; i++)
-        print_patient(&d->all[i], only_bad);
+        print_patient(&d->all[i], &d->all[0], only_bad);
     if (d->trial.text[0])
         text_print("connections between nodes: %s\n  %s\n", d->trial.code ? "error" : "ok", d->trial.text);
 }

@@ -51,6 +51,9 @@ PYTHON
     run "$SUBMIT" doctor
     [ "$status" -eq 0 ]
     [[ "$output" == *"node(1) 127.0.0.1:${PORTS[1]}: can be used"* ]]
+    # What is as on this machine is one line.
+    [ "$(grep -c '^  ok       compiler ' <<<"$output")" -eq 1 ]
+    [ "$(grep -c '^  ok       as here  .*, compiler' <<<"$output")" -eq 2 ]
 }
 
 has_engine() { api "$1" GET /v1/agent | jq -e .runner.engine; }
@@ -88,6 +91,7 @@ has_engine() { api "$1" GET /v1/agent | jq -e .runner.engine; }
     [[ "$(finding 4 reached)" == "error: node(4): agent 127.0.0.1:$PORT"* ]]
     [[ "$(finding 5 reached)" == "error: node(5): agent 192.0.2.1:15387 was not joined, and nothing is sent to it unencrypted" ]]
     [ "$(jq -r '.data.nodes[0].level' doctor.json)" != error ]
+    [ "$(jq -r '.data.nodes[1].findings[0].fix' doctor.json)" = "Start the agent there, or correct its address in worker.json." ]
     [ "$(jq -r '.data.nodes[2].findings[0].fix' doctor.json)" = "The token came from ./wrong." ]
     echo "{\"Worker\": [\"127.0.0.1:$old\"]}" >one.json
     "$SUBMIT" doctor --workers one.json --insecure-no-tls --json >doctor.json
