@@ -8,6 +8,7 @@ load lib
 start_joinable() {
     local n=$1
     shift
+    : >"invitation$n" # not that of an agent before
     XDG_STATE_HOME=$T/state$n "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --tls --port "${PORTS[n]:-0}" --dir "$T/agent$n" "$@" \
         >"invitation$n" 2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!

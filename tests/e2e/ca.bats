@@ -8,6 +8,7 @@ start_certified() {
     local n=$1 certificate=$2
     shift 2
     isolation_needs
+    : >"invitation$n" # not that of an agent before
     XDG_STATE_HOME=$T/state$n "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --tls --port "${PORTS[n]:-0}" --dir "$T/agent$n" \
         --tls-cert "$certificate.pem" --tls-key "$certificate.key" "${UNISOLATED[@]}" "$@" >"invitation$n" 2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!
