@@ -423,8 +423,7 @@ C
     run "$SUBMIT" codecs test "$BUILD/tests/codecs/crash.so"
     [ "$(grep -c '^FAILED' <<<"$output")" -gt 3 ]
     [[ "$output" == *"crash: some checks failed" ]]
-    printf '#define _GNU_SOURCE\n#include <signal.h>\n' >kill.c
-    sed 's/return CODEC_GO/return kill(0, SIGKILL)/' <"$ROOT/tests/codecs/spin.c" >>kill.c
+    sed -e 's/return CODEC_GO/return kill(0, SIGKILL)/' -e 's/<time.h>/<signal.h>\n#include &/' <"$ROOT/tests/codecs/spin.c" >kill.c
     run setsid -w "$SUBMIT" codecs test kill.c --check ends
     [ "$status" -eq 1 ]
     [[ "$output" == *"has crashed (signal 9, Killed)"* ]]

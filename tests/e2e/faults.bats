@@ -11,15 +11,18 @@ ends_failed() { # of the job whose job_submit is $1: status 1
 }
 
 serves_the_next_job() {
-    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --model softmax -o next
+    "$SUBMIT" -q --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o next
 }
+
+# A job that comes to the gate of `gated`, with 240 steps in all.
+PAST_GATE=(--dataset "$FEW" --epochs 3 --batch_size 16 --model softmax)
 
 runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
 
 @test "a codec that crashes is a failure of that node, reported with its signal" {
     CRASHES=1
     start_agents 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/crash.so" --node_count 2 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/crash.so" --node_count 2 --dataset "$FEW" -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"RunnerDied"* ]]
     # A sanitizer handles the signal, exits instead, and prints last.
@@ -47,8 +50,10 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
 
 static int talk(struct codec *c)
 {
-    for (int i = 0; i < (270 << 20) / 64 && c->step == 0; i++)
-        printf("%062d\n", i);
+    static char line[1 << 20] = {[0 ... sizeof line - 2] = '0', '\n'};
+
+    for (int i = 0; i < 270 && c->step == 0; i++)
+        fwrite(line, 1, sizeof line, stdout);
     puts("the last word");
     fflush(stdout);
     return CODEC_GO;
@@ -58,7 +63,7 @@ static const struct codec_events talks = {.on_grad = talk};
 
 CODEC_PLUGIN(.name = "talks", .source = "a test", .events = &talks)
 C
-    "$SUBMIT" --codec talks.c --node_count 1 --epochs 1 --model softmax --round-timeout 200 -o out >log 2>&1
+    "$SUBMIT" --codec talks.c --node_count 1 --dataset "$FEW" --epochs 1 --model softmax --round-timeout 200 -o out >log 2>&1
     [ "$(stat -c %s out/logs/worker-0.log)" -eq $((4 << 20)) ]
     grep -q 'the last word' out/logs/worker-0.log
     grep -q 'of which the last 4194304 are fetched' log
@@ -66,7 +71,7 @@ C
 
 @test "a codec that calls exit(0) has failed" {
     start_agents 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/leave.so" --node_count 2 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/leave.so" --node_count 2 --dataset "$FEW" -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node("*"), CodecFailed: codec leave has called exit: a node ends when its job does"* ]]
     jq -e '.failure | .codec == "leave" and (.codec_sha256 | length) == 64 and (.last_log | length) > 0' out/run.json
@@ -75,7 +80,7 @@ C
 
 @test "a codec that calls chdir creates no file elsewhere" {
     start_agents 1
-    "$SUBMIT" --codec "$BUILD/tests/codecs/wander.so" --node_count 1 --epochs 2 --checkpoint-every 1 --model softmax -o out
+    "$SUBMIT" --codec "$BUILD/tests/codecs/wander.so" --node_count 1 --dataset "$FEW" --epochs 2 --checkpoint-every 1 --model softmax -o out
     [ -s out/model/final.safetensors ]
     [ -s out/checkpoints/node-0.safetensors ]
     [ -s out/records/codec.csv ]
@@ -85,7 +90,7 @@ C
     start_agents 2
     for codec in $(is_long && echo spin) spin_deaf; do # the second one has blocked every signal
         rm -rf out
-        run "$SUBMIT" --codec "$BUILD/tests/codecs/$codec.so" --node_count 2 --epochs 1000 --round-timeout 4 -o out
+        run "$SUBMIT" --codec "$BUILD/tests/codecs/$codec.so" --node_count 2 --dataset "$FEW" --epochs 1000 --round-timeout 4 -o out
         echo "$output"
         [ "$status" -eq 1 ]
         [[ "$output" == *"failed: node(0), CodecFailed: codec $codec has not returned from a call for 3 s: does it loop?"* ]]
@@ -113,7 +118,7 @@ C
     start_agent 0 --job-memory 1
     start_agent 1
     write_workers 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so" --node_count 2 --epochs 1000 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so" --node_count 2 --dataset "$FEW" --epochs 1000 -o out
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), RunnerDied: job_runner was killed by signal 11 (Segmentation fault); it used "*" GiB of memory, of the 1.0 GiB that a job may use here"* ]]
@@ -124,7 +129,7 @@ C
 # bats test_tags=long
 @test "a codec that makes one file after the other ends its node" {
     start_agents 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/litter.so" --node_count 2 --epochs 1 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/litter.so" --node_count 2 --dataset "$FEW" --epochs 1 -o out
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), DiskFull: the node has written more than 1000 files"* ]]
@@ -134,7 +139,7 @@ C
 # bats test_tags=long
 @test "a codec that hangs ends with the job's time limit" {
     start_agents 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --epochs 1000 --time-limit 3 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/spin.so" --node_count 2 --dataset "$FEW" --epochs 1000 --time-limit 3 -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"TimeLimit"* ]]
     serves_the_next_job
@@ -142,7 +147,7 @@ C
 
 @test "a node that is stopped reports the reason of its job" {
     start_agents 1
-    run "$SUBMIT" --codec plain --node_count 1 --epochs 100000 --record-every 1000 --time-limit 1 -o out
+    run long_job --codec plain --node_count 1 --time-limit 1 -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), TimeLimit: "* ]]
     [ "$(tail -n 1 out/logs/worker-0.log)" = "asked to stop; the agent's log has the reason" ]
@@ -152,7 +157,7 @@ C
 
 @test "an event rule runs on agents as on the mesh" {
     start_agents 3
-    "$SUBMIT" --codec "$BUILD/tests/codecs/ping.so" --node_count 3 --epochs 1 --model softmax -o out
+    "$SUBMIT" --codec "$BUILD/tests/codecs/ping.so" --node_count 3 --dataset "$FEW" --epochs 1 --model softmax -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
@@ -163,7 +168,7 @@ C
         n=$((n + 1))
         # It ends the job on any other result.
         # shellcheck disable=SC2086
-        "$SUBMIT" -q --codec "$BUILD/tests/codecs/collect.so" --node_count 3 --epochs 1 --model softmax $way -o out$n
+        "$SUBMIT" -q --codec "$BUILD/tests/codecs/collect.so" --node_count 3 --dataset "$FEW" --epochs 1 --model softmax $way -o out$n
     done
     grep -q 'collectives use memory shared by all 3 workers' out1/logs/worker-0.log
     grep -qx 'link to node 1: TLS 1.3, AES-128-GCM' out3/logs/worker-0.log
@@ -235,7 +240,7 @@ ready_by_hand() {
     start_agents 4
     write_workers 3 1
     gated fedavg 'c->node == 1'
-    "$SUBMIT" --codec gated.c --node_count 3 --local-steps 5 --epochs 1 --record-every 100 --on-node-loss continue \
+    "$SUBMIT" --codec gated.c --node_count 3 "${PAST_GATE[@]}" --local-steps 5 --record-every 100 --on-node-loss continue \
         --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
     within 60 is_at_gate 1
@@ -253,7 +258,7 @@ continues_without_one() { # continues_without_one CODEC OPTION...
     start_agents 3
     gated "$1" 'c->node == 1'
     shift
-    "$SUBMIT" --codec gated.c "$@" --node_count 3 --epochs 1 --record-every 100 --on-node-loss continue --min-nodes 2 \
+    "$SUBMIT" --codec gated.c "$@" --node_count 3 "${PAST_GATE[@]}" --record-every 100 --on-node-loss continue --min-nodes 2 \
         --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$! n
     within 60 is_at_gate 1
@@ -326,8 +331,8 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     start_agents 4
     write_workers 3 1
     local pid
-    "$SUBMIT" --codec fedavg --node_count 3 --local-steps 5 --epochs 100000 --record-every 100 --on-node-loss continue \
-        --min-nodes 3 --round-timeout "$TEST_LIMIT" -o few 2>log 3>&- &
+    long_job --codec fedavg --node_count 3 --local-steps 5 --on-node-loss continue --min-nodes 3 \
+        --round-timeout "$TEST_LIMIT" -o few 2>log 3>&- &
     pid=$!
     within 60 is_at_step 1 50
     kill -9 "$(runner_of 1)"
@@ -383,7 +388,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 @test "kill -9 of an agent while its node trains: the job fails and names the node; restarted, it accepts jobs again" {
     start_agents 2
-    long_job --codec plain --path gather --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
+    long_job --codec plain --path gather --round-timeout "$TEST_LIMIT" --agent-timeout 2 -o out 2>log 3>&- &
     local pid=$!
     within 60 is_at_step 0 50
     kill_agent 1
@@ -467,7 +472,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 @test "a job whose agent lost its last events in a power failure ends, although its end has a number that was seen before" {
     start_agents 1
-    "$SUBMIT" --codec plain --node_count 1 --epochs 100000 --record-every 1000 -o out >log 2>&1 3>&- &
+    long_job --codec plain --node_count 1 -o out >log 2>&1 3>&- &
     local job=$! status=0 pid
     within 60 has_events 10
     pid=$(api 0 GET /v1/jobs | jq '.jobs[0].pid')
@@ -499,7 +504,7 @@ set_syncs() { printf %b "\\0$(printf %03o "$1")" | dd of=counts bs=1 seek=16 con
     BUILD=faulty start_agent 1
     write_workers 2
     gated plain
-    "$SUBMIT" --codec gated.c --node_count 2 --epochs 1 --agent-timeout 3 -o out >log 2>&1 3>&- &
+    "$SUBMIT" --codec gated.c --node_count 2 "${PAST_GATE[@]}" --agent-timeout 3 -o out >log 2>&1 3>&- &
     local job=$!
     within 60 is_at_gate 1
     set_syncs 200
@@ -522,7 +527,7 @@ has_events() { [ "$(api 0 GET '/v1/jobs?limit=1' | jq '.jobs[0].last_seq // 0')"
 @test "kill -9 of an agent before the start: the others are released" {
     start_agents 2
     kill -STOP "${AGENTS[1]}"
-    "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
+    "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" -o out 2>log 3>&- &
     local pid=$!
     within 60 grep -q 'Try connecting' log
     kill_agent 1
@@ -537,8 +542,9 @@ has_events() { [ "$(api 0 GET '/v1/jobs?limit=1' | jq '.jobs[0].last_seq // 0')"
 @test "kill -9 of the submitter in the queue or before the start frees the agents at once" {
     start_agents 2
     echo "{\"Worker\":[\"127.0.0.1:${PORTS[1]}\"]}" >second.json
-    "$SUBMIT" -q --workers second.json --codec dummy --node_count 1 --epochs 100000 --record-every 1000 --detach -o other
-    "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
+    gated plain
+    "$SUBMIT" -q --workers second.json --codec gated.c --node_count 1 "${PAST_GATE[@]}" --detach -o other
+    "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" -o out 2>log 3>&- &
     local pid=$!
     # This is noticed when the response to a request arrives that was sent after the one for the event stream.
     within 60 grep -q 'waiting in its queue' log
@@ -553,7 +559,7 @@ has_events() { [ "$(api 0 GET '/v1/jobs?limit=1' | jq '.jobs[0].last_seq // 0')"
 @test "kill -9 of the submitter while nodes train: the job continues, and its results are fetched later" {
     start_agents 2
     gated plain
-    "$SUBMIT" --codec gated.c --node_count 2 --epochs 1 -o out 2>/dev/null 3>&- &
+    "$SUBMIT" --codec gated.c --node_count 2 "${PAST_GATE[@]}" -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_gate 0
     kill -9 $pid
@@ -603,7 +609,8 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
 
 @test "a node whose agent was paused is told to end when the agent responds, and its log is fetched to the end" {
     start_agents 2
-    long_job -q --codec plain --psgd asgd --on-node-loss continue --detach -o out # by itself node 1 would continue
+    paced_plain >paced.c
+    long_job -q --codec paced.c --psgd asgd --on-node-loss continue --detach -o out # by itself node 1 would continue
     id=$(only_job 0)
     within 60 is_at_step 1 5
     kill -STOP "${AGENTS[1]}"
@@ -702,7 +709,7 @@ start_on_small_disk() {
 
 @test "an agent without space for a package refuses it, and states the free space" {
     start_on_small_disk 3m
-    run "$SUBMIT" --codec plain --node_count 2 --dataset digits -o out
+    run "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" -o out
     [ "$status" -eq 4 ]
     local expected="error: node\(1\): agent 127.0.0.1:${PORTS[1]}: [0-9]+ bytes do not fit: 0 are free for uploads on the agent's disk, and "
     grep -Eq "^${expected}64 MiB more are reserved for what jobs write \(status 507, DISK_FULL\)$" <<<"$output"
@@ -710,7 +717,7 @@ start_on_small_disk() {
 
 @test "a full disk fails the node with a message" {
     start_on_small_disk 80m
-    "$SUBMIT" --codec dummy --node_count 2 --model softmax --dataset digits --batch_size 8 --epochs 1000000 -o out \
+    "$SUBMIT" --codec dummy --node_count 2 --model softmax --dataset "$FEW" --batch_size 8 --epochs 1000000 -o out \
         2>log 3>&- &
     local pid=$! s=0
     within 60 is_at_step 1 100
