@@ -74,7 +74,7 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     [ "$status" -eq 0 ]
     [[ "$output" == *"Agent $at takes no new jobs"*"1 run to their end, 0 wait"* ]]
     [ "$(status_page 0 | jq -r .agent.state)" = draining ]
-    run "$SUBMIT" --codec plain --node_count 1 --dataset digits --model softmax --epochs 1 -o next
+    run "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW" --model softmax --epochs 1 -o next
     [ "$status" -eq 4 ]
     [[ "$output" == *"was drained and takes no new jobs"*"job_submit agents resume"* ]]
     [ "$(api 0 GET /v1/jobs | jq -r '.jobs[0].state')" = running ]
@@ -84,12 +84,12 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     [ "$(status_page 0 | jq -r .agent.state)" = drained ]
     run "$SUBMIT" agents resume "$at"
     [ "$status" -eq 0 ]
-    "$SUBMIT" --codec plain --node_count 1 --dataset digits --model softmax --epochs 1 -o next
+    "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW" --model softmax --epochs 1 -o next
     run "$SUBMIT" agents drain
     [ "$status" -eq 2 ]
 }
 
-job() { "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax "$@"; } # job OPTION...
+job() { "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax "$@"; } # job OPTION...
 
 write_joined() { # write_joined N...: these agents as workers
     local n

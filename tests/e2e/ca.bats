@@ -16,7 +16,7 @@ start_certified() {
     PORTS[n]=$(sed 's/[^:]*:\([0-9]*\)#.*/\1/; q' "invitation$n")
 }
 
-train() { "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax "$@"; }
+train() { "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax "$@"; }
 
 # refused WORDS ARGUMENT...: a job with these arguments is, with exit status 7 and these words.
 refused() {

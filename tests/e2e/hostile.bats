@@ -39,7 +39,7 @@ prepare_agent() {
 
 # attempt N: a job whose codec tries the gentle acts, or deadly act N; ACTS has the verdicts.
 attempt() {
-    run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --epochs 1 --record-every 1000 \
+    run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --dataset "$FEW" --epochs 1 --model softmax \
         --codec "$BUILD/tests/codecs/hostile.so:act=$1,pid=$OTHER" -o "out-$1"
     ACTS=$(cat "$T/agent0/jobs/$(only_job 0)/run/acts.txt")
 }
@@ -132,7 +132,7 @@ each_deadly_act_ends_its_node() {
     sha256sum spy.c >agent0/codecs.allow
     chmod 600 agent0/codecs.allow
     start_agent 0 --codecs allowlist
-    run env CC='cc -DHERE' "$SUBMIT" --workers worker.json --node_count 1 --epochs 1 --codec spy.c -o out
+    run env CC='cc -DHERE' "$SUBMIT" --workers worker.json --node_count 1 --dataset "$FEW" --epochs 1 --codec spy.c -o out
     [ "$status" -ne 0 ]
     local log
     log=$(cat "agent0/jobs/$(only_job 0)/run/node.log")
@@ -147,7 +147,7 @@ each_deadly_act_ends_its_node() {
     run ./old_kernel true
     [ "$status" -ne 125 ] || skip "$output"
     ENTER=("$T/old_kernel")
-    local none=(--workers worker.json --node_count 1 --epochs 1)
+    local none=(--workers worker.json --node_count 1 --dataset "$FEW" --epochs 1)
     isolation_needs() { UNISOLATED=(); }
     prepare_agent
     grep -q 'isolation of codecs: process; this kernel has no Landlock' agent0.log
@@ -168,7 +168,7 @@ each_deadly_act_ends_its_node() {
     setup_hostile
     be_a_user
     prepare_agent
-    run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --codec fedavg \
+    run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --dataset "$FEW" --codec fedavg \
         --require-isolation user -o out
     echo "$output"
     [ "$status" -eq 4 ]

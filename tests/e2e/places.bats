@@ -4,7 +4,7 @@
 load lib
 load namespaces
 
-two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o out; }
+two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o out; }
 
 @test "an agent's folder may be on a file system mounted noexec" {
     make_disk 200m,noexec "$T/noexec"
@@ -17,7 +17,7 @@ two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model s
     start_agents 2
     local codec
     for codec in fedavg "$PWD/mine.c"; do
-        "${ON_DISK[@]}" "$SUBMIT" -q --workers "$PWD/worker.json" --codec "$codec" --node_count 2 --epochs 1 --model softmax \
+        "${ON_DISK[@]}" "$SUBMIT" -q --workers "$PWD/worker.json" --codec "$codec" --node_count 2 --dataset "$FEW" --epochs 1 --model softmax \
             -o "$PWD/out"
         [ "$(jq -r .state out/run.json)" = succeeded ]
         rm -r out
@@ -36,7 +36,7 @@ two_node_job() { "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 1 --model s
     unset HOME XDG_STATE_HOME XDG_CACHE_HOME
     taskset -pc "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')" $$ >/dev/null
     start_agents 2
-    "${ON_DISK[@]}" "$SUBMIT" -q --workers "$PWD/worker.json" --codec fedavg --node_count 2 --epochs 1 --model softmax -o "$PWD/out"
+    "${ON_DISK[@]}" "$SUBMIT" -q --workers "$PWD/worker.json" --codec fedavg --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o "$PWD/out"
     [ "$(jq -r .state out/run.json)" = succeeded ]
     "${ON_DISK[@]}" test -e "$home/.local/state/psgd/jobs/$(jq -r .id out/run.json).json"
     [ ! -e "$home/.local/state/psgd/jobs/$(jq -r .id out/run.json).json" ]
@@ -113,11 +113,11 @@ runs_without_inotify() { # runs_without_inotify WHAT LIMIT
     echo '{"version":1,"name":"big","input":[28,28,1],"layers":[{"kind":"flatten"},{"kind":"dense","units":200000},{"kind":"relu"},
            {"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >big.json
     sed 's/200000/100/' big.json >small.json
-    run "$SUBMIT" --codec dummy --node_count 1 --epochs 1 --model big.json -o no
+    run "$SUBMIT" --codec dummy --node_count 1 --dataset "$FEW" --epochs 1 --model big.json -o no
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *OutOfMemory*" GB"*" GB"* ]]
-    "$SUBMIT" -q --codec dummy --node_count 1 --epochs 1 --model small.json -o out
+    "$SUBMIT" -q --codec dummy --node_count 1 --dataset "$FEW" --epochs 1 --model small.json -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 
@@ -145,9 +145,9 @@ group_of() {
     start_agents 2
     echo '{"version":1,"name":"big","input":[28,28,1],"layers":[{"kind":"flatten"},{"kind":"dense","units":63000},{"kind":"relu"},
            {"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >big.json
-    run "$SUBMIT" --codec plain --node_count 2 --epochs 1 --batch_size 8 --local-path off --model big.json -o no
+    run "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --batch_size 8 --local-path off --model big.json -o no
     echo "$output"
-    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --model softmax -o out || true
+    "$SUBMIT" -q --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o out || true
     stop_agents
     for _ in {1..100}; do if rmdir "$group" 2>/dev/null; then break; else sleep 0.1; fi; done # until the kernel sees that it is empty
     [ "$status" -eq 1 ]
@@ -158,12 +158,13 @@ group_of() {
 @test "an agent with two slots runs two jobs at a time, and tells both" {
     start_agent 0 --slots 2
     write_workers 1
-    local one=(--node_count 1 --codec fedavg --model softmax)
-    "$SUBMIT" "${one[@]}" --epochs 100000 -o long >long.log 2>&1 3>&- &
+    gated fedavg
+    local one=(--node_count 1 --dataset "$FEW" --local-steps 5 --model softmax)
+    "$SUBMIT" "${one[@]}" --codec gated.c --epochs 5 -o long >long.log 2>&1 3>&- &
     local pid=$!
     HOLDERS+=("$pid")
-    within 60 grep -q 'node(0): running, epoch' long.log
-    "$SUBMIT" -q "${one[@]}" --epochs 1 --no-queue -o short
+    within 60 is_at_gate 0
+    "$SUBMIT" -q "${one[@]}" --codec fedavg --epochs 1 --no-queue -o short
     [ "$(jq -r .state short/run.json)" = succeeded ]
     [ "$(api 0 GET /v1/agent | jq -r '.slots, .slots_free' | paste -sd' ')" = "2 1" ]
     [ "$(api 0 GET "/v1/jobs/$(jq -r .id long/run.json)" | jq -r '.state, .slot' | paste -sd' ')" = "running 0" ]

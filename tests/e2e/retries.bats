@@ -14,11 +14,19 @@ start_three() {
     jq --arg spare "127.0.0.1:${PORTS[2]}" '.Spare = [$spare]' worker.json >with_spare.json
 }
 
-# begin OUT OPTION...: a job of 60 epochs in the background, until its checkpoints were copied once; JOB is its process.
+# A job of 60 epochs of 32 steps, which takes 50 ms for each step from the 60th on until the gate is open.
+few=("${job[@]}" --dataset "$FEW" --epochs 60 --codec gated.c)
+slow_at_gate() {
+    gated allreduce
+    sed -i -e '/while (access/d' -e 's/tv_nsec = 10000000/tv_nsec = 50000000/' gated.c
+}
+
+# begin OUT OPTION...: that job in the background, until its checkpoints were copied once; JOB is its process.
 begin() {
     local out=$1
     shift
-    "$SUBMIT" "${job[@]}" --epochs 60 --codec allreduce -o "$out" "$@" >"$out.log" 2>&1 3>&- &
+    [ -e gated.c ] || slow_at_gate
+    "$SUBMIT" "${few[@]}" -o "$out" "$@" >"$out.log" 2>&1 3>&- &
     JOB=$!
     HOLDERS+=("$JOB")
     within 60 has_copies "$out"
@@ -32,12 +40,13 @@ end_of() {
     cat "$1.log"
 }
 
-# lose N: agent number N and its runner end, as if its machine were gone.
+# lose N: agent number N and its runner end, as if its machine were gone; the others go on.
 lose() {
     # shellcheck disable=SC2046 # one word for each process
     kill -9 "${AGENTS[$1]}" $(pgrep -P "${AGENTS[$1]}")
     wait "${AGENTS[$1]}" 2>/dev/null || true
     AGENTS[$1]=
+    open_gate
 }
 
 weights() { tail -c 31400 "$1/model/final.safetensors"; }
@@ -45,7 +54,10 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
 
 @test "a lost machine is replaced by a spare: the job goes on from copied checkpoints, and ends with the same bits" {
     start_three
-    "$SUBMIT" --workers worker.json "${job[@]}" --epochs 60 --codec allreduce -o alone
+    slow_at_gate
+    open_gate
+    "$SUBMIT" --workers worker.json "${few[@]}" -o alone
+    rm gate/open
     begin out --workers with_spare.json --checkpoint-every 1 --retries 2
     lose 1
     end_of out
@@ -171,7 +183,7 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
 
 @test "a failure that another attempt would meet again is not retried, and an unknown reason is refused" {
     start_three
-    run "$SUBMIT" --workers worker.json "${job[@]}" --epochs 1 --codec "$BUILD/tests/codecs/crash.so" --retries 5 -o failed
+    run "$SUBMIT" --workers worker.json "${job[@]}" --dataset "$FEW" --epochs 1 --codec "$BUILD/tests/codecs/crash.so" --retries 5 -o failed
     [ "$status" -ne 0 ]
     [[ "$output" != *"Attempt 2"* ]]
     run "$SUBMIT" --workers worker.json "${job[@]}" --codec allreduce --retries 1 --retry-on node_lost,bad_luck -o no

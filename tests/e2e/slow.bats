@@ -9,9 +9,9 @@ is_ahead() { [ -e "agent$1/jobs/$(only_job "$1")/run/is-ahead" ]; }
 
 @test "a slow holder of redundant blocks is waited for at the end, and loses nothing" {
     start_agents 3
-    # 24,000 samples in rows of 3 x 400: 20 steps, two blocks each. Node 2 does not start before node 0 has taken 15 of them: if
+    # 1,200 samples in rows of 3 x 20: 20 steps, two blocks each. Node 2 does not start before node 0 has taken 15 of them: if
     # node 0 waited for it, neither would continue.
-    "$SUBMIT" --codec "$T_CODECS/slow.so" --node_count 3 --redundancy 2 --batch_size 400 --epochs 1 --model softmax -o out \
+    "$SUBMIT" --codec "$T_CODECS/slow.so" --node_count 3 --redundancy 2 --dataset digits:train=1200,test=200 --batch_size 20 --epochs 1 --model softmax -o out \
         >log 2>&1 3>&- &
     local pid=$!
     within 60 is_ahead 0
@@ -23,7 +23,7 @@ is_ahead() { [ -e "agent$1/jobs/$(only_job "$1")/run/is-ahead" ]; }
 
 @test "a node that does not read for 11 s is not lost" {
     start_agents 3
-    "$SUBMIT" --codec plain --node_count 3 --redundancy 2 --epochs 100000 --record-every 1000 -o out 2>log 3>&- &
+    "$SUBMIT" --codec plain --node_count 3 --redundancy 2 --dataset "$FEW" --epochs 1000000 --record-every 1000 -o out 2>log 3>&- &
     local pid=$! runner
     within 60 is_at_step 0 20
     runner=$(api 2 GET /v1/jobs | jq '.jobs[0].pid')
@@ -76,7 +76,7 @@ static int late_on_step(struct codec *c) /* node 2 takes half a second longer, f
 static const struct codec_events late = {.on_step = late_on_step};
 CODEC_PLUGIN(.name = "late", .source = "a test", .events = &late)
 C
-    "$SUBMIT" --codec late.c --node_count 3 --epochs 1 --batch_size 400 --model softmax -o out >table 2>log
+    "$SUBMIT" --codec late.c --node_count 3 --dataset digits:train=1200,test=200 --epochs 1 --batch_size 20 --model softmax -o out >table 2>log
     cat table log
     local said='node(2) is slower than twice the median since step [0-9]*: [0-9.e+]* ms a step, the median [0-9.e+]* ms\.'
     grep "$said" log

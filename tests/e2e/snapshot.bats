@@ -63,9 +63,9 @@ CODEC
     [ -p pipe ]
     "$SUBMIT" snapshot --json -o as.safetensors |
         jq -e '.data | .step >= 100 and .epoch >= 1 and .node == 0 and .file == "as.safetensors"'
-    "$SUBMIT" predict ./now.safetensors --dataset digits -o p.csv # it is a whole model
+    "$SUBMIT" predict ./now.safetensors --dataset "$FEW" -o p.csv # it is a whole model
     "$SUBMIT" cancel -q "$(only_job 0)"
-    "$SUBMIT" -q --node_count 1 --epochs 100000 --record-every 1000 --codec "ender.c:at=$step" --model softmax -o ended
+    long_job -q --node_count 1 --codec "ender.c:at=$step" --model softmax -o ended
     [ "$(meta ended/model/final.safetensors step)" -eq "$step" ]
     [ "$(weights now.safetensors)" = "$(weights ended/model/final.safetensors)" ]
     # Nothing of it is left among the job's files.

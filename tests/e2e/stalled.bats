@@ -69,7 +69,7 @@ hang() {
     shift 2
     start_agents $((n_workers + n_servers))
     write_workers "$n_workers" "$n_servers"
-    "$SUBMIT" "$@" --node_count "$n_workers" --epochs 100000 --round-timeout 6 -o out 2>log 3>&- &
+    "$SUBMIT" "$@" --node_count "$n_workers" --dataset "$FEW" --epochs 1000000 --record-every 1000 --round-timeout 6 -o out 2>log 3>&- &
     local pid=$! hung
     within 60 is_at_step 0 20
     hung=$(api 2 GET /v1/jobs | jq '.jobs[0].pid')
@@ -121,7 +121,7 @@ names_in_json() { [ "$("$SUBMIT" list --json | jq '.data.jobs[0].waits_for')" = 
     local hung
     start_agents 3
     write_workers 2 1
-    "$SUBMIT" -q --codec ps --node_count 2 --epochs 100000 --round-timeout 1000 --detach -o out >/dev/null
+    long_job -q --codec ps --round-timeout 1000 --detach -o out >/dev/null
     within 60 is_at_step 0 20
     hung=$(api 1 GET /v1/jobs | jq '.jobs[0].pid')
     kill -STOP "$hung"

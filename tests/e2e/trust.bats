@@ -27,13 +27,13 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     [ "$(with_token_of reader GET /v1/jobs)" = '{"jobs":[]}' ]
     run with_token_of reader PUT /v1/blobs/sha256/"$(printf '%064d' 0)" -H 'Content-Type: application/json' -d x
     [[ "$output" == *'"status":403'*"this needs a token of scope submit; the one of reader has read"* ]]
-    run as reader --codec plain --node_count 1 --epochs 1 --model softmax -o no
+    run as reader --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax -o no
     [ "$status" -eq 7 ]
     [[ "$output" == *"needs a token of scope submit; the one of reader has read"* ]]
     # A job needs a key, if its submitter is not the owner.
     run with_token_of bob POST /v1/jobs -H 'Content-Type: application/json' -d '{"id":"j-abcdef","attempt":1,"node":0,"role":"worker","node_count":1}'
     [[ "$output" == *'"status":400'*"X-Job-Key"* ]]
-    as bob --codec plain --node_count 1 --epochs 1 --model softmax -o bob
+    as bob --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax -o bob
     [ "$(jq -r '.nodes[0].submitter' bob/run.json)" = bob ]
     run agent_token list
     [[ "$output" == *"reader "*" read "*"never"* ]]
@@ -46,7 +46,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     give carol
     give reader --scope read
     gated plain
-    as bob --codec gated.c --node_count 1 --epochs 1 --model softmax -o bob 2>log 3>&- &
+    as bob --codec gated.c --node_count 1 --dataset "$FEW" --epochs 5 --model softmax -o bob 2>log 3>&- &
     local pid=$! id
     within 60 is_at_gate 0
     id=$(only_job 0)
@@ -80,7 +80,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     run with_token_of carol POST /v1/jobs -H "X-Job-Key: $(head -c 43 /dev/zero | tr '\0' a)" -H 'Content-Type: application/json' \
         -d '{"id":"'"$id"'","attempt":1,"node":0,"role":"worker","node_count":1}'
     [[ "$output" == *"the id $id is in use"* && "$output" != *bob* ]]
-    run as carol --codec plain --node_count 1 --epochs 1 --model softmax --no-queue -o no
+    run as carol --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax --no-queue -o no
     [ "$status" -eq 4 ]
     [[ "$output" == *"runs another job"* && "$output" != *"$id"* ]]
     # Who may read sees all jobs and changes none; the owner does all.
@@ -96,7 +96,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     start_agents 1
     give bob
     cp bob.token old.token
-    job() { as "$1" --codec plain --node_count 1 --epochs 1 --model softmax -o "$2"; }
+    job() { as "$1" --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax -o "$2"; }
     job bob one
     # Two tokens at once, then the new one only.
     (umask 077 && agent_token rotate bob >bob.token)
@@ -127,11 +127,11 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     agent_token rotate
     run cmp -s agent0/token former
     [ "$status" -eq 1 ]
-    "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model softmax -o five
-    "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model softmax --token-file former -o six
+    "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax -o five
+    "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax --token-file former -o six
     agent_token rotate --keep 0s
     agent_token revoke owner
-    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model softmax --token-file former -o no
+    run "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax --token-file former -o no
     [ "$status" -eq 7 ]
     # What is damaged lets nobody in, except the owner, and is said once.
     give dave
@@ -156,9 +156,9 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     start_agent 0 --cluster-token "$T/cluster.token"
     start_agent 1 --cluster-token "$T/cluster.token"
     write_workers 2
-    as cluster --codec plain --node_count 2 --epochs 1 --model softmax -o one
+    as cluster --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o one
     [ "$(jq -r '[.nodes[].submitter] | unique[]' one/run.json)" = cluster ]
-    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o two
+    "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o two
     [ "$(jq -r '[.nodes[].submitter] | unique[]' two/run.json)" = owner ]
     # Two users who share the token have each their own jobs.
     mkdir -p state-of-eve/psgd && cp -r state-of-cluster/psgd/jobs state-of-eve/psgd/
@@ -169,8 +169,8 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     # It is replaced by writing the file.
     cp -p cluster.token eve.token
     make_token cluster.token
-    as cluster --codec plain --node_count 2 --epochs 1 --model softmax -o three
-    run as eve --codec plain --node_count 2 --epochs 1 --model softmax -o no
+    as cluster --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o three
+    run as eve --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o no
     [ "$status" -eq 7 ]
 }
 
@@ -184,21 +184,21 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
             '.nodes[$at] = {fingerprint: $pin, token_file: $token}' worker.json >named.json
         mv named.json worker.json
     done
-    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax -o one
+    "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o one
     # A short token proves nothing, and need not.
     (umask 077 && echo aaaaaaaaaaaaaaaaaaaa >agent0/token)
-    "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax --detach -o two
+    "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax --detach -o two
     "$SUBMIT" wait
     # The two keys exchanged.
     jq '.nodes |= (to_entries | [.[0].value.fingerprint, .[1].value.fingerprint] as $pin | .[0].value.fingerprint = $pin[1]
         | .[1].value.fingerprint = $pin[0] | from_entries)' worker.json >wrong.json
-    run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --epochs 1 --model softmax -o no
+    run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o no
     [ "$status" -eq 7 ]
     [[ "$output" == *"has another key than the list of workers says: it may be another program; nothing was sent to it"* ]]
     # One that was joined with another key than the list says: which of them is right is not guessed.
     agent_token invite | sed "s/^job_submit join '//; s/'$//" >invitation
     "$SUBMIT" join - <invitation
-    run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --epochs 1 --model softmax -o no
+    run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o no
     [ "$status" -eq 7 ]
     [[ "$output" == *"has another fingerprint in the list of workers than the key that was joined"* ]]
 }
@@ -213,11 +213,11 @@ with_secret() {
 
 @test "no secret is in an argument, an environment, a file that others can read, an answer or a log" {
     start_agents 2
-    write_workers 2
-    "$SUBMIT" --codec allreduce --node_count 2 --model softmax --batch_size 2 --epochs 1000 --checkpoint-every 1 -o out -v >log 2>&1 3>&- &
+    gated allreduce
+    "$SUBMIT" --codec gated.c --node_count 2 --dataset "$FEW" --epochs 100 --checkpoint-every 1 -o out -v >log 2>&1 3>&- &
     JOB=$!
     HOLDERS+=("$JOB")
-    within 60 grep -q 'node(1): running, epoch' log
+    within 60 is_at_gate 1 # it has checkpoints by then
     local id secrets n path
     id=$(jq -r .id out/run.json)
     mapfile -t secrets < <(cat agent?/token "$XDG_STATE_HOME/psgd/job.secret")
