@@ -140,7 +140,7 @@ PY
 # 2e-5, a few hundred units in the last place of weights around 0.1.
 @test "plain on 2 nodes of 64 equals 1 node of 128, up to rounding" {
     start_agents 2
-    local few=(--dataset digits:train=6400,test=200 --epochs 2)
+    local few=(--dataset "digits:train=6400,test=200" --epochs 2)
     "$SUBMIT" --codec plain --node_count 2 --batch_size 64 "${few[@]}" -o two
     "$SUBMIT" --codec plain --node_count 1 --batch_size 128 "${few[@]}" -o one
     python3 - <<'PY'

@@ -53,8 +53,8 @@ needs_partitions() {
 
 # A job here ends only when a node is lost, not because a round takes long.
 net_submit() {
-    "${WORLD[@]}" "$SUBMIT" --insecure-no-tls --token-file token --node_count 2 --seed 3 --record-every 100 \
-        --round-timeout "$TEST_LIMIT" "$@"
+    "${WORLD[@]}" "$SUBMIT" --insecure-no-tls --token-file token --node_count 2 --dataset "$FEW" --batch_size 16 --seed 3 \
+        --record-every 10 --round-timeout "$TEST_LIMIT" "$@"
 }
 
 n_logged() { cat agent?/jobs/*/run/node.log 2>/dev/null | grep -c "$1" || true; } # n_logged WORDS: by nodes, of all jobs so far
@@ -78,8 +78,7 @@ start_gated() {
     make_network
     start_agents_in_network
     # Nobody has joined: before a token is sent, each agent proves over TLS that it has it.
-    "${WORLD[@]}" "$SUBMIT" --token-file token --codec plain --node_count 2 --epochs 1 -o proven
-    net_submit --codec plain --path gather --epochs 1 -o one
+    "${WORLD[@]}" "$SUBMIT" --token-file token --codec plain --node_count 2 --dataset "$FEW" --epochs 1 -o proven
     gated plain
     start_gated --epochs 100000 -o two
     "${NODE1[@]}" ip link set cable down
@@ -188,7 +187,7 @@ apart_again() { "${WORLD[@]}" nft delete table ip attack; }
     ENTER=("${NODE1[@]}") # of the other programs
     export LISTEN=$NET.3
     join=$(sed "s/^job_submit join '//; s/'$//" invitation)
-    ask() { "${WORLD[@]}" "$SUBMIT" -q --codec plain --node_count 1 --model softmax --epochs 1 "$@"; }
+    ask() { "${WORLD[@]}" "$SUBMIT" -q --codec plain --node_count 1 --dataset "$FEW" --model softmax --epochs 1 "$@"; }
     # Before the join, and after it.
     while :; do
         for kind in fake fake-tls relay-tls tls12; do
@@ -240,7 +239,7 @@ while s.recv(65536):
         start_by_document $n 5 $(((n + 1) % 3 + 1)) "s|cluster\\.token|$T/machine$n/&|"
     done
     echo "{\"Worker\": [\"$NET.2\", \"$NET.3\", \"$NET.1\"]}" >worker.json
-    "${WORLD[@]}" bash -ec "$(two_machines 6 | sed 's/node_count 2/node_count 3 -o three/')"
+    "${WORLD[@]}" bash -ec "$(two_machines 6 | sed "s/node_count 2/node_count 3 --dataset $FEW -o three/")"
     echo "# three machines, one copied token, from the agents' start to the trained model: $((SECONDS - began)) s" >&3
     [ "$(jq -r '.state, (.nodes | map(.submitter) | unique[])' three/run.json | paste -sd' ')" = "succeeded cluster" ]
     # A program at the address of an agent, on another machine: it gets neither token nor package.
@@ -258,7 +257,7 @@ while s.recv(65536):
 # that COMMAND enters, as a user of its own.
 start_task() {
     XDG_STATE_HOME=$T/state-$1 "${@:3}" "$TOOLS/limit" "$PROGRAM_LIMIT" \
-        bash -ec "$(two_machines 7 | sed -n "1p; ${2}p" | sed 's/--epochs 50/--epochs 1 -o out/')" 2>"$1.log" 3>&- &
+        bash -ec "$(two_machines 7 | sed -n "1p; ${2}p" | sed "s/--epochs 50/--epochs 1 --dataset $FEW -o out/")" 2>"$1.log" 3>&- &
 }
 
 @test "the tasks of a cluster on two machines are started by one command each, with a token that all have" {
@@ -289,7 +288,7 @@ start_task() {
         start_by_document $n 8 $((n + 2)) "s|agent\\.|machine$n/agent.|g"
     done
     echo "{\"Worker\": [\"$NET.2\", \"$NET.3\"]}" >worker.json
-    "${WORLD[@]}" bash -ec "$(two_machines 9) -o one"
+    "${WORLD[@]}" bash -ec "$(two_machines 9) --dataset $FEW -o one"
     [ "$(jq -r '.state, (.nodes | map(.submitter) | unique[])' one/run.json | paste -sd' ')" = "succeeded CN=ann" ]
 }
 
@@ -354,7 +353,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
 @test "a cable unplugged for seconds costs a job only time" {
     make_network
     start_agents_in_network
-    gated_job plain --epochs 2
+    gated_job plain --epochs 3
     continues_after unplug plug
 }
 
@@ -374,7 +373,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
         printf '%s\n' "192.0.2.2 node-a" "192.0.2.3 node-b" >hosts # of addresses for documents
         unplug
     }
-    gated_job plain --epochs 2 --workers named.json
+    gated_job plain --epochs 3 --workers named.json
     continues_after rename_and_unplug plug
     [ "$("${NODE0[@]}" getent hosts node-b | cut -d' ' -f1)" = 192.0.2.3 ]
 }
@@ -385,7 +384,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
     needs_partitions
     start_agents_in_network
     local ways
-    gated_job allreduce --epochs 2
+    gated_job allreduce --epochs 3
     # shellcheck disable=SC2086,SC2317 # split into words, and continues_after calls it
     part() { partition $ways; }
     for ways in "input output" input output; do continues_after part heal; done
@@ -397,7 +396,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
     needs_partitions
     start_agents_in_network
     start_server_in_network
-    gated_job fedavg --local-steps 5 --epochs 2
+    gated_job fedavg --local-steps 5 --epochs 3
     part() { partition input output; }
     continues_after part heal
 }
@@ -423,7 +422,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
     done
     start_server_in_network
     gated fedavg
-    start_gated --local-steps 5 --epochs 2 --on-node-loss continue --min-nodes 1 -o on
+    start_gated --local-steps 5 --epochs 3 --on-node-loss continue --min-nodes 1 -o on
     lost=$(n_logged 'node 1 is lost: ')
     partition input output
     open_gate

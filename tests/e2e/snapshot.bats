@@ -16,9 +16,11 @@ raw = open(sys.argv[1], "rb").read()
 print(raw[8 + int.from_bytes(raw[:8], "little"):].hex())' "$1"
 }
 
-# A rule without an exchange that ends the job after a given step.
+# A rule without an exchange that takes a millisecond for each step and ends the job after a given one.
 write_ender() {
     cat >ender.c <<'CODEC'
+#include <time.h>
+
 #include "codec.h"
 
 struct ender {
@@ -27,6 +29,7 @@ struct ender {
 
 static int ender_on_step(struct codec *c)
 {
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     c->wants_stop = c->step == (uint64_t)((struct ender *)c->state)->at;
     return CODEC_GO;
 }

@@ -60,7 +60,9 @@ most_under_way() {
 
 # names_it N: the job has failed on agent N, and its reason names node 2.
 names_it() {
-    api "$1" GET /v1/jobs | jq -e '.jobs[0] | .state == "failed" and .reason == "RoundTimeout" and (.message | test("node 2\\b"))'
+    local job
+    job=$(api "$1" GET '/v1/jobs?limit=1')
+    [[ $job == *'"state":"failed"'* && $job == *'"reason":"RoundTimeout"'* && $job =~ '"message":"'[^\"]*'node 2'[^0-9] ]]
 }
 
 # hang WORKERS SERVERS OPTION...: a job whose worker 2 is stopped in training. Every other node must name it.
@@ -74,6 +76,7 @@ hang() {
     within 60 is_at_step 0 20
     hung=$(api 2 GET /v1/jobs | jq '.jobs[0].pid')
     kill -STOP "$hung"
+    within 60 grep -q RoundTimeout log
     for n in $(seq 0 $((n_workers + n_servers - 1))); do
         [ "$n" -eq 2 ] || within 60 names_it "$n"
     done
