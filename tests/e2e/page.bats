@@ -27,49 +27,33 @@ serve() {
 
 made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
 
-@test "jobs are listed live, searched, compared and cancelled" {
+@test "jobs are listed live, searched, compared and cancelled; an agent's own page shows its jobs, and asks for a token" {
     has_browser
     start_agents 2
-    local common="--node_count 2 --dataset digits --model mlp-tutorial"
+    local common="--node_count 2 --dataset digits:train=1280,test=200 --model mlp-tutorial"
     # shellcheck disable=SC2086
     for lr in 0.05 0.1; do
         $SUBMIT $common --epochs 1 --codec fedavg --learn_rate $lr --name "run-$lr" -o "logs/$lr" >out.txt 2>&1
     done
+    gated fedavg '(usleep(50000), 0)' # no gate but a pause, so that the browser has the processors
     # shellcheck disable=SC2086
-    $SUBMIT $common --epochs 10000 --codec fedavg --name endless -o logs/endless >endless.txt 2>&1 3>&- &
+    $SUBMIT $common --epochs 100000 --codec gated.c --name endless -o logs/endless >endless.txt 2>&1 3>&- &
     local endless=$!
     HOLDERS+=("$endless")
     serve logs
-    in_browser live "$URL" run-0.05 run-0.1 endless
+    in_browser live "$URL" run-0.05 run-0.1 endless -- agent "http://127.0.0.1:${PORTS[0]}/" run-0.1 "$(cat "$T/agent0/token")"
     local status=0
     wait "$endless" || status=$?
     [ "$status" -eq 8 ]
 }
 
-@test "every view passes axe in light and dark, can be used by keys, and shows hostile names as text" {
+@test "every view passes axe in light and dark, can be used by keys, shows hostile names as text; report.html asks nobody" {
     has_browser
     made results logs/hostile j-hostile0001 j-other00001
+    (cd logs && "$SUBMIT" report hostile)
+    made many-results many/rows j-many000001
+    serve many
+    local many=$URL
     serve logs
-    in_browser views "$URL" j-hostile0001 j-other00001
-}
-
-@test "a million rows of 32 nodes open, and a part of them" {
-    has_browser
-    made many-results logs/many j-many000001
-    serve logs
-    in_browser many "$URL" j-many000001
-}
-
-@test "report.html shows a job from its file, and asks nobody" {
-    has_browser
-    made results hostile j-hostile0001 j-other00001
-    "$SUBMIT" report hostile
-    in_browser report "$PWD/hostile/report.html"
-}
-
-@test "an agent's own page shows its jobs, and asks for a token" {
-    has_browser
-    start_agents 2
-    "$SUBMIT" --node_count 2 --dataset digits --model mlp-tutorial --epochs 1 --codec fedavg --name ended -o ended >out.txt 2>&1
-    in_browser agent "http://127.0.0.1:${PORTS[0]}/" ended "$(cat "$T/agent0/token")"
+    in_browser many "$many" j-many000001 -- report "$PWD/logs/hostile/report.html" -- views "$URL" j-hostile0001 j-other00001
 }

@@ -49,6 +49,7 @@ class Browser:
         try:
             self.base = f'http://127.0.0.1:{self._port()}'
             self._start(width, height)
+            self.devtools('Page.setDownloadBehavior', behavior='allow', downloadPath=f'{self.folder}/downloads')
             self.size(width, height)
             self.colours(dark)
         except BaseException:
@@ -63,7 +64,7 @@ class Browser:
         raise Missing('chromedriver ended at once')
 
     def _start(self, width, height):
-        arguments = ['--headless=new', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+        arguments = ['--headless=new', '--incognito', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
                      '--disable-component-update', '--disable-sync', '--disable-default-apps', '--disable-domain-reliability',
                      '--no-default-browser-check', '--disable-dev-shm-usage', '--force-color-profile=srgb', '--hide-scrollbars',
                      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--proxy-server=direct://', '--lang=en-GB',
@@ -71,8 +72,8 @@ class Browser:
         if os.geteuid() == 0:
             arguments.append('--no-sandbox')
         wanted = {'browserName': 'chrome', 'goog:loggingPrefs': {'performance': 'ALL', 'browser': 'ALL'},
-                  'goog:chromeOptions': {'binary': self.chromium, 'args': arguments, 'perfLoggingPrefs': {'enableNetwork': True},
-                                         'prefs': {'download.default_directory': f'{self.folder}/downloads'}}}
+                  'goog:chromeOptions': {'binary': self.chromium, 'args': arguments,
+                                         'perfLoggingPrefs': {'enableNetwork': True, 'enablePage': False}}}
         try:
             self.session = self._ask('POST', '/session', {'capabilities': {'alwaysMatch': wanted}})['sessionId']
         except Failed as e:  # as where its sandbox may not have namespaces
