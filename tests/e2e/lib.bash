@@ -269,6 +269,23 @@ long_job() {
     "$SUBMIT" --workers worker.json --node_count 2 --dataset digits:train=6400,test=200 --epochs 1000000 --record-every 1000 "$@"
 }
 
+# build_with_few_digits: a folder build, as the commands of documents have it, whose job_submit trains on a part of the digits where
+# a command names no data. It shows that a command works as written, not how well its rule learns.
+build_with_few_digits() {
+    mkdir build
+    ln -s "$BUILD"/* build
+    rm build/job_submit
+    cat >build/job_submit <<EOF
+#!/bin/sh
+case " \$* " in
+*' --dataset'* | *' --gradients '* | *' --exec '*) ;;
+' -'* | ' submit '* | ' simulate '* | ' validate '* | ' sweep '*) set -- "\$@" --dataset digits:train=2560,test=400 ;;
+esac
+exec "$SUBMIT" "\$@"
+EOF
+    chmod +x build/job_submit
+}
+
 # gated CODEC [CONDITION]: gated.c, which is CODEC, a rule that combines without callbacks, with a gate before each contribution:
 # from step 60 on, nodes (if CONDITION holds) wait there until open_gate. So events happen at the right time on fast and slow
 # machines. (After the combination a node would wait with its own contribution half sent, for which another one waits.)
