@@ -54,7 +54,8 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
     start_agents 2
     session docs/python.md python
     grep -q 'psgd.submit(codec="fedavg"' session.py
-    PSGD_JOB_SUBMIT=$SUBMIT PYTHONPATH=$ROOT/python run limited python3 -S session.py 3>&-
+    build_with_few_digits
+    PSGD_JOB_SUBMIT=$PWD/build/job_submit PYTHONPATH=$ROOT/python run limited python3 -S session.py 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *" succeeded 0."* ]]

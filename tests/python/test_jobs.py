@@ -8,6 +8,7 @@ from pathlib import Path
 import psgd
 
 WORKERS = os.environ["WORKERS"]
+DATASET = "digits:train=2560,test=400"
 
 
 class Jobs(unittest.TestCase):
@@ -17,7 +18,7 @@ class Jobs(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def submit(self, **options):
-        defaults = {"codec": "fedavg", "node_count": 2, "workers": WORKERS, "output": self.folder / "out"}
+        defaults = {"codec": "fedavg", "node_count": 2, "dataset": DATASET, "workers": WORKERS, "output": self.folder / "out"}
         return psgd.submit(**{**defaults, **options})
 
     def test_a_job_from_its_submission_to_its_model(self):
@@ -32,7 +33,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(len(table), 4)
         self.assertAlmostEqual(job.accuracy, table.where(node=0)["accuracy"][-1], places=6)
         self.assertGreater(job.sent_bytes, 0)
-        self.assertEqual(len(job.records(pandas=False).where(node=1)), 2 * 46)
+        self.assertEqual(len(job.records(pandas=False).where(node=1)), 2 * 5)
         with self.assertRaisesRegex(psgd.Invalid, "no records/loss.csv\nIt has comm, eval, train."):
             job.records("loss")
         self.assertIn("worker-1 | ", job.logs())
@@ -82,12 +83,12 @@ class Jobs(unittest.TestCase):
             psgd.open(self.folder)
 
     def test_a_simulation_gives_a_run(self):
-        run = psgd.simulate(codec="fedavg", node_count=4, epochs=1, batch_size=64, output=self.folder / "sim")
+        run = psgd.simulate(codec="fedavg", node_count=4, epochs=4, batch_size=16, dataset=DATASET, output=self.folder / "sim")
         self.assertEqual(run.state, "succeeded")
         self.assertGreater(run.accuracy, 0.3)
         self.assertIn("sim_time_s", run.records("eval", pandas=False).columns)
         with self.assertRaisesRegex(psgd.JobFailed, "node"):
-            psgd.simulate(codec="plain", epochs=1, learn_rate=1e30, model="mlp-relu", output=self.folder / "bad")
+            psgd.simulate(codec="plain", epochs=1, learn_rate=1e30, model="mlp-relu", dataset=DATASET, output=self.folder / "bad")
         self.assertTrue(math.isnan(psgd.open(self.folder / "bad").accuracy))
 
 
