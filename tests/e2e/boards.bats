@@ -9,7 +9,7 @@ read_back() { # read_back RUN EVENTS MLRUNS
 # bats test_tags=long
 @test "a job's curves are written for TensorBoard and MLflow as its records have them" {
     start_agents 2
-    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --batch_size 512 --name no.1 -o out --tensorboard --mlflow there/mlruns
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --dataset digits:train=2560,test=200 --name no.1 -o out --tensorboard --mlflow there/mlruns
     read_back out out/tensorboard there/mlruns
     # Again from the folder: the same files.
     "$SUBMIT" export out --to tensorboard -o again
@@ -26,7 +26,7 @@ read_back() { # read_back RUN EVENTS MLRUNS
 }
 
 @test "the commands in docs/boards.md run as written" {
-    ln -s "$BUILD" build
+    build_with_few_digits
     sed -n '/^```sh$/,/^```$/p' "$ROOT/docs/boards.md" | grep -v '^```' >session.sh
     grep -q -- '--mlflow mlruns' session.sh
     limited bash -e session.sh 3>&-
@@ -36,7 +36,7 @@ read_back() { # read_back RUN EVENTS MLRUNS
 
 @test "a detached job's request is kept for the command that fetches its results" {
     start_agents 1
-    id=$("$SUBMIT" -q --codec plain --epochs 1 --batch_size 512 --model softmax --tensorboard --mlflow mlruns --detach -o out)
+    id=$("$SUBMIT" -q --codec plain --epochs 1 --dataset digits:train=1280,test=200 --model softmax --tensorboard --mlflow mlruns --detach -o out)
     mkdir elsewhere
     cd elsewhere
     "$SUBMIT" wait "$id"
@@ -50,11 +50,11 @@ read_back() { # read_back RUN EVENTS MLRUNS
 }
 
 @test "a simulation's curves are written, and what cannot be is said" {
-    "$SUBMIT" simulate --codec fedavg --node_count 3 --epochs 2 --batch_size 256 -o out --tensorboard --mlflow mlruns
+    "$SUBMIT" simulate --codec fedavg --node_count 3 --epochs 2 --dataset digits:train=2560,test=200 -o out --tensorboard --mlflow mlruns
     read_back out out/tensorboard mlruns
     [ "$(cat mlruns/*/*/metrics/eval/loss/worker-2 | wc -l)" -eq 2 ]
     : >file
-    run "$SUBMIT" simulate --codec fedavg --epochs 1 --batch_size 512 --model softmax -o other --mlflow file/mlruns
+    run "$SUBMIT" simulate --codec fedavg --epochs 1 --dataset digits:train=1280,test=200 --model softmax -o other --mlflow file/mlruns
     [ "$status" -eq 9 ]
     [[ "$output" == *"--mlflow: "*"file"*"next: job_submit export --to mlflow $T/other"* ]]
     [ -s other/model/final.safetensors ]

@@ -5,7 +5,7 @@ load lib
 load namespaces
 
 @test "uploads that do not all fit on the disk: each is stored or refused with 507, none ends in the middle" {
-    make_disk 160m "$T/disk" # of which 64 MiB are reserved: two of 40 MB fit
+    make_disk 88m "$T/disk" # of which 64 MiB are reserved: two of 10 MB fit
     "${ON_DISK[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --port 0 --dir "$T/disk/agent" 2>agent.log 3>&- &
     AGENTS[0]=$!
     within 60 grep -q ' listens on ' agent.log
@@ -13,9 +13,9 @@ load namespaces
     port=$(sed -n 's/.* listens on 127.0.0.1:\([0-9]*\),.*/\1/p' agent.log)
     token=$("${ON_DISK[@]}" cat "$T/disk/agent/token")
     for n in 1 2 3 4 5 6; do
-        head -c 40000000 /dev/urandom >"blob$n"
+        head -c 10000000 /dev/urandom >"blob$n"
         sum=$(sha256sum <"blob$n")
-        curl -sS --limit-rate 10M -o "answer$n" -w '%{http_code}\n' -H "Authorization: Bearer $token" -H 'Content-Type: application/octet-stream' \
+        curl -sS --limit-rate 3M -o "answer$n" -w '%{http_code}\n' -H "Authorization: Bearer $token" -H 'Content-Type: application/octet-stream' \
             -T "blob$n" "http://127.0.0.1:$port/v1/blobs/sha256/${sum%% *}" >"status$n" 2>"error$n" 3>&- &
         uploads+=($!)
     done

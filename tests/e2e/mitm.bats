@@ -4,7 +4,7 @@
 load lib
 load others
 
-train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --epochs 1 "$@"; }
+train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --dataset digits:train=1280,test=200 --epochs 1 "$@"; }
 
 @test "whoever takes the port of a dead agent gets no token, no package and no job" {
     start_agents 1
