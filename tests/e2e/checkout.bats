@@ -58,7 +58,7 @@ make_here() {
     T="$T/a b é" # where start_agents has the agents' folders
     start_agents 2
     sed 's/"plain"/"mine"/' codecs/plain.c >"my codec.c"
-    run "$SUBMIT" --workers worker.json --codec "./my codec.c" --node_count 2 --epochs 1 --model softmax -o "res ult"
+    run "$SUBMIT" --workers worker.json --codec "./my codec.c" --node_count 2 --epochs 1 --model softmax --dataset digits:train=1280,test=200 -o "res ult"
     stop_agents
     T=${T%/*}
     echo "$output"

@@ -52,7 +52,7 @@ execute() {
     local all=(run --workers worker.json --node_count 3 --exec "$ROOT/tests/executors/exchanges.c")
     "$SUBMIT" "${all[@]}" -o memory -- 3000000
     grep -q 'messages go through memory shared with all peers' memory/logs/worker-0.log
-    "$SUBMIT" "${all[@]}" --local-path off --data-tls on -o encrypted -- 30000000
+    "$SUBMIT" "${all[@]}" --local-path off --data-tls on -o encrypted -- 16000000 # more than the kernel keeps
     [ "$(cat encrypted/output/* memory/output/* | sort -u)" = '6 nan' ]
     "$SUBMIT" "${all[@]}" --node_count 1 -o alone
     [ "$(cat alone/output/*)" = '1 nan' ]

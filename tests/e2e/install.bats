@@ -14,14 +14,19 @@ enter_tree() {
 
 # A job of two nodes by a built-in codec, and one by a codec that is compiled.
 run_jobs() {
-    psgd submit -q --codec fedavg --node_count 2 --epochs 1 --model softmax -o built-in
+    psgd submit -q --codec fedavg --node_count 2 --epochs 1 --model softmax --dataset digits:train=2560,test=400 -o built-in
     printf '#include "codec.h"\nstatic const struct codec_combine mine = {.when = CODEC_EACH_ROUND};\n%s\n' \
         'CODEC_PLUGIN(.name = "mine", .source = "test", .combine = &mine)' >mine.c
-    job_submit -q --codec mine.c --node_count 2 --epochs 1 --model softmax -o mine
+    job_submit -q --codec mine.c --node_count 2 --epochs 1 --model softmax --dataset digits:train=2560,test=400 -o mine
     [ "$(jq -r .state built-in/run.json mine/run.json | sort -u)" = succeeded ]
 }
 
-here() { (cd "$ROOT" && make -s BUILD="$BUILD" "$@"); }
+here() { # here GOAL... [NAME=VALUE...]
+    (cd "$ROOT" && make -s BUILD="$BUILD" "$@")
+}
+
+# As make uninstall, which is tried once, but without looking whether something is to be made.
+remove_from() { (cd "$ROOT" && BUILD=$BUILD DESTDIR=$1 PREFIX=$2 packaging/install --remove); }
 
 setup_file() {
     # Made once: here, where nothing else makes in the same folder.
@@ -60,11 +65,11 @@ setup_file() {
     fi
     BUILD=$from
     touch "$T/tree/usr/lib/psgd/codecs/own.so" # somebody's own
-    here uninstall DESTDIR="$T/tree" PREFIX=/usr 2>said
+    remove_from "$T/tree" /usr 2>said
     [[ "$(<said)" == *"$T/tree/usr/lib/psgd is not psgd's alone, and stays"* ]]
     [ "$(find "$T/tree" ! -type d)" = "$T/tree/usr/lib/psgd/codecs/own.so" ]
     rm "$T/tree/usr/lib/psgd/codecs/own.so"
-    here uninstall DESTDIR="$T/tree" PREFIX=/usr
+    remove_from "$T/tree" /usr
     [ -z "$(find "$T/tree" ! -type d -o -name '*psgd*')" ]
 }
 
