@@ -264,7 +264,11 @@ peak_at_step() {
     within "$PROGRAM_LIMIT" is_at_step 0 "$1" && awk '/VmHWM/ { print $2 }' "/proc/$(api 0 GET /v1/jobs | jq '.jobs[0].pid')/status"
 }
 
+# Most jobs need few samples: two workers have 10 steps in an epoch of these.
+FEW=(--dataset digits:train=1280,test=200)
+
 # A job that is long enough to be disturbed.
+
 long_job() {
     "$SUBMIT" --workers worker.json --node_count 2 --dataset digits:train=6400,test=200 --epochs 1000000 --record-every 1000 "$@"
 }
