@@ -150,7 +150,6 @@ PY
     [ -s served/logs/ps-0.log ]
     # two equal contributions of half the weight each: (1 - 1/2) w + 1/2 w is w, up to rounding
     same_weights start.safetensors served/model/final.safetensors 1e-7
-
 }
 
 @test "weights that do not match the model are refused with the tensor's name" {
@@ -315,7 +314,6 @@ forget_sums() {
     no 6 'another build of codec plain' --resume half --epochs 4 --codec "$ROOT/codecs/plain.c"
     no 6 '--checkpoint-every 1: checkpoints are 10 steps apart, and the nodes synchronize only every 11 steps' \
         --codec fedavg --node_count 2 --local-steps 11 --epochs 4 --checkpoint-every 1 "${FEW[@]}"
-
     cp -r half cut
     forget_sums cut
     truncate -s -4 cut/checkpoints/node-1.safetensors

@@ -4,8 +4,8 @@ load lib
 
 # Times do not depend on the bytes of a message, so the messages of an asynchronous job, too, arrive in the same order.
 simulate() {
-    "$SUBMIT" simulate -q --node_count 3 --servers 3 --epochs 1 --batch_size 256 --link any,0s --overhead any,0s --codec-rate 1e9 \
-        --step-time 0.01 --eval-time 0.1 --speed 0.5-2 "$@"
+    "$SUBMIT" simulate -q --node_count 3 --servers 3 --epochs 1 --batch_size 32 --dataset digits:train=1152,test=100 --link any,0s \
+        --overhead any,0s --codec-rate 1e9 --step-time 0.01 --eval-time 0.1 --speed 0.5-2 "$@"
 }
 
 @test "rules that treat each parameter by itself end with the same weights, bit for bit, by ranges and by tensors" {
@@ -36,13 +36,14 @@ simulate() {
 @test "on agents, comm.csv has the bytes of each server's tensors, and a checkpoint resumes with the same placement only" {
     start_agents 4
     write_workers 2 2
-    "$SUBMIT" -q --codec ps --node_count 2 --gradient-descent adam --epochs 2 --checkpoint-every 1 -o range
-    "$SUBMIT" -q --codec ps --node_count 2 --gradient-descent adam --epochs 2 --placement round_robin -o whole
+    local job=(-q --codec ps --node_count 2 --gradient-descent adam "${FEW[@]}")
+    "$SUBMIT" "${job[@]}" --epochs 2 --checkpoint-every 1 -o range
+    "$SUBMIT" "${job[@]}" --epochs 2 --placement round_robin -o whole
     same_weights range/model/final.safetensors whole/model/final.safetensors
     [ "$(jq -r .settings.placement whole/run.json)" = round_robin ]
     [ "$(awk -F, '$2 == 1 && $3 == 0 && $5 == "sent" { print $4, $7 }' whole/records/comm.csv | sort -r)" = "$(printf -- '-3 %d\n-2 %d' $((4 * 266)) $((4 * 118016)))" ]
     [ "$(awk -F, '$2 == 1 && $3 == 0 && $5 == "sent" { print $7 }' range/records/comm.csv | sort -u)" = $((2 * 118282)) ]
-    "$SUBMIT" -q --codec ps --node_count 2 --gradient-descent adam --epochs 1 --placement round_robin --checkpoint-every 1 -o half
+    "$SUBMIT" "${job[@]}" --epochs 1 --placement round_robin --checkpoint-every 1 -o half
     "$SUBMIT" -q --resume half --epochs 2 -o rest
     same_weights whole/model/final.safetensors rest/model/final.safetensors
     run "$SUBMIT" --resume range --epochs 3 --placement round_robin -o none
