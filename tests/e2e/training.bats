@@ -20,54 +20,58 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
     # gradient_decay starts with Parallel-SGD's 0.03, which 375 steps shrink to a twentieth.
     for how in sgd momentum nesterov adam adamw adagrad adadelta rmsprop rmsprop_graves "gradient_decay --learn_rate 1"; do
         # shellcheck disable=SC2086
-        "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model mlp-tutorial --gradient-descent $how -o "$how"
-        accuracy=$(column "$how/records/eval.csv" accuracy)
+        "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model mlp-tutorial --dataset digits:train=6000,test=500 --batch_size 16 \
+            --gradient-descent $how -o "$how"
+        accuracy=$(tail -1 "$how/records/eval.csv" | cut -d, -f7)
         echo "$how $accuracy"
-        python3 -c "assert $accuracy > 0.8"
+        [[ $accuracy == 0.[89]* ]]
     done
 }
 
 @test "train.csv has the rate of the schedule at each step" {
     start_agents 1
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --learn_rate 0.5 --schedule cosine --warmup-steps 4 -o out
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --batch_size 8 "${FEW[@]}" --learn_rate 0.5 --schedule cosine \
+        --warmup-steps 4 -o out
     column out/records/train.csv lr >rates
     python3 - <<'PY'
 from math import cos, isclose, pi
 lr = [float(x) for x in open("rates")]
 want = [0.5 * (t + 1) / 5 if t < 4 else 0.25 * (1 + cos(pi * (t - 4) / (len(lr) - 4))) for t in range(len(lr))]
-assert len(lr) > 700 and all(isclose(a, b, rel_tol=1e-6) for a, b in zip(lr, want))
+assert len(lr) == 320 and all(isclose(a, b, rel_tol=1e-6) for a, b in zip(lr, want))
 PY
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --schedule step:every=1,factor=0.25 -o step
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax "${FEW[@]}" --schedule step:every=1,factor=0.25 -o step
     [ "$(column step/records/train.csv lr | sort -u | tr '\n' ' ')" = "0.0125 0.05 " ]
 }
 
 @test "with --eval-every the test set is also evaluated within epochs, alike on all nodes" {
     start_agents 2
-    # An epoch has 750 steps: its end is evaluated once.
-    "$SUBMIT" -q --codec allreduce --node_count 2 --epochs 2 --model softmax --batch_size 16 --eval-every 250 -o out
-    [ "$(awk -F, '$2 == 0 {print $4}' out/records/eval.csv | paste -sd' ')" = "250 500 750 1000 1250 1500" ]
+    # An epoch has 30 steps: its end is evaluated once.
+    local job=(-q --codec allreduce --node_count 2 --epochs 2 --model softmax --dataset digits:train=960,test=500 --batch_size 16
+        --eval-every 10)
+    "$SUBMIT" "${job[@]}" -o out
+    [ "$(awk -F, '$2 == 0 {print $4}' out/records/eval.csv | paste -sd' ')" = "10 20 30 40 50 60" ]
     cmp <(awk -F, '$2 == 0 {print $3, $4, $6, $7}' out/records/eval.csv) <(awk -F, '$2 == 1 {print $3, $4, $6, $7}' out/records/eval.csv)
-    "$SUBMIT" simulate -q --codec allreduce --node_count 2 --epochs 2 --model softmax --batch_size 16 --eval-every 250 -o sim
+    "$SUBMIT" simulate "${job[@]}" -o sim
     cmp <(awk -F, 'NR > 1 && $2 == 0 {print $3, $4, $6, $7}' out/records/eval.csv) <(awk -F, 'NR > 1 && $2 == 0 {print $3, $4, $6, $7}' sim/records/eval.csv)
 }
 
 @test "a clipped gradient changes the weights by no more than its limit" {
     start_agents 1
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax --clip-norm 1e-7 -o out
-    # 375 steps of at most 0.05 x 1e-7 have no visible effect, though the gradients themselves are long.
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax --dataset digits:train=6400,test=200 --clip-norm 1e-7 -o out
+    # 100 steps of at most 0.05 x 1e-7 have no visible effect, though the gradients themselves are long.
     python3 - out/records <<'PY'
 import csv, sys
 rows = list(csv.DictReader(open(sys.argv[1] + "/train.csv")))
 assert min(float(r["grad_norm"]) for r in rows) > 0.1
 mean = lambda part: sum(float(r["loss"]) for r in part) / len(part)
-assert abs(mean(rows[:50]) - mean(rows[-50:])) < 0.1, (mean(rows[:50]), mean(rows[-50:]))
+assert abs(mean(rows[:30]) - mean(rows[-30:])) < 0.1, (mean(rows[:30]), mean(rows[-30:]))
 PY
 }
 
 @test "the metrics requested by a model are recorded, and no others" {
     start_agents 2
     asking_model accuracy top5 mse rmse confusion
-    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --model asking.json -o out
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --model asking.json "${FEW[@]}" -o out
     [ "$(head -1 out/records/metrics.csv)" = time_s,node,epoch,step,metric,value ]
     [ "$(head -1 out/records/confusion.csv)" = node,epoch,step,label,predicted,count ]
     python3 - <<'PY'
@@ -87,16 +91,16 @@ for e in evals:
 PY
     jq -e '[.files[].name] | index("records/metrics.csv") and index("records/confusion.csv")' out/run.json
     asking_model top5
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model asking.json -o one
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model asking.json "${FEW[@]}" -o one
     [ "$(column one/records/metrics.csv metric)" = top5 ]
     [ ! -e one/records/confusion.csv ]
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax -o none
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax "${FEW[@]}" -o none
     [ ! -e none/records/metrics.csv ]
 }
 
 @test "a job whose numbers overflow ends in that step, and reports it" {
     start_agents 1
-    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model mlp-relu --learn_rate 1e30 -o out
+    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model mlp-relu --learn_rate 1e30 "${FEW[@]}" -o out
     [ "$status" -ne 0 ]
     [ "$(jq -r '.nodes[0].reason' out/run.json)" = NumericDivergence ]
     message=$(jq -r '.nodes[0].message' out/run.json)
@@ -125,7 +129,7 @@ PY
 
 @test "a job that skips every step has failed" {
     start_agents 2
-    run "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 --on-nonfinite skip -o out
+    run "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 "${FEW[@]}" --on-nonfinite skip -o out
     [ "$status" -eq 1 ]
     [[ "$(jq -r '.nodes[0].message' out/run.json)" == *"the loss on the test set is"* ]]
     [ ! -e out/model/best.safetensors ]
@@ -163,27 +167,27 @@ C
 
 @test "a gradient that is not finite ends every node of an all-reduce in that step" {
     start_agents 2
-    run "$SUBMIT" --codec allreduce --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 -o out
+    run "$SUBMIT" --codec allreduce --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 "${FEW[@]}" -o out
     [ "$status" -eq 1 ]
-    [ "$(jq -r .reason out/run.json)" = NumericDivergence ]
-    [[ "$(jq -r .message out/run.json)" == *"epoch 1, step "*"the "*"layer"* ]]
+    [[ "$(jq -r '.reason + ": " + .message' out/run.json)" == NumericDivergence:*"epoch 1, step "*"the "*"layer"* ]]
 }
 
 @test "a contribution that is not finite is detected by all nodes before it changes a weight" {
     start_agents 2
     poisoning_codec
-    run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax -o stop
+    run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax "${FEW[@]}" -o stop
     [ "$status" -ne 0 ]
     message=$(jq -r '.nodes[] | select(.reason == "NumericDivergence") | .message' stop/run.json | head -1)
     [[ "$message" == *"epoch 1, step 5: after the exchange the gradient of layer0.dense.weight is not finite" ]]
-    run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax --on-nonfinite skip -o skip
+    run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax --dataset digits:train=5120,test=500 --learn_rate 0.5 \
+        --on-nonfinite skip -o skip
     [ "$status" -eq 0 ]
     for node in 0 1; do
-        [[ "$output" == *"node $node: 1 gradients or updates that were not finite were left out in 187 steps"* ]]
+        [[ "$output" == *"node $node: 1 gradients or updates that were not finite were left out in 40 steps"* ]]
     done
     [ "$(jq -r '.nodes[].model_sha256' skip/run.json | sort -u | wc -l)" -eq 1 ]
     [ "$(column skip/records/train.csv grad_norm | grep -c nan)" -eq 2 ]
-    python3 -c "assert $(column skip/records/eval.csv accuracy | head -1) > 0.5"
+    [[ "$(column skip/records/eval.csv accuracy | head -1)" == 0.[5-9]* ]]
 }
 
 @test "no step is skipped once the weights are not finite" {
@@ -203,7 +207,7 @@ static const struct codec_events worse = {.on_step = worse_step};
 
 CODEC_PLUGIN(.name = "worse", .source = "a test", .events = &worse)
 C
-    run "$SUBMIT" --codec worse.c --node_count 1 --epochs 1 --model softmax --on-nonfinite skip -o out
+    run "$SUBMIT" --codec worse.c --node_count 1 --epochs 1 --model softmax "${FEW[@]}" --on-nonfinite skip -o out
     [ "$status" -ne 0 ]
     [[ "$(jq -r '.nodes[0].message' out/run.json)" == "node 0, epoch 1, step 8: the loss is "* ]]
     grep -q 'hint: No step can be left out any more' out/logs/worker-0.log
