@@ -12,7 +12,7 @@ import subprocess
 import time
 
 PATIENCE_S = 60  # for what only has to occur, on a busy machine
-LOOK_S = 0.01
+LOOK_S, LOOK_MOST_S = 0.01, 0.3  # first often, then seldom: a look costs a connection
 
 RUNNER = """#!/bin/sh
 # Loads the fail point of this agent's next runner, if there is one.
@@ -28,13 +28,15 @@ class Hung(Exception):
 def within(what, condition, seconds=PATIENCE_S):
     """Waits until condition() is true, and returns that value."""
     end = time.monotonic() + seconds
+    pause = LOOK_S
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
             raise Hung(f"{what} did not occur within {seconds} s")
-        time.sleep(LOOK_S)
+        time.sleep(pause)
+        pause = min(1.2 * pause, LOOK_MOST_S)
 
 
 def free_port():

@@ -18,7 +18,6 @@ import random
 import shutil
 import signal
 import struct
-import subprocess
 import sys
 import time
 
@@ -26,6 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "tool"))
 
+import check_history  # noqa: E402
 from cluster import Hung, PreloadedCluster, within  # noqa: E402
 from jobs import write_inputs  # noqa: E402
 
@@ -147,10 +147,7 @@ def run_case(cluster, role, point, mode, what):
             within(f"idle {agent.name}", lambda a=agent: all(j["state"] in TERMINAL for j in a.jobs()), 150)
         except (Hung, OSError) as e:
             bad.append(f"{e}: {[(j['state'], j['reason'], j['message']) for j in agent.jobs()]}")
-    checked = subprocess.run([sys.executable, os.path.join(HERE, "..", "tool", "check_history.py"), cluster.folder],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if checked.returncode != 0:
-        bad += checked.stdout.strip().split("\n")
+    bad += [f"{v.invariant}: {v.path}:{v.line}: {v.text}" for v in check_history.check(cluster.folder)]
     for agent in cluster.agents:
         for name in [j["id"] for j in agent.jobs() if j["state"] in TERMINAL]:
             agent.request("DELETE", "/v1/jobs/" + name)
@@ -206,7 +203,6 @@ def main():
     report = {"seed": seed, "calls": {}, "cases": 0, "left_out": 0, "violations": {}}
     write_inputs(cluster)
     cluster.start()
-    end = time.monotonic() + a.seconds
     cases = []
     for role in a.roles.split(","):
         found, stacks = count_calls(cluster, role)
@@ -217,6 +213,7 @@ def main():
                 cases += [(role, call, n, draw.choice(ERRNOS[call]), mode) for mode in ("once", "on")]
     if a.seconds < 1e9:
         draw.shuffle(cases)
+    end = time.monotonic() + a.seconds
     for role, call, n, error, mode in cases:
         if time.monotonic() > end:
             report["left_out"] += 1

@@ -65,12 +65,17 @@ class Loop:
     def open(self):
         jobs.write_inputs(self.cluster)
         self.cluster.start()
-        variants = [v for v in jobs.VARIANTS if self.role != "server" or v.n_servers]
-        self.control = {v: jobs.measure(self.cluster, v) for v in variants}
-        self.forget_jobs()
-        for name in os.listdir(self.cluster.folder):
-            if name.startswith("out"):
-                self.remove(name)
+        self.variants = [v for v in jobs.VARIANTS if self.role != "server" or v.n_servers]
+        self.control = {}
+
+    def control_of(self, variant):
+        if variant not in self.control:
+            self.control[variant] = jobs.measure(self.cluster, variant)
+            self.forget_jobs()
+            for name in os.listdir(self.cluster.folder):
+                if name.startswith("out"):
+                    self.remove(name)
+        return self.control[variant]
 
     def close(self):
         end = self.cluster.stop()
@@ -90,8 +95,8 @@ class Loop:
 
     def kill_once(self, number):
         self.rng = random.Random(f"{self.seed}/{self.role}/{number}")
-        variant = self.rng.choice(list(self.control))
-        control = self.control[variant]
+        variant = self.rng.choice(self.variants)
+        control = self.control_of(variant)
         # The submitter and an agent are killed at any time of a job, a runner while it trains.
         seconds = control.training if self.role in ("runner", "server") else control.duration
         self.plan = Plan(self.rng, 1.1 * seconds, control.points.get(self.role))
@@ -291,7 +296,7 @@ class Loop:
     def sweep(self):
         """A killed job_submit leaves its folder for temporary files; the next one removes it."""
         if self.role == "submitter" and os.listdir(self.cluster.path("tmp")):
-            variant = next(iter(self.control))
+            variant = self.variants[0]
             options = [o for o in jobs.job_options(variant) if o not in ("--no-queue", "-q")]
             jobs.finish(self.cluster.submit("validate", *options), "job_submit validate")
 
