@@ -6,7 +6,7 @@ load lib.bash
 # in_browser SCENARIO ARGUMENT...: of page.py; skips where there is no browser.
 in_browser() {
     run limited python3 "$ROOT/tests/e2e/page.py" "$T/browser" "$@"
-    [ "$status" -ne 77 ] || skip "$output"
+    [ "$status" -ne 77 ] || { end_pages && skip "$output"; }
     if [ "$status" -ne 0 ]; then
         echo "$output"
         return 1
@@ -17,12 +17,20 @@ has_browser() {
     command -v chromedriver >/dev/null || skip "chromedriver is not installed"
 }
 
-# serve DIR: URL is the page's address; BROWSE its process.
+# serve DIR: URL is the page's address.
 serve() {
     "$SUBMIT" browse --no-open "$1" >url 3>&- &
     HOLDERS+=($!)
     within 60 test -s url
     URL=$(head -1 url)
+    rm url
+}
+
+# In place of kill -9 by the test's end, after which the folder for temporary files would be left.
+end_pages() {
+    local pid
+    for pid in "${HOLDERS[@]}"; do end_process "$pid" || true; done
+    HOLDERS=()
 }
 
 made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
@@ -45,6 +53,7 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     local status=0
     wait "$endless" || status=$?
     [ "$status" -eq 8 ]
+    end_pages
 }
 
 @test "every view passes axe in light and dark, can be used by keys, shows hostile names as text; report.html asks nobody" {
@@ -56,4 +65,5 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     local many=$URL
     serve logs
     in_browser many "$many" j-many000001 -- report "$PWD/logs/hostile/report.html" -- views "$URL" j-hostile0001 j-other00001
+    end_pages
 }
