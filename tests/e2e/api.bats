@@ -2,7 +2,7 @@
 # The agent's HTTP API, through curl.
 load lib
 
-FEW=(--dataset digits:train=2560,test=400)
+FEW=(--dataset "digits:train=2560,test=400")
 
 # slow_job [OPTION...]: it runs until it is cancelled, and takes little of the processors from its 60th step on.
 slow_job() {

@@ -4,7 +4,7 @@
 load lib
 load namespaces
 
-FEW=(--dataset digits:train=2560,test=400)
+FEW=(--dataset "digits:train=2560,test=400")
 
 # The weights without their header, which has the job's id.
 weights() {

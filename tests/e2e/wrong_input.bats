@@ -3,7 +3,7 @@
 load lib
 load namespaces
 
-FEW=(--dataset digits:train=1280,test=200) # so that little data is made for a command that is refused after that
+FEW=(--dataset "digits:train=1280,test=200") # so that little data is made for a command that is refused after that
 
 # refused STATUS WORDS ARGS...: job_submit ends with the status and prints the words.
 refused() {
