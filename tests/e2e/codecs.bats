@@ -278,7 +278,7 @@ load lib
         c=${c##*/} c=${c%.c}
         case $c in
         fedavg) ;; # below
-        gossip | ps | easgd | ccdc) "$SUBMIT" codecs test "$c" ;;
+        gossip | ps | ccdc) "$SUBMIT" codecs test "$c" ;;
         *) while read -r check; do one "$c" "$check"; done <checks ;;
         esac
     done

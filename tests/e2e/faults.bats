@@ -90,7 +90,7 @@ C
     start_agents 2
     for codec in $(is_long && echo spin) spin_deaf; do # the second one has blocked every signal
         rm -rf out
-        run "$SUBMIT" --codec "$BUILD/tests/codecs/$codec.so" --node_count 2 --dataset "$FEW" --epochs 1000 --round-timeout 4 -o out
+        run "$SUBMIT" --codec "$BUILD/tests/codecs/$codec.so" --node_count 2 --dataset "$FEW" --epochs 1 --round-timeout 4 -o out
         echo "$output"
         [ "$status" -eq 1 ]
         [[ "$output" == *"failed: node(0), CodecFailed: codec $codec has not returned from a call for 3 s: does it loop?"* ]]
@@ -118,7 +118,7 @@ C
     start_agent 0 --job-memory 1
     start_agent 1
     write_workers 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so" --node_count 2 --dataset "$FEW" --epochs 1000 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so" --node_count 2 --dataset "$FEW" --epochs 1 -o out
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), RunnerDied: job_runner was killed by signal 11 (Segmentation fault); it used "*" GiB of memory, of the 1.0 GiB that a job may use here"* ]]
@@ -147,7 +147,8 @@ C
 
 @test "a node that is stopped reports the reason of its job" {
     start_agents 1
-    run long_job --codec plain --node_count 1 --time-limit 1 -o out
+    paced_plain >paced.c
+    run long_job --codec paced.c --node_count 1 --time-limit 1 -o out
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), TimeLimit: "* ]]
     [ "$(tail -n 1 out/logs/worker-0.log)" = "asked to stop; the agent's log has the reason" ]
@@ -388,7 +389,8 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 
 @test "kill -9 of an agent while its node trains: the job fails and names the node; restarted, it accepts jobs again" {
     start_agents 2
-    long_job --codec plain --path gather --round-timeout "$TEST_LIMIT" --agent-timeout 2 -o out 2>log 3>&- &
+    paced_plain >paced.c
+    long_job --codec paced.c --path gather --round-timeout "$TEST_LIMIT" --agent-timeout 2 -o out 2>log 3>&- &
     local pid=$!
     within 60 is_at_step 0 50
     kill_agent 1
