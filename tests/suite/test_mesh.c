@@ -476,6 +476,10 @@ TEST(every_mesh_fulfills_its_contract)
         for (size_t k = 0; k < N_OF(cases); k++) {
             struct net n = {0};
 
+            /* A gibibyte without LONG=1 only once over each transport. */
+            if (cases[k] == a_chunk_of_a_gibibyte_arrives && !unit_is_long() &&
+                (!meshes[m].transport || meshes[m].open == open_send_pools))
+                continue;
             meshes[m].open(&n, meshes[m].transport);
             cases[k](&n);
             finish(&n);

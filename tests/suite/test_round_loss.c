@@ -450,8 +450,12 @@ TEST(one_of_three_dies_at_any_point_of_any_order_and_the_others_end_equal)
     static const char *const codecs[] = {"plain", "fedavg", "fedpaq"};
 
     for (size_t k = 0; k < N_OF(codecs); k++) {
-        struct job j = {
-            .codec = codecs[k], .n_workers = 3, .n_deaths = 1, .min_nodes = 2, .n_steps = 1, .local_steps = 1};
+        struct job j = {.codec = codecs[k],
+                        .n_workers = 3,
+                        .n_deaths = 1,
+                        .min_nodes = 2,
+                        .n_steps = 1,
+                        .local_steps = 1};
         uint64_t n;
 
         if (!unit_is_long()) { /* all orders of two workers are tried below */
