@@ -24,7 +24,7 @@ bn_model() {
 J
 }
 
-PART=(--dataset digits:train=5760,test=200) # 30 steps of three workers
+PART=(--dataset "digits:train=5760,test=200") # 30 steps of three workers
 
 train() { "$SUBMIT" -q --node_count 3 --epochs 1 --model softmax "${PART[@]}" "$@"; }
 
@@ -111,12 +111,11 @@ static const struct codec_combine faulty = {.when = CODEC_EACH_STEP, .contribute
 CODEC_PLUGIN(.name = "faulty", .source = "a test", .combine = &faulty)
 EOF
     } >faulty.c
-    PART=()
-    train --codec faulty.c --on-nonfinite skip -o mean
+    train --codec faulty.c --dataset digits --on-nonfinite skip -o mean
     [ "$(jq -n "$(tail -1 mean/records/eval.csv | cut -d, -f7) < 0.3")" = true ]
     local aggregate
     for aggregate in median trimmed:1 geomedian; do
-        train --codec faulty.c --aggregate $aggregate -o robust
+        train --codec faulty.c --dataset digits --aggregate $aggregate -o robust
         [ "$(jq .models_agree robust/run.json)" = true ]
         [ "$(jq -n "$(tail -1 robust/records/eval.csv | cut -d, -f7) > 0.5")" = true ]
         rm -r robust

@@ -265,7 +265,7 @@ peak_at_step() {
 }
 
 # Most jobs need few samples: two workers have 10 steps in an epoch of these.
-FEW=(--dataset digits:train=1280,test=200)
+FEW=(--dataset "digits:train=1280,test=200")
 
 # A job that is long enough to be disturbed.
 

@@ -18,7 +18,7 @@ start_cluster() {
 }
 
 # An epoch of these has 20 steps of 64 and two workers.
-PART=(--dataset digits:train=2560,test=500)
+PART=(--dataset "digits:train=2560,test=500")
 
 stopped() { jq -c '[.stopped | .reason, .step]' "$1/run.json"; }
 steps() { jq -c '[.nodes[] | select(.role == "worker") | .steps]' "$1/run.json"; }

@@ -46,7 +46,7 @@ PY
 @test "with --eval-every the test set is also evaluated within epochs, alike on all nodes" {
     start_agents 2
     # An epoch has 30 steps: its end is evaluated once.
-    local job=(-q --codec allreduce --node_count 2 --epochs 2 --model softmax --dataset digits:train=960,test=500 --batch_size 16
+    local job=(-q --codec allreduce --node_count 2 --epochs 2 --model softmax --dataset "digits:train=960,test=500" --batch_size 16
         --eval-every 10)
     "$SUBMIT" "${job[@]}" -o out
     [ "$(awk -F, '$2 == 0 {print $4}' out/records/eval.csv | paste -sd' ')" = "10 20 30 40 50 60" ]
