@@ -441,7 +441,8 @@ static double compare(const struct rule *r, int n, enum optimizer_kind kind, dou
 
 enum { KINDS = 4, SIZES = 4 };
 
-/* Pairs of an optimizer and a number of workers: without LONG=1 half of them, each of either with each rule. */
+/* Pairs of an optimizer and a number of workers: without LONG=1 half of them, in which each rule meets
+ * each of either. */
 static int n_pairs(void)
 {
     return KINDS * SIZES / (unit_is_long() ? 1 : 2);
