@@ -1,5 +1,5 @@
-/* spin_deaf -- worker 0 blocks every signal in its third step, and never returns from it; it naps there, because
- * the tests share processors. */
+/* spin_deaf -- worker 0 blocks every signal in its third step, and never returns from it; it naps there,
+ * because the tests share processors. */
 #include <signal.h>
 #include <time.h>
 

@@ -2,12 +2,12 @@
 # The agent's HTTP API, through curl.
 load lib
 
-FEW=(--dataset "digits:train=2560,test=400")
+FEW=digits:train=2560,test=400
 
 # slow_job [OPTION...]: it runs until it is cancelled, and takes little of the processors from its 60th step on.
 slow_job() {
     gated plain '(usleep(50000), 0)' # no gate but a pause
-    long_job --codec gated.c "${FEW[@]}" --detach -o long "$@"
+    long_job --codec gated.c --dataset "$FEW" --detach -o long "$@"
 }
 
 @test "the status needs no token on this machine and lists running jobs" {
@@ -51,7 +51,7 @@ slow_job() {
 
 @test "a job's records, logs, artifacts and events are available to curl" {
     start_agents 2
-    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 "${FEW[@]}" -o out
+    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --dataset "$FEW" -o out
     id=$(only_job 0)
     [ "$(api 0 GET "/v1/jobs/$id" | jq -r .state)" = succeeded ]
     [ "$(api 0 GET "/v1/jobs/$id/records.csv?kind=train" | wc -l)" -eq 21 ]
@@ -74,7 +74,7 @@ slow_job() {
 
 @test "every route answers as /openapi.json says" {
     start_agents 2
-    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 "${FEW[@]}" -o out
+    "$SUBMIT" -q --codec plain --node_count 2 --epochs 1 --dataset "$FEW" -o out
     ended=$(only_job 0)
     slow_job
     within 60 is_at_step 0 5
@@ -105,14 +105,14 @@ slow_job() {
     PORTS[0]=$(sed "s/.*:\([0-9]*\)#.*/\1/" invitation)
     grep -q " listens on 127.0.0.1:${PORTS[0]} with TLS only, " agent0.log
     write_workers 1
-    "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 "${FEW[@]}" -o own
+    "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 --dataset "$FEW" -o own
     [ "$(jq -r .state own/run.json)" = succeeded ]
-    run env XDG_STATE_HOME="$T/other" "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 "${FEW[@]}" -o other
+    run env XDG_STATE_HOME="$T/other" "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 --dataset "$FEW" -o other
     [ "$status" -eq 7 ]
     [[ "$output" == *"cannot prove who it is, and nothing is sent to it"*"hint: Join it"* ]]
     export XDG_STATE_HOME=$T/other
     bash -c "'$BUILD'/$(cat invitation)"
-    "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 "${FEW[@]}" -o joined
+    "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 --dataset "$FEW" -o joined
     jq -e '.members[0].name | endswith("@" + $host)' --arg host "$(uname -n)" agent0/members.json
     # What is no invitation.
     local text

@@ -47,7 +47,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
 
 @test "rerun gives the same weights and rows, and --set changes one parameter" {
     start_agents 2
-    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --seed 7 --gradient-descent adam "${FEW[@]}" -o first >/dev/null 2>&1
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --seed 7 --gradient-descent adam --dataset "$FEW" -o first >/dev/null 2>&1
     "$SUBMIT" rerun "$(jq -r .id first/run.json)" -o second >/dev/null 2>&1
     cmp <(tail -c 400000 first/model/final.safetensors) <(tail -c 400000 second/model/final.safetensors)
     diff <(without_times first/records/train.csv) <(without_times second/records/train.csv)
@@ -61,7 +61,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
 
 @test "rerun refuses what is no parameter of a job" {
     start_agents 1
-    "$SUBMIT" --node_count 1 --epochs 1 "${FEW[@]}" -o first >/dev/null 2>&1
+    "$SUBMIT" --node_count 1 --epochs 1 --dataset "$FEW" -o first >/dev/null 2>&1
     ends_with 2 "$SUBMIT" rerun --set epoch=2
     [[ $output == *'--set: unknown option --epoch'*'--epochs'* ]]
     ends_with 2 "$SUBMIT" rerun --set output=elsewhere
@@ -74,7 +74,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
     start_agent 0 --keep 1
     write_workers 1
     local id n
-    for n in 1 2; do "$SUBMIT" -q --codec fedavg --node_count 1 --epochs 1 --model softmax "${FEW[@]}" -o "out$n"; done
+    for n in 1 2; do "$SUBMIT" -q --codec fedavg --node_count 1 --epochs 1 --model softmax --dataset "$FEW" -o "out$n"; done
     id=$(jq -r .id out1/run.json)
     run "$SUBMIT" logs "$id"
     [ "$status" -eq 6 ]

@@ -4,7 +4,7 @@
 load lib
 load namespaces
 
-FEW=(--dataset "digits:train=2560,test=400")
+FEW=digits:train=2560,test=400
 
 # The weights without their header, which has the job's id.
 weights() {
@@ -18,7 +18,7 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     start_agents 2
     cp "$ROOT/codecs/localsgd.c" mine.c
     sed -i 's/"localsgd"/"mine"/' mine.c
-    "$SUBMIT" -q --codec mine.c:every=7 --node_count 2 --epochs 1 --model softmax "${FEW[@]}" --seed 5 --tag base --tag mine --note 'a first try' -o first
+    "$SUBMIT" -q --codec mine.c:every=7 --node_count 2 --epochs 1 --model softmax --dataset "$FEW" --seed 5 --tag base --tag mine --note 'a first try' -o first
     echo '#error changed' >>mine.c
     "$SUBMIT" --config first/run.json -o again 2>printed
     grep -q 'mine.c is not what it was in that run: its source of then is used' printed
@@ -61,7 +61,7 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
 }
 
 @test "a repeated simulation has its times and, though asynchronous, its weights" {
-    "$SUBMIT" simulate -q --codec ps --servers 1 --parallel_sgd asgd --node_count 3 --epochs 1 --model softmax "${FEW[@]}" -o first
+    "$SUBMIT" simulate -q --codec ps --servers 1 --parallel_sgd asgd --node_count 3 --epochs 1 --model softmax --dataset "$FEW" -o first
     "$SUBMIT" simulate -q --config first/run.json -o again
     [ "$(weights first)" = "$(weights again)" ]
     [ "$(jq .nodes[0].elapsed_s first/run.json)" = "$(jq .nodes[0].elapsed_s again/run.json)" ]
@@ -93,7 +93,7 @@ END
     [[ "$output" == *"combination 2 of 2, codec=allreduce: --local-steps has no effect"*"the rules that have it: fedavg:every=20."* ]]
     [ ! -e swept ]
     local crash=$BUILD/tests/codecs/crash.so
-    SWEEP=("$SUBMIT" sweep --simulate --set "codec=fedavg,$crash,diloco" --repeat 2 --node_count 2 --epochs 1 --model softmax "${FEW[@]}" -o swept)
+    SWEEP=("$SUBMIT" sweep --simulate --set "codec=fedavg,$crash,diloco" --repeat 2 --node_count 2 --epochs 1 --model softmax --dataset "$FEW" -o swept)
     "${SWEEP[@]}" >first.txt 2>first.log 3>&- &
     local pid=$!
     within 60 test -e swept/runs/codec=fedavg_seed=2
@@ -131,7 +131,7 @@ END
 
 @test "names of a run are no commands of gnuplot" {
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
-    "$SUBMIT" simulate -q --codec fedavg --node_count 2 --epochs 2 --model softmax "${FEW[@]}" -o run
+    "$SUBMIT" simulate -q --codec fedavg --node_count 2 --epochs 2 --model softmax --dataset "$FEW" -o run
     cp -r run evil
     jq '.id = "j-evil" | .settings.codec = "x'"'"'; system(\"touch pwned\")\n!touch pwned"' run/run.json >evil/run.json
     "$SUBMIT" plot run evil --x bytes --log-x yes --svg picture.svg --png picture.png
@@ -156,7 +156,7 @@ code: DISK_FULL" ]]
 files_on_disk() { "${ON_DISK[@]}" find "$T/disk" -type f ! -name '*.log' -exec sha256sum {} +; }
 
 @test "a full disk: report, note, plot and sweep say so, and leave no half file" {
-    local sweep=(sweep -q --simulate --set seed=1 --codec fedavg --node_count 2 --epochs 1 --model softmax "${FEW[@]}")
+    local sweep=(sweep -q --simulate --set seed=1 --codec fedavg --node_count 2 --epochs 1 --model softmax --dataset "$FEW")
     make_disk 4m "$T/disk"
     "${ON_DISK[@]}" env -C "$T/disk" "$SUBMIT" "${sweep[@]}" -o swept
     "${ON_DISK[@]}" dd if=/dev/zero of="$T/disk/else" bs=4k 2>/dev/null || true

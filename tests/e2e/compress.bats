@@ -110,7 +110,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
 
 @test "a resumed job continues with the residuals of error feedback" {
     start_agents 2
-    args=(--codec plain --node_count 2 --model softmax "${FEW[@]}" --compress 'onebit:ef=true')
+    args=(--codec plain --node_count 2 --model softmax --dataset "$FEW" --compress 'onebit:ef=true')
     "$SUBMIT" "${args[@]}" --epochs 2 -o whole
     "$SUBMIT" "${args[@]}" --epochs 1 --checkpoint-every 1 -o half
     "$SUBMIT" --resume half --epochs 2 -o rest

@@ -33,7 +33,7 @@ PY
     [[ "$output" == *"118282 parameters"* ]]
     [ "$("$SUBMIT" model inspect mlp-tutorial --json | jq '.data.n_params, (.data.layers | length)' | tr '\n' ' ')" = "118282 5 " ]
     start_agents 1
-    "$SUBMIT" --codec plain --epochs 1 --model softmax "${FEW[@]}" -o out
+    "$SUBMIT" --codec plain --epochs 1 --model softmax --dataset "$FEW" -o out
     run "$SUBMIT" model inspect out/model/final.safetensors
     [ "$status" -eq 0 ]
     [[ "$output" == *"layer0.dense.weight"*"(784, 10)"* ]]
@@ -65,8 +65,8 @@ PY
     write_workers 2 1
     echo '{"version":1,"name":"bn","input":[784],"layers":[{"kind":"dense","units":16},{"kind":"batch_norm"},{"kind":"relu"},
            {"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >bn.json
-    "$SUBMIT" -q --codec ps_sum --learn_rate 0.05 --node_count 2 --epochs 1 --model bn.json "${FEW[@]}" -o sum
-    "$SUBMIT" -q --codec ps --learn_rate 0.1 --node_count 2 --epochs 1 --model bn.json "${FEW[@]}" -o mean
+    "$SUBMIT" -q --codec ps_sum --learn_rate 0.05 --node_count 2 --epochs 1 --model bn.json --dataset "$FEW" -o sum
+    "$SUBMIT" -q --codec ps --learn_rate 0.1 --node_count 2 --epochs 1 --model bn.json --dataset "$FEW" -o mean
     grep -qa running_var sum/model/final.safetensors
     same_weights sum/model/final.safetensors mean/model/final.safetensors # halves are exact
 }
@@ -74,7 +74,7 @@ PY
 @test "a trained model converts to npz, with the same bits" {
     python=$(python_with_numpy) || skip "python3-numpy is not installed"
     start_agents 1
-    "$SUBMIT" --codec plain --epochs 1 "${FEW[@]}" -o out
+    "$SUBMIT" --codec plain --epochs 1 --dataset "$FEW" -o out
     run "$SUBMIT" model convert out/model/final.safetensors --to npz -o m.npz
     [ "$status" -eq 0 ]
     "$python" - <<'PY'
@@ -123,7 +123,7 @@ PY
 # With a learning rate that changes only values that were 0, a job ends with its initial weights.
 @test "a model that cannot be fetched from one worker is fetched from another" {
     start_agents 2
-    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 1 "${FEW[@]}" -o out
+    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 1 --dataset "$FEW" -o out
     echo none >"$(find agent0 -name final.safetensors)"
     run "$SUBMIT" fetch "$(only_job 0)" -o again
     [ "$status" -eq 0 ]
@@ -138,15 +138,15 @@ PY
     [ -s start.safetensors ]
     start_agents 3
     write_workers 2
-    "$SUBMIT" --codec dummy --node_count 2 --epochs 1 --learn_rate 1e-30 --init-from start.safetensors "${FEW[@]}" -o out
+    "$SUBMIT" --codec dummy --node_count 2 --epochs 1 --learn_rate 1e-30 --init-from start.safetensors --dataset "$FEW" -o out
     same_weights start.safetensors out/model/final.safetensors 1e-25
     [ "$(jq -r '"\(.facts.start.from) \(.settings.starts_from) \(.facts.start.sha256)"' out/run.json)" = \
         "weights weights $(sha256sum start.safetensors | cut -d' ' -f1)" ]
     # psgd's own file works as well
-    "$SUBMIT" --codec dummy --node_count 1 --epochs 1 --learn_rate 1e-30 --init-from out/model/final.safetensors "${FEW[@]}" -o again
+    "$SUBMIT" --codec dummy --node_count 1 --epochs 1 --learn_rate 1e-30 --init-from out/model/final.safetensors --dataset "$FEW" -o again
     same_weights out/model/final.safetensors again/model/final.safetensors 1e-25
     write_workers 2 1
-    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --learn_rate 1e-30 --init-from start.safetensors "${FEW[@]}" -o served
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --learn_rate 1e-30 --init-from start.safetensors --dataset "$FEW" -o served
     [ -s served/logs/ps-0.log ]
     # two equal contributions of half the weight each: (1 - 1/2) w + 1/2 w is w, up to rounding
     same_weights start.safetensors served/model/final.safetensors 1e-7
@@ -154,11 +154,11 @@ PY
 
 @test "weights that do not match the model are refused with the tensor's name" {
     start_agents 1
-    "$SUBMIT" --codec dummy --epochs 1 --model softmax "${FEW[@]}" -o out
+    "$SUBMIT" --codec dummy --epochs 1 --model softmax --dataset "$FEW" -o out
     refuse() { # refuse PYTHON WORDS
         cp out/model/final.safetensors w.safetensors
         doctor w.safetensors "$1"
-        run "$SUBMIT" --codec dummy --epochs 1 --model softmax --init-from w.safetensors "${FEW[@]}" -o no
+        run "$SUBMIT" --codec dummy --epochs 1 --model softmax --init-from w.safetensors --dataset "$FEW" -o no
         [ "$status" -eq 6 ]
         [[ "$output" == *"$2"* ]]
         [ ! -e no ]
@@ -171,9 +171,9 @@ PY
     refuse 'd[4:8] = b"\0\0\x80\x7f"' 'value 1 is inf, not a finite float'
     refuse 'd[4:8] = b"\0\0\xc0\xff"' 'value 1 is nan, not a finite float'
     head -c 1000 out/model/final.safetensors >w.safetensors
-    run "$SUBMIT" --codec dummy --epochs 1 --model softmax --init-from w.safetensors "${FEW[@]}" -o no
+    run "$SUBMIT" --codec dummy --epochs 1 --model softmax --init-from w.safetensors --dataset "$FEW" -o no
     [ "$status" -eq 6 ]
-    run "$SUBMIT" --codec dummy --epochs 1 --model mlp-tutorial --init-from out/model/final.safetensors "${FEW[@]}" -o no
+    run "$SUBMIT" --codec dummy --epochs 1 --model mlp-tutorial --init-from out/model/final.safetensors --dataset "$FEW" -o no
     [ "$status" -eq 6 ]
     [[ "$output" == *'layer0.dense.weight'*'(784, 128)'* ]]
 }
@@ -186,7 +186,7 @@ forget_sums() {
 
 @test "two epochs, resumed for two more, equal four at once, bit for bit" {
     start_agents 2
-    local job=(--codec plain --node_count 2 --gradient-descent adam "${FEW[@]}")
+    local job=(--codec plain --node_count 2 --gradient-descent adam --dataset "$FEW")
     "$SUBMIT" "${job[@]}" --epochs 4 -o one
     "$SUBMIT" "${job[@]}" --epochs 2 --checkpoint-every 1 -o half
     [ -s half/checkpoints/node-0.safetensors ]
@@ -247,7 +247,7 @@ forget_sums() {
 
 @test "an interrupted job resumes from the last step that all nodes have saved" {
     start_agents 2
-    local job=(--codec plain --node_count 2 --gradient-descent adam --record-every 1000 --model softmax "${FEW[@]}")
+    local job=(--codec plain --node_count 2 --gradient-descent adam --record-every 1000 --model softmax --dataset "$FEW")
     "$SUBMIT" "${job[@]}" --epochs 100000 --checkpoint-every 1 --detach -o broken
     within 60 is_at_step 0 50
     run "$SUBMIT" cancel "$(only_job 0)"
@@ -269,7 +269,7 @@ forget_sums() {
 
 @test "a damaged checkpoint is ignored, and other data are refused" {
     start_agents 2
-    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 2 --checkpoint-every 2 "${FEW[@]}" -o half
+    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 2 --checkpoint-every 2 --dataset "$FEW" -o half
     run "$SUBMIT" --resume half --dataset digits:seed=2,train=1280,test=200 --epochs 3 -o other
     [ "$status" -ne 0 ]
     # a file that claims to be the same data, with other samples in it
@@ -293,7 +293,7 @@ forget_sums() {
 
 @test "a job that cannot be resumed is refused before an agent is contacted" {
     start_agents 3
-    "$SUBMIT" --codec plain --node_count 2 --epochs 2 --checkpoint-every 2 --model softmax "${FEW[@]}" -o half
+    "$SUBMIT" --codec plain --node_count 2 --epochs 2 --checkpoint-every 2 --model softmax --dataset "$FEW" -o half
     no() { # no STATUS WORDS OPTIONS...
         local expected=$1 words=$2
         shift 2
@@ -313,7 +313,7 @@ forget_sums() {
     no 6 'asgd' --codec plain --psgd asgd --node_count 2 --checkpoint-every 1
     no 6 'another build of codec plain' --resume half --epochs 4 --codec "$ROOT/codecs/plain.c"
     no 6 '--checkpoint-every 1: checkpoints are 10 steps apart, and the nodes synchronize only every 11 steps' \
-        --codec fedavg --node_count 2 --local-steps 11 --epochs 4 --checkpoint-every 1 "${FEW[@]}"
+        --codec fedavg --node_count 2 --local-steps 11 --epochs 4 --checkpoint-every 1 --dataset "$FEW"
     cp -r half cut
     forget_sums cut
     truncate -s -4 cut/checkpoints/node-1.safetensors

@@ -241,7 +241,7 @@ def phone(b, base, places):
 
 
 def many(b, url, job):
-    """10^5 rows of 32 nodes: the mean and the range, each node on demand, a part of it in more detail."""
+    """10^6 rows of 32 nodes: the mean and the range, each node on demand, a part of it in more detail."""
     b.open(url)
     b.wait('table.jobs td')
     b.open(f'{origin(url)}#/job/{job}')
@@ -251,12 +251,12 @@ def many(b, url, job):
     b.click('button=worker 31')
     b.wait(lambda: 'show=' in b.address(), 'the choice of a node')
     rows = 'return psgd.source.series(arguments[0], {file: "train", names: "loss", x: "step", points: 1000}).then((d) => [d.rows, d.nodes.length])'
-    assert b.script(rows, job) == [10 ** 5, 32]
+    assert b.script(rows, job) == [10 ** 6, 32]
     b.drag('.chart:nth-of-type(4) .u-over', 0.4, 0.5)
     b.wait(lambda: 'from=' in b.address() and 'to=' in b.address(), 'the range in the address')
-    b.wait(lambda: 1200 < steps_drawn(b) < 1700, 'the curves of that range')
+    b.wait(lambda: 12000 < steps_drawn(b) < 17000, 'the curves of that range')
     b.click('button=Whole range')
-    b.wait(lambda: steps_drawn(b) > 3000, 'the whole range again')
+    b.wait(lambda: steps_drawn(b) > 30000, 'the whole range again')
     no_strangers(b, origin(url))
 
 
@@ -314,7 +314,7 @@ def main(folder, scenario, *arguments):
         results(arguments[0] + '-other', arguments[2], 'other')
         return 0
     if scenario == 'many-results':
-        results(arguments[0], arguments[1], 'many', n_nodes=32, n_steps=3125)
+        results(arguments[0], arguments[1], 'many', n_nodes=32, n_steps=31250)
         return 0
     words = [scenario, *arguments]
     try:

@@ -36,7 +36,7 @@ simulate() {
 @test "on agents, comm.csv has the bytes of each server's tensors, and a checkpoint resumes with the same placement only" {
     start_agents 4
     write_workers 2 2
-    local job=(-q --codec ps --node_count 2 --gradient-descent adam "${FEW[@]}")
+    local job=(-q --codec ps --node_count 2 --gradient-descent adam --dataset "$FEW")
     "$SUBMIT" "${job[@]}" --epochs 2 --checkpoint-every 1 -o range
     "$SUBMIT" "${job[@]}" --epochs 2 --placement round_robin -o whole
     same_weights range/model/final.safetensors whole/model/final.safetensors

@@ -5,7 +5,7 @@ load lib
 # A user's codec: `mine`, which is the built-in dummy under another name.
 write_mine() { sed 's/"dummy"/"mine"/' "$ROOT/codecs/dummy.c" >mine.c; }
 
-small_job() { "$SUBMIT" --node_count "$1" --epochs 1 --model softmax "${FEW[@]}" "${@:2}"; }
+small_job() { "$SUBMIT" --node_count "$1" --epochs 1 --model softmax --dataset "$FEW" "${@:2}"; }
 
 digest() { sha256sum "$1" | cut -d' ' -f1; }
 

@@ -72,7 +72,7 @@ simulated() {
 }
 
 @test "the measurements of a simulation can be given to the next one" {
-    local job=(--codec allreduce --node_count 2 --model softmax --epochs 1 --link "any,0s" --processors 2 "${FEW[@]}")
+    local job=(--codec allreduce --node_count 2 --model softmax --epochs 1 --link "any,0s" --processors 2 --dataset "$FEW")
     "$SUBMIT" simulate -q "${job[@]}" -o measured
     jq .facts.simulation.result measured/run.json >result.json
     [ "$(jq -r .step_time result.json | tr , '\n' | wc -l)" -eq 16 ]
@@ -86,7 +86,7 @@ simulated() {
 
 @test "--overhead works on a machine that cannot send messages to itself" {
     unshare -rn true 2>/dev/null || skip "no network namespaces here"
-    local job=(--codec plain --path gather --node_count 2 --model softmax --epochs 1 "${FEW[@]}" -q)
+    local job=(--codec plain --path gather --node_count 2 --model softmax --epochs 1 --dataset "$FEW" -q)
     run unshare -rn "$SUBMIT" simulate "${job[@]}" -o without
     echo "$output"
     [ "$status" -eq 6 ]
@@ -123,12 +123,12 @@ simulated() {
 }
 
 @test "a simulation has no checkpoints to resume, but can start from a model" {
-    "$SUBMIT" simulate -q --codec fedavg --servers 1 --node_count 2 --model softmax --epochs 1 "${FEW[@]}" -o sim
+    "$SUBMIT" simulate -q --codec fedavg --servers 1 --node_count 2 --model softmax --epochs 1 --dataset "$FEW" -o sim
     run "$SUBMIT" --resume sim --epochs 2 -o out
     [ "$status" -eq 6 ]
     [[ "$output" == *"sim/run.json: a simulation keeps no checkpoints; start from its model with --init-from"* ]]
     start_agents 1
-    "$SUBMIT" -q --codec dummy --node_count 1 --model softmax --epochs 1 --init-from sim/model/final.safetensors "${FEW[@]}" -o out
+    "$SUBMIT" -q --codec dummy --node_count 1 --model softmax --epochs 1 --init-from sim/model/final.safetensors --dataset "$FEW" -o out
 
 }
 
@@ -238,8 +238,8 @@ PY
         shift 3
         write_workers "$workers" "$servers"
         # An all-reduce in shared memory sends no messages; a simulation has connections.
-        "$SUBMIT" -q --local-path off --node_count "$workers" --epochs 1 --model softmax "${FEW[@]}" "$@" -o "$name-real"
-        "$SUBMIT" simulate -q --node_count "$workers" --servers "$servers" --epochs 1 --model softmax "${FEW[@]}" \
+        "$SUBMIT" -q --local-path off --node_count "$workers" --epochs 1 --model softmax --dataset "$FEW" "$@" -o "$name-real"
+        "$SUBMIT" simulate -q --node_count "$workers" --servers "$servers" --epochs 1 --model softmax --dataset "$FEW" \
             --step-time 0.01 --straggler 0.2:3 "$@" -o "$name"
         same_as_real "$name" "$name-real"
     }
@@ -325,8 +325,8 @@ PY
     start_agents 3
     local algorithm # --allreduce auto takes others on one machine than between the machines that are simulated
     for algorithm in ring circulant; do
-        "$SUBMIT" -q --codec allreduce --allreduce $algorithm --local-path off --node_count 3 --epochs 1 "${FEW[@]}" -o real
-        "$SUBMIT" simulate -q --codec allreduce --allreduce $algorithm --node_count 3 --epochs 1 "${FEW[@]}" --step-time 0.01 -o simulated
+        "$SUBMIT" -q --codec allreduce --allreduce $algorithm --local-path off --node_count 3 --epochs 1 --dataset "$FEW" -o real
+        "$SUBMIT" simulate -q --codec allreduce --allreduce $algorithm --node_count 3 --epochs 1 --dataset "$FEW" --step-time 0.01 -o simulated
         same_as_real simulated real
         rm -r real simulated
     done

@@ -9,7 +9,7 @@ load lib
 
 @test "the history of a job has no violation, and one byte less of a file that was seen is one" {
     start_agents 2
-    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 1 --checkpoint-every 1 "${FEW[@]}" -o out
+    "$SUBMIT" -q --codec plain --node_count 2 --model softmax --epochs 1 --checkpoint-every 1 --dataset "$FEW" -o out
     local rows sum
     rows=agent0/jobs/$(only_job 0)/run/train.csv
     sum=$(sha256sum <"$rows")

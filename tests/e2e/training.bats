@@ -30,7 +30,7 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
 
 @test "train.csv has the rate of the schedule at each step" {
     start_agents 1
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --batch_size 8 "${FEW[@]}" --learn_rate 0.5 --schedule cosine \
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --batch_size 8 --dataset "$FEW" --learn_rate 0.5 --schedule cosine \
         --warmup-steps 4 -o out
     column out/records/train.csv lr >rates
     python3 - <<'PY'
@@ -39,7 +39,7 @@ lr = [float(x) for x in open("rates")]
 want = [0.5 * (t + 1) / 5 if t < 4 else 0.25 * (1 + cos(pi * (t - 4) / (len(lr) - 4))) for t in range(len(lr))]
 assert len(lr) == 320 and all(isclose(a, b, rel_tol=1e-6) for a, b in zip(lr, want))
 PY
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax "${FEW[@]}" --schedule step:every=1,factor=0.25 -o step
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --dataset "$FEW" --schedule step:every=1,factor=0.25 -o step
     [ "$(column step/records/train.csv lr | sort -u | tr '\n' ' ')" = "0.0125 0.05 " ]
 }
 
@@ -71,7 +71,7 @@ PY
 @test "the metrics requested by a model are recorded, and no others" {
     start_agents 2
     asking_model accuracy top5 mse rmse confusion
-    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --model asking.json "${FEW[@]}" -o out
+    "$SUBMIT" --codec fedavg --node_count 2 --epochs 2 --model asking.json --dataset "$FEW" -o out
     [ "$(head -1 out/records/metrics.csv)" = time_s,node,epoch,step,metric,value ]
     [ "$(head -1 out/records/confusion.csv)" = node,epoch,step,label,predicted,count ]
     python3 - <<'PY'
@@ -91,16 +91,16 @@ for e in evals:
 PY
     jq -e '[.files[].name] | index("records/metrics.csv") and index("records/confusion.csv")' out/run.json
     asking_model top5
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model asking.json "${FEW[@]}" -o one
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model asking.json --dataset "$FEW" -o one
     [ "$(column one/records/metrics.csv metric)" = top5 ]
     [ ! -e one/records/confusion.csv ]
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax "${FEW[@]}" -o none
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model softmax --dataset "$FEW" -o none
     [ ! -e none/records/metrics.csv ]
 }
 
 @test "a job whose numbers overflow ends in that step, and reports it" {
     start_agents 1
-    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model mlp-relu --learn_rate 1e30 "${FEW[@]}" -o out
+    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model mlp-relu --learn_rate 1e30 --dataset "$FEW" -o out
     [ "$status" -ne 0 ]
     [ "$(jq -r '.nodes[0].reason' out/run.json)" = NumericDivergence ]
     message=$(jq -r '.nodes[0].message' out/run.json)
@@ -129,7 +129,7 @@ PY
 
 @test "a job that skips every step has failed" {
     start_agents 2
-    run "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 "${FEW[@]}" --on-nonfinite skip -o out
+    run "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 --dataset "$FEW" --on-nonfinite skip -o out
     [ "$status" -eq 1 ]
     [[ "$(jq -r '.nodes[0].message' out/run.json)" == *"the loss on the test set is"* ]]
     [ ! -e out/model/best.safetensors ]
@@ -167,7 +167,7 @@ C
 
 @test "a gradient that is not finite ends every node of an all-reduce in that step" {
     start_agents 2
-    run "$SUBMIT" --codec allreduce --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 "${FEW[@]}" -o out
+    run "$SUBMIT" --codec allreduce --node_count 2 --epochs 1 --model mlp-relu --learn_rate 1e30 --dataset "$FEW" -o out
     [ "$status" -eq 1 ]
     [[ "$(jq -r '.reason + ": " + .message' out/run.json)" == NumericDivergence:*"epoch 1, step "*"the "*"layer"* ]]
 }
@@ -175,7 +175,7 @@ C
 @test "a contribution that is not finite is detected by all nodes before it changes a weight" {
     start_agents 2
     poisoning_codec
-    run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax "${FEW[@]}" -o stop
+    run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax --dataset "$FEW" -o stop
     [ "$status" -ne 0 ]
     message=$(jq -r '.nodes[] | select(.reason == "NumericDivergence") | .message' stop/run.json | head -1)
     [[ "$message" == *"epoch 1, step 5: after the exchange the gradient of layer0.dense.weight is not finite" ]]
@@ -207,7 +207,7 @@ static const struct codec_events worse = {.on_step = worse_step};
 
 CODEC_PLUGIN(.name = "worse", .source = "a test", .events = &worse)
 C
-    run "$SUBMIT" --codec worse.c --node_count 1 --epochs 1 --model softmax "${FEW[@]}" --on-nonfinite skip -o out
+    run "$SUBMIT" --codec worse.c --node_count 1 --epochs 1 --model softmax --dataset "$FEW" --on-nonfinite skip -o out
     [ "$status" -ne 0 ]
     [[ "$(jq -r '.nodes[0].message' out/run.json)" == "node 0, epoch 1, step 8: the loss is "* ]]
     grep -q 'hint: No step can be left out any more' out/logs/worker-0.log

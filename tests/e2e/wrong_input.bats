@@ -3,8 +3,6 @@
 load lib
 load namespaces
 
-FEW=(--dataset "digits:train=1280,test=200") # so that little data is made for a command that is refused after that
-
 # refused STATUS WORDS ARGS...: job_submit ends with the status and prints the words.
 refused() {
     local wanted=$1 words=$2
@@ -84,7 +82,7 @@ C
     refused 1 "?[31mred is closed" codecs test red.c --check ends
     refused 0 "cafe: ?[31mred" codecs show red.c
     refused 1 "?[31mred is closed" simulate --codec red.c --node_count 2 --gradients 10 --steps 2 --epochs 1 --exhaustive -o searched
-    USER=$'j\xe9' refused 1 "caf? is closed" --codec $'caf\xe9.c' --node_count 1 "${FEW[@]}" -o out
+    USER=$'j\xe9' refused 1 "caf? is closed" --codec $'caf\xe9.c' --node_count 1 --dataset "$FEW" -o out
     [ "$(jq -r '.reason' out/run.json)" = CodecFailed ]
     refused 1 "caf? is closed" simulate --codec $'caf\xe9.c' --node_count 2 --gradients 10 -o simulated
     refused 6 "/caf?: the path is not UTF-8" --codec plain --node_count 1 -o $'caf\xe9'
@@ -102,7 +100,7 @@ C
     refused 6 "executors.json is here; if it is the list: --workers executors.json" --codec plain --node_count 2
     refused 6 "2: there is no such file; --workers or PSGD_WORKERS name the file" --codec plain --workers 2
     [[ "$output" == *"The number of workers is --node_count 2."* ]]
-    refused 3 "127.0.0.1:1" --codec plain --node_count 2 "${FEW[@]}" --workers executors.json
+    refused 3 "127.0.0.1:1" --codec plain --node_count 2 --dataset "$FEW" --workers executors.json
 }
 
 # reports SENTENCE ARGS...: job_submit prints the sentence, and nothing about the missing worker.json.
@@ -161,10 +159,10 @@ reports() {
 @test "a job that the rule refuses when it is opened, before an agent is asked" {
     echo '{"PS":"127.0.0.1:3","Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
     local asgd=(--node_count 2 --parallel_sgd asgd)
-    refused 6 "backups=2 leave no gradient" --codec sync_replicas:backups=2 "${asgd[@]}" "${FEW[@]}" --model softmax
-    refused 6 "n_fetch=3 is not a multiple of n_push=2" --codec downpour:n_push=2,n_fetch=3 "${asgd[@]}" "${FEW[@]}" --model softmax
-    refused 6 "running statistics (batch_norm)" --codec dc_asgd "${asgd[@]}" "${FEW[@]}" --model lenet-bn
-    refused 6 "running statistics (batch_norm)" validate --codec laq --node_count 2 "${FEW[@]}" --model lenet-bn
+    refused 6 "backups=2 leave no gradient" --codec sync_replicas:backups=2 "${asgd[@]}" --dataset "$FEW" --model softmax
+    refused 6 "n_fetch=3 is not a multiple of n_push=2" --codec downpour:n_push=2,n_fetch=3 "${asgd[@]}" --dataset "$FEW" --model softmax
+    refused 6 "running statistics (batch_norm)" --codec dc_asgd "${asgd[@]}" --dataset "$FEW" --model lenet-bn
+    refused 6 "running statistics (batch_norm)" validate --codec laq --node_count 2 --dataset "$FEW" --model lenet-bn
     [[ "$output" == *"code: CODEC"* && "$output" != *"Add worker"* ]]
 }
 
@@ -191,7 +189,7 @@ reports() {
 
 @test "an unreachable agent" {
     listed
-    refused 3 "127.0.0.1:1" --codec plain --node_count 2 "${FEW[@]}"
+    refused 3 "127.0.0.1:1" --codec plain --node_count 2 --dataset "$FEW"
 }
 
 # serves CODE: prints a port on which this Python code, the body of a server with the socket s, answers.
@@ -211,11 +209,11 @@ $1" 2>/dev/null 3>&- &
 h = http.server.HTTPServer(('127.0.0.1', 0), http.server.BaseHTTPRequestHandler, False)
 h.socket = s
 h.serve_forever()"
-    run "$SUBMIT" --codec plain --node_count 1 "${FEW[@]}"
+    run "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW"
     echo "$output"
     [ "$status" -ne 0 ]
     [[ "$output" == *"nothing was sent to it"* ]]
-    run "$SUBMIT" --codec plain --node_count 1 "${FEW[@]}" --insecure-no-tls
+    run "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW" --insecure-no-tls
     end_process $SERVER || true
     [ "$status" -eq 3 ]
     [[ "$output" == *"answered with status 501 and no JSON"* ]]
@@ -229,7 +227,7 @@ while True:
     c = s.accept()[0]
     held.append(c)
     open('asked', 'ab').write(c.recv(4096).split(b'\r\n')[0] + b'\n')"
-    "$SUBMIT" --codec plain --node_count 1 "${FEW[@]}" --insecure-no-tls 2>log 3>&- &
+    "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW" --insecure-no-tls 2>log 3>&- &
     local pid=$! s=0
     within 60 grep -q "node(0): agent 127.0.0.1:$(cat port) has not answered yet; waiting until" log
     kill -INT $pid
@@ -248,9 +246,9 @@ while True:
     head -c 32 /dev/urandom | base64 | tr '+/' '-_' | head -c 43 >wrong
     chmod 600 wrong
     rm "$XDG_STATE_HOME"/psgd/agents/*
-    refused 7 "token" --codec plain --node_count 2 "${FEW[@]}" --token-file wrong
-    refused 7 "token" --codec plain --node_count 2 "${FEW[@]}"
-    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model softmax "${FEW[@]}" --token-file agent0/token -o out
+    refused 7 "token" --codec plain --node_count 2 --dataset "$FEW" --token-file wrong
+    refused 7 "token" --codec plain --node_count 2 --dataset "$FEW"
+    run "$SUBMIT" --codec plain --node_count 1 --epochs 1 --model softmax --dataset "$FEW" --token-file agent0/token -o out
     [ "$status" -eq 0 ]
 }
 
@@ -337,7 +335,7 @@ while True:
 @test "a server codec for a job without servers" {
     listed
     refused 6 "--server_codec easgd: the job has no parameter servers" -q --codec fedavg --server_codec easgd --node_count 2
-    refused 3 "127.0.0.1:1" -q --codec fedavg --server_codec null --node_count 2 "${FEW[@]}"
+    refused 3 "127.0.0.1:1" -q --codec fedavg --server_codec null --node_count 2 --dataset "$FEW"
 }
 
 @test "unusual spellings of addresses and files" {
@@ -346,7 +344,7 @@ while True:
     echo '{"Worker":["https://127.0.0.1:1"]}' >worker.json
     refused 6 "scheme" --codec plain
     echo '{"Worker":["http://127.0.0.1:1"]}' >worker.json
-    refused 3 "127.0.0.1:1" --codec plain "${FEW[@]}"
+    refused 3 "127.0.0.1:1" --codec plain --dataset "$FEW"
 }
 
 @test "more nodes than the list has" {
@@ -396,9 +394,9 @@ PY
 @test "a model that does not match the data, or is invalid" {
     listed
     echo '{"version":1,"name":"m","input":[100],"layers":[{"kind":"dense","units":10}],"loss":"softmax_cross_entropy"}' >m.json
-    refused 6 "784" --codec plain --node_count 2 "${FEW[@]}" --model m.json
+    refused 6 "784" --codec plain --node_count 2 --dataset "$FEW" --model m.json
     eval "$(sed -n 's/^hint: A model that fits: \(echo .* >model.json\), then --model model.json$/\1/p' <<<"$output")"
-    "$SUBMIT" validate -q "${FEW[@]}" --model model.json
+    "$SUBMIT" validate -q --dataset "$FEW" --model model.json
     echo '{"version":1,"name":"m","input":[784],"layers":[{"kind":"dance","units":10}],"loss":"softmax_cross_entropy"}' >m.json
     refused 6 'dense' --codec plain --node_count 2 --model m.json
     refused 6 "mlp-tutorial" --codec plain --node_count 2 --model mlp-tutorail
