@@ -126,7 +126,7 @@ start_agent() {
         "${UNISOLATED[@]}" "$@" \
         2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!
-    within 60 answers_or_ended "$n" && answers "$n" && return 0
+    within 60 listens_or_ended "$n" && curl -sf -o /dev/null "http://${HOSTS[n]:-127.0.0.1}:${PORTS[n]}/healthz" && return 0
     cat "$T/agent$n.log" >&2
     return 1
 }
@@ -150,13 +150,13 @@ isolation_needs() {
     esac
 }
 
-# answers N: the agent listens; without starting a program, because this is asked often.
-answers() {
+# listens N: the agent's port is open; without starting a program, because this is asked often.
+listens() {
     [ -n "${PORTS[$1]:-}" ] || PORTS[$1]=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' "$T/agent$1.log")
     [ -n "${PORTS[$1]}" ] && { : <>"/dev/tcp/${HOSTS[$1]:-127.0.0.1}/${PORTS[$1]}"; } 2>/dev/null
 }
 
-answers_or_ended() { answers "$1" || has_ended "${AGENTS[$1]}"; } # answers_or_ended N: the wait is over
+listens_or_ended() { listens "$1" || has_ended "${AGENTS[$1]}"; } # listens_or_ended N: the wait is over
 
 # start_agents N: agents 0 .. N-1 and a worker.json that names them.
 start_agents() {

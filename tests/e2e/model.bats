@@ -245,6 +245,9 @@ forget_sums() {
     [ "$(api 2 GET "/v1/jobs/$(jq -r .id rest-ps/run.json)" | jq -c '.progress | [.step, .steps]')" = '[1122,1122]' ]
 }
 
+# epoch_of FOLDER NODE: of its last checkpoint.
+epoch_of() { "$SUBMIT" model inspect "$1/checkpoints/node-$2.safetensors" --json | jq -r .data.metadata.epoch; }
+
 @test "an interrupted job resumes from the last step that all nodes have saved" {
     start_agents 2
     local job=(--codec plain --node_count 2 --gradient-descent adam --record-every 1000 --model softmax --dataset "$FEW")
@@ -253,14 +256,14 @@ forget_sums() {
     run "$SUBMIT" cancel "$(only_job 0)"
     run "$SUBMIT" wait "$(only_job 0)"
     [ "$status" -eq 8 ]
-    [ -s broken/checkpoints/node-0.safetensors ]
-    [ -s broken/checkpoints/node-1-previous.safetensors ]
-    # as if node 1 had been slower
+    # As if the node whose checkpoint is the later one had been slower.
+    local late=1
+    [ "$(epoch_of broken 0)" -le "$(epoch_of broken 1)" ] || late=0
     forget_sums broken
-    mv broken/checkpoints/node-1-previous.safetensors broken/checkpoints/node-1.safetensors
+    mv broken/checkpoints/node-$late-previous.safetensors broken/checkpoints/node-$late.safetensors
     run "$SUBMIT" --resume broken -o rest --epochs 1
     [ "$status" -eq 6 ]
-    epoch=$("$SUBMIT" model inspect broken/checkpoints/node-1.safetensors --json | jq -r .data.metadata.epoch)
+    epoch=$(epoch_of broken $late)
     "$SUBMIT" --resume broken --epochs $((epoch + 2)) -o rest
     [ "$(jq .facts.start.epoch rest/run.json)" -eq "$epoch" ]
     "$SUBMIT" "${job[@]}" --epochs $((epoch + 2)) -o one
