@@ -150,7 +150,8 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     blocks sh docs/dataplane.md >session.sh
     grep -q -- '--trace trace.json' session.sh
     limited bash -e session.sh 3>&-
-    jq -e '[.traceEvents[] | select(.name == "step")] | length == 2 * 2 * 20' trace.json
+    # One for each row of the records, of which the first line has the columns.
+    jq -e --argjson lines "$(wc -l <traced/records/train.csv)" '[.traceEvents[] | select(.name == "step")] | length == $lines - 1' trace.json
     # The phases are those of the records.
     # shellcheck disable=SC2013 # words, not lines
     for phase in $(awk -F'`' '/^## Where a step/ {on = 1} /^The test set/ {on = 0} on && /^\| `/ {print $2}' "$ROOT/docs/dataplane.md"); do

@@ -46,7 +46,7 @@ lose() {
     kill -9 "${AGENTS[$1]}" $(pgrep -P "${AGENTS[$1]}")
     wait "${AGENTS[$1]}" 2>/dev/null || true
     AGENTS[$1]=
-    open_gate
+    [ ! -d gate ] || open_gate
 }
 
 weights() { tail -c 31400 "$1/model/final.safetensors"; }
