@@ -25,9 +25,9 @@ int data_open(struct dataset *d, const char *name, const char *chosen, const str
     }
     if (model_fit(m, d, e) == 0)
         return 0;
-    if (is_trained)
+    if (!e->hint[0] && is_trained)
         err_hint(e, "The model predicts samples of the form that it was trained on.");
-    else
+    else if (!e->hint[0])
         model_fit_hint(d, e);
     dataset_clear(d);
     return err_at(e, "model %s and data set %s", m->name, name);

@@ -2,6 +2,16 @@
 
 #include <stdio.h>
 
+#include "submit/data/layout.h"
+
+static int layout_fits(const struct model_spec *m, const struct dataset *d, struct err *e)
+{
+    char reader[96];
+
+    snprintf(reader, sizeof reader, "model \"%s\"", m->name);
+    return layout_check(reader, &m->in, &d->shape, d->x_type == TENSOR_I32, e);
+}
+
 static int tokens_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
 {
     int vocab = model_spec_vocab(m);
@@ -26,6 +36,8 @@ int model_fit(const struct model_spec *m, const struct dataset *d, struct err *e
     if (m->n_in != n_in)
         return err_set(e, ERR_CONFIG, "model \"%s\" takes %d values per sample, the data set has %d", m->name,
                        m->n_in, n_in);
+    if (layout_fits(m, d, e) < 0)
+        return e->code;
     if (!d->train_y && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY)
         return err_set(e, ERR_CONFIG,
                        "model \"%s\" has a loss for classes, the data set has targets: use the loss \"mse\"",
