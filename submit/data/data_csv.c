@@ -9,6 +9,7 @@
 
 struct csv_options {
     char label[64], target[64], header[8], test_file[128];
+    enum csv_missing missing;
     double test;
     uint64_t seed;
 };
@@ -17,6 +18,7 @@ static const struct json_field fields[] = {
     {"label", JSON_FIELD_TEXT, JSON_AT(struct csv_options, label), .required = false},
     {"target", JSON_FIELD_TEXT, JSON_AT(struct csv_options, target), .required = false},
     {"header", JSON_FIELD_TEXT, JSON_AT(struct csv_options, header), .choices = "auto|yes|no"},
+    {"missing", JSON_FIELD_CHOICE, JSON_AT(struct csv_options, missing), .choices = CSV_MISSING_CHOICES},
     {"test", JSON_FIELD_DOUBLE, JSON_AT(struct csv_options, test), .min = 1e-6, .max = 0.999999},
     {"test_file", JSON_FIELD_TEXT, JSON_AT(struct csv_options, test_file), .required = false},
     {"seed", JSON_FIELD_U64, JSON_AT(struct csv_options, seed), .required = false},
@@ -49,6 +51,7 @@ static int find(char train[PATH_MAX], char test[PATH_MAX], const char *path, con
 struct part {
     char *text;
     struct csv_table table;
+    struct data_warnings warnings;
 };
 
 static int read_part(struct part *p, const char *path, const struct csv_form *form, struct err *e)
@@ -59,12 +62,13 @@ static int read_part(struct part *p, const char *path, const struct csv_form *fo
     if (data_read(&bytes, &len, path, e) < 0)
         return e->code == ERR_NOT_FOUND ? err_hint(e, "--data FILE names the file.") : e->code;
     p->text = (char *)bytes;
-    return csv_parse(&p->table, p->text, len, form, e) < 0 ? err_at(e, "%s", path) : 0;
+    return csv_parse(&p->table, p->text, len, form, &p->warnings, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
 static void part_clear(struct part *p)
 {
     csv_clear(&p->table);
+    data_warnings_clear(&p->warnings);
     free(p->text);
 }
 
@@ -107,7 +111,7 @@ static int label_both(struct dataset *d, const struct part *train, const struct 
     struct csv_classes c;
     int rc;
 
-    if (csv_classes_find(&c, &train->table, e) < 0)
+    if (csv_classes_find(&c, &train->table, &d->warnings, e) < 0)
         return e->code;
     d->n_classes = (int)c.n;
     d->class_names = names_of(&c);
@@ -131,7 +135,11 @@ static int fill(struct dataset *d, struct part *train, struct part *test, const 
                           .test_x = test->table.x,
                           .train_t = train->table.targets,
                           .test_t = test->table.targets,
-                          .n_targets = train->table.targets != NULL};
+                          .n_targets = train->table.targets != NULL,
+                          .warnings = train->warnings};
+    train->warnings = (struct data_warnings){0};
+    for (const char *one = NULL; (one = data_warning(&test->warnings, one)) != NULL;)
+        data_warn(&d->warnings, "%s: %s", test_path, one);
     train->table.x = test->table.x = train->table.targets = test->table.targets = NULL;
     if (test_path[0] && test->table.n_values != train->table.n_values)
         return err_set(e, ERR_CONFIG, "%s: %zu columns, the training file has %zu", test_path,
@@ -153,8 +161,10 @@ int csv_open(struct dataset *d, const char *arg, const char *path, struct err *e
         return e->code;
     if (o.label[0] && o.target[0])
         return err_set(e, ERR_CONFIG, "label=%s and target=%s exclude each other", o.label, o.target);
-    form = (struct csv_form){
-        .column = o.target[0] ? o.target : o.label, .is_target = o.target[0], .header = o.header};
+    form = (struct csv_form){.column = o.target[0] ? o.target : o.label,
+                             .is_target = o.target[0],
+                             .header = o.header,
+                             .missing = o.missing};
     if (find(train_path, test_path, path, &o, e) < 0)
         return e->code;
     rc = read_part(&train, train_path, &form, e);

@@ -7,14 +7,21 @@
 #include <stddef.h>
 
 #include "shared/err.h"
+#include "submit/data/data_warnings.h"
+
+/* What is done with a missing cell: empty, "NA", "NaN", "null", "?" and other texts of that meaning.
+ * refuse: it is an error. drop: its row is left out. label: a missing label is a class like any other. */
+#define CSV_MISSING_CHOICES "refuse|drop|label"
+enum csv_missing { CSV_MISSING_REFUSE, CSV_MISSING_DROP, CSV_MISSING_LABEL };
 
 struct csv_form {
     const char *column; /* the column to learn: its name in the header or its number from 1; "": the last */
     bool is_target;     /* true: a number to regress; false: a label, which may be text */
     /* "yes", "no" or "auto". auto: the first line is a header if it has text where numbers are expected,
-     * and no number in any cell: a row with a number is data, and a cell of it that is not a number is an
-     * error. */
+     * and no number in any cell, or if its numbers count 0, 1, 2, ... Another row with a number is data, and
+     * a cell of it that is not a number is an error. */
     const char *header;
+    enum csv_missing missing;
 };
 
 struct csv_cell { /* points into the table's text, without the quotes */
@@ -27,20 +34,25 @@ struct csv_table {
     float *x;                /* (n_rows, n_values) */
     float *targets;          /* (n_rows), with is_target */
     struct csv_cell *texts;  /* (n_rows), otherwise; they point into `text` */
+    size_t n_dropped;        /* rows with a missing cell */
 };
 
-/* Changes `text` in place (quotes); `text` must outlive the table. ERR_CONFIG, with line and column. */
-int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form, struct err *e);
+/* Changes `text` in place (quotes); `text` must outlive the table. ERR_CONFIG, with line and column. Warns of
+ * columns that may not be meant as values, and of a first line that may have been misunderstood. */
+int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form,
+              struct data_warnings *w, struct err *e);
 void csv_clear(struct csv_table *t);
 
-/* The distinct labels of a table: sorted as numbers if all are numbers, else by their bytes. */
+/* The distinct labels of a table, each by its text ("01" is not "1"): sorted as numbers if all are numbers,
+ * else by their bytes. */
 struct csv_classes {
     struct csv_cell *texts;
     size_t n;
     bool are_numbers;
 };
-/* ERR_CONFIG: fewer than 2, or more than CLASSES_MAX. */
-int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct err *e);
+/* ERR_CONFIG: fewer than 2, or more than CLASSES_MAX. Warns of labels that people read alike. */
+int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct data_warnings *w,
+                     struct err *e);
 /* Returns the index of the label; -1: not found. */
 int csv_class_of(const struct csv_classes *c, const struct csv_cell *w);
 

@@ -1,13 +1,23 @@
 /* Cells, rows and numbers of a CSV text; data_csv.c makes a data set of them. */
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "shared/utf8.h"
 #include "submit/data/data_csv.h"
 #include "submit/data/dataset.h"
 
-enum { LABEL_LEN = 63, NUMBER_LEN = 63 };
+enum {
+    LABEL_LEN = 63,
+    NUMBER_LEN = 63,
+    NAME_SHOWN = 40,
+    COUNTED_MIN = 3,
+    ROWS_COUNTED_MIN = 3,
+    ALIKE_SHOWN = 3
+};
 
 struct reader {
     char *at, *end;
@@ -163,12 +173,32 @@ static bool float_of(float *out, const struct csv_cell *c)
     return true;
 }
 
+static int compare_cells(const void *a, const void *b)
+{
+    const struct csv_cell *x = a;
+    const struct csv_cell *y = b;
+    int c = memcmp(x->at, y->at, x->len < y->len ? x->len : y->len);
+
+    return c ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return compare_cells(*(const struct csv_cell *const *)a, *(const struct csv_cell *const *)b);
+}
+
+/* The precision of "%.*s" for a cell of any length. */
+static int shown(const struct csv_cell *c)
+{
+    return (int)(c->len < NAME_SHOWN ? c->len : NAME_SHOWN);
+}
+
 static int not_a_number(const struct csv_cell *c, size_t column, struct err *e)
 {
     if (c->len == 0)
         return err_set(e, ERR_CONFIG, "line %zu, column %zu: empty, expected a number", c->line, column + 1);
     return err_set(e, ERR_CONFIG, "line %zu, column %zu: \"%.*s\" is not a number that a float can hold",
-                   c->line, column + 1, (int)(c->len < 40 ? c->len : 40), c->at);
+                   c->line, column + 1, shown(c), c->at);
 }
 
 static bool is_named(const struct csv_cell *c, const char *name)
@@ -189,48 +219,126 @@ static bool is_meant_as_number(const struct csv_cell *c)
     return decimal_of(&ignored, c);
 }
 
-/* True if there is text where numbers are expected, and no number in any cell. A row with a number is data,
- * so that an error in it is reported: taken for a header it would be dropped silently. */
-static bool looks_like_header(const struct reader *r, size_t column, bool is_target)
+/* A row of numbers is a header if they count 0, 1, 2, ...: pandas writes that for columns without names, of
+ * which some may have one ("0,1,2,label"). Returns how far they count from `first`; 0: they do not. */
+static size_t count_from(const struct reader *r, long first)
 {
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_cells; i++) {
+        char next[24];
+
+        if (!is_meant_as_number(&r->cells[i]))
+            continue;
+        snprintf(next, sizeof next, "%ld", first + (long)n++);
+        if (!is_named(&r->cells[i], next))
+            return 0;
+    }
+    return n;
+}
+
+/* True if there is text where numbers are expected, and no number in any cell, or if the numbers count from
+ * 0. Another row with a number is data, so that an error in it is reported: taken for a header it would be
+ * dropped silently. */
+static bool looks_like_header(const struct reader *r, size_t column, const struct csv_form *form,
+                              struct data_warnings *w)
+{
+    size_t n_counted = count_from(r, 0);
     bool has_cell_text = false;
 
+    if (n_counted >= COUNTED_MIN) {
+        data_warn(w, "line %zu counts 0, 1, 2, ... and is taken for the header; header=no takes it for data",
+                  r->line);
+        return true;
+    }
+    if (n_counted > 1 || count_from(r, 1) >= COUNTED_MIN)
+        data_warn(w, "line %zu counts %d, %d, ... and is taken for data; header=yes takes it for the header",
+                  r->line, n_counted == 0, (n_counted == 0) + 1);
     for (size_t i = 0; i < r->n_cells; i++) {
         if (is_meant_as_number(&r->cells[i]))
             return false;
-        has_cell_text |= (i != column || is_target) && r->cells[i].len > 0;
+        has_cell_text |= (i != column || form->is_target) && r->cells[i].len > 0;
     }
     return has_cell_text;
 }
 
-/* Finds the column to learn, and whether the first row is a header. */
+/* The column of that name; n_cells: there is none. ERR_CONFIG: there are two. */
+static int find_name(size_t *column, const struct reader *r, const char *name, struct err *e)
+{
+    for (*column = 0; *column < r->n_cells && !is_named(&r->cells[*column], name);)
+        ++*column;
+    for (size_t i = *column + 1; i < r->n_cells; i++)
+        if (is_named(&r->cells[i], name))
+            return err_set(e, ERR_CONFIG, "columns %zu and %zu are both called \"%s\"", *column + 1, i + 1,
+                           name);
+    return 0;
+}
+
+/* Finds the column to learn, and whether the first row is a header. A number is a name first, as header and
+ * data may both be numbers, and then a place. */
 static int choose_column(size_t *column, bool *has_header, const struct reader *r,
-                         const struct csv_form *form, struct err *e)
+                         const struct csv_form *form, struct data_warnings *w, struct err *e)
 {
     const char *name = form->column;
     bool is_number = name[0] && strlen(name) < 9 && strspn(name, "0123456789") == strlen(name);
+    bool is_auto = strcmp(form->header, "auto") == 0;
+    size_t place = is_number ? (size_t)atoi(name) - 1 : r->n_cells - 1, named = r->n_cells;
 
-    *column = r->n_cells - 1;
-    *has_header = strcmp(form->header, "yes") == 0;
-    if (is_number) {
-        *column = (size_t)atoi(name) - 1;
-        if (*column >= r->n_cells)
-            return err_set(e, ERR_CONFIG, "column %s of %zu, counted from 1", name, r->n_cells);
-    } else if (name[0]) {
-        for (*column = 0; *column < r->n_cells && !is_named(&r->cells[*column], name);)
-            ++*column;
-        for (size_t i = *column + 1; i < r->n_cells; i++)
-            if (is_named(&r->cells[i], name))
-                return err_set(e, ERR_CONFIG,
-                               "columns %zu and %zu are both called \"%s\"; give the column number instead",
-                               *column + 1, i + 1, name);
-        if (strcmp(form->header, "no") == 0 || *column == r->n_cells)
-            return err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu", name, r->line);
-        *has_header = true;
-    }
-    if (strcmp(form->header, "auto") == 0 && !*has_header)
-        *has_header = looks_like_header(r, *column, form->is_target);
+    if (name[0] && !is_number && strcmp(form->header, "no") != 0 && find_name(&named, r, name, e) < 0)
+        return err_hint(e, "The column's number, counted from 1, names one of them.");
+    *has_header = strcmp(form->header, "yes") == 0 || named < r->n_cells ||
+                  (is_auto && looks_like_header(r, place < r->n_cells ? place : r->n_cells - 1, form, w));
+    if (is_number && *has_header && find_name(&named, r, name, e) < 0)
+        return e->code;
+    *column = named < r->n_cells ? named : place;
+    if (name[0] && !is_number && named == r->n_cells)
+        return err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu", name, r->line);
+    if (*column >= r->n_cells)
+        return err_set(e, ERR_CONFIG, "column %s of %zu, counted from 1", name, r->n_cells);
     return 0;
+}
+
+/* Names of a column that is meant to be learned. */
+static bool is_truth_name(const struct csv_cell *c)
+{
+    static const char *const names[] = {"label", "labels", "class", "classes", "target", "targets", "y"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (c->len == strlen(names[i]) && strncasecmp(c->at, names[i], c->len) == 0)
+            return true;
+    return false;
+}
+
+/* pandas calls a column "Unnamed: 0" that it has read without a name. */
+static bool is_no_name(const struct csv_cell *c)
+{
+    return c->len == 0 || is_named(c, "Unnamed: 0");
+}
+
+/* The names of a header that may be a misunderstanding. `column` is learned. */
+static void check_names(const struct reader *r, size_t column, struct data_warnings *w)
+{
+    const struct csv_cell *learned = &r->cells[column];
+    struct csv_cell **order = malloc(r->n_cells * sizeof *order);
+
+    for (size_t i = 0; i < r->n_cells; i++)
+        if (i != column && is_truth_name(&r->cells[i]))
+            data_warn(
+                w,
+                "column %zu is called \"%.*s\" and is taken for a value; learned is column %zu, \"%.*s\"; "
+                "label=%zu or target=%zu learns column %zu",
+                i + 1, (int)r->cells[i].len, r->cells[i].at, column + 1, shown(learned), learned->at, i + 1,
+                i + 1, i + 1);
+    for (size_t i = 0; order && i < r->n_cells; i++)
+        order[i] = &r->cells[i];
+    if (order)
+        qsort(order, r->n_cells, sizeof *order, by_name);
+    for (size_t i = 1; order && i < r->n_cells; i++)
+        if (order[i]->len > 0 && by_name(&order[i - 1], &order[i]) == 0) {
+            data_warn(w, "two columns are called \"%.*s\"", shown(order[i]), order[i]->at);
+            break;
+        }
+    free(order);
 }
 
 static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, struct err *e)
@@ -253,6 +361,53 @@ static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, 
     return 0;
 }
 
+/* Texts by which programs say that a value is missing: of pandas, R, SQL and ARFF. */
+static bool is_missing(const struct csv_cell *c)
+{
+    static const char *const texts[] = {"",    "?",    "na",  "n/a",  "#n/a", "<na>",
+                                        "nan", "-nan", "nat", "null", "none", "\\n"};
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (c->len == strlen(texts[i]) && strncasecmp(c->at, texts[i], c->len) == 0)
+            return true;
+    return false;
+}
+
+static bool is_utf8(const struct csv_cell *c)
+{
+    size_t k = 1;
+
+    for (size_t at = 0; at < c->len && k > 0; at += k)
+        k = utf8_length(c->at + at, c->len - at);
+    return k > 0;
+}
+
+static int check_label(const struct csv_cell *c, size_t column, const struct csv_form *form, struct err *e)
+{
+    if (is_missing(c) && (form->missing != CSV_MISSING_LABEL || c->len == 0)) {
+        err_set(e, ERR_CONFIG, "line %zu, column %zu: the label is missing (\"%.*s\")", c->line, column + 1,
+                shown(c), c->at);
+        return err_hint(e, "missing=drop leaves out rows with a missing cell%s.",
+                        c->len > 0 ? "; missing=label takes the text for a class" : "");
+    }
+    if (c->len > LABEL_LEN || memchr(c->at, '\0', c->len))
+        return err_set(e, ERR_CONFIG, "line %zu, column %zu: a label of %zu characters, expected 1 to %d",
+                       c->line, column + 1, c->len, LABEL_LEN);
+    if (!is_utf8(c)) {
+        err_set(e, ERR_CONFIG, "line %zu, column %zu: the label is not UTF-8", c->line, column + 1);
+        return err_hint(e, "iconv -f LATIN1 -t UTF-8 FILE >NEW converts a file.");
+    }
+    return 0;
+}
+
+static bool has_missing(const struct reader *r)
+{
+    for (size_t i = 0; i < r->n_cells; i++)
+        if (is_missing(&r->cells[i]))
+            return true;
+    return false;
+}
+
 static int add_row(struct csv_table *t, const struct reader *r, size_t column, const struct csv_form *form,
                    struct err *e)
 {
@@ -261,21 +416,75 @@ static int add_row(struct csv_table *t, const struct reader *r, size_t column, c
     if (r->n_cells != t->n_values + 1)
         return err_set(e, ERR_CONFIG, "line %zu: %zu columns, expected %zu", r->line, r->n_cells,
                        t->n_values + 1);
+    if (form->missing == CSV_MISSING_DROP && has_missing(r)) {
+        t->n_dropped++;
+        return 0;
+    }
     for (size_t i = 0; i < r->n_cells; i++) {
         const struct csv_cell *c = &r->cells[i];
 
         if (i != column || form->is_target) {
             if (!float_of(i != column ? x++ : &t->targets[t->n_rows], c))
                 return not_a_number(c, i, e);
-        } else if (c->len == 0 || c->len > LABEL_LEN || memchr(c->at, '\0', c->len)) {
-            return err_set(e, ERR_CONFIG, "line %zu, column %zu: a label of %zu characters, expected 1 to %d",
-                           c->line, i + 1, c->len, LABEL_LEN);
+        } else if (check_label(c, i, form, e) < 0) {
+            return e->code;
         } else {
             t->texts[t->n_rows] = *c;
         }
     }
     t->n_rows++;
     return 0;
+}
+
+/* Whether the first values of the rows count them, from 0 or 1. */
+static bool counts_rows(const struct csv_table *t)
+{
+    float first = t->x[0];
+
+    if (t->n_rows < ROWS_COUNTED_MIN || (first != 0 && first != 1))
+        return false;
+    for (size_t i = 1; i < t->n_rows; i++)
+        if (t->x[i * t->n_values] != first + (float)i)
+            return false;
+    return true;
+}
+
+/* The first row's label is no number and stands in no other row. */
+static bool is_label_of_header(const struct csv_table *t)
+{
+    double ignored;
+
+    if (t->n_rows < ROWS_COUNTED_MIN || number_of(&ignored, &t->texts[0]))
+        return false;
+    for (size_t i = 1; i < t->n_rows; i++)
+        if (compare_cells(&t->texts[0], &t->texts[i]) == 0)
+            return false;
+    return true;
+}
+
+/* What the rows say about the columns. is_unnamed: the first column, which holds values, has no name in the
+ * header. */
+static void check_rows(const struct csv_table *t, bool is_unnamed, bool has_guessed,
+                       const struct csv_form *form, size_t column, struct data_warnings *w)
+{
+    bool is_counted = column > 0 && counts_rows(t);
+
+    if (is_counted || is_unnamed)
+        data_warn(
+            w,
+            "column 1 %s%s%s and is taken for a value, as any other: a model may learn from it the order of "
+            "the rows; pandas leaves it out with to_csv(index=False)",
+            is_unnamed ? "has no name" : "", is_unnamed && is_counted ? ", counts the rows" : "",
+            is_counted && !is_unnamed ? "counts the rows" : "");
+    if (has_guessed && !form->is_target && is_label_of_header(t))
+        data_warn(
+            w,
+            "line %zu is taken for data, but no other row has its label, \"%.*s\"; header=yes takes the line "
+            "for the header",
+            t->texts[0].line, shown(&t->texts[0]), t->texts[0].at);
+    if (t->n_dropped > 0)
+        data_warn(w, "%zu of %zu rows have a missing cell and are left out", t->n_dropped,
+                  t->n_rows + t->n_dropped);
 }
 
 /* A single column is most often a line with another separator. */
@@ -296,11 +505,12 @@ static bool is_utf16(const char *text, size_t len)
     return len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
 }
 
-int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form, struct err *e)
+int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form,
+              struct data_warnings *w, struct err *e)
 {
     struct reader r = {.at = text, .end = text + len};
     size_t column = 0, room = 0;
-    bool has_header = false;
+    bool has_header = false, is_unnamed = false, is_auto = strcmp(form->header, "auto") == 0;
     int rc;
 
     *t = (struct csv_table){0};
@@ -313,13 +523,16 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
         rc = one_column(&r, e);
     if (rc > 0 && r.n_cells > LAYER_VALUES_MAX)
         rc = err_set(e, ERR_CONFIG, "line %zu: more than %d columns", r.line, LAYER_VALUES_MAX);
-    if (rc > 0 && choose_column(&column, &has_header, &r, form, e) < 0)
+    if (rc > 0 && choose_column(&column, &has_header, &r, form, w, e) < 0)
         rc = e->code;
     t->n_values = r.n_cells - 1;
-    if (rc > 0 && has_header)
+    if (rc > 0 && has_header) {
+        check_names(&r, column, w);
+        is_unnamed = column > 0 && is_no_name(&r.cells[0]);
         rc = read_row(&r, e);
+    }
     while (rc > 0) {
-        bool is_guess = t->n_rows == 0 && !has_header && strcmp(form->header, "auto") == 0;
+        bool is_guess = t->n_rows == 0 && !has_header && is_auto;
 
         if (t->n_rows == room && grow(t, &room, form, e) < 0)
             rc = e->code;
@@ -329,7 +542,11 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
             rc = read_row(&r, e);
     }
     if (rc == 0 && t->n_rows == 0)
-        rc = err_set(e, ERR_CONFIG, "a header and no rows");
+        rc = t->n_dropped > 0
+                 ? err_set(e, ERR_CONFIG, "each of its %zu rows has a missing cell", t->n_dropped)
+                 : err_set(e, ERR_CONFIG, "a header and no rows");
+    if (rc == 0)
+        check_rows(t, is_unnamed, is_auto && !has_header, form, column, w);
     free(r.cells);
     if (rc < 0)
         csv_clear(t);
@@ -344,6 +561,7 @@ void csv_clear(struct csv_table *t)
     *t = (struct csv_table){0};
 }
 
+/* Different texts of a number are different labels: "01" is not "1". */
 static int compare_numbers(const void *a, const void *b)
 {
     double x = 0;
@@ -351,19 +569,59 @@ static int compare_numbers(const void *a, const void *b)
 
     number_of(&x, a);
     number_of(&y, b);
-    return (x > y) - (x < y);
+    return x == y ? compare_cells(a, b) : (x > y) - (x < y);
 }
 
-static int compare_cells(const void *a, const void *b)
+/* A label as people read it: in lower case, without spaces, a number by its value. */
+struct reading {
+    char key[LABEL_LEN + 1];
+    const struct csv_cell *label;
+};
+
+static void read_as_people(struct reading *out, const struct csv_cell *c)
 {
-    const struct csv_cell *x = a;
-    const struct csv_cell *y = b;
-    int c = memcmp(x->at, y->at, x->len < y->len ? x->len : y->len);
+    size_t n = 0;
+    double v;
 
-    return c ? c : (x->len > y->len) - (x->len < y->len);
+    out->label = c;
+    if (number_of(&v, c)) {
+        snprintf(out->key, sizeof out->key, "%.17g", v);
+        return;
+    }
+    for (size_t i = 0; i < c->len; i++) {
+        bool is_wide_space = (unsigned char)c->at[i] == 0xc2 && i + 1 < c->len &&
+                             (unsigned char)c->at[i + 1] == 0xa0;
+
+        i += is_wide_space; /* a non-breaking space */
+        if (!is_wide_space && c->at[i] != ' ' && c->at[i] != '\t')
+            out->key[n++] = (char)tolower((unsigned char)c->at[i]);
+    }
+    out->key[n] = '\0';
 }
 
-int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct err *e)
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct reading *)a)->key, ((const struct reading *)b)->key);
+}
+
+static void check_classes(const struct csv_classes *c, struct data_warnings *w)
+{
+    struct reading *all = malloc(c->n * sizeof *all);
+    size_t n = 0;
+
+    for (size_t i = 0; all && i < c->n; i++)
+        read_as_people(&all[i], &c->texts[i]);
+    if (all)
+        qsort(all, c->n, sizeof *all, by_key);
+    for (size_t i = 1; all && i < c->n; i++)
+        if (by_key(&all[i - 1], &all[i]) == 0 && n++ < ALIKE_SHOWN)
+            data_warn(w, "\"%.*s\" and \"%.*s\" are two classes: a label is its text",
+                      (int)all[i - 1].label->len, all[i - 1].label->at, (int)all[i].label->len,
+                      all[i].label->at);
+    free(all);
+}
+
+int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct data_warnings *w, struct err *e)
 {
     int (*compare)(const void *, const void *);
     double ignored;
@@ -379,8 +637,10 @@ int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct er
     for (size_t i = 0; i < t->n_rows; i++)
         if (i == 0 || compare(&c->texts[c->n - 1], &c->texts[i]) != 0)
             c->texts[c->n++] = c->texts[i];
-    if (c->n >= 2 && c->n <= CLASSES_MAX)
+    if (c->n >= 2 && c->n <= CLASSES_MAX) {
+        check_classes(c, w);
         return 0;
+    }
     err_set(e, ERR_CONFIG, "%zu different label%s, expected 2 to %d", c->n, c->n == 1 ? "" : "s",
             CLASSES_MAX);
     err_hint(e, "label=COLUMN names another column; target=COLUMN takes its numbers as values to regress.");

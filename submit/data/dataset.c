@@ -85,5 +85,6 @@ void dataset_clear(struct dataset *d)
     free(d->train_t);
     free(d->test_t);
     free(d->class_names);
+    data_warnings_clear(&d->warnings);
     *d = (struct dataset){0};
 }

@@ -10,6 +10,7 @@
 #include "shared/err.h"
 #include "shared/layer_spec.h"
 #include "shared/tensor_file.h"
+#include "submit/data/data_warnings.h"
 
 enum {
     CLASSES_MAX = 65536,
@@ -28,6 +29,7 @@ struct dataset {
     float *train_t, *test_t; /* (n, n_targets); NULL: labels */
     int vocab;               /* tokens are 0 (padding, only at the end) .. vocab - 1 */
     char *class_names;       /* one after another, each with its zero byte; NULL: classes have numbers only */
+    struct data_warnings warnings;
 };
 
 /* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder of the set; docs/data.md has the sets

@@ -211,6 +211,16 @@ static json_t *shape_json(const struct shape *s)
     return a;
 }
 
+/* ["Column 1 ...", ...] */
+static json_t *warnings_json(const struct data_warnings *w)
+{
+    json_t *all = json_array();
+
+    for (const char *one = NULL; (one = data_warning(w, one)) != NULL;)
+        json_array_append_new(all, json_sprintf("Data: %s.", one));
+    return all;
+}
+
 /* Facts "data", for run.json and validate. */
 static void note(struct submission *s, const struct dataset *d, const struct partition *p, int n_blocks)
 {
@@ -221,17 +231,18 @@ static void note(struct submission *s, const struct dataset *d, const struct par
     for (int k = 0; json_is_array(names) && k < d->n_classes; k++, name += strlen(name) + 1)
         if (json_array_append_new(names, json_string(name)) < 0)
             json_array_append_new(names, json_integer(k)); /* not UTF-8 */
-    json_object_set_new(s->facts, "data",
-                        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:s}",
-                                  "name", set->dataset, "n_train", (json_int_t)d->n_train, "n_test",
-                                  (json_int_t)d->n_test, "shape", shape_json(&d->shape), "type",
-                                  d->x_type == TENSOR_U8    ? "bytes"
-                                  : d->x_type == TENSOR_I32 ? "tokens"
-                                                            : "floats",
-                                  "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets,
-                                  "vocab", d->vocab, "steps_per_epoch", (json_int_t)p->n_rows, "global_batch",
-                                  (json_int_t)p->n_cols, "n_blocks", n_blocks, "n_used",
-                                  (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex));
+    json_object_set_new(
+        s->facts, "data",
+        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:s, s:o}", "name",
+                  set->dataset, "n_train", (json_int_t)d->n_train, "n_test", (json_int_t)d->n_test, "shape",
+                  shape_json(&d->shape), "type",
+                  d->x_type == TENSOR_U8    ? "bytes"
+                  : d->x_type == TENSOR_I32 ? "tokens"
+                                            : "floats",
+                  "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets, "vocab",
+                  d->vocab, "steps_per_epoch", (json_int_t)p->n_rows, "global_batch", (json_int_t)p->n_cols,
+                  "n_blocks", n_blocks, "n_used", (json_int_t)(p->n_rows * p->n_cols), "test_sha256",
+                  s->test.hex, "warnings", warnings_json(&d->warnings)));
 }
 
 static int divide(struct partition *p, const struct blocks *b, const struct dataset *d,

@@ -72,12 +72,13 @@ static int check_data(struct submission *s, struct err *e)
     struct dataset d = {0};
     int rc;
 
-    if (data_open(&d, s->settings.dataset, s->opt->data, &s->model_spec, false, e) < 0)
-        return e->code;
-    if (tests_what_it_trains(&d))
+    rc = data_open(&d, s->settings.dataset, s->opt->data, &s->model_spec, false, e);
+    console_warnings(&d.warnings);
+    if (rc == 0 && tests_what_it_trains(&d))
         console_info("The test set of %s is the training set: accuracy does not measure unseen samples.",
                      s->settings.dataset);
-    rc = check_evaluated(&s->settings, d.n_test, d.n_classes > 0, e);
+    if (rc == 0)
+        rc = check_evaluated(&s->settings, d.n_test, d.n_classes > 0, e);
     if (rc == 0)
         rc = shard_make(s, &d, e);
     dataset_clear(&d);

@@ -100,8 +100,11 @@ static int open_data(struct predict *p, struct err *e)
 {
     const struct settings *set = &p->opt.settings;
 
-    if (data_open(&p->data, set->dataset, p->opt.data, p->spec, true, e) < 0)
-        return e->code;
+    int rc = data_open(&p->data, set->dataset, p->opt.data, p->spec, true, e);
+
+    console_warnings(&p->data.warnings);
+    if (rc < 0)
+        return rc;
     return count_samples(p) > 0 ? 0
                                 : err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s",
                                           set->dataset, p->opt.split);

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static void check(struct csv_table *t, bool is_target)
+static void check(struct csv_table *t, bool is_target, struct data_warnings *w)
 {
     struct csv_classes c;
     struct err e;
@@ -19,7 +19,7 @@ static void check(struct csv_table *t, bool is_target)
     for (size_t i = 0; is_target && i < t->n_rows; i++)
         if (!isfinite(t->targets[i]))
             abort();
-    if (is_target || csv_classes_find(&c, t, &e) < 0)
+    if (is_target || csv_classes_find(&c, t, w, &e) < 0)
         return;
     for (size_t i = 0; i < t->n_rows; i++)
         if (csv_class_of(&c, &t->texts[i]) < 0)
@@ -30,19 +30,25 @@ static void check(struct csv_table *t, bool is_target)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     static const struct csv_form forms[] = {
-        {"", false, "auto"}, {"", true, "auto"}, {"2", false, "no"}, {"kind", false, "yes"}};
+        {"", false, "auto", CSV_MISSING_REFUSE},
+        {"", true, "auto", CSV_MISSING_DROP},
+        {"2", false, "no", CSV_MISSING_LABEL},
+        {"kind", false, "yes", CSV_MISSING_REFUSE},
+    };
 
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char *text = malloc(len + !len);
+        struct data_warnings w = {0};
         struct csv_table t;
         struct err e;
 
         if (!text)
             abort();
         memcpy(text, bytes, len);
-        if (csv_parse(&t, text, len, &forms[i], &e) == 0)
-            check(&t, forms[i].is_target);
+        if (csv_parse(&t, text, len, &forms[i], &w, &e) == 0)
+            check(&t, forms[i].is_target, &w);
         csv_clear(&t);
+        data_warnings_clear(&w);
         free(text);
     }
     return 0;

@@ -10,12 +10,14 @@ static const struct csv_form target = {.column = "", .is_target = true, .header 
 static struct err e;
 
 static char *text; /* the table's, of exactly its length */
+static struct data_warnings warnings;
 
 static int parse(struct csv_table *t, const char *csv, const struct csv_form *form)
 {
     free(text);
     text = unit_copy(csv, strlen(csv));
-    return csv_parse(t, text, strlen(csv), form, &e);
+    data_warnings_clear(&warnings);
+    return csv_parse(t, text, strlen(csv), form, &warnings, &e);
 }
 
 static int drop_text(void **state)
@@ -23,6 +25,7 @@ static int drop_text(void **state)
     (void)state;
     free(text);
     text = NULL;
+    data_warnings_clear(&warnings);
     return 0;
 }
 
@@ -146,6 +149,140 @@ TEST(the_label_column_is_chosen_by_name_or_number)
     assert_error_has("columns 1 and 3 are both called \"kind\"");
 }
 
+static bool is_warned(const char *part)
+{
+    for (const char *one = NULL; (one = data_warning(&warnings, one)) != NULL;)
+        if (strstr(one, part))
+            return true;
+    return false;
+}
+
+/* pandas names columns without names 0, 1, 2, ... */
+TEST(a_first_row_that_counts_from_0_is_a_header_and_a_name_in_it_counts_before_a_position)
+{
+    static const struct {
+        const char *csv, *column, *header;
+        int n_rows;
+        float x;          /* the first value */
+        const char *text; /* the first label */
+        const char *warning;
+    } cases[] = {
+        {"0,1,2\n5,6,a\n7,8,b\n", "", "auto", 2, 5, "a", "is taken for the header"},
+        {"0,1,2,label\n5,6,4,a\n7,8,4,b\n", "", "auto", 2, 5, "a", "is taken for the header"},
+        {",0,1,2\n0,5,6,a\n1,7,8,b\n", "", "auto", 2, 0, "a", "column 1 has no name"},
+        {"0,1,2\n5,6,a\n7,8,b\n", "", "no", 3, 0, "2", NULL},
+        {"0,1\n5,a\n7,b\n", "", "auto", 3, 0, "1", "counts 0, 1, ... and is taken for data"},
+        {"1,2,3\n5,6,a\n7,8,b\n", "", "auto", 3, 1, "3", "counts 1, 2, ... and is taken for data"},
+        {"0,1,2\na,5,6\nb,7,8\n", "0", "auto", 2, 5, "a", NULL},
+        {"0,1,2\n5,a,6\n7,b,8\n", "1", "yes", 2, 5, "a", NULL},
+        {"a,b,c\n5,6,x\n7,8,y\n", "3", "yes", 2, 5, "x", NULL},
+        {"1,2,0\n5,x,8\n7,y,8\n", "2", "no", 3, 1, "2", NULL},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct csv_form f = {.column = cases[i].column, .header = cases[i].header};
+        struct csv_table t;
+
+        assert_ok(parse(&t, cases[i].csv, &f));
+        assert_int_equal(t.n_rows, cases[i].n_rows);
+        assert_true(t.x[0] == cases[i].x);
+        assert_int_equal(t.texts[0].len, strlen(cases[i].text));
+        assert_memory_equal(t.texts[0].at, cases[i].text, strlen(cases[i].text));
+        if (cases[i].warning)
+            assert_true(is_warned(cases[i].warning));
+        csv_clear(&t);
+    }
+}
+
+TEST(columns_and_rows_that_may_be_misunderstood_are_warned_of)
+{
+    static const struct {
+        const char *csv, *warning;
+    } cases[] = {
+        {"Label,a,b\n0,1,2\n1,3,4\n", "column 1 is called \"Label\" and is taken for a value"},
+        {"a,TARGET,label\n0,1,x\n1,3,y\n", "column 2 is called \"TARGET\""},
+        {"a,y,kind\n0,1,x\n1,3,y\n", "label=2 or target=2 learns column 2"},
+        {",a,kind\n7,1,x\n3,2,y\n", "column 1 has no name and is taken for a value"},
+        {"Unnamed: 0,a,kind\n7,1,x\n3,2,y\n", "column 1 has no name"},
+        {"id,a,kind\n0,5,x\n1,5,y\n2,9,x\n", "column 1 counts the rows"},
+        {"1,5,x\n2,5,y\n3,9,x\n", "column 1 counts the rows"},
+        {"2023,2024,label\n2,5,y\n3,9,x\n4,7,y\n", "no other row has its label, \"label\""},
+        {"a,b,a,kind\n7,1,8,x\n3,2,9,y\n", "two columns are called \"a\""},
+    };
+    struct csv_table t;
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        assert_ok(parse(&t, cases[i].csv, &labels));
+        assert_true(is_warned(cases[i].warning));
+        csv_clear(&t);
+    }
+    assert_ok(parse(&t, "a,b,label\n5,6,x\n7,8,y\n9,8,y\n", &labels));
+    assert_null(data_warning(&warnings, NULL));
+    csv_clear(&t);
+}
+
+TEST(a_missing_label_is_refused_or_its_row_left_out_or_a_class)
+{
+    static const char *const missing[] = {"",     "NA",   "n/a",  "NaN", "?",   "null",
+                                          "NULL", "None", "<NA>", "\\N", "\"\""};
+    struct csv_form drop = labels, label = labels;
+    char csv[64];
+    struct csv_table t;
+
+    drop.missing = CSV_MISSING_DROP;
+    label.missing = CSV_MISSING_LABEL;
+    for (size_t i = 0; i < N_OF(missing); i++) {
+        snprintf(csv, sizeof csv, "a,kind\n1,x\n2,%s\n3,y\n", missing[i]);
+        assert_int_equal(parse(&t, csv, &labels), ERR_CONFIG);
+        assert_error_has("line 3, column 2: the label is missing");
+        assert_non_null(strstr(e.hint, "missing=drop"));
+        assert_ok(parse(&t, csv, &drop));
+        assert_int_equal(t.n_rows, 2);
+        assert_true(t.x[1] == 3);
+        assert_true(is_warned("1 of 3 rows have a missing cell and are left out"));
+        csv_clear(&t);
+        if (missing[i][0] == '\0' || missing[i][0] == '"') {
+            assert_int_equal(parse(&t, csv, &label), ERR_CONFIG);
+            continue;
+        }
+        assert_ok(parse(&t, csv, &label));
+        assert_int_equal(t.n_rows, 3);
+        csv_clear(&t);
+    }
+    assert_ok(parse(&t, "a,b\n1,2\nNA,3\n4,5\n", &drop)); /* a missing value, too */
+    assert_int_equal(t.n_rows, 2);
+    csv_clear(&t);
+    assert_int_equal(parse(&t, "a,b\n?,2\nNA,3\n", &drop), ERR_CONFIG);
+    assert_error_has("each of its 2 rows has a missing cell");
+    assert_int_equal(parse(&t, "a,b\n1,caf\xe9\n2,x\n", &labels), ERR_CONFIG);
+    assert_error_has("line 2, column 2: the label is not UTF-8");
+}
+
+TEST(labels_that_people_read_alike_are_classes_and_a_warning)
+{
+    static const struct {
+        const char *csv, *warning;
+    } cases[] = {
+        {"1,Cat\n1,cat\n1,dog\n", "\"Cat\" and \"cat\" are two classes"},
+        {"1,1\n1,01\n1,2\n", "\"01\" and \"1\" are two classes"},
+        {"1,big cat\n1,big\xc2\xa0"
+         "cat\n1,dog\n",
+         "are two classes"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct csv_classes c;
+        struct csv_table t;
+
+        assert_ok(parse(&t, cases[i].csv, &labels));
+        assert_ok(csv_classes_find(&c, &t, &warnings, &e));
+        assert_int_equal(c.n, 3);
+        assert_true(is_warned(cases[i].warning));
+        free(c.texts);
+        csv_clear(&t);
+    }
+}
+
 TEST(errors_are_reported_with_line_and_column)
 {
     static const struct {
@@ -167,7 +304,7 @@ TEST(errors_are_reported_with_line_and_column)
         {"1,2,x\n3,1 2,y\n", "is not a number"},
         {"1,2,x\n3,4\n", "line 2: 2 columns, expected 3"},
         {"1,2,x\n\n3,4,y,5\n", "line 3: 4 columns, expected 3"},
-        {"1,2,x\n3,4,\n", "line 2, column 3: a label of 0 characters"},
+        {"1,2,x\n3,4,\n", "line 2, column 3: the label is missing"},
         {"1,2,x\n3,\"4,y\n", "line 2, column 2: a quote is not closed"},
         {"1,2,x\n3,\"4\"5,y\n", "line 2, column 2: text after the closing quote"},
         {"1,2,x\n3,4\"5,y\n", "line 2, column 2: a quote inside a cell"},
@@ -207,7 +344,8 @@ TEST(labels_become_classes_in_numeric_or_alphabetic_order)
     } cases[] = {
         {"1,10\n1,9\n1,100\n1,9\n", {1, 0, 2, 0}},
         {"1,b\n1,10\n1,a\n1,9\n", {3, 0, 2, 1}},
-        {"1,-1\n1,1\n1,1.0\n1,0\n", {0, 2, 2, 1}},
+        {"1,-1\n1,1\n1,1.0\n1,0\n", {0, 2, 3, 1}},
+        {"1,01\n1,1\n1,9007199254740993\n1,9007199254740992\n", {0, 1, 3, 2}},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
@@ -215,7 +353,7 @@ TEST(labels_become_classes_in_numeric_or_alphabetic_order)
         struct csv_table t;
 
         assert_ok(parse(&t, cases[i].csv, &labels));
-        assert_ok(csv_classes_find(&c, &t, &e));
+        assert_ok(csv_classes_find(&c, &t, &warnings, &e));
         for (int k = 0; k < 4; k++)
             assert_int_equal(csv_class_of(&c, &t.texts[k]), cases[i].classes[k]);
         free(c.texts);
@@ -337,6 +475,11 @@ int main(void)
         cmocka_unit_test(a_header_is_detected_by_its_names_or_declared),
         cmocka_unit_test(a_first_row_with_a_number_is_data_and_not_a_header),
         cmocka_unit_test(the_label_column_is_chosen_by_name_or_number),
+        cmocka_unit_test(
+            a_first_row_that_counts_from_0_is_a_header_and_a_name_in_it_counts_before_a_position),
+        cmocka_unit_test(columns_and_rows_that_may_be_misunderstood_are_warned_of),
+        cmocka_unit_test(a_missing_label_is_refused_or_its_row_left_out_or_a_class),
+        cmocka_unit_test(labels_that_people_read_alike_are_classes_and_a_warning),
         cmocka_unit_test(errors_are_reported_with_line_and_column),
         cmocka_unit_test(a_truncated_table_never_yields_new_rows),
         cmocka_unit_test(labels_become_classes_in_numeric_or_alphabetic_order),

@@ -1,0 +1,41 @@
+#include "submit/data/data_warnings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/utf8.h"
+
+void data_warn(struct data_warnings *w, const char *fmt, ...)
+{
+    char sentence[DATA_WARNING_LEN];
+    size_t len;
+    va_list args;
+    char *more;
+
+    va_start(args, fmt);
+    vsnprintf(sentence, sizeof sentence, fmt, args);
+    va_end(args);
+    len = strlen(sentence);
+    utf8_clean(sentence, len, false);
+    more = realloc(w->text, w->len + len + 1);
+    if (!more)
+        return;
+    w->text = more;
+    memcpy(more + w->len, sentence, len + 1);
+    w->len += len + 1;
+}
+
+const char *data_warning(const struct data_warnings *w, const char *last)
+{
+    const char *next = last ? last + strlen(last) + 1 : w->text;
+
+    return next && next < w->text + w->len ? next : NULL;
+}
+
+void data_warnings_clear(struct data_warnings *w)
+{
+    free(w->text);
+    *w = (struct data_warnings){0};
+}
