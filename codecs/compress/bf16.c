@@ -1,14 +1,26 @@
 /* bf16 -- the upper half of a float: 8 bits of exponent, 8 of precision.
- * A value that rounding would make infinite becomes the largest finite number. */
+ * A value that rounding would make infinite becomes the largest finite number. Where N workers' values are
+ * added, each is first multiplied by the largest power of two that is at most 1 / N, so that no sum does. */
+#include <math.h>
+
 #include "codecs/compress/compress.h"
 #include "codecs/compress/halves.h"
+
+static int shift(const struct compress_work *w)
+{
+    int n_bits = 0;
+
+    while (w->n_summed > 1 << n_bits && n_bits < 30)
+        n_bits++;
+    return n_bits;
+}
 
 static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
                    void *items)
 {
     (void)o;
     (void)scales;
-    w->loops->to_bf16(items, v, n);
+    halves_encode(items, v, n, ldexpf(1, -shift(w)), w->loops->to_bf16);
 }
 
 static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
@@ -16,7 +28,7 @@ static void decode(const void *o, struct compress_work *w, const float *scales, 
 {
     (void)o;
     (void)scales;
-    w->loops->from_bf16(out, items, n);
+    halves_decode(out, items, n, ldexpf(1, shift(w)), w->loops->from_bf16);
 }
 
 static void sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,

@@ -138,5 +138,5 @@ bool chain_pair_sums(const char *up, const char *down, int n_workers)
     if ((down && down[0]) || chain_list_parse(&l, up, &e) < 0 || l.n == 0 || l.is_by_layer)
         return false;
     values = chain_sums(&l.of[0].chain);
-    return values && (!values->measure || n_workers <= values->n_summed_most);
+    return values && (values->n_summed_most == 0 || n_workers <= values->n_summed_most);
 }

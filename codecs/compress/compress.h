@@ -11,7 +11,8 @@
  * The same options, seed and vector give the same bytes, and the same vector on every receiver and on the
  * sender, whichever loops the processor supports (loops.h).
  *
- * NaN and infinity: fp16, bf16 and none send them unchanged, and topk sends them first. Every other
+ * NaN and infinity: fp16, bf16 and none send them unchanged (fp16 the values beside them less exactly, inside
+ * an all-reduce), and topk sends them first. Every other
  * compressor has a scale for each group of values; a group with NaN, infinity or a scale that overflows a
  * float is received as NaN in whole, so that it is not mistaken for numbers. A group whose largest
  * magnitude is below COMPRESS_TINY is received as zeros: the squares of such values underflow a float. */
@@ -85,7 +86,8 @@ struct compressor {
                 float scale);
     /* Items can be added only if all workers scale alike: writes the largest magnitude of each group of v. In
      * `scales` encode() and decode() then read the sums of these over n_summed workers, at most
-     * n_summed_most; sum() is called with scale 1. NULL: each worker's items stand for themselves. */
+     * n_summed_most (0: any); sum() is called with scale 1. NULL: each worker's items stand for
+     * themselves. */
     void (*measure)(const void *o, const struct compress_work *w, const float *v, size_t n, float *scales);
     int n_summed_most;
 

@@ -26,3 +26,33 @@ void halves_sum(uint16_t *out, const void *const *in, int n_in, size_t n, float 
         narrow(out + at, sum, len);
     }
 }
+
+void halves_encode(uint16_t *items, const float *v, size_t n, float factor,
+                   void (*narrow)(uint16_t *, const float *, size_t))
+{
+    float part[AT_ONCE];
+
+    if (factor == 1) {
+        narrow(items, v, n);
+        return;
+    }
+    for (size_t at = 0; at < n; at += AT_ONCE) {
+        size_t len = n - at < AT_ONCE ? n - at : AT_ONCE;
+
+        for (size_t i = 0; i < len; i++)
+            part[i] = v[at + i] * factor;
+        narrow(items + at, part, len);
+    }
+}
+
+void halves_decode(float *out, const uint16_t *items, size_t n, float factor,
+                   void (*widen)(float *, const uint16_t *, size_t))
+{
+    for (size_t at = 0; at < n; at += AT_ONCE) {
+        size_t len = n - at < AT_ONCE ? n - at : AT_ONCE;
+
+        widen(out + at, items + at, len);
+        for (size_t i = 0; factor != 1 && i < len; i++)
+            out[at + i] *= factor;
+    }
+}

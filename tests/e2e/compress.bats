@@ -138,6 +138,33 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ ! -e x ]
 }
 
+@test "four gradients of 40,000, and of 1e-8, have the same mean in 16 bits on every path as without compression" {
+    local way chain gradient right
+    echo '{"version":1,"name":"lin","input":[1],"layers":[{"kind":"dense","units":1,"init":"zeros"}],"loss":"mse"}' >lin.json
+    for gradient in 40000 0.00000001; do
+        { echo x,t; jq -nr "range(72) | \"1,\(-$gradient / 2)\""; } >table.csv
+        right=$(jq -n "-$gradient")
+        while read -r way; do
+            for chain in fp16 bf16:ef=true; do
+                # shellcheck disable=SC2086
+                "$SUBMIT" simulate -q --node_count 4 --dataset csv:target=t --data table.csv --model lin.json --batch_size 14 \
+                    --max-steps 1 --lr 1 --compress "$chain" $way -o out >out.txt
+                bias=$("$SUBMIT" model inspect out/model/final.safetensors | awk '$1 == "layer0.dense.bias" { print $5 }')
+                echo "$way $chain: $bias"
+                jq -en "($bias - $right | fabs) <= 0.004 * -($right)"
+                rm -r out
+            done
+        done <<'EOF'
+--codec plain --path gather
+--codec plain --path allreduce --allreduce ring
+--codec plain --path allreduce --allreduce halving-doubling
+--codec fedpaq:every=1 --servers 1
+--codec fedpaq:every=1 --path allreduce --allreduce ring
+--codec doublesqueeze --servers 2 --compress-down fp16
+EOF
+    done
+}
+
 @test "a chain that no message would use is refused when the job is checked or run" {
     start_agents 3
     write_workers 2 1

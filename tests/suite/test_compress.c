@@ -1,4 +1,5 @@
 /* Properties of every compressor, and the figures of each: bytes, largest error, variance. */
+#include <float.h>
 #include <math.h>
 
 #include "codecs/compress/indices.h"
@@ -77,6 +78,11 @@ static size_t qsgd_2_max(size_t n)
     return 4 * ((n + 511) / 512) + (n + 4) / 5;
 }
 
+static size_t two_and_a_scale(size_t n)
+{
+    return 4 + 2 * n;
+}
+
 static size_t sgq_3(size_t n)
 {
     return 4 + (n + 3) / 4 + (n + 7) / 8;
@@ -101,7 +107,7 @@ static double nothing(double square, size_t n)
 
 static double of_fp16(double square, size_t n)
 {
-    return 0x1p-22 * square + (double)n * 0x1p-50;
+    return (0x1p-22 + (double)n * 0x1p-78) * square;
 }
 
 static double of_bf16(double square, size_t n)
@@ -200,7 +206,7 @@ static const struct figures {
     bool is_unbiased;
 } all_chains[] = {
     {"none", four, nothing, NULL, false},
-    {"fp16", two, of_fp16, NULL, false},
+    {"fp16", two_and_a_scale, of_fp16, NULL, false},
     {"bf16", two, of_bf16, NULL, false},
     {"int8", int8_256, of_int8_256, NULL, false},
     {"int8:block=64", int8_64, of_int8_64, NULL, false},
@@ -585,7 +591,7 @@ TEST(items_that_can_be_added_are_rounded_after_each_addition)
             assert_sum(compressors[k], n_in, 1);
             assert_sum(compressors[k], n_in, 1 / 3.0f);
         }
-    assert_int_equal(n, 4);
+    assert_int_equal(n, 2);
 }
 
 enum { N_SCALED = 700 /* three blocks */ };
@@ -658,9 +664,95 @@ TEST(a_block_of_a_common_scale_with_nan_at_one_worker_is_nan_at_all)
     compress_case_close(&k);
 }
 
+/* The sum of n_workers vectors of v as an all-reduce makes it, one addition after the other. */
+static void sum_halves(float *got, const char *chain, const float *v, size_t n, int n_workers)
+{
+    struct compress_case k;
+    float own = 0, sum = 0;
+    uint16_t items[8], total[8];
+    const void *const in[] = {total, items};
+
+    assert_in_range(n, 1, N_OF(items));
+    compress_case_open(&k, chain, n);
+    if (chain_n_scales(&k.chain) > 0)
+        chain_measure(&k.chain, NULL, v, &own);
+    for (int w = 0; w < n_workers; w++)
+        sum += own;
+    chain_to_items(&k.chain, NULL, v, &sum, n_workers, items);
+    memcpy(total, items, sizeof total);
+    for (int w = 1; w < n_workers; w++)
+        k.chain.items.values->sum(&k.chain.work, total, in, 2, n, 1);
+    chain_of_items(&k.chain, &sum, n_workers, total, got);
+    compress_case_close(&k);
+}
+
+/* Compared with sums in double precision. 40000 + 40000 is no number of half precision, 1e-9 is none either,
+ * and the sum of 1,000 of 1e36 is no float: 33 are. */
+TEST(sums_of_halves_neither_overflow_nor_lose_what_is_small)
+{
+    static const float large[] = {40000, -40000, 1, 0.001f}, small[] = {1e-9f, -3e-9f, 1e-11f, 0},
+                       largest[] = {1e36f, -1e36f, 3e35f, 0}, *const all[] = {large, small, largest};
+    static const int n_workers[] = {1, 2, 4, 33, 1000};
+
+    for (size_t i = 0; i < N_OF(n_workers); i++)
+        for (size_t k = 0; k < N_OF(all) * 2; k++) {
+            const char *chain = k % 2 ? "bf16" : "fp16";
+            double each = (k % 2 ? 0x1p-9 : 0x1p-12) * (1 + n_workers[i]); /* each addition is rounded */
+            const float *v = all[k / 2];
+            double lost = n_workers[i] * 0x1p-36 * n_workers[i] * fabs((double)v[0]) * (k % 2 == 0);
+            float got[4];
+
+            sum_halves(got, chain, v, 4, n_workers[i]);
+            for (int j = 0; j < 4; j++) {
+                double right = (double)n_workers[i] * (double)v[j];
+
+                if (fabs(right) > (double)FLT_MAX)
+                    assert_true(isinf(got[j]) && (got[j] > 0) == (right > 0));
+                else if (!(fabs((double)got[j] - right) <= each * fabs(right) + lost))
+                    fail_msg("%s of %d workers: %g instead of %g", chain, n_workers[i], (double)got[j],
+                             right);
+            }
+        }
+}
+
+/* In a message of one, too. */
+TEST(a_vector_of_halves_has_a_common_exponent)
+{
+    static const float v[] = {1e6f, 65504, 1e-3f, -2e6f},
+                       small[] = {1e-12f, -2e-12f, 1e-13f, 0}, *const all[] = {v, small};
+    static const double most[] = {2e6, 2e-12};
+
+    for (size_t k = 0; k < N_OF(all); k++) {
+        struct compress_case c;
+
+        compress_case_open(&c, "fp16", 4);
+        compress_case_send(&c, all[k], NULL, 1);
+        for (int i = 0; i < 4; i++)
+            assert_true(fabs((double)c.out[i] - (double)all[k][i]) <=
+                        0x1p-11 * fabs((double)all[k][i]) + 0x1p-39 * most[k]);
+        compress_case_close(&c);
+    }
+}
+
+TEST(a_sum_of_halves_with_nan_or_infinity_is_not_finite)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+
+    for (size_t k = 0; k < N_OF(bad) * 2; k++) {
+        const float v[] = {1, bad[k / 2], 2};
+        float got[3];
+
+        sum_halves(got, k % 2 ? "bf16" : "fp16", v, 3, 4);
+        assert_true(!isfinite(got[1]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_of_halves_neither_overflow_nor_lose_what_is_small),
+        cmocka_unit_test(a_vector_of_halves_has_a_common_exponent),
+        cmocka_unit_test(a_sum_of_halves_with_nan_or_infinity_is_not_finite),
         cmocka_unit_test(items_that_can_be_added_are_rounded_after_each_addition),
         cmocka_unit_test(sums_of_a_common_scale_are_exact_and_fit_into_8_bits),
         cmocka_unit_test(a_block_of_a_common_scale_with_nan_at_one_worker_is_nan_at_all),

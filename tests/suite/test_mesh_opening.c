@@ -282,7 +282,7 @@ TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
     assert_int_equal(b.n_answered, 2);
     assert_int_equal(p.o[1].e.code, ERR_PROTOCOL);
     assert_non_null(strstr(p.o[1].e.text, "node 0 at 127.0.0.1:"));
-    assert_non_null(strstr(p.o[1].e.text, "the peer uses version 9 of the data plane, this node version 7"));
+    assert_non_null(strstr(p.o[1].e.text, "the peer uses version 9 of the data plane, this node version 8"));
     assert_non_null(
         strstr(log.text, "a connection from 127.0.0.1: the peer uses version 9 of the data plane"));
     close(b.listen_fd);

@@ -44,15 +44,6 @@ static int open_chains(struct channel *ch, struct chains *c, const struct chain_
     return 0;
 }
 
-static size_t length(const struct channel *ch, const struct chain_list *l)
-{
-    const struct compressor *sums = /* inside an all-reduce */
-        ch->rule || l->n == 0 || l->is_by_layer ? NULL : chain_sums(&l->of[0].chain);
-    bool is_whole = sums && !sums->measure; /* statistics are items, too */
-
-    return is_whole ? ch->n_params : ch->codec.n_params;
-}
-
 static enum copies_kind kind_of_copies(const struct channel *ch)
 {
     const struct exchange_config *cfg = channel_config(ch);
@@ -88,9 +79,8 @@ int compressing_open(struct channel *ch, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for a list of %d layers", ch->n_layers);
     for (int i = 1; i < ch->n_layers; i++)
         c->starts[i] = ch->layers[i].offset;
-    if (open_chains(ch, &c->up, &pair.up, length(ch, &pair.up), e) < 0 ||
-        open_chains(ch, &c->down, &pair.down, pair.down_differs ? ch->n_trained : length(ch, &pair.down), e) <
-            0)
+    if (open_chains(ch, &c->up, &pair.up, ch->codec.n_params, e) < 0 ||
+        open_chains(ch, &c->down, &pair.down, pair.down_differs ? ch->n_trained : ch->codec.n_params, e) < 0)
         return e->code;
     return pair.down_differs ? open_copies(ch, e) : 0;
 }

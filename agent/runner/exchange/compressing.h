@@ -1,7 +1,7 @@
 /* compressing -- a codec's put_vector and get_vector: they pass the vectors of its messages through the job's
  * chains of compressors, those for workers' messages (up) and those for servers' (down): one for whole
- * vectors, or one for each layer. Running statistics at the end of a vector, except inside an all-reduce, and
- * a vector longer than the codec's range are sent uncompressed; with chains by layer a shorter one, too.
+ * vectors, or one for each layer. Running statistics at the end of a vector, and a vector longer than the
+ * codec's range, are sent uncompressed; with chains by layer a shorter one, too.
  *
  * Where what servers send are their parameters and the chain is lossy, the first vector of their messages is
  * sent as a difference (copies.h), with a list by layer where the layer's chain is lossy; any other vector is

@@ -50,7 +50,7 @@ int reducing_open(struct channel *ch)
     r->in = malloc(n_bytes);
     r->out[0] = malloc(n_bytes);
     r->out[1] = malloc(n_bytes);
-    if (r->in && r->out[0] && r->out[1] && (!c->items.values->measure || make_head(ch) == CODEC_GO))
+    if (r->in && r->out[0] && r->out[1] && make_head(ch) == CODEC_GO)
         return CODEC_GO;
     return err_set(channel_err(ch), ERR_NOMEM, "no memory for %zu compressed numbers", ch->n_params);
 }
@@ -116,7 +116,8 @@ static int start_head(struct channel *ch)
 
     if (compressing_residual(ch, r->vector, &residual) < 0)
         return channel_err(ch)->code;
-    chain_measure(chain_of(ch), residual, r->v, r->head.in);
+    if (r->head.n_scales > 0)
+        chain_measure(chain_of(ch), residual, r->v, r->head.in);
     vector_copy(r->head.in + r->head.n_scales, r->v + ch->compressing.up.n, n_statistics(ch));
     r->head.is_under_way = true;
     return c->host->all_reduce(c, CODEC_SUM, r->head.in, r->head.sum, r->head.n);

@@ -1,10 +1,10 @@
 /* reducing -- the job's chain of compressors inside an all-reduce: where its items can be added
  * (chain_sums), a collective sums items instead of floats, and rounds each partial sum to one.
  *
- * A worker's vector is compressed once, with error feedback; the same bits result on every worker. Items of a
- * common scale need the sum of all workers' scales first, in a short all-reduce of floats, which sums the
- * running statistics at the end of the vector, too: these are no items then. In shared memory, where no bytes
- * are saved, the collective sums what the items stand for. */
+ * A worker's vector is compressed once, with error feedback; the same bits result on every worker. First
+ * comes a short all-reduce of floats: of the workers' scales, for items of a common scale, and of the running
+ * statistics at the end of the vector, which are no items. In shared memory, where no bytes are saved, the
+ * collective sums what the items stand for. */
 #ifndef PSGD_REDUCING_H
 #define PSGD_REDUCING_H
 
@@ -20,7 +20,7 @@ struct reducing {
     void *out[2]; /* (chain.n) items: of two collectives in turn */
     int turn;
     struct {
-        size_t n_scales, n; /* scales, and these with statistics; 0: items have no common scale */
+        size_t n_scales, n; /* scales, and these with statistics; 0: neither */
         float *in, *sum;    /* (n) */
         bool is_under_way;
     } head;

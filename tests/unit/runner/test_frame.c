@@ -87,7 +87,7 @@ TEST(another_protocol_version_is_refused_naming_both)
     bytes[4] = 9;
     assert_int_equal(frame_unpack(&g, bytes, &e), ERR_PROTOCOL);
     assert_error_has("version 9");
-    assert_error_has("version 7");
+    assert_error_has("version 8");
 }
 
 int main(void)
