@@ -9,7 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -164,7 +167,18 @@ static int make_setuid(void)
 }
 static int rename_out(void)
 {
-    return result(rename("acts.txt", "../acts.txt"));
+    int why = result(rename("acts.txt", "../acts.txt"));
+
+    rename("../acts.txt", "acts.txt");
+    return why;
+}
+/* To the size that it has. */
+static int truncate_outside(void)
+{
+    struct stat st = {0};
+
+    stat("../journal.jsonl", &st);
+    return result(truncate("../journal.jsonl", st.st_size));
 }
 static int device_mem(void)
 {
@@ -282,6 +296,112 @@ static int real_time(void)
     return result(sched_setscheduler(0, SCHED_FIFO, &p));
 }
 
+/* The processors of another process, or of this one: a slot of the agent has some of them only. */
+static int pin(int pid)
+{
+    cpu_set_t first;
+
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    return result(sched_setaffinity(pid, sizeof first, &first));
+}
+static int pin_parent(void)
+{
+    return pin(getppid());
+}
+static int pin_other(void)
+{
+    return pin(now->pid);
+}
+static int widen_own(void)
+{
+    cpu_set_t own;
+
+    return sched_getaffinity(0, sizeof own, &own) < 0 ? errno
+                                                      : result(sched_setaffinity(0, sizeof own, &own));
+}
+/* What calls tell of other processes, above all whether there is one of that number. */
+static int look_affinity(void)
+{
+    cpu_set_t theirs;
+
+    return result(sched_getaffinity(now->pid, sizeof theirs, &theirs));
+}
+static int look_policy(void)
+{
+    return result(sched_getscheduler(now->pid));
+}
+static int look_parameters(void)
+{
+    struct sched_param p;
+
+    return result(sched_getparam(now->pid, &p));
+}
+static int look_group(void)
+{
+    return result(getpgid(now->pid));
+}
+static int look_session(void)
+{
+    return result(getsid(now->pid));
+}
+static int look_priority(void)
+{
+    errno = 0;
+    return getpriority(PRIO_PROCESS, (id_t)now->pid) == -1 ? errno : 0;
+}
+static int look_io_priority(void)
+{
+    return result(syscall(SYS_ioprio_get, 1, now->pid));
+}
+static int look_limits(void)
+{
+    struct rlimit l;
+
+    return result(prlimit(now->pid, RLIMIT_CPU, NULL, &l));
+}
+static int look_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = now->pid};
+    struct __user_cap_data_struct theirs[2];
+
+    return result(syscall(SYS_capget, &head, theirs));
+}
+static int look_robust_list(void)
+{
+    void *head;
+    size_t len;
+
+    return result(syscall(SYS_get_robust_list, now->pid, &head, &len));
+}
+static int move_memory(void)
+{
+    unsigned long from = 1, to = 1;
+
+    return result(syscall(SYS_migrate_pages, now->pid, 8 * sizeof from, &from, &to));
+}
+static int queue_signal(void)
+{
+    siginfo_t info = {.si_signo = SIGURG, .si_code = SI_QUEUE};
+
+    return result(syscall(SYS_rt_sigqueueinfo, now->pid, SIGURG, &info));
+}
+/* A process that has stopped does nothing until its job's time limit. The signals that can be ignored come
+ * first: they show what the last would do. */
+static int stop_itself(void)
+{
+    static const int stops[] = {SIGTSTP, SIGTTIN, SIGTTOU, SIGSTOP};
+
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        signal(stops[i], SIG_IGN);
+        if (kill(getpid(), stops[i]) == 0 || raise(stops[i]) == 0 ||
+            syscall(SYS_kill, getpid(), 1L << 40 | stops[i]) == 0 ||
+            syscall(SYS_tkill, getpid(), stops[i]) == 0)
+            return 0;
+    }
+    return errno;
+}
+
 static int has_socket(int family, int type, int protocol)
 {
     int fd = socket(family, type, protocol);
@@ -308,28 +428,159 @@ static int net_packets(void)
 {
     return has_socket(AF_UNIX, SOCK_SEQPACKET, 0);
 }
-/* The data socket and what else is open, to a port of this machine. */
-static int net_elsewhere(void)
+
+enum { DATA_FD = 4 }; /* the data socket, which listens */
+
+/* A port of this machine. */
+static const struct sockaddr_in elsewhere = {
+    .sin_family = AF_INET, .sin_port = 256 /* 1 */, .sin_addr.s_addr = 0x0100007f /* 127.0.0.1 */};
+static struct iovec one_byte = {(void *)(uintptr_t) "x", 1};
+static const struct msghdr to_elsewhere = {.msg_name = (void *)(uintptr_t)&elsewhere,
+                                           .msg_namelen = sizeof elsewhere,
+                                           .msg_iov = &one_byte,
+                                           .msg_iovlen = 1};
+
+/* By each socket that is open. Any error but EPERM comes from a socket that has tried. */
+static int by_any_socket(long (*call)(int fd))
 {
-    struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int rc = EPERM;
 
     for (int fd = 3; fd < 64; fd++)
-        if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0 ||
-            (errno != EPERM && errno != EBADF && errno != ENOTSOCK))
+        if (call(fd) >= 0 || (errno != EPERM && errno != EBADF && errno != ENOTSOCK))
             rc = 0;
     return rc;
+}
+static long connect_to(int fd)
+{
+    return connect(fd, (const struct sockaddr *)&elsewhere, sizeof elsewhere);
+}
+static int net_elsewhere(void)
+{
+    return by_any_socket(connect_to);
+}
+/* Data with a connection's first packet, tcp(7), from a socket that is not connected: the data socket after
+ * shutdown(), or one of a connection that has failed. */
+static long send_fast(int fd)
+{
+    return sendto(fd, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (const struct sockaddr *)&elsewhere,
+                  sizeof elsewhere);
+}
+static int net_fast(void)
+{
+    return by_any_socket(send_fast);
+}
+static long send_fast_message(int fd)
+{
+    return sendmsg(fd, &to_elsewhere, MSG_FASTOPEN | MSG_NOSIGNAL);
+}
+static int net_fast_message(void)
+{
+    return by_any_socket(send_fast_message);
+}
+static long send_fast_messages(int fd)
+{
+    struct mmsghdr m[1] = {{.msg_hdr = to_elsewhere}};
+
+    return sendmmsg(fd, m, 1, MSG_FASTOPEN | MSG_NOSIGNAL);
+}
+static int net_fast_messages(void)
+{
+    return by_any_socket(send_fast_messages);
+}
+/* The kernel ignores the upper half of the register that holds the flags. */
+static long send_fast_wide(int fd)
+{
+    return syscall(SYS_sendto, fd, "x", 1, 1L << 40 | MSG_FASTOPEN | MSG_NOSIGNAL, &elsewhere,
+                   sizeof elsewhere);
+}
+static int net_fast_wide(void)
+{
+    return by_any_socket(send_fast_wide);
+}
+static long send_message_wide(int fd)
+{
+    return syscall(SYS_sendmsg, fd, &to_elsewhere, 1L << 40 | MSG_FASTOPEN | MSG_NOSIGNAL);
+}
+static int net_fast_message_wide(void)
+{
+    return by_any_socket(send_message_wide);
+}
+static long send_to(int fd)
+{
+    return sendto(fd, "x", 1, MSG_NOSIGNAL, (const struct sockaddr *)&elsewhere, sizeof elsewhere);
+}
+static int net_address(void)
+{
+    return by_any_socket(send_to);
+}
+/* As connect() to no address does it. */
+static long disconnect(int fd)
+{
+    const struct sockaddr none = {.sa_family = AF_UNSPEC};
+
+    return connect(fd, &none, sizeof none);
+}
+static int net_disconnect(void)
+{
+    return by_any_socket(disconnect);
+}
+static int net_shutdown(void)
+{
+    return result(shutdown(DATA_FD, SHUT_RDWR));
+}
+static int sets(int level, int option, const void *value, socklen_t size)
+{
+    return result(setsockopt(DATA_FD, level, option, value, size));
+}
+static int net_filter(void)
+{
+    struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, 0xffff)};
+    const struct sock_fprog program = {1, all};
+
+    return sets(SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+static int net_filter_port(void)
+{
+    struct sock_filter first[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    const struct sock_fprog program = {1, first};
+
+    return sets(SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
+}
+static int net_fast_connect(void)
+{
+    const int on = 1;
+
+    return sets(IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof on);
+}
+static int net_repair(void)
+{
+    const int on = 1;
+
+    return sets(IPPROTO_TCP, TCP_REPAIR, &on, sizeof on);
+}
+static int net_protocol(void)
+{
+    return sets(IPPROTO_TCP, TCP_ULP, "tls", sizeof "tls");
+}
+static int net_device(void)
+{
+    return sets(SOL_SOCKET, SO_BINDTODEVICE, "lo", sizeof "lo");
+}
+static int net_buffer(void)
+{
+    const int bytes = 64 << 20;
+
+    return sets(SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 static int net_bind(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    return result(bind(4, (struct sockaddr *)&at, sizeof at)); /* 4: the data socket */
+    return result(bind(DATA_FD, (struct sockaddr *)&at, sizeof at));
 }
 static int net_listen(void)
 {
-    return result(listen(4, 1));
+    return result(listen(DATA_FD, 1));
 }
 static int net_raw(void)
 {
@@ -379,6 +630,21 @@ static int take_memory(void)
                    MAP_FAILED
                ? errno
                : 0;
+}
+static int map(int flags)
+{
+    return mmap(NULL, (size_t)2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0) ==
+                   MAP_FAILED
+               ? errno
+               : 0;
+}
+static int grow_down(void)
+{
+    return map(MAP_GROWSDOWN);
+}
+static int huge_pages(void)
+{
+    return map(MAP_HUGETLB | MAP_NORESERVE);
 }
 static int share_segment(void)
 {
@@ -550,20 +816,32 @@ struct act {
     }
 
 static const struct act gentle[] = {
-    ACT(write_etc),      ACT(write_tmp),       ACT(write_shm),     ACT(write_beside),    ACT(read_passwd),
-    ACT(read_by_proc),   ACT(read_token),      ACT(read_agent_id), ACT(read_tls_key),    ACT(read_other_job),
-    ACT(read_journal),   ACT(write_journal),   ACT(write_package), ACT(list_jobs),       ACT(list_root),
-    ACT(make_symlink),   ACT(make_hardlink),   ACT(make_fifo),     ACT(make_folder),     ACT(make_setuid),
-    ACT(rename_out),     ACT(device_mem),      ACT(device_kmsg),   ACT(parent_mem),      ACT(parent_environ),
-    ACT(parent_root),    ACT(do_fork),         ACT(do_clone),      ACT(clone_namespace), ACT(do_clone3),
-    ACT(outlive),        ACT(signal_parent),   ACT(signal_all),    ACT(signal_other),    ACT(signal_thread),
-    ACT(signal_by_file), ACT(open_pidfd),      ACT(lower_others),  ACT(raise_limit),     ACT(raise_priority),
-    ACT(real_time),      ACT(net_tcp),         ACT(net_tcp6),      ACT(net_udp),         ACT(net_packets),
-    ACT(net_elsewhere),  ACT(memory_file),     ACT(net_bind),      ACT(net_listen),      ACT(net_link),
-    ACT(net_raw),        ACT(net_packet),      ACT(net_vsock),     ACT(net_unix),        ACT(net_pair),
-    ACT(share_memory),   ACT(take_memory),     ACT(share_segment), ACT(lock_memory),     ACT(large_file),
-    ACT(be_dumpable),    ACT(end_with_parent), ACT(reap_others),   ACT(watch_files),     ACT(leave_session),
-    ACT(secret_memory),  ACT(stolen_file),
+    ACT(write_etc),        ACT(write_tmp),         ACT(write_shm),        ACT(write_beside),
+    ACT(read_passwd),      ACT(read_by_proc),      ACT(read_token),       ACT(read_agent_id),
+    ACT(read_tls_key),     ACT(read_other_job),    ACT(read_journal),     ACT(write_journal),
+    ACT(write_package),    ACT(list_jobs),         ACT(list_root),        ACT(make_symlink),
+    ACT(make_hardlink),    ACT(make_fifo),         ACT(make_folder),      ACT(make_setuid),
+    ACT(rename_out),       ACT(device_mem),        ACT(device_kmsg),      ACT(parent_mem),
+    ACT(parent_environ),   ACT(parent_root),       ACT(do_fork),          ACT(do_clone),
+    ACT(clone_namespace),  ACT(do_clone3),         ACT(outlive),          ACT(signal_parent),
+    ACT(signal_all),       ACT(signal_other),      ACT(signal_thread),    ACT(signal_by_file),
+    ACT(open_pidfd),       ACT(lower_others),      ACT(raise_limit),      ACT(raise_priority),
+    ACT(real_time),        ACT(net_tcp),           ACT(net_tcp6),         ACT(net_udp),
+    ACT(net_packets),      ACT(net_elsewhere),     ACT(memory_file),      ACT(net_bind),
+    ACT(net_listen),       ACT(net_link),          ACT(net_raw),          ACT(net_packet),
+    ACT(net_vsock),        ACT(net_unix),          ACT(net_pair),         ACT(share_memory),
+    ACT(take_memory),      ACT(share_segment),     ACT(lock_memory),      ACT(large_file),
+    ACT(be_dumpable),      ACT(end_with_parent),   ACT(reap_others),      ACT(watch_files),
+    ACT(leave_session),    ACT(secret_memory),     ACT(stolen_file),      ACT(net_fast),
+    ACT(net_fast_message), ACT(net_fast_messages), ACT(net_fast_wide),    ACT(net_fast_message_wide),
+    ACT(net_address),      ACT(net_disconnect),    ACT(net_shutdown),     ACT(net_filter),
+    ACT(net_filter_port),  ACT(net_fast_connect),  ACT(net_repair),       ACT(net_protocol),
+    ACT(net_device),       ACT(net_buffer),        ACT(pin_parent),       ACT(pin_other),
+    ACT(widen_own),        ACT(look_affinity),     ACT(look_policy),      ACT(look_parameters),
+    ACT(look_group),       ACT(look_session),      ACT(look_priority),    ACT(look_io_priority),
+    ACT(look_limits),      ACT(look_capabilities), ACT(look_robust_list), ACT(move_memory),
+    ACT(queue_signal),     ACT(stop_itself),       ACT(grow_down),        ACT(huge_pages),
+    ACT(truncate_outside),
 };
 
 static const struct act deadly[] = {

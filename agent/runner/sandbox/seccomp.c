@@ -12,12 +12,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/prctl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/runner/sandbox/sandbox.h"
@@ -37,7 +42,6 @@ static const char *const allowed[] = {
     "futex",
     "futex_waitv",
     "set_robust_list",
-    "get_robust_list",
     "rseq",
     "exit",
     "exit_group",
@@ -45,8 +49,6 @@ static const char *const allowed[] = {
     "getpid",
     "getppid",
     "getpgrp",
-    "getpgid",
-    "getsid",
     "getuid",
     "geteuid",
     "getgid",
@@ -55,10 +57,6 @@ static const char *const allowed[] = {
     "getresgid",
     "getgroups",
     "sched_yield",
-    "sched_getaffinity",
-    "sched_setaffinity",
-    "sched_getparam",
-    "sched_getscheduler",
     "getcpu",
     "set_tid_address",
     "getrlimit",
@@ -68,8 +66,6 @@ static const char *const allowed[] = {
     "uname",
     "sysinfo",
     "getrandom",
-    "capget",
-    "getpriority",
     "restart_syscall",
     /* files */
     "read",
@@ -93,8 +89,6 @@ static const char *const allowed[] = {
     "fdatasync",
     "ftruncate",
     "ftruncate64",
-    "truncate",
-    "truncate64",
     "fallocate",
     "fadvise64",
     "fadvise64_64",
@@ -136,22 +130,14 @@ static const char *const allowed[] = {
     "copy_file_range",
     "flock",
     "umask",
-    /* connections that exist already: the monitor makes them (agent/runner/monitor) */
-    "send",
+    /* connections that exist already: the monitor makes them (agent/runner/monitor). Without shutdown(),
+     * which would turn the listening socket into one that can connect */
     "recv",
-    "sendto",
     "recvfrom",
-    "sendmsg",
     "recvmsg",
-    "sendmmsg",
-    "recvmmsg",
-    "getsockopt",
-    "setsockopt",
     "getsockname",
     "getpeername",
-    "accept",
     "accept4",
-    "shutdown",
     "poll",
     "ppoll",
     "ppoll_time64",
@@ -273,11 +259,19 @@ static const char *const not_for_compilers[] = {"socket", "socketpair", "connect
         .arg = nth, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value                              \
     }
 #define ANY_BITS (~0ULL)
+/* Of an int, of which the kernel does not see the upper half of the register, no bits but these. */
+#define NONE_BUT(nth, bits) ONLY(nth, ~(bits)&0xffffffffULL, 0)
 
 enum {
     NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                  CLONE_NEWNET
 };
+
+/* RLIMIT_DATA counts neither a stack that grows nor pages of the machine's pool of huge ones. */
+enum { UNCOUNTED = MAP_GROWSDOWN | MAP_HUGETLB };
+
+/* Without MSG_FASTOPEN, by which a TCP socket that is not connected connects. */
+enum { SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE };
 
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
@@ -292,10 +286,21 @@ static const struct {
 } with_arguments[] = {
     {"clone", {ONLY(0, CLONE_THREAD | NAMESPACES, CLONE_THREAD)}, 1}, /* a thread, no process */
     /* Private memory counts against RLIMIT_DATA, shared memory against no limit: the mesh's is of a file. */
-    {"mmap", {ONLY(3, MAP_ANONYMOUS, 0)}, 1},
-    {"mmap", {ONLY(3, MAP_SHARED, 0)}, 1},
-    {"mmap2", {ONLY(3, MAP_ANONYMOUS, 0)}, 1},
-    {"mmap2", {ONLY(3, MAP_SHARED, 0)}, 1},
+    {"mmap", {ONLY(3, UNCOUNTED | MAP_ANONYMOUS, 0)}, 1},
+    {"mmap", {ONLY(3, UNCOUNTED | MAP_SHARED, 0)}, 1},
+    {"mmap2", {ONLY(3, UNCOUNTED | MAP_ANONYMOUS, 0)}, 1},
+    {"mmap2", {ONLY(3, UNCOUNTED | MAP_SHARED, 0)}, 1},
+    {"send", {NONE_BUT(3, SEND_FLAGS)}, 1},
+    {"sendto", {NONE_BUT(3, SEND_FLAGS), ONLY(4, ANY_BITS, 0)}, 2}, /* to no address */
+    {"sendmsg", {NONE_BUT(2, SEND_FLAGS)}, 1}, /* a connected socket ignores the address in its structure */
+    {"getsockopt", {ONLY(1, ANY_BITS, SOL_SOCKET), ONLY(2, ANY_BITS, SO_ERROR)}, 2},
+    {"getsockopt", {ONLY(1, ANY_BITS, IPPROTO_TCP), ONLY(2, ANY_BITS, TCP_INFO)}, 2},
+    {"setsockopt", {ONLY(1, ANY_BITS, SOL_SOCKET), ONLY(2, ANY_BITS, SO_KEEPALIVE)}, 2},
+    {"setsockopt", {ONLY(1, ANY_BITS, IPPROTO_TCP), ONLY(2, ANY_BITS, TCP_NODELAY)}, 2},
+    {"setsockopt", {ONLY(1, ANY_BITS, IPPROTO_TCP), ONLY(2, ANY_BITS, TCP_KEEPIDLE)}, 2},
+    {"setsockopt", {ONLY(1, ANY_BITS, IPPROTO_TCP), ONLY(2, ANY_BITS, TCP_KEEPINTVL)}, 2},
+    {"setsockopt", {ONLY(1, ANY_BITS, IPPROTO_TCP), ONLY(2, ANY_BITS, TCP_KEEPCNT)}, 2},
+    {"setsockopt", {ONLY(1, ANY_BITS, IPPROTO_TCP), ONLY(2, ANY_BITS, TCP_CONGESTION)}, 2},
     {"ioctl", {ONLY(1, ANY_BITS, FIONREAD)}, 1},
     {"ioctl", {ONLY(1, ANY_BITS, FIONBIO)}, 1},
     {"ioctl", {ONLY(1, ANY_BITS, TCGETS)}, 1}, /* isatty() */
@@ -311,6 +316,7 @@ static const struct {
     {"prctl", {ONLY(0, ANY_BITS, PR_SET_NAME)}, 1},
     {"prctl", {ONLY(0, ANY_BITS, PR_GET_NAME)}, 1},
     {"prctl", {ONLY(0, ANY_BITS, PR_SET_VMA)}, 1}, /* malloc() of glibc 2.38 names its memory */
+    {"getpriority", {ONLY(0, ANY_BITS, PRIO_PROCESS), ONLY(1, ANY_BITS, 0)}, 2},
     {"prlimit64", {ONLY(0, ANY_BITS, 0), ONLY(2, ANY_BITS, 0)}, 2}, /* getrlimit() */
 };
 
@@ -333,13 +339,50 @@ static int add_all(scmp_filter_ctx c, uint32_t action, const char *const *calls,
 }
 #define ADD_ALL(c, action, calls) add_all(c, action, calls, sizeof(calls) / sizeof *(calls))
 
-/* Signals to this process only: abort(), and raise() by name or by thread. */
-static int add_signals(scmp_filter_ctx c)
-{
-    const struct scmp_arg_cmp me = ONLY(0, ANY_BITS, (scmp_datum_t)getpid());
-    int rc = add(c, SCMP_ACT_ALLOW, "kill", 1, &me);
+/* The first argument is a process or thread: 0 is the caller. */
+static const char *const of_itself[] = {"getpgid", "getsid", "sched_getaffinity", "sched_getparam",
+                                        "sched_getscheduler"};
 
-    return rc < 0 ? rc : add(c, SCMP_ACT_ALLOW, "tgkill", 1, &me);
+/* All signals but the four that stop a process (19 to 22 on all architectures): it would do nothing until
+ * its job's time limit, and be blamed for nothing. Patterns of all 64 bits of the register, as a comparison
+ * with "less than" would pass a number whose upper half the kernel then ignores. */
+static const struct scmp_arg_cmp not_stopping[] = {
+    ONLY(1, ~15ULL, 0),        ONLY(1, ~1ULL, 16), ONLY(1, ANY_BITS, SIGCONT),
+    ONLY(1, ANY_BITS, SIGURG), ONLY(1, ~7ULL, 24), ONLY(1, ~31ULL, 32),
+};
+_Static_assert(SIGCONT == 18 && SIGSTOP == 19 && SIGTSTP == 20 && SIGTTIN == 21 && SIGTTOU == 22 &&
+                   SIGURG == 23,
+               "not_stopping names all others");
+
+/* Signals to this process only: abort(), and raise() by name or by thread. */
+static int add_signals(scmp_filter_ctx c, scmp_datum_t me)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof not_stopping / sizeof *not_stopping; i++) {
+        const struct scmp_arg_cmp args[] = {ONLY(0, ANY_BITS, me), not_stopping[i]};
+        /* tgkill(process, thread, signal) */
+        struct scmp_arg_cmp of_thread[] = {args[0], args[1]};
+
+        of_thread[1].arg = 2;
+        rc = add(c, SCMP_ACT_ALLOW, "kill", 2, args);
+        if (rc == 0)
+            rc = add(c, SCMP_ACT_ALLOW, "tgkill", 2, of_thread);
+    }
+    return rc;
+}
+
+static int add_of_itself(scmp_filter_ctx c, scmp_datum_t me)
+{
+    const struct scmp_arg_cmp zero = ONLY(0, ANY_BITS, 0), own = ONLY(0, ANY_BITS, me);
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof of_itself / sizeof *of_itself; i++) {
+        rc = add(c, SCMP_ACT_ALLOW, of_itself[i], 1, &zero);
+        if (rc == 0)
+            rc = add(c, SCMP_ACT_ALLOW, of_itself[i], 1, &own);
+    }
+    return rc;
 }
 
 static int add_arguments(scmp_filter_ctx c)
@@ -377,7 +420,9 @@ static int add_rules(scmp_filter_ctx c)
     if (rc == 0)
         rc = add_arguments(c);
     if (rc == 0)
-        rc = add_signals(c);
+        rc = add_signals(c, (scmp_datum_t)getpid());
+    if (rc == 0)
+        rc = add_of_itself(c, (scmp_datum_t)getpid());
     /* Its flags are behind a pointer, where no filter sees them: glibc falls back to clone. */
     return rc < 0 ? rc : add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
 }
