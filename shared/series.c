@@ -15,7 +15,7 @@ enum { NODE_SPAN = 2 * SIMULATED_NODES_MAX, POINTS_LEAST = 8 };
 /* The columns that are read: these, then the values. */
 enum place { NODE, STEP, TIME, SIM_TIME, EPOCH, BATCH, BATCHES, SENT, RECEIVED, NAME, VALUES };
 
-/* Of more, the sum of the x of a bucket's rows could overflow. */
+/* Of more, the sum of the x of a point's rows could overflow. */
 static const double x_most = 1e200;
 
 /* A value that begins anew when a job does, continued. */
@@ -43,7 +43,7 @@ struct series {
     size_t n_wanted, n_needed;
     int to[VALUES + SERIES_NAMES]; /* of a place: the index of its column; -1: the file has none */
     size_t n_slots;                /* values of a row: those asked for, or as many as may occur */
-    size_t most;                   /* buckets of a node */
+    size_t most;                   /* points of a node */
     struct node *nodes;
     size_t n_nodes, n_held, last;
     uint32_t index_of[NODE_SPAN]; /* of a node, plus SIMULATED_NODES_MAX: 1 + its index in `nodes` */
@@ -208,7 +208,7 @@ static int add_values(struct series *s, struct node *n, double step, const doubl
         return 0;
     n->rows++;
     s->rows++;
-    if ((n->is_shown && series_points_append(&n->points, s->most, n->x, values) < 0) ||
+    if ((n->is_shown && series_points_put(&n->points, s->most, n->rows, n->x, values) < 0) ||
         (n->node >= 0 && series_points_put(&s->mean, s->r.points, (uint64_t)step, n->x, values) < 0))
         return no_memory(e);
     return 0;
@@ -314,21 +314,18 @@ static void put_value(FILE *out, double v)
 
 enum part { PART_X, PART_MEAN, PART_MIN, PART_MAX };
 
-/* The buckets that have rows: one number of each. */
+/* One number of each point. */
 static void put_list(FILE *out, const struct series_points *p, size_t slot, enum part part)
 {
-    const char *comma = "";
     double x = -INFINITY;
 
     fputc('[', out);
     for (size_t i = 0; i < p->n; i++) {
-        struct bucket *b = series_points_at(p, i);
-        const struct bucket_value *v = bucket_values(b) + slot;
+        struct point *b = series_points_at(p, i);
+        const struct point_value *v = point_values(b) + slot;
 
-        if (b->n == 0)
-            continue;
-        fputs(comma, out);
-        comma = ",";
+        if (i > 0)
+            fputc(',', out);
         if (part == PART_X) {
             /* Means of workers of which one ended early could go back. */
             x = b->x / (double)b->n > x ? b->x / (double)b->n : x;
@@ -336,7 +333,9 @@ static void put_list(FILE *out, const struct series_points *p, size_t slot, enum
         } else if (v->n == 0) {
             fputs("null", out);
         } else {
-            put_value(out, part == PART_MEAN ? v->sum / (double)v->n : part == PART_MIN ? v->min : v->max);
+            double of_key = v->has_nan ? NAN : v->sum / (double)v->n;
+
+            put_value(out, part == PART_MEAN ? of_key : part == PART_MIN ? v->min : v->max);
         }
     }
     fputc(']', out);
@@ -352,15 +351,18 @@ static bool is_name(const struct series *s, const char *name, const char *suffix
     return false;
 }
 
-/* Extremes give way to a value of the same name: a codec may record norm and norm_max. */
+/* Extremes, and `every`, give way to a value of the same name: a codec may record norm and norm_max. */
 static void put_curves(FILE *out, const struct series *s, const struct series_points *p, bool has_extremes)
 {
     static const char *const suffix[] = {[PART_MEAN] = "", [PART_MIN] = "_min", [PART_MAX] = "_max"};
+    bool is_thinned = p->shift > 0;
 
+    if (is_thinned && !is_name(s, "every", ""))
+        fprintf(out, "\"every\":%llu,", 1ULL << p->shift);
     fputs("\"x\":", out);
     put_list(out, p, 0, PART_X);
     for (size_t i = 0; i < s->r.n_names; i++) {
-        for (int part = PART_MEAN; part <= (has_extremes ? PART_MAX : PART_MEAN); part++) {
+        for (int part = PART_MEAN; part <= (is_thinned && has_extremes ? PART_MAX : PART_MEAN); part++) {
             if (part != PART_MEAN && is_name(s, s->r.names[i], suffix[part]))
                 continue;
             fprintf(out, ",\"%s%s\":", s->r.names[i], suffix[part]);
@@ -388,7 +390,7 @@ int series_write(FILE *out, struct series *s, struct err *e)
 
         fprintf(out, "%s{\"node\":%d,\"role\":\"%s\",\"rows\":%llu,", i ? "," : "", n->node,
                 n->node < 0 ? "server" : "worker", (unsigned long long)n->rows);
-        put_curves(out, s, &n->points, n->points.shift > 0);
+        put_curves(out, s, &n->points, true);
         fputc('}', out);
     }
     fputs("],\"mean\":{", out);

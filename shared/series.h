@@ -1,11 +1,13 @@
 /* series -- curves of a job's records for a plot: of each node, and their mean, down to a number of points
- * that does not depend on the number of rows. Rows are added from any number of files (a merged one, or one
- * per node), in one pass; memory depends on the points only.
+ * that does not depend on the number of rows. Rows are added from any number of files (a merged one, or
+ * one per node), in one pass; memory depends on the points only.
  *
- * A node's rows are put into buckets of equal count, of which there are at most `points` and, where there are
- * more rows than that, at least half as many. A bucket has the mean of its rows, and their minimum and
- * maximum, so that no outlier is lost. The mean curve is over the workers at equal steps; its buckets are
- * ranges of steps. */
+ * A value of a curve is one that is in the records, or the mean of the workers' values at one step; it is
+ * never a mean over steps, so that the last loss, or the bytes of a step, are the same here and in every
+ * table. Of more rows than points only each 2nd, 4th, 8th, ... is a point (of a node's rows, and of the
+ * steps that workers have in common), the last one always; a node's points then have the minimum and
+ * maximum of all rows since the point before, so that no outlier is lost; and a point is NaN if one of
+ * these rows is. */
 #ifndef PSGD_SERIES_H
 #define PSGD_SERIES_H
 
@@ -69,9 +71,9 @@ int series_add(struct series *s, const char *text, size_t len, const char *what,
  *      "nodes": [{"node": 0, "role": "worker", "rows": 2500, "x": [..], "loss": [..], "loss_min": [..],
  *                 "loss_max": [..]}, ..],
  *      "mean": {"x": [..], "loss": [..]}}
- * without _min and _max if each bucket has one row, and with "nodes_left_out" if there are more than
- * nodes_most. null is a missing value; "nan", "inf" and "-inf" are
- * those. ERR_NOMEM. */
+ * without _min and _max if each row is a point; else, with "every": 4 if each 4th is. With
+ * "nodes_left_out" if there are more nodes than nodes_most. null is a missing value; "nan", "inf" and
+ * "-inf" are those. ERR_NOMEM. */
 int series_write(FILE *out, struct series *s, struct err *e);
 
 #endif

@@ -1,93 +1,117 @@
 #include "shared/series_points.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/record.h"
 
-static size_t bucket_size(const struct series_points *p)
+static size_t point_size(const struct series_points *p)
 {
-    return sizeof(struct bucket) + p->n_names * sizeof(struct bucket_value);
+    return sizeof(struct point) + p->n_names * sizeof(struct point_value);
 }
 
-struct bucket *series_points_at(const struct series_points *p, size_t i)
+struct point *series_points_at(const struct series_points *p, size_t i)
 {
-    return (struct bucket *)((char *)p->buckets + i * bucket_size(p));
+    return (struct point *)((char *)p->points + i * point_size(p));
 }
 
-struct bucket_value *bucket_values(struct bucket *b)
+struct point_value *point_values(struct point *b)
 {
-    return (struct bucket_value *)(b + 1);
+    return (struct point_value *)(b + 1);
 }
 
 void series_points_clear(struct series_points *p)
 {
-    free(p->buckets);
+    free(p->points);
     *p = (struct series_points){0};
 }
 
-void bucket_value_add(struct bucket_value *v, double value)
+/* Which point a key belongs to, rounded up so that the multiples of 2^shift are the keys that stay. */
+static uint64_t place_of_key(const struct series_points *p, uint64_t key)
 {
-    bool is_first = v->n++ == 0;
-
-    v->sum = is_first ? value : v->sum + value;
-    if (is_first || isnan(v->min) || value < v->min)
-        v->min = value;
-    if (is_first || isnan(v->max) || value > v->max)
-        v->max = value;
+    return (key + ((uint64_t)1 << p->shift) - 1) >> p->shift;
 }
 
-static void add_row(const struct series_points *p, struct bucket *b, double x, const double *values)
+static void see_extremes(struct point_value *v, double min, double max)
 {
-    struct bucket_value *v = bucket_values(b);
+    if (isnan(v->min) || min < v->min)
+        v->min = min;
+    if (isnan(v->max) || max > v->max)
+        v->max = max;
+}
 
-    b->n++;
-    b->x += x;
+/* The last key's rows count, whatever the order they come in: so the result does not depend on it. */
+static void add_value(struct point_value *v, uint64_t key, double value)
+{
+    if (v->n == 0) {
+        *v = (struct point_value){key, value, 1, value, value, isnan(value)};
+        return;
+    }
+    see_extremes(v, value, value);
+    v->has_nan |= isnan(value);
+    if (key > v->key) {
+        v->key = key;
+        v->sum = value;
+        v->n = 1;
+    } else if (key == v->key) {
+        v->sum += value;
+        v->n++;
+    }
+}
+
+static void add_row(const struct series_points *p, struct point *b, uint64_t key, double x,
+                    const double *values)
+{
+    struct point_value *v = point_values(b);
+
+    if (key > b->key) {
+        b->key = key;
+        b->x = x;
+        b->n = 1;
+    } else if (key == b->key) {
+        b->x += x;
+        b->n++;
+    }
     for (size_t k = 0; k < p->n_names; k++)
         if (values[k] != RECORD_MISSING)
-            bucket_value_add(&v[k], values[k]);
+            add_value(&v[k], key, values[k]);
 }
 
-static void merge(const struct series_points *p, struct bucket *to, struct bucket *from)
+/* `later` has higher keys than `to`, which becomes both. */
+static void merge(const struct series_points *p, struct point *to, struct point *later)
 {
-    struct bucket_value *t = bucket_values(to);
-    const struct bucket_value *f = bucket_values(from);
+    struct point_value *t = point_values(to);
+    const struct point_value *l = point_values(later);
 
-    to->n += from->n;
-    to->x += from->x;
+    *to = *later;
     for (size_t k = 0; k < p->n_names; k++) {
-        if (t[k].n == 0) {
-            t[k] = f[k];
-        } else if (f[k].n > 0) {
-            t[k].sum += f[k].sum;
-            t[k].n += f[k].n;
-            if (isnan(t[k].min) || f[k].min < t[k].min)
-                t[k].min = f[k].min;
-            if (isnan(t[k].max) || f[k].max > t[k].max)
-                t[k].max = f[k].max;
-        }
+        const struct point_value before = t[k];
+
+        if (l[k].n == 0)
+            continue;
+        t[k] = l[k];
+        if (before.n > 0)
+            see_extremes(&t[k], before.min, before.max);
+        t[k].has_nan |= before.n > 0 && before.has_nan;
     }
 }
 
-/* Each bucket with an even place is merged with the next one. */
 static void halve(struct series_points *p)
 {
-    size_t last = 0;
+    size_t n = 0;
 
-    for (size_t i = 0; i < p->n; i++) {
-        size_t to = (size_t)(((p->first + i) >> 1) - (p->first >> 1));
-
-        if (i > 0 && to == last)
-            merge(p, series_points_at(p, to), series_points_at(p, i));
-        else if (to != i)
-            memmove(series_points_at(p, to), series_points_at(p, i), bucket_size(p));
-        last = to;
-    }
-    p->n = p->n > 0 ? last + 1 : 0;
-    p->first >>= 1;
     p->shift++;
+    for (size_t i = 0; i < p->n; i++) {
+        struct point *b = series_points_at(p, i);
+        struct point *last = n > 0 ? series_points_at(p, n - 1) : NULL;
+
+        if (last && place_of_key(p, last->key) == place_of_key(p, b->key))
+            merge(p, last, b);
+        else if (n++ < i)
+            memcpy(series_points_at(p, n - 1), b, point_size(p));
+    }
+    p->n = n;
 }
 
 void series_points_reduce(struct series_points *p, size_t most)
@@ -96,70 +120,68 @@ void series_points_reduce(struct series_points *p, size_t most)
         halve(p);
 }
 
-/* Makes room for n empty buckets more before or after those there. */
-static int extend(struct series_points *p, size_t most, size_t n, bool is_before)
+static bool has_place(const struct series_points *p, size_t i, uint64_t place)
 {
-    size_t held = p->n_held;
-    void *moved;
+    return i < p->n && place_of_key(p, series_points_at(p, i)->key) == place;
+}
 
-    if (p->n + n > held) {
-        held = held < 16 ? 16 : held * 2;
-        held = held < p->n + n ? p->n + n : held;
-        held = held > most && p->n + n <= most ? most : held;
-        moved = realloc(p->buckets, held * bucket_size(p));
+/* The first point whose place is not before this one; p->n: none. */
+static size_t find(const struct series_points *p, uint64_t place)
+{
+    size_t low = 0;
+    size_t high = p->n;
+
+    for (size_t i = p->last; i <= p->last + 1; i++)
+        if (has_place(p, i, place))
+            return i;
+    if (p->n > 0 && place_of_key(p, series_points_at(p, p->n - 1)->key) < place)
+        return p->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (place_of_key(p, series_points_at(p, middle)->key) < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Makes room for a point at `at`, all zeros. */
+static int insert(struct series_points *p, size_t most, size_t at)
+{
+    size_t held = p->n_held < 16 ? 16 : p->n_held * 2;
+
+    if (p->n == p->n_held) {
+        void *moved;
+
+        held = held > most + 1 && p->n <= most ? most + 1 : held;
+        moved = realloc(p->points, held * point_size(p));
         if (!moved)
             return -1;
-        p->buckets = moved;
+        p->points = moved;
         p->n_held = held;
     }
-    if (is_before)
-        memmove(series_points_at(p, n), p->buckets, p->n * bucket_size(p));
-    memset(series_points_at(p, is_before ? 0 : p->n), 0, n * bucket_size(p));
-    p->n += n;
+    memmove(series_points_at(p, at + 1), series_points_at(p, at), (p->n - at) * point_size(p));
+    memset(series_points_at(p, at), 0, point_size(p));
+    p->n++;
     return 0;
-}
-
-int series_points_append(struct series_points *p, size_t most, double x, const double *values)
-{
-    while (p->n == 0 || series_points_at(p, p->n - 1)->n >> p->shift > 0) {
-        if (p->n >= most)
-            halve(p);
-        else if (extend(p, most, 1, false) < 0)
-            return -1;
-    }
-    add_row(p, series_points_at(p, p->n - 1), x, values);
-    return 0;
-}
-
-/* The place of a key among the buckets, which are extended to it or merged until it is near enough. */
-static int find(size_t *place, struct series_points *p, size_t most, uint64_t key)
-{
-    for (;; halve(p)) {
-        uint64_t k = key >> p->shift;
-
-        if (p->n == 0)
-            p->first = k;
-        if (k < p->first && p->first - k + p->n <= most) {
-            if (extend(p, most, (size_t)(p->first - k), true) < 0)
-                return -1;
-            p->first = k;
-        } else if (k >= p->first + p->n && k - p->first < most) {
-            if (extend(p, most, (size_t)(k - p->first) + 1 - p->n, false) < 0)
-                return -1;
-        }
-        if (k >= p->first && k < p->first + p->n) {
-            *place = (size_t)(k - p->first);
-            return 0;
-        }
-    }
 }
 
 int series_points_put(struct series_points *p, size_t most, uint64_t key, double x, const double *values)
 {
-    size_t place;
+    uint64_t place = place_of_key(p, key);
+    size_t at = find(p, place);
 
-    if (find(&place, p, most, key) < 0)
+    p->last = at;
+    if (has_place(p, at, place)) {
+        add_row(p, series_points_at(p, at), key, x, values);
+        return 0;
+    }
+    if (insert(p, most, at) < 0)
         return -1;
-    add_row(p, series_points_at(p, place), x, values);
+    series_points_at(p, at)->key = key;
+    add_row(p, series_points_at(p, at), key, x, values);
+    series_points_reduce(p, most);
     return 0;
 }

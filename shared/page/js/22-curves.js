@@ -1,6 +1,6 @@
 /* Curves: from the series documents of a source to what a chart draws. A curve is {key, label, colour, dash, width, x, y,
- * lo, hi, odd}: lo and hi are the extremes behind each y, or null where there are none; `odd` is {x, value} of the first
- * value that is not finite. */
+ * lo, hi, every, odd}: each `every`-th row is a point; lo and hi are the extremes of the rows since the point before, or null
+ * where there are none; `odd` is {x, value} of the first value that is not finite. */
 psgd.curves = (() => {
     const {palette, format} = psgd;
 
@@ -21,6 +21,7 @@ psgd.curves = (() => {
             y: numbers(of[name]),
             lo: of[`${name}_min`] ? numbers(of[`${name}_min`]) : null,
             hi: of[`${name}_max`] ? numbers(of[`${name}_max`]) : null,
+            every: typeof of.every === 'number' ? of.every : 1,
             odd: first_odd(x, of[name]),
         };
     }

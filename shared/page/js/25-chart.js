@@ -19,7 +19,8 @@ psgd.chart = (() => {
         return at;
     }
 
-    /* "last 0.21 at step 40, lowest 0.2 at step 38": what the picture says of a curve. */
+    /* "last 0.21 at step 40, lowest 0.2 at step 38": what the picture says of a curve. Where not each row is a point, the
+     * extremes are of all rows, "near" a point; without these, nothing is said of extremes, as a row between could be one. */
     function words(plan, c) {
         const at_x = (i) =>
             `${plan.x_kind === 'time' || plan.x_kind === 'bytes' ? '' : `${plan.x_kind} `}${axis.text(plan.x_kind, c.x[i])}`;
@@ -29,12 +30,15 @@ psgd.chart = (() => {
             : '';
         if (i < 0) return odd || 'no values';
         const extremes = {percent: ['highest'], loss: ['lowest']}[plan.y_kind] || ['lowest', 'highest'];
+        const [lowest, highest] = c.every > 1 ? [c.lo, c.hi] : [c.y, c.y];
         return [
             `last ${axis.text(plan.y_kind, c.y[i])} at ${at_x(i)}`,
             ...extremes.map((word) => {
-                const k = best(c.y, word === 'lowest');
-                return `${word} ${axis.text(plan.y_kind, c.y[k])} at ${at_x(k)}`;
+                const values = word === 'lowest' ? lowest : highest;
+                const k = values ? best(values, word === 'lowest') : -1;
+                return k < 0 ? '' : `${word} ${axis.text(plan.y_kind, values[k])} ${c.every > 1 ? 'near' : 'at'} ${at_x(k)}`;
             }),
+            c.every > 1 ? `one row in ${c.every} is drawn` : '',
             odd,
         ]
             .filter(Boolean)

@@ -143,7 +143,7 @@ TEST(a_second_attempt_goes_on_in_time_and_bytes)
     json_decref(doc);
 }
 
-TEST(many_rows_become_buckets_of_equal_count_that_keep_their_extremes)
+TEST(of_many_rows_each_16th_is_a_point_with_its_own_value_and_the_extremes_since_the_one_before)
 {
     char *text = malloc(1 << 16);
     size_t len = (size_t)sprintf(text, "node,step,loss\n");
@@ -151,19 +151,21 @@ TEST(many_rows_become_buckets_of_equal_count_that_keep_their_extremes)
     json_t *list;
 
     for (int i = 1; i <= 1000; i++)
-        len += (size_t)sprintf(text + len, "0,%d,%d\n", i, i == 500 ? 7000 : 1);
+        len += (size_t)sprintf(text + len, "0,%d,%d\n", i, i == 500 ? 7000 : i);
     doc = curves(&(struct series_query){.names = "loss", .points = "100"}, text);
     free(text);
     list = node_of(doc, 0, "x");
     assert_in_range(json_array_size(list), 50, 100);
     assert_int_equal(json_array_size(list), (1000 + 15) / 16); /* 1000 / 100 rounded up to a power of 2 */
-    assert_true(json_number_value(json_array_get(list, 0)) == 8.5);
-    list = node_of(doc, 0, "loss");
-    assert_true(json_number_value(json_array_get(list, 0)) == 1);
-    assert_true(json_number_value(json_array_get(list, 499 / 16)) == (7000 + 15) / 16.0);
+    assert_is(node_of(doc, 0, "every"), "16");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        assert_true(json_number_value(json_array_get(list, i)) == fmin(16 * (double)(i + 1), 1000));
+    assert_true(json_equal(list, node_of(doc, 0, "loss")));
     assert_true(json_number_value(json_array_get(node_of(doc, 0, "loss_max"), 499 / 16)) == 7000);
-    assert_true(json_number_value(json_array_get(node_of(doc, 0, "loss_min"), 499 / 16)) == 1);
-    assert_in_range(json_array_size(mean_of(doc, "x")), 50, 100);
+    assert_true(json_number_value(json_array_get(node_of(doc, 0, "loss_min"), 499 / 16)) == 497);
+    assert_true(json_equal(list, mean_of(doc, "x")));
+    assert_true(json_equal(list, mean_of(doc, "loss")));
+    assert_is(mean_of(doc, "every"), "16");
     assert_null(mean_of(doc, "loss_min"));
     assert_is(node_of(doc, 0, "rows"), "1000");
     json_decref(doc);
@@ -186,13 +188,55 @@ TEST(the_mean_does_not_depend_on_the_order_of_the_nodes)
     a = curves_of(&q, (const char *const[]){up, down, NULL});
     b = curves_of(&q, (const char *const[]){down, up, NULL});
     assert_true(json_equal(json_object_get(a, "mean"), json_object_get(b, "mean")));
-    /* Steps 10 to 500 by 20 buckets: 32 steps each. Steps 10 to 31 are node 1's alone. */
-    assert_int_equal(json_array_size(mean_of(a, "x")), 16);
-    assert_true(json_number_value(json_array_get(mean_of(a, "loss"), 0)) == 41);
+    /* Steps 10 to 500 as 20 points: each 32nd, and the last. Steps 100 to 300 are those of both. */
+    assert_is(mean_of(a, "x"), "[32,64,96,128,160,192,224,256,288,320,352,384,416,448,480,500]");
+    assert_is(mean_of(a, "loss"), "[64,128,192,192,240,288,336,384,432,640,704,768,832,896,960,1000]");
     json_decref(a);
     json_decref(b);
     free(up);
     free(down);
+}
+
+/* Tests on the test set are far apart: more steps between them than points are no reason to leave one out. */
+TEST(points_are_counted_by_rows_and_not_by_the_steps_between_them)
+{
+    char text[4096];
+    size_t len = (size_t)sprintf(text, "node,epoch,step,accuracy\n");
+    json_t *doc;
+
+    for (int i = 1; i <= 50; i++)
+        for (int node = 0; node < 2; node++)
+            len += (size_t)sprintf(text + len, "%d,%d,%d,0.%03d\n", node, i, i == 50 ? 4901 : 100 * i,
+                                   10 * i + node);
+    doc = curves(&(struct series_query){.file = "eval", .names = "accuracy", .points = "50"}, text);
+    assert_int_equal(json_array_size(mean_of(doc, "x")), 50);
+    assert_null(mean_of(doc, "every"));
+    assert_true(json_number_value(json_array_get(mean_of(doc, "accuracy"), 48)) == 0.4905);
+    assert_true(json_number_value(json_array_get(mean_of(doc, "accuracy"), 49)) == 0.5005);
+    json_decref(doc);
+}
+
+/* With a round every second step a mean over neighbours would halve the bytes of a step that has some. */
+TEST(a_thinned_curve_of_bytes_has_the_bytes_of_a_step)
+{
+    char *text = malloc(1 << 16);
+    size_t len = (size_t)sprintf(text, "node,step,sent_bytes,recv_bytes\n");
+    json_t *doc;
+
+    for (int i = 1; i <= 1000; i++)
+        len += (size_t)sprintf(text + len, "0,%d,%d,0\n1,%d,%d,0\n", i, i % 3 ? 0 : 600, i, i % 3 ? 0 : 400);
+    doc = curves(&(struct series_query){.names = "sent_bytes", .points = "600"}, text);
+    free(text);
+    assert_int_equal(json_array_size(mean_of(doc, "x")), 500);
+    for (size_t i = 0; i < 500; i++) {
+        bool has_round = 2 * (i + 1) % 3 == 0;
+
+        assert_true(json_number_value(json_array_get(mean_of(doc, "sent_bytes"), i)) ==
+                    (has_round ? 500 : 0));
+        assert_true(json_number_value(json_array_get(node_of(doc, 0, "sent_bytes"), i)) ==
+                    (has_round ? 600 : 0));
+    }
+    json_decref(doc);
 }
 
 TEST(a_range_is_cut_out_before_rows_are_put_together)
@@ -216,6 +260,7 @@ TEST(numbers_that_are_not_finite_are_named_and_missing_ones_null)
     doc = curves(&(struct series_query){.names = "loss", .points = "2"},
                  "node,step,loss\n0,1,nan\n0,2,1\n0,3,\n0,4,\n");
     assert_is(node_of(doc, 0, "loss"), "[\"nan\",null]");
+    assert_is(mean_of(doc, "loss"), "[\"nan\",null]");
     assert_is(node_of(doc, 0, "loss_min"), "[1,null]");
     json_decref(doc);
 }
@@ -273,7 +318,7 @@ TEST(a_value_may_have_the_name_of_an_extreme_but_not_of_another_key)
     assert_is(json_object_get(doc, "names"), "[\"norm\",\"norm_max\"]");
     assert_is(node_of(doc, 0, "norm_max"), "[null,9]");
     assert_is(node_of(doc, 0, "norm_min"), "[1,3]");
-    assert_is(node_of(doc, 0, "x"), "[1.5,3]");
+    assert_is(node_of(doc, 0, "x"), "[2,3]");
     json_decref(doc);
 }
 
@@ -419,8 +464,11 @@ int main(void)
         cmocka_unit_test(a_simulation_has_simulated_time),
         cmocka_unit_test(evaluations_have_their_total_bytes_and_epochs),
         cmocka_unit_test(a_second_attempt_goes_on_in_time_and_bytes),
-        cmocka_unit_test(many_rows_become_buckets_of_equal_count_that_keep_their_extremes),
+        cmocka_unit_test(
+            of_many_rows_each_16th_is_a_point_with_its_own_value_and_the_extremes_since_the_one_before),
         cmocka_unit_test(the_mean_does_not_depend_on_the_order_of_the_nodes),
+        cmocka_unit_test(points_are_counted_by_rows_and_not_by_the_steps_between_them),
+        cmocka_unit_test(a_thinned_curve_of_bytes_has_the_bytes_of_a_step),
         cmocka_unit_test(a_range_is_cut_out_before_rows_are_put_together),
         cmocka_unit_test(numbers_that_are_not_finite_are_named_and_missing_ones_null),
         cmocka_unit_test(rows_that_no_node_can_have_written_are_left_out),
