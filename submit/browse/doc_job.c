@@ -25,12 +25,19 @@ static json_t *copy_number(const json_t *o, const char *key)
     return json_number_or_null(json_number_at(o, key, NAN));
 }
 
-/* The number of the first key that has one. */
-static json_t *either(const json_t *o, const char *key, const char *other)
+/* Loss and accuracy on the test set; before the first test, of the last training step; and which of the
+ * two. */
+static json_t *metrics(const json_t *mean)
 {
-    double v = json_number_at(o, key, NAN);
+    bool is_tested = json_is_number(json_object_get(mean, "eval_loss")) ||
+                     json_is_number(json_object_get(mean, "eval_accuracy"));
+    bool is_trained = json_is_number(json_object_get(mean, "loss"));
 
-    return json_real_or_null(isnan(v) ? json_number_at(o, other, NAN) : v);
+    return json_pack("{s:o, s:o, s:s?}", "loss", copy_number(mean, is_tested ? "eval_loss" : "loss"),
+                     "accuracy", copy_number(mean, is_tested ? "eval_accuracy" : "accuracy"), "of",
+                     is_tested    ? "test"
+                     : is_trained ? "training"
+                                  : NULL);
 }
 
 static bool is_worker(const json_t *node)
@@ -106,8 +113,8 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     const json_t *set = json_object_get(run, "settings");
     const json_t *mean = json_object_get(run, "mean_over_workers");
     const json_t *comm = json_object_get(run, "comm");
-    const json_t *trained = json_is_true(json_object_get(set, "executor")) ? NULL
-                                                                           : set; /* else of no data set */
+    bool is_executor = json_is_true(json_object_get(set, "executor"));
+    const json_t *trained = is_executor ? NULL : set; /* else of no data set */
     double elapsed = fmax(most(run, "elapsed_s"), json_number_at(run, "elapsed_s", NAN));
     json_t *how_far = progress(run);
     json_t *line = json_pack(
@@ -125,9 +132,7 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     }
     json_object_set_new(line, "eta_s", eta(run, how_far, elapsed));
     json_object_set_new(line, "progress", how_far);
-    json_object_set_new(line, "metrics",
-                        json_pack("{s:o, s:o}", "loss", either(mean, "eval_loss", "loss"), "accuracy",
-                                  either(mean, "eval_accuracy", "accuracy")));
+    json_object_set_new(line, "metrics", metrics(mean));
     json_object_set_new(line, "comm",
                         json_pack("{s:o, s:o, s:o}", "sent_bytes", copy_number(comm, "sent_bytes"),
                                   "recv_bytes", copy_number(comm, "recv_bytes"), "raw_bytes",
@@ -136,6 +141,7 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     json_object_set_new(line, "tags", texts(json_object_get(json_object_get(run, "facts"), "tags")));
     json_object_set_new(line, "note", copy(json_object_get(run, "facts"), "note", JSON_STRING));
     json_object_set_new(line, "can_cancel", json_boolean(can_cancel));
+    json_object_set_new(line, "executor", json_boolean(is_executor));
     return line;
 }
 

@@ -226,15 +226,17 @@ int document_histogram(json_t **out, const struct shown *s, const char *name, st
     return rc;
 }
 
-/* Labels against predictions, of the last evaluation, over all nodes that made it. */
+/* Labels against predictions, of the last evaluation. Each worker tests its model on all samples of the test
+ * set, so a sum over workers would count each sample several times: the counts are those of one worker, the
+ * first of those that made it. */
 struct confusion {
-    double epoch, step;
+    double epoch, step, node;
     size_t n;         /* classes that occur */
     uint64_t *counts; /* (CLASSES_MOST, CLASSES_MOST) */
 };
 
 struct pair {
-    double epoch, step;
+    double epoch, step, node;
     size_t label, predicted;
     uint64_t count;
 };
@@ -242,13 +244,19 @@ struct pair {
 static bool read_pair(struct pair *out, const struct record_text *c)
 {
     double step = record_number(&c[1]), label = record_number(&c[2]);
-    double predicted = record_number(&c[3]), count = record_number(&c[4]);
+    double predicted = record_number(&c[3]), count = record_number(&c[4]), node = record_number(&c[5]);
 
-    if (!(step >= 0) || !(label >= 0 && label < CLASSES_MOST) ||
+    if (!(step >= 0) || !(fabs(node) <= NODE_MOST) || !(label >= 0 && label < CLASSES_MOST) ||
         !(predicted >= 0 && predicted < CLASSES_MOST) || !(count >= 0 && count < 0x1p53))
         return false;
-    *out = (struct pair){record_number(&c[0]), step, (size_t)label, (size_t)predicted, (uint64_t)count};
+    *out = (struct pair){record_number(&c[0]), step, node, (size_t)label, (size_t)predicted, (uint64_t)count};
     return true;
+}
+
+/* Workers 0, 1, ... are before servers -2, -3, ... */
+static bool is_before(double a, double b)
+{
+    return (a < 0) != (b < 0) ? a >= 0 : a < 0 ? a > b : a < b;
 }
 
 static int find_last(void *ctx, const struct record_text *c, struct err *e)
@@ -257,9 +265,10 @@ static int find_last(void *ctx, const struct record_text *c, struct err *e)
     struct pair p;
 
     (void)e;
-    if (read_pair(&p, c) && p.step > m->step) {
+    if (read_pair(&p, c) && (p.step > m->step || (!(p.step < m->step) && is_before(p.node, m->node)))) {
         m->step = p.step;
         m->epoch = p.epoch;
+        m->node = p.node;
     }
     return 0;
 }
@@ -270,11 +279,12 @@ static int add_pair(void *ctx, const struct record_text *c, struct err *e)
     struct pair p;
 
     (void)e;
-    if (!read_pair(&p, c) || p.step < m->step || p.step > m->step)
+    if (!read_pair(&p, c) || p.step < m->step || p.step > m->step || p.node < m->node || p.node > m->node)
         return 0;
     m->n = p.label >= m->n ? p.label + 1 : m->n;
     m->n = p.predicted >= m->n ? p.predicted + 1 : m->n;
-    m->counts[p.label * CLASSES_MOST + p.predicted] += p.count;
+    m->counts[p.label * CLASSES_MOST + p.predicted] =
+        p.count; /* not added: a second attempt may test again after a step */
     return 0;
 }
 
@@ -294,15 +304,15 @@ static json_t *confusion_json(const struct confusion *m, const struct shown *s)
         json_array_append_new(counts, row);
         json_array_append_new(classes, json_is_string(name) ? json_incref(name) : json_sprintf("%zu", i));
     }
-    return json_pack("{s:o, s:f, s:o, s:o}", "epoch", json_real_or_null(m->epoch), "step", m->step, "classes",
-                     classes, "counts", counts);
+    return json_pack("{s:i, s:o, s:f, s:o, s:o}", "node", (int)m->node, "epoch", json_real_or_null(m->epoch),
+                     "step", m->step, "classes", classes, "counts", counts);
 }
 
 int document_confusion(json_t **out, const struct shown *s, struct err *e)
 {
-    static const char *const columns[] = {"epoch", "step", "label", "predicted", "count"};
+    static const char *const columns[] = {"epoch", "step", "label", "predicted", "count", "node"};
     struct confusion m = {.step = -1, .counts = calloc((size_t)CLASSES_MOST * CLASSES_MOST, 8)};
-    struct record_scan scan = {.columns = columns, .n = 5, .n_needed = 5, .row = find_last, .ctx = &m};
+    struct record_scan scan = {.columns = columns, .n = 6, .n_needed = 6, .row = find_last, .ctx = &m};
     int rc = m.counts ? 0 : err_set(e, ERR_NOMEM, "no memory for the confusion matrix");
 
     /* Two passes: one that began anew at each later step could be made to clear the matrix in each row. */

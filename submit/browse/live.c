@@ -241,10 +241,11 @@ static json_t *unknown_job(const struct live_job *j)
 {
     const json_t *said = j->nodes[0].said;
 
-    return json_pack("{s:s, s:o, s:o, s:{s:o, s:o}}", "id", j->id, "name", text_or_null(said, "name"),
+    return json_pack("{s:s, s:o, s:o, s:{s:o, s:o, s:b}}", "id", j->id, "name", text_or_null(said, "name"),
                      "submitted_at", text_or_null(said, "created_at"), "settings", "codec",
                      text_or_null(said, "codec"), "node_count",
-                     json_real_or_null(json_number_at(said, "node_count", (double)j->n)));
+                     json_real_or_null(json_number_at(said, "node_count", (double)j->n)), "executor",
+                     json_is_true(json_object_get(said, "executor")));
 }
 
 static int compare_nodes(const void *a, const void *b)

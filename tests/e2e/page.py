@@ -44,7 +44,8 @@ def results(folder, job, name, n_nodes=2, n_steps=200, word='x'):
             f'1,1,{n},{(n + 1) % n_nodes},{d},1,400,100,0.001,0.{n + 1}\n' for n in range(n_nodes) for d in ('sent', 'received', word))),
         write(folder, 'records/codec.csv', 'time_s,node,step,round,name,value\n' + ''.join(
             f'1,{n},{s},{s},staleness,{s % 3}\n' for s in range(1, 30) for n in range(n_nodes)) + f'1,0,1,1,{word},1\n'),
-        write(folder, 'records/confusion.csv', 'node,epoch,step,label,predicted,count\n0,2,200,0,0,40\n0,2,200,0,1,2\n0,2,200,1,1,38\n'
+        write(folder, 'records/confusion.csv', 'node,epoch,step,label,predicted,count\n' + ''.join(
+            f'{n},2,200,0,0,40\n{n},2,200,0,1,2\n{n},2,200,1,1,38\n' for n in range(n_nodes)) +
               f'0,2,200,{word},{word},{word}\n'),
         write(folder, 'logs/worker-0.log', f'error: {word}\nwarning: something\n' + ''.join(f'line {i}\n' for i in range(50))),
         write(folder, 'codec/mine.c', f'/* {word} */\n'),
@@ -60,6 +61,16 @@ def results(folder, job, name, n_nodes=2, n_steps=200, word='x'):
                     'decode_s': 0.5, 'apply_s': 0.5, 'bound': 'compute'},
            'nodes': [{'node': n, 'role': 'worker', 'address': word, 'state': 'succeeded', 'reason': None, 'message': word, 'steps': n_steps,
                       'elapsed_s': 12.5} for n in range(n_nodes)], 'files': files}
+    write(folder, 'run.json', json.dumps(run))
+
+
+def amended(folder, job, name, settings, mean):
+    """Such a folder, of a job with other settings and results."""
+    results(folder, job, name)
+    with open(f'{folder}/run.json', encoding='utf-8') as f:
+        run = json.load(f)
+    run['settings'].update(settings)
+    run['mean_over_workers'] = mean
     write(folder, 'run.json', json.dumps(run))
 
 
@@ -179,10 +190,33 @@ def views(b, url, job, other):
     b.click('button=Test accuracy as PNG')  # with such names in its legend
     file = f'{b.folder}/downloads/compare-test-accuracy.png'
     b.wait(lambda: os.path.exists(file) and os.path.getsize(file), 'the PNG of a chart')
+    special(b, base)
     theme(b, base)
     keys(b, base, job)
     phone(b, base, places)
     no_strangers(b, base)
+
+
+def tiles(b):
+    return dict(b.script('''return [...document.querySelectorAll('.tile')].map((t) => [t.querySelector('dt').textContent,
+        t.querySelector('dd').firstChild.textContent])'''))
+
+
+def special(b, base):
+    """A job without training opens on its nodes; of one that was never tested the figures are said to be those of training."""
+    b.open(base)
+    b.click('a=counts words')
+    title_of(b, 'counts words')
+    b.wait('nav.tabs [aria-current=page]')
+    assert b.text('nav.tabs [aria-current=page]') == 'Nodes' and not b.find('.chart') and not b.find('a=Curves')
+    assert list(tiles(b)) == ['Progress', 'Time', 'Sent, all nodes'], tiles(b)
+    b.back()
+    b.wait('small=training')
+    b.click('a=ended early')
+    title_of(b, 'ended early')
+    b.wait('.tile')
+    shown = tiles(b)
+    assert (shown.get('Training accuracy'), shown.get('Training loss')) == ('25.00\u202f%', '2.500') and 'Test loss' not in shown, shown
 
 
 def theme(b, base):
@@ -208,7 +242,7 @@ def keys(b, base, job):
         for _ in range(80):
             b.keys('Tab')
             text, outline = b.script(focus)
-            assert outline != 'none', f'the focus on {text!r} is not seen'
+            assert outline != 'none', f'the focus on {text[:80]!r} is not seen'
             if text == name:
                 return
         raise AssertionError(f'Tab does not lead to {name}')
@@ -220,7 +254,7 @@ def keys(b, base, job):
     assert b.script(focus)[0] == 'Skip to the contents'
     b.keys('Enter')
     assert b.script('return document.activeElement.id') == 'main'
-    tab_to('Accuracy')
+    tab_to('Test accuracy')
     b.keys('Enter')
     b.wait('th[aria-sort]:has(button:focus)')
     b.open(base + f'#/job/{job}')
@@ -279,16 +313,30 @@ def report(b, path):
     b.wait('.log li.error')
     b.type('input[aria-label="Search the log"]', 'line 42')
     b.wait(lambda: len(b.find('.log li')) == 1, 'one line of the log')
+    b.click('a=Classes')
+    b.wait('p~80 are right, 97.50')  # each sample once, though two workers tested the test set
     assert not b.script('return document.body.dataset.owned')
     assert not b.find('button=Cancel')
     no_strangers(b, 'file://' + urllib.parse.quote(path))
 
 
+def fact(b, name):
+    return b.script('''return [...document.querySelectorAll('.facts dt')].find((t) => t.textContent === arguments[0])?.nextSibling.textContent''',
+                    name)
+
+
+def fact(b, name):
+    return b.script('''return [...document.querySelectorAll('.facts dt')].find((t) => t.textContent === arguments[0])
+        ?.nextSibling.textContent''', name)
+
+
 def agent(b, url, job, token):
-    """An agent's own page: its jobs without a token, on loopback; one of them with it."""
+    """An agent's own page: its jobs without a token, on loopback; one of them with it. What it says of itself is of now."""
     b.open(url)
     b.wait(f'a={job}')
     b.wait('.facts dd')
+    up = fact(b, 'Up for')
+    b.wait(lambda: fact(b, 'Up for') not in (up, None), 'the time that the agent is up to grow')
     passes_axe(b, 'the jobs of an agent')
     b.click(f'a={job}')
     b.type('input[type=password]', 'wrong')
@@ -312,6 +360,8 @@ def main(folder, scenario, *arguments):
     if scenario == 'results':
         results(arguments[0], arguments[1], HOSTILE, word=HOSTILE)
         results(arguments[0] + '-other', arguments[2], 'other')
+        amended(arguments[0] + '-executor', 'j-executor0001', 'counts words', {'executor': True}, {})
+        amended(arguments[0] + '-untested', 'j-untested0001', 'ended early', {}, {'loss': 2.5, 'accuracy': 0.25, 'eval_loss': None})
         return 0
     if scenario == 'many-results':
         results(arguments[0], arguments[1], 'many', n_nodes=32, n_steps=31250)

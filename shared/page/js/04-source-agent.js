@@ -13,7 +13,8 @@ psgd.sources.agent = () => {
     function line(job) {
         const ratio = job.progress?.ratio,
             is_running = job.state === 'running' && ratio > 0;
-        const m = job.metrics || {};
+        const m = job.metrics || {},
+            is_tested = typeof m.eval_loss === 'number' || typeof m.eval_accuracy === 'number';
         return {
             ...job,
             node_count: (job.nodes || []).filter((n) => n.node >= 0).length || null,
@@ -24,7 +25,11 @@ psgd.sources.agent = () => {
             tags: [],
             note: '',
             can_cancel: false,
-            metrics: {loss: m.eval_loss ?? m.loss ?? null, accuracy: m.eval_accuracy ?? m.accuracy ?? null},
+            metrics: {
+                loss: (is_tested ? m.eval_loss : m.loss) ?? null,
+                accuracy: (is_tested ? m.eval_accuracy : m.accuracy) ?? null,
+                of: is_tested ? 'test' : typeof m.loss === 'number' ? 'training' : null,
+            },
         };
     }
 

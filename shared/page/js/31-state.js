@@ -48,7 +48,11 @@ psgd.state = (() => {
     /* Why it is in that state, if that is not plain. */
     const why = (job) => [job.reason, job.message].filter(Boolean).join(': ');
 
-    return {pill, progress, time, why, is_over};
+    /* "Test loss", or "Training loss" of a job that was not tested: of its last step. */
+    const measured = (job, word) =>
+        job.metrics?.of ? `${{test: 'Test', training: 'Training'}[job.metrics.of] || ''} ${word.toLowerCase()}`.trim() : word;
+
+    return {pill, progress, time, why, measured, is_over};
 })();
 
 /* Asks before a job is cancelled. */

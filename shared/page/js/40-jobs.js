@@ -7,6 +7,8 @@ psgd.views.jobs = (() => {
     const order = {by: 'created_at', down: true};
     const wanted = {text: '', state: ''};
 
+    /* Below a value in a column of test results that is none. */
+    const of_training = (job) => (job.metrics?.of === 'training' ? h('small', {}, 'training') : null);
     const data_of = (job) => [job.dataset, job.model].filter(Boolean).join(' · ');
     const columns = [
         {
@@ -50,18 +52,18 @@ psgd.views.jobs = (() => {
         },
         {
             key: 'loss',
-            title: 'Loss',
+            title: 'Test loss',
             number: true,
             wide: true,
             of: (j) => j.metrics?.loss,
-            show: (j) => format.number(j.metrics?.loss),
+            show: (j) => [format.number(j.metrics?.loss), of_training(j)],
         },
         {
             key: 'accuracy',
-            title: 'Accuracy',
+            title: 'Test accuracy',
             number: true,
             of: (j) => j.metrics?.accuracy,
-            show: (j) => format.percent(j.metrics?.accuracy),
+            show: (j) => [format.percent(j.metrics?.accuracy), of_training(j)],
         },
         {
             key: 'sent',
@@ -231,7 +233,7 @@ psgd.views.jobs = (() => {
                           ? [job.progress, job.state]
                           : columns[i].key === 'elapsed_s'
                             ? [job.elapsed_s, job.eta_s]
-                            : [columns[i].of(job), job.id, job.tags, job.sweep, job.folder],
+                            : [columns[i].of(job), job.id, job.tags, job.sweep, job.folder, job.metrics?.of],
                     () => columns[i].show(job),
                 ),
             );
@@ -312,10 +314,12 @@ psgd.views.jobs = (() => {
         });
         show_heads();
         const about = h('div.about-agent');
-        if (psgd.source.about)
-            psgd.agent_facts()
-                .then((facts) => about.replaceChildren(facts))
-                .catch(() => {});
+        const facts_of = psgd.source.about ? psgd.agent_facts() : null;
+        const show_about = psgd.calmly(async () => {
+            if (!facts_of) return;
+            const facts = await facts_of(doc);
+            psgd.put(about, facts, () => psgd.table.facts(facts));
+        }, 1000);
         const element = h(
             'div',
             {},
@@ -339,6 +343,7 @@ psgd.views.jobs = (() => {
             jobs: (d) => {
                 doc = d;
                 show();
+                show_about();
             },
         });
         psgd.live
@@ -346,6 +351,7 @@ psgd.views.jobs = (() => {
             .then((d) => {
                 doc = d;
                 show();
+                show_about();
             })
             .catch((problem) => empty.replaceChildren(psgd.trouble(problem)));
         return {title: 'Jobs', element, end};

@@ -1,26 +1,36 @@
-/* What an agent says of itself and of its machine, above the list of its jobs; and the question for its token. */
-psgd.agent_facts = async () => {
-    const {format, table} = psgd;
-    const doc = await psgd.live.jobs(),
-        a = doc.agent || {};
-    let more = {};
-    try {
-        more = await psgd.source.about();
-    } catch {
-        /* Without a token the status is all. */
+/* What an agent says of itself and of its machine now, above the list of its jobs: [title, text] each. The result asks each
+ * time that it is called, but no more for what wants a token once that was refused: an agent counts refusals. */
+psgd.agent_facts = () => {
+    const {format} = psgd;
+    let is_refused = false;
+
+    async function more_of() {
+        if (is_refused || !psgd.source.about) return {};
+        try {
+            return await psgd.source.about();
+        } catch (problem) {
+            is_refused = problem.status === 401 || problem.status === 403;
+            return {}; /* the status is all */
+        }
     }
-    return table.facts([
-        ['State', format.text(a.state)],
-        ['Version', format.text(a.version)],
-        ['Up for', format.seconds(a.uptime_s)],
-        ['Isolation of jobs', format.text(a.isolation)],
-        more.slots ? ['Free slots', `${more.slots_free} of ${more.slots}`] : null,
-        more.cpus ? ['Processors', format.count(more.cpus)] : null,
-        more.mem_bytes ? ['Memory', format.bytes(more.mem_bytes)] : null,
-        ['Free disk', format.bytes(doc.disk_free_bytes ?? more.disk_free_bytes)],
-    ]);
+
+    return async (doc) => {
+        const a = doc.agent || {},
+            more = await more_of();
+        return [
+            ['State', format.text(a.state)],
+            ['Version', format.text(a.version)],
+            ['Up for', format.seconds(a.uptime_s)],
+            ['Isolation of jobs', format.text(a.isolation)],
+            more.slots ? ['Free slots', `${more.slots_free} of ${more.slots}`] : null,
+            more.cpus ? ['Processors', format.count(more.cpus)] : null,
+            more.mem_bytes ? ['Memory', format.bytes(more.mem_bytes)] : null,
+            ['Free disk', format.bytes(doc.disk_free_bytes ?? more.disk_free_bytes)],
+        ];
+    };
 };
 
+/* The question for an agent's token. */
 psgd.ask_token = () => {
     const {h} = psgd;
     const id = psgd.id('token'),

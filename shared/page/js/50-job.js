@@ -1,5 +1,6 @@
-/* The view of one job: what it is and how it goes, and one of its tabs. A tab is {name, title, make(job view)}, where make
- * returns {element, update(document), grown(), end()}, all but the first optional. */
+/* The view of one job: what it is and how it goes, and one of its tabs. A tab is {name, title, is_for(job), make(job view)}, where
+ * is_for says whether such a job has it (absent: each has), and make returns {element, update(document), grown(), end()}, all but
+ * the first optional. A view opens on the first tab that the job has. */
 psgd.tabs = [];
 
 psgd.views.job = (() => {
@@ -13,19 +14,29 @@ psgd.views.job = (() => {
         const {metrics = {}, comm = {}, progress = {}} = job;
         const left = !state.is_over(job) && typeof job.eta_s === 'number' ? `${format.seconds(job.eta_s)} left` : null;
         const raw = comm?.raw_bytes > comm?.sent_bytes * 1.02 ? `of ${format.bytes(comm.raw_bytes)} raw` : null;
+        const spent = [
+            tile('Time', format.seconds(job.elapsed_s), left),
+            tile('Sent, all nodes', format.bytes(comm?.sent_bytes), raw),
+        ];
+        if (job.executor)
+            return h(
+                'dl.tiles',
+                {},
+                tile('Progress', format.share(job.state === 'succeeded' ? 1 : (progress?.ratio ?? 0))),
+                spent,
+            );
         return h(
             'dl.tiles',
             {},
-            tile('Accuracy', format.percent(metrics?.accuracy)),
-            tile('Loss', format.number(metrics?.loss)),
+            tile(state.measured(job, 'Accuracy'), format.percent(metrics?.accuracy)),
+            tile(state.measured(job, 'Loss'), format.number(metrics?.loss)),
             tile('Step', format.count(progress?.step), progress?.steps ? `of ${format.count(progress.steps)}` : null),
             tile(
                 'Epoch',
                 format.count(progress?.epoch),
                 progress?.epochs ? `of ${format.count(progress.epochs)}` : null,
             ),
-            tile('Time', format.seconds(job.elapsed_s), left),
-            tile('Sent, all nodes', format.bytes(comm?.sent_bytes), raw),
+            spent,
         );
     }
 
@@ -87,28 +98,28 @@ psgd.views.job = (() => {
         let tab = null,
             tab_name = null;
 
+        const tabs = () => psgd.tabs.filter((t) => !t.is_for || t.is_for(view.doc.job));
+
         function show_nav() {
             nav.replaceChildren(
-                ...psgd.tabs
-                    .filter((t) => !t.is_for || t.is_for())
-                    .map((t) =>
-                        h(
-                            'a',
-                            {
-                                href: route.href(['job', id, t.name].filter(Boolean)),
-                                'aria-current': t.name === tab_name ? 'page' : null,
-                            },
-                            t.title,
-                        ),
+                ...tabs().map((t) =>
+                    h(
+                        'a',
+                        {
+                            href: route.href(['job', id, t.name].filter(Boolean)),
+                            'aria-current': t.name === tab_name ? 'page' : null,
+                        },
+                        t.title,
                     ),
+                ),
             );
             nav.scrollLeft = Math.max(0, (nav.querySelector('[aria-current]')?.offsetLeft || 0) - nav.offsetLeft - 40);
         }
 
         function open(next) {
             tab?.end?.();
-            tab_name = next;
-            const found = psgd.tabs.find((t) => t.name === tab_name);
+            const found = next ? psgd.tabs.find((t) => t.name === next) : tabs()[0];
+            tab_name = found ? found.name : next;
             tab = found ? found.make(view) : {element: psgd.notice('No such part of a job', 'Choose one above.')};
             place.replaceChildren(tab.element);
             tab.update?.(view.doc);
@@ -205,6 +216,7 @@ psgd.job_commands = (job) => {
     if (psgd.data.mode === 'agent') return [`curl -s ${location.origin}/v1/jobs/${job.id}`];
     if (!psgd.state.is_over(job)) out.push(`job_submit wait ${job.id}`, `job_submit logs ${job.id}`);
     else if (job.state === 'failed') out.push(`job_submit why ${folder || job.id}`);
-    if (folder) out.push(`job_submit plot ${folder} --x bytes`);
+    if (folder && !job.executor) out.push(`job_submit plot ${folder} --x bytes`);
+    if (folder && job.executor) out.push(`ls ${folder}/output`);
     return out.length ? out : [`job_submit status ${job.id}`];
 };

@@ -80,6 +80,7 @@ psgd.curves_view = (() => {
 psgd.tabs.push({
     name: '',
     title: 'Curves',
+    is_for: (job) => !job.executor,
     make: (view) => {
         const {h} = psgd;
         const {group, of_file} = psgd.curves_view;

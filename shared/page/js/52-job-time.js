@@ -2,6 +2,7 @@
 psgd.tabs.push({
     name: 'time',
     title: 'Time and bytes',
+    is_for: (job) => !job.executor, /* which has no steps */
     make: (view) => {
         const {h, format, table, palette, curves} = psgd;
         const phases = [

@@ -2,7 +2,7 @@
 psgd.tabs.push({
     name: 'classes',
     title: 'Classes',
-    is_for: () => psgd.source.confusion,
+    is_for: (job) => psgd.source.confusion && !job.executor,
     make: (view) => {
         const {h, format} = psgd;
         const place = h('div');
@@ -34,7 +34,7 @@ psgd.tabs.push({
                 h(
                     'p',
                     {},
-                    `After step ${format.count(doc.step)}, epoch ${doc.epoch}: ${format.count(right)} of ${format.count(all)} are right, ` +
+                    `${format.node(doc.node)}, after step ${format.count(doc.step)}, epoch ${doc.epoch}: ${format.count(right)} of ${format.count(all)} are right, ` +
                         `${format.percent(right / all)}.${confused(counts, names)}`,
                 ),
                 psgd.matrix({
@@ -51,7 +51,7 @@ psgd.tabs.push({
                 h(
                     'p.hint',
                     {},
-                    'Shaded by the share of the row. Recall: of the samples with a label, those predicted as it. Precision: of those predicted as it, those that are.',
+                    'Each worker tests its model on the whole test set; the counts are those of one worker. Shaded by the share of the row. Recall: of the samples with a label, those predicted as it. Precision: of those predicted as it, those that are.',
                 ),
             ];
         }

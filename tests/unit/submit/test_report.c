@@ -47,8 +47,8 @@ static const char *hostile_folder(void)
         "node,step,name,value\n0,1,staleness,1\n0,2,staleness,0\n0,3,staleness,1\n0,3," END
         ",1\n0,4,staleness,nan\n");
     put(folder, "records/confusion.csv",
-        "node,epoch,step,label,predicted,count\n0,1,10,0,0,9\n0,2,20,0,0,3\n"
-        "1,2,20,0,1,4\n0,2,20,99999999,0,1\n0,2,20,-1,0,1\n");
+        "node,epoch,step,label,predicted,count\n0,1,10,0,0,9\n1,2,20,0,0,5\n1,2,20,0,1,2\n"
+        "0,2,20,0,0,3\n0,2,20,0,1,4\n0,2,20,99999999,0,1\n0,2,20,-1,0,1\n0,2,20,0,0,3\n-2,2,20,1,1,7\n");
     put(folder, "logs/worker-0.log", "ready\nWARN: " END "\nerror: lost\n");
     put(folder, "logs/submit.log", "INFO User Submit@12:29:01 : Add \x01\xff worker\n");
     put(folder,
@@ -101,7 +101,7 @@ TEST(a_report_has_a_jobs_documents_and_no_text_of_it_is_executed)
 
     assert_is(line, "name", "\"" END "\"");
     assert_is(line, "progress", "{\"epoch\":2,\"epochs\":2,\"step\":15,\"steps\":20,\"ratio\":0.75}");
-    assert_is(line, "metrics", "{\"loss\":0.5,\"accuracy\":0.9}");
+    assert_is(line, "metrics", "{\"loss\":null,\"accuracy\":0.9,\"of\":\"test\"}");
     assert_is(line, "elapsed_s", "4.0");
     assert_is(line, "tags", "[\"a\"]");
     assert_is(line, "can_cancel", "false");
@@ -122,7 +122,9 @@ TEST(a_report_has_a_jobs_documents_and_no_text_of_it_is_executed)
     doc = json_object_get(all, "/api/jobs/j-hostile/histogram?name=staleness");
     assert_is(doc, "counts", "[[0.0,1],[1.0,2]]");
     doc = json_object_get(all, "/api/jobs/j-hostile/confusion");
-    assert_is(doc, "counts", "[[3,4],[0,0]]");
+    assert_is(doc, "counts",
+              "[[3,4],[0,0]]"); /* each sample once: worker 0's, though another and a server tested it, too */
+    assert_is(doc, "node", "0");
     assert_is(doc, "step", "20.0");
     doc = json_object_get(all, "/api/jobs/j-hostile/log");
     assert_int_equal(json_array_size(json_object_get(doc, "lines")), 4);
@@ -340,6 +342,28 @@ TEST(sums_that_are_not_finite_are_null_in_a_matrix)
     unit_remove(folder);
 }
 
+TEST(results_of_a_job_that_was_never_tested_are_marked_as_those_of_training)
+{
+    static const struct {
+        const char *mean, *metrics;
+    } cases[] = {
+        {"{\"loss\": 0.5, \"accuracy\": 0.25, \"eval_loss\": 2.5, \"eval_accuracy\": 0.75}",
+         "{\"loss\":2.5,\"accuracy\":0.75,\"of\":\"test\"}"},
+        {"{\"loss\": 0.5, \"accuracy\": 0.25, \"eval_loss\": null, \"eval_accuracy\": null}",
+         "{\"loss\":0.5,\"accuracy\":0.25,\"of\":\"training\"}"},
+        {"{}", "{\"loss\":null,\"accuracy\":null,\"of\":null}"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        json_t *run = json_pack("{s:o}", "mean_over_workers", json_loads(cases[i].mean, 0, NULL));
+        json_t *line = document_line(run, "j-a", NULL, false);
+
+        assert_is(line, "metrics", cases[i].metrics);
+        json_decref(line);
+        json_decref(run);
+    }
+}
+
 /* Seconds of processor time for the confusion matrix of 30,000 evaluations with this class only. */
 static double seconds_of_confusion(const char *folder, int class)
 {
@@ -387,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_report_is_small_whatever_the_number_of_nodes_and_rows),
         cmocka_unit_test(a_folder_without_a_valid_run_json_has_no_report),
         cmocka_unit_test(sums_that_are_not_finite_are_null_in_a_matrix),
+        cmocka_unit_test(results_of_a_job_that_was_never_tested_are_marked_as_those_of_training),
         cmocka_unit_test(a_confusion_matrix_takes_time_by_its_rows_and_not_by_its_classes_in_each),
     };
 
