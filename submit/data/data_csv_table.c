@@ -8,6 +8,7 @@
 
 #include "shared/utf8.h"
 #include "submit/data/data_csv.h"
+#include "submit/data/data_kind.h"
 #include "submit/data/dataset.h"
 
 enum {
@@ -197,6 +198,11 @@ static int not_a_number(const struct csv_cell *c, size_t column, struct err *e)
 {
     if (c->len == 0)
         return err_set(e, ERR_CONFIG, "line %zu, column %zu: empty, expected a number", c->line, column + 1);
+    if (memchr(c->at, ';', c->len))
+        return err_set(e, ERR_CONFIG,
+                       "line %zu, column %zu: \"%.*s\": its cells are separated by semicolons, "
+                       "expected commas",
+                       c->line, column + 1, shown(c), c->at);
     return err_set(e, ERR_CONFIG, "line %zu, column %zu: \"%.*s\" is not a number that a float can hold",
                    c->line, column + 1, shown(c), c->at);
 }
@@ -408,14 +414,32 @@ static bool has_missing(const struct reader *r)
     return false;
 }
 
+/* What separates the cells of a line instead of commas; NULL: not known. */
+static const char *other_separator(const struct csv_cell *c)
+{
+    static const struct {
+        char c;
+        const char *name;
+    } others[] = {{';', "semicolons"}, {'\t', "tabs"}, {'|', "bars (|)"}, {' ', "spaces"}};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (memchr(c->at, others[i].c, c->len))
+            return others[i].name;
+    return NULL;
+}
+
 static int add_row(struct csv_table *t, const struct reader *r, size_t column, const struct csv_form *form,
                    struct err *e)
 {
     float *x = t->x + t->n_rows * t->n_values;
 
-    if (r->n_cells != t->n_values + 1)
-        return err_set(e, ERR_CONFIG, "line %zu: %zu columns, expected %zu", r->line, r->n_cells,
-                       t->n_values + 1);
+    if (r->n_cells != t->n_values + 1) {
+        const char *other = r->n_cells == 1 ? other_separator(&r->cells[0]) : NULL;
+
+        return err_set(e, ERR_CONFIG, "line %zu: %zu column%s%s%s, expected %zu", r->line, r->n_cells,
+                       r->n_cells == 1 ? "" : "s", other ? ", or cells that are separated by " : "",
+                       other ? other : "", t->n_values + 1);
+    }
     if (form->missing == CSV_MISSING_DROP && has_missing(r)) {
         t->n_dropped++;
         return 0;
@@ -490,19 +514,13 @@ static void check_rows(const struct csv_table *t, bool is_unnamed, bool has_gues
 /* A single column is most often a line with another separator. */
 static int one_column(const struct reader *r, struct err *e)
 {
-    const char *other = memchr(r->cells[0].at, ';', r->cells[0].len)    ? "semicolons"
-                        : memchr(r->cells[0].at, '\t', r->cells[0].len) ? "tabs"
-                                                                        : NULL;
+    const char *other = other_separator(&r->cells[0]);
 
-    if (other)
-        return err_set(e, ERR_CONFIG, "line %zu: its cells are separated by %s, expected commas", r->line,
-                       other);
-    return err_set(e, ERR_CONFIG, "line %zu: one column, expected values and a label or target", r->line);
-}
-
-static bool is_utf16(const char *text, size_t len)
-{
-    return len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
+    if (!other)
+        return err_set(e, ERR_CONFIG, "line %zu: one column, expected values and a label or target", r->line);
+    err_set(e, ERR_CONFIG, "line %zu: its cells are separated by %s, expected commas", r->line, other);
+    return err_hint(e,
+                    "pandas converts it: pandas.read_csv(FILE, sep=...).to_csv(\"NEW.csv\", index=False).");
 }
 
 int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form,
@@ -514,9 +532,8 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     int rc;
 
     *t = (struct csv_table){0};
-    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        r.at += 3;
-    rc = is_utf16(text, len) ? err_set(e, ERR_CONFIG, "it is UTF-16, expected UTF-8") : read_row(&r, e);
+    r.at += data_mark(text, len);
+    rc = data_check_text(text, len, e) < 0 || data_check_table(text, len, e) < 0 ? e->code : read_row(&r, e);
     if (rc == 0)
         rc = err_set(e, ERR_CONFIG, "the file has no rows");
     if (rc > 0 && r.n_cells < 2)

@@ -26,9 +26,18 @@ struct reading {
 
 static int more_than(const struct reading *r, struct err *e)
 {
-    return err_set(
-        e, ERR_CONFIG,
-        r->is_promised ? "%zu bytes expected by its header, and more follow" : "more than %zu bytes", r->max);
+    if (r->is_promised)
+        return err_set(e, ERR_CONFIG, "%zu bytes expected by its header, and more follow", r->max);
+    err_set(e, ERR_CONFIG, "more than %zu bytes", r->max);
+    return r->max == DATA_BYTES_MAX ? data_hint_large(e) : e->code;
+}
+
+int data_hint_large(struct err *e)
+{
+    return err_hint(
+        e, "A file, or an array of an .npz, may be at most 1 GiB, unpacked, as a data set is held in "
+           "memory. NumPy's float32 or uint8 (--dataset npz) take less room than text; else leave "
+           "out rows or columns.");
 }
 
 /* Fills the buffer, as far as there is more to read; *is_end: nothing is left. */
@@ -87,9 +96,10 @@ static int read_head(struct reading *r, data_promise promise, struct err *e)
             return e->code;
     if (promise(&whole, r->buf, r->len, e) < 0)
         return e->code;
-    if (whole > r->max)
-        return err_set(e, ERR_CONFIG, "%llu bytes by its header, of at most %zu", (unsigned long long)whole,
-                       r->max);
+    if (whole > r->max) {
+        err_set(e, ERR_CONFIG, "%llu bytes by its header, of at most %zu", (unsigned long long)whole, r->max);
+        return data_hint_large(e);
+    }
     r->max = (size_t)whole;
     r->is_promised = true;
     r->size = size <= r->max ? size : r->max + 1;
@@ -109,7 +119,9 @@ static int read_file(uint8_t **out, size_t *len, size_t max, data_promise promis
         return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(r.file = gzdopen(fd, "rb"))) {
         close(fd);
-        return err_set(e, ERR_IO, "%s: not a readable file", path);
+        return err_set(e, ERR_IO,
+                       data_is_folder(path) ? "%s: is a folder, expected a file" : "%s: not a readable file",
+                       path);
     }
     r.size = (uint64_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
     if (promise && r.size < DATA_HEAD)
@@ -151,17 +163,22 @@ int data_read(uint8_t **out, size_t *len, const char *path, struct err *e)
 int data_find(char path[PATH_MAX], const char *dir, const char *name, struct err *e)
 {
     char packed[512];
+    bool is_folder;
 
     if (file_join(path, PATH_MAX, dir, name, e) < 0)
         return e->code;
-    if (access(path, F_OK) == 0)
+    if (access(path, F_OK) == 0 && !data_is_folder(path))
         return 0;
+    is_folder = data_is_folder(path);
     snprintf(packed, sizeof packed, "%s.gz", name);
     if (file_join(path, PATH_MAX, dir, packed, e) < 0)
         return e->code;
-    if (access(path, F_OK) == 0)
+    if (access(path, F_OK) == 0 && !data_is_folder(path))
         return 0;
-    return err_set(e, ERR_NOT_FOUND, "%s/%s: not found, neither plain nor with .gz", dir, name);
+    return err_set(e, ERR_NOT_FOUND,
+                   is_folder ? "%s/%s is a folder, expected a file"
+                             : "%s/%s: not found, neither plain nor with .gz",
+                   dir, name);
 }
 
 bool data_is_folder(const char *path)

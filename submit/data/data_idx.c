@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "submit/data/data_kind.h"
 #include "submit/data/data_sets.h"
 
 enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, SIDE_MAX = 4096 };
@@ -23,11 +24,15 @@ static int check_head(uint64_t *whole, const uint8_t *bytes, size_t len, uint32_
     if (len < header)
         return err_set(e, ERR_CONFIG, "not an IDX file: a header of %zu bytes expected, %zu bytes found",
                        header, len);
+    if (be32(bytes) != magic && (bytes[0] != 0 || bytes[1] != 0) && data_refuse_kind(bytes, len, e) < 0)
+        return err_at(e, "not an IDX file");
     if (be32(bytes) != magic)
         return err_set(e, ERR_CONFIG, "not an IDX file of %s: it begins with 0x%08x, expected 0x%08x",
                        magic == MAGIC_IMAGES ? "images" : "labels", be32(bytes), magic);
     for (size_t i = 0; i < n_dims; i++) {
         dims[i] = be32(bytes + 4 + 4 * i);
+        if (i == 0 && dims[i] == 0)
+            return err_set(e, ERR_CONFIG, "it has no samples");
         if (dims[i] == 0 || (i > 0 && dims[i] > SIDE_MAX))
             return err_set(e, ERR_CONFIG, "dimension %zu of its header is %u", i, dims[i]);
         want *= dims[i]; /* at most 2^32 x 2^12 x 2^12 */

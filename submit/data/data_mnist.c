@@ -26,16 +26,15 @@ static int find(char path[PATH_MAX], const char *dir, const char *prefix, const 
                 const char *kind, struct err *e)
 {
     char name[128];
-    struct err ignored;
+    struct err other;
 
+    e->code = 0;
     for (int i = 0; names[i]; i++)
         for (const char *dot = "-."; *dot; dot++) {
             snprintf(name, sizeof name, "%s%s-%.6s%c%s-ubyte", prefix, names[i], kind, *dot, kind + 7);
-            if (data_find(path, dir, name, &ignored) == 0)
+            if (data_find(path, dir, name, e->code == 0 ? e : &other) == 0)
                 return 0;
         }
-    err_set(e, ERR_NOT_FOUND, "%s/%s%s-%s-ubyte: not found, neither plain nor with .gz", dir, prefix,
-            names[0], kind);
     return err_hint(
         e, "put the four files {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz there, for example from "
            "https://ossci-datasets.s3.amazonaws.com/mnist/; the data set \"digits\" needs no file");

@@ -1,6 +1,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "submit/data/data_kind.h"
 #include "submit/data/data_npy.h"
 #include "submit/data/dataset.h"
 
@@ -128,7 +129,8 @@ static int parse_head(struct npy_array *a, size_t *start, const uint8_t *bytes, 
 
     *a = (struct npy_array){0};
     if (len < 12 || memcmp(bytes, magic, sizeof magic) != 0)
-        return err_set(e, ERR_CONFIG, "not an .npy file");
+        return data_refuse_kind(bytes, len, e) < 0 ? err_at(e, "not an .npy file")
+                                                   : err_set(e, ERR_CONFIG, "not an .npy file");
     if ((bytes[6] != 1 && bytes[6] != 2) || bytes[7] != 0)
         return err_set(e, ERR_CONFIG, "version %d.%d of .npy, expected 1.0 or 2.0", bytes[6], bytes[7]);
     at = bytes[6] == 1 ? 10 : 12;

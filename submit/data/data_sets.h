@@ -60,7 +60,10 @@ typedef int (*data_promise)(uint64_t *whole, const uint8_t *bytes, size_t len, s
  * one is ERR_CONFIG; whether it is shorter, the caller checks. */
 int data_read_promised(uint8_t **out, size_t *len, data_promise promise, const char *path, struct err *e);
 
-/* Finds the file `name` in `dir`, or the packed NAME.gz beside it. ERR_NOT_FOUND. */
+/* The hint to a file or array of more than DATA_BYTES_MAX. Returns e->code. */
+int data_hint_large(struct err *e);
+
+/* Finds the file `name` in `dir`, or the packed NAME.gz beside it; folders do not count. ERR_NOT_FOUND. */
 int data_find(char path[PATH_MAX], const char *dir, const char *name, struct err *e);
 bool data_is_folder(const char *path);
 

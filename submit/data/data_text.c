@@ -1,7 +1,9 @@
 /* A folder of texts, one file per class and one sample per line. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "shared/file.h"
 #include "submit/data/data_sets.h"
@@ -18,9 +20,15 @@ static const struct json_field fields[] = {
     {0},
 };
 
-static int is_file(const struct dirent *f)
+/* Files that macOS and Windows put into folders are none of the user's. */
+static int is_own(const struct dirent *f)
 {
-    return f->d_name[0] != '.' && f->d_type != DT_DIR;
+    static const char *const others[] = {"Thumbs.db", "desktop.ini"};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcasecmp(f->d_name, others[i]) == 0)
+            return 0;
+    return f->d_name[0] != '.';
 }
 
 static int read_classes(struct text_class *classes, int *n, struct dirent **names, int n_names,
@@ -35,7 +43,16 @@ static int read_classes(struct text_class *classes, int *n, struct dirent **name
         uint8_t *bytes;
 
         c->name = names[*n]->d_name;
-        if (file_join(path, sizeof path, dir, c->name, e) < 0 || data_read(&bytes, &c->len, path, e) < 0)
+        if (file_join(path, sizeof path, dir, c->name, e) < 0)
+            return e->code;
+        if (data_is_folder(path)) {
+            err_set(e, ERR_CONFIG, "%s is a folder, expected one file for each class", path);
+            return err_hint(e,
+                            "For a class of many files, write them into one, a line each: for f in %s/*; do "
+                            "tr '\\n' ' ' <\"$f\"; echo; done >NEW/%s",
+                            c->name, c->name);
+        }
+        if (data_read(&bytes, &c->len, path, e) < 0)
             return e->code;
         c->bytes = (char *)bytes;
     }
@@ -52,9 +69,9 @@ int text_open(struct dataset *d, const char *arg, const char *path, struct err *
 
     if (data_options(&form, fields, NULL, arg, e) < 0)
         return e->code;
-    n_names = scandir(path, &names, is_file, alphasort);
+    n_names = scandir(path, &names, is_own, alphasort);
     if (n_names < 0) {
-        err_errno(e, ERR_NOT_FOUND, "%s", path);
+        err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
         return err_hint(e, "--data DIR names a folder with one file per class, a sample on each line.");
     }
     classes = calloc((size_t)n_names + 1, sizeof *classes);

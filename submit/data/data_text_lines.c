@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "submit/data/data_kind.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/data_text.h"
 
@@ -148,6 +149,15 @@ static void lower(char *s, size_t len)
             s[i] = (char)(s[i] - 'A' + 'a');
 }
 
+/* A line ends with LF, CR LF or CR; between the last two is an empty one, which is no sample. */
+static const char *line_end(const char *p, const char *end)
+{
+    const char *feed = memchr(p, '\n', (size_t)(end - p));
+    const char *cr = memchr(p, '\r', (size_t)((feed ? feed : end) - p));
+
+    return cr ? cr : feed ? feed : end;
+}
+
 /* Finds the lines of all classes that are samples; the caller frees. */
 static int find_lines(struct line **out, size_t *n_out, struct text_class *classes, int n_classes,
                       const struct text_form *form, struct err *e)
@@ -158,14 +168,13 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
 
     for (int k = 0; k < n_classes; k++) {
         const char *end = classes[k].bytes + classes[k].len;
-        const char *p = classes[k].bytes;
+        const char *p = classes[k].bytes + data_mark(classes[k].bytes, classes[k].len);
 
         lower(classes[k].bytes, classes[k].len);
         while (p < end) {
-            const char *stop = memchr(p, '\n', (size_t)(end - p));
+            const char *stop = line_end(p, end);
             int n_tokens;
 
-            stop = stop ? stop : end;
             if (n == room) {
                 struct line *more = realloc(lines, (room = room ? 2 * room : 1024) * sizeof *lines);
 
@@ -289,6 +298,9 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
     if (n_classes < 2)
         return err_set(e, ERR_CONFIG, "%d class%s, expected a file for each of two or more", n_classes,
                        n_classes == 1 ? "" : "es");
+    for (int k = 0; k < n_classes; k++)
+        if (data_check_text(classes[k].bytes, classes[k].len, e) < 0)
+            return err_at(e, "%s", classes[k].name);
     rc = find_lines(&lines, &n, classes, n_classes, form, e);
     if (rc == 0)
         rc = check_classes(lines, n, classes, n_classes, form, e);

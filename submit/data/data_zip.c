@@ -4,6 +4,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "submit/data/data_kind.h"
 #include "submit/data/data_npy.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/dataset.h"
@@ -71,8 +72,10 @@ static int locate(struct entry *m, const uint8_t *zip, size_t directory, const u
     if (le16(zip + at + 26) != name_len || directory - at < head || directory - at - head < m->packed ||
         memcmp(zip + at + LOCAL_LEN, p + ENTRY_LEN, name_len) != 0)
         return broken(e, "a member contradicts the directory");
-    if (m->size > DATA_BYTES_MAX)
-        return broken(e, "a member of more than a gibibyte");
+    if (m->size > DATA_BYTES_MAX) {
+        err_set(e, ERR_CONFIG, "an array of more than a gibibyte");
+        return data_hint_large(e);
+    }
     if (m->method == STORED ? m->size != m->packed : m->size / DEFLATE_RATIO > m->packed)
         return broken(e, "a member's sizes contradict each other");
     if (m->method == DEFLATED && data_is_bomb(m->size, m->packed)) {
@@ -91,7 +94,9 @@ static int find(struct entry *m, const uint8_t *zip, size_t len, const char *nam
     size_t directory, n;
 
     if (!end)
-        return broken(e, "its end is missing");
+        return len >= 4 && le32(zip) != 0x04034b50 && data_refuse_kind(zip, len, e) < 0
+                   ? err_at(e, "not a zip file")
+                   : broken(e, "its end is missing");
     n = le16(end + 10);
     directory = le32(end + 16);
     if (le16(end + 4) != 0 || le16(end + 6) != 0 || le16(end + 8) != n || n > MEMBERS_MAX)

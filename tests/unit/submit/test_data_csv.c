@@ -294,6 +294,10 @@ TEST(errors_are_reported_with_line_and_column)
         {"a;b;kind\n1;2;x\n", "line 1: its cells are separated by semicolons, expected commas"},
         {"1\t2\tx\n", "line 1: its cells are separated by tabs"},
         {"\xff\xfe\x31", "it is UTF-16, expected UTF-8"},
+        {"1 2 0\n", "line 1: its cells are separated by spaces"},
+        {"a,b,c\n1 2 0\n", "line 2: 1 column, or cells that are separated by spaces, expected 3"},
+        {"a|b|kind\n", "line 1: its cells are separated by bars"},
+        {"1,5;2,5;x\n", "its cells are separated by semicolons"},
         {"a,b\n", "a header and no rows"},
         {"1,2,x\n3,,y\n", "line 2, column 2: empty, expected a number"},
         {"1,2,x\n3,four,y\n", "line 2, column 2: \"four\" is not a number"},
@@ -315,6 +319,55 @@ TEST(errors_are_reported_with_line_and_column)
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse(&t, cases[i].csv, &labels), ERR_CONFIG);
         assert_error_has(cases[i].texts);
+    }
+}
+
+TEST(a_file_of_another_form_is_named_for_what_it_is)
+{
+#define FILE_OF(bytes) bytes, sizeof bytes - 1
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *is, *hint;
+    } cases[] = {
+        {FILE_OF("PK\3\4\24\0\0\0"), "it is packed by zip", "unzip"},
+        {FILE_OF("PK\3\4\24\0\6\0\10\0\0\0!\0abcdefghijkl\23\0\0\0[Content_Types].xml"), "an Excel workbook",
+         "to_csv"},
+        {FILE_OF("BZh91AY&SY"), "it is packed by bzip2", "bunzip2"},
+        {FILE_OF("\xfd"
+                 "7zXZ\0\0"),
+         "it is packed by xz", "unxz"},
+        {FILE_OF("\x28\xb5\x2f\xfd\x24"), "it is packed by zstd", "unzstd"},
+        {FILE_OF("PAR1\x15\4"), "a Parquet file", "to_csv"},
+        {FILE_OF("\x93NUMPY\1\0"), "a NumPy array", "npy"},
+        {FILE_OF("\x89HDF\r\n\x1a\n"), "an HDF5 file", "npz"},
+        {FILE_OF("a\0,\0b\0\n\0"
+                 "1\0,\0x\0\n\0"),
+         "it is UTF-16, expected UTF-8", "iconv -f UTF-16LE"},
+        {FILE_OF("\0a\0,\0b\0\n"), "it is UTF-16, expected UTF-8", "iconv -f UTF-16BE"},
+        {FILE_OF("\xfe\xff\0a"), "it is UTF-16", "iconv -f UTF-16 "},
+        {FILE_OF("\xff\xfe\0\0a\0\0\0"), "it is UTF-32", "iconv -f UTF-32 "},
+        {FILE_OF("a,b\n1,x\n2,x\n3,x\n4,x\n5,x\n6,x\n\0"), "it is no text: byte 29 is zero", ""},
+        {FILE_OF("1,2,x\r3,4,y\r"), "its lines end with CR", "tr "},
+        {FILE_OF("+1 1:0.5 3:1\n-1 2:1\n"), "a file of LIBSVM", "--dataset libsvm"},
+        {FILE_OF("2 qid:3 1:0.5\n"), "a file of LIBSVM", "--dataset libsvm"},
+        {FILE_OF("% a comment\n@relation x\n"), "an ARFF", ""},
+        {FILE_OF("@RELATION iris\n@attribute a numeric\n"), "an ARFF file", ""},
+        {FILE_OF("sep=,\r\n1,2\r\n"), "Excel's \"sep=\"", "sed 1d"},
+        {FILE_OF("\xef\xbb\xbf\nsep=;\n1;2\n"), "Excel's \"sep=\"", "sed 1d"},
+        {FILE_OF("<!DOCTYPE html>\n<html>"), "an HTML page", "browser"},
+        {FILE_OF("[{\"a\":1}]"), "a JSON document", "to_csv"},
+        {FILE_OF("version https://git-lfs.github.com/spec/v1\n"), "Git LFS", "git lfs pull"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct csv_table t;
+
+        free(text);
+        text = unit_copy(cases[i].bytes, cases[i].len);
+        assert_int_equal(csv_parse(&t, text, cases[i].len, &labels, &warnings, &e), ERR_CONFIG);
+        assert_error_has(cases[i].is);
+        assert_non_null(strstr(e.hint, cases[i].hint));
     }
 }
 
@@ -481,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_missing_label_is_refused_or_its_row_left_out_or_a_class),
         cmocka_unit_test(labels_that_people_read_alike_are_classes_and_a_warning),
         cmocka_unit_test(errors_are_reported_with_line_and_column),
+        cmocka_unit_test(a_file_of_another_form_is_named_for_what_it_is),
         cmocka_unit_test(a_truncated_table_never_yields_new_rows),
         cmocka_unit_test(labels_become_classes_in_numeric_or_alphabetic_order),
         cmocka_unit_test(one_file_is_split_the_same_way_for_the_same_seed),

@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -208,6 +211,7 @@ TEST(any_four_idx_files_form_a_data_set)
     static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4};
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 25, 3};
     const char *dir = unit_folder();
+    char path[256];
     struct dataset d;
 
     put(dir, "letters-train-images-idx3-ubyte", images, sizeof images);
@@ -225,6 +229,15 @@ TEST(any_four_idx_files_form_a_data_set)
     assert_error_has("training label 0 is 25, expected 0 to 9");
     assert_int_equal(dataset_open(&d, "idx", dir, &e), ERR_NOT_FOUND);
     assert_error_has("train-images-idx3-ubyte: not found, neither plain nor with .gz");
+    /* Kaggle's MNIST: beside train-images.idx3-ubyte is a folder train-images-idx3-ubyte. */
+    assert_ok(file_join(path, sizeof path, dir, "letters-train-labels-idx1-ubyte", &e));
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_ok(dataset_open(&d, "idx:prefix=letters-", dir, &e));
+    dataset_clear(&d);
+    assert_ok(file_join(path, sizeof path, dir, "letters-train-labels.idx1-ubyte", &e));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(dataset_open(&d, "idx:prefix=letters-", dir, &e), ERR_NOT_FOUND);
+    assert_error_has("letters-train-labels-idx1-ubyte is a folder, expected a file");
     unit_remove(dir);
 }
 

@@ -1,5 +1,7 @@
 #include "submit/data/data_text.h"
 
+#include <sys/stat.h>
+
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -123,14 +125,15 @@ TEST(bytes_that_are_not_utf8_count_as_letters)
 
 TEST(any_bytes_are_parsed_or_refused)
 {
-    static const char bytes[] = "It's\0a \xff\xfe test\r\nof ' 'bytes' !?\n\n\x7f\x01\nend";
+    static const char bytes[] = "It's a \xff\xfe test\r\nof ' 'bytes' !?\n\n\x7f\x01\nend";
     const struct text_form form = {.length = 3, .vocab = 5, .test = 0.3, .seed = 1};
 
     int n_texts = 0;
 
     for (size_t n = 0; n < sizeof bytes; n++) {
-        struct text_class classes[2] = {{"a", unit_copy(bytes, n), n},
-                                        {"b", unit_copy(bytes + n, sizeof bytes - n), sizeof bytes - n}};
+        struct text_class classes[2] = {
+            {"a", unit_copy(bytes, n), n},
+            {"b", unit_copy(bytes + n, sizeof bytes - 1 - n), sizeof bytes - 1 - n}};
         struct dataset d;
 
         if (text_parse(&d, classes, 2, &form, &e) == 0) {
@@ -138,12 +141,59 @@ TEST(any_bytes_are_parsed_or_refused)
             dataset_clear(&d);
             n_texts++;
         } else {
-            assert_error_has("has no lines");
+            assert_error_has(n < 2 || strstr(e.text, "UTF-16") == NULL ? "has no lines" : "UTF-16");
         }
         free(classes[0].bytes);
         free(classes[1].bytes);
     }
     assert_true(n_texts > 30);
+}
+
+TEST(a_line_ends_with_lf_crlf_or_cr_and_a_mark_is_no_letter)
+{
+    static const char *const texts[][2] = {
+        {"good film\ngood film\n", "bad\nbad\n"},
+        {"\xef\xbb\xbfgood film\r\ngood film\r\n", "bad\rbad\r"},
+        {"good film\rgood film", "\xef\xbb\xbf"
+                                 "bad\n\rbad"},
+    };
+    const struct text_form form = {.length = 6, .vocab = 100, .test = 0.01, .seed = 1};
+
+    for (size_t i = 0; i < N_OF(texts); i++) {
+        struct dataset d;
+
+        assert_ok(parse(&d, texts[i], 2, &form));
+        assert_int_equal(d.n_train + d.n_test, 4);
+        assert_int_equal(d.vocab, 2 + 3);
+        dataset_clear(&d);
+    }
+}
+
+TEST(a_file_that_is_no_text_is_refused_with_its_class)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *is;
+    } cases[] = {
+        {"\xff\xfe"
+         "a\0 \0b\0\n\0",
+         10, "b: it is UTF-16, expected UTF-8"},
+        {"a\0 \0b\0\n\0", 8, "b: it is UTF-16, expected UTF-8"},
+        {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 8, "b: it is a document of Office"},
+        {"a b c d e f g h\n\0", 17, "b: it is no text: byte 17 is zero"},
+    };
+    const struct text_form form = {.length = 6, .vocab = 100, .test = 0.01, .seed = 1};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        char good[] = "good film\n", *bad = unit_copy(cases[i].bytes, cases[i].len);
+        struct text_class classes[] = {{"a", good, strlen(good)}, {"b", bad, cases[i].len}};
+        struct dataset d;
+
+        assert_int_equal(text_parse(&d, classes, 2, &form, &e), ERR_CONFIG);
+        assert_error_has(cases[i].is);
+        free(bad);
+    }
 }
 
 TEST(too_few_classes_or_a_class_without_lines_are_refused)
@@ -181,6 +231,17 @@ TEST(a_folder_has_a_file_for_each_class)
     assert_error_has("class \"x.pos\" has no lines of at most 2 tokens");
     assert_int_equal(dataset_open(&d, "text:long=keep", dir, &e), ERR_CONFIG);
     assert_error_has("\"keep\" is not one of cut|drop");
+    for (int k = 0; k < 2; k++) { /* what Windows and macOS add are no classes */
+        assert_ok(file_join(path, sizeof path, dir, k ? "Thumbs.db" : ".DS_Store", &e));
+        assert_ok(file_write(path, "\xd0\xcf", 2, 0600, &e));
+    }
+    assert_ok(dataset_open(&d, "text:length=7", dir, &e));
+    assert_int_equal(d.n_classes, 2);
+    dataset_clear(&d);
+    assert_ok(file_join(path, sizeof path, dir, "pos", &e));
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(dataset_open(&d, "text:length=7", dir, &e), ERR_CONFIG);
+    assert_error_has("/pos is a folder, expected one file for each class");
     unit_remove(dir);
 }
 
@@ -194,6 +255,8 @@ int main(void)
         cmocka_unit_test(long_lines_are_dropped_where_that_is_asked_for),
         cmocka_unit_test(bytes_that_are_not_utf8_count_as_letters),
         cmocka_unit_test(any_bytes_are_parsed_or_refused),
+        cmocka_unit_test(a_line_ends_with_lf_crlf_or_cr_and_a_mark_is_no_letter),
+        cmocka_unit_test(a_file_that_is_no_text_is_refused_with_its_class),
         cmocka_unit_test(too_few_classes_or_a_class_without_lines_are_refused),
         cmocka_unit_test(a_folder_has_a_file_for_each_class),
     };
