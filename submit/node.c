@@ -377,6 +377,8 @@ static void take_state(struct node *n, const struct event *ev)
 {
     if (ev->state == JOB_READY || ev->state == JOB_RUNNING)
         n->is_ready = true;
+    if (ev->state == JOB_RUNNING)
+        n->has_started = true;
     if (ev->state != n->view.state)
         n->has_state_change = true;
     n->view.state = ev->state;
@@ -442,6 +444,7 @@ int node_take_view(struct node *n, struct err *e)
         return 0;
     n->view = v;
     n->is_ready = v.state == JOB_READY || v.state == JOB_RUNNING;
+    n->has_started |= v.state == JOB_RUNNING || v.started_at[0];
     if (job_state_is_terminal(v.state))
         node_end(n, v.state, v.reason, v.message);
     return 0;

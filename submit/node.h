@@ -33,6 +33,7 @@ struct node {
     struct pace pace;      /* of its steps, while the job is watched */
     bool is_reserved;      /* or may be: the agent must be notified if the job does not start */
     bool is_ready;         /* has loaded everything */
+    bool has_started;      /* it was running */
     bool is_ended;         /* its final state is known */
     bool is_lost;          /* its agent did not come back in time */
     bool has_state_change; /* a change of its state has not been printed yet */

@@ -61,7 +61,7 @@ int orders_fill(struct orders *o, struct err *e)
         return e->code;
     n = read(o->fd, o->text + o->len, o->cap - o->len);
     if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-        return err_set(e, ERR_LOST, "the agent has ended");
+        return err_set(e, ERR_LOST, "the pipe of orders has ended");
     o->len += n < 0 ? 0 : (size_t)n;
     return 0;
 }

@@ -37,7 +37,7 @@ struct orders {
 void orders_open(struct orders *o, int fd);
 void orders_close(struct orders *o);
 
-/* Reads once what is there. ERR_LOST: the agent closed the pipe. ERR_PROTOCOL: a line is too long. */
+/* Reads once what is there. ERR_LOST: the pipe has ended. ERR_PROTOCOL: a line is too long. */
 int orders_fill(struct orders *o, struct err *e);
 /* The first complete line, without its line feed; false: there is none. Valid until orders_drop, which
  * removes it. */
@@ -47,7 +47,7 @@ int orders_parse_job(struct orders_job *out, const char *line, size_t len, struc
 /* `node`: this node, from the job. The caller clears the result. */
 int orders_parse_start(struct orders_start *out, const char *line, size_t len, int node, struct err *e);
 
-/* Each waits for its line; `node` is this node, from the job. ERR_LOST: the agent closed the pipe.
+/* Each waits for its line; `node` is this node, from the job. ERR_LOST: the pipe has ended.
  * ERR_CANCELLED: a signal requested the stop. ERR_PROTOCOL. */
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
 int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,

@@ -18,6 +18,7 @@
 #include "codecs/executor.h"
 #include "nn/kernels/blas.h"
 #include "shared/json.h"
+#include "shared/reason.h"
 
 static void on_sigterm(int sig)
 {
@@ -97,7 +98,7 @@ static int work(struct node *n, struct orders *orders, struct err *e)
     int rc;
 
     if (orders_read_start(orders, &start, n->job.node, &node_interrupted, e) < 0)
-        return e->code;
+        return e->code == ERR_LOST ? monitor_tell_end(n->monitor, e) : e->code;
     if (node_connect(n, &start, ORDERS_LISTEN_FD, e) < 0) {
         orders_start_clear(&start);
         return e->code;
@@ -112,6 +113,12 @@ static int work(struct node *n, struct orders *orders, struct err *e)
     return rc < 0 ? rc : node_finish(n, e);
 }
 
+/* A monitor that was killed is a part of the runner that was. */
+static int end_node(struct node *n, const char *reason, const struct err *e)
+{
+    return end(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);
+}
+
 /* Runs the node from its packages to the end of the job, and reports the end. Returns the exit status. */
 static int run(struct node *n, struct orders *orders, const char *warning)
 {
@@ -119,7 +126,7 @@ static int run(struct node *n, struct orders *orders, const char *warning)
     struct err e = {0}, also;
 
     if (node_prepare(n, &reason, &e) < 0)
-        return end(n->report, reason, &e);
+        return end_node(n, reason, &e);
     announce_engine(n->report, warning);
     if (report_ready(n->report, n->codec_sha256, n->net ? net_n_params(n->net) : 0, &e) < 0)
         return end(n->report, NULL, &e);
@@ -128,7 +135,7 @@ static int run(struct node *n, struct orders *orders, const char *warning)
     if (work(n, orders, &e) < 0) {
         node_flush_records(n, &also); /* the rows so far are written before the end is reported */
         node_close_trace(n);
-        return end(n->report, NULL, &e);
+        return end_node(n, NULL, &e);
     }
     report_end(n->report, "succeeded", NULL, "all steps are done");
     return 0;

@@ -35,7 +35,7 @@ bool outcome_tolerates(const struct submission *s, const struct node *n)
     int n_remaining = 0;
 
     if (s->settings.on_node_loss != NODE_LOSS_CONTINUES || node_is_server(n) || n->view.state != JOB_FAILED ||
-        has_not_failed(n))
+        has_not_failed(n) || !n->has_started)
         return false;
     for (size_t i = 0; i < s->n_nodes; i++)
         n_remaining += !node_is_server(&s->nodes[i]) && has_not_failed(&s->nodes[i]);

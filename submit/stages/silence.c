@@ -7,7 +7,7 @@
 #include "submit/stages/console.h"
 #include "submit/text.h"
 
-static const double probe_after_s = 5, probe_timeout_s = 5, retry_s = 0.25;
+static const double probe_after_s = 5, probe_timeout_s = 5, retry_s = 0.25, end_s = 5;
 
 void silence_begin(struct submission *s, struct node *n, const struct err *why, bool is_reported)
 {
@@ -162,4 +162,41 @@ int silence_look(struct submission *s, struct node *n, struct err *e)
     if (!n->is_streaming && clock_now() >= n->retry_at && node_open_stream(s->http, n, &why) < 0)
         silence_begin(s, n, &why, true);
     return 0;
+}
+
+void silence_lose(struct submission *s, struct node *n, const struct err *why)
+{
+    http_clear(s->http, &n->stream);
+    n->is_lost = true;
+    node_end(n, JOB_FAILED, REASON_NODE_LOST, why->text);
+}
+
+/* An agent that answers has results to fetch. */
+void silence_follow(struct submission *s, struct node *n)
+{
+    struct err why;
+
+    if (n->is_ended || silence_look(s, n, &why) == 0)
+        return;
+    if (n->unwritten_at == 0) {
+        silence_lose(s, n, &why);
+        return;
+    }
+    http_clear(s->http, &n->stream);
+    node_end(n, JOB_FAILED, REASON_JOURNAL_FAILED, why.text);
+}
+
+int silence_await_end(struct submission *s, const struct err *why)
+{
+    const double until = clock_now() + end_s;
+    struct err ignored;
+
+    if (why->code == ERR_CANCELLED || why->code == ERR_TIMEOUT)
+        return why->code;
+    while (submission_count_ended(s) == 0 && clock_now() < until && submission_check_time(s, &ignored) == 0) {
+        http_poll(s->http, retry_s);
+        for (size_t i = 0; i < s->n_nodes; i++)
+            silence_follow(s, &s->nodes[i]);
+    }
+    return submission_count_ended(s) > 0 ? 0 : why->code;
 }

@@ -17,4 +17,16 @@ void silence_begin(struct submission *s, struct node *n, const struct err *why, 
  * n->unwritten_at > 0) has not been able to write the job's end. */
 int silence_look(struct submission *s, struct node *n, struct err *e);
 
+/* Marks the node as lost with its agent, which `why` says. */
+void silence_lose(struct submission *s, struct node *n, const struct err *why);
+
+/* silence_look; a node that it reports as lost has then ended, with the reason NodeLost, or JournalFailed if
+ * its agent answers and cannot write the end. */
+void silence_follow(struct submission *s, struct node *n);
+
+/* After a request that failed with `why` before the job was started: an agent refuses what does not fit the
+ * state of a node that has just ended. Waits a few seconds for the end of any node. Returns 0 once there is
+ * one, else the code of `why`. */
+int silence_await_end(struct submission *s, const struct err *why);
+
 #endif

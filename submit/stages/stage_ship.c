@@ -9,6 +9,7 @@
 #include "shared/codec_manifest.h"
 #include "shared/json.h"
 #include "submit/stages/console.h"
+#include "submit/stages/silence.h"
 #include "submit/stages/submission.h"
 #include "submit/text.h"
 
@@ -121,13 +122,25 @@ static int next_package(struct submission *s, struct shipment *x, struct err *e)
     return next_file(s, x, e);
 }
 
+/* After a call that has failed. An agent that does not answer may come back, and then gets the package anew.
+ * A refusal is often that of a node that has ended: its own end says why, and is awaited. */
+static int give_way(struct submission *s, struct shipment *x, struct err *e)
+{
+    if (e->code == ERR_UNREACHABLE) {
+        silence_begin(s, x->node, e, true);
+        x->state = SHIP_NEXT;
+        return 0;
+    }
+    return silence_await_end(s, e);
+}
+
 /* Handles the answer to the call of the present state and starts the next call. */
 static int step(struct submission *s, struct shipment *x, struct err *e)
 {
     if (x->state == SHIP_HEAD && x->node->call.err.code == 0 && x->node->call.status == 404)
         return put_blob(s, x, e);
     if (x->state != SHIP_NEXT && node_answer(x->node, e) < 0)
-        return e->code;
+        return give_way(s, x, e);
     if (x->state == SHIP_HEAD || x->state == SHIP_PUT) {
         x->file++;
         return next_file(s, x, e);
@@ -181,12 +194,15 @@ static int step_all(struct submission *s, struct shipment *x, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         sending += x[i].state != SHIP_NEXT && x[i].state != SHIP_DONE;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        if (x[i].state == SHIP_DONE || x[i].node->call.busy ||
+        if (x[i].state == SHIP_DONE || x[i].node->call.busy || x[i].node->silent_since > 0 ||
             (x[i].state == SHIP_NEXT && sending >= SENDING_MAX))
             continue;
         sending += x[i].state == SHIP_NEXT;
+        x[i].node->is_probed = false; /* its next call is none */
         if (step(s, &x[i], e) < 0)
             return e->code;
+        if (submission_count_ended(s) > 0)
+            return 0;
     }
     return 0;
 }
@@ -201,10 +217,7 @@ static int look_at(const struct shipment *x, struct patience *p, struct err *e)
     const struct node *n = x->node;
     char until[TEXT_AMOUNT];
 
-    if (!n->stream.busy && !n->is_ended)
-        return err_set(e, ERR_UNREACHABLE, "node(%d): lost before the start: %s", n->at.node,
-                       n->stream.err.code ? n->stream.err.text : "its agent closed the stream of events");
-    if (x->is_reported)
+    if (x->is_reported || n->silent_since > 0)
         return 0;
     if (clock_now() > p->until)
         return err_set(e, ERR_LOST, "node(%d): not ready within %g s of its last package (%s)", n->at.node,
@@ -221,9 +234,12 @@ static int look_at(const struct shipment *x, struct patience *p, struct err *e)
 
 static int look_after(struct submission *s, struct shipment *x, struct patience *p, struct err *e)
 {
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (x[i].state != SHIP_DONE)
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        if (x[i].state == SHIP_DONE || x[i].state == SHIP_NEXT) /* its call is none of a package */
+            silence_follow(s, x[i].node);
+        if (x[i].state != SHIP_DONE || x[i].node->silent_since > 0)
             p->until = clock_now() + READY_S;
+    }
     for (size_t i = 0; i < s->n_nodes; i++)
         if (look_at(&x[i], p, e) < 0)
             return e->code;

@@ -1,5 +1,6 @@
 /* start: doCommit. Every node is ready; sends each the list of its peers with keys, and the order to start.
- * If one node fails to start, none runs. */
+ * If one node fails to start, none runs. A node that ends before it has its order ends the job, as one that
+ * ends while it runs: others may run already. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "submit/results/job_index.h"
 #include "submit/stages/console.h"
 #include "submit/stages/pair_key.h"
+#include "submit/stages/silence.h"
 #include "submit/stages/submission.h"
 
 static const double REPEAT_S = 0.1;
@@ -88,7 +90,7 @@ static int take_answer(struct submission *s, struct node *n, const char *order, 
     double until = clock_now() + s->opt->agent_timeout_s, next;
     int rc;
 
-    while ((rc = node_answer(n, e)) == ERR_UNREACHABLE && clock_now() < until) {
+    while ((rc = node_answer(n, e)) == ERR_UNREACHABLE && !n->is_ended && clock_now() < until) {
         for (next = clock_now() + REPEAT_S; clock_now() < next;)
             http_poll(s->http, REPEAT_S);
         if (submission_check_time(s, e) < 0 || send_order(s, n, order, e) < 0)
@@ -96,6 +98,8 @@ static int take_answer(struct submission *s, struct node *n, const char *order, 
         while (n->call.busy)
             http_poll(s->http, 1);
     }
+    if (rc == ERR_UNREACHABLE)
+        silence_lose(s, n, e);
     return rc;
 }
 
@@ -112,7 +116,7 @@ static int send_orders(struct submission *s, char *const *orders, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         if (take_answer(s, &s->nodes[i], orders[i], rc ? &other : e) < 0)
             rc = e->code;
-    return rc;
+    return rc < 0 ? silence_await_end(s, e) : 0;
 }
 
 static int check_ports(const struct submission *s, struct err *e)
@@ -143,6 +147,8 @@ int stage_start(struct submission *s, struct err *e)
         job_index_forget(s->id);
         return rc;
     }
+    if (submission_count_ended(s) > 0) /* watch finds the cause, and ends the others */
+        return 0;
     s->is_started = true;
     console_info("Start job %s.", s->id);
     return 0;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "shared/clock.h"
-#include "shared/reason.h"
 #include "submit/stages/console.h"
 #include "submit/stages/mirror.h"
 #include "submit/stages/outcome.h"
@@ -34,26 +33,6 @@ struct watch {
     double quiet_reported_at; /* clock_now of the last report of a worker without events */
 };
 
-/* Marks a node as lost; `text`: what happened to its agent. */
-static void lose(struct submission *s, struct node *n, const char *text)
-{
-    http_clear(s->http, &n->stream);
-    n->is_lost = true;
-    node_end(n, JOB_FAILED, REASON_NODE_LOST, text);
-}
-
-/* A node whose agent did not come back or, as `why` says, cannot write the job's end: that agent answers, and
- * its results are fetched. */
-static void give_up(struct submission *s, struct node *n, const struct err *why)
-{
-    if (n->unwritten_at == 0) {
-        lose(s, n, why->text);
-        return;
-    }
-    http_clear(s->http, &n->stream);
-    node_end(n, JOB_FAILED, REASON_JOURNAL_FAILED, why->text);
-}
-
 static void report_change(struct node *n)
 {
     const char *reason = n->view.reason;
@@ -78,7 +57,7 @@ static void stop_others(struct submission *s, struct watch *w)
         if (s->nodes[i].is_ended || s->nodes[i].silent_since == 0)
             continue;
         err_set(&e, ERR_UNREACHABLE, "%s when the job failed", s->nodes[i].silence.text);
-        lose(s, &s->nodes[i], e.text);
+        silence_lose(s, &s->nodes[i], &e);
     }
     s->cause = outcome_cause(s);
     n = &s->nodes[s->cause];
@@ -105,7 +84,7 @@ static void judge(struct submission *s, struct watch *w)
         if (n->is_ended)
             continue;
         err_set(&e, ERR_TIMEOUT, "%s did not end the node within %g s of its cancellation", n->label, stop_s);
-        lose(s, n, e.text);
+        silence_lose(s, n, &e);
     }
 }
 
@@ -179,10 +158,8 @@ static int watch(struct watch *w, struct submission *s, struct err *e)
     for (;;) {
         for (size_t i = 0; i < s->n_nodes; i++) {
             struct node *n = &s->nodes[i];
-            struct err lost;
 
-            if (!n->is_ended && silence_look(s, n, &lost) < 0)
-                give_up(s, n, &lost);
+            silence_follow(s, n);
             report_change(n);
         }
         pace_look(s);

@@ -203,16 +203,14 @@ static int attempt(struct submission *s, struct err *e)
         return undo(s, e);
     if (s->attempt == 1)
         echo_options(s->opt);
-    if (stage_ship(s, e) < 0)
+    if (stage_ship(s, e) < 0 || (submission_count_ended(s) == 0 && stage_start(s, e) < 0))
         return undo(s, e);
     if (submission_count_ended(s) > 0) {
-        /* A node failed before the start: its records contain the cause, so this counts as a failed job. */
+        /* A node ended before the start: its records contain the cause, so this counts as a failed job. */
         if (begin_results(s, e) < 0 || job_index_save(s, e) < 0)
             return undo(s, e);
         return verb_finish(s, e);
     }
-    if (stage_start(s, e) < 0)
-        return undo(s, e);
     if (begin_results(s, e) < 0)
         console_error("%s", e->text);
     return s->opt->detach && !is_left(s) ? 0 : verb_finish(s, e);

@@ -46,6 +46,9 @@ kills() {
     kills runner $n
 }
 # bats test_tags=long
+@test "a runner is killed before its first steps: its job fails with the reason of one that trains" { kills starting 10; }
+
+# bats test_tags=long
 @test "a server is killed: its job is resumed to the same bits, and no file is left" { kills server 4; }
 
 # bats test_tags=long

@@ -4,7 +4,7 @@
     kills.py ROLE KILLS REPORT     with BUILD; PSGD_FAULT_SEED to repeat the choices of an earlier run, from kill PSGD_FIRST_KILL;
                                    PSGD_POINTS="POINT ..." for these points, one after the other
 
-ROLE is agent, runner, server or submitter. Half of the kills are at a random time, half at a named point (fail_point.c), chosen among
+ROLE is agent, runner, starting (a runner before its first steps), server or submitter. Half of the kills are at a random time, half at a named point (fail_point.c), chosen among
 all that such a program passes in a job without a fault. After each, the agent is started again, or the job resumed, waited for
 or fetched, as a user would; then the history checker looks at everything, the job is deleted, and the next one must be
 accepted at once. REPORT is a JSON file with the counts so far, written anew after each kill; histories with a violation are kept
@@ -32,7 +32,7 @@ from witness import BEFORE_START, Witness  # noqa: E402
 
 TERMINAL = check_history.TERMINAL
 BUSY = 4  # exit status of job_submit: an agent refused
-ROLES = ("agent", "runner", "server", "submitter")
+ROLES = ("agent", "runner", "starting", "server", "submitter")
 STEADY = ("fds", "sockets", "threads")
 KEPT_MAX = 20
 
@@ -184,14 +184,37 @@ class Loop:
         self.resume(variant)
         return killed and (pid is not None or status != 0)
 
+    def kill_starting(self, variant):
+        """A runner that loads, is ready, or is told to start: the job fails with the reason of one that is killed while it trains."""
+        victim = self.rng.choice(self.agents_of(variant))
+        process = self.submit(variant)
+        pid = self.wait_for_runner(victim, process, ("preparing", "ready", "running"))
+        time.sleep(self.rng.uniform(0, self.rng.choice((0.05, 0.3))))
+        killed = pid and self.kill_pid(pid, victim)
+        status = self.finish(process, "job_submit")
+        if killed and status != 0:
+            self.expect_cause(victim, status)
+        return killed and status != 0
+
+    def expect_cause(self, victim, status):
+        try:
+            with open(self.cluster.path("out", "run.json"), encoding="utf-8") as f:
+                node = next(n for n in json.load(f)["nodes"] if n["address"].endswith(f":{victim.port}"))
+            what = node["state"], node["reason"]
+            named = f"failed: node({node['node']}), RunnerDied" in self.text_of("out.txt")
+        except (OSError, ValueError, KeyError, StopIteration) as e:
+            what, named = repr(e), False
+        if status != 1 or what != ("failed", "RunnerDied") or not named:
+            self.problems.append(("outcome", f"a runner was killed before its first steps: status {status}, {what}: {self.text_of('out.txt')}"))
+
     def kill_server(self, variant):
         return self.kill_runner(variant, self.cluster.agents[jobs.N_WORKERS :])
 
-    def wait_for_runner(self, agent, process):
-        """The pid of the agent's runner once it trains; None if the job has ended before."""
+    def wait_for_runner(self, agent, process, states=("running",)):
+        """The pid of the agent's runner once its job is in one of these states; None if the job has ended before."""
         while process.poll() is None:
             newest = next(iter(agent.jobs()), None)
-            if newest and newest["state"] == "running":
+            if newest and newest["state"] in states and newest["pid"]:
                 return newest["pid"]
             time.sleep(0.005)
         return None

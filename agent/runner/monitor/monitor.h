@@ -34,6 +34,7 @@ struct monitor {
     int fd;                  /* of requests */
     int orders_fd;           /* the agent's lines, passed on by the monitor; the caller closes it */
     struct stopwatch *watch; /* the node's, in a page that both processes have mapped */
+    bool is_lost;            /* a call below has found that the monitor has ended */
 };
 
 /* Forks the monitor, which takes `control_fd`, the agent's pipe. `listen_fd`: the data socket, which the
@@ -51,6 +52,10 @@ struct shm_source monitor_source(struct monitor *m);
  * stopwatch counts as encode, decode or apply; waiting has deadlines of its own, and computing has no
  * limit. While the job process is stopped, as by SIGSTOP, no time passes. ERR_LOST: the monitor has
  * ended. */
-int monitor_watch(const struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e);
+int monitor_watch(struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e);
+
+/* After the end of `orders_fd`, which is that of the agent or of the monitor: ERR_LOST, with a message that
+ * names which. */
+int monitor_tell_end(struct monitor *m, struct err *e);
 
 #endif

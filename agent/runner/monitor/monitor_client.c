@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -7,8 +8,17 @@
 #include "agent/runner/monitor/monitor_wire.h"
 #include "shared/fd_pass.h"
 
+/* A process that is killed closes its descriptors one after the other. */
+enum { CLOSING_MS = 200 };
+
+static int has_ended(struct monitor *m, struct err *e)
+{
+    m->is_lost = true;
+    return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
+}
+
 /* *fd: the descriptor that came with the reply, or -1. */
-static int ask(const struct monitor *m, const struct monitor_request *r, struct monitor_reply *reply, int *fd,
+static int ask(struct monitor *m, const struct monitor_request *r, struct monitor_reply *reply, int *fd,
                struct err *e)
 {
     ssize_t n;
@@ -20,12 +30,12 @@ static int ask(const struct monitor *m, const struct monitor_request *r, struct 
     while (n > 0 && (n = fd_pass_receive(m->fd, reply, sizeof *reply, fd, 0)) < 0 && errno == EINTR)
         n = 1;
     if (n != (ssize_t)sizeof *reply)
-        return err_set(e, ERR_LOST, "this node's monitor process has ended");
+        return has_ended(m, e);
     return 0;
 }
 
 /* As the calls of struct tcp_dialer and struct shm_source: -1 and errno. */
-static int ask_for_fd(const struct monitor *m, const struct monitor_request *r)
+static int ask_for_fd(struct monitor *m, const struct monitor_request *r)
 {
     struct monitor_reply reply = {0};
     struct err e;
@@ -57,7 +67,7 @@ static int dial(void *owner, int node)
     return ask_for_fd(owner, &(struct monitor_request){.ask = MONITOR_DIAL, .node = node});
 }
 
-static int ask_for_socket(const struct monitor *m, enum monitor_ask kind, const uint8_t name[SHM_NAME_BYTES])
+static int ask_for_socket(struct monitor *m, enum monitor_ask kind, const uint8_t name[SHM_NAME_BYTES])
 {
     struct monitor_request r = {.ask = (uint32_t)kind};
 
@@ -90,7 +100,7 @@ struct shm_source monitor_source(struct monitor *m)
     return (struct shm_source){.listen = listen_at, .connect = connect_to, .memory = memory, .owner = m};
 }
 
-int monitor_watch(const struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e)
+int monitor_watch(struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e)
 {
     struct monitor_request r = {.ask = MONITOR_WATCH, .node = is_executor, .seconds = limit_s};
     struct monitor_reply reply;
@@ -104,4 +114,13 @@ int monitor_watch(const struct monitor *m, bool is_executor, const char *name, d
         return e->code;
     errno = reply.code;
     return reply.code ? err_errno(e, ERR_IO, "watching %s", name) : 0;
+}
+
+int monitor_tell_end(struct monitor *m, struct err *e)
+{
+    struct pollfd p = {.fd = m->fd};
+
+    if (poll(&p, 1, CLOSING_MS) > 0 && (p.revents & (POLLHUP | POLLERR)))
+        return has_ended(m, e);
+    return err_set(e, ERR_LOST, "the agent has ended");
 }

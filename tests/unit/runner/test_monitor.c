@@ -11,6 +11,7 @@
 #include "agent/runner/exit_guard.h"
 #include "agent/runner/monitor/monitor_wire.h"
 #include "agent/runner/orders.h"
+#include "shared/process_tree.h"
 #include "tests/unit/unit.h"
 
 #define JOB(limit)                                                                                           \
@@ -327,6 +328,40 @@ static void read_orders(struct node *n)
     _exit(orders_read_job(&o, &job, &e) == ERR_LOST ? 7 : 97);
 }
 
+/* Status 7: the end of the orders is told as that of the monitor, 8: of the agent. */
+static void tell_end(struct node *n)
+{
+    struct orders o = read_start(n);
+    struct orders_job job;
+    struct err e = {0};
+
+    if (n->seconds > 0)
+        process_tree_kill(getpid(), NULL, NULL);
+    if (orders_read_job(&o, &job, &e) != ERR_LOST || monitor_tell_end(&n->monitor, &e) != ERR_LOST)
+        _exit(97);
+    _exit(n->monitor.is_lost && strstr(e.text, "monitor process has ended")   ? 7
+          : !n->monitor.is_lost && strcmp(e.text, "the agent has ended") == 0 ? 8
+                                                                              : 96);
+}
+
+TEST(the_end_of_the_orders_is_told_as_that_of_the_process_which_has_ended)
+{
+    struct trial t;
+
+    start(&t, "node.log", tell_end, (struct node){.seconds = 1});
+    give(&t, JOB("1000") START);
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    trial_clear(&t);
+    start(&t, "node.log", tell_end, (struct node){0});
+    give(&t, JOB("1000") START);
+    close(t.control);
+    t.control = -1;
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 8);
+    trial_clear(&t);
+}
+
 TEST(orders_longer_than_a_pipe_are_passed_on_and_then_the_end_of_file)
 {
     enum { N = 3000 };
@@ -494,6 +529,7 @@ int main(void)
         cmocka_unit_test(a_codec_that_calls_exit_has_failed),
         cmocka_unit_test(the_time_limit_holds_without_an_agent_and_with_all_signals_blocked),
         cmocka_unit_test(before_the_start_a_node_ends_with_its_agent),
+        cmocka_unit_test(the_end_of_the_orders_is_told_as_that_of_the_process_which_has_ended),
         cmocka_unit_test(orders_longer_than_a_pipe_are_passed_on_and_then_the_end_of_file),
         cmocka_unit_test(the_children_of_a_node_end_with_it_whatever_their_session_is),
         cmocka_unit_test(a_packet_that_is_no_request_ends_the_conversation),

@@ -19,6 +19,7 @@ static void put(const struct end *ends, size_t n)
     for (size_t i = 0; i < n; i++) {
         nodes[i].view.state = ends[i].state;
         nodes[i].is_ended = job_state_is_terminal(ends[i].state);
+        nodes[i].has_started = true;
         nodes[i].ended_at = ends[i].at;
         nodes[i].is_lost = strcmp(ends[i].reason, "lost") == 0;
         snprintf(nodes[i].view.reason, sizeof nodes[i].view.reason, "%s",
@@ -90,6 +91,9 @@ TEST(a_lost_worker_is_tolerated_while_enough_workers_remain)
     s.settings.min_nodes = 2;
     assert_int_equal(outcome_cause(&s), -1);
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_RUNNING);
+    nodes[0].has_started = false; /* then the others have never worked with it */
+    assert_int_equal(outcome_cause(&s), 0);
+    nodes[0].has_started = true;
     s.settings.min_nodes = 3;
     assert_int_equal(outcome_cause(&s), 0);
 }

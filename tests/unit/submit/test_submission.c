@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shared/json.h"
+#include "submit/stages/outcome.h"
 #include "tests/unit/unit.h"
 
 /* A child that acts as an agent for one request: it stores the body in a file and answers 202. */
@@ -83,9 +84,144 @@ TEST(a_cancellation_is_sent_whatever_its_reason_quotes)
     assert_reported(in, out);
 }
 
+#define ENDED                                                                                                \
+    "{\"seq\":9,\"event\":\"end\",\"state\":\"failed\",\"reason\":\"RunnerDied\",\"message\":\"killed\"}\n"
+
+static bool write_text(int fd, const char *text)
+{
+    return write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+/* A child that acts as the agent of a node: it answers the order to start with `answer`, and a stream of
+ * events with `events`, once the order has come. */
+static pid_t agent_of_node(const char *answer, const char *events, char *address, size_t size)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), stream = -1;
+    socklen_t len = sizeof a;
+    pid_t pid;
+
+    assert_int_equal(bind(s, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(s, 8), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
+    snprintf(address, size, "127.0.0.1:%d", ntohs(a.sin_port));
+    pid = fork();
+    if (pid == 0) {
+        alarm(300);
+        for (;;) {
+            char text[4096];
+            int fd = accept(s, NULL, NULL);
+            ssize_t n = read(fd, text, sizeof text - 1);
+
+            text[n > 0 ? n : 0] = '\0';
+            if (strstr(text, "/events")) {
+                stream = fd;
+                if (!write_text(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n"))
+                    _exit(1);
+                continue;
+            }
+            if (!write_text(fd, answer) || close(fd) < 0 || (stream >= 0 && !write_text(stream, events)))
+                _exit(1);
+        }
+    }
+    close(s);
+    return pid;
+}
+
+/* Starts a job of two nodes, of which the second one's agent answers so. Returns stage_start's code. */
+static int start_two(struct submission *s, struct node nodes[2], const char *answer, const char *events,
+                     struct err *e)
+{
+    static const char accepted[] =
+        "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    struct options opt = {.agent_timeout_s = 0.5};
+    const char *folder = unit_folder();
+    pid_t agents[2];
+    int rc;
+
+    setenv("XDG_STATE_HOME", folder, 1);
+    *s = (struct submission){
+        .id = "j-abcdefgh", .opt = &opt, .attempt = 1, .nodes = nodes, .n_nodes = 2, .cause = -1};
+    s->http = http_new(e);
+    s->facts = json_object();
+    s->files = json_array();
+    assert_non_null(s->http);
+    for (int i = 0; i < 2; i++) {
+        nodes[i] = (struct node){.at = {.node = i, .host = "127.0.0.1"},
+                                 .job = s->id,
+                                 .is_reserved = true,
+                                 .is_ready = true,
+                                 .view = {.state = JOB_READY, .data_port = 1}};
+        snprintf(nodes[i].label, sizeof nodes[i].label, "agent %d", i);
+        agents[i] = agent_of_node(i == 0 ? accepted : answer, i == 0 ? "" : events, nodes[i].at.address,
+                                  sizeof nodes[i].at.address);
+        assert_int_equal(node_open_stream(s->http, &nodes[i], e), 0);
+    }
+    while (nodes[0].stream.status == 0 || nodes[1].stream.status == 0)
+        http_poll(s->http, 1);
+    rc = stage_start(s, e);
+    for (int i = 0; i < 2; i++) {
+        node_forget(s->http, &nodes[i]);
+        kill(agents[i], SIGKILL);
+        waitpid(agents[i], NULL, 0);
+    }
+    http_free(s->http);
+    json_decref(s->facts);
+    json_decref(s->files);
+    unit_remove(folder);
+    return rc;
+}
+
+TEST(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal)
+{
+    static const char refused[] = "HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    struct submission s;
+    struct node nodes[2];
+    struct err e = {0};
+
+    assert_int_equal(start_two(&s, nodes, refused, ENDED, &e), 0);
+    assert_false(s.is_started);
+    assert_false(nodes[0].is_ended);
+    assert_true(nodes[1].is_ended);
+    assert_int_equal(nodes[1].view.state, JOB_FAILED);
+    assert_string_equal(nodes[1].view.reason, "RunnerDied");
+    assert_int_equal(outcome_cause(&s), 1);
+    s.settings.on_node_loss = NODE_LOSS_CONTINUES; /* the other one has not worked with it */
+    s.settings.min_nodes = 1;
+    assert_int_equal(outcome_cause(&s), 1);
+}
+
+TEST(a_node_whose_agent_does_not_answer_its_order_is_lost)
+{
+    struct submission s;
+    struct node nodes[2];
+    struct err e = {0};
+
+    assert_int_equal(start_two(&s, nodes, "", "", &e), 0);
+    assert_false(s.is_started);
+    assert_true(nodes[1].is_ended);
+    assert_string_equal(nodes[1].view.reason, "NodeLost");
+    assert_int_equal(outcome_cause(&s), 1);
+}
+
+TEST(a_refused_order_of_a_node_that_goes_on_is_an_error)
+{
+    static const char refused[] =
+        "HTTP/1.1 422 Unprocessable\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    struct submission s;
+    struct node nodes[2];
+    struct err e = {0};
+
+    assert_int_equal(start_two(&s, nodes, refused, "", &e), ERR_CONFIG);
+    assert_int_equal(submission_count_ended(&s), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal),
+        cmocka_unit_test(a_node_whose_agent_does_not_answer_its_order_is_lost),
+        cmocka_unit_test(a_refused_order_of_a_node_that_goes_on_is_an_error),
         cmocka_unit_test(a_cancellation_is_sent_whatever_its_reason_quotes),
     };
 
