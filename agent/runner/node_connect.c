@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/runner/collective/collective_plan.h"
 #include "agent/runner/mesh/tcp/mesh_tcp.h"
@@ -200,7 +201,7 @@ static int find_machines(struct node *n, const struct orders_start *start, struc
             int k = start->peers[i].node, other = start->peers[j].node;
 
             if (k >= 0 && k < n->set.node_count && other >= 0 && other < n->machines[k] &&
-                strcmp(start->peers[i].host, start->peers[j].host) == 0)
+                strcasecmp(start->peers[i].host, start->peers[j].host) == 0)
                 n->machines[k] = other;
         }
     return 0;

@@ -14,9 +14,11 @@ static bool is_whole(const struct monitor_request *r)
     case MONITOR_WATCH:
         return r->name[0] && memchr(r->name, '\0', sizeof r->name) && r->seconds > 0 && isfinite(r->seconds);
     case MONITOR_MEMORY:
-        return r->bytes > 0 && r->bytes % 4096 == 0;
+        return r->number > 0 && r->number % 4096 == 0;
+    case MONITOR_DIAL:
+        return r->seconds == 0 && r->number < ADDRESSES_MAX;
     default:
-        return r->ask < N_MONITOR_ASKS && r->seconds == 0 && r->bytes == 0;
+        return r->ask < N_MONITOR_ASKS && r->seconds == 0 && r->number == 0;
     }
 }
 

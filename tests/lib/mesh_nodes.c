@@ -72,6 +72,41 @@ void opening_keep(struct opening *o, int peer)
     o->cfg.address.n_peers = 1;
 }
 
+static int find_two(void *owner, int node, struct tcp_places *out, struct err *e)
+{
+    (void)node;
+    (void)e;
+    *out = *(struct tcp_places *)owner;
+    return 0;
+}
+
+static int dial_one(void *owner, int node, uint32_t index)
+{
+    const struct tcp_places *p = owner;
+
+    (void)node;
+    assert_true(index < p->n);
+    return tcp_dial(&p->at[index]);
+}
+
+void opening_name(struct opening *o, struct two_addresses *a, const char *first)
+{
+    const char *const hosts[] = {first, "127.0.0.1"};
+    struct err e = {0};
+
+    *a = (struct two_addresses){.dialer = {.find = find_two, .dial = dial_one, .owner = &a->places},
+                                .places.n = N_OF(hosts)};
+    for (uint32_t i = 0; i < N_OF(hosts); i++) {
+        struct tcp_places one;
+
+        assert_ok(tcp_find(&one, o->peers[0].node, hosts[i], o->peers[0].port, &e));
+        a->places.at[i] = one.at[0];
+        a->places.at[i].index = i;
+    }
+    snprintf(o->peers[0].host, sizeof o->peers[0].host, "two.example");
+    o->cfg.address.dialer = &a->dialer;
+}
+
 int opening_open(struct opening *o, struct err *e)
 {
     if (!o->cfg.spec.transport)

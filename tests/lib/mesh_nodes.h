@@ -29,6 +29,14 @@ int opening_open(struct opening *o, struct err *e); /* mesh_open: sets o->mesh *
 void *opening_run_one(void *opening);
 void *opening_close_one(void *opening); /* waits until the peers have acknowledged the BYE */
 
+/* The first peer's name has two addresses: `first`, and 127.0.0.1. */
+struct two_addresses {
+    struct tcp_dialer dialer;
+    struct tcp_places places;
+};
+
+void opening_name(struct opening *o, struct two_addresses *a, const char *first);
+
 /* Nodes 0 and 1 only. */
 struct pair {
     struct opening o[2];

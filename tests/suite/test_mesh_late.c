@@ -135,9 +135,11 @@ TEST(a_machine_that_returns_is_reached_at_once)
     pair_close(&p);
 }
 
-/* `victim` is a separate process, which opens, and then computes until it is killed. */
-static void kill_computing_node(int victim)
+/* `victim` is a separate process, which opens, and then computes until it is killed. `has_two_addresses`: its
+ * name has another address, too, where nothing listens. */
+static void kill_computing_node(int victim, bool has_two_addresses)
 {
+    struct two_addresses two;
     struct pair p;
     struct opening *survivor = &p.o[!victim];
     struct mesh_event ev;
@@ -146,6 +148,8 @@ static void kill_computing_node(int victim)
     pid_t child;
 
     pair_prepare(&p);
+    if (has_two_addresses)
+        opening_name(survivor, &two, "127.0.0.2");
     assert_int_equal(pipe(opened), 0);
     child = fork();
     if (child == 0) {
@@ -172,8 +176,15 @@ static void kill_computing_node(int victim)
 
 TEST(a_node_that_dies_computing_while_disconnected_is_lost_within_a_second)
 {
-    kill_computing_node(0);
-    kill_computing_node(1);
+    kill_computing_node(0, false);
+    kill_computing_node(1, false);
+}
+
+/* Node 0 only probes, as node 1 has connected to it: a refusal at the one address does not mean that node 1
+ * has ended. */
+TEST(a_node_is_not_lost_because_another_address_of_its_name_refuses_connections)
+{
+    kill_computing_node(1, true);
 }
 
 /* The argument is a pattern: only matching tests run. */
@@ -184,6 +195,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nodes_that_poll_rarely_reconnect),
         cmocka_unit_test(a_machine_that_returns_is_reached_at_once),
         cmocka_unit_test(a_node_that_dies_computing_while_disconnected_is_lost_within_a_second),
+        cmocka_unit_test(a_node_is_not_lost_because_another_address_of_its_name_refuses_connections),
     };
 
     cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);

@@ -30,23 +30,28 @@ static bool is_name(const char *name)
 static bool is_watch(const struct monitor_request *r)
 {
     return is_name(r->name) && isfinite(r->seconds) && r->seconds > 0 && (r->node == 0 || r->node == 1) &&
-           r->bytes == 0;
+           r->number == 0;
 }
 
-static bool is_of_node(const struct monitor_request *r)
+static bool is_find(const struct monitor_request *r)
 {
-    return is_zero_from(r->name, 0) && r->seconds == 0 && r->bytes == 0;
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->number == 0;
+}
+
+static bool is_dial(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->number < ADDRESSES_MAX;
 }
 
 static bool is_of_socket(const struct monitor_request *r)
 {
-    return is_zero_from(r->name, SHM_NAME_BYTES) && r->seconds == 0 && r->node == 0 && r->bytes == 0;
+    return is_zero_from(r->name, SHM_NAME_BYTES) && r->seconds == 0 && r->node == 0 && r->number == 0;
 }
 
 static bool is_memory(const struct monitor_request *r)
 {
-    return is_zero_from(r->name, 0) && r->seconds == 0 && r->node == 0 && r->bytes > 0 &&
-           r->bytes % PAGE == 0 && r->bytes <= INT64_MAX;
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->node == 0 && r->number > 0 &&
+           r->number % PAGE == 0 && r->number <= INT64_MAX;
 }
 
 static void set_code(struct monitor_reply *reply, bool has_failed)
@@ -78,8 +83,8 @@ static struct monitor_peer *find(struct monitor_state *m, int node, struct monit
         p++;
     if (!p || p == m->peers + m->n_peers)
         err_set(&e, ERR_LOST, "node %d is not in the agent's list of nodes", node);
-    else if (!p->is_found)
-        p->is_found = tcp_find(&p->place, node, p->host, p->port, &e) == 0;
+    else if (p->places.n == 0)
+        tcp_find(&p->places, node, p->host, p->port, &e);
     if (!e.code)
         return p;
     reply->code = EHOSTUNREACH;
@@ -94,7 +99,7 @@ static void do_find(struct monitor_state *m, const struct monitor_request *r, st
 
     (void)fd;
     if (p)
-        reply->place = p->place;
+        reply->places = p->places;
 }
 
 static void do_dial(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
@@ -104,7 +109,9 @@ static void do_dial(struct monitor_state *m, const struct monitor_request *r, st
 
     if (!p)
         return;
-    *fd = tcp_dial(&p->place);
+    errno = EHOSTUNREACH; /* a place that the peer lacks */
+    if (r->number < p->places.n)
+        *fd = tcp_dial(&p->places.at[r->number]);
     set_code(reply, *fd < 0);
 }
 
@@ -127,7 +134,7 @@ static void do_connect(struct monitor_state *m, const struct monitor_request *r,
 static void do_memory(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
                       int *fd)
 {
-    *fd = monitor_make_memory(m, r->bytes);
+    *fd = monitor_make_memory(m, r->number);
     set_code(reply, *fd < 0);
 }
 
@@ -135,9 +142,12 @@ static const struct {
     bool (*is_valid)(const struct monitor_request *);
     void (*run)(struct monitor_state *, const struct monitor_request *, struct monitor_reply *, int *fd);
 } asks[N_MONITOR_ASKS] = {
-    [MONITOR_WATCH] = {is_watch, do_watch},         [MONITOR_FIND] = {is_of_node, do_find},
-    [MONITOR_DIAL] = {is_of_node, do_dial},         [MONITOR_LISTEN] = {is_of_socket, do_listen},
-    [MONITOR_CONNECT] = {is_of_socket, do_connect}, [MONITOR_MEMORY] = {is_memory, do_memory},
+    [MONITOR_WATCH] = {is_watch, do_watch},
+    [MONITOR_FIND] = {is_find, do_find},
+    [MONITOR_DIAL] = {is_dial, do_dial},
+    [MONITOR_LISTEN] = {is_of_socket, do_listen},
+    [MONITOR_CONNECT] = {is_of_socket, do_connect},
+    [MONITOR_MEMORY] = {is_memory, do_memory},
 };
 
 int monitor_request_parse(struct monitor_request *out, const void *packet, size_t len)

@@ -48,7 +48,7 @@ static int ask_for_fd(struct monitor *m, const struct monitor_request *r)
     return fd;
 }
 
-static int find(void *owner, int node, struct tcp_place *out, struct err *e)
+static int find(void *owner, int node, struct tcp_places *out, struct err *e)
 {
     struct monitor_request r = {.ask = MONITOR_FIND, .node = node};
     struct monitor_reply reply;
@@ -58,13 +58,13 @@ static int find(void *owner, int node, struct tcp_place *out, struct err *e)
         return e->code;
     if (reply.code)
         return err_set(e, ERR_LOST, "%s", reply.text);
-    *out = reply.place;
+    *out = reply.places;
     return 0;
 }
 
-static int dial(void *owner, int node)
+static int dial(void *owner, int node, uint32_t index)
 {
-    return ask_for_fd(owner, &(struct monitor_request){.ask = MONITOR_DIAL, .node = node});
+    return ask_for_fd(owner, &(struct monitor_request){.ask = MONITOR_DIAL, .node = node, .number = index});
 }
 
 static int ask_for_socket(struct monitor *m, enum monitor_ask kind, const uint8_t name[SHM_NAME_BYTES])
@@ -87,7 +87,7 @@ static int connect_to(void *owner, const uint8_t name[SHM_NAME_BYTES])
 
 static int memory(void *owner, size_t bytes)
 {
-    return ask_for_fd(owner, &(struct monitor_request){.ask = MONITOR_MEMORY, .bytes = bytes});
+    return ask_for_fd(owner, &(struct monitor_request){.ask = MONITOR_MEMORY, .number = bytes});
 }
 
 struct tcp_dialer monitor_dialer(struct monitor *m)

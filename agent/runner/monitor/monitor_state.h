@@ -20,8 +20,7 @@ struct monitor_call {
 struct monitor_peer {
     int node, port;
     char host[256];
-    bool is_found;
-    struct tcp_place place; /* once found */
+    struct tcp_places places; /* n 0: not found yet */
 };
 
 struct monitor_state {

@@ -12,11 +12,11 @@
 enum monitor_ask {
     MONITOR_WATCH = 1, /* watch the calls of codec `name`, which may take `seconds` each; once. `node` is
                         * 1 for an executor, watched between its calls of the host, else 0 */
-    MONITOR_FIND,      /* -> place, text: the address of peer `node`, from the agent's table */
-    MONITOR_DIAL,      /* -> descriptor: a socket that connects to peer `node` */
+    MONITOR_FIND,      /* -> places, text: the addresses of peer `node`, from the agent's table */
+    MONITOR_DIAL,      /* -> descriptor: a socket that connects to peer `node` at its place `number` */
     MONITOR_LISTEN,    /* -> descriptor: a socket that listens at `name`, SHM_NAME_BYTES (shm/shm_source.h) */
     MONITOR_CONNECT,   /* -> descriptor: one that is connected to it */
-    MONITOR_MEMORY,    /* -> descriptor: `bytes` of memory, whole pages */
+    MONITOR_MEMORY,    /* -> descriptor: `number` bytes of memory, whole pages */
     N_MONITOR_ASKS
 };
 
@@ -26,7 +26,7 @@ enum { MONITOR_NAME_MAX = 64 };
 struct monitor_request {
     uint32_t ask;
     int32_t node;
-    uint64_t bytes;
+    uint64_t number;
     double seconds;
     char name[MONITOR_NAME_MAX]; /* of a codec: printable, and zeros; of a socket: any bytes, and zeros */
 };
@@ -34,7 +34,7 @@ struct monitor_request {
 struct monitor_reply { /* with a descriptor if the request has one and code is 0 */
     int32_t code;      /* 0: done; else an errno */
     char text[256];    /* MONITOR_FIND that has failed: why; zero-terminated */
-    struct tcp_place place;
+    struct tcp_places places;
 };
 
 /* Checks a packet of the job process. Returns 0, or EPROTO: *out is unchanged. */

@@ -490,15 +490,17 @@ TEST(shared_memory_counts_against_the_limit_of_memory)
 static void dial_others(struct node *n)
 {
     const struct tcp_dialer d = monitor_dialer(&n->monitor);
-    struct tcp_place p;
+    struct tcp_places p;
     struct err e;
 
     read_start(n);
-    if (d.find(d.owner, 0, &p, &e) < 0 || !p.is_local || p.at.ss_family != AF_INET)
+    if (d.find(d.owner, 0, &p, &e) < 0 || p.n != 1 || !p.at[0].is_local || p.at[0].at.ss_family != AF_INET)
         _exit(1);
     if (d.find(d.owner, 5, &p, &e) != ERR_LOST || !strstr(e.text, "not in the agent's list"))
         _exit(2);
-    if (d.dial(d.owner, 5) >= 0 || d.find(d.owner, 2, &p, &e) != ERR_LOST)
+    if (d.dial(d.owner, 0, 1) >= 0 || errno != EHOSTUNREACH)
+        _exit(4); /* a place that node 0 lacks */
+    if (d.dial(d.owner, 5, 0) >= 0 || d.find(d.owner, 2, &p, &e) != ERR_LOST)
         _exit(3);
 }
 

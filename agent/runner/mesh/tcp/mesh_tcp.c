@@ -354,8 +354,6 @@ static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err 
         tcp_free(t);
         return e->code;
     }
-    for (size_t i = 0; i < t->n_peers; i++)
-        t->peers[i].is_local = t->links[i].is_local;
     *out = &t->mesh;
     return 0;
 }

@@ -29,12 +29,20 @@ struct tcp_message {
     uint8_t descriptor[FRAME_DESCRIPTOR_BYTES];
 };
 
+/* What became of an attempt to connect to one address of a peer. */
+struct tcp_try {
+    bool is_out; /* not to be tried again: all nodes listen before any connects */
+    int error;   /* errno with which connecting failed; 0: it has not */
+    char why[MESH_REASON_MAX];
+};
+
 struct tcp_peer {
     int node;
     enum { PEER_AWAITED, PEER_LINKED, PEER_GONE } state; /* awaited: not connected, or no longer */
     int fd;                                              /* -1: not connected */
     struct tls *tls;                                     /* on fd; NULL: not encrypted */
-    bool has_left, is_writing, is_paused, is_local;
+    bool has_left, is_writing, is_paused;
+    bool is_local;              /* it runs on this machine */
     bool has_ended;             /* its port refuses connections: its process has ended */
     struct sealed mine, theirs; /* memory that the peer reads, that this node reads; empty: none */
 
@@ -69,6 +77,10 @@ struct tcp_peer {
     uint8_t descriptor[FRAME_DESCRIPTOR_BYTES];
     uint8_t stage[TCP_STAGE_BYTES];
     size_t stage_at, n_stage; /* bytes of `stage` not yet parsed */
+
+    /* Connecting. */
+    struct tcp_try tries[ADDRESSES_MAX]; /* of its link's places; the last attempt of each */
+    int n_turns;                         /* how often all of them have been tried */
 
     /* Reconnection. */
     double linked_at, broken_at, lost_at, redial_at, pause;
@@ -125,7 +137,10 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why);
 
 /* tcp_open.c */
 
-/* Connects to every peer until cfg.spec.deadline. Errors as mesh_open. */
+/* Connects to every peer until cfg.spec.deadline, at one of the addresses that its name has: each is tried in
+ * turn, for 1 s, then 2, 4, ..., so that one that does not answer delays the next a little only. A single
+ * address is tried until the deadline. The message names each address and what became of it. Errors as
+ * mesh_open. */
 int tcp_links_open(struct tcp *t, struct err *e);
 /* Handles one ready link. Errors: only while opening, when a peer cannot be reached for good. */
 int tcp_links_serve(struct tcp *t, struct err *e);

@@ -66,17 +66,6 @@ void tcp_tune_accepted(int fd, bool is_local)
         choose_congestion(fd, false);
 }
 
-static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-
-    if (a->ss_family != b->ss_family)
-        return false;
-    return a->ss_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
-                                   : memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
-}
-
 static bool is_loopback(const struct sockaddr_storage *a)
 {
     return address_is_loopback((const struct sockaddr *)a);
@@ -84,7 +73,7 @@ static bool is_loopback(const struct sockaddr_storage *a)
 
 bool tcp_is_one_machine(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-    return same_address(a, b) || (is_loopback(a) && is_loopback(b));
+    return address_is_same(a, b) || (is_loopback(a) && is_loopback(b));
 }
 
 /* The kernel chooses the destination as source address exactly when it is an address of this machine. */
@@ -102,28 +91,25 @@ static bool is_local(const struct tcp_place *p)
         return false;
     if (connect(fd, (const struct sockaddr *)&p->at, p->len) == 0 &&
         getsockname(fd, (struct sockaddr *)&from, &len) == 0)
-        is_same = same_address(&from, &p->at);
+        is_same = address_is_same(&from, &p->at);
     close(fd);
     return is_same;
 }
 
-int tcp_find(struct tcp_place *out, int node, const char *host, int port, struct err *e)
+int tcp_find(struct tcp_places *out, int node, const char *host, int port, struct err *e)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct tcp_place p = {0};
-    struct addrinfo *a;
-    char service[8];
-    int rc;
+    struct addresses found;
+    int rc = address_find(&found, host, port);
 
-    snprintf(service, sizeof service, "%d", port);
-    rc = getaddrinfo(host, service, &hints, &a);
     if (rc != 0)
         return err_set(e, ERR_LOST, "node %d at %s: %s", node, host, gai_strerror(rc));
-    memcpy(&p.at, a->ai_addr, a->ai_addrlen);
-    p.len = a->ai_addrlen;
-    freeaddrinfo(a);
-    p.is_local = is_local(&p);
-    *out = p;
+    *out = (struct tcp_places){.n = (uint32_t)found.n};
+    for (uint32_t i = 0; i < out->n; i++) {
+        struct tcp_place *p = &out->at[i];
+
+        *p = (struct tcp_place){.at = found.of[i].at, .len = found.of[i].len, .index = i};
+        p->is_local = is_local(p);
+    }
     return 0;
 }
 

@@ -5,25 +5,34 @@
 #define PSGD_TCP_DIAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
+#include "shared/address.h"
 #include "shared/err.h"
 
+/* One address of a peer. */
 struct tcp_place {
     struct sockaddr_storage at;
     socklen_t len;
-    bool is_local; /* this machine's */
+    bool is_local;  /* this machine's */
+    uint32_t index; /* among those that tcp_find has found */
+};
+
+struct tcp_places {
+    uint32_t n;
+    struct tcp_place at[ADDRESSES_MAX]; /* in the order in which to try them */
 };
 
 /* Who makes the sockets; `node` is a peer. */
 struct tcp_dialer {
-    int (*find)(void *owner, int node, struct tcp_place *out, struct err *e); /* as tcp_find */
-    int (*dial)(void *owner, int node);                                       /* as tcp_dial */
-    void *owner;                                                              /* their first argument */
+    int (*find)(void *owner, int node, struct tcp_places *out, struct err *e); /* as tcp_find */
+    int (*dial)(void *owner, int node, uint32_t index); /* as tcp_dial, to the place of that index */
+    void *owner;                                        /* their first argument */
 };
 
-/* Resolves an address; waits for name servers. ERR_LOST. */
-int tcp_find(struct tcp_place *out, int node, const char *host, int port, struct err *e);
+/* Resolves a name, to one address or more (address_find); waits for name servers. ERR_LOST. */
+int tcp_find(struct tcp_places *out, int node, const char *host, int port, struct err *e);
 /* Starts to connect. Returns a non-blocking socket with its options set, connected or connecting, or -1 and
  * sets errno. */
 int tcp_dial(const struct tcp_place *p);

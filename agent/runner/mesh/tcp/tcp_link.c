@@ -53,9 +53,8 @@ double tcp_link_round_trip(int fd)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ? 0 : info.tcpi_rtt / 1e6;
 }
 
-/* Whether both ends of a connection are on this machine. Both compare the same two addresses, so they
- * agree. The peer's is known from connect or accept: getpeername fails once the peer has reset. */
-static bool is_local_connection(const struct tcp_link *l)
+/* The peer's address is known from connect or accept: getpeername fails once the peer has reset. */
+bool tcp_link_is_local(const struct tcp_link *l)
 {
     struct sockaddr_storage own = {0};
     socklen_t len = sizeof own;
@@ -65,7 +64,7 @@ static bool is_local_connection(const struct tcp_link *l)
 
 static bool wants_tls(const struct tcp_link *l, const struct tcp_config *cfg)
 {
-    return cfg->address.tls == MESH_TLS_ON || (cfg->address.tls == MESH_TLS_AUTO && !is_local_connection(l));
+    return cfg->address.tls == MESH_TLS_ON || (cfg->address.tls == MESH_TLS_AUTO && !tcp_link_is_local(l));
 }
 
 static int send_frame(struct tcp_link *l, const struct tcp_config *cfg, enum frame_kind kind, uint32_t ack,
@@ -112,40 +111,58 @@ int tcp_link_resolve(struct tcp_link *l, const struct tcp_config *cfg, const str
                      struct err *e)
 {
     const struct tcp_dialer *d = cfg->address.dialer;
-    struct tcp_place p;
-    int rc = d ? d->find(d->owner, peer->node, &p, e) : tcp_find(&p, peer->node, peer->host, peer->port, e);
 
-    if (rc < 0)
-        return rc;
     l->node = peer->node;
-    l->at = p.at;
-    l->at_len = p.len;
-    l->is_local = p.is_local;
-    return 0;
+    l->place = 0;
+    return d ? d->find(d->owner, peer->node, &l->places, e)
+             : tcp_find(&l->places, peer->node, peer->host, peer->port, e);
+}
+
+void tcp_link_keep_place(struct tcp_link *l)
+{
+    l->places.at[0] = l->places.at[l->place];
+    l->places.n = 1;
+    l->place = 0;
 }
 
 static int dial(const struct tcp_link *l, const struct tcp_config *cfg)
 {
     const struct tcp_dialer *d = cfg->address.dialer;
+    const struct tcp_place *p = &l->places.at[l->place];
 
-    return d ? d->dial(d->owner, l->node)
-             : tcp_dial(&(struct tcp_place){.at = l->at, .len = l->at_len, .is_local = l->is_local});
+    return d ? d->dial(d->owner, l->node, p->index) : tcp_dial(p);
+}
+
+void tcp_link_peer_address(char *out, size_t size, const struct mesh_peer *p)
+{
+    snprintf(out, size, strchr(p->host, ':') ? "[%s]:%d" : "%s:%d", p->host, p->port);
 }
 
 static int cannot_connect(struct tcp_link *l, const struct tcp_config *cfg, int why, struct err *e)
 {
-    const struct mesh_peer *p = &cfg->address.peers[tcp_peer_index(cfg, l->node)];
+    char address[sizeof cfg->address.peers->host + 16];
 
-    l->was_refused = why == ECONNREFUSED;
-    errno = why;
-    return err_errno(e, ERR_LOST, "node %d at %s:%d", l->node, p->host, p->port);
+    tcp_link_peer_address(address, sizeof address, &cfg->address.peers[tcp_peer_index(cfg, l->node)]);
+    l->connect_error = errno = why;
+    return err_errno(e, ERR_LOST, "node %d at %s", l->node, address);
+}
+
+void tcp_link_timed_out(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
+{
+    if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
+        cannot_connect(l, cfg, ETIMEDOUT, e);
+    else
+        err_set(e, ERR_TIMEOUT, "node %d did not finish the handshake in time", l->node);
 }
 
 int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link_state state, struct err *e)
 {
     l->state = state;
     l->n_in = 0;
-    l->was_refused = l->was_seen = false;
+    l->was_seen = false;
+    l->connect_error = 0;
+    l->at = l->places.at[l->place].at;
+    l->at_len = l->places.at[l->place].len;
     l->fd = dial(l, cfg);
     if (l->fd < 0)
         return cannot_connect(l, cfg, errno, e);
@@ -163,7 +180,7 @@ void tcp_link_accepted(struct tcp_link *l, const struct tcp_config *cfg, const u
                            .node = cfg->spec.node,
                            .deadline = clock_now() + HANDSHAKE_S,
                            .received = received};
-    tcp_tune_accepted(fd, is_local_connection(l));
+    tcp_tune_accepted(fd, tcp_link_is_local(l));
 }
 
 static uint32_t received_of(const struct tcp_link *l, const struct tcp_config *cfg)
@@ -195,6 +212,14 @@ uint32_t tcp_link_ack(const struct tcp_link *l)
     return l->frame.kind == FRAME_CHALLENGE ? l->challenge_ack : l->hello_ack;
 }
 
+static int at_peer(const struct mesh_peer *p, struct err *e)
+{
+    char address[sizeof p->host + 16];
+
+    tcp_link_peer_address(address, sizeof address, p);
+    return err_at(e, "node %d at %s", p->node, address);
+}
+
 /* Handles a header that frame_unpack rejected. A HELLO of another version is answered by this node's HELLO,
  * so that both ends can report both versions. */
 static int refuse_frame(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
@@ -204,7 +229,7 @@ static int refuse_frame(struct tcp_link *l, const struct tcp_config *cfg, struct
     struct err ignored = {0};
 
     if (p)
-        return err_at(e, "node %d at %s:%d", l->node, p->host, p->port);
+        return at_peer(p, e);
     l->has_other_version = l->state == LINK_HELLO && frame_has_other_version(l->in);
     if (l->has_other_version)
         send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, &ignored);
@@ -353,7 +378,7 @@ static void log_link(const struct tcp_link *l)
 {
     if (l->tls)
         fprintf(stderr, "link to node %d: TLS 1.3, %s\n", l->node, tls_cipher(l->tls));
-    else if (!is_local_connection(l))
+    else if (!tcp_link_is_local(l))
         fprintf(stderr, "link to node %d: not encrypted\n", l->node);
 }
 

@@ -33,10 +33,11 @@ struct tcp_link {
     bool is_accepted;
     int node; /* the peer; this node's own id while unknown (accepted, no HELLO yet) */
     double deadline;
-    struct sockaddr_storage at; /* address of the peer: to connect to, or as accept returned it */
+    struct tcp_places places;   /* the peer's addresses; of an accepted link none */
+    uint32_t place;             /* index of the one in use */
+    struct sockaddr_storage at; /* address of the peer: connected to, or as accept returned it */
     socklen_t at_len;
-    bool is_local;            /* the resolved address is this machine's */
-    bool was_refused;         /* the port refused the connection */
+    int connect_error;        /* errno with which connecting has failed; 0: it has not */
     bool has_other_version;   /* accepted, and its HELLO has another version */
     bool was_seen;            /* the peer's process has sent bytes or closed: it handles its connections */
     const uint32_t *received; /* (cfg->address.n_peers) seq of the last message received from each */
@@ -48,13 +49,22 @@ struct tcp_link {
     uint32_t hello_ack, challenge_ack;
 };
 
-/* Resolves the peer's address, once, so that connecting does not block. ERR_LOST. */
+/* Resolves the peer's addresses, once, so that connecting does not block. ERR_LOST. */
 int tcp_link_resolve(struct tcp_link *l, const struct tcp_config *cfg, const struct mesh_peer *peer,
                      struct err *e);
 
-/* Starts to connect, in state LINK_CONNECTING or LINK_PROBING. ERR_LOST: refused or no route; the text has
- * the peer's address. The caller calls tcp_link_hang_up, also on error. */
+/* Starts to connect to the present place, in state LINK_CONNECTING or LINK_PROBING. ERR_LOST: refused or no
+ * route; the text has the peer's address. The caller calls tcp_link_hang_up, also on error. */
 int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link_state state, struct err *e);
+/* The deadline of connecting, or of the handshake, is over: sets the message, and connect_error. */
+void tcp_link_timed_out(struct tcp_link *l, const struct tcp_config *cfg, struct err *e);
+/* The peer is at the present place: forgets the others. */
+void tcp_link_keep_place(struct tcp_link *l);
+/* Whether both ends of the connection are on this machine. Both compare the same two addresses, so they
+ * agree. */
+bool tcp_link_is_local(const struct tcp_link *l);
+/* Writes "host:port" or "[v6]:port" as the agent named it. */
+void tcp_link_peer_address(char *out, size_t size, const struct mesh_peer *p);
 /* Takes an accepted connection `fd` and its peer's address, as accept(2) returned it. */
 void tcp_link_accepted(struct tcp_link *l, const struct tcp_config *cfg, const uint32_t *received, int fd,
                        const struct sockaddr_storage *from, socklen_t from_len);

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,73 @@ static bool is_final(const struct tcp *t, size_t i, const struct err *why)
 {
     bool is_refusal = why->code == ERR_AUTH || why->code == ERR_PROTOCOL;
 
-    return t->links[i].was_refused ||
-           (is_refusal && strncmp(why->text, t->peers[i].why, MESH_REASON_MAX - 1) == 0);
+    return t->links[i].connect_error == ECONNREFUSED ||
+           (is_refusal && !t->is_open &&
+            strncmp(why->text, t->peers[i].tries[t->links[i].place].why, MESH_REASON_MAX - 1) == 0);
+}
+
+/* Whether this machine has no way at all to an address, as to one of IPv6 without a network of IPv6. */
+static bool has_no_way(const struct tcp_try *try)
+{
+    return try->error == ENETUNREACH || try->error == EADDRNOTAVAIL || try->error == EAFNOSUPPORT;
+}
+
+/* Whether a peer is at none of its addresses. Where there is a way to none of them, the network may be about
+ * to come up. */
+static bool are_all_out(const struct tcp *t, size_t i)
+{
+    const struct tcp_try *tries = t->peers[i].tries;
+    uint32_t n = t->links[i].places.n, n_out = 0, n_without = 0;
+
+    for (uint32_t k = 0; k < n; k++) {
+        n_out += tries[k].is_out;
+        n_without += !tries[k].is_out && has_no_way(&tries[k]);
+    }
+    return n_out > 0 && n_out + n_without == n;
+}
+
+/* "node 1 at localhost:9000: ::1: Connection refused; 127.0.0.1: Connection timed out" */
+static void list_tries(char *out, size_t size, const struct tcp *t, size_t i)
+{
+    const struct tcp_link *l = &t->links[i];
+    size_t at;
+
+    snprintf(out, size, "node %d at ", t->peers[i].node);
+    at = strlen(out);
+    tcp_link_peer_address(out + at, size - at, &t->cfg.address.peers[i]);
+    for (uint32_t k = 0; k < l->places.n; k++) {
+        const struct tcp_try *try = &t->peers[i].tries[k];
+        char place[ADDRESS_TEXT];
+
+        address_text(place, &l->places.at[k].at);
+        at = strlen(out);
+        snprintf(out + at, size - at, "%s %s: %s", k ? ";" : ":", place,
+                 try->error    ? strerror(try->error)
+                 : try->why[0] ? try->why
+                               : "not tried yet");
+    }
+}
+
+/* Notes why connecting to the present address has failed, and goes on to the next one that may be the peer's;
+ * after the last, from the first again, after a pause. */
+static void note_try(struct tcp *t, size_t i, const struct err *why, double now)
+{
+    struct tcp_link *l = &t->links[i];
+    struct tcp_peer *p = &t->peers[i];
+    const uint32_t before = l->place;
+
+    p->tries[before].is_out = is_final(t, i, why);
+    p->tries[before].error = l->connect_error;
+    snprintf(p->tries[before].why, sizeof p->tries[before].why, "%.*s", MESH_REASON_MAX - 1, why->text);
+    do
+        l->place = (l->place + 1) % l->places.n;
+    while (l->place != before && p->tries[l->place].is_out);
+    p->redial_at = now;
+    if (l->place > before)
+        return;
+    p->n_turns++;
+    p->redial_at += p->pause;
+    p->pause = 2 * p->pause < PAUSE_MAX_S ? 2 * p->pause : PAUSE_MAX_S;
 }
 
 /* Handles a failed connection attempt: schedules the next one, unless the failure is permanent. */
@@ -50,25 +116,27 @@ static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
 {
     struct tcp_peer *p = &t->peers[i];
     double now = clock_now();
+    bool is_at_none;
 
     tcp_link_hang_up(&t->links[i]);
     if (p->state != PEER_AWAITED)
         return 0;
     p->was_seen |= t->links[i].was_seen;
-    p->redial_at = now + p->pause;
-    p->pause = 2 * p->pause < PAUSE_MAX_S ? 2 * p->pause : PAUSE_MAX_S;
-    if (t->is_open && t->links[i].was_refused && now - p->broken_at > REFUSED_S) {
+    note_try(t, i, why, now);
+    is_at_none = are_all_out(t, i);
+    if (t->is_open && is_at_none && now - p->broken_at > REFUSED_S) {
         p->has_ended = true;
         tcp_peer_drop(t, p, "the connection ended: the process has ended");
     }
     if (t->is_open)
         return 0;
-    if (is_final(t, i, why)) {
-        *e = *why;
+    *e = *why;
+    if (t->links[i].places.n > 1)
+        list_tries(e->text, sizeof e->text, t, i);
+    if (is_at_none)
         return e->code;
-    }
-    snprintf(p->why, sizeof p->why, "%.*s", MESH_REASON_MAX - 1, why->text);
-    fprintf(stderr, "%s; retrying\n", why->text);
+    fprintf(stderr, "%s; retrying\n", e->text);
+    e->code = 0;
     return 0;
 }
 
@@ -77,13 +145,25 @@ static bool is_mine_to_dial(const struct tcp *t, size_t i)
     return comes_earlier(t->cfg.address.peers[i].node, t->cfg.spec.node);
 }
 
-/* Timeout of a connection attempt. The kernel retransmits a lost SYN after 1 s at the earliest; a new
+/* Timeout of a reconnection attempt. The kernel retransmits a lost SYN after 1 s at the earliest; a new
  * attempt is faster. */
 static double dial_s(const struct tcp_peer *p)
 {
     double s = DIAL_LEAST_S + ROUND_TRIPS * p->round_trip;
 
     return s < DIAL_MOST_S ? s : DIAL_MOST_S;
+}
+
+static double dial_deadline(const struct tcp *t, size_t i)
+{
+    const double latest = t->cfg.spec.deadline;
+    double now = clock_now();
+
+    if (t->is_open)
+        return now + dial_s(&t->peers[i]);
+    if (t->links[i].places.n == 1)
+        return latest;
+    return fmin(latest, now + ldexp(DIAL_MOST_S, t->peers[i].n_turns));
 }
 
 /* The later node of a pair connects. The earlier one, once the connection has broken, only probes whether the
@@ -95,7 +175,7 @@ static int dial(struct tcp *t, size_t i, struct err *e)
     struct err why = {0};
 
     l->received = t->received;
-    l->deadline = t->is_open ? clock_now() + dial_s(&t->peers[i]) : t->cfg.spec.deadline;
+    l->deadline = dial_deadline(t, i);
     if (tcp_link_connect(l, &t->cfg, state, &why) < 0 || watch(t, l, EPOLL_CTL_ADD, EPOLLOUT, &why) < 0)
         return failed(t, i, &why, e);
     return 0;
@@ -178,6 +258,12 @@ static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
         return 0;
     epoll_ctl(t->links_epoll, EPOLL_CTL_DEL, l->fd, NULL);
     i = (size_t)tcp_peer_index(&t->cfg, l->node);
+    if (!t->is_open)
+        t->peers[i].is_local = tcp_link_is_local(l);
+    if (index < t->n_peers) {
+        tcp_link_keep_place(l);
+        t->peers[i].tries[0] = (struct tcp_try){0};
+    }
     tcp_peer_adopt(t, &t->peers[i], l->fd, l->tls, tcp_link_ack(l));
     l->fd = -1;
     l->tls = NULL;
@@ -231,7 +317,7 @@ static int maintain_links(struct tcp *t, double now, double away, struct err *e)
             wait_for_late(&t->peers[i], l, now);
         if (l->fd < 0 || now <= l->deadline)
             continue;
-        err_set(&why, ERR_TIMEOUT, "node %d did not finish the handshake in time", l->node);
+        tcp_link_timed_out(l, &t->cfg, &why);
         if (i < t->n_peers && failed(t, i, &why, e) < 0)
             return e->code;
         tcp_link_hang_up(l);
@@ -313,6 +399,18 @@ int tcp_links_maintain(struct tcp *t, double now, struct err *e)
     return 0;
 }
 
+static int did_not_connect(const struct tcp *t, size_t i, struct err *e)
+{
+    const struct tcp_peer *p = &t->peers[i];
+    char why[sizeof e->text - 64] = "";
+
+    if (t->links[i].places.n > 1 && is_mine_to_dial(t, i))
+        list_tries(why, sizeof why, t, i);
+    else
+        snprintf(why, sizeof why, "%s", p->tries[0].why);
+    return err_set(e, ERR_TIMEOUT, "node %d did not connect in time%s%s", p->node, why[0] ? ": " : "", why);
+}
+
 int tcp_links_open(struct tcp *t, struct err *e)
 {
     const struct tcp_config *cfg = &t->cfg;
@@ -341,13 +439,9 @@ int tcp_links_open(struct tcp *t, struct err *e)
         if (tcp_links_serve(t, e) < 0)
             return e->code;
     }
-    for (size_t i = 0; i < t->n_peers; i++) {
-        const struct tcp_peer *p = &t->peers[i];
-
-        if (p->state == PEER_AWAITED)
-            return err_set(e, ERR_TIMEOUT, "node %d did not connect in time%s%s", p->node,
-                           p->why[0] ? ": " : "", p->why);
-    }
+    for (size_t i = 0; i < t->n_peers; i++)
+        if (t->peers[i].state == PEER_AWAITED)
+            return did_not_connect(t, i, e);
     t->is_open = true;
     return 0;
 }
