@@ -172,7 +172,7 @@ static int start(struct agent_options *o, struct err *e)
 {
     char exe_dir[PATH_MAX - 16];
     struct listener l;
-    struct data_address data;
+    struct address data;
     struct agent a;
     int rc;
 

@@ -105,7 +105,7 @@ struct agent {
     struct members members;
     struct blob_store blobs;
     struct forgotten_list forgotten;
-    struct data_address data;
+    struct address data;
     char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
     char runner_exe[PATH_MAX];
     struct runner_about runner_about;

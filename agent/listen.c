@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/address.h"
-
 void address_host(char *out, size_t size, const struct sockaddr *a)
 {
     const void *bytes = a->sa_family == AF_INET
@@ -59,49 +57,61 @@ static int bind_and_listen(struct listener *l, struct err *e)
     return 0;
 }
 
-static int resolve(struct sockaddr_storage *at, socklen_t *len, const char *option, const char *host,
-                   int port, struct err *e)
+static int bind_shortly(const struct address *a)
 {
-    struct addrinfo want = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    char text[8];
-    int rc;
+    int fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = fd < 0 || bind(fd, (const struct sockaddr *)&a->at, a->len) < 0 ? errno : 0;
 
-    snprintf(text, sizeof text, "%d", port);
-    rc = getaddrinfo(host, text, &want, &found);
-    if (rc != 0)
-        return err_set(e, ERR_USAGE, "%s %s: %s", option, host, gai_strerror(rc));
-    memcpy(at, found->ai_addr, found->ai_addrlen);
-    *len = found->ai_addrlen;
-    freeaddrinfo(found);
-    return 0;
-}
-
-int data_address_find(struct data_address *out, const struct agent_options *opt, struct err *e)
-{
-    const char *option = opt->data_bind[0] ? "--data-bind" : "--bind";
-    const char *host = opt->data_bind[0] ? opt->data_bind : opt->bind;
-    struct data_address d = {0};
-    int fd, rc = 0;
-
-    if (resolve(&d.at, &d.len, option, host, 0, e) < 0)
-        return e->code;
-    fd = socket(d.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&d.at, d.len) < 0)
-        rc = err_errno(e, ERR_IO, "%s %s", option, host);
     if (fd >= 0)
         close(fd);
-    if (rc == 0)
-        *out = d;
-    return rc;
+    return error;
+}
+
+/* The first address of a name that this machine has: localhost is ::1 and 127.0.0.1 also without IPv6. */
+static int find_own(struct address *out, const char *option, const char *host, struct err *e)
+{
+    struct addresses found;
+    int error = 0, rc = address_find(&found, host, 0);
+
+    if (rc != 0)
+        return err_set(e, ERR_USAGE, "%s %s: %s", option, host, gai_strerror(rc));
+    for (size_t i = 0; i < found.n; i++) {
+        error = bind_shortly(&found.of[i]);
+        if (error == 0) {
+            *out = found.of[i];
+            return 0;
+        }
+        if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT)
+            break;
+    }
+    errno = error;
+    return err_errno(e, ERR_IO, "%s %s", option, host);
+}
+
+int data_address_find(struct address *out, const struct agent_options *opt, struct err *e)
+{
+    return opt->data_bind[0] ? find_own(out, "--data-bind", opt->data_bind, e)
+                             : find_own(out, "--bind", opt->bind, e);
+}
+
+static void set_port(struct sockaddr_storage *a, int port)
+{
+    if (a->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)(void *)a)->sin6_port = htons((uint16_t)port);
+    else
+        ((struct sockaddr_in *)(void *)a)->sin_port = htons((uint16_t)port);
 }
 
 int listener_open(struct listener *out, const struct agent_options *opt, struct err *e)
 {
     struct listener l = {.port = opt->port};
+    struct address at;
 
-    if (resolve(&l.at, &l.len, "--bind", opt->bind, opt->port, e) < 0)
+    if (find_own(&at, "--bind", opt->bind, e) < 0)
         return e->code;
+    l.at = at.at;
+    l.len = at.len;
+    set_port(&l.at, opt->port);
     address_host(l.host, sizeof l.host, (struct sockaddr *)&l.at);
     l.is_loopback = address_is_loopback((const struct sockaddr *)&l.at);
     l.is_any = strcmp(l.host, "0.0.0.0") == 0 || strcmp(l.host, "::") == 0;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "agent/options.h"
+#include "shared/address.h"
 
 struct listener {
     int fd;
@@ -27,16 +28,10 @@ int address_port(const struct sockaddr_storage *a);
 /* ERR_AUTH: not a loopback address, and no token. ERR_USAGE: no such address. ERR_IO: the port is in use. */
 int listener_open(struct listener *out, const struct agent_options *opt, struct err *e);
 
-/* The address at which nodes of other machines reach this one's: each job's socket is bound to it, with a
- * port of its own. */
-struct data_address {
-    struct sockaddr_storage at; /* port 0 */
-    socklen_t len;
-};
-
-/* Resolves --data-bind, else --bind. An address beyond loopback needs no further option: a peer must prove
- * a key of the job before its messages are processed. ERR_USAGE: no such address; ERR_IO: not one of this
- * machine. */
-int data_address_find(struct data_address *out, const struct agent_options *opt, struct err *e);
+/* The address at which nodes of other machines reach this one's, with port 0: each job's socket is bound to
+ * it, with a port of its own. It is that of --data-bind, else --bind: of a name that has several, the first
+ * one that this machine has. An address beyond loopback needs no further option: a peer must prove a key of
+ * the job before its messages are processed. ERR_USAGE: no such address; ERR_IO: not one of this machine. */
+int data_address_find(struct address *out, const struct agent_options *opt, struct err *e);
 
 #endif

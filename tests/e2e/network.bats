@@ -57,6 +57,15 @@ net_submit() {
         --record-every 10 --round-timeout "$TEST_LIMIT" "$@"
 }
 
+# On both machines the file `hosts` is /etc/hosts. Skips if that is not permitted.
+use_names() {
+    # shellcheck disable=SC2016 # the other shell's own
+    local named=(unshare -m sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$T/hosts")
+    "${NODE0[@]}" "${named[@]}" true || skip "a file of names of one's own is not to be had here"
+    NODE0+=("${named[@]}")
+    NODE1+=("${named[@]}")
+}
+
 n_logged() { cat agent?/jobs/*/run/node.log 2>/dev/null | grep -c "$1" || true; } # n_logged WORDS: by nodes, of all jobs so far
 is_logged() { [ "$(n_logged "$1")" -gt "$2" ]; }                            # is_logged WORDS N: more than N times
 
@@ -312,10 +321,13 @@ start_task() {
     local data=10.78.0
     "${NODE0[@]}" ip addr add "$data.2/24" dev cable
     "${NODE1[@]}" ip addr add "$data.3/24" dev cable
-    start_agents_in_network --data-bind "$data.%n"
-    jq --arg d "$data" '.nodes = {(.Worker[0]): {advertise: ($d + ".2")}, (.Worker[1]): {advertise: ($d + ".3")}}' \
-        worker.json >named.json
+    # Each name has the other machine's address, too, and first: an agent binds its own, a node tries both.
+    printf '%s\n' "$data.3 data-2" "$data.2 data-2" "$data.2 data-3" "$data.3 data-3" >hosts
+    use_names
+    start_agents_in_network --data-bind "data-%n"
+    jq '.nodes = {(.Worker[0]): {advertise: "data-2"}, (.Worker[1]): {advertise: "data-3"}}' worker.json >named.json
     net_submit --workers named.json --codec plain --epochs 1 -o one
+    grep -q "^node 0 at data-2:[0-9]*: $data.3: Connection refused; $data.2: not tried yet; retrying" one/logs/worker-1.log
     # There is no listener for nodes at the agents' address.
     run net_submit --codec plain --epochs 1 -o two
     [ "$status" -eq 1 ]
@@ -361,11 +373,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
 @test "a node whose name comes to mean another address is reached again at that of the start" {
     make_network
     printf '%s\n' "$NET.2 node-a" "$NET.3 node-b" >hosts
-    # shellcheck disable=SC2016 # the other shell's own
-    local named=(unshare -m sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$T/hosts")
-    "${NODE0[@]}" "${named[@]}" getent hosts node-b >/dev/null || skip "a file of names of one's own is not to be had here"
-    NODE0+=("${named[@]}")
-    NODE1+=("${named[@]}")
+    use_names
     start_agents_in_network
     jq --arg a "$NET.2" --arg b "$NET.3" '.nodes = {($a): {advertise: "node-a"}, ($b): {advertise: "node-b"}}' worker.json >named.json
     # shellcheck disable=SC2317 # continues_after calls it
