@@ -1,10 +1,12 @@
 #include "submit/doctor/checks.h"
 
 #include <math.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "codecs/codec.h"
+#include "shared/address.h"
 #include "submit/text.h"
 
 static const double DISK_LOW = 256 << 20, DISK_NONE = 16 << 20, CLOCK_FAR_S = 60;
@@ -151,19 +153,62 @@ static enum level check_isolation(const struct patient *p, const struct patient 
     return LEVEL_OK;
 }
 
+/* " (::1, 127.0.0.1)", unless that is the name itself. */
+static void list_addresses(char *text, size_t size, const struct addresses *a, const char *name)
+{
+    char one[ADDRESS_TEXT];
+    size_t at = strlen(text);
+
+    address_text(one, &a->of[0].at);
+    if (a->n == 1 && strcmp(one, name) == 0)
+        return;
+    for (size_t i = 0; i < a->n; i++, at = strlen(text)) {
+        address_text(one, &a->of[i].at);
+        snprintf(text + at, size - at, "%s%s%s", i ? ", " : " (", one, i + 1 < a->n ? "" : ")");
+    }
+}
+
+/* Whether a socket at `at` takes connections to one of these addresses. "::" takes those of IPv4, too. */
+static bool takes(const char *at, const struct addresses *all)
+{
+    char one[ADDRESS_TEXT];
+
+    if (strcmp(at, "::") == 0)
+        return true;
+    for (size_t i = 0; i < all->n; i++) {
+        address_text(one, &all->of[i].at);
+        one[strcspn(one, "%")] = '\0'; /* an agent reports no scope */
+        if (strcmp(at, "0.0.0.0") == 0 ? all->of[i].at.ss_family == AF_INET : strcmp(at, one) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A job tries each address of the name. The nodes resolve it where they run, to others perhaps: only what
+ * does not leave a machine is an error for certain. */
 static enum level check_data_plane(const struct patient *p, const struct patient *first, char *text,
                                    size_t size)
 {
     const char *host = node_host(&p->node);
     bool is_local = strncmp(p->data_host, "127.", 4) == 0 || strcmp(p->data_host, "::1") == 0;
-    bool is_named_local = strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-                          !strcmp(host, "localhost");
+    struct addresses found;
+    int rc;
 
     (void)first;
     if (!p->data_host[0])
         return LEVEL_OK;
     snprintf(text, size, "its nodes listen at %s, and others connect to %s", p->data_host, host);
-    return is_local && !is_named_local ? LEVEL_ERROR : LEVEL_OK;
+    rc = address_find(&found, host, 1);
+    if (rc != 0) {
+        snprintf(text + strlen(text), size - strlen(text), ", which has no address here: %s",
+                 gai_strerror(rc));
+        return LEVEL_WARNING;
+    }
+    list_addresses(text, size, &found, host);
+    if (takes(p->data_host, &found))
+        return LEVEL_OK;
+    snprintf(text + strlen(text), size - strlen(text), ", where they do not listen");
+    return is_local ? LEVEL_ERROR : LEVEL_WARNING;
 }
 
 static enum level check_age(const struct patient *p, const struct patient *first, char *text, size_t size)

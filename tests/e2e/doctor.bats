@@ -190,5 +190,24 @@ start_tls_agent() {
     tail -n 1 <<<"$output" >doctor.json
     cat doctor.json
     [ "$status" -ne 0 ]
-    [[ "$(finding 0 'data plane')" == "error: its nodes listen at 127.0.0.1, and others connect to 192.0.2.1" ]]
+    [[ "$(finding 0 'data plane')" == "error: its nodes listen at 127.0.0.1, and others connect to 192.0.2.1, where they do not listen" ]]
+}
+
+@test "of a name with two addresses the one that answers is used, by doctor and by a job with a server" {
+    make_names '127.0.0.1 localhost' '::1 localhost ip6-localhost' # as Debian installs it
+    ENTER=("${NAMED[@]}")
+    start_agents 3
+    jq -n --arg ps "localhost:${PORTS[0]}" --arg a "LocalHost:${PORTS[1]}" --arg b "localhost:${PORTS[2]}" \
+        '{PS: $ps, Worker: [$a, $b]}' >worker.json
+    "${NAMED[@]}" "$SUBMIT" doctor --connect --json >doctor.json
+    [ "$(n_errors)" -eq 0 ]
+    [[ "$(finding 0 'data plane')" == "ok: its nodes listen at 127.0.0.1, and others connect to localhost (::1, 127.0.0.1)" ]]
+    [[ "$(jq -r .data.connect.text doctor.json)" == "All 3 nodes have connected"* ]]
+    "${NAMED[@]}" "$SUBMIT" -q --codec fedavg --node_count 2 --model softmax --dataset "$FEW" --epochs 1 -o out
+    [ "$(jq -r '.state, (.nodes | length)' out/run.json | paste -sd' ')" = "succeeded 3" ]
+    # Where no address is the nodes', both are named.
+    jq '.nodes = {(.PS): {advertise: "ip6-localhost"}}' worker.json >six.json
+    run "${NAMED[@]}" "$SUBMIT" doctor --workers six.json
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"others connect to ip6-localhost (::1), where they do not listen"* ]]
 }

@@ -42,6 +42,19 @@ make_disk() {
     skip "a disk of one's own is not to be had here: root, or user namespaces"
 }
 
+# make_names LINE...: NAMED is a command under which /etc/hosts has these lines. Skips if that is not permitted.
+make_names() {
+    local way
+    printf '%s\n' "$@" >"$HOME_OF_TEST/hosts"
+    for way in "${USER_WAYS[@]}"; do
+        hold "$way -m" || continue
+        enter "$way" -m "$HOLDER"
+        NAMED=("${ENTERED[@]}" -w) # in the folder of the test
+        ! "${NAMED[@]}" mount --bind "$HOME_OF_TEST/hosts" /etc/hosts 2>/dev/null || return 0
+    done
+    skip "a file of names of one's own is not to be had here: root, or user namespaces"
+}
+
 # make_network: WORLD is a command that enters 10.77.0.1 on a bridge, NODE0 and NODE1 .2 and .3, each behind a `cable`.
 # Skips if that is not permitted.
 make_network() {

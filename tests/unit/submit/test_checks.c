@@ -7,7 +7,7 @@
 #include "submit/doctor/checks.h"
 
 /* A patient whose agent has answered with these keys besides its id, and the findings about it. */
-static struct patient examined(const char *keys, const struct patient *first)
+static struct patient examined_at(const char *host, const char *keys, const struct patient *first)
 {
     static const struct credentials none;
     static char text[2048];
@@ -15,10 +15,15 @@ static struct patient examined(const char *keys, const struct patient *first)
     struct err e = {0};
 
     snprintf(text, sizeof text, "{\"id\":\"a-1\",\"version\":\"" PSGD_VERSION "\",\"api\":1%s}", keys);
-    snprintf(p.node.at.host, sizeof p.node.at.host, "192.0.2.7");
+    snprintf(p.node.at.host, sizeof p.node.at.host, "%s", host);
     assert_int_equal(patient_read(&p, text, strlen(text), &e), 0);
     checks_run(&p, first ? first : &p);
     return p;
+}
+
+static struct patient examined(const char *keys, const struct patient *first)
+{
+    return examined_at("192.0.2.7", keys, first);
 }
 
 static const struct finding *found(const struct patient *p, const char *check)
@@ -111,6 +116,31 @@ TEST(a_node_that_listens_where_no_other_machine_reaches_it_is_an_error)
     ASSERT_FOUND(&p, "slot", LEVEL_WARNING, "runs another job");
 }
 
+TEST(the_addresses_of_a_name_are_compared_with_the_one_where_nodes_listen)
+{
+    static const struct {
+        const char *data_host, *name, *text;
+        enum level level;
+    } cases[] = {
+        {"127.0.0.1", "127.0.0.1", "others connect to 127.0.0.1", LEVEL_OK},
+        {"127.0.0.1", "127.0.0.2", "connect to 127.0.0.2, where they do not listen", LEVEL_ERROR},
+        {"::1", "127.0.0.1", "where they do not listen", LEVEL_ERROR},
+        {"0.0.0.0", "192.0.2.7", "others connect to 192.0.2.7", LEVEL_OK},
+        {"0.0.0.0", "2001:db8::7", "where they do not listen", LEVEL_WARNING},
+        {"::", "192.0.2.7", "others connect to 192.0.2.7", LEVEL_OK},
+        {"10.0.0.3", "192.0.2.7", "where they do not listen", LEVEL_WARNING}, /* address translation */
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        char keys[128];
+        struct patient p;
+
+        snprintf(keys, sizeof keys, ",\"data_host\":\"%s\"", cases[i].data_host);
+        p = examined_at(cases[i].name, keys, NULL);
+        ASSERT_FOUND(&p, "data plane", cases[i].level, cases[i].text);
+    }
+}
+
 TEST(values_of_other_types_count_as_not_reported)
 {
     struct patient p = examined(
@@ -145,6 +175,7 @@ int main(void)
         cmocka_unit_test(versions_with_which_no_job_can_run_are_errors),
         cmocka_unit_test(limits_of_the_kernel_are_warnings_with_the_command_that_raises_them),
         cmocka_unit_test(a_node_that_listens_where_no_other_machine_reaches_it_is_an_error),
+        cmocka_unit_test(the_addresses_of_a_name_are_compared_with_the_one_where_nodes_listen),
         cmocka_unit_test(values_of_other_types_count_as_not_reported),
         cmocka_unit_test(an_answer_of_another_program_is_refused),
     };
