@@ -9,6 +9,7 @@
 #include "shared/codec_manifest.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/preprocessing_file.h"
 
 enum { OBJECT, SOURCE, MANIFEST };
 
@@ -17,7 +18,7 @@ static const char *const files_of[N_PACKAGES][PACKAGE_FILES_MAX + 1] = {
     [PACKAGE_SETTINGS] = {"settings.json"},
     [PACKAGE_CODEC] =
         {[OBJECT] = CODEC_OBJECT_NAME, [SOURCE] = CODEC_SOURCE_NAME, [MANIFEST] = CODEC_MANIFEST_NAME},
-    [PACKAGE_MODEL] = {"model.json"},
+    [PACKAGE_MODEL] = {"model.json", PREPROCESSING_FILE},
     [PACKAGE_WEIGHTS] = {"weights.safetensors"},
     [PACKAGE_DATA] = {"train.safetensors", "test.safetensors"},
 };

@@ -448,16 +448,16 @@ static int describe_all(json_t *header, struct iovec *data, const struct tensor_
     return 0;
 }
 
-int tensor_file_fits(const char *what, uint64_t data_bytes, struct err *e)
+int tensor_file_fits(const char *what, uint64_t data_bytes, const char *long_text, struct err *e)
 {
+    uint64_t bytes = data_bytes + HEADER_USUAL + (long_text ? 2 * strlen(long_text) : 0); /* escaped */
     struct rlimit most;
 
     if (getrlimit(RLIMIT_FSIZE, &most) < 0)
         return err_errno(e, ERR_IO, "getrlimit");
-    if (most.rlim_cur != RLIM_INFINITY && data_bytes + HEADER_USUAL > most.rlim_cur)
+    if (most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur)
         return err_set(e, ERR_CONFIG, "%s would have %llu bytes, and a file of this process at most %llu",
-                       what, (unsigned long long)data_bytes + HEADER_USUAL,
-                       (unsigned long long)most.rlim_cur);
+                       what, (unsigned long long)bytes, (unsigned long long)most.rlim_cur);
     return 0;
 }
 

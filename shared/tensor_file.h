@@ -43,9 +43,10 @@ int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, si
                                const struct tensor_meta *meta, struct err *e); /* as file_write_unsynced */
 
 /* Checks that this process may write a file with this much data, and a header of at most 2 MiB (a model's
- * document, names of its tensors); call it before the work whose result the file has. ERR_CONFIG: the limit
- * on file sizes (RLIMIT_FSIZE) is lower; `what` names the file. */
-int tensor_file_fits(const char *what, uint64_t data_bytes, struct err *e);
+ * document, names of its tensors) and the metadata `long_text`, which may be NULL; call it before the work
+ * whose result the file has. ERR_CONFIG: the limit on file sizes (RLIMIT_FSIZE) is lower; `what` names the
+ * file. */
+int tensor_file_fits(const char *what, uint64_t data_bytes, const char *long_text, struct err *e);
 
 /* An open file is mapped; the views and metadata point into it. It must not be truncated meanwhile: psgd
  * itself only replaces whole files. `tensors` are in the order of the file. */

@@ -13,6 +13,7 @@
 #include "shared/file.h"
 #include "shared/helper_summary.h"
 #include "shared/json.h"
+#include "shared/preprocessing_file.h"
 #include "sim/summary.h"
 
 enum { DOCUMENT_MAX = 1 << 20 };
@@ -55,11 +56,13 @@ static int write_model(const struct sim *s, struct err *e)
 {
     const struct tensor_view *tensors;
     char step[32], seed[32];
+    const char *record = s->trainer->preprocessing;
     const struct tensor_meta meta[] = {{"format", "psgd"},
                                        {"codec", s->set.codec},
                                        {"step", step},
                                        {"seed", seed},
                                        {s->trainer->arch ? "arch" : NULL, s->trainer->arch},
+                                       {record ? PREPROCESSING_META : NULL, record},
                                        {0}};
 
     for (int i = 0; i < s->set.node_count; i++) {

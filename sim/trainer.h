@@ -41,6 +41,7 @@ struct trainer { /* the common part, at the beginning of each trainer's struct *
     bool has_test;              /* loss of an evaluation is defined */
     double spent_s;             /* real time of a network's gradients and evaluations so far */
     const char *arch;           /* the model's document; NULL: none */
+    const char *preprocessing;  /* the record of that name; NULL: none */
     size_t *ranges;             /* of the servers: placement_lay_out() */
 };
 

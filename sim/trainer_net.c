@@ -12,13 +12,14 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
+#include "shared/preprocessing_file.h"
 #include "sim/sim.h"
 
 struct network {
     struct trainer t;
     const struct settings *set;
     const struct blocks *blocks;
-    char *arch;
+    char *arch, *preprocessing;
     struct model_spec spec;
     struct net *net;
     int max_batch;
@@ -117,6 +118,7 @@ static void network_free(struct trainer *t)
     free(w->evaluated);
     free(w->views);
     free(w->arch);
+    free(w->preprocessing);
     free(w->t.ranges);
     free(w);
 }
@@ -140,7 +142,7 @@ static int load_model(struct network *w, const char *folder, struct err *e)
         return e->code;
     rc = model_spec_parse(&w->spec, doc, e);
     json_decref(doc);
-    if (rc < 0)
+    if (rc < 0 || preprocessing_file_read(&w->preprocessing, folder, e) < 0)
         return err_at(e, "model");
     if (placement_lay_out(&w->t.ranges, w->set->placement, &w->spec, w->set->server_count, e) < 0)
         return e->code;
@@ -207,6 +209,7 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
                             .has_labels = w->loaders[0].train.labels != NULL,
                             .has_test = w->loaders[0].n_test > 0,
                             .arch = w->arch,
+                            .preprocessing = w->preprocessing,
                             .ranges = w->t.ranges};
     *out = &w->t;
     return 0;

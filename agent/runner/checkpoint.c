@@ -10,6 +10,7 @@
 #include "agent/runner/exchange/exchange_state.h"
 #include "shared/checkpoint_meta.h"
 #include "shared/json.h"
+#include "shared/preprocessing_file.h"
 #include "shared/weights.h"
 
 /* Prefixes each name with "model/" or "opt/". */
@@ -59,7 +60,7 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e)
     bytes += exchange_saved_bytes(c->exchange);
     for (size_t i = 0; i < n_opt; i++)
         bytes += tensor_bytes(&opt[i]);
-    if (tensor_file_fits("a checkpoint", bytes, e) < 0)
+    if (tensor_file_fits("a checkpoint", bytes, c->preprocessing, e) < 0)
         return err_hint(e, "Leave --checkpoint-every out, or use a smaller model.");
     return 0;
 }
@@ -91,6 +92,7 @@ int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e
         {"samples", samples},
         {"optimizer_steps", steps},
         {"codec_sha256", c->codec_sha256},
+        {c->preprocessing ? PREPROCESSING_META : NULL, c->preprocessing},
         {0},
     };
     int rc = settings ? exchange_save(&codecs, c->exchange, c->step, e)

@@ -5,7 +5,8 @@
  *   codec/...    exchange_state.h
  *
  * Metadata: format "psgd-checkpoint", version, job_id, node, settings and arch (the documents), epoch, step,
- * round, samples, optimizer_steps, codec_sha256 (of the codec's file). No other random state is
+ * round, samples, optimizer_steps, codec_sha256 (of the codec's file), preprocessing (the record, if the job
+ * has one). No other random state is
  * saved: the order of samples depends on (seed, epoch), dropout on (seed, step), and a codec's own generator
  * is in codec/K/cursor.
  *
@@ -26,6 +27,7 @@
 struct checkpoint { /* what is saved; all borrowed */
     const struct settings *set;
     const char *job, *arch, *codec_sha256;
+    const char *preprocessing; /* NULL: none */
     int node;
     struct net *net;
     struct optimizer *optimizer; /* NULL: a server */

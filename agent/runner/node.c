@@ -21,6 +21,7 @@
 #include "shared/json.h"
 #include "shared/memory.h"
 #include "shared/model_spec.h"
+#include "shared/preprocessing_file.h"
 #include "shared/reason.h"
 #include "shared/weights.h"
 
@@ -119,7 +120,7 @@ static int load_model(struct node *n, struct err *e)
         return e->code;
     rc = model_spec_parse(n->spec, doc, e);
     json_decref(doc);
-    if (rc < 0)
+    if (rc < 0 || preprocessing_file_read(&n->preprocessing, "../packages", e) < 0)
         return err_at(e, "model");
     if (placement_lay_out(&n->ranges, n->set.placement, n->spec, n->set.server_count, e) < 0)
         return e->code;
@@ -130,7 +131,8 @@ static int load_model(struct node *n, struct err *e)
 /* Checks before the work, not after it, that the model file can be written. */
 static int check_result(struct node *n, struct err *e)
 {
-    return tensor_file_fits("the model's file", (uint64_t)n->spec->n_params * sizeof(float), e);
+    return tensor_file_fits("the model's file", (uint64_t)n->spec->n_params * sizeof(float), n->preprocessing,
+                            e);
 }
 
 static int load_data(struct node *n, struct err *e)
@@ -149,6 +151,7 @@ static struct checkpoint checkpoint(struct node *n)
     return (struct checkpoint){.set = &n->set,
                                .job = n->job.job,
                                .arch = n->arch,
+                               .preprocessing = n->preprocessing,
                                .codec_sha256 = n->codec_sha256,
                                .node = n->job.node,
                                .net = n->net,
@@ -316,7 +319,7 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     const struct tensor_view *tensors;
     size_t n_tensors = net_tensors(n->net, &tensors);
     char epoch[16], step[32], loss[32], seed[32];
-    const struct tensor_meta meta[] = {
+    struct tensor_meta meta[] = {
         {"format", "psgd"},
         {"arch", n->arch},
         {"job_id", n->job.job},
@@ -324,10 +327,17 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
         {"epoch", epoch},
         {"step", step},
         {"seed", seed},
-        {isfinite(test_loss) ? "test_loss" : NULL, loss},
+        {0}, /* these two, where they are known */
+        {0},
         {0},
     };
+    struct tensor_meta *more = &meta[7];
     int rc;
+
+    if (n->preprocessing)
+        *more++ = (struct tensor_meta){PREPROCESSING_META, n->preprocessing};
+    if (isfinite(test_loss))
+        *more = (struct tensor_meta){"test_loss", loss};
 
     snprintf(epoch, sizeof epoch, "%d", n->epoch);
     snprintf(step, sizeof step, "%llu", (unsigned long long)node_progress(n).step);
@@ -406,6 +416,7 @@ void node_clear(struct node *n)
     send_pool_close(n->send_pool);
     node_clear_executing(n);
     free(n->arch);
+    free(n->preprocessing);
     free(n->ranges);
     free(n->spec);
     free(n->layers);

@@ -31,7 +31,8 @@ struct node {
     struct blocks blocks;
     struct codec_library codec;
     char codec_sha256[65];
-    char *arch; /* the model's document, kept for the model file */
+    char *arch;          /* the model's document, kept for the model file */
+    char *preprocessing; /* the record of that name, kept for the same; NULL: none */
     struct model_spec *spec;
     size_t *ranges;              /* of the servers: placement_lay_out() */
     struct net *net;             /* NULL: it runs an executor */

@@ -136,7 +136,10 @@ static int fill(struct dataset *d, struct part *train, struct part *test, const 
                           .train_t = train->table.targets,
                           .test_t = test->table.targets,
                           .n_targets = train->table.targets != NULL,
+                          .columns = train->table.columns,
+                          .learned_at = (int)train->table.learned_at,
                           .warnings = train->warnings};
+    train->table.columns = NULL;
     train->warnings = (struct data_warnings){0};
     for (const char *one = NULL; (one = data_warning(&test->warnings, one)) != NULL;)
         data_warn(&d->warnings, "%s: %s", test_path, one);

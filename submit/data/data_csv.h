@@ -35,6 +35,8 @@ struct csv_table {
     float *targets;          /* (n_rows), with is_target */
     struct csv_cell *texts;  /* (n_rows), otherwise; they point into `text` */
     size_t n_dropped;        /* rows with a missing cell */
+    char *columns;           /* the header's names, one after another, each with its zero byte; NULL: none */
+    size_t learned_at;       /* number of the column to learn, from 1 */
 };
 
 /* Changes `text` in place (quotes); `text` must outlive the table. ERR_CONFIG, with line and column. Warns of

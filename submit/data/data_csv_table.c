@@ -347,6 +347,26 @@ static void check_names(const struct reader *r, size_t column, struct data_warni
     free(order);
 }
 
+/* The names of the header. A name ends at a zero byte, as a C string does. */
+static int take_names(struct csv_table *t, const struct reader *r, struct err *e)
+{
+    size_t len = 0;
+    char *to;
+
+    for (size_t i = 0; i < r->n_cells; i++)
+        len += r->cells[i].len + 1;
+    t->columns = to = calloc(1, len);
+    if (!to)
+        return err_set(e, ERR_NOMEM, "no memory for the names of %zu columns", r->n_cells);
+    for (size_t i = 0; i < r->n_cells; i++) {
+        size_t n = strnlen(r->cells[i].at, r->cells[i].len);
+
+        memcpy(to, r->cells[i].at, n);
+        to += n + 1;
+    }
+    return 0;
+}
+
 static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, struct err *e)
 {
     size_t n = *room ? 2 * *room : 256;
@@ -543,10 +563,11 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     if (rc > 0 && choose_column(&column, &has_header, &r, form, w, e) < 0)
         rc = e->code;
     t->n_values = r.n_cells - 1;
+    t->learned_at = column + 1;
     if (rc > 0 && has_header) {
         check_names(&r, column, w);
         is_unnamed = column > 0 && is_no_name(&r.cells[0]);
-        rc = read_row(&r, e);
+        rc = take_names(t, &r, e) < 0 ? e->code : read_row(&r, e);
     }
     while (rc > 0) {
         bool is_guess = t->n_rows == 0 && !has_header && is_auto;
@@ -575,6 +596,7 @@ void csv_clear(struct csv_table *t)
     free(t->x);
     free(t->targets);
     free(t->texts);
+    free(t->columns);
     *t = (struct csv_table){0};
 }
 

@@ -121,8 +121,24 @@ static int by_frequency(const void *a, const void *b)
     return c ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-/* Numbers the most frequent words; *vocab becomes the size in use. */
-static int number_tokens(struct vocabulary *t, int *vocab, struct err *e)
+/* The n words, one after another, each with its zero byte; NULL: no memory. */
+static char *words_of(struct text *const *order, size_t n)
+{
+    size_t len = 0;
+    char *words, *to;
+
+    for (size_t i = 0; i < n; i++)
+        len += order[i]->len + 1;
+    words = to = calloc(1, len + !len);
+    for (size_t i = 0; words && i < n; i++) {
+        memcpy(to, order[i]->at, order[i]->len);
+        to += order[i]->len + 1;
+    }
+    return words;
+}
+
+/* Numbers the most frequent words; *vocab becomes the size in use, and *words their texts in that order. */
+static int number_tokens(struct vocabulary *t, int *vocab, char **words, struct err *e)
 {
     struct text **order = malloc((t->n + 1) * sizeof(struct text *));
     size_t n = 0;
@@ -137,8 +153,9 @@ static int number_tokens(struct vocabulary *t, int *vocab, struct err *e)
         order[i]->token = i < (size_t)(*vocab - FIRST_WORD) ? (int32_t)i + FIRST_WORD : UNKNOWN;
     if (n < (size_t)(*vocab - FIRST_WORD))
         *vocab = (int)n + FIRST_WORD;
+    *words = words_of(order, (size_t)(*vocab - FIRST_WORD));
     free(order);
-    return 0;
+    return *words ? 0 : err_set(e, ERR_NOMEM, "no memory for %d words", *vocab);
 }
 
 /* Only ASCII is converted: the encoding of other bytes is unknown. */
@@ -195,7 +212,7 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
     return 0;
 }
 
-static int make_vocabulary(struct vocabulary *t, int *vocab, const struct line *lines, size_t n,
+static int make_vocabulary(struct vocabulary *t, int *vocab, char **words, const struct line *lines, size_t n,
                            const bool *is_test, struct err *e)
 {
     if (grow(t, e) < 0)
@@ -208,7 +225,7 @@ static int make_vocabulary(struct vocabulary *t, int *vocab, const struct line *
             if (count_token(t, &w, e) < 0)
                 return e->code;
     }
-    return number_tokens(t, vocab, e);
+    return number_tokens(t, vocab, words, e);
 }
 
 static void encode(int32_t *x, const struct line *l, int length, const struct vocabulary *t)
@@ -312,7 +329,7 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
         rc = data_choose_test(is_test, &d->n_test, n, form->test, form->seed, e);
     if (rc == 0) {
         d->n_train = n - d->n_test;
-        rc = make_vocabulary(&vocabulary, &d->vocab, lines, n, is_test, e);
+        rc = make_vocabulary(&vocabulary, &d->vocab, &d->words, lines, n, is_test, e);
     }
     if (rc == 0)
         rc = fill(d, lines, n, is_test, &vocabulary, e);

@@ -85,6 +85,8 @@ void dataset_clear(struct dataset *d)
     free(d->train_t);
     free(d->test_t);
     free(d->class_names);
+    free(d->words);
+    free(d->columns);
     data_warnings_clear(&d->warnings);
     *d = (struct dataset){0};
 }

@@ -28,14 +28,32 @@ struct dataset {
     int n_targets;
     float *train_t, *test_t; /* (n, n_targets); NULL: labels */
     int vocab;               /* tokens are 0 (padding, only at the end) .. vocab - 1 */
-    char *class_names;       /* one after another, each with its zero byte; NULL: classes have numbers only */
+    /* Texts, one after another, each with its zero byte; NULL: there are none. */
+    char *class_names; /* (n_classes); NULL: classes have numbers only */
+    char *words;       /* (vocab - 2): those of tokens 2, 3, ... */
+    char *columns;     /* of a table with a header: all of its columns, the learned one, too */
+    int learned_at;    /* number of the column with the labels or targets, from 1; 0: no table */
     struct data_warnings warnings;
+};
+
+struct preprocessing;
+/* How a set is opened. */
+struct data_use {
+    /* The record of a model (preprocessing.h): words, classes and columns are the record's instead of being
+     * learned from the training half; options that the set's name lacks are those of the record's set. */
+    const struct preprocessing *known;
+    /* With a record: a single file, or folder of one half, is the test half as a whole, in its order, and the
+     * training half is empty. Labels or targets may be missing. A set that comes in two halves stays that. */
+    bool is_whole;
 };
 
 /* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder of the set; docs/data.md has the sets
  * and their options. ERR_CONFIG: no such set or option, or a malformed file (with place, expected and
  * found). ERR_NOT_FOUND: a file is missing; the message names it and how to get it. */
 int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
+/* ERR_CONFIG also: the set's options or samples contradict the record. */
+int dataset_open_as(struct dataset *d, const char *name, const char *path, const struct data_use *use,
+                    struct err *e);
 int dataset_check_name(const char *name, struct err *e); /* opens no file. ERR_CONFIG: no such set */
 const char *dataset_name(size_t i);                      /* the name of set i; NULL: there are fewer */
 void dataset_clear(struct dataset *d);

@@ -52,7 +52,7 @@ int transform_parse(struct transform *t, const char *text, struct err *e)
     return 0;
 }
 
-static int suits(const struct transform *t, const struct dataset *d, struct err *e)
+static int check_suits(const struct transform *t, const struct dataset *d, struct err *e)
 {
     bool is_image = d->shape.n_dims == 3;
 
@@ -69,60 +69,81 @@ static int suits(const struct transform *t, const struct dataset *d, struct err 
     return 0;
 }
 
+int transform_suits(const struct transform *t, const struct dataset *d, struct err *e)
+{
+    return check_suits(t, d, e) < 0 ? err_at(e, "transform") : 0;
+}
+
 /* Sums in double relative to the first value, in one pass: values far from zero keep their digits. */
-static void moments(struct transform_scale *s, const struct dataset *d, double *sums)
+static void take_moments(struct transform_moments *m, const struct dataset *d)
 {
     const uint8_t *bytes = d->train_x;
     const float *floats = d->train_x;
     bool is_bytes = d->x_type == TENSOR_U8;
-    size_t n_each = d->n_train * ((size_t)shape_count(&d->shape) / s->n);
+    size_t n_each = d->n_train * ((size_t)shape_count(&d->shape) / m->n);
+    double *sums = m->mean, *squares = m->deviation;
 
     for (size_t i = 0, at = 0; i < n_each; i++)
-        for (size_t c = 0; c < s->n; c++, at++) {
+        for (size_t c = 0; c < m->n; c++, at++) {
             double x = (is_bytes ? (double)bytes[at] : (double)floats[at]) -
                        (is_bytes ? (double)bytes[c] : (double)floats[c]);
 
-            sums[2 * c] += x;
-            sums[2 * c + 1] += x * x;
+            sums[c] += x;
+            squares[c] += x * x;
         }
-    for (size_t c = 0; c < s->n; c++) {
+    for (size_t c = 0; c < m->n; c++) {
         double first = is_bytes ? (double)bytes[c] : (double)floats[c];
-        double mean = sums[2 * c] / (double)n_each;
-        double variance = sums[2 * c + 1] / (double)n_each - mean * mean;
-        double scale = variance > 1e-12 * mean * mean ? 1 / sqrt(variance) : 1;
+        double mean = sums[c] / (double)n_each;
+        double variance = squares[c] / (double)n_each - mean * mean;
 
-        s->scale[c] = (float)scale;
-        s->shift[c] = (float)(-(first + mean) * scale);
+        m->mean[c] = first + mean;
+        m->deviation[c] = variance > 1e-12 * mean * mean ? sqrt(variance) : 1;
     }
 }
 
-int transform_fit(struct transform_scale *s, const struct transform *t, const struct dataset *d,
-                  struct err *e)
+int transform_learn(struct transform_moments *m, const struct transform *t, const struct dataset *d,
+                    struct err *e)
 {
-    bool is_bytes = d->x_type == TENSOR_U8;
-    double *sums;
+    *m = (struct transform_moments){0};
+    if (transform_suits(t, d, e) < 0)
+        return e->code;
+    if (t->kind != TRANSFORM_STANDARD)
+        return 0;
+    m->n = (size_t)d->shape.dim[d->shape.n_dims - 1];
+    m->mean = calloc(2 * m->n, sizeof *m->mean);
+    if (!m->mean)
+        return err_set(e, ERR_NOMEM, "no memory for the means of %zu columns", m->n);
+    m->deviation = m->mean + m->n;
+    take_moments(m, d);
+    return 0;
+}
+
+void transform_moments_clear(struct transform_moments *m)
+{
+    free(m->mean);
+    *m = (struct transform_moments){0};
+}
+
+int transform_scale_of(struct transform_scale *s, const struct transform *t,
+                       const struct transform_moments *m, enum tensor_type type, struct err *e)
+{
+    bool is_standard = t->kind == TRANSFORM_STANDARD;
+    size_t n = is_standard ? m->n : 1;
 
     *s = (struct transform_scale){0};
-    if (suits(t, d, e) < 0)
-        return err_at(e, "transform");
-    if (t->kind != TRANSFORM_STANDARD && !is_bytes)
+    if (!is_standard && type != TENSOR_U8)
         return 0;
-    s->n = t->kind == TRANSFORM_STANDARD ? (size_t)d->shape.dim[d->shape.n_dims - 1] : 1;
-    s->scale = malloc(2 * s->n * sizeof *s->scale);
-    sums = calloc(2 * s->n, sizeof *sums);
-    if (s->scale && sums) {
-        s->shift = s->scale + s->n;
-        s->scale[0] = 1.0f / 255.0f;
-        s->shift[0] = t->kind == TRANSFORM_CENTRE ? -0.5f : 0;
-        if (t->kind == TRANSFORM_STANDARD)
-            moments(s, d, sums);
-    } else {
-        transform_scale_clear(s);
-        err_set(e, ERR_NOMEM, "no memory for the means of %d columns", d->shape.dim[d->shape.n_dims - 1]);
-        free(sums);
-        return e->code;
+    s->scale = malloc(2 * n * sizeof *s->scale);
+    if (!s->scale)
+        return err_set(e, ERR_NOMEM, "no memory for the scales of %zu columns", n);
+    s->n = n;
+    s->shift = s->scale + n;
+    s->scale[0] = 1.0f / 255.0f;
+    s->shift[0] = t->kind == TRANSFORM_CENTRE ? -0.5f : 0;
+    for (size_t c = 0; is_standard && c < n; c++) {
+        s->scale[c] = (float)(1 / m->deviation[c]);
+        s->shift[c] = (float)(-m->mean[c] * (1 / m->deviation[c]));
     }
-    free(sums);
     return 0;
 }
 

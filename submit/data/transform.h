@@ -26,15 +26,29 @@ struct transform {
 /* ERR_CONFIG: unknown kind or option. */
 int transform_parse(struct transform *t, const char *text, struct err *e);
 
+/* ERR_CONFIG: the transform does not suit the samples. */
+int transform_suits(const struct transform *t, const struct dataset *d, struct err *e);
+
+/* Mean and deviation of the training set for standard, (n): of each channel, or of each column; n = 0 for the
+ * other kinds. The deviation of a constant column is 1. */
+struct transform_moments {
+    size_t n;
+    double *mean, *deviation; /* one allocation, owned by mean */
+};
+/* ERR_CONFIG: the transform does not suit the samples. ERR_NOMEM. */
+int transform_learn(struct transform_moments *m, const struct transform *t, const struct dataset *d,
+                    struct err *e);
+void transform_moments_clear(struct transform_moments *m);
+
 /* x * scale + shift, (n) of each: one for all values, one for each of the last dimension, or n = 0 for no
  * change. */
 struct transform_scale {
     size_t n;
     float *scale, *shift; /* one allocation, owned by scale */
 };
-/* ERR_CONFIG: the transform does not suit the samples. */
-int transform_fit(struct transform_scale *s, const struct transform *t, const struct dataset *d,
-                  struct err *e);
+/* That of the transform with these moments, for samples of this type. ERR_NOMEM. */
+int transform_scale_of(struct transform_scale *s, const struct transform *t,
+                       const struct transform_moments *m, enum tensor_type type, struct err *e);
 void transform_scale_clear(struct transform_scale *s);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "shared/blocks.h"
 #include "shared/file.h"
+#include "shared/json.h"
 #include "shared/partition.h"
 #include "shared/tensor_file.h"
 #include "submit/data/transform.h"
@@ -84,21 +85,23 @@ static void copy_samples(const struct cut *c)
         }
 }
 
-/* Describes two tensors, samples and labels or targets, with n_dims leading dimensions `shape`. */
-static void describe(struct tensor_view out[2], const struct dataset *d, const size_t *shape, int n_dims,
-                     const void *x, const void *y)
+/* Describes samples and their labels or targets, if these are known, with n_dims leading dimensions `shape`;
+ * returns the number of tensors. */
+static size_t describe(struct tensor_view out[2], const struct dataset *d, const size_t *shape, int n_dims,
+                       const void *x, const void *y)
 {
     struct tensor_view sample = {.name = "x", .type = d->x_type, .n_dims = n_dims, .data = x};
     struct tensor_view truth = {
-        .name = "y", .type = d->train_y ? TENSOR_I32 : TENSOR_F32, .n_dims = n_dims, .data = y};
+        .name = "y", .type = d->n_classes ? TENSOR_I32 : TENSOR_F32, .n_dims = n_dims, .data = y};
 
     memcpy(sample.shape, shape, (size_t)n_dims * sizeof *shape);
     memcpy(truth.shape, shape, (size_t)n_dims * sizeof *shape);
     sample.shape[sample.n_dims++] = (size_t)shape_count(&d->shape);
-    if (!d->train_y)
+    if (!d->n_classes)
         truth.shape[truth.n_dims++] = (size_t)d->n_targets;
     out[0] = sample;
     out[1] = truth;
+    return y ? 2 : 1;
 }
 
 static size_t describe_scale(struct tensor_view *out, const struct transform_scale *s)
@@ -260,15 +263,30 @@ static int divide(struct partition *p, const struct blocks *b, const struct data
     return partition_init(p, &all, &rule, (size_t)blocks_in_row(b), (size_t)set->batch_size, set->seed, e);
 }
 
-int shard_make(struct submission *s, const struct dataset *d, struct err *e)
+/* The record as a file of the model package, and as facts. */
+static int note_preprocessing(struct submission *s, const struct preprocessing *p, struct err *e)
+{
+    json_t *doc = preprocessing_json(p);
+    char *line = doc ? json_dump(doc, JSON_COMPACT) : NULL;
+
+    if (!line) {
+        json_decref(doc);
+        return err_set(e, ERR_NOMEM, "no memory for the preprocessing record");
+    }
+    blob_set(&s->preprocessing, line, strlen(line));
+    json_object_set_new(s->facts, "preprocessing", doc);
+    return 0;
+}
+
+int shard_make(struct submission *s, const struct dataset *d, const struct preprocessing *p, struct err *e)
 {
     struct settings *set = &s->settings;
     struct transform_scale scale = {0};
     struct transform transform;
-    struct partition p = {0};
+    struct partition part = {0};
     struct blocks b = {0};
     struct cut c = {.data = d,
-                    .part = &p,
+                    .part = &part,
                     .transform = &transform,
                     .scale = &scale,
                     .sample_bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type),
@@ -277,43 +295,44 @@ int shard_make(struct submission *s, const struct dataset *d, struct err *e)
 
     if (transform_parse(&transform, set->transform, e) < 0)
         return err_at(e, "transform");
-    if (transform_fit(&scale, &transform, d, e) < 0)
+    if (transform_suits(&transform, d, e) < 0 || preprocessing_scale(&scale, p, e) < 0)
         return e->code;
     rc = settings_blocks(&b, set, e);
     if (rc == 0)
-        rc = divide(&p, &b, d, set, e);
-    set->steps_per_epoch = (int)p.n_rows;
+        rc = divide(&part, &b, d, set, e);
+    set->steps_per_epoch = (int)part.n_rows;
     if (rc == 0)
         rc = make_all(s, &b, &c, e);
     if (rc == 0)
-        note(s, d, &p, blocks_in_row(&b));
+        rc = note_preprocessing(s, p, e);
+    if (rc == 0)
+        note(s, d, &part, blocks_in_row(&b));
     free(c.x);
     free(c.y);
     transform_scale_clear(&scale);
-    partition_clear(&p);
+    partition_clear(&part);
     blocks_clear(&b);
     return rc;
 }
 
-int shard_write_half(const char *path, const struct dataset *d, const struct settings *set, const char *half,
-                     struct err *e)
+int shard_write_half(const char *path, const struct dataset *d, const struct preprocessing *p,
+                     const char *half, struct err *e)
 {
     bool is_test = strcmp(half, "test") == 0;
     const void *x = is_test ? d->test_x : d->train_x;
     const void *labels = is_test ? d->test_y : d->train_y, *targets = is_test ? d->test_t : d->train_t;
     size_t n = is_test ? d->n_test : d->n_train;
-    const struct tensor_meta meta[] = {{"dataset", set->dataset}, {0}};
+    const struct tensor_meta meta[] = {{"dataset", p->dataset}, {0}};
     struct transform_scale scale = {0};
-    struct transform transform;
     struct tensor_view tensors[4];
+    size_t n_tensors;
     int rc;
 
-    if (transform_parse(&transform, set->transform, e) < 0)
-        return err_at(e, "transform");
-    if (transform_fit(&scale, &transform, d, e) < 0)
+    if (preprocessing_scale(&scale, p, e) < 0)
         return e->code;
-    describe(tensors, d, &n, 1, x, d->train_y ? labels : targets);
-    rc = tensor_file_write_unsynced(path, tensors, 2 + describe_scale(tensors + 2, &scale), meta, e);
+    n_tensors = describe(tensors, d, &n, 1, x, labels ? labels : targets);
+    n_tensors += describe_scale(tensors + n_tensors, &scale);
+    rc = tensor_file_write_unsynced(path, tensors, n_tensors, meta, e);
     transform_scale_clear(&scale);
     return rc;
 }

@@ -6,16 +6,18 @@
 #ifndef PSGD_SUBMIT_SHARD_H
 #define PSGD_SUBMIT_SHARD_H
 
-#include "submit/data/dataset.h"
+#include "submit/data/preprocessing.h"
 #include "submit/stages/submission.h"
 
-/* Fills s->shards, s->test and facts "data". ERR_CONFIG: fewer samples than one global batch, ... */
-int shard_make(struct submission *s, const struct dataset *d, struct err *e);
+/* Fills s->shards, s->test, s->preprocessing, and facts "data" and "preprocessing". `p`: the record of the
+ * data, learned from it or of the weights that the job starts from; crop and flip are those of the settings.
+ * ERR_CONFIG: fewer samples than one global batch, ... */
+int shard_make(struct submission *s, const struct dataset *d, const struct preprocessing *p, struct err *e);
 
-/* Writes a half of the data set, "train" or "test", for an evaluation: "x" (n, values of a sample) and "y",
- * in the order of the set, with the transform's "scale" and "shift". */
-int shard_write_half(const char *path, const struct dataset *d, const struct settings *set, const char *half,
-                     struct err *e);
+/* Writes a half of the data set, "train" or "test", for an evaluation: "x" (n, values of a sample) and, if
+ * they are known, "y", in the order of the set, with the "scale" and "shift" of the record. */
+int shard_write_half(const char *path, const struct dataset *d, const struct preprocessing *p,
+                     const char *half, struct err *e);
 
 /* "0-63,128-191" for ascending block numbers; adjacent blocks become one range. The caller frees it; NULL:
  * no memory. */

@@ -9,6 +9,7 @@
 #include "shared/memory_file.h"
 #include "submit/codecs/probe.h"
 #include "submit/data/data_open.h"
+#include "submit/data/preprocessing.h"
 #include "submit/results/results.h"
 #include "submit/setting_error.h"
 #include "submit/stages/console.h"
@@ -69,6 +70,7 @@ static int check_evaluated(const struct settings *set, size_t n_test, bool has_c
 
 static int check_data(struct submission *s, struct err *e)
 {
+    struct preprocessing record = {0};
     struct dataset d = {0};
     int rc;
 
@@ -80,7 +82,10 @@ static int check_data(struct submission *s, struct err *e)
     if (rc == 0)
         rc = check_evaluated(&s->settings, d.n_test, d.n_classes > 0, e);
     if (rc == 0)
-        rc = shard_make(s, &d, e);
+        rc = preprocessing_learn(&record, &d, s->settings.dataset, s->settings.transform, e);
+    if (rc == 0)
+        rc = shard_make(s, &d, &record, e);
+    preprocessing_clear(&record);
     dataset_clear(&d);
     return rc;
 }

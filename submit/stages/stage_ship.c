@@ -8,6 +8,7 @@
 #include "shared/clock.h"
 #include "shared/codec_manifest.h"
 #include "shared/json.h"
+#include "shared/preprocessing_file.h"
 #include "submit/stages/console.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/submission.h"
@@ -53,7 +54,8 @@ static int package_files(struct file out[FILES_MAX], const struct submission *s,
         return codec->source.len ? 3 : 2;
     case PACKAGE_MODEL:
         out[0] = (struct file){"model.json", &s->model};
-        return 1;
+        out[1] = (struct file){PREPROCESSING_FILE, &s->preprocessing};
+        return s->preprocessing.len ? 2 : 1;
     case PACKAGE_WEIGHTS:
         out[0] = (struct file){"weights.safetensors",
                                s->checkpoints ? &s->checkpoints[n - s->nodes] : &s->weights};

@@ -162,6 +162,7 @@ void submission_clear(struct submission *s)
     codec_blobs_clear(&s->codec);
     codec_blobs_clear(&s->server_codec);
     blob_clear(&s->model);
+    blob_clear(&s->preprocessing);
     blob_clear(&s->test);
     json_decref(s->facts);
     json_decref(s->files);

@@ -11,6 +11,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/data/data_open.h"
+#include "submit/data/preprocessing.h"
 #include "submit/helper.h"
 #include "submit/model_file.h"
 #include "submit/results/predictions.h"
@@ -30,7 +31,8 @@ struct predict {
     struct tensor_file file;
     struct model_spec *spec;
     struct dataset data;
-    struct temp folder; /* of the predictor */
+    struct preprocessing record; /* of the model */
+    struct temp folder;          /* of the predictor */
     json_t *summary;
 };
 
@@ -99,15 +101,15 @@ static size_t count_samples(const struct predict *p)
 static int open_data(struct predict *p, struct err *e)
 {
     const struct settings *set = &p->opt.settings;
-
     int rc = data_open(&p->data, set->dataset, p->opt.data, p->spec, true, e);
 
     console_warnings(&p->data.warnings);
     if (rc < 0)
         return rc;
-    return count_samples(p) > 0 ? 0
-                                : err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s",
-                                          set->dataset, p->opt.split);
+    if (count_samples(p) == 0)
+        return err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s", set->dataset,
+                       p->opt.split);
+    return preprocessing_learn(&p->record, &p->data, set->dataset, set->transform, e);
 }
 
 /* The predictor's files. */
@@ -126,7 +128,7 @@ static int put_files(struct predict *p, struct err *e)
         return err_errno(e, ERR_IO, "%s", path);
     if (file_join(path, sizeof path, p->folder.path, "samples.safetensors", e) < 0)
         return e->code;
-    return shard_write_half(path, &p->data, &p->opt.settings, p->opt.split, e);
+    return shard_write_half(path, &p->data, &p->record, p->opt.split, e);
 }
 
 static int run_predictor(struct predict *p, struct err *e)
@@ -230,6 +232,7 @@ int verb_predict(const struct options *o, struct err *e)
     if (p->folder.path[0])
         temp_close(&p->folder);
     dataset_clear(&p->data);
+    preprocessing_clear(&p->record);
     free(p->spec);
     tensor_file_close(&p->file);
     free(p);

@@ -11,6 +11,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/path.h"
+#include "shared/preprocessing_file.h"
 #include "submit/export/derived.h"
 #include "submit/helper.h"
 #include "submit/results/results.h"
@@ -67,7 +68,9 @@ static int put_packages(struct run *r, struct err *e)
     if (rc < 0 || put_blob(r, "settings.json", &s->settings_blob, e) < 0 ||
         put_blob(r, "codec.so", &s->codec.object, e) < 0 ||
         put_blob(r, "server_codec.so", &s->server_codec.object, e) < 0 ||
-        put_blob(r, "model.json", &s->model, e) < 0 || put_blob(r, "test.safetensors", &s->test, e) < 0)
+        put_blob(r, "model.json", &s->model, e) < 0 ||
+        put_blob(r, PREPROCESSING_FILE, &s->preprocessing, e) < 0 ||
+        put_blob(r, "test.safetensors", &s->test, e) < 0)
         return e->code;
     for (int i = 0; s->shards && i < s->settings.node_count; i++) {
         snprintf(name, sizeof name, "train-%d.safetensors", i);

@@ -59,6 +59,19 @@ static void end(struct submission *s)
     json_decref(s->facts);
 }
 
+/* With the record that the data teaches. */
+static int make_shards(struct submission *s, const struct dataset *d)
+{
+    struct preprocessing record;
+    int rc;
+
+    if (preprocessing_learn(&record, d, "set", s->settings.transform, &e) < 0)
+        return e.code;
+    rc = shard_make(s, d, &record, &e);
+    preprocessing_clear(&record);
+    return rc;
+}
+
 TEST(columns_are_ranges_and_adjacent_ones_are_merged)
 {
     const int blocks[] = {0, 2, 3, 7};
@@ -82,7 +95,7 @@ TEST(a_shard_has_the_columns_of_its_worker)
 
     fill(&d, x, y);
     begin(&s, &o, 3, 2, BLOCKS_IID); /* blocks {0,1} {0,2} {1,2}: worker 1 holds blocks 0 and 2 */
-    assert_ok(shard_make(&s, &d, &e));
+    assert_ok(make_shards(&s, &d));
     assert_ok(partition_init(&p, &(struct partition_set){.n = N, .labels = y, .n_classes = 10},
                              &(struct partition_rule){PARTITION_IID, 0}, 3, BATCH, s.settings.seed, &e));
     {
@@ -122,7 +135,7 @@ TEST(holders_of_the_same_blocks_get_the_same_blob)
 
     fill(&d, x, y);
     begin(&s, &o, 4, 2, BLOCKS_DUP);
-    assert_ok(shard_make(&s, &d, &e));
+    assert_ok(make_shards(&s, &d));
     assert_string_equal(s.shards[0].hex, s.shards[1].hex);
     assert_string_not_equal(s.shards[1].hex, s.shards[2].hex);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(s.facts, "data"), "n_blocks")), 2);
@@ -142,7 +155,7 @@ TEST(a_shard_states_the_transforms_of_its_samples)
     fill(&d, x, y);
     begin(&s, &o, 1, 1, BLOCKS_IID);
     strcpy(s.settings.transform, "standard,crop=1,flip");
-    assert_ok(shard_make(&s, &d, &e));
+    assert_ok(make_shards(&s, &d));
     open_shard(&f, &s.shards[0]);
     scale = tensor_file_find(&f, "scale");
     shift = tensor_file_find(&f, "shift");
@@ -156,7 +169,7 @@ TEST(a_shard_states_the_transforms_of_its_samples)
     end(&s);
     begin(&s, &o, 1, 1, BLOCKS_IID);
     strcpy(s.settings.transform, "unit,crop=2");
-    assert_int_equal(shard_make(&s, &d, &e), ERR_CONFIG);
+    assert_int_equal(make_shards(&s, &d), ERR_CONFIG);
     assert_error_has("transform: crop=2: images are only 2 x 3");
     json_decref(s.facts);
 }
@@ -171,7 +184,7 @@ TEST(too_few_samples_are_refused)
 
     fill(&d, x, y);
     begin(&s, &o, 30, 1, BLOCKS_IID);
-    assert_true(shard_make(&s, &d, &e) < 0);
+    assert_true(make_shards(&s, &d) < 0);
     json_decref(s.facts);
 }
 
@@ -179,7 +192,7 @@ TEST(a_half_for_an_evaluation_has_its_samples_in_order_and_the_scale_of_the_trai
 {
     static uint8_t x[N * PIXELS];
     static int32_t y[N];
-    struct settings set = {.dataset = "bytes", .transform = "standard"};
+    struct preprocessing record;
     const char *folder = unit_folder();
     struct tensor_file f;
     struct dataset d;
@@ -187,8 +200,9 @@ TEST(a_half_for_an_evaluation_has_its_samples_in_order_and_the_scale_of_the_trai
 
     fill(&d, x, y);
     snprintf(path, sizeof path, "%s/half", folder);
+    assert_ok(preprocessing_learn(&record, &d, "bytes", "standard", &e));
     for (int test = 0; test < 2; test++) {
-        assert_ok(shard_write_half(path, &d, &set, test ? "test" : "train", &e));
+        assert_ok(shard_write_half(path, &d, &record, test ? "test" : "train", &e));
         assert_ok(tensor_file_open(&f, path, &e));
         assert_int_equal(tensor_file_find(&f, "x")->shape[0], test ? 5 : N);
         assert_memory_equal(tensor_file_find(&f, "x")->data, x, (test ? 5 : N) * PIXELS);
@@ -196,8 +210,15 @@ TEST(a_half_for_an_evaluation_has_its_samples_in_order_and_the_scale_of_the_trai
         assert_float_equal(*(const float *)tensor_file_find(&f, "scale")->data, 1 / 28.866f, 1e-5f);
         tensor_file_close(&f);
     }
-    strcpy(set.transform, "none");
-    assert_int_equal(shard_write_half(path, &d, &set, "test", &e), ERR_CONFIG);
+    strcpy(record.transform, "none");
+    assert_int_equal(shard_write_half(path, &d, &record, "test", &e), ERR_CONFIG);
+    d.train_y = d.test_y = NULL; /* without labels */
+    strcpy(record.transform, "standard");
+    assert_ok(shard_write_half(path, &d, &record, "test", &e));
+    assert_ok(tensor_file_open(&f, path, &e));
+    assert_null(tensor_file_find(&f, "y"));
+    tensor_file_close(&f);
+    preprocessing_clear(&record);
     unit_remove(folder);
 }
 

@@ -44,10 +44,16 @@ TEST(invalid_transforms_are_refused)
 
 static int fit(struct transform_scale *s, const char *text, const struct dataset *d)
 {
+    struct transform_moments m;
     struct transform t;
+    int rc;
 
     assert_ok(transform_parse(&t, text, &e));
-    return transform_fit(s, &t, d, &e);
+    if (transform_learn(&m, &t, d, &e) < 0)
+        return e.code;
+    rc = transform_scale_of(s, &t, &m, d->x_type, &e);
+    transform_moments_clear(&m);
+    return rc;
 }
 
 TEST(bytes_are_scaled_to_0_to_1_or_centered)

@@ -1,0 +1,42 @@
+/* names -- a list of byte strings in an order, each found by its text: class names, the words of a
+ * vocabulary, names of columns. The texts are those of files, so they may be of any encoding.
+ *
+ * In JSON a text that is UTF-8 is a string; another one, as of a file in Latin-1, is {"bytes": "..."}, whose
+ * characters U+0001 to U+00FF are the bytes. */
+#ifndef PSGD_NAMES_H
+#define PSGD_NAMES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+struct names {
+    size_t n;
+    const char **at; /* (n), each with its zero byte; they point into `bytes` */
+    char *bytes;     /* owned */
+    uint32_t *slots; /* a hash table of room slots: 0, or one more than an index */
+    size_t room;
+};
+
+/* Takes n texts, one after another, each with its zero byte, in `bytes`, also on failure. ERR_NOMEM. */
+int names_take(struct names *out, char *bytes, size_t n, struct err *e);
+/* The same for a copy of them. */
+int names_copy(struct names *out, const char *bytes, size_t n, struct err *e);
+void names_clear(struct names *s);
+
+/* The first index of the text; -1: not found. */
+long names_find(const struct names *s, const char *text, size_t len);
+/* Is no text in it twice? */
+bool names_are_unique(const struct names *s);
+/* "ant, bee, cow", "ant, bee and 98 others": for a message. */
+const char *names_text(char *out, size_t size, const struct names *s);
+
+/* NULL: no memory. */
+json_t *names_json(const struct names *s);
+/* `at`: the array's path. ERR_CONFIG: not an array of texts. */
+int names_parse(struct names *out, const json_t *array, const char *at, struct err *e);
+
+#endif

@@ -1,0 +1,73 @@
+/* preprocessing -- the preprocessing record of a model: what was learned from the training half of its data
+ * set, and what new data must be turned into before the model sees it. It is learned once, when the job is
+ * submitted, stands in run.json under facts.preprocessing and, as text, in the metadata "preprocessing" of
+ * every file of weights (model, snapshot, checkpoint), and is used instead of learning anew by predict, by
+ * --init-from and --resume. A document of JSON:
+ *
+ *     "version": 1
+ *     "dataset": "csv:label=kind"     as the job named its set
+ *     "type": "floats"                of a sample's values: bytes, floats or tokens
+ *     "shape": [4]                    of a sample
+ *     "dimensions": ["values"]        what they are: submit/data/layout.h
+ *     "columns": ["a", "b", "kind", "c", "d"]   of a table, as its header has them; null: no table, no header
+ *     "learned_at": 3                 number of the column with the label or target, from 1; 0: no table
+ *     "n_classes": 3                  0: targets
+ *     "class_names": ["ant", "bee", "cow"]      in the order of the model's outputs; null: numbers only
+ *     "n_targets": 0                  their values are the file's: psgd does not scale targets
+ *     "vocab": 0                      tokens are 0 .. vocab - 1: 0 padding, 1 a word that is not listed
+ *     "words": ["the", "a"]           those of tokens 2, 3, ...; null: the set has its own tokens
+ *     "transform": "standard"         --transform of the job
+ *     "mean": [5.8, 3.1, 3.8, 1.2]    of each column or channel in the training half, for standard
+ *     "deviation": [0.8, 0.4, 1.8, 0.8]
+ *
+ * Texts that are not UTF-8: submit/data/names.h. A reader takes documents of this version only. */
+#ifndef PSGD_PREPROCESSING_H
+#define PSGD_PREPROCESSING_H
+
+#include <jansson.h>
+
+#include "shared/err.h"
+#include "shared/layer_spec.h"
+#include "shared/preprocessing_file.h"
+#include "shared/tensor_file.h"
+#include "submit/data/dataset.h"
+#include "submit/data/names.h"
+#include "submit/data/transform.h"
+
+struct preprocessing { /* {0} is empty; every part is owned */
+    char dataset[256], transform[32];
+    enum tensor_type type;
+    struct shape shape;
+    int n_classes, n_targets, vocab, learned_at;
+    struct names columns, classes, words; /* n 0: none */
+    struct transform_moments moments;
+};
+
+/* What the training half of `d`, opened by the name `dataset`, teaches. ERR_CONFIG: the transform is
+ * unknown or does not suit the samples; or the document would be longer than PREPROCESSING_MAX. ERR_NOMEM. */
+int preprocessing_learn(struct preprocessing *out, const struct dataset *d, const char *dataset,
+                        const char *transform, struct err *e);
+void preprocessing_clear(struct preprocessing *p);
+
+/* NULL: no memory. */
+json_t *preprocessing_json(const struct preprocessing *p);
+/* ERR_CONFIG: not a record of this version, or one that contradicts itself; *out is empty then. */
+int preprocessing_parse(struct preprocessing *out, const json_t *doc, struct err *e);
+/* The record of a file of weights. Returns 1, or 0 if it has none: it is older, or of another program. */
+int preprocessing_of_file(struct preprocessing *out, const struct tensor_file *f, struct err *e);
+
+/* Two records of the same thing? ERR_CONFIG: the message names the first part that differs. `whose`, `other`:
+ * the beginnings of a sentence: "the data set", "the earlier job". The names of the sets may differ. */
+int preprocessing_check_same(const struct preprocessing *p, const struct preprocessing *q, const char *whose,
+                             const char *other, struct err *e);
+
+/* The record's form of samples that were read on their own: checks that their type and layout are the
+ * record's, and gives labels the record's numbers: by name where both have names; a label that is a number
+ * by its text, if all of the names are numbers. ERR_CONFIG: the samples contradict the record; a label
+ * that is none of its classes is named. */
+int preprocessing_apply(const struct preprocessing *p, struct dataset *d, struct err *e);
+
+/* Scale and shift of the samples of this type. ERR_CONFIG, ERR_NOMEM. */
+int preprocessing_scale(struct transform_scale *s, const struct preprocessing *p, struct err *e);
+
+#endif
