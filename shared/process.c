@@ -1,8 +1,10 @@
 #include "shared/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,4 +84,94 @@ bool process_data(uint64_t *bytes, pid_t pid)
     }
     *bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
     return true;
+}
+
+int process_open_status(pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Adds a line of a status file, "RssAnon:\t    1148 kB". */
+static void take_line(struct process_memory *m, const char *line, bool *has_memory)
+{
+    static const char *const private_lines[] = {"RssAnon:", "VmSwap:", "HugetlbPages:"};
+    const char *colon = strchr(line, ':');
+    uint64_t value = colon ? strtoull(colon + 1, NULL, 10) : 0;
+
+    for (size_t i = 0; i < sizeof private_lines / sizeof *private_lines; i++)
+        if (strncmp(line, private_lines[i], strlen(private_lines[i])) == 0) {
+            m->private_bytes += value << 10;
+            *has_memory = true;
+        }
+    if (strncmp(line, "VmPTE:", 6) == 0 || strncmp(line, "VmPMD:", 6) == 0)
+        m->table_bytes += value << 10;
+    if (strncmp(line, "Threads:", 8) == 0)
+        m->n_threads = (int)value;
+}
+
+/* Reads by parts: a user's groups alone can be a line of hundreds of kilobytes. A line that is longer than
+ * the buffer is none of those looked for. */
+static bool read_status(struct process_memory *out, int fd)
+{
+    struct process_memory m = {0};
+    bool has_memory = false;
+    char buf[4096];
+    size_t kept = 0;
+    off_t at = 0;
+    ssize_t n;
+
+    while ((n = pread(fd, buf + kept, sizeof buf - 1 - kept, at)) > 0) {
+        char *line = buf, *end;
+
+        at += n;
+        kept += (size_t)n;
+        buf[kept] = '\0';
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            take_line(&m, line, &has_memory);
+        }
+        kept = kept == sizeof buf - 1 && line == buf ? 0 : kept - (size_t)(line - buf);
+        memmove(buf, line, kept);
+    }
+    if (n == 0 && has_memory)
+        *out = m;
+    else if (n == 0)
+        errno = ESRCH;
+    return n == 0 && has_memory;
+}
+
+/* The first thread may end before the others, and has no memory then. */
+static bool read_any_thread(struct process_memory *out, pid_t pid)
+{
+    char path[64];
+    const struct dirent *thread;
+    bool is_found = false;
+    DIR *all;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    all = opendir(path);
+    while (all && !is_found && (thread = readdir(all))) {
+        int fd;
+
+        if (thread->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/status", (int)pid, thread->d_name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        is_found = fd >= 0 && read_status(out, fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (all)
+        closedir(all);
+    if (!is_found)
+        errno = ESRCH;
+    return is_found;
+}
+
+bool process_memory(struct process_memory *out, int fd, pid_t pid)
+{
+    return read_status(out, fd) || (errno == ESRCH && read_any_thread(out, pid));
 }

@@ -32,4 +32,21 @@ bool process_look(struct process *out, pid_t pid);
  * errno. */
 bool process_data(uint64_t *bytes, pid_t pid);
 
+/* What a process holds of the machine's memory by itself. RLIMIT_DATA limits what it may write to, neither
+ * what it has written and then made read-only nor page tables. Files that it has mapped and memory that it
+ * shares are not in here. */
+struct process_memory {
+    uint64_t private_bytes; /* resident and swapped out, huge pages included */
+    uint64_t table_bytes;   /* the page tables of its address space */
+    int n_threads;
+};
+
+/* Opens /proc/PID/status, which stays readable when the process has become another user's, or hides itself.
+ * -1 and errno. */
+int process_open_status(pid_t pid);
+
+/* Reads the figures of `pid`, whose status `fd` is; if its first thread has ended, those of another one.
+ * Returns false and sets errno: ESRCH, all of its threads have given up their memory. */
+bool process_memory(struct process_memory *out, int fd, pid_t pid);
+
 #endif

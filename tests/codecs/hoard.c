@@ -1,18 +1,43 @@
-/* hoard -- worker 0 allocates without limit in its third step, and writes to the memory. */
+/* hoard -- worker 0 allocates without limit in its third step, and writes to the memory. With `hides` it then
+ * makes it read-only, which RLIMIT_DATA does not count. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "codec.h"
 
 enum { CHUNK = 64 << 20 };
 
+struct hoard {
+    int hides;
+};
+
+static const struct codec_option options[] = {
+    CODEC_OPTION(struct hoard, hides, 0, 0, 1, "1: from the limit of memory"),
+    {0},
+};
+
+static void hide(void)
+{
+    void *p = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    memset(p, 1, CHUNK);
+    mprotect(p, CHUNK, PROT_READ);
+}
+
 static int hoard_on_step(struct codec *c)
 {
+    const struct hoard *h = c->state;
+
     while (c->node == 0 && c->step == 3)
-        memset(malloc(CHUNK), 1, CHUNK);
+        if (h->hides)
+            hide();
+        else
+            memset(malloc(CHUNK), 1, CHUNK);
     return CODEC_GO;
 }
 
 static const struct codec_events hoard = {.on_step = hoard_on_step};
 
-CODEC_PLUGIN(.name = "hoard", .source = "a test", .events = &hoard)
+CODEC_PLUGIN(.name = "hoard", .source = "a test", .state_size = sizeof(struct hoard), .options = options,
+             .events = &hoard)

@@ -126,6 +126,18 @@ C
     serves_the_next_job
 }
 
+@test "a codec that hides memory from its limit ends its node only, and the failure states what it used" {
+    case $BUILD in */asan | */tsan) skip "there is no limit to memory in a sanitizer's build" ;; esac
+    start_agent 0 --job-memory 1 --slots 2
+    start_agent 1
+    write_workers 2
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so:hides=1" --node_count 2 --dataset "$FEW" --epochs 1 -o out
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" =~ "failed: node(0), OutOfMemory: the node uses "([0-9.]+)" GiB of memory, of the 0.50 GiB that a job may use here: "[0-9.]+" GiB are private, 0.00 GiB shared, 0.00 GiB page tables" ]]
+    serves_the_next_job
+}
+
 # bats test_tags=long
 @test "a codec that makes one file after the other ends its node" {
     start_agents 2

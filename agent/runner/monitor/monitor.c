@@ -15,6 +15,7 @@
 #include "agent/runner/monitor/monitor_state.h"
 #include "shared/clock.h"
 #include "shared/compat.h"
+#include "shared/process.h"
 #include "shared/process_tree.h"
 
 enum { KILL_ROUNDS = 100 };
@@ -58,14 +59,14 @@ static void loop(struct monitor_state *m, int job_fd)
                              {.fd = is_full ? m->relay_fd : -1, .events = POLLOUT},
                              {.fd = m->request_fd, .events = POLLIN},
                              {.fd = job_fd, .events = POLLIN}};
-        double wait_s = monitor_period(m, clock_now());
+        double now = clock_now(), wait_s = fmin(monitor_period(m, now), fmax(m->memory_at - now, 0));
 
         if (poll(p, sizeof p / sizeof *p, (int)ceil(wait_s * 1e3)) < 0 && errno != EINTR)
             return;
         if (p[3].revents)
             return;
         serve(m, p);
-        if (monitor_check_time(m, clock_now()))
+        if (monitor_check_time(m, clock_now()) || monitor_check_memory(m, clock_now()))
             kill_node(m);
     }
 }
@@ -119,7 +120,8 @@ static _Noreturn void become_monitor(const struct ends *f, int control_fd, int l
     close(f->request[1]);
     close(f->relay[0]);
     close(listen_fd);
-    m.memory_left = getrlimit(RLIMIT_DATA, &data) == 0 ? data.rlim_cur : RLIM_INFINITY;
+    m.memory_most = m.memory_left = getrlimit(RLIMIT_DATA, &data) == 0 ? data.rlim_cur : RLIM_INFINITY;
+    m.status_fd = process_open_status(job);
     fcntl(m.relay_fd, F_SETFL, O_NONBLOCK);
     orders_open(&m.orders, control_fd);
     run(&m);

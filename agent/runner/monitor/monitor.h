@@ -10,7 +10,12 @@
  *   - sockets: it connects to the nodes in the agent's table, at the addresses there, and to the sockets
  *     by which the nodes of this machine share memory (shm/rendezvous.h), and to nothing else;
  *   - shared memory: it makes what the node shares, and lowers the job process's RLIMIT_DATA by as much,
- *     so that the job's limit of memory is that of both together.
+ *     so that the job's limit of memory is that of both together;
+ *   - memory in all: ten to a hundred times a second it reads what the job process holds, resident or swapped
+ *     out, with the page tables, and ends the node that holds more than its limit. RLIMIT_DATA limits what a
+ *     process may write to, which honest code meets first and can report; a codec gets around it by making
+ *     read-only what it has written;
+ *   - threads: it ends the node that has more than a user's limit (sandbox/limits.h).
  *
  * The job process may be hostile once it has loaded the codec. Its requests (monitor_wire.h) are records
  * of one fixed size; a packet that is no valid request gets no answer and ends the conversation. The

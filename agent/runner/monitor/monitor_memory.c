@@ -1,11 +1,24 @@
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/runner/monitor/monitor_state.h"
+#include "agent/runner/sandbox/limits.h"
 #include "agent/runner/sandbox/own_user.h"
 #include "agent/runner/shm/shm_source.h"
 #include "shared/process.h"
+#include "shared/reason.h"
+
+/* A look takes some 10 us. The next one is due when a process on all processors could have reached the limit,
+ * but no later than after LOOK_MOST_S, because threads count as well. */
+static const double LOOK_LEAST_S = 0.01, LOOK_MOST_S = 0.1;
+static const double FASTEST = 4e9; /* bytes that a processor takes and clears in a second */
+
+/* Beyond the limit are what RLIMIT_DATA rightly leaves out: the read-only data and the code of libraries that
+ * are loaded, stacks, and page tables, one 512th of what is mapped. */
+enum { LOADED = 64 << 20, TABLES_PART = 256 };
 
 /* Without CAP_SYS_RESOURCE, which most containers lack, a limit is lowered by a process with the same real
  * user and group only: root's monitor has the job's for this call. */
@@ -42,4 +55,59 @@ int monitor_make_memory(struct monitor_state *m, uint64_t bytes)
         return -1;
     m->memory_left -= bytes;
     return shm_own.memory(NULL, bytes);
+}
+
+static double next_look(uint64_t room)
+{
+    return fmax(LOOK_LEAST_S, fmin(LOOK_MOST_S, (double)room / (FASTEST * limits_processors())));
+}
+
+static bool has_too_much(struct monitor_state *m, const struct process_memory *p)
+{
+    uint64_t shared = m->memory_most - m->memory_left, used = p->private_bytes + p->table_bytes + shared;
+    uint64_t most = m->memory_most + m->memory_most / TABLES_PART + LOADED;
+    char text[256];
+
+    m->memory_at += next_look(used < most ? most - used : 0);
+    if (used <= most)
+        return false;
+    snprintf(
+        text, sizeof text,
+        "the node uses %.2f GiB of memory, of the %.2f GiB that a job may use here: %.2f GiB are private, "
+        "%.2f GiB shared, %.2f GiB page tables",
+        (double)used / 0x1p30, (double)m->memory_most / 0x1p30, (double)p->private_bytes / 0x1p30,
+        (double)shared / 0x1p30, (double)p->table_bytes / 0x1p30);
+    monitor_report(m, REASON_OUT_OF_MEMORY, text);
+    return true;
+}
+
+/* RLIMIT_NPROC limits them where the node has a user of its own; each takes memory of the kernel's. */
+static bool has_too_many_threads(struct monitor_state *m, const struct process_memory *p)
+{
+    char text[128];
+
+    if (p->n_threads <= limits_threads())
+        return false;
+    snprintf(text, sizeof text, "the node has %d threads, and at most %d are allowed here", p->n_threads,
+             limits_threads());
+    monitor_report(m, REASON_CODEC_FAILED, text);
+    return true;
+}
+
+bool monitor_check_memory(struct monitor_state *m, double now)
+{
+    struct process_memory p;
+
+    if (now < m->memory_at)
+        return false;
+    m->memory_at = now;
+    if (m->status_fd < 0 || !process_memory(&p, m->status_fd, m->job)) {
+        m->memory_at += LOOK_MOST_S;
+        return false;
+    }
+    if (m->memory_most == RLIM_INFINITY)
+        m->memory_at += LOOK_MOST_S;
+    else if (has_too_much(m, &p))
+        return true;
+    return has_too_many_threads(m, &p);
 }

@@ -36,7 +36,11 @@ struct monitor_state {
 
     struct monitor_peer *peers; /* (n_peers) as the agent's start names them; owned */
     size_t n_peers;
-    uint64_t memory_left; /* the job process's limit (RLIMIT_DATA), less the memory made for it */
+
+    uint64_t memory_most; /* what the node may use: the job process's RLIMIT_DATA at its start */
+    uint64_t memory_left; /* that, less the memory made for it: its present limit */
+    int status_fd;        /* the job process's /proc/PID/status; -1: it cannot be read here */
+    double memory_at;     /* clock_now of the next look at its memory */
 
     int request_fd; /* -1: the job process has closed it */
 
@@ -71,5 +75,11 @@ void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct
  * descriptor, or -1 and sets errno: ENOMEM, with what the job process has it would be more than the job
  * may use. */
 int monitor_make_memory(struct monitor_state *m, uint64_t bytes);
+/* Looks at what the job process holds, if it is time for it. Returns whether the node is to be killed for
+ * it: its end is reported. */
+bool monitor_check_memory(struct monitor_state *m, double now);
+
+/* monitor_time: writes the node's end to its log and to events.jsonl. */
+void monitor_report(struct monitor_state *m, const char *reason, const char *message);
 
 #endif

@@ -40,7 +40,7 @@ static void follow_call(struct monitor_state *m, double now)
     c->seen_at = now;
 }
 
-static void report(struct monitor_state *m, const char *reason, const char *message)
+void monitor_report(struct monitor_state *m, const char *reason, const char *message)
 {
     fprintf(stderr, "%s: %s\n", reason, message);
     report_end(&m->report, "failed", reason, message);
@@ -58,7 +58,7 @@ static bool has_hung(struct monitor_state *m, double now)
     snprintf(text, sizeof text, "%s %s has not %s for %.3g s: does it loop?",
              m->is_executor ? "executor" : "codec", m->codec,
              m->is_executor ? "called its host" : "returned from a call", m->call_limit_s);
-    report(m, REASON_CODEC_FAILED, text);
+    monitor_report(m, REASON_CODEC_FAILED, text);
     return true;
 }
 
@@ -67,7 +67,7 @@ static void check_limit(struct monitor_state *m, double now)
 {
     if (m->limit_at == 0 || now < m->limit_at + LIMIT_MARGIN_S || m->kill_at > 0)
         return;
-    report(m, REASON_TIME_LIMIT, "the job's time limit is over");
+    monitor_report(m, REASON_TIME_LIMIT, "the job's time limit is over");
     kill(m->job, SIGTERM);
     m->kill_at = now + LIMIT_GRACE_S;
 }

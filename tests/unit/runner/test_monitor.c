@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include "agent/runner/exit_guard.h"
 #include "agent/runner/monitor/monitor_wire.h"
 #include "agent/runner/orders.h"
+#include "agent/runner/sandbox/limits.h"
 #include "shared/process_tree.h"
 #include "tests/unit/unit.h"
 
@@ -469,20 +471,177 @@ static void share_memory(struct node *n)
         _exit(4); /* not whole pages: no request */
 }
 
+enum { LIMIT = 256 << 20 };
+
+/* A node that may use LIMIT bytes. */
+static void start_limited(struct trial *t, void (*run)(struct node *))
+{
+    struct rlimit before;
+
+    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+    assert_int_equal(prlimit(0, RLIMIT_DATA, &(struct rlimit){LIMIT, before.rlim_max}, NULL), 0);
+    start(t, "node.log", run, (struct node){0});
+    setrlimit(RLIMIT_DATA, &before);
+}
+
 TEST(shared_memory_counts_against_the_limit_of_memory)
 {
-    const struct rlimit least = {(rlim_t)256 << 20, (rlim_t)256 << 20};
-    struct rlimit before;
     struct trial t;
 
     if (IS_SANITIZED)
         skip();
-    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
-    assert_int_equal(prlimit(0, RLIMIT_DATA, &(struct rlimit){least.rlim_cur, before.rlim_max}, NULL), 0);
-    start(&t, "node.log", share_memory, (struct node){0});
-    setrlimit(RLIMIT_DATA, &before);
+    start_limited(&t, share_memory);
     finish(&t, "node.log");
     assert_int_equal(WEXITSTATUS(t.status), 7);
+    trial_clear(&t);
+}
+
+enum { PART = 32 << 20, PARTS = 48 /* six times the limit */ };
+
+/* RLIMIT_DATA counts what may be written to now. */
+static void make_read_only(struct node *n)
+{
+    (void)n;
+    for (int i = 0; i < PARTS; i++) {
+        char *part = mmap(NULL, PART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (part == MAP_FAILED)
+            _exit(1);
+        memset(part, 1, PART);
+        mprotect(part, PART, PROT_READ);
+    }
+    loop_for(60);
+}
+
+/* ... and no stack. */
+static void grow_stacks(struct node *n)
+{
+    (void)n;
+    for (int i = 0; i < PARTS; i++) {
+        char *part = mmap(NULL, PART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1,
+                          0);
+
+        if (part == MAP_FAILED)
+            _exit(1);
+        memset(part, 1, PART);
+    }
+    loop_for(60);
+}
+
+/* Each page table maps 2 MiB, of which one page is read: it is the page of zeros, which costs nothing. */
+static void fill_page_tables(struct node *n)
+{
+    const size_t of_table = (size_t)2 << 20, bytes = (size_t)6 * LIMIT / 4096 * of_table;
+    const volatile char *all = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                                    0);
+
+    (void)n;
+    if (all == MAP_FAILED)
+        _exit(1);
+    madvise((void *)(uintptr_t)all, bytes, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < bytes; i += of_table)
+        (void)all[i];
+    loop_for(60);
+}
+
+static void *make_read_only_without_the_first_thread(void *arg)
+{
+    make_read_only(arg);
+    return arg;
+}
+
+/* /proc/PID/status is that of the first thread, which has no memory when it has ended. */
+static void end_the_first_thread(struct node *n)
+{
+    pthread_t other;
+
+    if (pthread_create(&other, NULL, make_read_only_without_the_first_thread, n) != 0)
+        _exit(1);
+    pthread_exit(NULL);
+}
+
+TEST(a_node_that_gets_around_its_limit_of_memory_is_ended_with_a_report_of_what_it_uses)
+{
+    void (*const acts[])(struct node *) = {make_read_only, grow_stacks, fill_page_tables,
+                                           end_the_first_thread};
+
+    if (IS_SANITIZED)
+        skip();
+    for (size_t i = 0; i < N_OF(acts); i++) {
+        double used, may_use, private, shared, tables;
+        struct trial t;
+
+        start_limited(&t, acts[i]);
+        finish(&t, "node.log");
+        assert_true(was_killed(&t));
+        assert_int_equal(
+            sscanf(t.log,
+                   "OutOfMemory: the node uses %lf GiB of memory, of the %lf GiB that a job may use "
+                   "here: %lf GiB are private, %lf GiB shared, %lf GiB page tables",
+                   &used, &may_use, &private, &shared, &tables),
+            5);
+        assert_true(used > may_use && may_use == 0.25 && shared == 0);
+        assert_true(acts[i] == fill_page_tables ? tables > may_use : private > may_use);
+        assert_non_null(strstr(t.events, "\"reason\":\"OutOfMemory\""));
+        trial_clear(&t);
+    }
+}
+
+/* Nearly all of it is written to. */
+static void use_what_is_allowed(struct node *n)
+{
+    enum { MOST = 220 << 20 };
+    char *all = mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)n;
+    if (all == MAP_FAILED)
+        _exit(1);
+    memset(all, 1, MOST);
+    loop_for(0.3);
+}
+
+TEST(a_node_within_its_limit_of_memory_is_not_ended)
+{
+    struct trial t;
+
+    if (IS_SANITIZED)
+        skip();
+    start_limited(&t, use_what_is_allowed);
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    trial_clear(&t);
+}
+
+static void *do_nothing(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+static void start_threads(struct node *n)
+{
+    pthread_attr_t small;
+    pthread_t t;
+
+    (void)n;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, (size_t)64 << 10);
+    for (int i = 0; i < limits_threads() + 8; i++)
+        if (pthread_create(&t, &small, do_nothing, NULL) != 0)
+            _exit(1);
+    loop_for(60);
+}
+
+TEST(a_node_with_too_many_threads_is_ended_with_a_report)
+{
+    struct trial t;
+
+    start(&t, "node.log", start_threads, (struct node){0});
+    finish(&t, "node.log");
+    assert_true(was_killed(&t));
+    assert_non_null(strstr(t.log, "CodecFailed: the node has "));
+    assert_non_null(strstr(t.events, "\"reason\":\"CodecFailed\""));
     trial_clear(&t);
 }
 
@@ -521,6 +680,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shared_memory_counts_against_the_limit_of_memory),
+        cmocka_unit_test(a_node_that_gets_around_its_limit_of_memory_is_ended_with_a_report_of_what_it_uses),
+        cmocka_unit_test(a_node_within_its_limit_of_memory_is_not_ended),
+        cmocka_unit_test(a_node_with_too_many_threads_is_ended_with_a_report),
         cmocka_unit_test(only_nodes_in_the_agents_list_are_connected_to),
         cmocka_unit_test(a_codec_that_hangs_ends_its_node_with_a_report),
         cmocka_unit_test(a_codec_that_hangs_ends_its_node_after_the_agent_has_ended),

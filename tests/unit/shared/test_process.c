@@ -4,6 +4,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -83,8 +86,10 @@ static void *outlive(void *arg)
 
 TEST(a_process_whose_first_thread_has_ended_is_still_alive)
 {
+    struct process_memory m;
     struct process p;
     char byte;
+    int status;
     pid_t pid;
 
     assert_int_equal(pipe(ready), 0);
@@ -101,9 +106,52 @@ TEST(a_process_whose_first_thread_has_ended_is_still_alive)
     assert_int_equal(read(ready[0], &byte, 1), 1);
     assert_true(process_look(&p, pid));
     assert_false(p.has_ended);
+    status = process_open_status(pid);
+    assert_true(status >= 0);
+    assert_true(process_memory(&m, status, pid)); /* of the thread that still runs */
+    assert_true(m.private_bytes > 0);
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_false(process_memory(&m, status, pid));
+    assert_int_equal(errno, ESRCH);
+    close(status);
     close(ready[0]);
+}
+
+TEST(the_memory_of_a_process_is_what_it_has_written_even_where_it_is_read_only)
+{
+    enum { BYTES = 32 << 20 };
+    int status = process_open_status(getpid());
+    struct process_memory before, after;
+    char *part = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(status >= 0 && part != MAP_FAILED);
+    assert_true(process_memory(&before, status, getpid()));
+    assert_true(before.n_threads >= 1 && before.table_bytes > 0);
+    memset(part, 1, BYTES);
+    assert_int_equal(mprotect(part, BYTES, PROT_READ), 0);
+    assert_true(process_memory(&after, status, getpid()));
+    assert_true(after.private_bytes > before.private_bytes + BYTES / 8 * 7);
+    assert_true(after.private_bytes < before.private_bytes + BYTES / 8 * 9);
+    munmap(part, BYTES);
+    close(status);
+}
+
+/* A status as it could be: a line of groups that no buffer holds, and figures after it. */
+TEST(figures_are_found_after_a_line_of_any_length)
+{
+    int fd = memfd_create("status", 0);
+    struct process_memory m;
+
+    dprintf(fd, "Name:\tx\nGroups:\t");
+    for (int i = 0; i < 20000; i++)
+        dprintf(fd, "%d ", 100000 + i);
+    dprintf(fd, "\nRssAnon:\t    1148 kB\nRssFile:\t 4000 kB\nVmPTE:\t 48 kB\nVmSwap:\t 2 kB\nThreads:\t3\n");
+    assert_true(process_memory(&m, fd, getpid()));
+    assert_int_equal(m.private_bytes, 1150 << 10);
+    assert_int_equal(m.table_bytes, 48 << 10);
+    assert_int_equal(m.n_threads, 3);
+    close(fd);
 }
 
 int main(void)
@@ -112,6 +160,8 @@ int main(void)
         cmocka_unit_test(a_name_with_parentheses_does_not_hide_the_start_time),
         cmocka_unit_test(a_process_has_ended_before_it_is_reaped_and_is_gone_afterwards),
         cmocka_unit_test(a_process_whose_first_thread_has_ended_is_still_alive),
+        cmocka_unit_test(the_memory_of_a_process_is_what_it_has_written_even_where_it_is_read_only),
+        cmocka_unit_test(figures_are_found_after_a_line_of_any_length),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
