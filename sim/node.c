@@ -76,6 +76,10 @@ int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct e
 
 static int finish(struct sim *s, struct sim_node *n, struct err *e)
 {
+    if (n->node >= 0)
+        exchange_end_rounds(n->x);
+    if (s->records && sim_record_comm(s->records, s, n, e) < 0)
+        return e->code;
     n->phase = SIM_DONE;
     n->ended_at = n->now;
     exchange_detach(n->x);
@@ -186,7 +190,8 @@ static int end_step(struct sim *s, struct sim_node *n, struct err *e)
 {
     const struct record_train row = step_end(&n->step, 0);
 
-    if (s->records && step_is_recorded(&n->step) && sim_record_step(s->records, &row, e) < 0)
+    if (s->records && ((step_is_recorded(&n->step) && sim_record_step(s->records, &row, e) < 0) ||
+                       sim_record_comm(s->records, s, n, e) < 0))
         return e->code;
     sim_node_begin(s, n);
     n->phase = SIM_BEGINS;

@@ -389,9 +389,10 @@ static int loop(struct worker_loop *w, struct err *e)
     /* What ends the job may come during an epoch's evaluation, or follow from it. */
     if (!w->has_ended && end_job(w, false, e) < 0)
         return e->code;
+    exchange_end_rounds(n->exchange);
     report_skipped(w);
     report_coding(n);
-    return 0;
+    return node_record_comm(n, e);
 }
 
 int node_train(struct node *n, struct err *e)

@@ -49,9 +49,10 @@ PY
     write_workers 2 1
     "$SUBMIT" -q --codec plain --path gather --server_codec null --node_count 2 --epochs 1 -o plain
     "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 2 --local-steps 10 -o star
+    "$SUBMIT" -q --codec downpour --psgd asgd --node_count 2 --epochs 1 --dataset "$FEW" -o late # replies come after the last step
     python3 - <<'PY'
 import csv, json
-for folder in "plain", "star":
+for folder in "plain", "star", "late":
     run = json.load(open(f"{folder}/run.json"))
     rows = list(csv.DictReader(open(f"{folder}/records/comm.csv")))
     for n in run["nodes"]:

@@ -407,3 +407,23 @@ C
     [[ "$output" == *"--replay 0s?[2J instead"* ]]
     [[ "$output" != *$'\e'* ]]
 }
+
+@test "comm.csv of a simulation has all bytes of its totals: of rules of rounds and of events, with servers and without" {
+    local of=(--node_count 4 --gradients 1000 --steps 6 --epochs 1 --link 1Gbit,1ms)
+    "$SUBMIT" simulate -q --codec gossip "${of[@]}" -o gossip
+    "$SUBMIT" simulate -q --codec plain --psgd asgd "${of[@]}" -o plain
+    "$SUBMIT" simulate -q --codec downpour --psgd asgd --servers 2 "${of[@]}" -o downpour
+    "$SUBMIT" simulate -q --codec fedavg --local-steps 2 --servers 1 "${of[@]}" -o fedavg
+    "$SUBMIT" simulate -q --codec ndc --redundancy 2 "${of[@]}" -o ndc
+    python3 - <<'PY'
+import csv, json
+for folder in "gossip", "plain", "downpour", "fedavg", "ndc":
+    rows = list(csv.DictReader(open(f"{folder}/records/comm.csv")))
+    for n in json.load(open(f"{folder}/run.json"))["nodes"]:
+        for way, short in ("sent", "sent"), ("received", "recv"):
+            mine = [r for r in rows if int(r["node"]) == n["node"] and r["direction"] == way]
+            assert sum(int(r["wire_bytes"]) for r in mine) == n["comm"][f"{short}_bytes"] > 0, (folder, n["node"], way)
+    if folder in ("gossip", "ndc"):  # each step is a round
+        assert {int(r["round"]) for r in rows} == set(range(1, 7)), folder
+PY
+}

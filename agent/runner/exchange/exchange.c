@@ -557,6 +557,24 @@ bool exchange_round_done(struct exchange *x, uint64_t *round)
     return true;
 }
 
+static bool has_traffic(const struct peer_stats *s)
+{
+    for (int slot = 0; slot < s->n; slot++) {
+        const struct peer_traffic *k = peer_stats_read(s, slot);
+
+        if (k->sent.messages > 0 || k->received.messages > 0)
+            return true;
+    }
+    return false;
+}
+
+void exchange_end_rounds(struct exchange *x)
+{
+    if (x->events && !x->path && has_traffic(&x->peer_stats))
+        for (int i = 0; i < x->n_channels; i++)
+            channel_round_done(&x->channels[i]);
+}
+
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer)
 {
     return &peer_stats_read(&x->peer_stats, exchange_slot(x, peer))->sent_done;

@@ -188,6 +188,9 @@ uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
 /* True once after each round: exchange_sent and exchange_received then return that round's traffic, until the
  * next call. */
 bool exchange_round_done(struct exchange *x, uint64_t *round);
+/* On a worker, at its end: what an event rule has sent and received since its last step, as replies that come
+ * after it, is a round of its own, so that rounds have all of the traffic. */
+void exchange_end_rounds(struct exchange *x);
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer);
 
