@@ -165,6 +165,9 @@ static struct args_option table[] = {
      "megabytes per second a codec encodes or decodes, else measured", .min = 1e-6, .max = 1e9},
     {"overhead", "", ARGS_TEXT, SIM(overhead), FOR_SIMULATE, SIMULATED, "RATE,TIME",
      "processor cost of a message at each end, else measured: 12Gbit,5us or any,0s"},
+    {"measured", "", ARGS_PATH, AT(measured), FOR_SIMULATE, SIMULATED, "FILE",
+     "keep what is measured in this file, and take from it what it has of the same model, batch and nodes; a "
+     "sweep has one for its runs"},
     {"workers-per-machine", "", ARGS_INT, SIM(workers_per_machine), FOR_SIMULATE, SIMULATED, "N",
      "workers that run on one machine and share its link", .min = 1, .max = 1e6},
     {"processors", "", ARGS_INT, SIM(processors), FOR_SIMULATE, SIMULATED, "N",

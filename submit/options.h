@@ -100,6 +100,7 @@ struct options {
     char trace[PATH_MAX];
     char init_from[PATH_MAX], resume[PATH_MAX];
     struct simulation simulation;
+    char measured[PATH_MAX]; /* of a simulation: the file of measured times; "": none */
     int servers, steps; /* of a simulation: parameter servers, steps of an epoch with stand-in gradients */
     char check[16];     /* codec test: only this check, ... */
     uint64_t part;      /* ... and only the part of it with this seed; 0: all */

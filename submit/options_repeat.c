@@ -9,6 +9,7 @@
 #include "submit/codecs/codec_list.h"
 #include "submit/codecs/codec_same.h"
 #include "submit/codecs/find.h"
+#include "submit/measured.h"
 #include "submit/options_config.h"
 #include "submit/options_table.h"
 #include "submit/stages/console.h"
@@ -57,20 +58,9 @@ static void keep_choices(json_t *texts, const json_t *settings)
 /* Times that were measured in that simulation take the place of new measurements. */
 static json_t *simulation_of(const json_t *facts)
 {
-    static const char *const measured[] = {"step_time", "eval_time_s", "codec_rate_mbps", "overhead"};
-    json_t *doc = json_deep_copy(json_object_get(json_object_get(facts, "simulation"), "options"));
-    const json_t *result = json_object_get(json_object_get(facts, "simulation"), "result");
+    const json_t *simulation = json_object_get(facts, "simulation");
 
-    for (size_t i = 0; doc && i < sizeof measured / sizeof *measured; i++) {
-        const json_t *v = json_object_get(doc, measured[i]);
-        json_t *then = json_object_get(result, measured[i]);
-        bool is_open = json_is_string(v) ? json_string_length(v) == 0 : json_number_value(v) == 0;
-        bool is_known = json_is_string(then) ? json_string_length(then) > 0 : json_number_value(then) > 0;
-
-        if (v && is_open && is_known && json_typeof(v) == json_typeof(then))
-            json_object_set(doc, measured[i], then);
-    }
-    return doc;
+    return measured_options(json_object_get(simulation, "options"), json_object_get(simulation, "result"));
 }
 
 static int take_simulation(struct options *o, const json_t *run, struct err *e)

@@ -7,7 +7,7 @@
 struct sweep {
     const struct options *opt;
     struct sweep_plan plan;
-    char folder[PATH_MAX]; /* absolute: runs/NAME, logs/NAME.log, sweep.json, sweep.csv */
+    char folder[PATH_MAX]; /* absolute: runs/NAME, logs/NAME.log, sweep.json, sweep.csv; measured.json */
     char program[PATH_MAX];
     json_t *base; /* ["--epochs=2", ...]: the options of all runs */
     int lock;     /* the folder, locked: one sweep at a time; -1: not open */

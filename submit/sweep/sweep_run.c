@@ -180,6 +180,9 @@ void sweep_words_of_run(struct sweep_words *w, const struct sweep *s, size_t com
     add_word(w, "%s", s->program);
     add_word(w, s->opt->simulate ? "simulate" : "submit");
     add_word(w, "--name=%s", name);
+    if (s->opt->simulate &&
+        !s->opt->measured[0]) /* what differs between runs should not be what was measured */
+        add_word(w, "--measured=%s/measured.json", s->folder);
     add_words(w, json_incref(s->base));
     for (size_t i = 0; i < s->plan.n_axes; i++)
         add_word(w, "--set=%s=%s", s->plan.axes[i].key, sweep_value(&s->plan, combination, i));

@@ -14,6 +14,7 @@
 #include "shared/preprocessing_file.h"
 #include "submit/export/derived.h"
 #include "submit/helper.h"
+#include "submit/measured.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/console.h"
@@ -179,6 +180,45 @@ static int run_simulator(struct run *r, struct err *e)
     return helper_run(&r->summary, &how, e);
 }
 
+/* What the times of a step, the test set, a codec and a message depend on: not the rule, nor its rates and
+ * seed, so that runs which differ in these take the same times. NULL: no memory. */
+static json_t *what_is_measured(const struct run *r)
+{
+    static const char *const keys[] = {
+        "model",   "dataset",    "transform",   "batch_size",       "math",
+        "threads", "redundancy", "block_ratio", "gradient_descent", "node_count"};
+    json_t *set = settings_json(&r->s.settings);
+    json_t *of = json_pack("{s:s, s:s, s:b, s:i, s:i}", "model_sha256", r->s.model.hex, "data", r->opt.data,
+                           "clips", r->s.settings.clip_norm > 0, "processors", r->opt.simulation.processors,
+                           "processors_here", (int)sysconf(_SC_NPROCESSORS_ONLN));
+
+    for (size_t i = 0; set && of && i < sizeof keys / sizeof *keys; i++)
+        json_object_set(of, keys[i], json_object_get(set, keys[i]));
+    json_decref(set);
+    return of;
+}
+
+/* Takes what the file of --measured has before the simulation, and adds to it afterwards. In both cases the
+ * simulation's options then have the times, as if they had been given. */
+static int with_measured(struct run *r, bool is_over, struct err *e)
+{
+    const char *file = r->opt.measured;
+    json_t *of;
+    int rc;
+
+    if (!file[0] || r->opt.simulation.gradients > 0)
+        return 0;
+    of = what_is_measured(r);
+    if (!of)
+        return err_set(e, ERR_NOMEM, "no memory");
+    rc = (is_over && measured_keep(file, of, r->summary, e) < 0) ||
+                 measured_take(&r->opt.simulation, file, of, e) < 0
+             ? e->code
+             : 0;
+    json_decref(of);
+    return rc;
+}
+
 static uint64_t count_of(const json_t *o, const char *key)
 {
     return (uint64_t)json_integer_value(json_object_get(o, key));
@@ -302,11 +342,11 @@ static int simulate(struct run *r, struct err *e)
 {
     struct submission *s = &r->s;
 
-    if (temp_open(&r->packages, e) < 0 || prepare(r, e) < 0 || put_packages(r, e) < 0 ||
-        results_prepare(s, e) < 0)
+    if (temp_open(&r->packages, e) < 0 || prepare(r, e) < 0 || with_measured(r, false, e) < 0 ||
+        put_packages(r, e) < 0 || results_prepare(s, e) < 0)
         return e->code;
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, e) < 0 ||
-        take_nodes(r, e) < 0 || keep_results(r, e) < 0)
+        with_measured(r, true, e) < 0 || take_nodes(r, e) < 0 || keep_results(r, e) < 0)
         return e->code;
     show(r);
     return s->state == JOB_SUCCEEDED && !s->is_complete ? EXIT_INCOMPLETE

@@ -117,6 +117,11 @@ got = [json.load(open(f"swept/runs/codec=diloco_seed={s}/run.json"))["mean_over_
 assert abs(float(rows["diloco"]["accuracy_mean"]) - statistics.mean(got)) < 1e-8
 assert abs(float(rows["diloco"]["accuracy_deviation"]) - statistics.stdev(got)) < 1e-8
 assert rows[os.environ["CRASH"]]["accuracy_mean"] == ""
+# What is measured on this machine is measured once: runs differ by their rule and seed only.
+taken = [json.load(open(f"swept/runs/codec={c}_seed={s}/run.json"))["facts"]["simulation"] for c in ("fedavg", "diloco") for s in (1, 2)]
+for key in "step_time", "eval_time_s", "codec_rate_mbps", "overhead":
+    assert len({t["result"][key] for t in taken}) == 1 and taken[0]["options"][key] == taken[3]["options"][key] == taken[0]["result"][key], key
+assert len(json.load(open("swept/measured.json"))) == 1
 END
     run "$SUBMIT" sweep --simulate --set codec=fedavg --node_count 3 -o swept
     [ "$status" -ne 0 ]

@@ -82,6 +82,20 @@ simulated() {
         --codec-rate "$(jq .codec_rate_mbps result.json)" --overhead "$(jq -r .overhead result.json)" -o given
     jq -e --slurpfile was result.json '.facts.simulation.result.sim_time_s / $was[0].sim_time_s | . > 0.9999 and . < 1.0001' \
         given/run.json
+    # A file keeps them for simulations of the same model, batch and nodes, whatever their rule.
+    job[1]=plain
+    "$SUBMIT" simulate -q "${job[@]}" --measured times.json -o kept
+    job[1]=fedavg
+    "$SUBMIT" simulate -q "${job[@]}" --measured times.json -o taken
+    "$SUBMIT" simulate -q "${job[@]}" --measured times.json --batch_size 32 -o other
+    [ "$(jq .facts.simulation.result.step_time kept/run.json)" = "$(jq .facts.simulation.result.step_time taken/run.json)" ]
+    [ "$(jq -c 'map(.of.batch_size)' times.json)" = '[64,32]' ]
+    [ "$(jq '.[1].measured.step_time' times.json)" = "$(jq .facts.simulation.result.step_time other/run.json)" ]
+    echo '{}' >times.json
+    run "$SUBMIT" simulate -q "${job[@]}" --measured times.json -o wrong
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"times.json: it has no list of measured times"* ]]
+    [ ! -e wrong ]
 }
 
 @test "--overhead works on a machine that cannot send messages to itself" {
