@@ -100,7 +100,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy check warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
+.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
@@ -207,7 +207,7 @@ $(TESTS): private HARDEN :=
 # A test loads codecs and starts programs.
 $(TESTS): | all $(TEST_CODECS) $(EXECUTORS) $(TOOLS)
 
-tests: $(TESTS) $(TEST_CODECS) $(EXECUTORS) $(BENCHES) $(TOOLS) $(PRELOADS) $(REFERENCE)
+tests: $(TESTS) $(TEST_CODECS) $(EXECUTORS) $(TOOLS) $(PRELOADS)
 
 # They read the tables of all programs; the reference loads the codecs.
 $(REFERENCE) $(MANUALS): $(BUILD)/docs/%: docs/tool/%.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
@@ -228,9 +228,14 @@ check-reference: all $(REFERENCE) ## docs/reference/ is what `make reference` wr
 	$(Q)BUILD=$(BUILD) docs/tool/generate --check docs/reference
 
 test: export PSGD_TEST_LONG = $(LONG)
-test: all tests ## unit tests, suites, end to end; LONG=1: the long tests, too
-	$(Q)BUILD=$(BUILD) tests/check-layers
+test: all tests ## the product: unit tests, suites, end to end; LONG=1: the long tests, too
 	$(Q)BUILD=$(BUILD) tests/run
+
+# The second compiler's build is made here, where no test's time limit ends it; the test of it prints why it failed.
+check: export PSGD_TEST_LONG = $(LONG)
+check: all tests $(BENCHES) $(REFERENCE) ## what is not of the product alone: make static, fuzz targets, documents, packages, the test runner; LONG=1
+	$(Q)$(if $(SANITIZE),,$(MAKE) --no-print-directory -k $(if $(LONG),clang-check,clang-check-programs) || true)
+	$(Q)BUILD=$(BUILD) tests/run --check
 
 test-systems: all ## README's two commands on fresh Debian 11, 12, 13 and on arm64; ONLY='debian-13 ...'; needs root
 	$(Q)BUILD=$(BUILD) tests/systems/run $(ONLY)
@@ -240,12 +245,14 @@ test-processors: all tests ## programs and jobs on x86-64 processors without AVX
 
 # A test of minutes takes up to ten times as long with a sanitizer.
 SANITIZED := TEST_TIMEOUT=7200
-sanitize: ## the whole test suite under AddressSanitizer and UBSan
-	$(Q)$(SANITIZED) $(MAKE) BUILD=$(BUILD)/asan CC=$(CLANG) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' test
+both: # one after the other, and the second also after a failure of the first
+	$(Q)$(MAKE) test; rc=$$?; $(MAKE) check && exit $$rc
+sanitize: ## make test and make check under AddressSanitizer and UBSan
+	$(Q)$(SANITIZED) $(MAKE) BUILD=$(BUILD)/asan CC=$(CLANG) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' both
 
 # OMP_NUM_THREADS=1: ThreadSanitizer does not see the synchronization of OpenMP's (oneDNN's) threads.
-tsan: ## the whole test suite under ThreadSanitizer
-	$(Q)OMP_NUM_THREADS=1 $(SANITIZED) $(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' test
+tsan: ## make test and make check under ThreadSanitizer
+	$(Q)OMP_NUM_THREADS=1 $(SANITIZED) $(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' both
 
 valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
@@ -338,8 +345,8 @@ tidy: ## clang-tidy over everything
 	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""' -DPSGD_PAGE='"$(BUILD)/page.html"'
 
 # A check whose tool is not installed prints "skipped: ..." and succeeds.
-check: warnings clang-check format-check check-layers check-scripts check-reference ## warnings of both compilers, source format, includes, scripts, docs/reference
-warnings: all tests
+static: warnings clang-check format-check check-layers check-scripts check-reference ## warnings of both compilers, source format, includes, scripts, docs/reference
+warnings: all tests $(BENCHES) $(REFERENCE)
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/docs $(BUILD)/examples $(BUILD)/tests
 
 # The programs and the fuzz targets are sanitized, so that the tests of this build need no other by clang; not optimized,

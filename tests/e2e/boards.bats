@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # Results for TensorBoard and MLflow: --tensorboard, --mlflow, export. tests/python reads them back.
 load lib
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # A copy of the source tree, and folders of agents, whose paths have a space and non-ASCII letters.
 load lib
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
-# `make check`, one check per test: static checks of the source. A check whose tool is not installed is a skipped test, and
+# `make static` and the fuzz targets, one check per test. A check whose tool is not installed is a skipped test, and
 # counted as one.
+# bats file_tags=check
 # Takes about 2 minutes.
 COMPILER=${CC:-cc} # before setup unsets it
 load lib
 
 # make as from a shell, with a job per processor, independent of the make that started the tests; waiting tests run first.
-# A whole build on a busy machine may take longer than other programs of a test, so it has the test's own limit.
 check() {
-    run "$TOOLS/reap" $((TEST_LIMIT - 10)) env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make -s -C "$ROOT" BUILD="$BUILD" "$@"
+    by_progress env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make --no-print-directory -C "$ROOT" BUILD="$BUILD" "$@"
     judge
 }
 
@@ -39,7 +39,7 @@ plain_build_only() {
     plain_build_only
     command -v clang >/dev/null || skip "clang is not installed"
     # The same inputs each time: chance is for long runs.
-    run env BUILD="$BUILD/clang" RUNS=1000 SEED=1 nice -n 5 "$ROOT/tests/fuzz/run"
+    by_progress env BUILD="$BUILD/clang" RUNS=1000 SEED=1 nice -n 5 "$ROOT/tests/fuzz/run"
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c '^ok ' <<<"$output")" -eq "$(find "$ROOT/tests/fuzz" -name 'fuzz_*.c' | wc -l)" ]
@@ -114,7 +114,6 @@ NEW
     grep -q -e --ports pages/agent.md # it was only compared
 }
 
-# bats test_tags=long
 @test "every script passes shellcheck" {
     check check-scripts
 }

@@ -264,6 +264,7 @@ load lib
 }
 
 # shellcheck disable=SC2030 # each @test is a subshell of its own
+# bats test_tags=check
 @test "every built-in codec passes the conformance suite" {
     local c check
     one() { # one CODEC CHECK: of what it receives a tenth of the mutations
@@ -388,6 +389,7 @@ fails() {
     "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_order.so" --check memory
 }
 
+# bats test_tags=check
 @test "a million messages are mutated, and an error only in the last one is found" {
     cat >late.c <<'C'
 #include <stdlib.h>
@@ -471,7 +473,7 @@ signalled() {
     [[ "$output" == *"asked to end by a signal"* ]]
 }
 
-# bats test_tags=long
+# bats test_tags=long,check
 @test "a new codec of each kind compiles without a warning, passes the suite and is not overwritten" {
     local kind
     for kind in "" combination rounds events; do
@@ -504,6 +506,7 @@ signalled() {
     [ "$status" -eq 2 ]
 }
 
+# bats test_tags=check
 @test "a new codec may have any name, including keywords of C and names of codec.h" {
     local name
     for name in double codec int log; do

@@ -267,6 +267,7 @@ C
 
 # Nineteen is prime to the numbers of columns: each column and most rules are tried. With eleven each rule is, too; make
 # combinations tries all cells.
+# bats test_tags=check
 @test "jobs from the whole matrix of rules, paths, aggregates and compressors end as docs/combinations.md says" {
     local every=19
     if is_long; then every=11; fi
@@ -274,7 +275,7 @@ C
     diff now "$ROOT/docs/combinations.md" || { echo "make combinations writes it anew"; false; }
 }
 
-# bats test_tags=long
+# bats test_tags=long,check
 @test "every rule runs on agents, each with another compressor, or is refused, as docs/combinations.md says" {
     local rule compressor outcome page=$ROOT/docs/combinations.md
     "$ROOT/docs/tool/combinations" sample 3>&- >outcomes

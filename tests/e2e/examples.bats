@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # The pages of examples/: their commands run, and print what the page says.
 # Takes about 1 minute.
 load lib

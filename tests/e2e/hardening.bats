@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # The programs and codecs as they are built: what is to end a process with a memory error before it is taken over.
 load lib
 

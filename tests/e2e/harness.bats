@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # The test harness: nothing hangs, no process is left, no test is skipped without a report.
 # Takes about 2 minutes.
 load lib
@@ -53,13 +54,102 @@ BATS
     run_tree
     [ "$status" -eq 0 ]
     if [ "${lines[-1]}" = "1 passed, 0 failed, 0 skipped" ]; then
-        [ "${lines[-2]}" = "left out: 1 long tests, which LONG=1 make test runs" ]
+        [ "${lines[-2]}" = "left out: 1 long tests, which LONG=1 runs" ]
         [ ! -e ran ]
     fi
     run afresh PSGD_TEST_LONG=1 env -C tree BUILD=build tests/run
     echo "$output"
     [ "${lines[-1]}" = "2 passed, 0 failed, 0 skipped" ]
     [ -e ran ]
+}
+
+@test "each test belongs to make test or to make check, and a pattern runs those of both" {
+    cat >some.bats <<'BATS'
+@case "one of the product" { echo product >>../ran; }
+# case_tags=check
+@case "one of the source" { echo source >>../ran; }
+# case_tags=long,check
+@case "a long one" { echo long >>../ran; }
+BATS
+    printf '#!/usr/bin/env bats\n# bats file_tags=check\n@case "one of a document" { echo document >>../ran; }\n' >all.bats
+    make_tree
+    mkdir tree/tests/unit tree/build/tests/unit/room tree/tests/unit/room
+    for p in product document; do
+        printf '#!/bin/sh\necho "1..1"\necho "ok 1 %s"\necho "unit of a %s" >>../ran\n' $p $p >tree/build/tests/unit/room/test_$p
+        chmod +x tree/build/tests/unit/room/test_$p
+        echo '/* A test. */' >tree/tests/unit/room/test_$p.c
+    done
+    printf '/* A test.\n * file_tags=check\n */\n' >tree/tests/unit/room/test_document.c
+    trial() { # trial ARGUMENT...: what ran
+        rm -f ran
+        run afresh BUILD=build TEST_TIMEOUT=30 "${LONG[@]}" env -C tree tests/run "$@"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        ran=$(sort ran | paste -sd ,)
+    }
+    trial
+    [ "$ran" = "product,unit of a product" ] || bats_is_old
+    trial --check
+    [ "$ran" = "document,source,unit of a document" ] || bats_is_old
+    [[ "$output" == *"left out: 1 long tests"* ]] || bats_is_old
+    [ "${lines[-1]}" = "3 passed, 0 failed, 0 skipped" ] || bats_is_old
+    trial some.bats test_document
+    [ "$ran" = "product,source,unit of a document" ] || bats_is_old
+    LONG=(PSGD_TEST_LONG=1)
+    trial --check
+    [ "$ran" = "document,long,source,unit of a document" ] || bats_is_old
+    trial
+    [ "$ran" = "product,unit of a product" ] || bats_is_old
+}
+
+bats_is_old() { ! bats --filter-tags a "$BATS_TEST_FILENAME" >/dev/null 2>&1; } # it has no tags: all tests run
+
+@test "CI's command ends with one line of all numbers, and fails if either of its commands does" {
+    mkdir -p tree/.ci bin
+    cp "$ROOT/.ci/run" tree/.ci/
+    printf '#!/bin/sh\necho installed\nexit ${SETUP:-0}\n' >tree/setup.sh
+    cat >bin/make <<'MAKE'
+#!/bin/sh
+echo "some line of make $1"
+case $1 in
+test) echo "$TESTS" && exit "${TEST_STATUS:-0}" ;;
+check) echo "$CHECKS" && exit "${CHECK_STATUS:-0}" ;;
+esac
+MAKE
+    chmod +x tree/setup.sh bin/make
+    ci() { # ci NAME=VALUE...
+        run env PATH="$PWD/bin:$PATH" "$@" tree/.ci/run
+        echo "$output"
+        [ "$(grep -cE '^[0-9]+ passed' <<<"$output")" -eq 1 ]
+    }
+    ci TESTS='1200 passed, 0 failed, 3 skipped' CHECKS='90 passed, 0 failed, 2 skipped'
+    [ "$status" -eq 0 ]
+    [ "${lines[-1]}" = "1290 passed, 0 failed, 5 skipped" ]
+    [[ "$output" == *"make test: 1200 passed, 0 failed, 3 skipped"*"some line of make check"* ]]
+    ci TESTS='1200 passed, 2 failed, 3 skipped' TEST_STATUS=2 CHECKS='90 passed, 0 failed, 2 skipped'
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = "1290 passed, 2 failed, 5 skipped" ]
+    ci TESTS='1200 passed, 0 failed, 3 skipped' CHECKS='no line' CHECK_STATUS=2
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = "1200 passed, 1 failed, 3 skipped" ]
+    ci SETUP=1
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = "0 passed, 1 failed, 0 skipped" ]
+}
+
+@test "a limit of progress ends what stands still, and not what takes long" {
+    run "$TOOLS/reap" -g grows 5 bash -c 'for i in 1 2 3 4 5 6 7 8; do read -rt 1 <> <(:); echo $i >>grows; done'
+    [ "$status" -eq 0 ]
+    run "$TOOLS/reap" -g grows 3 sleep 86407
+    echo "$output"
+    [ "$status" -eq 124 ]
+    [[ "$output" == *"sleep has not gone on within 3 s"* ]]
+}
+
+@test "the processor time of everything that a command has started is measured" {
+    run "$TOOLS/reap" -t spent 60 sh -c '(i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done) & wait'
+    [ "$status" -eq 0 ]
+    awk '{ exit !(NF == 2 && $1 > 0.02 && $1 < 60) }' spent
 }
 
 @test "a script that leaves a process has failed, and the process is named and ended" {

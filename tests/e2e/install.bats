@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # What make install and the package put into a system works there, from any folder, and is taken away again.
 # shellcheck disable=SC2030,SC2031,SC2164 # subshells have the trees; a failed cd ends a test
 load lib

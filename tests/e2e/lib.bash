@@ -62,7 +62,18 @@ teardown() {
     fi
     kill -9 "$WATCHER" 2>/dev/null
     cd / && rm -rf "$HOME_OF_TEST"
+    [ -z "${TEST_TIMES:-}" ] || note_times >>"$TEST_TIMES"
     [ -z "$left" ]
+}
+
+# For the report of tests/run: "USER SYSTEM SCRIPT: TEST", in hundredths of seconds of processor time of this test and of what it has
+# waited for.
+note_times() {
+    local f
+    read -r f <"/proc/$BASHPID/stat"
+    # shellcheck disable=SC2206 # the fields behind the name, which may have spaces
+    f=(${f##*) })
+    echo "$((f[11] + f[13])) $((f[12] + f[14])) ${BATS_TEST_FILENAME##*/}: $BATS_TEST_DESCRIPTION"
 }
 
 # In the background of a test: ends all its descendants on a timeout, so that it fails; if it still hangs a minute later, ends
@@ -108,6 +119,15 @@ curl() { command curl --max-time "$PROGRAM_LIMIT" "$@"; }
 
 # limited COMMAND...: it and its descendants have the time limit of a program, and none of them is left.
 limited() { "$TOOLS/reap" "$PROGRAM_LIMIT" "$@"; }
+
+# by_progress COMMAND...: status and output as run's, for a command of many parts, as a build is, that prints a line for each: the time
+# limit of a program is from line to line, and the test has none. Its lines are in the output of the test's script, too.
+by_progress() {
+    kill -9 "$WATCHER" 2>/dev/null
+    : >"$T/progress"
+    "$TOOLS/reap" -g "$T/progress" "$PROGRAM_LIMIT" "$@" 2>&1 3>&- | sed -u 's/^/# /' | tee "$T/progress" >&3
+    status=${PIPESTATUS[0]} output=$(sed 's/^# //' "$T/progress")
+}
 
 # afresh NAME=VALUE... COMMAND...: as started by a user, without the environment of the tests.
 afresh() {
@@ -237,12 +257,12 @@ in_none() {
     ls -d -- "${@:2}" >/dev/null && ! grep -rqaF -e "$1" -- "${@:2}" 2>/dev/null
 }
 
-# within SECONDS COMMAND...: repeats it until it succeeds. Never less than a minute, because the machine may be busy: durations
-# are measured by the programs' records, not by this.
+# within SECONDS COMMAND...: repeats it until it succeeds, for ten times these seconds, because the machine may be busy. Never less
+# than a minute: durations are measured by the programs' records, not by this.
 within() {
     local up end
     read -r up _ </proc/uptime # a clock that nobody sets
-    end=$((10#${up/./} + $1 * 100))
+    end=$((10#${up/./} + $1 * 1000))
     shift
     until "$@"; do
         read -r up _ </proc/uptime

@@ -14,6 +14,7 @@ tutorial() {
         --gradient-descent adam --learn_rate 0.001 --epochs 2 "$@"
 }
 
+# bats test_tags=check
 @test "MNIST: plain reaches 0.955 in two epochs, the same on both nodes" {
     needs_mnist
     start_agents 2

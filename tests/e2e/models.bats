@@ -55,6 +55,7 @@ at_most() {
     at_least accuracy 0.915
 }
 
+# bats test_tags=check
 @test "the tutorial's network on MNIST reaches what Parallel-SGD's tutorial states (0.9585 to 0.963, loss 0.128 to 0.133)" {
     needs_mnist
     learn mlp-tutorial --dataset mnist --data "$DATA/mnist" --batch_size 64 --learn_rate 0.001 --epochs 2
@@ -76,6 +77,7 @@ at_most() {
     at_least accuracy 0.915
 }
 
+# bats test_tags=check
 @test "Ray's convnet of 1,960 parameters classifies the digits (0.861 to 0.933)" {
     learn convnet-ray --learn_rate 0.005 --epochs 2
     at_least accuracy 0.82
@@ -121,6 +123,7 @@ at_most() {
 }
 
 # lstm-imdb with 32 units: at its size a step takes seconds.
+# bats test_tags=check
 @test "platoon's LSTM, small, with its AdaDelta learns which of two words a text has (0.97 to 1.00)" {
     python3 - "$ROOT/nn/models/lstm-imdb.json" <<'PY'
 import json, os, random, sys
@@ -152,6 +155,7 @@ PY
 }
 
 # A constant, the mean, would have a loss of the targets' variance: 1024 weights of U(0, 1/1024), inputs of U(0, 10), 0.0028.
+# bats test_tags=check
 @test "linear finds the weights behind SimLin (loss 0.0006 to 0.0009)" {
     learn linear --dataset simlin:train=20000,test=1000 --gradient-descent sgd --batch_size 8 --learn_rate 0.00003 --epochs 10
     at_most loss 0.0014

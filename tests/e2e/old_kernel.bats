@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # Agents, runners and job_submit as on Linux 4.18 (shared/compat.h): a filter refuses every newer call.
 load lib
 

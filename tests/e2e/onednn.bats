@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # Which oneDNN a build uses, and what is rebuilt when that changes.
 load lib
 

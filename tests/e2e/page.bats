@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # The page in headless Chromium, driven through chromedriver by tests/lib/webdriver.py: real jobs, real clicks.
 bats_require_minimum_version 1.5.0
 load lib.bash

@@ -27,10 +27,12 @@ tests_of() { # tests_of "MODULE..." NAME...
     tests_of "" records safetensors program
 }
 
+# bats test_tags=check
 @test "the same with numpy" {
     tests_of numpy safetensors
 }
 
+# bats test_tags=check
 @test "the same with pandas" {
     tests_of pandas records
 }
@@ -41,6 +43,7 @@ tests_of() { # tests_of "MODULE..." NAME...
 }
 
 # setup.sh does not install torch, which is large: apt-get install python3-torch
+# bats test_tags=check
 @test "models go to torch and back with the same outputs" {
     python_with torch >/dev/null || skip "no python3 has torch"
     start_agents 2
@@ -50,6 +53,7 @@ tests_of() { # tests_of "MODULE..." NAME...
 # session DOC LANGUAGE...: a Python program of the blocks of a document in these languages, in order.
 session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr($0, 4) " "); next} on' "$ROOT/$1" >session.py; }
 
+# bats test_tags=check
 @test "the session in docs/python.md runs as written, without pandas, numpy and torch" {
     start_agents 2
     session docs/python.md python
@@ -64,6 +68,7 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
     [[ "$output" == *"'layer0.dense.weight': (784, 128)"* ]]
 }
 
+# bats test_tags=check
 @test "the session with torch in docs/python.md runs as written" {
     local python
     python=$(python_with torch) || skip "no python3 has torch"
@@ -74,6 +79,7 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
     [ "$(jq -r .state more/run.json)" = succeeded ]
 }
 
+# bats test_tags=check
 @test "the notebook's cells run, and DiLoCo needs fewer bytes than all-reduce" {
     ln -s "$ROOT/python" "$ROOT/tests" "$ROOT/examples" .
     sed -n '/^```sh$/,/^```$/p' examples/notebook/README.md | grep -v '^```' >session.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # The documents are right: README's commands run, in README's order, and its codec behaves as stated.
 load lib
 

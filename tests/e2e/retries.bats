@@ -191,6 +191,7 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
     [[ "$output" == *'--retry-on: "bad_luck" is not one of node_lost|runner_died|oom'* ]]
 }
 
+# bats test_tags=check
 @test "the command of docs/failures.md" {
     start_three
     ln -s "$BUILD" build

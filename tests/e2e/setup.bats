@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # setup.sh on other systems: a PATH on which apt, the compilers and the rest are one script, pretend, which knows the
 # available packages and their contents.
 load lib

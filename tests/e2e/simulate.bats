@@ -5,6 +5,7 @@ load lib
 
 blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/$2"; }
 
+# bats test_tags=check
 @test "the simulations in docs/simulator.md run as described" {
     ln -s "$BUILD" build
     blocks sh docs/simulator.md >session.sh
@@ -16,7 +17,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     [ "$(jq -r .facts.simulation.result.models_agree sim-mesh/run.json)" = true ]
 }
 
-# bats test_tags=long
+# bats test_tags=long,check
 @test "the comparison in docs/sync-async.md runs and gives the times in its tables" {
     ln -s "$BUILD" build
     blocks sh docs/sync-async.md >session.sh

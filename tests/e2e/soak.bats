@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # The checker of I1 to I12 (docs/reliability.md), and the loops of `make soak`, each with few kills.
 # Takes about 2 minutes.
 load lib

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=check
 # Tools for the developers of psgd.
 load lib
 

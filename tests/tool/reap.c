@@ -1,6 +1,9 @@
-/* reap SECONDS COMMAND [ARGUMENT...]: runs the command and leaves none of its processes: no child and no
- * grandchild, in any session or process group. On a timeout, or when a signal asks reap to end, all of
- * them get SIGTERM, then SIGKILL. A command that ends by itself and leaves processes behind has failed.
+/* reap [-g FILE] [-t FILE] SECONDS COMMAND [ARGUMENT...]: runs the command and leaves none of its processes:
+ * no child and no grandchild, in any session or process group. On a timeout, or when a signal asks reap to
+ * end, all of them get SIGTERM, then SIGKILL. A command that ends by itself and leaves processes behind has
+ * failed.
+ *   -g FILE  the time starts anew whenever FILE, the command's output, has grown: a limit of progress
+ *   -t FILE  writes "USER SYSTEM" to FILE: the seconds of processor time of all these processes
  *
  * Exit status: the command's own, 128 + N if signal N ended it; 124 on a timeout; 125 if it has left
  * processes; 128 + N if signal N ended reap; 126 if reap itself failed. SECONDS 0: no limit. */
@@ -14,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -191,16 +196,33 @@ static void make_watched(sigset_t *set)
             sigaddset(set, asks_to_end[i]);
 }
 
+static off_t size_of(const char *path)
+{
+    struct stat st;
+
+    return path && stat(path, &st) == 0 ? st.st_size : 0;
+}
+
 /* Waits until the command has ended, its time is over or a signal arrived; returns an exit status if reap
  * must end it. */
-static int wait_for(pid_t command, int *status, double until, const sigset_t *watched)
+static int wait_for(pid_t command, int *status, double seconds, const char *grows, const sigset_t *watched)
 {
+    double until = now_s() + seconds;
+    off_t size = size_of(grows);
+
     while (!has_ended(command, status)) {
         double left = fmin(until - now_s(), 3600);
         int sig;
 
-        if (left <= 0)
-            return TIME_OVER;
+        if (left <= 0) {
+            off_t grown = size_of(grows);
+
+            if (grown == size)
+                return TIME_OVER;
+            size = grown;
+            until = now_s() + seconds;
+            continue;
+        }
         sig = sigtimedwait(watched, NULL,
                            &(struct timespec){(time_t)left, (long)((left - floor(left)) * 1e9)});
         if (sig > 0 && sig != SIGCHLD)
@@ -227,34 +249,56 @@ static pid_t start(char **argv, const sigset_t *before)
     _exit(127);
 }
 
+/* All children have been waited for, and what they had waited for is in their numbers. */
+static void times_write(const char *path)
+{
+    FILE *f = fopen(path, "we");
+    struct rusage r;
+
+    getrusage(RUSAGE_CHILDREN, &r);
+    if (!f || fprintf(f, "%.2f %.2f\n", (double)r.ru_utime.tv_sec + 1e-6 * (double)r.ru_utime.tv_usec,
+                      (double)r.ru_stime.tv_sec + 1e-6 * (double)r.ru_stime.tv_usec) < 0)
+        perror(path);
+    if (f)
+        fclose(f);
+}
+
 int main(int argc, char **argv)
 {
-    double seconds = argc > 2 ? atof(argv[1]) : -1;
+    const char *grows = NULL, *times = NULL;
+    double seconds = -1;
     sigset_t watched, before;
-    int status = 0, ended_by;
+    int status = 0, ended_by, option;
     pid_t command;
 
+    while ((option = getopt(argc, argv, "+g:t:")) == 'g' || option == 't')
+        *(option == 'g' ? &grows : &times) = optarg;
+    if (option == -1 && argc - optind >= 2)
+        seconds = atof(argv[optind++]);
     if (seconds < 0) {
-        fprintf(stderr, "usage: reap SECONDS COMMAND [ARGUMENT...]\n");
+        fprintf(stderr, "usage: reap [-g FILE] [-t FILE] SECONDS COMMAND [ARGUMENT...]\n");
         return BROKEN;
     }
+    argv += optind;
     make_watched(&watched);
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_BLOCK, &watched, &before);
     if (!is_set(PR_SET_CHILD_SUBREAPER, 1) || (!is_ignored(SIGHUP) && !is_set(PR_SET_PDEATHSIG, SIGTERM)) ||
-        (command = start(argv + 2, &before)) < 0) {
+        (command = start(argv, &before)) < 0) {
         perror("reap");
         return BROKEN;
     }
-    ended_by = wait_for(command, &status, seconds > 0 ? now_s() + seconds : INFINITY, &watched);
+    ended_by = wait_for(command, &status, seconds > 0 ? seconds : INFINITY, grows, &watched);
     if (ended_by == 0 && !all_gone(seconds > 0 ? fmin(seconds, patience_s) : patience_s, 0)) {
         look(PRINT);
         ended_by = LEFT;
     }
     if (ended_by != 0 && !all_gone(grace_s, SIGTERM) && !all_gone(grace_s, SIGKILL))
         look(PRINT);
+    if (times)
+        times_write(times);
     if (ended_by == TIME_OVER)
-        fprintf(stderr, "reap: %s has not ended within %g s\n", argv[2], seconds);
+        fprintf(stderr, "reap: %s has not %s within %g s\n", argv[0], grows ? "gone on" : "ended", seconds);
     if (ended_by != 0)
         return ended_by;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
