@@ -209,7 +209,8 @@ struct codec_host {
     /* Write and read a vector that the user may have compressed (enum codec_compression); if not compressed,
      * they are wire_put_f32s() and wire_get_f32s(). Each message has the same vectors in the same order. The
      * vector that get_vector() returns is valid as long as the message. It returns NULL for a malformed
-     * message, and wire_ok() is then false. */
+     * message, and for a vector with values that are not finite (of a job without --on-nonfinite skip), and
+     * wire_ok() is then false; fail() after the latter tells the sender, whatever its text. */
     void (*put_vector)(struct codec *c, struct wire_out *out, const float *v, size_t n);
     const float *(*get_vector)(struct codec *c, struct wire_in *in, size_t n);
     bool (*holds)(const struct codec *c, int block, int worker); /* does the worker hold the block? */

@@ -48,6 +48,7 @@ int step_open(struct step *s, const struct step_config *cfg, struct err *e)
 
     *s = (struct step){.cfg = *cfg, .may_skip = may_skip(cfg->set), .loss = NAN, .accuracy = NAN};
     /* Nobody else gets this node's gradient, or an all-reduce shows it to all, and the job ends anyway. */
+    s->gets_gradients = !is_alone && (cfg->node < 0 || exchange_gives_gradient(cfg->exchange));
     s->checks_late = is_alone || (!s->may_skip && exchange_collects(cfg->exchange));
     if (cfg->n_blocks > 1 && !(s->sum = malloc(cfg->n_params * sizeof *s->sum)))
         return err_set(e, ERR_NOMEM, "no memory for the gradient of several blocks");
@@ -190,12 +191,19 @@ static double learn_rate(const struct step *s, uint64_t step)
 static int leave_update_out(struct step *s, size_t from, size_t n, const float *grads, uint64_t step,
                             struct err *e)
 {
-    const char *own = s->cfg.node < 0 || s->sits_out || grads == s->grads ? NULL
-                                                                          : nonfinite(s, from, n, s->grads);
+    bool is_local = !s->gets_gradients, is_own = s->cfg.node >= 0 && !s->sits_out && grads != s->grads;
+    const char *own = is_local ? nonfinite(s, from, n, grads)
+                      : is_own ? nonfinite(s, from, n, s->grads)
+                               : NULL;
     char what[256];
 
-    snprintf(what, sizeof what, "%sthe gradient of %s is not finite", own ? "" : "after the exchange ",
-             own ? own : nonfinite(s, from, n, grads));
+    if (own)
+        snprintf(what, sizeof what, "the gradient of %s is not finite", own);
+    else
+        snprintf(what, sizeof what,
+                 "after the exchange the gradient of %s is not finite: a contribution of this round is not "
+                 "finite, or their sum is not",
+                 nonfinite(s, from, n, grads));
     return leave_out(s, step, what, "the update is left out", e);
 }
 

@@ -49,9 +49,10 @@ struct step {
     double lr, grad_norm;        /* of the last update */
 
     /* Internal: the present step. */
-    bool checks_late; /* gradients are checked at the update, not when they are added */
-    float *sum;       /* (n_params): the mean of the blocks' gradients; NULL: one block */
-    float *grads;     /* the last one added */
+    bool checks_late;    /* gradients are checked at the update, not when they are added */
+    bool gets_gradients; /* updates are by gradients that come from an exchange with other nodes */
+    float *sum;          /* (n_params): the mean of the blocks' gradients; NULL: one block */
+    float *grads;        /* the last one added */
     int n_added;
     bool sits_out;
     struct net_score score;

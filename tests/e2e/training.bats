@@ -172,13 +172,114 @@ C
     [[ "$(jq -r '.reason + ": " + .message' out/run.json)" == NumericDivergence:*"epoch 1, step "*"the "*"layer"* ]]
 }
 
+# Node 1 contributes values that are not finite: weights, gradients, a number, a message to neighbors.
+faulty_codecs() {
+    cat >weights.c <<'C'
+#include <math.h>
+
+#include "codec.h"
+
+static float contribute(struct codec *c, float *const *v)
+{
+    memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
+    for (size_t i = 0; c->node == 1 && i < c->n_params; i++)
+        v[0][i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : 1e30f;
+    return c->samples;
+}
+static const struct codec_combine rule = {.when = CODEC_EACH_ROUND, .contribute = contribute};
+CODEC_PLUGIN(.name = "weights", .source = "a test", .combine = &rule)
+C
+    sed 's/params, c/grads, c/; s/EACH_ROUND/EACH_STEP/; s/"weights"/"gradients"/' weights.c >gradients.c
+    cat >number.c <<'C'
+#include <math.h>
+
+#include "codec.h"
+
+static float contribute(struct codec *c, float *const *v)
+{
+    memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
+    c->numbers[1] = c->node == 1 ? -INFINITY : 1;
+    return 1;
+}
+static const struct codec_combine rule = {.when = CODEC_EACH_ROUND, .n_numbers = 2, .contribute = contribute};
+CODEC_PLUGIN(.name = "number", .source = "a test", .combine = &rule)
+C
+    # Finite, but its norm, which qsgd sends, is not.
+    sed 's/i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : 1e30f/3e38f/; s/"weights"/"large"/; s/.combine = &rule/&, .compression = CODEC_LOSSY/' weights.c >large.c
+    sed 's/^    c->host->put_vector(c, out, c->params, c->n_params);/    if (c->node == 1) c->params[7] = __builtin_nanf("");\n&/' \
+        "$BATS_TEST_DIRNAME/../../codecs/gossip.c" >neighbors.c
+}
+
+@test "a vector that is not finite ends the job in its round on every path, and names the node that it comes from" {
+    faulty_codecs
+    named() { # named SENTENCE CODEC OPTION...
+        run "$SUBMIT" simulate -q --node_count 3 --model softmax --dataset digits:train=480,test=100 --batch_size 16 --epochs 2 \
+            --codec "$2" "${@:3}" -o out
+        echo "${*:2}: $output"
+        [ "$status" -eq 1 ]
+        jq -r '.reason + ": " + .message' out/run.json >message
+        grep -F "NumericDivergence: $1" message
+        rm -r out
+    }
+    local way
+    while read -r way; do
+        # shellcheck disable=SC2086
+        named "round 1, step 5: node 1 contributed a vector that is not finite: layer0.dense.weight is nan" weights.c:every=5 $way
+    done <<'EOF'
+--path gather
+--path allreduce --allreduce ring
+--path allreduce --allreduce halving-doubling
+--path allreduce --overlap 1
+--servers 1
+--servers 2 --compress-down none|huffman
+--psgd asgd --servers 1
+--psgd asgd --path gather
+EOF
+    named "round 1, step 1: node 1 contributed a vector that is not finite: layer0.dense.weight is nan" gradients.c --path gather
+    named "round 1, step 1: node 1 contributed a vector that is not finite: layer0.dense.weight is nan" gradients.c --path allreduce
+    named "round 1, step 5: node 1 contributed a vector that is not finite: value 1 is -inf" number.c:every=5 --path allreduce
+    named "round 1, step 5: node 1 contributed a vector that is not finite: layer0.dense.weight is nan" large.c:every=5 --compress qsgd --path gather
+    named "round 1: node 1 contributed a vector that is not finite: layer0.dense.weight is nan" large.c:every=5 --compress qsgd --servers 1
+    grep -q 'get_vector' neighbors.c
+    named "round 1: node 1 sent a vector that is not finite: layer0.dense.weight is nan" neighbors.c
+}
+
+@test "on agents, with shared memory and a server, the node that contributes a value that is not finite is why the job failed" {
+    start_agents 3
+    faulty_codecs
+    local servers
+    for servers in 0 1; do
+        write_workers $((3 - servers)) "$servers"
+        run "$SUBMIT" -q --codec weights.c:every=5 --node_count 2 --model softmax --dataset "$FEW" --epochs 1 -o "out$servers"
+        [ "$status" -eq 1 ]
+        "$SUBMIT" why "out$servers" >why
+        grep 'because node(1) at .* ended with NumericDivergence .*: round 1, step 5: node 1 contributed a vector that is not finite' why
+    done
+}
+
+@test "a gradient that is not finite is not told as after the exchange in a local step, without peers, or where it is the own one" {
+    echo '{"version":1,"name":"lin","input":[1],"layers":[{"kind":"dense","units":1,"init":"zeros"}],"loss":"mse"}' >lin.json
+    { echo x,t; for _ in $(seq 40); do echo 1e20,1e19; done; } >table.csv # a loss of 1e38, a gradient of -2e39
+    told() { # told SENTENCE OPTION...
+        run "$SUBMIT" simulate -q --dataset csv:target=t --data table.csv --model lin.json --batch_size 4 --max-steps 8 "${@:2}" -o out
+        [ "$status" -eq 1 ]
+        jq -r .message out/run.json >message
+        cat message
+        grep -x "node [01], epoch 1, step 1: $1" message
+        rm -r out
+    }
+    told "the gradient of layer0.dense.weight is not finite" --codec localsgd:every=5 --node_count 2
+    told "the gradient of layer0.dense.weight is not finite" --codec dummy --node_count 1
+    told "the gradient of layer0.dense.weight is not finite" --codec plain --node_count 2 --path allreduce
+}
+
 @test "a contribution that is not finite is detected by all nodes before it changes a weight" {
     start_agents 2
     poisoning_codec
     run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax --dataset "$FEW" -o stop
     [ "$status" -ne 0 ]
     message=$(jq -r '.nodes[] | select(.reason == "NumericDivergence") | .message' stop/run.json | head -1)
-    [[ "$message" == *"epoch 1, step 5: after the exchange the gradient of layer0.dense.weight is not finite" ]]
+    [[ "$message" == *"epoch 1, step 5: after the exchange the gradient of layer0.dense.weight is not finite: a contribution of this round is not finite, or their sum is not" ]]
     run "$SUBMIT" --codec poison.c --node_count 2 --epochs 1 --model softmax --dataset digits:train=5120,test=500 --learn_rate 0.5 \
         --on-nonfinite skip -o skip
     [ "$status" -eq 0 ]

@@ -107,6 +107,8 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
     compressing_begin_reading(ch, from);
     channel_before_call(ch);
     rc = channel_after_call(ch, callback, read(&ch->codec, from, &in), !ch->rule);
+    if (rc >= 0 && ch->x->e->code == ERR_NUMERIC) /* a codec that goes on without the vector it asked for */
+        rc = ERR_NUMERIC;
     if (rc >= 0)
         compressing_end_reading(ch);
     phase_enter(ch->x->watch, last);

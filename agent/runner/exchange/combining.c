@@ -6,6 +6,7 @@
 
 #include "agent/runner/exchange/aggregators/aggregators.h"
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/finite.h"
 #include "agent/runner/exchange/paths/path.h"
 #include "agent/runner/vector.h"
 
@@ -120,6 +121,19 @@ static float write_own(struct channel *ch)
     return c->samples;
 }
 
+/* Before others get it, so that the node at fault is the one that ends. A gradient as it is has been checked
+ * as it was computed, or will be at the update (agent/runner/step.c). */
+static int check_own(struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    struct combining_contribution own = {.numbers = b->numbers, .weight = b->weight};
+
+    memcpy(own.vectors, b->vectors, sizeof own.vectors);
+    if (!has_own(ch) && b->rule->when == CODEC_EACH_STEP)
+        return CODEC_GO;
+    return finite_check_contribution(ch, ch->codec.node, &own);
+}
+
 int combining_contribute(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -128,7 +142,7 @@ int combining_contribute(struct channel *ch)
     b->vectors[0] = present(ch);
     b->weight = combining_is_weighted(ch) ? c->samples : 1;
     if (!has_own(ch))
-        return CODEC_GO;
+        return check_own(ch);
     b->weight = write_own(ch);
     if (channel_err(ch)->code < 0)
         return channel_err(ch)->code;
@@ -138,7 +152,7 @@ int combining_contribute(struct channel *ch)
     vector_copy(b->own[0] + c->n_params, present(ch) + c->n_params, n_statistics(ch));
     for (int k = 0; k < b->n_vectors; k++)
         b->vectors[k] = b->own[k];
-    return CODEC_GO;
+    return check_own(ch);
 }
 
 size_t combining_bytes(const struct channel *ch, bool is_weighted)
@@ -194,18 +208,17 @@ static int n_absent(const struct channel *ch)
 }
 
 /* Merges a contribution's vector, or numbers: into the sum, into the mean of so many of the same weight, or
- * into a running mean. */
-static void merge(const struct channel *ch, float *to, const float *v, size_t n, float weight, bool is_first)
+ * into a running mean. Returns whether they are finite. */
+static bool merge(const struct channel *ch, float *to, const float *v, size_t n, float weight, bool is_first)
 {
     bool is_sum = ch->combining.rule->reduction == CODEC_SUM;
 
     if (is_sum || !combining_is_weighted(ch))
-        (is_first ? vector_scale : vector_add)(to, v, is_sum ? weight : 1 / (float)ch->codec.n_contributions,
-                                               n);
-    else if (is_first)
-        vector_scale(to, v, 1, n);
-    else
-        vector_mix(to, v, weight / ch->combining.merged_weight, n);
+        return (is_first ? vector_scale
+                         : vector_add)(to, v, is_sum ? weight : 1 / (float)ch->codec.n_contributions, n);
+    if (is_first)
+        return vector_scale(to, v, 1, n);
+    return vector_mix(to, v, weight / ch->combining.merged_weight, n);
 }
 
 int combining_open_aggregate(struct channel *ch, int n_most)
@@ -271,7 +284,7 @@ static int aggregate(struct channel *ch)
                                       .v = b->inputs,
                                       .work = b->work});
     }
-    return CODEC_GO;
+    return finite_check_combination(ch, 0, (const float *const *)b->merged, b->merged_numbers);
 }
 
 int combining_finish_merging(struct channel *ch)
@@ -281,29 +294,39 @@ int combining_finish_merging(struct channel *ch)
     return ch->combining.merged_weight > 0 ? CODEC_GO : CODEC_WAIT;
 }
 
-void combining_merge(struct channel *ch, const struct combining_contribution *from)
+/* Does the job go on, with what is merged, after a contribution that is refused? */
+static bool goes_on(const struct channel *ch)
+{
+    return channel_config(ch)->goes_on || !ch->codec.is_sync;
+}
+
+int combining_merge(struct channel *ch, int node, const struct combining_contribution *from)
 {
     struct combining *b = &ch->combining;
     const struct codec *c = &ch->codec;
     int absent = c->n_merged == 0 ? n_absent(ch) : 0;
-    bool is_first;
+    bool is_first, is_finite = true;
 
     if (b->aggregate.kind != AGGREGATE_MEAN) {
         b->n_all = c->n_merged == 0 ? 0 : b->n_all;
         keep(ch, from);
-        return;
+        return CODEC_GO;
     }
+    if (goes_on(ch) && finite_check_contribution(ch, node, from) < 0)
+        return channel_err(ch)->code;
     if (c->n_merged == 0)
         b->merged_weight = (float)absent * from->weight;
     if (absent > 0 && b->merged[0] != combining_target(ch))
         vector_copy(b->merged[0], combining_target(ch), ch->n_params);
     if (from->weight == 0)
-        return;
+        return CODEC_GO;
     is_first = b->merged_weight == 0;
     b->merged_weight += from->weight;
     for (int k = 0; k < b->n_vectors; k++)
-        merge(ch, b->merged[k], from->vectors[k], ch->n_params, from->weight, is_first);
-    merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers, from->weight, is_first);
+        is_finite &= merge(ch, b->merged[k], from->vectors[k], ch->n_params, from->weight, is_first);
+    is_finite &= merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers, from->weight,
+                       is_first);
+    return is_finite ? CODEC_GO : finite_check_contribution(ch, node, from);
 }
 
 /* A server of an asynchronous job has one worker's: the others count with those that it has. */

@@ -80,7 +80,7 @@ int combining_room(struct channel *ch, float **at);
 
 /* The calls of a path. Each int function returns CODEC_GO or the code of the error that is now set. */
 
-/* Asks the rule for this worker's contribution: vectors, numbers, weight. */
+/* Asks the rule for this worker's contribution: vectors, numbers, weight. ERR_NUMERIC: it is not finite. */
 int combining_contribute(struct channel *ch);
 /* Writes that contribution into a message, and reads another worker's: false if it is malformed. A message
  * that is not weighted has weight 1. */
@@ -91,8 +91,9 @@ struct combining_contribution {
 };
 bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
                    bool is_weighted);
-/* Merges a contribution, the n_merged-th of n_contributions: after the last, `merged` is the combination. */
-void combining_merge(struct channel *ch, const struct combining_contribution *from);
+/* Merges a contribution of a node, the n_merged-th of n_contributions: after the last, `merged` is the
+ * combination. ERR_NUMERIC: it is not finite. */
+int combining_merge(struct channel *ch, int node, const struct combining_contribution *from);
 /* For a path that merges: room for as many contributions as a round may have, if their aggregate needs all at
  * once. CODEC_GO or a code. */
 int combining_open_aggregate(struct channel *ch, int n_most);

@@ -221,7 +221,7 @@ void compressing_begin_reading(struct channel *ch, int from)
 {
     ch->compressing.n_got = 0;
     ch->compressing.saved_in = 0;
-    ch->compressing.reads_down = from < 0;
+    ch->compressing.from = from;
     copies_begin_reading(&ch->compressing.copies);
 }
 
@@ -268,7 +268,7 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
 {
     struct compressing *c = &ch->compressing;
     size_t whole = n, start = in->at;
-    struct chains *chains = chains_for(ch, c->reads_down, c->n_got, &n);
+    struct chains *chains = chains_for(ch, c->from < 0, c->n_got, &n);
     const float *rest = NULL;
     float *v;
 
@@ -282,7 +282,7 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
     if (rest)
         memcpy(v + n, rest, (whole - n) * sizeof *v);
     c->saved_in += (int64_t)(whole * sizeof *v) - (int64_t)(in->at - start);
-    return sends_differences(ch, c->reads_down) ? with_difference(&c->copies, chains, v, whole) : v;
+    return sends_differences(ch, c->from < 0) ? with_difference(&c->copies, chains, v, whole) : v;
 }
 
 const float *compressing_whole(struct channel *ch, int from, const float *v)

@@ -38,7 +38,7 @@ struct compressing {
         size_t n;
     } * read; /* (n_read) vectors of the message being read, valid until the next message */
     int n_read, n_put, n_got;
-    bool reads_down;
+    int from; /* of the message being read: the node, or in a round of blocks the block */
     bool lacks_memory,
         lacks_receiver;          /* why the message being written is bad, where it is not for its length */
     int64_t saved_out, saved_in; /* bytes that compression saved in the message last written, or read */

@@ -37,7 +37,8 @@ struct exchange_config {
     int node, n_workers, n_servers;
     const struct blocks *blocks; /* not owned; must outlive the exchange */
     bool is_sync;
-    bool goes_on; /* without lost workers, while at least min_nodes are left */
+    bool skips_nonfinite; /* an update by a gradient that is not finite is left out, after the exchange */
+    bool goes_on;         /* without lost workers, while at least min_nodes are left */
     int min_nodes;
     uint64_t local_steps, n_steps, seed;
     bool shares_evaluations; /* verdict.h: they are decided by, or a codec of the job sees them; */

@@ -22,6 +22,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .n_workers = set->node_count,
         .n_servers = set->server_count,
         .is_sync = set->sync == SYNC_SSGD,
+        .skips_nonfinite = set->on_nonfinite == NONFINITE_SKIPS,
         .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
         .min_nodes = set->min_nodes,
         .path = set->path,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/finite.h"
 #include "shared/codec_options.h"
 
 /* Of `call`, which is zeros() or array(). Records the field's offset in the state: a checkpoint cannot hold
@@ -67,6 +68,8 @@ static int host_fail(struct codec *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    if (channel_err(channel_of(c))->code == ERR_NUMERIC) /* that is why get_vector() returned NULL */
+        return ERR_NUMERIC;
     return channel_fail(channel_of(c), "%s", text);
 }
 
@@ -142,7 +145,14 @@ static void host_put_vector(struct codec *c, struct wire_out *out, const float *
 
 static const float *host_get_vector(struct codec *c, struct wire_in *in, size_t n)
 {
-    return compressing_get(channel_of(c), in, n);
+    struct channel *ch = channel_of(c);
+    const float *v = compressing_get(ch, in, n);
+    int from = c->block >= 0 ? round_sender(ch, ch->compressing.from) : ch->compressing.from;
+
+    if (!v || finite_check_message(ch, from, v, n) == CODEC_GO)
+        return v;
+    in->bad = true;
+    return NULL;
 }
 
 static bool host_holds(const struct codec *c, int block, int worker)

@@ -1,5 +1,9 @@
 #include "agent/runner/vector.h"
 
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
 #include "tests/unit/unit.h"
 
 enum { N_MAX = 200, SHIFTS = 17 };
@@ -65,9 +69,31 @@ TEST(partial_sums_match_a_plain_loop)
         }
 }
 
+TEST(partial_sums_tell_whether_the_vector_is_finite_wherever_a_value_is_not)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    static float v[N_MAX], sum[N_MAX];
+
+    for (size_t n = 1; n <= N_MAX; n += 33)
+        for (size_t at = 0; at < n; at++) {
+            memset(sum, 0, sizeof sum);
+            for (size_t i = 0; i < n; i++)
+                v[i] = i % 2 ? FLT_MAX : -1;
+            assert_true(vector_scale(sum, v, 0.5f, n) && vector_add(sum, v, 0.1f, n) &&
+                        vector_mix(sum, v, 1, n));
+            v[at] = bad[at % N_OF(bad)];
+            assert_true(!vector_scale(sum, v, 0, n) && !vector_add(sum, v, 1, n) &&
+                        !vector_mix(sum, v, 0.5f, n));
+            v[at] = 0; /* what is not finite in `sum` does not count */
+            assert_true(vector_add(sum, v, 1, n));
+        }
+    assert_true(vector_scale(sum, v, 1, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(partial_sums_tell_whether_the_vector_is_finite_wherever_a_value_is_not),
         cmocka_unit_test(a_sum_matches_a_plain_loop_for_any_length_and_alignment),
         cmocka_unit_test(a_copy_is_equal_for_any_length_and_alignment),
         cmocka_unit_test(partial_sums_match_a_plain_loop),

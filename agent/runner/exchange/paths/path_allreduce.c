@@ -1,6 +1,7 @@
 /* An all-reduce of all workers for each vector of the contribution. Where rule and job leave the weights
  * open, a short all-reduce of the numbers and the weight comes first, so that a vector is scaled once. */
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/finite.h"
 #include "agent/runner/exchange/paths/allreduce.h"
 #include "agent/runner/exchange/paths/path.h"
 #include "agent/runner/vector.h"
@@ -32,6 +33,12 @@ static const float *scaled(struct channel *ch, int k, float part)
     return to;
 }
 
+/* What this worker has contributed is checked; a peer may not have done so, and a sum may overflow. */
+static int check_combination(struct channel *ch, const float *const *vectors, const float *numbers)
+{
+    return ch->codec.n_workers > 1 ? finite_check_combination(ch, 0, vectors, numbers) : CODEC_GO;
+}
+
 int allreduce_finish(struct channel *ch, const float *const *vectors, const float *numbers)
 {
     struct combining *b = &ch->combining;
@@ -40,8 +47,9 @@ int allreduce_finish(struct channel *ch, const float *const *vectors, const floa
 
     c->n_contributions = c->n_workers;
     if (vectors && b->rule->when == CODEC_EACH_STEP && !b->rule->apply)
-        c->gradient = vectors[0];
-    else if (vectors && (rc = combining_apply(ch, vectors, numbers)) == CODEC_GO)
+        c->gradient = vectors[0]; /* which the update checks */
+    else if (vectors && (rc = check_combination(ch, vectors, numbers)) == CODEC_GO &&
+             (rc = combining_apply(ch, vectors, numbers)) == CODEC_GO)
         rc = combining_adopt(ch);
     channel_begin_local(ch);
     channel_round_done(ch);

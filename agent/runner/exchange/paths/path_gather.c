@@ -48,8 +48,7 @@ static int gather_merge(struct codec *c, int from, struct wire_in *in)
     if (!combining_get(&to, ch, in, combining_is_weighted(ch)))
         return channel_fail(ch, "%s %d: its contribution is malformed",
                             ch->rule->per_block ? "block" : "node", from);
-    combining_merge(ch, &to);
-    return CODEC_GO;
+    return combining_merge(ch, round_sender(ch, from), &to);
 }
 
 static int gather_apply(struct codec *c)

@@ -2,6 +2,7 @@
  * applies it to its own copy of the parameters. In asgd, and where the job's optimizer runs on the servers,
  * these apply it, and reply with the parameters. */
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/finite.h"
 #include "agent/runner/exchange/paths/path.h"
 #include "agent/runner/vector.h"
 
@@ -59,7 +60,8 @@ static int servers_merge(struct codec *c, int from, struct wire_in *in)
         return channel_fail(ch, "node %d sent a malformed contribution", from);
     if (to.weight > 0)
         to.vectors[0] = compressing_whole(ch, from, to.vectors[0]);
-    combining_merge(ch, &to);
+    if (combining_merge(ch, from, &to) < 0)
+        return channel_err(ch)->code;
     return c->is_sync ? CODEC_GO : c->host->record(c, "staleness", (double)(c->round - version));
 }
 
@@ -109,6 +111,8 @@ static int adopt_parameters(struct channel *ch, struct wire_in *in)
 
     if (!wire_ok(in))
         return channel_fail(ch, "the server sent malformed parameters");
+    if (finite_check_parameters(ch, ch->server, v) < 0)
+        return channel_err(ch)->code;
     b->version = version;
     vector_copy(c->global ? c->global : c->params, v, ch->n_params);
     if (b->before)
@@ -131,6 +135,8 @@ static int servers_adopt(struct codec *c, struct wire_in *in)
     c->n_contributions = (int)n;
     if (mean.weight == 0)
         return CODEC_GO;
+    if (finite_check_combination(ch, ch->server, mean.vectors, mean.numbers) < 0)
+        return channel_err(ch)->code;
     rc = combining_apply(ch, mean.vectors, mean.numbers);
     return rc == CODEC_GO ? combining_adopt(ch) : rc;
 }
