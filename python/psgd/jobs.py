@@ -5,11 +5,11 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
-from .errors import Error, Incomplete, Invalid, JobFailed, Timeout, error_of
+from .errors import Error, Incomplete, Invalid, JobFailed, Timeout, UsageError, error_of
 from .models import load_model, to_torch
-from .program import PathLike, Value, call, run
+from .program import PathLike, Value, call, plain, run
 from .records import read
 
 ENDED = ("succeeded", "failed", "cancelled")
@@ -223,8 +223,20 @@ def simulate(*, program: Optional[PathLike] = None, show: bool = False, **option
     return Run(answer.data["folder"], program)
 
 
+def _values_of(key: str, values: Any) -> List[Union[None, bool, int, float, str]]:
+    """Of a list, a range, an array of one dimension, a column of pandas."""
+    try:
+        if isinstance(values, (str, bytes, Mapping)):
+            raise TypeError
+        each = list(values)
+    except TypeError:
+        message = f"{key}: a {type(values).__name__} is no list of values"
+        raise UsageError(message, f'Write a list, also of one: {{"{key}": [...]}}.', "USAGE") from None
+    return [plain(key, value) for value in each]
+
+
 def sweep(
-    values: Mapping[str, Sequence[Union[int, float, str]]],
+    values: Mapping[str, Iterable[Union[int, float, str]]],
     output: PathLike,
     *,
     program: Optional[PathLike] = None,
@@ -232,10 +244,10 @@ def sweep(
     **options: Value,
 ) -> List[Dict[str, Any]]:
     """Runs all combinations of some options' values: psgd.sweep({"codec": ["fedavg", "diloco"], "lr": [0.1, 0.5]}, "swept",
-    repeat=3, simulate=True, epochs=2). Returns a dict for each combination: its "values", the number of "runs" and of those
-    "failed", and a "mean" and a "deviation" of each result; the runs are in output/runs, for psgd.open(). The options are
-    those of `job_submit help sweep`."""
-    sets = [f"{key}={json.dumps(list(of_key))}" for key, of_key in values.items()]
+    repeat=3, simulate=True, epochs=2). The values are a list, or an array or column of numpy or pandas. Returns a dict for
+    each combination: its "values", the number of "runs" and of those "failed", and a "mean" and a "deviation" of each result;
+    the runs are in output/runs, for psgd.open(). The options are those of `job_submit help sweep`."""
+    sets = [f"{key}={json.dumps(_values_of(key, of_key))}" for key, of_key in values.items()]
     asked: Dict[str, Value] = {**options, "set": sets, "output": output}
     answer = call(program, "sweep", (), asked, show=show, accepted=(0, JobFailed.exit_status))
     return list(answer.data.get("combinations") or [])

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import shutil
 import signal
@@ -9,8 +10,9 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Union
 
 from .errors import Error, Invalid, UsageError, error_of
 
@@ -42,14 +44,40 @@ def find(program: Optional[PathLike] = None) -> str:
     raise Invalid("job_submit is not beside this package and not in PATH", NAME_IT, "NOT_FOUND")
 
 
-def text_of(name: str, value: Any) -> str:
+def _refuse(name: str, value: Any) -> NoReturn:
+    hint = ""
+    if isinstance(value, Mapping):
+        hint = "Pass its entries as arguments: **options."
+    elif hasattr(value, "tolist"):  # of numpy, pandas or torch
+        hint = "Pass single numbers, or a list of them: tolist()."
+    raise UsageError(f"{name}: a {type(value).__name__} is no value of an option", hint, "USAGE")
+
+
+def plain(name: str, value: Any) -> Union[None, bool, int, float, str]:
+    """The value as one of Python's own, which has a text as on the command line, and in JSON. Scalars of numpy, pandas and
+    torch count as the number that they are; whatever holds several values, or none, is refused. UsageError."""
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):  # a time, whose item() may be an int
+        _refuse(name, value)
+    if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
+        value = value.item()  # numpy's bool is no Number
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, (str, os.PathLike)):
-        return os.fspath(value)
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, (list, tuple)):
+        return str.__str__(os.fsdecode(value))  # of an Enum the text, not its name
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, (numbers.Real, Decimal)):
+        return float(value)
+    _refuse(name, value)
+
+
+def text_of(name: str, value: Any) -> str:
+    if isinstance(value, (list, tuple, range)):
         return ",".join(text_of(name, v) for v in value)
-    raise UsageError(f"{name}: a {type(value).__name__} is no value of an option", "", "USAGE")
+    own = plain(name, value)
+    if own is None:
+        _refuse(name, value)
+    return own if isinstance(own, str) else repr(own)
 
 
 def arguments(options: Mapping[str, Value]) -> List[str]:
@@ -57,12 +85,14 @@ def arguments(options: Mapping[str, Value]) -> List[str]:
     of REPEATED each item is an option."""
     out = []
     for name, value in options.items():
-        if value is True:
+        is_list = isinstance(value, (list, tuple, range))
+        own = value if is_list else plain(name, value)
+        if own is True:
             out.append(f"--{name}")
-        elif name in REPEATED and isinstance(value, (list, tuple)):
+        elif name in REPEATED and is_list:
             out += [f"--{name}={text_of(name, item)}" for item in value]
-        elif value is not None and value is not False:
-            out.append(f"--{name}={text_of(name, value)}")
+        elif own is not None and own is not False:
+            out.append(f"--{name}={text_of(name, own)}")
     return out
 
 
@@ -131,15 +161,18 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def _start(words: Sequence[str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,  # Ctrl-C reaches it by _interrupt(), once: the second one ends it at once
-    )
+    try:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # Ctrl-C reaches it by _interrupt(), once: the second one ends it at once
+        )
+    except ValueError as e:  # a NUL, or half a surrogate pair, in a text
+        raise UsageError(f"an argument cannot be passed on: {e}", "", "USAGE") from None
 
 
 def run(program: Optional[PathLike], words: Sequence[str], show: bool = False) -> Answer:

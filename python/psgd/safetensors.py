@@ -173,9 +173,15 @@ def _dtype_of(name: str, view: memoryview) -> str:
 def write(path: PathLike, tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = None) -> None:
     """Writes numpy arrays, array.arrays or memoryviews with a shape. The file appears under its name when it is complete."""
     header: Dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    for key, said in (metadata or {}).items():
+        if not isinstance(said, str):
+            raise Invalid(f"metadata {key}: a {type(said).__name__}, where a text is needed", "", "USAGE")
     blobs, at = [], 0
     for name, tensor in tensors.items():
-        view = memoryview(tensor)
+        try:
+            view = memoryview(tensor)
+        except (TypeError, ValueError):  # ValueError: of objects, or of times
+            raise Invalid(f"{name}: a {type(tensor).__name__} is no array of numbers", "", "USAGE") from None
         blob = view.tobytes()
         header[name] = {"dtype": _dtype_of(name, view), "shape": list(view.shape or ()), "data_offsets": [at, at + len(blob)]}
         blobs.append(blob)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .errors import Invalid
+from .program import plain
 from .safetensors import write, write_whole
 from .torch_layers import (
     GRU,
@@ -271,6 +272,7 @@ def save(
     document = {"version": 1, "name": name, "input": shape, "layers": documents, "loss": loss}
     if metrics:
         document["metrics"] = list(metrics)
+    document = json.loads(json.dumps(document, default=lambda value: plain("a layer's size", value)))  # numpy's numbers, too
     text = json.dumps(document, indent=1) + "\n"
     write(path, {key: raw(t) for key, t in tensors.items()}, {"format": "psgd", "arch": json.dumps(document)})
     beside = path.with_suffix(".json")

@@ -29,12 +29,12 @@ tests_of() { # tests_of "MODULE..." NAME...
 
 # bats test_tags=check
 @test "the same with numpy" {
-    tests_of numpy safetensors
+    tests_of numpy safetensors program
 }
 
 # bats test_tags=check
 @test "the same with pandas" {
-    tests_of pandas records
+    tests_of pandas records program
 }
 
 @test "jobs are submitted, followed, cancelled and simulated from Python" {

@@ -7,6 +7,9 @@ import sys
 import tempfile
 import time
 import unittest
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
@@ -75,6 +78,81 @@ class Programs(unittest.TestCase):
         )
         with self.assertRaisesRegex(psgd.UsageError, "codec: a dict is no value of an option"):
             psgd.submit(codec={}, program=self.script("a"))
+
+    def test_numbers_of_other_packages_are_the_numbers_that_they_are(self):
+        class Float64(float):  # numpy 2's float64 is a float with such a repr()
+            def __repr__(self):
+                return f"np.float64({float.__repr__(self)})"
+
+        class Rule(str, Enum):
+            FEDAVG = "fedavg"
+
+        class Scalar:  # numpy's bool, and torch's tensor of no dimension, are no numbers.Number
+            shape = ()
+
+            def __init__(self, value):
+                self.item = lambda: value
+
+        given = {
+            "lr": Float64(0.1), "momentum": Decimal("0.9"), "decay": Fraction(1, 4), "epochs": Scalar(3), "json": Scalar(True),
+            "detach": Scalar(False), "block_ratio": [Float64(2), Scalar(1)], "local_steps": range(2, 4),
+            "tag": (Scalar(7), Path("x")), "codec": Rule.FEDAVG,
+        }  # fmt: skip
+        self.assertEqual(
+            program.arguments(given),
+            ["--lr=0.1", "--momentum=0.9", "--decay=0.25", "--epochs=3", "--json", "--block_ratio=2.0,1", "--local_steps=2,3",
+             "--tag=7", "--tag=x", "--codec=fedavg"],
+        )  # fmt: skip
+        for value in [None], [[1], None], {1}, b"x", 1j, object():
+            with self.subTest(value), self.assertRaisesRegex(psgd.UsageError, "lr: a .* is no value of an option"):
+                program.arguments({"lr": value})
+        with self.assertRaisesRegex(psgd.UsageError, r"config: a dict is no value of an option\nPass its entries .*\*\*options"):
+            program.arguments({"config": {"lr": 1}})
+        with self.assertRaisesRegex(psgd.UsageError, "cannot be passed on"):
+            psgd.submit(name="a\0b", program=self.script("a"))
+
+    def test_the_values_of_a_sweep(self):
+        said = self.folder / "said"
+        fake = self.script("a", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >'{said}'\necho '{{}}'\n")
+        psgd.sweep({"lr": iter([0.1, True, Path("x")]), "epochs": range(2)}, "out", program=fake, tag=["a"], simulate=True)
+        self.assertEqual(
+            [word for word in said.read_text().split("\n") if word.startswith("--set")],
+            ['--set=lr=[0.1, true, "x"]', "--set=epochs=[0, 1]"],
+        )
+        for values in "fedavg", 5, None, {"a": 1}, [[1]], [{}]:
+            with self.subTest(values), self.assertRaisesRegex(psgd.UsageError, "^codec: a "):
+                psgd.sweep({"codec": values}, "out", program=fake)
+
+    def test_numpys_and_pandas_values(self):
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        given = {
+            "lr": np.float64(0.1), "momentum": np.float32(0.5), "epochs": np.int64(3), "batch_size": np.uint8(32),
+            "json": np.bool_(True), "detach": np.bool_(False), "seed": np.array(7), "block_ratio": list(np.arange(2)),
+            "name": np.str_("n"),
+        }  # fmt: skip
+        self.assertEqual(
+            program.arguments(given),
+            ["--lr=0.1", "--momentum=0.5", "--epochs=3", "--batch_size=32", "--json", "--seed=7", "--block_ratio=0,1", "--name=n"],
+        )
+        for value in np.zeros(2), np.zeros((2, 2)), np.complex64(1), np.timedelta64(5, "ns"), np.datetime64("2026-01-01", "ns"):
+            with self.subTest(value), self.assertRaisesRegex(psgd.UsageError, "lr: a .* is no value of an option"):
+                program.arguments({"lr": value})
+        said = self.folder / "said"
+        fake = self.script("a", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >'{said}'\necho '{{}}'\n")
+        values = {"lr": np.linspace(0.25, 0.75, 3), "batch_size": [np.int64(32)]}
+        try:
+            import pandas as pd
+
+            values = pd.DataFrame({"lr": values["lr"], "batch_size": [32, 64, 96]})
+        except ImportError:
+            pass
+        psgd.sweep(values, "out", program=fake)
+        self.assertIn("--set=lr=[0.25, 0.5, 0.75]\n--set=batch_size=[32", said.read_text())
+        with self.assertRaisesRegex(psgd.UsageError, "lr: a ndarray is no value of an option\n.*tolist"):
+            psgd.sweep({"lr": np.zeros((2, 2))}, "out", program=fake)
 
     def test_a_failing_program_is_an_error_with_its_sentence(self):
         said = "echo 'error: no such codec' >&2\necho 'hint: Try.' >&2\necho 'code: CODEC' >&2\n"

@@ -74,6 +74,16 @@ class Files(InFolder):
         self.path.write_bytes(file_of({"b": entry("BF16", (2,), 0, 4)}, struct.pack("<HH", 0x3FC0, 0xC000)))
         self.assertEqual(psgd.read_safetensors(self.path)[0]["b"].tolist(), [1.5, -2.0])
 
+    def test_what_is_no_array_or_no_text_is_an_error_of_psgd(self):
+        for tensors, metadata, words in (
+            ({"w": [1.0, 2.0]}, {}, "w: a list is no array of numbers"),
+            ({"w": None}, {}, "w: a NoneType"),
+            ({"w": array("f", [1])}, {"epoch": 3}, "metadata epoch: a int, where a text is needed"),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(psgd.Invalid, words):
+                psgd.write_safetensors(self.path, tensors, metadata)
+            self.assertFalse(Path(self.path).exists())
+
     def test_what_cannot_be_written_is_refused_and_leaves_no_file(self):
         with self.assertRaisesRegex(psgd.Invalid, "have no type"):
             psgd.write_safetensors(self.path, {"a": memoryview(b"abc").cast("c")})
