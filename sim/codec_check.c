@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "nn/kernels/blas.h"
+#include "shared/helper_main.h"
 #include "shared/sanitized.h"
 #include "sim/check.h"
 
@@ -112,10 +113,8 @@ int main(int argc, char **argv)
     struct err e = {0};
     int rc;
 
-    if (argc != N_LOCAL) {
-        fprintf(stderr, "%s is started by job_submit codecs test, not by hand\n", argv[0]);
-        return 2;
-    }
+    if (argc != N_LOCAL)
+        return helper_main(argc, argv, "codec_check", "job_submit codecs test");
     blas_choose_core(argv);
     k = (struct check){.folder = ".",
                        .options = argv[2],

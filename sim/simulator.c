@@ -11,6 +11,7 @@
 #include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/helper_main.h"
 #include "shared/helper_summary.h"
 #include "shared/json.h"
 #include "shared/preprocessing_file.h"
@@ -119,11 +120,8 @@ int main(int argc, char **argv)
     struct err e = {0};
     int rc;
 
-    if (argc != 2 || argv[1][0] == '-') {
-        fprintf(stderr, "%s is started by job_submit simulate, not by hand; see docs/simulator.md\n",
-                argv[0]);
-        return 2;
-    }
+    if (argc != 2 || argv[1][0] == '-')
+        return helper_main(argc, argv, "simulator", "job_submit simulate");
     blas_choose_core(argv);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);

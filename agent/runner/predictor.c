@@ -19,6 +19,7 @@
 #include "nn/net.h"
 #include "shared/checkpoint_meta.h"
 #include "shared/file.h"
+#include "shared/helper_main.h"
 #include "shared/helper_summary.h"
 #include "shared/json.h"
 #include "shared/settings.h"
@@ -220,10 +221,8 @@ int main(int argc, char **argv)
     struct err e = {0};
     int rc;
 
-    if (argc != 5) {
-        fprintf(stderr, "%s is started by job_submit predict, not by hand\n", argv[0]);
-        return 2;
-    }
+    if (argc != 5)
+        return helper_main(argc, argv, "predictor", "job_submit predict");
     blas_choose_core(argv);
     w.folder = argv[1];
     w.batch_size = atoi(argv[2]);

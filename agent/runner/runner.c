@@ -17,6 +17,7 @@
 #include "codecs/codec.h"
 #include "codecs/executor.h"
 #include "nn/kernels/blas.h"
+#include "shared/helper_main.h"
 #include "shared/json.h"
 #include "shared/reason.h"
 
@@ -181,10 +182,8 @@ int main(int argc, char **argv)
     warning = blas_choose_core(argv);
     if (argc == 2 && strcmp(argv[1], "--about") == 0)
         return about();
-    if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0) {
-        fprintf(stderr, "%s is started by the agent, not by hand; see docs/protocol.md\n", argv[0]);
-        return 2;
-    }
+    if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0)
+        return helper_main(argc, argv, "job_runner", "the agent");
     if (report_open(&report, &e) < 0 ||
         monitor_start(&monitor, ORDERS_FD, ORDERS_LISTEN_FD, &report, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);

@@ -147,12 +147,14 @@ simulated() {
 
 }
 
-@test "the simulator reports that it is not started by hand" {
-    for word in "" --help -h; do
-        # shellcheck disable=SC2086
-        run limited "$BUILD/simulator" $word
+@test "programs that others start report it, and their version" {
+    local program
+    for program in simulator predictor codec_check job_runner; do
+        run limited "$BUILD/$program" --
         [ "$status" -eq 2 ]
-        [[ "$output" == *"is started by job_submit simulate, not by hand"* ]]
+        [[ "$output" == "$program is started by "*", not by hand" ]]
+        [[ "$(limited "$BUILD/$program" --help)" == "$program is started by "*", not by hand." ]]
+        [ "$(limited "$BUILD/$program" --version)" = "$program (psgd) $("$SUBMIT" --version | cut -d ' ' -f 2)" ]
     done
 }
 
