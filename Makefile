@@ -384,7 +384,7 @@ check-layers: ## no file includes a header that docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers
 
 # The folders that packaging/install takes: PREFIX, and one by one.
-FOLDERS := PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR DOCDIR UNITDIR
+FOLDERS := PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR DOCDIR UNITDIR PYTHONDIR
 INSTALL  = BUILD=$(BUILD) DESTDIR=$(call quoted,$(DESTDIR)) $(foreach f,$(FOLDERS),$(if $($f),$f=$(call quoted,$($f)))) packaging/install
 MANUAL  := $(BUILD)/manual
 manual: $(MANUAL) ## manual pages, and completions for bash, zsh and fish, into build/manual

@@ -29,6 +29,8 @@ from .records import Table
 from .safetensors import read as read_safetensors
 from .safetensors import write as write_safetensors
 
+__version__ = "0.1.0"  # as in pyproject.toml
+
 open = open_run  # psgd.open(folder)
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "Unauthorized",
     "Unreachable",
     "UsageError",
+    "__version__",
     "compare",
     "job",
     "load_model",

@@ -42,6 +42,21 @@ setup_file() {
         enter_tree tree
         [ "$(psgd-agent --help | head -1)" = "usage: psgd-agent [--port N] [--bind ADDRESS] [--dir DIR] [options]" ]
         [ "$(psgd agent --version)" = "$(psgd-agent --version)" ]
+        local version
+        version=$(job_submit --version | cut -d ' ' -f 2)
+        [ "$(psgd --version)" = "psgd $version" ]
+        [ "$(psgd version)" = "psgd $version" ]
+        # The module for Python, in a folder of the system's python3, finds job_submit in its own tree.
+        local module
+        module=$(cd "$T/tree" && find . -path '*/psgd/__init__.py')
+        module=${module#.}
+        ! [ -x /usr/bin/python3 ] || [[ " $(/usr/bin/python3 -I -c 'import site; print(*site.getsitepackages())') " == *" ${module%/psgd/*} "* ]]
+        export PYTHONPATH=$T/tree${module%/psgd/*}
+        PATH=/nowhere run "$(command -v python3)" -m psgd --version
+        [ "$output" = "psgd $version
+job_submit $version at $T/tree/usr/bin/job_submit" ]
+        [ "$(python3 -m psgd help version)" = "$(psgd help version)" ]
+        [ "$(python3 -m psgd codecs show none-such 2>&1 || echo "status $?")" = "$(psgd codecs show none-such 2>&1 || echo "status $?")" ]
         psgd --help >help # the verbs, then the options of submit
         [ "$(grep -nx 'Train:' help | cut -d : -f 1)" -lt "$(grep -nx 'The job:' help | cut -d : -f 1)" ]
         start_agent 0
@@ -92,10 +107,13 @@ setup_file() {
     dpkg-deb -x "$package" deb
     [ "$(dpkg-deb -f "$package" Version)" = "$("$BUILD/job_submit" version | cut -d ' ' -f 2)" ]
     [[ "$(dpkg-deb -f "$package" Depends)" == *libmicrohttpd*libopenblas* ]]
+    [ -r deb/usr/lib/python3/dist-packages/psgd/__init__.py ]
+    cmp deb/etc/default/psgd-agent "$ROOT/packaging/psgd-agent.default"
     # What the scripts of the package would do as root is not tried here; they are scripts.
     dpkg-deb -e "$package" control
     local script
     for script in postinst prerm postrm; do sh -n "control/$script"; done
+    [ "$(<control/conffiles)" = /etc/default/psgd-agent ]
     if command -v lintian >/dev/null; then
         TMPDIR=$T lintian --allow-root "$package" >complaints || true
         cat complaints
@@ -117,6 +135,10 @@ setup_file() {
         "$ROOT/packaging/psgd-agent.service.in" >"$unit"
     systemd-analyze verify "$unit" 2>said || true
     ! grep -F psgd-agent.service said || false # only of this unit: the system's own may have faults
+    # The file that the package puts at /etc/default/psgd-agent has options that the agent takes.
+    grep -qx 'EnvironmentFile=-/etc/default/psgd-agent' "$unit"
+    # shellcheck disable=SC1091,SC2086 # made by this project; a list of options
+    (. "$ROOT/packaging/psgd-agent.default" && [ -n "$PSGD_AGENT_OPTIONS" ] && "$BUILD/agent" $PSGD_AGENT_OPTIONS --version)
     systemd-analyze security --help | grep -q -- --offline || skip "this systemd analyses running services only"
     systemd-analyze security --offline=true --threshold=20 "$unit" >shown || { tail -1 shown && false; }
 }

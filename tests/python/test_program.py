@@ -203,6 +203,12 @@ class Programs(unittest.TestCase):
             text = (root / "python/psgd" / name).read_text()
             self.assertEqual([kind for kind in kinds if f'"{kind}"' not in text], [], name)
 
+    def test_the_version_is_that_of_the_programs(self):
+        root = Path(__file__).resolve().parents[2]
+        version = re.search(r"^VERSION *:?= *(\S+)$", (root / "Makefile").read_text(), re.MULTILINE).group(1)
+        project = re.search(r'^version = "(.*)"$', (root / "python/pyproject.toml").read_text(), re.MULTILINE).group(1)
+        self.assertEqual((psgd.__version__, project), (version, version))
+
     def test_the_package_parses_as_python_3_9_and_imports_only_the_standard_library(self):
         import ast
 
