@@ -30,7 +30,7 @@ struct codec_check {
 extern const struct codec_check codec_checks[N_CODEC_CHECKS];
 
 struct codec_check_page {
-    char callback[16]; /* in which the codec runs; "": none */
+    char callback[16]; /* in which the codec runs, or "load", "unload"; "": none */
     int node, from;    /* from: the sender of the message being read, if any */
     uint64_t step;
     /* Incremented when a call begins and when it ends: odd within one. While the program runs, job_submit

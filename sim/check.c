@@ -114,7 +114,7 @@ static void describe(struct check *k, const struct job_shape *s, const struct wa
 /* Returns CHECK_IS_NOT_FOR_IT if the codec refuses such a job. */
 static int run_job(struct check *k, check_body *body, struct err *e)
 {
-    int rc = sim_open(&k->sim, &k->set, &k->how, k->folder, e);
+    int rc = sim_open(&k->sim, &k->set, &k->how, k->folder, NULL, e);
 
     if (rc < 0)
         return rc == ERR_CODEC ? CHECK_IS_NOT_FOR_IT : rc;

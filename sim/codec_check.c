@@ -97,13 +97,20 @@ static int run(struct check *k, const char *name, struct err *e)
     check_body *body = NULL;
     int rc;
 
-    if (find_check(&body, name, e) < 0 || codec_library_open(&lib, "codec.so", e) < 0)
+    if (find_check(&body, name, e) < 0)
         return e->code;
+    watch_outside(k->page, "load");
+    rc = codec_library_open(&lib, "codec.so", e);
+    watch_outside(k->page, "");
+    if (rc < 0)
+        return rc;
     k->plugin = lib.plugin;
     rc = watch_open(lib.plugin, k->page, e);
     if (rc == 0)
         rc = body(k, e);
+    watch_outside(k->page, "unload");
     codec_library_close(&lib);
+    watch_outside(k->page, "");
     return rc;
 }
 

@@ -42,17 +42,39 @@ static void on_taken(void *owner, const struct sim_message *l)
     sim_node_took(s, &s->nodes[l->to], l);
 }
 
+static int load_codec(struct codec_library *l, const struct sim *s, const char *path, struct err *e)
+{
+    int rc;
+
+    if (s->guard)
+        phase_call(s->guard, PHASE_APPLY, STOPWATCH_LOAD);
+    rc = codec_library_open(l, path, e);
+    if (s->guard)
+        phase_enter(s->guard, PHASE_COMPUTE);
+    return rc;
+}
+
+/* Destructors run. */
+static void unload_codec(struct codec_library *l, const struct sim *s)
+{
+    if (s->guard)
+        phase_call(s->guard, PHASE_APPLY, STOPWATCH_UNLOAD);
+    codec_library_close(l);
+    if (s->guard)
+        phase_enter(s->guard, PHASE_COMPUTE);
+}
+
 static int open_codecs(struct sim *s, const char *folder, struct err *e)
 {
     char path[PATH_MAX];
 
-    if (file_join(path, sizeof path, folder, "codec.so", e) < 0 || codec_library_open(&s->codec, path, e) < 0)
+    if (file_join(path, sizeof path, folder, "codec.so", e) < 0 || load_codec(&s->codec, s, path, e) < 0)
         return e->code;
     if (s->set.server_count == 0 || strcmp(s->set.server_codec, s->set.codec) == 0)
         return 0;
     if (file_join(path, sizeof path, folder, "server_codec.so", e) < 0)
         return e->code;
-    return codec_library_open(&s->server_codec, path, e);
+    return load_codec(&s->server_codec, s, path, e);
 }
 
 static double speed_of(const struct sim_speed *speed, int node, struct rng *r)
@@ -95,6 +117,7 @@ static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
     cfg.record = record;
     cfg.owner = n;
     cfg.time = &n->now;
+    cfg.process = s->guard;
     return exchange_new(&n->x, &cfg, e);
 }
 
@@ -254,9 +277,9 @@ static int open_all(struct sim *s, const char *folder, struct err *e)
 }
 
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
-             struct err *e)
+             struct stopwatch *guard, struct err *e)
 {
-    *s = (struct sim){.set = *set, .how = *how, .timing = set->seed};
+    *s = (struct sim){.set = *set, .how = *how, .timing = set->seed, .guard = guard};
     sim_queue_init(&s->queue, s->timing);
     if (open_all(s, folder, e) == 0)
         return 0;
@@ -454,8 +477,8 @@ void sim_close(struct sim *s)
     free(s->model);
     free(s->layers);
     blocks_clear(&s->blocks);
-    codec_library_close(&s->codec);
+    unload_codec(&s->codec, s);
     if (s->server_codec.plugin)
-        codec_library_close(&s->server_codec);
+        unload_codec(&s->server_codec, s);
     *s = (struct sim){0};
 }

@@ -92,6 +92,7 @@ struct sim {
     struct sim_straggler straggler;
     float *model;                  /* (n_params): for sim_model_of */
     struct sim_records *records;   /* NULL: none are kept */
+    struct stopwatch *guard;       /* switched with each node's; NULL: calls of the codec have no limit */
     struct sim_explorer *explorer; /* NULL: events are ordered by time */
     int n_nodes;
     struct sim_node *nodes; /* (n_nodes), by slot: workers, then servers */
@@ -100,10 +101,10 @@ struct sim {
     struct err why;         /* of a node that is failing */
 };
 
-/* `set` and `how` are copied. Opens codec.so, and server_codec.so if the settings name another codec, in
+/* `set` and `how` are copied. `guard`: the process's watch (guard.h), borrowed, or NULL. Opens codec.so, and server_codec.so if the settings name another codec, in
  * `folder`; for a network also the model and data there (trainer_net.c). */
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
-             struct err *e);
+             struct stopwatch *guard, struct err *e);
 /* Runs until every node has ended. Returns 0 even if nodes failed; an error is one of the simulator,
  * ERR_CANCELLED: a signal. */
 int sim_run(struct sim *s, struct err *e);

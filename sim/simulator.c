@@ -15,9 +15,12 @@
 #include "shared/helper_summary.h"
 #include "shared/json.h"
 #include "shared/preprocessing_file.h"
+#include "sim/guard.h"
 #include "sim/summary.h"
 
 enum { DOCUMENT_MAX = 1 << 20 };
+
+static const double CALL_MAX_S = 60;
 
 static void on_signal(int sig)
 {
@@ -96,13 +99,22 @@ static int simulate(struct sim *s, json_t **summary, struct err *e)
 
 static int run(const char *folder, json_t **summary, struct err *e)
 {
+    static char codecs[160]; /* as long as the guard's thread */
+    struct stopwatch *guard;
     struct settings set;
     struct simulation how;
     struct sim s;
     struct err late;
+    bool has_two;
     int rc;
 
-    if (read_documents(&set, &how, folder, e) < 0 || sim_open(&s, &set, &how, folder, e) < 0)
+    if (read_documents(&set, &how, folder, e) < 0)
+        return e->code;
+    has_two = set.server_codec[0] && strcmp(set.server_codec, set.codec) != 0;
+    snprintf(codecs, sizeof codecs, "%s%s%s", set.codec, has_two ? " or " : "",
+             has_two ? set.server_codec : "");
+    guard = guard_begin(folder, codecs, CALL_MAX_S, e);
+    if (!guard || sim_open(&s, &set, &how, folder, guard, e) < 0)
         return e->code;
     rc = simulate(&s, summary, e);
     if (s.records && sim_records_close(s.records, &late) < 0 && rc == 0) {

@@ -32,6 +32,14 @@ static void turn(struct codec_check_page *p)
     atomic_fetch_add_explicit(&p->n_turns, 1, memory_order_relaxed);
 }
 
+void watch_outside(struct codec_check_page *page, const char *name)
+{
+    if (!name[0])
+        page->callback[0] = '\0';
+    turn(page);
+    memccpy(page->callback, name, '\0', sizeof page->callback - 1);
+}
+
 void watch_enter(const char *name, const struct codec *c, int from)
 {
     struct codec_check_page *p = w.page;

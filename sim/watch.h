@@ -40,6 +40,8 @@ void watch_fault(const void *address);
 /* Record that the codec runs callback `name` on c's node, reading a message of `from`, and its end.
  * watch_leave() returns rc. */
 void watch_enter(const char *name, const struct codec *c, int from);
+/* The same where there is no codec yet, or none any more: "load", "unload"; "" when it is over. */
+void watch_outside(struct codec_check_page *page, const char *name);
 int watch_leave(int rc);
 
 /* Counts an allocation by the code at `caller`, if that is the codec's own code (the host may allocate in

@@ -14,6 +14,7 @@
 #include "agent/runner/exchange/barrier.h"
 #include "agent/runner/exchange/exchange_state.h"
 #include "agent/runner/exchange/stall.h"
+#include "agent/runner/exit_guard.h"
 #include "nn/kernels/blas.h"
 #include "shared/clock.h"
 #include "shared/crypto.h"
@@ -84,6 +85,8 @@ static int watch_codec(struct node *n, struct err *e)
 {
     const char *codec = is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
 
+    if (exit_guard_begin(n->monitor->watch, n->set.executor ? "executor" : "codec", codec, n->report, e) < 0)
+        return e->code;
     return monitor_watch(n->monitor, n->set.executor, codec, node_codec_share * n->set.round_timeout_s, e);
 }
 

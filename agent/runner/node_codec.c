@@ -59,7 +59,11 @@ int node_enter_sandbox(struct node *n, struct err *e)
 
 int node_load_codec(struct node *n, struct err *e)
 {
-    return codec_library_load(&n->codec, codec_path, e);
+    enum phase last = phase_call(n->monitor->watch, PHASE_APPLY, STOPWATCH_LOAD);
+    int rc = codec_library_load(&n->codec, codec_path, e);
+
+    phase_enter(n->monitor->watch, last);
+    return rc;
 }
 
 static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e)

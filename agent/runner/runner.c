@@ -106,10 +106,7 @@ static int work(struct node *n, struct orders *orders, struct err *e)
     }
     orders_start_clear(&start);
     fprintf(stderr, "connected to %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
-    if (exit_guard_begin(n->monitor->watch, kind_of(n), name_of(n), n->report, e) < 0)
-        return e->code;
     rc = n->set.executor ? node_execute(n, e) : n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
-    exit_guard_end();
     phase_enter(n->monitor->watch, PHASE_COMPUTE); /* an error may have left a call of the codec */
     return rc < 0 ? rc : node_finish(n, e);
 }
@@ -205,5 +202,7 @@ int main(int argc, char **argv)
     node_clear(&n);
     orders_close(&orders);
     report_close(&report);
+    exit_guard_end();
+    phase_call(monitor.watch, PHASE_APPLY, STOPWATCH_UNLOAD);
     return status;
 }

@@ -6,15 +6,27 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "agent/runner/tracer.h"
 #include "shared/clock.h"
 #include "shared/phase.h"
 
+enum { STOPWATCH_CALL = 16 };
+
+/* Calls of a plug-in that are none of a codec's functions. */
+#define STOPWATCH_LOAD   "load"   /* its object is loaded: constructors, and resolvers of its symbols */
+#define STOPWATCH_RUN    "run"    /* an executor's only function */
+#define STOPWATCH_UNLOAD "unload" /* destructors, and what it has registered with atexit */
+
 struct stopwatch {
-    /* Read by another process (monitor/monitor_time.c). */
+    /* Read by another process (monitor/monitor_time.c), or thread (sim/guard.c). */
     _Atomic(enum phase) phase;
-    _Atomic double since;   /* stopwatch_now of the last switch */
+    _Atomic double since;     /* stopwatch_now of the last switch */
+    _Atomic uint64_t n_calls; /* of the codec's functions, so far */
+    _Atomic uint64_t call[2]; /* the name of the last one: STOPWATCH_CALL characters, the rest zeros */
+    struct stopwatch
+        *process;           /* also switched with this one: that of a process with several nodes; or NULL */
     double spent[N_PHASES]; /* seconds, until `since` */
     struct tracer *tracer;  /* NULL: no trace; borrowed */
     const double *time;     /* NULL: clock_now; else a simulation's clock. Borrowed */
@@ -42,6 +54,32 @@ static inline bool stopwatch_in_codec(const struct stopwatch *w)
     return p == PHASE_ENCODE || p == PHASE_DECODE || p == PHASE_APPLY;
 }
 
+/* The codec's function that is called next. Its time is that of the phase around it. */
+static inline void stopwatch_call(struct stopwatch *w, const char *name)
+{
+    struct stopwatch *p = w->process ? w->process : w;
+    uint64_t call[2] = {0};
+
+    memccpy(call, name, '\0', STOPWATCH_CALL);
+    for (int i = 0; i < 2; i++)
+        atomic_store_explicit(&p->call[i], call[i], memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->n_calls, 1, memory_order_relaxed);
+}
+
+/* name: (STOPWATCH_CALL + 1). A process that is not trusted may have written any bytes. */
+static inline void stopwatch_read_call(char *name, const struct stopwatch *w)
+{
+    for (int i = 0; i < 2; i++) {
+        uint64_t part = atomic_load_explicit(&w->call[i], memory_order_relaxed);
+
+        memcpy(name + i * 8, &part, 8);
+    }
+    name[STOPWATCH_CALL] = '\0';
+    for (char *c = name; *c; c++)
+        if (!((*c >= 'a' && *c <= 'z') || *c == '_'))
+            *c = '?';
+}
+
 /* Switches to `next` and returns the phase that ends. Entering the same phase again updates `spent`. */
 static inline enum phase phase_enter(struct stopwatch *w, enum phase next)
 {
@@ -56,7 +94,16 @@ static inline enum phase phase_enter(struct stopwatch *w, enum phase next)
      * before it. */
     atomic_store_explicit(&w->since, now, memory_order_relaxed);
     atomic_store_explicit(&w->phase, next, memory_order_release);
+    if (w->process)
+        atomic_store_explicit(&w->process->phase, next, memory_order_release);
     return last;
+}
+
+/* Switches to `next`, a phase of the codec's, for a call of its function `name`. */
+static inline enum phase phase_call(struct stopwatch *w, enum phase next, const char *name)
+{
+    stopwatch_call(w, name);
+    return phase_enter(w, next);
 }
 
 #endif

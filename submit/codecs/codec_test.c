@@ -106,6 +106,11 @@ static void describe_place(char *out, size_t size, const struct codec_check_page
         snprintf(out, size, "%s: between two calls of the codec", p->what);
         return;
     }
+    if (strcmp(p->callback, "load") == 0 || strcmp(p->callback, "unload") == 0) {
+        snprintf(out, size, "%sing it, when its %s run,", p->callback,
+                 p->callback[0] == 'l' ? "constructors" : "destructors");
+        return;
+    }
     if (p->from != p->node)
         snprintf(reading, sizeof reading, ", reading a message of node %d,", p->from);
     snprintf(out, size, "%s: %s of node %d%s in step %llu", p->what, p->callback, p->node, reading,

@@ -93,11 +93,43 @@ C
         run "$SUBMIT" --codec "$BUILD/tests/codecs/$codec.so" --node_count 2 --dataset "$FEW" --epochs 1 --round-timeout 4 -o out
         echo "$output"
         [ "$status" -eq 1 ]
-        [[ "$output" == *"failed: node(0), CodecFailed: codec $codec has not returned from a call for 3 s: does it loop?"* ]]
+        [[ "$output" == *"failed: node(0), CodecFailed: codec $codec has not returned from on_step() for 3 s: does it loop?"* ]]
         [[ "$output" != *"does it loop?."* ]]
         [ "$(jq -r '.failure.codec' out/run.json)" = "$codec" ]
     done
     serves_the_next_job
+}
+
+@test "a call of a codec that does not return is named, and ends its node, from its constructors on" {
+    start_agents 1
+    local call options n=0
+    while IFS='|' read -r codec call; do
+        run "$SUBMIT" --codec "$codec" --node_count 1 --dataset "$FEW" --max-steps 4 --round-timeout 2 -o out-$((n += 1))
+        echo "$output"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"failed: node(0), CodecFailed: codec stuck"*" has not returned from $call for 1.5 s: does it loop?"* ]]
+        within 60 no_runner
+    done <<EOT
+$BUILD/tests/codecs/stuck_load.so|its constructors, which run when it is loaded,
+$BUILD/tests/codecs/stuck.so:at=1,naps=1|open()
+$BUILD/tests/codecs/stuck.so:at=1|open()
+$BUILD/tests/codecs/stuck.so:at=2,naps=1|apply()
+$BUILD/tests/codecs/stuck.so:at=3,naps=1|on_gradient()
+$BUILD/tests/codecs/stuck.so:at=4,naps=1|model()
+EOT
+    { # an executor's
+        printf '#define _GNU_SOURCE\n#include <errno.h>\n#include <string.h>\n#include <unistd.h>\n'
+        cat "$ROOT/examples/executors/hello.c"
+        echo '__attribute__((constructor)) static void stay(void) { while (!strcmp(program_invocation_short_name, "job_runner")) pause(); }'
+    } >hello.c
+    run "$SUBMIT" run --exec hello.c --node_count 1 --round-timeout 2 -o out-exec
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"CodecFailed: executor hello has not returned from its constructors, which run when it is loaded, for 1.5 s"* ]]
+    # A destructor may hang when all is done: the job has succeeded, and the process is gone soon.
+    { echo '#define STUCK_AT_EXIT'; cat "$ROOT/tests/codecs/stuck_load.c"; } >at_exit.c
+    "$SUBMIT" -q --codec at_exit.c --node_count 1 --dataset "$FEW" --max-steps 4 -o out
+    within 60 no_runner
 }
 
 @test "of a codec that writes 100,000 event lines the agent takes a sample, and the job goes on" {

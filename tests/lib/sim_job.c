@@ -26,7 +26,7 @@ bool sim_job_try(struct sim *s, const struct settings *set, const struct simulat
         perror(link);
         abort();
     }
-    is_open = sim_open(s, set, how, folder, e) == 0;
+    is_open = sim_open(s, set, how, folder, NULL, e) == 0;
     unlink(link);
     rmdir(folder);
     return is_open;

@@ -98,6 +98,15 @@ static size_t range_begin(const struct exchange_config *cfg, int k)
     return collective_slice(cfg->n_params, k, cfg->n_servers > 0 ? cfg->n_servers : 1);
 }
 
+static size_t message_bytes(struct channel *ch)
+{
+    enum phase last = phase_call(channel_watch(ch), PHASE_APPLY, "message_bytes");
+    size_t n = channel_config(ch)->plugin->message_bytes(&ch->codec);
+
+    phase_enter(channel_watch(ch), last);
+    return n;
+}
+
 int channel_open(struct exchange *x, int id)
 {
     const struct exchange_config *cfg = &x->cfg;
@@ -105,6 +114,8 @@ int channel_open(struct exchange *x, int id)
     struct channel *ch = &x->channels[id];
     int range = cfg->node < 0 ? -2 - cfg->node : id;
     size_t lo = range_begin(cfg, range), hi = range_begin(cfg, range + 1);
+    enum phase last;
+    int rc;
 
     ch->x = x;
     ch->n_params = hi - lo;
@@ -140,7 +151,7 @@ int channel_open(struct exchange *x, int id)
     if (codec_options_set(&(struct codec_options){p->options, ch->codec.state}, 1, cfg->options, x->e) < 0)
         return err_at(x->e, "codec %s", p->name);
     ch->limit = p->combine         ? combining_limit(p->combine, ch->n_params)
-                : p->message_bytes ? p->message_bytes(&ch->codec)
+                : p->message_bytes ? message_bytes(ch)
                                    : 64 + 4 * ch->codec.n_params;
     if (compressing_open(ch, x->e) < 0)
         return x->e->code;
@@ -155,7 +166,10 @@ int channel_open(struct exchange *x, int id)
             return x->e->code;
     if (!p->open)
         return CODEC_GO;
-    return channel_after_call(ch, "open", p->open(&ch->codec), false);
+    last = phase_call(channel_watch(ch), PHASE_APPLY, "open");
+    rc = channel_after_call(ch, "open", p->open(&ch->codec), false);
+    phase_enter(channel_watch(ch), last);
+    return rc;
 }
 
 void channel_clear(struct channel *ch)

@@ -73,7 +73,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
     }
     ch->out = (struct wire_out){.bytes = b->bytes, .limit = ch->limit};
     compressing_begin_writing(ch);
-    last = phase_enter(w, PHASE_ENCODE);
+    last = phase_call(w, PHASE_ENCODE, callback);
     start = stopwatch_since(w);
     channel_before_call(ch);
     if (channel_after_call(ch, callback, encode(&ch->codec, &ch->out), false) < 0)
@@ -100,7 +100,7 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    const struct mesh_buf *b)
 {
     struct wire_in in = {.bytes = b->bytes, .len = b->len};
-    enum phase last = phase_enter(ch->x->watch, phase);
+    enum phase last = phase_call(ch->x->watch, phase, callback);
     int rc;
 
     ch->x->read_bytes[phase] += b->len;
@@ -122,7 +122,7 @@ int channel_apply(struct channel *ch)
 
     if (!ch->rule->apply)
         return CODEC_GO;
-    last = phase_enter(ch->x->watch, PHASE_APPLY);
+    last = phase_call(ch->x->watch, PHASE_APPLY, "apply");
     channel_before_call(ch);
     rc = channel_after_call(ch, "apply", ch->rule->apply(&ch->codec), false);
     phase_enter(ch->x->watch, last);

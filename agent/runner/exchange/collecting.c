@@ -121,9 +121,12 @@ int collecting_notify(struct channel *ch)
     int rc = CODEC_GO;
 
     while (rc >= 0 && ch->collecting.is_done) {
+        enum phase last = phase_call(channel_watch(ch), PHASE_APPLY, "on_collective");
+
         ch->collecting.is_done = false;
         channel_before_call(ch);
         rc = channel_after_call(ch, "on_collective", ch->x->events->on_collective(&ch->codec), true);
+        phase_enter(channel_watch(ch), last);
         ch->is_waiting = rc == CODEC_WAIT;
     }
     return rc < 0 ? rc : CODEC_GO;

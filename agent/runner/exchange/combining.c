@@ -114,8 +114,10 @@ static float write_own(struct channel *ch)
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
 
-    if (b->rule->contribute)
+    if (b->rule->contribute) {
+        stopwatch_call(channel_watch(ch), "contribute");
         return b->rule->contribute(c, b->own);
+    }
     for (size_t i = 0; i < c->n_params; i++)
         b->own[0][i] = c->params[i] - c->global[i];
     return c->samples;
@@ -353,6 +355,7 @@ int combining_apply(struct channel *ch, const float *const *vectors, const float
         vector_copy(b->before, c->global, ch->n_params);
     if (b->rule->apply) {
         move_statistics(ch, target + c->n_params, vectors[0] + c->n_params);
+        stopwatch_call(channel_watch(ch), "apply");
         return channel_after_call(ch, "apply", b->rule->apply(c, vectors), false);
     }
     if (vectors[0] != target)
@@ -375,6 +378,7 @@ int combining_adopt(struct channel *ch)
 
     if (b->rule->adopt) {
         vector_copy(c->params + c->n_params, c->global + c->n_params, n_statistics(ch));
+        stopwatch_call(channel_watch(ch), "adopt");
         return channel_after_call(ch, "adopt", b->rule->adopt(c, b->before), false);
     }
     if (c->global)
@@ -385,7 +389,13 @@ int combining_adopt(struct channel *ch)
 int combining_on_gradient(struct channel *ch)
 {
     const struct codec_combine *r = ch->combining.rule;
+    enum phase last;
+    int rc;
 
-    return r && r->on_gradient ? channel_after_call(ch, "on_gradient", r->on_gradient(&ch->codec), false)
-                               : CODEC_GO;
+    if (!r || !r->on_gradient)
+        return CODEC_GO;
+    last = phase_call(channel_watch(ch), PHASE_APPLY, "on_gradient");
+    rc = channel_after_call(ch, "on_gradient", r->on_gradient(&ch->codec), false);
+    phase_enter(channel_watch(ch), last);
+    return rc;
 }

@@ -159,7 +159,7 @@ static int outcome(struct exchange *x)
 /* An event rule's callback may write messages: it is timed as encoding. */
 static int call_event(struct channel *ch, const char *name, int (*callback)(struct codec *), bool may_wait)
 {
-    enum phase last = phase_enter(ch->x->watch, PHASE_ENCODE);
+    enum phase last = phase_call(ch->x->watch, PHASE_ENCODE, name);
     int rc;
 
     channel_before_call(ch);
@@ -435,8 +435,15 @@ bool exchange_wants_stop(const struct exchange *x)
 static const float *model_of(const struct exchange *x, const struct codec *c)
 {
     const struct codec_plugin *p = x->cfg.plugin;
+    const float *model;
+    enum phase last;
 
-    return p->model ? p->model(c) : p->combine && p->combine->adopt ? c->global : NULL;
+    if (!p->model)
+        return p->combine && p->combine->adopt ? c->global : NULL;
+    last = phase_call(x->watch, PHASE_APPLY, "model");
+    model = p->model(c);
+    phase_enter(x->watch, last);
+    return model;
 }
 
 const float *exchange_server_model(const struct channel *ch)

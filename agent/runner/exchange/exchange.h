@@ -66,9 +66,10 @@ struct exchange_config {
     int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
     /* Writes a row of codec.csv; `name` is only valid during the call. NULL: rows are discarded. */
     int (*record)(void *owner, const struct codec *c, const char *name, double value, struct err *e);
-    void *owner;             /* their first argument */
-    const double *time;      /* simulated time, not owned; NULL: clock_now */
-    struct stopwatch *watch; /* zeros, not owned; NULL: the exchange has its own */
+    void *owner;               /* their first argument */
+    const double *time;        /* simulated time, not owned; NULL: clock_now */
+    struct stopwatch *watch;   /* not owned; its times begin anew. NULL: the exchange has its own */
+    struct stopwatch *process; /* the watch's (stopwatch.h); or NULL */
 };
 
 /* Sums since the beginning. */

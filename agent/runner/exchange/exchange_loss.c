@@ -27,7 +27,7 @@ static int notify_lost(struct exchange *x, int node)
 
     for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
-        enum phase last = phase_enter(x->watch, PHASE_DECODE);
+        enum phase last = phase_call(x->watch, PHASE_DECODE, "on_lost");
         int rc;
 
         channel_before_call(ch);

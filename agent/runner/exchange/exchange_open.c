@@ -1,5 +1,6 @@
 /* Creates and frees an exchange; refuses a codec that does not support the job. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/runner/exchange/channel.h"
 #include "agent/runner/exchange/paths/path.h"
@@ -95,6 +96,8 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
     x->channels = calloc((size_t)x->n_channels, sizeof *x->channels);
     x->watch = cfg->watch ? cfg->watch : &x->own_watch;
     x->watch->time = cfg->time;
+    x->watch->process = cfg->process;
+    memset(x->watch->spent, 0, sizeof x->watch->spent);
     atomic_init(&x->watch->since, stopwatch_now(x->watch));
     if (!x->channels) {
         err_set(e, ERR_NOMEM, "no memory for the exchange");

@@ -117,7 +117,7 @@ static int call_codec(struct channel *ch)
 
     if (!on_evaluation)
         return CODEC_GO;
-    last = phase_enter(ch->x->watch, PHASE_APPLY);
+    last = phase_call(ch->x->watch, PHASE_APPLY, "on_evaluation");
     channel_before_call(ch);
     rc = channel_after_call(ch, "on_evaluation", on_evaluation(&ch->codec), false);
     phase_enter(ch->x->watch, last);

@@ -67,7 +67,11 @@ int node_open_input(struct node *n, struct err *e)
 
 int node_load_executor(struct node *n, struct err *e)
 {
-    return executor_library_load(&n->codec, "../packages/" CODEC_OBJECT_NAME, e);
+    enum phase last = phase_call(n->monitor->watch, PHASE_APPLY, STOPWATCH_LOAD);
+    int rc = executor_library_load(&n->codec, "../packages/" CODEC_OBJECT_NAME, e);
+
+    phase_enter(n->monitor->watch, last);
+    return rc;
 }
 
 int node_open_rule(struct node *n, struct err *e)
@@ -109,7 +113,7 @@ int node_execute(struct node *n, struct err *e)
     int rc;
 
     executing_report(ex);
-    phase_enter(watch, PHASE_APPLY);
+    phase_call(watch, PHASE_APPLY, STOPWATCH_RUN);
     rc = n->codec.executor->run(&ex->x);
     fflush(stdout);
     phase_enter(watch, PHASE_COMPUTE);

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/runner/monitor/monitor_state.h"
 #include "shared/clock.h"
@@ -11,7 +12,7 @@
 static const double LIMIT_MARGIN_S = 1;
 static const double LIMIT_GRACE_S = 2;  /* as the agent's: from SIGTERM to SIGKILL */
 static const double ORPHAN_GRACE_S = 5; /* the job process ends by itself when it has loaded the packages */
-static const double PERIOD_MAX_S = 1;
+static const double PERIOD_MAX_S = 1, BEFORE_START_MAX_S = 60;
 
 static bool is_stopped(pid_t pid)
 {
@@ -46,18 +47,40 @@ void monitor_report(struct monitor_state *m, const char *reason, const char *mes
     report_end(&m->report, "failed", reason, message);
 }
 
+/* Before the start job_submit waits two minutes for a node. */
+static double call_limit(const struct monitor_state *m)
+{
+    return m->n_orders < 2 ? fmin(m->call_limit_s, BEFORE_START_MAX_S) : m->call_limit_s;
+}
+
+/* "returned from merge()" */
+static void name_call(char *out, size_t size, const struct monitor_state *m)
+{
+    char call[STOPWATCH_CALL + 1];
+
+    stopwatch_read_call(call, m->watch);
+    if (strcmp(call, STOPWATCH_LOAD) == 0)
+        snprintf(out, size, "returned from its constructors, which run when it is loaded,");
+    else if (strcmp(call, STOPWATCH_UNLOAD) == 0)
+        snprintf(out, size, "returned from its destructors, which run when its process ends,");
+    else if (m->is_executor)
+        snprintf(out, size, "called its host");
+    else
+        snprintf(out, size, "returned from %s%s", call[0] ? call : "a call", call[0] ? "()" : "");
+}
+
 static bool has_hung(struct monitor_state *m, double now)
 {
-    char text[192];
+    char text[224], what[96];
 
     if (m->call_limit_s == 0)
         return false;
     follow_call(m, now);
-    if (m->call.took_s <= m->call_limit_s)
+    if (m->call.took_s <= call_limit(m))
         return false;
+    name_call(what, sizeof what, m);
     snprintf(text, sizeof text, "%s %s has not %s for %.3g s: does it loop?",
-             m->is_executor ? "executor" : "codec", m->codec,
-             m->is_executor ? "called its host" : "returned from a call", m->call_limit_s);
+             m->is_executor ? "executor" : "codec", m->codec, what, call_limit(m));
     monitor_report(m, REASON_CODEC_FAILED, text);
     return true;
 }

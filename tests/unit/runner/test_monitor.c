@@ -20,7 +20,7 @@
     "{\"job\":\"j-1\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"time_limit_s\":" limit "}\n"
 #define START "{\"attempt\":1,\"peers\":[]}\n"
 #define KEY   "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
-#define HANGS "codec spin has not returned from a call for 0.2 s: does it loop?"
+#define HANGS "codec spin has not returned from merge() for 0.2 s: does it loop?"
 
 /* A node with its monitor: what the node does is a function, which runs in a process of its own. */
 struct node {
@@ -119,7 +119,7 @@ static void be_in_phase(struct node *n)
     if (monitor_watch(&n->monitor, false, "spin", n->limit_s, &e) < 0)
         _exit(99);
     block_signals();
-    phase_enter(n->monitor.watch, n->phase);
+    phase_call(n->monitor.watch, n->phase, "merge");
     loop_for(n->seconds);
 }
 
