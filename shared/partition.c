@@ -69,12 +69,79 @@ int partition_rule_parse(struct partition_rule *r, const char *text, struct err 
     return no_such_rule(text, e);
 }
 
-/* items (n_cols, n_rows) -> p->sample (n_rows, n_cols) */
-static void fill_by_column(struct partition *p, const uint32_t *items)
+/* Columns as long as they can be: n_rows samples each, and the remainder, which fills no row, spread over the
+ * columns, one each. */
+static void spread_columns(struct partition *p, size_t n)
 {
+    size_t more = n - p->n_rows * p->n_cols;
+
+    p->start[0] = 0;
     for (size_t c = 0; c < p->n_cols; c++)
+        p->start[c + 1] = p->n_rows;
+    for (size_t i = 0; i < more; i++)
+        p->start[i * p->n_cols / more + 1]++;
+    for (size_t c = 0; c < p->n_cols; c++)
+        p->start[c + 1] += p->start[c];
+}
+
+/* Shuffled samples row by row, and then the remainder. */
+static void fill_rows(struct partition *p, const uint32_t *items)
+{
+    const uint32_t *more = items + p->n_rows * p->n_cols;
+
+    for (size_t c = 0; c < p->n_cols; c++) {
         for (size_t r = 0; r < p->n_rows; r++)
-            p->sample[r * p->n_cols + c] = items[c * p->n_rows + r];
+            p->sample[p->start[c] + r] = items[r * p->n_cols + c];
+        if (p->start[c + 1] - p->start[c] > p->n_rows)
+            p->sample[p->start[c + 1] - 1] = *more++;
+    }
+}
+
+/* Divides each block's items among its columns. */
+static void fill_blocks(struct partition *p, const struct deal *d)
+{
+    p->n_rows = SIZE_MAX;
+    for (size_t b = 0; b < d->n_blocks; b++) {
+        size_t n = d->begin[b + 1] - d->begin[b];
+
+        for (size_t k = 0; k < d->batch; k++)
+            p->start[b * d->batch + k + 1] = p->start[b * d->batch + k] + n / d->batch + (k < n % d->batch);
+        p->n_rows = n / d->batch < p->n_rows ? n / d->batch : p->n_rows;
+    }
+    memcpy(p->sample, d->items, p->start[p->n_cols] * sizeof *d->items);
+}
+
+/* Shuffles the samples of the first rows among themselves. */
+static int mix_rows(struct partition *p, struct rng *rng, double share, struct err *e)
+{
+    size_t n = (size_t)((double)(p->n_rows * p->n_cols) * share);
+    uint32_t *flat = malloc((n + 1) * sizeof *flat);
+
+    if (!flat)
+        return err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);
+    for (size_t i = 0; i < n; i++)
+        flat[i] = p->sample[p->start[i % p->n_cols] + i / p->n_cols];
+    rng_shuffle(rng, flat, n);
+    for (size_t i = 0; i < n; i++)
+        p->sample[p->start[i % p->n_cols] + i / p->n_cols] = flat[i];
+    free(flat);
+    return 0;
+}
+
+static int deal(struct partition *p, struct deal *d, const struct partition_rule *rule, struct err *e)
+{
+    for (size_t b = 0; b <= d->n_blocks; b++)
+        d->begin[b] = p->start[b * d->batch];
+    switch (rule->kind) {
+    case PARTITION_SHARDS:
+        return deal_shards(d, (size_t)rule->amount, e);
+    case PARTITION_DIRICHLET:
+        return deal_dirichlet(d, rule->amount, e);
+    case PARTITION_LABELS:
+        return deal_labels(d, (size_t)rule->amount, e);
+    default:
+        return deal_sorted(d, e);
+    }
 }
 
 /* items: all samples, shuffled. */
@@ -84,35 +151,21 @@ static int apply(struct partition *p, uint32_t *items, const struct partition_se
     struct deal d = {.set = set,
                      .items = items,
                      .n_blocks = n_blocks,
-                     .per_block = p->n_rows * (p->n_cols / n_blocks),
-                     .unit = p->n_cols / n_blocks};
-    size_t used = p->n_rows * p->n_cols;
+                     .batch = p->n_cols / n_blocks,
+                     .begin = malloc((n_blocks + 1) * sizeof *d.begin)};
+    int rc = d.begin ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu blocks", n_blocks);
 
     rng_init(&d.rng, seed, stream_rule, 0);
-    switch (rule->kind) {
-    case PARTITION_SHARDS:
-        if (deal_shards(&d, (size_t)rule->amount, e) < 0)
-            return e->code;
-        break;
-    case PARTITION_DIRICHLET:
-        if (deal_dirichlet(&d, rule->amount, e) < 0)
-            return e->code;
-        break;
-    case PARTITION_LABELS:
-        if (deal_labels(&d, (size_t)rule->amount, e) < 0)
-            return e->code;
-        p->n_rows = d.per_block / d.unit;
-        break;
-    default:
-        /* Excludes the remainder before sorting, so that it is not all of the last label. */
-        if (deal_sorted(&d, used, e) < 0)
-            return e->code;
-        break;
-    }
-    fill_by_column(p, items);
-    if (rule->kind == PARTITION_TRUE_NON_IID)
-        rng_shuffle(&d.rng, p->sample, (size_t)((double)used * rule->amount));
-    return 0;
+    if (rc == 0)
+        rc = deal(p, &d, rule, e);
+    if (rc == 0 && rule->kind == PARTITION_LABELS)
+        fill_blocks(p, &d);
+    else if (rc == 0)
+        memcpy(p->sample, items, set->n * sizeof *items);
+    if (rc == 0 && rule->kind == PARTITION_TRUE_NON_IID)
+        rc = mix_rows(p, &d.rng, rule->amount, e);
+    free(d.begin);
+    return rc;
 }
 
 int partition_init(struct partition *p, const struct partition_set *set, const struct partition_rule *rule,
@@ -136,7 +189,8 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
     *p = (struct partition){.n_rows = set->n / n_cols, .n_cols = n_cols};
     items = malloc(set->n * sizeof *items);
     p->sample = malloc(set->n * sizeof *p->sample);
-    if (!items || !p->sample) {
+    p->start = malloc((n_cols + 1) * sizeof *p->start);
+    if (!items || !p->sample || !p->start) {
         free(items);
         partition_clear(p);
         return err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", set->n);
@@ -145,8 +199,9 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
         items[i] = (uint32_t)i;
     rng_init(&r, seed, stream_shuffle, 0);
     rng_shuffle(&r, items, set->n);
+    spread_columns(p, set->n);
     if (rule->kind == PARTITION_IID)
-        memcpy(p->sample, items, p->n_rows * p->n_cols * sizeof *items);
+        fill_rows(p, items);
     else
         rc = apply(p, items, set, rule, n_blocks, seed, e);
     free(items);
@@ -160,15 +215,16 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
 void partition_clear(struct partition *p)
 {
     free(p->sample);
+    free(p->start);
     *p = (struct partition){0};
 }
 
-void partition_order(uint32_t *order, size_t n_rows, uint64_t seed, uint64_t epoch, uint64_t col)
+void partition_order(uint32_t *order, size_t n, uint64_t seed, uint64_t epoch, uint64_t col)
 {
     struct rng r;
 
-    for (size_t i = 0; i < n_rows; i++)
+    for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
     rng_init(&r, seed ^ stream_order, epoch, col);
-    rng_shuffle(&r, order, n_rows);
+    rng_shuffle(&r, order, n);
 }

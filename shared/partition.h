@@ -1,12 +1,15 @@
 /* partition -- assignment of samples to nodes and steps.
  *
- * The training set is a matrix of n_rows x n_cols samples: a row is a global batch, and block k has columns
- * k batch .. (k + 1) batch - 1. Samples that do not fill a row are left out. Each epoch permutes every
- * column separately (seed, epoch, column): batches change, but a node keeps the columns of its blocks and
- * needs no samples of other nodes. The global batch of a step is therefore the same whether one node holds
- * 128 columns or two hold 64 each.
+ * The training set is dealt to n_cols columns, of which a block has `batch`: block k has columns k batch ..
+ * (k + 1) batch - 1. An epoch has n_rows steps, a step takes one sample of each column: the global batch. Each
+ * epoch permutes every column separately (seed, epoch, column) and uses its first n_rows samples. So batches
+ * change, and of a column with more samples the ones that are left out change too, as with a shuffling loader
+ * that drops the last batch; a sample of a column of L is used in n_rows of L epochs. A node keeps the columns
+ * of its blocks and needs no samples of other nodes. The global batch of a step is therefore the same whether
+ * one node holds 128 columns or two hold 64 each.
  *
- * Rules that assign samples to blocks, a function of the job's seed; all blocks have the same length:
+ * Rules that assign samples to blocks, a function of the job's seed. Columns differ by at most one sample,
+ * but for labels:K:
  *   iid              shuffled
  *   label_sorted     sorted by label (or first target), block after block: few labels each, the same
  *                    ones in every epoch. Make_Non_IID of Parallel-SGD
@@ -21,7 +24,8 @@
  *   labels:K         each block has K labels; blocks with the same label divide its samples. Li, Diao, Chen
  *                    and He, "Federated Learning on Non-IID Data Silos: An Experimental Study", ICDE 2022,
  *                    "#C = K"; there labels are drawn, here dealt in turn in a shuffled order, so that all
- *                    are used equally often. Samples that cannot be divided equally are left out. */
+ *                    are used equally often. An epoch is as long as the block with the fewest samples allows. Labels that
+ *                    no block has are left out of the job (fewer blocks x K than labels). */
 #ifndef PSGD_PARTITION_H
 #define PSGD_PARTITION_H
 
@@ -58,7 +62,8 @@ struct partition_set { /* the data to divide; owned by the caller */
 
 struct partition {
     size_t n_rows, n_cols; /* steps per epoch, global batch */
-    uint32_t *sample;      /* (n_rows, n_cols): index into the training set */
+    size_t *start;         /* (n_cols + 1): column c has sample[start[c]] .. sample[start[c + 1] - 1] */
+    uint32_t *sample;      /* (start[n_cols]): index into the training set; no other samples are in the job */
 };
 
 /* `n_blocks` blocks of `batch` columns. ERR_CONFIG: fewer samples than one global batch, or the rule needs
@@ -67,7 +72,8 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
                    size_t n_blocks, size_t batch, uint64_t seed, struct err *e);
 void partition_clear(struct partition *p);
 
-/* order[t] = the row from which `col` takes its sample in step t of the epoch. */
-void partition_order(uint32_t *order, size_t n_rows, uint64_t seed, uint64_t epoch, uint64_t col);
+/* order[t] = which of its n samples `col` takes in step t of the epoch; those after the last step are left out
+ * of this epoch. */
+void partition_order(uint32_t *order, size_t n, uint64_t seed, uint64_t epoch, uint64_t col);
 
 #endif

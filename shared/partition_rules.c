@@ -1,6 +1,7 @@
 #include "shared/partition_rules.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,9 @@ static int by_target(const void *a, const void *b, void *arg)
 }
 
 /* Stable sort by label; start (n_classes + 1): where each label begins. */
-static int sort_by_label(struct deal *d, size_t n, size_t *start, struct err *e)
+static int sort_by_label(struct deal *d, size_t *start, struct err *e)
 {
+    size_t n = d->set->n;
     const int32_t *labels = d->set->labels;
     size_t n_classes = (size_t)d->set->n_classes;
     uint32_t *sorted = malloc(n * sizeof *sorted);
@@ -44,7 +46,7 @@ static int sort_by_label(struct deal *d, size_t n, size_t *start, struct err *e)
     return sorted && at ? 0 : no_memory(d, e);
 }
 
-int deal_sorted(struct deal *d, size_t n, struct err *e)
+int deal_sorted(struct deal *d, struct err *e)
 {
     size_t *start;
     int rc;
@@ -52,47 +54,68 @@ int deal_sorted(struct deal *d, size_t n, struct err *e)
     if (!d->set->labels) {
         struct partition_set set = *d->set;
 
-        qsort_r(d->items, n, sizeof *d->items, by_target, &set);
+        qsort_r(d->items, d->set->n, sizeof *d->items, by_target, &set);
         return 0;
     }
     start = malloc(((size_t)d->set->n_classes + 1) * sizeof *start);
-    rc = start ? sort_by_label(d, n, start, e) : no_memory(d, e);
+    rc = start ? sort_by_label(d, start, e) : no_memory(d, e);
     free(start);
     return rc;
 }
 
+static size_t block_size(const struct deal *d, size_t block)
+{
+    return d->begin[block + 1] - d->begin[block];
+}
+
+static void shuffle_blocks(struct deal *d)
+{
+    for (size_t b = 0; b < d->n_blocks; b++)
+        rng_shuffle(&d->rng, d->items + d->begin[b], block_size(d, b));
+}
+
+/* The block with the fewest samples; ERR_CONFIG: it has fewer than its batch. */
+static int check_blocks(const struct deal *d, const char *why, struct err *e)
+{
+    for (size_t b = 0; b < d->n_blocks; b++)
+        if (block_size(d, b) < d->batch)
+            return err_set(e, ERR_CONFIG, "%s a block would have fewer samples than its batch of %zu", why,
+                           d->batch);
+    return 0;
+}
+
 /* Cuts the sorted samples into a chunk for each (block, slot), in shuffled order. Slot i has the same
- * length in all blocks, so that blocks are equally long even if N does not divide them. */
+ * length in all blocks of a size, so that blocks are equally long even if N does not divide them. */
 int deal_shards(struct deal *d, size_t n_shards, struct err *e)
 {
-    size_t used = d->n_blocks * d->per_block;
-    size_t n = d->n_blocks * n_shards;
+    size_t per_block = block_size(d, 0), n = d->n_blocks * n_shards;
     uint32_t *order, *sorted;
     size_t from = 0;
 
-    if (n_shards > d->per_block)
-        return err_set(e, ERR_CONFIG, "%zu shards, a block has only %zu sample%s", n_shards, d->per_block,
-                       d->per_block == 1 ? "" : "s");
-    if (deal_sorted(d, used, e) < 0)
+    for (size_t b = 1; b < d->n_blocks; b++)
+        per_block = block_size(d, b) < per_block ? block_size(d, b) : per_block;
+    if (n_shards > per_block)
+        return err_set(e, ERR_CONFIG, "%zu shards, a block has only %zu sample%s", n_shards, per_block,
+                       per_block == 1 ? "" : "s");
+    if (deal_sorted(d, e) < 0)
         return e->code;
     order = malloc(n * sizeof *order);
-    sorted = malloc(used * sizeof *sorted);
+    sorted = malloc(d->set->n * sizeof *sorted);
     if (order && sorted) {
-        memcpy(sorted, d->items, used * sizeof *sorted);
+        memcpy(sorted, d->items, d->set->n * sizeof *sorted);
         for (size_t i = 0; i < n; i++)
             order[i] = (uint32_t)i;
         rng_shuffle(&d->rng, order, n);
         for (size_t i = 0; i < n; i++) {
             size_t block = order[i] / n_shards;
             size_t slot = order[i] % n_shards;
-            size_t begin = slot * d->per_block / n_shards;
-            size_t len = (slot + 1) * d->per_block / n_shards - begin;
+            size_t begin = slot * block_size(d, block) / n_shards;
+            size_t len = (slot + 1) * block_size(d, block) / n_shards - begin;
 
-            memcpy(d->items + block * d->per_block + begin, sorted + from, len * sizeof *sorted);
+            memcpy(d->items + d->begin[block] + begin, sorted + from, len * sizeof *sorted);
             from += len;
         }
-        for (size_t b = 0; b < d->n_blocks; b++)
-            rng_shuffle(&d->rng, d->items + b * d->per_block, d->per_block);
+        shuffle_blocks(d);
     }
     free(sorted);
     free(order);
@@ -176,14 +199,18 @@ static void draw_all(struct deal *d, double *log_q, double *w, const uint32_t *s
 {
     size_t n_classes = (size_t)d->set->n_classes;
 
-    for (size_t i = 0; i < d->per_block; i++)
+    for (size_t i = 0, most = 1; i < most; i++)
         for (size_t b = 0; b < d->n_blocks; b++) {
-            size_t k = draw_label(w + b * n_classes, log_q + b * n_classes, left, n_classes, &d->rng);
+            size_t k;
 
-            d->items[b * d->per_block + i] = sorted[start[k] + --left[k]];
+            most = block_size(d, b) > most ? block_size(d, b) : most;
+            if (i >= block_size(d, b))
+                continue;
+            k = draw_label(w + b * n_classes, log_q + b * n_classes, left, n_classes, &d->rng);
+
+            d->items[d->begin[b] + i] = sorted[start[k] + --left[k]];
         }
-    for (size_t b = 0; b < d->n_blocks; b++)
-        rng_shuffle(&d->rng, d->items + b * d->per_block, d->per_block);
+    shuffle_blocks(d);
 }
 
 int deal_dirichlet(struct deal *d, double alpha, struct err *e)
@@ -194,7 +221,7 @@ int deal_dirichlet(struct deal *d, double alpha, struct err *e)
     double *log_q = malloc(d->n_blocks * n_classes * sizeof *log_q);
     double *w = malloc(d->n_blocks * n_classes * sizeof *w);
     uint32_t *sorted = malloc(d->set->n * sizeof *sorted);
-    int rc = start && left && log_q && w && sorted ? sort_by_label(d, d->set->n, start, e) : no_memory(d, e);
+    int rc = start && left && log_q && w && sorted ? sort_by_label(d, start, e) : no_memory(d, e);
 
     if (rc == 0) {
         memcpy(sorted, d->items, d->set->n * sizeof *sorted);
@@ -218,7 +245,7 @@ int deal_dirichlet(struct deal *d, double alpha, struct err *e)
 struct hand {
     size_t n_labels, n_classes;
     uint32_t *order;     /* (n_classes) */
-    size_t *owners, *at; /* (n_classes): blocks that have a label; its next sample */
+    size_t *owners, *at; /* (n_classes): blocks that still take their part of a label; its next sample */
 };
 
 static size_t label_of(const struct hand *h, size_t block, size_t i)
@@ -226,45 +253,28 @@ static size_t label_of(const struct hand *h, size_t block, size_t i)
     return h->order[(block * h->n_labels + i) % h->n_classes];
 }
 
-/* Returns the samples of the block with the fewest, if each owner of a label gets an equal part. */
-static size_t shortest_hand(const struct hand *h, const size_t *start, size_t n_blocks)
-{
-    size_t min = SIZE_MAX;
-
-    for (size_t b = 0; b < n_blocks; b++) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < h->n_labels; i++) {
-            size_t k = label_of(h, b, i);
-
-            n += (start[k + 1] - start[k]) / h->owners[k];
-        }
-        min = n < min ? n : min;
-    }
-    return min;
-}
-
-/* Takes one block's samples: all its parts, shuffled, of which the first per_block are used. */
-static void take_hand(struct deal *d, struct hand *h, const size_t *start, const uint32_t *sorted,
-                      uint32_t *hand, size_t block)
+/* Takes one block's samples: its part of each of its labels. Where owners do not divide a label's samples, the
+ * first ones get one more. */
+static size_t take_hand(struct hand *h, const size_t *start, const uint32_t *sorted, uint32_t *to,
+                        size_t block)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < h->n_labels; i++) {
         size_t k = label_of(h, block, i);
-        size_t part = (start[k + 1] - start[k]) / h->owners[k];
+        size_t part = (start[k + 1] - h->at[k] + h->owners[k] - 1) / h->owners[k];
 
-        memcpy(hand + n, sorted + h->at[k], part * sizeof *hand);
+        memcpy(to + n, sorted + h->at[k], part * sizeof *to);
         h->at[k] += part;
+        h->owners[k]--;
         n += part;
     }
-    rng_shuffle(&d->rng, hand, n);
-    memcpy(d->items + block * d->per_block, hand, d->per_block * sizeof *hand);
+    return n;
 }
 
 static int deal_hands(struct deal *d, struct hand *h, const size_t *start, uint32_t *sorted, struct err *e)
 {
-    uint32_t *hand = sorted + d->set->n;
+    char why[48];
 
     for (size_t k = 0; k < h->n_classes; k++) {
         h->order[k] = (uint32_t)k;
@@ -274,15 +284,12 @@ static int deal_hands(struct deal *d, struct hand *h, const size_t *start, uint3
     rng_shuffle(&d->rng, h->order, h->n_classes);
     for (size_t i = 0; i < d->n_blocks * h->n_labels; i++)
         h->owners[h->order[i % h->n_classes]]++;
-    d->per_block = shortest_hand(h, start, d->n_blocks) / d->unit * d->unit;
-    if (d->per_block == 0)
-        return err_set(e, ERR_CONFIG,
-                       "with %zu label%s a block would have fewer samples than its batch of %zu", h->n_labels,
-                       h->n_labels == 1 ? "" : "s", d->unit);
     memcpy(sorted, d->items, d->set->n * sizeof *sorted);
     for (size_t b = 0; b < d->n_blocks; b++)
-        take_hand(d, h, start, sorted, hand, b);
-    return 0;
+        d->begin[b + 1] = d->begin[b] + take_hand(h, start, sorted, d->items + d->begin[b], b);
+    shuffle_blocks(d);
+    snprintf(why, sizeof why, "with %zu label%s", h->n_labels, h->n_labels == 1 ? "" : "s");
+    return check_blocks(d, why, e);
 }
 
 int deal_labels(struct deal *d, size_t n_labels, struct err *e)
@@ -296,12 +303,12 @@ int deal_labels(struct deal *d, size_t n_labels, struct err *e)
     if (n_labels > n_classes)
         return err_set(e, ERR_CONFIG, "%zu labels per block, but the data set has %zu", n_labels, n_classes);
     numbers = malloc((3 * n_classes + 1) * sizeof *numbers); /* start, owners, at */
-    sorted = malloc(2 * d->set->n * sizeof *sorted);         /* sorted, and one block's samples */
+    sorted = malloc(d->set->n * sizeof *sorted);
     h.order = malloc(n_classes * sizeof *h.order);
     if (numbers && sorted && h.order) {
         h.owners = numbers + n_classes + 1;
         h.at = h.owners + n_classes;
-        rc = sort_by_label(d, d->set->n, numbers, e);
+        rc = sort_by_label(d, numbers, e);
         if (rc == 0)
             rc = deal_hands(d, &h, numbers, sorted, e);
     } else {

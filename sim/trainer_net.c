@@ -161,13 +161,10 @@ static int load_shards(struct network *w, const char *folder, struct err *e)
         snprintf(name, sizeof name, "train-%d.safetensors", i);
         if (file_join(train, sizeof train, folder, name, e) < 0 ||
             file_join(test, sizeof test, folder, "test.safetensors", e) < 0 ||
-            loader_open(&w->loaders[i], train, test, w->blocks, i, (size_t)w->set->batch_size, &w->spec,
-                        w->set->seed, e) < 0)
+            loader_open(&w->loaders[i], train, test, w->blocks, i, (size_t)w->set->batch_size,
+                        (size_t)w->set->steps_per_epoch, &w->spec, w->set->seed, e) < 0)
             return err_at(e, "data of node %d", i);
         w->n_loaders = i + 1;
-        if (w->loaders[i].n_rows != (size_t)w->set->steps_per_epoch)
-            return err_set(e, ERR_CONFIG, "data: %zu steps per epoch, the settings have %d",
-                           w->loaders[i].n_rows, w->set->steps_per_epoch);
         loader_epoch(&w->loaders[i], 0);
     }
     return loader_batch_init(&w->batch, &w->loaders[0], (size_t)w->max_batch, e);

@@ -40,25 +40,23 @@ static int check_tokens(const struct tensor_view *x, int vocab, struct err *e)
     return 0;
 }
 
-/* Samples x (..., n_in) and their labels y (...) or targets y (..., n_out), of n_dims leading dimensions. */
-static int check_part(struct loader_part *p, int n_dims, const struct model_spec *m, struct err *e)
+/* Samples x (n, n_in) and their labels y (n) or targets y (n, n_out). */
+static int check_part(struct loader_part *p, const struct model_spec *m, struct err *e)
 {
     const struct tensor_view *x = tensor_file_find(&p->file, "x");
     const struct tensor_view *y = tensor_file_find(&p->file, "y");
-    size_t dims = (size_t)n_dims;
 
-    if (!x || !y || x->n_dims != n_dims + 1 ||
+    if (!x || !y || x->n_dims != 2 ||
         (x->type != TENSOR_U8 && x->type != TENSOR_F32 && x->type != TENSOR_I32) ||
-        !(y->type == TENSOR_I32 ? y->n_dims == n_dims : y->type == TENSOR_F32 && y->n_dims == n_dims + 1))
+        !(y->type == TENSOR_I32 ? y->n_dims == 1 : y->type == TENSOR_F32 && y->n_dims == 2))
         return err_set(e, ERR_CONFIG, "no tensors x and y of samples and their labels or targets");
-    if (memcmp(x->shape, y->shape, dims * sizeof *y->shape) != 0)
+    if (x->shape[0] != y->shape[0])
         return err_set(e, ERR_CONFIG, "the numbers of samples and labels differ");
-    if (x->shape[dims] != (size_t)m->n_in)
-        return err_set(e, ERR_CONFIG, "%zu values per sample, the model takes %d", x->shape[dims], m->n_in);
-    if (y->type == TENSOR_F32 &&
-        (y->shape[dims] != (size_t)m->n_out || m->loss == LOSS_SOFTMAX_CROSS_ENTROPY))
+    if (x->shape[1] != (size_t)m->n_in)
+        return err_set(e, ERR_CONFIG, "%zu values per sample, the model takes %d", x->shape[1], m->n_in);
+    if (y->type == TENSOR_F32 && (y->shape[1] != (size_t)m->n_out || m->loss == LOSS_SOFTMAX_CROSS_ENTROPY))
         return err_set(e, ERR_CONFIG, "%zu targets per sample do not fit the model's %d outputs and loss",
-                       y->shape[dims], m->n_out);
+                       y->shape[1], m->n_out);
     p->x = *x;
     p->labels = y->type == TENSOR_I32 ? y->data : NULL;
     p->targets = y->type == TENSOR_F32 ? y->data : NULL;
@@ -67,12 +65,11 @@ static int check_part(struct loader_part *p, int n_dims, const struct model_spec
     return check_tokens(x, model_spec_vocab(m), e);
 }
 
-static int open_part(struct loader_part *p, const char *path, int n_dims, const struct model_spec *m,
-                     struct err *e)
+static int open_part(struct loader_part *p, const char *path, const struct model_spec *m, struct err *e)
 {
     if (tensor_file_open(&p->file, path, e) < 0)
         return e->code;
-    return check_part(p, n_dims, m, e) < 0 ? err_at(e, "%s", path) : 0;
+    return check_part(p, m, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
 static int check_alike(const struct loader_part *train, const struct loader_part *test, struct err *e)
@@ -164,35 +161,54 @@ static void use_huge_pages(struct loader *f)
     f->train.x.data = f->copy = to;
 }
 
-int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
-                size_t batch, const struct model_spec *m, uint64_t seed, struct err *e)
+/* Checks the columns' lengths, and makes room for their order. */
+static int open_columns(struct loader *f, const char *train, int node, struct err *e)
 {
-    *f = (struct loader){
-        .n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out, .batch = batch, .seed = seed};
+    const struct tensor_view *t = tensor_file_find(&f->train.file, "lengths");
+    size_t n = f->train.x.shape[0], sum = 0, most = 0;
+
+    if (!t || t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != f->n_cols)
+        return err_set(e, ERR_CONFIG, "%s: not the shard of node %d: it has %zu columns, the node %zu", train,
+                       node, t ? t->shape[0] : 0, f->n_cols);
+    f->lengths = t->data;
+    for (size_t c = 0; c < f->n_cols; c++) {
+        size_t length = f->lengths[c] > 0 ? (size_t)f->lengths[c] : 0;
+
+        if (length < f->n_rows || f->n_rows == 0)
+            return err_set(e, ERR_CONFIG, "%s: column %zu has %zu samples, an epoch has %zu steps", train, c,
+                           length, f->n_rows);
+        most = length > most ? length : most;
+        sum += length;
+    }
+    if (sum != n || n > UINT32_MAX)
+        return err_set(e, ERR_CONFIG, "%s: %zu samples, its columns have %zu", train, n, sum);
+    f->order = malloc(f->n_cols * f->n_rows * sizeof *f->order);
+    f->column = malloc(most * sizeof *f->column);
+    return f->order && f->column ? 0 : err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);
+}
+
+int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
+                size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e)
+{
+    *f = (struct loader){.n_in = (size_t)m->n_in,
+                         .n_targets = (size_t)m->n_out,
+                         .batch = batch,
+                         .n_rows = n_rows,
+                         .seed = seed};
     f->blocks = malloc((size_t)b->n_blocks * sizeof *f->blocks);
     if (!f->blocks)
         return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
     f->n_blocks = blocks_of(b, node, f->blocks);
     f->n_cols = (size_t)f->n_blocks * batch;
-    if (open_part(&f->train, train, 2, m, e) < 0 || open_part(&f->test, test, 1, m, e) < 0)
+    if (open_part(&f->train, train, m, e) < 0 || open_part(&f->test, test, m, e) < 0)
         goto fail;
     if (check_alike(&f->train, &f->test, e) < 0 || open_scale(f, &f->train, e) < 0 || open_image(f, e) < 0) {
         err_at(e, "%s", train);
         goto fail;
     }
-    f->n_rows = f->train.x.shape[0];
     f->n_test = f->test.x.shape[0];
-    if (f->train.x.shape[1] != f->n_cols || f->n_rows == 0) {
-        err_set(e, ERR_CONFIG, "%s: not the shard of node %d: it has %zu blocks, the node %zu", train, node,
-                f->train.x.shape[1], f->n_cols);
+    if (open_columns(f, train, node, e) < 0)
         goto fail;
-    }
-    f->order = malloc(f->n_cols * f->n_rows * sizeof *f->order);
-    f->column = malloc(f->n_rows * sizeof *f->column);
-    if (!f->order || !f->column) {
-        err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", f->n_cols * f->n_rows);
-        goto fail;
-    }
     use_huge_pages(f);
     return 0;
 fail:
@@ -203,7 +219,7 @@ fail:
 int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e)
 {
     *f = (struct loader){.n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out};
-    if (open_part(&f->test, test, 1, m, e) < 0)
+    if (open_part(&f->test, test, m, e) < 0)
         goto fail;
     if (open_scale(f, &f->test, e) < 0) {
         err_at(e, "%s", test);
@@ -239,11 +255,14 @@ static uint64_t global_column(const struct loader *f, size_t c)
 /* The entries of one step are consecutive in `order`. */
 void loader_epoch(struct loader *f, uint64_t epoch)
 {
+    uint32_t first = 0; /* sample of the column */
+
     f->epoch = epoch;
     for (size_t c = 0; c < f->n_cols; c++) {
-        partition_order(f->column, f->n_rows, f->seed, epoch, global_column(f, c));
+        partition_order(f->column, (size_t)f->lengths[c], f->seed, epoch, global_column(f, c));
         for (size_t row = 0; row < f->n_rows; row++)
-            f->order[row * f->n_cols + c] = f->column[row];
+            f->order[row * f->n_cols + c] = first + f->column[row];
+        first += (uint32_t)f->lengths[c];
     }
 }
 
@@ -402,7 +421,7 @@ static void take_augmented(const struct loader *f, size_t at, size_t col, size_t
 /* Returns the number of the file's sample that column col uses in step row. */
 static size_t sample_of(const struct loader *f, size_t row, size_t col)
 {
-    return f->order[row * f->n_cols + col] * f->n_cols + col;
+    return f->order[row * f->n_cols + col];
 }
 
 /* A batch's samples lie anywhere in the file: prefetching halves the time. The second-level cache has more

@@ -1,5 +1,6 @@
 /* loader -- a worker's shard of the data set, cut into the batches of its blocks in the order given by the
- * job's seed (shared/partition.h). Samples stay as they are in the file, mapped or copied; a batch is
+ * job's seed (shared/partition.h). A shard has the samples of the node's columns, one column after another, and
+ * in the tensor "lengths" (I32) how many each has: at least one for each step of an epoch. Samples stay as they are in the file, mapped or copied; a batch is
  * converted to floats when it is gathered, scaled and, for training, cropped and flipped by the shard's
  * tensors (submit/data/transform.h): "scale" and "shift" F32, one for all values, or per channel or column,
  * and "augment" I32: rows, columns, channels, crop, flip. */
@@ -28,16 +29,17 @@ struct loader_image { /* rows 0: no augmentation */
 };
 
 struct loader {
-    struct loader_part train, test; /* (n_rows, n_cols), (n_test) */
-    size_t n_rows, n_cols, n_test;  /* n_cols: of all blocks of this node */
+    struct loader_part train, test; /* (the samples of all columns), (n_test) */
+    size_t n_rows, n_cols, n_test;  /* steps of an epoch; columns of all blocks of this node */
+    const int32_t *lengths;         /* (n_cols): samples of each column, each at least n_rows */
     size_t n_in, n_targets;
     size_t batch; /* columns of one block */
     int n_blocks; /* of this node */
     int *blocks;  /* (n_blocks): their numbers */
     uint64_t seed;
     uint64_t epoch;
-    uint32_t *order;        /* (n_rows, n_cols): row of each column's sample in each step of this epoch */
-    uint32_t *column;       /* (n_rows): order of one column */
+    uint32_t *order;        /* (n_rows, n_cols): the sample of each column in each step of this epoch */
+    uint32_t *column;       /* (the longest column): order of one column */
     bool is_scaled;         /* else floats are used as they are */
     float scale, shift;     /* of all values, if the next two are NULL */
     float *scales, *shifts; /* (n_in), or NULL */
@@ -46,10 +48,10 @@ struct loader {
     void *copy;   /* all training samples; NULL: they are read from the mapped file */
 };
 
-/* ERR_CONFIG: the files are not shards of this job (expected and found), or labels, targets, tokens or
- * transforms do not fit the model. */
+/* n_rows: the steps of an epoch. ERR_CONFIG: the files are not shards of this job (expected and found), or
+ * labels, targets, tokens or transforms do not fit the model. */
 int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
-                size_t batch, const struct model_spec *m, uint64_t seed, struct err *e);
+                size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e);
 /* Only samples to evaluate, in a file like that of a test set; its "scale" and "shift" are its own. Nothing
  * but the batches of loader_test() is defined then. */
 int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e);

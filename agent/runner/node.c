@@ -141,11 +141,9 @@ static int check_result(struct node *n, struct err *e)
 static int load_data(struct node *n, struct err *e)
 {
     if (loader_open(&n->loader, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
-                    n->job.node, (size_t)n->set.batch_size, n->spec, n->set.seed, e) < 0)
+                    n->job.node, (size_t)n->set.batch_size, (size_t)n->set.steps_per_epoch, n->spec,
+                    n->set.seed, e) < 0)
         return err_at(e, "data");
-    if (n->loader.n_rows != (size_t)n->set.steps_per_epoch)
-        return err_set(e, ERR_CONFIG, "data: the shard has %zu steps per epoch, the settings have %d",
-                       n->loader.n_rows, n->set.steps_per_epoch);
     return metrics_new(&n->metrics, n->spec, n->loader.test.labels != NULL, n->loader.n_test, e);
 }
 

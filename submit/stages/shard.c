@@ -11,9 +11,12 @@
 #include "shared/tensor_file.h"
 #include "submit/data/transform.h"
 #include "submit/interrupt.h"
+#include "submit/stages/console.h"
 #include "submit/temp.h"
 
 enum { CLASSES_NOTED = 1000 };
+
+static const double EPOCH_SHARE = 0.9; /* an epoch of less of the samples is a warning */
 
 char *shard_columns(const int *blocks, int n, int batch_size)
 {
@@ -39,8 +42,9 @@ struct cut {
     const struct transform_scale *scale;
     size_t sample_bytes, batch;
     const int *blocks;
-    size_t n_own; /* columns */
-    void *x, *y;  /* of `room` columns, reused for each worker's shard */
+    size_t n_own, n_samples; /* columns, and what they have in all */
+    void *x, *y;             /* of `room` samples, reused for each worker's shard */
+    int32_t *lengths;        /* (n_own): samples of each column */
     size_t room;
 };
 
@@ -50,21 +54,35 @@ static size_t truth_bytes(const struct dataset *d)
     return d->train_y ? sizeof *d->train_y : (size_t)d->n_targets * sizeof *d->train_t;
 }
 
+static size_t column_of(const struct cut *c, size_t k)
+{
+    return (size_t)c->blocks[k / c->batch] * c->batch + k % c->batch;
+}
+
 static int make_room(struct cut *c, struct err *e)
 {
-    size_t n = c->part->n_rows * c->n_own;
+    c->n_samples = 0;
+    free(c->lengths);
+    c->lengths = malloc(c->n_own * sizeof *c->lengths);
+    if (!c->lengths)
+        return err_set(e, ERR_NOMEM, "no memory for %zu columns", c->n_own);
+    for (size_t k = 0; k < c->n_own; k++) {
+        size_t col = column_of(c, k);
 
-    if (c->n_own <= c->room)
+        c->lengths[k] = (int32_t)(c->part->start[col + 1] - c->part->start[col]);
+        c->n_samples += (size_t)c->lengths[k];
+    }
+    if (c->n_samples <= c->room)
         return 0;
     free(c->x);
     free(c->y);
-    c->x = malloc(n * c->sample_bytes);
-    c->y = malloc(n * truth_bytes(c->data));
-    c->room = c->x && c->y ? c->n_own : 0;
-    return c->room ? 0 : err_set(e, ERR_NOMEM, "no memory for a shard of %zu samples", n);
+    c->x = malloc(c->n_samples * c->sample_bytes);
+    c->y = malloc(c->n_samples * truth_bytes(c->data));
+    c->room = c->x && c->y ? c->n_samples : 0;
+    return c->room ? 0 : err_set(e, ERR_NOMEM, "no memory for a shard of %zu samples", c->n_samples);
 }
 
-/* c->x (n_rows, n_own, sample) and c->y (n_rows, n_own), or (n_rows, n_own, targets) */
+/* c->x (n_samples, sample) and c->y (n_samples), or (n_samples, targets), column after column */
 static void copy_samples(const struct cut *c)
 {
     unsigned char *x = c->x, *y = c->y;
@@ -73,29 +91,28 @@ static void copy_samples(const struct cut *c)
                                                    : (const unsigned char *)c->data->train_t;
     size_t y_bytes = truth_bytes(c->data);
 
-    for (size_t row = 0; row < c->part->n_rows; row++)
-        for (size_t k = 0; k < c->n_own; k++) {
-            size_t col = (size_t)c->blocks[k / c->batch] * c->batch + k % c->batch;
-            size_t sample = c->part->sample[row * c->part->n_cols + col];
+    for (size_t k = 0; k < c->n_own; k++) {
+        size_t col = column_of(c, k);
+
+        for (size_t i = c->part->start[col]; i < c->part->start[col + 1]; i++) {
+            size_t sample = c->part->sample[i];
 
             memcpy(x, from_x + sample * c->sample_bytes, c->sample_bytes);
             memcpy(y, from_y + sample * y_bytes, y_bytes);
             x += c->sample_bytes;
             y += y_bytes;
         }
+    }
 }
 
-/* Describes samples and their labels or targets, if these are known, with n_dims leading dimensions `shape`;
- * returns the number of tensors. */
-static size_t describe(struct tensor_view out[2], const struct dataset *d, const size_t *shape, int n_dims,
-                       const void *x, const void *y)
+/* Describes n samples and their labels or targets, if these are known; returns the number of tensors. */
+static size_t describe(struct tensor_view out[2], const struct dataset *d, size_t n, const void *x,
+                       const void *y)
 {
-    struct tensor_view sample = {.name = "x", .type = d->x_type, .n_dims = n_dims, .data = x};
+    struct tensor_view sample = {.name = "x", .type = d->x_type, .n_dims = 1, .shape = {n}, .data = x};
     struct tensor_view truth = {
-        .name = "y", .type = d->n_classes ? TENSOR_I32 : TENSOR_F32, .n_dims = n_dims, .data = y};
+        .name = "y", .type = d->n_classes ? TENSOR_I32 : TENSOR_F32, .n_dims = 1, .shape = {n}, .data = y};
 
-    memcpy(sample.shape, shape, (size_t)n_dims * sizeof *shape);
-    memcpy(truth.shape, shape, (size_t)n_dims * sizeof *shape);
     sample.shape[sample.n_dims++] = (size_t)shape_count(&d->shape);
     if (!d->n_classes)
         truth.shape[truth.n_dims++] = (size_t)d->n_targets;
@@ -133,19 +150,20 @@ static size_t describe_transform(struct tensor_view *out, int32_t augment[5], co
 static int write_shard(const char *path, const struct cut *c, const struct settings *s, const char *columns,
                        struct err *e)
 {
-    const size_t shape[2] = {c->part->n_rows, c->n_own};
-    struct tensor_view tensors[5];
+    struct tensor_view tensors[6];
     int32_t augment[5];
     char seed[24], rows[24], cols[24];
     const struct tensor_meta meta[] = {{"dataset", s->dataset}, {"seed", seed},       {"n_rows", rows},
                                        {"n_cols", cols},        {"columns", columns}, {0}};
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
-    snprintf(rows, sizeof rows, "%zu", shape[0]);
+    snprintf(rows, sizeof rows, "%zu", c->part->n_rows);
     snprintf(cols, sizeof cols, "%zu", c->part->n_cols);
     copy_samples(c);
-    describe(tensors, c->data, shape, 2, c->x, c->y);
-    return tensor_file_write_unsynced(path, tensors, 2 + describe_transform(tensors + 2, augment, c), meta,
+    describe(tensors, c->data, c->n_samples, c->x, c->y);
+    tensors[2] = (struct tensor_view){
+        .name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {c->n_own}, .data = c->lengths};
+    return tensor_file_write_unsynced(path, tensors, 3 + describe_transform(tensors + 3, augment, c), meta,
                                       e);
 }
 
@@ -179,7 +197,7 @@ static int make_test(struct submission *s, const struct dataset *d, const struct
     const struct tensor_meta meta[] = {{"dataset", s->settings.dataset}, {0}};
     char path[PATH_MAX];
 
-    describe(tensors, d, &d->n_test, 1, d->test_x, d->train_y ? (void *)d->test_y : (void *)d->test_t);
+    describe(tensors, d, d->n_test, d->test_x, d->train_y ? (void *)d->test_y : (void *)d->test_t);
     if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
         tensor_file_write_unsynced(path, tensors, 2, meta, e) < 0)
         return e->code;
@@ -215,28 +233,49 @@ static json_t *shape_json(const struct shape *s)
 }
 
 /* ["Column 1 ...", ...] */
-static json_t *warnings_json(const struct data_warnings *w)
+static void append_warnings(json_t *all, const struct data_warnings *w)
 {
-    json_t *all = json_array();
-
     for (const char *one = NULL; (one = data_warning(w, one)) != NULL;)
         json_array_append_new(all, json_sprintf("Data: %s.", one));
-    return all;
+}
+
+/* What the job, or an epoch of it, leaves out. */
+static void warn_of_remainder(struct data_warnings *w, const struct partition *p, const struct settings *set,
+                              size_t n_train)
+{
+    size_t n_step = p->n_rows * p->n_cols, n_used = p->start[p->n_cols];
+
+    if (n_used < n_train)
+        data_warn(w,
+                  "partition %s leaves %zu of %zu training samples out of the job: no block has their labels",
+                  set->partition, n_train - n_used, n_train);
+    if ((double)n_step < EPOCH_SHARE * (double)n_used)
+        data_warn(w,
+                  "an epoch trains on %zu of %zu training samples, %d step%s of %zu; which ones are left out "
+                  "changes with each epoch",
+                  n_step, n_used, set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s", p->n_cols);
 }
 
 /* Facts "data", for run.json and validate. */
 static void note(struct submission *s, const struct dataset *d, const struct partition *p, int n_blocks)
 {
+    json_t *all = json_array();
+    struct data_warnings left_out = {0};
     const struct settings *set = &s->settings;
     json_t *names = d->class_names && d->n_classes <= CLASSES_NOTED ? json_array() : json_null();
     const char *name = d->class_names;
 
+    warn_of_remainder(&left_out, p, set, d->n_train);
+    console_warnings(&left_out);
+    append_warnings(all, &d->warnings);
+    append_warnings(all, &left_out);
+    data_warnings_clear(&left_out);
     for (int k = 0; json_is_array(names) && k < d->n_classes; k++, name += strlen(name) + 1)
         if (json_array_append_new(names, json_string(name)) < 0)
             json_array_append_new(names, json_integer(k)); /* not UTF-8 */
     json_object_set_new(
         s->facts, "data",
-        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:s, s:o}", "name",
+        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:I, s:s, s:o}", "name",
                   set->dataset, "n_train", (json_int_t)d->n_train, "n_test", (json_int_t)d->n_test, "shape",
                   shape_json(&d->shape), "type",
                   d->x_type == TENSOR_U8    ? "bytes"
@@ -244,8 +283,8 @@ static void note(struct submission *s, const struct dataset *d, const struct par
                                             : "floats",
                   "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets, "vocab",
                   d->vocab, "steps_per_epoch", (json_int_t)p->n_rows, "global_batch", (json_int_t)p->n_cols,
-                  "n_blocks", n_blocks, "n_used", (json_int_t)(p->n_rows * p->n_cols), "test_sha256",
-                  s->test.hex, "warnings", warnings_json(&d->warnings)));
+                  "n_blocks", n_blocks, "n_used", (json_int_t)p->start[p->n_cols], "n_epoch",
+                  (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex, "warnings", all));
 }
 
 static int divide(struct partition *p, const struct blocks *b, const struct dataset *d,
@@ -309,6 +348,7 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
         note(s, d, &part, blocks_in_row(&b));
     free(c.x);
     free(c.y);
+    free(c.lengths);
     transform_scale_clear(&scale);
     partition_clear(&part);
     blocks_clear(&b);
@@ -330,7 +370,7 @@ int shard_write_half(const char *path, const struct dataset *d, const struct pre
 
     if (preprocessing_scale(&scale, p, e) < 0)
         return e->code;
-    n_tensors = describe(tensors, d, &n, 1, x, labels ? labels : targets);
+    n_tensors = describe(tensors, d, n, x, labels ? labels : targets);
     n_tensors += describe_scale(tensors + n_tensors, &scale);
     rc = tensor_file_write_unsynced(path, tensors, n_tensors, meta, e);
     transform_scale_clear(&scale);

@@ -31,7 +31,7 @@ static int look_at(struct shard_view *v, const struct blob *b, int n_classes, st
         return e->code;
     y = tensor_file_find(&f, "y");
     v->bytes = b->len;
-    v->samples = y->shape[0] * y->shape[1];
+    v->samples = y->shape[0];
     if (y->type == TENSOR_I32) {
         v->labels = calloc((size_t)n_classes, sizeof *v->labels);
         for (size_t i = 0; v->labels && i < v->samples; i++)
@@ -80,6 +80,7 @@ static void print_data(const struct submission *s, const json_t *data)
 {
     const struct settings *set = &s->settings;
     long long n_left = fact(data, "n_train") - fact(data, "n_used");
+    long long n_waiting = fact(data, "n_used") - fact(data, "n_epoch");
     char *shape = json_dump(json_object_get(data, "shape"), 0);
 
     printf("\nData set %s: %lld training and %lld test sample%s of %s %s, ", set->dataset,
@@ -95,10 +96,13 @@ static void print_data(const struct submission *s, const json_t *data)
     printf("; transform %s\n", set->transform);
     printf(
         "Partition %s: %lld block%s of %d, global batch %lld, %d step%s an epoch, %lld in all; %lld training "
-        "sample%s left out\n",
+        "sample%s left out of each epoch, in turn",
         set->partition, fact(data, "n_blocks"), fact(data, "n_blocks") == 1 ? "" : "s", set->batch_size,
         fact(data, "global_batch"), set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s",
-        (long long)settings_steps(set), n_left, n_left == 1 ? " is" : "s are");
+        (long long)settings_steps(set), n_waiting, n_waiting == 1 ? " is" : "s are");
+    if (n_left > 0)
+        printf(", and %lld of the job", n_left);
+    printf("\n");
 }
 
 /* A class name, cut to the column. */

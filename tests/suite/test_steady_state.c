@@ -111,10 +111,11 @@ struct job {
 static void make_packages(const struct job *j)
 {
     static uint8_t x[STEPS * BATCH * WIDTH];
-    static int32_t y[STEPS * BATCH];
+    static int32_t y[STEPS * BATCH], lengths[BATCH];
     const struct tensor_view train[] = {
-        {.name = "x", .type = TENSOR_U8, .n_dims = 3, .shape = {STEPS, BATCH, WIDTH}, .data = x},
-        {.name = "y", .type = TENSOR_I32, .n_dims = 2, .shape = {STEPS, BATCH}, .data = y}};
+        {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {STEPS * BATCH, WIDTH}, .data = x},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {STEPS * BATCH}, .data = y},
+        {.name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {BATCH}, .data = lengths}};
     const struct tensor_view test[] = {
         {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {BATCH, WIDTH}, .data = x},
         {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {BATCH}, .data = y}};
@@ -126,6 +127,8 @@ static void make_packages(const struct job *j)
         x[i] = (uint8_t)(i * 7 + i / 256);
     for (size_t i = 0; i < N_OF(y); i++)
         y[i] = (int32_t)(i % 10);
+    for (size_t i = 0; i < BATCH; i++)
+        lengths[i] = STEPS;
     settings_default(&s);
     snprintf(s.codec, sizeof s.codec, "%s", j->codec);
     snprintf(s.server_codec, sizeof s.server_codec, "%s", j->codec);

@@ -12,25 +12,29 @@ static void write_shard(const char *path, const struct partition *p, const struc
     int own[16];
     int n_own = blocks_of(b, node, own);
     size_t n_cols = (size_t)n_own * BATCH;
-    uint8_t *images = malloc(p->n_rows * n_cols * WIDTH);
-    int32_t *labels = malloc(p->n_rows * n_cols * sizeof *labels);
-    struct tensor_view t[2] = {
-        {.name = "x", .type = TENSOR_U8, .n_dims = 3, .shape = {p->n_rows, n_cols, WIDTH}, .data = images},
-        {.name = "y", .type = TENSOR_I32, .n_dims = 2, .shape = {p->n_rows, n_cols}, .data = labels},
-    };
+    uint8_t images[SAMPLES * WIDTH];
+    int32_t labels[SAMPLES], lengths[SAMPLES];
+    size_t n = 0;
     struct err e = {0};
 
-    for (size_t row = 0; row < p->n_rows; row++)
-        for (size_t c = 0; c < n_cols; c++) {
-            size_t col = (size_t)own[c / BATCH] * BATCH + c % BATCH;
-            uint32_t s = p->sample[row * p->n_cols + col];
+    for (size_t c = 0; c < n_cols; c++) {
+        size_t col = (size_t)own[c / BATCH] * BATCH + c % BATCH;
 
-            memset(images + (row * n_cols + c) * WIDTH, (int)s, WIDTH);
-            labels[row * n_cols + c] = (int32_t)(s % 10);
+        lengths[c] = (int32_t)(p->start[col + 1] - p->start[col]);
+        for (size_t i = p->start[col]; i < p->start[col + 1]; i++, n++) {
+            memset(images + n * WIDTH, (int)p->sample[i], WIDTH);
+            labels[n] = (int32_t)(p->sample[i] % 10);
         }
-    assert_ok(tensor_file_write(path, t, 2, NULL, &e));
-    free(images);
-    free(labels);
+    }
+    {
+        struct tensor_view t[3] = {
+            {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {n, WIDTH}, .data = images},
+            {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {n}, .data = labels},
+            {.name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {n_cols}, .data = lengths},
+        };
+
+        assert_ok(tensor_file_write(path, t, 3, NULL, &e));
+    }
 }
 
 static void write_test_set(const char *path, size_t n, int label)
@@ -95,10 +99,11 @@ TEST(a_shard_of_a_given_size_is_extracted_from_its_file)
 {
     enum { WIDE = 1 << 20, N = 5 };
     uint8_t *bytes = malloc((size_t)N * WIDE);
-    int32_t labels[N] = {0, 1, 2, 3, 4};
-    struct tensor_view t[2] = {
-        {.name = "x", .type = TENSOR_U8, .n_dims = 3, .shape = {N, 1, WIDE}, .data = bytes},
-        {.name = "y", .type = TENSOR_I32, .n_dims = 2, .shape = {N, 1}, .data = labels},
+    int32_t labels[N] = {0, 1, 2, 3, 4}, length = N;
+    struct tensor_view t[3] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {N, WIDE}, .data = bytes},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {N}, .data = labels},
+        {.name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {1}, .data = &length},
     };
     struct model_spec *m = model(WIDE, 10);
     struct loader_batch batch;
@@ -111,13 +116,13 @@ TEST(a_shard_of_a_given_size_is_extracted_from_its_file)
     rng_init(&r, 1, 2, 3);
     for (size_t i = 0; i < (size_t)N * WIDE; i++)
         bytes[i] = (uint8_t)rng_below(&r, 256);
-    assert_ok(tensor_file_write(train, t, 2, NULL, &e));
+    assert_ok(tensor_file_write(train, t, 3, NULL, &e));
     t[0] = (struct tensor_view){
         .name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {1, WIDE}, .data = bytes};
     t[1] = (struct tensor_view){.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {1}, .data = labels};
     assert_ok(tensor_file_write(test, t, 2, NULL, &e));
     assert_ok(blocks_init(&b, BLOCKS_IID, 1, 1, &e));
-    assert_ok(loader_open(&f, train, test, &b, 0, 1, m, SEED, &e));
+    assert_ok(loader_open(&f, train, test, &b, 0, 1, N, m, SEED, &e));
     assert_ok(loader_batch_init(&batch, &f, 1, &e));
     assert_non_null(f.copy);
     assert_ptr_equal(f.train.x.data, f.copy);
@@ -134,7 +139,7 @@ TEST(a_shard_of_a_given_size_is_extracted_from_its_file)
     free(m);
 }
 
-TEST(every_epoch_visits_each_sample_of_a_shard_once)
+TEST(every_epoch_visits_samples_of_a_shard_once_and_leaves_others_out_than_the_last)
 {
     struct partition p;
     struct blocks b;
@@ -142,15 +147,16 @@ TEST(every_epoch_visits_each_sample_of_a_shard_once)
     struct err e = {0};
     struct loader_batch batch;
     struct model_spec *m = model(WIDTH, 10);
+    int in_all[256] = {0};
 
     partition_of(&p, &b, 2);
     write_shard(train, &p, &b, 1);
     write_test_set(test, 5, 3);
-    assert_ok(loader_open(&f, train, test, &b, 1, BATCH, m, SEED, &e));
+    assert_ok(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows, m, SEED, &e));
     assert_ok(loader_batch_init(&batch, &f, BATCH, &e));
     assert_int_equal(f.n_rows, p.n_rows);
     assert_int_equal(f.n_blocks, 2);
-    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+    for (uint64_t epoch = 0; epoch < 30; epoch++) {
         int seen[256] = {0};
 
         loader_epoch(&f, epoch);
@@ -164,12 +170,21 @@ TEST(every_epoch_visits_each_sample_of_a_shard_once)
                     seen[s]++;
                 }
             }
-        for (size_t i = 0; i < p.n_rows * p.n_cols; i++) {
-            size_t block = i % p.n_cols / BATCH;
+        for (size_t c = 0; c < p.n_cols; c++) {
+            size_t n = 0;
 
-            assert_int_equal(seen[p.sample[i]], blocks_holds(&b, (int)block, 1));
+            for (size_t i = p.start[c]; i < p.start[c + 1]; i++) {
+                assert_in_range(seen[p.sample[i]], 0, 1);
+                n += (size_t)seen[p.sample[i]];
+                in_all[p.sample[i]] += seen[p.sample[i]];
+            }
+            assert_int_equal(n, blocks_holds(&b, (int)(c / BATCH), 1) ? p.n_rows : 0);
         }
     }
+    assert_int_equal(p.start[p.n_cols], SAMPLES);
+    for (size_t c = 0; c < p.n_cols; c++)
+        for (size_t i = p.start[c]; i < p.start[c + 1]; i++)
+            assert_int_equal(in_all[p.sample[i]] > 0, blocks_holds(&b, (int)(c / BATCH), 1));
     loader_batch_clear(&batch);
     loader_close(&f);
     free(m);
@@ -188,12 +203,14 @@ TEST(a_shard_of_another_node_is_refused)
     partition_of(&p, &b, 1);
     write_shard(train, &p, &b, 1);
     write_test_set(test, 5, 3);
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH + 1, m, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH + 1, p.n_rows, m, SEED, &e), ERR_CONFIG);
     assert_error_has("shard of node 1");
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, wide, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows, wide, SEED, &e), ERR_CONFIG);
     assert_error_has("the model takes 4");
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, few, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows, few, SEED, &e), ERR_CONFIG);
     assert_error_has("the model has classes 0 to 8");
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows + 1, m, SEED, &e), ERR_CONFIG);
+    assert_error_has("an epoch has 5 steps");
     free(m);
     free(wide);
     free(few);
@@ -202,18 +219,20 @@ TEST(a_shard_of_another_node_is_refused)
 }
 
 /* A shard of one block of `n` samples, all in one row: sample s begins with byte or value s. */
-static void write_one(const char *path, int n_dims, struct tensor_view *x, const struct tensor_view *more,
+static void write_one(const char *path, const struct tensor_view *x, const struct tensor_view *more,
                       size_t n_more)
 {
-    static const int32_t labels[BATCH] = {0};
-    struct tensor_view t[5] = {*x};
+    static const int32_t labels[BATCH] = {0}, lengths[BATCH] = {1, 1, 1, 1};
+    struct tensor_view t[6] = {
+        *x,
+        {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {BATCH}, .data = labels},
+        {.name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {BATCH}, .data = lengths},
+    };
     struct err e = {0};
 
-    t[1] = (struct tensor_view){.name = "y", .type = TENSOR_I32, .n_dims = n_dims, .data = labels};
-    memcpy(t[1].shape, x->shape, sizeof t[1].shape);
     for (size_t i = 0; i < n_more; i++)
-        t[2 + i] = more[i];
-    assert_ok(tensor_file_write(path, t, 2 + n_more, NULL, &e));
+        t[3 + i] = more[i];
+    assert_ok(tensor_file_write(path, t, 3 + n_more, NULL, &e));
 }
 
 /* A loader of BATCH samples of `n_in` values, or tokens below 10, train and test the same; `more` is added
@@ -222,18 +241,16 @@ static int open_one(struct loader *f, enum tensor_type type, const void *values,
                     const struct tensor_view *more, size_t n_more, struct err *e)
 {
     struct model_spec *m = model((int)n_in, 10);
-    struct tensor_view x = {
-        .name = "x", .type = type, .n_dims = 3, .shape = {1, BATCH, n_in}, .data = values};
+    struct tensor_view x = {.name = "x", .type = type, .n_dims = 2, .shape = {BATCH, n_in}, .data = values};
     struct blocks b;
     int rc;
 
     if (type == TENSOR_I32)
         m->layers[0] = (struct layer_spec){.kind = LAYER_EMBEDDING, .embedding.vocab = 10};
-    write_one(train, 2, &x, more, n_more);
-    x = (struct tensor_view){.name = "x", .type = type, .n_dims = 2, .shape = {BATCH, n_in}, .data = values};
-    write_one(test, 1, &x, NULL, 0);
+    write_one(train, &x, more, n_more);
+    write_one(test, &x, NULL, 0);
     assert_int_equal(blocks_init(&b, BLOCKS_IID, 1, 1, e), 0);
-    rc = loader_open(f, train, test, &b, 0, BATCH, m, SEED, e);
+    rc = loader_open(f, train, test, &b, 0, BATCH, 1, m, SEED, e);
     blocks_clear(&b);
     free(m);
     return rc;
@@ -265,7 +282,7 @@ TEST(labels_in_one_split_and_targets_in_the_other_are_refused)
     partition_of(&p, &b, 1);
     write_shard(train, &p, &b, 1);
     assert_ok(tensor_file_write(test, t, 2, NULL, &e));
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, m, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows, m, SEED, &e), ERR_CONFIG);
     assert_error_has("labels in one file, targets in the other");
     free(m);
     partition_clear(&p);
@@ -457,7 +474,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_shard_of_a_given_size_is_extracted_from_its_file, make, clean),
-        cmocka_unit_test_setup_teardown(every_epoch_visits_each_sample_of_a_shard_once, make, clean),
+        cmocka_unit_test_setup_teardown(
+            every_epoch_visits_samples_of_a_shard_once_and_leaves_others_out_than_the_last, make, clean),
         cmocka_unit_test_setup_teardown(a_shard_of_another_node_is_refused, make, clean),
         cmocka_unit_test_setup_teardown(labels_in_one_split_and_targets_in_the_other_are_refused, make,
                                         clean),

@@ -25,11 +25,17 @@ static int divide(struct partition *p, const char *rule, size_t n_blocks, size_t
     return partition_init(p, &set, &r, n_blocks, batch, seed, &e);
 }
 
-/* Marks the matrix's samples; returns false if one occurs twice. */
+/* The sample in row r of column c. */
+static uint32_t sample_at(const struct partition *p, size_t r, size_t c)
+{
+    return p->sample[p->start[c] + r];
+}
+
+/* Marks the samples of all columns; returns false if one occurs twice. */
 static bool all_different(const struct partition *p, bool seen[N])
 {
     memset(seen, 0, N * sizeof *seen);
-    for (size_t i = 0; i < p->n_rows * p->n_cols; i++) {
+    for (size_t i = 0; i < p->start[p->n_cols]; i++) {
         assert_true(p->sample[i] < N);
         if (seen[p->sample[i]])
             return false;
@@ -42,7 +48,7 @@ static const char *const every_rule[] = {
     "iid",      "label_sorted",  "true_non_iid:0", "true_non_iid:0.5", "shards:1", "shards:2",
     "shards:7", "dirichlet:0.1", "dirichlet:100",  "labels:1",         "labels:3", "labels:10"};
 
-TEST(each_sample_occurs_once_and_incomplete_rows_are_omitted)
+TEST(each_sample_is_in_one_column_and_columns_have_at_least_the_samples_of_an_epoch)
 {
     static const size_t blocks[] = {1, 2, 3, 5, 10};
     bool seen[N];
@@ -60,8 +66,58 @@ TEST(each_sample_occurs_once_and_incomplete_rows_are_omitted)
                 else
                     assert_int_equal(p.n_rows, N / n_cols);
                 assert_true(all_different(&p, seen));
+                for (size_t c = 0; c < n_cols; c++)
+                    if (strncmp(every_rule[i], "labels", 6) == 0)
+                        assert_true(p.start[c + 1] - p.start[c] >= p.n_rows);
+                    else
+                        assert_in_range(p.start[c + 1] - p.start[c], p.n_rows, p.n_rows + 1);
+                if (strncmp(every_rule[i], "labels", 6) != 0)
+                    assert_int_equal(p.start[n_cols], N);
                 partition_clear(&p);
             }
+}
+
+/* As with a shuffling loader that drops the last batch. */
+TEST(every_sample_is_trained_on_in_some_epoch_and_each_as_often_as_its_column_allows)
+{
+    enum { EPOCHS = 300, BATCH = 501 };
+    static int uses[N];
+    struct partition p;
+
+    assert_ok(divide(&p, "iid", 1, BATCH, 7)); /* one step; 499 columns have two samples, two have one */
+    for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
+        for (size_t c = 0; c < BATCH; c++) {
+            uint32_t order[2];
+
+            partition_order(order, p.start[c + 1] - p.start[c], 7, epoch, c);
+            uses[sample_at(&p, order[0], c)]++;
+        }
+    for (size_t c = 0; c < BATCH; c++)
+        for (size_t i = p.start[c]; i < p.start[c + 1]; i++)
+            if (p.start[c + 1] - p.start[c] == 1)
+                assert_int_equal(uses[p.sample[i]], EPOCHS);
+            else
+                assert_in_range(uses[p.sample[i]], EPOCHS / 3, 2 * EPOCHS / 3);
+    partition_clear(&p);
+}
+
+TEST(labels_divides_all_samples_of_the_labels_that_blocks_have_rare_ones_too)
+{
+    int32_t rare[N];
+    const struct partition_set set = {.n = N, .labels = rare, .n_classes = 3};
+    struct partition_rule rule = {PARTITION_LABELS, 3};
+    struct partition p;
+
+    for (int i = 0; i < N; i++)
+        rare[i] = i < 2 ? 2 : i % 2;
+    assert_ok(partition_init(&p, &set, &rule, 4, 5, 7, &e)); /* four blocks, and two samples of label 2 */
+    assert_int_equal(p.start[20], N);
+    assert_int_equal(p.n_rows, 249 / 5);
+    partition_clear(&p);
+    rule.amount = 1;
+    assert_ok(partition_init(&p, &set, &rule, 2, 2, 7, &e)); /* two of the three labels */
+    assert_true(p.start[4] == 499 + 499 || p.start[4] == 499 + 2);
+    partition_clear(&p);
 }
 
 TEST(only_the_seed_determines_the_partition)
@@ -73,7 +129,8 @@ TEST(only_the_seed_determines_the_partition)
         assert_ok(divide(&a, every_rule[i], 2, 5, 7));
         assert_ok(divide(&b, every_rule[i], 2, 5, 7));
         assert_ok(divide(&c, every_rule[i], 2, 5, 8));
-        bytes = a.n_rows * a.n_cols * sizeof *a.sample;
+        bytes = a.start[a.n_cols] * sizeof *a.sample;
+        assert_int_equal(a.start[a.n_cols], b.start[b.n_cols]);
         assert_memory_equal(a.sample, b.sample, bytes);
         assert_memory_not_equal(a.sample, c.sample, bytes);
         partition_clear(&a);
@@ -112,7 +169,7 @@ TEST(epochs_columns_and_seeds_have_different_orders)
 static void global_batch(uint32_t *out, const struct partition *p, const struct blocks *b, size_t batch,
                          uint64_t epoch, size_t step)
 {
-    uint32_t *order = malloc(p->n_rows * sizeof *order);
+    uint32_t order[N];
     int held[8];
 
     for (int node = 0; node < b->n_nodes; node++) {
@@ -122,11 +179,10 @@ static void global_batch(uint32_t *out, const struct partition *p, const struct 
             for (size_t k = 0; k < batch; k++) {
                 size_t col = (size_t)held[i] * batch + k;
 
-                partition_order(order, p->n_rows, 7, epoch, col);
-                out[col] = p->sample[order[step] * p->n_cols + col];
+                partition_order(order, p->start[col + 1] - p->start[col], 7, epoch, col);
+                out[col] = sample_at(p, order[step], col);
             }
     }
-    free(order);
 }
 
 TEST(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes)
@@ -158,7 +214,7 @@ static void count_labels(size_t counts[N_CLASSES], const struct partition *p, si
     memset(counts, 0, N_CLASSES * sizeof *counts);
     for (size_t r = 0; r < p->n_rows; r++)
         for (size_t c = block * batch; c < (block + 1) * batch; c++)
-            counts[labels[p->sample[r * p->n_cols + c]]]++;
+            counts[labels[sample_at(p, r, c)]]++;
 }
 
 static int labels_in_block(const struct partition *p, size_t block, size_t batch)
@@ -186,23 +242,6 @@ TEST(label_sorted_blocks_see_few_labels_and_iid_blocks_all)
     partition_clear(&p);
 }
 
-TEST(label_sorted_omits_samples_of_any_label)
-{
-    int left_out[N_CLASSES] = {0};
-    struct partition p;
-    bool seen[N];
-    int n_labels = 0;
-
-    assert_ok(divide(&p, "label_sorted", 1, 501, 7));
-    assert_true(all_different(&p, seen));
-    for (int i = 0; i < N; i++)
-        left_out[labels[i]] += !seen[i];
-    for (int k = 0; k < N_CLASSES; k++)
-        n_labels += left_out[k] > 0;
-    assert_int_equal(n_labels, N_CLASSES);
-    partition_clear(&p);
-}
-
 TEST(true_non_iid_mixes_the_first_part_of_the_global_batches_and_sorts_the_rest)
 {
     struct partition sorted, mixed;
@@ -212,9 +251,14 @@ TEST(true_non_iid_mixes_the_first_part_of_the_global_batches_and_sorts_the_rest)
     assert_ok(divide(&sorted, "label_sorted", 5, 10, 7));
     assert_ok(divide(&mixed, "true_non_iid:0.5", 5, 10, 7));
     half = sorted.n_rows * sorted.n_cols / 2;
-    assert_memory_equal(sorted.sample + half, mixed.sample + half, half * sizeof *mixed.sample);
-    for (size_t i = 0; i < half; i++)
-        same += labels[sorted.sample[i]] == labels[mixed.sample[i]];
+    for (size_t i = 0; i < 2 * half; i++) {
+        uint32_t a = sample_at(&sorted, i / 50, i % 50), b = sample_at(&mixed, i / 50, i % 50);
+
+        if (i >= half)
+            assert_int_equal(a, b);
+        else
+            same += labels[a] == labels[b];
+    }
     assert_in_range(same, half / 20, half / 5); /* a tenth by chance */
     partition_clear(&sorted);
     partition_clear(&mixed);
@@ -320,7 +364,7 @@ TEST(targets_are_sorted_if_there_are_no_labels)
     assert_ok(partition_init(&p, &set, &rule, 2, 5, 7, &e));
     for (size_t r = 0; r < p.n_rows; r++)
         for (size_t c = 0; c < 10; c++)
-            assert_true((targets[p.sample[r * 10 + c]] < 500) == (c < 5));
+            assert_true((targets[sample_at(&p, r, c)] < 500) == (c < 5));
     partition_clear(&p);
     rule.kind = PARTITION_SHARDS;
     rule.amount = 2;
@@ -381,13 +425,14 @@ TEST(an_unknown_partition_rule_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_sample_occurs_once_and_incomplete_rows_are_omitted),
+        cmocka_unit_test(each_sample_is_in_one_column_and_columns_have_at_least_the_samples_of_an_epoch),
         cmocka_unit_test(only_the_seed_determines_the_partition),
         cmocka_unit_test(each_epoch_visits_every_sample_of_a_column_once),
         cmocka_unit_test(epochs_columns_and_seeds_have_different_orders),
         cmocka_unit_test(the_global_batch_of_a_step_does_not_depend_on_the_number_of_nodes),
         cmocka_unit_test(label_sorted_blocks_see_few_labels_and_iid_blocks_all),
-        cmocka_unit_test(label_sorted_omits_samples_of_any_label),
+        cmocka_unit_test(every_sample_is_trained_on_in_some_epoch_and_each_as_often_as_its_column_allows),
+        cmocka_unit_test(labels_divides_all_samples_of_the_labels_that_blocks_have_rare_ones_too),
         cmocka_unit_test(true_non_iid_mixes_the_first_part_of_the_global_batches_and_sorts_the_rest),
         cmocka_unit_test(a_block_of_two_shards_sees_at_most_four_labels_unlike_its_neighbors),
         cmocka_unit_test(dirichlet_is_more_even_for_larger_alpha),

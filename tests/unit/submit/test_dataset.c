@@ -304,7 +304,7 @@ static double train(const struct dataset *d, const char *path, int epochs)
             int32_t y[BATCH];
 
             for (size_t k = 0; k < BATCH; k++) {
-                size_t i = p.sample[row * BATCH + k];
+                size_t i = p.sample[p.start[k] + row];
 
                 load(x + k * IMAGE, (uint8_t *)d->train_x + i * IMAGE);
                 y[k] = d->train_y[i];

@@ -100,25 +100,28 @@ TEST(a_shard_has_the_columns_of_its_worker)
                              &(struct partition_rule){PARTITION_IID, 0}, 3, BATCH, s.settings.seed, &e));
     {
         struct tensor_file f;
-        const struct tensor_view *images, *labels;
+        const struct tensor_view *images, *labels, *lengths;
+        size_t at = 0;
 
         open_shard(&f, &s.shards[1]);
         images = tensor_file_find(&f, "x");
         labels = tensor_file_find(&f, "y");
-        assert_int_equal(images->shape[0], p.n_rows);
-        assert_int_equal(images->shape[1], 2 * BATCH);
-        assert_int_equal(images->shape[2], PIXELS);
+        lengths = tensor_file_find(&f, "lengths");
+        assert_int_equal(images->shape[1], PIXELS);
+        assert_int_equal(lengths->shape[0], 2 * BATCH);
         assert_string_equal(tensor_file_meta(&f, "columns"), "0-3,8-11");
         assert_string_equal(tensor_file_meta(&f, "n_cols"), "12");
-        for (size_t row = 0; row < p.n_rows; row++)
-            for (size_t k = 0; k < 2 * BATCH; k++) {
-                size_t col = k < BATCH ? k : k + BATCH;
-                size_t sample = p.sample[row * p.n_cols + col];
-                size_t at = row * 2 * BATCH + k;
+        for (size_t k = 0; k < 2 * BATCH; k++) {
+            size_t col = k < BATCH ? k : k + BATCH;
 
-                assert_int_equal(((const uint8_t *)images->data)[at * PIXELS + PIXELS - 1], sample);
-                assert_int_equal(((const int32_t *)labels->data)[at], y[sample]);
+            assert_int_equal(((const int32_t *)lengths->data)[k], p.start[col + 1] - p.start[col]);
+            for (size_t i = p.start[col]; i < p.start[col + 1]; i++, at++) {
+                assert_int_equal(((const uint8_t *)images->data)[at * PIXELS + PIXELS - 1], p.sample[i]);
+                assert_int_equal(((const int32_t *)labels->data)[at], y[p.sample[i]]);
             }
+        }
+        assert_int_equal(images->shape[0], at);
+        assert_int_equal(labels->shape[0], at);
         tensor_file_close(&f);
     }
     partition_clear(&p);
