@@ -48,17 +48,22 @@ static int get_file(const struct source *s, const char *name, uint8_t **bytes, s
                                                    : data_read_promised(bytes, len, npy_promise, path, e);
 }
 
-static bool is_float(const struct npy_array *a)
+static int not_finite(size_t i, struct err *e)
 {
-    return a->type == NPY_F4 || a->type == NPY_F8;
+    return err_set(e, ERR_CONFIG, "value %zu is not a finite number", i + 1);
 }
 
 static int floats_of(float *out, const struct npy_array *a, struct err *e)
 {
+    bool is_same = a->type == NPY_F4 && !a->is_big_endian;
+
+    if (is_same)
+        memcpy(out, a->data, a->n * sizeof *out);
     for (size_t i = 0; i < a->n; i++) {
-        out[i] = is_float(a) ? (float)npy_value(a, i) : (float)npy_integer(a, i);
+        if (!is_same)
+            out[i] = (float)npy_value(a, i);
         if (!isfinite(out[i]))
-            return err_set(e, ERR_CONFIG, "value %zu is not a finite number", i + 1);
+            return not_finite(i, e);
     }
     return 0;
 }
@@ -111,6 +116,7 @@ struct half {
     int32_t *y;
     float *t;
     int n_targets;
+    int n_columns; /* of rows with a single 1, which are labels; 0: y are the labels themselves */
 };
 
 static int read_x(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
@@ -119,7 +125,7 @@ static int read_x(struct half *h, const struct npy_array *a, const struct npy_op
         return e->code;
     h->n = a->shape[0];
     h->type = o->vocab ? TENSOR_I32 : a->type == NPY_U1 ? TENSOR_U8 : TENSOR_F32;
-    if (o->vocab && (is_float(a) || a->n_dims != 2))
+    if (o->vocab && (npy_is_float(a) || a->n_dims != 2))
         return err_set(e, ERR_CONFIG, "vocab=%d: tokens are integers (samples, time)", o->vocab);
     h->x = malloc(a->n * tensor_type_size(h->type));
     if (!h->x)
@@ -132,12 +138,45 @@ static int read_x(struct half *h, const struct npy_array *a, const struct npy_op
     return 0;
 }
 
+/* The place of the only 1 in a row of zeros; -1: it is another row. */
+static int one_hot(const struct npy_array *a, size_t row, size_t width)
+{
+    int place = -1;
+
+    for (size_t k = 0; k < width; k++) {
+        int64_t v = npy_integer(a, row * width + k);
+
+        if (v != 0 && (v != 1 || place >= 0))
+            return -1;
+        place = v == 1 ? (int)k : place;
+    }
+    return place;
+}
+
+static int label_of(int32_t *out, const struct npy_array *a, size_t i, size_t width, int classes,
+                    struct err *e)
+{
+    int64_t v = width > 1 ? one_hot(a, i, width) : npy_integer(a, i);
+    int max = (classes ? classes : CLASSES_MAX) - 1;
+
+    if (width > 1 && v < 0)
+        return err_set(
+            e, ERR_CONFIG,
+            "%zu integers a sample, and those of sample %zu are not a single 1 among zeros: expected one "
+            "label (y.argmax(1)), or floats as targets (y.astype(\"f4\"))",
+            width, i + 1);
+    if (v < 0 || v > max)
+        return err_set(e, ERR_CONFIG, "label %lld of sample %zu, expected 0 to %d", (long long)v, i + 1, max);
+    *out = (int32_t)v;
+    return 0;
+}
+
 static int read_y(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
 {
     size_t width = a->n / a->shape[0];
 
     h->n_truth = a->shape[0];
-    if (is_float(a)) {
+    if (npy_is_float(a)) {
         if (a->n_dims > 2 || width > LAYER_VALUES_MAX)
             return err_set(e, ERR_CONFIG, "%d dimensions, expected (samples) or (samples, targets)",
                            a->n_dims);
@@ -145,21 +184,15 @@ static int read_y(struct half *h, const struct npy_array *a, const struct npy_op
         h->t = malloc(a->n * sizeof *h->t);
         return h->t ? floats_of(h->t, a, e) : err_set(e, ERR_NOMEM, "no memory for %zu targets", a->n);
     }
-    if (width != 1)
-        return err_set(e, ERR_CONFIG, "%zu integers a sample, expected one label (or floats as targets)",
-                       width);
-    h->y = malloc(a->n * sizeof *h->y);
+    if (width > CLASSES_MAX)
+        return err_set(e, ERR_CONFIG, "%zu integers a sample, expected one label", width);
+    h->n_columns = width > 1 ? (int)width : 0;
+    h->y = malloc(h->n_truth * sizeof *h->y);
     if (!h->y)
-        return err_set(e, ERR_NOMEM, "no memory for %zu labels", a->n);
-    for (size_t i = 0; i < a->n; i++) {
-        int64_t v = npy_integer(a, i);
-        int max = (o->classes ? o->classes : CLASSES_MAX) - 1;
-
-        if (v < 0 || v > max)
-            return err_set(e, ERR_CONFIG, "label %lld of sample %zu, expected 0 to %d", (long long)v, i + 1,
-                           max);
-        h->y[i] = (int32_t)v;
-    }
+        return err_set(e, ERR_NOMEM, "no memory for %zu labels", h->n_truth);
+    for (size_t i = 0; i < h->n_truth; i++)
+        if (label_of(&h->y[i], a, i, width, o->classes, e) < 0)
+            return e->code;
     return 0;
 }
 
@@ -206,7 +239,7 @@ static int check_alike(const struct half *a, const struct half *b, struct err *e
 
 static int count_classes(const struct half *h)
 {
-    int32_t max = 1;
+    int32_t max = h->n_columns > 2 ? h->n_columns - 1 : 1;
 
     for (size_t i = 0; h->y && i < h->n; i++)
         max = h->y[i] > max ? h->y[i] : max;
@@ -242,6 +275,7 @@ static int open_source(struct dataset *d, const struct source *s, const struct n
                           .n_targets = halves[0].n_targets,
                           .train_t = halves[0].t,
                           .test_t = halves[1].t,
+                          .may_be_labels = halves[0].t != NULL,
                           .vocab = o->vocab};
     if (rc == 0 && halves[0].y)
         d->n_classes = o->classes ? o->classes : count_classes(&halves[0]);

@@ -1,16 +1,32 @@
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "submit/data/data_kind.h"
 #include "submit/data/data_npy.h"
+#include "submit/data/data_sets.h"
 #include "submit/data/dataset.h"
 
 static const struct {
-    const char *descr;
+    const char *name; /* without the order of bytes */
     size_t size;
 } types[N_NPY_TYPES] = {
-    [NPY_U1] = {"|u1", 1}, [NPY_I4] = {"<i4", 4}, [NPY_I8] = {"<i8", 8},
-    [NPY_F4] = {"<f4", 4}, [NPY_F8] = {"<f8", 8},
+    [NPY_B1] = {"b1", 1}, [NPY_U1] = {"u1", 1}, [NPY_U2] = {"u2", 2}, [NPY_U4] = {"u4", 4},
+    [NPY_U8] = {"u8", 8}, [NPY_I1] = {"i1", 1}, [NPY_I2] = {"i2", 2}, [NPY_I4] = {"i4", 4},
+    [NPY_I8] = {"i8", 8}, [NPY_F2] = {"f2", 2}, [NPY_F4] = {"f4", 4}, [NPY_F8] = {"f8", 8},
+};
+
+/* Types that are no numbers, by their letter. */
+static const struct {
+    char letter;
+    const char *what, *hint;
+} others[] = {
+    {'U', "texts", "numpy.unique(y, return_inverse=True)[1] numbers them."},
+    {'S', "texts", "numpy.unique(y, return_inverse=True)[1] numbers them."},
+    {'O', "Python objects", "x.astype(\"f4\") makes numbers of them where all are numbers of one shape."},
+    {'c', "complex numbers", "numpy.stack([x.real, x.imag], -1) makes two values of each."},
+    {'M', "dates", "x.astype(\"i8\") makes numbers of them."},
+    {'m', "times", "x.astype(\"i8\") makes numbers of them."},
 };
 
 /* The header is the text of a Python dictionary:
@@ -102,19 +118,32 @@ static bool take_dictionary(struct text *t, char descr[24], bool *is_fortran, st
     return has_descr && has_order && has_shape && t->end - t->at == 1 && *t->at == '\n';
 }
 
+static int refuse_type(const char *descr, struct err *e)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (descr[0] && descr[1] == others[i].letter) {
+            err_set(e, ERR_CONFIG, "its type is %s, %s, expected numbers", descr, others[i].what);
+            return err_hint(e, "%s", others[i].hint);
+        }
+    err_set(e, ERR_CONFIG, "its type is %s, expected bool, integers of 1 to 8 bytes or floats of 2, 4 or 8",
+            descr);
+    return err_hint(e, "x.astype(\"f4\") converts it.");
+}
+
 static int check_type(struct npy_array *a, const char *descr, bool is_fortran, struct err *e)
 {
-    int i = 0;
+    size_t i = 0;
 
-    while (i < N_NPY_TYPES && strcmp(types[i].descr, descr) != 0)
+    while (i < N_NPY_TYPES && (!descr[0] || strcmp(descr + 1, types[i].name) != 0))
         i++;
-    if (i == N_NPY_TYPES)
-        return err_set(e, ERR_CONFIG, "its type is %s, expected |u1, <i4, <i8, <f4 or <f8", descr);
-    if (is_fortran)
+    if (i == N_NPY_TYPES || !strchr(types[i].size > 1 ? "<>" : "|<>", descr[0]))
+        return refuse_type(descr, e);
+    if (is_fortran && a->n_dims > 1)
         return err_set(e, ERR_CONFIG, "in Fortran order; numpy.ascontiguousarray() converts it to C order");
     if (a->n_dims == 0)
         return err_set(e, ERR_CONFIG, "a scalar, expected an array");
     a->type = (enum npy_type)i;
+    a->is_big_endian = descr[0] == '>' && types[i].size > 1;
     return 0;
 }
 
@@ -154,7 +183,13 @@ static int parse_head(struct npy_array *a, size_t *start, const uint8_t *bytes, 
 static int count_values(struct npy_array *a, size_t most, struct err *e)
 {
     a->n = 1;
+    if (a->shape[0] == 0)
+        return err_set(e, ERR_CONFIG, "it has no samples");
     for (int i = 0; i < a->n_dims; i++) {
+        if (most == DATA_BYTES_MAX && a->shape[i] > 0 && a->shape[i] > most / types[a->type].size / a->n) {
+            err_set(e, ERR_CONFIG, "more than %zu bytes of data by its shape", most);
+            return data_hint_large(e);
+        }
         if (a->shape[i] == 0 || a->shape[i] > most / types[a->type].size / a->n)
             return err_set(e, ERR_CONFIG, "%zu bytes of data do not fit dimension %d of its shape, %zu", most,
                            i + 1, a->shape[i]);
@@ -187,31 +222,65 @@ int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err 
     return 0;
 }
 
-/* psgd runs on little-endian machines only, as its own files require (tensor_file.h). */
+bool npy_is_float(const struct npy_array *a)
+{
+    return a->type == NPY_F2 || a->type == NPY_F4 || a->type == NPY_F8;
+}
+
+/* The bytes of value i as an integer. psgd runs on little-endian machines only, as its own files require
+ * (tensor_file.h). */
+static uint64_t bits_of(const struct npy_array *a, size_t i)
+{
+    size_t size = types[a->type].size;
+    uint64_t bits = 0;
+
+    memcpy(&bits, a->data + i * size, size);
+    return a->is_big_endian ? __builtin_bswap64(bits) >> (64 - 8 * size) : bits;
+}
+
+/* IEEE 754 binary16. */
+static double half_value(uint64_t bits)
+{
+    int exponent = (int)(bits >> 10 & 31);
+    double fraction = (double)(bits & 1023);
+    double v = exponent == 31  ? (fraction > 0 ? (double)NAN : (double)INFINITY)
+               : exponent == 0 ? ldexp(fraction, -24)
+                               : ldexp(1024 + fraction, exponent - 25);
+
+    return bits >> 15 ? -v : v;
+}
+
 double npy_value(const struct npy_array *a, size_t i)
 {
+    uint64_t bits = bits_of(a, i);
+    uint32_t low = (uint32_t)bits;
     float f;
     double d;
 
-    if (a->type == NPY_F4) {
-        memcpy(&f, a->data + i * sizeof f, sizeof f);
+    switch (a->type) {
+    case NPY_F2:
+        return half_value(bits);
+    case NPY_F4:
+        memcpy(&f, &low, sizeof f);
         return (double)f;
+    case NPY_F8:
+        memcpy(&d, &bits, sizeof d);
+        return d;
+    case NPY_U8:
+        return (double)bits;
+    default:
+        return (double)npy_integer(a, i);
     }
-    memcpy(&d, a->data + i * sizeof d, sizeof d);
-    return d;
 }
 
 int64_t npy_integer(const struct npy_array *a, size_t i)
 {
-    int32_t small;
-    int64_t large;
+    uint64_t bits = bits_of(a, i);
+    int unused = 64 - 8 * (int)types[a->type].size;
 
-    if (a->type == NPY_U1)
-        return a->data[i];
-    if (a->type == NPY_I4) {
-        memcpy(&small, a->data + i * sizeof small, sizeof small);
-        return small;
-    }
-    memcpy(&large, a->data + i * sizeof large, sizeof large);
-    return large;
+    if (a->type == NPY_B1)
+        return bits != 0;
+    if (a->type >= NPY_I1 && a->type <= NPY_I8)
+        return (int64_t)(bits << unused) >> unused; /* extends the sign */
+    return bits <= INT64_MAX ? (int64_t)bits : INT64_MAX;
 }

@@ -24,6 +24,14 @@ int data_open(struct dataset *d, const char *name, const char *chosen, const str
             err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
         return e->code;
     }
+    if (d->may_be_labels && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY && dataset_take_labels(d, e) < 0) {
+        err_hint(e,
+                 "The model's loss is for classes. Targets to regress need a model with the loss \"mse\".");
+        dataset_clear(d);
+        return err_at(e, "model %s and data set %s", m->name, name);
+    }
+    if (!dataset_is_drawn(name))
+        dataset_check_classes(d);
     if (model_fit(m, d, e) == 0)
         return 0;
     if (!e->hint[0] && is_trained)

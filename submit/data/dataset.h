@@ -27,6 +27,7 @@ struct dataset {
     int32_t *train_y, *test_y; /* (n) labels, each 0 .. n_classes - 1; NULL: targets */
     int n_targets;
     float *train_t, *test_t; /* (n, n_targets); NULL: labels */
+    bool may_be_labels;      /* the source says of targets only that they are floats: dataset_take_labels() */
     int vocab;               /* tokens are 0 (padding, only at the end) .. vocab - 1 */
     /* Texts, one after another, each with its zero byte; NULL: there are none. */
     char *class_names; /* (n_classes); NULL: classes have numbers only */
@@ -56,6 +57,11 @@ int dataset_open_as(struct dataset *d, const char *name, const char *path, const
                     struct err *e);
 int dataset_check_name(const char *name, struct err *e); /* opens no file. ERR_CONFIG: no such set */
 const char *dataset_name(size_t i);                      /* the name of set i; NULL: there are fewer */
+/* Makes labels of targets: whole numbers from 0, or rows with a single 1 among zeros, of which its place is the
+ * label. ERR_CONFIG: they are neither, with the first sample; *d is unchanged. */
+int dataset_take_labels(struct dataset *d, struct err *e);
+/* Warns of classes that no training sample has. */
+void dataset_check_classes(struct dataset *d);
 void dataset_clear(struct dataset *d);
 /* Is this the name of a set that needs no file, because it is drawn from a seed? */
 bool dataset_is_drawn(const char *name);

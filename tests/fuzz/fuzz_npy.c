@@ -21,7 +21,7 @@ static void read_array(const uint8_t *bytes, size_t len)
     if (a.data + a.n > bytes + len)
         abort();
     for (size_t i = 0; i < a.n; i++)
-        sum = sum + (a.type == NPY_F4 || a.type == NPY_F8 ? npy_value(&a, i) : (double)npy_integer(&a, i));
+        sum = sum + npy_value(&a, i) + (npy_is_float(&a) ? 0 : (double)npy_integer(&a, i));
 }
 
 static void read_set(const uint8_t *bytes, size_t len, const char *name)
@@ -38,6 +38,11 @@ static void read_set(const uint8_t *bytes, size_t len, const char *name)
         for (size_t i = 0; d.train_y && i < d.n_train; i++)
             if (d.train_y[i] < 0 || d.train_y[i] >= d.n_classes)
                 abort();
+        if (d.train_t && dataset_take_labels(&d, &e) == 0)
+            for (size_t i = 0; i < d.n_test; i++)
+                if (d.test_y[i] < 0 || d.test_y[i] >= d.n_classes)
+                    abort();
+        dataset_check_classes(&d);
         dataset_clear(&d);
     }
     close(fd);

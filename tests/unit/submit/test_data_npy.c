@@ -1,6 +1,8 @@
 /* The files of tests/fuzz/corpus/npy were written by NumPy 1.24. */
 #include "submit/data/data_npy.h"
 
+#include <math.h>
+
 #include "submit/data/dataset.h"
 #include "tests/unit/unit.h"
 
@@ -72,13 +74,18 @@ TEST(a_malformed_header_is_refused)
     static const struct {
         const char *text, *expected;
     } cases[] = {
-        {"{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", "its type is >f4"},
-        {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "its type is |O"},
-        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", "Fortran"},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "its type is |O, Python objects"},
+        {"{'descr': '<U5', 'fortran_order': False, 'shape': (2,), }", "its type is <U5, texts"},
+        {"{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", "its type is <c8, complex numbers"},
+        {"{'descr': '<M8[ns]', 'fortran_order': False, 'shape': (2,), }", "its type is <M8[ns], dates"},
+        {"{'descr': '<f16', 'fortran_order': False, 'shape': (2,), }", "its type is <f16, expected bool"},
+        {"{'descr': '|f4', 'fortran_order': False, 'shape': (2,), }", "its type is |f4"},
+        {"{'descr': '', 'fortran_order': False, 'shape': (2,), }", "its type is , expected"},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1), }", "Fortran"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "a scalar, expected an array"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", "its header is not"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", "its header is not"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", "do not fit dimension 1"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", "it has no samples"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,2), }", "its header is not"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999999999,), }",
          "do not fit dimension 1"},
@@ -285,6 +292,147 @@ TEST(a_folder_of_npy_files_is_read_the_same_way)
     unit_remove(dir);
 }
 
+/* Writes NAME.npy: `n` values of `type`, with the dimensions `shape`. */
+static void put_array(const char *dir, const char *name, const char *type, const char *shape,
+                      const void *values, size_t bytes)
+{
+    char head[160], path[256], file[32];
+    uint8_t all[512];
+    int n;
+
+    n = snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n", type, shape);
+    memcpy(all, "\x93NUMPY\x01\0", 8);
+    all[8] = (uint8_t)n;
+    all[9] = 0;
+    memcpy(all + 10, head, (size_t)n);
+    memcpy(all + 10 + n, values, bytes);
+    snprintf(file, sizeof file, "%s.npy", name);
+    assert_ok(file_join(path, sizeof path, dir, file, &e));
+    assert_ok(file_write(path, (char *)all, 10 + (size_t)n + bytes, 0600, &e));
+}
+
+/* The labels 0, 1, 2, 1 in every type, and x of every type. */
+TEST(labels_and_values_are_of_any_integer_or_float_type_and_order_of_bytes)
+{
+#define BYTES(...)                                                                                           \
+    (const uint8_t[]){__VA_ARGS__}, sizeof(const uint8_t[])                                                  \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
+    static const int32_t expected[] = {0, 1, 2, 1};
+    const struct {
+        const char *type;
+        const uint8_t *bytes;
+        size_t len;
+    } cases[] = {
+        {"|u1", BYTES(0, 1, 2, 1)},
+        {"|i1", BYTES(0, 1, 2, 1)},
+        {"<u2", BYTES(0, 0, 1, 0, 2, 0, 1, 0)},
+        {"<i2", BYTES(0, 0, 1, 0, 2, 0, 1, 0)},
+        {">i2", BYTES(0, 0, 0, 1, 0, 2, 0, 1)},
+        {"<u4", BYTES(0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0)},
+        {">i4", BYTES(0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1)},
+        {"<u8", BYTES(0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+                      0, 0, 0)},
+        {"<f2", BYTES(0, 0, 0, 0x3c, 0, 0x40, 0, 0x3c)},
+        {">f2", BYTES(0, 0, 0x3c, 0, 0x40, 0, 0x3c, 0)},
+        {"<f4", BYTES(0, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x80, 0x3f)},
+        {">f4", BYTES(0, 0, 0, 0, 0x3f, 0x80, 0, 0, 0x40, 0, 0, 0, 0x3f, 0x80, 0, 0)},
+    };
+    const char *dir = unit_folder();
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct dataset d;
+
+        put_array(dir, "x_train", cases[i].type, "(4, 1)", cases[i].bytes, cases[i].len);
+        put_array(dir, "y_train", cases[i].type, "(4,)", cases[i].bytes, cases[i].len);
+        put_array(dir, "x_test", cases[i].type, "(4, 1)", cases[i].bytes, cases[i].len);
+        put_array(dir, "y_test", cases[i].type, "(4, 1)", cases[i].bytes, cases[i].len);
+        assert_ok(dataset_open(&d, "npy", dir, &e));
+        if (d.train_t) {
+            assert_true(d.may_be_labels);
+            assert_ok(dataset_take_labels(&d, &e));
+        }
+        assert_int_equal(d.n_classes, 3);
+        assert_memory_equal(d.train_y, expected, sizeof expected);
+        assert_memory_equal(d.test_y, expected, sizeof expected);
+        for (size_t k = 0; k < 4; k++)
+            assert_true((d.x_type == TENSOR_U8 ? (float)((uint8_t *)d.train_x)[k]
+                                               : ((float *)d.train_x)[k]) == (float)expected[k]);
+        dataset_clear(&d);
+    }
+    unit_remove(dir);
+}
+
+TEST(half_floats_have_their_values)
+{
+    static const struct {
+        uint8_t bytes[2];
+        double v;
+    } cases[] = {{{0, 0xc0}, -2},
+                 {{0xff, 0x7b}, 65504},
+                 {{1, 0}, 0x1p-24},
+                 {{0xff, 0x03}, 1023 * 0x1p-24},
+                 {{0x55, 0x35}, 0.333251953125}};
+    struct npy_array a = {.type = NPY_F2, .n = 1};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        a.data = cases[i].bytes;
+        assert_true(npy_value(&a, 0) == cases[i].v);
+    }
+    a.data = (const uint8_t[]){0, 0x7c};
+    assert_true(isinf(npy_value(&a, 0)));
+}
+
+TEST(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused)
+{
+    static const uint8_t bools[] = {1, 0, 0, 1}, hot[] = {0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0};
+    static const int32_t of_bools[] = {1, 0, 0, 1}, of_hot[] = {2, 0, 2, 0};
+    float floats[12], whole[] = {0, 1, 0.5f, 1};
+    uint8_t twice[12];
+    const char *dir = unit_folder();
+    struct dataset d;
+
+    memcpy(twice, hot, sizeof hot);
+    twice[4] = 1;
+    for (int i = 0; i < 12; i++)
+        floats[i] = hot[i];
+    put_array(dir, "x_train", "|u1", "(4, 3)", hot, 12);
+    put_array(dir, "x_test", "|u1", "(4, 3)", hot, 12);
+    put_array(dir, "y_test", "|b1", "(4,)", bools, 4);
+    put_array(dir, "y_train", "|b1", "(4,)", bools, 4);
+    assert_ok(dataset_open(&d, "npy", dir, &e));
+    assert_int_equal(d.n_classes, 2);
+    assert_memory_equal(d.train_y, of_bools, sizeof of_bools);
+    dataset_clear(&d);
+    put_array(dir, "y_train", "|u1", "(4, 3)", hot, 12);
+    put_array(dir, "y_test", "|u1", "(4, 3)", hot, 12);
+    assert_ok(dataset_open(&d, "npy", dir, &e));
+    assert_int_equal(d.n_classes, 3);
+    assert_memory_equal(d.train_y, of_hot, sizeof of_hot);
+    dataset_check_classes(&d);
+    assert_string_equal(data_warning(&d.warnings, NULL), "no training sample has the class 1");
+    dataset_clear(&d);
+    put_array(dir, "y_train", "|u1", "(4, 3)", twice, 12);
+    assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
+    assert_error_has("those of sample 2 are not a single 1 among zeros");
+    put_array(dir, "y_train", "<f4", "(4, 3)", floats, sizeof floats);
+    put_array(dir, "y_test", "<f4", "(4, 3)", floats, sizeof floats);
+    assert_ok(dataset_open(&d, "npy", dir, &e)); /* targets, unless the loss is for classes */
+    assert_int_equal(d.n_targets, 3);
+    assert_ok(dataset_take_labels(&d, &e));
+    assert_true(d.n_classes == 3 && d.n_targets == 0 && !d.train_t);
+    assert_memory_equal(d.train_y, of_hot, sizeof of_hot);
+    dataset_clear(&d);
+    put_array(dir, "y_train", "<f4", "(4,)", whole, sizeof whole);
+    put_array(dir, "y_test", "<f4", "(4,)", whole, sizeof whole);
+    assert_ok(dataset_open(&d, "npy", dir, &e));
+    assert_int_equal(dataset_take_labels(&d, &e), ERR_CONFIG);
+    assert_error_has("the target of sample 3, 0.5, is no class");
+    dataset_clear(&d);
+    unit_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +444,9 @@ int main(void)
         cmocka_unit_test(a_corrupt_byte_of_a_member_is_detected),
         cmocka_unit_test(absurd_sizes_and_offsets_are_refused),
         cmocka_unit_test(keras_arrays_form_a_data_set),
+        cmocka_unit_test(labels_and_values_are_of_any_integer_or_float_type_and_order_of_bytes),
+        cmocka_unit_test(half_floats_have_their_values),
+        cmocka_unit_test(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused),
         cmocka_unit_test(x_and_y_alone_are_split_and_floats_are_targets),
         cmocka_unit_test(integers_are_tokens_if_a_vocabulary_is_given),
         cmocka_unit_test(a_folder_of_npy_files_is_read_the_same_way),
