@@ -1,12 +1,12 @@
 /* partition -- assignment of samples to nodes and steps.
  *
  * The training set is dealt to n_cols columns, of which a block has `batch`: block k has columns k batch ..
- * (k + 1) batch - 1. An epoch has n_rows steps, a step takes one sample of each column: the global batch. Each
- * epoch permutes every column separately (seed, epoch, column) and uses its first n_rows samples. So batches
- * change, and of a column with more samples the ones that are left out change too, as with a shuffling loader
- * that drops the last batch; a sample of a column of L is used in n_rows of L epochs. A node keeps the columns
- * of its blocks and needs no samples of other nodes. The global batch of a step is therefore the same whether
- * one node holds 128 columns or two hold 64 each.
+ * (k + 1) batch - 1. An epoch has n_rows steps, a step takes one sample of each column: the global batch.
+ * Each epoch permutes every column separately (seed, epoch, column) and uses its first n_rows samples. So
+ * batches change, and of a column with more samples the ones that are left out change too, as with a
+ * shuffling loader that drops the last batch; a sample of a column of L is used in n_rows of L epochs. A
+ * node keeps the columns of its blocks and needs no samples of other nodes. The global batch of a step is
+ * therefore the same whether one node holds 128 columns or two hold 64 each.
  *
  * Rules that assign samples to blocks, a function of the job's seed. Columns differ by at most one sample,
  * but for labels:K:
@@ -24,8 +24,9 @@
  *   labels:K         each block has K labels; blocks with the same label divide its samples. Li, Diao, Chen
  *                    and He, "Federated Learning on Non-IID Data Silos: An Experimental Study", ICDE 2022,
  *                    "#C = K"; there labels are drawn, here dealt in turn in a shuffled order, so that all
- *                    are used equally often. An epoch is as long as the block with the fewest samples allows. Labels that
- *                    no block has are left out of the job (fewer blocks x K than labels). */
+ *                    are used equally often. An epoch is as long as the block with the fewest samples
+ *                    allows. Labels that no block has are left out of the job (fewer blocks x K than
+ *                    labels). */
 #ifndef PSGD_PARTITION_H
 #define PSGD_PARTITION_H
 
@@ -72,8 +73,8 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
                    size_t n_blocks, size_t batch, uint64_t seed, struct err *e);
 void partition_clear(struct partition *p);
 
-/* order[t] = which of its n samples `col` takes in step t of the epoch; those after the last step are left out
- * of this epoch. */
+/* order[t] = which of its n samples `col` takes in step t of the epoch; those after the last step are left
+ * out of this epoch. */
 void partition_order(uint32_t *order, size_t n, uint64_t seed, uint64_t epoch, uint64_t col);
 
 #endif

@@ -253,8 +253,8 @@ static size_t label_of(const struct hand *h, size_t block, size_t i)
     return h->order[(block * h->n_labels + i) % h->n_classes];
 }
 
-/* Takes one block's samples: its part of each of its labels. Where owners do not divide a label's samples, the
- * first ones get one more. */
+/* Takes one block's samples: its part of each of its labels. Where owners do not divide a label's samples,
+ * the first ones get one more. */
 static size_t take_hand(struct hand *h, const size_t *start, const uint32_t *sorted, uint32_t *to,
                         size_t block)
 {

@@ -22,8 +22,8 @@ int deal_sorted(struct deal *d, struct err *e);
 /* ERR_CONFIG: more shards than a block has samples. */
 int deal_shards(struct deal *d, size_t n_shards, struct err *e);
 int deal_dirichlet(struct deal *d, double alpha, struct err *e);
-/* Sets `begin`: blocks have what their labels have. ERR_CONFIG: more labels than exist, or a block shorter than
- * a batch. */
+/* Sets `begin`: blocks have what their labels have. ERR_CONFIG: more labels than exist, or a block shorter
+ * than a batch. */
 int deal_labels(struct deal *d, size_t n_labels, struct err *e);
 
 #endif

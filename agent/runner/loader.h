@@ -1,9 +1,10 @@
 /* loader -- a worker's shard of the data set, cut into the batches of its blocks in the order given by the
- * job's seed (shared/partition.h). A shard has the samples of the node's columns, one column after another, and
- * in the tensor "lengths" (I32) how many each has: at least one for each step of an epoch. Samples stay as they are in the file, mapped or copied; a batch is
- * converted to floats when it is gathered, scaled and, for training, cropped and flipped by the shard's
- * tensors (submit/data/transform.h): "scale" and "shift" F32, one for all values, or per channel or column,
- * and "augment" I32: rows, columns, channels, crop, flip. */
+ * job's seed (shared/partition.h). A shard has the samples of the node's columns, one column after another,
+ * and in the tensor "lengths" (I32) how many each has: at least one for each step of an epoch. Samples stay
+ * as they are in the file, mapped or copied; a batch is converted to floats when it is gathered, scaled and,
+ * for training, cropped and flipped by the shard's tensors (submit/data/transform.h): "scale" and "shift"
+ * F32, one for all values, or per channel or column, and "augment" I32: rows, columns, channels, crop,
+ * flip. */
 #ifndef PSGD_LOADER_H
 #define PSGD_LOADER_H
 

@@ -82,8 +82,8 @@ int data_refuse_kind(const void *bytes, size_t len, struct err *e)
     return 0;
 }
 
-/* The name by which iconv knows the encoding; NULL: its units are bytes. Without a mark UTF-16 is known by the
- * zeros of Latin letters, digits or spaces, all at even or all at odd places. */
+/* The name by which iconv knows the encoding; NULL: its units are bytes. Without a mark UTF-16 is known by
+ * the zeros of Latin letters, digits or spaces, all at even or all at odd places. */
 static const char *wide_form(const char *text, size_t len)
 {
     size_t n = len < LOOKED_AT ? len : LOOKED_AT, n_zeros[2] = {0};

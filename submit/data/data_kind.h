@@ -10,8 +10,8 @@
 /* ERR_CONFIG, with what becomes of it: the file is packed, or of a binary format that is known by its first
  * bytes. 0: it is none of these. */
 int data_refuse_kind(const void *bytes, size_t len, struct err *e);
-/* ERR_CONFIG: the file is no text: one of these, UTF-16 or UTF-32, or it has a byte zero. A byte-order mark of
- * UTF-8 is text; data_mark() is its length, 3, or 0. */
+/* ERR_CONFIG: the file is no text: one of these, UTF-16 or UTF-32, or it has a byte zero. A byte-order mark
+ * of UTF-8 is text; data_mark() is its length, 3, or 0. */
 int data_check_text(const char *text, size_t len, struct err *e);
 size_t data_mark(const char *text, size_t len);
 /* ERR_CONFIG: the text is no table whose cells are separated by commas, but of another form: LIBSVM, ARFF,

@@ -36,7 +36,8 @@ struct npy_array {
     const uint8_t *data; /* in the given bytes, C order; not aligned */
 };
 
-/* ERR_CONFIG: not an .npy file, an unsupported type or order, no samples, or `len` does not match the shape. */
+/* ERR_CONFIG: not an .npy file, an unsupported type or order, no samples, or `len` does not match the
+ * shape. */
 int npy_parse(struct npy_array *a, const uint8_t *bytes, size_t len, struct err *e);
 /* A data_promise (data_sets.h): the length of the file, by its header, which is in the first bytes. */
 int npy_promise(uint64_t *whole, const uint8_t *bytes, size_t len, struct err *e);

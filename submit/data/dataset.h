@@ -57,8 +57,8 @@ int dataset_open_as(struct dataset *d, const char *name, const char *path, const
                     struct err *e);
 int dataset_check_name(const char *name, struct err *e); /* opens no file. ERR_CONFIG: no such set */
 const char *dataset_name(size_t i);                      /* the name of set i; NULL: there are fewer */
-/* Makes labels of targets: whole numbers from 0, or rows with a single 1 among zeros, of which its place is the
- * label. ERR_CONFIG: they are neither, with the first sample; *d is unchanged. */
+/* Makes labels of targets: whole numbers from 0, or rows with a single 1 among zeros, of which its place is
+ * the label. ERR_CONFIG: they are neither, with the first sample; *d is unchanged. */
 int dataset_take_labels(struct dataset *d, struct err *e);
 /* Warns of classes that no training sample has. */
 void dataset_check_classes(struct dataset *d);
