@@ -13,6 +13,7 @@ blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on'
     run limited bash -e session.sh
     echo "$output"
     [ "$status" -eq 0 ]
+    [ "$(jq -r .state thousand/run.json)" = succeeded ]
     [ "$(jq -r .state sim-star/run.json)" = succeeded ]
     [ "$(jq -r .facts.simulation.result.models_agree sim-mesh/run.json)" = true ]
 }
