@@ -14,6 +14,21 @@
 #include "submit/stages/start_from.h"
 #include "submit/text.h"
 
+enum { NAMED_MOST = 4, NAMED = 3 }; /* of more than the first, these are named and the rest is counted */
+
+static bool is_simulation(const json_t *run)
+{
+    return json_object_get(json_object_get(run, "facts"), "simulation") != NULL;
+}
+
+/* "node(1) at host:port"; nodes of a simulation are nowhere. */
+static void print_node(FILE *f, const json_t *run, const json_t *node)
+{
+    fprintf(f, "node(%d)", (int)json_integer_value(json_object_get(node, "node")));
+    if (!is_simulation(run))
+        fprintf(f, " at %s", json_text_at(node, "address"));
+}
+
 /* NULL: no node decided the state. */
 static const json_t *find_cause(const json_t *run)
 {
@@ -57,8 +72,8 @@ static void print_cause(FILE *f, const json_t *run, const json_t *cause)
     const char *reason = json_text_at(run, "reason"), *message = json_text_at(run, "message");
     const char *meaning = reason_meaning(reason);
 
-    fprintf(f, "node(%d) at %s ended with %s", (int)json_integer_value(json_object_get(cause, "node")),
-            json_text_at(cause, "address"), reason);
+    print_node(f, run, cause);
+    fprintf(f, " ended with %s", reason);
     if (meaning)
         fprintf(f, " (%s)", meaning);
     if (message[0])
@@ -66,23 +81,31 @@ static void print_cause(FILE *f, const json_t *run, const json_t *cause)
                 is_crash(run) && codec_text(run)[0] ? ", as by an error of the codec" : "");
 }
 
+static bool is_consequence(const json_t *node, const json_t *cause)
+{
+    enum job_state state;
+
+    return node != cause && job_state_parse(&state, json_text_at(node, "state")) &&
+           job_state_is_terminal(state) && state != JOB_SUCCEEDED;
+}
+
 /* The other nodes that did not succeed, with their reasons. */
 static void print_consequences(FILE *f, const json_t *run, const json_t *cause)
 {
-    const json_t *node;
-    size_t i;
-    int n = 0;
+    const json_t *nodes = json_object_get(run, "nodes"), *node;
+    size_t i, n = 0, n_named, k = 0;
 
-    json_array_foreach(json_object_get(run, "nodes"), i, node)
+    json_array_foreach(nodes, i, node) n += is_consequence(node, cause);
+    n_named = n > NAMED_MOST ? NAMED : n;
+    json_array_foreach(nodes, i, node)
     {
-        enum job_state state;
-
-        if (node == cause || !job_state_parse(&state, json_text_at(node, "state")) ||
-            !job_state_is_terminal(state) || state == JOB_SUCCEEDED)
+        if (!is_consequence(node, cause) || k == n_named)
             continue;
-        fprintf(f, "%s node(%d) (%s)", n++ ? "," : "; in consequence ended",
+        fprintf(f, "%s node(%d) (%s)", k++ ? "," : "; in consequence ended",
                 (int)json_integer_value(json_object_get(node, "node")), json_text_at(node, "reason"));
     }
+    if (n > n_named)
+        fprintf(f, " and %zu more", n - n_named);
 }
 
 /* The least advanced node of a job that has not ended. */
@@ -97,9 +120,9 @@ static void print_present(FILE *f, const json_t *run)
 
         if (strcmp(json_text_at(node, "state"), json_text_at(run, "state")) != 0)
             continue;
-        fprintf(f, ": node(%d) at %s%s%s%s%s", (int)json_integer_value(json_object_get(node, "node")),
-                json_text_at(node, "address"), reason[0] ? ", " : "", reason, message[0] ? ", " : "",
-                message);
+        fputs(": ", f);
+        print_node(f, run, node);
+        fprintf(f, "%s%s%s%s", reason[0] ? ", " : "", reason, message[0] ? ", " : "", message);
         return;
     }
 }
@@ -124,28 +147,36 @@ static void print_wait(FILE *f, const json_t *run)
 static void print_attempts(FILE *f, const json_t *run)
 {
     const json_t *attempts = json_object_get(json_object_get(run, "facts"), "attempts"), *one;
-    size_t i;
+    size_t n = json_array_size(attempts), n_named = n > NAMED_MOST ? NAMED : n, i;
 
-    if (json_array_size(attempts) > 0)
-        fprintf(f, "; it is attempt %zu", json_array_size(attempts) + 1);
+    if (n > 0)
+        fprintf(f, "; it is attempt %zu", n + 1);
     json_array_foreach(attempts, i, one)
+    {
+        if (i == n_named)
+            break;
         fprintf(f, "%s %d (node(%d): %s)", i == 0 ? ", after" : ",",
                 (int)json_integer_value(json_object_get(one, "attempt")),
                 (int)json_integer_value(json_object_get(one, "node")), json_text_at(one, "reason"));
+    }
+    if (n > n_named)
+        fprintf(f, " and %zu more", n - n_named);
 }
 
 static void print_sentence(FILE *f, const json_t *run, enum job_state state)
 {
     const json_t *cause = find_cause(run);
 
-    fprintf(f, "%s ", json_text_at(run, "id"));
+    fprintf(f, "%s%s ", is_simulation(run) ? "simulation " : "", json_text_at(run, "id"));
     if (state == JOB_SUCCEEDED)
         fputs("succeeded: all its nodes came to their end", f);
+    else if (!job_state_is_terminal(state) && is_simulation(run))
+        fputs("has not come to its end: its simulator is at work, or was ended", f);
     else if (!job_state_is_terminal(state))
         fprintf(f, "is %s", job_state_name(state));
     else
         fputs(state == JOB_CANCELLED ? "was cancelled" : "failed", f);
-    if (!job_state_is_terminal(state)) {
+    if (!job_state_is_terminal(state) && !is_simulation(run)) {
         print_present(f, run);
         print_wait(f, run);
     }
@@ -212,7 +243,7 @@ static void print_kept(FILE *f, const json_t *run, long epoch)
     char log[64];
 
     if (!has_file(run, "records/")) {
-        fputs("its records are with its agents", f);
+        fputs(is_simulation(run) ? "no records" : "its records are with its agents", f);
         return;
     }
     fputs("its records", f);
@@ -253,16 +284,16 @@ static void print_remedy(FILE *f, const json_t *run, long epoch)
 /* By the folder where there is one, as a job may have no id here: a simulation, and one of another user. */
 static void print_next(FILE *f, const json_t *run, enum job_state state, long epoch)
 {
-    bool is_simulated = json_object_get(json_object_get(run, "facts"), "simulation") != NULL;
+    bool is_crashed = state == JOB_FAILED && is_crash(run) && codec_text(run)[0];
     char quoted[PATH_MAX];
 
     text_shell_quote(quoted, sizeof quoted, json_text_at(run, "folder"));
-    if (!job_state_is_terminal(state))
-        fprintf(f, "job_submit wait %s", json_text_at(run, "id"));
-    else if (!has_file(run, "records/"))
-        fprintf(f, "job_submit fetch %s", json_text_at(run, "id"));
-    else if (state == JOB_SUCCEEDED && is_simulated)
+    if (is_simulation(run) && !is_crashed) /* with other options beside it, as one that has failed may need */
         fprintf(f, "job_submit simulate --config %s/run.json", quoted);
+    else if (!job_state_is_terminal(state))
+        fprintf(f, "job_submit wait %s", json_text_at(run, "id"));
+    else if (!has_file(run, "records/") && !is_simulation(run))
+        fprintf(f, "job_submit fetch %s", json_text_at(run, "id"));
     else if (state == JOB_SUCCEEDED)
         fprintf(f, "job_submit rerun %s", quoted);
     else

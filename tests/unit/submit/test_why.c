@@ -37,6 +37,65 @@ TEST(a_failure_is_told_by_its_cause_and_what_that_means)
     json_decref(o);
 }
 
+/* Of `n` nodes all but the last ended in consequence. */
+static json_t *why_of_many(int n, const char *facts)
+{
+    json_t *nodes = json_array(), *out;
+    char *text, *run;
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new(nodes,
+                              json_pack("{s:i, s:s, s:s, s:s}", "node", i, "address", "simulated", "state",
+                                        "failed", "reason", i + 1 < n ? "NodeLost" : "RoundTimeout"));
+    text = json_dumps(nodes, JSON_COMPACT);
+    assert_true(
+        asprintf(&run,
+                 "{\"id\":\"j-000001\",\"state\":\"failed\",\"cause_node\":%d,\"reason\":\"RoundTimeout\","
+                 "\"message\":\"late\",\"folder\":\"/r\",\"files\":[],\"facts\":%s,\"nodes\":%s}",
+                 n - 1, facts, text) > 0);
+    out = why(run);
+    free(run);
+    free(text);
+    json_decref(nodes);
+    return out;
+}
+
+TEST(of_a_thousand_nodes_a_few_are_named_and_the_rest_is_counted)
+{
+    json_t *o = why_of_many(1000, "{}");
+
+    assert_non_null(strstr(text_of(o, "why"),
+                           "; in consequence ended node(0) (NodeLost), node(1) (NodeLost), "
+                           "node(2) (NodeLost) and 996 more"));
+    assert_true(strlen(text_of(o, "why")) < 300);
+    json_decref(o);
+    o = why_of_many(5, "{}");
+    assert_non_null(
+        strstr(text_of(o, "why"), "(NodeLost), node(3) (NodeLost)")); /* "and 1 more" is no shorter */
+    json_decref(o);
+}
+
+TEST(a_simulation_has_no_agents_to_ask)
+{
+    json_t *o = why_of_many(2, "{\"simulation\":{}}");
+
+    assert_string_equal(text_of(o, "why"),
+                        "simulation j-000001 failed because node(1) ended with RoundTimeout (a node "
+                        "did not contribute within --round-timeout): late; in consequence ended "
+                        "node(0) (NodeLost)");
+    assert_string_equal(text_of(o, "kept"), "no records");
+    assert_string_equal(text_of(o, "next"), "job_submit simulate --config /r/run.json");
+    json_decref(o);
+    o = why("{\"id\":\"j-000001\",\"state\":\"pending\",\"folder\":\"/"
+            "r\",\"files\":[],\"facts\":{\"simulation\":{}},"
+            "\"nodes\":[]}");
+    assert_string_equal(
+        text_of(o, "why"),
+        "simulation j-000001 has not come to its end: its simulator is at work, or was ended");
+    assert_string_equal(text_of(o, "next"), "job_submit simulate --config /r/run.json");
+    json_decref(o);
+}
+
 TEST(the_attempts_before_are_told)
 {
     json_t *o = why("{\"id\":\"j-000001\",\"state\":\"succeeded\",\"nodes\":[],\"facts\":{\"attempts\":["
@@ -167,6 +226,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failure_is_told_by_its_cause_and_what_that_means),
+        cmocka_unit_test(of_a_thousand_nodes_a_few_are_named_and_the_rest_is_counted),
+        cmocka_unit_test(a_simulation_has_no_agents_to_ask),
         cmocka_unit_test(the_attempts_before_are_told),
         cmocka_unit_test(a_reason_of_a_newer_version_is_told_without_a_meaning),
         cmocka_unit_test(a_job_that_runs_is_told_by_its_least_advanced_node),
