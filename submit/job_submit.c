@@ -19,10 +19,25 @@ static void raise_limits(void)
     }
 }
 
+/* Moves the verb in front of flags like -q, if an argument behind them is one. */
+static void move_flags(int argc, char **argv)
+{
+    struct err ignored;
+    int at = 1;
+
+    while (at < argc && options_is_message_flag(argv[at]))
+        at++;
+    if (at == 1 || at == argc || !verb_find(argv[at], &ignored))
+        return;
+    for (char *verb = argv[at]; at > 0; at--)
+        argv[at] = at > 1 ? argv[at - 1] : verb;
+}
+
 /* The verb may be left out only before an option, so an operand is never taken for a verb. On return
  * argv[0] is the argument before the options. */
 static const struct verb *choose_verb(bool *is_named, int *argc, char ***argv, struct err *e)
 {
+    move_flags(*argc, *argv);
     *is_named = (*argv)[1][0] != '-';
     if (!*is_named)
         return &verbs[0];

@@ -309,7 +309,9 @@ static struct args_option table[] = {
      GIVEN(has_csv_style)},
     {"json", "", ARGS_FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
     {"quiet", "q", ARGS_FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL,
-     "errors and results only, and of a job its table, warnings and folder"},
+     "errors and results only, and of a job its table, warnings and folder; of a list the ids or names, one "
+     "a "
+     "line, for scripts"},
     {"verbose", "v", ARGS_COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "print more messages"},
     {"no-color", "", ARGS_FLAG, AT(no_color), FOR_ALL, OUTPUT, NULL, "no colors"},
     {"help", "h", ARGS_FLAG, AT(help), FOR_ALL, OUTPUT, NULL, "this text"},
@@ -458,4 +460,37 @@ const char *options_setting_key(const struct args_option *t)
     const struct json_field *f = settings_field(t->offset - offsetof(struct options, settings));
 
     return f ? f->key : NULL;
+}
+
+static bool is_message_flag(const struct args_option *t)
+{
+    return t->group == OUTPUT && (t->kind == ARGS_FLAG || t->kind == ARGS_COUNT) && t->verbs == FOR_ALL;
+}
+
+static bool is_short(char c)
+{
+    for (int i = 0; i < options_table.n; i++)
+        if (is_message_flag(&options_table.options[i]) && strchr(options_table.options[i].shorts, c))
+            return true;
+    return false;
+}
+
+bool options_is_message_flag(const char *arg)
+{
+    char name[ARGS_NAME];
+
+    if (arg[0] != '-' || !arg[1])
+        return false;
+    if (arg[1] != '-') {
+        while (*++arg)
+            if (!is_short(*arg))
+                return false;
+        return true;
+    }
+    for (int i = 0; i < options_table.n; i++) {
+        args_name(name, &options_table.options[i]);
+        if (is_message_flag(&options_table.options[i]) && strcmp(arg + 2, name) == 0)
+            return true;
+    }
+    return false;
 }

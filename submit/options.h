@@ -124,6 +124,9 @@ struct options {
  * --set is as the option that it names. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
  * ERR_NOT_FOUND: one of them, or a file it names, does not exist. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
+/* Is the argument one or several of the flags that every verb takes, and that only change what is printed,
+ * as -q or --json? */
+bool options_is_message_flag(const char *arg);
 /* Frees the memory of options that options_parse() has filled, after its error, too. A copy of the struct
  * shares that memory, and is not cleared. */
 void options_clear(struct options *o);

@@ -171,9 +171,11 @@ static void print_all(const struct options *o, const struct joined *all, size_t 
 
     for (size_t i = 0; o->json && i < n; i++)
         json_array_append_new(list, joined_json(&all[i]));
+    for (size_t i = 0; !o->json && o->quiet && i < n; i++)
+        text_print("%s\n", all[i].access->address);
     if (o->json)
         verb_print_json(true, json_pack("{s:O}", "agents", list), NULL, NULL);
-    else
+    else if (!o->quiet)
         print_list(all, n);
     json_decref(list);
 }

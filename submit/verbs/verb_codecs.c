@@ -132,9 +132,17 @@ static int list(const struct options *o, const char *text, struct err *e)
                         NULL, NULL);
         return 0;
     }
-    print_codecs(codecs);
-    print_compressors(compressors);
-    print_presets();
+    if (o->quiet) {
+        const json_t *one;
+        size_t i;
+
+        json_array_foreach(codecs, i, one)
+            text_print("%s\n", json_string_value(json_object_get(one, "name")));
+    } else {
+        print_codecs(codecs);
+        print_compressors(compressors);
+        print_presets();
+    }
     json_decref(codecs);
     json_decref(compressors);
     return 0;

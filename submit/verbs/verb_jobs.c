@@ -196,7 +196,9 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
     struct submission s;
     int rc = load(&s, o, id, e);
 
-    if (rc == 0 && is_wanted(&s, o)) {
+    if (rc == 0 && is_wanted(&s, o) && o->quiet && !o->json) {
+        printf("%s\n", s.id);
+    } else if (rc == 0 && is_wanted(&s, o)) {
         bool known = job_state_is_terminal(s.state) || verb_ask_nodes(&s, ask_s) > 0;
         char at[CLOCK_TEXT];
 
@@ -219,6 +221,8 @@ static int print_list(const struct options *o, const struct text_table *t, json_
         verb_print_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
         return 0;
     }
+    if (o->quiet) /* their ids have been printed, for scripts */
+        return 0;
     if (n == 0) {
         console_plain("No job has been submitted from here yet.");
         return 0;
@@ -234,7 +238,7 @@ static int print_list(const struct options *o, const struct text_table *t, json_
 int verb_list(const struct options *o, struct err *e)
 {
     static const char *const heads[] = {"job", "state", "submitted (UTC)", "codec", "name", "results"};
-    size_t most = o->all || o->json || o->tags[0] ? SIZE_MAX : LISTED, n_more;
+    size_t most = o->all || o->json || o->quiet || o->tags[0] ? SIZE_MAX : LISTED, n_more;
     json_t *list = json_array();
     struct text_table t = {0};
     char **ids;

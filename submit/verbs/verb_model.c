@@ -1,4 +1,4 @@
-/* model inspect: prints the contents of a model file, or the layers of a model's document. model convert:
+/* model list: the models that ship. model inspect: prints the contents of a model file, or the layers of a model's document. model convert:
  * writes the weights in the formats of other programs. */
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "submit/model_file.h"
 #include "submit/stages/console.h"
 #include "submit/text.h"
+#include "submit/text_table.h"
 #include "submit/verbs/model_table.h"
 #include "submit/verbs/verbs.h"
 
@@ -67,10 +68,10 @@ static json_t *model_json(const struct model_spec *m)
                      (json_int_t)m->n_trained, "layers", model_table_json(m));
 }
 
-static int inspect_document(const struct options *o, const char *name, struct err *e)
+/* Of a name, or of the path of a document. The caller frees *m. */
+static int read_document(struct model_spec **m, const char *name, struct err *e)
 {
     char exe_dir[PATH_MAX], path[PATH_MAX];
-    struct model_spec *m;
     char *text;
     size_t len;
     int rc;
@@ -78,10 +79,71 @@ static int inspect_document(const struct options *o, const char *name, struct er
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, name, exe_dir, e) < 0 ||
         file_read(&text, &len, path, MODEL_DOCUMENT_MAX, e) < 0)
         return e->code;
-    rc = model_file_parse(&m, text, len, path, e);
+    rc = model_file_parse(m, text, len, path, e);
     free(text);
-    if (rc < 0)
-        return rc;
+    return rc;
+}
+
+static int list_one(const struct options *o, const char *name, json_t *list, struct text_table *t,
+                    struct err *e)
+{
+    struct model_spec *m;
+    char in[48];
+
+    if (read_document(&m, name, e) < 0)
+        return e->code;
+    shape_text(in, &m->in);
+    if (o->json)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i, s:I}", "name", name, "input", in, "loss",
+                                              loss_kind_name(m->loss), "n_layers", m->n_layers, "n_params",
+                                              (json_int_t)m->n_params));
+    text_table_cell(t, "%s", name);
+    text_table_cell(t, "%s", in);
+    text_table_cell(t, "%s", loss_kind_name(m->loss));
+    text_table_cell(t, "%d", m->n_layers);
+    text_table_cell(t, "%zu", m->n_params);
+    free(m);
+    return 0;
+}
+
+static int list(const struct options *o, const char *operand, struct err *e)
+{
+    static char names[FIND_NAMES_MAX][FIND_NAME_LEN];
+    char exe_dir[PATH_MAX];
+    json_t *models = json_array();
+    struct text_table t = {0};
+    int n, rc = 0;
+
+    (void)operand;
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0) {
+        json_decref(models);
+        return e->code;
+    }
+    text_table_column(&t, false, "model");
+    text_table_column(&t, false, "input");
+    text_table_column(&t, false, "loss");
+    text_table_column(&t, true, "layers");
+    text_table_column(&t, true, "parameters");
+    n = find_models(names, exe_dir);
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = list_one(o, names[i], models, &t, e);
+    for (int i = 0; i < n && rc == 0 && o->quiet && !o->json; i++)
+        puts(names[i]);
+    if (rc == 0 && o->json)
+        verb_print_json(true, json_pack("{s:O}", "models", models), NULL, NULL);
+    else if (rc == 0 && !o->quiet)
+        rc = text_table_print(&t, e);
+    text_table_clear(&t);
+    json_decref(models);
+    return rc;
+}
+
+static int inspect_document(const struct options *o, const char *name, struct err *e)
+{
+    struct model_spec *m;
+
+    if (read_document(&m, name, e) < 0)
+        return e->code;
     if (o->json)
         verb_print_json(true, model_json(m), NULL, NULL);
     else
@@ -240,11 +302,12 @@ int verb_model(const struct options *o, struct err *e)
 {
     static const struct {
         const char *text;
+        int n_operands; /* with the name of the action */
         int (*run)(const struct options *o, const char *operand, struct err *e);
-    } actions[] = {{"inspect", inspect}, {"convert", convert}};
+    } actions[] = {{"list", 1, list}, {"inspect", 2, inspect}, {"convert", 2, convert}};
 
-    for (size_t i = 0; o->args.n_operands == 2 && i < sizeof actions / sizeof *actions; i++)
-        if (strcmp(o->args.operands[0], actions[i].text) == 0)
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        if (o->args.n_operands == actions[i].n_operands && strcmp(o->args.operands[0], actions[i].text) == 0)
             return actions[i].run(o, o->args.operands[1], e);
-    return err_set(e, ERR_USAGE, "model takes \"inspect FILE|NAME\" or \"convert FILE\"");
+    return err_set(e, ERR_USAGE, "model takes \"list\", \"inspect FILE|NAME\" or \"convert FILE\"");
 }

@@ -71,8 +71,11 @@ const struct verb verbs[] = {
      "write the model of a running job, as it is now, to -o FILE", OF_RESULTS},
     {"predict", verb_predict, WORKS, FOR_PREDICT, 1, "FILE|DIR",
      "a trained model on data: a table with a row per sample, and the metrics of an evaluation", OF_RESULTS},
-    {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "inspect FILE",
-     "contents of a model file, or layers of a model NAME; model convert FILE --to npz|onnx", OF_RESULTS},
+    {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "list",
+     "models that ship; model inspect FILE|NAME: contents of a model file, or layers of a model; model "
+     "convert "
+     "FILE --to npz|onnx",
+     OF_RESULTS},
     {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
      "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME [KIND]: a "
      "template",
@@ -98,7 +101,7 @@ const int n_verbs = sizeof verbs / sizeof *verbs;
 static const struct {
     const char *verb, *forms;
 } several[] = {
-    {"model", "inspect FILE|NAME\nconvert FILE --to npz|onnx\n"},
+    {"model", "list\ninspect FILE|NAME\nconvert FILE --to npz|onnx\n"},
     {"codecs", "list\nshow NAME|FILE\ntest NAME|FILE\nnew NAME [KIND]\n"},
     {"config", "schema\n"},
     {"data", "fetch mnist\n"},
@@ -188,6 +191,7 @@ static const struct {
     {"tensorboard", "export --to tensorboard"},
     {"mlflow", "export --to mlflow"},
     {"train", "submit"},
+    {"models", "model list"},
 };
 
 static const char *find_synonym(const char *name)

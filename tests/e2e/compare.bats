@@ -51,6 +51,12 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     for i in {10..30}; do sed "s/$id/j-0copy$i/g" "$jobs/$id.json" >"$jobs/j-0copy$i.json"; done
     [[ "$("$SUBMIT" list | tail -1)" == "4 more: job_submit list --all" ]]
     [ "$("$SUBMIT" list --all | wc -l)" -eq 25 ]
+    # For scripts: all ids, one a line; the flag may come before the verb.
+    [ "$("$SUBMIT" list -q)" = "$("$SUBMIT" list --json | jq -r '.data.jobs[].id')" ]
+    [ "$("$SUBMIT" -q list | wc -l)" -eq 24 ]
+    [ "$("$SUBMIT" list -q --tag base)" = "$("$SUBMIT" list --tag base --json | jq -r '.data.jobs[].id')" ]
+    [ -z "$("$SUBMIT" list -q --tag none)" ]
+    [ "$("$SUBMIT" codecs list -q | head -2)" = "$(printf 'allreduce\nasgd')" ]
     rm "$jobs"/j-0copy*
     # The same job in the simulator ends with the same weights.
     "$SUBMIT" simulate -q --config first/run.json -o simulated

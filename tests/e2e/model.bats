@@ -28,6 +28,9 @@ PY
 }
 
 @test "a model and a trained file are inspected" {
+    [ "$("$SUBMIT" model list -q)" = "$(cd "$BUILD/models" && printf '%s\n' *.json | sed 's/\.json$//' | LC_ALL=C sort)" ]
+    [[ "$("$SUBMIT" model list)" == *mlp-tutorial\ *softmax_cross_entropy\ *118282* ]]
+    [ "$("$SUBMIT" --json model list | jq '.data.models[] | select(.name == "softmax").n_params')" = 7850 ]
     run "$SUBMIT" model inspect mlp-tutorial
     [ "$status" -eq 0 ]
     [[ "$output" == *"118282 parameters"* ]]

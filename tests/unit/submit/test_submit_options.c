@@ -290,6 +290,21 @@ TEST(a_value_is_required_exactly_where_an_option_takes_one)
     assert_int_equal(PARSE("--codec", ""), ERR_USAGE);
 }
 
+TEST(flags_that_every_verb_takes_may_come_before_it)
+{
+    assert_true(options_is_message_flag("-q"));
+    assert_true(options_is_message_flag("-qv"));
+    assert_true(options_is_message_flag("--json"));
+    assert_true(options_is_message_flag("--quiet"));
+    assert_false(options_is_message_flag("-o")); /* has a value, which could be a verb's name */
+    assert_false(options_is_message_flag("-qo"));
+    assert_false(options_is_message_flag("--codec"));
+    assert_false(options_is_message_flag("--all"));
+    assert_false(options_is_message_flag("-"));
+    assert_false(options_is_message_flag("--"));
+    assert_false(options_is_message_flag("list"));
+}
+
 TEST(a_verb_accepts_its_own_options_only)
 {
     static const char *const follow[] = {"-f", "--node", "-2", "j-abcdef", NULL};
@@ -514,6 +529,7 @@ int main(void)
         cmocka_unit_test(a_reason_is_limited_to_the_length_an_agent_accepts),
         cmocka_unit_test(an_option_measured_by_default_cannot_be_set_to_0),
         cmocka_unit_test(a_value_is_required_exactly_where_an_option_takes_one),
+        cmocka_unit_test(flags_that_every_verb_takes_may_come_before_it),
         cmocka_unit_test(a_verb_accepts_its_own_options_only),
         cmocka_unit_test(run_json_contains_every_option_of_a_job),
         cmocka_unit_test(a_run_of_an_executor_has_its_own_options_and_none_of_training),
