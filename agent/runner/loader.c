@@ -40,36 +40,49 @@ static int check_tokens(const struct tensor_view *x, int vocab, struct err *e)
     return 0;
 }
 
-/* Samples x (n, n_in) and their labels y (n) or targets y (n, n_out). */
-static int check_part(struct loader_part *p, const struct model_spec *m, struct err *e)
+/* Samples x (n, n_in). */
+static int check_samples(struct loader_part *p, const struct model_spec *m, struct err *e)
 {
     const struct tensor_view *x = tensor_file_find(&p->file, "x");
-    const struct tensor_view *y = tensor_file_find(&p->file, "y");
 
-    if (!x || !y || x->n_dims != 2 ||
-        (x->type != TENSOR_U8 && x->type != TENSOR_F32 && x->type != TENSOR_I32) ||
-        !(y->type == TENSOR_I32 ? y->n_dims == 1 : y->type == TENSOR_F32 && y->n_dims == 2))
-        return err_set(e, ERR_CONFIG, "no tensors x and y of samples and their labels or targets");
-    if (x->shape[0] != y->shape[0])
-        return err_set(e, ERR_CONFIG, "the numbers of samples and labels differ");
+    if (!x || x->n_dims != 2 || (x->type != TENSOR_U8 && x->type != TENSOR_F32 && x->type != TENSOR_I32))
+        return err_set(e, ERR_CONFIG, "no tensor x of samples");
     if (x->shape[1] != (size_t)m->n_in)
         return err_set(e, ERR_CONFIG, "%zu values per sample, the model takes %d", x->shape[1], m->n_in);
-    if (y->type == TENSOR_F32 && (y->shape[1] != (size_t)m->n_out || m->loss == LOSS_SOFTMAX_CROSS_ENTROPY))
-        return err_set(e, ERR_CONFIG, "%zu targets per sample do not fit the model's %d outputs and loss",
-                       y->shape[1], m->n_out);
     p->x = *x;
-    p->labels = y->type == TENSOR_I32 ? y->data : NULL;
-    p->targets = y->type == TENSOR_F32 ? y->data : NULL;
-    if (p->labels && check_labels(p->labels, tensor_count(y), m->n_out == 1 ? 2 : m->n_out, e) < 0)
-        return e->code;
     return check_tokens(x, model_spec_vocab(m), e);
 }
 
-static int open_part(struct loader_part *p, const char *path, const struct model_spec *m, struct err *e)
+/* Their labels y (n) or targets y (n, n_out). */
+static int check_truth(struct loader_part *p, const struct model_spec *m, struct err *e)
+{
+    const struct tensor_view *y = tensor_file_find(&p->file, "y");
+
+    if (!y || !(y->type == TENSOR_I32 ? y->n_dims == 1 : y->type == TENSOR_F32 && y->n_dims == 2))
+        return err_set(e, ERR_CONFIG, "no tensor y of labels or targets");
+    if (p->x.shape[0] != y->shape[0])
+        return err_set(e, ERR_CONFIG, "the numbers of samples and labels differ");
+    if (y->type == TENSOR_F32 && (y->shape[1] != (size_t)m->n_out || m->loss == LOSS_SOFTMAX_CROSS_ENTROPY))
+        return err_set(e, ERR_CONFIG, "%zu targets per sample do not fit the model's %d outputs and loss",
+                       y->shape[1], m->n_out);
+    p->labels = y->type == TENSOR_I32 ? y->data : NULL;
+    p->targets = y->type == TENSOR_F32 ? y->data : NULL;
+    return p->labels ? check_labels(p->labels, tensor_count(y), m->n_out == 1 ? 2 : m->n_out, e) : 0;
+}
+
+static int check_part(struct loader_part *p, bool may_lack_truth, const struct model_spec *m, struct err *e)
+{
+    if (check_samples(p, m, e) < 0)
+        return e->code;
+    return may_lack_truth && !tensor_file_find(&p->file, "y") ? 0 : check_truth(p, m, e);
+}
+
+static int open_part(struct loader_part *p, const char *path, bool may_lack_truth, const struct model_spec *m,
+                     struct err *e)
 {
     if (tensor_file_open(&p->file, path, e) < 0)
         return e->code;
-    return check_part(p, m, e) < 0 ? err_at(e, "%s", path) : 0;
+    return check_part(p, may_lack_truth, m, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
 static int check_alike(const struct loader_part *train, const struct loader_part *test, struct err *e)
@@ -200,7 +213,7 @@ int loader_open(struct loader *f, const char *train, const char *test, const str
         return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
     f->n_blocks = blocks_of(b, node, f->blocks);
     f->n_cols = (size_t)f->n_blocks * batch;
-    if (open_part(&f->train, train, m, e) < 0 || open_part(&f->test, test, m, e) < 0)
+    if (open_part(&f->train, train, false, m, e) < 0 || open_part(&f->test, test, false, m, e) < 0)
         goto fail;
     if (check_alike(&f->train, &f->test, e) < 0 || open_scale(f, &f->train, e) < 0 || open_image(f, e) < 0) {
         err_at(e, "%s", train);
@@ -219,7 +232,7 @@ fail:
 int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e)
 {
     *f = (struct loader){.n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out};
-    if (open_part(&f->test, test, m, e) < 0)
+    if (open_part(&f->test, test, true, m, e) < 0)
         goto fail;
     if (open_scale(f, &f->test, e) < 0) {
         err_at(e, "%s", test);
@@ -354,7 +367,7 @@ static void take_truth(const struct loader *f, const struct loader_part *p, size
 {
     if (p->labels)
         b->labels[j] = p->labels[at];
-    else
+    else if (p->targets)
         memcpy(b->targets + j * f->n_targets, p->targets + at * f->n_targets,
                f->n_targets * sizeof *b->targets);
 }

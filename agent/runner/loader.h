@@ -20,8 +20,8 @@
 struct loader_part { /* the train or the test half; views into its file */
     struct tensor_file file;
     struct tensor_view x;  /* (..., n_in) U8, F32 or I32 */
-    const int32_t *labels; /* (...); NULL: targets */
-    const float *targets;  /* (..., n_targets); NULL: labels */
+    const int32_t *labels; /* (...); NULL: targets, or neither */
+    const float *targets;  /* (..., n_targets); NULL: labels, or neither */
 };
 
 struct loader_image { /* rows 0: no augmentation */
@@ -53,8 +53,9 @@ struct loader {
  * labels, targets, tokens or transforms do not fit the model. */
 int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e);
-/* Only samples to evaluate, in a file like that of a test set; its "scale" and "shift" are its own. Nothing
- * but the batches of loader_test() is defined then. */
+/* Only samples to evaluate, in a file like that of a test set; its "scale" and "shift" are its own, and it
+ * may lack labels and targets: those of a batch have no meaning then. Nothing but the batches of
+ * loader_test() is defined. */
 int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e);
 void loader_close(struct loader *f);
 

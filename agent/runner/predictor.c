@@ -3,11 +3,12 @@
  *
  *     predictor FOLDER BATCH THREADS auto|openblas
  *
- * FOLDER has model.json, weights.safetensors (a model or a checkpoint) and samples.safetensors (a test
- * set with its scale, loader.h). It leaves summary.json there (shared/helper_summary.h), and
- * predictions.safetensors: with labels "class" I32 (n) and, unless the model has no probabilities (mse,
- * tanh_squared), "probability" F32 (n) of that class; with targets "values" F32 (n, n_out),
- * loss_prediction() of each. */
+ * FOLDER has model.json, weights.safetensors (a model or a checkpoint) and samples.safetensors (a test set
+ * with its scale, loader.h; its metadata "predicts" is "classes" or "values"). It leaves summary.json
+ * there (shared/helper_summary.h), without metrics if the samples have neither labels nor targets, and
+ * predictions.safetensors: of classes "class" I32 (n) and, unless the model has no probabilities (mse,
+ * tanh_squared), "probability" F32 (n) of that class; else "values" F32 (n, n_out), loss_prediction() of
+ * each. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,11 +33,11 @@ struct predictor {
     struct net *net;
     struct loader loader;
     struct loader_batch batch;
-    struct metrics *metrics;
-    int32_t *classes;   /* (n); NULL: targets */
-    float *probability; /* (n); NULL: there is none */
-    float *values;      /* (n, n_out); NULL: labels */
-    float *p;           /* (n_out) of one sample */
+    struct metrics *metrics; /* NULL: neither labels nor targets */
+    int32_t *classes;        /* (n); NULL: values */
+    float *probability;      /* (n); NULL: there is none */
+    float *values;           /* (n, n_out); NULL: classes */
+    float *p;                /* (n_out) of one sample */
 };
 
 static int load_model(struct predictor *w, struct err *e)
@@ -84,24 +85,30 @@ static int load_samples(struct predictor *w, struct err *e)
 {
     size_t n, k = (size_t)w->spec.n_out;
     char path[PATH_MAX];
-    bool has_labels;
+    const char *predicts;
+    bool has_classes, has_truth;
 
     if (file_join(path, sizeof path, w->folder, "samples.safetensors", e) < 0 ||
         loader_open_test(&w->loader, path, &w->spec, e) < 0)
         return e->code;
     n = w->loader.n_test;
-    has_labels = w->loader.test.labels != NULL;
+    predicts = tensor_file_meta(&w->loader.test.file, "predicts");
+    has_classes = predicts && strcmp(predicts, "classes") == 0;
+    has_truth = w->loader.test.labels || w->loader.test.targets;
+    if (has_truth && has_classes != (w->loader.test.labels != NULL))
+        return err_set(e, ERR_CONFIG, "%s: labels, or targets, of samples whose %s are asked for", path,
+                       has_classes ? "classes" : "values");
     w->p = malloc(k * sizeof *w->p);
-    if (!has_labels)
+    if (!has_classes)
         w->values = calloc(n, k * sizeof *w->values);
     else if ((w->classes = calloc(n, sizeof *w->classes)) && has_probability(w))
         w->probability = calloc(n, sizeof *w->probability);
     if (!w->p ||
-        !(has_labels ? w->classes && (w->probability || !has_probability(w)) : (void *)w->values != NULL))
+        !(has_classes ? w->classes && (w->probability || !has_probability(w)) : (void *)w->values != NULL))
         return err_set(e, ERR_NOMEM, "no memory for the predictions of %zu samples", n);
     if (loader_batch_init(&w->batch, &w->loader, (size_t)w->batch_size, e) < 0)
         return e->code;
-    return metrics_new(&w->metrics, &w->spec, has_labels, n, e);
+    return has_truth ? metrics_new(&w->metrics, &w->spec, has_classes, n, e) : 0;
 }
 
 /* Sample i has the outputs z (n_out). */
@@ -125,14 +132,16 @@ static void predict(struct predictor *w)
     size_t n = w->loader.n_test, batch = (size_t)w->batch_size;
     struct truth truth = loader_truth(&w->batch);
 
-    metrics_begin(w->metrics);
+    if (w->metrics)
+        metrics_begin(w->metrics);
     for (size_t i = 0; i < n; i += batch) {
         size_t m = n - i < batch ? n - i : batch;
         const float *z;
 
         loader_test(&w->loader, i, m, &w->batch);
         z = net_forward(w->net, w->batch.x, (int)m);
-        metrics_add(w->metrics, z, &truth, (int)m);
+        if (w->metrics)
+            metrics_add(w->metrics, z, &truth, (int)m);
         for (size_t j = 0; j < m; j++)
             take(w, i + j, z + j * (size_t)w->spec.n_out);
     }
@@ -179,10 +188,12 @@ static json_t *confusion_json(const struct metrics *m)
 /* The metrics of an evaluation: eval.csv, metrics.csv and confusion.csv of a job have the same. */
 static json_t *summary(const struct predictor *w)
 {
-    json_t *metrics = json_pack("{s:o}", "loss", json_real_or_null(metrics_loss(w->metrics)));
+    json_t *metrics = json_object();
     double value;
 
-    for (int k = 0; k < N_METRIC_KINDS; k++) {
+    if (w->metrics)
+        json_object_set_new(metrics, "loss", json_real_or_null(metrics_loss(w->metrics)));
+    for (int k = 0; w->metrics && k < N_METRIC_KINDS; k++) {
         if (k == METRIC_CONFUSION && metrics_asked(w->metrics, METRIC_CONFUSION))
             json_object_set_new(metrics, "confusion", confusion_json(w->metrics));
         else if (metrics_value(w->metrics, (enum metric_kind)k, &value))

@@ -120,14 +120,17 @@ static int read_half(struct half *h, const char *dir, const char *prefix, const 
     return rc;
 }
 
-static int open_set(struct dataset *d, const char *dir, const char *train, const char *test,
-                    const struct cifar_form *form, struct err *e)
+/* As a whole: one file, or the test half of the folder. */
+static int open_set(struct dataset *d, const char *path, const char *train, const char *test,
+                    const struct cifar_form *form, const struct data_use *use, struct err *e)
 {
     struct half halves[2] = {0};
 
     e->code = 0;
-    if (read_half(&halves[0], dir, train, form, e) == 0)
-        read_half(&halves[1], dir, test, form, e);
+    if (use->is_whole && !data_is_folder(path))
+        append(&halves[1], path, form, e);
+    else if (use->is_whole || read_half(&halves[0], path, train, form, e) == 0)
+        read_half(&halves[1], path, test, form, e);
     *d = (struct dataset){.n_train = halves[0].n,
                           .n_test = halves[1].n,
                           .shape = {.n_dims = 3, .dim = {SIDE, SIDE, CHANNELS}},
@@ -142,17 +145,19 @@ static int open_set(struct dataset *d, const char *dir, const char *train, const
     return e->code;
 }
 
-int cifar10_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+int cifar10_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,
+                 struct err *e)
 {
     static const struct json_field none[] = {{0}};
     static const struct cifar_form form = {.label_bytes = 1, .label_at = 0, .n_classes = 10};
 
     if (data_options(NULL, none, NULL, arg, e) < 0)
         return e->code;
-    return open_set(d, path, "data_batch", "test_batch", &form, e);
+    return open_set(d, path, "data_batch", "test_batch", &form, use, e);
 }
 
-int cifar100_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+int cifar100_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,
+                  struct err *e)
 {
     struct {
         char labels[8];
@@ -161,11 +166,11 @@ int cifar100_open(struct dataset *d, const char *arg, const char *path, struct e
         {"labels", JSON_FIELD_TEXT, .offset = 0, .size = sizeof o.labels, .choices = "fine|coarse"}, {0}};
     struct cifar_form form = {.label_bytes = 2, .label_at = 1, .n_classes = 100};
 
-    if (data_options(&o, fields, NULL, arg, e) < 0)
+    if (data_options_as(&o, fields, NULL, "cifar100", arg, use, e) < 0)
         return e->code;
     if (strcmp(o.labels, "coarse") == 0) {
         form.label_at = 0;
         form.n_classes = 20;
     }
-    return open_set(d, path, "train", "test", &form, e);
+    return open_set(d, path, "train", "test", &form, use, e);
 }

@@ -6,6 +6,7 @@
 #include "shared/file.h"
 #include "submit/data/data_csv.h"
 #include "submit/data/data_sets.h"
+#include "submit/data/preprocessing.h"
 
 struct csv_options {
     char label[64], target[64], header[8], test_file[128];
@@ -15,13 +16,17 @@ struct csv_options {
 };
 
 static const struct json_field fields[] = {
-    {"label", JSON_FIELD_TEXT, JSON_AT(struct csv_options, label), .required = false},
-    {"target", JSON_FIELD_TEXT, JSON_AT(struct csv_options, target), .required = false},
-    {"header", JSON_FIELD_TEXT, JSON_AT(struct csv_options, header), .choices = "auto|yes|no"},
-    {"missing", JSON_FIELD_CHOICE, JSON_AT(struct csv_options, missing), .choices = CSV_MISSING_CHOICES},
-    {"test", JSON_FIELD_DOUBLE, JSON_AT(struct csv_options, test), .min = 1e-6, .max = 0.999999},
-    {"test_file", JSON_FIELD_TEXT, JSON_AT(struct csv_options, test_file), .required = false},
-    {"seed", JSON_FIELD_U64, JSON_AT(struct csv_options, seed), .required = false},
+    {"label", JSON_FIELD_TEXT, JSON_AT(struct csv_options, label), .required = false, .may_change = true},
+    {"target", JSON_FIELD_TEXT, JSON_AT(struct csv_options, target), .required = false, .may_change = true},
+    {"header", JSON_FIELD_TEXT, JSON_AT(struct csv_options, header), .choices = "auto|yes|no",
+     .may_change = true},
+    {"missing", JSON_FIELD_CHOICE, JSON_AT(struct csv_options, missing), .choices = CSV_MISSING_CHOICES,
+     .may_change = true},
+    {"test", JSON_FIELD_DOUBLE, JSON_AT(struct csv_options, test), .min = 1e-6, .max = 0.999999,
+     .may_change = true},
+    {"test_file", JSON_FIELD_TEXT, JSON_AT(struct csv_options, test_file), .required = false,
+     .may_change = true},
+    {"seed", JSON_FIELD_U64, JSON_AT(struct csv_options, seed), .required = false, .may_change = true},
     {0},
 };
 
@@ -123,62 +128,156 @@ static int label_both(struct dataset *d, const struct part *train, const struct 
     return rc;
 }
 
-/* Moves the numbers from the tables to the data set. */
-static int fill(struct dataset *d, struct part *train, struct part *test, const struct csv_options *o,
-                const char *test_path, struct err *e)
+/* Classes of the record, by their texts. */
+static int label_known(int32_t **out, const struct csv_table *t, const struct preprocessing *p, struct err *e)
 {
+    *out = malloc(t->n_rows * sizeof **out);
+    if (!*out)
+        return err_set(e, ERR_NOMEM, "no memory for %zu labels", t->n_rows);
+    for (size_t i = 0; i < t->n_rows; i++) {
+        const struct csv_cell *w = &t->texts[i];
+
+        (*out)[i] = (int32_t)preprocessing_class(p, w->at, w->len);
+        if ((*out)[i] < 0) {
+            preprocessing_no_class(p, w->at, w->len, e);
+            return err_at(e, "line %zu", w->line);
+        }
+    }
+    return 0;
+}
+
+/* Moves the numbers from the tables to the data set. */
+static void take_tables(struct dataset *d, struct part *train, struct part *test, const char *test_path)
+{
+    const struct csv_table *of = train->table.x ? &train->table : &test->table;
+
     *d = (struct dataset){.n_train = train->table.n_rows,
                           .n_test = test->table.n_rows,
-                          .shape = {.n_dims = 1, .dim = {(int)train->table.n_values}},
+                          .shape = {.n_dims = 1, .dim = {(int)of->n_values}},
                           .x_type = TENSOR_F32,
                           .train_x = train->table.x,
                           .test_x = test->table.x,
                           .train_t = train->table.targets,
                           .test_t = test->table.targets,
-                          .n_targets = train->table.targets != NULL,
+                          .n_targets = of->targets != NULL,
                           .columns = train->table.columns,
                           .learned_at = (int)train->table.learned_at,
                           .warnings = train->warnings};
-    train->table.columns = NULL;
     train->warnings = (struct data_warnings){0};
     for (const char *one = NULL; (one = data_warning(&test->warnings, one)) != NULL;)
         data_warn(&d->warnings, "%s: %s", test_path, one);
+    train->table.columns = NULL;
     train->table.x = test->table.x = train->table.targets = test->table.targets = NULL;
-    if (test_path[0] && test->table.n_values != train->table.n_values)
-        return err_set(e, ERR_CONFIG, "%s: %zu columns, the training file has %zu", test_path,
-                       test->table.n_values + 1, train->table.n_values + 1);
-    if (!d->train_t && label_both(d, train, test, test_path, e) < 0)
-        return e->code;
-    return test_path[0] ? 0 : data_split(d, o->test, o->seed, e);
 }
 
-int csv_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+static int fill(struct dataset *d, struct part *train, struct part *test, const char *test_path,
+                const struct preprocessing *p, struct err *e)
 {
-    struct csv_options o = {.header = "auto", .test = 0.2, .seed = 1};
-    struct csv_form form;
-    struct part train = {0}, test = {0};
-    char train_path[PATH_MAX], test_path[PATH_MAX];
-    int rc;
+    take_tables(d, train, test, test_path);
+    if (!p)
+        return d->train_t ? 0 : label_both(d, train, test, test_path, e);
+    d->n_classes = p->n_classes;
+    if (p->classes.n && !(d->class_names = names_packed(&p->classes)))
+        return err_set(e, ERR_NOMEM, "no memory for the names of %d classes", p->n_classes);
+    if (train->table.texts && label_known(&d->train_y, &train->table, p, e) < 0)
+        return e->code;
+    return test->table.texts && label_known(&d->test_y, &test->table, p, e) < 0 ? err_at(e, "%s", test_path)
+                                                                                : 0;
+}
 
-    if (data_options(&o, fields, NULL, arg, e) < 0)
+/* The column that the options name must be the one that the model has learned. */
+static int check_column(const struct csv_options *o, const struct preprocessing *p, struct err *e)
+{
+    const char *key = o->target[0] ? "target" : "label", *name = o->target[0] ? o->target : o->label;
+    const char *learned = p->columns.n ? p->columns.at[p->learned_at - 1] : "";
+
+    if (!name[0])
+        return 0;
+    if ((key[0] == 't') != (p->n_targets > 0))
+        return err_set(e, ERR_CONFIG, "%s=%s: the model predicts %s", key, name,
+                       p->n_targets > 0 ? "values, and not classes" : "classes, and not values");
+    if (!p->learned_at || strcmp(name, learned) == 0 || atoi(name) == p->learned_at)
+        return 0;
+    return learned[0]
+               ? err_set(e, ERR_CONFIG, "%s=%s: the model has learned column %d, \"%.60s\"", key, name,
+                         p->learned_at, learned)
+               : err_set(e, ERR_CONFIG, "%s=%s: the model has learned column %d", key, name, p->learned_at);
+}
+
+/* Reads both files, the second one like the first, whose header is in *names then. */
+static int read_both(struct part *train, struct part *test, struct names *names, const char *train_path,
+                     const char *test_path, const struct csv_form *form, struct err *e)
+{
+    struct csv_form like = *form;
+    struct csv_known known;
+
+    if (read_part(train, train_path, form, e) < 0)
         return e->code;
-    if (o.label[0] && o.target[0])
-        return err_set(e, ERR_CONFIG, "label=%s and target=%s exclude each other", o.label, o.target);
-    form = (struct csv_form){.column = o.target[0] ? o.target : o.label,
-                             .is_target = o.target[0],
-                             .header = o.header,
-                             .missing = o.missing};
-    if (find(train_path, test_path, path, &o, e) < 0)
-        return e->code;
-    rc = read_part(&train, train_path, &form, e);
-    if (rc == 0 && test_path[0])
-        rc = read_part(&test, test_path, &form, e);
+    if (!test_path[0])
+        return 0;
+    if (!form->known) {
+        const struct csv_table *t = &train->table;
+
+        if (t->columns && names_copy(names, t->columns, t->n_values + 1, e) < 0)
+            return e->code;
+        known = (struct csv_known){.n_values = t->n_values, .names = names, .learned_at = t->learned_at};
+        like.known = &known;
+    }
+    return read_part(test, test_path, &like, e);
+}
+
+static int open_files(struct dataset *d, const char *path, const struct csv_options *o,
+                      const struct csv_form *form, const struct data_use *use, struct err *e)
+{
+    char train_path[PATH_MAX] = "", test_path[PATH_MAX];
+    bool is_one = use->is_whole && !data_is_folder(path);
+    struct part train = {0}, test = {0};
+    struct names names = {0};
+    int rc = 0;
+
+    if (is_one)
+        snprintf(test_path, sizeof test_path, "%s", path);
+    else
+        rc = find(train_path, test_path, path, o, e);
+    if (rc == 0)
+        rc = use->is_whole ? read_part(&test, test_path, form, e)
+                           : read_both(&train, &test, &names, train_path, test_path, form, e);
     if (rc == 0) {
-        rc = fill(d, &train, &test, &o, test_path, e);
+        rc = fill(d, &train, &test, test_path, use->known, e);
+        if (rc == 0 && !test_path[0])
+            rc = data_split(d, o->test, o->seed, e);
         if (rc < 0)
             dataset_clear(d);
     }
+    names_clear(&names);
     part_clear(&train);
     part_clear(&test);
     return rc;
+}
+
+int csv_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use, struct err *e)
+{
+    struct csv_options o = {.header = "auto", .test = 0.2, .seed = 1};
+    const struct preprocessing *p = use->known;
+    struct csv_known known;
+    struct csv_form form;
+
+    if (data_options_as(&o, fields, NULL, "csv", arg, use, e) < 0)
+        return e->code;
+    if (o.label[0] && o.target[0])
+        return err_set(e, ERR_CONFIG, "label=%s and target=%s exclude each other", o.label, o.target);
+    if (p && check_column(&o, p, e) < 0)
+        return e->code;
+    form = (struct csv_form){.column = o.target[0] ? o.target : o.label,
+                             .is_target = p ? p->n_targets > 0 : o.target[0],
+                             .header = o.header,
+                             .missing = o.missing};
+    if (p) {
+        known = (struct csv_known){.n_values = (size_t)shape_count(&p->shape),
+                                   .names = &p->columns,
+                                   .learned_at = (size_t)p->learned_at,
+                                   .may_lack_truth = use->is_whole};
+        form.known = &known;
+    }
+    return open_files(d, path, &o, &form, use, e);
 }

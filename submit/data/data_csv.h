@@ -8,11 +8,22 @@
 
 #include "shared/err.h"
 #include "submit/data/data_warnings.h"
+#include "submit/data/names.h"
 
 /* What is done with a missing cell: empty, "NA", "NaN", "null", "?" and other texts of that meaning.
  * refuse: it is an error. drop: its row is left out. label: a missing label is a class like any other. */
 #define CSV_MISSING_CHOICES "refuse|drop|label"
 enum csv_missing { CSV_MISSING_REFUSE, CSV_MISSING_DROP, CSV_MISSING_LABEL };
+
+/* The columns of a table that was read before, which another one is read like. With names on both sides
+ * columns are found by them, in any order; others are left out with a warning, and one that is missing is
+ * an error. Else they are taken by their places, as many as there were. */
+struct csv_known {
+    size_t n_values;           /* columns other than the learned one */
+    const struct names *names; /* (n_values + 1), or n 0: it had no header */
+    size_t learned_at;         /* number of the learned column, from 1; 0: it is that of the form */
+    bool may_lack_truth;       /* the learned column, or all of its cells, may be missing */
+};
 
 struct csv_form {
     const char *column; /* the column to learn: its name in the header or its number from 1; "": the last */
@@ -22,6 +33,7 @@ struct csv_form {
      * a cell of it that is not a number is an error. */
     const char *header;
     enum csv_missing missing;
+    const struct csv_known *known; /* NULL: none */
 };
 
 struct csv_cell { /* points into the table's text, without the quotes */
@@ -37,6 +49,7 @@ struct csv_table {
     size_t n_dropped;        /* rows with a missing cell */
     char *columns;           /* the header's names, one after another, each with its zero byte; NULL: none */
     size_t learned_at;       /* number of the column to learn, from 1 */
+    bool has_truth;          /* false, only with may_lack_truth: neither targets nor texts */
 };
 
 /* Changes `text` in place (quotes); `text` must outlive the table. ERR_CONFIG, with line and column. Warns of
@@ -44,6 +57,19 @@ struct csv_table {
 int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form,
               struct data_warnings *w, struct err *e);
 void csv_clear(struct csv_table *t);
+
+/* Functions behind it: the places of a table's columns, by one that was read before. */
+struct csv_row {
+    const struct csv_cell *cells;
+    size_t n_cells, line;
+};
+/* The place of a column: that of its value in a row of x, or one of these. */
+enum { CSV_TRUTH = -1, CSV_LEFT_OUT = -2 };
+/* Are the names of all known values in the row? */
+bool csv_is_known_header(const struct csv_row *r, const struct csv_known *k);
+/* place: (n_cells) by the table's first row; is_header: that is its header. k->learned_at is not 0. */
+int csv_place_known(int *place, const struct csv_row *r, bool is_header, const struct csv_known *k,
+                    struct data_warnings *w, struct err *e);
 
 /* The distinct labels of a table, each by its text ("01" is not "1"): sorted as numbers if all are numbers,
  * else by their bytes. */

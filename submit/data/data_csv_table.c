@@ -25,6 +25,9 @@ struct reader {
     size_t line;
     struct csv_cell *cells; /* of the current row */
     size_t n_cells, room, n_seen;
+    int *place; /* (n_columns), of each column of the table: CSV_TRUTH, ... */
+    size_t n_columns;
+    size_t n_lacking, first_lacking; /* rows without a label or target; the line of the first one */
 };
 
 /* Skips the end of a cell: a comma (true: another cell follows), or the end of the line or text. */
@@ -429,9 +432,24 @@ static int check_label(const struct csv_cell *c, size_t column, const struct csv
 static bool has_missing(const struct reader *r)
 {
     for (size_t i = 0; i < r->n_cells; i++)
-        if (is_missing(&r->cells[i]))
+        if (r->place[i] != CSV_LEFT_OUT && is_missing(&r->cells[i]))
             return true;
     return false;
+}
+
+static bool may_lack_truth(const struct csv_form *form)
+{
+    return form->known && form->known->may_lack_truth;
+}
+
+/* Counts the rows without a label or target: all of them may be. */
+static bool lacks_truth(struct reader *r, const struct csv_cell *c)
+{
+    if (!is_missing(c))
+        return false;
+    if (r->n_lacking++ == 0)
+        r->first_lacking = c->line;
+    return true;
 }
 
 /* What separates the cells of a line instead of commas; NULL: not known. */
@@ -448,27 +466,29 @@ static const char *other_separator(const struct csv_cell *c)
     return NULL;
 }
 
-static int add_row(struct csv_table *t, const struct reader *r, size_t column, const struct csv_form *form,
-                   struct err *e)
+static int add_row(struct csv_table *t, struct reader *r, const struct csv_form *form, struct err *e)
 {
     float *x = t->x + t->n_rows * t->n_values;
 
-    if (r->n_cells != t->n_values + 1) {
+    if (r->n_cells != r->n_columns) {
         const char *other = r->n_cells == 1 ? other_separator(&r->cells[0]) : NULL;
 
         return err_set(e, ERR_CONFIG, "line %zu: %zu column%s%s%s, expected %zu", r->line, r->n_cells,
                        r->n_cells == 1 ? "" : "s", other ? ", or cells that are separated by " : "",
-                       other ? other : "", t->n_values + 1);
+                       other ? other : "", r->n_columns);
     }
-    if (form->missing == CSV_MISSING_DROP && has_missing(r)) {
+    if (form->missing == CSV_MISSING_DROP && !may_lack_truth(form) && has_missing(r)) {
         t->n_dropped++;
         return 0;
     }
     for (size_t i = 0; i < r->n_cells; i++) {
         const struct csv_cell *c = &r->cells[i];
+        int place = r->place[i];
 
-        if (i != column || form->is_target) {
-            if (!float_of(i != column ? x++ : &t->targets[t->n_rows], c))
+        if (place == CSV_LEFT_OUT || (place == CSV_TRUTH && may_lack_truth(form) && lacks_truth(r, c)))
+            continue;
+        if (place >= 0 || form->is_target) {
+            if (!float_of(place >= 0 ? &x[place] : &t->targets[t->n_rows], c))
                 return not_a_number(c, i, e);
         } else if (check_label(c, i, form, e) < 0) {
             return e->code;
@@ -526,9 +546,6 @@ static void check_rows(const struct csv_table *t, bool is_unnamed, bool has_gues
             "line %zu is taken for data, but no other row has its label, \"%.*s\"; header=yes takes the line "
             "for the header",
             t->texts[0].line, shown(&t->texts[0]), t->texts[0].at);
-    if (t->n_dropped > 0)
-        data_warn(w, "%zu of %zu rows have a missing cell and are left out", t->n_dropped,
-                  t->n_rows + t->n_dropped);
 }
 
 /* A single column is most often a line with another separator. */
@@ -543,11 +560,81 @@ static int one_column(const struct reader *r, struct err *e)
                     "pandas converts it: pandas.read_csv(FILE, sep=...).to_csv(\"NEW.csv\", index=False).");
 }
 
+/* The places of a table that is read on its own. */
+static void place_learned(struct reader *r, size_t column)
+{
+    int next = 0;
+
+    for (size_t i = 0; i < r->n_cells; i++)
+        r->place[i] = i == column ? CSV_TRUTH : next++;
+}
+
+/* Those of one that is read like another. */
+static int place_known(bool *has_header, struct reader *r, const struct csv_form *form,
+                       struct data_warnings *w, struct err *e)
+{
+    const struct csv_row row = {.cells = r->cells, .n_cells = r->n_cells, .line = r->line};
+    const struct csv_known *k = form->known;
+    size_t column = r->n_cells == k->n_values + 1 ? k->learned_at - 1 : r->n_cells;
+
+    if (k->learned_at == 0 && r->n_cells == k->n_values + 1) {
+        if (choose_column(&column, has_header, r, form, w, e) < 0)
+            return e->code;
+        place_learned(r, column);
+        return 0;
+    }
+    *has_header = strcmp(form->header, "yes") == 0 ||
+                  (strcmp(form->header, "auto") == 0 &&
+                   (csv_is_known_header(&row, k) || looks_like_header(r, column, form, w)));
+    return csv_place_known(r->place, &row, *has_header, k, w, e);
+}
+
+/* Finds the table's columns in its first row. */
+static int find_columns(struct csv_table *t, bool *has_header, struct reader *r, const struct csv_form *form,
+                        struct data_warnings *w, struct err *e)
+{
+    size_t column = 0;
+
+    r->n_columns = r->n_cells;
+    r->place = malloc(r->n_cells * sizeof *r->place);
+    if (!r->place)
+        return err_set(e, ERR_NOMEM, "no memory for %zu columns", r->n_cells);
+    if (form->known) {
+        t->n_values = form->known->n_values;
+        return place_known(has_header, r, form, w, e);
+    }
+    if (choose_column(&column, has_header, r, form, w, e) < 0)
+        return e->code;
+    place_learned(r, column);
+    t->n_values = r->n_cells - 1;
+    t->learned_at = column + 1;
+    return 0;
+}
+
+/* Labels or targets are there for all rows or for none. */
+static int check_truth(struct csv_table *t, const struct reader *r, struct err *e)
+{
+    t->has_truth = r->n_lacking == 0;
+    for (size_t i = 0; i < r->n_columns && t->has_truth; i++)
+        if (r->place[i] == CSV_TRUTH)
+            return 0;
+    t->has_truth = false;
+    free(t->targets);
+    free(t->texts);
+    t->targets = NULL;
+    t->texts = NULL;
+    if (r->n_lacking == 0 || r->n_lacking == t->n_rows)
+        return 0;
+    err_set(e, ERR_CONFIG, "line %zu: the label or target is missing, as in %zu of %zu rows",
+            r->first_lacking, r->n_lacking, t->n_rows);
+    return err_hint(e, "Rows are predicted without that column, or with one that is empty in all of them.");
+}
+
 int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form *form,
               struct data_warnings *w, struct err *e)
 {
     struct reader r = {.at = text, .end = text + len};
-    size_t column = 0, room = 0;
+    size_t room = 0;
     bool has_header = false, is_unnamed = false, is_auto = strcmp(form->header, "auto") == 0;
     int rc;
 
@@ -556,25 +643,26 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     rc = data_check_text(text, len, e) < 0 || data_check_table(text, len, e) < 0 ? e->code : read_row(&r, e);
     if (rc == 0)
         rc = err_set(e, ERR_CONFIG, "the file has no rows");
-    if (rc > 0 && r.n_cells < 2)
+    if (rc > 0 && r.n_cells < 2 && !(may_lack_truth(form) && form->known->n_values == 1))
         rc = one_column(&r, e);
     if (rc > 0 && r.n_cells > LAYER_VALUES_MAX)
         rc = err_set(e, ERR_CONFIG, "line %zu: more than %d columns", r.line, LAYER_VALUES_MAX);
-    if (rc > 0 && choose_column(&column, &has_header, &r, form, w, e) < 0)
+    if (rc > 0 && find_columns(t, &has_header, &r, form, w, e) < 0)
         rc = e->code;
-    t->n_values = r.n_cells - 1;
-    t->learned_at = column + 1;
-    if (rc > 0 && has_header) {
-        check_names(&r, column, w);
-        is_unnamed = column > 0 && is_no_name(&r.cells[0]);
-        rc = take_names(t, &r, e) < 0 ? e->code : read_row(&r, e);
+    if (rc > 0 && has_header && !form->known) {
+        check_names(&r, t->learned_at - 1, w);
+        is_unnamed = t->learned_at > 1 && is_no_name(&r.cells[0]);
+        if (take_names(t, &r, e) < 0)
+            rc = e->code;
     }
+    if (rc > 0 && has_header)
+        rc = read_row(&r, e);
     while (rc > 0) {
         bool is_guess = t->n_rows == 0 && !has_header && is_auto;
 
         if (t->n_rows == room && grow(t, &room, form, e) < 0)
             rc = e->code;
-        else if (add_row(t, &r, column, form, e) < 0)
+        else if (add_row(t, &r, form, e) < 0)
             rc = is_guess ? err_hint(e, "If line %zu is a header: header=yes", r.line) : e->code;
         else
             rc = read_row(&r, e);
@@ -584,8 +672,14 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
                  ? err_set(e, ERR_CONFIG, "each of its %zu rows has a missing cell", t->n_dropped)
                  : err_set(e, ERR_CONFIG, "a header and no rows");
     if (rc == 0)
-        check_rows(t, is_unnamed, is_auto && !has_header, form, column, w);
+        rc = check_truth(t, &r, e);
+    if (rc == 0 && !form->known)
+        check_rows(t, is_unnamed, is_auto && !has_header, form, t->learned_at - 1, w);
+    if (rc == 0 && t->n_dropped > 0)
+        data_warn(w, "%zu of %zu rows have a missing cell and are left out", t->n_dropped,
+                  t->n_rows + t->n_dropped);
     free(r.cells);
+    free(r.place);
     if (rc < 0)
         csv_clear(t);
     return rc;

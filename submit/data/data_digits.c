@@ -313,11 +313,13 @@ static const struct json_field fields[] = {
     {0},
 };
 
-int digits_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+int digits_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,
+                struct err *e)
 {
     struct digits_options o = {.seed = 1, .train = N_TRAIN, .test = N_TEST};
 
     (void)path;
+    (void)use;
     if (data_options(&o, fields, "seed", arg, e) < 0)
         return e->code;
     *d = (struct dataset){.n_train = (size_t)o.train,

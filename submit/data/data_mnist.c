@@ -11,7 +11,7 @@ struct idx_options {
 };
 
 static const struct json_field fields[] = {
-    {"prefix", JSON_FIELD_TEXT, JSON_AT(struct idx_options, prefix), .required = false},
+    {"prefix", JSON_FIELD_TEXT, JSON_AT(struct idx_options, prefix), .may_change = true},
     {"classes", JSON_FIELD_INT, JSON_AT(struct idx_options, classes), .min = 2, .max = 256},
     {0},
 };
@@ -40,19 +40,26 @@ static int find(char path[PATH_MAX], const char *dir, const char *prefix, const 
            "https://ossci-datasets.s3.amazonaws.com/mnist/; the data set \"digits\" needs no file");
 }
 
-static int read_half(void **x, int32_t **y, size_t *n, struct shape *shape, const char *const *names,
-                     const char *prefix, const char *dir, struct err *e)
+static int read_images(void **x, size_t *n, struct shape *shape, const char *path, struct err *e)
 {
     uint8_t *pixels;
-    char path[PATH_MAX];
-    size_t n_labels;
 
     shape->n_dims = 3;
     shape->dim[2] = 1;
-    if (find(path, dir, prefix, names, "images-idx3", e) < 0 ||
-        idx_read_images(&pixels, n, &shape->dim[0], &shape->dim[1], path, e) < 0)
+    if (idx_read_images(&pixels, n, &shape->dim[0], &shape->dim[1], path, e) < 0)
         return e->code;
     *x = pixels;
+    return 0;
+}
+
+static int read_half(void **x, int32_t **y, size_t *n, struct shape *shape, const char *const *names,
+                     const char *prefix, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+    size_t n_labels;
+
+    if (find(path, dir, prefix, names, "images-idx3", e) < 0 || read_images(x, n, shape, path, e) < 0)
+        return e->code;
     if (find(path, dir, prefix, names, "labels-idx1", e) < 0 || idx_read_labels(y, &n_labels, path, e) < 0)
         return e->code;
     if (n_labels != *n)
@@ -101,21 +108,40 @@ fail:
     return e->code;
 }
 
-int idx_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+/* One file of images, or the test half of a folder, whose labels may be missing. */
+static int open_whole(struct dataset *d, const struct idx_options *o, const char *path, struct err *e)
+{
+    bool is_folder = data_is_folder(path);
+    int rc;
+
+    *d = (struct dataset){.x_type = TENSOR_U8};
+    rc = is_folder ? read_half(&d->test_x, &d->test_y, &d->n_test, &d->shape, test_names, o->prefix, path, e)
+                   : read_images(&d->test_x, &d->n_test, &d->shape, path, e);
+    if (rc == ERR_NOT_FOUND && is_folder && d->test_x)
+        rc = 0; /* images without labels */
+    if (rc == 0 && d->test_y)
+        d->n_classes = largest(d->test_y, d->n_test) + 1;
+    if (rc < 0)
+        dataset_clear(d);
+    return rc;
+}
+
+int idx_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use, struct err *e)
 {
     struct idx_options o = {0};
 
-    if (data_options(&o, fields, NULL, arg, e) < 0)
+    if (data_options_as(&o, fields, NULL, "idx", arg, use, e) < 0)
         return e->code;
-    return open_set(d, &o, path, e);
+    return use->is_whole ? open_whole(d, &o, path, e) : open_set(d, &o, path, e);
 }
 
-int mnist_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+int mnist_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,
+               struct err *e)
 {
     static const struct json_field none[] = {{0}};
     struct idx_options o = {.classes = 10};
 
     if (data_options(&o, none, NULL, arg, e) < 0)
         return e->code;
-    return open_set(d, &o, path, e);
+    return use->is_whole ? open_whole(d, &o, path, e) : open_set(d, &o, path, e);
 }

@@ -16,8 +16,9 @@ struct npy_options {
 };
 
 static const struct json_field fields[] = {
-    {"test", JSON_FIELD_DOUBLE, JSON_AT(struct npy_options, test), .min = 1e-6, .max = 0.999999},
-    {"seed", JSON_FIELD_U64, JSON_AT(struct npy_options, seed), .required = false},
+    {"test", JSON_FIELD_DOUBLE, JSON_AT(struct npy_options, test), .min = 1e-6, .max = 0.999999,
+     .may_change = true},
+    {"seed", JSON_FIELD_U64, JSON_AT(struct npy_options, seed), .may_change = true},
     {"vocab", JSON_FIELD_INT, JSON_AT(struct npy_options, vocab), .min = 2, .max = LAYER_VALUES_MAX},
     {"classes", JSON_FIELD_INT, JSON_AT(struct npy_options, classes), .min = 2, .max = CLASSES_MAX},
     {0},
@@ -215,15 +216,30 @@ static int read_array(struct half *h, const struct source *s, const char *name,
     return rc < 0 ? err_at(e, "%s", name) : 0;
 }
 
+static int check_numbers(const struct half *h, const char *x, const char *y, struct err *e)
+{
+    return h->n == h->n_truth ? 0
+                              : err_set(e, ERR_CONFIG, "%s has %zu sample%s, %s has %zu", x, h->n,
+                                        h->n == 1 ? "" : "s", y, h->n_truth);
+}
+
 static int read_half(struct half *h, const struct source *s, const char *x, const char *y,
                      const struct npy_options *o, struct err *e)
 {
     if (read_array(h, s, x, read_x, o, e) < 0 || read_array(h, s, y, read_y, o, e) < 0)
         return e->code;
-    if (h->n != h->n_truth)
-        return err_set(e, ERR_CONFIG, "%s has %zu sample%s, %s has %zu", x, h->n, h->n == 1 ? "" : "s", y,
-                       h->n_truth);
-    return 0;
+    return check_numbers(h, x, y, e);
+}
+
+/* Samples whose labels or targets may be missing. */
+static int read_whole(struct half *h, const struct source *s, const char *x, const char *y,
+                      const struct npy_options *o, struct err *e)
+{
+    if (read_array(h, s, x, read_x, o, e) < 0)
+        return e->code;
+    if (read_array(h, s, y, read_y, o, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : e->code;
+    return check_numbers(h, x, y, e);
 }
 
 static int check_alike(const struct half *a, const struct half *b, struct err *e)
@@ -246,7 +262,31 @@ static int count_classes(const struct half *h)
     return h->y ? max + 1 : 0;
 }
 
-static int open_source(struct dataset *d, const struct source *s, const struct npy_options *o, struct err *e)
+/* x, or the test half of arrays that come in halves. */
+static int open_whole(struct dataset *d, const struct source *s, const struct npy_options *o, struct err *e)
+{
+    struct half h = {0};
+    int rc = read_whole(&h, s, "x", "y", o, e);
+
+    if (rc == ERR_NOT_FOUND && !h.x)
+        rc = read_whole(&h, s, "x_test", "y_test", o, e);
+    if (rc == ERR_NOT_FOUND)
+        err_hint(e, "Arrays to predict are called x, with or without y, or x_test and y_test.");
+    *d = (struct dataset){.n_test = h.n,
+                          .shape = h.shape,
+                          .x_type = h.type,
+                          .test_x = h.x,
+                          .test_y = h.y,
+                          .n_classes = count_classes(&h),
+                          .n_targets = h.n_targets,
+                          .test_t = h.t,
+                          .vocab = o->vocab};
+    if (rc < 0)
+        dataset_clear(d);
+    return rc;
+}
+
+static int open_halves(struct dataset *d, const struct source *s, const struct npy_options *o, struct err *e)
 {
     struct half halves[2] = {0};
     bool is_one = false;
@@ -290,29 +330,35 @@ static int open_source(struct dataset *d, const struct source *s, const struct n
     return rc;
 }
 
-int npz_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+static int open_source(struct dataset *d, const struct source *s, const struct npy_options *o,
+                       const struct data_use *use, struct err *e)
+{
+    return use->is_whole ? open_whole(d, s, o, e) : open_halves(d, s, o, e);
+}
+
+int npz_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use, struct err *e)
 {
     struct npy_options o = {.test = 0.2, .seed = 1};
     uint8_t *bytes;
     size_t len;
     int rc;
 
-    if (data_options(&o, fields, NULL, arg, e) < 0)
+    if (data_options_as(&o, fields, NULL, "npz", arg, use, e) < 0)
         return e->code;
     if (data_read(&bytes, &len, path, e) < 0)
         return err_hint(e, "--data FILE names the .npz file.");
-    rc = open_source(d, &(struct source){.get = get_member, .zip = bytes, .zip_len = len}, &o, e);
+    rc = open_source(d, &(struct source){.get = get_member, .zip = bytes, .zip_len = len}, &o, use, e);
     free(bytes);
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
 
-int npy_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+int npy_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use, struct err *e)
 {
     struct npy_options o = {.test = 0.2, .seed = 1};
 
-    if (data_options(&o, fields, NULL, arg, e) < 0)
+    if (data_options_as(&o, fields, NULL, "npy", arg, use, e) < 0)
         return e->code;
-    return open_source(d, &(struct source){.get = get_file, .folder = path}, &o, e) < 0
+    return open_source(d, &(struct source){.get = get_file, .folder = path}, &o, use, e) < 0
                ? err_at(e, "%s", path)
                : 0;
 }

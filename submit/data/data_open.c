@@ -7,7 +7,7 @@
 #include "submit/data/model_fit.h"
 
 int data_open(struct dataset *d, const char *name, const char *chosen, const struct model_spec *m,
-              bool is_trained, struct err *e)
+              const struct data_use *use, bool is_trained, struct err *e)
 {
     struct data_warnings warnings;
     char folder[PATH_MAX];
@@ -19,7 +19,7 @@ int data_open(struct dataset *d, const char *name, const char *chosen, const str
     }
     if (data_folder(folder, sizeof folder, name, chosen, e) < 0)
         return e->code;
-    if (dataset_open(d, name, folder, e) < 0) {
+    if (dataset_open_as(d, name, folder, use, e) < 0) {
         if (e->code == ERR_NOT_FOUND && !chosen[0] && strcmp(name, "mnist") == 0)
             err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
         return e->code;

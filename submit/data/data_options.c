@@ -1,9 +1,11 @@
 /* The options of a data set, "KEY=VALUE,...", converted to a JSON object, so that one table has the keys,
  * types and limits. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "submit/data/data_sets.h"
+#include "submit/data/preprocessing.h"
 
 enum { ARG_MAX_LEN = 255 };
 
@@ -40,7 +42,9 @@ static int add(json_t *o, const struct json_field *fields, const char *key, cons
                : err_set(e, ERR_CONFIG, "an option that is not UTF-8 text");
 }
 
-int data_options(void *out, const struct json_field *fields, const char *bare, const char *arg, struct err *e)
+/* *out: the options as an object; the caller frees it. */
+static int options_json(json_t **out, const struct json_field *fields, const char *bare, const char *arg,
+                        struct err *e)
 {
     char copy[ARG_MAX_LEN + 1];
     char *rest = copy;
@@ -48,8 +52,6 @@ int data_options(void *out, const struct json_field *fields, const char *bare, c
     json_t *o;
     int rc = 0;
 
-    if (!arg)
-        return 0;
     if (!arg[0] || strlen(arg) > ARG_MAX_LEN)
         return err_set(e, ERR_CONFIG, arg[0] ? "more than %d characters of options" : "no options after ':'",
                        ARG_MAX_LEN);
@@ -65,8 +67,94 @@ int data_options(void *out, const struct json_field *fields, const char *bare, c
         else
             rc = add(o, fields, value ? text : bare, value ? value : text, e);
     }
-    if (rc == 0)
-        rc = json_to_struct(out, o, fields, "", e);
+    if (rc < 0)
+        json_decref(o);
+    else
+        *out = o;
+    return rc;
+}
+
+int data_options(void *out, const struct json_field *fields, const char *bare, const char *arg, struct err *e)
+{
+    json_t *o;
+    int rc;
+
+    if (!arg)
+        return 0;
+    if (options_json(&o, fields, bare, arg, e) < 0)
+        return e->code;
+    rc = json_to_struct(out, o, fields, "", e);
     json_decref(o);
     return rc;
+}
+
+/* Sets what the samples of the record's set depend on. */
+static int take_known(void *out, const struct json_field *fields, const char *bare, const char *arg,
+                      struct err *e)
+{
+    json_t *o;
+    int rc;
+
+    if (!arg)
+        return 0;
+    if (options_json(&o, fields, bare, arg, e) < 0)
+        return e->code;
+    for (const struct json_field *f = fields; f->key; f++)
+        if (f->may_change)
+            json_object_del(o, f->key);
+    rc = json_to_struct(out, o, fields, "", e);
+    json_decref(o);
+    return rc;
+}
+
+/* The value of a field as an option has it. */
+static void value_text(char out[32], const json_t *options, const char *key)
+{
+    const json_t *v = json_object_get(options, key);
+
+    if (json_is_string(v))
+        snprintf(out, 32, "%.31s", json_string_value(v));
+    else
+        snprintf(out, 32, "%.12g", json_number_value(v));
+}
+
+static int check_unchanged(const json_t *then, const json_t *now, const struct json_field *fields,
+                           struct err *e)
+{
+    for (const struct json_field *f = fields; f->key; f++) {
+        char one[32], other[32];
+
+        if (f->may_change || json_equal(json_object_get(then, f->key), json_object_get(now, f->key)))
+            continue;
+        value_text(one, now, f->key);
+        value_text(other, then, f->key);
+        err_set(e, ERR_CONFIG, "%s=%s: the model was trained with %s=%s", f->key, one, f->key, other);
+        return err_hint(e, "Leave %s out: it is the model's.", f->key);
+    }
+    return 0;
+}
+
+int data_options_as(void *out, const struct json_field *fields, const char *bare, const char *name,
+                    const char *arg, const struct data_use *use, struct err *e)
+{
+    const char *known = use->known ? use->known->dataset : "";
+    size_t len = strcspn(known, ":");
+    json_t *then, *now;
+
+    if (strlen(name) != len || memcmp(name, known, len) != 0)
+        return data_options(out, fields, bare, arg, e);
+    if (take_known(out, fields, bare, known[len] ? known + len + 1 : NULL, e) < 0)
+        return err_at(e, "the model's data set %s", known);
+    then = json_from_struct(out, fields);
+    if (data_options(out, fields, bare, arg, e) < 0) {
+        json_decref(then);
+        return e->code;
+    }
+    now = json_from_struct(out, fields);
+    e->code = then && now ? 0 : err_set(e, ERR_NOMEM, "no memory for the options of data set %s", name);
+    if (e->code == 0)
+        check_unchanged(then, now, fields, e);
+    json_decref(then);
+    json_decref(now);
+    return e->code;
 }

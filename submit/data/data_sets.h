@@ -29,10 +29,13 @@
 #define DATA_SET_NAME(name, is_drawn) " " #name
 #define DATA_SET_NAMES                DATA_SETS(DATA_SET_NAME)
 
-/* `arg` is the text after the colon of "NAME:ARG", or NULL; `path` the file or folder of the set. On
- * failure *d is empty. */
+/* `arg` is the text after the colon of "NAME:ARG", or NULL; `path` the file or folder of the set; `use` as
+ * in dataset_open_as(), which passes what was read to preprocessing_apply(): a reader turns into the
+ * record's form only what is lost in numbers, the words of texts and the columns of tables. On failure *d
+ * is empty. */
 #define SET(name, is_drawn)                                                                                  \
-    int name##_open(struct dataset *d, const char *arg, const char *path, struct err *e);
+    int name##_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,        \
+                    struct err *e);
 DATA_SETS(SET)
 #undef SET
 
@@ -40,6 +43,10 @@ DATA_SETS(SET)
  * key `bare`, if not NULL. ERR_CONFIG. */
 int data_options(void *out, const struct json_field *fields, const char *bare, const char *arg,
                  struct err *e);
+/* The same with a record whose set is of the same name: an option that samples depend on, one that is not
+ * `may_change`, is the record's. ERR_CONFIG also: `arg` has another value of it. */
+int data_options_as(void *out, const struct json_field *fields, const char *bare, const char *name,
+                    const char *arg, const struct data_use *use, struct err *e);
 
 /* Of packed data more than UNPACKED_FREE bytes may be at most UNPACKED_RATIO times as long as packed: data
  * sets are some 5 to 50 times as long, and zeros, of which a small file can fill the memory, 1,000 times. */

@@ -149,19 +149,22 @@ static int simulate(struct dataset *d, struct simulator *s, struct err *e)
     return e->code;
 }
 
-int simlin_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+int simlin_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,
+                struct err *e)
 {
     struct simulator s = {
         .train = 50000, .test = 10000, .in = 1024, .out = 1, .spike = 1, .seed = 1, .targets = linear};
 
     (void)path;
+    (void)use;
     if (data_options(&s, linear_fields, NULL, arg, e) < 0)
         return e->code;
     s.n_weights = ((size_t)s.in + 1) * (size_t)s.out;
     return simulate(d, &s, e);
 }
 
-int simsin_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+int simsin_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,
+                struct err *e)
 {
     struct simulator s = {.train = 50000,
                           .test = 10000,
@@ -173,6 +176,7 @@ int simsin_open(struct dataset *d, const char *arg, const char *path, struct err
                           .targets = sine};
 
     (void)path;
+    (void)use;
     if (data_options(&s, sine_fields, NULL, arg, e) < 0)
         return e->code;
     s.out = s.in;

@@ -8,15 +8,18 @@
 #include "shared/file.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/data_text.h"
+#include "submit/data/preprocessing.h"
 
 enum { FILES_MAX = 1024 };
 
 static const struct json_field fields[] = {
     {"length", JSON_FIELD_INT, JSON_AT(struct text_form, length), .min = 1, .max = 1 << 20},
-    {"long", JSON_FIELD_CHOICE, JSON_AT(struct text_form, longer), .choices = TEXT_LONG_CHOICES},
+    {"long", JSON_FIELD_CHOICE, JSON_AT(struct text_form, longer), .choices = TEXT_LONG_CHOICES,
+     .may_change = true},
     {"vocab", JSON_FIELD_INT, JSON_AT(struct text_form, vocab), .min = 3, .max = LAYER_VALUES_MAX},
-    {"test", JSON_FIELD_DOUBLE, JSON_AT(struct text_form, test), .min = 1e-6, .max = 0.999999},
-    {"seed", JSON_FIELD_U64, JSON_AT(struct text_form, seed), .required = false},
+    {"test", JSON_FIELD_DOUBLE, JSON_AT(struct text_form, test), .min = 1e-6, .max = 0.999999,
+     .may_change = true},
+    {"seed", JSON_FIELD_U64, JSON_AT(struct text_form, seed), .may_change = true},
     {0},
 };
 
@@ -31,6 +34,16 @@ static int is_own(const struct dirent *f)
     return f->d_name[0] != '.';
 }
 
+static int read_class(struct text_class *c, const char *path, struct err *e)
+{
+    uint8_t *bytes;
+
+    if (data_read(&bytes, &c->len, path, e) < 0)
+        return e->code;
+    c->bytes = (char *)bytes;
+    return 0;
+}
+
 static int read_classes(struct text_class *classes, int *n, struct dirent **names, int n_names,
                         const char *dir, struct err *e)
 {
@@ -40,7 +53,6 @@ static int read_classes(struct text_class *classes, int *n, struct dirent **name
         return err_set(e, ERR_CONFIG, "%s: %d files, at most %d classes", dir, n_names, FILES_MAX);
     for (*n = 0; *n < n_names; ++*n) {
         struct text_class *c = &classes[*n];
-        uint8_t *bytes;
 
         c->name = names[*n]->d_name;
         if (file_join(path, sizeof path, dir, c->name, e) < 0)
@@ -52,23 +64,54 @@ static int read_classes(struct text_class *classes, int *n, struct dirent **name
                             "tr '\\n' ' ' <\"$f\"; echo; done >NEW/%s",
                             c->name, c->name);
         }
-        if (data_read(&bytes, &c->len, path, e) < 0)
+        if (read_class(c, path, e) < 0)
             return e->code;
-        c->bytes = (char *)bytes;
     }
     return 0;
 }
 
-int text_open(struct dataset *d, const char *arg, const char *path, struct err *e)
+/* Texts to predict in one file have no labels. */
+static int open_file(struct dataset *d, const char *path, struct text_form *form, struct err *e)
 {
-    struct text_form form = {.length = 40, .vocab = 10000, .test = 0.1, .seed = 1};
+    struct text_class lines = {.name = path};
+    int rc;
+
+    if (read_class(&lines, path, e) < 0)
+        return e->code;
+    form->is_unlabelled = true;
+    rc = text_parse(d, &lines, 1, form, e) < 0 ? err_at(e, "%s", path) : 0;
+    free(lines.bytes);
+    return rc;
+}
+
+/* Files to predict are called as the model's classes, or none of them is: then they have no labels. */
+static int find_labels(bool *is_unlabelled, const struct text_class *classes, int n,
+                       const struct preprocessing *p, struct err *e)
+{
+    int n_known = 0, other = 0;
+
+    for (int k = 0; k < n; k++)
+        if (preprocessing_class(p, classes[k].name, strlen(classes[k].name)) >= 0)
+            n_known++;
+        else
+            other = k;
+    *is_unlabelled = n_known == 0;
+    if (n_known == 0 || n_known == n)
+        return 0;
+    preprocessing_no_class(p, classes[other].name, strlen(classes[other].name), e);
+    return err_hint(e,
+                    "A file is called as its class; lines of unknown classes are predicted without labels if "
+                    "no file of the folder is called as a class.");
+}
+
+static int open_folder(struct dataset *d, const char *path, struct text_form *form,
+                       const struct data_use *use, struct err *e)
+{
     struct dirent **names = NULL;
     struct text_class *classes;
     int n_names, rc;
     int n = 0;
 
-    if (data_options(&form, fields, NULL, arg, e) < 0)
-        return e->code;
     n_names = scandir(path, &names, is_own, alphasort);
     if (n_names < 0) {
         err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
@@ -77,8 +120,13 @@ int text_open(struct dataset *d, const char *arg, const char *path, struct err *
     classes = calloc((size_t)n_names + 1, sizeof *classes);
     rc = !classes ? err_set(e, ERR_NOMEM, "no memory for %d files", n_names)
                   : read_classes(classes, &n, names, n_names, path, e);
-    if (rc == 0 && text_parse(d, classes, n, &form, e) < 0)
+    if (rc == 0 && use->is_whole)
+        rc = find_labels(&form->is_unlabelled, classes, n, use->known, e);
+    if (rc == 0 && text_parse(d, classes, n, form, e) < 0)
         rc = err_at(e, "%s", path);
+    if (rc == 0 && form->is_unlabelled)
+        data_warn(&d->warnings, "no file of %s is called as a class of the model: its lines have no labels",
+                  path);
     for (int i = 0; i < n; i++)
         free(classes[i].bytes);
     free(classes);
@@ -86,4 +134,19 @@ int text_open(struct dataset *d, const char *arg, const char *path, struct err *
         free(names[i]);
     free(names);
     return rc;
+}
+
+int text_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use, struct err *e)
+{
+    struct text_form form = {.length = 40, .vocab = 10000, .test = 0.1, .seed = 1};
+
+    if (data_options_as(&form, fields, NULL, "text", arg, use, e) < 0)
+        return e->code;
+    if (use->known && !use->known->words.n)
+        return err_set(e, ERR_CONFIG, "the model knows no words: it was trained on data set %s",
+                       use->known->dataset);
+    form.words = use->known ? &use->known->words : NULL;
+    form.is_whole = use->is_whole;
+    return use->is_whole && !data_is_folder(path) ? open_file(d, path, &form, e)
+                                                  : open_folder(d, path, &form, use, e);
 }

@@ -166,13 +166,26 @@ static void lower(char *s, size_t len)
             s[i] = (char)(s[i] - 'A' + 'a');
 }
 
-/* A line ends with LF, CR LF or CR; between the last two is an empty one, which is no sample. */
+/* A line ends with LF, CR LF or CR. */
 static const char *line_end(const char *p, const char *end)
 {
     const char *feed = memchr(p, '\n', (size_t)(end - p));
     const char *cr = memchr(p, '\r', (size_t)((feed ? feed : end) - p));
 
     return cr ? cr : feed ? feed : end;
+}
+
+/* `stop`: the end of a line. */
+static const char *line_after(const char *stop, const char *end)
+{
+    bool is_crlf = end - stop >= 2 && stop[0] == '\r' && stop[1] == '\n';
+
+    return stop == end ? end : stop + 1 + is_crlf;
+}
+
+static bool drops(const struct text_form *form)
+{
+    return form->longer == TEXT_DROP && !form->is_whole;
 }
 
 /* Finds the lines of all classes that are samples; the caller frees. */
@@ -201,10 +214,10 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
                 }
                 lines = more;
             }
-            n_tokens = count_tokens_up_to(form->longer == TEXT_DROP ? form->length + 1 : 1, p, stop);
-            if (n_tokens > 0 && n_tokens <= form->length)
+            n_tokens = count_tokens_up_to(drops(form) ? form->length + 1 : 1, p, stop);
+            if ((n_tokens > 0 && n_tokens <= form->length) || form->is_unlabelled)
                 lines[n++] = (struct line){p, stop, k};
-            p = stop < end ? stop + 1 : end;
+            p = line_after(stop, end);
         }
     }
     *out = lines;
@@ -228,6 +241,21 @@ static int make_vocabulary(struct vocabulary *t, int *vocab, char **words, const
     return number_tokens(t, vocab, words, e);
 }
 
+/* The record's words, which the vocabulary points to. */
+static int take_words(struct vocabulary *t, const struct names *words, struct err *e)
+{
+    if (grow(t, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < words->n; i++) {
+        const struct text w = {.at = words->at[i], .len = strlen(words->at[i])};
+
+        if (count_token(t, &w, e) < 0)
+            return e->code;
+        slot_of(t, &w)->token = (int32_t)i + FIRST_WORD;
+    }
+    return 0;
+}
+
 static void encode(int32_t *x, const struct line *l, int length, const struct vocabulary *t)
 {
     const char *at = l->at;
@@ -239,6 +267,8 @@ static void encode(int32_t *x, const struct line *l, int length, const struct vo
 
         x[n++] = s->at ? s->token : UNKNOWN;
     }
+    if (n == 0)
+        x[n++] = UNKNOWN;
     while (n < length)
         x[n++] = PADDING;
 }
@@ -299,6 +329,26 @@ static char *names_of(const struct text_class *classes, int n)
     return names;
 }
 
+/* Which lines are in the test half, and their number. */
+static int choose_test(bool *is_test, size_t *n_test, size_t n, const struct text_form *form, struct err *e)
+{
+    if (!form->is_whole)
+        return data_choose_test(is_test, n_test, n, form->test, form->seed, e);
+    for (size_t i = 0; i < n; i++)
+        is_test[i] = true;
+    *n_test = n;
+    return n ? 0 : err_set(e, ERR_CONFIG, "no line with a word");
+}
+
+static void forget_labels(struct dataset *d)
+{
+    free(d->test_y);
+    free(d->class_names);
+    d->test_y = NULL;
+    d->class_names = NULL;
+    d->n_classes = 0;
+}
+
 int text_parse(struct dataset *d, struct text_class *classes, int n_classes, const struct text_form *form,
                struct err *e)
 {
@@ -311,28 +361,31 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
     *d = (struct dataset){.shape = {.n_dims = 1, .dim = {form->length}},
                           .x_type = TENSOR_I32,
                           .n_classes = n_classes,
-                          .vocab = form->vocab};
-    if (n_classes < 2)
+                          .vocab = form->words ? (int)form->words->n + FIRST_WORD : form->vocab};
+    if (n_classes < (form->words ? 1 : 2))
         return err_set(e, ERR_CONFIG, "%d class%s, expected a file for each of two or more", n_classes,
                        n_classes == 1 ? "" : "es");
     for (int k = 0; k < n_classes; k++)
         if (data_check_text(classes[k].bytes, classes[k].len, e) < 0)
             return err_at(e, "%s", classes[k].name);
     rc = find_lines(&lines, &n, classes, n_classes, form, e);
-    if (rc == 0)
+    if (rc == 0 && !form->words)
         rc = check_classes(lines, n, classes, n_classes, form, e);
     d->class_names = names_of(classes, n_classes);
     is_test = calloc(n + 1, sizeof *is_test);
     if (rc == 0 && (!is_test || !d->class_names))
         rc = err_set(e, ERR_NOMEM, "no memory for %zu lines", n);
     if (rc == 0)
-        rc = data_choose_test(is_test, &d->n_test, n, form->test, form->seed, e);
+        rc = choose_test(is_test, &d->n_test, n, form, e);
     if (rc == 0) {
         d->n_train = n - d->n_test;
-        rc = make_vocabulary(&vocabulary, &d->vocab, &d->words, lines, n, is_test, e);
+        rc = form->words ? take_words(&vocabulary, form->words, e)
+                         : make_vocabulary(&vocabulary, &d->vocab, &d->words, lines, n, is_test, e);
     }
     if (rc == 0)
         rc = fill(d, lines, n, is_test, &vocabulary, e);
+    if (rc == 0 && form->is_unlabelled)
+        forget_labels(d);
     free(vocabulary.slots);
     free(lines);
     free(is_test);

@@ -5,10 +5,12 @@
 
 #include "shared/suggest.h"
 #include "submit/data/data_sets.h"
+#include "submit/data/preprocessing.h"
 
 static const struct set {
     const char *name;
-    int (*open)(struct dataset *d, const char *arg, const char *path, struct err *e);
+    int (*open)(struct dataset *d, const char *arg, const char *path, const struct data_use *use,
+                struct err *e);
     bool is_drawn;
 } sets[] = {
 #define SET(name, is_drawn) {#name, name##_open, is_drawn},
@@ -66,14 +68,25 @@ int dataset_check_name(const char *name, struct err *e)
     return find(name) ? 0 : no_such_set(name, e);
 }
 
-int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e)
+int dataset_open_as(struct dataset *d, const char *name, const char *path, const struct data_use *use,
+                    struct err *e)
 {
     const struct set *set = find(name);
     const char *colon = strchr(name, ':');
 
     if (dataset_check_name(name, e) < 0)
         return e->code;
-    return set->open(d, colon ? colon + 1 : NULL, path, e) < 0 ? err_at(e, "%s", name) : 0;
+    if (set->open(d, colon ? colon + 1 : NULL, path, use, e) < 0)
+        return err_at(e, "%s", name);
+    if (!use->known || preprocessing_apply(use->known, d, e) == 0)
+        return 0;
+    dataset_clear(d);
+    return err_at(e, "%s", name);
+}
+
+int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e)
+{
+    return dataset_open_as(d, name, path, &(struct data_use){0}, e);
 }
 
 void dataset_clear(struct dataset *d)

@@ -30,31 +30,32 @@ static int tokens_fit(const struct model_spec *m, const struct dataset *d, struc
 int model_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
 {
     int n_in = shape_count(&d->shape);
-    int n_out = d->train_y ? d->n_classes : d->n_targets;
-    const char *what = d->train_y ? "classes" : "targets";
+    bool has_classes = d->n_classes > 0;
+    int n_out = has_classes ? d->n_classes : d->n_targets;
+    const char *what = has_classes ? "classes" : "targets";
 
     if (m->n_in != n_in)
         return err_set(e, ERR_CONFIG, "model \"%s\" takes %d values per sample, the data set has %d", m->name,
                        m->n_in, n_in);
     if (layout_fits(m, d, e) < 0)
         return e->code;
-    if (!d->train_y && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY)
+    if (!has_classes && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY)
         return err_set(e, ERR_CONFIG,
                        "model \"%s\" has a loss for classes, the data set has targets: use the loss \"mse\"",
                        m->name);
     if (m->n_out != n_out &&
-        !(d->train_y && n_out == 2 && m->n_out == 1 && m->loss != LOSS_SOFTMAX_CROSS_ENTROPY))
+        !(has_classes && n_out == 2 && m->n_out == 1 && m->loss != LOSS_SOFTMAX_CROSS_ENTROPY))
         return err_set(e, ERR_CONFIG, "model \"%s\" ends with %d outputs, the data set has %d %s", m->name,
                        m->n_out, n_out, what);
-    if (model_spec_measures(m, d->train_y != NULL, e) < 0)
+    if (model_spec_measures(m, has_classes, e) < 0)
         return e->code;
     return tokens_fit(m, d, e);
 }
 
 int model_fit_hint(const struct dataset *d, struct err *e)
 {
-    const char *loss = d->train_y ? "softmax_cross_entropy" : "mse";
-    int n_out = d->train_y ? d->n_classes : d->n_targets;
+    const char *loss = d->n_classes ? "softmax_cross_entropy" : "mse";
+    int n_out = d->n_classes ? d->n_classes : d->n_targets;
     char layers[160];
 
     if (d->x_type == TENSOR_I32)

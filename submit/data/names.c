@@ -58,6 +58,15 @@ int names_copy(struct names *out, const char *bytes, size_t n, struct err *e)
     return names_take(out, copy, n, e);
 }
 
+char *names_packed(const struct names *s)
+{
+    const char *last = s->at[s->n - 1];
+    size_t len = (size_t)(last - s->bytes) + strlen(last) + 1;
+    char *copy = malloc(len);
+
+    return copy ? memcpy(copy, s->bytes, len) : NULL;
+}
+
 void names_clear(struct names *s)
 {
     free(s->at);

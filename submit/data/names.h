@@ -26,6 +26,8 @@ int names_take(struct names *out, char *bytes, size_t n, struct err *e);
 /* The same for a copy of them. */
 int names_copy(struct names *out, const char *bytes, size_t n, struct err *e);
 void names_clear(struct names *s);
+/* The texts of a list that is not empty, as names_copy() takes them; the caller frees. NULL: no memory. */
+char *names_packed(const struct names *s);
 
 /* The first index of the text; -1: not found. */
 long names_find(const struct names *s, const char *text, size_t len);

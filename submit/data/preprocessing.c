@@ -274,46 +274,66 @@ int preprocessing_check_same(const struct preprocessing *p, const struct preproc
     return e->code;
 }
 
-static bool is_number(const char *text)
+/* The number that a text is; -1: none. */
+static long number_of(const char *text, size_t len)
 {
-    return text[0] && strlen(text) < 6 && strspn(text, "0123456789") == strlen(text);
+    char copy[8];
+
+    if (len == 0 || len >= sizeof copy || (text[0] == '0' && len > 1))
+        return -1;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    return strspn(copy, "0123456789") == len ? strtol(copy, NULL, 10) : -1;
 }
 
 static bool are_numbers(const struct names *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (!is_number(s->at[i]))
+        if (number_of(s->at[i], strlen(s->at[i])) < 0)
             return false;
     return s->n > 0;
 }
 
-/* The record's number of class k of the data set, which is called `name`; -1: none. */
+long preprocessing_class(const struct preprocessing *p, const char *text, size_t len)
+{
+    long k;
+
+    if (p->classes.n)
+        return names_find(&p->classes, text, len);
+    k = number_of(text, len);
+    return k < p->n_classes ? k : -1;
+}
+
+int preprocessing_no_class(const struct preprocessing *p, const char *text, size_t len, struct err *e)
+{
+    char known[NAMES_SHOWN] = "";
+
+    if (p->classes.n)
+        names_text(known, sizeof known, &p->classes);
+    else
+        snprintf(known, sizeof known, "0 to %d", p->n_classes - 1);
+    return err_set(e, ERR_CONFIG, "the label \"%.*s\" is none of the model's %d classes (%s)",
+                   (int)(len < 60 ? len : 60), text, p->n_classes, known);
+}
+
+/* The record's number of class k of the data set, which is called `name`, or NULL; -1: none. */
 static long class_of(const struct preprocessing *p, bool are_numbers_named, int k, const char *name)
 {
     char text[16];
 
     snprintf(text, sizeof text, "%d", k);
-    if (name && p->classes.n)
-        return names_find(&p->classes, name, strlen(name));
-    if (name)
-        k = is_number(name) ? atoi(name) : -1;
-    else if (are_numbers_named)
-        return names_find(&p->classes, text, strlen(text));
-    return k < p->n_classes ? k : -1;
+    if (!name && p->classes.n && !are_numbers_named)
+        return k < p->n_classes ? k : -1;
+    return preprocessing_class(p, name ? name : text, strlen(name ? name : text));
 }
 
 static int unknown_label(const struct preprocessing *p, size_t i, int k, const char *name, struct err *e)
 {
-    char known[NAMES_SHOWN] = "", text[16];
+    char text[16];
 
     snprintf(text, sizeof text, "%d", k);
-    if (p->classes.n)
-        names_text(known, sizeof known, &p->classes);
-    else
-        snprintf(known, sizeof known, "0 to %d", p->n_classes - 1);
-    return err_set(e, ERR_CONFIG,
-                   "sample %zu has the label \"%.60s\", which is none of the model's %d classes (%s)", i + 1,
-                   name ? name : text, p->n_classes, known);
+    preprocessing_no_class(p, name ? name : text, strlen(name ? name : text), e);
+    return err_at(e, "sample %zu", i + 1);
 }
 
 /* Gives the n labels their numbers; `names`: (d->n_classes) of the data set, or n 0. */
@@ -328,16 +348,6 @@ static int relabel(int32_t *labels, size_t n, const struct preprocessing *p, con
         labels[i] = (int32_t)of[k];
     }
     return 0;
-}
-
-/* names[0 .. n - 1], one after another. */
-static char *packed(const struct names *s)
-{
-    const char *last = s->at[s->n - 1];
-    size_t len = (size_t)(last - s->bytes) + strlen(last) + 1;
-    char *copy = malloc(len);
-
-    return copy ? memcpy(copy, s->bytes, len) : NULL;
 }
 
 static int apply_labels(const struct preprocessing *p, struct dataset *d, struct err *e)
@@ -364,7 +374,7 @@ static int apply_labels(const struct preprocessing *p, struct dataset *d, struct
 /* The data set has the classes of the record from now on. */
 static int take_classes(const struct preprocessing *p, struct dataset *d, struct err *e)
 {
-    char *names = p->classes.n ? packed(&p->classes) : NULL;
+    char *names = p->classes.n ? names_packed(&p->classes) : NULL;
 
     if (p->classes.n && !names)
         return err_set(e, ERR_NOMEM, "no memory for the names of %d classes", p->n_classes);

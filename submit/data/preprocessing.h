@@ -61,6 +61,12 @@ int preprocessing_of_file(struct preprocessing *out, const struct tensor_file *f
 int preprocessing_check_same(const struct preprocessing *p, const struct preprocessing *q, const char *whose,
                              const char *other, struct err *e);
 
+/* The number of the class that a label's text names, by its name or, if the classes have none, as a
+ * number; -1: none. */
+long preprocessing_class(const struct preprocessing *p, const char *text, size_t len);
+/* ERR_CONFIG: that text is none of the model's classes, which the message names. */
+int preprocessing_no_class(const struct preprocessing *p, const char *text, size_t len, struct err *e);
+
 /* The record's form of samples that were read on their own: checks that their type and layout are the
  * record's, and gives labels the record's numbers: by name where both have names; a label that is a number
  * by its text, if all of the names are numbers. ERR_CONFIG: the samples contradict the record; a label

@@ -8,9 +8,9 @@
 
 struct table {
     size_t n;
-    const int32_t *labels, *classes; /* (n); NULL: targets */
+    const int32_t *labels, *classes; /* (n); NULL: no labels; no classes, but values */
     const float *probability;        /* (n); NULL: there is none */
-    const float *targets, *values;   /* (n, n_targets); NULL: labels */
+    const float *targets, *values;   /* (n, n_targets); NULL: no targets; no values, but classes */
     int n_targets;
     const char **names; /* (n_classes); NULL: none */
 };
@@ -80,13 +80,16 @@ static void put_text(FILE *out, const char *text)
 
 static void put_class(FILE *out, const struct table *t, size_t i)
 {
-    fprintf(out, "%zu,%d,%d,", i, t->labels[i], t->classes[i]);
+    fprintf(out, "%zu,", i);
+    if (t->labels)
+        fprintf(out, "%d,", t->labels[i]);
+    fprintf(out, "%d,", t->classes[i]);
     if (t->probability)
         fprintf(out, "%.9g", err_number((double)t->probability[i]));
-    if (t->names) {
+    if (t->names && t->labels)
         put_text(out, t->names[t->labels[i]]);
+    if (t->names)
         put_text(out, t->names[t->classes[i]]);
-    }
 }
 
 static void put_vector(FILE *out, const float *v, int n)
@@ -95,16 +98,26 @@ static void put_vector(FILE *out, const float *v, int n)
         fprintf(out, ",%.9g", err_number((double)v[j]));
 }
 
+/* ",target", or ",target_0,target_1,..." of several. */
+static void put_numbered(FILE *out, const char *name, int n)
+{
+    if (n == 1)
+        fprintf(out, ",%s", name);
+    for (int j = 0; n > 1 && j < n; j++)
+        fprintf(out, ",%s_%d", name, j);
+}
+
 static void put_header(FILE *out, const struct table *t)
 {
-    if (t->classes)
-        fprintf(out, "index,label,predicted,probability%s", t->names ? ",label_name,predicted_name" : "");
-    else if (t->n_targets == 1)
-        fputs("index,target,predicted", out);
-    else
-        fputs("index", out);
-    for (int j = 0; !t->classes && t->n_targets > 1 && j < 2 * t->n_targets; j++)
-        fprintf(out, ",%s_%d", j < t->n_targets ? "target" : "predicted", j % t->n_targets);
+    fputs("index", out);
+    if (t->classes) {
+        fprintf(out, "%s,predicted,probability", t->labels ? ",label" : "");
+        fprintf(out, "%s%s", t->names && t->labels ? ",label_name" : "", t->names ? ",predicted_name" : "");
+        return;
+    }
+    if (t->targets)
+        put_numbered(out, "target", t->n_targets);
+    put_numbered(out, "predicted", t->n_targets);
 }
 
 static void put_row(FILE *out, const struct table *t, size_t i)
@@ -116,7 +129,8 @@ static void put_row(FILE *out, const struct table *t, size_t i)
         return;
     }
     fprintf(out, "%zu", i);
-    put_vector(out, t->targets + i * k, t->n_targets);
+    if (t->targets)
+        put_vector(out, t->targets + i * k, t->n_targets);
     put_vector(out, t->values + i * k, t->n_targets);
 }
 

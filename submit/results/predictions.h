@@ -3,8 +3,9 @@
  *
  *   labels    index,label,predicted,probability[,label_name,predicted_name]
  *             label and predicted are the numbers of classes; probability, of the predicted one, is empty for
- *             a model with the loss mse; names, where the set has them
- *   targets   index,target,predicted, with several index,target_0,...,predicted_0,... */
+ *             a model with the loss mse; names, where the classes have them
+ *   targets   index,target,predicted, with several index,target_0,...,predicted_0,...
+ * Without labels or targets the columns label, label_name and target are not there. */
 #ifndef PSGD_SUBMIT_PREDICTIONS_H
 #define PSGD_SUBMIT_PREDICTIONS_H
 

@@ -362,7 +362,8 @@ int shard_write_half(const char *path, const struct dataset *d, const struct pre
     const void *x = is_test ? d->test_x : d->train_x;
     const void *labels = is_test ? d->test_y : d->train_y, *targets = is_test ? d->test_t : d->train_t;
     size_t n = is_test ? d->n_test : d->n_train;
-    const struct tensor_meta meta[] = {{"dataset", p->dataset}, {0}};
+    const struct tensor_meta meta[] = {
+        {"dataset", p->dataset}, {"predicts", d->n_classes ? "classes" : "values"}, {0}};
     struct transform_scale scale = {0};
     struct tensor_view tensors[4];
     size_t n_tensors;

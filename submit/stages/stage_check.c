@@ -74,7 +74,7 @@ static int check_data(struct submission *s, struct err *e)
     struct dataset d = {0};
     int rc;
 
-    rc = data_open(&d, s->settings.dataset, s->opt->data, &s->model_spec, false, e);
+    rc = data_open(&d, s->settings.dataset, s->opt->data, &s->model_spec, &(struct data_use){0}, false, e);
     console_warnings(&d.warnings);
     if (rc == 0 && tests_what_it_trains(&d))
         console_info("The test set of %s is the training set: accuracy does not measure unseen samples.",

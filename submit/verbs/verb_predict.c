@@ -1,5 +1,6 @@
 /* predict: a trained model on data: a table with a row per sample, and the metrics of an evaluation. The
  * program `predictor` computes, as a node does; this verb prepares its files and writes the table. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "submit/data/preprocessing.h"
 #include "submit/helper.h"
 #include "submit/model_file.h"
+#include "submit/options_table.h"
 #include "submit/results/predictions.h"
 #include "submit/results/results.h"
 #include "submit/stages/console.h"
@@ -32,7 +34,10 @@ struct predict {
     struct model_spec *spec;
     struct dataset data;
     struct preprocessing record; /* of the model */
-    struct temp folder;          /* of the predictor */
+    bool has_record;
+    bool is_whole; /* all samples of --data, not a half of a data set */
+    const char *half;
+    struct temp folder; /* of the predictor */
     json_t *summary;
 };
 
@@ -70,46 +75,105 @@ static int find_model_file(struct predict *p, const char *operand, struct err *e
     return 0;
 }
 
-/* Takes the options that are not given from the job that made the model. */
-static int take_options(struct predict *p, struct err *e)
+/* Takes the options that are not given from the job that made the model; *record: its run.json's. */
+static int take_options(struct predict *p, json_t **record, struct err *e)
 {
+    const json_t *facts;
     json_t *doc;
     int rc;
 
+    *record = NULL;
     if (!p->job[0])
         return 0;
     if (results_read(&doc, p->job, e) < 0)
         return e->code;
-    rc = options_take_of_job(&p->opt, FOR_PREDICT, json_object_get(json_object_get(doc, "facts"), "options"),
-                             e);
+    facts = json_object_get(doc, "facts");
+    *record = json_incref(json_object_get(facts, "preprocessing"));
+    rc = options_take_of_job(&p->opt, FOR_PREDICT, json_object_get(facts, "options"), e);
     json_decref(doc);
-    return rc < 0 ? err_at(e, "%s/run.json", p->job) : 0;
+    if (rc == 0)
+        return 0;
+    json_decref(*record);
+    return err_at(e, "%s/run.json", p->job);
 }
 
 static int open_model(struct predict *p, struct err *e)
 {
+    int rc;
+
     if (tensor_file_open(&p->file, p->path, e) < 0)
         return e->code;
-    return model_file_arch(&p->spec, &p->file, e) < 0 ? err_at(e, "%s", p->path) : 0;
+    if (model_file_arch(&p->spec, &p->file, e) < 0)
+        return err_at(e, "%s", p->path);
+    rc = preprocessing_of_file(&p->record, &p->file, e);
+    p->has_record = rc > 0;
+    return rc < 0 ? err_at(e, "%s", p->path) : 0;
+}
+
+/* A file that another program has written has no metadata, but the job's run.json has the record, too. */
+static int open_record(struct predict *p, const json_t *record, struct err *e)
+{
+    if (open_model(p, e) < 0)
+        return e->code;
+    if (p->has_record || !record)
+        return 0;
+    p->has_record = preprocessing_parse(&p->record, record, e) == 0;
+    return p->has_record ? 0 : err_at(e, "%s/run.json: facts.preprocessing", p->job);
+}
+
+/* The record's set and transform are those of the job, which had no other, so that options may only repeat
+ * them. */
+static int take_record(struct predict *p, struct err *e)
+{
+    struct settings *set = &p->opt.settings;
+    struct transform asked, known;
+
+    if (!p->has_record) {
+        console_info(
+            "%s has no preprocessing record, as files of older versions and of other programs: words, "
+            "classes, columns and means are learned from the data set that is named, and whether they "
+            "are the model's cannot be checked.",
+            p->path);
+        return 0;
+    }
+    if (!p->job[0] && !options_is_given(&p->opt, offsetof(struct options, settings.dataset)))
+        snprintf(set->dataset, sizeof set->dataset, "%s", p->record.dataset);
+    if (!options_is_given(&p->opt, offsetof(struct options, settings.transform)))
+        return 0;
+    if (transform_parse(&asked, set->transform, e) < 0 || transform_parse(&known, p->record.transform, e) < 0)
+        return err_at(e, "transform");
+    if (asked.kind == known.kind)
+        return 0;
+    err_set(e, ERR_CONFIG, "--transform %s: the model was trained with %s", set->transform,
+            p->record.transform);
+    return err_hint(e, "Leave --transform out: it is the model's, with its mean and deviation.");
 }
 
 static size_t count_samples(const struct predict *p)
 {
-    return strcmp(p->opt.split, "test") == 0 ? p->data.n_test : p->data.n_train;
+    return strcmp(p->half, "test") == 0 ? p->data.n_test : p->data.n_train;
 }
 
 static int open_data(struct predict *p, struct err *e)
 {
     const struct settings *set = &p->opt.settings;
-    int rc = data_open(&p->data, set->dataset, p->opt.data, p->spec, true, e);
+    const struct data_use use = {.known = p->has_record ? &p->record : NULL, .is_whole = p->is_whole};
+    int rc = data_open(&p->data, set->dataset, p->opt.data, p->spec, &use, true, e);
 
     console_warnings(&p->data.warnings);
     if (rc < 0)
         return rc;
     if (count_samples(p) == 0)
-        return err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s", set->dataset,
-                       p->opt.split);
-    return preprocessing_learn(&p->record, &p->data, set->dataset, set->transform, e);
+        return err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s", set->dataset, p->half);
+    return p->has_record ? 0 : preprocessing_learn(&p->record, &p->data, set->dataset, set->transform, e);
+}
+
+/* Data that is named is predicted as a whole, unless a half is asked for. */
+static void choose_samples(struct predict *p)
+{
+    p->is_whole = p->has_record && options_is_given(&p->opt, offsetof(struct options, data)) &&
+                  !options_is_given(&p->opt, offsetof(struct options, split));
+    p->half = p->is_whole ? "test" : p->opt.split;
 }
 
 /* The predictor's files. */
@@ -128,7 +192,7 @@ static int put_files(struct predict *p, struct err *e)
         return err_errno(e, ERR_IO, "%s", path);
     if (file_join(path, sizeof path, p->folder.path, "samples.safetensors", e) < 0)
         return e->code;
-    return shard_write_half(path, &p->data, &p->record, p->opt.split, e);
+    return shard_write_half(path, &p->data, &p->record, p->half, e);
 }
 
 static int run_predictor(struct predict *p, struct err *e)
@@ -156,7 +220,7 @@ static int write_table(const struct predict *p, struct err *e)
     if (file_join(path, sizeof path, p->folder.path, "predictions.safetensors", e) < 0 ||
         tensor_file_open(&f, path, e) < 0)
         return e->code;
-    rc = predictions_write(p->opt.output, &p->data, p->opt.split, &f, e);
+    rc = predictions_write(p->opt.output, &p->data, p->half, &f, e);
     tensor_file_close(&f);
     return rc;
 }
@@ -184,13 +248,14 @@ static void show(const struct predict *p)
         json_object_del(p->summary, "ok");
         json_object_set_new(p->summary, "model", json_text(p->path, SIZE_MAX));
         json_object_set_new(p->summary, "dataset", json_text(o->settings.dataset, SIZE_MAX));
-        json_object_set_new(p->summary, "split", json_string(o->split));
+        json_object_set_new(p->summary, "split", json_string(p->is_whole ? "all" : p->half));
         json_object_set_new(p->summary, "file", json_text(o->output, SIZE_MAX));
         verb_print_json(true, json_incref(p->summary), NULL, NULL);
         return;
     }
-    text_print("model      %s, of %s\ndata       %s, %s: %zu samples\n", p->spec->name, p->path,
-               o->settings.dataset, o->split, count_samples(p));
+    text_print("model      %s, of %s\ndata       %s, %s%s: %zu samples\n", p->spec->name, p->path,
+               o->settings.dataset, p->is_whole ? "all of " : "", p->is_whole ? o->data : p->half,
+               count_samples(p));
     json_object_foreach(metrics, key, v)
     {
         if (json_is_number(v))
@@ -205,10 +270,19 @@ static void show(const struct predict *p)
 
 static int predict(struct predict *p, const char *operand, struct err *e)
 {
+    json_t *record;
+    int rc;
+
     if (predictions_check_path(p->opt.output, e) < 0 || find_model_file(p, operand, e) < 0 ||
-        take_options(p, e) < 0 || open_model(p, e) < 0 || open_data(p, e) < 0 ||
-        temp_open(&p->folder, e) < 0 || put_files(p, e) < 0 || run_predictor(p, e) < 0 ||
-        write_table(p, e) < 0)
+        take_options(p, &record, e) < 0)
+        return e->code;
+    rc = open_record(p, record, e);
+    json_decref(record);
+    if (rc < 0 || take_record(p, e) < 0)
+        return e->code;
+    choose_samples(p);
+    if (open_data(p, e) < 0 || temp_open(&p->folder, e) < 0 || put_files(p, e) < 0 ||
+        run_predictor(p, e) < 0 || write_table(p, e) < 0)
         return e->code;
     show(p);
     return 0;

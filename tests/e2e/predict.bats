@@ -22,9 +22,12 @@ last() {
     "$SUBMIT" predict out/model/best.safetensors --split train -o train.csv --json >facts
     [ "$(jq '.data.samples' facts)" -eq 24000 ]
     [ "$(wc -l <train.csv)" -eq 24001 ]
-    # Another transform gives another loss: the job's own was used above.
-    "$SUBMIT" predict out --transform unit >other
-    [ "$(awk '$1 == "loss" { print $2 }' other)" != "$(last out loss)" ]
+    # The transform is the model's, with its means.
+    run "$SUBMIT" predict out --transform unit
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"--transform unit: the model was trained with standard"* ]]
+    "$SUBMIT" predict out --transform standard >other
+    [ "$(awk '$1 == "loss" { print $2 }' other)" = "$(last out loss)" ]
 }
 
 @test "predict refuses what is no model, and data that a model does not fit" {
@@ -32,7 +35,7 @@ last() {
     "$SUBMIT" --codec plain --epochs 1 --model softmax -o out
     run "$SUBMIT" predict out --dataset simlin
     [ "$status" -eq 6 ]
-    [[ "$output" == *'model softmax and data set simlin: model "softmax" takes 784 values per sample, the data set has 1024'* ]]
+    [[ "$output" == *'simlin: the model takes 784 values per sample, the data set has 1024'* ]]
     run "$SUBMIT" predict out --dataset digits --data .
     [ "$status" -eq 2 ]
     run "$SUBMIT" predict agent0
@@ -50,4 +53,74 @@ last() {
     run "$SUBMIT" predict
     [ "$status" -eq 2 ]
     [ ! -e predictions.csv ]
+}
+
+# of RESULT ROWS COLUMN: that column of a table, one value a line.
+of() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next } { print $c }' "$1"; }
+
+@test "new texts have the words and classes of the model, from its file alone" {
+    for d in train new; do mkdir "$d"; done
+    # Telling words at other places of the new texts' order of frequency, and one class with a few lines only.
+    for i in $(seq 120); do
+        echo "awful film$((i % 7)) this" >>train/neg
+        echo "lovely film$((i % 7)) this" >>train/pos
+        echo "lovely lovely unheard$i" >>new/pos
+    done
+    echo "this is awful" >new/neg
+    printf '%s' '{"version":1,"name":"t","input":[6],"layers":[{"kind":"embedding","vocab":200,"units":8},{"kind":"mean_over_time"},{"kind":"dense","units":2}],"loss":"softmax_cross_entropy"}' >m.json
+    "$SUBMIT" simulate -q --dataset text:length=6 --data train --model m.json --batch_size 20 --codec plain --epochs 8 \
+        --gradient-descent adam --lr 0.05 -o out
+    mkdir elsewhere
+    cp out/model/final.safetensors elsewhere/
+    cd elsewhere
+    "$SUBMIT" predict final.safetensors --data ../new >shown
+    grep -qx 'accuracy   1' shown
+    [ "$(wc -l <predictions.csv)" -eq 122 ]
+    # The same lines in one file are unlabelled: the same predictions, and no metrics.
+    cat ../new/neg ../new/pos >lines
+    "$SUBMIT" predict final.safetensors --data lines -o plain.csv >shown
+    ! grep -qE '^(loss|accuracy)' shown
+    [ "$(head -1 plain.csv)" = index,predicted,probability,predicted_name ]
+    [ "$(of plain.csv probability)" = "$(of predictions.csv probability)" ]
+    [ "$(of plain.csv predicted_name)" = "$(of predictions.csv predicted_name)" ]
+    run "$SUBMIT" predict final.safetensors --data lines --dataset text:length=7 -o plain.csv
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"length=7: the model was trained with length=6"* ]]
+    run "$SUBMIT" predict final.safetensors --data lines --transform centre -o plain.csv
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"--transform centre: the model was trained with unit"* ]]
+}
+
+@test "rows of a new table have the columns, classes and means of the model, on agents as in the simulator" {
+    start_agents 2
+    awk 'BEGIN { srand(1); print "a,b,kind,c"; for (i = 0; i < 240; i++) { k = i % 3
+        printf "%g,%g,%s,%g\n", 100 * (k == 0) + rand(), rand() - 3 * (k == 1), substr("antbeecow", 3 * k + 1, 3), 1e4 + rand() } }' >train.csv
+    printf '%s' '{"version":1,"name":"s","input":[3],"layers":[{"kind":"dense","units":3}],"loss":"softmax_cross_entropy"}' >m.json
+    opt=(--dataset csv:label=kind --data train.csv --model m.json --batch_size 16 --codec allreduce --node_count 2
+        --transform standard --epochs 10 --lr 0.5)
+    "$SUBMIT" "${opt[@]}" -o out
+    "$SUBMIT" simulate -q "${opt[@]}" -o sim
+    # No ant, other means, another order, a column more and none with the label.
+    awk -F, 'NR == 1 || NR % 3 != 2 { print $4 "," NR "," $2 "," $1 }' train.csv | sed '1s/.*/c,id,b,a/' >new.csv
+    for model in out/model/final.safetensors sim; do
+        "$SUBMIT" predict "$model" --data new.csv -o new.out.csv >shown 2>warned
+        [ "$(wc -l <new.out.csv)" -eq 161 ]
+        [ "$(of new.out.csv predicted_name | sort | uniq -c | tr -s ' \n' ' ')" = " 80 bee 80 cow " ]
+        grep -q 'column "id" is left out' warned
+        "$SUBMIT" predict "$model" --data train.csv -o all.csv | grep -qx 'accuracy   1'
+        [ "$(paste -d, <(sed 1d train.csv | cut -d, -f3) <(of all.csv predicted_name) | awk -F, '$1 != $2' | wc -l)" -eq 0 ]
+    done
+    # The test half again is what the job's own evaluation has computed.
+    "$SUBMIT" predict out -o half.csv >shown
+    [ "$(awk '$1 == "loss" { print $2 }' shown)" = "$(last out loss)" ]
+    sed -i '1s/b/d/' new.csv
+    run "$SUBMIT" predict out --data new.csv -o new.out.csv
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'no column is called "b"'* ]]
+    sed 's/cow/dog/' train.csv >dog.csv
+    run "$SUBMIT" predict out --data dog.csv -o new.out.csv
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"the label \"dog\" is none of the model's 3 classes (ant, bee, cow)"* ]]
+    # A file without the record is told, and used as before.
+    "$SUBMIT" model inspect out/model/final.safetensors | grep -q preprocessing
 }

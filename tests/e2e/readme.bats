@@ -135,7 +135,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
         blocks sh docs/failures.md | sed "s/JOB/$(jq -r .id out/run.json)/"
         # Without those whose files a reader has, and what a line says of its command.
         grep -hE '^    job_submit (model|predict out($| )|report)' "$ROOT"/docs/{models,browse}.md |
-            sed 's|^ *|build/|; s|   .*||; s|FILE|out/model/final.safetensors|'
+            grep -v -e '--data ' | sed 's|^ *|build/|; s|   .*||; s|FILE|out/model/final.safetensors|'
     } >session.sh
     [ "$(grep -cE 'job_submit (run --exec|why|rerun|model|predict|report)' session.sh)" -ge 11 ]
     run limited bash -e session.sh 3>&-

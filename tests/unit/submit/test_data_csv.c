@@ -475,7 +475,7 @@ TEST(a_second_file_is_the_test_split_and_may_not_add_labels)
     assert_error_has("test.csv: line 2: label \"w\" is not one of the 3 labels of the training file");
     put(dir, "test.csv", "5,6,x\n");
     assert_int_equal(dataset_open(&d, "csv", dir, &e), ERR_CONFIG);
-    assert_error_has("3 columns, the training file has 2");
+    assert_error_has("3 columns, the training data has 2");
     unit_remove(dir);
 }
 

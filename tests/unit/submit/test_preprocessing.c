@@ -159,15 +159,14 @@ TEST(labels_get_the_numbers_of_the_record_by_their_names)
     assert_memory_equal(y, ((int32_t[]){1, 2, 1, 2}), sizeof y);
     assert_int_equal(apply(other, &p, some, sizeof some, 3), ERR_CONFIG);
     assert_string_equal(e.text,
-                        "sample 3 has the label \"dog\", which is none of the model's 3 classes (ant, "
-                        "bee, cow)");
+                        "sample 3: the label \"dog\" is none of the model's 3 classes (ant, bee, cow)");
     /* Labels without names are numbers of classes. */
     memcpy(other, (int32_t[]){2, 1, 0, 2}, sizeof other);
     assert_ok(apply(other, &p, NULL, 0, 3));
     assert_memory_equal(other, ((int32_t[]){2, 1, 0, 2}), sizeof other);
     other[1] = 3;
     assert_int_equal(apply(other, &p, NULL, 0, 4), ERR_CONFIG);
-    assert_error_has("sample 2 has the label \"3\"");
+    assert_error_has("sample 2: the label \"3\"");
     preprocessing_clear(&p);
 }
 
