@@ -1,5 +1,6 @@
 #include "shared/utf8.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* Returns the length announced by a first byte; 0: it is not a first byte. */
@@ -47,16 +48,43 @@ size_t utf8_whole(const char *s, size_t len)
     return len > 0 && announced((unsigned char)s[len - n]) > n ? len - n : len;
 }
 
-static bool is_control(const unsigned char *s, size_t n)
+/* Characters without a shape of their own that change how others are shown, or make two texts look alike:
+ * controls, directions of writing, separators of lines, joiners and spaces without width, tags. */
+static const struct {
+    uint32_t first, last;
+} unseen[] = {
+    {0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},   {0x61c, 0x61c},
+    {0x180e, 0x180e}, {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f}, {0xfeff, 0xfeff},
+    {0xfff9, 0xfffb}, {0x1d173, 0x1d17a}, {0xe0000, 0xe007f},
+};
+
+/* The character of n bytes at s, which are valid. */
+static uint32_t code_point(const unsigned char *s, size_t n)
 {
-    return (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
+    uint32_t c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (s[i] & 0x3f);
+    return c;
+}
+
+static bool is_unseen(const unsigned char *s, size_t n)
+{
+    uint32_t c = code_point(s, n);
+
+    if (n == 1 && c >= 0x20 && c < 0x7f) /* most of them */
+        return false;
+    for (size_t i = 0; i < sizeof unseen / sizeof *unseen; i++)
+        if (c >= unseen[i].first && c <= unseen[i].last)
+            return true;
+    return false;
 }
 
 bool utf8_is_clean(const char *text)
 {
     for (size_t len = strlen(text), step; len > 0; text += step, len -= step) {
         step = utf8_length(text, len);
-        if (step == 0 || is_control((const unsigned char *)text, step))
+        if (step == 0 || is_unseen((const unsigned char *)text, step))
             return false;
     }
     return true;
@@ -68,7 +96,7 @@ void utf8_clean(char *s, size_t len, bool keep_lines)
         unsigned char *at = (unsigned char *)s + i;
         size_t n = utf8_length(s + i, len - i);
 
-        if (n == 0 || (is_control(at, n) && !(keep_lines && (*at == '\n' || *at == '\t')))) {
+        if (n == 0 || (is_unseen(at, n) && !(keep_lines && (*at == '\n' || *at == '\t')))) {
             for (size_t k = 0; k < (n ? n : 1); k++)
                 at[k] = '?';
         }

@@ -1,4 +1,5 @@
-/* utf8 -- untrusted text: boundaries of characters, and characters that control a terminal. */
+/* utf8 -- untrusted text: boundaries of characters, and characters that control a terminal or deceive a reader.
+ * The page has the same list (shared/page/js/00-psgd.js). */
 #ifndef PSGD_UTF8_H
 #define PSGD_UTF8_H
 
@@ -14,11 +15,12 @@ bool utf8_is_all(const char *text);
 /* Returns where to cut s: `len`, or less if that would split the last character. */
 size_t utf8_whole(const char *s, size_t len);
 
-/* Whether the text has no control characters (C0, DEL, C1), which control a terminal, and no bytes that are
- * not UTF-8, which may. */
+/* Whether the text has no control characters (C0, DEL, C1), which control a terminal, no bytes that are not
+ * UTF-8, which may, and no characters without a shape that change how others are shown: directions of writing
+ * (U+202E turns the rest of a line around), separators of lines, joiners and spaces without width, tags. */
 bool utf8_is_clean(const char *text);
 
-/* Replaces both in place by '?'. `keep_lines`: keeps line feeds and tabs. */
+/* Replaces each byte of these in place by '?'. `keep_lines`: keeps line feeds and tabs. */
 void utf8_clean(char *s, size_t len, bool keep_lines);
 
 #endif

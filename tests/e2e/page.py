@@ -184,6 +184,9 @@ def views(b, url, job, other):
             assert not b.script('return document.body.dataset.owned || document.querySelector("main img")'), f'a text became HTML in {place}'
             if f'job/{job}/' in place or place == '#/':
                 assert HOSTILE[:30] in b.text(), f'{place} lacks the text'
+            assert '\u202e' not in b.script('return document.documentElement.textContent.replace(document.getElementById("psgd-data").textContent, "")'), (
+                f'{place} turns text around'
+            )
     b.colours(False)
     b.open(f'{base}#/compare?ids={job},{other}')
     drawn(b, 'a comparison')
@@ -298,7 +301,7 @@ def report(b, path):
     """report.html from its file: the same views, and nobody is asked."""
     b.open(f'file://{urllib.parse.quote(path)}')
     b.wait(lambda: steps_drawn(b) == 200, 'the curves')
-    assert HOSTILE[:30] in b.text('h1')
+    assert HOSTILE[:30] in b.text('h1') and '\u202e' not in b.text('h1')
     b.click('label=bytes')
     b.wait(lambda: 'over bytes' in b.text('.chart .unit'), 'curves over bytes')
     b.wait('code=job_submit plot hostile --x bytes')

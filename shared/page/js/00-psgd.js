@@ -1,5 +1,28 @@
 /* The page's one global name, to which each file adds its part, and the JSON document that the page began with:
  * {"mode": "browse" | "report" | "agent", "documents": {PATH: DOCUMENT} of a report}. */
-const psgd = {
-    data: JSON.parse(document.getElementById('psgd-data').textContent),
-};
+const psgd = (() => {
+    /* Characters without a shape of their own that change how others are shown, or make two texts look alike, as in
+     * shared/utf8.c, but for tabs and line feeds. */
+    const unseen = new RegExp(
+        '[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff' +
+            '\\ufff9-\\ufffb\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e007f}]',
+        'gu',
+    );
+
+    /* A document from outside, in which each of them is a question mark. Its arrays and objects are changed. */
+    function clean(value) {
+        if (typeof value === 'string') return value.replace(unseen, '?');
+        if (Array.isArray(value)) {
+            for (let i = 0; i < value.length; i++) if (typeof value[i] !== 'number') value[i] = clean(value[i]);
+        } else if (value !== null && typeof value === 'object') {
+            for (const [key, v] of Object.entries(value)) {
+                const shown = clean(key);
+                if (shown !== key) delete value[key];
+                value[shown] = clean(v);
+            }
+        }
+        return value;
+    }
+
+    return {clean, data: clean(JSON.parse(document.getElementById('psgd-data').textContent))};
+})();

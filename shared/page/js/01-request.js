@@ -15,7 +15,7 @@ psgd.request = (() => {
     async function problem_of(response) {
         let said = {};
         try {
-            said = await response.json();
+            said = psgd.clean(await response.json());
         } catch {
             /* A body that is no JSON says nothing to people. */
         }
@@ -38,7 +38,7 @@ psgd.request = (() => {
     }
 
     return {
-        json: async (path, options = {}) => (await answer(path, options)).json(),
+        json: async (path, options = {}) => psgd.clean(await (await answer(path, options)).json()),
         blob: async (path, options = {}) => (await answer(path, options)).blob(),
         /* In memory only: a page that is reloaded asks again. */
         set_token: (token) => {

@@ -29,9 +29,9 @@ psgd.sources = {
                 const events = new EventSource('/api/events');
                 events.addEventListener('open', () => on.connected(true));
                 events.addEventListener('error', () => on.connected(false, events.readyState === EventSource.CLOSED));
-                events.addEventListener('jobs', (e) => on.jobs(JSON.parse(e.data)));
-                events.addEventListener('changed', (e) => on.changed(JSON.parse(e.data)));
-                events.addEventListener('grown', (e) => on.grown(JSON.parse(e.data)));
+                events.addEventListener('jobs', (e) => on.jobs(psgd.clean(JSON.parse(e.data))));
+                events.addEventListener('changed', (e) => on.changed(psgd.clean(JSON.parse(e.data))));
+                events.addEventListener('grown', (e) => on.grown(psgd.clean(JSON.parse(e.data))));
                 return () => events.close();
             },
         };

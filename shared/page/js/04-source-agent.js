@@ -99,7 +99,7 @@ psgd.sources.agent = () => {
                 const whole = (mine.open + mine.decoder.decode(await part.arrayBuffer(), {stream: true})).split('\n');
                 mine.open = whole.pop();
                 const first = mine.dropped + mine.lines.length;
-                mine.lines.push(...log_lines(whole, job.node, first));
+                mine.lines.push(...psgd.clean(log_lines(whole, job.node, first)));
                 const excess = Math.max(0, mine.lines.length - kept_lines);
                 mine.lines.splice(0, excess);
                 mine.dropped += excess;
@@ -108,7 +108,7 @@ psgd.sources.agent = () => {
         /* One after the other: two at once would get the same part. */
         mine.asking = (mine.asking || Promise.resolve()).catch(() => {}).then(more);
         await mine.asking;
-        const rest = mine.open ? log_lines([mine.open], job.node, mine.dropped + mine.lines.length) : [];
+        const rest = mine.open ? psgd.clean(log_lines([mine.open], job.node, mine.dropped + mine.lines.length)) : [];
         return [...mine.lines, ...rest];
     }
 

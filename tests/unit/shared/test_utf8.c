@@ -52,6 +52,12 @@ TEST(only_printable_text_reaches_the_terminal)
         {"\300\200\355\240\200\377", "??????"},
         {"cut \342\202", "cut ??"},
         {"\r\b\177", "???"},
+        {"gpj.\342\200\256exe", "gpj.???exe"},                                 /* U+202E */
+        {"\342\201\246a\342\201\251 \330\234 \342\200\217", "???a??? ?? ???"}, /* U+2066, 2069, 061C, 200F */
+        {"ad\342\200\213min \357\273\277 \342\200\215", "ad???min ??? ???"},   /* U+200B, FEFF, 200D */
+        {"a\342\200\250b \363\240\201\201", "a???b ????"},                     /* U+2028, E0041 */
+        {"\342\200\220 \342\200\247 \342\200\257 \342\201\237",
+         "\342\200\220 \342\200\247 \342\200\257 \342\201\237"}, /* their neighbours */
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
@@ -66,7 +72,8 @@ TEST(only_printable_text_reaches_the_terminal)
 
 TEST(a_text_is_clean_if_nothing_in_it_would_be_replaced)
 {
-    static const char *const unclean[] = {"a\n", "\033[2J", "\177", "a\302\233m", "caf\351", "cut \342\202"};
+    static const char *const unclean[] = {"a\n",     "\033[2J",      "\177",           "a\302\233m",
+                                          "caf\351", "cut \342\202", "a\342\200\256b", "\342\200\213"};
 
     assert_true(utf8_is_clean(""));
     assert_true(utf8_is_clean("caf\303\251 \302\240 \360\237\230\200"));
