@@ -1,6 +1,8 @@
-/* check_malformed -- truncates and changes messages that the codec receives in a job, and has a copy of the
- * codec read them. Results of collectives are changed but not truncated: the host accepts any numbers, but
- * only in the right count. */
+/* check_malformed -- truncates, lengthens and changes messages that the codec receives in a job, and has a
+ * copy of the codec read them: it refuses what has another length, and a merge that refuses leaves no trace.
+ * Results of collectives are changed but not truncated: the host accepts any numbers, but only in the right
+ * count. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@
  * the received messages, at regular intervals. All jobs together have fewer than SHARES attacks. If the
  * requested number of changes needs more than CHANGES_MAX per attack, all jobs run again, with other
  * timings and changes. */
-enum { ATTACKS = 4, EVERY = 5, EXTRA = 64, SHARES = 64, CHANGES_MAX = 5000 };
+enum { ATTACKS = 4, EVERY = 5, EXTRA = 64, WORDS = 64, SHARES = 64, CHANGES_MAX = 5000 };
 
 static struct campaign { /* static, because check_jobs passes no context */
     struct check *check;
@@ -23,27 +25,94 @@ static struct campaign { /* static, because check_jobs passes no context */
     int rc;
 } hunt;
 
-/* If a server continues without a worker, a refused merge must not have changed anything. */
+/* Gives the victim a message that no honest node sends. `what` completes "a message ...". If a server
+ * continues without a worker, a refused merge must not have changed anything. */
+static int give(struct victim *v, const struct watch_call *call, const unsigned char *bytes, size_t len,
+                bool must_refuse, struct err *e, const char *what, ...) __attribute__((format(printf, 7, 8)));
+
+static int give(struct victim *v, const struct watch_call *call, const unsigned char *bytes, size_t len,
+                bool must_refuse, struct err *e, const char *what, ...)
+{
+    const struct victim_call done = victim_call(v, call, bytes, len);
+    bool has_left_trace = done.rc < 0 && done.trace && strcmp(call->name, "merge") == 0;
+    char text[128];
+    va_list ap;
+
+    if (!has_left_trace && (done.rc < 0 || !must_refuse))
+        return 0;
+    va_start(ap, what);
+    vsnprintf(text, sizeof text, what, ap);
+    va_end(ap);
+    if (!has_left_trace)
+        return err_set(e, ERR_CODEC, "%s of node %d accepts a message %s; call wire_ok() before using it",
+                       call->name, v->c.node, text);
+    return err_set(e, ERR_CODEC, "merge of node %d refuses a message %s, but has already changed %s",
+                   v->c.node, text, done.trace);
+}
+
 static int truncate_message(struct victim *v, const struct watch_call *call, struct err *e)
 {
     const struct wire_in *in = call->in;
-    bool is_touched;
 
-    for (size_t len = 0; len < in->len; len++) {
-        if (victim_call(v, call, in->bytes, len, &is_touched) >= 0)
-            return err_set(
-                e, ERR_CODEC,
-                "%s of node %d accepts a message truncated to %zu of its %zu bytes; call wire_ok() "
-                "before using it",
-                call->name, v->c.node, len, in->len);
-        if (is_touched && strcmp(call->name, "merge") == 0)
-            return err_set(e, ERR_CODEC,
-                           "merge of node %d refuses a message truncated to %zu of its %zu bytes, but has "
-                           "already changed "
-                           "parameters, gradients or state",
-                           v->c.node, len, in->len);
+    for (size_t len = 0; len < in->len; len++)
+        if (give(v, call, in->bytes, len, true, e, "truncated to %zu of its %zu bytes", len, in->len) < 0)
+            return e->code;
+    return 0;
+}
+
+/* Followed by a few bytes, and by itself again. `bytes` has room for both. */
+static int lengthen_message(struct victim *v, const struct watch_call *call, unsigned char *bytes,
+                            struct err *e)
+{
+    const struct wire_in *in = call->in;
+
+    memcpy(bytes, in->bytes, in->len);
+    memset(bytes + in->len, 0, EXTRA);
+    for (size_t more = 1; more <= EXTRA; more *= 2)
+        if (give(v, call, bytes, in->len + more, true, e, "of %zu bytes and %zu more", in->len, more) < 0)
+            return e->code;
+    memcpy(bytes + in->len, in->bytes, in->len);
+    return give(v, call, bytes, 2 * in->len, true, e, "of %zu bytes that is there twice", in->len);
+}
+
+/* In place of each of the first words, where counts and indices are, and of the last: numbers that no honest
+ * message has there, as integers and as floats. */
+static int replace_words(struct victim *v, const struct watch_call *call, unsigned char *bytes, struct err *e)
+{
+    const struct wire_in *in = call->in;
+    const uint32_t n = (uint32_t)v->c.n_params;
+    const uint32_t values[] = {0,          1,          0xffffffff, 0x7fffffff, 0x80000000, 0x7fc00000,
+                               0x7f800000, 0xff800000, 0x10000,    n - 1,      n,          n + 1};
+    const size_t n_words = in->len / sizeof *values;
+
+    for (size_t i = 0; i < n_words; i++) {
+        if (i == WORDS && n_words > WORDS)
+            i = n_words - 1;
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+            memcpy(bytes, in->bytes, in->len);
+            memcpy(bytes + i * sizeof *values, &values[k], sizeof *values);
+            if (give(v, call, bytes, in->len, false, e, "with 0x%x as its word %zu", (unsigned)values[k], i) <
+                0)
+                return e->code;
+        }
     }
     return 0;
+}
+
+/* A codec that has refused messages reads the next one as if they had never come. Its memory was compared
+ * after each; this finds what it keeps elsewhere. `before`: the true message, read before them. */
+static int read_again(struct victim *v, const struct watch_call *call, const struct victim_call *before,
+                      struct err *e)
+{
+    const struct victim_call after = victim_call(v, call, call->in->bytes, call->in->len);
+
+    if (after.rc == before->rc && after.digest == before->digest)
+        return 0;
+    return err_set(
+        e, ERR_CODEC,
+        "%s of node %d reads a message differently after it has refused others: it keeps something "
+        "outside of its state",
+        call->name, v->c.node);
 }
 
 static void put_value(unsigned char *bytes, size_t len)
@@ -96,21 +165,37 @@ static bool is_wanted(uint64_t i)
 }
 
 /* Makes one or several changes, of which only the last may lengthen the message. */
-static int change_often(struct victim *v, const struct watch_call *call, struct err *e)
+static int change_often(struct victim *v, const struct watch_call *call, unsigned char *bytes, struct err *e)
 {
     const struct wire_in *in = call->in;
-    unsigned char *bytes = malloc(in->len + EXTRA);
-    bool ignored;
 
-    if (!bytes)
-        return err_set(e, ERR_NOMEM, "no memory for a message");
     for (uint64_t i = 0; is_wanted(i); i++, hunt.n_changed++) {
         memcpy(bytes, in->bytes, in->len);
         put_values(bytes, in->len);
-        victim_call(v, call, bytes, change(bytes, in->len), &ignored);
+        if (give(v, call, bytes, change(bytes, in->len), false, e, "with some of its bytes changed") < 0)
+            return e->code;
     }
-    free(bytes);
     return 0;
+}
+
+static int attack_message(struct victim *v, const struct watch_call *call, struct err *e)
+{
+    unsigned char *bytes = malloc(2 * call->in->len + EXTRA);
+    struct victim_call first, again;
+    int rc;
+
+    if (!bytes)
+        return err_set(e, ERR_NOMEM, "no memory for a message");
+    first = victim_call(v, call, call->in->bytes, call->in->len);
+    again = victim_call(v, call, call->in->bytes, call->in->len);
+    rc = truncate_message(v, call, e) < 0 || lengthen_message(v, call, bytes, e) < 0 ||
+                 replace_words(v, call, bytes, e) < 0
+             ? e->code
+             : change_often(v, call, bytes, e);
+    if (rc == 0 && first.rc == again.rc && first.digest == again.digest)
+        rc = read_again(v, call, &first, e);
+    free(bytes);
+    return rc;
 }
 
 /* Changes the result of the workers' collective, which is in the codec's own vector. */
@@ -119,12 +204,11 @@ static void change_result(struct victim *v, const struct watch_call *call)
     const struct collecting *of = &((const struct channel *)(const void *)call->c)->collecting;
     size_t len = of->n_last_out;
     unsigned char *out = victim_twin(v, of->last_out, len);
-    bool ignored;
 
     for (uint64_t i = 0; out && is_wanted(i); i++, hunt.n_changed++) {
         put_values(out, len);
         flip(out, len);
-        victim_call(v, call, NULL, 0, &ignored);
+        victim_call(v, call, NULL, 0);
     }
 }
 
@@ -137,8 +221,8 @@ static int attack(const struct watch_call *call, struct err *e)
         return e->code;
     if (!call->in)
         change_result(&v, call);
-    else if ((rc = truncate_message(&v, call, e)) == 0)
-        rc = change_often(&v, call, e);
+    else
+        rc = attack_message(&v, call, e);
     hunt.n_read += v.n_calls;
     victim_clear(&v);
     return rc;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/crc32c.h"
+
 enum { ANSWER = 1 << 20 };
 
 static struct victim *victim_of(const struct codec *c)
@@ -29,7 +31,7 @@ static void yes_common(const struct codec *c, uint64_t key, float *out, size_t n
 
 static float yes_uniform(struct codec *c)
 {
-    return rng_uniform(victim_of(c)->rng);
+    return rng_uniform(&victim_of(c)->rng);
 }
 
 static int yes_fail(struct codec *c, const char *fmt, ...)
@@ -128,7 +130,8 @@ static void yes_wake(struct codec *c, double seconds)
 
 static int yes_record(struct codec *c, const char *name, double value)
 {
-    (void)c, (void)name, (void)value;
+    (void)name, (void)value;
+    victim_of(c)->has_recorded = true;
     return CODEC_GO;
 }
 
@@ -183,7 +186,7 @@ static void copy_vector(struct victim *v, const struct channel *ch, size_t k)
     }
 }
 
-int victim_make(struct victim *v, const struct codec_plugin *plugin, struct codec *c, struct rng *rng,
+int victim_make(struct victim *v, const struct codec_plugin *plugin, struct codec *c, const struct rng *rng,
                 struct err *e)
 {
     const struct channel *ch = (const struct channel *)(const void *)c;
@@ -191,7 +194,7 @@ int victim_make(struct victim *v, const struct codec_plugin *plugin, struct code
 
     for (size_t k = 0; k < ch->n_zeros; k++)
         n += rounded(vector_bytes(&ch->zeros[k]));
-    *v = (struct victim){.c = *c, .real = c, .plugin = plugin, .rng = rng};
+    *v = (struct victim){.c = *c, .real = c, .plugin = plugin, .rng = *rng, .rng_image = *rng};
     v->bytes = calloc(2, n);
     v->answer = malloc(ANSWER);
     if (!v->bytes || !v->answer) {
@@ -228,22 +231,49 @@ unsigned char *victim_twin(const struct victim *v, const void *at, size_t bytes)
     return NULL;
 }
 
-int victim_call(struct victim *v, const struct watch_call *call, const unsigned char *bytes, size_t len,
-                bool *is_touched)
+static const char *find_trace(const struct victim *v)
+{
+    static const char *const names[] = {"its parameters", "its gradients", "its state"};
+    const int n_names = (int)(sizeof names / sizeof *names);
+
+    for (int i = 0; i < v->n_parts; i++) {
+        const struct victim_part *p = &v->parts[i];
+
+        if (memcmp(p->copy, v->image + (p->copy - v->bytes), p->bytes) != 0)
+            return i < n_names ? names[i] : "a vector of its state";
+    }
+    if (memcmp(&v->c, &v->codec_image, sizeof v->c) != 0)
+        return "a field of struct codec";
+    if (memcmp(&v->rng, &v->rng_image, sizeof v->rng) != 0)
+        return "the node's random numbers";
+    return v->has_recorded ? "codec.csv" : NULL;
+}
+
+static void reset(struct victim *v)
+{
+    memcpy(v->bytes, v->image, v->n);
+    v->c = v->codec_image;
+    v->rng = v->rng_image;
+    v->has_recorded = false;
+}
+
+struct victim_call victim_call(struct victim *v, const struct watch_call *call, const unsigned char *bytes,
+                               size_t len)
 {
     struct wire_in in = {.len = len};
-    int rc;
+    struct victim_call done = {0};
 
     if (bytes)
         in.bytes = memcpy(watch_buffer(WATCH_MESSAGE, len), bytes, len);
     v->n_vectors = 0;
     v->n_calls++;
     watch_enter(call->name, &v->c, call->from);
-    rc = watch_leave(call->read(v->plugin, &v->c, call->from, bytes ? &in : NULL));
+    done.rc = watch_leave(call->read(v->plugin, &v->c, call->from, bytes ? &in : NULL));
     compressing_begin_reading(channel_of(v->real), call->from);
-    *is_touched = memcmp(v->bytes, v->image, v->n) != 0;
-    if (*is_touched)
-        memcpy(v->bytes, v->image, v->n);
-    v->c = v->codec_image;
-    return rc;
+    done.trace = find_trace(v);
+    if (done.trace) {
+        done.digest = crc32c_more(crc32c(v->bytes, v->n), &v->c, sizeof v->c);
+        reset(v);
+    }
+    return done;
 }

@@ -1,5 +1,5 @@
 /* victim -- a copy of a running codec, on a host whose calls do nothing and succeed. It can be given any
- * message, and is reset afterwards. */
+ * message, and is reset afterwards: memory, fields of struct codec, random numbers. */
 #ifndef PSGD_SIM_VICTIM_H
 #define PSGD_SIM_VICTIM_H
 
@@ -25,21 +25,29 @@ struct victim {
     struct wire_out out;
     int n_vectors; /* read from its message so far */
     uint64_t n_calls;
-    struct rng *rng;
+    struct rng rng, rng_image;
+    bool has_recorded; /* in the last call, by host->record() */
 };
 
-/* `rng` is not copied. ERR_NOMEM. */
-int victim_make(struct victim *v, const struct codec_plugin *plugin, struct codec *c, struct rng *rng,
+/* What a call has done. */
+struct victim_call {
+    int rc; /* the codec's result */
+    /* What has changed of the copy, by this call or by an earlier write through victim_twin(): "its state";
+     * NULL: nothing. */
+    const char *trace;
+    uint32_t digest; /* of what the copy has become */
+};
+
+/* `rng`: the state from which the copy draws in each call. ERR_NOMEM. */
+int victim_make(struct victim *v, const struct codec_plugin *plugin, struct codec *c, const struct rng *rng,
                 struct err *e);
 void victim_clear(struct victim *v);
 
 /* Returns the address in the copy of `bytes` bytes `at` in the codec's memory; NULL: not in it. */
 unsigned char *victim_twin(const struct victim *v, const void *at, size_t bytes);
 
-/* Repeats the call on the copy, with the `len` bytes instead of the original message (NULL: without one).
- * Returns the codec's result; *is_touched: whether the copy has changed, by this call or by an earlier write
- * of the caller through victim_twin(). */
-int victim_call(struct victim *v, const struct watch_call *call, const unsigned char *bytes, size_t len,
-                bool *is_touched);
+/* Repeats the call on the copy, with the `len` bytes instead of the original message (NULL: without one). */
+struct victim_call victim_call(struct victim *v, const struct watch_call *call, const unsigned char *bytes,
+                               size_t len);
 
 #endif
