@@ -29,19 +29,22 @@ static int close_one(struct appender *a, int i, struct err *e)
     return rc;
 }
 
-/* A new file replaces an earlier one, instead of writing through a link. */
+/* The file with a temporary name: a new one replaces what was left of another. */
 static int open_path(const char *path, bool is_new, struct err *e)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], temporary[PATH_MAX];
     int fd;
 
     if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder)
         return err_set(e, ERR_IO, "%s: the name is too long", path);
     if (is_new && file_mkdirs(dirname(folder), 0777, e) < 0)
         return e->code;
-    if (is_new && unlink(path) < 0 && errno != ENOENT)
+    if (file_temporary(temporary, sizeof temporary, path, e) < 0 ||
+        (is_new && file_check_replaceable(path, e) < 0))
+        return e->code;
+    if (is_new && unlink(temporary) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", path);
-    fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (is_new ? O_CREAT | O_EXCL : O_APPEND), 0666);
+    fd = open(temporary, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (is_new ? O_CREAT | O_EXCL : O_APPEND), 0666);
     return fd < 0 ? err_errno(e, ERR_IO, "%s", path) : fd;
 }
 
@@ -84,14 +87,32 @@ int appender_file(struct appender *a, FILE **out, bool *is_new, const char *path
     return 0;
 }
 
-int appender_close(struct appender *a, struct err *e)
+/* Gives a file its name, or removes it. */
+static int end_one(const char *path, bool is_whole, struct err *e)
+{
+    char temporary[PATH_MAX];
+
+    if (file_temporary(temporary, sizeof temporary, path, e) < 0)
+        return e->code;
+    if (is_whole && rename(temporary, path) == 0)
+        return 0;
+    if (is_whole)
+        err_errno(e, ERR_IO, "%s", path);
+    unlink(temporary);
+    return is_whole ? e->code : 0;
+}
+
+int appender_end(struct appender *a, int rc, struct err *e)
 {
     struct err other;
-    int rc = 0;
+    const char *path;
+    json_t *place;
 
     for (int i = 0; i < APPENDER_OPEN_MAX; i++)
         if (close_one(a, i, rc == 0 ? e : &other) < 0)
             rc = rc == 0 ? e->code : rc;
+    json_object_foreach(a->places, path, place) if (end_one(path, rc == 0, rc == 0 ? e : &other) < 0)
+        rc = rc == 0 ? e->code : rc;
     json_decref(a->places);
     *a = (struct appender){0};
     return rc;

@@ -1,5 +1,6 @@
 /* appender -- many text or binary files that grow at the same time, of which only some are open at once.
- * The first write to a path begins the file anew; folders are made as needed. */
+ * The first write to a path begins the file anew; folders are made as needed. All files have temporary names
+ * until appender_end(): each is there whole or as it was. */
 #ifndef PSGD_SUBMIT_APPENDER_H
 #define PSGD_SUBMIT_APPENDER_H
 
@@ -24,7 +25,9 @@ struct appender {
  * ERR_NOMEM. */
 int appender_file(struct appender *a, FILE **out, bool *is_new, const char *path, struct err *e);
 
-/* Closes all files, and empties *a. ERR_IO, ERR_NOSPACE: not all that was written is there. */
-int appender_close(struct appender *a, struct err *e);
+/* Closes all files, gives them their names, and empties *a. `rc` below 0, the code of an error in *e: the
+ * files are removed, and it is returned. ERR_IO, ERR_NOSPACE: not all could be written; the files are
+ * removed. */
+int appender_end(struct appender *a, int rc, struct err *e);
 
 #endif

@@ -333,11 +333,8 @@ static int write_last(const struct store *s, struct err *e)
 
 static int write_metrics(struct store *s, struct err *e)
 {
-    struct err ignored;
-    int rc = scalars_each(s->folder, put_curves, s, e);
+    int rc = appender_end(&s->curves, scalars_each(s->folder, put_curves, s, e), e);
 
-    if (appender_close(&s->curves, rc == 0 ? e : &ignored) < 0 && rc == 0)
-        rc = e->code;
     return rc < 0 ? rc : write_last(s, e);
 }
 

@@ -30,7 +30,7 @@ static uint32_t masked(const void *bytes, size_t len)
     return htole32((crc >> 15 | crc << 17) + 0xa282ead8U);
 }
 
-/* A stream remembers that a write failed, so appender_close() tells. Takes the event. */
+/* A stream remembers that a write failed, so appender_end() tells. Takes the event. */
 static int put_event(FILE *f, struct protobuf *event, struct err *e)
 {
     uint64_t len = htole64(event->len);
@@ -103,8 +103,7 @@ static int use(const struct scalars *s, void *with, struct err *e)
 int tensorboard_write(const char *folder, const json_t *run, const char *to, struct err *e)
 {
     struct writing w = {.run = run, .to = to};
-    struct err ignored;
     int rc = scalars_each(folder, use, &w, e);
 
-    return appender_close(&w.files, rc == 0 ? e : &ignored) < 0 && rc == 0 ? e->code : rc;
+    return appender_end(&w.files, rc, e);
 }

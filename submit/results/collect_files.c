@@ -54,7 +54,7 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
     }
     rc = results_create(c->s, a->name, &fd, e);
     if (rc == 0 && (rc = event_log_write(&all, fd, path, e)) < 0)
-        close(fd);
+        results_drop(c->s, a->name, fd);
     event_log_clear(&all);
     return rc == 0 ? results_seal(c->s, a->name, fd, e) : rc;
 }

@@ -75,36 +75,37 @@ static bool some_node_has_it(const struct collection *c)
     return false;
 }
 
+static int write_records(struct collection *c, const struct artifact *a, int fd, const char *path,
+                         struct err *e)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+    bool is_whole;
+
+    if (!out)
+        return err_errno(e, ERR_IO, "%s", path);
+    records_header(out, a);
+    if (write_earlier_rows(out, c->s, a, e) < 0) {
+        fclose(out);
+        return e->code;
+    }
+    merge_rows(c, a, out);
+    is_whole = fflush(out) == 0 && !ferror(out);
+    return fclose(out) == 0 && is_whole ? 0 : err_errno(e, ERR_IO, "%s", path);
+}
+
 int collect_records(struct collection *c, const struct artifact *a, struct err *e)
 {
     char path[PATH_MAX];
-    bool is_whole;
-    FILE *out;
-    int fd, copy;
+    int fd;
 
     if (!(a->flags & NEEDED) && !some_node_has_it(c))
         return 0; /* written only if a node has it */
     if (file_join(path, sizeof path, c->s->folder, a->path, e) < 0 ||
         results_create(c->s, a->path, &fd, e) < 0)
         return e->code;
-    copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    out = copy < 0 ? NULL : fdopen(copy, "w");
-    if (!out) {
-        err_errno(e, ERR_IO, "%s", path);
-        close(fd);
-        return e->code;
-    }
-    records_header(out, a);
-    if (write_earlier_rows(out, c->s, a, e) < 0) {
-        fclose(out);
-        close(fd);
-        return e->code;
-    }
-    merge_rows(c, a, out);
-    is_whole = fflush(out) == 0 && !ferror(out);
-    if (fclose(out) != 0 || !is_whole) {
-        err_errno(e, ERR_IO, "%s", path);
-        close(fd);
+    if (write_records(c, a, fd, path, e) < 0) {
+        results_drop(c->s, a->path, fd);
         return e->code;
     }
     return results_seal(c->s, a->path, fd, e);

@@ -1,7 +1,9 @@
 /* Merges the traces of all nodes. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "shared/file.h"
 #include "submit/results/collect.h"
 #include "submit/results/trace.h"
 #include "submit/stages/console.h"
@@ -28,16 +30,27 @@ static bool read_trace(struct collection *c, const struct yield *y, struct trace
     return true;
 }
 
+/* Whole or not at all; a device or a pipe is written as it is. */
 static int save_trace(const char *path, const struct trace_node *nodes, size_t n, struct err *e)
 {
-    FILE *f = fopen(path, "we");
+    char temporary[PATH_MAX];
+    struct err ignored;
+    bool is_file = file_check_replaceable(path, &ignored) == 0;
+    FILE *f;
     int rc;
 
+    if (file_temporary(temporary, sizeof temporary, path, e) < 0)
+        return e->code;
+    f = fopen(is_file ? temporary : path, "we");
     if (!f)
         return err_errno(e, ERR_IO, "%s", path);
     rc = trace_write(f, nodes, n, e);
     if (fclose(f) != 0 && rc == 0)
         rc = err_errno(e, ERR_IO, "%s", path);
+    if (rc == 0 && is_file && rename(temporary, path) < 0)
+        rc = err_errno(e, ERR_IO, "%s", path);
+    if (rc < 0 && is_file)
+        unlink(temporary);
     return rc;
 }
 

@@ -139,10 +139,23 @@ static int choose(struct submission *s, struct err *e)
     return err_hint(e, "The job index and run.json store the path as UTF-8. Name another folder: -o DIR");
 }
 
+/* What a job_submit that was killed has left unfinished. */
+static void sweep_parts(const struct submission *s)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    file_sweep(s->folder);
+    for (int i = 0; i < N_PARTS; i++)
+        if (file_join(path, sizeof path, s->folder, part(s, i), &ignored) == 0)
+            file_sweep(path);
+}
+
 static int make_parts(struct submission *s, struct err *e)
 {
     char path[PATH_MAX];
 
+    sweep_parts(s);
     for (int i = 0; i < N_PARTS; i++)
         if (file_join(path, sizeof path, s->folder, part(s, i), e) < 0 || file_mkdirs(path, 0777, e) < 0)
             return e->code;
@@ -235,33 +248,73 @@ int results_begin(struct submission *s, struct err *e)
     return console_keep(path, e);
 }
 
+/* The path of a file, and its temporary one. */
+static int find_paths(char path[PATH_MAX], char temporary[PATH_MAX], const struct submission *s,
+                      const char *name, struct err *e)
+{
+    return file_join(path, PATH_MAX, s->folder, name, e) < 0 ? e->code
+                                                             : file_temporary(temporary, PATH_MAX, path, e);
+}
+
 int results_create(const struct submission *s, const char *name, int *fd, struct err *e)
 {
     char path[PATH_MAX];
+    char temporary[PATH_MAX];
 
-    if (file_join(path, sizeof path, s->folder, name, e) < 0)
+    if (find_paths(path, temporary, s, name, e) < 0)
         return e->code;
-    unlink(path);
-    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    unlink(temporary);
+    *fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (*fd < 0)
         return err_errno(e, ERR_IO, "%s", path);
     return 0;
 }
 
-int results_seal(struct submission *s, const char *name, int fd, struct err *e)
+void results_drop(const struct submission *s, const char *name, int fd)
+{
+    char path[PATH_MAX];
+    char temporary[PATH_MAX];
+    struct err ignored;
+
+    close(fd);
+    if (find_paths(path, temporary, s, name, &ignored) == 0)
+        unlink(temporary);
+}
+
+int results_list(struct submission *s, const char *name, struct err *e)
 {
     uint8_t sum[SHA256_BYTES];
     char hex[SHA256_HEX];
     char path[PATH_MAX];
     uint64_t bytes;
 
-    close(fd);
-    if (file_join(path, sizeof path, s->folder, name, e) < 0 || sha256_file(sum, &bytes, path, e) < 0)
+    if (file_join(path, sizeof path, s->folder, name, e) < 0)
+        return e->code;
+    if (access(path, F_OK) < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (sha256_file(sum, &bytes, path, e) < 0)
         return e->code;
     hex_encode(hex, sum, sizeof sum);
     json_array_append_new(
         s->files, json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)bytes, "sha256", hex));
     return 0;
+}
+
+int results_seal(struct submission *s, const char *name, int fd, struct err *e)
+{
+    char path[PATH_MAX];
+    char temporary[PATH_MAX];
+
+    if (find_paths(path, temporary, s, name, e) < 0) {
+        close(fd);
+        return e->code;
+    }
+    if (close(fd) < 0 || rename(temporary, path) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        unlink(temporary);
+        return e->code;
+    }
+    return results_list(s, name, e);
 }
 
 int results_write(struct submission *s, const char *name, const char *text, size_t len, struct err *e)
@@ -272,7 +325,7 @@ int results_write(struct submission *s, const char *name, const char *text, size
     if (file_join(path, sizeof path, s->folder, name, e) < 0 || results_create(s, name, &fd, e) < 0)
         return e->code;
     if (file_write_all(fd, text, len, path, e) < 0) {
-        close(fd);
+        results_drop(s, name, fd);
         return e->code;
     }
     return results_seal(s, name, fd, e);

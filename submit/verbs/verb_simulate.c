@@ -1,6 +1,5 @@
 /* simulate: makes a job's packages as for agents and runs them in a simulator on this machine, in a process
  * of its own because it executes the codec's code. The results are shown and kept like those of a job. */
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,17 +274,6 @@ static int take_nodes(struct run *r, struct err *e)
     return 0;
 }
 
-static int list_file(struct submission *s, const char *name, struct err *e)
-{
-    char path[PATH_MAX];
-    int fd;
-
-    if (file_join(path, sizeof path, s->folder, name, e) < 0)
-        return e->code;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? 0 : results_seal(s, name, fd, e);
-}
-
 static int keep_results(struct run *r, struct err *e)
 {
     struct submission *s = &r->s;
@@ -293,7 +281,7 @@ static int keep_results(struct run *r, struct err *e)
 
     for (int i = 0; i < N_ARTIFACTS; i++)
         if ((artifacts[i].kind == ARTIFACT_IS_RECORDS || artifacts[i].kind == ARTIFACT_IS_MODEL) &&
-            list_file(s, artifacts[i].path, e) < 0)
+            results_list(s, artifacts[i].path, e) < 0 && e->code != ERR_NOT_FOUND)
             return e->code;
     json_object_del(r->summary, "nodes"); /* run.json lists them like those of a job */
     json_object_set_new(

@@ -96,7 +96,7 @@ TEST(more_files_than_are_open_at_once_keep_all_their_lines_and_replace_earlier_o
             assert_true(is_new == (round == 0));
             fprintf(f, "%d\n", i + round);
         }
-    assert_ok(appender_close(&a, &e));
+    assert_ok(appender_end(&a, 0, &e));
     assert_null(a.places);
     assert_ok(file_read(&text, &len, in(folder, "deep/er/100"), 100, &e));
     assert_string_equal(text, "100\n101\n102\n");
@@ -107,7 +107,7 @@ TEST(more_files_than_are_open_at_once_keep_all_their_lines_and_replace_earlier_o
     assert_string_equal(text, "kept");
     free(text);
     assert_int_equal(appender_file(&a, &f, &is_new, in(folder, "records/kept/x"), &e), ERR_IO);
-    assert_ok(appender_close(&a, &e));
+    assert_ok(appender_end(&a, 0, &e));
     unit_remove(folder);
 }
 
@@ -115,15 +115,21 @@ TEST(a_full_disk_fails_the_export)
 {
     const char *folder = unit_folder();
     struct appender a = {0};
+    char *text;
     bool is_new;
+    size_t len;
     FILE *f;
 
+    put(folder, "x", "kept");
     assert_ok(appender_file(&a, &f, &is_new, in(folder, "x"), &e));
     assert_non_null(freopen("/dev/full", "w", f));
     fprintf(f, "text\n");
-    assert_int_equal(appender_close(&a, &e), ERR_NOSPACE);
+    assert_int_equal(appender_end(&a, 0, &e), ERR_NOSPACE);
     assert_error_has("/x: No space left on device");
-    unit_remove(folder);
+    assert_ok(file_read(&text, &len, in(folder, "x"), 100, &e)); /* whole, as it was */
+    assert_string_equal(text, "kept");
+    free(text);
+    unit_remove(folder); /* which holds nothing else */
 }
 
 TEST(what_is_no_result_is_refused)
