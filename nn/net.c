@@ -36,6 +36,7 @@ struct net {
     float *work;                   /* of all layers */
     float *d[2];                   /* (max_batch, widest layer): dy and dx, swapped at each layer */
     int *lengths;                  /* (max_batch) of the samples in the batch; NULL: no token input */
+    float *momentum;               /* (n_params - n_trained) */
     struct layer layers[MODEL_LAYERS_MAX];
     struct tensor_view *tensors;
     size_t n_tensors;
@@ -67,6 +68,23 @@ static int new_tensors(struct net *net)
             v->data = l->params[k] = net->params + t->offset;
             l->grads[k] = net->grads + t->offset;
         }
+    }
+    return 0;
+}
+
+static int new_momentum(struct net *net)
+{
+    size_t n_trained = net->spec.n_trained;
+
+    net->momentum = malloc((net->spec.n_params - n_trained + 1) * sizeof *net->momentum);
+    if (!net->momentum)
+        return -1;
+    for (int i = 0; i < net->n_layers; i++) {
+        const struct layer_spec *l = net->layers[i].spec;
+
+        for (int k = 0; k < l->n_tensors; k++)
+            for (size_t j = 0; l->tensors[k].is_state && j < tensor_spec_count(&l->tensors[k]); j++)
+                net->momentum[l->tensors[k].offset - n_trained + j] = l->norm.momentum;
     }
     return 0;
 }
@@ -188,7 +206,8 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
         goto no_memory;
     net->params = net->own_params = zeros_new(spec->n_params);
     net->grads = net->own_grads = zeros_new(spec->n_params);
-    if (!net->params || !net->grads || new_tensors(net) < 0 || new_activations(net) < 0)
+    if (!net->params || !net->grads || new_tensors(net) < 0 || new_momentum(net) < 0 ||
+        new_activations(net) < 0)
         goto no_memory;
     if (open_layers(net, e) < 0) {
         net_free(net);
@@ -241,6 +260,7 @@ void net_free(struct net *net)
     free(net->d[0]);
     free(net->d[1]);
     free(net->lengths);
+    free(net->momentum);
     free(net->tensors);
     free(net);
 }
@@ -253,6 +273,11 @@ size_t net_n_params(const struct net *net)
 size_t net_n_trained(const struct net *net)
 {
     return net->spec.n_trained;
+}
+
+const float *net_momentum(const struct net *net)
+{
+    return net->momentum;
 }
 
 float *net_params(struct net *net)

@@ -291,10 +291,10 @@ FAST bool gradient_is_finite(const float *grads, size_t n)
     return sum == 0;
 }
 
-void statistics_step(float *params, const float *grads, size_t n)
+void statistics_step(float *params, const float *batch, const float *momentum, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        params[i] -= grads[i];
+        params[i] -= momentum[i] * (params[i] - batch[i]);
 }
 
 double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)

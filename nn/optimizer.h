@@ -45,7 +45,8 @@ double gradient_norm(const float *grads, size_t n);
 float gradient_clip(double norm, double limit);
 bool gradient_is_finite(const float *grads, size_t n);
 
-/* The step of n running statistics (net.h), which no optimizer updates: params -= grads. */
-void statistics_step(float *params, const float *grads, size_t n);
+/* The step of n running statistics (net.h), which no optimizer updates, towards those of a batch, or the mean
+ * of several: params -= momentum (params - batch). */
+void statistics_step(float *params, const float *batch, const float *momentum, size_t n);
 
 #endif

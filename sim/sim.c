@@ -133,6 +133,7 @@ static int open_step(struct sim *s, struct sim_node *n, struct err *e)
                                            .params = n->params,
                                            .n_params = s->trainer->n_params,
                                            .n_trained = s->trainer->n_trained,
+                                           .momentum = s->trainer->momentum,
                                            .n_blocks = n->n_blocks,
                                            .has_labels = s->trainer->has_labels},
                      e);

@@ -37,6 +37,7 @@ struct trainer_ops {
 struct trainer { /* the common part, at the beginning of each trainer's struct */
     const struct trainer_ops *ops;
     size_t n_params, n_trained; /* running statistics follow the trained ones, as in nn/net.h */
+    const float *momentum;      /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
     bool has_labels;            /* accuracy is defined */
     bool has_test;              /* loss of an evaluation is defined */
     double spent_s;             /* real time of a network's gradients and evaluations so far */

@@ -203,6 +203,7 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
     w->t = (struct trainer){.ops = &ops,
                             .n_params = net_n_params(w->net),
                             .n_trained = net_n_trained(w->net),
+                            .momentum = net_momentum(w->net),
                             .has_labels = w->loaders[0].train.labels != NULL,
                             .has_test = w->loaders[0].n_test > 0,
                             .arch = w->arch,

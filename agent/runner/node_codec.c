@@ -113,6 +113,7 @@ static int open_step(struct node *n, struct err *e)
                                            .params = net_params(n->net),
                                            .n_params = net_n_params(n->net),
                                            .n_trained = net_n_trained(n->net),
+                                           .momentum = net_momentum(n->net),
                                            .n_blocks = n->loader.n_blocks,
                                            .has_labels = n->loader.train.labels,
                                            .warn = warn,

@@ -136,7 +136,9 @@ static int check_gradient(struct step *s, float *grads, double loss, struct err 
         snprintf(what, sizeof what, "the loss is %g", err_number(loss));
     if (leave_out(s, s->n_done, what, "its gradient is left out", e) < 0)
         return e->code;
-    memset(grads, 0, s->cfg.n_params * sizeof *grads);
+    memset(grads, 0, s->cfg.n_trained * sizeof *grads);
+    vector_copy(grads + s->cfg.n_trained, s->cfg.params + s->cfg.n_trained,
+                s->cfg.n_params - s->cfg.n_trained);
     return 0;
 }
 
@@ -213,20 +215,22 @@ int step_apply(struct step *s, size_t from, size_t n, const float *grads, uint64
     float *params = s->cfg.params + from;
     size_t n_trained = trained_of(&s->cfg, from, n);
     double limit = s->cfg.set->clip_norm;
-    double rest = gradient_norm(grads + n_trained, n - n_trained);
+    bool rest_is_finite = gradient_is_finite(grads + n_trained, n - n_trained);
     bool norm_first = !s->optimizer || step_needs_norm(s->cfg.set);
 
     s->lr = learn_rate(s, step) * (double)lr_factor;
     s->grad_norm = norm_first ? gradient_norm(grads, n_trained)
                               : optimizer_step(s->optimizer, params, grads, (float)s->lr, 1);
-    if (!isfinite(s->grad_norm) || !isfinite(rest))
+    if (!isfinite(s->grad_norm) || !rest_is_finite)
         return leave_update_out(s, from, n, grads, step, e);
     /* If every node has left its gradient out, momentum alone would change the parameters. */
     if (!s->optimizer || (s->may_skip && s->grad_norm == 0))
         return 0;
     if (norm_first)
         optimizer_step(s->optimizer, params, grads, (float)s->lr, gradient_clip(s->grad_norm, limit));
-    statistics_step(params + n_trained, grads + n_trained, n - n_trained);
+    if (n > n_trained)
+        statistics_step(params + n_trained, grads + n_trained,
+                        s->cfg.momentum + (from + n_trained - s->cfg.n_trained), n - n_trained);
     return 0;
 }
 

@@ -31,6 +31,7 @@ struct step_config { /* all pointers are borrowed until step_close */
     int node;
     float *params;              /* (n_params) */
     size_t n_params, n_trained; /* running statistics follow the trained parameters: nn/net.h */
+    const float *momentum;      /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
     int n_blocks;               /* gradients that a worker computes in a step; 0: a server */
     bool has_labels;            /* else a row has no accuracy */
     /* Warns the user that values were left out, once; NULL: nothing is printed. */
@@ -74,8 +75,8 @@ void step_begin(struct step *s);
  * `place`, or that of the step. */
 uint64_t step_place(const struct step *s);
 /* `grads` (n_params): the gradient of one block, whose loss and hits are in *score. If it is not finite, the
- * job ends (ERR_NUMERIC), or zeros take its place: then every rule continues, no node waits, and all nodes
- * still use the same gradient. After the last block `grads` is the mean of all. */
+ * job ends (ERR_NUMERIC), or zeros take its place, and this node's running statistics that of the batch's: then
+ * every rule continues, no node waits, and all nodes still use the same gradient. After the last block `grads` is the mean of all. */
 int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e);
 /* Instead of all blocks, on a worker that does not take part in this round: it has computed no gradient. */
 void step_sit_out(struct step *s);

@@ -54,7 +54,7 @@ struct layer_ops {
     void (*forward)(const struct layer *l, const float *x, const struct pass *p);
     /* From dy (n, n_out), which it may overwrite: overwrites all of l->grads and dx (n, n_in). dx may be
      * NULL: not needed. x is the input of the last forward pass, or l->y for a layer that works in place.
-     * The "gradient" of a running statistic is the value to subtract from it (net.h), written by the
+     * In place of the gradient of a running statistic is that of the batch (net.h), written by the
      * forward pass. */
     void (*backward)(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p);
 };

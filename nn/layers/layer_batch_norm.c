@@ -159,14 +159,12 @@ FAST static void apply(float *restrict y, const float *restrict x, const float *
     }
 }
 
-/* Computes the values that a step subtracts from the running statistics. */
-static void move_statistics(const struct layer *l, size_t m)
+/* The batch's statistics, in place of gradients. */
+static void keep_statistics(const struct layer *l, size_t m)
 {
     for (size_t k = 0; k < channels(l->spec); k++) {
-        float momentum = l->spec->norm.momentum;
-
-        l->grads[MEAN][k] = momentum * (l->params[MEAN][k] - row(l, BATCH_MEAN)[k]);
-        l->grads[VAR][k] = m > 1 ? momentum * (l->params[VAR][k] - row(l, BATCH_M2)[k] / (float)(m - 1)) : 0;
+        l->grads[MEAN][k] = row(l, BATCH_MEAN)[k];
+        l->grads[VAR][k] = m > 1 ? row(l, BATCH_M2)[k] / (float)(m - 1) : l->params[VAR][k];
     }
 }
 
@@ -177,7 +175,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
 
     if (p->is_training) {
         batch_moments(l, x, n);
-        move_statistics(l, n / c);
+        keep_statistics(l, n / c);
     }
     for (size_t k = 0; k < c; k++) {
         float var = p->is_training ? row(l, BATCH_M2)[k] / (float)(n / c) : l->params[VAR][k];

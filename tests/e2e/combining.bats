@@ -164,6 +164,65 @@ EOF
     done
 }
 
+# The running mean and variance of the model in folder $1.
+statistics() {
+    python3 - "$1/model/final.safetensors" <<'P'
+import array, json, struct, sys
+b = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", b[:8])[0]
+for name in ("running_mean", "running_var"):
+    at = json.loads(b[8:8 + n])["layer0.batch_norm." + name]["data_offsets"]
+    print(array.array("f", b[8 + n + at[0]:8 + n + at[1]])[0])
+P
+}
+
+# All samples are 3, so each batch has mean 3 and variance 0, and n batches move the statistics to 3 (1 - 0.9^n) and 0.9^n.
+@test "running statistics are the exponential average of all batches on every path, however late a gradient comes" {
+    echo '{"version":1,"name":"first","input":[1],"layers":[{"kind":"batch_norm"},{"kind":"dense","units":2}],"loss":"softmax_cross_entropy"}' >first.json
+    { echo x,label; for _ in $(seq 60); do echo 3,0; echo 3,1; done; } >three.csv
+    cat >sum.c <<'C'
+#include "codec.h"
+
+static float contribute(struct codec *c, float *const *v)
+{
+    memcpy(v[0], c->grads, c->n_params * sizeof *v[0]);
+    return c->samples;
+}
+static const struct codec_combine sum = {.when = CODEC_EACH_STEP, .reduction = CODEC_SUM, .contribute = contribute};
+CODEC_PLUGIN(.name = "sum", .source = "a test", .combine = &sum, .compression = CODEC_LOSSY)
+C
+    local n options
+    while read -r n options; do
+        # shellcheck disable=SC2086
+        "$SUBMIT" simulate -q --node_count 3 --dataset csv --data three.csv --model first.json --batch_size 4 --max-steps 7 \
+            --step-time 0.01 --lr 0.01 $options -o out >/dev/null
+        statistics out >got
+        echo "$options: $n batches, $(tr '\n' ' ' <got)"
+        jq -es "((.[0] - 3 * (1 - pow(0.9; $n))) | fabs < 2e-6) and ((.[1] - pow(0.9; $n)) | fabs < 1e-6)" got
+        rm -r out
+    done <<'EOF'
+7 --codec plain --path gather
+7 --codec plain --path allreduce --compress fp16
+7 --codec plain --path allreduce --compress bf16
+7 --codec plain --block-ratio 2,1,1
+7 --codec signsgd --path allreduce
+7 --codec sum.c --path gather
+7 --codec sum.c --path allreduce --compress fp16
+7 --codec ps --servers 2
+7 --codec ps_sum --servers 1
+7 --codec doublesqueeze --servers 2 --compress topk
+7 --codec fedavg:every=2 --servers 1
+7 --codec sync_replicas --servers 1 --psgd asgd --compress topk
+7 --codec plain --psgd asgd --path gather
+7 --codec signsgd --psgd asgd --path gather
+6 --codec doublebuffer
+6 --codec plain --overlap 1 --compress fp16
+6 --codec sum.c --path allreduce --overlap 1
+21 --codec ps --psgd asgd --servers 1 --link any,0s
+21 --codec ps --psgd asgd --servers 2 --link 1Mbit,100ms
+EOF
+}
+
 @test "with --overlap 1 running statistics are a worker's own or a mean, and a rule that stops ends with equal weights" {
     bn_model
     "$SUBMIT" simulate -q --codec localsgd:every=30 --overlap 1 --node_count 4 --model bn.json --epochs 4 --batch_size 16 \

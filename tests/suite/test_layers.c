@@ -182,7 +182,7 @@ static void check_reference(struct problem *p, const struct tensor_file *f)
     for (size_t i = 0; i < net_n_params(p->net); i++)
         net_grads(p->net)[i] = NAN; /* they must be overwritten */
     net_train(p->net, &p->batch, &s);
-    statistics_step(net_params(p->net) + n_trained, net_grads(p->net) + n_trained,
+    statistics_step(net_params(p->net) + n_trained, net_grads(p->net) + n_trained, net_momentum(p->net),
                     net_n_params(p->net) - n_trained);
     if (!(fabs(s.loss / p->batch.n - atof(loss)) <= bound * fmax(1, fabs(atof(loss)))))
         wrong("%s: the loss is %.9g, PyTorch has %s\n", p->name, s.loss / p->batch.n, loss);

@@ -69,6 +69,7 @@ int combining_open(struct channel *ch, struct err *e)
     b->path = ch->x->path;
     if (!b->rule)
         return CODEC_GO;
+    b->statistics_part = 1;
     ch->codec.numbers = b->numbers;
     b->n_vectors = b->rule->n_vectors > 0 ? b->rule->n_vectors : 1;
     if (b->rule->keeps_global && open_global(ch) < 0)
@@ -209,18 +210,27 @@ static int n_absent(const struct channel *ch)
     return c->n_workers > c->n_contributions ? c->n_workers - c->n_contributions : 0;
 }
 
-/* Merges a contribution's vector, or numbers: into the sum, into the mean of so many of the same weight, or
- * into a running mean. Returns whether they are finite. */
-static bool merge(const struct channel *ch, float *to, const float *v, size_t n, float weight, bool is_first)
+/* Merges n numbers of a contribution: into the sum, into the mean of so many of the same weight, or into a
+ * running mean. Returns whether they are finite. */
+static bool merge(const struct channel *ch, float *to, const float *v, size_t n, bool is_sum, float weight,
+                  bool is_first)
 {
-    bool is_sum = ch->combining.rule->reduction == CODEC_SUM;
-
     if (is_sum || !combining_is_weighted(ch))
         return (is_first ? vector_scale
                          : vector_add)(to, v, is_sum ? weight : 1 / (float)ch->codec.n_contributions, n);
     if (is_first)
         return vector_scale(to, v, 1, n);
     return vector_mix(to, v, weight / ch->combining.merged_weight, n);
+}
+
+/* Of running statistics the mean is taken, too, where vectors are summed. */
+static bool merge_vector(const struct channel *ch, float *to, const float *v, float weight, bool is_first)
+{
+    bool is_sum = ch->combining.rule->reduction == CODEC_SUM;
+    size_t n = is_sum ? ch->codec.n_params : ch->n_params;
+    bool is_finite = merge(ch, to, v, n, is_sum, weight, is_first);
+
+    return merge(ch, to + n, v + n, ch->n_params - n, false, weight, is_first) && is_finite;
 }
 
 int combining_open_aggregate(struct channel *ch, int n_most)
@@ -325,9 +335,9 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
     is_first = b->merged_weight == 0;
     b->merged_weight += from->weight;
     for (int k = 0; k < b->n_vectors; k++)
-        is_finite &= merge(ch, b->merged[k], from->vectors[k], ch->n_params, from->weight, is_first);
-    is_finite &= merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers, from->weight,
-                       is_first);
+        is_finite &= merge_vector(ch, b->merged[k], from->vectors[k], from->weight, is_first);
+    is_finite &= merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers,
+                       b->rule->reduction == CODEC_SUM, from->weight, is_first);
     return is_finite ? CODEC_GO : finite_check_contribution(ch, node, from);
 }
 
@@ -335,12 +345,11 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
 static void move_statistics(const struct channel *ch, float *to, const float *v)
 {
     const struct codec *c = &ch->codec;
-    float part = c->is_sync || c->node >= 0 ? 1 : 1 / (float)c->n_workers;
 
-    if (ch->combining.rule->reduction == CODEC_SUM)
-        vector_scale(to, v, 1 / (float)c->n_contributions, n_statistics(ch));
+    if (c->is_sync || c->node >= 0)
+        vector_scale(to, v, ch->combining.statistics_part, n_statistics(ch));
     else
-        vector_mix(to, v, part, n_statistics(ch));
+        vector_mix(to, v, 1 / (float)c->n_workers, n_statistics(ch));
 }
 
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers)
@@ -360,15 +369,9 @@ int combining_apply(struct channel *ch, const float *const *vectors, const float
     }
     if (vectors[0] != target)
         vector_copy(target, vectors[0], ch->n_params);
-    combining_average_statistics(ch, target);
+    for (size_t i = c->n_params; b->statistics_part != 1 && i < ch->n_params; i++)
+        target[i] *= b->statistics_part;
     return CODEC_GO;
-}
-
-void combining_average_statistics(const struct channel *ch, float *v)
-{
-    if (ch->combining.rule->reduction == CODEC_SUM)
-        for (size_t i = ch->codec.n_params; i < ch->n_params; i++)
-            v[i] /= (float)ch->codec.n_contributions;
 }
 
 int combining_adopt(struct channel *ch)

@@ -64,6 +64,7 @@ struct combining {
         float *now;                   /* params when that exchange is applied */
     } late;
 
+    float statistics_part;         /* times the running statistics of a combination is their mean */
     float *before;                 /* c->global before apply(), for adopt(); NULL: the rule has none */
     uint32_t version;              /* asgd, on a worker: rounds of the server that its parameters include */
     float *rooms[COMBINING_ROOMS]; /* (n_params) each: every vector above that was allocated */
@@ -92,7 +93,7 @@ struct combining_contribution {
 bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
                    bool is_weighted);
 /* Merges a contribution of a node, the n_merged-th of n_contributions: after the last, `merged` is the
- * combination. ERR_NUMERIC: it is not finite. */
+ * combination; of running statistics the mean. ERR_NUMERIC: it is not finite. */
 int combining_merge(struct channel *ch, int node, const struct combining_contribution *from);
 /* For a path that merges: room for as many contributions as a round may have, if their aggregate needs all at
  * once. CODEC_GO or a code. */
@@ -101,9 +102,6 @@ int combining_open_aggregate(struct channel *ch, int n_most);
 int combining_finish_merging(struct channel *ch);
 /* Passes the combination to the rule: on a worker, or on a server in asgd. */
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);
-/* A server that updates the parameters itself calls this instead, before that: of a rule that sums vectors,
- * the running statistics at the end of `v` become the mean of all contributions. */
-void combining_average_statistics(const struct channel *ch, float *v);
 int combining_adopt(struct channel *ch); /* on a worker: c->global has changed */
 
 int combining_on_gradient(struct channel *ch); /* before a local update */

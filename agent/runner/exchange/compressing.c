@@ -79,8 +79,8 @@ int compressing_open(struct channel *ch, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for a list of %d layers", ch->n_layers);
     for (int i = 1; i < ch->n_layers; i++)
         c->starts[i] = ch->layers[i].offset;
-    if (open_chains(ch, &c->up, &pair.up, ch->codec.n_params, e) < 0 ||
-        open_chains(ch, &c->down, &pair.down, pair.down_differs ? ch->n_trained : ch->codec.n_params, e) < 0)
+    if (open_chains(ch, &c->up, &pair.up, ch->n_trained, e) < 0 ||
+        open_chains(ch, &c->down, &pair.down, ch->n_trained, e) < 0)
         return e->code;
     return pair.down_differs ? open_copies(ch, e) : 0;
 }

@@ -173,7 +173,7 @@ static inline void check_step_statistics(struct check *c)
 {
     size_t n_trained = net_n_trained(c->net);
 
-    statistics_step(net_params(c->net) + n_trained, net_grads(c->net) + n_trained,
+    statistics_step(net_params(c->net) + n_trained, net_grads(c->net) + n_trained, net_momentum(c->net),
                     net_n_params(c->net) - n_trained);
 }
 

@@ -20,8 +20,8 @@ int allreduce_on_collective(struct codec *c); /* in struct codec_events */
 bool allreduce_is_due(const struct codec *c); /* in on_step of a rule of rounds: has it an exchange now? */
 /* Where the combination of vector k goes, in exchanges of that turn. */
 float *allreduce_result(struct channel *ch, int turn, int k);
-/* Applies a combination; vectors NULL: nothing was contributed. */
-int allreduce_finish(struct channel *ch, const float *const *vectors, const float *numbers);
+/* Applies a combination, of the exchange of that turn; vectors NULL: nothing was contributed. */
+int allreduce_finish(struct channel *ch, const float *const *vectors, const float *numbers, int turn);
 
 /* allreduce_late.c */
 

@@ -47,7 +47,7 @@ static int apply(struct channel *ch, int turn, struct combining_local local)
     for (int k = 0; k < b->n_vectors; k++)
         v[k] = allreduce_result(ch, turn, k);
     b->late.has_result = false;
-    rc = allreduce_finish(ch, b->late.is_empty ? NULL : v, b->merged_numbers);
+    rc = allreduce_finish(ch, b->late.is_empty ? NULL : v, b->merged_numbers, turn);
     swap_local(ch, now);
     return rc;
 }
@@ -84,7 +84,8 @@ static int exchange_gradients(struct channel *ch)
         return rc;
     if (!is_first)
         return apply(ch, turn, local);
-    memset(c->grads, 0, ch->n_params * sizeof *c->grads);
+    memset(c->grads, 0, c->n_params * sizeof *c->grads);
+    vector_copy(c->grads + c->n_params, c->params + c->n_params, ch->n_params - c->n_params);
     return CODEC_GO;
 }
 

@@ -39,14 +39,25 @@ static int check_combination(struct channel *ch, const float *const *vectors, co
     return ch->codec.n_workers > 1 ? finite_check_combination(ch, 0, vectors, numbers) : CODEC_GO;
 }
 
-int allreduce_finish(struct channel *ch, const float *const *vectors, const float *numbers)
+/* Is the combination the gradient as it is? Of running statistics the mean is taken in any case. */
+static bool is_gradient(const struct channel *ch)
+{
+    const struct codec_combine *r = ch->combining.rule;
+    bool has_mean = r->reduction == CODEC_MEAN || ch->n_params == ch->codec.n_params;
+
+    return r->when == CODEC_EACH_STEP && !r->apply && has_mean;
+}
+
+int allreduce_finish(struct channel *ch, const float *const *vectors, const float *numbers, int turn)
 {
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
+    float total = weights_are_equal(ch) ? (float)c->n_workers : b->tails[turn][b->rule->n_numbers];
     int rc = CODEC_GO;
 
     c->n_contributions = c->n_workers;
-    if (vectors && b->rule->when == CODEC_EACH_STEP && !b->rule->apply)
+    b->statistics_part = b->rule->reduction == CODEC_SUM ? 1 / total : 1;
+    if (vectors && is_gradient(ch))
         c->gradient = vectors[0]; /* which the update checks */
     else if (vectors && (rc = check_combination(ch, vectors, numbers)) == CODEC_GO &&
              (rc = combining_apply(ch, vectors, numbers)) == CODEC_GO)
@@ -137,7 +148,7 @@ static int complete(struct channel *ch, bool is_empty)
         return allreduce_late_complete(ch, is_empty);
     for (int k = 0; k < b->n_vectors; k++)
         v[k] = result_of(ch, k);
-    return allreduce_finish(ch, is_empty ? NULL : v, b->merged_numbers);
+    return allreduce_finish(ch, is_empty ? NULL : v, b->merged_numbers, b->turn);
 }
 
 static int reduce_next(struct channel *ch)
@@ -200,7 +211,7 @@ static int start(struct codec *c)
     if (rc < 0)
         return rc;
     if (c->n_workers == 1 && b->rule->reduction == CODEC_MEAN)
-        return allreduce_finish(ch, b->weight > 0 ? b->vectors : NULL, b->numbers);
+        return allreduce_finish(ch, b->weight > 0 ? b->vectors : NULL, b->numbers, b->turn);
     return allreduce_begin(ch);
 }
 

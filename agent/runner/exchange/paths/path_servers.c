@@ -74,10 +74,8 @@ static int servers_apply(struct codec *c)
     b->is_empty = rc == CODEC_WAIT;
     if (rc != CODEC_GO || !replies_with_parameters(ch))
         return rc < 0 ? rc : CODEC_GO;
-    if (channel_config(ch)->plugin->updates_on_server) {
-        combining_average_statistics(ch, b->merged[0]);
+    if (channel_config(ch)->plugin->updates_on_server)
         return c->host->update(c);
-    }
     return combining_apply(ch, (const float *const *)b->merged, b->merged_numbers);
 }
 
