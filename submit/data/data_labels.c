@@ -49,7 +49,9 @@ int dataset_take_labels(struct dataset *d, struct err *e)
 
     if (rc == 0)
         rc = labels_of(test, &test_max, d->test_t, d->n_test, d->n_targets, e);
-    if (rc == 0 && test_max > max)
+    if (rc == 0 && d->n_train == 0)
+        max = test_max > max ? test_max : max;
+    else if (rc == 0 && test_max > max)
         rc = err_set(e, ERR_CONFIG, "label %d in the test half, the training labels end at %d", test_max,
                      max);
     if (rc < 0) {

@@ -280,6 +280,7 @@ static int open_whole(struct dataset *d, const struct source *s, const struct np
                           .n_classes = count_classes(&h),
                           .n_targets = h.n_targets,
                           .test_t = h.t,
+                          .may_be_labels = h.t != NULL,
                           .vocab = o->vocab};
     if (rc < 0)
         dataset_clear(d);

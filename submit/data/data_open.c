@@ -30,7 +30,7 @@ int data_open(struct dataset *d, const char *name, const char *chosen, const str
         dataset_clear(d);
         return err_at(e, "model %s and data set %s", m->name, name);
     }
-    if (!dataset_is_drawn(name))
+    if (!dataset_is_drawn(name) && !use->is_whole)
         dataset_check_classes(d);
     if (model_fit(m, d, e) == 0)
         return 0;

@@ -68,6 +68,13 @@ int dataset_check_name(const char *name, struct err *e)
     return find(name) ? 0 : no_such_set(name, e);
 }
 
+static int apply(const struct preprocessing *p, struct dataset *d, struct err *e)
+{
+    if (d->may_be_labels && p->n_classes > 0 && dataset_take_labels(d, e) < 0)
+        return e->code;
+    return preprocessing_apply(p, d, e);
+}
+
 int dataset_open_as(struct dataset *d, const char *name, const char *path, const struct data_use *use,
                     struct err *e)
 {
@@ -78,7 +85,7 @@ int dataset_open_as(struct dataset *d, const char *name, const char *path, const
         return e->code;
     if (set->open(d, colon ? colon + 1 : NULL, path, use, e) < 0)
         return err_at(e, "%s", name);
-    if (!use->known || preprocessing_apply(use->known, d, e) == 0)
+    if (!use->known || apply(use->known, d, e) == 0)
         return 0;
     dataset_clear(d);
     return err_at(e, "%s", name);

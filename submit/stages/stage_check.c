@@ -1,5 +1,6 @@
 /* check: checks that settings, data and model, shards and result folder fit together, before any agent is
  * contacted. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "submit/codecs/probe.h"
 #include "submit/data/data_open.h"
 #include "submit/data/preprocessing.h"
+#include "submit/options_table.h"
 #include "submit/results/results.h"
 #include "submit/setting_error.h"
 #include "submit/stages/console.h"
@@ -68,21 +70,76 @@ static int check_evaluated(const struct settings *set, size_t n_test, bool has_c
     return 0;
 }
 
+/* Words, classes, columns and means are those of the weights that the job starts from; crop and flip are its
+ * own. */
+static int continue_record(struct preprocessing *p, struct submission *s, struct err *e)
+{
+    struct settings *set = &s->settings;
+    struct transform own, theirs;
+
+    if (transform_parse(&own, set->transform, e) < 0 || transform_parse(&theirs, p->transform, e) < 0)
+        return err_at(e, "transform");
+    if (options_is_given(s->opt, offsetof(struct options, settings.transform)) && own.kind != theirs.kind)
+        return err_set(e, ERR_CONFIG, "--transform %s: the weights were trained with %s", set->transform,
+                       p->transform);
+    if (own.kind != theirs.kind)
+        memcpy(set->transform, p->transform, sizeof set->transform);
+    memcpy(p->transform, set->transform, sizeof p->transform);
+    return 0;
+}
+
+/* A set of the same kind was read with the options of the record's, which stay there. */
+static void rename_record(struct preprocessing *p, const struct settings *set)
+{
+    size_t n = strcspn(p->dataset, ":");
+
+    if (strcspn(set->dataset, ":") != n || memcmp(set->dataset, p->dataset, n) != 0)
+        memcpy(p->dataset, set->dataset, sizeof p->dataset);
+}
+
+/* Data that the weights' record does not fit may be meant: then weights without it are a beginning. */
+static int hint_weights(const struct submission *s, struct err *e)
+{
+    err_at(e, "%s", s->opt->resume[0] ? s->opt->resume : s->opt->init_from);
+    return e->hint[0] || s->opt->resume[0]
+               ? e->code
+               : err_hint(
+                     e,
+                     "The data must be what the weights were trained on. To begin with their numbers only, "
+                     "for other data: python3 -c 'import psgd; psgd.write_safetensors(\"NEW\", "
+                     "psgd.load_model(\"FILE\"))'");
+}
+
+/* Opens the data set, and learns its record or takes that of the weights. */
+static int open_data(struct dataset *d, struct preprocessing *record, struct submission *s, struct err *e)
+{
+    int has_record = start_preprocessing(record, s, e);
+    const struct data_use use = {.known = has_record > 0 ? record : NULL};
+    int rc;
+
+    if (has_record < 0 || (has_record > 0 && continue_record(record, s, e) < 0))
+        return e->code;
+    rc = data_open(d, s->settings.dataset, s->opt->data, &s->model_spec, &use, false, e);
+    console_warnings(&d->warnings);
+    if (rc < 0)
+        return has_record && rc == ERR_CONFIG ? hint_weights(s, e) : rc;
+    if (!has_record)
+        return preprocessing_learn(record, d, s->settings.dataset, s->settings.transform, e);
+    rename_record(record, &s->settings);
+    return 0;
+}
+
 static int check_data(struct submission *s, struct err *e)
 {
     struct preprocessing record = {0};
     struct dataset d = {0};
-    int rc;
+    int rc = open_data(&d, &record, s, e);
 
-    rc = data_open(&d, s->settings.dataset, s->opt->data, &s->model_spec, &(struct data_use){0}, false, e);
-    console_warnings(&d.warnings);
     if (rc == 0 && tests_what_it_trains(&d))
         console_info("The test set of %s is the training set: accuracy does not measure unseen samples.",
                      s->settings.dataset);
     if (rc == 0)
         rc = check_evaluated(&s->settings, d.n_test, d.n_classes > 0, e);
-    if (rc == 0)
-        rc = preprocessing_learn(&record, &d, s->settings.dataset, s->settings.transform, e);
     if (rc == 0)
         rc = shard_make(s, &d, &record, e);
     preprocessing_clear(&record);

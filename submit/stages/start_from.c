@@ -483,6 +483,42 @@ static int prepare_checkpoints(struct submission *s, struct err *e)
     return rc;
 }
 
+static int weights_preprocessing(struct preprocessing *out, const char *path, struct err *e)
+{
+    struct tensor_file f;
+    int rc;
+
+    if (tensor_file_open(&f, path, e) < 0)
+        return e->code;
+    rc = preprocessing_of_file(out, &f, e);
+    tensor_file_close(&f);
+    return rc < 0 ? err_at(e, "%s", path) : rc;
+}
+
+static int earlier_preprocessing(struct preprocessing *out, const char *folder, struct err *e)
+{
+    json_t *run;
+    const json_t *doc;
+    int rc = 0;
+
+    if (results_read(&run, folder, e) < 0)
+        return e->code;
+    doc = json_object_get(json_object_get(run, "facts"), "preprocessing");
+    if (doc)
+        rc = preprocessing_parse(out, doc, e) < 0 ? err_at(e, "%s/run.json: facts.preprocessing", folder) : 1;
+    json_decref(run);
+    return rc;
+}
+
+/* A later attempt of the job begins with the same data as its first one. */
+int start_preprocessing(struct preprocessing *out, const struct submission *s, struct err *e)
+{
+    *out = (struct preprocessing){0};
+    if (s->opt->resume[0])
+        return earlier_preprocessing(out, s->opt->resume, e);
+    return s->opt->init_from[0] ? weights_preprocessing(out, s->opt->init_from, e) : 0;
+}
+
 int start_prepare(struct submission *s, struct err *e)
 {
     if (s->resume[0])

@@ -5,6 +5,7 @@
 #define PSGD_SUBMIT_START_FROM_H
 
 #include "shared/tensor_file.h"
+#include "submit/data/preprocessing.h"
 #include "submit/stages/submission.h"
 
 #define START_PREVIOUS "-previous"
@@ -17,6 +18,9 @@ int start_check_asgd(const struct submission *s, struct err *e);
 /* Call once the steps of an epoch are known. ERR_CONFIG: nodes may be so far apart that no two of their
  * checkpoints are of the same epoch. */
 int start_check_kept(const struct submission *s, struct err *e);
+/* The preprocessing record of what the job starts from: that of the file of weights, or in the run.json of
+ * the earlier job. Returns 1, or 0 if there is none: *out is empty. */
+int start_preprocessing(struct preprocessing *out, const struct submission *s, struct err *e);
 /* Call once settings, model and nodes are known: makes the blobs of package weights. ERR_CONFIG: names the
  * tensor, setting or node that does not fit. */
 int start_prepare(struct submission *s, struct err *e);

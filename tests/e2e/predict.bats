@@ -124,3 +124,33 @@ of() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name)
     # A file without the record is told, and used as before.
     "$SUBMIT" model inspect out/model/final.safetensors | grep -q preprocessing
 }
+
+@test "a job that starts from weights or resumes reads its data by their record" {
+    start_agents 1
+    for d in one two; do mkdir "$d"; done
+    for i in $(seq 60); do
+        echo "awful film$((i % 7))" >>one/neg
+        echo "lovely film$((i % 7)) this" >>one/pos
+        echo "lovely lovely this" >>two/pos
+        echo "unheard$i awful" >>two/neg
+    done
+    printf '%s' '{"version":1,"name":"t","input":[4],"layers":[{"kind":"embedding","vocab":50,"units":4},{"kind":"mean_over_time"},{"kind":"dense","units":2}],"loss":"softmax_cross_entropy"}' >m.json
+    opt=(--model m.json --batch_size 20 --codec plain --gradient-descent adam --lr 0.05)
+    "$SUBMIT" "${opt[@]}" --dataset text:length=4,vocab=20 --data one --epochs 8 --checkpoint-every 8 -o out
+    # Words keep their numbers, so that nothing is left to learn; the length is the weights', too.
+    "$SUBMIT" "${opt[@]}" --init-from out/model/final.safetensors --dataset text --data two --epochs 1 --lr 1e-9 -o more
+    [ "$(last more accuracy)" = 1 ]
+    "$SUBMIT" --resume out --epochs 9 -o longer
+    for run in more longer; do
+        diff <(jq -c '.facts.preprocessing | del(.dataset)' out/run.json) <(jq -c '.facts.preprocessing | del(.dataset)' $run/run.json)
+    done
+    [ "$(jq '.facts.preprocessing.words | length' out/run.json)" -eq 10 ]
+    mv two/neg two/dog
+    run "$SUBMIT" validate "${opt[@]}" --init-from out/model/final.safetensors --dataset text --data two
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'out/model/final.safetensors: text: sample '*': the label "dog" is none of the model'"'s 2 classes (neg, pos)"*write_safetensors* ]]
+    mv two/dog two/neg
+    run "$SUBMIT" validate "${opt[@]}" --init-from out/model/final.safetensors --dataset text:vocab=30 --data two
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"vocab=30: the model was trained with vocab=20"* ]]
+}
