@@ -217,12 +217,17 @@ struct codec_host {
     bool (*holds)(const struct codec *c, int block, int worker); /* does the worker hold the block? */
     bool (*has_left)(const struct codec *c, int node);           /* is the node lost, or has it ended? */
     /* On a server of a rule with updates_on_server only. Moves params by grads: one step of the job's
-     * optimizer, at the learning rate of the workers' current step. */
+     * optimizer, at the learning rate of the workers' current step. As in damped.c in codecs/README.md:
+     *     for (size_t i = 0; i < c->n_params; i++)
+     *         c->grads[i] = part * g[i];
+     *     rc = c->host->update(c); */
     int (*update)(struct codec *c);
     /* Event rules only. The host calls on_wake once after `seconds`, or later if the node is computing then.
      * Another call before that sets a new time. */
     void (*wake)(struct codec *c, double seconds);
-    /* Adds a row to codec.csv: this node, its step and round, the name (a-z, 0-9, _), the value. */
+    /* Adds a row to codec.csv: this node, its step and round, the name (a-z, 0-9, _), the value. As a server
+     * does of each gradient whose message has the number of updates in the weights that it is of:
+     *     rc = c->host->record(c, "staleness", d->version - version); */
     int (*record)(struct codec *c, const char *name, double value);
     /* Event rules only. As message(), for the node `to` alone, to which it must be sent. A server of a rule
      * of CODEC_LOSSY_PARAMS writes its parameters to no other message. */
@@ -299,8 +304,10 @@ struct codec_events {
     /* The requested collective is complete; the next may be requested. May be called between two layers:
      * writes params only while the node waits, and grads as on_message does. */
     int (*on_collective)(struct codec *c);
-    /* A node is lost, or has ended, and the job continues. In a job with --on-node-loss continue the host
-     * refuses a rule without on_lost. */
+    /* A node is lost, or has ended normally, having done its steps, and the job continues: nothing comes from
+     * it any more, and nothing is sent to it. Called once for each node that this one is connected to: on a
+     * worker the other workers, or with servers none, on a server the workers. In a job with --on-node-loss
+     * continue the host refuses a rule without on_lost. Example: damped.c in codecs/README.md; gossip.c. */
     int (*on_lost)(struct codec *c, int node);
     int (*on_wake)(struct codec *c); /* the time of wake() is over */
     /* The computation of a step's gradient is about to begin; it fills grads from the end to the front. A

@@ -79,6 +79,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     blocks c codecs/README.md 2 >part.c
     blocks c codecs/README.md 3 >plateau.c
     cmp plateau.c "$ROOT/tests/codecs/plateau.c"
+    blocks c codecs/README.md 4 >damped.c
     blocks sh codecs/README.md >session.sh
     grep -q -- '--codec smooth.c:beta=0.5' session.sh
     run limited bash -e session.sh 3>&-
@@ -86,6 +87,9 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     [ "$status" -eq 0 ]
     [[ "$output" == *"mine: all checks passed"* ]]
     [[ "$output" == *"part: all checks passed"* ]]
+    [[ "$output" == *"damped: all checks passed"* ]]
+    # The server has recorded each gradient.
+    [ "$(awk -F, '$5 == "staleness"' damped/records/codec.csv | wc -l)" -eq "$(($(jq .settings.steps_per_epoch damped/run.json) * 4))" ]
     [ "$(jq -r .state mine/run.json)" = succeeded ]
     [[ "$output" == *"beta "*"float"*"0.9"*"0 to 1"* ]]
     [ "$(jq .models_agree smooth/run.json)" = true ]
