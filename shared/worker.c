@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <libgen.h>
 #include <limits.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,15 +26,41 @@ static int parse_port(int *port, const char *text, const char *whole, struct err
     return 0;
 }
 
-static int check_host(const char *host, bool bracketed, const char *whole, struct err *e)
+/* An IPv6 address in its one canonical form, so that two forms of it are one agent. The scope of a link-local
+ * one, "fe80::1%eth0", names an interface of the machine that connects. */
+static int normalize_v6(char *host, size_t size, const char *whole, struct err *e)
 {
-    const char *known = "abcdefghijklmnopqrstuvwxyz0123456789-._";
+    const char *letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._";
+    char address[INET6_ADDRSTRLEN], scope[IF_NAMESIZE + 1] = "";
+    size_t n = strcspn(host, "%");
     struct in6_addr v6;
 
-    if (bracketed && inet_pton(AF_INET6, host, &v6) != 1)
+    if (host[n])
+        snprintf(scope, sizeof scope, "%s", host + n);
+    if (n >= sizeof address || strlen(host + n) >= sizeof scope || (host[n] && !host[n + 1]) ||
+        (scope[0] && strspn(scope + 1, letters) != strlen(scope + 1)))
         return err_set(e, ERR_CONFIG, "\"%s\": not an IPv6 address between the brackets", whole);
-    if (!bracketed && (!host[0] || strspn(host, known) != strlen(host)))
+    snprintf(address, sizeof address, "%.*s", (int)n, host);
+    if (inet_pton(AF_INET6, address, &v6) != 1)
+        return err_set(e, ERR_CONFIG, "\"%s\": not an IPv6 address between the brackets", whole);
+    inet_ntop(AF_INET6, &v6, address, sizeof address);
+    snprintf(host, size, "%s%s", address, scope);
+    return 0;
+}
+
+/* Names are in lower case, and "localhost." with the dot of an absolute name is localhost (RFC 6761). */
+static int normalize_host(char *host, size_t size, bool bracketed, const char *whole, struct err *e)
+{
+    const char *known = "abcdefghijklmnopqrstuvwxyz0123456789-._";
+
+    if (bracketed)
+        return normalize_v6(host, size, whole, e);
+    for (char *c = host; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    if (!host[0] || strspn(host, known) != strlen(host))
         return err_set(e, ERR_CONFIG, "\"%s\" is not an address; write host, host:port or [v6]:port", whole);
+    if (strcmp(host, "localhost.") == 0)
+        host[strlen("localhost")] = '\0';
     return 0;
 }
 
@@ -59,10 +86,9 @@ int address_parse(char *host, size_t size, int *port, const char *whole, struct 
         return err_set(e, ERR_CONFIG, "\"%s\": write an IPv6 address in brackets: [v6] or [v6]:port", text);
     if (!rest || n >= size || (rest[0] && rest[0] != ':'))
         return err_set(e, ERR_CONFIG, "\"%s\" is not an address; write host, host:port or [v6]:port", text);
-    for (size_t i = 0; i < n; i++)
-        host[i] = (char)tolower((unsigned char)start[i]);
+    memcpy(host, start, n);
     host[n] = '\0';
-    if (check_host(host, bracketed, text, e) < 0)
+    if (normalize_host(host, size, bracketed, text, e) < 0)
         return e->code;
     *port = AGENT_PORT;
     return rest[0] ? parse_port(port, rest + 1, text, e) : 0;
@@ -178,7 +204,7 @@ static int read_advertise(struct worker *w, const json_t *node, const char *at, 
             "in brackets",
             at, text);
     snprintf(w->advertise, sizeof w->advertise, "%.*s", (int)(n - 2 * bracketed), text + bracketed);
-    if (check_host(w->advertise, bracketed, text, e) < 0)
+    if (normalize_host(w->advertise, sizeof w->advertise, bracketed, text, e) < 0)
         return err_at(e, "%s/advertise", at);
     return 0;
 }

@@ -91,12 +91,25 @@ TEST(addresses_are_parsed_in_all_their_forms)
     } good[] = {{"localhost", "localhost", 15387},
                 {"10.0.0.1:1", "10.0.0.1", 1},
                 {"[::1]", "::1", 15387},
+                {"[0:0:0:0:0:0:0:1]:80", "::1", 80},
+                {"[FD00::00A]", "fd00::a", 15387},
+                {"[FE80::1%Eth0]:9", "fe80::1%Eth0", 9},
+                {"LocalHost.", "localhost", 15387},
+                {"node-a.", "node-a.", 15387},
                 {"[fe80::2]:65535", "fe80::2", 65535},
                 {"http://a:2", "a", 2},
                 {"GPU1.lab:15400", "gpu1.lab", 15400},
                 {"127.0.0.1:021000", "127.0.0.1", 21000}};
-    static const char *const bad[] = {"",    ":1",  "a:",  "a:0",       "a:65536", "a:1x", "::1",  "[::1",
-                                      "[x]", "a b", "a/b", "https://a", "[::1]x",  "a:-1", "a: 1", "\xff"};
+    static const char *const bad[] = {"",           ":1",
+                                      "a:",         "a:0",
+                                      "a:65536",    "a:1x",
+                                      "::1",        "[::1",
+                                      "[x]",        "a b",
+                                      "a/b",        "https://a",
+                                      "[::1]x",     "a:-1",
+                                      "a: 1",       "\xff",
+                                      "[fe80::1%]", "[fe80::1%a/b]",
+                                      "[%eth0]",    "[fe80::1%abcdefghijklmnopq]"};
     char host[64];
     struct err e;
     int port;
