@@ -115,6 +115,15 @@ int blocks_init_ratio(struct blocks *b, const char *ratio, int n_nodes, struct e
     return 0;
 }
 
+int blocks_in_ratio(const char *ratio, int node)
+{
+    int share = 1;
+
+    for (const char *at = ratio; *at && node >= 0; node--)
+        share = next_share(&at);
+    return share;
+}
+
 int blocks_init_shared(struct blocks *b, int n_nodes, struct err *e)
 {
     if (blocks_init(b, BLOCKS_IID, n_nodes, 1, e) < 0)

@@ -32,6 +32,8 @@ int blocks_init(struct blocks *b, enum block_assignment assignment, int n_nodes,
 /* ERR_CONFIG: `ratio` is not n_nodes whole numbers, each at least 1, with a sum of at most BLOCKS_MAX; or all
  * are the same, but not 1. So is_equal without redundancy means that block k is worker k's. */
 int blocks_init_ratio(struct blocks *b, const char *ratio, int n_nodes, struct err *e);
+/* The number of a node's blocks by a ratio that blocks_init_ratio() takes; "": 1. */
+int blocks_in_ratio(const char *ratio, int node);
 int blocks_init_shared(struct blocks *b, int n_nodes, struct err *e);
 void blocks_clear(struct blocks *b);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/blocks.h"
 #include "shared/comm.h"
 #include "shared/job_state.h"
 #include "shared/json.h"
@@ -164,24 +165,26 @@ static json_t *node_json(const struct live_node *n)
     return o;
 }
 
-static json_t *mean_over_workers(const struct live_job *j)
+/* As run_mean(): what is of a batch counts with its samples. `ratio`: the job's --block-ratio, or "". */
+static json_t *mean_over_workers(const struct live_job *j, const char *ratio)
 {
     static const char *const keys[] = {"loss", "accuracy", "eval_loss", "eval_accuracy"};
     json_t *o = json_object();
 
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-        double sum = 0;
-        size_t n = 0;
+        bool of_batch = strncmp(keys[k], "eval_", 5) != 0;
+        double sum = 0, n = 0;
 
         for (size_t i = 0; i < j->n; i++) {
-            double v = number_in(j->nodes[i].said, "metrics", keys[k]);
+            double v = number_in(j->nodes[i].said, "metrics", keys[k]), weight;
 
             if (j->nodes[i].node < 0 || !isfinite(v))
                 continue;
-            sum += v;
-            n++;
+            weight = of_batch ? blocks_in_ratio(ratio, j->nodes[i].node) : 1;
+            sum += weight * v;
+            n += weight;
         }
-        json_object_set_new(o, keys[k], json_real_or_null(n > 0 ? sum / (double)n : NAN));
+        json_object_set_new(o, keys[k], json_real_or_null(n > 0 ? sum / n : NAN));
     }
     return o;
 }
@@ -274,7 +277,8 @@ json_t *live_run(const struct live_job *j, const json_t *known)
     put_reason(o, j);
     json_object_set_new(o, "nodes", nodes);
     json_object_set_new(o, "progress", progress_of_all(j));
-    json_object_set_new(o, "mean_over_workers", mean_over_workers(j));
+    json_object_set_new(o, "mean_over_workers",
+                        mean_over_workers(j, json_text_at(json_object_get(o, "settings"), "block_ratio")));
     json_object_set_new(o, "comm", comm_of_all(j));
     return o;
 }

@@ -111,10 +111,11 @@ static json_t *models_agree(const struct submission *s)
 static const struct {
     const char *name;
     size_t offset;
-} numbers[] = {{"loss", offsetof(struct progress_view, loss)},
-               {"accuracy", offsetof(struct progress_view, accuracy)},
-               {"eval_loss", offsetof(struct progress_view, eval_loss)},
-               {"eval_accuracy", offsetof(struct progress_view, eval_accuracy)}};
+    bool of_batch;
+} numbers[] = {{"loss", offsetof(struct progress_view, loss), true},
+               {"accuracy", offsetof(struct progress_view, accuracy), true},
+               {"eval_loss", offsetof(struct progress_view, eval_loss), false},
+               {"eval_accuracy", offsetof(struct progress_view, eval_accuracy), false}};
 
 static json_t *means(const struct submission *s)
 {
@@ -122,7 +123,8 @@ static json_t *means(const struct submission *s)
     bool ignored;
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        json_object_set_new(o, numbers[i].name, json_real_or_null(run_mean(s, numbers[i].offset, &ignored)));
+        json_object_set_new(o, numbers[i].name,
+                            json_real_or_null(run_mean(s, numbers[i].offset, numbers[i].of_batch, &ignored)));
     return o;
 }
 

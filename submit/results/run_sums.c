@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "shared/blocks.h"
 #include "submit/stages/outcome.h"
 
 struct comm run_comm(const struct submission *s, double *least)
@@ -42,25 +43,24 @@ const char *run_bound(const struct comm *sum, double least)
     return least > 0.5 ? "communication" : comm_share(sum) > 0.5 ? "slowest worker" : "compute";
 }
 
-double run_mean(const struct submission *s, size_t offset, bool *differ)
+double run_mean(const struct submission *s, size_t offset, bool of_batch, bool *differ)
 {
-    double sum = 0, first = NAN;
-    size_t n = 0;
+    double sum = 0, n = 0, first = NAN;
 
     *differ = false;
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct node *k = &s->nodes[i];
-        double v;
+        double v, weight = of_batch ? blocks_in_ratio(s->settings.block_ratio, k->at.node) : 1;
 
         memcpy(&v, (const char *)&k->view.progress + offset, sizeof v);
         if (node_is_server(k) || outcome_tolerates(s, k) || !isfinite(v))
             continue;
         first = n == 0 ? v : first;
         *differ |= v != first;
-        sum += v;
-        n++;
+        sum += weight * v;
+        n += weight;
     }
-    return n == 0 ? NAN : *differ ? sum / (double)n : first;
+    return n == 0 ? NAN : *differ ? sum / n : first;
 }
 
 const struct stop *run_stopped(const struct submission *s)

@@ -53,8 +53,8 @@ static void table_mean(FILE *f, const struct submission *s)
     char text[2][24];
     bool differ[2];
 
-    accuracy = run_mean(s, offsetof(struct progress_view, eval_accuracy), &differ[0]);
-    loss = run_mean(s, offsetof(struct progress_view, eval_loss), &differ[1]);
+    accuracy = run_mean(s, offsetof(struct progress_view, eval_accuracy), false, &differ[0]);
+    loss = run_mean(s, offsetof(struct progress_view, eval_loss), false, &differ[1]);
     if (differ[0] || differ[1])
         fprintf(f, "mean  %-6s  %-11s %8s  %9s\n", "worker", "", number(text[0], sizeof text[0], accuracy),
                 number(text[1], sizeof text[1], loss));

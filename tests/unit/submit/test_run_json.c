@@ -21,7 +21,7 @@ static void begin(struct submission *s)
     }
     assert_ok(submission_set_nodes(s, 3, 1, &e));
     for (int i = 0; i < 4; i++) {
-        s->nodes[i].is_ended = true;
+        s->nodes[i].is_ended = s->nodes[i].has_started = true;
         s->nodes[i].view.state = JOB_SUCCEEDED;
     }
     s->nodes[3].view.progress.eval_loss = 100; /* a server's does not count */
@@ -67,6 +67,28 @@ TEST(the_mean_over_the_workers_leaves_out_servers_and_lost_workers)
     s.settings.min_nodes = 1;
     s.nodes[2].view.state = JOB_FAILED;
     assert_true(mean(&s, "eval_loss") == 0.375);
+    submission_clear(&s);
+}
+
+TEST(a_mean_of_batches_counts_a_worker_with_its_samples_and_one_of_the_test_set_does_not)
+{
+    struct submission s;
+
+    begin(&s);
+    snprintf(s.settings.block_ratio, sizeof s.settings.block_ratio, "5,2,1");
+    for (int i = 0; i < 3; i++) {
+        struct progress_view *p = &s.nodes[i].view.progress;
+
+        p->loss = p->eval_loss = i + 1;
+        p->accuracy = p->eval_accuracy = 0.5 * i;
+    }
+    assert_true(mean(&s, "loss") == (5 * 1 + 2 * 2 + 3) / 8.0);
+    assert_true(mean(&s, "accuracy") == (2 * 0.5 + 1) / 8.0);
+    assert_true(mean(&s, "eval_loss") == 2 && mean(&s, "eval_accuracy") == 0.5);
+    s.settings.on_node_loss = NODE_LOSS_CONTINUES;
+    s.settings.min_nodes = 1;
+    s.nodes[1].view.state = JOB_FAILED;
+    assert_true(mean(&s, "loss") == (5 + 3) / 6.0);
     submission_clear(&s);
 }
 
@@ -190,6 +212,7 @@ TEST(bytes_of_nodes_that_share_a_machine_are_said_to_be_those_of_a_network)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mean_of_batches_counts_a_worker_with_its_samples_and_one_of_the_test_set_does_not),
         cmocka_unit_test(the_mean_over_the_workers_leaves_out_servers_and_lost_workers),
         cmocka_unit_test(equal_workers_need_no_line_with_their_mean_and_a_number_that_none_has_is_null),
         cmocka_unit_test(workers_that_end_different_are_named_unless_the_rule_means_it),
