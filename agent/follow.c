@@ -303,12 +303,31 @@ static void conclude_success(struct task *t)
         job_finish(t, JOB_FAILED, e.code == ERR_REFUSED ? REASON_FALSE_SUCCESS : REASON_INTERNAL, e.text);
 }
 
+/* An end that the runner has reported, and the agent did not ask for. A node that was cancelled, restarted or
+ * interrupted is one for the agent to say: a codec may have written the line. */
+static void conclude_reported(struct task *t, const struct event *end)
+{
+    char message[MESSAGE_MAX];
+
+    if (end->state == JOB_FAILED && reason_is_of_runner(end->reason)) {
+        job_finish(t, JOB_FAILED, end->reason, end->message);
+        return;
+    }
+    if (end->state == JOB_CANCELLED)
+        snprintf(message, sizeof message,
+                 "job_runner reported that it was cancelled, and nobody has cancelled it here: did another "
+                 "program send it a signal?");
+    else
+        snprintf(message, sizeof message, "job_runner reported that it ended for a reason of its agent's, %s",
+                 end->reason[0] ? end->reason : "none");
+    job_finish(t, JOB_FAILED, REASON_RUNNER_DIED, message);
+}
+
 /* The runner has ended, and its lines are read. */
 void follow_conclude(struct task *t, const char *reason, const char *how)
 {
     const struct event *end = t->end;
     bool was_stopped = ended_by_stop(t);
-    char own[REASON_MAX], message[MESSAGE_MAX];
 
     end_intake(t);
     if (!was_stopped && end && end->state == JOB_SUCCEEDED &&
@@ -316,10 +335,10 @@ void follow_conclude(struct task *t, const char *reason, const char *how)
         conclude_success(t);
         return;
     }
-    if (was_stopped || (end && job_state_may_follow(t->job.state, end->state))) {
-        memcpy(own, was_stopped ? t->stop_reason : end->reason, sizeof own);
-        memcpy(message, was_stopped ? t->stop_message : end->message, sizeof message);
-        job_finish(t, was_stopped ? job_end_for(own) : end->state, own, message);
+    if (was_stopped) {
+        job_finish(t, job_end_for(t->stop_reason), t->stop_reason, t->stop_message);
+    } else if (end && job_state_may_follow(t->job.state, end->state)) {
+        conclude_reported(t, end);
     } else if (end) {
         job_finish(t, JOB_FAILED, REASON_RUNNER_DIED, "job_runner reported success before it was started");
     } else {

@@ -3,6 +3,8 @@
 #ifndef PSGD_REASON_H
 #define PSGD_REASON_H
 
+#include <stdbool.h>
+
 /* why it waits */
 #define REASON_AGENT_BUSY           "AgentBusy"
 #define REASON_DRAINING             "Draining"
@@ -43,10 +45,14 @@
 
 struct reason {
     const char *group, *name, *meaning;
+    bool
+        is_of_runner; /* a runner, or its monitor, may give it as that of a failure; others are the agent's */
 };
 
 extern const struct reason reasons[];
 extern const int n_reasons;
+
+bool reason_is_of_runner(const char *name);
 
 /* "the runner ended without a reason: ..."; NULL: no reason of this version. */
 const char *reason_meaning(const char *name);

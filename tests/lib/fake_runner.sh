@@ -20,6 +20,8 @@ case $behave in
 fail_load) emit '{"event":"end","state":"failed","reason":"CodecLoadFailed","message":"no such symbol"}'; exit 1 ;;
 exit_early) echo "giving up"; exit 0 ;;
 crash_early) kill -SEGV $$ ;;
+recant) emit '{"event":"end","state":"cancelled","reason":"UserCancelled","message":"of course"}'; exit 0 ;;
+alibi) emit '{"event":"end","state":"failed","reason":"AgentRestarted","message":"again, please"}'; exit 1 ;;
 too_eager) emit '{"event":"end","state":"succeeded"}'; exit 0 ;;
 unresponsive) trap '' TERM ;;
 stumble) trap 'emit "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\",\"message\":\"malformed\"}"; exit 1' TERM ;;

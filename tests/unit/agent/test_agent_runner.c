@@ -97,6 +97,13 @@ TEST(the_death_of_a_runner_is_an_event_with_its_last_output)
         {"exit_early", "RunnerDied", "job_runner exited with status 0", false},
         {"too_eager", "RunnerDied", "job_runner reported success before it was started", false},
         {"fail_load", "CodecLoadFailed", "no such symbol", false},
+        {"recant", "RunnerDied",
+         "job_runner reported that it was cancelled, and nobody has cancelled it here: did another program "
+         "send "
+         "it a signal?",
+         false},
+        {"alibi", "RunnerDied",
+         "job_runner reported that it ended for a reason of its agent's, AgentRestarted", false},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
