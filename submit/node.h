@@ -54,6 +54,7 @@ struct node {
     bool is_streaming;             /* the stream is open, or its end has not been handled yet */
     bool is_probed;                /* the running call is a liveness probe of the agent */
     char model_sha256[SHA256_HEX]; /* SHA-256 of its final model; "": none */
+    bool has_false_sum;            /* it reported other weights than those of its model */
     json_t *traffic;               /* traffic per peer, from its records; NULL: not fetched */
     struct http_request call, stream;
 };

@@ -19,9 +19,10 @@ struct yield {
 
 struct collection {
     struct submission *s;
-    struct yield *yields; /* (s->n_nodes) */
-    bool is_missing;      /* a required artifact is missing */
-    bool is_of_servers;   /* collecting the servers' codec, where it differs from the workers' */
+    struct yield *yields;     /* (s->n_nodes) */
+    struct model_spec *model; /* the job's; owned. NULL: an executor's, or not known */
+    bool is_missing;          /* a required artifact is missing */
+    bool is_of_servers;       /* collecting the servers' codec, where it differs from the workers' */
 };
 
 /* Prints what is missing and why; the results are then incomplete, unless the job tolerates the node's
@@ -42,7 +43,11 @@ int collect_checkpoints(struct collection *c, const struct artifact *a, struct e
  * again. */
 int collect_trace(struct collection *c, const struct artifact *a, struct err *e);
 
-/* ERR_*: the download is not a valid file of tensors. */
-int collect_check_model(const struct yield *y, struct err *e);
+/* ERR_*: the download is not a file of the tensors of the job's model, made by this job. */
+int collect_check_model(const struct collection *c, const struct yield *y, struct err *e);
+/* The SHA-256 that workers report of their weights, where the model that was fetched shows them: of the node
+ * that delivered `y`, the final model, and of those whose agents list a file with the same bytes. One that
+ * differs is replaced by that of the model, and the node has a false sum. */
+void collect_check_sums(struct collection *c, const struct yield *y);
 
 #endif

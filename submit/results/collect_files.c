@@ -7,6 +7,7 @@
 #include "shared/json.h"
 #include "shared/tensor_file.h"
 #include "shared/utf8.h"
+#include "shared/weights.h"
 #include "submit/results/collect.h"
 #include "submit/results/event_log.h"
 #include "submit/results/results.h"
@@ -138,16 +139,79 @@ int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
     return y ? keep_file(c, name, y, e) : 0;
 }
 
-int collect_check_model(const struct yield *y, struct err *e)
+static int open_model(struct tensor_file *f, const struct yield *y, struct err *e)
 {
-    struct tensor_file f;
     char path[64];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
-    if (tensor_file_open(&f, path, e) < 0)
-        return e->code;
+    return tensor_file_open(f, path, e);
+}
+
+int collect_check_model(const struct collection *c, const struct yield *y, struct err *e)
+{
+    struct tensor_file f;
+    const char *job;
+    int rc = open_model(&f, y, e);
+
+    if (rc < 0)
+        return rc;
+    job = tensor_file_meta(&f, "job_id");
+    if (!job || strcmp(job, c->s->id) != 0)
+        rc = err_set(e, ERR_PROTOCOL, "it is the model of another job");
+    else if (c->model)
+        rc = weights_check_shapes(&f, "", c->model, e);
     tensor_file_close(&f);
-    return 0;
+    return rc;
+}
+
+/* As a worker computes it: of what is trained, in the model's order. False: the file has no such floats. */
+static bool sum_trained(char hex[SHA256_HEX], const struct model_spec *m, const struct tensor_file *f)
+{
+    struct sha256_sum *sum = sha256_start();
+    uint8_t digest[SHA256_BYTES];
+    bool is_whole = sum != NULL;
+
+    for (int i = 0; is_whole && i < m->n_layers; i++)
+        for (int k = 0; is_whole && k < m->layers[i].n_tensors; k++) {
+            char name[TENSOR_NAME];
+            const struct tensor_view *t;
+
+            if (m->layers[i].tensors[k].is_state)
+                continue;
+            weights_name(name, m, i, k);
+            t = weights_find(f, "", name);
+            is_whole = t && t->type == TENSOR_F32;
+            if (is_whole)
+                sha256_add(sum, t->data, tensor_count(t) * sizeof(float));
+        }
+    sha256_end(sum, digest);
+    hex_encode(hex, digest, sizeof digest);
+    return is_whole;
+}
+
+void collect_check_sums(struct collection *c, const struct yield *y)
+{
+    const struct node *shown = y->node;
+    char hex[SHA256_HEX];
+    struct tensor_file f;
+    struct err ignored;
+    bool is_summed;
+
+    if (!c->model || open_model(&f, y, &ignored) < 0)
+        return;
+    is_summed = sum_trained(hex, c->model, &f);
+    tensor_file_close(&f);
+    for (size_t i = 0; is_summed && i < c->s->n_nodes; i++) {
+        struct node *n = &c->s->nodes[i];
+        char *said = n->view.progress.params_sha256;
+
+        if (n != shown && (!shown->model_sha256[0] || strcmp(n->model_sha256, shown->model_sha256) != 0))
+            continue;
+        if (!said[0] || strcmp(said, hex) == 0)
+            continue;
+        n->has_false_sum = true;
+        memcpy(said, hex, sizeof hex);
+    }
 }
 
 /* One worker's model; the SHA-256 of the others are compared in run.json. */
@@ -155,5 +219,7 @@ int collect_model(struct collection *c, const struct artifact *a, struct err *e)
 {
     const struct yield *y = find_downloaded(c);
 
+    if (y && a == &artifacts[ARTIFACT_FINAL_MODEL])
+        collect_check_sums(c, y);
     return y ? keep_file(c, a->path, y, e) : 0;
 }

@@ -80,6 +80,26 @@ static json_t *workers_differ(const struct submission *s)
         n_others > 1 ? "s" : "", others, n_equal > 1 ? "s" : "", equal, s->settings.codec);
 }
 
+/* Nodes whose model, as it was fetched, is not what they said it is. */
+static json_t *sums_are_false(const struct submission *s)
+{
+    char nodes[LIST];
+    size_t n = 0, at = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].has_false_sum && n++ < NAMED_MAX)
+            at += (size_t)snprintf(nodes + at, LIST - at, "%s%d", n > 1 ? ", " : "", s->nodes[i].at.node);
+    if (n == 0)
+        return NULL;
+    if (n > NAMED_MAX)
+        snprintf(nodes + at, LIST - at, " and %zu more", n - NAMED_MAX);
+    return json_sprintf(
+        "Node%s %s reported another SHA-256 of the weights than that of the final model that was "
+        "fetched: its codec, or its agent, does not tell the truth. run.json has that of the "
+        "model.",
+        n > 1 ? "s" : "", nodes);
+}
+
 /* A rule that waits for a message of every worker, or counts with a common step, fails in asgd by one of
  * these. */
 static bool may_be_asynchrony(const char *reason)
@@ -108,7 +128,7 @@ static json_t *asgd_failed(const struct submission *s)
 
 json_t *warnings_json(const struct submission *s)
 {
-    static json_t *(*const of[])(const struct submission *) = {workers_differ, asgd_failed};
+    static json_t *(*const of[])(const struct submission *) = {workers_differ, sums_are_false, asgd_failed};
     const json_t *of_data = json_object_get(json_object_get(s->facts, "data"), "warnings");
     json_t *all = json_is_array(of_data) ? json_copy((json_t *)(uintptr_t)of_data) : json_array(), *one;
 

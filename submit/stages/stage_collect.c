@@ -25,9 +25,10 @@ enum {
 /* Of each kind of artifact. */
 static const struct {
     int (*keep)(struct collection *c, const struct artifact *a, struct err *e);
-    int (*check)(const struct yield *y, struct err *e); /* checks one download; NULL: no check */
-    const char *live;                                   /* its path while the job still runs; NULL: none */
-    const char *from; /* its path instead of artifacts/NAME; NULL: artifacts/NAME */
+    int (*check)(const struct collection *c, const struct yield *y,
+                 struct err *e); /* of a download; or NULL */
+    const char *live;            /* its path while the job still runs; NULL: none */
+    const char *from;            /* its path instead of artifacts/NAME; NULL: artifacts/NAME */
 } kinds[N_ARTIFACT_KINDS] = {
     [ARTIFACT_IS_RECORDS] = {.keep = collect_records, .live = "records.csv?kind="},
     [ARTIFACT_IS_LOG] = {.keep = collect_logs, .live = "logs"},
@@ -204,7 +205,7 @@ static void take_download(struct collection *c, struct yield *y, const struct ar
     if (y->fd <= 0)
         return;
     if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 &&
-        (!kinds[a->kind].check || kinds[a->kind].check(y, &e) == 0) && map(y, &e) == 0)
+        (!kinds[a->kind].check || kinds[a->kind].check(c, y, &e) == 0) && map(y, &e) == 0)
         return;
     collect_miss(c, y->node, a->name, e.text);
     drop(y);
@@ -288,6 +289,19 @@ static void note_sums(struct collection *c)
     }
 }
 
+/* NULL: an executor has none, and the record of a job may be an older version's. */
+static struct model_spec *read_model(const struct submission *s)
+{
+    const json_t *doc = json_object_get(json_object_get(s->facts, "model"), "description");
+    struct model_spec *m = doc ? malloc(sizeof *m) : NULL;
+    struct err ignored;
+
+    if (!m || model_spec_parse(m, doc, &ignored) == 0)
+        return m;
+    free(m);
+    return NULL;
+}
+
 static void write_derived(struct submission *s)
 {
     json_t *run = run_json(s);
@@ -304,6 +318,7 @@ int stage_collect(struct submission *s, struct err *e)
     if (!c.yields)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
     json_array_clear(s->files);
+    c.model = read_model(s);
     for (size_t i = 0; i < s->n_nodes; i++)
         c.yields[i].node = &s->nodes[i];
     request_all(&c, "");
@@ -323,6 +338,7 @@ int stage_collect(struct submission *s, struct err *e)
         write_derived(s);
     for (size_t i = 0; i < s->n_nodes; i++)
         http_clear(s->http, &s->nodes[i].call);
+    free(c.model);
     free(c.yields);
     return rc;
 }

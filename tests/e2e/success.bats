@@ -28,6 +28,27 @@ lie() {
     done
 }
 
+@test "the digest of a node's weights is that of the model that was fetched, whatever the node has reported" {
+    start_agent 0
+    write_workers 1
+    lie 5
+    [ "$status" -eq 0 ] # a codec can forge all that its agent looks at
+    [[ "$output" == *"Node 0 reported another SHA-256 of the weights than that of the final model"* ]]
+    [ "$(jq -r '.nodes[0].params_sha256' lie-5/run.json)" = "$(head -c 31400 /dev/zero | sha256sum | cut -d ' ' -f 1)" ]
+}
+
+@test "the digests that honest nodes report are those of their models, with running statistics and rules of their own, too" {
+    start_agents 2
+    local n=0 options
+    for options in '--codec plain --model lenet-bn' '--codec easgd --model softmax'; do
+        # shellcheck disable=SC2086 # words
+        "$SUBMIT" --node_count 2 --dataset digits:train=64,test=20 --batch_size 16 --max-steps 2 $options -o honest$((n += 1)) >log 2>&1
+        jq -e '.nodes | all(.params_sha256 | test("^[0-9a-f]{64}$"))' honest$n/run.json
+        run grep 'reported another SHA-256' log
+        [ "$status" -eq 1 ]
+    done
+}
+
 # said OUT TEXT: the end of the node in these results.
 said() { jq -r 'select(.event == "end").message' "$1/events.jsonl" | tee /dev/stderr | grep -qx "$2"; }
 
