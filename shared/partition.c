@@ -15,13 +15,15 @@ static const struct {
     const char *name, *form; /* form: its syntax, with a letter for the number */
     double min, max;         /* of its number; both 0: no number */
     bool is_whole;
+    bool is_name; /* a name instead of a number */
 } rules[N_PARTITION_KINDS] = {
     [PARTITION_IID] = {.name = "iid", .form = "iid"},
     [PARTITION_LABEL_SORTED] = {.name = "label_sorted", .form = "label_sorted"},
-    [PARTITION_TRUE_NON_IID] = {"true_non_iid", "true_non_iid:D", 0, 1, false},
-    [PARTITION_SHARDS] = {"shards", "shards:N", 1, 1e6, true},
-    [PARTITION_DIRICHLET] = {"dirichlet", "dirichlet:A", 1e-6, 1e6, false},
-    [PARTITION_LABELS] = {"labels", "labels:K", 1, 65536, true},
+    [PARTITION_TRUE_NON_IID] = {"true_non_iid", "true_non_iid:D", 0, 1, false, false},
+    [PARTITION_SHARDS] = {"shards", "shards:N", 1, 1e6, true, false},
+    [PARTITION_DIRICHLET] = {"dirichlet", "dirichlet:A", 1e-6, 1e6, false, false},
+    [PARTITION_LABELS] = {"labels", "labels:K", 1, 65536, true, false},
+    [PARTITION_COLUMN] = {.name = "column", .form = "column:NAME", .is_name = true},
 };
 
 static int parse_amount(struct partition_rule *r, const char *text, struct err *e)
@@ -58,12 +60,17 @@ int partition_rule_parse(struct partition_rule *r, const char *text, struct err 
         if (strlen(rules[i].name) != n || memcmp(rules[i].name, text, n) != 0)
             continue;
         *r = (struct partition_rule){.kind = (enum partition_kind)i};
-        if (rules[i].max == 0)
+        if (rules[i].is_name && text[n] && text[n + 1]) {
+            r->name = text + n + 1;
+            return 0;
+        }
+        if (rules[i].max == 0 && !rules[i].is_name)
             return text[n]
                        ? err_set(e, ERR_CONFIG, "%s takes no number, found \"%s\"", rules[i].name, text + n)
                        : 0;
-        if (!text[n])
-            return err_set(e, ERR_CONFIG, "%s needs a number: %s", text, rules[i].form);
+        if (!text[n] || rules[i].is_name)
+            return err_set(e, ERR_CONFIG, "%s needs a %s: %s", text, rules[i].is_name ? "name" : "number",
+                           rules[i].form);
         return parse_amount(r, text + n + 1, e);
     }
     return no_such_rule(text, e);
@@ -139,6 +146,8 @@ static int deal(struct partition *p, struct deal *d, const struct partition_rule
         return deal_dirichlet(d, rule->amount, e);
     case PARTITION_LABELS:
         return deal_labels(d, (size_t)rule->amount, e);
+    case PARTITION_COLUMN:
+        return deal_groups(d, e);
     default:
         return deal_sorted(d, e);
     }
@@ -158,7 +167,7 @@ static int apply(struct partition *p, uint32_t *items, const struct partition_se
     rng_init(&d.rng, seed, stream_rule, 0);
     if (rc == 0)
         rc = deal(p, &d, rule, e);
-    if (rc == 0 && rule->kind == PARTITION_LABELS)
+    if (rc == 0 && (rule->kind == PARTITION_LABELS || rule->kind == PARTITION_COLUMN))
         fill_blocks(p, &d);
     else if (rc == 0)
         memcpy(p->sample, items, set->n * sizeof *items);
@@ -182,7 +191,10 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
                        set->n == 1 ? " is" : "s are", n_cols);
     if (set->n > UINT32_MAX)
         return err_set(e, ERR_CONFIG, "%zu samples, at most %u", set->n, UINT32_MAX);
-    if (!set->labels && rule->kind != PARTITION_IID && rule->kind != PARTITION_LABEL_SORTED)
+    if (rule->kind == PARTITION_COLUMN && !set->groups)
+        return err_set(e, ERR_CONFIG, "partition column: the data set has no groups");
+    if (!set->labels && rule->kind != PARTITION_IID && rule->kind != PARTITION_LABEL_SORTED &&
+        rule->kind != PARTITION_COLUMN)
         return err_set(e, ERR_CONFIG,
                        "partition %s divides by labels, the data set has targets: use iid or label_sorted",
                        rules[rule->kind].name);

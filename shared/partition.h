@@ -26,7 +26,11 @@
  *                    "#C = K"; there labels are drawn, here dealt in turn in a shuffled order, so that all
  *                    are used equally often. An epoch is as long as the block with the fewest samples
  *                    allows. Labels that no block has are left out of the job (fewer blocks x K than
- *                    labels). */
+ *                    labels).
+ *   column:NAME      a block has whole groups: the samples with the same value in that column, as a user's or
+ *                    a writer's. Caldas et al., "LEAF: A Benchmark for Federated Settings", 2018, where a
+ *                    device is a group; with fewer blocks than groups the largest group goes first, each to
+ *                    the block with the fewest samples so far. An epoch is as long as with labels:K */
 #ifndef PSGD_PARTITION_H
 #define PSGD_PARTITION_H
 
@@ -42,12 +46,14 @@ enum partition_kind {
     PARTITION_SHARDS,
     PARTITION_DIRICHLET,
     PARTITION_LABELS,
+    PARTITION_COLUMN,
     N_PARTITION_KINDS
 };
 
 struct partition_rule {
     enum partition_kind kind;
-    double amount; /* number after the colon */
+    double amount;    /* number after the colon */
+    const char *name; /* of the column; it points into the text */
 };
 
 /* ERR_CONFIG: unknown rule, or its number is missing, invalid, or out of range. */
@@ -59,6 +65,8 @@ struct partition_set { /* the data to divide; owned by the caller */
     int n_classes;
     const float *targets; /* (n, n_targets) */
     int n_targets;
+    const uint32_t *groups; /* (n), each 0 .. n_groups - 1; NULL: none */
+    size_t n_groups;
 };
 
 struct partition {
@@ -68,7 +76,7 @@ struct partition {
 };
 
 /* `n_blocks` blocks of `batch` columns. ERR_CONFIG: fewer samples than one global batch, or the rule needs
- * labels, more labels, or longer blocks. */
+ * labels, more labels, groups, more groups, or longer blocks. */
 int partition_init(struct partition *p, const struct partition_set *set, const struct partition_rule *rule,
                    size_t n_blocks, size_t batch, uint64_t seed, struct err *e);
 void partition_clear(struct partition *p);

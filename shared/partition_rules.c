@@ -319,3 +319,79 @@ int deal_labels(struct deal *d, size_t n_labels, struct err *e)
     free(numbers);
     return rc;
 }
+
+struct group {
+    size_t n; /* samples */
+    size_t block;
+};
+
+static int by_size(const void *a, const void *b, void *arg)
+{
+    const struct group *groups = arg;
+    const struct group *x = &groups[*(const uint32_t *)a], *y = &groups[*(const uint32_t *)b];
+
+    return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x > y) - (x < y);
+}
+
+/* Gives each group a block, and blocks their sizes. */
+static void choose_blocks(struct deal *d, struct group *groups, uint32_t *order, size_t *sizes)
+{
+    size_t n = d->set->n_groups;
+
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    qsort_r(order, n, sizeof *order, by_size, groups);
+    for (size_t b = 0; b < d->n_blocks; b++)
+        sizes[b] = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct group *g = &groups[order[i]];
+
+        for (size_t b = g->block = 0; b < d->n_blocks; b++)
+            g->block = sizes[b] < sizes[g->block] ? b : g->block;
+        sizes[g->block] += g->n;
+    }
+    d->begin[0] = 0;
+    for (size_t b = 0; b < d->n_blocks; b++)
+        d->begin[b + 1] = d->begin[b] + sizes[b];
+}
+
+/* Items are shuffled, and stay so within a block. */
+static void fill_groups(struct deal *d, const struct group *groups, const uint32_t *items, size_t *at)
+{
+    for (size_t b = 0; b < d->n_blocks; b++)
+        at[b] = d->begin[b];
+    for (size_t i = 0; i < d->set->n; i++)
+        d->items[at[groups[d->set->groups[items[i]]].block]++] = items[i];
+}
+
+int deal_groups(struct deal *d, struct err *e)
+{
+    size_t n = d->set->n_groups;
+    struct group *groups;
+    uint32_t *order, *items;
+    size_t *sizes;
+    int rc = 0;
+
+    if (n < d->n_blocks)
+        return err_set(e, ERR_CONFIG, "%zu group%s for %zu blocks, and a block has whole groups", n,
+                       n == 1 ? "" : "s", d->n_blocks);
+    groups = calloc(n, sizeof *groups);
+    order = malloc(n * sizeof *order);
+    items = malloc(d->set->n * sizeof *items);
+    sizes = malloc(d->n_blocks * sizeof *sizes);
+    if (groups && order && items && sizes) {
+        for (size_t i = 0; i < d->set->n; i++)
+            groups[d->set->groups[i]].n++;
+        memcpy(items, d->items, d->set->n * sizeof *items);
+        choose_blocks(d, groups, order, sizes);
+        fill_groups(d, groups, items, sizes);
+        rc = check_blocks(d, "with whole groups", e);
+    } else {
+        rc = no_memory(d, e);
+    }
+    free(sizes);
+    free(items);
+    free(order);
+    free(groups);
+    return rc;
+}

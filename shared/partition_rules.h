@@ -25,5 +25,8 @@ int deal_dirichlet(struct deal *d, double alpha, struct err *e);
 /* Sets `begin`: blocks have what their labels have. ERR_CONFIG: more labels than exist, or a block shorter
  * than a batch. */
 int deal_labels(struct deal *d, size_t n_labels, struct err *e);
+/* Sets `begin`: blocks have whole groups. ERR_CONFIG: fewer groups than blocks, or a block shorter than a
+ * batch. */
+int deal_groups(struct deal *d, struct err *e);
 
 #endif

@@ -85,7 +85,8 @@ static struct args_option table[] = {
     {"transform", "", SETTING(transform), FOR_MODEL_AND_DATA, JOB, "LIST",
      "preprocessing of samples: unit|centre|standard[,crop=N][,flip]"},
     {"partition", "", SETTING(partition), FOR_JOB, JOB, "RULE",
-     "how samples are divided among blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K",
+     "how samples are divided among blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K|"
+     "column:NAME",
      GIVEN(has_partition)},
     {"model", "m", ARGS_NAME_OR_PATH, AT(model), FOR_JOB, JOB, "NAME|FILE", "network; a name or a .json file",
      .may_change = true},

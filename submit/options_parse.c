@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shared/choice.h"
+#include "shared/partition.h"
 #include "shared/schedule.h"
 #include "submit/codecs/codec_list.h"
 #include "submit/codecs/presets.h"
@@ -80,6 +81,25 @@ static void finish_epochs(struct options *o)
         o->settings.epochs = (int)settings_field(offsetof(struct settings, epochs))->max;
 }
 
+/* The data set must know the column whose groups --partition divides; whoever opens the set again, too. A
+ * rule that is none is refused later. */
+static int finish_partition(struct options *o, struct err *e)
+{
+    struct settings *set = &o->settings;
+    struct partition_rule rule;
+    struct err ignored;
+
+    if (set->non_iid && o->has_partition && strcmp(set->partition, "label_sorted") != 0)
+        return err_set(e, ERR_USAGE,
+                       "--non-iid means --partition label_sorted and conflicts with --partition %s",
+                       set->partition);
+    if (set->non_iid)
+        strcpy(set->partition, "label_sorted");
+    if (partition_rule_parse(&rule, set->partition, &ignored) < 0 || rule.kind != PARTITION_COLUMN)
+        return 0;
+    return dataset_group_by(set->dataset, sizeof set->dataset, rule.name, e);
+}
+
 static int finish(struct options *o, struct err *e)
 {
     struct schedule schedule;
@@ -102,12 +122,8 @@ static int finish(struct options *o, struct err *e)
         return err_set(e, ERR_USAGE,
                        "--min-nodes needs --on-node-loss continue; this job ends when it "
                        "loses a node");
-    if (o->settings.non_iid && o->has_partition && strcmp(o->settings.partition, "label_sorted") != 0)
-        return err_set(e, ERR_USAGE,
-                       "--non-iid means --partition label_sorted and conflicts with --partition %s",
-                       o->settings.partition);
-    if (o->settings.non_iid)
-        strcpy(o->settings.partition, "label_sorted");
+    if (finish_partition(o, e) < 0)
+        return e->code;
     return finish_optimizer(o, e);
 }
 

@@ -9,7 +9,8 @@
 #include "submit/data/preprocessing.h"
 
 struct csv_options {
-    char label[64], target[64], header[8], test_file[128];
+    char label[CSV_NAME_LEN], target[CSV_NAME_LEN], group[CSV_NAME_LEN], drop[CSV_DROP_LEN], header[8],
+        test_file[128];
     enum csv_missing missing;
     double test;
     uint64_t seed;
@@ -18,6 +19,8 @@ struct csv_options {
 static const struct json_field fields[] = {
     {"label", JSON_FIELD_TEXT, JSON_AT(struct csv_options, label), .required = false, .may_change = true},
     {"target", JSON_FIELD_TEXT, JSON_AT(struct csv_options, target), .required = false, .may_change = true},
+    {"group", JSON_FIELD_TEXT, JSON_AT(struct csv_options, group), .required = false, .may_change = true},
+    {"drop", JSON_FIELD_TEXT, JSON_AT(struct csv_options, drop), .required = false, .may_change = true},
     {"header", JSON_FIELD_TEXT, JSON_AT(struct csv_options, header), .choices = "auto|yes|no",
      .may_change = true},
     {"missing", JSON_FIELD_CHOICE, JSON_AT(struct csv_options, missing), .choices = CSV_MISSING_CHOICES,
@@ -126,6 +129,13 @@ static int label_both(struct dataset *d, const struct part *train, const struct 
         rc = err_at(e, "%s", test_path);
     free(c.texts);
     return rc;
+}
+
+static int compare_groups(const void *a, const void *b, void *arg)
+{
+    const struct csv_cell *groups = arg;
+
+    return csv_compare(&groups[*(const uint32_t *)a], &groups[*(const uint32_t *)b]);
 }
 
 /* Classes of the record, by their texts. */
@@ -244,6 +254,8 @@ static int open_files(struct dataset *d, const char *path, const struct csv_opti
                            : read_both(&train, &test, &names, train_path, test_path, form, e);
     if (rc == 0) {
         rc = fill(d, &train, &test, test_path, use->known, e);
+        if (rc == 0 && train.table.groups)
+            rc = data_number_groups(d, compare_groups, train.table.groups, e);
         if (rc == 0 && !test_path[0])
             rc = data_split(d, o->test, o->seed, e);
         if (rc < 0)
@@ -271,7 +283,9 @@ int csv_open(struct dataset *d, const char *arg, const char *path, const struct 
     form = (struct csv_form){.column = o.target[0] ? o.target : o.label,
                              .is_target = p ? p->n_targets > 0 : o.target[0],
                              .header = o.header,
-                             .missing = o.missing};
+                             .missing = o.missing,
+                             .group = o.group,
+                             .drop = o.drop};
     if (p) {
         known = (struct csv_known){.n_values = (size_t)shape_count(&p->shape),
                                    .names = &p->columns,

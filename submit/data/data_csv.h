@@ -13,6 +13,7 @@
 /* What is done with a missing cell: empty, "NA", "NaN", "null", "?" and other texts of that meaning.
  * refuse: it is an error. drop: its row is left out. label: a missing label is a class like any other. */
 #define CSV_MISSING_CHOICES "refuse|drop|label"
+enum { CSV_NAME_LEN = 64, CSV_DROP_LEN = 256 };
 enum csv_missing { CSV_MISSING_REFUSE, CSV_MISSING_DROP, CSV_MISSING_LABEL };
 
 /* The columns of a table that was read before, which another one is read like. With names on both sides
@@ -34,6 +35,9 @@ struct csv_form {
     const char *header;
     enum csv_missing missing;
     const struct csv_known *known; /* NULL: none */
+    /* Columns that are no values, as `column`: that by which samples are grouped, and those that are left
+     * out, with '+' between them; "": none. */
+    const char *group, *drop;
 };
 
 struct csv_cell { /* points into the table's text, without the quotes */
@@ -46,10 +50,13 @@ struct csv_table {
     float *x;                /* (n_rows, n_values) */
     float *targets;          /* (n_rows), with is_target */
     struct csv_cell *texts;  /* (n_rows), otherwise; they point into `text` */
+    struct csv_cell *groups; /* (n_rows), with a column of groups */
     size_t n_dropped;        /* rows with a missing cell */
-    char *columns;           /* the header's names, one after another, each with its zero byte; NULL: none */
-    size_t learned_at;       /* number of the column to learn, from 1 */
-    bool has_truth;          /* false, only with may_lack_truth: neither targets nor texts */
+    /* The header's names, one after another, each with its zero byte; NULL: none. Without the columns that
+     * are no values. */
+    char *columns;
+    size_t learned_at; /* number of the column to learn among these, from 1 */
+    bool has_truth;    /* false, only with may_lack_truth: neither targets nor texts */
 };
 
 /* Changes `text` in place (quotes); `text` must outlive the table. ERR_CONFIG, with line and column. Warns of
@@ -64,7 +71,7 @@ struct csv_row {
     size_t n_cells, line;
 };
 /* The place of a column: that of its value in a row of x, or one of these. */
-enum { CSV_TRUTH = -1, CSV_LEFT_OUT = -2 };
+enum { CSV_TRUTH = -1, CSV_LEFT_OUT = -2, CSV_GROUP = -3 };
 /* Are the names of all known values in the row? */
 bool csv_is_known_header(const struct csv_row *r, const struct csv_known *k);
 /* place: (n_cells) by the table's first row; is_header: that is its header. k->learned_at is not 0. */
@@ -81,6 +88,8 @@ struct csv_classes {
 /* ERR_CONFIG: fewer than 2, or more than CLASSES_MAX. Warns of labels that people read alike. */
 int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct data_warnings *w,
                      struct err *e);
+/* Orders cells by their bytes. */
+int csv_compare(const void *a, const void *b);
 /* Returns the index of the label; -1: not found. */
 int csv_class_of(const struct csv_classes *c, const struct csv_cell *w);
 

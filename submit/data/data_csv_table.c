@@ -27,6 +27,7 @@ struct reader {
     size_t n_cells, room, n_seen;
     int *place; /* (n_columns), of each column of the table: CSV_TRUTH, ... */
     size_t n_columns;
+    size_t learned;                  /* the column, of a table that is read on its own */
     size_t n_lacking, first_lacking; /* rows without a label or target; the line of the first one */
 };
 
@@ -177,7 +178,7 @@ static bool float_of(float *out, const struct csv_cell *c)
     return true;
 }
 
-static int compare_cells(const void *a, const void *b)
+int csv_compare(const void *a, const void *b)
 {
     const struct csv_cell *x = a;
     const struct csv_cell *y = b;
@@ -188,7 +189,7 @@ static int compare_cells(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
-    return compare_cells(*(const struct csv_cell *const *)a, *(const struct csv_cell *const *)b);
+    return csv_compare(*(const struct csv_cell *const *)a, *(const struct csv_cell *const *)b);
 }
 
 /* The precision of "%.*s" for a cell of any length. */
@@ -291,11 +292,13 @@ static int choose_column(size_t *column, bool *has_header, const struct reader *
     const char *name = form->column;
     bool is_number = name[0] && strlen(name) < 9 && strspn(name, "0123456789") == strlen(name);
     bool is_auto = strcmp(form->header, "auto") == 0;
-    size_t place = is_number ? (size_t)atoi(name) - 1 : r->n_cells - 1, named = r->n_cells;
+    size_t place = is_number ? (size_t)atoi(name) - 1 : r->n_cells - 1, named = r->n_cells, group;
 
     if (name[0] && !is_number && strcmp(form->header, "no") != 0 && find_name(&named, r, name, e) < 0)
         return err_hint(e, "The column's number, counted from 1, names one of them.");
     *has_header = strcmp(form->header, "yes") == 0 || named < r->n_cells ||
+                  (is_auto && form->group[0] && !isdigit((unsigned char)form->group[0]) &&
+                   find_name(&group, r, form->group, e) == 0 && group < r->n_cells) ||
                   (is_auto && looks_like_header(r, place < r->n_cells ? place : r->n_cells - 1, form, w));
     if (is_number && *has_header && find_name(&named, r, name, e) < 0)
         return e->code;
@@ -305,6 +308,62 @@ static int choose_column(size_t *column, bool *has_header, const struct reader *
     if (*column >= r->n_cells)
         return err_set(e, ERR_CONFIG, "column %s of %zu, counted from 1", name, r->n_cells);
     return 0;
+}
+
+/* Whether column i is a value, or the one to learn. */
+static bool is_used(const struct reader *r, size_t i)
+{
+    return r->place[i] != CSV_LEFT_OUT && r->place[i] != CSV_GROUP;
+}
+
+/* The place of a column by its name in the header or its number from 1; n_cells: there is none. */
+static int find_column(size_t *column, const struct reader *r, bool has_header, const char *name,
+                       struct err *e)
+{
+    *column = r->n_cells;
+    if (has_header && find_name(column, r, name, e) < 0)
+        return e->code;
+    if (*column == r->n_cells && strlen(name) < 9 && strspn(name, "0123456789") == strlen(name) &&
+        atoi(name) > 0 && (size_t)atoi(name) <= r->n_cells)
+        *column = (size_t)atoi(name) - 1;
+    return 0;
+}
+
+/* Marks the columns that are no values, of the list "A+B": CSV_LEFT_OUT or CSV_GROUP. A table that is read
+ * like another may lack them. */
+static int mark_out(struct reader *r, bool has_header, const struct csv_form *form, const char *list,
+                    int mark, struct err *e)
+{
+    char copy[CSV_DROP_LEN], *rest = copy, *name;
+    size_t column;
+
+    snprintf(copy, sizeof copy, "%s", list);
+    while (copy[0] && (name = strsep(&rest, "+")) != NULL) {
+        if (find_column(&column, r, has_header, name, e) < 0)
+            return e->code;
+        if (column == r->n_cells && form->known)
+            continue;
+        if (column == r->n_cells)
+            return err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu, of %zu columns", name,
+                           r->line, r->n_cells);
+        if (!is_used(r, column))
+            return err_set(e, ERR_CONFIG, "column \"%s\" is left out already", name);
+        r->place[column] = mark;
+    }
+    return 0;
+}
+
+static int find_out(struct reader *r, bool has_header, const struct csv_form *form, struct err *e)
+{
+    for (size_t i = 0; i < r->n_cells; i++)
+        r->place[i] = 0;
+    /* Without names a table of as many columns as the known ones has no others. */
+    if (form->known && !has_header && r->n_cells <= form->known->n_values + 1)
+        return 0;
+    return mark_out(r, has_header, form, form->drop, CSV_LEFT_OUT, e) < 0 ||
+                   mark_out(r, has_header, form, form->group, CSV_GROUP, e) < 0
+               ? e->code
+               : 0;
 }
 
 /* Names of a column that is meant to be learned. */
@@ -329,9 +388,10 @@ static void check_names(const struct reader *r, size_t column, struct data_warni
 {
     const struct csv_cell *learned = &r->cells[column];
     struct csv_cell **order = malloc(r->n_cells * sizeof *order);
+    size_t n = 0;
 
     for (size_t i = 0; i < r->n_cells; i++)
-        if (i != column && is_truth_name(&r->cells[i]))
+        if (i != column && is_used(r, i) && is_truth_name(&r->cells[i]))
             data_warn(
                 w,
                 "column %zu is called \"%.*s\" and is taken for a value; learned is column %zu, \"%.*s\"; "
@@ -339,10 +399,11 @@ static void check_names(const struct reader *r, size_t column, struct data_warni
                 i + 1, (int)r->cells[i].len, r->cells[i].at, column + 1, shown(learned), learned->at, i + 1,
                 i + 1, i + 1);
     for (size_t i = 0; order && i < r->n_cells; i++)
-        order[i] = &r->cells[i];
+        if (is_used(r, i))
+            order[n++] = &r->cells[i];
     if (order)
-        qsort(order, r->n_cells, sizeof *order, by_name);
-    for (size_t i = 1; order && i < r->n_cells; i++)
+        qsort(order, n, sizeof *order, by_name);
+    for (size_t i = 1; i < n; i++)
         if (order[i]->len > 0 && by_name(&order[i - 1], &order[i]) == 0) {
             data_warn(w, "two columns are called \"%.*s\"", shown(order[i]), order[i]->at);
             break;
@@ -364,6 +425,8 @@ static int take_names(struct csv_table *t, const struct reader *r, struct err *e
     for (size_t i = 0; i < r->n_cells; i++) {
         size_t n = strnlen(r->cells[i].at, r->cells[i].len);
 
+        if (!is_used(r, i))
+            continue;
         memcpy(to, r->cells[i].at, n);
         to += n + 1;
     }
@@ -383,6 +446,10 @@ static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, 
     } else {
         y = realloc(t->texts, n * sizeof *t->texts);
         t->texts = y ? y : t->texts;
+    }
+    if (y && form->group[0]) {
+        y = realloc(t->groups, n * sizeof *t->groups);
+        t->groups = y ? y : t->groups;
     }
     if (!x || !y)
         return err_set(e, ERR_NOMEM, "no memory for %zu rows of %zu values", n, t->n_values);
@@ -485,7 +552,11 @@ static int add_row(struct csv_table *t, struct reader *r, const struct csv_form 
         const struct csv_cell *c = &r->cells[i];
         int place = r->place[i];
 
-        if (place == CSV_LEFT_OUT || (place == CSV_TRUTH && may_lack_truth(form) && lacks_truth(r, c)))
+        if (place == CSV_GROUP && is_missing(c))
+            return err_set(e, ERR_CONFIG, "line %zu, column %zu: the group is missing", c->line, i + 1);
+        if (place == CSV_GROUP)
+            t->groups[t->n_rows] = *c;
+        if (!is_used(r, i) || (place == CSV_TRUTH && may_lack_truth(form) && lacks_truth(r, c)))
             continue;
         if (place >= 0 || form->is_target) {
             if (!float_of(place >= 0 ? &x[place] : &t->targets[t->n_rows], c))
@@ -498,6 +569,15 @@ static int add_row(struct csv_table *t, struct reader *r, const struct csv_form 
     }
     t->n_rows++;
     return 0;
+}
+
+static size_t first_used(const struct reader *r)
+{
+    size_t i = 0;
+
+    while (!is_used(r, i))
+        i++;
+    return i;
 }
 
 /* Whether the first values of the rows count them, from 0 or 1. */
@@ -521,25 +601,26 @@ static bool is_label_of_header(const struct csv_table *t)
     if (t->n_rows < ROWS_COUNTED_MIN || number_of(&ignored, &t->texts[0]))
         return false;
     for (size_t i = 1; i < t->n_rows; i++)
-        if (compare_cells(&t->texts[0], &t->texts[i]) == 0)
+        if (csv_compare(&t->texts[0], &t->texts[i]) == 0)
             return false;
     return true;
 }
 
-/* What the rows say about the columns. is_unnamed: the first column, which holds values, has no name in the
- * header. */
-static void check_rows(const struct csv_table *t, bool is_unnamed, bool has_guessed,
-                       const struct csv_form *form, size_t column, struct data_warnings *w)
+/* What the rows say about the columns. is_unnamed: the first column of values has no name in the header. */
+static void check_rows(const struct csv_table *t, const struct reader *r, bool is_unnamed, bool has_guessed,
+                       const struct csv_form *form, struct data_warnings *w)
 {
-    bool is_counted = column > 0 && counts_rows(t);
+    size_t first = first_used(r);
+    bool is_counted = r->place[first] == 0 && counts_rows(t);
 
     if (is_counted || is_unnamed)
-        data_warn(
-            w,
-            "column 1 %s%s%s and is taken for a value, as any other: a model may learn from it the order of "
-            "the rows; pandas leaves it out with to_csv(index=False)",
-            is_unnamed ? "has no name" : "", is_unnamed && is_counted ? ", counts the rows" : "",
-            is_counted && !is_unnamed ? "counts the rows" : "");
+        data_warn(w,
+                  "column %zu %s%s%s and is taken for a value, as any other: a model may learn from it the "
+                  "order of "
+                  "the rows; drop=%zu leaves it out, and pandas does with to_csv(index=False)",
+                  first + 1, is_unnamed ? "has no name" : "",
+                  is_unnamed && is_counted ? ", counts the rows" : "",
+                  is_counted && !is_unnamed ? "counts the rows" : "", first + 1);
     if (has_guessed && !form->is_target && is_label_of_header(t))
         data_warn(
             w,
@@ -560,33 +641,60 @@ static int one_column(const struct reader *r, struct err *e)
                     "pandas converts it: pandas.read_csv(FILE, sep=...).to_csv(\"NEW.csv\", index=False).");
 }
 
-/* The places of a table that is read on its own. */
-static void place_learned(struct reader *r, size_t column)
+/* The places of a table that is read on its own; returns the number of values. */
+static int place_learned(size_t *n_values, struct reader *r, size_t column, struct err *e)
 {
     int next = 0;
 
+    if (!is_used(r, column))
+        return err_set(e, ERR_CONFIG,
+                       "column %zu is learned, and can neither be left out nor be that of the groups",
+                       column + 1);
     for (size_t i = 0; i < r->n_cells; i++)
-        r->place[i] = i == column ? CSV_TRUTH : next++;
+        if (is_used(r, i))
+            r->place[i] = i == column ? CSV_TRUTH : next++;
+    *n_values = (size_t)next;
+    return next > 0 ? 0 : err_set(e, ERR_CONFIG, "no column of values is left");
 }
 
-/* Those of one that is read like another. */
+/* Those of one that is read like another: the columns that are left are placed among the known ones. */
+static int place_like(struct reader *r, bool has_header, const struct csv_known *k, struct data_warnings *w,
+                      struct err *e)
+{
+    struct csv_cell *cells = malloc(r->n_cells * sizeof *cells);
+    int *place = malloc(r->n_cells * sizeof *place);
+    struct csv_row row = {.cells = cells, .line = r->line};
+    int rc = cells && place ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu columns", r->n_cells);
+
+    for (size_t i = 0; rc == 0 && i < r->n_cells; i++)
+        if (is_used(r, i))
+            cells[row.n_cells++] = r->cells[i];
+    if (rc == 0)
+        rc = csv_place_known(place, &row, has_header, k, w, e);
+    for (size_t i = 0, next = 0; rc == 0 && i < r->n_cells; i++)
+        if (is_used(r, i))
+            r->place[i] = place[next++];
+    free(place);
+    free(cells);
+    return rc;
+}
+
 static int place_known(bool *has_header, struct reader *r, const struct csv_form *form,
                        struct data_warnings *w, struct err *e)
 {
     const struct csv_row row = {.cells = r->cells, .n_cells = r->n_cells, .line = r->line};
     const struct csv_known *k = form->known;
-    size_t column = r->n_cells == k->n_values + 1 ? k->learned_at - 1 : r->n_cells;
+    size_t column = r->n_cells == k->n_values + 1 ? k->learned_at - 1 : r->n_cells, n_values;
 
-    if (k->learned_at == 0 && r->n_cells == k->n_values + 1) {
-        if (choose_column(&column, has_header, r, form, w, e) < 0)
-            return e->code;
-        place_learned(r, column);
-        return 0;
-    }
+    if (k->learned_at == 0 && r->n_cells == k->n_values + 1)
+        return choose_column(&column, has_header, r, form, w, e) < 0 ||
+                       find_out(r, *has_header, form, e) < 0 || place_learned(&n_values, r, column, e) < 0
+                   ? e->code
+                   : 0;
     *has_header = strcmp(form->header, "yes") == 0 ||
                   (strcmp(form->header, "auto") == 0 &&
                    (csv_is_known_header(&row, k) || looks_like_header(r, column, form, w)));
-    return csv_place_known(r->place, &row, *has_header, k, w, e);
+    return find_out(r, *has_header, form, e) < 0 ? e->code : place_like(r, *has_header, k, w, e);
 }
 
 /* Finds the table's columns in its first row. */
@@ -603,11 +711,12 @@ static int find_columns(struct csv_table *t, bool *has_header, struct reader *r,
         t->n_values = form->known->n_values;
         return place_known(has_header, r, form, w, e);
     }
-    if (choose_column(&column, has_header, r, form, w, e) < 0)
+    if (choose_column(&column, has_header, r, form, w, e) < 0 || find_out(r, *has_header, form, e) < 0 ||
+        place_learned(&t->n_values, r, column, e) < 0)
         return e->code;
-    place_learned(r, column);
-    t->n_values = r->n_cells - 1;
-    t->learned_at = column + 1;
+    r->learned = column;
+    for (size_t i = 0; i <= column; i++)
+        t->learned_at += is_used(r, i);
     return 0;
 }
 
@@ -650,8 +759,8 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     if (rc > 0 && find_columns(t, &has_header, &r, form, w, e) < 0)
         rc = e->code;
     if (rc > 0 && has_header && !form->known) {
-        check_names(&r, t->learned_at - 1, w);
-        is_unnamed = t->learned_at > 1 && is_no_name(&r.cells[0]);
+        check_names(&r, r.learned, w);
+        is_unnamed = t->learned_at > 1 && is_no_name(&r.cells[first_used(&r)]);
         if (take_names(t, &r, e) < 0)
             rc = e->code;
     }
@@ -674,7 +783,7 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     if (rc == 0)
         rc = check_truth(t, &r, e);
     if (rc == 0 && !form->known)
-        check_rows(t, is_unnamed, is_auto && !has_header, form, t->learned_at - 1, w);
+        check_rows(t, &r, is_unnamed, is_auto && !has_header, form, w);
     if (rc == 0 && t->n_dropped > 0)
         data_warn(w, "%zu of %zu rows have a missing cell and are left out", t->n_dropped,
                   t->n_rows + t->n_dropped);
@@ -691,6 +800,7 @@ void csv_clear(struct csv_table *t)
     free(t->targets);
     free(t->texts);
     free(t->columns);
+    free(t->groups);
     *t = (struct csv_table){0};
 }
 
@@ -702,7 +812,7 @@ static int compare_numbers(const void *a, const void *b)
 
     number_of(&x, a);
     number_of(&y, b);
-    return x == y ? compare_cells(a, b) : (x > y) - (x < y);
+    return x == y ? csv_compare(a, b) : (x > y) - (x < y);
 }
 
 /* A label as people read it: in lower case, without spaces, a number by its value. */
@@ -764,7 +874,7 @@ int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct da
         return err_set(e, ERR_NOMEM, "no memory for %zu labels", t->n_rows);
     for (size_t i = 0; i < t->n_rows; i++)
         c->are_numbers &= number_of(&ignored, &t->texts[i]);
-    compare = c->are_numbers ? compare_numbers : compare_cells;
+    compare = c->are_numbers ? compare_numbers : csv_compare;
     memcpy(c->texts, t->texts, t->n_rows * sizeof *c->texts);
     qsort(c->texts, t->n_rows, sizeof *c->texts, compare);
     for (size_t i = 0; i < t->n_rows; i++)
@@ -789,6 +899,6 @@ int csv_class_of(const struct csv_classes *c, const struct csv_cell *w)
 
     if (c->are_numbers && !number_of(&ignored, w))
         return -1;
-    found = bsearch(w, c->texts, c->n, sizeof *w, c->are_numbers ? compare_numbers : compare_cells);
+    found = bsearch(w, c->texts, c->n, sizeof *w, c->are_numbers ? compare_numbers : csv_compare);
     return found ? (int)(found - c->texts) : -1;
 }

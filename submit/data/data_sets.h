@@ -11,29 +11,30 @@
 #include "shared/json.h"
 #include "submit/data/dataset.h"
 
-/* SET(NAME, is_drawn): NAME_open() opens it; is_drawn: it is computed, and needs no file. */
+/* SET(NAME, is_drawn, has_groups): NAME_open() opens it; is_drawn: it is computed, and needs no file;
+ * has_groups: its option `group` names what samples are grouped by. */
 #define DATA_SETS(SET)                                                                                       \
-    SET(digits, true)                                                                                        \
-    SET(mnist, false)                                                                                        \
-    SET(idx, false)                                                                                          \
-    SET(cifar10, false)                                                                                      \
-    SET(cifar100, false)                                                                                     \
-    SET(csv, false)                                                                                          \
-    SET(npz, false)                                                                                          \
-    SET(npy, false)                                                                                          \
-    SET(text, false)                                                                                         \
-    SET(simlin, true)                                                                                        \
-    SET(simsin, true)
+    SET(digits, true, false)                                                                                 \
+    SET(mnist, false, false)                                                                                 \
+    SET(idx, false, false)                                                                                   \
+    SET(cifar10, false, false)                                                                               \
+    SET(cifar100, false, false)                                                                              \
+    SET(csv, false, true)                                                                                    \
+    SET(npz, false, false)                                                                                   \
+    SET(npy, false, false)                                                                                   \
+    SET(text, false, false)                                                                                  \
+    SET(simlin, true, false)                                                                                 \
+    SET(simsin, true, false)
 
 /* " digits mnist ...", for a help text. */
-#define DATA_SET_NAME(name, is_drawn) " " #name
-#define DATA_SET_NAMES                DATA_SETS(DATA_SET_NAME)
+#define DATA_SET_NAME(name, is_drawn, has_groups) " " #name
+#define DATA_SET_NAMES                            DATA_SETS(DATA_SET_NAME)
 
 /* `arg` is the text after the colon of "NAME:ARG", or NULL; `path` the file or folder of the set; `use` as
  * in dataset_open_as(), which passes what was read to preprocessing_apply(): a reader turns into the
  * record's form only what is lost in numbers, the words of texts and the columns of tables. On failure *d
  * is empty. */
-#define SET(name, is_drawn)                                                                                  \
+#define SET(name, is_drawn, has_groups)                                                                      \
     int name##_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,        \
                     struct err *e);
 DATA_SETS(SET)
@@ -77,6 +78,10 @@ bool data_is_folder(const char *path);
 /* Sets is_test[i] for round(share * n) of n samples, at least one and not all, chosen by the seed.
  * ERR_CONFIG: a single sample cannot be divided. */
 int data_choose_test(bool *is_test, size_t *n_test, size_t n, double share, uint64_t seed, struct err *e);
+/* Numbers the groups of the training samples by keys in `arg`: compare() has two samples as uint32_t.
+ * ERR_NOMEM. */
+int data_number_groups(struct dataset *d, int (*compare)(const void *a, const void *b, void *arg), void *arg,
+                       struct err *e);
 /* Moves a fraction `share` of the samples, all in the training half, to the test half. */
 int data_split(struct dataset *d, double share, uint64_t seed, struct err *e);
 

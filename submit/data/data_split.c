@@ -45,6 +45,51 @@ static void part(void *from, void *test, const bool *is_test, size_t n, size_t w
     }
 }
 
+int data_number_groups(struct dataset *d, int (*compare)(const void *a, const void *b, void *arg), void *arg,
+                       struct err *e)
+{
+    size_t n = d->n_train;
+    uint32_t *order = malloc(n * sizeof *order);
+
+    d->train_groups = malloc(n * sizeof *d->train_groups);
+    if (!order || !d->train_groups || n > UINT32_MAX) {
+        free(order);
+        return err_set(e, ERR_NOMEM, "no memory for the groups of %zu samples", n);
+    }
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    qsort_r(order, n, sizeof *order, compare, arg);
+    d->n_groups = 0;
+    for (size_t i = 0; i < n; i++) {
+        d->n_groups += i == 0 || compare(&order[i - 1], &order[i], arg) != 0;
+        d->train_groups[order[i]] = (uint32_t)(d->n_groups - 1);
+    }
+    free(order);
+    return 0;
+}
+
+/* Groups of the samples that stay in the training half; one without any is none. */
+static int keep_groups(struct dataset *d, const bool *is_test, size_t n, struct err *e)
+{
+    uint32_t *number = calloc(d->n_groups + 1, sizeof *number); /* from 1 */
+    size_t kept = 0, n_groups = 0;
+
+    if (!number)
+        return err_set(e, ERR_NOMEM, "no memory for %zu groups", d->n_groups);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t *of = &number[d->train_groups[i]];
+
+        if (is_test[i])
+            continue;
+        if (*of == 0)
+            *of = (uint32_t)++n_groups;
+        d->train_groups[kept++] = *of - 1;
+    }
+    d->n_groups = n_groups;
+    free(number);
+    return 0;
+}
+
 int data_split(struct dataset *d, double share, uint64_t seed, struct err *e)
 {
     size_t n = d->n_train;
@@ -67,6 +112,10 @@ int data_split(struct dataset *d, double share, uint64_t seed, struct err *e)
         part(d->train_x, d->test_x, is_test, n, x_width);
         part(truth, test_truth, is_test, n, y_width);
         d->n_train -= d->n_test;
+    }
+    if (d->train_groups && keep_groups(d, is_test, n, e) < 0) {
+        free(is_test);
+        return e->code;
     }
     free(is_test);
     return d->test_x && test_truth ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu test samples", d->n_test);

@@ -1,5 +1,6 @@
 #include "submit/data/dataset.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +12,9 @@ static const struct set {
     const char *name;
     int (*open)(struct dataset *d, const char *arg, const char *path, const struct data_use *use,
                 struct err *e);
-    bool is_drawn;
+    bool is_drawn, has_groups;
 } sets[] = {
-#define SET(name, is_drawn) {#name, name##_open, is_drawn},
+#define SET(name, is_drawn, has_groups) {#name, name##_open, is_drawn, has_groups},
     DATA_SETS(SET)
 #undef SET
 };
@@ -50,6 +51,37 @@ bool dataset_is_drawn(const char *name)
     const struct set *set = find(name);
 
     return set && set->is_drawn;
+}
+
+int dataset_group_by(char *name, size_t size, const char *column, struct err *e)
+{
+    const struct set *set = find(name);
+    char option[DATASET_GROUP_LEN], more[DATASET_GROUP_LEN + 1];
+    const char *given;
+
+    if (!set || !set->has_groups)
+        return err_set(e, ERR_CONFIG, "partition column:%s: data set %s has no columns to group samples by",
+                       column, name);
+    if (snprintf(option, sizeof option, "group=%s", column) >= (int)sizeof option || strpbrk(column, ",+"))
+        return err_set(e, ERR_CONFIG,
+                       "partition column:%s: a name has at most %zu characters, and no ',' or '+'", column,
+                       sizeof option - sizeof "group=");
+    given = strstr(name, "group=");
+    if (given && (given[-1] == ':' || given[-1] == ',')) {
+        size_t n = strcspn(given, ",");
+
+        return n == strlen(option) && memcmp(given, option, n) == 0
+                   ? 0
+                   : err_set(e, ERR_CONFIG,
+                             "partition column:%s and data set %s: two columns to group samples by", column,
+                             name);
+    }
+    snprintf(more, sizeof more, "%c%s", strchr(name, ':') ? ',' : ':', option);
+    if (strlen(name) + strlen(more) >= size)
+        return err_set(e, ERR_CONFIG, "data set %s: more than %zu characters with %s", name, size - 1,
+                       option);
+    strcat(name, more);
+    return 0;
 }
 
 void dataset_take_alias(char *name, size_t size)
@@ -103,6 +135,7 @@ void dataset_clear(struct dataset *d)
     free(d->test_x);
     free(d->test_y);
     free(d->train_t);
+    free(d->train_groups);
     free(d->test_t);
     free(d->class_names);
     free(d->words);

@@ -14,6 +14,7 @@
 
 enum {
     CLASSES_MAX = 65536,
+    DATASET_GROUP_LEN = 32,
     /* Maximum of a file or an array, unpacked: small files can unpack to a thousand times their size. */
     DATA_BYTES_MAX = 1 << 30
 };
@@ -28,7 +29,9 @@ struct dataset {
     int n_targets;
     float *train_t, *test_t; /* (n, n_targets); NULL: labels */
     bool may_be_labels;      /* the source says of targets only that they are floats: dataset_take_labels() */
-    int vocab;               /* tokens are 0 (padding, only at the end) .. vocab - 1 */
+    uint32_t *train_groups;  /* (n_train) groups, each 0 .. n_groups - 1; NULL: none */
+    size_t n_groups;
+    int vocab; /* tokens are 0 (padding, only at the end) .. vocab - 1 */
     /* Texts, one after another, each with its zero byte; NULL: there are none. */
     char *class_names; /* (n_classes); NULL: classes have numbers only */
     char *words;       /* (vocab - 2): those of tokens 2, 3, ... */
@@ -65,6 +68,9 @@ void dataset_check_classes(struct dataset *d);
 void dataset_clear(struct dataset *d);
 /* Is this the name of a set that needs no file, because it is drawn from a seed? */
 bool dataset_is_drawn(const char *name);
+/* Adds the option group=COLUMN to the set's name, of `size` bytes, if it is not there. ERR_CONFIG: the
+ * set has no columns, another group, or the name would be too long. */
+int dataset_group_by(char *name, size_t size, const char *column, struct err *e);
 /* Replaces a name that Parallel-SGD has for a set: cifar is cifar10. */
 void dataset_take_alias(char *name, size_t size);
 

@@ -256,6 +256,28 @@ static void warn_of_remainder(struct data_warnings *w, const struct partition *p
                   n_step, n_used, set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s", p->n_cols);
 }
 
+/* The number of groups in each block; null: there are none. */
+static json_t *block_groups_json(const struct dataset *d, const struct partition *p, size_t n_blocks)
+{
+    bool *has = d->train_groups ? calloc(d->n_groups, sizeof *has) : NULL;
+    json_t *all = has ? json_array() : json_null();
+
+    for (size_t b = 0; has && b < n_blocks; b++) {
+        size_t batch = p->n_cols / n_blocks, n = 0;
+
+        memset(has, 0, d->n_groups * sizeof *has);
+        for (size_t i = p->start[b * batch]; i < p->start[(b + 1) * batch]; i++) {
+            uint32_t group = d->train_groups[p->sample[i]];
+
+            n += !has[group];
+            has[group] = true;
+        }
+        json_array_append_new(all, json_integer((json_int_t)n));
+    }
+    free(has);
+    return all;
+}
+
 /* Facts "data", for run.json and validate. */
 static void note(struct submission *s, const struct dataset *d, const struct partition *p, int n_blocks)
 {
@@ -275,16 +297,17 @@ static void note(struct submission *s, const struct dataset *d, const struct par
             json_array_append_new(names, json_integer(k)); /* not UTF-8 */
     json_object_set_new(
         s->facts, "data",
-        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:I, s:s, s:o}", "name",
-                  set->dataset, "n_train", (json_int_t)d->n_train, "n_test", (json_int_t)d->n_test, "shape",
-                  shape_json(&d->shape), "type",
+        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:I, s:s, s:o, s:o}",
+                  "name", set->dataset, "n_train", (json_int_t)d->n_train, "n_test", (json_int_t)d->n_test,
+                  "shape", shape_json(&d->shape), "type",
                   d->x_type == TENSOR_U8    ? "bytes"
                   : d->x_type == TENSOR_I32 ? "tokens"
                                             : "floats",
                   "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets, "vocab",
                   d->vocab, "steps_per_epoch", (json_int_t)p->n_rows, "global_batch", (json_int_t)p->n_cols,
                   "n_blocks", n_blocks, "n_used", (json_int_t)p->start[p->n_cols], "n_epoch",
-                  (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex, "warnings", all));
+                  (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex, "block_groups",
+                  block_groups_json(d, p, (size_t)n_blocks), "warnings", all));
 }
 
 static int divide(struct partition *p, const struct blocks *b, const struct dataset *d,
@@ -294,7 +317,9 @@ static int divide(struct partition *p, const struct blocks *b, const struct data
                                       .labels = d->train_y,
                                       .n_classes = d->n_classes,
                                       .targets = d->train_t,
-                                      .n_targets = d->n_targets};
+                                      .n_targets = d->n_targets,
+                                      .groups = d->train_groups,
+                                      .n_groups = d->n_groups};
     struct partition_rule rule;
 
     if (partition_rule_parse(&rule, set->partition, e) < 0)

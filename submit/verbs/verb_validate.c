@@ -76,6 +76,25 @@ static long long fact(const json_t *data, const char *key)
     return json_integer_value(json_object_get(data, key));
 }
 
+static void print_groups(const json_t *of_blocks)
+{
+    long long least = 0, most = 0;
+    const json_t *n;
+    size_t i = 0;
+
+    json_array_foreach(of_blocks, i, n)
+    {
+        long long v = json_integer_value(n);
+
+        least = i == 0 || v < least ? v : least;
+        most = v > most ? v : most;
+    }
+    if (i > 0 && least == most)
+        printf("; a block has %lld group%s", most, most == 1 ? "" : "s");
+    else if (i > 0)
+        printf("; a block has %lld to %lld groups", least, most);
+}
+
 static void print_data(const struct submission *s, const json_t *data)
 {
     const struct settings *set = &s->settings;
@@ -102,6 +121,7 @@ static void print_data(const struct submission *s, const json_t *data)
         (long long)settings_steps(set), n_waiting, n_waiting == 1 ? " is" : "s are");
     if (n_left > 0)
         printf(", and %lld of the job", n_left);
+    print_groups(json_object_get(data, "block_groups"));
     printf("\n");
 }
 

@@ -137,6 +137,34 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [[ "$output" == *"The test set of csv:label=side,test_file=t.csv is the training set"* ]]
 }
 
+@test "a column's groups stay together, on agents as in a simulation, and the column is no value" {
+    start_agents 3
+    model 2 2 softmax_cross_entropy
+    awk 'BEGIN {
+        print ",user,x,y,side"
+        for (i = 0; i < 400; i++) {
+            x = i * 7919 % 601; y = i * 104729 % 599
+            printf "%d,u%d,%d,%d,%s\n", i, i * i % 17, x, y, (x > y ? "below" : "above")
+        }
+    }' >t.csv
+    on=(--codec fedavg --local-steps 3 --node_count 3 --batch_size 8 --model m.json --dataset csv:drop=1 --data t.csv
+        --partition column:user --transform standard --epochs 3)
+    "$SUBMIT" -q "${on[@]}" -o real
+    "$SUBMIT" simulate -q "${on[@]}" -o simulated
+    [ "$(jq -r .nodes[0].params_sha256 real/run.json)" = "$(jq -r .nodes[0].params_sha256 simulated/run.json)" ]
+    [ "$(jq -c '.facts.data | [.shape, (.block_groups | add)]' real/run.json)" = '[[2],9]' ]
+    "$SUBMIT" predict real -o predictions.csv
+    [ "$(wc -l <predictions.csv)" -eq 81 ]
+    run "$SUBMIT" validate "${on[@]}"
+    [[ "$output" == *"a block has 3 groups"* ]]
+    run "$SUBMIT" validate "${on[@]}" --partition column:writer
+    [ "$status" -eq 6 ]
+    [[ "$output" == *'no column is called "writer" in line 1'* ]]
+    run validate_few --partition column:user
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"data set digits:train=2560,test=400 has no columns to group samples by"* ]]
+}
+
 @test "a linear model fits the linear simulator's data" {
     start_agents 2
     model 16 1 mse

@@ -30,10 +30,15 @@ static void check(struct csv_table *t, bool is_target, struct data_warnings *w)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     static const struct csv_form forms[] = {
-        {"", false, "auto", CSV_MISSING_REFUSE},
-        {"", true, "auto", CSV_MISSING_DROP},
-        {"2", false, "no", CSV_MISSING_LABEL},
-        {"kind", false, "yes", CSV_MISSING_REFUSE},
+        {.column = "", .header = "auto", .group = "", .drop = ""},
+        {.column = "",
+         .is_target = true,
+         .header = "auto",
+         .missing = CSV_MISSING_DROP,
+         .group = "1",
+         .drop = "3"},
+        {.column = "2", .header = "no", .missing = CSV_MISSING_LABEL, .group = "1", .drop = ""},
+        {.column = "kind", .header = "yes", .group = "", .drop = "a+2"},
     };
 
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {

@@ -91,8 +91,8 @@ static void partition_of(struct partition *p, struct blocks *b, int redundancy)
         labels[s] = s % 10;
     assert_ok(blocks_init(b, BLOCKS_IID, NODES, redundancy, &e));
     assert_ok(partition_init(p, &(struct partition_set){.n = SAMPLES, .labels = labels, .n_classes = 10},
-                             &(struct partition_rule){PARTITION_IID, 0}, (size_t)b->n_blocks, BATCH, SEED,
-                             &e));
+                             &(struct partition_rule){.kind = PARTITION_IID}, (size_t)b->n_blocks, BATCH,
+                             SEED, &e));
 }
 
 TEST(a_shard_of_a_given_size_is_extracted_from_its_file)

@@ -105,7 +105,7 @@ TEST(labels_divides_all_samples_of_the_labels_that_blocks_have_rare_ones_too)
 {
     int32_t rare[N];
     const struct partition_set set = {.n = N, .labels = rare, .n_classes = 3};
-    struct partition_rule rule = {PARTITION_LABELS, 3};
+    struct partition_rule rule = {.kind = PARTITION_LABELS, .amount = 3};
     struct partition p;
 
     for (int i = 0; i < N; i++)
@@ -352,11 +352,58 @@ TEST(every_block_sees_the_same_number_of_labels_and_every_label_is_used_equally_
     }
 }
 
+TEST(column_gives_a_block_whole_groups_and_all_samples_a_place)
+{
+    static const size_t blocks[] = {1, 2, 5, 13};
+    uint32_t groups[N];
+    const struct partition_set set = {
+        .n = N, .labels = labels, .n_classes = N_CLASSES, .groups = groups, .n_groups = 13};
+    struct partition_rule rule;
+    struct partition p, again;
+    bool seen[N];
+
+    for (int i = 0; i < N; i++) /* group 0 has 400 samples, the others 50 */
+        groups[i] = i < 400 ? 0 : 1 + (uint32_t)(i % 12);
+    assert_ok(partition_rule_parse(&rule, "column:user", &e));
+    assert_string_equal(rule.name, "user");
+    for (size_t b = 0; b < N_OF(blocks); b++) {
+        size_t block_of[13], least = N;
+
+        assert_ok(partition_init(&p, &set, &rule, blocks[b], 4, 7, &e));
+        assert_ok(partition_init(&again, &set, &rule, blocks[b], 4, 7, &e));
+        assert_int_equal(p.start[p.n_cols], N);
+        assert_true(all_different(&p, seen));
+        assert_memory_equal(p.sample, again.sample, N * sizeof *p.sample);
+        memset(block_of, 0xff, sizeof block_of);
+        for (size_t c = 0; c < p.n_cols; c++)
+            for (size_t i = p.start[c]; i < p.start[c + 1]; i++) {
+                size_t *of = &block_of[groups[p.sample[i]]];
+
+                assert_true(*of == SIZE_MAX || *of == c / 4);
+                *of = c / 4;
+            }
+        for (size_t k = 0; k < blocks[b]; k++) {
+            size_t n = p.start[4 * (k + 1)] - p.start[4 * k];
+
+            least = n < least ? n : least;
+        }
+        assert_int_equal(p.n_rows, least / 4);
+        partition_clear(&p);
+        partition_clear(&again);
+    }
+    assert_int_equal(partition_init(&p, &set, &rule, 14, 4, 7, &e), ERR_CONFIG);
+    assert_error_has("13 groups for 14 blocks");
+    assert_int_equal(partition_init(&p, &set, &rule, 13, 51, 7, &e), ERR_CONFIG);
+    assert_error_has("with whole groups a block would have fewer samples than its batch of 51");
+    assert_int_equal(divide(&p, "column:user", 2, 4, 7), ERR_CONFIG);
+    assert_error_has("the data set has no groups");
+}
+
 TEST(targets_are_sorted_if_there_are_no_labels)
 {
     float targets[N];
     const struct partition_set set = {.n = N, .targets = targets, .n_targets = 1};
-    struct partition_rule rule = {PARTITION_LABEL_SORTED, 0};
+    struct partition_rule rule = {.kind = PARTITION_LABEL_SORTED};
     struct partition p;
 
     for (int i = 0; i < N; i++)
@@ -401,7 +448,9 @@ TEST(an_unknown_partition_rule_is_refused)
         {"", "there are: iid"},
         {"sorted", "no partition is called \"sorted\""},
         {"iid:1", "iid takes no number"},
-        {"sorted", "iid, label_sorted, true_non_iid:D, shards:N, dirichlet:A, labels:K"},
+        {"sorted", "iid, label_sorted, true_non_iid:D, shards:N, dirichlet:A, labels:K, column:NAME"},
+        {"column", "column needs a name: column:NAME"},
+        {"column:", "column: needs a name"},
         {"shards", "shards needs a number: shards:N"},
         {"true_non_iid", "true_non_iid needs a number: true_non_iid:D"},
         {"shards:", "is not a whole number"},
@@ -438,6 +487,7 @@ int main(void)
         cmocka_unit_test(dirichlet_is_more_even_for_larger_alpha),
         cmocka_unit_test(dirichlet_accepts_any_alpha),
         cmocka_unit_test(every_block_sees_the_same_number_of_labels_and_every_label_is_used_equally_often),
+        cmocka_unit_test(column_gives_a_block_whole_groups_and_all_samples_a_place),
         cmocka_unit_test(targets_are_sorted_if_there_are_no_labels),
         cmocka_unit_test(an_impossible_partition_is_refused_with_the_reason),
         cmocka_unit_test(an_unknown_partition_rule_is_refused),

@@ -14,10 +14,14 @@ static struct data_warnings warnings;
 
 static int parse(struct csv_table *t, const char *csv, const struct csv_form *form)
 {
+    struct csv_form f = *form;
+
+    f.group = f.group ? f.group : "";
+    f.drop = f.drop ? f.drop : "";
     free(text);
     text = unit_copy(csv, strlen(csv));
     data_warnings_clear(&warnings);
-    return csv_parse(t, text, strlen(csv), form, &warnings, &e);
+    return csv_parse(t, text, strlen(csv), &f, &warnings, &e);
 }
 
 static int drop_text(void **state)
@@ -202,7 +206,7 @@ TEST(columns_and_rows_that_may_be_misunderstood_are_warned_of)
         {"Label,a,b\n0,1,2\n1,3,4\n", "column 1 is called \"Label\" and is taken for a value"},
         {"a,TARGET,label\n0,1,x\n1,3,y\n", "column 2 is called \"TARGET\""},
         {"a,y,kind\n0,1,x\n1,3,y\n", "label=2 or target=2 learns column 2"},
-        {",a,kind\n7,1,x\n3,2,y\n", "column 1 has no name and is taken for a value"},
+        {",a,kind\n7,1,x\n3,2,y\n", "column 1 has no name"},
         {"Unnamed: 0,a,kind\n7,1,x\n3,2,y\n", "column 1 has no name"},
         {"id,a,kind\n0,5,x\n1,5,y\n2,9,x\n", "column 1 counts the rows"},
         {"1,5,x\n2,5,y\n3,9,x\n", "column 1 counts the rows"},
@@ -361,14 +365,59 @@ TEST(a_file_of_another_form_is_named_for_what_it_is)
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
+        const struct csv_form f = {.column = "", .header = "auto", .group = "", .drop = ""};
         struct csv_table t;
 
         free(text);
         text = unit_copy(cases[i].bytes, cases[i].len);
-        assert_int_equal(csv_parse(&t, text, cases[i].len, &labels, &warnings, &e), ERR_CONFIG);
+        assert_int_equal(csv_parse(&t, text, cases[i].len, &f, &warnings, &e), ERR_CONFIG);
         assert_error_has(cases[i].is);
         assert_non_null(strstr(e.hint, cases[i].hint));
     }
+}
+
+TEST(columns_are_left_out_or_group_the_rows)
+{
+    static const float x[] = {5, 6, 7, 8}, y[] = {6, 8};
+    static const char *const users[] = {"bob", "al,ice"};
+    struct csv_form f = {.column = "kind", .header = "auto", .group = "user", .drop = "id+1"};
+    struct csv_table t;
+
+    /* The header's first cell is empty: 1 is its number. */
+    assert_ok(parse(&t, ",id,a,user,kind,b\n0,x,5,bob,c,6\n1,y,7,\"al,ice\",d,8\n", &f));
+    assert_true(t.n_rows == 2 && t.n_values == 2 && t.learned_at == 2);
+    assert_memory_equal(t.x, x, sizeof x);
+    assert_memory_equal(t.columns, "a\0kind\0b", 9);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(t.groups[i].len, strlen(users[i]));
+        assert_memory_equal(t.groups[i].at, users[i], strlen(users[i]));
+    }
+    assert_null(data_warning(&warnings, NULL));
+    csv_clear(&t);
+    f = (struct csv_form){.column = "2", .is_target = true, .header = "no", .group = "1"};
+    assert_ok(parse(&t, "7,6,5\n7,8,7\n", &f));
+    assert_memory_equal(t.targets, y, sizeof y);
+    csv_clear(&t);
+    f.group = "2";
+    assert_int_equal(parse(&t, "7,6,5\n", &f), ERR_CONFIG);
+    assert_error_has("column 2 is learned, and can neither be left out nor be that of the groups");
+    f.group = "3";
+    f.drop = "3";
+    assert_int_equal(parse(&t, "7,6,5\n", &f), ERR_CONFIG);
+    assert_error_has("column \"3\" is left out already");
+    f.drop = "1";
+    assert_int_equal(parse(&t, "7,6,5\n", &f), ERR_CONFIG);
+    assert_error_has("no column of values is left");
+    f.drop = "9";
+    assert_int_equal(parse(&t, "7,6,5\n", &f), ERR_CONFIG);
+    assert_error_has("no column is called \"9\" in line 1, of 3 columns");
+    f = (struct csv_form){.column = "", .header = "auto", .group = "user"};
+    assert_int_equal(parse(&t, "a,b,kind\n1,2,x\n", &f), ERR_CONFIG);
+    assert_error_has("no column is called \"user\" in line 1");
+    assert_int_equal(parse(&t, "a,user,kind\n1,al,x\n2,,y\n", &f), ERR_CONFIG);
+    assert_error_has("line 3, column 2: the group is missing");
+    assert_int_equal(parse(&t, "user,a,kind\nal,1,x\nal,z,y\n", &f), ERR_CONFIG);
+    assert_error_has("line 3, column 2: \"z\" is not a number");
 }
 
 /* A CSV text has no end mark: a truncated one is read as it is, or refused. */
@@ -479,6 +528,40 @@ TEST(a_second_file_is_the_test_split_and_may_not_add_labels)
     unit_remove(dir);
 }
 
+TEST(groups_of_the_training_half_are_numbered_and_those_of_the_test_half_forgotten)
+{
+    const char *dir = unit_folder();
+    char csv[4000] = "user,a,kind\n", name[64];
+    struct dataset d;
+
+    for (int i = 0; i < 100; i++)
+        sprintf(csv + strlen(csv), "u%d,%d,%s\n", i % 7, i % 7, i % 2 ? "odd" : "even");
+    snprintf(name, sizeof name, "csv:test=0.3");
+    assert_ok(dataset_group_by(name, sizeof name, "user", &e));
+    assert_string_equal(name, "csv:test=0.3,group=user");
+    assert_ok(dataset_group_by(name, sizeof name, "user", &e));
+    assert_string_equal(name, "csv:test=0.3,group=user");
+    assert_int_equal(dataset_group_by(name, sizeof name, "writer", &e), ERR_CONFIG);
+    assert_error_has("two columns to group samples by");
+    assert_int_equal(dataset_group_by(name, 8, "user", &e), 0); /* it is there */
+    assert_ok(dataset_open(&d, name, put(dir, "all.csv", csv), &e));
+    assert_int_equal(d.n_groups, 7);
+    assert_int_equal(d.shape.dim[0], 1);
+    for (size_t i = 0; i < d.n_train; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_int_equal(d.train_groups[i] == d.train_groups[k],
+                             ((float *)d.train_x)[i] == ((float *)d.train_x)[k]);
+    dataset_clear(&d);
+    snprintf(name, sizeof name, "digits");
+    assert_int_equal(dataset_group_by(name, sizeof name, "user", &e), ERR_CONFIG);
+    assert_error_has("data set digits has no columns to group samples by");
+    snprintf(name, sizeof name, "csv");
+    assert_int_equal(dataset_group_by(name, 12, "user", &e), ERR_CONFIG);
+    assert_error_has("more than 11 characters");
+    assert_int_equal(dataset_group_by(name, sizeof name, "a,b", &e), ERR_CONFIG);
+    unit_remove(dir);
+}
+
 TEST(a_target_column_makes_a_regression)
 {
     const char *dir = unit_folder();
@@ -539,6 +622,8 @@ int main(void)
         cmocka_unit_test(labels_become_classes_in_numeric_or_alphabetic_order),
         cmocka_unit_test(one_file_is_split_the_same_way_for_the_same_seed),
         cmocka_unit_test(a_second_file_is_the_test_split_and_may_not_add_labels),
+        cmocka_unit_test(columns_are_left_out_or_group_the_rows),
+        cmocka_unit_test(groups_of_the_training_half_are_numbered_and_those_of_the_test_half_forgotten),
         cmocka_unit_test(a_target_column_makes_a_regression),
         cmocka_unit_test(every_truncation_of_a_gzipped_table_is_refused),
     };

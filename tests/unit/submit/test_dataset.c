@@ -297,7 +297,7 @@ static double train(const struct dataset *d, const char *path, int epochs)
     assert_ok(optimizer_new(&o, &(struct optimizer_config){.kind = OPTIMIZER_ADAM}, net_n_params(net), &e));
     assert_ok(partition_init(&p,
                              &(struct partition_set){.n = d->n_train, .labels = d->train_y, .n_classes = 10},
-                             &(struct partition_rule){PARTITION_IID, 0}, 1, BATCH, 1, &e));
+                             &(struct partition_rule){.kind = PARTITION_IID}, 1, BATCH, 1, &e));
     net_init(net, 1);
     for (int epoch = 0; epoch < epochs; epoch++)
         for (size_t row = 0; row < p.n_rows; row++) {

@@ -97,7 +97,7 @@ TEST(a_shard_has_the_columns_of_its_worker)
     begin(&s, &o, 3, 2, BLOCKS_IID); /* blocks {0,1} {0,2} {1,2}: worker 1 holds blocks 0 and 2 */
     assert_ok(make_shards(&s, &d));
     assert_ok(partition_init(&p, &(struct partition_set){.n = N, .labels = y, .n_classes = 10},
-                             &(struct partition_rule){PARTITION_IID, 0}, 3, BATCH, s.settings.seed, &e));
+                             &(struct partition_rule){.kind = PARTITION_IID}, 3, BATCH, s.settings.seed, &e));
     {
         struct tensor_file f;
         const struct tensor_view *images, *labels, *lengths;
