@@ -198,19 +198,20 @@ static void run_traffic(struct traffic k)
     fault_proxy_close(&proxy);
 }
 
-/* PSGD_SOAK_FLIPS=1000000 (make soak) asks for that many. */
+/* PSGD_SOAK_FLIPS=1000000 (make soak) asks for that many; LONG=1 has 1,000. */
 TEST(no_flipped_bit_changes_a_message)
 {
     const char *soak = getenv("PSGD_SOAK_FLIPS");
-    int n = soak ? atoi(soak) : 1000;
+    int n = soak ? atoi(soak) : unit_is_long() ? 1000 : 150;
 
     run_traffic((struct traffic){.plan = {.every = {[FAULT_FLIP] = 10000}},
                                  .tls = MESH_TLS_OFF,
                                  .n_least = {[FAULT_FLIP] = n},
                                  .ahead = 16,
                                  .seconds = soak ? TRAFFIC_S + n / 100.0 : 0});
-    run_traffic((struct traffic){
-        .plan = {.every = {[FAULT_FLIP] = 20000}}, .tls = MESH_TLS_ON, .n_least = {[FAULT_FLIP] = 300}});
+    run_traffic((struct traffic){.plan = {.every = {[FAULT_FLIP] = 20000}},
+                                 .tls = MESH_TLS_ON,
+                                 .n_least = {[FAULT_FLIP] = unit_is_long() ? 300 : 50}});
 }
 
 TEST(every_message_arrives_once_under_all_faults_combined)
@@ -221,12 +222,15 @@ TEST(every_message_arrives_once_under_all_faults_combined)
                                                      [FAULT_RESET] = 100000,
                                                      [FAULT_HALF_CLOSE] = 100000},
                                            .jitter = 0.002};
+    int n = unit_is_long() ? 10 : 3;
 
     for (enum mesh_tls tls = MESH_TLS_ON; tls <= MESH_TLS_OFF; tls++)
-        run_traffic((struct traffic){.plan = plan, .tls = tls, .n_least = {20, 20, 10, 10, 10}});
+        run_traffic((struct traffic){.plan = plan, .tls = tls, .n_least = {2 * n, 2 * n, n, n, n}});
     if (sealed_memory_exists())
-        run_traffic((struct traffic){
-            .plan = plan, .tls = MESH_TLS_OFF, .has_shared_memory = true, .n_least = {20, 20, 10, 10, 10}});
+        run_traffic((struct traffic){.plan = plan,
+                                     .tls = MESH_TLS_OFF,
+                                     .has_shared_memory = true,
+                                     .n_least = {2 * n, 2 * n, n, n, n}});
 }
 
 /* The length of a TLS record is used before the record is complete: the reader would wait for bytes that
