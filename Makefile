@@ -308,8 +308,8 @@ $(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
 bench-comm: $(BENCHES) $(MPI_PEER) ## compares all-reduce with MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
 
-bench-start: all $(MPI_PEER) ## milliseconds from a command to the first step, compared with Open MPI and PyTorch; RUNS=7
-	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/start
+bench-start: all $(MPI_PEER) ## milliseconds from a command to the first step, compared with Open MPI and PyTorch, processor time of a job; RUNS=7 BASE=DIR
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' BASE='$(BASE)' tests/bench/start
 
 bench-stalled: all ## time of a worker's exchanges in asgd while another worker hangs; RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/stalled

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -115,12 +116,27 @@ static void reap(bool (*is_kept)(void *arg, pid_t child), void *arg)
     free(t.entries);
 }
 
+/* Waits for the children that have ended, up to one that is kept, and returns whether any child is left.
+ * Asked before /proc is read, which takes longer, the more processes the machine has: most runners leave no
+ * process but their monitor, which ends with them. */
+static bool has_child(bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    siginfo_t ended;
+
+    do {
+        ended.si_pid = 0;
+        if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) < 0)
+            return errno != ECHILD;
+    } while (ended.si_pid > 0 && !is_kept(arg, ended.si_pid) && waitpid(ended.si_pid, NULL, WNOHANG) > 0);
+    return true;
+}
+
 void process_end_orphans(bool (*is_kept)(void *arg, pid_t child), void *arg)
 {
     const struct timespec pause = {.tv_nsec = 1000000}; /* for the kernel to end those that were killed */
     bool is_done = false;
 
-    for (int i = 0; i < ROUNDS && !is_done; i++) {
+    for (int i = 0; i < ROUNDS && !is_done && has_child(is_kept, arg); i++) {
         is_done = process_tree_kill(getpid(), is_kept, arg) == 0;
         reap(is_kept, arg);
         if (!is_done)
