@@ -165,9 +165,13 @@ static bool set_cookie(const struct server *s, struct MHD_Response *r)
     return add(r, "Set-Cookie", cookie);
 }
 
-static const char *header(struct MHD_Connection *c, const char *name)
+static enum MHD_Result take_header(void *rq, enum MHD_ValueKind kind, const char *name, size_t name_len,
+                                   const char *value, size_t len)
 {
-    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+    (void)kind;
+    (void)name_len;
+    door_take(rq, name, value, len);
+    return MHD_YES;
 }
 
 static const char *query_of(void *ctx, const char *key)
@@ -198,16 +202,10 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **ctx,
 static enum door_answer admit(struct server *s, struct MHD_Connection *c, const char *method,
                               const char *path, const char **why)
 {
-    const struct door_request rq = {.method = method,
-                                    .path = path,
-                                    .token = query_of(c, "token"),
-                                    .host = header(c, "Host"),
-                                    .origin = header(c, "Origin"),
-                                    .site = header(c, "Sec-Fetch-Site"),
-                                    .cookie = header(c, "Cookie"),
-                                    .own = header(c, "X-Psgd")};
+    struct door_request rq = {.method = method, .path = path, .token = query_of(c, "token")};
     enum door_answer answer;
 
+    MHD_get_connection_values_n(c, MHD_HEADER_KIND, take_header, &rq);
     pthread_mutex_lock(&s->lock);
     answer = door_check(&s->door, &rq, why);
     if (answer != DOOR_REFUSE)
@@ -245,6 +243,15 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
     return rc;
 }
 
+/* Its answer comes before the body, and is the connection's last: nothing in the body is read as a request. */
+static bool has_body(struct MHD_Connection *c)
+{
+    const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
+
+    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding") ||
+           (length && strcmp(length, "0") != 0);
+}
+
 /* Called with the head, then with each part of the body, then once more. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *body, size_t *body_len, void **state)
@@ -255,7 +262,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     (void)body;
     if (!*state) {
         *state = &begun;
-        return MHD_YES;
+        return has_body(c) ? answer(arg, c, method, path) : MHD_YES;
     }
     if (*body_len > 0) { /* no route has one */
         *body_len = 0;
@@ -306,8 +313,8 @@ int server_open(struct server **out, struct shelf *shelf, int port, struct err *
     s->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL,
         on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-        MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
     if (!s->daemon) {
         close(fd);
         pthread_mutex_destroy(&s->lock);
