@@ -24,7 +24,7 @@ from .errors import (
     UsageError,
 )
 from .jobs import Job, Run, compare, job, open_run, predict, simulate, submit, sweep
-from .models import load_model, to_safetensors, to_torch
+from .models import load_model, load_preprocessing, to_safetensors, to_torch
 from .records import Table
 from .safetensors import read as read_safetensors
 from .safetensors import write as write_safetensors
@@ -51,6 +51,7 @@ __all__ = [
     "compare",
     "job",
     "load_model",
+    "load_preprocessing",
     "open",
     "predict",
     "read_safetensors",

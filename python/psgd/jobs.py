@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 from .errors import Error, Incomplete, Invalid, JobFailed, Timeout, UsageError, error_of
-from .models import load_model, to_torch
+from .models import load_model, load_preprocessing, to_torch
 from .program import PathLike, Value, call, plain, run
 from .records import read
 
@@ -105,6 +105,10 @@ class Run:
     def load_model(self, which: str = "final", torch: bool = False) -> Dict[str, Any]:
         """As psgd.load_model() of that file."""
         return load_model(self.model_path(which), torch=torch)
+
+    def preprocessing(self, which: str = "final") -> Optional[Dict[str, Any]]:
+        """As psgd.load_preprocessing() of that file."""
+        return load_preprocessing(self.model_path(which))
 
     def to_torch(self, which: str = "final") -> Any:
         """As psgd.to_torch() of that file."""
@@ -283,6 +287,6 @@ def open_run(folder: PathLike, program: Optional[PathLike] = None) -> Run:
 
 def predict(path: PathLike, output: PathLike, *, program: Optional[PathLike] = None, **options: Value) -> Dict[str, Any]:
     """The model in a file, or in a folder of results, on data: writes a table with a row for each sample, and returns the
-    metrics. The options are those of `job_submit help predict`."""
+    metrics, of which there are none without labels or targets. The options are those of `job_submit help predict`."""
     answer = call(program, "predict", [os.fspath(path)], {"output": output, **options})
     return dict(answer.data.get("metrics") or {})

@@ -38,6 +38,36 @@ def load_model(path: PathLike, torch: bool = False) -> Dict[str, Any]:
     return _read_model(path)[0]
 
 
+def _text(value: Any) -> Any:
+    """A text that is not UTF-8 is {"bytes": TEXT} in a record: its bytes."""
+    return value["bytes"].encode("latin-1") if isinstance(value, dict) else value
+
+
+def _words(value: Any) -> Any:
+    """The words are one text, separated by spaces."""
+    words = _text(value)
+    return words.split(b" " if isinstance(words, bytes) else " ") if words else words
+
+
+def load_preprocessing(path: PathLike) -> Optional[Dict[str, Any]]:
+    """The preprocessing record in a file of weights, or in a folder of results: what was learned from the training data, such
+    as "words", "class_names", "columns", "mean" and "deviation" (docs/models.md has the keys). None: the file has none. A text
+    that is not UTF-8 is given as bytes."""
+    text = _read_model(path)[1].get("preprocessing")
+    if text is None:
+        return None
+    try:
+        record = json.loads(text)
+        if record["version"] != 1:
+            raise ValueError(f"version {record['version']}")
+        for key in ("columns", "class_names"):
+            record[key] = [_text(name) for name in record[key]] if record.get(key) else None
+        record["words"] = _words(record.get("words"))
+        return dict(record)
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise Invalid(f"{_file(path)}: not a preprocessing record: {e}") from None
+
+
 def to_torch(path: PathLike) -> "torch.nn.Sequential":
     """The model in a file, or in a folder of results, as a torch module in evaluation mode. Its layer N is psgd's layer N;
     images are (samples, channels, rows, columns), as torch has them."""
@@ -62,12 +92,15 @@ def to_safetensors(
     loss: str = "softmax_cross_entropy",
     name: str = "from-torch",
     metrics: Sequence[str] = (),
+    like: Optional[PathLike] = None,
 ) -> Path:
     """Writes a torch.nn.Sequential as FILE.safetensors, its weights, and beside it FILE.json, its model; returns the path of
     the latter. `job_submit --model FILE.json --init-from FILE.safetensors` goes on training it.
 
     input: the shape of a sample as psgd has it, (values), (time, values), (time) tokens or (rows, columns, channels); needed
-    unless a Linear comes first. loss, name, metrics: as in the model's document (docs/reference/model.md)."""
+    unless a Linear comes first. loss, name, metrics: as in the model's document (docs/reference/model.md). like: a file, or a
+    folder of results, whose preprocessing record the new file has, too, as the module was trained on the same data."""
     from .torch_save import save
 
-    return save(module, Path(path), input=input, loss=loss, name=name, metrics=metrics)
+    metadata = {} if like is None else {k: v for k, v in _read_model(like)[1].items() if k == "preprocessing"}
+    return save(module, Path(path), input=input, loss=loss, name=name, metrics=metrics, metadata=metadata)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 from array import array
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
 import torch
 from torch import Tensor, nn
@@ -260,7 +260,14 @@ def raw(t: Tensor) -> Any:
 
 
 def save(
-    module: nn.Module, path: Path, *, input: Optional[Sequence[int]], loss: str, name: str, metrics: Sequence[str]
+    module: nn.Module,
+    path: Path,
+    *,
+    input: Optional[Sequence[int]],
+    loss: str,
+    name: str,
+    metrics: Sequence[str],
+    metadata: Mapping[str, str],
 ) -> Path:
     if path.suffix != ".safetensors":
         raise Invalid(f"{path}: the name ends with .safetensors", "", "USAGE")
@@ -274,7 +281,7 @@ def save(
         document["metrics"] = list(metrics)
     document = json.loads(json.dumps(document, default=lambda value: plain("a layer's size", value)))  # numpy's numbers, too
     text = json.dumps(document, indent=1) + "\n"
-    write(path, {key: raw(t) for key, t in tensors.items()}, {"format": "psgd", "arch": json.dumps(document)})
+    write(path, {key: raw(t) for key, t in tensors.items()}, {"format": "psgd", "arch": json.dumps(document), **metadata})
     beside = path.with_suffix(".json")
     write_whole(beside, [text.encode()])
     return beside

@@ -122,13 +122,17 @@ static json_t *bytes_json(const char *text)
     return o;
 }
 
+static json_t *text_json(const char *text)
+{
+    return utf8_is_all(text) ? json_string(text) : bytes_json(text);
+}
+
 json_t *names_json(const struct names *s)
 {
     json_t *a = json_array();
 
     for (size_t i = 0; a && i < s->n; i++)
-        if (json_array_append_new(a, utf8_is_all(s->at[i]) ? json_string(s->at[i]) : bytes_json(s->at[i])) <
-            0) {
+        if (json_array_append_new(a, text_json(s->at[i])) < 0) {
             json_decref(a);
             a = NULL;
         }
@@ -180,5 +184,36 @@ int names_parse(struct names *out, const json_t *array, const char *at, struct e
     if (!bytes)
         return err_set(e, ERR_NOMEM, "no memory for %zu names", n);
     json_array_foreach(array, i, v) to += bytes_of(to, v);
+    return names_take(out, bytes, n, e);
+}
+
+json_t *names_words_json(const struct names *s)
+{
+    char *text = s->n ? names_packed(s) : calloc(1, 1);
+    json_t *o;
+
+    for (size_t i = 0; text && i + 1 < s->n; i++)
+        text[s->at[i + 1] - s->bytes - 1] = ' ';
+    o = text ? text_json(text) : NULL;
+    free(text);
+    return o;
+}
+
+int names_words_parse(struct names *out, const json_t *words, const char *at, struct err *e)
+{
+    size_t len = bytes_of(NULL, words), n = 1;
+    char *bytes;
+
+    if (!len)
+        return err_set(e, ERR_CONFIG, "%s: neither a text nor {\"bytes\": text}", at);
+    bytes = malloc(len);
+    if (!bytes)
+        return err_set(e, ERR_NOMEM, "no memory for words");
+    bytes_of(bytes, words);
+    for (char *p = bytes; *p; p++)
+        if (*p == ' ') {
+            *p = '\0';
+            n++;
+        }
     return names_take(out, bytes, n, e);
 }

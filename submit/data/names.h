@@ -2,7 +2,8 @@
  * vocabulary, names of columns. The texts are those of files, so they may be of any encoding.
  *
  * In JSON a text that is UTF-8 is a string; another one, as of a file in Latin-1, is {"bytes": "..."}, whose
- * characters U+0001 to U+00FF are the bytes. */
+ * characters U+0001 to U+00FF are the bytes. Many texts without spaces, words, are one text, separated by
+ * spaces: as an array, ten thousand of them would be as many lines of a file that people read. */
 #ifndef PSGD_NAMES_H
 #define PSGD_NAMES_H
 
@@ -40,5 +41,8 @@ const char *names_text(char *out, size_t size, const struct names *s);
 json_t *names_json(const struct names *s);
 /* `at`: the array's path. ERR_CONFIG: not an array of texts. */
 int names_parse(struct names *out, const json_t *array, const char *at, struct err *e);
+/* The same of one text with all of them. */
+json_t *names_words_json(const struct names *s);
+int names_words_parse(struct names *out, const json_t *words, const char *at, struct err *e);
 
 #endif

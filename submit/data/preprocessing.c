@@ -63,8 +63,9 @@ json_t *preprocessing_json(const struct preprocessing *p)
                      shape_json(&p->shape), "dimensions", dimensions_json(p), "columns",
                      names_or_null(&p->columns), "learned_at", p->learned_at, "n_classes", p->n_classes,
                      "class_names", names_or_null(&p->classes), "n_targets", p->n_targets, "vocab", p->vocab,
-                     "words", names_or_null(&p->words), "transform", p->transform, "mean",
-                     numbers_or_null(m->mean, m->n), "deviation", numbers_or_null(m->deviation, m->n));
+                     "words", p->words.n ? names_words_json(&p->words) : json_null(), "transform",
+                     p->transform, "mean", numbers_or_null(m->mean, m->n), "deviation",
+                     numbers_or_null(m->deviation, m->n));
 }
 
 /* A model's file must hold it. */
@@ -118,8 +119,10 @@ int preprocessing_learn(struct preprocessing *out, const struct dataset *d, cons
     return e->code;
 }
 
-static int parse_names(struct names *out, const json_t *doc, const char *key, size_t n, bool are_unique,
-                       struct err *e)
+typedef int names_parser(struct names *out, const json_t *v, const char *at, struct err *e);
+
+static int parse_names(struct names *out, names_parser *parse, const json_t *doc, const char *key, size_t n,
+                       bool are_unique, struct err *e)
 {
     const json_t *v = json_object_get(doc, key);
     char at[32];
@@ -127,7 +130,7 @@ static int parse_names(struct names *out, const json_t *doc, const char *key, si
     snprintf(at, sizeof at, "/%s", key);
     if (!v || json_is_null(v))
         return 0;
-    if (names_parse(out, v, at, e) < 0)
+    if (parse(out, v, at, e) < 0)
         return e->code;
     if (out->n != n || n == 0)
         return err_set(e, ERR_CONFIG, "%s: %zu texts, and by the rest of the record %zu", at, out->n, n);
@@ -211,10 +214,10 @@ static int parse(struct preprocessing *p, const json_t *doc, struct err *e)
     if (check_parts(p, e) < 0)
         return e->code;
     width = p->learned_at ? (size_t)p->shape.dim[0] + 1 : 0;
-    if (parse_names(&p->columns, doc, "columns", width, false, e) < 0 ||
-        parse_names(&p->classes, doc, "class_names", (size_t)p->n_classes, true, e) < 0 ||
-        parse_names(&p->words, doc, "words", p->vocab > FIRST_WORD ? (size_t)p->vocab - FIRST_WORD : 0, true,
-                    e) < 0)
+    if (parse_names(&p->columns, names_parse, doc, "columns", width, false, e) < 0 ||
+        parse_names(&p->classes, names_parse, doc, "class_names", (size_t)p->n_classes, true, e) < 0 ||
+        parse_names(&p->words, names_words_parse, doc, "words",
+                    p->vocab > FIRST_WORD ? (size_t)p->vocab - FIRST_WORD : 0, true, e) < 0)
         return e->code;
     return parse_moments(p, doc, e);
 }

@@ -15,7 +15,7 @@
  *     "class_names": ["ant", "bee", "cow"]      in the order of the model's outputs; null: numbers only
  *     "n_targets": 0                  their values are the file's: psgd does not scale targets
  *     "vocab": 0                      tokens are 0 .. vocab - 1: 0 padding, 1 a word that is not listed
- *     "words": ["the", "a"]           those of tokens 2, 3, ...; null: the set has its own tokens
+ *     "words": "the a of"             those of tokens 2, 3, ...; null: the set has its own tokens
  *     "transform": "standard"         --transform of the job
  *     "mean": [5.8, 3.1, 3.8, 1.2]    of each column or channel in the training half, for standard
  *     "deviation": [0.8, 0.4, 1.8, 0.8]

@@ -3,9 +3,18 @@
 #include <string.h>
 
 #include "shared/file.h"
+#include "shared/preprocessing_file.h"
 #include "submit/export/onnx_layers.h"
 
-enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8 };
+enum {
+    MODEL_IR = 1,
+    MODEL_PRODUCER = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_GRAPH = 7,
+    MODEL_OPSET = 8,
+    MODEL_METADATA = 14
+};
+enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEM = 1, TENSOR_SHAPE = 2 };
@@ -58,6 +67,19 @@ static void build(struct onnx_graph *g)
     describe(g, GRAPH_OUTPUT, "output", ONNX_FLOAT, &m->layers[m->n_layers - 1].out);
 }
 
+/* An entry of metadata_props: the record without which the input cannot be made. */
+static void put_record(struct protobuf *model, const struct tensor_file *f)
+{
+    const char *record = tensor_file_meta(f, PREPROCESSING_META);
+    struct protobuf entry = {0};
+
+    if (!record)
+        return;
+    protobuf_text(&entry, ENTRY_KEY, PREPROCESSING_META);
+    protobuf_text(&entry, ENTRY_VALUE, record);
+    protobuf_message(model, MODEL_METADATA, &entry);
+}
+
 int onnx_write(const char *path, const struct model_spec *m, const struct tensor_file *f, const char *prefix,
                struct err *e)
 {
@@ -75,6 +97,7 @@ int onnx_write(const char *path, const struct model_spec *m, const struct tensor
     protobuf_text(&opset, OPSET_DOMAIN, "");
     protobuf_int(&opset, OPSET_VERSION, OPSET);
     protobuf_message(&model, MODEL_OPSET, &opset);
+    put_record(&model, f);
     rc = model.failed ? err_set(e, ERR_NOMEM, "no memory for the model's %zu parameters", m->n_params)
                       : file_write(path, model.bytes, model.len, 0644, e);
     protobuf_clear(&model);

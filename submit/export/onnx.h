@@ -4,7 +4,8 @@
  * with 0 after the end of a text. Output "output" (N, ...) is the output of the last layer, before the
  * loss: logits, where the loss is a cross entropy. Initializers have the names and values of the tensors;
  * the weights of conv2d, lstm and gru are transposed to the shapes of ONNX, with its order of gates (i o f
- * c; z r h). Source: the onnx.proto and Operators.md of ONNX 1.8. */
+ * c; z r h). The preprocessing record of the weights is in metadata_props, under its name. Source: the
+ * onnx.proto and Operators.md of ONNX 1.8. */
 #ifndef PSGD_SUBMIT_ONNX_H
 #define PSGD_SUBMIT_ONNX_H
 

@@ -338,6 +338,8 @@ static int note_preprocessing(struct submission *s, const struct preprocessing *
         return err_set(e, ERR_NOMEM, "no memory for the preprocessing record");
     }
     blob_set(&s->preprocessing, line, strlen(line));
+    if (s->model_bytes > 0)
+        s->model_bytes += 2 * strlen(line); /* escaped, in the metadata */
     json_object_set_new(s->facts, "preprocessing", doc);
     return 0;
 }

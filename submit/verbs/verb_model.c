@@ -1,5 +1,5 @@
-/* model list: the models that ship. model inspect: prints the contents of a model file, or the layers of a model's document. model convert:
- * writes the weights in the formats of other programs. */
+/* model list: the models that ship. model inspect: prints the contents of a model file, or the layers of a
+ * model's document. model convert: writes the weights in the formats of other programs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,8 @@
 #include "shared/json.h"
 #include "shared/utf8.h"
 #include "submit/codecs/find.h"
+#include "submit/data/layout.h"
+#include "submit/data/preprocessing.h"
 #include "submit/export/npz.h"
 #include "submit/export/onnx.h"
 #include "submit/model_file.h"
@@ -196,6 +198,38 @@ static void print_meta(const char *key, const char *value)
     free(line);
 }
 
+static void print_names(const char *key, const struct names *s, const char *rest)
+{
+    char list[480], line[512];
+
+    if (!s->n)
+        return;
+    snprintf(line, sizeof line, "%s%s", names_text(list, sizeof list, s), rest);
+    print_meta(key, line);
+}
+
+/* What new data must be like, in a few lines: the record itself may have many thousand words. */
+static void print_record(const struct tensor_file *f)
+{
+    struct preprocessing p;
+    char text[512], layout[LAYOUT_TEXT];
+    struct err why;
+    int rc = preprocessing_of_file(&p, f, &why);
+
+    if (rc <= 0) {
+        print_meta(PREPROCESSING_META, rc < 0 ? why.text : "none: data to predict cannot be checked");
+        return;
+    }
+    snprintf(text, sizeof text, "samples of %s of data set %s; transform %s",
+             layout_text(layout, &p.shape, p.type == TENSOR_I32), p.dataset, p.transform);
+    print_meta(PREPROCESSING_META, text);
+    snprintf(text, sizeof text, "; learned is column %d", p.learned_at);
+    print_names("  columns", &p.columns, text);
+    print_names("  classes", &p.classes, "");
+    print_names("  words", &p.words, "");
+    preprocessing_clear(&p);
+}
+
 static void print_file(const char *path, const struct tensor_file *f, const json_t *o)
 {
     const json_t *why = json_object_get(o, "not_of_arch");
@@ -205,9 +239,10 @@ static void print_file(const char *path, const struct tensor_file *f, const json
     printf("%s: %zu tensors\n", path, f->n);
     json_object_foreach((json_t *)(uintptr_t)json_object_get(o, "metadata"), key, v)
     {
-        if (strcmp(key, "arch") != 0 && strcmp(key, "settings") != 0)
+        if (strcmp(key, "arch") != 0 && strcmp(key, "settings") != 0 && strcmp(key, PREPROCESSING_META) != 0)
             print_meta(key, json_string_value(v));
     }
+    print_record(f);
     printf("\n");
     print_tensors(f, o);
     printf("\n%lld values", (long long)json_integer_value(json_object_get(o, "n_values")));

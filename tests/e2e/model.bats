@@ -106,7 +106,7 @@ PY
     accuracy=$(tail -1 out/records/eval.csv | cut -d, -f7)
     test_set=$(ls agent0/jobs/*/packages/test.safetensors)
     PYTHONPATH=$ROOT/tests/reference "$python" - "$test_set" "$accuracy" <<'PY'
-import sys
+import json, sys
 import numpy as np, onnx
 import onnx_eval
 m = onnx.load("m.onnx")
@@ -116,6 +116,8 @@ z = onnx_eval.evaluate(m.graph, t["x"].astype(np.float32) / np.float32(255))
 right = np.mean(z.argmax(1) == t["y"])
 print(right, sys.argv[2])
 assert abs(right - float(sys.argv[2])) < 2e-3 and right > 0.5
+record = json.loads({p.key: p.value for p in m.metadata_props}["preprocessing"])
+assert record == json.load(open("out/run.json"))["facts"]["preprocessing"] and record["shape"] == [28, 28, 1]
 PY
     doctor out/model/final.safetensors 'del h["__metadata__"]["arch"]'
     run "$SUBMIT" model convert out/model/final.safetensors --to onnx -o m.onnx

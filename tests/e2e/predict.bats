@@ -144,7 +144,7 @@ of() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name)
     for run in more longer; do
         diff <(jq -c '.facts.preprocessing | del(.dataset)' out/run.json) <(jq -c '.facts.preprocessing | del(.dataset)' $run/run.json)
     done
-    [ "$(jq '.facts.preprocessing.words | length' out/run.json)" -eq 10 ]
+    [ "$(jq '.facts.preprocessing.words | split(" ") | length' out/run.json)" -eq 10 ]
     mv two/neg two/dog
     run "$SUBMIT" validate "${opt[@]}" --init-from out/model/final.safetensors --dataset text --data two
     [ "$status" -eq 6 ]

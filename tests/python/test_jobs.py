@@ -1,4 +1,5 @@
 """Jobs on two agents, whose list is in $WORKERS."""
+import json
 import math
 import os
 import tempfile
@@ -87,9 +88,37 @@ class Jobs(unittest.TestCase):
         self.assertEqual(run.state, "succeeded")
         self.assertGreater(run.accuracy, 0.3)
         self.assertIn("sim_time_s", run.records("eval", pandas=False).columns)
+        record = run.preprocessing()
+        self.assertEqual((record["type"], record["shape"], record["n_classes"]), ("bytes", [28, 28, 1], 10))
+        self.assertEqual(psgd.load_preprocessing(run.folder), run.document["facts"]["preprocessing"])
+        self.assertIsNone(record["words"])
         with self.assertRaisesRegex(psgd.JobFailed, "node"):
             psgd.simulate(codec="plain", epochs=1, learn_rate=1e30, model="mlp-relu", dataset=DATASET, output=self.folder / "bad")
         self.assertTrue(math.isnan(psgd.open(self.folder / "bad").accuracy))
+    def test_what_was_learned_from_the_data_is_used_for_new_data(self):
+        rows = [f"{i % 2 + 0.001 * i},{'ant' if i % 2 else 'bee'},{i}" for i in range(40)]
+        data, model = self.folder / "train.csv", self.folder / "model.json"
+        data.write_text("\n".join(["a,kind,b", *rows, ""]))
+        layers = [{"kind": "dense", "units": 2}]
+        model.write_text(json.dumps({"version": 1, "name": "m", "input": [2], "layers": layers, "loss": "softmax_cross_entropy"}))
+        run = psgd.simulate(codec="plain", epochs=20, batch_size=8, learn_rate=0.5, transform="standard", dataset="csv:label=kind",
+                            data=data, model=model, output=self.folder / "sim")
+        record = run.preprocessing()
+        self.assertEqual((record["columns"], record["class_names"]), (["a", "kind", "b"], ["ant", "bee"]))
+        self.assertEqual(len(record["mean"]), 2)
+        new = self.folder / "new.csv"
+        new.write_text("b,a\n3,0.9\n4,0.1\n")
+        found = run.predict(self.folder / "new.out.csv", data=new)
+        self.assertEqual(found, {})  # no labels, no metrics
+        names = [line.split(",")[-1] for line in (self.folder / "new.out.csv").read_text().split()]
+        self.assertEqual(names, ["predicted_name", "ant", "bee"])
+        psgd.write_safetensors(self.folder / "bare.safetensors", run.load_model())
+        self.assertIsNone(psgd.load_preprocessing(self.folder / "bare.safetensors"))
+        psgd.write_safetensors(self.folder / "bad.safetensors", run.load_model(), {"preprocessing": '{"version": 2}'})
+        with self.assertRaisesRegex(psgd.Invalid, "not a preprocessing record: version 2"):
+            psgd.load_preprocessing(self.folder / "bad.safetensors")
+        psgd.write_safetensors(self.folder / "latin.safetensors", {}, {"preprocessing": '{"version": 1, "words": {"bytes": "a \u00e9"}}'})
+        self.assertEqual(psgd.load_preprocessing(self.folder / "latin.safetensors")["words"], [b"a", b"\xe9"])
 
 
 if __name__ == "__main__":

@@ -241,7 +241,7 @@ TEST(a_document_that_is_no_record_is_refused_with_its_place)
          "/class_names/1"},
         {"{\"version\":1," REST("2", "\"transform\":\"unit\",\"columns\":[\"a\",\"b\"]}"),
          "/columns: 2 texts"},
-        {"{\"version\":1," REST("2", "\"transform\":\"unit\",\"words\":[\"a\",\"b\"]}"), "/words: 2 texts"},
+        {"{\"version\":1," REST("2", "\"transform\":\"unit\",\"words\":\"a b\"}"), "/words: 2 texts"},
         {"{\"version\":1," REST("2", "\"transform\":\"standard\",\"mean\":[1,2]}"), "/deviation"},
         {"{\"version\":1," REST("2", "\"transform\":\"standard\",\"mean\":[1,2],\"deviation\":[1,0]}"),
          "/deviation/1"},
@@ -260,7 +260,7 @@ TEST(a_document_that_is_no_record_is_refused_with_its_place)
 
 TEST(a_vocabulary_that_no_model_file_holds_is_refused)
 {
-    enum { N = 700000 };
+    enum { N = 900000 };
     static int32_t tokens[] = {2, 2};
     struct dataset d = {.n_train = 2,
                         .shape = {.n_dims = 1, .dim = {1}},
