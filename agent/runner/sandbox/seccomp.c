@@ -260,7 +260,7 @@ static const char *const not_for_compilers[] = {"socket", "socketpair", "connect
     }
 #define ANY_BITS (~0ULL)
 /* Of an int, of which the kernel does not see the upper half of the register, no bits but these. */
-#define NONE_BUT(nth, bits) ONLY(nth, ~(bits)&0xffffffffULL, 0)
+#define NONE_BUT(nth, bits) ONLY(nth, 0xffffffffULL & ~(scmp_datum_t)(bits), 0)
 
 enum {
     NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
