@@ -685,14 +685,13 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
 static int nap_on_step(struct codec *c) /* node 1 stands until the file is there */
 {
     const struct timespec nap = {.tv_nsec = 10000000};
-    while (c->node == 1 && access(GO, F_OK) < 0)
+    while (c->node == 1 && access("go", F_OK) < 0)
         nanosleep(&nap, NULL);
     return CODEC_GO;
 }
 static const struct codec_events nap = {.on_step = nap_on_step};
 CODEC_PLUGIN(.name = "nap", .source = "a test", .events = &nap)
 C
-    sed -i "s|GO,|\"$T/go\",|" nap.c
     "$SUBMIT" -q --codec nap.c --node_count 2 --epochs 1 --model softmax --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$! s=0 runner
     within 60 is_at_step 0 1
@@ -705,7 +704,7 @@ C
     id=$(only_job 0)
     "$SUBMIT" fetch -q "$id" -o out 2>/dev/null || true # the available results, while it is unreachable
     [ "$(jq -r '.state, .reason, .cause_node' out/run.json | xargs)" = "failed NodeLost 1" ]
-    touch go
+    tell_nodes go
     kill -CONT "${AGENTS[1]}" "$runner"
     within 60 is_idle 1
     [ "$("$SUBMIT" list --json | jq -r '.data.jobs[0].state')" = failed ]

@@ -28,10 +28,10 @@ static float contribute(struct codec *c, float *const *v)
 {
     if (c->node == 2 && c->step == 3) {
         close(creat("at-gate-2", 0600));
-        wait_for("$T/gate/open");
+        wait_for("gate-open");
     }
     if (c->node != 2 && c->step == 3)
-        wait_for("$T/gate/begin");
+        wait_for("gate-begin");
     memcpy(v[0], c->grads, c->n_params * sizeof *v[0]);
     return 1;
 }
@@ -45,7 +45,7 @@ C
     local pid=$! total
     within 60 is_at_gate 2
     total=$(api 0 GET /v1/jobs | jq '.jobs[0].progress.steps')
-    touch "$T/gate/begin"
+    tell_nodes gate-begin
     within 60 is_at_step 3 $((total - 2)) # the server's steps are the contributions that it has
     open_gate
     wait $pid
