@@ -62,9 +62,10 @@ static json_t *isolation_json(const struct agent *a)
 {
     const struct agent_isolation *is = &a->isolation;
 
-    return json_pack("{s:s,s:i,s:b,s:b,s:s,s:s}", "level", isolation_name(is->level), "landlock_abi",
+    return json_pack("{s:s,s:i,s:b,s:b,s:b,s:s,s:s}", "level", isolation_name(is->level), "landlock_abi",
                      is->landlock_abi, "seccomp", (int)is->has_seccomp, "own_user", (int)is->has_own_user,
-                     "lacks", is->lacks, "required", isolation_name(is->required));
+                     "own_tree", (int)is->has_own_tree, "lacks", is->lacks, "required",
+                     isolation_name(is->required));
 }
 
 /* A token whose SHA-256 has the SHA-256 that begins with `key`; NULL: none. */

@@ -27,6 +27,7 @@ static int parse(struct agent_isolation *out, const char *text, size_t len, stru
          .max = 1e6},
         {.key = "seccomp", .kind = JSON_FIELD_BOOL, JSON_AT(struct agent_isolation, has_seccomp)},
         {.key = "own_user", .kind = JSON_FIELD_BOOL, JSON_AT(struct agent_isolation, has_own_user)},
+        {.key = "own_tree", .kind = JSON_FIELD_BOOL, JSON_AT(struct agent_isolation, has_own_tree)},
         {.key = "lacks", .kind = JSON_FIELD_TEXT, JSON_AT(struct agent_isolation, lacks)},
         {0},
     };

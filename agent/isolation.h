@@ -11,7 +11,7 @@
 struct agent_isolation {
     enum isolation level;
     int landlock_abi;
-    bool has_seccomp, has_own_user;
+    bool has_seccomp, has_own_user, has_own_tree;
     char lacks[256];         /* why it is not the next level; "" at the highest */
     bool is_required;        /* --require-isolation is given: for every codec */
     enum isolation required; /* it, else what a codec needs that is not built in */

@@ -50,7 +50,8 @@ int node_enter_sandbox(struct node *n, struct err *e)
 
     if (sandbox_enter(&s, n->folder_fd, n->job.require_isolation, e) < 0)
         return e->code;
-    fprintf(stderr, "isolation: %s%s%s\n", isolation_name(s.level), s.lacks[0] ? "; " : "", s.lacks);
+    fprintf(stderr, "isolation: %s%s%s%s\n", isolation_name(s.level),
+            s.has_own_tree ? ", in a tree of directories of its own" : "", s.lacks[0] ? "; " : "", s.lacks);
     if (report_isolation(n->report, &s, e) < 0)
         return e->code;
     blas_start_threads();

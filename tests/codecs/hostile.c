@@ -27,6 +27,7 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -172,6 +173,87 @@ static int rename_out(void)
     rename("../acts.txt", "acts.txt");
     return why;
 }
+/* Whether there is a file, and what it is; Landlock does not forbid to ask. */
+static int ask_stat(void)
+{
+    struct stat st;
+
+    return result(stat("/etc/passwd", &st));
+}
+static int ask_statx(void)
+{
+    struct statx st;
+
+    return result(statx(AT_FDCWD, "/etc/passwd", 0, STATX_SIZE, &st));
+}
+static int ask_access(void)
+{
+    return result(access("/etc/passwd", F_OK));
+}
+static int ask_path(void)
+{
+    return opens("/etc/passwd", O_PATH);
+}
+static int ask_size(void)
+{
+    struct statfs st;
+
+    return result(statfs("/etc", &st));
+}
+static int ask_link(void)
+{
+    char to[64];
+
+    return result(readlink("/etc/mtab", to, sizeof to));
+}
+static int ask_above(void)
+{
+    struct stat st;
+
+    return result(stat("../../../id", &st));
+}
+static int ask_process(void)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d", now->pid);
+    return opens(path, O_PATH);
+}
+/* By folders that are open, of which one could be of another tree. */
+static int ask_by_folder(void)
+{
+    struct stat st;
+    int rc = ENOENT;
+
+    for (int fd = 0; fd < 1024; fd++)
+        if (fstatat(fd, "../../../id", &st, 0) == 0)
+            rc = 0;
+    return rc;
+}
+/* Where chdir() has succeeded, it undoes that. */
+static int go_elsewhere(void)
+{
+    int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int why = result(chdir("/etc"));
+
+    if (here < 0 || fchdir(here) < 0)
+        why = 0;
+    close(here);
+    return why;
+}
+static int go_above(void)
+{
+    int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), why;
+    struct stat st;
+
+    /* Of a tree of its own there are folders above this one, which are empty. */
+    why = chdir("../../..") < 0 ? errno : result(stat("id", &st));
+    if (here < 0 || fchdir(here) < 0)
+        why = 0;
+    close(here);
+    return why;
+}
+
 /* To the size that it has. */
 static int truncate_outside(void)
 {
@@ -840,8 +922,10 @@ static const struct act gentle[] = {
     ACT(widen_own),        ACT(look_affinity),     ACT(look_policy),      ACT(look_parameters),
     ACT(look_group),       ACT(look_session),      ACT(look_priority),    ACT(look_io_priority),
     ACT(look_limits),      ACT(look_capabilities), ACT(look_robust_list), ACT(move_memory),
-    ACT(queue_signal),     ACT(stop_itself),       ACT(grow_down),        ACT(huge_pages),
-    ACT(truncate_outside),
+    ACT(queue_signal),     ACT(stop_itself),       ACT(ask_stat),         ACT(ask_statx),
+    ACT(ask_access),       ACT(ask_path),          ACT(ask_size),         ACT(ask_link),
+    ACT(ask_above),        ACT(ask_process),       ACT(ask_by_folder),    ACT(go_elsewhere),
+    ACT(go_above),         ACT(grow_down),         ACT(huge_pages),       ACT(truncate_outside),
 };
 
 static const struct act deadly[] = {

@@ -1,7 +1,7 @@
 # lib.bash -- agents for a test, in a folder of the test's own, on ports chosen by the kernel; removed when it ends.
 # shellcheck shell=bash disable=SC2034 # variables are used by the tests
 
-ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 BUILD=$(cd "$ROOT" && cd "${BUILD:-build}" && pwd)
 DATA=${PSGD_DATA:-$ROOT/../shared/data}
 TOOLS=$BUILD/tests/tool
@@ -15,17 +15,18 @@ TEST_LIMIT=$((TEST_TIMEOUT * 2 / 3))
 PROGRAM_LIMIT=$((TEST_TIMEOUT / 3))
 
 setup() {
-    HOME_OF_TEST=$(mktemp -d "${TMPDIR:-/tmp}/psgd-e2e-XXXXXX")
+    HOME_OF_TEST=${TMPDIR:-/tmp}/psgd-e2e-$BASHPID-$RANDOM
     T=$HOME_OF_TEST/test
-    mkdir "$T"
-    chmod 711 "$HOME_OF_TEST" "$T" # the users of jobs (gated) look up names in it
+    mkdir -m 711 "$HOME_OF_TEST" "$T" || return 1 # the users of jobs (gated) look up names in it
     limit_test 2>&1 3>&- &
     WATCHER=$!
     disown "$WATCHER" # so that the shell does not print its end
-    # job_submit with its limit: the process is job_submit, and signals and status are its own.
-    SUBMIT=$HOME_OF_TEST/job_submit
-    printf '#!/bin/sh\nexec "%s/limit" %d "%s/job_submit" "$@"\n' "$TOOLS" "$PROGRAM_LIMIT" "$BUILD" >"$SUBMIT"
-    chmod +x "$SUBMIT"
+    # job_submit with its limit: the process is job_submit, and signals and status are its own. Made once for a script.
+    SUBMIT=${BATS_RUN_TMPDIR:-$HOME_OF_TEST}/job_submit
+    if [ ! -e "$SUBMIT" ]; then
+        printf '#!/bin/sh\nexec "%s/limit" %d "%s/job_submit" "$@"\n' "$TOOLS" "$PROGRAM_LIMIT" "$BUILD" >"$SUBMIT"
+        chmod +x "$SUBMIT"
+    fi
     export XDG_STATE_HOME=$T/state XDG_CACHE_HOME=$T/cache
     export TSAN_OPTIONS="report_signal_unsafe=0 $TSAN_OPTIONS"
     unset PSGD_WORKERS PSGD_TOKEN_FILE PSGD_CODEC_PATH NO_COLOR CC
@@ -146,9 +147,19 @@ start_agent() {
         "${UNISOLATED[@]}" "$@" \
         2>>"$T/agent$n.log" 3>&- &
     AGENTS[n]=$!
-    within 60 listens_or_ended "$n" && curl -sf -o /dev/null "http://${HOSTS[n]:-127.0.0.1}:${PORTS[n]}/healthz" && return 0
+    within 60 listens_or_ended "$n" && answers "$n" && return 0
     cat "$T/agent$n.log" >&2
     return 1
+}
+
+# answers N: the agent says that it is well; by this shell, because a curl for each agent costs as much as starting the agent.
+answers() {
+    local line='' connection
+    { exec {connection}<>"/dev/tcp/${HOSTS[$1]:-127.0.0.1}/${PORTS[$1]}"; } 2>/dev/null || return 1
+    printf 'GET /healthz HTTP/1.1\r\nHost: %s:%d\r\nConnection: close\r\n\r\n' "${HOSTS[$1]:-127.0.0.1}" "${PORTS[$1]}" >&"$connection"
+    read -rt "$PROGRAM_LIMIT" -u "$connection" line
+    exec {connection}>&-
+    [[ $line == 'HTTP/1.1 200'* ]]
 }
 
 # What this kernel, or a build with sanitizers, allows a runner: none, process, files or user.
@@ -160,9 +171,14 @@ isolation_here() {
 isolation_needs() {
     UNISOLATED=()
     [[ " $* " != *" --require-isolation "* ]] || return 0
-    if [ -z "$ISOLATION" ] || [ "$ISOLATION_IN" != "${ENTER[*]}" ]; then
+    local known=${BATS_RUN_TMPDIR:-$HOME_OF_TEST}/isolation # of the script's tests outside namespaces
+    if [ ${#ENTER[@]} -eq 0 ] && [ -s "$known" ]; then
+        read -r ISOLATION <"$known"
+        ISOLATION_IN=
+    elif [ -z "$ISOLATION" ] || [ "$ISOLATION_IN" != "${ENTER[*]}" ]; then
         ISOLATION=$(isolation_here) || true
         ISOLATION_IN="${ENTER[*]}"
+        [ ${#ENTER[@]} -gt 0 ] || echo "$ISOLATION" >"$known"
     fi
     case $ISOLATION in
     files | user) ;;
@@ -172,8 +188,8 @@ isolation_needs() {
 
 # listens N: the agent's port is open; without starting a program, because this is asked often.
 listens() {
-    [ -n "${PORTS[$1]:-}" ] || PORTS[$1]=$(sed -n 's/.* listens on [^ ]*:\([0-9]*\), .*/\1/p' "$T/agent$1.log")
-    [ -n "${PORTS[$1]}" ] && { : <>"/dev/tcp/${HOSTS[$1]:-127.0.0.1}/${PORTS[$1]}"; } 2>/dev/null
+    [ -n "${PORTS[$1]:-}" ] || { [[ $(<"$T/agent$1.log") =~ ' listens on '[^\ ]*:([0-9]+)[,\ ] ]] && PORTS[$1]=${BASH_REMATCH[1]}; }
+    [ -n "${PORTS[$1]:-}" ] && { : <>"/dev/tcp/${HOSTS[$1]:-127.0.0.1}/${PORTS[$1]}"; } 2>/dev/null
 }
 
 listens_or_ended() { listens "$1" || has_ended "${AGENTS[$1]}"; } # listens_or_ended N: the wait is over
@@ -260,15 +276,19 @@ in_none() {
 # within SECONDS COMMAND...: repeats it until it succeeds, for ten times these seconds, because the machine may be busy. Never less
 # than a minute: durations are measured by the programs' records, not by this.
 within() {
-    local up end
+    local up end silent
     read -r up _ </proc/uptime # a clock that nobody sets
     end=$((10#${up/./} + $1 * 1000))
     shift
+    "$@" && return 0
+    exec {silent}<> <(:) # a read of it is a sleep without a process
     until "$@"; do
         read -r up _ </proc/uptime
-        [ "$((10#${up/./}))" -lt $end ] || return 1
-        sleep 0.05
+        [ "$((10#${up/./}))" -lt $end ] || break
+        read -rt 0.05 -u "$silent" || true
     done
+    exec {silent}>&-
+    [ "$((10#${up/./}))" -lt $end ]
 }
 
 status_page() { curl -s "http://${HOSTS[$1]:-127.0.0.1}:${PORTS[$1]}/v1/status"; } # status_page N

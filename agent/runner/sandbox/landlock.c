@@ -91,7 +91,7 @@ static int allow_places(int rules, uint64_t handled_fs, const struct place *p)
     return rc;
 }
 
-static int version(void)
+int landlock_version(void)
 {
     return (int)syscall(CALL_LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION_FLAG);
 }
@@ -117,7 +117,7 @@ static int restrict_to(int abi, int folder_fd, uint64_t in_folder, const struct 
 
 int sandbox_landlock(int folder_fd, int *abi, char *why, size_t size, struct err *e)
 {
-    *abi = version();
+    *abi = landlock_version();
     if (*abi < 0) {
         snprintf(why, size, "this kernel has no Landlock (%s; it needs Linux 5.13 and lsm=landlock)",
                  strerror(errno));
@@ -131,7 +131,7 @@ int sandbox_landlock(int folder_fd, int *abi, char *why, size_t size, struct err
 
 int landlock_for_compiler(const char *folder)
 {
-    int abi = version(), fd, rc;
+    int abi = landlock_version(), fd, rc;
 
     if (abi < 0)
         return 0;

@@ -36,10 +36,13 @@ static enum isolation level_of(const struct sandbox *s)
 static int enter(struct sandbox *s, int folder_fd, struct err *e)
 {
     char no_user[sizeof s->lacks] = "", no_landlock[sizeof s->lacks] = "", no_seccomp[sizeof s->lacks] = "";
-    int rc;
+    int rc = 0;
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_errno(e, ERR_IO, "no_new_privs");
+    if (!IS_SANITIZED && landlock_version() > 0 && (rc = sandbox_own_tree(folder_fd, e)) < 0)
+        return rc;
+    s->has_own_tree = rc > 0;
     if ((rc = sandbox_own_user(folder_fd, no_user, sizeof no_user, e)) < 0)
         return rc;
     s->has_own_user = rc > 0;
@@ -86,9 +89,9 @@ int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, s
 
 void sandbox_print(const struct sandbox *s)
 {
-    json_t *o = json_pack("{s:s, s:i, s:b, s:b, s:s}", "level", isolation_name(s->level), "landlock_abi",
+    json_t *o = json_pack("{s:s, s:i, s:b, s:b, s:b, s:s}", "level", isolation_name(s->level), "landlock_abi",
                           s->landlock_abi, "seccomp", (int)s->has_seccomp, "own_user", (int)s->has_own_user,
-                          "lacks", s->lacks);
+                          "own_tree", (int)s->has_own_tree, "lacks", s->lacks);
 
     if (o && json_dumpf(o, stdout, JSON_COMPACT) == 0)
         putchar('\n');

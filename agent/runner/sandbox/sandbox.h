@@ -4,17 +4,19 @@
  * The order, each layer on its own as far as the kernel has it:
  *
  *   1. limits.c    threads; the agent has set those of memory, file size, descriptors, processor time
- *   2. own_user.c  root only: own user and group id, no groups, no capabilities; the run folder stays
+ *   2. own_tree.c  a tree of directories with the run folder and /proc/self only, if the kernel has Landlock
+ *                  and either root runs the agent or there are user namespaces
+ *   3. own_user.c  root only: own user and group id, no groups, no capabilities; the run folder stays
  *                  root's, sticky, with the new group, so that the codec cannot replace files that the
  *                  runner opened before
- *   3. dumpable 0  no debugger and no /proc/PID/mem of another process of the same user
- *   4. landlock.c  opens, creates and removes files in the run folder only; no folders, links, sockets, FIFOs
+ *   4. dumpable 0  no debugger and no /proc/PID/mem of another process of the same user
+ *   5. landlock.c  opens, creates and removes files in the run folder only; no folders, links, sockets, FIFOs
  *                  or devices in it; no exec; no signals to processes outside; no TCP ports
- *   5. seccomp.c   a list of allowed system calls; others fail with EPERM or end the process
+ *   6. seccomp.c   a list of allowed system calls; others fail with EPERM or end the process
  *
  * Landlock and user id concern the calling thread and those that it starts later, so the process may have
  * only one: thread pools (OpenBLAS, OpenMP) are started afterwards. A sanitizer's run-time needs calls that
- * no codec does (ptrace, clone): such a build has layers 1 and 2 only, and reports level none. */
+ * no codec does (ptrace, clone): such a build has layers 1 and 3 only, and reports level none. */
 #ifndef PSGD_SANDBOX_H
 #define PSGD_SANDBOX_H
 
@@ -27,17 +29,17 @@
 struct sandbox {
     enum isolation level;
     int landlock_abi; /* 0: this kernel has none */
-    bool has_seccomp, has_own_user;
+    bool has_seccomp, has_own_user, has_own_tree;
     char lacks[256]; /* why the level is not the next one, as a part of a sentence; "" at the highest */
 };
 
-/* `folder_fd`: the run folder; -1: none, which only a probe of the kernel has. ERR_CODEC: the level is below
- * `required`; the layers that the kernel has are entered nevertheless. ERR_INTERNAL: the process has other
- * threads. */
+/* `folder_fd`: the run folder, which is the working folder; it is replaced by the same folder in a tree of
+ * its own. -1: none, which only a probe of the kernel has. ERR_CODEC: the level is below `required`; the
+ * layers that the kernel has are entered nevertheless. ERR_INTERNAL: the process has other threads. */
 int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, struct err *e);
 
-/* {"level":"files","landlock_abi":7,"seccomp":true,"own_user":false,"lacks":"..."} and a newline, which
- * `job_runner --isolation` prints for its agent: sandbox_enter in a process that then ends. */
+/* {"level":"files","landlock_abi":7,"seccomp":true,"own_user":false,"own_tree":true,"lacks":"..."} and a
+ * newline, which `job_runner --isolation` prints for its agent: sandbox_enter in a process that then ends. */
 void sandbox_print(const struct sandbox *s);
 
 /* For struct child_how, between fork and exec of a compiler, in the folder `arg` (a path): the compiler and
@@ -49,7 +51,10 @@ int sandbox_compiler(void *arg);
  * have it (`why`: a part of a sentence), or ERR_IO. */
 int sandbox_limits(bool has_own_user, struct err *e);
 int sandbox_own_user(int folder_fd, char *why, size_t size, struct err *e);
-/* *abi: the kernel's version of Landlock. */
+int sandbox_own_tree(int folder_fd, struct err *e);
+/* The kernel's version of Landlock; -1 and errno: it has none. */
+int landlock_version(void);
+/* *abi: landlock_version. */
 int sandbox_landlock(int folder_fd, int *abi, char *why, size_t size, struct err *e);
 int sandbox_seccomp(char *why, size_t size, struct err *e);
 

@@ -16,7 +16,9 @@ static void make_runner(char path[128], const char *folder, const char *answer)
 }
 
 #define ANSWER                                                                                               \
-    "echo '{\"level\":\"process\",\"landlock_abi\":0,\"seccomp\":true,\"own_user\":false,\"lacks\":\"no "    \
+    "echo "                                                                                                  \
+    "'{\"level\":\"process\",\"landlock_abi\":0,\"seccomp\":true,\"own_user\":false,\"own_tree\":true,"      \
+    "\"lacks\":\"no "                                                                                        \
     "Landlock\"}'"
 
 TEST(an_agent_reports_what_its_runner_answers_and_requires_files_of_foreign_codecs)
@@ -28,7 +30,7 @@ TEST(an_agent_reports_what_its_runner_answers_and_requires_files_of_foreign_code
     make_runner(path, folder, ANSWER);
     assert_ok(isolation_ask(&is, path, -1, &e));
     assert_int_equal(is.level, ISOLATION_PROCESS);
-    assert_true(is.has_seccomp && !is.has_own_user);
+    assert_true(is.has_seccomp && !is.has_own_user && is.has_own_tree);
     assert_string_equal(is.lacks, "no Landlock");
     assert_int_equal(is.required, ISOLATION_FILES);
     unit_remove(folder);
