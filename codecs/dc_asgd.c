@@ -10,7 +10,7 @@
  * of 0.04 is that of its CIFAR-10 runs). With lambda=0 it is ps. Under a lossy --compress-down x_m is what
  * the server had when it answered m: the weights that m got differ by the error of the compression.
  *
- * Cost per step: 4 + 4 n_params bytes to the servers, and as many back. A server keeps 4 n_params bytes for
+ * Cost per step: 4 S + 4 n_params bytes to S servers, and as many back. A server keeps 4 n_params bytes for
  * each worker. Its codec.csv has a row "staleness" for each gradient: updates since the weights it was
  * computed at. */
 #include <math.h>
@@ -122,7 +122,7 @@ static const struct codec_round dc_asgd = {.before_update = true,
 
 CODEC_PLUGIN(.name = "dc_asgd", .source = "Zheng et al., ICML 2017, eq. 10 and Algorithm 2",
              .equation = "x <- x - eta (g + lambda g * g * (x - x_m))",
-             .cost = "each step 4 + 4 n_params bytes to the servers, and as many back",
+             .cost = "each step 4 S + 4 n_params bytes to S servers, and as many back",
              .state_size = sizeof(struct dc_asgd), .options = options, .open = dc_asgd_open,
              .round = &dc_asgd, .updates_on_server = true, .limits = CODEC_NO_SSGD,
              .compression = CODEC_LOSSY_PARAMS)

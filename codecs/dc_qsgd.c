@@ -13,7 +13,7 @@
  * as it is, while the server takes the quantized one, so that both drift apart; here w is what the worker
  * has of x, and what a message leaves out is in the next one (of a worker's messages with ef=true).
  *
- * Cost per step: 4 bytes to the servers, 4 + 4 n_params back, then 8 + 4 n_params to the servers. A
+ * Cost per step: 4 S bytes to S servers, 4 S + 4 n_params back, then 8 S + 4 n_params to the servers. A
  * server's codec.csv has a row "staleness" for each change: others' changes since the worker got x. */
 #include "codec.h"
 
@@ -145,7 +145,8 @@ static const struct codec_events dc_qsgd = {.on_grad = dc_qsgd_on_grad,
 
 CODEC_PLUGIN(.name = "dc_qsgd", .source = "Parallel-SGD, q_ext_ext; Zheng et al., ICML 2017, eq. 10",
              .equation = "g' = g + lambda g * g * (x - w); w <- x - eta g'; x <- x - eta Q(g')",
-             .cost = "each step 12 + 4 n_params bytes to the servers in two messages, 4 + 4 n_params back",
+             .cost = "each step 12 S + 4 n_params bytes to S servers, in two messages to each, and 4 S + 4 "
+                     "n_params back",
              .state_size = sizeof(struct dc_qsgd), .options = options, .open = dc_qsgd_open,
              .events = &dc_qsgd, .model = dc_qsgd_model, .sends = dc_qsgd_sends,
              .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS, .compression = CODEC_LOSSY_PARAMS)

@@ -9,7 +9,7 @@
  * for an optimizer of the server; with gradient descent both are the same. The servers' weights are the
  * result: a worker ends with a fetch.
  *
- * Cost: 8 + 4 n_params bytes to the servers in a step with a push, and as many back in one with a fetch. A
+ * Cost: 8 S + 4 n_params bytes to S servers in a step with a push, and as many back in one with a fetch. A
  * server's codec.csv has a row "staleness" for each push: others' pushes since the weights it began from. */
 #include "codec.h"
 
@@ -151,7 +151,7 @@ static const struct codec_events downpour = {.on_step = downpour_on_step,
 
 CODEC_PLUGIN(.name = "downpour", .source = "Dean et al., NIPS 2012, section 4.1 and Algorithm 1",
              .equation = "push: x <- x + (w - w_pushed); fetch: w <- x + (w - w_pushed)",
-             .cost = "8 + 4 n_params bytes to the servers each n_push steps, and back each n_fetch",
+             .cost = "8 S + 4 n_params bytes to S servers each n_push steps, and back each n_fetch",
              .state_size = sizeof(struct downpour), .options = options, .open = downpour_open,
              .events = &downpour, .model = downpour_model, .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS,
              .compression = CODEC_LOSSY_PARAMS)

@@ -13,7 +13,7 @@
  * objective is the sum of the workers' losses, here it is the mean: its alpha M is eta, the learning rate.
  * At least every `patience`-th gradient is sent. With several servers each range decides for itself.
  *
- * Cost per step: 4 bytes to each other worker, or to the servers, and 4 + bits / 8 n_params more for a
+ * Cost per step: 4 bytes to each other worker, or each of S servers, and 4 (4 S) + bits / 8 n_params more for a
  * gradient that is sent; 4 n_params bytes back from the servers. A worker's codec.csv has a row "lazy" for
  * each gradient that is not: |dQ|^2. */
 #include <math.h>
@@ -216,9 +216,10 @@ static const struct codec_round laq = {.before_update = true,
                                        .reply = laq_reply,
                                        .adopt = laq_adopt};
 
-CODEC_PLUGIN(.name = "laq", .source = "Sun et al., NeurIPS 2019, eq. 5 to 7",
-             .equation = "dQ = quantized (g - Q_m), sent if |dQ|^2 is large enough; g <- (1 / n) sum_m Q_m",
-             .cost = "each step 4 bytes to each other worker or the servers, 4 + bits / 8 n_params more if "
-                     "sent; 4 n_params back from servers",
-             .state_size = sizeof(struct laq), .options = options, .open = laq_open, .round = &laq,
-             .limits = CODEC_NO_ASGD, .compression = CODEC_UNCOMPRESSED, .result = CODEC_EQUAL_RESULT)
+CODEC_PLUGIN(
+        .name = "laq", .source = "Sun et al., NeurIPS 2019, eq. 5 to 7",
+        .equation = "dQ = quantized (g - Q_m), sent if |dQ|^2 is large enough; g <- (1 / n) sum_m Q_m",
+        .cost = "each step 4 bytes to each other worker or of S servers, 4 (4 S) + bits / 8 n_params more if "
+                "sent; 4 n_params back from servers",
+        .state_size = sizeof(struct laq), .options = options, .open = laq_open, .round = &laq,
+        .limits = CODEC_NO_ASGD, .compression = CODEC_UNCOMPRESSED, .result = CODEC_EQUAL_RESULT)

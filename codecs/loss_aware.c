@@ -17,8 +17,8 @@
  * In ssgd workers end with quantized weights. In asgd a server quantizes for the worker whose gradient has
  * come, and all end with its full weights.
  *
- * Cost per step: 4 n_params bytes to the servers; back 4 bytes for each layer and bits / 8 for each
- * parameter. */
+ * Cost per step: 4 n_params bytes to the servers; back 4 bytes for each tensor (weights, bias, ...) and bits / 8
+ * for each parameter, in words of 4 bytes for each tensor. */
 #include <math.h>
 
 #include "codec.h"
@@ -185,10 +185,10 @@ static const struct codec_round loss_aware = {.before_update = true,
                                               .reply = loss_aware_reply,
                                               .adopt = loss_aware_adopt};
 
-CODEC_PLUGIN(.name = "loss_aware", .source = "Hou and Kwok, ICLR 2018; Hou, Zhang and Kwok, ICLR 2019",
-             .equation =
-                 "w <- w - eta mean_k g_k; workers get alpha b, min sum_i sqrt(v_i) (w_i - alpha b_i)^2",
-             .cost = "each step 4 n_params bytes to the servers; back 4 for each layer and bits / 8 n_params",
-             .state_size = sizeof(struct loss_aware), .options = options, .open = loss_aware_open,
-             .message_bytes = loss_aware_message_bytes, .round = &loss_aware, .updates_on_server = true,
-             .compression = CODEC_LOSSY_UP, .sends = loss_aware_sends, .result = CODEC_EQUAL_RESULT)
+CODEC_PLUGIN(
+        .name = "loss_aware", .source = "Hou and Kwok, ICLR 2018; Hou, Zhang and Kwok, ICLR 2019",
+        .equation = "w <- w - eta mean_k g_k; workers get alpha b, min sum_i sqrt(v_i) (w_i - alpha b_i)^2",
+        .cost = "each step 4 n_params bytes to the servers; back 4 for each tensor and bits / 8 n_params",
+        .state_size = sizeof(struct loss_aware), .options = options, .open = loss_aware_open,
+        .message_bytes = loss_aware_message_bytes, .round = &loss_aware, .updates_on_server = true,
+        .compression = CODEC_LOSSY_UP, .sends = loss_aware_sends, .result = CODEC_EQUAL_RESULT)

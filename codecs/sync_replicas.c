@@ -10,7 +10,7 @@
  * option all count, as in ps. The update is a step of the job's optimizer, on the servers. When workers end,
  * fewer than N may be left: then all that are left count.
  *
- * Cost per step: 4 + 4 n_params bytes to the servers, and as many back. A server's codec.csv has a row
+ * Cost per step: 4 S + 4 n_params bytes to S servers, and as many back. A server's codec.csv has a row
  * "late" for each dropped gradient: the global steps that it came too late. */
 #include "codec.h"
 
@@ -146,7 +146,7 @@ static const struct codec_events sync_replicas = {.on_grad = sync_replicas_on_gr
 
 CODEC_PLUGIN(.name = "sync_replicas", .source = "Chen et al. 2016, Algorithms 3 and 4",
              .equation = "x <- x - eta (1 / N) sum of the first N of g_1 ... g_M",
-             .cost = "each step 4 + 4 n_params bytes to the servers, and as many back",
+             .cost = "each step 4 S + 4 n_params bytes to S servers, and as many back",
              .state_size = sizeof(struct sync_replicas), .options = options, .open = sync_replicas_open,
              .events = &sync_replicas, .updates_on_server = true, .limits = CODEC_NO_SSGD,
              .compression = CODEC_LOSSY_PARAMS, .sends = sync_replicas_sends)

@@ -108,27 +108,48 @@ const char *codec_runs_by(const struct codec_facts *f)
     return f->is_executor ? "executor" : f->combines ? "combination" : f->has_events ? "events" : "rounds";
 }
 
-/* "2 x 4 n_params", or "12 + 4 n_params". */
-static void bytes_of(char *out, size_t size, const struct codec_facts *f, int n_alone)
+/* "2 x 4 n_params bytes", or "12 + 4 n_params bytes"; `of`: " S" for each of S servers. */
+static void bytes_of(char *out, size_t size, const struct codec_facts *f, int n_alone, const char *of)
 {
-    char alone[16] = "", times[16] = "";
+    char alone[24] = "", times[16] = "";
 
     if (n_alone > 0)
-        snprintf(alone, sizeof alone, "%d + ", 4 * n_alone);
+        snprintf(alone, sizeof alone, "%d%s + ", 4 * n_alone, of);
     if (f->n_vectors > 1)
         snprintf(times, sizeof times, "%d x ", f->n_vectors);
     snprintf(out, size, "%s%s4 n_params bytes", alone, times);
 }
 
+/* With S servers. In ssgd a reply has the combination, with the weight that tells whether there is one if the rule
+ * says what workers contribute; in asgd a message has the number of the weights that it is about, and a reply the
+ * weights. */
+static json_t *cost_of_servers(const struct codec_facts *f)
+{
+    /* Gradients that workers update by would make their weights differ in asgd. */
+    bool has_asgd = !(f->limits & CODEC_NO_ASGD) && (f->sends_params || f->updates_on_server);
+    bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
+    char up[64], down[64], up_late[64];
+
+    bytes_of(up, sizeof up, f, f->has_weights + f->n_numbers, " S");
+    bytes_of(up_late, sizeof up_late, f, 1 + f->has_weights + f->n_numbers, " S");
+    bytes_of(down, sizeof down, f, f->says_contribution + f->n_numbers, " S");
+    if (f->updates_on_server)
+        snprintf(down, sizeof down, "4 n_params bytes");
+    if (!has_asgd)
+        return json_sprintf("%s to S servers together, and %s back", up, down);
+    return json_sprintf("%s%s%s%s%s to S servers together, and 4 S + 4 n_params bytes back",
+                        has_ssgd ? up : "", has_ssgd ? " to S servers together, and " : "",
+                        has_ssgd ? down : "", has_ssgd ? " back; asgd: " : "", up_late);
+}
+
 /* What a rule that combines sends in one exchange: {"gather": "...", ...}. */
 static json_t *costs_of_paths(const struct codec_facts *f)
 {
-    char up[64], down[64], numbers[64];
+    char up[64], numbers[64];
     json_t *costs = json_object();
 
-    bytes_of(up, sizeof up, f, f->has_weights + f->n_numbers);
-    bytes_of(down, sizeof down, f, f->n_numbers);
-    bytes_of(numbers, sizeof numbers, f, 0);
+    bytes_of(up, sizeof up, f, f->has_weights + f->n_numbers, "");
+    bytes_of(numbers, sizeof numbers, f, 0, "");
     if (!f->updates_on_server) {
         json_object_set_new(costs, path_name(PATH_ALLREDUCE),
                             json_sprintf("2 (n - 1) / n x %s each way, by ring", numbers));
@@ -143,8 +164,7 @@ static json_t *costs_of_paths(const struct codec_facts *f)
                          : json_sprintf("%s to each other worker", up));
     }
     if (codec_has_server_side(f))
-        json_object_set_new(costs, path_name(PATH_SERVERS),
-                            json_sprintf("%s to the servers together, and %s back", up, down));
+        json_object_set_new(costs, path_name(PATH_SERVERS), cost_of_servers(f));
     return costs;
 }
 

@@ -102,6 +102,7 @@ static void look(struct report *r, const char *path, const char *options)
         f->adopts = p->combine->adopt;
         f->n_vectors = p->combine->n_vectors > 0 ? p->combine->n_vectors : 1;
         f->n_numbers = p->combine->n_numbers;
+        f->says_contribution = p->combine->contribute;
         f->has_weights = p->combine->contribute || p->combine->when == CODEC_EACH_ROUND;
         f->has_reply = f->has_adopt = !(p->limits & CODEC_NO_SERVERS);
         f->sends_grads = p->combine->when == CODEC_EACH_STEP;
@@ -170,6 +171,7 @@ static bool are_flags(const struct codec_facts *f)
     const bool *const flags[] = {&f->is_executor,
                                  &f->combines,
                                  &f->has_weights,
+                                 &f->says_contribution,
                                  &f->sums,
                                  &f->overlaps,
                                  &f->has_events,

@@ -22,7 +22,7 @@ struct codec_facts {
     bool ends_equal;      /* workers have equal weights when a synchronous job ends */
     /* Of a rule that combines. */
     int n_vectors, n_numbers;
-    bool has_weights, sums, combines_params, applies, adopts;
+    bool has_weights, says_contribution, sums, combines_params, applies, adopts;
     enum codec_compression compression;
     unsigned limits; /* enum codec_limits, and those of codec_load.h */
     size_t state_size;

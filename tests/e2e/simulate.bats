@@ -445,3 +445,33 @@ for folder in "gossip", "plain", "downpour", "fedavg", "ndc":
         assert {int(r["round"]) for r in rows} == set(range(1, 7)), folder
 PY
 }
+
+@test "a rule with servers sends as many bytes as its costs say" {
+    python3 - "$SUBMIT" <<'PY'
+import csv, json, re, subprocess, sys
+N, S = 1000, 2
+
+def value(text):  # "4 S + 2 x 4 n_params bytes"
+    terms = [re.sub(r"n_params", str(N), re.sub(r"\bS\b", str(S), term)).replace("bytes", "").replace("x", " ").split() for term in text.split(" + ")]
+    return sum(eval("*".join(t)) for t in terms)
+
+def sums(folder, node, way):
+    rows = [r for r in csv.DictReader(open(f"{folder}/records/comm.csv")) if int(r["node"]) == node and r["direction"] == way]
+    return sum(int(r["messages"]) for r in rows), sum(int(r["raw_bytes"]) for r in rows)
+
+for codec in "asgd", "fedavg", "slowmo", "scaffold", "ps", "diloco", "signsgd", "dc_asgd", "sync_replicas", "downpour":
+    shown = json.loads(subprocess.run([sys.argv[1], "codecs", "show", codec, "--json"], check=True, capture_output=True).stdout)["data"]
+    parts = (shown["cost"] or shown["paths"]["servers"]).split("; asgd: ")
+    modes = [mode for mode in ("ssgd", "asgd") if shown[f"has_{mode}"]]
+    for mode, part in zip(modes, parts):
+        folder = f"{codec}-{mode}"
+        local = ["--local-steps", "2"] if shown["exchanges"] == "parameters" else []
+        subprocess.run([sys.argv[1], "simulate", "-q", "--codec", codec, "--psgd", mode, "--servers", str(S), "--node_count", "2", "--gradients", str(N),
+                        "--steps", "4", "--epochs", "1", "--link", "any,1ms", "-o", folder, *local], check=True, capture_output=True)
+        up = re.search(r"(?:each step )?([^,;]*?) bytes to S servers", part).group(1)
+        back = re.search(r"and ([^,]*?) bytes back", part)
+        for way, cost in ("sent", up), ("received", back.group(1) if back else up):
+            messages, raw = sums(folder, 0, way)
+            assert messages > 0 and raw * S == value(cost) * messages, (codec, mode, way, cost, messages, raw)
+PY
+}
