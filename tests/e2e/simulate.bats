@@ -256,7 +256,8 @@ PY
         shift 3
         write_workers "$workers" "$servers"
         # An all-reduce in shared memory sends no messages; a simulation has connections.
-        "$SUBMIT" -q --local-path off --node_count "$workers" --epochs 1 --model softmax --dataset "$FEW" "$@" -o "$name-real"
+        "$SUBMIT" -q --local-path off --node_count "$workers" --epochs 1 --model softmax --dataset "$FEW" "${@/--workers-per-machine=*/-q}" \
+            -o "$name-real"
         "$SUBMIT" simulate -q --node_count "$workers" --servers "$servers" --epochs 1 --model softmax --dataset "$FEW" \
             --step-time 0.01 --straggler 0.2:3 "$@" -o "$name"
         same_as_real "$name" "$name-real"
@@ -266,6 +267,12 @@ PY
     same elastic 2 0 --codec easgd:every=3 # its model is the center
     same blocks 4 0 --codec plain --path gather --batch-size 16
     same ratio 3 0 --codec fedavg --path gather --local-steps 7 --block-ratio 2,1,1 --batch-size 16
+    # Three vectors and more have several orders of summation: workers that share memory take that of the nodes, and others
+    # the algorithm for one machine.
+    same here 3 0 --codec allreduce --batch-size 16 --workers-per-machine=3
+    "$SUBMIT" -q --node_count 3 --epochs 1 --model softmax --dataset "$FEW" --batch-size 16 --codec allreduce -o shared
+    "$SUBMIT" simulate -q --node_count 3 --epochs 1 --model softmax --dataset "$FEW" --batch-size 16 --codec allreduce --allreduce direct -o direct
+    [ "$(jq .nodes[0].params_sha256 shared/run.json)" = "$(jq .nodes[0].params_sha256 direct/run.json)" ]
     # Its running statistics lie behind all trained parameters, and so do the last of the layers that are compressed.
     same norm 2 0 --codec plain --model lenet-bn --compress topk:ratio=0.1,per=layer
 }
