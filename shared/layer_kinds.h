@@ -16,6 +16,9 @@
  *   mean_over_time  -                                                 (time, n) -> (n)
  *   linear, relu, leaky_relu (slope 0.01), tanh, hard_tanh (slope 0), sigmoid, gelu, softmax   the same
  *
+ * gelu is x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), the approximation of Hendrycks and Gimpel,
+ * "Gaussian Error Linear Units", 2016 (PyTorch's approximate="tanh"), within 5e-4 of x Phi(x).
+ *
  * kernel, size and stride are a number or [rows, columns]. "valid": windows are inside the image. "same":
  * one output per stride, ceil(h / stride), with zero padding, half before, the odd one after. momentum is
  * the weight of the new batch in the running statistics. init: zeros, ones, glorot_uniform, glorot_normal,

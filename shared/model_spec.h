@@ -8,8 +8,10 @@
  * Input: [values], [time, values], [time] tokens if an embedding is the first layer, or [rows, columns,
  * channels]. Layers: shared/layer_kinds.h. Losses, on the last layer's outputs z (n, k):
  *   softmax_cross_entropy   -log softmax(z)[label]
- *   sigmoid_cross_entropy   of each output separately; k = 1: the label is 0 or 1, else one-hot of the label
- *   mse                     mean over the k outputs of (z - target)^2; a label's target is its one-hot
+ *   sigmoid_cross_entropy   sum over the k outputs of -y log s(z) - (1 - y) log(1 - s(z)), s(z) the logistic
+ *                           function: k times PyTorch's BCEWithLogitsLoss, which takes their mean. A label's
+ *                           y is its one-hot, for k = 1 the label itself, 0 or 1
+ *   mse                     mean over the k outputs of (z - target)^2; a label's target is as y above
  *   tanh_squared            mean over the k outputs of tanh(z - target)^2: mse where an output is near, and
  *                           at most 1 where it is far off, so that outliers do not pull. TanhLoss of
  *                           Parallel-SGD, whose gradient for the target had 1 + tanh^2 for 1 - tanh^2

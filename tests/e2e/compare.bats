@@ -57,6 +57,14 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     [ "$("$SUBMIT" list -q --tag base)" = "$("$SUBMIT" list --tag base --json | jq -r '.data.jobs[].id')" ]
     [ -z "$("$SUBMIT" list -q --tag none)" ]
     [ "$("$SUBMIT" codecs list -q | head -2)" = "$(printf 'allreduce\nasgd')" ]
+    # Each rule, and each compressor, has a line that says where it differs from its paper.
+    local name
+    for name in $("$SUBMIT" codecs list -q); do
+        sed -n '/^## Where rules differ/,$p' "$ROOT/docs/rules.md" | grep -qE "^\|.*\`$name\`.* \|.*\|$" || { echo "$name" && return 1; }
+    done
+    for name in $("$SUBMIT" codecs list --json | jq -r '.data.compressors[].name' | grep -v '^none$'); do
+        sed -n '/^## Where compressors differ/,/^## Speed/p' "$ROOT/docs/compression.md" | grep -qE "^\|.*\`$name\`.* \|.*\|$" || { echo "$name" && return 1; }
+    done
     rm "$jobs"/j-0copy*
     # The same job in the simulator ends with the same weights.
     "$SUBMIT" simulate -q --config first/run.json -o simulated
