@@ -65,7 +65,12 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
               struct data_warnings *w, struct err *e);
 void csv_clear(struct csv_table *t);
 
-/* Functions behind it: the places of a table's columns, by one that was read before. */
+/* Functions behind it, also for other tables. A finite number that a float can hold: */
+bool csv_number(float *out, const struct csv_cell *c);
+/* ERR_CONFIG: the text is no label, or a missing one; `column` from 1, 0: the table has none. */
+int csv_check_label(const struct csv_cell *c, size_t column, enum csv_missing missing, struct err *e);
+
+/* The places of a table's columns, by one that was read before. */
 struct csv_row {
     const struct csv_cell *cells;
     size_t n_cells, line;

@@ -160,7 +160,7 @@ static bool number_of(double *out, const struct csv_cell *c)
 }
 
 /* Fast path: most cells of most tables are small integers. */
-static bool float_of(float *out, const struct csv_cell *c)
+bool csv_number(float *out, const struct csv_cell *c)
 {
     double d;
     int v = 0;
@@ -478,19 +478,23 @@ static bool is_utf8(const struct csv_cell *c)
     return k > 0;
 }
 
-static int check_label(const struct csv_cell *c, size_t column, const struct csv_form *form, struct err *e)
+int csv_check_label(const struct csv_cell *c, size_t column, enum csv_missing missing, struct err *e)
 {
-    if (is_missing(c) && (form->missing != CSV_MISSING_LABEL || c->len == 0)) {
-        err_set(e, ERR_CONFIG, "line %zu, column %zu: the label is missing (\"%.*s\")", c->line, column + 1,
-                shown(c), c->at);
-        return err_hint(e, "missing=drop leaves out rows with a missing cell%s.",
-                        c->len > 0 ? "; missing=label takes the text for a class" : "");
+    char at[40] = "";
+
+    if (column > 0)
+        snprintf(at, sizeof at, ", column %zu", column);
+    if (is_missing(c) && (missing != CSV_MISSING_LABEL || c->len == 0)) {
+        err_set(e, ERR_CONFIG, "line %zu%s: the label is missing (\"%.*s\")", c->line, at, shown(c), c->at);
+        return column == 0 ? e->code
+                           : err_hint(e, "missing=drop leaves out rows with a missing cell%s.",
+                                      c->len > 0 ? "; missing=label takes the text for a class" : "");
     }
     if (c->len > LABEL_LEN || memchr(c->at, '\0', c->len))
-        return err_set(e, ERR_CONFIG, "line %zu, column %zu: a label of %zu characters, expected 1 to %d",
-                       c->line, column + 1, c->len, LABEL_LEN);
+        return err_set(e, ERR_CONFIG, "line %zu%s: a label of %zu characters, expected 1 to %d", c->line, at,
+                       c->len, LABEL_LEN);
     if (!is_utf8(c)) {
-        err_set(e, ERR_CONFIG, "line %zu, column %zu: the label is not UTF-8", c->line, column + 1);
+        err_set(e, ERR_CONFIG, "line %zu%s: the label is not UTF-8", c->line, at);
         return err_hint(e, "iconv -f LATIN1 -t UTF-8 FILE >NEW converts a file.");
     }
     return 0;
@@ -559,9 +563,9 @@ static int add_row(struct csv_table *t, struct reader *r, const struct csv_form 
         if (!is_used(r, i) || (place == CSV_TRUTH && may_lack_truth(form) && lacks_truth(r, c)))
             continue;
         if (place >= 0 || form->is_target) {
-            if (!float_of(place >= 0 ? &x[place] : &t->targets[t->n_rows], c))
+            if (!csv_number(place >= 0 ? &x[place] : &t->targets[t->n_rows], c))
                 return not_a_number(c, i, e);
-        } else if (check_label(c, i, form, e) < 0) {
+        } else if (csv_check_label(c, i + 1, form->missing, e) < 0) {
             return e->code;
         } else {
             t->texts[t->n_rows] = *c;

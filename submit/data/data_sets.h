@@ -20,6 +20,7 @@
     SET(cifar10, false, false)                                                                               \
     SET(cifar100, false, false)                                                                              \
     SET(csv, false, true)                                                                                    \
+    SET(libsvm, false, true)                                                                                 \
     SET(npz, false, false)                                                                                   \
     SET(npy, false, false)                                                                                   \
     SET(text, false, false)                                                                                  \
