@@ -139,8 +139,8 @@ struct codec {
     float *numbers; /* (n_numbers) */
     int block;      /* the block of the current encode, merge or on_block; -1: none */
     /* Parameters in the range of this codec. Running statistics (batch_norm) are the last of them, or, for a
-     * rule that combines, follow them: the host takes their mean. In grads the batch's statistics are in their
-     * place, to which an update moves them: a rule may take means of these, of any age, but no sums. */
+     * rule that combines, follow them: the host takes their mean. In grads the batch's statistics are in
+     * their place, to which an update moves them: a rule may take means of these, of any age, but no sums. */
     size_t n_params;
     float *params;                    /* (n_params); the initial weights when open() is called */
     float *grads;                     /* (n_params), the mean over the samples that it was computed from */

@@ -3,9 +3,10 @@
  * net_new() allocates the activations for max_batch samples; nothing is allocated afterwards.
  *
  * The optimizer updates the first n_trained parameters. The running statistics (batch_norm) follow them: in
- * place of a gradient they have the statistics of the batch, to which statistics_step() moves them, so that an
- * exchange of gradients keeps them equal on all nodes, like the weights. A batch's statistics do not depend on
- * the running ones: those of a gradient that comes late, when others have moved these, are as good. */
+ * place of a gradient they have the statistics of the batch, to which statistics_step() moves them, so that
+ * an exchange of gradients keeps them equal on all nodes, like the weights. A batch's statistics do not
+ * depend on the running ones: those of a gradient that comes late, when others have moved these, are as
+ * good. */
 #ifndef PSGD_NET_H
 #define PSGD_NET_H
 

@@ -10,7 +10,7 @@ static const struct {
     const char *name;
     int a, b; /* at least a f + b contributions; a = 0: without f */
 } kinds[AGGREGATE_KINDS] = {[AGGREGATE_MEAN] = {"mean", 0, 1},
-#define ROW(constant, name, a, b, function) [constant] = {name, a, b},
+#define ROW(constant, name, a, b, function, of_statistics) [constant] = {name, a, b},
                             AGGREGATORS(ROW)
 #undef ROW
 };
@@ -52,4 +52,9 @@ int aggregate_check(const struct aggregate *a, int n, struct err *e)
         return 0;
     return err_set(e, ERR_CONFIG, "%s:%d needs at least %d contributions, and there are %d",
                    kinds[a->kind].name, a->f, least, n);
+}
+
+bool aggregate_compares(const struct aggregate *a)
+{
+    return a->kind == AGGREGATE_KRUM || a->kind == AGGREGATE_GEOMEDIAN;
 }

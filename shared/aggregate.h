@@ -17,18 +17,20 @@
 #ifndef PSGD_AGGREGATE_H
 #define PSGD_AGGREGATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "shared/err.h"
 
-/* Constant, name, least number of contributions for f: a f + b; function. */
+/* Constant, name, least number of contributions for f: a f + b; function; function for running statistics
+ * (batch_norm), which are no parameters: no distance counts them, and one worker's could be anything. */
 #define AGGREGATORS(A)                                                                                       \
-    A(AGGREGATE_MEDIAN, "median", 0, 1, aggregate_median)                                                    \
-    A(AGGREGATE_TRIMMED, "trimmed", 2, 1, aggregate_trimmed)                                                 \
-    A(AGGREGATE_KRUM, "krum", 2, 3, aggregate_krum)                                                          \
-    A(AGGREGATE_GEOMEDIAN, "geomedian", 0, 1, aggregate_geomedian)
+    A(AGGREGATE_MEDIAN, "median", 0, 1, aggregate_median, aggregate_median)                                  \
+    A(AGGREGATE_TRIMMED, "trimmed", 2, 1, aggregate_trimmed, aggregate_trimmed)                              \
+    A(AGGREGATE_KRUM, "krum", 2, 3, aggregate_krum, aggregate_median)                                        \
+    A(AGGREGATE_GEOMEDIAN, "geomedian", 0, 1, aggregate_geomedian, aggregate_median)
 
-#define AGGREGATE_CONSTANT(constant, name, a, b, function) constant,
+#define AGGREGATE_CONSTANT(constant, name, a, b, function, of_statistics) constant,
 
 enum aggregate_kind { AGGREGATE_MEAN, AGGREGATORS(AGGREGATE_CONSTANT) AGGREGATE_KINDS };
 
@@ -41,5 +43,9 @@ struct aggregate {
 int aggregate_parse(struct aggregate *out, const char *text, struct err *e);
 /* ERR_CONFIG if so few contributions cannot be aggregated so; the message says how many are needed. */
 int aggregate_check(const struct aggregate *a, int n, struct err *e);
+
+/* Does it measure distances between contributions, so that it needs each of them whole? The others aggregate
+ * each component by itself. */
+bool aggregate_compares(const struct aggregate *a);
 
 #endif

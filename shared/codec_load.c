@@ -145,7 +145,8 @@ unsigned codec_limits(const struct codec_plugin *p)
     bool has_global = p->combine && p->combine->keeps_global;
 
     return p->limits | (is_whole ? CODEC_WHOLE_GRADIENTS : 0) | (has_global ? CODEC_ASGD_NEEDS_SERVERS : 0) |
-           (p->events && !p->events->on_lost ? CODEC_NO_ON_LOST : 0);
+           (p->events && !p->events->on_lost ? CODEC_NO_ON_LOST : 0) |
+           (p->updates_on_server ? CODEC_SERVERS_UPDATE : 0);
 }
 
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e)
@@ -180,6 +181,14 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
             "codec %s needs each combination before its next local steps; it does not support --overlap 1",
             name);
         return err_hint(e, "Leave --overlap out.");
+    }
+    if ((limits & CODEC_SERVERS_UPDATE) && job->n_servers > 1 && job->clips) {
+        err_set(
+            e, ERR_CODEC,
+            "codec %s updates the weights on %d parameter servers, each of which has a part of the gradient, "
+            "and --clip-norm limits the norm of the whole",
+            name, job->n_servers);
+        return err_hint(e, "Take one server, or a rule whose workers update, as doublesqueeze.");
     }
     if ((limits & CODEC_NO_REDUNDANCY) && job->redundancy > 1)
         return err_set(e, ERR_CODEC, "codec %s waits for every worker: it cannot use redundant blocks", name);

@@ -36,7 +36,8 @@ enum {
 enum {
     CODEC_WHOLE_GRADIENTS = 1 << 16, /* it exchanges one gradient per worker, not one per block */
     CODEC_NO_ON_LOST = 1 << 17,      /* an event rule without on_lost() */
-    CODEC_LIMITS_KNOWN = CODEC_LIMITS_MAX | CODEC_WHOLE_GRADIENTS | CODEC_NO_ON_LOST
+    CODEC_SERVERS_UPDATE = 1 << 18,  /* the optimizer runs on the servers, which have a part each */
+    CODEC_LIMITS_KNOWN = CODEC_LIMITS_MAX | CODEC_WHOLE_GRADIENTS | CODEC_NO_ON_LOST | CODEC_SERVERS_UPDATE
 };
 
 /* Are workers linked to servers only, and these to workers? An event rule may send to any node. */
@@ -53,6 +54,7 @@ struct codec_job {
     int n_workers, n_servers, n_blocks, redundancy;
     bool has_unequal_blocks; /* workers hold different numbers of blocks */
     bool is_sync, goes_on;   /* goes_on: continues without lost workers */
+    bool clips;              /* --clip-norm */
     bool is_compressed;      /* --compress or --compress-down */
     bool compresses_items; /* to items that can be added on their way (codecs/compress/chain.h, chain_sums) */
     struct aggregate aggregate;

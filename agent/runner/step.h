@@ -75,8 +75,9 @@ void step_begin(struct step *s);
  * `place`, or that of the step. */
 uint64_t step_place(const struct step *s);
 /* `grads` (n_params): the gradient of one block, whose loss and hits are in *score. If it is not finite, the
- * job ends (ERR_NUMERIC), or zeros take its place, and this node's running statistics that of the batch's: then
- * every rule continues, no node waits, and all nodes still use the same gradient. After the last block `grads` is the mean of all. */
+ * job ends (ERR_NUMERIC), or zeros take its place, and this node's running statistics that of the batch's:
+ * then every rule continues, no node waits, and all nodes still use the same gradient. After the last block
+ * `grads` is the mean of all. */
 int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e);
 /* Instead of all blocks, on a worker that does not take part in this round: it has computed no gradient. */
 void step_sit_out(struct step *s);

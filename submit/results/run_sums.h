@@ -16,9 +16,9 @@ bool run_is_bound_by_codec(const struct comm *c);
  * workers help). */
 const char *run_bound(const struct comm *sum, double least);
 /* The mean of a double at `offset` in struct progress_view, over the workers that have the number; NAN: none
- * has. A worker that the job has lost does not count. *differ: they do not all have the same. of_batch: it is
- * of each worker's last batch, and counts with its samples (--block-ratio); else of the test set, which is the
- * same for all. */
+ * has. A worker that the job has lost does not count. *differ: they do not all have the same. of_batch: it
+ * is of each worker's last batch, and counts with its samples (--block-ratio); else of the test set, which is
+ * the same for all. */
 double run_mean(const struct submission *s, size_t offset, bool of_batch, bool *differ);
 /* Why training ended early: on all workers for the same reason, as their first one states it. */
 const struct stop *run_stopped(const struct submission *s);

@@ -22,6 +22,7 @@ int path_choice_job(struct codec_job *job, const struct settings *set, struct er
         .n_drawn = path_drawn(set->participate, set->node_count),
         .is_sync = set->sync == SYNC_SSGD,
         .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
+        .clips = set->clip_norm > 0,
         .is_compressed = set->compress[0] || set->compress_down[0],
         .compresses_items = chain_pair_sums(set->compress, set->compress_down, set->node_count)};
 

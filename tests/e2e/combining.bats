@@ -285,7 +285,7 @@ C
 @test "what a path, a draw or an aggregate cannot do is refused when the job is checked, with a sentence" {
     start_agents 5
     no() { # no SENTENCE OPTION...
-        run "$SUBMIT" validate --node_count 4 "${PART[@]}" "${@:2}"
+        run "$SUBMIT" validate --node_count "${nodes:-4}" "${PART[@]}" "${@:2}"
         echo "$output"
         [ "$status" -eq 6 ]
         [[ "$output" == *"$1"* ]]
@@ -322,6 +322,10 @@ C
     run "$SUBMIT" validate --node_count 4 "${PART[@]}" --codec fedavg --path allreduce
     [ "$status" -eq 0 ]
     [[ "$output" == *"--path allreduce: the parameter server of worker.json takes no part in this job."* ]]
+    write_workers 3 2
+    local nodes=3
+    no "path servers gives each of several servers a part of every contribution" --codec fedavg --aggregate geomedian
+    no "each of which has a part of the gradient, and --clip-norm limits the norm of the whole" --codec ps --clip-norm 1
 }
 
 # Nineteen is prime to the numbers of columns: each column and most rules are tried. With eleven each rule is, too; make

@@ -11,7 +11,7 @@
 #include "shared/rng.h"
 
 enum { N_LAYERS = 3 };
-static const float LR = 0.125f;
+static const float LR = CLUSTER_LR;
 
 const char *test_build_dir(void)
 {
@@ -117,6 +117,7 @@ static void node_open(struct cluster *c, int slot)
                                                 .n_drawn = cfg->n_drawn,
                                                 .allreduce = cfg->allreduce,
                                                 .n_params = cfg->n_params,
+                                                .n_statistics = cfg->n_statistics,
                                                 .params = n->params,
                                                 .grads = n->grads,
                                                 .layers = n->layers,

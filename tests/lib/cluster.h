@@ -7,6 +7,8 @@
 #include "shared/codec_load.h"
 #include "tests/lib/mesh_mem.h"
 
+#define CLUSTER_LR 0.125f /* of the nodes' gradient descent */
+
 struct cluster_config {
     const char *codec; /* name in build/codecs, or in build/tests/codecs as "tests/NAME" */
     const char *options, *compress, *compress_down;
@@ -27,7 +29,7 @@ struct cluster_config {
     /* The accuracy that a worker finds after that step; NULL: none */
     double (*accuracy)(int worker, uint64_t step);
     enum overlap overlap;
-    size_t n_params;
+    size_t n_params, n_statistics; /* the last of them are running statistics, exchanged as such */
     uint64_t seed;
     size_t
         bucket; /* of exchange_config, over three layers: gradients are exchanged while they are computed */

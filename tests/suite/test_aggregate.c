@@ -3,10 +3,12 @@
 #include "tests/unit/unit.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "agent/runner/exchange/aggregators/aggregators.h"
 #include "shared/path.h"
 #include "shared/rng.h"
+#include "tests/lib/cluster.h"
 #include "tests/lib/sim_job.h"
 
 enum { N_MAX = 11, P = 29 };
@@ -163,7 +165,7 @@ TEST(values_that_are_no_numbers_are_outliers)
 
             for (size_t i = 0; i < P; i++)
                 vectors[3][i] = vectors[4][i] = values[bad];
-            aggregate_of((enum aggregate_kind)kind)(out, &in);
+            aggregate_of((enum aggregate_kind)kind, false)(out, &in);
             for (size_t i = 0; i < P; i++)
                 assert_true(isfinite(out[i]));
         }
@@ -266,7 +268,7 @@ TEST(jobs_with_attackers_find_the_target_by_every_robust_aggregate_and_not_by_th
 
             for (size_t c = 0; c < N_OF(codecs); c++) {
                 assert_true(!(miss(codecs[c], "mean", n_servers) < 0.5));
-                for (size_t k = 0; k < N_OF(robust); k++) {
+                for (size_t k = 0; k < (n_servers > 1 ? 2 : N_OF(robust)); k++) { /* the others need one */
                     double d = miss(codecs[c], robust[k], n_servers);
 
                     if (!(d < 0.25))
@@ -277,9 +279,112 @@ TEST(jobs_with_attackers_find_the_target_by_every_robust_aggregate_and_not_by_th
         }
 }
 
+enum { N_SHOWN = 20, N_STATISTICS = 30, N_ALL = N_SHOWN + N_STATISTICS, N_VOTERS = 7 };
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const float *)a < *(const float *)b ? -1 : *(const float *)a > *(const float *)b;
+}
+
+/* What krum:2 chooses of v by distances over the first n values, in double precision. */
+static int chosen(float v[N_VOTERS][N_ALL], size_t n)
+{
+    double least = INFINITY;
+    int best = -1;
+
+    for (int k = 0; k < N_VOTERS; k++) {
+        float d[N_VOTERS];
+        double score = 0;
+
+        for (int j = 0; j < N_VOTERS; j++) {
+            double sum = 0;
+
+            for (size_t i = 0; i < n; i++)
+                sum += ((double)v[k][i] - (double)v[j][i]) * ((double)v[k][i] - (double)v[j][i]);
+            d[j] = (float)sum;
+        }
+        qsort(d, N_VOTERS, sizeof *d, by_value);
+        for (int j = 1; j <= N_VOTERS - 2 - 2; j++)
+            score += (double)d[j];
+        if (score < least) {
+            least = score;
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* One round of fedavg after n_steps local steps, by a server or between workers. Returns whether the choice
+ * depends on the statistics. */
+static bool check_choice(uint64_t n_steps, int n_servers)
+{
+    struct cluster_config cfg = {.codec = "fedavg",
+                                 .path = n_servers > 0 ? PATH_SERVERS : PATH_GATHER,
+                                 .aggregate = {AGGREGATE_KRUM, 2},
+                                 .n_workers = N_VOTERS,
+                                 .n_servers = n_servers,
+                                 .n_steps = n_steps,
+                                 .local_steps = n_steps,
+                                 .n_params = N_ALL,
+                                 .n_statistics = N_STATISTICS};
+    float v[N_VOTERS][N_ALL], middle[N_VOTERS];
+    struct cluster c;
+    int best;
+
+    cluster_open(&c, &cfg);
+    for (int k = 0; k < N_VOTERS; k++)
+        for (size_t i = 0; i < N_ALL; i++) {
+            v[k][i] = c.nodes[k].params[i];
+            for (uint64_t t = 0; t < n_steps; t++)
+                v[k][i] -= CLUSTER_LR * cluster_gradient(t, k, i);
+        }
+    assert_true(cluster_run(&c));
+    best = chosen(v, N_SHOWN);
+    for (size_t i = 0; i < N_ALL; i++) {
+        for (int k = 0; k < N_VOTERS; k++)
+            middle[k] = v[k][i];
+        qsort(middle, N_VOTERS, sizeof *middle, by_value);
+        assert_true(c.nodes[0].phase == NODE_DONE);
+        assert_true(c.nodes[0].params[i] == (i < N_SHOWN ? v[best][i] : middle[N_VOTERS / 2]));
+    }
+    cluster_close(&c);
+    return best != chosen(v, N_ALL);
+}
+
+TEST(krum_compares_no_running_statistics_which_get_the_median_of_each)
+{
+    int n = 0;
+
+    for (uint64_t steps = 1; steps <= 8; steps++)
+        n += check_choice(steps, 0) + check_choice(steps, 1);
+    assert_true(n > 0);
+}
+
+TEST(several_servers_refuse_an_aggregate_that_compares_whole_contributions)
+{
+    static const struct path_rule rule = {.name = "x"};
+    struct codec_job job = {
+        .n_workers = 9, .n_blocks = 9, .redundancy = 1, .n_drawn = 9, .is_sync = true, .n_servers = 2};
+
+    for (int k = AGGREGATE_MEDIAN; k < AGGREGATE_KINDS; k++) {
+        bool compares = k == AGGREGATE_KRUM || k == AGGREGATE_GEOMEDIAN;
+        struct err e = {0};
+
+        job.aggregate = (struct aggregate){(enum aggregate_kind)k, 2};
+        job.n_servers = 2;
+        assert_int_equal(path_choose(&rule, PATH_AUTO, &job, &e), compares ? ERR_CODEC : PATH_SERVERS);
+        if (compares)
+            assert_error_has("path servers gives each of several servers a part of every contribution");
+        job.n_servers = 1;
+        assert_int_equal(path_choose(&rule, PATH_AUTO, &job, &e), PATH_SERVERS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(krum_compares_no_running_statistics_which_get_the_median_of_each),
+        cmocka_unit_test(several_servers_refuse_an_aggregate_that_compares_whole_contributions),
         cmocka_unit_test(a_median_has_as_many_values_below_as_above),
         cmocka_unit_test(a_trimmed_mean_is_that_of_the_values_between),
         cmocka_unit_test(krum_is_the_vector_nearest_to_its_neighbors),

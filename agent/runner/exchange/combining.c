@@ -274,6 +274,19 @@ static void keep(struct channel *ch, const struct combining_contribution *from)
     b->n_all++;
 }
 
+/* Aggregates n values of all contributions, from `first` of each one's vector on. */
+static void aggregate_part(struct channel *ch, int vector, float *to, size_t first, size_t n,
+                           bool of_statistics)
+{
+    struct combining *b = &ch->combining;
+
+    for (int i = 0; i < b->n_all; i++)
+        b->inputs[i] = kept(ch, i, vector) + first;
+    aggregate_of(b->aggregate.kind, of_statistics)(
+        to + first, &(struct aggregate_input){
+                        .n = b->n_all, .f = b->aggregate.f, .n_params = n, .v = b->inputs, .work = b->work});
+}
+
 static int aggregate(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -283,19 +296,12 @@ static int aggregate(struct channel *ch)
         return CODEC_WAIT;
     if (aggregate_check(&b->aggregate, b->n_all, e) < 0)
         return e->code = ERR_CODEC;
-    for (int k = 0; k <= b->n_vectors; k++) {
-        bool is_vector = k < b->n_vectors;
-
-        for (int i = 0; i < b->n_all; i++)
-            b->inputs[i] = kept(ch, i, k);
-        aggregate_of(b->aggregate.kind)(
-            is_vector ? b->merged[k] : b->merged_numbers,
-            &(struct aggregate_input){.n = b->n_all,
-                                      .f = b->aggregate.f,
-                                      .n_params = is_vector ? ch->n_params : (size_t)b->rule->n_numbers,
-                                      .v = b->inputs,
-                                      .work = b->work});
+    for (int k = 0; k < b->n_vectors; k++) {
+        aggregate_part(ch, k, b->merged[k], 0, ch->codec.n_params, false);
+        if (n_statistics(ch) > 0)
+            aggregate_part(ch, k, b->merged[k], ch->codec.n_params, n_statistics(ch), true);
     }
+    aggregate_part(ch, b->n_vectors, b->merged_numbers, 0, (size_t)b->rule->n_numbers, false);
     return finite_check_combination(ch, 0, (const float *const *)b->merged, b->merged_numbers);
 }
 

@@ -48,6 +48,7 @@ struct exchange_config {
     struct aggregate aggregate;
     enum overlap overlap;
     int n_drawn; /* workers that take part in a round; 0: all */
+    bool clips;  /* updates: --clip-norm */
     enum collective_algorithm allreduce;
     size_t n_params;     /* of the whole model */
     size_t n_statistics; /* the last of these are running statistics: nn/net.h */

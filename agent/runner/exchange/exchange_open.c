@@ -85,6 +85,7 @@ int exchange_new(struct exchange **out, const struct exchange_config *cfg, struc
         .aggregate = cfg->aggregate,
         .overlap = cfg->overlap,
         .n_drawn = cfg->n_drawn > 0 ? cfg->n_drawn : cfg->n_workers,
+        .clips = cfg->clips,
         .is_compressed = (cfg->compress && cfg->compress[0]) || (cfg->compress_down && cfg->compress_down[0]),
         .compresses_items = chain_pair_sums(cfg->compress, cfg->compress_down, cfg->n_workers)};
 

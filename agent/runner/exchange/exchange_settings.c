@@ -29,6 +29,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .aggregate = aggregate,
         .overlap = set->overlap,
         .n_drawn = path_drawn(set->participate, set->node_count),
+        .clips = set->clip_norm > 0,
         .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : own,
         .n_steps = settings_steps(set),

@@ -14,11 +14,11 @@ void aggregate_sort(double *v, int n)
     qsort(v, (size_t)n, sizeof *v, compare);
 }
 
-aggregate_function *aggregate_of(enum aggregate_kind kind)
+aggregate_function *aggregate_of(enum aggregate_kind kind, bool of_statistics)
 {
-#define ROW(constant, name, a, b, function) [constant] = function,
-    static aggregate_function *const functions[AGGREGATE_KINDS] = {AGGREGATORS(ROW)};
+#define ROW(constant, name, a, b, function, statistics) [constant] = {function, statistics},
+    static aggregate_function *const functions[AGGREGATE_KINDS][2] = {AGGREGATORS(ROW)};
 #undef ROW
 
-    return functions[kind];
+    return functions[kind][of_statistics];
 }

@@ -20,14 +20,14 @@ struct aggregate_input {
  * same bits for the same input, on every machine. */
 typedef void aggregate_function(float *out, const struct aggregate_input *in);
 
-#define AGGREGATE_FUNCTION(constant, name, a, b, function) aggregate_function function;
+#define AGGREGATE_FUNCTION(constant, name, a, b, function, of_statistics) aggregate_function function;
 AGGREGATORS(AGGREGATE_FUNCTION)
 #undef AGGREGATE_FUNCTION
 
 /* Sorts n numbers, none of them NaN, from the least. */
 void aggregate_sort(double *v, int n);
 
-/* Returns the function of a kind other than the mean. */
-aggregate_function *aggregate_of(enum aggregate_kind kind);
+/* Returns the function of a kind other than the mean, for parameters or for running statistics. */
+aggregate_function *aggregate_of(enum aggregate_kind kind, bool of_statistics);
 
 #endif
