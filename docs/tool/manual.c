@@ -148,7 +148,8 @@ static int page_job_submit(struct err *e)
         "Ships a job with its rule, model and data to the agents listed in worker.json, watches it, and "
         "collects "
         "records, logs and the model. The verb submit may be left out. `job_submit help VERB` prints the "
-        "options of one verb. JOB is a job's id, its first characters, or a name that only one job has; "
+        "options of one verb. JOB is a job's id, its first characters, a name that only one job has, or the "
+        "folder of its results; "
         "without it, the latest job. In options _ and - are the same, and their names are not abbreviated. "
         "psgd is the same program; `psgd agent` is psgd-agent(8).");
     puts(".SH VERBS");

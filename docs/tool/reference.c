@@ -206,10 +206,9 @@ static int page_job_submit(struct err *e)
     print_head("job_submit", "the tables of `submit/verbs/verb_table.c` and `submit/options.c`");
     puts("\n`job_submit VERB ...`; the verb `submit` may be left out. `job_submit help VERB` prints the "
          "options of one "
-         "verb. JOB is a\njob's id, its first characters, or a name that only one job has; without it, the "
-         "latest job. In\noptions `_` and `-` are the same, and their names are not abbreviated. Exit "
-         "statuses: "
-         "[status.md](status.md).\n\n## Verbs");
+         "verb. JOB is a\njob's id, its first characters, a name that only one job has, or the folder of its "
+         "results; without it, the latest job.\nIn options `_` and `-` are the same, and their names are not "
+         "abbreviated. Exit statuses: [status.md](status.md).\n\n## Verbs");
     for (int g = 0; g < N_VERB_GROUPS; g++)
         print_verbs(g);
     for (int g = 0; options_table.groups[g]; g++)

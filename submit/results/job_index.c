@@ -11,6 +11,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/suggest.h"
+#include "submit/results/results.h"
 
 enum { INDEX_MAX = 16 << 20, LISTED = 4, JOB_NAME_MAX = sizeof((struct settings *)NULL)->name };
 
@@ -259,7 +260,21 @@ static int unknown(const char *text, const char *near, struct err *e)
                    : err_hint(e, "job_submit list shows the submitted jobs.");
 }
 
-/* `text`: an id, a prefix of one, or a name; NULL: the latest. */
+/* The job whose results are in a folder, which may be a copy, if it was submitted from here. */
+static void match_folder(struct matches *m, const char *folder, char *const *ids, size_t n)
+{
+    struct err ignored;
+    json_t *doc;
+
+    if (results_read(&doc, folder, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] && strcmp(ids[i], json_text_at(doc, "id")) == 0)
+            add_match(m, ids[i]);
+    json_decref(doc);
+}
+
+/* `text`: an id, a prefix of one, a name, or a folder of results; NULL: the latest. */
 static int match(char out[JOB_ID_MAX], const char *text, char *const *ids, size_t n, struct err *e)
 {
     char near[JOB_NAME_MAX] = "";
@@ -274,6 +289,8 @@ static int match(char out[JOB_ID_MAX], const char *text, char *const *ids, size_
     is_name = m.n == 0;
     if (is_name)
         match_names(&m, near, text, ids, n);
+    if (m.n == 0)
+        match_folder(&m, text, ids, n);
     if (m.n == 0)
         return unknown(text, near, e);
     if (text && m.n > 1)

@@ -11,8 +11,8 @@
 json_t *job_index_json(const struct submission *s);
 
 int job_index_save(const struct submission *s, struct err *e);
-/* `id` may be an id, the beginning of one, a name that only one job has, or NULL for the latest.
- * ERR_NOT_FOUND: there is none; ERR_USAGE: there are several, and the hint has their ids. */
+/* `id` may be an id, the beginning of one, a name that only one job has, the folder of its results, or NULL
+ * for the latest. ERR_NOT_FOUND: there is none; ERR_USAGE: there are several, and the hint has their ids. */
 int job_index_read(json_t **out, const char *id, struct err *e);
 /* The record of a job of exactly this id, of which submission_is_id() holds: reads one file and no list. */
 int job_index_read_id(json_t **out, const char *id, struct err *e);

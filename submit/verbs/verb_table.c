@@ -160,7 +160,9 @@ void verb_print_help(FILE *f, const struct verb *v)
     snprintf(does, sizeof does, "%s.", v->help);
     args_wrap(f, does, 0, HELP_COLUMN + HELP_WIDTH);
     if (strstr(v->operands, "JOB"))
-        fprintf(f, "JOB is a job's id, its first characters, or a name that only one job has%s.\n",
+        fprintf(f,
+                "JOB is a job's id, its first characters, a name that only one job has, or the folder of its "
+                "results%s.\n",
                 v->operands[0] == '[' ? "; without it, the latest job" : "");
     fprintf(f, "In options '_' and '-' are the same; their names are not abbreviated.\n");
     options_help(f, v->options);

@@ -185,6 +185,25 @@ TEST(a_name_finds_the_only_job_that_has_it)
     unit_remove(folder);
 }
 
+TEST(a_folder_of_results_stands_for_its_job)
+{
+    const char *folder = home();
+    char path[PATH_MAX];
+    struct submission s;
+
+    save("j-1aaaaa");
+    save("j-1baaaa");
+    snprintf(path, sizeof path, "%s/run.json", folder);
+    assert_ok(file_write(path, "{\"id\":\"j-1aaaaa\"}", 17, 0600, &e));
+    assert_ok(load(&s, folder));
+    assert_string_equal(s.id, "j-1aaaaa");
+    submission_clear(&s);
+    assert_ok(file_write(path, "{\"id\":\"j-1caaaa\"}", 17, 0600, &e));
+    assert_int_equal(load(&s, folder), ERR_NOT_FOUND);
+    submission_clear(&s);
+    unit_remove(folder);
+}
+
 TEST(the_job_record_is_private_and_holds_no_token)
 {
     const char *folder = home();
@@ -227,6 +246,7 @@ int main(void)
         cmocka_unit_test(the_reason_of_a_failed_job_is_saved),
         cmocka_unit_test(an_id_prefix_finds_a_job_and_no_id_the_latest),
         cmocka_unit_test(a_name_finds_the_only_job_that_has_it),
+        cmocka_unit_test(a_folder_of_results_stands_for_its_job),
         cmocka_unit_test(the_job_record_is_private_and_holds_no_token),
         cmocka_unit_test(new_ids_differ_and_sort_by_time),
     };
