@@ -105,6 +105,7 @@ static void use_shared(struct node *n)
 static int share_vectors(struct node *n, struct local_path *p, struct err *e)
 {
     struct rendezvous *joined = local_path_take(p);
+    int rc;
 
     if (p->all_can) {
         if (joined && shm_group_open(&n->shm_group, joined, net_n_params(n->net), e) < 0)
@@ -118,10 +119,9 @@ static int share_vectors(struct node *n, struct local_path *p, struct err *e)
         return mesh_watch(n->mesh, shm_group_fd(n->shm_group), e);
     }
     fprintf(stderr, "collectives go over connections: %s\n", p->why.text);
-    if (mesh_watch(n->mesh, -1, e) < 0)
-        return e->code;
+    rc = mesh_watch(n->mesh, -1, e);
     rendezvous_close(joined);
-    return 0;
+    return rc;
 }
 
 /* Sends messages through shared memory to each peer that can read it. */
@@ -164,6 +164,7 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
     size_t bytes = collects ? shm_group_bytes(net_n_params(n->net), n_sharing(n, machines))
                             : send_pool_bytes(n->mesh->pool->limit, n->n_peers);
     struct local_path p;
+    int rc;
 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
         n->set.local_path == LOCAL_PATH_OFF || !transport->shares_memory)
@@ -184,8 +185,11 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
                                                      .source = &n->shm_source},
                          e) < 0 ||
         settle(n, &p, collects, e) < 0)
-        return e->code;
-    return collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
+        rc = e->code;
+    else
+        rc = collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
+    local_path_clear(&p); /* what was not taken */
+    return rc;
 }
 
 /* Workers with one host name run on one machine. All nodes have the same list, and so the same result. */

@@ -34,11 +34,7 @@ static int send_answer_to(struct local_path *p, int slot, enum local_message mes
 /* This node cannot share memory, whatever the others report. */
 static void stop_sharing(struct local_path *p, const struct err *why)
 {
-    struct err ignored = {0};
-
-    mesh_watch(p->mesh, -1, &ignored);
-    rendezvous_close(p->rendezvous);
-    p->rendezvous = NULL;
+    local_path_clear(p);
     p->cannot = true;
     p->all_can = false;
     p->why = *why;
@@ -285,4 +281,14 @@ struct rendezvous *local_path_take(struct local_path *p)
     if (r)
         p->rendezvous = NULL;
     return r;
+}
+
+void local_path_clear(struct local_path *p)
+{
+    struct err ignored = {0};
+
+    if (p->rendezvous)
+        mesh_watch(p->mesh, -1, &ignored);
+    rendezvous_close(p->rendezvous);
+    p->rendezvous = NULL;
 }

@@ -71,5 +71,8 @@ bool local_path_is_settled(const struct local_path *p);
 bool local_path_has_joined(const struct local_path *p);
 /* Returns the rendezvous, if this node has joined it, else NULL. The caller closes it. */
 struct rendezvous *local_path_take(struct local_path *p);
+/* Closes the rendezvous, unless it was taken; also after a failure of local_path_begin. The mesh no longer
+ * watches it. */
+void local_path_clear(struct local_path *p);
 
 #endif

@@ -222,6 +222,7 @@ TEST(in_a_star_each_worker_shares_memory_with_the_server_only)
 TEST(a_joined_node_refuses_further_invitations)
 {
     static const uint8_t bytes[LOCAL_PATH_BYTES] = {0};
+    int fds = count_open_fds(), mappings = count_shared_mappings();
     struct local_path p[2];
     struct pair nodes;
 
@@ -238,11 +239,11 @@ TEST(a_joined_node_refuses_further_invitations)
     send_local(nodes.o[0].mesh, 1, LOCAL_INVITES, bytes, sizeof bytes);
     assert_int_equal(receive(&p[1]), ERR_PROTOCOL);
     assert_non_null(p[1].rendezvous);
-    for (int i = 0; i < 2; i++) {
-        assert_ok(mesh_watch(nodes.o[i].mesh, -1, &e));
-        rendezvous_close(p[i].rendezvous);
-    }
+    for (int i = 0; i < 2; i++)
+        local_path_clear(&p[i]);
     pair_close(&nodes);
+    assert_int_equal(count_open_fds(), fds);
+    assert_int_equal(count_shared_mappings(), mappings);
 }
 
 TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
