@@ -16,7 +16,13 @@
 #include "shared/file.h"
 #include "submit/interrupt.h"
 
-enum { HEADER_MAX = 1 << 16, PROBLEM_MAX = 1 << 16, CONNECT_MS = 5000 };
+enum {
+    HEADER_MAX = 1 << 16,
+    PROBLEM_MAX = 1 << 16,
+    CONNECT_MS = 5000,
+    LEAST_BYTES_PER_S = 1000,
+    SLOW_S = 60
+};
 
 struct http {
     CURLM *multi;
@@ -295,6 +301,10 @@ static void set_rules(struct http_request *r)
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout_s * 1e3));
+    if (r->must_flow) {
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, (long)LEAST_BYTES_PER_S);
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
+    }
     curl_easy_setopt(c, CURLOPT_BUFFERSIZE, r->reply_fd > 0 ? 1L << 18 : 1L << 14);
     curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(c, CURLOPT_TCP_KEEPIDLE, 3L);

@@ -7,7 +7,8 @@
  * The caller owns r, its strings and its bodies and keeps them until r.busy is false.
  *
  * Agents are not trusted: no redirect is followed, no content encoding is unpacked, no file is named after
- * what an agent sends, and every answer is limited in bytes and, except for streams, in time. */
+ * what an agent sends, and every answer is limited in bytes and, except for streams, in time; a download
+ * also in how slow it may be. */
 #ifndef PSGD_SUBMIT_HTTP_H
 #define PSGD_SUBMIT_HTTP_H
 
@@ -53,6 +54,7 @@ struct http_request {
     const char *body_type;
     uint64_t max_reply;
     double timeout_s; /* of the whole request; 0: an endless stream */
+    bool must_flow;   /* fewer than 1,000 bytes a second, for a minute, are no answer */
     int reply_fd;     /* > 0: a 2xx answer is written to this file instead */
     void (*on_line)(void *arg, const char *line, size_t len); /* gets a 2xx answer line by line instead;
                                                                  must not call http_* */

@@ -12,7 +12,7 @@
 #include "submit/prove.h"
 #include "submit/stages/console.h"
 
-enum { DOWNLOAD_S = 3600 };
+enum { DOWNLOAD_S = 3600, SAID_MAX = 1536 };
 
 bool node_is_server(const struct node *n)
 {
@@ -323,6 +323,7 @@ int node_download(struct http *h, struct node *n, int fd, uint64_t max, const ch
     r->reply_fd = fd;
     r->max_reply = max;
     r->timeout_s = DOWNLOAD_S;
+    r->must_flow = true;
     r->accept = "application/x-ndjson, */*"; /* events as lines, other files unchanged */
     return start(h, n, r, path, e);
 }
@@ -373,6 +374,27 @@ void node_end(struct node *n, enum job_state state, const char *reason, const ch
     n->ended_at = clock_now();
 }
 
+void node_say(struct node *n, bool is_more, const char *fmt, ...)
+{
+    char text[SAID_MAX];
+    uint64_t n_hidden;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (!allowance_take(&n->said, strlen(text), clock_now(), &n_hidden)) {
+        if (n->said.n_hidden == 1)
+            console_info(
+                "node(%d): %s sends more than is shown here; `job_submit logs %s --node %d` shows all.",
+                n->at.node, n->label, n->job, n->at.node);
+        return;
+    }
+    if (n_hidden > 0)
+        console_info("node(%d): %llu lines were left out here.", n->at.node, (unsigned long long)n_hidden);
+    (is_more ? console_more : console_info)("node(%d): %s", n->at.node, text);
+}
+
 static void take_state(struct node *n, const struct event *ev)
 {
     if (ev->state == JOB_READY || ev->state == JOB_RUNNING)
@@ -414,9 +436,9 @@ static void on_event(void *arg, const char *line, size_t len)
     else if (ev.kind == EVENT_STATE && !n->is_ended)
         take_state(n, &ev);
     else if (ev.kind == EVENT_LOG && (strcmp(ev.reason, "warn") == 0 || strcmp(ev.reason, "error") == 0))
-        console_info("node(%d): %s", n->at.node, ev.message);
+        node_say(n, false, "%s", ev.message);
     else if (ev.kind == EVENT_LOG)
-        console_more("node(%d): %s", n->at.node, ev.message);
+        node_say(n, true, "%s", ev.message);
 }
 
 int node_open_stream(struct http *h, struct node *n, struct err *e)

@@ -7,6 +7,7 @@
 
 #include "shared/worker.h"
 #include "submit/access.h"
+#include "submit/allowance.h"
 #include "submit/credentials.h"
 #include "submit/http.h"
 #include "submit/reply.h"
@@ -50,6 +51,7 @@ struct node {
     struct err silence;   /* why it does not answer */
     struct err unwritten; /* why the job's end cannot be written */
     uint64_t last_seq;
+    struct allowance said;         /* of node_say */
     bool has_bad_event;            /* reported once */
     bool is_streaming;             /* the stream is open, or its end has not been handled yet */
     bool is_probed;                /* the running call is a liveness probe of the agent */
@@ -96,6 +98,10 @@ int node_answer(const struct node *n, struct err *e);
 /* node_ask without a body for an answer of up to `max` bytes, polled until done; then node_answer. */
 int node_get(struct http *h, struct node *n, uint64_t max, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* Prints what the node, or its agent, has caused, and no more of it than is allowed (allowance.h). `is_more`:
+ * on the terminal only with -v. */
+void node_say(struct node *n, bool is_more, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Opens the stream of the job's events after last_seq. Events update `view`, is_ready and is_ended. */
 int node_open_stream(struct http *h, struct node *n, struct err *e);

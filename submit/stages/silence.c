@@ -23,8 +23,8 @@ void silence_begin(struct submission *s, struct node *n, const struct err *why, 
     n->silence = *why;
     n->is_silence_reported = is_reported;
     if (is_reported)
-        console_info("node(%d): %s; waiting until %s for it to come back.", n->at.node, why->text,
-                     text_hour(until, clock_wall() + s->opt->agent_timeout_s));
+        node_say(n, false, "%s; waiting until %s for it to come back.", why->text,
+                 text_hour(until, clock_wall() + s->opt->agent_timeout_s));
 }
 
 /* A stream that ends in order, but without the job's end, is no broken connection: after a power failure the
@@ -42,8 +42,8 @@ static void ask_for_state(struct submission *s, struct node *n)
     if (!is_first)
         return;
     n->cut_at = clock_now();
-    console_info("node(%d): %s ended the stream of events without the job's end; asking it until %s.",
-                 n->at.node, n->label, text_hour(until, clock_wall() + s->opt->agent_timeout_s));
+    node_say(n, false, "%s ended the stream of events without the job's end; asking it until %s.", n->label,
+             text_hour(until, clock_wall() + s->opt->agent_timeout_s));
 }
 
 /* Takes the answer. ERR_UNREACHABLE: for --agent-timeout there was neither an end nor an event. */
@@ -103,8 +103,8 @@ static void look_at_probe(struct submission *s, struct node *n)
     if (!is_first)
         return;
     n->unwritten_at = clock_now();
-    console_info("node(%d): %s; waiting until %s.", n->at.node, n->unwritten.text,
-                 text_hour(until, clock_wall() + s->opt->agent_timeout_s));
+    node_say(n, false, "%s; waiting until %s.", n->unwritten.text,
+             text_hour(until, clock_wall() + s->opt->agent_timeout_s));
 }
 
 /* A stream without new data may mean a frozen agent: probes it with a simple request. */
@@ -138,7 +138,7 @@ int silence_look(struct submission *s, struct node *n, struct err *e)
         return e->code;
     if (n->stream.busy && n->stream.status >= 200 && n->stream.status < 300) {
         if (n->is_silence_reported)
-            console_info("node(%d): %s answers again.", n->at.node, n->label);
+            node_say(n, false, "%s answers again.", n->label);
         n->silent_since = 0;
         n->is_silence_reported = false;
         probe(s, n);

@@ -16,6 +16,8 @@
 
 /* After the first failure: time for the other nodes to report their own reasons. */
 static const double own_reasons_s = 1;
+/* Its agent ends a node at the job's time limit; an agent that does not, and goes on sending, is lost later. */
+static const double limit_margin_s = 60;
 /* Time for a node to end after it was cancelled. */
 static const double stop_s = 15;
 /* A worker without events for this long, while others are done, is reported; longer if workers were without
@@ -41,8 +43,8 @@ static void report_change(struct node *n)
     if (!n->has_state_change)
         return;
     n->has_state_change = false;
-    console_info("node(%d): %s%s%s%s%s%s", n->at.node, job_state_name(n->view.state), reason[0] ? ", " : "",
-                 reason, message[0] ? ": " : "", message, text_stop(message));
+    node_say(n, false, "%s%s%s%s%s%s", job_state_name(n->view.state), reason[0] ? ", " : "", reason,
+             message[0] ? ": " : "", message, text_stop(message));
 }
 
 /* Called once the other nodes have reported their reasons, or had time to: fixes the cause of the failure
@@ -71,6 +73,7 @@ static void stop_others(struct submission *s, struct watch *w)
 static void judge(struct submission *s, struct watch *w)
 {
     double now = clock_now();
+    char limit[TEXT_AMOUNT];
     struct err e;
 
     if (w->failed_at == 0 && outcome_cause(s) >= 0)
@@ -78,6 +81,13 @@ static void judge(struct submission *s, struct watch *w)
     if (w->failed_at > 0 && w->stopped_at == 0 &&
         (now - w->failed_at > own_reasons_s || submission_count_ended(s) == s->n_nodes))
         stop_others(s, w);
+    for (size_t i = 0; i < s->n_nodes && now - w->began > s->settings.time_limit_s + limit_margin_s; i++) {
+        if (s->nodes[i].is_ended)
+            continue;
+        err_set(&e, ERR_TIMEOUT, "%s has not ended the node, though the job's time limit of %s is over",
+                s->nodes[i].label, text_seconds(limit, s->settings.time_limit_s));
+        silence_lose(s, &s->nodes[i], &e);
+    }
     for (size_t i = 0; i < s->n_nodes && w->stopped_at > 0 && now - w->stopped_at > stop_s; i++) {
         struct node *n = &s->nodes[i];
 

@@ -14,10 +14,11 @@
 #include "submit/recognise.h"
 #include "submit/stages/console.h"
 #include "submit/stages/job_key.h"
+#include "submit/text.h"
 
 enum { REASON_MAX = 200 /* an agent's limit in bytes */ };
 
-static const double RENEW_S = 5, RELEASE_S = 5;
+static const double RENEW_S = 5, RELEASE_S = 5, WAIT_REPORT_S = 30;
 
 void blob_set(struct blob *b, void *take_bytes, size_t len)
 {
@@ -228,11 +229,50 @@ const json_t *submission_codec_facts(const struct submission *s, const struct no
     return of_server ? of_server : json_object_get(s->facts, "codec");
 }
 
+/* After a signal the calls have failed. */
+static bool drop_interrupted(struct submission *s)
+{
+    struct err e;
+
+    if (interrupt_check(&e) == 0)
+        return false;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct http_request *r = &s->nodes[i].call;
+
+        if (!r->busy)
+            continue;
+        http_clear(s->http, r);
+        r->err = e;
+    }
+    return true;
+}
+
+static void say_waiting(const struct submission *s)
+{
+    char amount[TEXT_AMOUNT];
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+
+        if (!n->call.busy)
+            continue;
+        console_info("node(%d): waiting for %s, which has sent %s so far (Ctrl-C stops waiting).", n->at.node,
+                     n->label, text_bytes(amount, n->call.received));
+        return;
+    }
+}
+
 void submission_finish_calls(struct submission *s)
 {
-    for (size_t i = 0; i < s->n_nodes; i++)
-        while (s->nodes[i].call.busy)
-            http_poll(s->http, 1);
+    double said_at = clock_now();
+
+    while (submission_is_calling(s) && !drop_interrupted(s)) {
+        http_poll(s->http, 1);
+        if (clock_now() - said_at < WAIT_REPORT_S)
+            continue;
+        said_at = clock_now();
+        say_waiting(s);
+    }
 }
 
 size_t submission_count_ended(const struct submission *s)

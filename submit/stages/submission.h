@@ -102,7 +102,7 @@ const json_t *submission_codec_facts(const struct submission *s, const struct no
 
 /* Some node's call has not finished. */
 bool submission_is_calling(const struct submission *s);
-/* Waits until all calls have finished. */
+/* Waits until all calls have finished, and says every 30 s for whom. A signal ends those that have not. */
 void submission_finish_calls(struct submission *s);
 /* Number of nodes known to have ended. */
 size_t submission_count_ended(const struct submission *s);

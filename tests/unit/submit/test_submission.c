@@ -1,6 +1,7 @@
 #include "submit/stages/submission.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -216,9 +217,77 @@ TEST(a_refused_order_of_a_node_that_goes_on_is_an_error)
     assert_int_equal(submission_count_ended(&s), 0);
 }
 
+/* A child that answers the stream of events with `n` lines of a log, of 900 bytes each, and closes it. */
+static pid_t agent_that_floods(int n, char *address, size_t size)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t len = sizeof a;
+    char text[2048];
+    pid_t pid;
+
+    assert_int_equal(bind(s, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(s, 1), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
+    snprintf(address, size, "127.0.0.1:%d", ntohs(a.sin_port));
+    pid = fork();
+    if (pid == 0) {
+        int fd = accept(s, NULL, NULL);
+
+        alarm(300);
+        if (read(fd, text, sizeof text) <= 0 ||
+            !write_text(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"))
+            _exit(1);
+        for (int i = 1; i <= n; i++) {
+            snprintf(text, sizeof text,
+                     "{\"seq\":%d,\"event\":\"log\",\"level\":\"error\",\"text\":\"%0900d\"}\n", i, i);
+            if (!write_text(fd, text))
+                _exit(1);
+        }
+        _exit(0);
+    }
+    close(s);
+    return pid;
+}
+
+TEST(an_agent_that_sends_one_line_after_the_other_does_not_fill_the_terminal)
+{
+    enum { LINES = 20000 };
+    struct node n = {.at.host = "127.0.0.1", .label = "agent x", .job = "j-abcdefgh"};
+    char path[128], *text;
+    const char *folder = unit_folder();
+    struct err e = {0};
+    struct http *h = http_new(&e);
+    int status, saved = dup(STDERR_FILENO), fd;
+    size_t len;
+    pid_t pid = agent_that_floods(LINES, n.at.address, sizeof n.at.address);
+
+    snprintf(path, sizeof path, "%s/stderr", folder);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    dup2(fd, STDERR_FILENO);
+    assert_int_equal(node_open_stream(h, &n, &e), 0);
+    while (n.stream.busy)
+        http_poll(h, 1);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(fd);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(n.last_seq, LINES); /* each is read */
+    assert_int_equal(file_read(&text, &len, path, 64 << 20, &e), 0);
+    assert_in_range(len, ALLOWANCE_BYTES / 2, 4 * ALLOWANCE_BYTES);
+    assert_non_null(
+        strstr(text, "sends more than is shown here; `job_submit logs j-abcdefgh --node 0` shows all"));
+    free(text);
+    node_forget(h, &n);
+    http_free(h);
+    unit_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_agent_that_sends_one_line_after_the_other_does_not_fill_the_terminal),
         cmocka_unit_test(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal),
         cmocka_unit_test(a_node_whose_agent_does_not_answer_its_order_is_lost),
         cmocka_unit_test(a_refused_order_of_a_node_that_goes_on_is_an_error),

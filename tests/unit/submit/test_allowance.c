@@ -1,0 +1,61 @@
+#include "submit/allowance.h"
+
+#include "tests/unit/unit.h"
+
+/* Lines of 1,000 bytes in `seconds` of time, so many each second. Returns how many are printed. */
+static int print_all(struct allowance *a, double seconds, int per_s, double *now)
+{
+    uint64_t hidden;
+    int n = 0;
+
+    for (int i = 0; i < seconds * per_s; i++, *now += 1.0 / per_s)
+        n += allowance_take(a, 1000, *now, &hidden);
+    return n;
+}
+
+TEST(an_honest_agents_lines_are_all_printed)
+{
+    struct allowance a = {0};
+    double now = 1000;
+
+    assert_int_equal(print_all(&a, 1, 50, &now), 50); /* at the start of a job */
+    assert_int_equal(print_all(&a, 3600, 1, &now), 3600);
+}
+
+TEST(a_flood_is_cut_to_a_steady_rate_and_counted)
+{
+    struct allowance a = {0};
+    double now = 1000;
+    uint64_t hidden = 0;
+    int n = print_all(&a, 3600, 1000, &now);
+
+    assert_in_range(n, 64, (ALLOWANCE_BYTES + 3600 * ALLOWANCE_BYTES_PER_S) / 1000);
+    now += 60;
+    assert_true(allowance_take(&a, 1000, now, &hidden));
+    assert_true(hidden > 0);
+    assert_true(allowance_take(&a, 1000, now, &hidden));
+    assert_int_equal(hidden, 0); /* said once */
+}
+
+TEST(a_clock_that_stands_still_gives_no_more)
+{
+    struct allowance a = {0};
+    double now = 1000;
+    uint64_t hidden;
+    int n = 0;
+
+    while (allowance_take(&a, 1000, now, &hidden))
+        n++;
+    assert_int_equal(n, ALLOWANCE_BYTES / 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_honest_agents_lines_are_all_printed),
+        cmocka_unit_test(a_flood_is_cut_to_a_steady_rate_and_counted),
+        cmocka_unit_test(a_clock_that_stands_still_gives_no_more),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
