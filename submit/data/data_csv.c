@@ -100,6 +100,8 @@ static int open_files(struct dataset *d, const char *path, const struct csv_opti
 
     if (is_one)
         snprintf(test_path, sizeof test_path, "%s", path);
+    else if (use->is_whole)
+        rc = data_find(test_path, path, o->test_file[0] ? o->test_file : "test.csv", e);
     else
         rc = table_find(train_path, test_path, path, o->test_file, &files, e);
     if (rc == 0)

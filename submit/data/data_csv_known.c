@@ -60,6 +60,18 @@ static int place_in_order(int *place, const struct csv_row *r, const struct csv_
     return 0;
 }
 
+static int no_column(const struct csv_row *r, const struct csv_known *k, size_t i, struct err *e)
+{
+    err_set(e, ERR_CONFIG, "line %zu: no column is called \"%.60s\"; the training data has one", r->line,
+            k->names->at[i]);
+    return i + 1 == k->learned_at
+               ? err_hint(
+                     e,
+                     "A test half has the column that is learned. --data FILE divides one file; job_submit "
+                     "predict takes files without it.")
+               : e->code;
+}
+
 static int place_by_name(int *place, const struct csv_row *r, const struct csv_known *k,
                          struct data_warnings *w, struct err *e)
 {
@@ -85,9 +97,7 @@ static int place_by_name(int *place, const struct csv_row *r, const struct csv_k
         if (n > 1)
             return err_set(e, ERR_CONFIG, "line %zu: %zu columns are called \"%.60s\"", r->line, n, name);
         if (n == 0 && (i + 1 != k->learned_at || !k->may_lack_truth))
-            return err_set(e, ERR_CONFIG,
-                           "line %zu: no column is called \"%.60s\", as one of the training data is", r->line,
-                           name);
+            return no_column(r, k, i, e);
     }
     for (size_t i = 0; i < r->n_cells; i++)
         if (place[i] == CSV_LEFT_OUT) {

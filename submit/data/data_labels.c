@@ -65,6 +65,7 @@ int dataset_take_labels(struct dataset *d, struct err *e)
     d->train_y = train;
     d->test_y = test;
     d->n_targets = 0;
+    d->may_be_labels = false;
     d->n_classes = max + 1;
     return 0;
 }

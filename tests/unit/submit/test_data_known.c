@@ -109,7 +109,7 @@ TEST(a_table_that_contradicts_the_record_is_refused_in_a_sentence)
     static const struct {
         const char *csv, *text;
     } cases[] = {
-        {"a,kind\n5,ant\n", "line 1: no column is called \"b\", as one of the training data is"},
+        {"a,kind\n5,ant\n", "line 1: no column is called \"b\"; the training data has one"},
         {"a,b,a\n5,50,5\n", "2 columns are called \"a\""},
         {"a,kind,b\n5,dog,50\n",
          "line 2: the label \"dog\" is none of the model's 3 classes (ant, bee, cow)"},
