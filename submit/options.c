@@ -289,7 +289,8 @@ static struct args_option table[] = {
     {"output", "o", ARGS_PATH, AT(output), FOR_PREDICT, RESULTS, "FILE",
      "table to write, else predictions.csv"},
     {"split", "", ARGS_CHOICE_TEXT, AT(split), FOR_PREDICT, RESULTS, "test|train",
-     "half of the data set that predictions are made for"},
+     "half of the data set to predict; else all of the --data that is given, or the test half of the job's "
+     "set"},
     {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
     {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_EXPORT, RESULTS, "tensorboard|mlflow",
      "the program that reads it"},

@@ -47,13 +47,25 @@ static int read_part(struct table_part *p, const char *path, const struct csv_fo
     return csv_parse(&p->table, p->text, len, form, &p->warnings, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
+/* Did the record's own set name the column so? A number counts the columns of its file, also those that
+ * were left out. */
+static bool is_named_so(const struct csv_options *o, const struct preprocessing *p)
+{
+    struct csv_options then = {0};
+    struct err ignored;
+
+    return strncmp(p->dataset, "csv:", 4) == 0 &&
+           data_options(&then, fields, NULL, p->dataset + 4, &ignored) == 0 &&
+           strcmp(o->label, then.label) == 0 && strcmp(o->target, then.target) == 0;
+}
+
 /* The column that the options name must be the one that the model has learned. */
 static int check_column(const struct csv_options *o, const struct preprocessing *p, struct err *e)
 {
     const char *key = o->target[0] ? "target" : "label", *name = o->target[0] ? o->target : o->label;
     const char *learned = p->columns.n ? p->columns.at[p->learned_at - 1] : "";
 
-    if (!name[0])
+    if (!name[0] || is_named_so(o, p))
         return 0;
     if ((key[0] == 't') != (p->n_targets > 0))
         return err_set(e, ERR_CONFIG, "%s=%s: the model predicts %s", key, name,

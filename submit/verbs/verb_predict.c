@@ -253,9 +253,8 @@ static void show(const struct predict *p)
         verb_print_json(true, json_incref(p->summary), NULL, NULL);
         return;
     }
-    text_print("model      %s, of %s\ndata       %s, %s%s: %zu samples\n", p->spec->name, p->path,
-               o->settings.dataset, p->is_whole ? "all of " : "", p->is_whole ? o->data : p->half,
-               count_samples(p));
+    text_print("model      %s, of %s\ndata       %s, %s: %zu samples\n", p->spec->name, p->path,
+               o->settings.dataset, p->is_whole ? o->data : p->half, count_samples(p));
     json_object_foreach(metrics, key, v)
     {
         if (json_is_number(v))

@@ -1,4 +1,5 @@
-/* Any bytes as a table, with labels and with targets, the column by number, by name and the last. */
+/* Any bytes as a table, with labels and with targets, the column by number, by name and the last; also
+ * read like another table, by names and by places. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,55 @@ static void check(struct csv_table *t, bool is_target, struct data_warnings *w)
     for (size_t i = 0; i < t->n_rows * t->n_values; i++)
         if (!isfinite(t->x[i]))
             abort();
-    for (size_t i = 0; is_target && i < t->n_rows; i++)
+    if (!t->has_truth && (t->targets || t->texts))
+        abort();
+    for (size_t i = 0; is_target && t->has_truth && i < t->n_rows; i++)
         if (!isfinite(t->targets[i]))
             abort();
-    if (is_target || csv_classes_find(&c, t, w, &e) < 0)
+    if (is_target || !t->has_truth || csv_classes_find(&c, t, w, &e) < 0)
         return;
     for (size_t i = 0; i < t->n_rows; i++)
         if (csv_class_of(&c, &t->texts[i]) < 0)
             abort();
     free(c.texts);
+}
+
+static void try_form(const uint8_t *bytes, size_t len, const struct csv_form *form)
+{
+    char *text = malloc(len + !len);
+    struct data_warnings w = {0};
+    struct csv_table t;
+    struct err e;
+
+    if (!text)
+        abort();
+    memcpy(text, bytes, len);
+    if (csv_parse(&t, text, len, form, &w, &e) == 0)
+        check(&t, form->is_target, &w);
+    csv_clear(&t);
+    data_warnings_clear(&w);
+    free(text);
+}
+
+/* Three columns, of which the second is learned, or the form says which. */
+static void try_known(const uint8_t *bytes, size_t len)
+{
+    struct names named = {0}, none = {0};
+    struct err e;
+
+    if (names_copy(&named, "a\0kind\0b", 3, &e) < 0)
+        abort();
+    for (int i = 0; i < 8; i++) {
+        const struct csv_known known = {.n_values = 2,
+                                        .names = i & 1 ? &named : &none,
+                                        .learned_at = i & 1 || i & 2 ? 2 : 0,
+                                        .may_lack_truth = i & 4};
+        const struct csv_form form = {
+            .column = "", .is_target = i & 2, .header = "auto", .group = "", .drop = "", .known = &known};
+
+        try_form(bytes, len, &form);
+    }
+    names_clear(&named);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
@@ -41,20 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         {.column = "kind", .header = "yes", .group = "", .drop = "a+2"},
     };
 
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        char *text = malloc(len + !len);
-        struct data_warnings w = {0};
-        struct csv_table t;
-        struct err e;
-
-        if (!text)
-            abort();
-        memcpy(text, bytes, len);
-        if (csv_parse(&t, text, len, &forms[i], &w, &e) == 0)
-            check(&t, forms[i].is_target, &w);
-        csv_clear(&t);
-        data_warnings_clear(&w);
-        free(text);
-    }
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        try_form(bytes, len, &forms[i]);
+    try_known(bytes, len);
     return 0;
 }

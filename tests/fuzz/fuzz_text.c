@@ -1,4 +1,4 @@
-/* Any bytes, split at the first zero byte, as the texts of two classes. */
+/* Any bytes, split at the first zero byte, as the texts of two classes; also with the words of a model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +27,29 @@ static void check(const int32_t *x, size_t n, size_t length, int vocab)
     }
 }
 
+/* Every line is a sample, its words are "a" and "b". */
+static void try_known(const uint8_t *bytes, size_t len)
+{
+    struct text_class lines = {"lines", copy(bytes, len), len};
+    struct names words;
+    struct dataset d;
+    struct err e;
+
+    if (names_copy(&words, "a\0b", 2, &e) < 0)
+        abort();
+    for (int i = 0; i < 2; i++) {
+        const struct text_form form = {
+            .length = 3, .longer = TEXT_DROP, .words = &words, .is_whole = true, .is_unlabelled = i};
+
+        if (text_parse(&d, &lines, 1, &form, &e) < 0)
+            continue;
+        check(d.test_x, d.n_test, 3, 4);
+        dataset_clear(&d);
+    }
+    free(lines.bytes);
+    names_clear(&words);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     static const struct text_form forms[] = {
@@ -50,5 +73,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         free(classes[0].bytes);
         free(classes[1].bytes);
     }
+    try_known(bytes, len);
     return 0;
 }
