@@ -11,8 +11,9 @@
 struct npy_options {
     double test;
     uint64_t seed;
-    int vocab;   /* > 0: the integers of x are tokens */
-    int classes; /* 0: the largest label plus one */
+    int vocab;      /* > 0: the integers of x are tokens */
+    int classes;    /* 0: the largest label plus one */
+    char group[24]; /* the array with the training samples' groups; "": none */
 };
 
 static const struct json_field fields[] = {
@@ -21,6 +22,7 @@ static const struct json_field fields[] = {
     {"seed", JSON_FIELD_U64, JSON_AT(struct npy_options, seed), .may_change = true},
     {"vocab", JSON_FIELD_INT, JSON_AT(struct npy_options, vocab), .min = 2, .max = LAYER_VALUES_MAX},
     {"classes", JSON_FIELD_INT, JSON_AT(struct npy_options, classes), .min = 2, .max = CLASSES_MAX},
+    {"group", JSON_FIELD_TEXT, JSON_AT(struct npy_options, group), .required = false, .may_change = true},
     {0},
 };
 
@@ -117,7 +119,9 @@ struct half {
     int32_t *y;
     float *t;
     int n_targets;
-    int n_columns; /* of rows with a single 1, which are labels; 0: y are the labels themselves */
+    int n_columns;   /* of rows with a single 1, which are labels; 0: y are the labels themselves */
+    int64_t *groups; /* (n_groups); NULL: none */
+    size_t n_groups;
 };
 
 static int read_x(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
@@ -195,6 +199,28 @@ static int read_y(struct half *h, const struct npy_array *a, const struct npy_op
         if (label_of(&h->y[i], a, i, width, o->classes, e) < 0)
             return e->code;
     return 0;
+}
+
+static int read_groups(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
+{
+    (void)o;
+    if (npy_is_float(a) || a->n != a->shape[0])
+        return err_set(e, ERR_CONFIG, "expected an integer for each sample, its group");
+    h->n_groups = a->n;
+    h->groups = malloc(a->n * sizeof *h->groups);
+    if (!h->groups)
+        return err_set(e, ERR_NOMEM, "no memory for the groups of %zu samples", a->n);
+    for (size_t i = 0; i < a->n; i++)
+        h->groups[i] = npy_integer(a, i);
+    return 0;
+}
+
+static int compare_groups(const void *a, const void *b, void *arg)
+{
+    const int64_t *groups = arg;
+    int64_t x = groups[*(const uint32_t *)a], y = groups[*(const uint32_t *)b];
+
+    return (x > y) - (x < y);
 }
 
 static int read_array(struct half *h, const struct source *s, const char *name,
@@ -287,6 +313,17 @@ static int open_whole(struct dataset *d, const struct source *s, const struct np
     return rc;
 }
 
+static int take_groups(struct dataset *d, struct half *h, const struct source *s, const struct npy_options *o,
+                       struct err *e)
+{
+    if (read_array(h, s, o->group, read_groups, o, e) < 0)
+        return e->code;
+    if (h->n_groups != h->n)
+        return err_set(e, ERR_CONFIG, "%s has %zu groups, of %zu training samples", o->group, h->n_groups,
+                       h->n);
+    return data_number_groups(d, compare_groups, h->groups, e);
+}
+
 static int open_halves(struct dataset *d, const struct source *s, const struct npy_options *o, struct err *e)
 {
     struct half halves[2] = {0};
@@ -324,6 +361,9 @@ static int open_halves(struct dataset *d, const struct source *s, const struct n
     if (test_classes > d->n_classes && halves[1].y)
         rc = err_set(e, ERR_CONFIG, "y_test: label %d, the training labels end at %d", test_classes - 1,
                      d->n_classes - 1);
+    if (rc == 0 && o->group[0])
+        rc = take_groups(d, &halves[0], s, o, e);
+    free(halves[0].groups);
     if (rc == 0 && is_one)
         rc = data_split(d, o->test, o->seed, e);
     if (rc < 0)

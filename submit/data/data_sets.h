@@ -21,8 +21,8 @@
     SET(cifar100, false, false)                                                                              \
     SET(csv, false, true)                                                                                    \
     SET(libsvm, false, true)                                                                                 \
-    SET(npz, false, false)                                                                                   \
-    SET(npy, false, false)                                                                                   \
+    SET(npz, false, true)                                                                                    \
+    SET(npy, false, true)                                                                                    \
     SET(text, false, false)                                                                                  \
     SET(simlin, true, false)                                                                                 \
     SET(simsin, true, false)

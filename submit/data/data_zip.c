@@ -1,9 +1,11 @@
 /* The part of zip (PKWARE's APPNOTE) that numpy.savez and savez_compressed write. Sizes are read from the
  * central directory at the end: local headers may have them elsewhere (zip64, streams). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "shared/utf8.h"
 #include "submit/data/data_kind.h"
 #include "submit/data/data_npy.h"
 #include "submit/data/data_sets.h"
@@ -17,6 +19,7 @@ enum {
     STORED = 0,
     DEFLATED = 8,
     MEMBERS_MAX = 4096,
+    LIST_LEN = 200,
     DEFLATE_RATIO = 1032 /* maximum of the format: 258 bytes from two bits */
 };
 
@@ -87,10 +90,22 @@ static int locate(struct entry *m, const uint8_t *zip, size_t directory, const u
     return 0;
 }
 
+/* Appends the name of a member, as far as there is room, for a message. */
+static void list_name(char list[LIST_LEN], const uint8_t *name, size_t len)
+{
+    size_t used = strlen(list);
+
+    if (used + len + 3 > LIST_LEN)
+        return;
+    snprintf(list + used, LIST_LEN - used, "%s%.*s", used > 0 ? ", " : "", (int)len, (const char *)name);
+    utf8_clean(list, strlen(list), false);
+}
+
 static int find(struct entry *m, const uint8_t *zip, size_t len, const char *name, struct err *e)
 {
     const uint8_t *end = find_end(zip, len);
     const uint8_t *p, *found = NULL;
+    char list[LIST_LEN] = "";
     size_t directory, n;
 
     if (!end)
@@ -117,10 +132,11 @@ static int find(struct entry *m, const uint8_t *zip, size_t len, const char *nam
                 return broken(e, "a name is there twice");
             found = p;
         }
+        list_name(list, p + ENTRY_LEN, name_len);
         p += ENTRY_LEN + name_len + le16(p + 30) + le16(p + 32);
     }
     if (!found)
-        return err_set(e, ERR_NOT_FOUND, "no member %s", name);
+        return err_set(e, ERR_NOT_FOUND, "no member %s among %s", name, list[0] ? list : "none");
     return locate(m, zip, directory, found, e);
 }
 

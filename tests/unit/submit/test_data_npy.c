@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "submit/data/data_open.h"
 #include "submit/data/dataset.h"
 #include "tests/unit/unit.h"
 
@@ -433,6 +434,60 @@ TEST(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused)
     unit_remove(dir);
 }
 
+TEST(floats_are_labels_for_a_model_with_a_loss_for_classes_and_targets_for_others)
+{
+    static const float x[] = {1, 2, 3, 4}, y[] = {0, 1, 1, 0};
+    struct model_spec *m = calloc(1, sizeof *m);
+    const char *dir = unit_folder();
+    struct dataset d = {0};
+
+    assert_non_null(m);
+    m->n_in = 1;
+    m->n_out = 2;
+    m->loss = LOSS_SOFTMAX_CROSS_ENTROPY;
+    put_array(dir, "x", "<f4", "(4, 1)", x, sizeof x);
+    put_array(dir, "y", "<f4", "(4,)", y, sizeof y);
+    assert_ok(data_open(&d, "npy:test=0.25", dir, m, &(struct data_use){0}, false, &e));
+    assert_true(d.n_classes == 2 && d.train_y && !d.train_t);
+    dataset_clear(&d);
+    m->loss = LOSS_MSE;
+    m->n_out = 1;
+    assert_ok(data_open(&d, "npy:test=0.25", dir, m, &(struct data_use){0}, false, &e));
+    assert_true(d.n_targets == 1 && d.train_t && !d.train_y);
+    dataset_clear(&d);
+    free(m);
+    unit_remove(dir);
+}
+
+TEST(an_array_of_integers_groups_the_training_samples)
+{
+    static const float x[] = {1, 2, 1, 4};
+    static const uint8_t y[] = {0, 1, 1, 0};
+    static const int8_t users[] = {-5, 7, -5, 9};
+    const char *dir = unit_folder();
+    struct dataset d;
+
+    put_array(dir, "x_train", "<f4", "(4, 1)", x, sizeof x);
+    put_array(dir, "y_train", "|u1", "(4,)", y, sizeof y);
+    put_array(dir, "x_test", "<f4", "(4, 1)", x, sizeof x);
+    put_array(dir, "y_test", "|u1", "(4,)", y, sizeof y);
+    put_array(dir, "user", "|i1", "(4,)", users, sizeof users);
+    assert_ok(dataset_open(&d, "npy:group=user", dir, &e));
+    assert_int_equal(d.n_groups, 3);
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_int_equal(d.train_groups[i] == d.train_groups[k], users[i] == users[k]);
+    dataset_clear(&d);
+    assert_int_equal(dataset_open(&d, "npy:group=writer", dir, &e), ERR_NOT_FOUND);
+    assert_error_has("writer.npy");
+    assert_int_equal(dataset_open(&d, "npy:group=x_train", dir, &e), ERR_CONFIG);
+    assert_error_has("expected an integer for each sample, its group");
+    put_array(dir, "user", "|i1", "(3,)", users, 3);
+    assert_int_equal(dataset_open(&d, "npy:group=user", dir, &e), ERR_CONFIG);
+    assert_error_has("user has 3 groups, of 4 training samples");
+    unit_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +502,8 @@ int main(void)
         cmocka_unit_test(labels_and_values_are_of_any_integer_or_float_type_and_order_of_bytes),
         cmocka_unit_test(half_floats_have_their_values),
         cmocka_unit_test(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused),
+        cmocka_unit_test(floats_are_labels_for_a_model_with_a_loss_for_classes_and_targets_for_others),
+        cmocka_unit_test(an_array_of_integers_groups_the_training_samples),
         cmocka_unit_test(x_and_y_alone_are_split_and_floats_are_targets),
         cmocka_unit_test(integers_are_tokens_if_a_vocabulary_is_given),
         cmocka_unit_test(a_folder_of_npy_files_is_read_the_same_way),
