@@ -71,6 +71,15 @@ static uint64_t count_left_out(const struct sim *s)
     return n;
 }
 
+/* As the first worker that has come to its end knows. */
+static bool combined_nothing(const struct sim *s)
+{
+    for (int i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].node >= 0 && s->nodes[i].phase == SIM_DONE)
+            return exchange_combined_nothing(s->nodes[i].x);
+    return false;
+}
+
 json_t *sim_summary(const struct sim *s, const struct explore_result *found, double seconds)
 {
     uint64_t n_messages = mesh_sim_messages(s->net);
@@ -93,6 +102,7 @@ json_t *sim_summary(const struct sim *s, const struct explore_result *found, dou
         return NULL;
     }
     json_object_set_new(o, "left_out", json_integer((json_int_t)count_left_out(s)));
+    json_object_set_new(o, "combined_nothing", json_boolean(combined_nothing(s)));
     json_object_set_new(o, "cause", s->cause >= 0 ? json_integer(s->nodes[s->cause].node) : json_null());
     for (int i = 0; i < s->n_nodes; i++)
         json_array_append_new(nodes, node_json(s, &s->nodes[i]));

@@ -61,6 +61,14 @@ static bool promises_equal(const struct submission *s)
            json_is_true(json_object_get(json_object_get(s->facts, "codec"), "ends_equal"));
 }
 
+/* Known of a simulation; of a job on agents, worker 0 warns. */
+static bool combined_nothing(const struct submission *s)
+{
+    const json_t *result = json_object_get(json_object_get(s->facts, "simulation"), "result");
+
+    return json_is_true(json_object_get(result, "combined_nothing"));
+}
+
 static json_t *workers_differ(const struct submission *s)
 {
     const struct node *common = promises_equal(s) ? most_common(s) : NULL;
@@ -73,6 +81,11 @@ static json_t *workers_differ(const struct submission *s)
     n_equal = list(equal, s, common, true);
     if (n_others == 0)
         return NULL;
+    if (combined_nothing(s))
+        return json_sprintf(
+            "No exchange had a contribution with a weight, so nothing was combined, and the workers end "
+            "different: contribute() of codec %s returned 0 each time, on every worker.",
+            s->settings.codec);
     return json_sprintf(
         "The workers end different: the weights of node%s %s differ from those of node%s %s, and "
         "codec %s does not declare that they may (CODEC_OWN_RESULT). `job_submit codecs test` "

@@ -328,6 +328,32 @@ C
     no "each of which has a part of the gradient, and --clip-norm limits the norm of the whole" --codec ps --clip-norm 1
 }
 
+@test "a rule whose contributions all have the weight 0 combines nothing, and a warning says so, not that the codec is at fault" {
+    start_agents 2
+    cat >zero.c <<'C'
+#include "codec.h"
+
+static float contribute(struct codec *c, float *const *v)
+{
+    memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
+    return c->round < 100 ? 0 : 1;
+}
+static const struct codec_combine zero = {.when = CODEC_EACH_ROUND, .contribute = contribute};
+CODEC_PLUGIN(.name = "zero", .source = "a test", .combine = &zero)
+C
+    local path
+    for path in allreduce gather; do
+        "$SUBMIT" simulate -q --codec zero.c:every=2 --path $path --node_count 2 --max-steps 10 --model softmax --dataset "$FEW" -o $path
+        jq -e '.state == "succeeded" and (.warnings | length == 1)' $path/run.json
+        jq -r '.warnings[0]' $path/run.json | grep '^No exchange had a contribution with a weight, so nothing was combined'
+    done
+    "$SUBMIT" simulate -q --codec zero.c:every=1 --node_count 2 --epochs 1 --batch-size 1 --model softmax --dataset digits:train=220,test=10 -o some
+    jq -e '.warnings == []' some/run.json
+    run "$SUBMIT" --codec zero.c:every=2 --node_count 2 --max-steps 10 --model softmax --dataset "$FEW" -o agents
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"no exchange had a contribution with a weight: nothing was combined"* ]]
+}
+
 # Nineteen is prime to the numbers of columns: each column and most rules are tried. With eleven each rule is, too; make
 # combinations tries all cells.
 # bats test_tags=check

@@ -364,6 +364,7 @@ int combining_apply(struct channel *ch, const float *const *vectors, const float
     struct codec *c = &ch->codec;
     float *target = combining_target(ch);
 
+    b->has_combined = true;
     if (numbers && numbers != b->numbers)
         memcpy(b->numbers, numbers, (size_t)b->rule->n_numbers * sizeof *numbers);
     if (b->before)

@@ -64,6 +64,7 @@ struct combining {
         float *now;                   /* params when that exchange is applied */
     } late;
 
+    bool has_combined;             /* there was a combination to which something was contributed */
     float statistics_part;         /* times the running statistics of a combination is their mean */
     float *before;                 /* c->global before apply(), for adopt(); NULL: the rule has none */
     uint32_t version;              /* asgd, on a worker: rounds of the server that its parameters include */

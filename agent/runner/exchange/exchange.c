@@ -408,6 +408,16 @@ double exchange_wakes_at(const struct exchange *x)
     return at;
 }
 
+bool exchange_combined_nothing(const struct exchange *x)
+{
+    bool sets_weights = x->cfg.plugin->combine && x->cfg.plugin->combine->contribute;
+
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].combining.has_combined)
+            return false;
+    return sets_weights && x->cfg.is_sync && x->n_rounds > 0;
+}
+
 bool exchange_updates_here(const struct exchange *x)
 {
     return (x->cfg.node < 0) == x->cfg.plugin->updates_on_server;

@@ -156,6 +156,10 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
  * an event, MESH_NOTHING if there is no other. */
 double exchange_wakes_at(const struct exchange *x);
 
+/* Was there not one exchange so far in which a worker contributed with a weight above 0? False for a rule
+ * that does not set weights, and in asgd. */
+bool exchange_combined_nothing(const struct exchange *x);
+
 /* Does the job's optimizer run on this node? Otherwise it runs on the servers, and a worker does not change
  * its parameters after the exchange of gradients. */
 bool exchange_updates_here(const struct exchange *x);

@@ -56,6 +56,7 @@ int allreduce_finish(struct channel *ch, const float *const *vectors, const floa
     int rc = CODEC_GO;
 
     c->n_contributions = c->n_workers;
+    b->has_combined |= vectors != NULL;
     b->statistics_part = b->rule->reduction == CODEC_SUM ? 1 / total : 1;
     if (vectors && is_gradient(ch))
         c->gradient = vectors[0]; /* which the update checks */
