@@ -69,6 +69,13 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
 }
 
 # bats test_tags=check
+@test "the module runs from the source tree as docs/python.md says" {
+    session docs/python.md sh
+    grep -q 'python3 -m psgd' session.py
+    (cd "$ROOT" && PSGD_JOB_SUBMIT=$SUBMIT limited sh -e "$T/session.py") >said
+    [[ "$(<said)" == "psgd "*"job_submit "*" at $SUBMIT" ]]
+}
+
 @test "the session with torch in docs/python.md runs as written" {
     local python
     python=$(python_with torch) || skip "no python3 has torch"
