@@ -39,33 +39,53 @@ static _Noreturn void kill_node(const struct monitor_state *m)
     _exit(0);
 }
 
-static void serve(struct monitor_state *m, const struct pollfd p[3])
+/* The second thread. It ends with the conversation, or the process. */
+static void *answer(void *arg)
 {
-    if (p[0].revents)
-        monitor_read_orders(m);
-    monitor_pass_orders(m);
-    if (p[2].revents && !monitor_answer(m)) {
-        close(m->request_fd);
-        m->request_fd = -1;
-    }
+    struct monitor_state *m = arg;
+
+    while (monitor_answer(m))
+        continue;
+    close(m->request_fd);
+    return NULL;
+}
+
+static bool start_answering(struct monitor_state *m)
+{
+    enum {
+        STACK = 1 << 20
+    }; /* the usual one could be more than the limit of memory, which is the monitor's, too */
+    pthread_attr_t small;
+    pthread_t thread;
+
+    pthread_mutex_init(&m->lock, NULL);
+    return pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, STACK) == 0 &&
+           pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED) == 0 &&
+           pthread_create(&thread, &small, answer, m) == 0;
 }
 
 /* Returns when the job process has ended. */
 static void loop(struct monitor_state *m, int job_fd)
 {
+    pthread_mutex_lock(&m->lock);
     for (;;) {
         bool is_full = monitor_has_unsent_order(m);
         struct pollfd p[] = {{.fd = is_full ? -1 : m->orders.fd, .events = POLLIN},
                              {.fd = is_full ? m->relay_fd : -1, .events = POLLOUT},
-                             {.fd = m->request_fd, .events = POLLIN},
                              {.fd = job_fd, .events = POLLIN}};
         double now = clock_now(), wait_s = fmin(monitor_period(m, now), fmax(m->memory_at - now, 0));
+        int rc;
 
-        if (poll(p, sizeof p / sizeof *p, (int)ceil(wait_s * 1e3)) < 0 && errno != EINTR)
+        pthread_mutex_unlock(&m->lock);
+        rc = poll(p, sizeof p / sizeof *p, (int)ceil(wait_s * 1e3));
+        if (rc < 0 && errno != EINTR)
             return;
-        if (p[3].revents)
+        pthread_mutex_lock(&m->lock);
+        if (rc > 0 && p[2].revents)
             return;
-        serve(m, p);
+        if (rc > 0 && p[0].revents)
+            monitor_read_orders(m);
+        monitor_pass_orders(m);
         if (monitor_check_time(m, clock_now()) || monitor_check_memory(m, clock_now()))
             kill_node(m);
     }
@@ -88,7 +108,7 @@ static _Noreturn void run(struct monitor_state *m)
     ignore_signals();
     prctl(PR_SET_NAME, "job_monitor");
     prctl(PR_SET_DUMPABLE, 0); /* no other process of this user reads its memory */
-    if (job_fd >= 0 && getppid() == m->job)
+    if (job_fd >= 0 && getppid() == m->job && start_answering(m))
         loop(m, job_fd);
     _exit(0);
 }

@@ -73,6 +73,19 @@ static void do_watch(struct monitor_state *m, const struct monitor_request *r, s
     m->call_limit_s = r->seconds;
 }
 
+/* Asks name servers, which may take as long as whoever chose the name likes. */
+static void resolve(struct monitor_state *m, struct monitor_peer *p, struct err *e)
+{
+    struct tcp_places found;
+    int rc;
+
+    pthread_mutex_unlock(&m->lock);
+    rc = tcp_find(&found, p->node, p->host, p->port, e);
+    pthread_mutex_lock(&m->lock);
+    if (rc == 0)
+        p->places = found;
+}
+
 /* NULL, with the reply set: it is no peer, or has no address. */
 static struct monitor_peer *find(struct monitor_state *m, int node, struct monitor_reply *reply)
 {
@@ -84,7 +97,7 @@ static struct monitor_peer *find(struct monitor_state *m, int node, struct monit
     if (!p || p == m->peers + m->n_peers)
         err_set(&e, ERR_LOST, "node %d is not in the agent's list of nodes", node);
     else if (p->places.n == 0)
-        tcp_find(&p->places, node, p->host, p->port, &e);
+        resolve(m, p, &e);
     if (!e.code)
         return p;
     reply->code = EHOSTUNREACH;
@@ -168,7 +181,9 @@ void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct
 {
     *reply = (struct monitor_reply){0};
     *fd = -1;
+    pthread_mutex_lock(&m->lock);
     asks[r->ask].run(m, r, reply, fd);
+    pthread_mutex_unlock(&m->lock);
 }
 
 bool monitor_answer(struct monitor_state *m)
@@ -176,9 +191,9 @@ bool monitor_answer(struct monitor_state *m)
     struct monitor_request packet, request;
     struct monitor_reply reply;
     int fd;
-    ssize_t n = fd_pass_receive(m->request_fd, &packet, sizeof packet, &fd, MSG_DONTWAIT);
+    ssize_t n = fd_pass_receive(m->request_fd, &packet, sizeof packet, &fd, 0);
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (n < 0 && errno == EINTR)
         return true;
     if (fd >= 0)
         close(fd);

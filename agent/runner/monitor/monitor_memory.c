@@ -42,6 +42,7 @@ int monitor_make_memory(struct monitor_state *m, uint64_t bytes)
 {
     const struct rlimit less = {m->memory_left - bytes, m->memory_left - bytes};
     uint64_t used;
+    int fd;
 
     if (m->memory_left == RLIM_INFINITY)
         return shm_own.memory(NULL, bytes);
@@ -54,7 +55,10 @@ int monitor_make_memory(struct monitor_state *m, uint64_t bytes)
     if (lower(m->job, &less) < 0)
         return -1;
     m->memory_left -= bytes;
-    return shm_own.memory(NULL, bytes);
+    pthread_mutex_unlock(&m->lock);
+    fd = shm_own.memory(NULL, bytes);
+    pthread_mutex_lock(&m->lock);
+    return fd;
 }
 
 static double next_look(uint64_t room)

@@ -2,6 +2,7 @@
 #ifndef PSGD_MONITOR_STATE_H
 #define PSGD_MONITOR_STATE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -23,7 +24,10 @@ struct monitor_peer {
     struct tcp_places places; /* n 0: not found yet */
 };
 
+/* Of two threads: the first reads orders and watches; the second answers requests, and may wait for a name
+ * server or for much memory. Each has the lock while it uses the state, and not while it waits. */
 struct monitor_state {
+    pthread_mutex_t lock;
     pid_t job; /* the job process */
     struct report report;
     const struct stopwatch *watch; /* written by the job process */
@@ -42,7 +46,7 @@ struct monitor_state {
     int status_fd;        /* the job process's /proc/PID/status; -1: it cannot be read here */
     double memory_at;     /* clock_now of the next look at its memory */
 
-    int request_fd; /* -1: the job process has closed it */
+    int request_fd; /* the second thread's */
 
     char codec[MONITOR_NAME_MAX];
     bool is_executor;
@@ -64,16 +68,17 @@ bool monitor_check_time(struct monitor_state *m, double now);
 /* Seconds until the next check. */
 double monitor_period(const struct monitor_state *m, double now);
 
-/* monitor_answer: handles one request and sends its reply. Returns false if it was none. */
+/* monitor_answer: waits for a request, handles it and sends its reply. Returns false if it was none. Without
+ * the lock. */
 bool monitor_answer(struct monitor_state *m);
-/* The part of it that neither receives nor sends. *fd: the descriptor to send, which the caller closes,
- * or -1. */
+/* The part of it that neither receives nor sends, and takes the lock. *fd: the descriptor to send, which the
+ * caller closes, or -1. */
 void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
                 int *fd);
 
-/* monitor_memory: makes memory for the job process, and lowers its limit by as much. Returns a
- * descriptor, or -1 and sets errno: ENOMEM, with what the job process has it would be more than the job
- * may use. */
+/* monitor_memory: makes memory for the job process, and lowers its limit by as much; releases the lock while
+ * the kernel clears the memory. Returns a descriptor, or -1 and sets errno: ENOMEM, with what the job process
+ * has it would be more than the job may use. */
 int monitor_make_memory(struct monitor_state *m, uint64_t bytes);
 /* Looks at what the job process holds, if it is time for it. Returns whether the node is to be killed for
  * it: its end is reported. */

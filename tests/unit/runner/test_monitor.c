@@ -1,7 +1,10 @@
 #include "agent/runner/monitor/monitor.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -612,6 +615,54 @@ TEST(a_node_within_its_limit_of_memory_is_not_ended)
     trial_clear(&t);
 }
 
+/* In place of the C library's: a name server of whoever chose the name, which does not answer. */
+int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+    int (*own)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+    for (int i = 0; strcmp(host, "silent.test") == 0 && i < 60; i++)
+        poll(NULL, 0, 1000);
+    *(void **)&own = dlsym(RTLD_NEXT, "getaddrinfo");
+    return own(host, service, hints, out);
+}
+
+static void *ask_for_silent(void *arg)
+{
+    struct node *n = arg;
+    const struct tcp_dialer d = monitor_dialer(&n->monitor);
+    struct tcp_places p;
+    struct err e;
+
+    d.find(d.owner, 0, &p, &e);
+    return NULL;
+}
+
+static void make_read_only_meanwhile(struct node *n)
+{
+    pthread_t asks;
+
+    read_start(n);
+    if (pthread_create(&asks, NULL, ask_for_silent, n) != 0)
+        _exit(1);
+    loop_for(0.1);
+    make_read_only(n);
+}
+
+TEST(a_node_is_watched_while_its_monitor_waits_for_a_name_server)
+{
+    struct trial t;
+
+    if (IS_SANITIZED)
+        skip();
+    start_limited(&t, make_read_only_meanwhile);
+    give(&t, JOB("1000") "{\"attempt\":1,\"peers\":["
+                         "{\"node\":0,\"host\":\"silent.test\",\"data_port\":9,\"key\":\"" KEY "\"}]}\n");
+    finish(&t, "node.log");
+    assert_true(was_killed(&t));
+    assert_non_null(strstr(t.log, "OutOfMemory: "));
+    trial_clear(&t);
+}
+
 static void *do_nothing(void *arg)
 {
     for (;;)
@@ -682,6 +733,7 @@ int main(void)
         cmocka_unit_test(shared_memory_counts_against_the_limit_of_memory),
         cmocka_unit_test(a_node_that_gets_around_its_limit_of_memory_is_ended_with_a_report_of_what_it_uses),
         cmocka_unit_test(a_node_within_its_limit_of_memory_is_not_ended),
+        cmocka_unit_test(a_node_is_watched_while_its_monitor_waits_for_a_name_server),
         cmocka_unit_test(a_node_with_too_many_threads_is_ended_with_a_report),
         cmocka_unit_test(only_nodes_in_the_agents_list_are_connected_to),
         cmocka_unit_test(a_codec_that_hangs_ends_its_node_with_a_report),
