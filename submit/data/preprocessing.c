@@ -96,6 +96,27 @@ static int copy_names(struct preprocessing *p, const struct dataset *d, struct e
     return d->columns ? names_copy(&p->columns, d->columns, (size_t)d->shape.dim[0] + 1, e) : 0;
 }
 
+bool preprocessing_has_meaning(const struct preprocessing *p)
+{
+    return p->words.n || p->classes.n || p->columns.n || p->moments.n;
+}
+
+/* Removes "test_file=..." of a set's options: a model's file goes to others, who have no use for a path. */
+static void remove_test_file(char *dataset)
+{
+    static const char key[] = "test_file=";
+    char *at = strchr(dataset, ':');
+
+    while (at && strncmp(at + 1, key, strlen(key)) != 0)
+        at = strchr(at + 1, ',');
+    if (!at)
+        return;
+    if (at[strcspn(at + 1, ",") + 1] == ',')
+        memmove(at + 1, strchr(at + 1, ',') + 1, strlen(strchr(at + 1, ',') + 1) + 1);
+    else
+        *at = '\0';
+}
+
 int preprocessing_learn(struct preprocessing *out, const struct dataset *d, const char *dataset,
                         const char *transform, struct err *e)
 {
@@ -108,6 +129,7 @@ int preprocessing_learn(struct preprocessing *out, const struct dataset *d, cons
     struct transform t;
 
     snprintf(p.dataset, sizeof p.dataset, "%s", dataset);
+    remove_test_file(p.dataset);
     snprintf(p.transform, sizeof p.transform, "%s", transform);
     if (transform_parse(&t, transform, e) < 0)
         return err_at(e, "transform");

@@ -5,7 +5,7 @@
  * --init-from and --resume. A document of JSON:
  *
  *     "version": 1
- *     "dataset": "csv:label=kind"     as the job named its set
+ *     "dataset": "csv:label=kind"     as the job named its set, without test_file, which may be a path
  *     "type": "floats"                of a sample's values: bytes, floats or tokens
  *     "shape": [4]                    of a sample
  *     "dimensions": ["values"]        what they are: submit/data/layout.h
@@ -48,6 +48,9 @@ struct preprocessing { /* {0} is empty; every part is owned */
 int preprocessing_learn(struct preprocessing *out, const struct dataset *d, const char *dataset,
                         const char *transform, struct err *e);
 void preprocessing_clear(struct preprocessing *p);
+
+/* Has it more than the numbers of the samples: words, names or means? */
+bool preprocessing_has_meaning(const struct preprocessing *p);
 
 /* NULL: no memory. */
 json_t *preprocessing_json(const struct preprocessing *p);

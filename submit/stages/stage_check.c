@@ -123,8 +123,14 @@ static int open_data(struct dataset *d, struct preprocessing *record, struct sub
     console_warnings(&d->warnings);
     if (rc < 0)
         return has_record && rc == ERR_CONFIG ? hint_weights(s, e) : rc;
+    if (!has_record && preprocessing_learn(record, d, s->settings.dataset, s->settings.transform, e) < 0)
+        return e->code;
+    if (!has_record && s->opt->init_from[0] && preprocessing_has_meaning(record))
+        console_info("%s has no preprocessing record: words, classes, columns and means are learned from the "
+                     "data set, and whether they are those of the weights cannot be checked.",
+                     s->opt->init_from);
     if (!has_record)
-        return preprocessing_learn(record, d, s->settings.dataset, s->settings.transform, e);
+        return 0;
     rename_record(record, &s->settings);
     return 0;
 }

@@ -70,6 +70,8 @@ of() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name)
     printf '%s' '{"version":1,"name":"t","input":[6],"layers":[{"kind":"embedding","vocab":200,"units":8},{"kind":"mean_over_time"},{"kind":"dense","units":2}],"loss":"softmax_cross_entropy"}' >m.json
     "$SUBMIT" simulate -q --dataset text:length=6 --data train --model m.json --batch_size 20 --codec plain --epochs 8 \
         --gradient-descent adam --lr 0.05 -o out
+    "$SUBMIT" predict out -o half.csv >shown # the test half, as the job evaluated it
+    [ "$(awk '$1 == "loss" { print $2 }' shown)" = "$(last out loss)" ]
     mkdir elsewhere
     cp out/model/final.safetensors elsewhere/
     cd elsewhere

@@ -68,6 +68,25 @@ TEST(a_record_has_what_the_training_half_teaches)
     preprocessing_clear(&p);
 }
 
+TEST(a_record_has_no_path_of_a_test_file)
+{
+    static const struct {
+        const char *dataset, *kept;
+    } cases[] = {{"csv", "csv"},
+                 {"csv:test_file=/a/b.csv", "csv"},
+                 {"csv:label=k,test_file=/a/b.csv", "csv:label=k"},
+                 {"csv:test_file=/a/b.csv,label=k", "csv:label=k"},
+                 {"csv:label=k,test_file=/a/b.csv,test=0.5", "csv:label=k,test=0.5"}};
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct preprocessing p;
+
+        assert_ok(preprocessing_learn(&p, &rows, cases[i].dataset, "unit", &e));
+        assert_string_equal(p.dataset, cases[i].kept);
+        preprocessing_clear(&p);
+    }
+}
+
 TEST(a_record_that_is_written_and_read_is_the_same_to_the_last_bit)
 {
     struct preprocessing p, q;
@@ -291,6 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_has_what_the_training_half_teaches),
+        cmocka_unit_test(a_record_has_no_path_of_a_test_file),
         cmocka_unit_test(a_record_that_is_written_and_read_is_the_same_to_the_last_bit),
         cmocka_unit_test(records_that_differ_are_told_by_the_part_that_does),
         cmocka_unit_test(labels_get_the_numbers_of_the_record_by_their_names),
