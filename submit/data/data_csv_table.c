@@ -17,7 +17,8 @@ enum {
     NAME_SHOWN = 40,
     COUNTED_MIN = 3,
     ROWS_COUNTED_MIN = 3,
-    ALIKE_SHOWN = 3
+    ALIKE_SHOWN = 3,
+    ROWS_MANY = 20
 };
 
 struct reader {
@@ -284,6 +285,16 @@ static int find_name(size_t *column, const struct reader *r, const char *name, s
     return 0;
 }
 
+static int no_such_name(const struct reader *r, const char *name, struct err *e)
+{
+    err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu, of %zu columns", name, r->line,
+            r->n_cells);
+    for (size_t i = 0; i < r->n_cells; i++)
+        if (r->cells[i].len == strlen(name) && strncasecmp(r->cells[i].at, name, r->cells[i].len) == 0)
+            return err_hint(e, "Did you mean \"%.*s\"?", shown(&r->cells[i]), r->cells[i].at);
+    return e->code;
+}
+
 /* Finds the column to learn, and whether the first row is a header. A number is a name first, as header and
  * data may both be numbers, and then a place. */
 static int choose_column(size_t *column, bool *has_header, const struct reader *r,
@@ -304,7 +315,7 @@ static int choose_column(size_t *column, bool *has_header, const struct reader *
         return e->code;
     *column = named < r->n_cells ? named : place;
     if (name[0] && !is_number && named == r->n_cells)
-        return err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu", name, r->line);
+        return no_such_name(r, name, e);
     if (*column >= r->n_cells)
         return err_set(e, ERR_CONFIG, "column %s of %zu, counted from 1", name, r->n_cells);
     return 0;
@@ -344,8 +355,7 @@ static int mark_out(struct reader *r, bool has_header, const struct csv_form *fo
         if (column == r->n_cells && form->known)
             continue;
         if (column == r->n_cells)
-            return err_set(e, ERR_CONFIG, "no column is called \"%s\" in line %zu, of %zu columns", name,
-                           r->line, r->n_cells);
+            return no_such_name(r, name, e);
         if (!is_used(r, column))
             return err_set(e, ERR_CONFIG, "column \"%s\" is left out already", name);
         r->place[column] = mark;
@@ -886,6 +896,12 @@ int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct da
             c->texts[c->n++] = c->texts[i];
     if (c->n >= 2 && c->n <= CLASSES_MAX) {
         check_classes(c, w);
+        if (c->are_numbers && t->n_rows >= ROWS_MANY && c->n > t->n_rows / 2)
+            data_warn(w,
+                      "the %zu rows have %zu different numbers as labels, each a class of its own; target= "
+                      "instead of "
+                      "label= takes them for values to regress",
+                      t->n_rows, c->n);
         return 0;
     }
     err_set(e, ERR_CONFIG, "%zu different label%s, expected 2 to %d", c->n, c->n == 1 ? "" : "s",

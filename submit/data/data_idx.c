@@ -13,6 +13,35 @@ static uint32_t be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+/* The name of a type of IDX; NULL: there is none. */
+static const char *type_name(uint8_t type)
+{
+    static const struct {
+        uint8_t type;
+        const char *name;
+    } types[] = {{0x08, "unsigned bytes"},      {0x09, "signed bytes"}, {0x0b, "integers of 2 bytes"},
+                 {0x0c, "integers of 4 bytes"}, {0x0d, "floats"},       {0x0e, "doubles"}};
+
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type)
+            return types[i].name;
+    return NULL;
+}
+
+/* Another magic number: a set of other values, or another format. */
+static int refuse_magic(const uint8_t *bytes, size_t len, uint32_t magic, struct err *e)
+{
+    const char *what = magic == MAGIC_IMAGES ? "images" : "labels", *type = type_name(bytes[2]);
+
+    if (bytes[0] == 0 && bytes[1] == 0 && type)
+        return err_set(e, ERR_CONFIG, "it has %u dimension%s of %s, expected %u of unsigned bytes for %s",
+                       bytes[3], bytes[3] == 1 ? "" : "s", type, magic & 0xff, what);
+    if (data_refuse_kind(bytes, len, e) < 0)
+        return err_at(e, "not an IDX file");
+    return err_set(e, ERR_CONFIG, "not an IDX file of %s: it begins with 0x%08x, expected 0x%08x", what,
+                   be32(bytes), magic);
+}
+
 /* Returns the header's length; *whole is that of the file. */
 static int check_head(uint64_t *whole, const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3],
                       struct err *e)
@@ -24,11 +53,8 @@ static int check_head(uint64_t *whole, const uint8_t *bytes, size_t len, uint32_
     if (len < header)
         return err_set(e, ERR_CONFIG, "not an IDX file: a header of %zu bytes expected, %zu bytes found",
                        header, len);
-    if (be32(bytes) != magic && (bytes[0] != 0 || bytes[1] != 0) && data_refuse_kind(bytes, len, e) < 0)
-        return err_at(e, "not an IDX file");
     if (be32(bytes) != magic)
-        return err_set(e, ERR_CONFIG, "not an IDX file of %s: it begins with 0x%08x, expected 0x%08x",
-                       magic == MAGIC_IMAGES ? "images" : "labels", be32(bytes), magic);
+        return refuse_magic(bytes, len, magic, e);
     for (size_t i = 0; i < n_dims; i++) {
         dims[i] = be32(bytes + 4 + 4 * i);
         if (i == 0 && dims[i] == 0)

@@ -148,6 +148,9 @@ TEST(the_label_column_is_chosen_by_name_or_number)
     f.column = "sort";
     assert_int_equal(parse(&t, "kind,a\nx,1\n", &f), ERR_CONFIG);
     assert_error_has("no column is called \"sort\" in line 1");
+    f.column = "KIND";
+    assert_int_equal(parse(&t, "kind,a\nx,1\n", &f), ERR_CONFIG);
+    assert_string_equal(e.hint, "Did you mean \"kind\"?");
     f.column = "kind";
     assert_int_equal(parse(&t, "kind,a,kind\nx,1,y\n", &f), ERR_CONFIG);
     assert_error_has("columns 1 and 3 are both called \"kind\"");
@@ -260,6 +263,21 @@ TEST(a_missing_label_is_refused_or_its_row_left_out_or_a_class)
     assert_error_has("each of its 2 rows has a missing cell");
     assert_int_equal(parse(&t, "a,b\n1,caf\xe9\n2,x\n", &labels), ERR_CONFIG);
     assert_error_has("line 2, column 2: the label is not UTF-8");
+}
+
+TEST(numbers_to_regress_that_are_taken_for_labels_are_warned_of)
+{
+    char csv[1000] = "a,price\n";
+    struct csv_classes c;
+    struct csv_table t;
+
+    for (int i = 0; i < 30; i++)
+        sprintf(csv + strlen(csv), "%d,%d.5\n", i % 3, i);
+    assert_ok(parse(&t, csv, &labels));
+    assert_ok(csv_classes_find(&c, &t, &warnings, &e));
+    assert_true(is_warned("the 30 rows have 30 different numbers as labels"));
+    free(c.texts);
+    csv_clear(&t);
 }
 
 TEST(labels_that_people_read_alike_are_classes_and_a_warning)
@@ -615,6 +633,7 @@ int main(void)
             a_first_row_that_counts_from_0_is_a_header_and_a_name_in_it_counts_before_a_position),
         cmocka_unit_test(columns_and_rows_that_may_be_misunderstood_are_warned_of),
         cmocka_unit_test(a_missing_label_is_refused_or_its_row_left_out_or_a_class),
+        cmocka_unit_test(numbers_to_regress_that_are_taken_for_labels_are_warned_of),
         cmocka_unit_test(labels_that_people_read_alike_are_classes_and_a_warning),
         cmocka_unit_test(errors_are_reported_with_line_and_column),
         cmocka_unit_test(a_file_of_another_form_is_named_for_what_it_is),

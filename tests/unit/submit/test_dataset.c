@@ -174,7 +174,7 @@ TEST(a_header_with_absurd_sizes_is_refused)
     }
     assert_int_equal(idx_check_header(labels, sizeof labels, 0x803, dims, &e), ERR_CONFIG);
     assert_int_equal(idx_check_header(images, sizeof images, 0x801, dims, &e), ERR_CONFIG);
-    assert_error_has("begins with 0x00000803, expected 0x00000801");
+    assert_error_has("it has 3 dimensions of unsigned bytes, expected 1 of unsigned bytes for labels");
 }
 
 TEST(an_unknown_data_set_is_reported_with_the_known_ones)
