@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
@@ -251,6 +250,8 @@ def sweep(
     repeat=3, simulate=True, epochs=2). The values are a list, or an array or column of numpy or pandas. Returns a dict for
     each combination: its "values", the number of "runs" and of those "failed", and a "mean" and a "deviation" of each result;
     the runs are in output/runs, for psgd.open(). The options are those of `job_submit help sweep`."""
+    if not callable(getattr(values, "items", None)):  # a DataFrame has them, too
+        raise UsageError(f"a {type(values).__name__} is no dict of lists of values", 'Write {"lr": [0.1, 0.5]}.', "USAGE")
     sets = [f"{key}={json.dumps(_values_of(key, of_key))}" for key, of_key in values.items()]
     asked: Dict[str, Value] = {**options, "set": sets, "output": output}
     answer = call(program, "sweep", (), asked, show=show, accepted=(0, JobFailed.exit_status))
@@ -260,7 +261,7 @@ def sweep(
 def compare(*runs: Union[Run, PathLike], program: Optional[PathLike] = None, target: Optional[float] = None) -> Dict[str, Any]:
     """Runs side by side, each a Run, a folder or a job's id: "runs" with the settings in which they differ, "results" with a
     value for each of them. target: an accuracy, to which seconds and bytes are counted."""
-    names = [os.fspath(one.folder if isinstance(one, Run) else one) for one in runs]
+    names = [one.folder if isinstance(one, Run) else one for one in runs]
     return call(program, "compare", names, {"target": target}).data
 
 
@@ -288,5 +289,5 @@ def open_run(folder: PathLike, program: Optional[PathLike] = None) -> Run:
 def predict(path: PathLike, output: PathLike, *, program: Optional[PathLike] = None, **options: Value) -> Dict[str, Any]:
     """The model in a file, or in a folder of results, on data: writes a table with a row for each sample, and returns the
     metrics, of which there are none without labels or targets. The options are those of `job_submit help predict`."""
-    answer = call(program, "predict", [os.fspath(path)], {"output": output, **options})
+    answer = call(program, "predict", [path], {"output": output, **options})
     return dict(answer.data.get("metrics") or {})

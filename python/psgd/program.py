@@ -203,7 +203,7 @@ def run(program: Optional[PathLike], words: Sequence[str], show: bool = False) -
 def call(
     program: Optional[PathLike],
     verb: str,
-    operands: Sequence[str] = (),
+    operands: Sequence[PathLike] = (),
     options: Optional[Mapping[str, Value]] = None,
     *,
     show: bool = False,
@@ -211,7 +211,7 @@ def call(
 ) -> Answer:
     """Runs `job_submit VERB` with --json. Another exit status than `accepted` is raised as an error."""
     words = [verb, "--json", *arguments(options or {})]
-    answer = run(program, [*words, "--", *operands] if operands else words, show)
+    answer = run(program, [*words, "--", *(text_of(verb, o) for o in operands)] if operands else words, show)
     if answer.status not in accepted:
         raise answer.error()
     return answer

@@ -122,6 +122,15 @@ class Programs(unittest.TestCase):
         for values in "fedavg", 5, None, {"a": 1}, [[1]], [{}]:
             with self.subTest(values), self.assertRaisesRegex(psgd.UsageError, "^codec: a "):
                 psgd.sweep({"codec": values}, "out", program=fake)
+        for values in [("codec", ["fedavg"])], None, "codec=[1]":
+            with self.subTest(values), self.assertRaisesRegex(psgd.UsageError, "is no dict of lists"):
+                psgd.sweep(values, "out", program=fake)
+
+    def test_what_names_no_run_is_an_error_of_psgd(self):
+        fake = self.script("a")
+        for asks in (lambda: psgd.job(None, fake), lambda: psgd.compare({}, program=fake), lambda: psgd.predict(b"x", "o", program=fake)):
+            with self.assertRaisesRegex(psgd.UsageError, "is no value of an option"):
+                asks()
 
     def test_numpys_and_pandas_values(self):
         try:
