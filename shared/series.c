@@ -13,7 +13,7 @@
 enum { NODE_SPAN = 2 * SIMULATED_NODES_MAX, POINTS_LEAST = 8 };
 
 /* The columns that are read: these, then the values. */
-enum place { NODE, STEP, TIME, SIM_TIME, EPOCH, BATCH, BATCHES, SENT, RECEIVED, NAME, VALUES };
+enum place { NODE, STEP, TIME, SIM_TIME, EPOCH, BATCH, BATCHES, SENT, RECEIVED, NAME, SAMPLES, VALUES };
 
 /* Of more, the sum of the x of a point's rows could overflow. */
 static const double x_most = 1e200;
@@ -29,6 +29,7 @@ struct node {
     double x;                    /* of its last row */
     double bytes;                /* of train.csv, so far */
     struct running time, totals; /* totals: of eval.csv, in bytes */
+    double samples;              /* of train.csv, so far */
     bool is_shown;
     struct series_points points;
     /* Of a file with a row for each value: those of the last step, at the last x, that are not added yet. */
@@ -87,6 +88,8 @@ static void choose_columns(struct series *s)
         want(s, VALUES + (int)i, s->r.names[i]);
     if (s->r.x == SERIES_TIME)
         want(s, SIM_TIME, RECORD_SIM_TIME);
+    if (is_train)
+        want(s, SAMPLES, "samples");
     if (s->r.x == SERIES_EPOCH && is_train) {
         want(s, BATCH, "batch");
         want(s, BATCHES, "batches");
@@ -202,14 +205,31 @@ static double x_of(const struct series *s, struct node *n, const struct record_t
     }
 }
 
-static int add_values(struct series *s, struct node *n, double step, const double *values, struct err *e)
+/* What is of a worker's mini-batch counts in the mean with its samples; anything else is of the worker. */
+static void weigh(const struct series *s, double batch, double *weights)
 {
+    bool is_known = s->r.file == ARTIFACT_TRAIN && isfinite(batch) && batch > 0;
+
+    for (size_t i = 0; i < s->n_slots; i++) {
+        bool of_batch = strcmp(s->r.names[i], "loss") == 0 || strcmp(s->r.names[i], "accuracy") == 0;
+
+        weights[i] = is_known && of_batch ? batch : 1;
+    }
+}
+
+/* `batch`: the samples since the row before. */
+static int add_values(struct series *s, struct node *n, double step, double batch, const double *values,
+                      struct err *e)
+{
+    double weights[SERIES_NAMES];
+
+    weigh(s, batch, weights);
     if (n->x < s->r.from || n->x > s->r.to)
         return 0;
     n->rows++;
     s->rows++;
-    if ((n->is_shown && series_points_put(&n->points, s->most, n->rows, n->x, values) < 0) ||
-        (n->node >= 0 && series_points_put(&s->mean, s->r.points, (uint64_t)step, n->x, values) < 0))
+    if ((n->is_shown && series_points_put(&n->points, s->most, n->rows, n->x, values, NULL) < 0) ||
+        (n->node >= 0 && series_points_put(&s->mean, s->r.points, (uint64_t)step, n->x, values, weights) < 0))
         return no_memory(e);
     return 0;
 }
@@ -219,7 +239,7 @@ static int add_held(struct series *s, struct node *n, struct err *e)
     bool is_held = n->is_held;
 
     n->is_held = false;
-    return is_held ? add_values(s, n, n->step, n->held, e) : 0;
+    return is_held ? add_values(s, n, n->step, 0, n->held, e) : 0;
 }
 
 /* The slot of a value's name; -1: it is not asked for, or one of too many. */
@@ -259,7 +279,7 @@ static int add_row(void *ctx, const struct record_text *cells, struct err *e)
     struct series *s = ctx;
     double values[SERIES_NAMES];
     double node = number_at(s, cells, NODE);
-    double step = number_at(s, cells, STEP);
+    double step = number_at(s, cells, STEP), samples = number_at(s, cells, SAMPLES), batch = 0;
     struct node *n;
     double x;
 
@@ -267,6 +287,10 @@ static int add_row(void *ctx, const struct record_text *cells, struct err *e)
         return 0;
     if (find_node(&n, s, node, e) < 0)
         return e->code;
+    if (is_real(samples)) {
+        batch = samples - n->samples;
+        n->samples = samples;
+    }
     x = x_of(s, n, cells, step);
     if (!is_real(x) || fabs(x) > x_most || x < n->x)
         return 0;
@@ -275,7 +299,7 @@ static int add_row(void *ctx, const struct record_text *cells, struct err *e)
     n->x = x;
     for (size_t i = 0; i < s->n_slots; i++)
         values[i] = number_at(s, cells, VALUES + (int)i);
-    return add_values(s, n, step, values, e);
+    return add_values(s, n, step, batch, values, e);
 }
 
 static struct record_scan scan_of(struct series *s, const char *what)
@@ -330,10 +354,10 @@ static void put_list(FILE *out, const struct series_points *p, size_t slot, enum
             /* Means of workers of which one ended early could go back. */
             x = b->x / (double)b->n > x ? b->x / (double)b->n : x;
             fprintf(out, "%.13g", x);
-        } else if (v->n == 0) {
+        } else if (v->weight == 0) {
             fputs("null", out);
         } else {
-            double of_key = v->has_nan ? NAN : v->sum / (double)v->n;
+            double of_key = v->has_nan ? NAN : v->sum / v->weight;
 
             put_value(out, part == PART_MEAN ? of_key : part == PART_MIN ? v->min : v->max);
         }

@@ -42,26 +42,26 @@ static void see_extremes(struct point_value *v, double min, double max)
 }
 
 /* The last key's rows count, whatever the order they come in: so the result does not depend on it. */
-static void add_value(struct point_value *v, uint64_t key, double value)
+static void add_value(struct point_value *v, uint64_t key, double value, double weight)
 {
-    if (v->n == 0) {
-        *v = (struct point_value){key, value, 1, value, value, isnan(value)};
+    if (v->weight == 0) {
+        *v = (struct point_value){key, weight * value, weight, value, value, isnan(value)};
         return;
     }
     see_extremes(v, value, value);
     v->has_nan |= isnan(value);
     if (key > v->key) {
         v->key = key;
-        v->sum = value;
-        v->n = 1;
+        v->sum = weight * value;
+        v->weight = weight;
     } else if (key == v->key) {
-        v->sum += value;
-        v->n++;
+        v->sum += weight * value;
+        v->weight += weight;
     }
 }
 
 static void add_row(const struct series_points *p, struct point *b, uint64_t key, double x,
-                    const double *values)
+                    const double *values, const double *weights)
 {
     struct point_value *v = point_values(b);
 
@@ -75,7 +75,7 @@ static void add_row(const struct series_points *p, struct point *b, uint64_t key
     }
     for (size_t k = 0; k < p->n_names; k++)
         if (values[k] != RECORD_MISSING)
-            add_value(&v[k], key, values[k]);
+            add_value(&v[k], key, values[k], weights ? weights[k] : 1);
 }
 
 /* `later` has higher keys than `to`, which becomes both. */
@@ -88,12 +88,12 @@ static void merge(const struct series_points *p, struct point *to, struct point 
     for (size_t k = 0; k < p->n_names; k++) {
         const struct point_value before = t[k];
 
-        if (l[k].n == 0)
+        if (l[k].weight == 0)
             continue;
         t[k] = l[k];
-        if (before.n > 0)
+        if (before.weight > 0)
             see_extremes(&t[k], before.min, before.max);
-        t[k].has_nan |= before.n > 0 && before.has_nan;
+        t[k].has_nan |= before.weight > 0 && before.has_nan;
     }
 }
 
@@ -168,20 +168,21 @@ static int insert(struct series_points *p, size_t most, size_t at)
     return 0;
 }
 
-int series_points_put(struct series_points *p, size_t most, uint64_t key, double x, const double *values)
+int series_points_put(struct series_points *p, size_t most, uint64_t key, double x, const double *values,
+                      const double *weights)
 {
     uint64_t place = place_of_key(p, key);
     size_t at = find(p, place);
 
     p->last = at;
     if (has_place(p, at, place)) {
-        add_row(p, series_points_at(p, at), key, x, values);
+        add_row(p, series_points_at(p, at), key, x, values, weights);
         return 0;
     }
     if (insert(p, most, at) < 0)
         return -1;
     series_points_at(p, at)->key = key;
-    add_row(p, series_points_at(p, at), key, x, values);
+    add_row(p, series_points_at(p, at), key, x, values, weights);
     series_points_reduce(p, most);
     return 0;
 }

@@ -18,8 +18,8 @@ struct series_points {
 
 struct point_value {
     uint64_t key;    /* the last key of the point that has a value */
-    double sum;      /* over the rows of that key */
-    uint64_t n;      /* those rows; 0: missing */
+    double sum;      /* over the rows of that key, times their weights */
+    double weight;   /* of those rows; 0: missing */
     double min, max; /* over the rows of all its keys; without NaN, unless all are */
     bool has_nan;    /* one of these rows is NaN: the point's value is, too, so that it is not overlooked */
 };
@@ -34,9 +34,10 @@ struct point {
 void series_points_clear(struct series_points *p);
 
 /* Adds a row of n_names values; RECORD_MISSING is none. Rows may come in any order of their keys, at most
- * 2^62, and those of one key are added up. `most`, at least 2, is the number of points allowed. Returns a
- * negative number without memory. */
-int series_points_put(struct series_points *p, size_t most, uint64_t key, double x, const double *values);
+ * 2^62, and those of one key are added up, each value with its weight, above 0 (NULL: all 1). `most`, at least
+ * 2, is the number of points allowed. Returns a negative number without memory. */
+int series_points_put(struct series_points *p, size_t most, uint64_t key, double x, const double *values,
+                      const double *weights);
 /* Merges neighbours until there are at most `most` points. */
 void series_points_reduce(struct series_points *p, size_t most);
 

@@ -89,6 +89,23 @@ TEST(each_node_has_its_rows_and_the_mean_is_over_workers_at_equal_steps)
     json_decref(doc);
 }
 
+/* Node 0 computes 30 samples a step, node 1 ten; the times, of which no samples are, count alike. */
+TEST(in_the_mean_a_loss_counts_with_the_samples_of_its_batch)
+{
+    json_t *doc = curves(&(struct series_query){.names = "loss,accuracy,compute_s"},
+                         "time_s,node,epoch,batch,batches,step,samples,loss,accuracy,compute_s\n"
+                         "0.5,0,1,1,2,1,30,2,0.5,1\n"
+                         "0.5,1,1,1,2,1,10,6,0.1,3\n"
+                         "1,0,1,2,2,2,60,1,,1\n"
+                         "1,1,1,2,2,2,20,5,0.3,3\n");
+
+    assert_is(node_of(doc, 0, "loss"), "[2,1]");
+    assert_is(mean_of(doc, "loss"), "[3,2]");
+    assert_is(mean_of(doc, "accuracy"), "[0.4,0.3]");
+    assert_is(mean_of(doc, "compute_s"), "[2,2]");
+    json_decref(doc);
+}
+
 TEST(x_is_the_step_the_part_of_an_epoch_the_time_or_the_bytes_so_far)
 {
     json_t *doc = curves(&(struct series_query){.x = "epoch", .names = "loss"}, two_nodes);
@@ -459,6 +476,7 @@ TEST(a_file_is_read_as_its_text_is)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_the_mean_a_loss_counts_with_the_samples_of_its_batch),
         cmocka_unit_test(each_node_has_its_rows_and_the_mean_is_over_workers_at_equal_steps),
         cmocka_unit_test(x_is_the_step_the_part_of_an_epoch_the_time_or_the_bytes_so_far),
         cmocka_unit_test(a_simulation_has_simulated_time),
