@@ -4,10 +4,10 @@
  *
  * A value of a curve is one that is in the records, or the mean of the workers' values at one step, where
  * the loss and accuracy of a mini-batch count with its samples; it is never a mean over steps, so that the
- * last loss, or the bytes of a step, are the same here and in every table. Of more rows than points only each 2nd, 4th, 8th, ... is a point (of a node's rows, and of the
- * steps that workers have in common), the last one always; a node's points then have the minimum and
- * maximum of all rows since the point before, so that no outlier is lost; and a point is NaN if one of
- * these rows is. */
+ * last loss, or the bytes of a step, are the same here and in every table. Of more rows than points only each
+ * 2nd, 4th, 8th, ... is a point (of a node's rows, and of the steps that workers have in common), the last
+ * one always; a node's points then have the minimum and maximum of all rows since the point before, so that
+ * no outlier is lost; and a point is NaN if one of these rows is. */
 #ifndef PSGD_SERIES_H
 #define PSGD_SERIES_H
 

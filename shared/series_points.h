@@ -34,8 +34,8 @@ struct point {
 void series_points_clear(struct series_points *p);
 
 /* Adds a row of n_names values; RECORD_MISSING is none. Rows may come in any order of their keys, at most
- * 2^62, and those of one key are added up, each value with its weight, above 0 (NULL: all 1). `most`, at least
- * 2, is the number of points allowed. Returns a negative number without memory. */
+ * 2^62, and those of one key are added up, each value with its weight, above 0 (NULL: all 1). `most`, at
+ * least 2, is the number of points allowed. Returns a negative number without memory. */
 int series_points_put(struct series_points *p, size_t most, uint64_t key, double x, const double *values,
                       const double *weights);
 /* Merges neighbours until there are at most `most` points. */
