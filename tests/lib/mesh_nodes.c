@@ -1,6 +1,7 @@
 #include "tests/lib/mesh_nodes.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -76,17 +77,21 @@ static int find_two(void *owner, int node, struct tcp_places *out, struct err *e
 {
     (void)node;
     (void)e;
-    *out = *(struct tcp_places *)owner;
+    *out = ((struct two_addresses *)owner)->places;
     return 0;
 }
 
 static int dial_one(void *owner, int node, uint32_t index)
 {
-    const struct tcp_places *p = owner;
+    const struct two_addresses *a = owner;
 
     (void)node;
-    assert_true(index < p->n);
-    return tcp_dial(&p->at[index]);
+    assert_true(index < a->places.n);
+    if (index == 0 && a->first_error) {
+        errno = a->first_error;
+        return -1;
+    }
+    return tcp_dial(&a->places.at[index]);
 }
 
 void opening_name(struct opening *o, struct two_addresses *a, const char *first)
@@ -94,7 +99,7 @@ void opening_name(struct opening *o, struct two_addresses *a, const char *first)
     const char *const hosts[] = {first, "127.0.0.1"};
     struct err e = {0};
 
-    *a = (struct two_addresses){.dialer = {.find = find_two, .dial = dial_one, .owner = &a->places},
+    *a = (struct two_addresses){.dialer = {.find = find_two, .dial = dial_one, .owner = a},
                                 .places.n = N_OF(hosts)};
     for (uint32_t i = 0; i < N_OF(hosts); i++) {
         struct tcp_places one;

@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -120,6 +121,32 @@ TEST(a_node_at_none_of_its_addresses_is_reported_at_once_with_each_of_them)
     assert_true(clock_now() - began < MESH_TIMEOUT_S / 2);
 }
 
+/* As on a machine without a network of IPv6. */
+TEST(an_address_to_which_there_is_no_way_does_not_delay_the_verdict_nor_the_connection)
+{
+    struct two_addresses two;
+    struct pair p;
+    char expected[160];
+    double began = clock_now();
+
+    pair_prepare(&p);
+    opening_name(&p.o[1], &two, "127.0.0.2");
+    two.first_error = ENETUNREACH;
+    pair_run(&p);
+    pair_close(&p);
+    pair_prepare(&p);
+    close(p.o[0].cfg.address.listen_fd);
+    opening_name(&p.o[1], &two, "127.0.0.2");
+    two.first_error = ENETUNREACH;
+    opening_run_one(&p.o[1]);
+    assert_null(p.o[1].mesh);
+    snprintf(expected, sizeof expected,
+             "node 0 at two.example:%d: 127.0.0.2: Network is unreachable; 127.0.0.1: Connection refused",
+             p.port);
+    assert_string_equal(p.o[1].e.text, expected);
+    assert_true(clock_now() - began < MESH_TIMEOUT_S / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +154,7 @@ int main(void)
         cmocka_unit_test(an_address_that_does_not_answer_is_left_after_a_second),
         cmocka_unit_test(an_address_where_another_program_answers_is_followed_by_the_next),
         cmocka_unit_test(a_node_at_none_of_its_addresses_is_reported_at_once_with_each_of_them),
+        cmocka_unit_test(an_address_to_which_there_is_no_way_does_not_delay_the_verdict_nor_the_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
