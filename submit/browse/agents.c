@@ -51,7 +51,8 @@ struct agent {
     uint64_t version;     /* of what it has said, or why it has not */
     char message[sizeof(struct err)];
     double slots;
-    json_t *list; /* its answer to GET /v1/jobs; NULL: none */
+    bool has_told, only_shows; /* of GET /v1/agent: it was answered, or refused; the token's scope is read */
+    json_t *list;              /* its answer to GET /v1/jobs; NULL: none */
     struct order *order;
     int fd; /* the file that a part is appended to; -1 */
     off_t had;
@@ -256,6 +257,7 @@ static void take_agent(struct agent *g)
         return;
     g->version++;
     g->slots = fmin(json_number_at(o, "slots", NAN), 1e6);
+    g->only_shows = strcmp(json_text_at(json_object_get(o, "you"), "scope"), "read") == 0;
     json_decref(o);
 }
 
@@ -286,6 +288,7 @@ static void take_answer(struct agents *a, struct agent *g)
     struct err e = {0};
     int rc = node_answer(&g->node, &e);
 
+    g->has_told |= g->ask == ASK_AGENT;
     if (rc == 0 && g->ask == ASK_AGENT)
         take_agent(g);
     else if (rc == 0 && g->ask == ASK_JOBS)
@@ -428,6 +431,19 @@ json_t *agents_json(const struct agents *a)
                             g->is_up ? json_integer((json_int_t)slots_used(g)) : json_null()));
     }
     return list;
+}
+
+bool agents_have_told(const struct agents *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (!a->all[i].is_known || (a->all[i].is_up && !a->all[i].has_told))
+            return false;
+    return true;
+}
+
+bool agents_only_show(const struct agents *a, size_t agent)
+{
+    return a->all[agent].only_shows;
 }
 
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e)

@@ -23,6 +23,11 @@ json_t *agents_json(const struct agents *a);
 /* The jobs that the agents have told of; valid until the next agents_poll. ERR_NOMEM. */
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e);
 
+/* Whether all agents have said which jobs they have, and what the token may do there, or why not. */
+bool agents_have_told(const struct agents *a);
+/* Whether the token that is used there has scope read: it shows jobs, and allows nothing else. */
+bool agents_only_show(const struct agents *a, size_t agent);
+
 /* Begins to fetch a job's files, into the folder of that name; or to cancel the job. Tells `done` when all
  * agents have answered, or none can: why not, or a code of 0. ERR_REFUSED: too many requests wait for agents;
  * the job's have not begun. */

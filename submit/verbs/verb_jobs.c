@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "shared/json.h"
 #include "submit/export/derived.h"
 #include "submit/interrupt.h"
 #include "submit/results/job_index.h"
@@ -16,6 +17,7 @@
 #include "submit/stages/progress.h"
 #include "submit/text.h"
 #include "submit/text_table.h"
+#include "submit/verbs/seen_jobs.h"
 #include "submit/verbs/verbs.h"
 
 enum { LISTED = 20 };
@@ -125,6 +127,38 @@ static void show(const struct submission *s)
         printf("the job waits for node(%d)\n", node);
 }
 
+static int print_seen(const struct options *o, const json_t *job, struct err *e)
+{
+    struct submission s;
+    int rc = submission_init(&s, o, e) < 0 || seen_jobs_load(&s, job, e) < 0 ? e->code : 0;
+
+    if (rc == 0)
+        show(&s);
+    if (rc == 0 && s.nodes[0].view.submitter[0])
+        printf("submitted by %s\n", s.nodes[0].view.submitter);
+    submission_clear(&s);
+    return rc;
+}
+
+/* Of a job that is not in the index, which *e says, but which agents show to this user's token. */
+static int show_seen(const struct options *o, struct err *e)
+{
+    json_t *jobs = seen_jobs_ask(o);
+    json_t *job = json_copy((json_t *)(uintptr_t)seen_jobs_find(jobs, operand(o)));
+    int rc = e->code;
+
+    if (job && o->json) {
+        json_object_del(job, "said"); /* in the form that agents have it */
+        verb_print_json(true, json_incref(job), NULL, NULL);
+        rc = 0;
+    } else if (job) {
+        rc = print_seen(o, job, e);
+    }
+    json_decref(job);
+    json_decref(jobs);
+    return rc;
+}
+
 int verb_status(const struct options *o, struct err *e)
 {
     struct submission s;
@@ -141,7 +175,7 @@ int verb_status(const struct options *o, struct err *e)
                    s.nodes[0].at.node);
     }
     submission_clear(&s);
-    return rc;
+    return rc == ERR_NOT_FOUND && !interrupt_signal() ? show_seen(o, e) : rc;
 }
 
 static bool has_tag(const json_t *tags, const char *wanted)
@@ -214,6 +248,42 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
     return rc;
 }
 
+/* The jobs of others that the agents show. */
+static size_t list_seen(const struct options *o, json_t *list, struct text_table *t, size_t most,
+                        size_t *n_more)
+{
+    json_t *jobs = o->tags[0] ? NULL : seen_jobs_ask(o), *job; /* agents do not know of tags */
+    size_t i, n = json_array_size(jobs);
+
+    json_array_foreach(jobs, i, job)
+    {
+        const char *by = json_text_at(job, "submitted_by");
+
+        if (i >= most) {
+            ++*n_more;
+        } else if (o->json) {
+            json_array_append_new(
+                list, json_pack("{s:O, s:O, s:O, s:O, s:O, s:n, s:n, s:n, s:n, s:O?}", "id",
+                                json_object_get(job, "id"), "name", json_object_get(job, "name"), "codec",
+                                json_object_get(json_object_get(job, "settings"), "codec"), "state",
+                                json_object_get(job, "state"), "submitted_at",
+                                json_object_get(job, "submitted_at"), "folder", "waits_for", "tags", "note",
+                                "submitted_by", json_object_get(job, "submitted_by")));
+        } else if (o->quiet) {
+            text_print("%s\n", json_text_at(job, "id"));
+        } else {
+            text_table_cell(t, "%s", json_text_at(job, "id"));
+            text_table_cell(t, "%s", json_text_at(job, "state"));
+            text_table_cell(t, "%.19s", json_text_at(job, "submitted_at"));
+            text_table_cell(t, "%s", json_text_at(json_object_get(job, "settings"), "codec"));
+            text_table_cell(t, "%s", json_text_at(job, "name"));
+            text_table_cell(t, "on the agents%s%s", by[0] ? ", of " : "", by);
+        }
+    }
+    json_decref(jobs);
+    return n;
+}
+
 static int print_list(const struct options *o, const struct text_table *t, json_t *list, size_t n,
                       size_t n_more, struct err *e)
 {
@@ -258,6 +328,7 @@ int verb_list(const struct options *o, struct err *e)
     for (size_t i = 0; i < n; i++)
         free(ids[i]);
     free(ids);
+    n += list_seen(o, list, &t, most, &n_more);
     rc = print_list(o, &t, list, n, n_more, e);
     text_table_clear(&t);
     json_decref(list);

@@ -35,6 +35,24 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     [[ "$output" == *'"status":400'*"X-Job-Key"* ]]
     as bob --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax -o bob
     [ "$(jq -r '.nodes[0].submitter' bob/run.json)" = bob ]
+    # The reader follows the jobs of others; who may submit lists what was submitted from here.
+    local id
+    id=$(jq -r .id bob/run.json)
+    [ "$(as reader list -q)" = "$id" ]
+    [[ "$(as reader list)" == *"$id "*" succeeded "*" plain "*"on the agents, of bob"* ]]
+    [ "$(as reader list --json | jq -c '.data.jobs[] | [.id, .state, .submitted_by]')" = "[\"$id\",\"succeeded\",\"bob\"]" ]
+    for which in "" "$id" "$(jq -r .name bob/run.json)"; do
+        # shellcheck disable=SC2086 # none, or a word
+        run as reader status $which
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"Job $id ("*", plain): succeeded"*"worker  succeeded"*"submitted by bob"* ]]
+    done
+    [ "$(as reader status --json | jq -c '.data | [.id, .state, .nodes[0].state]')" = "[\"$id\",\"succeeded\",\"succeeded\"]" ]
+    run as reader status j-nonesuch
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"no job j-nonesuch was submitted from here"* ]]
+    give carol
+    [ "$(as carol list -q)" = "" ]
     run agent_token list
     [[ "$output" == *"reader "*" read "*"never"* ]]
     [[ "$output" == *"owner "*" admin "* ]]
