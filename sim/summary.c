@@ -50,6 +50,7 @@ static json_t *node_json(const struct sim *s, const struct sim_node *n)
         json_object_set_new(o, "params_sha256", json_string(hex));
     }
     json_object_set_new(o, "loss", json_real_or_null(n->step.loss));
+    json_object_set_new(o, "accuracy", json_real_or_null(n->step.accuracy));
     json_object_set_new(o, "eval_loss", json_real_or_null(n->eval_loss));
     json_object_set_new(o, "eval_accuracy", json_real_or_null(n->eval_accuracy));
     return o;

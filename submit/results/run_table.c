@@ -46,6 +46,25 @@ static void table_row(FILE *f, const struct node *n, bool is_executor)
             n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
 }
 
+/* Of a job that has not come to a test the columns are those of a training step, which nobody should take for a
+ * result. */
+static void table_untested(FILE *f, const struct submission *s)
+{
+    bool has_some = false;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct progress_view *p = &s->nodes[i].view.progress;
+
+        if (isfinite(p->eval_loss) || isfinite(p->eval_accuracy))
+            return;
+        has_some |= isfinite(p->loss);
+    }
+    if (has_some && !s->settings.executor)
+        fputs("\nNo worker has been tested on the test set: accuracy and loss are those of the last training "
+              "step.\n",
+              f);
+}
+
 /* A line with the workers' mean, where they differ. */
 static void table_mean(FILE *f, const struct submission *s)
 {
@@ -142,6 +161,7 @@ void run_table(FILE *f, const struct submission *s)
     if (i < s->n_nodes)
         fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
     table_mean(f, s);
+    table_untested(f, s);
     table_stopped(f, s);
     if (!is_quiet) {
         table_bytes(f, s);

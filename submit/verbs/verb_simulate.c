@@ -246,6 +246,7 @@ static void take_node(struct node *n, const json_t *o, int64_t steps)
     p->step = json_integer_value(json_object_get(o, "step"));
     p->steps = steps;
     p->loss = json_number_at(o, "loss", NAN);
+    p->accuracy = json_number_at(o, "accuracy", NAN);
     p->eval_loss = json_number_at(o, "eval_loss", NAN);
     p->eval_accuracy = json_number_at(o, "eval_accuracy", NAN);
     comm_update(&p->comm, json_object_get(o, "comm"));

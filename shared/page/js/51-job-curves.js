@@ -38,7 +38,11 @@ psgd.curves_view = (() => {
                     from: state.from,
                     to: state.to,
                     sync: 'job',
-                    empty: all.length ? '' : c.empty || 'Nothing is recorded yet.',
+                    empty: all.length
+                        ? ''
+                        : psgd.state.is_over(view.doc?.job || {})
+                          ? 'Nothing was recorded.'
+                          : 'Nothing is recorded yet.',
                 });
             });
         }
