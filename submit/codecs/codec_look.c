@@ -120,9 +120,9 @@ static void bytes_of(char *out, size_t size, const struct codec_facts *f, int n_
     snprintf(out, size, "%s%s4 n_params bytes", alone, times);
 }
 
-/* With S servers. In ssgd a reply has the combination, with the weight that tells whether there is one if the rule
- * says what workers contribute; in asgd a message has the number of the weights that it is about, and a reply the
- * weights. */
+/* With S servers. In ssgd a reply has the combination, with the weight that tells whether there is one if
+ * the rule says what workers contribute; in asgd a message has the number of the weights that it is about,
+ * and a reply the weights. */
 static json_t *cost_of_servers(const struct codec_facts *f)
 {
     /* Gradients that workers update by would make their weights differ in asgd. */

@@ -46,8 +46,8 @@ static void table_row(FILE *f, const struct node *n, bool is_executor)
             n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
 }
 
-/* Of a job that has not come to a test the columns are those of a training step, which nobody should take for a
- * result. */
+/* Of a job that has not come to a test the columns are those of a training step, which nobody should take
+ * for a result. */
 static void table_untested(FILE *f, const struct submission *s)
 {
     bool has_some = false;
