@@ -42,9 +42,10 @@ struct series {
     const struct series_file *file;
     const char *wanted[VALUES + SERIES_NAMES]; /* columns, each once */
     size_t n_wanted, n_needed;
-    int to[VALUES + SERIES_NAMES]; /* of a place: the index of its column; -1: the file has none */
-    size_t n_slots;                /* values of a row: those asked for, or as many as may occur */
-    size_t most;                   /* points of a node */
+    int to[VALUES + SERIES_NAMES];  /* of a place: the index of its column; -1: the file has none */
+    bool is_of_batch[SERIES_NAMES]; /* of train.csv: a mean over a mini-batch */
+    size_t n_slots;                 /* values of a row: those asked for, or as many as may occur */
+    size_t most;                    /* points of a node */
     struct node *nodes;
     size_t n_nodes, n_held, last;
     uint32_t index_of[NODE_SPAN]; /* of a node, plus SIMULATED_NODES_MAX: 1 + its index in `nodes` */
@@ -88,6 +89,8 @@ static void choose_columns(struct series *s)
         want(s, VALUES + (int)i, s->r.names[i]);
     if (s->r.x == SERIES_TIME)
         want(s, SIM_TIME, RECORD_SIM_TIME);
+    for (size_t i = 0; is_train && i < s->r.n_names; i++)
+        s->is_of_batch[i] = strcmp(s->r.names[i], "loss") == 0 || strcmp(s->r.names[i], "accuracy") == 0;
     if (is_train)
         want(s, SAMPLES, "samples");
     if (s->r.x == SERIES_EPOCH && is_train) {
@@ -210,11 +213,8 @@ static void weigh(const struct series *s, double batch, double *weights)
 {
     bool is_known = s->r.file == ARTIFACT_TRAIN && isfinite(batch) && batch > 0;
 
-    for (size_t i = 0; i < s->n_slots; i++) {
-        bool of_batch = strcmp(s->r.names[i], "loss") == 0 || strcmp(s->r.names[i], "accuracy") == 0;
-
-        weights[i] = is_known && of_batch ? batch : 1;
-    }
+    for (size_t i = 0; i < s->n_slots; i++)
+        weights[i] = is_known && s->is_of_batch[i] ? batch : 1;
 }
 
 /* `batch`: the samples since the row before. */
