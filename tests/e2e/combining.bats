@@ -354,6 +354,28 @@ C
     [[ "$output" == *"no exchange had a contribution with a weight: nothing was combined"* ]]
 }
 
+@test "weights whose sum is no number end the job with a sentence on every path" {
+    cat >heavy.c <<'C'
+#include "codec.h"
+
+static float contribute(struct codec *c, float *const *v)
+{
+    memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
+    return 3e38f;
+}
+static const struct codec_combine heavy = {.when = CODEC_EACH_ROUND, .contribute = contribute};
+CODEC_PLUGIN(.name = "heavy", .source = "a test", .combine = &heavy)
+C
+    local way
+    for way in "--path gather" "--path allreduce" "--servers 1"; do
+        # shellcheck disable=SC2086
+        run "$SUBMIT" simulate -q --codec heavy.c:every=2 $way --node_count 2 --max-steps 4 --model softmax --dataset "$FEW" -o out
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"codec heavy: the weights that its contribute returned have no finite sum; return smaller ones"* ]]
+        rm -r out
+    done
+}
+
 # Nineteen is prime to the numbers of columns: each column and most rules are tried. With eleven each rule is, too; make
 # combinations tries all cells.
 # bats test_tags=check

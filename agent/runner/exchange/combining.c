@@ -137,6 +137,14 @@ static int check_own(struct channel *ch)
     return finite_check_contribution(ch, ch->codec.node, &own);
 }
 
+int combining_check_weights(struct channel *ch, float sum)
+{
+    return isfinite(sum)
+               ? CODEC_GO
+               : channel_fail(
+                     ch, "the weights that its contribute returned have no finite sum; return smaller ones");
+}
+
 int combining_contribute(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -340,6 +348,8 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
         return CODEC_GO;
     is_first = b->merged_weight == 0;
     b->merged_weight += from->weight;
+    if (combining_check_weights(ch, b->merged_weight) < 0)
+        return channel_err(ch)->code;
     for (int k = 0; k < b->n_vectors; k++)
         is_finite &= merge_vector(ch, b->merged[k], from->vectors[k], from->weight, is_first);
     is_finite &= merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers,

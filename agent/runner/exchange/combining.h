@@ -84,6 +84,7 @@ int combining_room(struct channel *ch, float **at);
 
 /* Asks the rule for this worker's contribution: vectors, numbers, weight. ERR_NUMERIC: it is not finite. */
 int combining_contribute(struct channel *ch);
+int combining_check_weights(struct channel *ch, float sum); /* of all workers' weights; ERR_CODEC */
 /* Writes that contribution into a message, and reads another worker's: false if it is malformed. A message
  * that is not weighted has weight 1. */
 void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted);

@@ -184,6 +184,8 @@ static int take_tail(struct channel *ch)
     const float *tail = b->tails[b->turn];
     int n = b->rule->n_numbers;
 
+    if (combining_check_weights(ch, tail[n]) < 0)
+        return channel_err(ch)->code;
     if (tail[n] == 0)
         return complete(ch, true);
     for (int k = 0; k < n; k++)
