@@ -470,8 +470,9 @@ static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, 
 /* Texts by which programs say that a value is missing: of pandas, R, SQL and ARFF. */
 static bool is_missing(const struct csv_cell *c)
 {
-    static const char *const texts[] = {"",    "?",    "na",  "n/a",  "#n/a", "<na>",
-                                        "nan", "-nan", "nat", "null", "none", "\\n"};
+    static const char *const texts[] = {"",    "?",        "na",     "n/a",     "#n/a",    "#na",     "<na>",
+                                        "nan", "-nan",     "nat",    "null",    "(null)",  "none",    "nil",
+                                        "\\n", "#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"};
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (c->len == strlen(texts[i]) && strncasecmp(c->at, texts[i], c->len) == 0)

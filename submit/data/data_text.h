@@ -27,7 +27,7 @@ struct text_class {
     size_t len;
 };
 
-/* A line ends with LF, CR LF or CR; a byte-order mark of UTF-8 is skipped. Leaves out lines without a
+/* A line ends with LF, CR LF or CR; a byte-order mark of UTF-8 before it is skipped. Leaves out lines without a
  * token. The vocabulary is that of the training lines, most frequent first, equally frequent words in
  * order of their bytes. ERR_CONFIG: fewer than two classes or lines (with a record, none), or a file that
  * is no text of single bytes (data_kind.h). On failure *d is empty. */

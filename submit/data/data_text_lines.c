@@ -198,13 +198,14 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
 
     for (int k = 0; k < n_classes; k++) {
         const char *end = classes[k].bytes + classes[k].len;
-        const char *p = classes[k].bytes + data_mark(classes[k].bytes, classes[k].len);
+        const char *p = classes[k].bytes;
 
         lower(classes[k].bytes, classes[k].len);
         while (p < end) {
             const char *stop = line_end(p, end);
             int n_tokens;
 
+            p += data_mark(p, (size_t)(stop - p)); /* also where files were joined */
             if (n == room) {
                 struct line *more = realloc(lines, (room = room ? 2 * room : 1024) * sizeof *lines);
 

@@ -154,6 +154,7 @@ TEST(a_line_ends_with_lf_crlf_or_cr_and_a_mark_is_no_letter)
     static const char *const texts[][2] = {
         {"good film\ngood film\n", "bad\nbad\n"},
         {"\xef\xbb\xbfgood film\r\ngood film\r\n", "bad\rbad\r"},
+        {"\xef\xbb\xbfgood film\n\xef\xbb\xbfgood film\n", "bad\nbad\n"}, /* two files, joined */
         {"good film\rgood film", "\xef\xbb\xbf"
                                  "bad\n\rbad"},
     };
