@@ -63,6 +63,8 @@ int json_parse(json_t **out, const char *text, size_t len, const char *what, str
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return err_set(e, ERR_CONFIG, "%s:1:1: begins with a byte order mark; save it as UTF-8 without one",
                        what);
+    if (len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return err_set(e, ERR_CONFIG, "%s:1:1: is UTF-16; save it as UTF-8", what);
     is_incomplete = false;
     v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
     /* Jansson reports some failed allocations as syntax errors. */

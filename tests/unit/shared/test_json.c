@@ -63,6 +63,19 @@ TEST(unparsable_text_is_quoted_without_control_characters)
     }
 }
 
+TEST(text_that_windows_programs_save_is_named_for_what_it_is)
+{
+    json_t *doc;
+    struct err e;
+
+    assert_int_equal(json_parse(&doc, "\xef\xbb\xbf{}", 5, "a.json", &e), ERR_CONFIG);
+    assert_error_has("a.json:1:1: begins with a byte order mark");
+    assert_int_equal(json_parse(&doc, "\xff\xfe{\0}\0", 6, "a.json", &e), ERR_CONFIG);
+    assert_error_has("a.json:1:1: is UTF-16; save it as UTF-8");
+    assert_int_equal(json_parse(&doc, "\xfe\xff\0{\0}", 6, "a.json", &e), ERR_CONFIG);
+    assert_error_has("is UTF-16");
+}
+
 TEST(errors_are_reported_with_their_path)
 {
     static const struct {
@@ -255,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(present_fields_are_set_and_others_keep_their_values),
         cmocka_unit_test(unparsable_text_is_quoted_without_control_characters),
+        cmocka_unit_test(text_that_windows_programs_save_is_named_for_what_it_is),
         cmocka_unit_test(errors_are_reported_with_their_path),
         cmocka_unit_test(unknown_keys_are_ignored),
         cmocka_unit_test(integers_are_exact_up_to_two_to_the_53rd),
