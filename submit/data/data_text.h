@@ -27,10 +27,10 @@ struct text_class {
     size_t len;
 };
 
-/* A line ends with LF, CR LF or CR; a byte-order mark of UTF-8 before it is skipped. Leaves out lines without a
- * token. The vocabulary is that of the training lines, most frequent first, equally frequent words in
- * order of their bytes. ERR_CONFIG: fewer than two classes or lines (with a record, none), or a file that
- * is no text of single bytes (data_kind.h). On failure *d is empty. */
+/* A line ends with LF, CR LF or CR; a byte-order mark of UTF-8 before it is skipped. Leaves out lines
+ * without a token. The vocabulary is that of the training lines, most frequent first, equally frequent
+ * words in order of their bytes. ERR_CONFIG: fewer than two classes or lines (with a record, none), or a
+ * file that is no text of single bytes (data_kind.h). On failure *d is empty. */
 int text_parse(struct dataset *d, struct text_class *classes, int n_classes, const struct text_form *form,
                struct err *e);
 
