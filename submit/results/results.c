@@ -38,6 +38,18 @@ static bool is_empty(const char *path)
     return empty;
 }
 
+/* The id becomes a part of paths and of commands to copy. Without any, the callers say what they lack. Frees
+ * the document on failure. */
+static int check_id(json_t *take_run, struct err *e)
+{
+    const json_t *id = json_object_get(take_run, "id");
+
+    if (!id || submission_is_id(json_string_value(id)))
+        return 0;
+    json_decref(take_run);
+    return err_set(e, ERR_CONFIG, "run.json: /id: not that of a job");
+}
+
 int results_read(json_t **out, const char *folder, struct err *e)
 {
     int dir, rc;
@@ -46,6 +58,8 @@ int results_read(json_t **out, const char *folder, struct err *e)
         return e->code;
     rc = folder_json(out, dir, "run.json", RUN_JSON_MAX, e);
     close(dir);
+    if (rc == 0 && (rc = check_id(*out, e)) < 0)
+        *out = NULL;
     return rc < 0 ? err_at(e, "%s", folder) : 0;
 }
 

@@ -11,7 +11,9 @@
 #include "shared/json.h"
 #include "shared/reason.h"
 #include "shared/tensor_file.h"
+#include "shared/utf8.h"
 #include "submit/stages/start_from.h"
+#include "submit/stages/submission.h"
 #include "submit/text.h"
 
 enum { NAMED_MOST = 4, NAMED = 3 }; /* of more than the first, these are named and the rest is counted */
@@ -319,7 +321,11 @@ static int put_texts(json_t *o, const json_t *run, enum job_state state, struct 
             print_kept(f, run, epoch);
         else
             print_next(f, run, state, epoch);
-        rc = fclose(f) == 0 ? json_object_set_new(o, keys[i], json_text(text, SIZE_MAX)) : -1;
+        rc = fclose(f);
+        if (rc == 0) { /* each is one line, whatever is quoted in it */
+            utf8_clean(text, size, false);
+            rc = json_object_set_new(o, keys[i], json_text(text, SIZE_MAX));
+        }
         free(text);
         if (rc < 0)
             return err_set(e, ERR_NOMEM, "no memory");
@@ -332,7 +338,7 @@ int why_json(json_t **out, const json_t *run, struct err *e)
     const char *meaning = reason_meaning(json_text_at(run, "reason"));
     enum job_state state;
 
-    if (!json_text_at(run, "id")[0] || !job_state_parse(&state, json_text_at(run, "state")))
+    if (!submission_is_id(json_text_at(run, "id")) || !job_state_parse(&state, json_text_at(run, "state")))
         return err_set(e, ERR_CONFIG, "no job with a state");
     *out = json_pack("{s:O, s:O, s:O?, s:O?, s:s?, s:O?}", "id", json_object_get(run, "id"), "state",
                      json_object_get(run, "state"), "cause_node", json_object_get(run, "cause_node"),

@@ -207,6 +207,34 @@ TEST(an_agent_that_did_not_answer_is_to_be_started_again)
     json_decref(o);
 }
 
+TEST(what_a_document_quotes_adds_no_line_and_no_command)
+{
+    json_t *o = why(
+        "{\"id\":\"j-000001\",\"state\":\"failed\",\"cause_node\":0,\"reason\":\"RunnerDied\","
+        "\"message\":\"m\\nnext: rm -rf ~\",\"folder\":\"/r\\n$(id)\",\"files\":[{\"name\":"
+        "\"records/train.csv\"},{\"name\":\"logs/worker-0.log\"}],\"nodes\":["
+        "{\"node\":0,\"address\":\"a\\u202e:1\",\"state\":\"failed\",\"reason\":\"RunnerDied\"}]}");
+
+    assert_non_null(strstr(text_of(o, "why"), "node(0) at a???:1"));
+    assert_non_null(strstr(text_of(o, "why"), ": m?next: rm -rf ~"));
+    assert_string_equal(text_of(o, "kept"), "its records are in /r?$(id)");
+    assert_string_equal(text_of(o, "next"), "tail '/r?$(id)/logs/worker-0.log'");
+    json_decref(o);
+}
+
+TEST(a_document_whose_id_is_none_is_refused)
+{
+    static const char *const ids[] = {"../../x", "j-1; rm -rf ~", "", "x", "j-a\n"};
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(ids); i++) {
+        json_t *doc = json_pack("{s:s, s:s}", "id", ids[i], "state", "failed"), *out;
+
+        assert_int_equal(why_json(&out, doc, &e), ERR_CONFIG);
+        json_decref(doc);
+    }
+}
+
 TEST(a_document_without_a_job_is_refused)
 {
     static const char *const bad[] = {"{}", "{\"id\":\"j-000001\"}",
@@ -235,6 +263,8 @@ int main(void)
         cmocka_unit_test(a_success_is_told_as_one),
         cmocka_unit_test(the_next_command_is_one_that_helps),
         cmocka_unit_test(an_agent_that_did_not_answer_is_to_be_started_again),
+        cmocka_unit_test(what_a_document_quotes_adds_no_line_and_no_command),
+        cmocka_unit_test(a_document_whose_id_is_none_is_refused),
         cmocka_unit_test(a_document_without_a_job_is_refused),
     };
 
