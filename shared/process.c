@@ -62,30 +62,6 @@ void process_boot(char out[PROCESS_BOOT])
     out[n > 0 ? n : 0] = '\0';
 }
 
-bool process_data(uint64_t *bytes, pid_t pid)
-{
-    unsigned long long pages;
-    char path[64], buf[256];
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, buf, sizeof buf - 1);
-    close(fd);
-    if (n < 0)
-        return false;
-    buf[n] = '\0';
-    if (sscanf(buf, "%*u %*u %*u %*u %*u %llu", &pages) != 1) {
-        errno = EPROTO;
-        return false;
-    }
-    *bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
-    return true;
-}
-
 int process_open_status(pid_t pid)
 {
     char path[64];
@@ -97,17 +73,21 @@ int process_open_status(pid_t pid)
 /* Adds a line of a status file, "RssAnon:\t    1148 kB". */
 static void take_line(struct process_memory *m, const char *line, bool *has_memory)
 {
-    static const char *const private_lines[] = {"RssAnon:", "VmSwap:", "HugetlbPages:"};
+    const struct {
+        const char *name;
+        uint64_t *sum;
+    } of[] = {
+        {"RssAnon:", &m->private_bytes}, {"VmSwap:", &m->private_bytes}, {"HugetlbPages:", &m->private_bytes},
+        {"VmPTE:", &m->table_bytes},     {"VmPMD:", &m->table_bytes},    {"VmData:", &m->data_bytes},
+        {"VmStk:", &m->data_bytes}};
     const char *colon = strchr(line, ':');
     uint64_t value = colon ? strtoull(colon + 1, NULL, 10) : 0;
 
-    for (size_t i = 0; i < sizeof private_lines / sizeof *private_lines; i++)
-        if (strncmp(line, private_lines[i], strlen(private_lines[i])) == 0) {
-            m->private_bytes += value << 10;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (strncmp(line, of[i].name, strlen(of[i].name)) == 0) {
+            *of[i].sum += value << 10;
             *has_memory = true;
         }
-    if (strncmp(line, "VmPTE:", 6) == 0 || strncmp(line, "VmPMD:", 6) == 0)
-        m->table_bytes += value << 10;
     if (strncmp(line, "Threads:", 8) == 0)
         m->n_threads = (int)value;
 }

@@ -28,16 +28,13 @@ void process_boot(char out[PROCESS_BOOT]);
 /* Opens and reads. Returns false if there is no such process. */
 bool process_look(struct process *out, pid_t pid);
 
-/* Reads the size of its data and stack, which RLIMIT_DATA limits (stacks: nearly). Returns false and sets
- * errno. */
-bool process_data(uint64_t *bytes, pid_t pid);
-
 /* What a process holds of the machine's memory by itself. RLIMIT_DATA limits what it may write to, neither
  * what it has written and then made read-only nor page tables. Files that it has mapped and memory that it
  * shares are not in here. */
 struct process_memory {
     uint64_t private_bytes; /* resident and swapped out, huge pages included */
     uint64_t table_bytes;   /* the page tables of its address space */
+    uint64_t data_bytes; /* address space of its data and stack, which RLIMIT_DATA limits (stacks: nearly) */
     int n_threads;
 };
 

@@ -748,6 +748,18 @@ static int large_file(void)
     return why;
 }
 
+/* Room beyond a file's end, which the limit of its size does not count. */
+static int reserve_disk(void)
+{
+    int fd = open("reserved", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int why = fd < 0 ? errno : result(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)5 << 30));
+
+    if (fd >= 0)
+        close(fd);
+    unlink("reserved");
+    return why;
+}
+
 static int be_dumpable(void)
 {
     return result(prctl(PR_SET_DUMPABLE, 1));
@@ -925,7 +937,8 @@ static const struct act gentle[] = {
     ACT(queue_signal),     ACT(stop_itself),       ACT(ask_stat),         ACT(ask_statx),
     ACT(ask_access),       ACT(ask_path),          ACT(ask_size),         ACT(ask_link),
     ACT(ask_above),        ACT(ask_process),       ACT(ask_by_folder),    ACT(go_elsewhere),
-    ACT(go_above),         ACT(grow_down),         ACT(huge_pages),       ACT(truncate_outside),
+    ACT(go_above),         ACT(reserve_disk),      ACT(grow_down),        ACT(huge_pages),
+    ACT(truncate_outside),
 };
 
 static const struct act deadly[] = {

@@ -41,14 +41,14 @@ static int lower(pid_t job, const struct rlimit *to)
 int monitor_make_memory(struct monitor_state *m, uint64_t bytes)
 {
     const struct rlimit less = {m->memory_left - bytes, m->memory_left - bytes};
-    uint64_t used;
+    struct process_memory now;
     int fd;
 
     if (m->memory_left == RLIM_INFINITY)
         return shm_own.memory(NULL, bytes);
-    if (!process_data(&used, m->job))
+    if (!process_memory(&now, m->status_fd, m->job))
         return -1;
-    if (used > m->memory_left || bytes > m->memory_left - used) {
+    if (now.data_bytes > m->memory_left || bytes > m->memory_left - now.data_bytes) {
         errno = ENOMEM;
         return -1;
     }

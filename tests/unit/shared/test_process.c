@@ -129,9 +129,11 @@ TEST(the_memory_of_a_process_is_what_it_has_written_even_where_it_is_read_only)
     assert_true(process_memory(&before, status, getpid()));
     assert_true(before.n_threads >= 1 && before.table_bytes > 0);
     memset(part, 1, BYTES);
+    assert_true(before.data_bytes >= BYTES); /* it could be written to then */
     assert_int_equal(mprotect(part, BYTES, PROT_READ), 0);
     assert_true(process_memory(&after, status, getpid()));
     assert_true(after.private_bytes > before.private_bytes + BYTES / 8 * 7);
+    assert_true(after.data_bytes < before.data_bytes);
     assert_true(after.private_bytes < before.private_bytes + BYTES / 8 * 9);
     munmap(part, BYTES);
     close(status);
