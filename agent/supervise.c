@@ -208,13 +208,18 @@ static int identify(struct runner *r, struct err *e)
 {
     struct process now;
     pid_t pid = r->pid;
+    bool is_hidden;
 
     r->pidfd = compat_pidfd_open(pid);
     if (r->pidfd >= 0 && process_look(&now, pid)) {
         r->start_ticks = now.start_ticks;
         return 0;
     }
+    is_hidden = r->pidfd >= 0 && errno == ENOENT;
     err_call(e, ERR_IO, CALL_THREAD, "process %d cannot be watched", (int)pid);
+    if (is_hidden)
+        err_set(e, ERR_IO,
+                "/proc hides the agent's own processes (mounted with hidepid, or ProtectProc of a service)");
     runner_clear(r); /* closes the gate: the child ends */
     waitpid(pid, NULL, 0);
     return e->code;

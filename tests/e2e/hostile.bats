@@ -146,6 +146,22 @@ each_deadly_act_ends_its_node() {
     [[ $log != *"PRIVATE KEY"* ]]
 }
 
+@test "where /proc hides an agent's own processes, a job fails in a sentence that says so" {
+    [ "$(id -u)" -eq 0 ] || skip "this needs root"
+    setup_hostile
+    be_a_user
+    # shellcheck disable=SC2016 # expanded by the other shell
+    ENTER=(unshare -m --propagation private sh -c 'mount -t proc -o hidepid=2 proc /proc && exec "$@"' sh "${ENTER[@]}")
+    "${ENTER[@]}" true 2>/dev/null || skip "another /proc may not be mounted here"
+    prepare_agent
+    run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --dataset "$FEW" --epochs 1 --codec fedavg -o out
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ $output == *"job_runner cannot be started: /proc hides the agent's own processes (mounted with hidepid, or ProtectProc of a service)"* ]]
+    # The packages' service is none of these.
+    ! grep '^ProtectProc' "$ROOT/packaging/psgd-agent.service.in" || false
+}
+
 @test "without Landlock an agent refuses codecs that are not built in, unless it is allowed in words, and then for files only" {
     setup_hostile
     cc -std=c11 -D_GNU_SOURCE -I"$ROOT" -o old_kernel "$ROOT/tests/e2e/old_kernel.c" "$ROOT/tests/lib/old_kernel.c"
