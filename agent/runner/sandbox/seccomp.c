@@ -289,8 +289,8 @@ static const struct {
     {"mmap", {ONLY(3, UNCOUNTED | MAP_SHARED, 0)}, 1},
     {"mmap2", {ONLY(3, UNCOUNTED | MAP_ANONYMOUS, 0)}, 1},
     {"mmap2", {ONLY(3, UNCOUNTED | MAP_SHARED, 0)}, 1},
-    /* The limit of a file's size holds for its end, not for room beyond it: so much as the runner's reports need
-     * (file_keep_room), below 4 GiB. */
+    /* The limit of a file's size is one of its end, not of room beyond it: as much as the runner's reports
+     * need (file_keep_room), below 4 GiB. */
     {"fallocate", {ONLY(1, ANY_BITS, 0)}, 1},
     {"fallocate",
      {ONLY(1, ANY_BITS, FALLOC_FL_KEEP_SIZE), ONLY(2, ~0xffffffffULL, 0), ONLY(3, ~0xfffffULL, 0)},
