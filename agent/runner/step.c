@@ -49,7 +49,8 @@ int step_open(struct step *s, const struct step_config *cfg, struct err *e)
     *s = (struct step){.cfg = *cfg, .may_skip = may_skip(cfg->set), .loss = NAN, .accuracy = NAN};
     /* Nobody else gets this node's gradient, or an all-reduce shows it to all, and the job ends anyway. */
     s->gets_gradients = !is_alone && (cfg->node < 0 || exchange_gives_gradient(cfg->exchange));
-    s->checks_late = is_alone || (!s->may_skip && exchange_collects(cfg->exchange));
+    s->checks_late = is_alone || (!s->may_skip && exchange_collects(cfg->exchange) &&
+                                  exchange_shows_gradient(cfg->exchange));
     if (cfg->n_blocks > 1 && !(s->sum = malloc(cfg->n_params * sizeof *s->sum)))
         return err_set(e, ERR_NOMEM, "no memory for the gradient of several blocks");
     return exchange_updates_here(cfg->exchange) ? open_optimizer(s, e) : 0;

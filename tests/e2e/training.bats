@@ -271,6 +271,8 @@ EOF
     told "the gradient of layer0.dense.weight is not finite" --codec localsgd:every=5 --node_count 2
     told "the gradient of layer0.dense.weight is not finite" --codec dummy --node_count 1
     told "the gradient of layer0.dense.weight is not finite" --codec plain --node_count 2 --path allreduce
+    # Its signs are finite.
+    told "the loss is [34]e+38, and the gradient of layer0.dense.weight is not finite" --codec signsgd --node_count 2 --path allreduce
 }
 
 @test "a contribution that is not finite is detected by all nodes before it changes a weight" {

@@ -121,6 +121,13 @@ bool exchange_gives_gradient(const struct exchange *x)
     return !exchange_has_local_steps(x);
 }
 
+bool exchange_shows_gradient(const struct exchange *x)
+{
+    const struct codec_combine *r = x->cfg.plugin->combine;
+
+    return !exchange_gives_gradient(x) || (r && !r->contribute && !r->apply);
+}
+
 const float *exchange_gradient(const struct exchange *x)
 {
     const float *own = x->n_channels == 1 ? x->channels[0].codec.gradient : NULL;

@@ -144,6 +144,9 @@ void exchange_updated(struct exchange *x, double lr); /* before it: the learning
 int exchange_on_step(struct exchange *x, struct err *e);
 bool exchange_gives_gradient(
     const struct exchange *x); /* does the rule exchange gradients, to update with? */
+/* Is a gradient that is not finite found in what that exchange gives? Of a rule that contributes gradients as
+ * they are, or only parameters; signsgd, which contributes signs, hides it. */
+bool exchange_shows_gradient(const struct exchange *x);
 /* Between on_grad's CODEC_GO and on_step: the gradient (n_params) for the update: grads, or a vector of the
  * codec, so that a collective's result need not be copied. */
 const float *exchange_gradient(const struct exchange *x);
