@@ -56,6 +56,7 @@ static void end(struct submission *s)
         blob_clear(&s->shards[i]);
     free(s->shards);
     blob_clear(&s->test);
+    blob_clear(&s->preprocessing);
     json_decref(s->facts);
 }
 
