@@ -63,7 +63,7 @@ struct record_column {
 
 #define RECORD_COMM_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node, at the end of the round") \
-    C(row, round, U64, "from 1") \
+    C(row, round, U64, "from 1; of a rule that acts on events each step, and what came after the last one") \
     C(row, node, INT, "that recorded it") \
     C(row, peer, INT, "the other node") \
     C(row, direction, TEXT, "sent or received") \
