@@ -21,9 +21,12 @@ setup() {
     limit_test 2>&1 3>&- &
     WATCHER=$!
     disown "$WATCHER" # so that the shell does not print its end
-    # job_submit with its limit: the process is job_submit, and signals and status are its own. Made once for a script.
+    # job_submit with its limit: the process is job_submit, and signals and status are its own. SILENT is a pipe that nobody writes:
+    # to read it is to sleep without a process. Made once for a script.
     SUBMIT=${BATS_RUN_TMPDIR:-$HOME_OF_TEST}/job_submit
+    SILENT=${SUBMIT%/*}/silent
     if [ ! -e "$SUBMIT" ]; then
+        mkfifo "$SILENT"
         printf '#!/bin/sh\nexec "%s/limit" %d "%s/job_submit" "$@"\n' "$TOOLS" "$PROGRAM_LIMIT" "$BUILD" >"$SUBMIT"
         chmod +x "$SUBMIT"
     fi
@@ -281,7 +284,7 @@ within() {
     end=$((10#${up/./} + $1 * 1000))
     shift
     "$@" && return 0
-    exec {silent}<> <(:) # a read of it is a sleep without a process
+    exec {silent}<>"$SILENT"
     until "$@"; do
         read -r up _ </proc/uptime
         [ "$((10#${up/./}))" -lt $end ] || break
