@@ -14,7 +14,7 @@
 #include "shared/json.h"
 #include "tests/unit/unit.h"
 
-#define PATIENCE_S 60.0
+#define PATIENCE_S 600.0
 
 static void open_on_folder(struct fixture *f)
 {

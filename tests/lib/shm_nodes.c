@@ -15,9 +15,9 @@
 #include "shared/clock.h"
 #include "shared/crypto.h"
 
-enum { NODE_TIMEOUT_S = 300 };
+enum { NODE_TIMEOUT_S = 1000 };
 
-static const double RENDEZVOUS_S = 60;
+static const double RENDEZVOUS_S = 600;
 
 int count_open_fds(void)
 {

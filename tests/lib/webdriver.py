@@ -37,7 +37,7 @@ def program(*names):
 class Browser:
     """A session of a browser with an own, empty profile in `folder`."""
 
-    def __init__(self, folder, width=1280, height=900, dark=False, limit=60):
+    def __init__(self, folder, width=1280, height=900, dark=False, limit=600):
         self.folder = os.path.abspath(folder)
         self.limit = limit  # seconds for anything that is waited for
         os.makedirs(self.folder, exist_ok=True)

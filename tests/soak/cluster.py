@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 
-PATIENCE_S = 60  # for what only has to occur, on a busy machine
+PATIENCE_S = 600  # for what only has to occur, on a busy machine
 LOOK_S, LOOK_MOST_S = 0.01, 0.3  # first often, then seldom: a look costs a connection
 
 RUNNER = """#!/bin/sh

@@ -90,7 +90,7 @@ static void *exchange_messages(void *arg)
     return NULL;
 }
 
-enum { TRAFFIC_S = 240 };
+enum { TRAFFIC_S = 1000 };
 
 /* Traffic over a connection with faults. */
 struct traffic {

@@ -62,7 +62,7 @@ static void follow_events(struct client *c, struct fixture *f, const char *id)
 
 static void until_streams(struct fixture *f, unsigned n)
 {
-    double until = clock_now() + 60;
+    double until = clock_now() + UNIT_PATIENCE_S;
 
     while (task_find(&f->agent, "j-first1")->n_streams != n && clock_now() < until)
         fixture_turn(f);
@@ -333,7 +333,7 @@ static int n_descriptors(void)
 TEST(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events)
 {
     struct fixture f = {0};
-    double until = clock_now() + 60;
+    double until = clock_now() + UNIT_PATIENCE_S;
     int before;
 
     fixture_open(&f);

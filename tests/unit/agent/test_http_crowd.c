@@ -46,7 +46,7 @@ static bool is_open(int fd)
 
 static void turn_until(struct fixture *f, unsigned n_strangers)
 {
-    double until = clock_now() + 60;
+    double until = clock_now() + UNIT_PATIENCE_S;
 
     while (conns(f)->strangers.n != n_strangers) {
         if (clock_now() > until)
@@ -57,7 +57,7 @@ static void turn_until(struct fixture *f, unsigned n_strangers)
 
 static void turn_until_closed(struct fixture *f, int fd)
 {
-    double until = clock_now() + 60;
+    double until = clock_now() + UNIT_PATIENCE_S;
 
     while (is_open(fd)) {
         assert_true(clock_now() < until);

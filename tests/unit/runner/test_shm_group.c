@@ -11,7 +11,7 @@
 #include "tests/lib/shm_pair.h"
 #include "tests/unit/unit.h"
 
-enum { PRIME = 70001, LONG = 1000000, PATIENCE_S = 60 };
+enum { PRIME = 70001, LONG = 1000000, PATIENCE_S = UNIT_PATIENCE_S };
 
 static float out[LONG]; /* shm_nodes are processes with one each; a pair's result is not used */
 
