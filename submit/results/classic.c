@@ -1,10 +1,11 @@
 #include "submit/results/classic.h"
 
 #include <ctype.h>
-#include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "shared/file.h"
@@ -114,7 +115,8 @@ static int write_csv(struct classic *c, const struct csv *csv, struct err *e)
     memset(c->is_begun, 0, (size_t)c->s->settings.node_count * sizeof *c->is_begun);
     if (classic_each_row(c, csv->from, put_row, (void *)(uintptr_t)csv, e) < 0)
         return e->code;
-    return classic_shut(c, e);
+    c->f = NULL;
+    return 0;
 }
 
 /* A file of the results; one that is not there is left out. */
@@ -122,18 +124,19 @@ static int copy(const struct classic *c, const char *from, const char *form, int
                 struct err *e)
 {
     char path[PATH_MAX], name[CLASSIC_NAME], *bytes;
+    char folder[CLASSIC_NAME];
     size_t len;
-    int fd, rc;
+    int rc;
 
     if (file_join(path, sizeof path, c->s->folder, from, e) < 0)
         return e->code;
     if (file_read(&bytes, &len, path, COPY_MAX, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : e->code;
     classic_fill(name, form, c, node, wall, "");
-    fd = classic_create(name, O_EXCL, e);
-    rc = fd < 0 ? fd : file_write_all(fd, bytes, len, name, e);
-    if (fd >= 0)
-        close(fd);
+    memcpy(folder, name, sizeof folder);
+    rc = file_mkdirs(dirname(folder), 0777, e);
+    if (rc == 0)
+        rc = file_write_parts(name, &(struct iovec){bytes, len}, 1, 0666, false, e);
     free(bytes);
     if (rc == 0 && node >= 0)
         console_info("Restoring data (%s) from %d.", name, node);
@@ -180,7 +183,6 @@ int classic_write(const struct submission *s, const json_t *run, struct err *e)
 {
     char letters[80];
     struct classic c = {.s = s, .run = run, .style = find(s->csv_style), .letters = letters};
-    struct err ignored;
     int rc;
 
     if (!c.style)
@@ -189,8 +191,7 @@ int classic_write(const struct submission *s, const json_t *run, struct err *e)
     c.is_begun = calloc((size_t)s->settings.node_count, sizeof *c.is_begun);
     if (!c.is_begun)
         return err_set(e, ERR_NOMEM, "no memory for %d nodes", s->settings.node_count);
-    rc = write_all(&c, e);
-    classic_shut(&c, &ignored);
+    rc = appender_end(&c.files, write_all(&c, e), e);
     free(c.is_begun);
     return rc < 0 ? err_at(e, "--csv-style %s", s->csv_style) : 0;
 }

@@ -1,8 +1,6 @@
 #include "submit/results/classic_file.h"
 
 #include <ctype.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -84,51 +82,16 @@ void classic_fill(char out[CLASSIC_NAME], const char *form, const struct classic
     out[n < CLASSIC_NAME ? n : CLASSIC_NAME - 1] = '\0';
 }
 
-int classic_create(const char *name, int more, struct err *e)
-{
-    char copy[CLASSIC_NAME];
-    int fd;
-
-    snprintf(copy, sizeof copy, "%s", name);
-    if (file_mkdirs(dirname(copy), 0777, e) < 0)
-        return e->code;
-    if (more == O_EXCL)
-        unlink(name);
-    fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | more, 0666);
-    return fd < 0 ? err_errno(e, ERR_IO, "%s", name) : fd;
-}
-
-int classic_shut(struct classic *c, struct err *e)
-{
-    FILE *f = c->f;
-    bool is_whole = f && !ferror(f);
-
-    c->f = NULL;
-    if (!f || (fclose(f) == 0 && is_whole))
-        return 0;
-    return err_errno(e, ERR_IO, "a file of --csv-style %s", c->style->name);
-}
-
 int classic_turn(struct classic *c, bool *is_new, const char *form, int node, struct err *e)
 {
     char name[CLASSIC_NAME];
-    int fd;
 
     *is_new = false;
     if (c->f && c->node == node)
         return 0;
-    if (classic_shut(c, e) < 0)
-        return e->code;
     classic_fill(name, form, c, node, classic_started(c, node), "");
-    fd = classic_create(name, c->is_begun[node] ? O_APPEND : O_EXCL, e);
-    if (fd < 0)
-        return fd;
-    c->f = fdopen(fd, "a");
-    if (!c->f) {
-        close(fd);
-        return err_set(e, ERR_NOMEM, "no memory");
-    }
-    *is_new = !c->is_begun[node];
+    if (appender_file(&c->files, &c->f, is_new, name, e) < 0)
+        return e->code;
     if (*is_new)
         console_info("Restoring data (%s) from %d.", name, node);
     c->is_begun[node] = true;

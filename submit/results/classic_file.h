@@ -1,6 +1,6 @@
 /* classic_file -- the names and the files of a style of Parallel-SGD, and the rows that they are made from.
  * Rows of a result's CSV file come grouped by node, but not always in one group (a job in several attempts),
- * so one file is open at a time, and a later group is appended. */
+ * and a later group is appended. All have their names when all are written: each is whole or as it was. */
 #ifndef PSGD_SUBMIT_CLASSIC_FILE_H
 #define PSGD_SUBMIT_CLASSIC_FILE_H
 
@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "shared/artifacts.h"
+#include "submit/export/appender.h"
 #include "submit/results/records.h"
 #include "submit/stages/submission.h"
 
@@ -33,7 +34,8 @@ struct classic {
     const struct style *style;
     const char *letters; /* for {codec} */
     bool *is_begun;      /* (node_count) of the kind of file being written */
-    FILE *f;             /* the file of `node`; NULL: none is open */
+    struct appender files;
+    FILE *f; /* of `files`, that of `node`; NULL: none was chosen */
     int node;
 };
 
@@ -46,14 +48,8 @@ double classic_started(const struct classic *c, int node);
 void classic_fill(char out[CLASSIC_NAME], const char *form, const struct classic *c, int node, double wall,
                   const char *epoch);
 
-/* Opens a file, after its folder is made: O_EXCL in `more`: a new one instead of an earlier one; O_APPEND.
- * Returns the descriptor. ERR_IO. */
-int classic_create(const char *name, int more, struct err *e);
-
 /* Makes c->f the node's file of this name. *is_new: nothing is in it yet. ERR_IO. */
 int classic_turn(struct classic *c, bool *is_new, const char *form, int node, struct err *e);
-/* Closes c->f, if any. ERR_IO. */
-int classic_shut(struct classic *c, struct err *e);
 
 /* Calls `use` with each row of a CSV file of the results that is a worker's. A file that is not there has
  * none. */

@@ -194,6 +194,7 @@ TEST(nothing_is_written_unless_asked_for_and_a_folder_that_refuses_is_named)
     assert_int_equal(classic_write(&s, run, &e), ERR_IO);
     assert_error_has("--csv-style classic");
     assert_error_has("tmp_log");
+    assert_int_equal(count("*.csv*"), 0); /* not a part of them either */
     classic_try(&s, run);
     assert_false(s.is_complete);
     end(&s, run);
