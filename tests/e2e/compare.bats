@@ -195,7 +195,7 @@ files_on_disk() { "${ON_DISK[@]}" find "$T/disk" -type f ! -name '*.log' -exec s
 }
 
 @test "a file of results is whole or not there: what cannot be written leaves no part, and an earlier one as it was" {
-    local job=(--codec plain --node_count 1 --epochs 1 --model softmax --batch_size 16 --dataset digits:train=48,test=16)
+    local job=(--codec plain --node_count 1 --epochs 1 --model softmax --batch_size 16 --dataset "digits:train=48,test=16")
     # No file may have more than 200 kB: report.html has more.
     run bash -c "trap '' XFSZ; ulimit -f 200; \"\$@\"" - "$SUBMIT" simulate -q "${job[@]}" -o small
     echo "$output"

@@ -434,7 +434,7 @@ C
 }
 
 @test "comm.csv of a simulation has all bytes of its totals: of rules of rounds and of events, with servers and without" {
-    local of=(--node_count 4 --gradients 1000 --steps 6 --epochs 1 --link 1Gbit,1ms)
+    local of=(--node_count 4 --gradients 1000 --steps 6 --epochs 1 --link "1Gbit,1ms")
     "$SUBMIT" simulate -q --codec gossip "${of[@]}" -o gossip
     "$SUBMIT" simulate -q --codec plain --psgd asgd "${of[@]}" -o plain
     "$SUBMIT" simulate -q --codec downpour --psgd asgd --servers 2 "${of[@]}" -o downpour
