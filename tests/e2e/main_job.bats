@@ -196,7 +196,7 @@ PY
 @test "agents run one job after another, and reuse their blobs" {
     start_agents 2
     for i in 1 2 3; do "$SUBMIT" -v --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o out$i 2>log$i; done
-    [ "$(find agent0/blobs -type f | wc -l)" -eq 7 ]
+    [ "$(find agent0/blobs -type f | wc -l)" -eq 8 ]
     [ "$(api 0 GET /v1/jobs | jq '.jobs | length')" -eq 3 ]
 }
 
