@@ -163,7 +163,9 @@ int document_peers(json_t **out, const struct shown *s, struct err *e)
     return rc;
 }
 
-/* How often each value of a codec's occurs. */
+/* How often each value of a codec's occurs. Each of several servers records its part of the same gradient:
+ * that counts once, as the first server has it. */
+enum { FIRST_SERVER = -2 };
 struct histogram {
     const char *name;
     size_t n;
@@ -182,7 +184,7 @@ static int add_value(void *ctx, const struct record_text *c, struct err *e)
 
     (void)e;
     if (c[0].len != strlen(h->name) || memcmp(c[0].text, h->name, c[0].len) != 0 || v == RECORD_MISSING ||
-        !isfinite(v))
+        !isfinite(v) || !(record_number(&c[2]) >= FIRST_SERVER))
         return 0;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -205,9 +207,9 @@ static int add_value(void *ctx, const struct record_text *c, struct err *e)
 
 int document_histogram(json_t **out, const struct shown *s, const char *name, struct err *e)
 {
-    static const char *const columns[] = {"name", "value"};
+    static const char *const columns[] = {"name", "value", "node"};
     struct histogram *h = calloc(1, sizeof *h);
-    struct record_scan scan = {.columns = columns, .n = 2, .n_needed = 2, .row = add_value, .ctx = h};
+    struct record_scan scan = {.columns = columns, .n = 3, .n_needed = 3, .row = add_value, .ctx = h};
     json_t *counts = json_array();
     int rc = h && counts ? 0 : err_set(e, ERR_NOMEM, "no memory for the histogram");
 

@@ -116,7 +116,7 @@ psgd.tabs.push({
                     h(
                         'p.hint',
                         {},
-                        'How many updates of others came between reading the weights and applying the gradient.',
+                        'How many updates of others came between reading the weights and applying the gradient; with several servers, at the first.',
                     ),
                     table(
                         'Staleness',

@@ -45,7 +45,7 @@ static const char *hostile_folder(void)
         "\n" END ",0,sent,1,1\n99999999,0,sent,1,1\n");
     put(folder, "records/codec.csv",
         "node,step,name,value\n0,1,staleness,1\n0,2,staleness,0\n0,3,staleness,1\n0,3," END
-        ",1\n0,4,staleness,nan\n");
+        ",1\n0,4,staleness,nan\n-3,1,staleness,7\n-3,2,staleness,0\n");
     put(folder, "records/confusion.csv",
         "node,epoch,step,label,predicted,count\n0,1,10,0,0,9\n1,2,20,0,0,5\n1,2,20,0,1,2\n"
         "0,2,20,0,0,3\n0,2,20,0,1,4\n0,2,20,99999999,0,1\n0,2,20,-1,0,1\n0,2,20,0,0,3\n-2,2,20,1,1,7\n");
