@@ -1,5 +1,6 @@
 #include "submit/data/preprocessing.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,8 +222,11 @@ static int parse(struct preprocessing *p, const json_t *doc, struct err *e)
     size_t width;
     int version, type;
 
-    if (json_get_int(&version, doc, "version", VERSION, VERSION, "", e) < 0 ||
-        json_only_keys(doc, keys, "", e) < 0 ||
+    if (json_get_int(&version, doc, "version", 1, INT_MAX, "", e) < 0)
+        return e->code;
+    if (version != VERSION)
+        return err_set(e, ERR_CONFIG, "/version: %d, and this version of psgd reads %d", version, VERSION);
+    if (json_only_keys(doc, keys, "", e) < 0 ||
         json_get_text(p->dataset, sizeof p->dataset, doc, "dataset", "", e) < 0 ||
         json_get_text(p->transform, sizeof p->transform, doc, "transform", "", e) < 0 ||
         json_get_choice(&type, doc, "type", types, "", e) < 0 ||

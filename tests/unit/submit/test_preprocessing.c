@@ -248,7 +248,8 @@ TEST(a_document_that_is_no_record_is_refused_with_its_place)
     } cases[] = {
         {"[]", "not an object"},
         {"{}", "/version: missing"},
-        {"{\"version\":2," REST("2", "\"transform\":\"unit\"}"), "/version"},
+        {"{\"version\":2," REST("2", "\"transform\":\"unit\"}"),
+         "/version: 2, and this version of psgd reads 1"},
         {"{\"version\":1," REST("2", "\"transform\":\"unit\",\"colour\":1}"), "/colour: unknown key"},
         {"{\"version\":1," REST("0", "\"transform\":\"unit\"}"), "/n_classes: 0, with 0 targets"},
         {"{\"version\":1," REST("2", "\"transform\":\"unit\",\"class_names\":[\"a\"]}"),
