@@ -132,6 +132,17 @@ static const char *skip(const char *at, const char *end, const char *set)
     return at;
 }
 
+/* ARFF may begin with lines of comments. */
+static const char *skip_comments(const char *at, const char *end)
+{
+    while (at < end && *at == '%') {
+        const char *feed = memchr(at, '\n', (size_t)(end - at));
+
+        at = skip(feed ? feed : end, end, " \t\r\n");
+    }
+    return at;
+}
+
 /* "+1 1:0.5 7:2": a number, then index:value, or qid:N, at least once. */
 static bool is_libsvm(const char *at, const char *end)
 {
@@ -153,8 +164,6 @@ int data_check_table(const char *text, size_t len, struct err *e)
     } forms[] = {
         {"@relation", "an ARFF file",
          "pandas.DataFrame(scipy.io.arff.loadarff(FILE)[0]).to_csv() converts it."},
-        {"%", "an ARFF or MATLAB file, with comments behind %",
-         "Lines that begin with % are no rows of a table."},
         {"sep=", "a table whose first line is Excel's \"sep=\"",
          "sed 1d FILE >NEW removes that line; cells are separated by commas."},
         {"\"sep=", "a table whose first line is Excel's \"sep=\"",
@@ -169,7 +178,7 @@ int data_check_table(const char *text, size_t len, struct err *e)
         {"[[", "a JSON document", CONVERT_TABLE},
     };
     const char *end = text + len;
-    const char *at = skip(text + data_mark(text, len), end, " \t\r\n");
+    const char *at = skip_comments(skip(text + data_mark(text, len), end, " \t\r\n"), end);
     const char *feed = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
     const char *line_end = feed ? feed : end;
     const char *cr = at < end ? memchr(at, '\r', (size_t)(line_end - at)) : NULL;

@@ -373,7 +373,7 @@ TEST(a_file_of_another_form_is_named_for_what_it_is)
         {FILE_OF("1,2,x\r3,4,y\r"), "its lines end with CR", "tr "},
         {FILE_OF("+1 1:0.5 3:1\n-1 2:1\n"), "a file of LIBSVM", "--dataset libsvm"},
         {FILE_OF("2 qid:3 1:0.5\n"), "a file of LIBSVM", "--dataset libsvm"},
-        {FILE_OF("% a comment\n@relation x\n"), "an ARFF", ""},
+        {FILE_OF("% a comment\r\n%\n@relation x\n"), "it is an ARFF file", "arff"},
         {FILE_OF("@RELATION iris\n@attribute a numeric\n"), "an ARFF file", ""},
         {FILE_OF("sep=,\r\n1,2\r\n"), "Excel's \"sep=\"", "sed 1d"},
         {FILE_OF("\xef\xbb\xbf\nsep=;\n1;2\n"), "Excel's \"sep=\"", "sed 1d"},
