@@ -1,6 +1,6 @@
-/* laq -- lazily aggregated quantized gradients: a worker sends the change of its gradient since what it sent
- * last, in a few bits for each number, and only if that change is large enough to matter. For the gradient g
- * of worker m and Q_m, what the others know of it:
+/* laq -- lazily aggregated quantized gradients: a worker sends the change of its gradient since what it
+ * sent last, in a few bits for each number, and only if that change is large enough to matter. For the
+ * gradient g of worker m and Q_m, what the others know of it:
  *     R = max_i |g_i - Q_i|;   q_i = floor((g_i - Q_i + R) / (2 tau R) + 1/2),  tau = 1 / (2^bits - 1)
  *     dQ_i = 2 tau R q_i - R
  * sent, and added to Q_m, unless
@@ -13,9 +13,9 @@
  * objective is the sum of the workers' losses, here it is the mean: its alpha M is eta, the learning rate.
  * At least every `patience`-th gradient is sent. With several servers each range decides for itself.
  *
- * Cost per step: 4 bytes to each other worker, or each of S servers, and 4 (4 S) + bits / 8 n_params more for a
- * gradient that is sent; 4 n_params bytes back from the servers. A worker's codec.csv has a row "lazy" for
- * each gradient that is not: |dQ|^2. */
+ * Cost per step: 4 bytes to each other worker, or each of S servers, and 4 (4 S) + bits / 8 n_params more
+ * for a gradient that is sent; 4 n_params bytes back from the servers. A worker's codec.csv has a row
+ * "lazy" for each gradient that is not: |dQ|^2. */
 #include <math.h>
 
 #include "codec.h"

@@ -17,8 +17,8 @@
  * In ssgd workers end with quantized weights. In asgd a server quantizes for the worker whose gradient has
  * come, and all end with its full weights.
  *
- * Cost per step: 4 n_params bytes to the servers; back 4 bytes for each tensor (weights, bias, ...) and bits / 8
- * for each parameter, in words of 4 bytes for each tensor. */
+ * Cost per step: 4 n_params bytes to the servers; back 4 bytes for each tensor (weights, bias, ...) and
+ * bits / 8 for each parameter, in words of 4 bytes for each tensor. */
 #include <math.h>
 
 #include "codec.h"

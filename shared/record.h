@@ -38,8 +38,8 @@ struct record_column {
     C(row, accuracy, FLOAT, "over the batch, before the update, 0 to 1; empty as in eval.csv") \
     C(row, lr, FLOAT, "learning rate of this step") \
     C(row, grad_norm, FLOAT, \
-      "Euclidean norm of the gradient for the update, before it was clipped; of the worker's own gradient if " \
-      "servers update (ps)") \
+      "Euclidean norm of the gradient for the update, before it was clipped; of the worker's own gradient " \
+      "if servers update (ps)") \
     C(row, compute_s, SPAN, "local work: batch, forward, backward, checks, this file") \
     C(row, encode_s, SPAN, "the codec writing its messages") \
     C(row, send_s, SPAN, "passing them to the network") \
