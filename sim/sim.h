@@ -101,7 +101,8 @@ struct sim {
     struct err why;         /* of a node that is failing */
 };
 
-/* `set` and `how` are copied. `guard`: the process's watch (guard.h), borrowed, or NULL. Opens codec.so, and server_codec.so if the settings name another codec, in
+/* `set` and `how` are copied. `guard`: the process's watch (guard.h), borrowed, or NULL.
+ * Opens codec.so, and server_codec.so if the settings name another codec, in
  * `folder`; for a network also the model and data there (trainer_net.c). */
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct stopwatch *guard, struct err *e);

@@ -1,6 +1,6 @@
 /* allowance -- how much of what an agent sends is printed. Agents are not trusted, and one that sends a line
- * after the other must not fill the terminal and logs/submit.log. An agent's bytes come from a bucket: some at
- * once, then a steady rate. What does not fit is counted, and the next line that fits says how many there
+ * after the other must not fill the terminal and logs/submit.log. An agent's bytes come from a bucket: some
+ * at once, then a steady rate. What does not fit is counted, and the next line that fits says how many there
  * were. */
 #ifndef PSGD_SUBMIT_ALLOWANCE_H
 #define PSGD_SUBMIT_ALLOWANCE_H

@@ -243,7 +243,8 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
     return rc;
 }
 
-/* Its answer comes before the body, and is the connection's last: nothing in the body is read as a request. */
+/* Its answer comes before the body, and is the connection's last: nothing in the body is read as a
+ * request. */
 static bool has_body(struct MHD_Connection *c)
 {
     const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");

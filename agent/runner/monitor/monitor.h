@@ -56,8 +56,8 @@ struct shm_source monitor_source(struct monitor *m);
  * that time without a call of its host. Once, before the codec is loaded, which is the first such call; the
  * last one is its unloading, at the end of the process. Before the start the limit is 60 s at most. Time in
  * the codec is what the stopwatch counts as encode, decode or apply; waiting has deadlines of its own, and
- * computing has no limit. While the job process is stopped, as by SIGSTOP, no time passes. ERR_LOST: the monitor has
- * ended. */
+ * computing has no limit. While the job process is stopped, as by SIGSTOP, no time passes. ERR_LOST: the
+ * monitor has ended. */
 int monitor_watch(struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e);
 
 /* After the end of `orders_fd`, which is that of the agent or of the monitor: ERR_LOST, with a message that
