@@ -238,7 +238,7 @@ static int submit(const struct options *o, struct err *e)
     int rc;
 
     rc = submission_init(&s, o, e) < 0 ? e->code : attempt(&s, e);
-    while (rc == EXIT_JOB_FAILED && retry_is_due(&s))
+    while ((rc == EXIT_JOB_FAILED || rc == EXIT_CANCELLED) && retry_is_due(&s))
         rc = retry(&s, e);
     if (s.state == JOB_SUCCEEDED && o->retries > 0)
         mirror_remove(&s);

@@ -115,6 +115,18 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
 }
 
 # bats test_tags=long
+@test "an agent that is stopped and started again gets its node in a further attempt" {
+    start_agents 2
+    begin out --retries 1 --checkpoint-every 1
+    end_process "${AGENTS[1]}" || true
+    open_gate
+    start_agent 1
+    end_of out
+    [ "$status" -eq 0 ]
+    grep -q 'node(1): cancelled, AgentStopped' out.log
+    [ "$(jq -c '[.facts.attempts[].reason]' out/run.json)" = '["AgentStopped"]' ]
+}
+
 @test "with --detach a process stays that tries again, and wait shows the end" {
     start_three
     local id
