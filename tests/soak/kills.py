@@ -201,7 +201,8 @@ class Loop:
             with open(self.cluster.path("out", "run.json"), encoding="utf-8") as f:
                 node = next(n for n in json.load(f)["nodes"] if n["address"].endswith(f":{victim.port}"))
             what = node["state"], node["reason"]
-            named = f"failed: node({node['node']}), RunnerDied" in self.text_of("out.txt")
+            with open(self.cluster.path("out.txt"), encoding="utf-8", errors="replace") as f:
+                named = f"failed: node({node['node']}), RunnerDied" in f.read()
         except (OSError, ValueError, KeyError, StopIteration) as e:
             what, named = repr(e), False
         if status != 1 or what != ("failed", "RunnerDied") or not named:
