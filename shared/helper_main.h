@@ -1,5 +1,5 @@
-/* helper_main -- what a program that another one starts (job_runner, simulator, predictor, codec_check) says to
- * somebody who starts it by hand. */
+/* helper_main -- what a program that another one starts (job_runner, simulator, predictor, codec_check) says
+ * to somebody who starts it by hand. */
 #ifndef PSGD_HELPER_MAIN_H
 #define PSGD_HELPER_MAIN_H
 

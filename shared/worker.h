@@ -44,7 +44,8 @@ void worker_list_clear(struct worker_list *w);
 /* Its host is an address, or the name, of the machine itself: 127.x.y.z, ::1, localhost. */
 bool worker_is_loopback(const struct worker *w);
 
-/* "host", "host:port", "[v6]:port" -> host, in lower case or in IPv6's canonical form, and port. ERR_CONFIG. */
+/* "host", "host:port", "[v6]:port" -> host, in lower case or in IPv6's canonical form, and port.
+ * ERR_CONFIG. */
 int address_parse(char *host, size_t size, int *port, const char *text, struct err *e);
 
 #endif

@@ -28,7 +28,8 @@ int retry_folder(char out[PATH_MAX], const struct submission *s, int attempt, st
 bool retry_is_due(const struct submission *s)
 {
     /* A node that its agent's stop has cancelled is one that failed for that reason. */
-    return (s->state == JOB_FAILED || s->state == JOB_CANCELLED) && s->cause >= 0 && s->attempt <= s->opt->retries && !interrupt_signal() &&
+    return (s->state == JOB_FAILED || s->state == JOB_CANCELLED) && s->cause >= 0 &&
+           s->attempt <= s->opt->retries && !interrupt_signal() &&
            (s->deadline == 0 || clock_now() < s->deadline) &&
            retry_on_has(s->opt->retry_on, s->nodes[s->cause].view.reason);
 }

@@ -208,7 +208,7 @@ static void take_download(struct collection *c, struct yield *y, const struct ar
         (!kinds[a->kind].check || kinds[a->kind].check(c, y, &e) == 0) && map(y, &e) == 0)
         return;
     collect_miss(c, y->node, a->name, e.text);
-    /* An agent that does not deliver one file, or too slowly, is not asked for the next: each may take long. */
+    /* An agent that does not deliver a file, or too slowly, is not asked for others: each may take long. */
     if (e.code == ERR_UNREACHABLE || e.code == ERR_CANCELLED)
         y->is_received = false;
     drop(y);

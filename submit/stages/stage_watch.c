@@ -16,7 +16,7 @@
 
 /* After the first failure: time for the other nodes to report their own reasons. */
 static const double own_reasons_s = 1;
-/* Its agent ends a node at the job's time limit; an agent that does not, and goes on sending, is lost later. */
+/* Its agent ends a node at the job's time limit; one that does not, and goes on sending, is lost later. */
 static const double limit_margin_s = 60;
 /* Time for a node to end after it was cancelled. */
 static const double stop_s = 15;

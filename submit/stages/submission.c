@@ -91,7 +91,7 @@ void submission_new_id(char out[JOB_ID_MAX])
 
 bool submission_is_id(const char *text)
 {
-    return text && strncmp(text, "j-", 2) == 0 && strlen(text) < JOB_ID_MAX &&
+    return text && strncmp(text, "j-", 2) == 0 && text[2] && strlen(text) < JOB_ID_MAX &&
            strspn(text + 2, digits) == strlen(text) - 2;
 }
 

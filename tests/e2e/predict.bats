@@ -81,7 +81,7 @@ of() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name)
     # The same lines in one file are unlabelled: the same predictions, and no metrics.
     cat ../new/neg ../new/pos >lines
     "$SUBMIT" predict final.safetensors --data lines -o plain.csv >shown
-    ! grep -qE '^(loss|accuracy)' shown
+    ! grep -E '^(loss|accuracy)' shown || false
     [ "$(head -1 plain.csv)" = index,predicted,probability,predicted_name ]
     [ "$(of plain.csv probability)" = "$(of predictions.csv probability)" ]
     [ "$(of plain.csv predicted_name)" = "$(of predictions.csv predicted_name)" ]

@@ -252,8 +252,8 @@ EOF
         write_workers $((3 - servers)) "$servers"
         run "$SUBMIT" -q --codec weights.c:every=5 --node_count 2 --model softmax --dataset "$FEW" --epochs 1 -o "out$servers"
         [ "$status" -eq 1 ]
-        "$SUBMIT" why "out$servers" >why
-        grep 'because node(1) at .* ended with NumericDivergence .*: round 1, step 5: node 1 contributed a vector that is not finite' why
+        "$SUBMIT" why "out$servers" >why.txt
+        grep 'because node(1) at .* ended with NumericDivergence .*: round 1, step 5: node 1 contributed a vector that is not finite' why.txt
     done
 }
 

@@ -110,14 +110,19 @@ TEST(a_job_that_has_not_ended_gets_no_note)
 
 TEST(an_id_that_is_no_name_of_a_record_is_not_looked_for)
 {
+    static const char *const ids[] = {"j-/../j-1", "j-a-b", "j-", "../j-1aaaa"};
+
     begin("succeeded");
-    put("of_job/run.json", "{\"id\":\"j-/../j-1\",\"state\":\"cancelled\"}");
-    assert_int_equal(set("of_job", "note", json_string("x")), ERR_CONFIG);
-    assert_error_has("has no id of a job");
-    put("psgd/jobs/j-a-b.json", "no JSON");
-    put("of_job/run.json", "{\"id\":\"j-a-b\",\"state\":\"cancelled\"}");
-    assert_ok(set("of_job", "note", json_string("x")));
-    assert_facts("of_job/run.json", "{\"note\":\"x\"}");
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        char path[160], text[80];
+        struct run r;
+
+        snprintf(text, sizeof text, "{\"id\":\"%s\",\"state\":\"cancelled\"}", ids[i]);
+        put("of_job/run.json", text);
+        snprintf(path, sizeof path, "%s/of_job", folder);
+        assert_int_equal(run_find(&r, path, &e), ERR_CONFIG);
+        assert_error_has("run.json: /id: not that of a job");
+    }
     unit_remove(folder);
 }
 
