@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -166,6 +167,38 @@ static int make_setuid(void)
 {
     return result(chmod("acts.txt", 04755));
 }
+/* Of a new file, without chmod(). */
+static int make_setuid_anew(void)
+{
+    int fd = open("metrics.csv", O_WRONLY | O_CREAT | O_CLOEXEC, 06755), why = result(fd);
+
+    close(fd);
+    unlink("metrics.csv");
+    return why;
+}
+static int make_setuid_old_call(void)
+{
+    return made(syscall(SYS_creat, "metrics.csv", 06755), "metrics.csv");
+}
+static int make_setuid_unnamed(void)
+{
+    int fd = open(".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 06755), why = result(fd);
+
+    close(fd);
+    return why;
+}
+/* rename() that leaves a character device, of an overlay file system, in its place. */
+static int make_device(void)
+{
+    enum { WHITEOUT = 4 };
+    int fd = open("renamed", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    long rc = syscall(SYS_renameat2, AT_FDCWD, "renamed", AT_FDCWD, "metrics.csv", WHITEOUT);
+    int why = made(rc, "metrics.csv");
+
+    close(fd);
+    unlink("renamed");
+    return why;
+}
 static int rename_out(void)
 {
     int why = result(rename("acts.txt", "../acts.txt"));
@@ -311,6 +344,36 @@ static int do_clone3(void)
     args[4] = SIGCHLD;
     return child(syscall(SYS_clone3, args, sizeof args));
 }
+/* A thread with what the others do not have: a table of descriptors, which has a limit of its own, a
+ * folder, a descriptor of a process. */
+static int end_thread(void *arg)
+{
+    (void)arg;
+    return (int)syscall(SYS_exit, 0);
+}
+static int thread_without(int shared, int more)
+{
+    enum { SIZE = 1 << 16 };
+    static _Alignas(16) char stack[SIZE];
+    static int fd;
+
+    return result(clone(end_thread, stack + SIZE,
+                        CLONE_VM | CLONE_SIGHAND | CLONE_THREAD |
+                            ((CLONE_FILES | CLONE_FS | CLONE_SYSVSEM) & ~shared) | more,
+                        NULL, &fd));
+}
+static int own_descriptors(void)
+{
+    return thread_without(CLONE_FILES, 0);
+}
+static int own_place(void)
+{
+    return thread_without(CLONE_FS, 0);
+}
+static int thread_descriptor(void)
+{
+    return thread_without(0, CLONE_PIDFD);
+}
 /* Children in sessions of their own, which outlive a process group. */
 static int outlive(void)
 {
@@ -455,6 +518,33 @@ static int look_robust_list(void)
     size_t len;
 
     return result(syscall(SYS_get_robust_list, now->pid, &head, &len));
+}
+/* To wait for a lock of another thread: ESRCH if there is none. */
+static int look_lock(int operation)
+{
+    const struct timespec soon = {0, 1000000};
+    int word = now->pid;
+    long rc = syscall(SYS_futex, &word, operation, 0, &soon, NULL, 0);
+
+    return rc < 0 && (errno == EPERM || errno == ENOSYS) ? errno : 0;
+}
+static int look_lock_owner(void)
+{
+    return look_lock(FUTEX_LOCK_PI);
+}
+static int look_lock_private(void)
+{
+    return look_lock(FUTEX_LOCK_PI_PRIVATE);
+}
+static int look_lock_try(void)
+{
+    return look_lock(FUTEX_TRYLOCK_PI);
+}
+static int look_lock_again(void)
+{
+    enum { LOCK_PI2 = 13 }; /* since Linux 5.14 */
+
+    return look_lock(LOCK_PI2);
 }
 static int move_memory(void)
 {
@@ -910,35 +1000,130 @@ struct act {
     }
 
 static const struct act gentle[] = {
-    ACT(write_etc),        ACT(write_tmp),         ACT(write_shm),        ACT(write_beside),
-    ACT(read_passwd),      ACT(read_by_proc),      ACT(read_token),       ACT(read_agent_id),
-    ACT(read_tls_key),     ACT(read_other_job),    ACT(read_journal),     ACT(write_journal),
-    ACT(write_package),    ACT(list_jobs),         ACT(list_root),        ACT(make_symlink),
-    ACT(make_hardlink),    ACT(make_fifo),         ACT(make_folder),      ACT(make_setuid),
-    ACT(rename_out),       ACT(device_mem),        ACT(device_kmsg),      ACT(parent_mem),
-    ACT(parent_environ),   ACT(parent_root),       ACT(do_fork),          ACT(do_clone),
-    ACT(clone_namespace),  ACT(do_clone3),         ACT(outlive),          ACT(signal_parent),
-    ACT(signal_all),       ACT(signal_other),      ACT(signal_thread),    ACT(signal_by_file),
-    ACT(open_pidfd),       ACT(lower_others),      ACT(raise_limit),      ACT(raise_priority),
-    ACT(real_time),        ACT(net_tcp),           ACT(net_tcp6),         ACT(net_udp),
-    ACT(net_packets),      ACT(net_elsewhere),     ACT(memory_file),      ACT(net_bind),
-    ACT(net_listen),       ACT(net_link),          ACT(net_raw),          ACT(net_packet),
-    ACT(net_vsock),        ACT(net_unix),          ACT(net_pair),         ACT(share_memory),
-    ACT(take_memory),      ACT(share_segment),     ACT(lock_memory),      ACT(large_file),
-    ACT(be_dumpable),      ACT(end_with_parent),   ACT(reap_others),      ACT(watch_files),
-    ACT(leave_session),    ACT(secret_memory),     ACT(stolen_file),      ACT(net_fast),
-    ACT(net_fast_message), ACT(net_fast_messages), ACT(net_fast_wide),    ACT(net_fast_message_wide),
-    ACT(net_address),      ACT(net_disconnect),    ACT(net_shutdown),     ACT(net_filter),
-    ACT(net_filter_port),  ACT(net_fast_connect),  ACT(net_repair),       ACT(net_protocol),
-    ACT(net_device),       ACT(net_buffer),        ACT(pin_parent),       ACT(pin_other),
-    ACT(widen_own),        ACT(look_affinity),     ACT(look_policy),      ACT(look_parameters),
-    ACT(look_group),       ACT(look_session),      ACT(look_priority),    ACT(look_io_priority),
-    ACT(look_limits),      ACT(look_capabilities), ACT(look_robust_list), ACT(move_memory),
-    ACT(queue_signal),     ACT(stop_itself),       ACT(ask_stat),         ACT(ask_statx),
-    ACT(ask_access),       ACT(ask_path),          ACT(ask_size),         ACT(ask_link),
-    ACT(ask_above),        ACT(ask_process),       ACT(ask_by_folder),    ACT(go_elsewhere),
-    ACT(go_above),         ACT(reserve_disk),      ACT(grow_down),        ACT(huge_pages),
+    ACT(write_etc),
+    ACT(write_tmp),
+    ACT(write_shm),
+    ACT(write_beside),
+    ACT(read_passwd),
+    ACT(read_by_proc),
+    ACT(read_token),
+    ACT(read_agent_id),
+    ACT(read_tls_key),
+    ACT(read_other_job),
+    ACT(read_journal),
+    ACT(write_journal),
+    ACT(write_package),
+    ACT(list_jobs),
+    ACT(list_root),
+    ACT(make_symlink),
+    ACT(make_hardlink),
+    ACT(make_fifo),
+    ACT(make_folder),
+    ACT(make_setuid),
+    ACT(rename_out),
+    ACT(device_mem),
+    ACT(device_kmsg),
+    ACT(parent_mem),
+    ACT(parent_environ),
+    ACT(parent_root),
+    ACT(do_fork),
+    ACT(do_clone),
+    ACT(clone_namespace),
+    ACT(do_clone3),
+    ACT(outlive),
+    ACT(signal_parent),
+    ACT(signal_all),
+    ACT(signal_other),
+    ACT(signal_thread),
+    ACT(signal_by_file),
+    ACT(open_pidfd),
+    ACT(lower_others),
+    ACT(raise_limit),
+    ACT(raise_priority),
+    ACT(real_time),
+    ACT(net_tcp),
+    ACT(net_tcp6),
+    ACT(net_udp),
+    ACT(net_packets),
+    ACT(net_elsewhere),
+    ACT(memory_file),
+    ACT(net_bind),
+    ACT(net_listen),
+    ACT(net_link),
+    ACT(net_raw),
+    ACT(net_packet),
+    ACT(net_vsock),
+    ACT(net_unix),
+    ACT(net_pair),
+    ACT(share_memory),
+    ACT(take_memory),
+    ACT(share_segment),
+    ACT(lock_memory),
+    ACT(large_file),
+    ACT(be_dumpable),
+    ACT(end_with_parent),
+    ACT(reap_others),
+    ACT(watch_files),
+    ACT(leave_session),
+    ACT(secret_memory),
+    ACT(stolen_file),
+    ACT(net_fast),
+    ACT(net_fast_message),
+    ACT(net_fast_messages),
+    ACT(net_fast_wide),
+    ACT(net_fast_message_wide),
+    ACT(net_address),
+    ACT(net_disconnect),
+    ACT(net_shutdown),
+    ACT(net_filter),
+    ACT(net_filter_port),
+    ACT(net_fast_connect),
+    ACT(net_repair),
+    ACT(net_protocol),
+    ACT(net_device),
+    ACT(net_buffer),
+    ACT(pin_parent),
+    ACT(pin_other),
+    ACT(widen_own),
+    ACT(look_affinity),
+    ACT(look_policy),
+    ACT(look_parameters),
+    ACT(look_group),
+    ACT(look_session),
+    ACT(look_priority),
+    ACT(look_io_priority),
+    ACT(look_limits),
+    ACT(look_capabilities),
+    ACT(look_robust_list),
+    ACT(move_memory),
+    ACT(queue_signal),
+    ACT(stop_itself),
+    ACT(ask_stat),
+    ACT(ask_statx),
+    ACT(ask_access),
+    ACT(ask_path),
+    ACT(ask_size),
+    ACT(ask_link),
+    ACT(ask_above),
+    ACT(ask_process),
+    ACT(ask_by_folder),
+    ACT(go_elsewhere),
+    ACT(go_above),
+    ACT(reserve_disk),
+    ACT(grow_down),
+    ACT(huge_pages),
     ACT(truncate_outside),
+    ACT(make_setuid_anew),
+    ACT(make_setuid_old_call),
+    ACT(make_setuid_unnamed),
+    ACT(make_device),
+    ACT(own_descriptors),
+    ACT(own_place),
+    ACT(thread_descriptor),
+    ACT(look_lock_owner),
+    ACT(look_lock_private),
+    ACT(look_lock_try),
+    ACT(look_lock_again),
 };
 
 static const struct act deadly[] = {

@@ -11,6 +11,7 @@
  * EPERM is not logged by the kernel: a codec could fill its log. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/prctl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/runner/sandbox/sandbox.h"
@@ -39,7 +41,6 @@ static const char *const allowed[] = {
     "membarrier",
     "msync",
     /* threads, and the process itself */
-    "futex",
     "futex_waitv",
     "set_robust_list",
     "rseq",
@@ -78,9 +79,6 @@ static const char *const allowed[] = {
     "pwritev",
     "preadv2",
     "pwritev2",
-    "open",
-    "openat",
-    "creat",
     "close",
     "close_range",
     "lseek",
@@ -95,7 +93,6 @@ static const char *const allowed[] = {
     "sync_file_range",
     "rename",
     "renameat",
-    "renameat2",
     "unlink",
     "unlinkat",
     "access",
@@ -266,6 +263,12 @@ enum {
                  CLONE_NEWNET
 };
 
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x1000
+#endif
+
+enum { THREAD = CLONE_THREAD | CLONE_FILES | CLONE_FS, MAKES_FILE = O_CREAT | (O_TMPFILE & ~O_DIRECTORY) };
+
 /* RLIMIT_DATA counts neither a stack that grows nor pages of the machine's pool of huge ones. */
 enum { UNCOUNTED = MAP_GROWSDOWN | MAP_HUGETLB };
 
@@ -283,7 +286,23 @@ static const struct {
     struct scmp_arg_cmp args[3];
     unsigned n;
 } with_arguments[] = {
-    {"clone", {ONLY(0, CLONE_THREAD | NAMESPACES, CLONE_THREAD)}, 1}, /* a thread, no process */
+    /* A thread, no process, with the descriptors and the folder of all: each table of descriptors would have
+     * a limit of its own. */
+    {"clone", {ONLY(0, THREAD | NAMESPACES | CLONE_PIDFD, THREAD)}, 1},
+    /* All but priority inheritance, which tells by a thread's number whether there is one: the operations 0
+     * to 5, 9 and 10, below flags. */
+    {"futex", {ONLY(1, 0x7c, 0)}, 1},
+    {"futex", {ONLY(1, 0x7e, FUTEX_CMP_REQUEUE)}, 1},
+    {"futex", {ONLY(1, 0x7f, FUTEX_WAIT_BITSET)}, 1},
+    {"futex", {ONLY(1, 0x7f, FUTEX_WAKE_BITSET)}, 1},
+    /* No file is made that runs as its owner; without a file to make, the mode is any bits. */
+    {"open", {ONLY(1, MAKES_FILE, 0)}, 1},
+    {"open", {ONLY(2, S_ISUID | S_ISGID, 0)}, 1},
+    {"openat", {ONLY(2, MAKES_FILE, 0)}, 1},
+    {"openat", {ONLY(3, S_ISUID | S_ISGID, 0)}, 1},
+    {"creat", {ONLY(1, S_ISUID | S_ISGID, 0)}, 1},
+    /* Without RENAME_WHITEOUT, which leaves a character device behind. */
+    {"renameat2", {NONE_BUT(4, RENAME_NOREPLACE | RENAME_EXCHANGE)}, 1},
     /* Private memory counts against RLIMIT_DATA, shared memory against no limit: the mesh's is of a file. */
     {"mmap", {ONLY(3, UNCOUNTED | MAP_ANONYMOUS, 0)}, 1},
     {"mmap", {ONLY(3, UNCOUNTED | MAP_SHARED, 0)}, 1},
