@@ -166,13 +166,13 @@ static void lower(char *s, size_t len)
             s[i] = (char)(s[i] - 'A' + 'a');
 }
 
-/* A line ends with LF, CR LF or CR. */
+/* A line ends with LF, CR LF or CR. memchr() for one of the two, which may be absent, would read the whole rest
+ * for every line. */
 static const char *line_end(const char *p, const char *end)
 {
-    const char *feed = memchr(p, '\n', (size_t)(end - p));
-    const char *cr = memchr(p, '\r', (size_t)((feed ? feed : end) - p));
-
-    return cr ? cr : feed ? feed : end;
+    while (p < end && *p != '\n' && *p != '\r')
+        p++;
+    return p;
 }
 
 /* `stop`: the end of a line. */

@@ -37,6 +37,24 @@ static int count(const struct dataset *d, int32_t token)
 /* Each line occurs twice in each class, so that both splits have it whatever is drawn. */
 static const char *const reviews[] = {"It's GOOD, good.\nIt's GOOD, good.\n", "bad.\n\n \nbad."};
 
+/* Reading the rest of the text for each of its lines would take minutes. */
+TEST(half_a_million_lines_that_end_with_cr_alone_are_as_many_samples)
+{
+    enum { N = 500000 };
+    const struct text_form form = {.length = 1, .vocab = 100, .test = 0.5, .seed = 1};
+    char *bytes = malloc(2 * N);
+    struct text_class classes[] = {{"a", bytes, N}, {"b", bytes + N, N}};
+    struct dataset d;
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < N; i++)
+        memcpy(bytes + 2 * i, i < N / 2 ? "x\r" : "y\r", 2);
+    assert_ok(text_parse(&d, classes, 2, &form, &e));
+    assert_int_equal(d.n_train + d.n_test, N);
+    dataset_clear(&d);
+    free(bytes);
+}
+
 TEST(words_and_punctuation_are_tokens_by_frequency)
 {
     const struct text_form form = {.length = 6, .vocab = 100, .test = 0.01, .seed = 1};
@@ -249,6 +267,7 @@ TEST(a_folder_has_a_file_for_each_class)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(half_a_million_lines_that_end_with_cr_alone_are_as_many_samples),
         cmocka_unit_test(words_and_punctuation_are_tokens_by_frequency),
         cmocka_unit_test(words_outside_the_vocabulary_are_unknown),
         cmocka_unit_test(the_vocabulary_comes_from_the_training_lines),
