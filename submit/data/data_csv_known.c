@@ -1,4 +1,5 @@
 /* The columns of a table that is read like one before it: by their names, or by their places. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "submit/data/data_csv.h"
@@ -72,10 +73,37 @@ static int no_column(const struct csv_row *r, const struct csv_known *k, size_t 
                : e->code;
 }
 
+/* Gives each column the place of the known one of its name, which all_placed() checks by n[i], the number
+ * of columns with the name of known column i. */
+static void place_names(int *place, size_t *n, const struct csv_row *r, const struct csv_known *k)
+{
+    for (size_t i = 0; i < r->n_cells; i++) {
+        long at = names_find(k->names, r->cells[i].at, r->cells[i].len);
+
+        place[i] = at < 0 ? CSV_LEFT_OUT : place_of(k, (size_t)at);
+        if (at >= 0)
+            n[at]++;
+    }
+}
+
+static int all_placed(const size_t *n, const struct csv_row *r, const struct csv_known *k, struct err *e)
+{
+    for (size_t i = 0; i < k->names->n; i++) {
+        if (n[i] > 1)
+            return err_set(e, ERR_CONFIG, "line %zu: %zu columns are called \"%.60s\"", r->line, n[i],
+                           k->names->at[i]);
+        if (n[i] == 0 && (i + 1 != k->learned_at || !k->may_lack_truth))
+            return no_column(r, k, i, e);
+    }
+    return 0;
+}
+
 static int place_by_name(int *place, const struct csv_row *r, const struct csv_known *k,
                          struct data_warnings *w, struct err *e)
 {
     size_t n_left_out = 0, last = 0;
+    size_t *n;
+    int rc;
 
     if (!names_are_unique(k->names))
         return err_set(
@@ -83,22 +111,14 @@ static int place_by_name(int *place, const struct csv_row *r, const struct csv_k
             "line %zu: the columns are not those of the training data in the same order, and two of "
             "these have the same name, so that they cannot be found by it",
             r->line);
-    for (size_t i = 0; i < r->n_cells; i++)
-        place[i] = CSV_LEFT_OUT;
-    for (size_t i = 0; i < k->names->n; i++) {
-        const char *name = k->names->at[i];
-        size_t n = 0;
-
-        for (size_t at = 0; at < r->n_cells; at++)
-            if (is_named(&r->cells[at], name)) {
-                place[at] = place_of(k, i);
-                n++;
-            }
-        if (n > 1)
-            return err_set(e, ERR_CONFIG, "line %zu: %zu columns are called \"%.60s\"", r->line, n, name);
-        if (n == 0 && (i + 1 != k->learned_at || !k->may_lack_truth))
-            return no_column(r, k, i, e);
-    }
+    n = calloc(k->names->n, sizeof *n);
+    if (!n)
+        return err_set(e, ERR_NOMEM, "no memory for %zu columns", k->names->n);
+    place_names(place, n, r, k);
+    rc = all_placed(n, r, k, e);
+    free(n);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < r->n_cells; i++)
         if (place[i] == CSV_LEFT_OUT) {
             n_left_out++;

@@ -86,6 +86,38 @@ TEST(columns_are_found_by_name_in_any_order_and_others_are_left_out)
     preprocessing_clear(&p);
 }
 
+TEST(ten_thousand_columns_are_found_by_name_in_the_reverse_order)
+{
+    enum { N = 10000 };
+    static const char *const labels[] = {"ant", "bee"};
+    char *csv = calloc(3, 8 * (N + 1));
+    struct preprocessing p;
+    struct dataset d;
+    char *to = csv;
+
+    assert_non_null(csv);
+    for (int i = 0; i < N; i++)
+        to += sprintf(to, "c%d,", i);
+    to += sprintf(to, "label\n");
+    for (int row = 0; row < 2; row++) {
+        for (int i = 0; i < N; i++)
+            to += sprintf(to, "%d,", i);
+        to += sprintf(to, "%s\n", labels[row]);
+    }
+    learn(&p, "csv:test=0.5", put("train.csv", csv));
+    to = csv;
+    for (int i = N - 1; i >= 0; i--)
+        to += sprintf(to, "c%d%s", i, i ? "," : "\n");
+    for (int i = N - 1; i >= 0; i--)
+        to += sprintf(to, "%d%s", i, i ? "," : "\n");
+    assert_ok(read_table(&d, &p, csv));
+    for (int i = 0; i < N; i++)
+        assert_float_equal(((float *)d.test_x)[i], (float)i, 0);
+    dataset_clear(&d);
+    preprocessing_clear(&p);
+    free(csv);
+}
+
 TEST(a_table_without_the_learned_column_or_with_an_empty_one_has_no_labels)
 {
     static const char *const tables[] = {"b,a\n50,5\n60,6\n", "a,b\n5,50\n6,60\n", "5,50\n6,60\n",
@@ -325,6 +357,7 @@ int main(void)
 {
 #define TEST_IN_FOLDER(name) cmocka_unit_test_setup_teardown(name, make, clean)
     const struct CMUnitTest tests[] = {
+        TEST_IN_FOLDER(ten_thousand_columns_are_found_by_name_in_the_reverse_order),
         TEST_IN_FOLDER(columns_are_found_by_name_in_any_order_and_others_are_left_out),
         TEST_IN_FOLDER(a_table_without_the_learned_column_or_with_an_empty_one_has_no_labels),
         TEST_IN_FOLDER(a_table_that_contradicts_the_record_is_refused_in_a_sentence),
