@@ -9,13 +9,16 @@
 
 void data_warn(struct data_warnings *w, const char *fmt, ...)
 {
-    char sentence[DATA_WARNING_LEN];
+    char sentence[DATA_WARNING_LEN] = "further warnings about this file are left out";
     size_t len;
     va_list args;
     char *more;
 
+    if (w->n > DATA_WARNINGS_MAX)
+        return;
     va_start(args, fmt);
-    vsnprintf(sentence, sizeof sentence, fmt, args);
+    if (w->n < DATA_WARNINGS_MAX)
+        vsnprintf(sentence, sizeof sentence, fmt, args);
     va_end(args);
     len = strlen(sentence);
     utf8_clean(sentence, len, false);
@@ -25,6 +28,7 @@ void data_warn(struct data_warnings *w, const char *fmt, ...)
     w->text = more;
     memcpy(more + w->len, sentence, len + 1);
     w->len += len + 1;
+    w->n++;
 }
 
 const char *data_warning(const struct data_warnings *w, const char *last)

@@ -228,6 +228,26 @@ TEST(columns_and_rows_that_may_be_misunderstood_are_warned_of)
     csv_clear(&t);
 }
 
+TEST(a_file_with_a_reason_for_hundreds_of_warnings_gives_twenty_and_one_that_says_so)
+{
+    char csv[4096] = "";
+    struct csv_table t;
+    size_t n = 0;
+
+    for (int i = 0; i < 300; i++)
+        strcat(csv, "label,");
+    strcat(csv, "label\n");
+    for (int i = 0; i < 300; i++)
+        strcat(csv, "1,");
+    strcat(csv, "x\n");
+    assert_ok(parse(&t, csv, &labels));
+    for (const char *one = NULL; (one = data_warning(&warnings, one)) != NULL;)
+        n++;
+    assert_int_equal(n, DATA_WARNINGS_MAX + 1);
+    assert_true(is_warned("further warnings about this file are left out"));
+    csv_clear(&t);
+}
+
 TEST(a_missing_label_is_refused_or_its_row_left_out_or_a_class)
 {
     static const char *const missing[] = {"",     "NA",   "n/a",  "NaN", "?",   "null",
@@ -632,6 +652,7 @@ int main(void)
         cmocka_unit_test(
             a_first_row_that_counts_from_0_is_a_header_and_a_name_in_it_counts_before_a_position),
         cmocka_unit_test(columns_and_rows_that_may_be_misunderstood_are_warned_of),
+        cmocka_unit_test(a_file_with_a_reason_for_hundreds_of_warnings_gives_twenty_and_one_that_says_so),
         cmocka_unit_test(a_missing_label_is_refused_or_its_row_left_out_or_a_class),
         cmocka_unit_test(numbers_to_regress_that_are_taken_for_labels_are_warned_of),
         cmocka_unit_test(labels_that_people_read_alike_are_classes_and_a_warning),
