@@ -18,7 +18,8 @@ enum {
     COUNTED_MIN = 3,
     ROWS_COUNTED_MIN = 3,
     ALIKE_SHOWN = 3,
-    ROWS_MANY = 20
+    ROWS_MANY = 20,
+    FIRST_VALUES = 1 << 16 /* for which there is room at first */
 };
 
 struct reader {
@@ -445,7 +446,7 @@ static int take_names(struct csv_table *t, const struct reader *r, struct err *e
 
 static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, struct err *e)
 {
-    size_t n = *room ? 2 * *room : 256;
+    size_t first = FIRST_VALUES / t->n_values, n = *room ? 2 * *room : first ? first : 1;
     float *x = realloc(t->x, n * t->n_values * sizeof *x);
     void *y;
 
