@@ -9,7 +9,6 @@
 int data_open(struct dataset *d, const char *name, const char *chosen, const struct model_spec *m,
               const struct data_use *use, bool is_trained, struct err *e)
 {
-    struct data_warnings warnings;
     char folder[PATH_MAX];
 
     if (chosen[0] && dataset_is_drawn(name)) {
@@ -38,9 +37,5 @@ int data_open(struct dataset *d, const char *name, const char *chosen, const str
         err_hint(e, "The model predicts samples of the form that it was trained on.");
     else if (!e->hint[0])
         model_fit_hint(d, e);
-    warnings = d->warnings;
-    d->warnings = (struct data_warnings){0};
-    dataset_clear(d);
-    d->warnings = warnings;
     return err_at(e, "model %s and data set %s", m->name, name);
 }

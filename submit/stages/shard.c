@@ -278,36 +278,45 @@ static json_t *block_groups_json(const struct dataset *d, const struct partition
     return all;
 }
 
-/* Facts "data", for run.json and validate. */
-static void note(struct submission *s, const struct dataset *d, const struct partition *p, int n_blocks)
+void shard_note_data(struct submission *s, const struct dataset *d)
+{
+    json_t *names = d->class_names && d->n_classes <= CLASSES_NOTED ? json_array() : json_null();
+    const char *name = d->class_names;
+
+    for (int k = 0; json_is_array(names) && k < d->n_classes; k++, name += strlen(name) + 1)
+        if (json_array_append_new(names, json_string(name)) < 0)
+            json_array_append_new(names, json_integer(k)); /* not UTF-8 */
+    json_object_set_new(s->facts, "data",
+                        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i}", "name",
+                                  s->settings.dataset, "n_train", (json_int_t)d->n_train, "n_test",
+                                  (json_int_t)d->n_test, "shape", shape_json(&d->shape), "type",
+                                  d->x_type == TENSOR_U8    ? "bytes"
+                                  : d->x_type == TENSOR_I32 ? "tokens"
+                                                            : "floats",
+                                  "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets,
+                                  "vocab", d->vocab));
+}
+
+/* Adds to them how the data set is divided. */
+static void note_division(struct submission *s, const struct dataset *d, const struct partition *p,
+                          int n_blocks)
 {
     json_t *all = json_array();
     struct data_warnings left_out = {0};
     const struct settings *set = &s->settings;
-    json_t *names = d->class_names && d->n_classes <= CLASSES_NOTED ? json_array() : json_null();
-    const char *name = d->class_names;
 
     warn_of_remainder(&left_out, p, set, d->n_train);
     console_warnings(&left_out);
     append_warnings(all, &d->warnings);
     append_warnings(all, &left_out);
     data_warnings_clear(&left_out);
-    for (int k = 0; json_is_array(names) && k < d->n_classes; k++, name += strlen(name) + 1)
-        if (json_array_append_new(names, json_string(name)) < 0)
-            json_array_append_new(names, json_integer(k)); /* not UTF-8 */
-    json_object_set_new(
-        s->facts, "data",
-        json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i, s:I, s:I, s:i, s:I, s:I, s:s, s:o, s:o}",
-                  "name", set->dataset, "n_train", (json_int_t)d->n_train, "n_test", (json_int_t)d->n_test,
-                  "shape", shape_json(&d->shape), "type",
-                  d->x_type == TENSOR_U8    ? "bytes"
-                  : d->x_type == TENSOR_I32 ? "tokens"
-                                            : "floats",
-                  "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets, "vocab",
-                  d->vocab, "steps_per_epoch", (json_int_t)p->n_rows, "global_batch", (json_int_t)p->n_cols,
-                  "n_blocks", n_blocks, "n_used", (json_int_t)p->start[p->n_cols], "n_epoch",
-                  (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex, "block_groups",
-                  block_groups_json(d, p, (size_t)n_blocks), "warnings", all));
+    json_object_update_new(json_object_get(s->facts, "data"),
+                           json_pack("{s:I, s:I, s:i, s:I, s:I, s:s, s:o, s:o}", "steps_per_epoch",
+                                     (json_int_t)p->n_rows, "global_batch", (json_int_t)p->n_cols, "n_blocks",
+                                     n_blocks, "n_used", (json_int_t)p->start[p->n_cols], "n_epoch",
+                                     (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex,
+                                     "block_groups", block_groups_json(d, p, (size_t)n_blocks), "warnings",
+                                     all));
 }
 
 static int divide(struct partition *p, const struct blocks *b, const struct dataset *d,
@@ -372,7 +381,7 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
     if (rc == 0)
         rc = note_preprocessing(s, p, e);
     if (rc == 0)
-        note(s, d, &part, blocks_in_row(&b));
+        note_division(s, d, &part, blocks_in_row(&b));
     free(c.x);
     free(c.y);
     free(c.lengths);

@@ -9,7 +9,11 @@
 #include "submit/data/preprocessing.h"
 #include "submit/stages/submission.h"
 
-/* Fills s->shards, s->test, s->preprocessing, and facts "data" and "preprocessing". `p`: the record of the
+/* Facts "data", for run.json and validate: samples, classes or targets. */
+void shard_note_data(struct submission *s, const struct dataset *d);
+
+/* Fills s->shards, s->test, s->preprocessing, facts "preprocessing", and how the set is divided in facts
+ * "data", which shard_note_data() has made. `p`: the record of the
  * data, learned from it or of the weights that the job starts from; crop and flip are those of the settings.
  * ERR_CONFIG: fewer samples than one global batch, ... */
 int shard_make(struct submission *s, const struct dataset *d, const struct preprocessing *p, struct err *e);

@@ -121,6 +121,8 @@ static int open_data(struct dataset *d, struct preprocessing *record, struct sub
         return e->code;
     rc = data_open(d, s->settings.dataset, s->opt->data, &s->model_spec, &use, false, e);
     console_warnings(&d->warnings);
+    if (d->n_train + d->n_test > 0)
+        shard_note_data(s, d);
     if (rc < 0)
         return has_record && rc == ERR_CONFIG ? hint_weights(s, e) : rc;
     if (!has_record && preprocessing_learn(record, d, s->settings.dataset, s->settings.transform, e) < 0)

@@ -95,14 +95,11 @@ static void print_groups(const json_t *of_blocks)
         printf("; a block has %lld to %lld groups", least, most);
 }
 
-static void print_data(const struct submission *s, const json_t *data)
+static void print_set(const struct settings *set, const json_t *data)
 {
-    const struct settings *set = &s->settings;
-    long long n_left = fact(data, "n_train") - fact(data, "n_used");
-    long long n_waiting = fact(data, "n_used") - fact(data, "n_epoch");
     char *shape = json_dump(json_object_get(data, "shape"), 0);
 
-    printf("\nData set %s: %lld training and %lld test sample%s of %s %s, ", set->dataset,
+    printf("Data set %s: %lld training and %lld test sample%s of %s %s, ", set->dataset,
            fact(data, "n_train"), fact(data, "n_test"), fact(data, "n_test") == 1 ? "" : "s",
            shape ? shape : "", json_string_value(json_object_get(data, "type")));
     free(shape);
@@ -113,14 +110,22 @@ static void print_data(const struct submission *s, const json_t *data)
     if (fact(data, "vocab") > 0)
         printf(", %lld tokens", fact(data, "vocab"));
     printf("; transform %s\n", set->transform);
-    printf(
-        "Partition %s: %lld block%s of %d, global batch %lld, %d step%s an epoch, %lld in all; %lld training "
-        "sample%s left out of each epoch, in turn",
-        set->partition, fact(data, "n_blocks"), fact(data, "n_blocks") == 1 ? "" : "s", set->batch_size,
-        fact(data, "global_batch"), set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s",
-        (long long)settings_steps(set), n_waiting, n_waiting == 1 ? " is" : "s are");
+}
+
+static void print_division(const struct settings *set, const json_t *data)
+{
+    long long n_left = fact(data, "n_train") - fact(data, "n_used");
+    long long n_waiting = fact(data, "n_used") - fact(data, "n_epoch");
+
+    printf("Partition %s: %lld block%s of %d, global batch %lld, %d step%s an epoch, %lld in all",
+           set->partition, fact(data, "n_blocks"), fact(data, "n_blocks") == 1 ? "" : "s", set->batch_size,
+           fact(data, "global_batch"), set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s",
+           (long long)settings_steps(set));
+    if (n_waiting > 0)
+        printf("; %lld training sample%s left out of each epoch, in turn", n_waiting,
+               n_waiting == 1 ? " is" : "s are");
     if (n_left > 0)
-        printf(", and %lld of the job", n_left);
+        printf("; %lld training sample%s left out of the job", n_left, n_left == 1 ? " is" : "s are");
     print_groups(json_object_get(data, "block_groups"));
     printf("\n");
 }
@@ -182,7 +187,9 @@ static int report(const struct submission *s, struct err *e)
         print_json(s, shards, n_classes);
     } else if (rc == 0) {
         model_table_print(&s->model_spec);
-        print_data(s, data);
+        printf("\n");
+        print_set(&s->settings, data);
+        print_division(&s->settings, data);
         print_shards(shards, n, n_classes, json_object_get(data, "class_names"));
         printf("\nThe job is valid; no agent was contacted.\n");
     }
@@ -199,10 +206,15 @@ int verb_validate(const struct options *o, struct err *e)
 
     s.may_lack_list = true;
     if (rc < 0 || stage_read(&s, e) < 0 || (o->output[0] && results_prepare(&s, e) < 0) ||
-        stage_check_job(&s, e) < 0)
+        stage_check_job(&s, e) < 0) {
+        const json_t *data = json_object_get(s.facts, "data");
+
+        if (data && !o->json) /* a set that was misread may be what is refused */
+            print_set(&s.settings, data);
         rc = e->code;
-    else
+    } else {
         rc = report(&s, e);
+    }
     results_abandon(&s);
     submission_clear(&s);
     return rc;

@@ -42,6 +42,22 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ "$(jq '[.data.nodes[].labels[]] | add' v.json)" -eq "$(jq '[.data.nodes[].samples] | add' v.json)" ]
 }
 
+@test "validate shows the data set that a model does not fit, and of a full epoch no remainder" {
+    seq 40 | awk 'BEGIN { print "0,1,2,3" } { print $1 / 40 ",0.5,-" $1 "," $1 % 2 }' >table.csv
+    echo '{"version":1,"name":"s","input":[3],"layers":[{"kind":"dense","units":3}],"loss":"softmax_cross_entropy"}' >m.json
+    local job=(--dataset csv --data table.csv --model m.json --batch_size 8)
+    status=0
+    validate "${job[@]}" >shown 2>refused || status=$?
+    [ "$status" -eq 6 ]
+    [ "$(cat shown)" = "Data set csv: 32 training and 8 test samples of [3] floats, 2 classes; transform unit" ]
+    grep 'ends with 3 outputs, the data set has 2 classes' refused
+    sed -i 's/"units":3/"units":2/' m.json
+    validate "${job[@]}" >shown
+    grep -qx 'Partition iid: 1 block of 8, global batch 8, 4 steps an epoch, 8 in all' shown
+    validate "${job[@]}" --batch_size 31 >shown
+    grep -q '; 1 training sample is left out of each epoch, in turn$' shown
+}
+
 @test "validate exits as the job would" {
     # Without a worker.json, for as many agents as the job needs.
     run "$SUBMIT" validate --dataset digits:train=2560,test=400 --node_count 3 --codec ps --psgd asgd

@@ -68,6 +68,7 @@ static int make_shards(struct submission *s, const struct dataset *d)
 
     if (preprocessing_learn(&record, d, "set", s->settings.transform, &e) < 0)
         return e.code;
+    shard_note_data(s, d);
     rc = shard_make(s, d, &record, &e);
     preprocessing_clear(&record);
     return rc;
