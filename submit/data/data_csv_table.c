@@ -16,7 +16,9 @@ enum {
     NUMBER_LEN = 63,
     NAME_SHOWN = 40,
     COUNTED_MIN = 3,
+    SPACED_MIN = 4,
     ROWS_COUNTED_MIN = 3,
+    ROWS_SPACED_MIN = 10,
     ALIKE_SHOWN = 3,
     ROWS_MANY = 20,
     FIRST_VALUES = 1 << 16 /* for which there is room at first */
@@ -200,19 +202,6 @@ static int shown(const struct csv_cell *c)
     return (int)(c->len < NAME_SHOWN ? c->len : NAME_SHOWN);
 }
 
-static int not_a_number(const struct csv_cell *c, size_t column, struct err *e)
-{
-    if (c->len == 0)
-        return err_set(e, ERR_CONFIG, "line %zu, column %zu: empty, expected a number", c->line, column + 1);
-    if (memchr(c->at, ';', c->len))
-        return err_set(e, ERR_CONFIG,
-                       "line %zu, column %zu: \"%.*s\": its cells are separated by semicolons, "
-                       "expected commas",
-                       c->line, column + 1, shown(c), c->at);
-    return err_set(e, ERR_CONFIG, "line %zu, column %zu: \"%.*s\" is not a number that a float can hold",
-                   c->line, column + 1, shown(c), c->at);
-}
-
 static bool is_named(const struct csv_cell *c, const char *name)
 {
     return c->len == strlen(name) && memcmp(c->at, name, c->len) == 0;
@@ -249,6 +238,29 @@ static size_t count_from(const struct reader *r, long first)
     return n;
 }
 
+/* How many whole numbers the row has if each is the one before plus the same step, as in 2019, 2020, 2021;
+ * v: the first two. 0: it is not so, or of three by chance. */
+static size_t count_spaced(double v[2], const struct reader *r)
+{
+    double x, last = 0, step = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_cells; i++) {
+        if (!is_meant_as_number(&r->cells[i]))
+            continue;
+        if (!decimal_of(&x, &r->cells[i]) || x != floor(x))
+            return 0;
+        step = n == 1 ? x - last : step;
+        if (n > 0 && (step == 0 || x - last != step))
+            return 0;
+        if (n < 2)
+            v[n] = x;
+        last = x;
+        n++;
+    }
+    return n >= SPACED_MIN || (n >= COUNTED_MIN && fabs(step) == 1) ? n : 0;
+}
+
 /* True if there is text where numbers are expected, and no number in any cell, or if the numbers count from
  * 0. Another row with a number is data, so that an error in it is reported: taken for a header it would be
  * dropped silently. */
@@ -256,6 +268,7 @@ static bool looks_like_header(const struct reader *r, size_t column, const struc
                               struct data_warnings *w)
 {
     size_t n_counted = count_from(r, 0);
+    double v[2] = {0, 1};
     bool has_cell_text = false;
 
     if (n_counted >= COUNTED_MIN) {
@@ -263,9 +276,10 @@ static bool looks_like_header(const struct reader *r, size_t column, const struc
                   r->line);
         return true;
     }
-    if (n_counted > 1 || count_from(r, 1) >= COUNTED_MIN)
-        data_warn(w, "line %zu counts %d, %d, ... and is taken for data; header=yes takes it for the header",
-                  r->line, n_counted == 0, (n_counted == 0) + 1);
+    if (n_counted > 1 || count_spaced(v, r) > 0)
+        data_warn(w,
+                  "line %zu counts %.0f, %.0f, ... and is taken for data; header=yes takes it for the header",
+                  r->line, v[0], v[1]);
     for (size_t i = 0; i < r->n_cells; i++) {
         if (is_meant_as_number(&r->cells[i]))
             return false;
@@ -297,7 +311,7 @@ static int no_such_name(const struct reader *r, const char *name, struct err *e)
 }
 
 /* Finds the column to learn, and whether the first row is a header. A number is a name first, as header and
- * data may both be numbers, and then a place. */
+ * data may both be numbers, and then a place; one that is no place can only be a name of the first row. */
 static int choose_column(size_t *column, bool *has_header, const struct reader *r,
                          const struct csv_form *form, struct data_warnings *w, struct err *e)
 {
@@ -306,7 +320,8 @@ static int choose_column(size_t *column, bool *has_header, const struct reader *
     bool is_auto = strcmp(form->header, "auto") == 0;
     size_t place = is_number ? (size_t)atoi(name) - 1 : r->n_cells - 1, named = r->n_cells, group;
 
-    if (name[0] && !is_number && strcmp(form->header, "no") != 0 && find_name(&named, r, name, e) < 0)
+    if (name[0] && (!is_number || place >= r->n_cells) && strcmp(form->header, "no") != 0 &&
+        find_name(&named, r, name, e) < 0)
         return err_hint(e, "The column's number, counted from 1, names one of them.");
     *has_header = strcmp(form->header, "yes") == 0 || named < r->n_cells ||
                   (is_auto && form->group[0] && !isdigit((unsigned char)form->group[0]) &&
@@ -388,10 +403,10 @@ static bool is_truth_name(const struct csv_cell *c)
     return false;
 }
 
-/* pandas calls a column "Unnamed: 0" that it has read without a name. */
-static bool is_no_name(const struct csv_cell *c)
+/* pandas calls columns "Unnamed: 0", ... that it has read without a name. */
+static bool is_no_name(const char *name)
 {
-    return c->len == 0 || is_named(c, "Unnamed: 0");
+    return !name[0] || strncmp(name, "Unnamed: ", 9) == 0;
 }
 
 /* The names of a header that may be a misunderstanding. `column` is learned. */
@@ -525,6 +540,90 @@ static bool may_lack_truth(const struct csv_form *form)
     return form->known && form->known->may_lack_truth;
 }
 
+/* The name of a column that is used; NULL: there is no header. */
+static const char *name_of(const struct csv_table *t, const struct reader *r, size_t column)
+{
+    const char *name = t->columns;
+
+    for (size_t i = 0; name && i < column; i++)
+        if (is_used(r, i))
+            name += strlen(name) + 1;
+    return name;
+}
+
+/* Appends a column to the list of drop=, by its name, or by its number where drop= would misunderstand that.
+ * Returns false if there is no more room. */
+static bool list_column(char list[CSV_DROP_LEN], const struct csv_table *t, const struct reader *r, size_t i)
+{
+    const char *name = name_of(t, r, i);
+    size_t len = strlen(list), n;
+
+    n = (size_t)(name && name[0] && !strpbrk(name, "+,'\"") && strspn(name, "0123456789") < strlen(name)
+                     ? snprintf(list + len, CSV_DROP_LEN - len, "%s%s", len ? "+" : "", name)
+                     : snprintf(list + len, CSV_DROP_LEN - len, "%s%zu", len ? "+" : "", i + 1));
+    if (n < CSV_DROP_LEN - len)
+        return true;
+    list[len] = '\0';
+    return false;
+}
+
+/* What to do about columns of text: learn another column, or leave out all of the row that are no numbers. */
+static int hint_text(const struct csv_table *t, const struct reader *r, const struct csv_form *form,
+                     struct err *e)
+{
+    const char *name = form->column[0] ? NULL : t->columns;
+    char list[CSV_DROP_LEN];
+    float ignored;
+
+    for (size_t i = 0; name && i < r->n_cells; i++) {
+        const struct csv_cell c = {.at = name, .len = strlen(name)};
+
+        if (r->place[i] >= 0 && is_truth_name(&c))
+            return err_hint(e, "The last column is learned; label=%s learns column %zu.", name, i + 1);
+        if (is_used(r, i))
+            name += c.len + 1;
+    }
+    snprintf(list, sizeof list, "%s", form->drop);
+    for (size_t i = 0; i < r->n_cells; i++)
+        if (r->place[i] >= 0 && !is_missing(&r->cells[i]) && !csv_number(&ignored, &r->cells[i]) &&
+            !list_column(list, t, r, i))
+            break;
+    return err_hint(e, "drop=%s leaves columns of text out; pandas.get_dummies() makes numbers of them.",
+                    list);
+}
+
+/* The cell of column i, which is expected to be a number. */
+static int not_a_number(const struct csv_table *t, const struct reader *r, size_t i,
+                        const struct csv_form *form, struct err *e)
+{
+    const struct csv_cell *c = &r->cells[i];
+    const char *name = form->known ? NULL : name_of(t, r, i);
+    char at[2 * NAME_SHOWN + 64], list[CSV_DROP_LEN];
+
+    snprintf(at, sizeof at, "line %zu, column %zu", c->line, i + 1);
+    if (name && name[0])
+        snprintf(at + strlen(at), sizeof at - strlen(at), ", \"%.*s\"", NAME_SHOWN, name);
+    if (memchr(c->at, ';', c->len))
+        return err_set(e, ERR_CONFIG, "%s: \"%.*s\": its cells are separated by semicolons, expected commas",
+                       at, shown(c), c->at);
+    if (c->len == 0)
+        err_set(e, ERR_CONFIG, "%s: empty, expected a number", at);
+    else
+        err_set(e, ERR_CONFIG, "%s: \"%.*s\" is not a number that a float can hold", at, shown(c), c->at);
+    if (is_missing(c) && may_lack_truth(form))
+        return err_hint(e, "Every row is predicted, and needs its values, also under missing=drop.");
+    if (form->known)
+        return e->code;
+    if (r->place[i] < 0)
+        return is_missing(c) ? err_hint(e, "missing=drop leaves out rows with a missing cell.")
+                             : err_hint(e, "target= learns numbers; label= takes texts for classes.");
+    if (!is_missing(c))
+        return hint_text(t, r, form, e);
+    snprintf(list, sizeof list, "%s", form->drop);
+    list_column(list, t, r, i);
+    return err_hint(e, "missing=drop leaves out rows with a missing cell, drop=%s this column.", list);
+}
+
 /* Counts the rows without a label or target: all of them may be. */
 static bool lacks_truth(struct reader *r, const struct csv_cell *c)
 {
@@ -576,7 +675,7 @@ static int add_row(struct csv_table *t, struct reader *r, const struct csv_form 
             continue;
         if (place >= 0 || form->is_target) {
             if (!csv_number(place >= 0 ? &x[place] : &t->targets[t->n_rows], c))
-                return not_a_number(c, i, e);
+                return not_a_number(t, r, i, form, e);
         } else if (csv_check_label(c, i + 1, form->missing, e) < 0) {
             return e->code;
         } else {
@@ -587,56 +686,84 @@ static int add_row(struct csv_table *t, struct reader *r, const struct csv_form 
     return 0;
 }
 
-static size_t first_used(const struct reader *r)
+/* Whether the values of a column count the rows: from 0 or 1, or from any whole number in equal steps. */
+static bool counts_rows(const struct csv_table *t, size_t value)
 {
-    size_t i = 0;
+    const float *x = t->x + value;
+    double first = *x, step;
+    bool is_counted = first == 0 || first == 1;
 
-    while (!is_used(r, i))
-        i++;
-    return i;
-}
-
-/* Whether the first values of the rows count them, from 0 or 1. */
-static bool counts_rows(const struct csv_table *t)
-{
-    float first = t->x[0];
-
-    if (t->n_rows < ROWS_COUNTED_MIN || (first != 0 && first != 1))
+    if (t->n_rows < (size_t)(is_counted ? ROWS_COUNTED_MIN : ROWS_SPACED_MIN) || first != floor(first))
         return false;
+    step = t->n_rows < ROWS_SPACED_MIN ? 1 : round(x[t->n_values] - first);
     for (size_t i = 1; i < t->n_rows; i++)
-        if (t->x[i * t->n_values] != first + (float)i)
+        if (step == 0 || x[i * t->n_values] != (float)(first + step * (double)i))
             return false;
     return true;
 }
 
-/* The first row's label is no number and stands in no other row. */
+static int by_text(const void *a, const void *b)
+{
+    return csv_compare(a, b);
+}
+
+/* The first row's label stands in no other row; one that is a number counts only if each other label stands
+ * in several. */
 static bool is_label_of_header(const struct csv_table *t)
 {
+    struct csv_cell *rest;
+    bool is_lonely = true;
     double ignored;
 
-    if (t->n_rows < ROWS_COUNTED_MIN || number_of(&ignored, &t->texts[0]))
+    if (t->n_rows < ROWS_COUNTED_MIN)
         return false;
     for (size_t i = 1; i < t->n_rows; i++)
         if (csv_compare(&t->texts[0], &t->texts[i]) == 0)
             return false;
-    return true;
+    if (!number_of(&ignored, &t->texts[0]))
+        return true;
+    rest = malloc(t->n_rows * sizeof *rest);
+    if (!rest)
+        return false;
+    memcpy(rest, t->texts + 1, (t->n_rows - 1) * sizeof *rest);
+    qsort(rest, t->n_rows - 1, sizeof *rest, by_text);
+    for (size_t i = 0; i + 1 < t->n_rows; i++)
+        is_lonely &= (i > 0 && csv_compare(&rest[i - 1], &rest[i]) == 0) ||
+                     (i + 2 < t->n_rows && csv_compare(&rest[i], &rest[i + 1]) == 0);
+    free(rest);
+    return is_lonely;
 }
 
-/* What the rows say about the columns. is_unnamed: the first column of values has no name in the header. */
-static void check_rows(const struct csv_table *t, const struct reader *r, bool is_unnamed, bool has_guessed,
-                       const struct csv_form *form, struct data_warnings *w)
+/* Columns that are row numbers, as pandas and databases write them, and not values. */
+static void check_columns(const struct csv_table *t, const struct reader *r, struct data_warnings *w)
 {
-    size_t first = first_used(r);
-    bool is_counted = r->place[first] == 0 && counts_rows(t);
+    const char *next = t->columns, *name;
+    size_t n_shown = 0;
 
-    if (is_counted || is_unnamed)
+    for (size_t i = 0; i < r->n_columns && n_shown < ALIKE_SHOWN; i++) {
+        bool is_value = r->place[i] >= 0, is_unnamed, is_counted;
+
+        name = next;
+        if (next && is_used(r, i))
+            next += strlen(next) + 1;
+        is_unnamed = is_value && name && is_no_name(name);
+        is_counted = is_value && counts_rows(t, (size_t)r->place[i]);
+        if (!is_counted && !is_unnamed)
+            continue;
+        n_shown++;
         data_warn(w,
                   "column %zu %s%s%s and is taken for a value, as any other: a model may learn from it the "
-                  "order of "
-                  "the rows; drop=%zu leaves it out, and pandas does with to_csv(index=False)",
-                  first + 1, is_unnamed ? "has no name" : "",
-                  is_unnamed && is_counted ? ", counts the rows" : "",
-                  is_counted && !is_unnamed ? "counts the rows" : "", first + 1);
+                  "order of the rows; drop=%zu leaves it out, and pandas does with to_csv(index=False)",
+                  i + 1, is_unnamed ? "has no name" : "", is_unnamed && is_counted ? ", " : "",
+                  is_counted ? "counts the rows" : "", i + 1);
+    }
+}
+
+/* What the rows say about columns and first line. */
+static void check_rows(const struct csv_table *t, const struct reader *r, bool has_guessed,
+                       const struct csv_form *form, struct data_warnings *w)
+{
+    check_columns(t, r, w);
     if (has_guessed && !form->is_target && is_label_of_header(t))
         data_warn(
             w,
@@ -760,7 +887,7 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
 {
     struct reader r = {.at = text, .end = text + len};
     size_t room = 0;
-    bool has_header = false, is_unnamed = false, is_auto = strcmp(form->header, "auto") == 0;
+    bool has_header = false, is_auto = strcmp(form->header, "auto") == 0;
     int rc;
 
     *t = (struct csv_table){0};
@@ -776,7 +903,6 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
         rc = e->code;
     if (rc > 0 && has_header && !form->known) {
         check_names(&r, r.learned, w);
-        is_unnamed = t->learned_at > 1 && is_no_name(&r.cells[first_used(&r)]);
         if (take_names(t, &r, e) < 0)
             rc = e->code;
     }
@@ -799,7 +925,7 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     if (rc == 0)
         rc = check_truth(t, &r, e);
     if (rc == 0 && !form->known)
-        check_rows(t, &r, is_unnamed, is_auto && !has_header, form, w);
+        check_rows(t, &r, is_auto && !has_header, form, w);
     if (rc == 0 && t->n_dropped > 0)
         data_warn(w, "%zu of %zu rows have a missing cell and are left out", t->n_dropped,
                   t->n_rows + t->n_dropped);
