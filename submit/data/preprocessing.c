@@ -426,9 +426,13 @@ static int check_form(const struct preprocessing *p, const struct dataset *d, st
     if (p->type != d->x_type) {
         err_set(e, ERR_CONFIG, "the model was trained on %s, and the data set has %s", types[p->type],
                 types[d->x_type]);
-        return p->type == TENSOR_U8 ? err_hint(e, "x.astype('uint8') makes numbers from 0 to 255 bytes.")
+        return p->type == TENSOR_U8 && d->x_type == TENSOR_F32
+                   ? err_hint(e, "x.astype('uint8') makes bytes of numbers from 0 to 255, (255 * "
+                                 "x).round().astype('uint8') of those from 0 to 1.")
                : p->type == TENSOR_F32 && d->x_type == TENSOR_U8
-                   ? err_hint(e, "x.astype('float32') makes bytes the floats of the same value.")
+                   ? err_hint(e,
+                              "If the training data had numbers from 0 to 255: x.astype('float32'); from 0 "
+                              "to 1: (x / 255).astype('float32').")
                    : e->code;
     }
     return d->x_type == TENSOR_I32 && d->vocab > p->vocab

@@ -216,15 +216,19 @@ TEST(samples_of_another_form_are_refused)
 {
     static const struct {
         struct dataset d;
-        const char *text;
+        const char *text, *hint;
     } cases[] = {
         {{.shape = {.n_dims = 1, .dim = {3}}, .x_type = TENSOR_F32},
-         "takes 2 values per sample, the data set has 3"},
+         "takes 2 values per sample, the data set has 3",
+         ""},
         {{.shape = {.n_dims = 1, .dim = {2}}, .x_type = TENSOR_U8},
-         "was trained on floats, and the data set has bytes"},
+         "was trained on floats, and the data set has bytes",
+         "from 0 to 1: (x / 255).astype('float32')"},
         {{.shape = {.n_dims = 1, .dim = {2}}, .x_type = TENSOR_F32, .n_targets = 1, .test_t = values},
-         "predicts one of 2 classes, and the data set has targets"},
+         "predicts one of 2 classes, and the data set has targets",
+         ""},
     };
+    struct dataset bytes = rows;
     struct preprocessing p;
 
     learn(&p, &rows, "unit");
@@ -233,7 +237,15 @@ TEST(samples_of_another_form_are_refused)
 
         assert_int_equal(preprocessing_apply(&p, &d, &e), ERR_CONFIG);
         assert_error_has(cases[i].text);
+        assert_non_null(strstr(e.hint, cases[i].hint));
     }
+    preprocessing_clear(&p);
+    bytes.x_type = TENSOR_U8;
+    learn(&p, &bytes, "unit");
+    assert_int_equal(
+        preprocessing_apply(&p, &(struct dataset){.shape = rows.shape, .x_type = TENSOR_F32}, &e),
+        ERR_CONFIG);
+    assert_non_null(strstr(e.hint, "(255 * x).round().astype('uint8') of those from 0 to 1"));
     preprocessing_clear(&p);
 }
 
