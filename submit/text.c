@@ -1,6 +1,7 @@
 #include "submit/text.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,15 @@ const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes)
              : v < 99.95 ? "%.1f %s"
                          : "%.0f %s",
              v, unit[u]);
+    return out;
+}
+
+const char *text_result(char out[TEXT_AMOUNT], double v)
+{
+    if (isfinite(v))
+        snprintf(out, TEXT_AMOUNT, fabs(v) < 1e6 ? "%.4f" : "%.4g", v);
+    else
+        snprintf(out, TEXT_AMOUNT, "-");
     return out;
 }
 

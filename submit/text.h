@@ -20,6 +20,7 @@ const char *text_shell_quote(char *out, size_t size, const char *text);
 
 const char *text_bytes(char out[TEXT_AMOUNT], uint64_t bytes); /* "1.2 MB" */
 const char *text_seconds(char out[TEXT_AMOUNT], double s);     /* "3.41 s", "2 min 05 s" */
+const char *text_result(char out[TEXT_AMOUNT], double v);      /* a loss: "0.1234", "1.16e+58"; "-" */
 const char *text_hour(char out[TEXT_AMOUNT], double wall); /* "10:50:19", local time of a clock_wall time */
 
 #endif

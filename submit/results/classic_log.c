@@ -1,5 +1,6 @@
 /* The training log of a worker as Parallel-SGD writes it: what it needs, a line per recorded step, one per
  * evaluation, and its end. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +151,8 @@ static int log_row(struct classic *c, int node, const struct record_cell *cells,
         if (cell->len == 0)
             continue;
         if (parts[i].is_float)
-            snprintf(number, sizeof number, "%.4f", strtod(cell->text, NULL));
+            snprintf(number, sizeof number, fabs(strtod(cell->text, NULL)) < 1e15 ? "%.4f" : "%.4g",
+                     strtod(cell->text, NULL));
         else
             copy_cell(number, cell);
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s:%s", n > 0 ? ", " : "", parts[i].name, number);

@@ -35,7 +35,7 @@ const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which
     else if (columns[which].unit == UNIT_BYTES)
         text_bytes(out, v < 0 ? 0 : v < 0x1p63 ? (uint64_t)v : UINT64_MAX);
     else
-        snprintf(out, TEXT_AMOUNT, fabs(v) < 1e6 ? "%.4f" : "%.4g", v);
+        text_result(out, v);
     return out;
 }
 

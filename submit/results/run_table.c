@@ -11,15 +11,6 @@
 
 enum { ROWS_MAX = 64, ROWS_SHOWN = 12 };
 
-static const char *number(char *out, size_t size, double v)
-{
-    if (isfinite(v))
-        snprintf(out, size, "%.4f", v);
-    else
-        snprintf(out, size, "-");
-    return out;
-}
-
 /* Of an executor, which has neither accuracy nor loss. */
 static void table_head(FILE *f, bool is_executor)
 {
@@ -32,15 +23,15 @@ static void table_head(FILE *f, bool is_executor)
 static void table_row(FILE *f, const struct node *n, bool is_executor)
 {
     const struct progress_view *p = &n->view.progress;
-    char accuracy[24], loss[24], sent[TEXT_AMOUNT], received[TEXT_AMOUNT], time[TEXT_AMOUNT];
+    char accuracy[TEXT_AMOUNT], loss[TEXT_AMOUNT], sent[TEXT_AMOUNT], received[TEXT_AMOUNT],
+        time[TEXT_AMOUNT];
     bool is_known = n->silent_since == 0 || n->is_ended;
 
     fprintf(f, "%4d  %-6s  %-11s", n->at.node, node_role(n), node_state(n));
     if (!is_executor)
-        fprintf(
-            f, " %8s  %9s  ",
-            number(accuracy, sizeof accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
-            number(loss, sizeof loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss));
+        fprintf(f, " %8s  %9s  ",
+                text_result(accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
+                text_result(loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss));
     fprintf(f, "%9s  %9s  %11s\n", is_known ? text_bytes(sent, p->comm.sent_bytes) : "-",
             is_known ? text_bytes(received, p->comm.recv_bytes) : "-",
             n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
@@ -69,14 +60,14 @@ static void table_untested(FILE *f, const struct submission *s)
 static void table_mean(FILE *f, const struct submission *s)
 {
     double accuracy, loss;
-    char text[2][24];
+    char text[2][TEXT_AMOUNT];
     bool differ[2];
 
     accuracy = run_mean(s, offsetof(struct progress_view, eval_accuracy), false, &differ[0]);
     loss = run_mean(s, offsetof(struct progress_view, eval_loss), false, &differ[1]);
     if (differ[0] || differ[1])
-        fprintf(f, "mean  %-6s  %-11s %8s  %9s\n", "worker", "", number(text[0], sizeof text[0], accuracy),
-                number(text[1], sizeof text[1], loss));
+        fprintf(f, "mean  %-6s  %-11s %8s  %9s\n", "worker", "", text_result(text[0], accuracy),
+                text_result(text[1], loss));
 }
 
 /* Why the job has ended early, in a sentence. */

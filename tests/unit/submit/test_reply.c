@@ -201,6 +201,10 @@ TEST(overlong_durations_are_reported_as_beyond_the_limit)
 {
     char out[TEXT_AMOUNT];
 
+    assert_string_equal(text_result(out, 0.12344), "0.1234");
+    assert_string_equal(text_result(out, 1.1601423956621e58), "1.16e+58");
+    assert_string_equal(text_result(out, -15460627193.6), "-1.546e+10");
+    assert_string_equal(text_result(out, NAN), "-");
     assert_string_equal(text_seconds(out, 3.41), "3.41 s");
     assert_string_equal(text_seconds(out, 125), "2 min 05 s");
     assert_string_equal(text_seconds(out, 9000), "2.5 h");
