@@ -214,6 +214,23 @@ static void print_no_servers(const struct submission *s, const char *why)
                  hosts_name(s->opt), is_one ? "s" : "");
 }
 
+/* A simulation has servers only where they are asked for, so they are not left out in silence. */
+static int refuse_servers(const struct submission *s, const struct codec_facts *worker, struct err *e)
+{
+    enum path_kind path = s->settings.path;
+    size_t n = s->workers.n_servers;
+
+    if (is_without_servers(s))
+        err_set(e, ERR_USAGE, "--servers %zu: --server_codec null is for a job without servers", n);
+    else if (!codec_has_server_side(worker))
+        err_set(e, ERR_USAGE, "--servers %zu: codec %s cannot use them", n, worker->name);
+    else {
+        err_set(e, ERR_USAGE, "--servers %zu: path %s is between workers only", n, path_name(path));
+        return err_hint(e, "Leave --servers out, or take --path servers.");
+    }
+    return err_hint(e, "Leave --servers out.");
+}
+
 /* *out: the listed servers take part. ERR_CONFIG: the job is impossible with them, or without. */
 static int want_servers(bool *out, const struct submission *s, const struct codec_facts *worker,
                         struct err *e)
@@ -232,6 +249,10 @@ static int want_servers(bool *out, const struct submission *s, const struct code
     if (n == 0 && text[0] && !is_none) {
         err_set(e, ERR_CONFIG, "--server_codec %s: the job has no parameter servers", text);
         return hint_servers(s, ", or leave --server_codec out", e);
+    }
+    if (s->settings.path == PATH_SERVERS && worker->combines && !codec_has_server_side(worker)) {
+        err_set(e, ERR_CONFIG, "--path servers: codec %s has no server side", worker->name);
+        return err_hint(e, "Leave --path out, or take a rule that has one: job_submit codecs list.");
     }
     if (n == 0)
         return 0;
@@ -504,6 +525,8 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
 
     if (want_servers(&wants, s, worker, e) < 0)
         return e->code;
+    if (!wants && s->is_simulated && s->workers.n_servers > 0)
+        return refuse_servers(s, worker, e);
     s->settings.server_count = wants ? (int)s->workers.n_servers : 0;
     if (!wants && codec_list_is_one(s->opt->codec)) /* as between Parallel-SGD's workers */
         s->settings.compress_down[0] = '\0';
@@ -515,7 +538,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     if (check_placement(s, e) < 0 || check_feed(s, worker, e) < 0)
         return e->code;
     if (check_limits(&s->settings, worker, worker->limits, e) < 0)
-        return hint_servers(s, "", e);
+        return e->hint[0] ? e->code : hint_servers(s, "", e);
     if (start_check_asgd(s, e) < 0)
         return hint_servers(s, "", e);
     return path_choice(s, worker, e) < 0 ? e->code : effects_check(s, worker, true, e);

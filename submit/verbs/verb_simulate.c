@@ -108,18 +108,6 @@ static int check_options(struct run *r, struct err *e)
     return 0;
 }
 
-static int refuse_servers(const struct run *r, struct err *e)
-{
-    const struct settings *set = &r->s.settings;
-
-    if (set->path == PATH_AUTO)
-        err_set(e, ERR_USAGE, "--servers %d: codec %s cannot use them", r->opt.servers, set->codec);
-    else
-        err_set(e, ERR_USAGE, "--servers %d: path %s is between workers only", r->opt.servers,
-                path_name(set->path));
-    return err_hint(e, "Leave --servers out%s.", set->path == PATH_AUTO ? "" : ", or take --path servers");
-}
-
 static int prepare(struct run *r, struct err *e)
 {
     struct submission *s = &r->s;
@@ -139,8 +127,6 @@ static int prepare(struct run *r, struct err *e)
     s->workers.n_servers = 0;
     if (rc < 0)
         return rc;
-    if (s->settings.server_count != r->opt.servers)
-        return refuse_servers(r, e);
     snprintf(s->csv_style, sizeof s->csv_style, "tidy");
     if (simulation_check(&r->opt.simulation, s->settings.node_count, r->opt.servers, e) < 0)
         return e->code;

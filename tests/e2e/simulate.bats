@@ -55,6 +55,19 @@ simulated() {
     [[ "$output" == *"--servers 1: path tree is between workers only"*"hint: Leave --servers out, or take --path servers."* ]]
 }
 
+@test "servers of a simulation that a rule cannot use are refused, with a hint that helps" {
+    local job=(simulate -q --node_count 2 --servers 2 --gradients 10 -o no)
+    run "$SUBMIT" "${job[@]}" --codec plain
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--servers 2: codec plain cannot use them"*"hint: Leave --servers out."* ]]
+    run "$SUBMIT" "${job[@]}" --codec plain --path servers
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"--path servers: codec plain has no server side"*"hint: Leave --path out"* ]]
+    run "$SUBMIT" "${job[@]}" --codec ps --clip-norm 1
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"each of which has a part of the gradient"*"hint: Take one server, or a rule whose workers update"* ]]
+}
+
 @test "a simulation leaves the files of a job, with simulated times" {
     run "$SUBMIT" simulate -q --codec fedavg --node_count 3 --gradients 100 --epochs 2 --steps 4 -o out
     echo "$output"
