@@ -44,6 +44,22 @@ static int read_class(struct text_class *c, const char *path, struct err *e)
     return 0;
 }
 
+/* A class is called as its file, without the .gz of a compressed one: what is compressed keeps its class. */
+static int name_class(struct text_class *classes, int n, char *file, struct err *e)
+{
+    char *end = strrchr(file, '.');
+
+    if (end && end > file && strcmp(end, ".gz") == 0)
+        *end = '\0';
+    for (int k = 0; k < n; k++)
+        if (strcmp(classes[k].name, file) == 0)
+            return err_set(e, ERR_CONFIG, "%s and %s.gz are one class, expected one file for each", file,
+                           file);
+    classes[n].name = file;
+    return 0;
+}
+
+/* Shortens the names to those of the classes. */
 static int read_classes(struct text_class *classes, int *n, struct dirent **names, int n_names,
                         const char *dir, struct err *e)
 {
@@ -54,18 +70,23 @@ static int read_classes(struct text_class *classes, int *n, struct dirent **name
     for (*n = 0; *n < n_names; ++*n) {
         struct text_class *c = &classes[*n];
 
-        c->name = names[*n]->d_name;
-        if (file_join(path, sizeof path, dir, c->name, e) < 0)
+        char *name = names[*n]->d_name;
+
+        if (file_join(path, sizeof path, dir, name, e) < 0)
             return e->code;
         if (data_is_folder(path)) {
             err_set(e, ERR_CONFIG, "%s is a folder, expected one file for each class", path);
             return err_hint(e,
                             "For a class of many files, write them into one, a line each: for f in %s/*; do "
                             "tr '\\n' ' ' <\"$f\"; echo; done >NEW/%s",
-                            c->name, c->name);
+                            name, name);
         }
         if (read_class(c, path, e) < 0)
             return e->code;
+        if (name_class(classes, *n, name, e) < 0) {
+            free(c->bytes);
+            return err_at(e, "%s", dir);
+        }
     }
     return 0;
 }
@@ -73,7 +94,7 @@ static int read_classes(struct text_class *classes, int *n, struct dirent **name
 /* Texts to predict in one file have no labels. */
 static int open_file(struct dataset *d, const char *path, struct text_form *form, struct err *e)
 {
-    struct text_class lines = {.name = path};
+    struct text_class lines = {.name = ""};
     int rc;
 
     if (read_class(&lines, path, e) < 0)

@@ -22,8 +22,8 @@ struct text_form {
 };
 
 struct text_class {
-    const char *name;
-    char *bytes; /* its lines; converted to lower case in place */
+    const char *name; /* "": a file whose lines have no labels */
+    char *bytes;      /* its lines; converted to lower case in place */
     size_t len;
 };
 

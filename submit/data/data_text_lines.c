@@ -368,7 +368,7 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
                        n_classes == 1 ? "" : "es");
     for (int k = 0; k < n_classes; k++)
         if (data_check_text(classes[k].bytes, classes[k].len, e) < 0)
-            return err_at(e, "%s", classes[k].name);
+            return classes[k].name[0] ? err_at(e, "%s", classes[k].name) : e->code;
     rc = find_lines(&lines, &n, classes, n_classes, form, e);
     if (rc == 0 && !form->words)
         rc = check_classes(lines, n, classes, n_classes, form, e);

@@ -270,6 +270,15 @@ TEST(words_keep_their_numbers_and_others_are_1)
     assert_ok(read_as(&d, "text", put("lines", "film\nbad\n"), &p, true)); /* a single file */
     assert_true(d.n_test == 2 && !d.test_y && d.n_classes == 2);
     dataset_clear(&d);
+    assert_int_equal(read_as(&d, "text",
+                             put_bytes("wide",
+                                       "\xff\xfe"
+                                       "a",
+                                       4),
+                             &p, true),
+                     ERR_CONFIG);
+    assert_error_has("wide: it is UTF-16");
+    assert_null(strstr(strstr(e.text, "wide") + 1, "wide")); /* the file is named once */
     assert_int_equal(read_as(&d, "text", put_texts("mixed", 2, mixed), &p, true), ERR_CONFIG);
     assert_error_has("the label \"dog\" is none of the model's 2 classes (neg, pos)");
     assert_int_equal(read_as(&d, "text:length=4", folder, &p, true), ERR_CONFIG);

@@ -1,6 +1,7 @@
 #include "submit/data/data_text.h"
 
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include "tests/unit/unit.h"
 
@@ -264,6 +265,29 @@ TEST(a_folder_has_a_file_for_each_class)
     unit_remove(dir);
 }
 
+TEST(a_compressed_file_is_the_class_that_it_is_without_compression)
+{
+    const char *dir = unit_folder();
+    char path[256];
+    struct dataset d;
+    gzFile f;
+
+    assert_ok(file_join(path, sizeof path, dir, "neg", &e));
+    assert_ok(file_write(path, reviews[1], strlen(reviews[1]), 0600, &e));
+    assert_ok(file_join(path, sizeof path, dir, "pos.gz", &e));
+    f = gzopen(path, "wb");
+    assert_int_equal(gzwrite(f, reviews[0], (unsigned)strlen(reviews[0])), strlen(reviews[0]));
+    assert_int_equal(gzclose(f), Z_OK);
+    assert_ok(dataset_open(&d, "text:length=7,vocab=50,test=0.25", dir, &e));
+    assert_memory_equal(d.class_names, "neg\0pos", 8);
+    dataset_clear(&d);
+    assert_ok(file_join(path, sizeof path, dir, "pos", &e));
+    assert_ok(file_write(path, reviews[0], strlen(reviews[0]), 0600, &e));
+    assert_int_equal(dataset_open(&d, "text:length=7", dir, &e), ERR_CONFIG);
+    assert_error_has("pos and pos.gz are one class");
+    unit_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +303,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_no_text_is_refused_with_its_class),
         cmocka_unit_test(too_few_classes_or_a_class_without_lines_are_refused),
         cmocka_unit_test(a_folder_has_a_file_for_each_class),
+        cmocka_unit_test(a_compressed_file_is_the_class_that_it_is_without_compression),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
