@@ -166,8 +166,8 @@ static void lower(char *s, size_t len)
             s[i] = (char)(s[i] - 'A' + 'a');
 }
 
-/* A line ends with LF, CR LF or CR. memchr() for one of the two, which may be absent, would read the whole rest
- * for every line. */
+/* A line ends with LF, CR LF or CR. memchr() for one of the two, which may be absent, would read the
+ * whole rest for every line. */
 static const char *line_end(const char *p, const char *end)
 {
     while (p < end && *p != '\n' && *p != '\r')
