@@ -1,5 +1,6 @@
 #include "submit/results/predictions.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,22 @@ static int write_table(const char *path, const struct table *t, struct err *e)
     return rc;
 }
 
+/* The samples with a probability or value that is not finite. */
+static size_t count_not_finite(const struct table *t)
+{
+    size_t k = t->classes ? 1 : (size_t)t->n_targets, n = 0;
+    const float *v = t->classes ? t->probability : t->values;
+
+    for (size_t i = 0; v && i < t->n; i++) {
+        bool is_finite = true;
+
+        for (size_t j = 0; j < k; j++)
+            is_finite &= isfinite(v[i * k + j]);
+        n += !is_finite;
+    }
+    return n;
+}
+
 /* A table of an earlier prediction begins with this. */
 static const char first_column[] = "index,";
 
@@ -176,14 +193,22 @@ int predictions_check_path(const char *path, struct err *e)
 }
 
 int predictions_write(const char *path, const struct dataset *d, const char *half,
-                      const struct tensor_file *f, struct err *e)
+                      const struct tensor_file *f, struct data_warnings *w, struct err *e)
 {
     struct table t;
+    size_t n_bad;
     int rc;
 
     if (open_table(&t, d, half, f, e) < 0 || list_names(&t, d, e) < 0)
         return e->code;
     rc = write_table(path, &t, e);
+    n_bad = count_not_finite(&t);
+    if (rc == 0 && n_bad > 0)
+        data_warn(
+            w,
+            "the model's outputs of %zu of %zu samples are not finite, and what is predicted of these means "
+            "nothing: a weight is not finite, or a value of the sample is too large",
+            n_bad, t.n);
     free(t.names);
     return rc;
 }

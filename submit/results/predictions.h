@@ -14,9 +14,10 @@
 
 /* Before the work: a file that is there is replaced only if it is such a table, or empty. ERR_CONFLICT. */
 int predictions_check_path(const char *path, struct err *e);
-/* `f`: predictions.safetensors (agent/runner/predictor.c) of this half, "train" or "test". ERR_PROTOCOL: it
- * is not. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+/* `f`: predictions.safetensors (agent/runner/predictor.c) of this half, "train" or "test". Warns of samples
+ * whose outputs are not finite, with "nan" or "inf" in their rows. ERR_PROTOCOL: it is not. ERR_IO,
+ * ERR_NOSPACE, ERR_NOMEM. */
 int predictions_write(const char *path, const struct dataset *d, const char *half,
-                      const struct tensor_file *f, struct err *e);
+                      const struct tensor_file *f, struct data_warnings *w, struct err *e);
 
 #endif

@@ -213,6 +213,7 @@ static int run_predictor(struct predict *p, struct err *e)
 
 static int write_table(const struct predict *p, struct err *e)
 {
+    struct data_warnings warnings = {0};
     char path[PATH_MAX];
     struct tensor_file f;
     int rc;
@@ -220,7 +221,9 @@ static int write_table(const struct predict *p, struct err *e)
     if (file_join(path, sizeof path, p->folder.path, "predictions.safetensors", e) < 0 ||
         tensor_file_open(&f, path, e) < 0)
         return e->code;
-    rc = predictions_write(p->opt.output, &p->data, p->half, &f, e);
+    rc = predictions_write(p->opt.output, &p->data, p->half, &f, &warnings, e);
+    console_warnings(&warnings);
+    data_warnings_clear(&warnings);
     tensor_file_close(&f);
     return rc;
 }
