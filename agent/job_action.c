@@ -261,8 +261,10 @@ static int spawn(struct task *t, struct err *e)
     note.pid = t->runner.pid;
     note.start_ticks = t->runner.start_ticks;
     memcpy(note.boot, t->agent->boot, sizeof note.boot);
-    if (task_record(t, &note, e) < 0 || follow_start(t, e) < 0 || send_job(t, e) < 0 ||
-        runner_go(&t->runner, plan.exe, e) < 0)
+    if (task_record(t, &note, e) < 0 || follow_start(t, e) < 0)
+        return e->code;
+    /* NOT_FOUND: something has killed it already, which is told as every runner's end. */
+    if ((send_job(t, e) < 0 && e->code != ERR_NOT_FOUND) || runner_go(&t->runner, plan.exe, e) < 0)
         return e->code;
     /* From here on only the runner has the listening socket: when it dies, connections are refused and its
      * peers notice. */

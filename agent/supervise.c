@@ -268,6 +268,8 @@ int runner_go(struct runner *r, const char *exe, struct err *e)
         do
             n = recv(r->gate_fd, &why, sizeof why, MSG_WAITALL);
         while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) /* it was killed: its end is found by pidfd */
+        n = 0;
     close(r->gate_fd);
     r->gate_fd = -1;
     if (n == 0)

@@ -115,6 +115,27 @@ TEST(before_the_go_signal_a_runner_does_nothing_and_ends_with_its_agent)
     scene_close(&s);
 }
 
+TEST(a_runner_that_is_killed_before_the_go_signal_has_started_and_died)
+{
+    struct scene s;
+    struct err e;
+    char how[128];
+
+    for (int i = 0; i < 2; i++) {
+        scene_open(&s, "touch started");
+        if (i == 1) { /* it has not read all that was sent to it, which resets the connection */
+            assert_int_equal(kill(s.runner.pid, SIGSTOP), 0);
+            assert_int_equal(send(s.runner.gate_fd, "", 1, MSG_NOSIGNAL), 1);
+        }
+        assert_int_equal(kill(s.runner.pid, SIGKILL), 0);
+        wait_for_end(&s.runner);
+        assert_ok(runner_go(&s.runner, s.exe, &e));
+        runner_reap(&s.runner, how, sizeof how);
+        assert_non_null(strstr(how, "killed by signal 9"));
+        scene_close(&s);
+    }
+}
+
 TEST(the_whole_process_group_is_signaled_and_the_rest_of_it_killed)
 {
     struct scene s;
@@ -285,6 +306,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_runner_is_described),
         cmocka_unit_test(a_runner_that_cannot_be_executed_is_reported_with_the_reason),
         cmocka_unit_test(before_the_go_signal_a_runner_does_nothing_and_ends_with_its_agent),
+        cmocka_unit_test(a_runner_that_is_killed_before_the_go_signal_has_started_and_died),
         cmocka_unit_test(the_whole_process_group_is_signaled_and_the_rest_of_it_killed),
         cmocka_unit_test(lines_of_up_to_1_mib_reach_the_runner_without_blocking),
         cmocka_unit_test(orders_are_kept_until_the_runner_reads_or_ends),
