@@ -551,6 +551,22 @@ static const char *name_of(const struct csv_table *t, const struct reader *r, si
     return name;
 }
 
+/* Whether drop= finds the column by its name. */
+static bool is_name_for_drop(const struct csv_table *t, const struct reader *r, const char *name)
+{
+    const char *other = t->columns;
+    size_t n = 0;
+
+    if (!name || !name[0] || strpbrk(name, "+,'\"") || strspn(name, "0123456789") == strlen(name))
+        return false;
+    for (size_t i = 0; i < r->n_cells; i++)
+        if (is_used(r, i)) {
+            n += strcmp(other, name) == 0;
+            other += strlen(other) + 1;
+        }
+    return n == 1;
+}
+
 /* Appends a column to the list of drop=, by its name, or by its number where drop= would misunderstand that.
  * Returns false if there is no more room. */
 static bool list_column(char list[CSV_DROP_LEN], const struct csv_table *t, const struct reader *r, size_t i)
@@ -558,7 +574,7 @@ static bool list_column(char list[CSV_DROP_LEN], const struct csv_table *t, cons
     const char *name = name_of(t, r, i);
     size_t len = strlen(list), n;
 
-    n = (size_t)(name && name[0] && !strpbrk(name, "+,'\"") && strspn(name, "0123456789") < strlen(name)
+    n = (size_t)(is_name_for_drop(t, r, name)
                      ? snprintf(list + len, CSV_DROP_LEN - len, "%s%s", len ? "+" : "", name)
                      : snprintf(list + len, CSV_DROP_LEN - len, "%s%zu", len ? "+" : "", i + 1));
     if (n < CSV_DROP_LEN - len)
@@ -572,6 +588,7 @@ static int hint_text(const struct csv_table *t, const struct reader *r, const st
                      struct err *e)
 {
     const char *name = form->column[0] ? NULL : t->columns;
+    size_t n_values = 0, n_texts = 0;
     char list[CSV_DROP_LEN];
     float ignored;
 
@@ -583,6 +600,14 @@ static int hint_text(const struct csv_table *t, const struct reader *r, const st
         if (is_used(r, i))
             name += c.len + 1;
     }
+    for (size_t i = 0; i < r->n_cells; i++) {
+        n_values += r->place[i] >= 0;
+        n_texts += r->place[i] >= 0 && !is_missing(&r->cells[i]) && !csv_number(&ignored, &r->cells[i]);
+    }
+    if (n_texts > 1 && n_texts == n_values)
+        return err_hint(
+            e, "No value of this line is a number. A second header, or a line of units, is to be left "
+               "out; pandas.get_dummies() makes numbers of text.");
     snprintf(list, sizeof list, "%s", form->drop);
     for (size_t i = 0; i < r->n_cells; i++)
         if (r->place[i] >= 0 && !is_missing(&r->cells[i]) && !csv_number(&ignored, &r->cells[i]) &&
@@ -590,6 +615,14 @@ static int hint_text(const struct csv_table *t, const struct reader *r, const st
             break;
     return err_hint(e, "drop=%s leaves columns of text out; pandas.get_dummies() makes numbers of them.",
                     list);
+}
+
+static bool is_made_of(const struct csv_cell *c, const char *characters)
+{
+    for (size_t i = 0; i < c->len; i++)
+        if (!c->at[i] || !strchr(characters, c->at[i]))
+            return false;
+    return true;
 }
 
 /* The cell of column i, which is expected to be a number. */
@@ -617,6 +650,10 @@ static int not_a_number(const struct csv_table *t, const struct reader *r, size_
     if (r->place[i] < 0)
         return is_missing(c) ? err_hint(e, "missing=drop leaves out rows with a missing cell.")
                              : err_hint(e, "target= learns numbers; label= takes texts for classes.");
+    if (memchr(c->at, ',', c->len) && is_made_of(c, "0123456789,.+- "))
+        return err_hint(e,
+                        "pandas.read_csv(FILE, decimal=\",\"), or thousands=\",\", reads such numbers, and "
+                        ".to_csv(\"NEW.csv\", index=False) writes them as expected.");
     if (!is_missing(c))
         return hint_text(t, r, form, e);
     snprintf(list, sizeof list, "%s", form->drop);
@@ -777,11 +814,21 @@ static int one_column(const struct reader *r, struct err *e)
 {
     const char *other = other_separator(&r->cells[0]);
 
+    if (r->cells[0].len > 0 && r->cells[0].at[0] == '#') {
+        err_set(e, ERR_CONFIG, "line %zu: a comment, expected a header or numbers", r->line);
+        return err_hint(e, "grep -v '^#' FILE >NEW leaves such lines out.");
+    }
     if (!other)
         return err_set(e, ERR_CONFIG, "line %zu: one column, expected values and a label or target", r->line);
     err_set(e, ERR_CONFIG, "line %zu: its cells are separated by %s, expected commas", r->line, other);
-    return err_hint(e,
-                    "pandas converts it: pandas.read_csv(FILE, sep=...).to_csv(\"NEW.csv\", index=False).");
+    return err_hint(
+        e,
+        "pandas converts it: pandas.read_csv(FILE, sep=\"%s\").to_csv(\"NEW.csv\", index=False), and "
+        "of decimal commas with decimal=\",\".",
+        strcmp(other, "semicolons") == 0 ? ";"
+        : strcmp(other, "tabs") == 0     ? "\\t"
+        : strcmp(other, "spaces") == 0   ? "\\\\s+"
+                                         : "|");
 }
 
 /* The places of a table that is read on its own; returns the number of values. */

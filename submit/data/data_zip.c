@@ -111,7 +111,8 @@ static int find(struct entry *m, const uint8_t *zip, size_t len, const char *nam
     if (!end)
         return len >= 4 && le32(zip) != 0x04034b50 && data_refuse_kind(zip, len, e) < 0
                    ? err_at(e, "not a zip file")
-                   : broken(e, "its end is missing");
+               : len >= 2 && memcmp(zip, "PK", 2) != 0 ? err_set(e, ERR_CONFIG, "not a zip file")
+                                                       : broken(e, "its end is missing");
     n = le16(end + 10);
     directory = le32(end + 16);
     if (le16(end + 4) != 0 || le16(end + 6) != 0 || le16(end + 8) != n || n > MEMBERS_MAX)

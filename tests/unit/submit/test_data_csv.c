@@ -253,9 +253,15 @@ TEST(a_column_of_text_is_named_with_what_to_do_about_it)
         bool is_target;
         const char *text, *hint;
     } cases[] = {
-        {"id,Name,Sex,y\n1,Ann,f,0\n", "y", "id", false,
+        {"id,Name,Sex,Age,y\n1,Ann,f,30,0\n", "y", "id", false,
          "line 2, column 2, \"Name\": \"Ann\" is not a number", "drop=id+Name+Sex leaves"},
-        {"a+b,7,y\nx,z,0\n", "", "", false, "line 2, column 1, \"a+b\"", "drop=1+2 leaves"},
+        {"a+b,7,c,c,y\nx,z,1,w,0\n", "", "", false, "line 2, column 1, \"a+b\"", "drop=1+2+4 leaves"},
+        {"a,b,y\n(m),(s),(class)\n1,2,x\n", "", "", false, "line 2, column 1, \"a\": \"(m)\"",
+         "No value of this line is a number."},
+        {"a,b,y\n\"1,5\",2,x\n", "", "", false, "line 2, column 1, \"a\": \"1,5\"", "decimal=\",\""},
+        {"# a comment\na,b,y\n", "", "", false, "line 1: a comment", "grep -v '^#'"},
+        {"a;b;y\n1,5;2;x\n", "", "", false, "separated by semicolons", "sep=\";\""},
+        {"a\tb\ty\n1\t2\tx\n", "", "", false, "separated by tabs", "sep=\"\\t\""},
         {"Class,a,b\ncat,1,2\n", "", "", false, "line 2, column 1, \"Class\": \"cat\"",
          "label=Class learns column 1"},
         {"a,b,y\n1,,0\n", "", "", false, "line 2, column 2, \"b\": empty, expected a number",
