@@ -16,18 +16,11 @@ static struct {
 
 static _Noreturn void end(void)
 {
-    char call[STOPWATCH_CALL + 1];
     struct err e;
+    char what[96];
 
-    stopwatch_read_call(call, &guard.watch);
-    if (strcmp(call, STOPWATCH_LOAD) == 0)
-        err_set(&e, ERR_CODEC,
-                "codec %s has not returned from its constructors, which run when it is loaded, for %.3g s: "
-                "does it loop?",
-                guard.name, guard.limit_s);
-    else
-        err_set(&e, ERR_CODEC, "codec %s has not returned from %s() for %.3g s: does it loop?", guard.name,
-                call, guard.limit_s);
+    stopwatch_name_call(what, sizeof what, &guard.watch, false);
+    err_set(&e, ERR_CODEC, "codec %s has not %s for %.3g s: does it loop?", guard.name, what, guard.limit_s);
     if (helper_summary_write(helper_summary_failure(&e), guard.folder, &e) < 0)
         fprintf(stderr, "%s\n", e.text);
     _exit(1);

@@ -313,8 +313,7 @@ static struct args_option table[] = {
     {"json", "", ARGS_FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
     {"quiet", "q", ARGS_FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL,
      "errors and results only, and of a job its table, warnings and folder; of a list the ids or names, one "
-     "a "
-     "line, for scripts"},
+     "a line, for scripts"},
     {"verbose", "v", ARGS_COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "print more messages"},
     {"no-color", "", ARGS_FLAG, AT(no_color), FOR_ALL, OUTPUT, NULL, "no colors"},
     {"help", "h", ARGS_FLAG, AT(help), FOR_ALL, OUTPUT, NULL, "this text"},

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/runner/tracer.h"
@@ -78,6 +79,22 @@ static inline void stopwatch_read_call(char *name, const struct stopwatch *w)
     for (char *c = name; *c; c++)
         if (!((*c >= 'a' && *c <= 'z') || *c == '_'))
             *c = '?';
+}
+
+/* Writes what the plug-in has not done, in its last call: "returned from merge()". */
+static inline void stopwatch_name_call(char *out, size_t size, const struct stopwatch *w, bool is_executor)
+{
+    char call[STOPWATCH_CALL + 1];
+
+    stopwatch_read_call(call, w);
+    if (strcmp(call, STOPWATCH_LOAD) == 0)
+        snprintf(out, size, "returned from its constructors, which run when it is loaded,");
+    else if (strcmp(call, STOPWATCH_UNLOAD) == 0)
+        snprintf(out, size, "returned from its destructors, which run when its process ends,");
+    else if (is_executor)
+        snprintf(out, size, "called its host");
+    else
+        snprintf(out, size, "returned from %s%s", call[0] ? call : "a call", call[0] ? "()" : "");
 }
 
 /* Switches to `next` and returns the phase that ends. Entering the same phase again updates `spent`. */

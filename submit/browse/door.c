@@ -99,7 +99,7 @@ static enum door_answer check_token(struct door *d, const struct door_request *r
     return DOOR_WELCOME;
 }
 
-static bool has_body(const struct door_request *rq)
+bool door_has_body(const struct door_request *rq)
 {
     const char *length = rq->value[DOOR_LENGTH];
 
@@ -110,7 +110,7 @@ enum door_answer door_check(struct door *d, const struct door_request *rq, const
 {
     if (rq->is_unclear)
         return refuse(why, "a header stands twice in the request, or has a zero byte in it");
-    if (has_body(rq))
+    if (door_has_body(rq))
         return refuse(why, "the request has a body, and none is expected");
     if (!is_host(rq->value[DOOR_HOST]))
         return refuse(why,

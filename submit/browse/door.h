@@ -39,6 +39,9 @@ struct door_request {
 /* Counts a header of the request in. */
 void door_take(struct door_request *rq, const char *name, const char *value, size_t len);
 
+/* By its headers. */
+bool door_has_body(const struct door_request *rq);
+
 enum door_answer {
     DOOR_SERVE,
     DOOR_WELCOME, /* set the cookie, and go to / */

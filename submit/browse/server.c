@@ -199,13 +199,20 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **ctx,
     pthread_mutex_unlock(&s->lock);
 }
 
+static struct door_request request_of(struct MHD_Connection *c, const char *method, const char *path)
+{
+    struct door_request rq = {.method = method, .path = path, .token = query_of(c, "token")};
+
+    MHD_get_connection_values_n(c, MHD_HEADER_KIND, take_header, &rq);
+    return rq;
+}
+
 static enum door_answer admit(struct server *s, struct MHD_Connection *c, const char *method,
                               const char *path, const char **why)
 {
-    struct door_request rq = {.method = method, .path = path, .token = query_of(c, "token")};
+    const struct door_request rq = request_of(c, method, path);
     enum door_answer answer;
 
-    MHD_get_connection_values_n(c, MHD_HEADER_KIND, take_header, &rq);
     pthread_mutex_lock(&s->lock);
     answer = door_check(&s->door, &rq, why);
     if (answer != DOOR_REFUSE)
@@ -243,27 +250,21 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
     return rc;
 }
 
-/* Its answer comes before the body, and is the connection's last: nothing in the body is read as a
- * request. */
-static bool has_body(struct MHD_Connection *c)
-{
-    const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
-
-    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding") ||
-           (length && strcmp(length, "0") != 0);
-}
-
 /* Called with the head, then with each part of the body, then once more. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *body, size_t *body_len, void **state)
 {
     static char begun;
+    struct door_request rq;
 
     (void)version;
     (void)body;
     if (!*state) {
         *state = &begun;
-        return has_body(c) ? answer(arg, c, method, path) : MHD_YES;
+        rq = request_of(c, method, path);
+        /* Its answer comes before the body, and is the connection's last: nothing in the body is read as a
+         * request. */
+        return door_has_body(&rq) ? answer(arg, c, method, path) : MHD_YES;
     }
     if (*body_len > 0) { /* no route has one */
         *body_len = 0;

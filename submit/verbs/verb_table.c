@@ -73,8 +73,7 @@ const struct verb verbs[] = {
      "a trained model on data: a table with a row per sample, and the metrics of an evaluation", OF_RESULTS},
     {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "list",
      "models that ship; model inspect FILE|NAME: contents of a model file, or layers of a model; model "
-     "convert "
-     "FILE --to npz|onnx",
+     "convert FILE --to npz|onnx",
      OF_RESULTS},
     {"codecs", verb_codecs, SHOWS, FOR_CODECS, ARGS_OPERANDS, "list",
      "list codecs and compressors; codecs show|test NAME|FILE: one of them; codecs new NAME [KIND]: a "

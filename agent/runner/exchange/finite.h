@@ -15,9 +15,10 @@ struct combining_contribution;
 
 /* What worker `from` contributes: its vectors and numbers. */
 int finite_check_contribution(struct channel *ch, int from, const struct combining_contribution *is);
-/* The combination of this round, as sums on the way, the node itself or server `from` (negative) made it; or
- * parameters that the server replies with: is_parameters. numbers may be NULL. */
+/* The combination of this round: sent by the server `from`, which is negative; else computed by this node or
+ * by the collective. numbers may be NULL. */
 int finite_check_combination(struct channel *ch, int from, const float *const *vectors, const float *numbers);
+/* The parameters that the server `from` replies with. */
 int finite_check_parameters(struct channel *ch, int from, const float *v);
 /* A vector (n) of a message of node `from`, under a rule with messages of its own. */
 int finite_check_message(struct channel *ch, int from, const float *v, size_t n);

@@ -1,7 +1,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "agent/runner/monitor/monitor_state.h"
 #include "shared/clock.h"
@@ -53,22 +52,6 @@ static double call_limit(const struct monitor_state *m)
     return m->n_orders < 2 ? fmin(m->call_limit_s, BEFORE_START_MAX_S) : m->call_limit_s;
 }
 
-/* "returned from merge()" */
-static void name_call(char *out, size_t size, const struct monitor_state *m)
-{
-    char call[STOPWATCH_CALL + 1];
-
-    stopwatch_read_call(call, m->watch);
-    if (strcmp(call, STOPWATCH_LOAD) == 0)
-        snprintf(out, size, "returned from its constructors, which run when it is loaded,");
-    else if (strcmp(call, STOPWATCH_UNLOAD) == 0)
-        snprintf(out, size, "returned from its destructors, which run when its process ends,");
-    else if (m->is_executor)
-        snprintf(out, size, "called its host");
-    else
-        snprintf(out, size, "returned from %s%s", call[0] ? call : "a call", call[0] ? "()" : "");
-}
-
 static bool has_hung(struct monitor_state *m, double now)
 {
     char text[224], what[96];
@@ -78,7 +61,7 @@ static bool has_hung(struct monitor_state *m, double now)
     follow_call(m, now);
     if (m->call.took_s <= call_limit(m))
         return false;
-    name_call(what, sizeof what, m);
+    stopwatch_name_call(what, sizeof what, m->watch, m->is_executor);
     snprintf(text, sizeof text, "%s %s has not %s for %.3g s: does it loop?",
              m->is_executor ? "executor" : "codec", m->codec, what, call_limit(m));
     monitor_report(m, REASON_CODEC_FAILED, text);

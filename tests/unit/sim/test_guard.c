@@ -28,6 +28,11 @@ static void hang_when_loaded(struct stopwatch *w)
     hang_in(w, STOPWATCH_LOAD);
 }
 
+static void hang_when_unloaded(struct stopwatch *w)
+{
+    hang_in(w, STOPWATCH_UNLOAD);
+}
+
 /* A node of the process; each time it returns from a call, the time begins anew. */
 static void hang_in_merge(struct stopwatch *process)
 {
@@ -72,7 +77,7 @@ static int run(void (*act)(struct stopwatch *), struct err *failure)
     return WEXITSTATUS(status);
 }
 
-TEST(a_codec_whose_constructor_does_not_return_ends_the_simulation)
+TEST(a_codec_whose_constructor_or_destructor_does_not_return_ends_the_simulation)
 {
     struct err e;
 
@@ -81,6 +86,10 @@ TEST(a_codec_whose_constructor_does_not_return_ends_the_simulation)
     assert_string_equal(e.text,
                         "codec spin has not returned from its constructors, which run when it is loaded, for "
                         "0.2 s: does it loop?");
+    assert_int_equal(run(hang_when_unloaded, &e), 1);
+    assert_string_equal(e.text,
+                        "codec spin has not returned from its destructors, which run when its process ends, "
+                        "for 0.2 s: does it loop?");
 }
 
 TEST(a_call_that_does_not_return_ends_the_simulation_and_many_short_ones_do_not)
@@ -102,7 +111,7 @@ TEST(a_simulation_may_compute_as_long_as_it_likes)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_codec_whose_constructor_does_not_return_ends_the_simulation),
+        cmocka_unit_test(a_codec_whose_constructor_or_destructor_does_not_return_ends_the_simulation),
         cmocka_unit_test(a_call_that_does_not_return_ends_the_simulation_and_many_short_ones_do_not),
         cmocka_unit_test(a_simulation_may_compute_as_long_as_it_likes),
     };
