@@ -942,7 +942,8 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     rc = data_check_text(text, len, e) < 0 || data_check_table(text, len, e) < 0 ? e->code : read_row(&r, e);
     if (rc == 0)
         rc = err_set(e, ERR_CONFIG, "the file has no rows");
-    if (rc > 0 && r.n_cells < 2 && !(may_lack_truth(form) && form->known->n_values == 1))
+    if (rc > 0 && r.n_cells < 2 &&
+        (!form->known || (form->known->n_values > 1 && other_separator(&r.cells[0]))))
         rc = one_column(&r, e);
     if (rc > 0 && r.n_cells > LAYER_VALUES_MAX)
         rc = err_set(e, ERR_CONFIG, "line %zu: more than %d columns", r.line, LAYER_VALUES_MAX);
@@ -1074,8 +1075,7 @@ int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct da
         if (c->are_numbers && t->n_rows >= ROWS_MANY && c->n > t->n_rows / 2)
             data_warn(w,
                       "the %zu rows have %zu different numbers as labels, each a class of its own; target= "
-                      "instead of "
-                      "label= takes them for values to regress",
+                      "instead of label= takes them for values to regress",
                       t->n_rows, c->n);
         return 0;
     }

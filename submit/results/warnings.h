@@ -13,8 +13,9 @@
  * Workers of a synchronous job end different, and the rule does not declare that they may (CODEC_OWN_RESULT,
  * codecs/codec.h). Compared are the SHA-256 of the weights that the workers themselves report in the end,
  * without running statistics; of a rule with a model of its own, such as easgd's center, that model. A worker
- * that has not ended by itself, or whose agent is too old to report it, does not count. If no exchange of a simulation
- * had a contribution with a weight, the warning says that instead (on agents, worker 0 warns of it).
+ * that has not ended by itself, or whose agent is too old to report it, does not count. If no exchange of a
+ * simulation had a contribution with a weight, the warning says that instead (on agents, worker 0 warns of
+ * it).
  *
  * A node reported another SHA-256 than that of the final model that was fetched.
  *

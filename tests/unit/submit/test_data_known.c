@@ -142,6 +142,9 @@ TEST(a_table_that_contradicts_the_record_is_refused_in_a_sentence)
         const char *csv, *text;
     } cases[] = {
         {"a,kind\n5,ant\n", "line 1: no column is called \"b\"; the training data has one"},
+        {"b\n50\n", "line 1: no column is called \"a\"; the training data has one"},
+        {"50\n60\n", "line 1: 1 column, the training data has 3 with the one that is learned"},
+        {"a;b\n5;50\n", "line 1: its cells are separated by semicolons, expected commas"},
         {"a,b,a\n5,50,5\n", "2 columns are called \"a\""},
         {"a,kind,b\n5,dog,50\n",
          "line 2: the label \"dog\" is none of the model's 3 classes (ant, bee, cow)"},
