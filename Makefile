@@ -248,11 +248,11 @@ SANITIZED := TEST_TIMEOUT=7200
 both: # one after the other, and the second also after a failure of the first
 	$(Q)$(MAKE) test; rc=$$?; $(MAKE) check && exit $$rc
 sanitize: ## make test and make check under AddressSanitizer and UBSan
-	$(Q)$(SANITIZED) $(MAKE) BUILD=$(BUILD)/asan CC=$(CLANG) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' both
+	$(Q)$(SANITIZED) $(MAKE) BUILD=$(BUILD)/asan CC=$(call quoted,$(CLANG)) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' both
 
 # OMP_NUM_THREADS=1: ThreadSanitizer does not see the synchronization of OpenMP's (oneDNN's) threads.
 tsan: ## make test and make check under ThreadSanitizer
-	$(Q)OMP_NUM_THREADS=1 $(SANITIZED) $(MAKE) BUILD=$(BUILD)/tsan CC=$(CLANG) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' both
+	$(Q)OMP_NUM_THREADS=1 $(SANITIZED) $(MAKE) BUILD=$(BUILD)/tsan CC=$(call quoted,$(CLANG)) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' both
 
 valgrind: all ## one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
@@ -284,7 +284,7 @@ FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recov
 # Sanitized code takes long to compile, most of all at -O3, and is not faster then.
 FUZZ_CFLAGS := -O1 -gline-tables-only
 fuzz: ## each fuzz target for FUZZ_RUNS executions, from a seed of chance or FUZZ_SEED
-	$(Q)$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS='$(FUZZ_CFLAGS)' SANITIZE='$(FUZZ_SANITIZE)' fuzzers
+	$(Q)$(MAKE) BUILD=$(BUILD)/fuzz CC=$(call quoted,$(CLANG)) CFLAGS='$(FUZZ_CFLAGS)' SANITIZE='$(FUZZ_SANITIZE)' fuzzers
 	$(Q)BUILD=$(BUILD)/fuzz RUNS=$(FUZZ_RUNS) SEED=$(FUZZ_SEED) tests/fuzz/run
 
 .PHONY: tests fuzzers
@@ -352,12 +352,12 @@ warnings: all tests $(BENCHES) $(REFERENCE)
 # The programs and the fuzz targets are sanitized, so that the tests of this build need no other by clang; not optimized,
 # because that takes half the time and clang's warnings do not depend on it. Tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
-BY_CLANG = --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= LDFLAGS='$(TEST_LD)' SANITIZE='$(FUZZ_SANITIZE)'
+BY_CLANG = --no-print-directory BUILD=$(BUILD)/clang CC=$(call quoted,$(CLANG)) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= LDFLAGS='$(TEST_LD)' SANITIZE='$(FUZZ_SANITIZE)'
 NO_CLANG = echo 'skipped: $(CLANG) is not installed'
 clang-check: ## programs and fuzz targets by clang, sanitized, in $(BUILD)/clang; no file has a warning with it
-	$(Q)$(if $(call have,$(CLANG)),$(MAKE) $(BY_CLANG) clang-checked clang-checked-tests,$(NO_CLANG))
+	$(Q)$(if $(call have,$(firstword $(CLANG))),$(MAKE) $(BY_CLANG) clang-checked clang-checked-tests,$(NO_CLANG))
 clang-check-programs: # without the tests
-	$(Q)$(if $(call have,$(CLANG)),$(MAKE) $(BY_CLANG) clang-checked,$(NO_CLANG))
+	$(Q)$(if $(call have,$(firstword $(CLANG))),$(MAKE) $(BY_CLANG) clang-checked,$(NO_CLANG))
 clang-checked: all fuzzers
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
 clang-checked-tests:
