@@ -8,6 +8,7 @@
 #include "agent/runner/exchange/feed.h"
 #include "agent/runner/exchange/verdict.h"
 #include "agent/runner/vector.h"
+#include "shared/reason.h"
 
 struct optimizer_config step_optimizer(const struct settings *set)
 {
@@ -204,8 +205,8 @@ static int leave_update_out(struct step *s, size_t from, size_t n, const float *
         snprintf(what, sizeof what, "the gradient of %s is not finite", own);
     else
         snprintf(what, sizeof what,
-                 "after the exchange the gradient of %s is not finite: a contribution of this round is not "
-                 "finite, or their sum is not",
+                 "after the exchange the gradient of %s is not finite: " REASON_OF_A_SUM
+                 ", or their sum is not",
                  nonfinite(s, from, n, grads));
     return leave_out(s, step, what, "the update is left out", e);
 }

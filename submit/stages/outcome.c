@@ -11,18 +11,19 @@ static bool was_stopped(const struct node *n)
 }
 
 /* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
- * node dies or is cancelled. */
+ * node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite, and end at about the same
+ * time, but only one knows that it was its own gradient. */
 static int blame(const struct node *n)
 {
     if (was_stopped(n))
-        return 4;
+        return 5;
     if (n->view.state == JOB_CANCELLED)
-        return 2;
+        return 3;
     if (n->is_lost)
-        return 1;
-    return strcmp(n->view.reason, REASON_NODE_LOST) == 0 || strcmp(n->view.reason, REASON_ROUND_TIMEOUT) == 0
-               ? 3
-               : 0;
+        return 2;
+    if (strcmp(n->view.reason, REASON_NODE_LOST) == 0 || strcmp(n->view.reason, REASON_ROUND_TIMEOUT) == 0)
+        return 4;
+    return strcmp(n->view.reason, REASON_NUMERIC_DIVERGENCE) == 0 && strstr(n->view.message, REASON_OF_A_SUM);
 }
 
 static bool has_not_failed(const struct node *n)

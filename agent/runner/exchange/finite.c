@@ -5,6 +5,7 @@
 
 #include "agent/runner/exchange/channel.h"
 #include "nn/optimizer.h"
+#include "shared/reason.h"
 
 /* The tensor of value i of a vector (n): of one of the range; else its index. */
 static void name_place(const struct channel *ch, size_t i, size_t n, char *out, size_t size)
@@ -66,7 +67,7 @@ int finite_check_contribution(struct channel *ch, int from, const struct combini
 
 int finite_check_combination(struct channel *ch, int from, const float *const *vectors, const float *numbers)
 {
-    char what[96] = "a contribution of this round is not finite, or their combination is not";
+    char what[96] = REASON_OF_A_SUM ", or their combination is not";
 
     if (is_left_out(ch))
         return CODEC_GO;

@@ -1,5 +1,6 @@
 #include "submit/stages/outcome.h"
 
+#include "shared/reason.h"
 #include "tests/unit/unit.h"
 
 /* A job's nodes: state, reason, end time; "lost" is an agent that did not respond. */
@@ -51,6 +52,20 @@ TEST(a_node_with_its_own_reason_is_the_cause)
     assert_int_equal(outcome_cause(&s), 1);
     PUT({JOB_FAILED, "CodecFailed", 3}, {JOB_FAILED, "RunnerDied", 2}, {JOB_CANCELLED, "UserCancelled", 1});
     assert_int_equal(outcome_cause(&s), 1);
+}
+
+TEST(of_nodes_with_a_sum_that_is_not_finite_the_one_whose_gradient_it_was_is_the_cause)
+{
+    PUT({JOB_FAILED, "NumericDivergence", 1}, {JOB_FAILED, "NumericDivergence", 2},
+        {JOB_FAILED, "NodeLost", 0.5});
+    snprintf(nodes[0].view.message, sizeof nodes[0].view.message,
+             "node 0, epoch 1, step 1: after the exchange the gradient of w is not finite: " REASON_OF_A_SUM
+             ", or their sum is not");
+    snprintf(nodes[1].view.message, sizeof nodes[1].view.message,
+             "node 1, epoch 1, step 1: the gradient of w is not finite");
+    assert_int_equal(outcome_cause(&s), 1);
+    nodes[1].view.state = JOB_SUCCEEDED; /* all gradients are finite, and their sum is not */
+    assert_int_equal(outcome_cause(&s), 0);
 }
 
 TEST(a_lost_agent_explains_nodes_that_lost_its_node)
@@ -167,6 +182,7 @@ int main(void)
         cmocka_unit_test(a_job_succeeds_if_all_nodes_succeeded),
         cmocka_unit_test(the_state_of_a_job_is_that_of_its_last_node),
         cmocka_unit_test(a_node_with_its_own_reason_is_the_cause),
+        cmocka_unit_test(of_nodes_with_a_sum_that_is_not_finite_the_one_whose_gradient_it_was_is_the_cause),
         cmocka_unit_test(a_lost_agent_explains_nodes_that_lost_its_node),
         cmocka_unit_test(a_canceled_node_explains_nodes_that_lost_it),
         cmocka_unit_test(a_node_stopped_because_another_failed_is_no_cause_and_its_job_has_failed),
