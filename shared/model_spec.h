@@ -10,7 +10,7 @@
  *   softmax_cross_entropy   -log softmax(z)[label]
  *   sigmoid_cross_entropy   sum over the k outputs of -y log s(z) - (1 - y) log(1 - s(z)), s(z) the logistic
  *                           function: k times PyTorch's BCEWithLogitsLoss, which takes their mean. A label's
- *                           y is its one-hot, for k = 1 the label itself, 0 or 1
+ *                           y is its one-hot, for k = 1 the label itself, 0 or 1; targets are from 0 to 1
  *   mse                     mean over the k outputs of (z - target)^2; a label's target is as y above
  *   tanh_squared            mean over the k outputs of tanh(z - target)^2: mse where an output is near, and
  *                           at most 1 where it is far off, so that outliers do not pull. TanhLoss of

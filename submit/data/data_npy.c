@@ -170,8 +170,12 @@ static int label_of(int32_t *out, const struct npy_array *a, size_t i, size_t wi
             "%zu integers a sample, and those of sample %zu are not a single 1 among zeros: expected one "
             "label (y.argmax(1)), or floats as targets (y.astype(\"f4\"))",
             width, i + 1);
-    if (v < 0 || v > max)
-        return err_set(e, ERR_CONFIG, "label %lld of sample %zu, expected 0 to %d", (long long)v, i + 1, max);
+    if (v < 0 || v > max) {
+        err_set(e, ERR_CONFIG, "label %lld of sample %zu, expected 0 to %d", (long long)v, i + 1, max);
+        return err_hint(
+            e, "numpy.unique(y, return_inverse=True)[1] numbers classes from 0; y.astype(\"f4\") makes "
+               "numbers to regress of them.");
+    }
     *out = (int32_t)v;
     return 0;
 }

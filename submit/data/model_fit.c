@@ -27,12 +27,42 @@ static int tokens_fit(const struct model_spec *m, const struct dataset *d, struc
     return 0;
 }
 
+/* Below 0 and above 1 the loss has no least value, and training follows it to minus infinity. */
+static int check_probabilities(const struct model_spec *m, const float *t, size_t n, const char *half,
+                               int n_targets, struct err *e)
+{
+    for (size_t i = 0; t && i < n * (size_t)n_targets; i++)
+        if (!(t[i] >= 0 && t[i] <= 1)) {
+            err_set(e, ERR_CONFIG,
+                    "model \"%s\" has the loss sigmoid_cross_entropy, whose targets are from 0 to 1, and a "
+                    "target "
+                    "of %s sample %zu is %g",
+                    m->name, half, i / (size_t)n_targets + 1, (double)t[i]);
+            return err_hint(e, "Classes -1 and 1 become 0 and 1 by (y > 0); values to regress need the loss "
+                               "\"mse\".");
+        }
+    return 0;
+}
+
+/* Numbers to regress are classes where the source takes them for labels. */
+static int too_many_outputs(const struct model_spec *m, const struct dataset *d, int n_out, struct err *e)
+{
+    bool is_regression = d->n_classes > 2 && m->n_out == 1 && m->loss != LOSS_SOFTMAX_CROSS_ENTROPY;
+
+    err_set(e, ERR_CONFIG, "model \"%s\" ends with %d output%s, the data set has %d %s", m->name, m->n_out,
+            m->n_out == 1 ? "" : "s", n_out, d->n_classes > 0 ? "classes" : "targets");
+    return is_regression
+               ? err_hint(
+                     e, "Numbers to regress, and not classes, are a table's column with target= for label=, "
+                        "and NumPy's y.astype(\"f4\").")
+               : e->code;
+}
+
 int model_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
 {
     int n_in = shape_count(&d->shape);
     bool has_classes = d->n_classes > 0;
     int n_out = has_classes ? d->n_classes : d->n_targets;
-    const char *what = has_classes ? "classes" : "targets";
 
     if (m->n_in != n_in)
         return err_set(e, ERR_CONFIG, "model \"%s\" takes %d values per sample, the data set has %d", m->name,
@@ -45,8 +75,11 @@ int model_fit(const struct model_spec *m, const struct dataset *d, struct err *e
                        m->name);
     if (m->n_out != n_out &&
         !(has_classes && n_out == 2 && m->n_out == 1 && m->loss != LOSS_SOFTMAX_CROSS_ENTROPY))
-        return err_set(e, ERR_CONFIG, "model \"%s\" ends with %d outputs, the data set has %d %s", m->name,
-                       m->n_out, n_out, what);
+        return too_many_outputs(m, d, n_out, e);
+    if (!has_classes && m->loss == LOSS_SIGMOID_CROSS_ENTROPY &&
+        (check_probabilities(m, d->train_t, d->n_train, "training", n_out, e) < 0 ||
+         check_probabilities(m, d->test_t, d->n_test, "test", n_out, e) < 0))
+        return e->code;
     if (model_spec_measures(m, has_classes, e) < 0)
         return e->code;
     return tokens_fit(m, d, e);

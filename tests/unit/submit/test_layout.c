@@ -70,12 +70,55 @@ TEST(a_model_refuses_images_of_another_layout)
     assert_ok(model_fit(&m, &d, &e));
 }
 
+TEST(targets_of_the_logistic_loss_are_from_0_to_1)
+{
+    float train[] = {0, 1, .5f, 1}, test[] = {-1, 1};
+    struct model_spec m = {
+        .name = "m", .in = SHAPE(1, 3), .n_in = 3, .n_out = 2, .loss = LOSS_SIGMOID_CROSS_ENTROPY};
+    struct dataset d = {.shape = SHAPE(1, 3),
+                        .x_type = TENSOR_F32,
+                        .n_targets = 2,
+                        .n_train = 2,
+                        .n_test = 1,
+                        .train_t = train,
+                        .test_t = test};
+    struct err e = {0};
+
+    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_error_has("targets are from 0 to 1, and a target of test sample 1 is -1");
+    assert_non_null(strstr(e.hint, "(y > 0)"));
+    test[0] = 0;
+    assert_ok(model_fit(&m, &d, &e));
+    train[3] = 1.5f;
+    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_error_has("a target of training sample 2 is 1.5");
+    m.loss = LOSS_MSE;
+    assert_ok(model_fit(&m, &d, &e));
+}
+
+TEST(numbers_to_regress_that_are_taken_for_classes_are_told_how_to_become_targets)
+{
+    static int32_t label;
+    struct model_spec m = {.name = "m", .in = SHAPE(1, 3), .n_in = 3, .n_out = 1, .loss = LOSS_MSE};
+    struct dataset d = {.shape = SHAPE(1, 3), .x_type = TENSOR_F32, .n_classes = 80, .train_y = &label};
+    struct err e = {0};
+
+    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_error_has("ends with 1 output, the data set has 80 classes");
+    assert_non_null(strstr(e.hint, "target= for label=, and NumPy's y.astype(\"f4\")"));
+    m.n_out = 10;
+    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_string_equal(e.hint, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_of_the_same_samples_are_taken_for_each_other_and_no_others),
         cmocka_unit_test(a_refusal_names_both_shapes_and_how_an_array_is_turned),
         cmocka_unit_test(a_model_refuses_images_of_another_layout),
+        cmocka_unit_test(targets_of_the_logistic_loss_are_from_0_to_1),
+        cmocka_unit_test(numbers_to_regress_that_are_taken_for_classes_are_told_how_to_become_targets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
