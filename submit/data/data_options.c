@@ -74,7 +74,9 @@ static int options_json(json_t **out, const struct json_field *fields, const cha
     return rc;
 }
 
-int data_options(void *out, const struct json_field *fields, const char *bare, const char *arg, struct err *e)
+/* is_record: only what the samples of the record's set depend on. */
+static int set_options(void *out, const struct json_field *fields, const char *bare, const char *arg,
+                       bool is_record, struct err *e)
 {
     json_t *o;
     int rc;
@@ -83,28 +85,17 @@ int data_options(void *out, const struct json_field *fields, const char *bare, c
         return 0;
     if (options_json(&o, fields, bare, arg, e) < 0)
         return e->code;
-    rc = json_to_struct(out, o, fields, "", e);
-    json_decref(o);
-    return rc;
-}
-
-/* Sets what the samples of the record's set depend on. */
-static int take_known(void *out, const struct json_field *fields, const char *bare, const char *arg,
-                      struct err *e)
-{
-    json_t *o;
-    int rc;
-
-    if (!arg)
-        return 0;
-    if (options_json(&o, fields, bare, arg, e) < 0)
-        return e->code;
-    for (const struct json_field *f = fields; f->key; f++)
+    for (const struct json_field *f = fields; is_record && f->key; f++)
         if (f->may_change)
             json_object_del(o, f->key);
     rc = json_to_struct(out, o, fields, "", e);
     json_decref(o);
     return rc;
+}
+
+int data_options(void *out, const struct json_field *fields, const char *bare, const char *arg, struct err *e)
+{
+    return set_options(out, fields, bare, arg, false, e);
 }
 
 /* The value of a field as an option has it. */
@@ -143,7 +134,7 @@ int data_options_as(void *out, const struct json_field *fields, const char *bare
 
     if (strlen(name) != len || memcmp(name, known, len) != 0)
         return data_options(out, fields, bare, arg, e);
-    if (take_known(out, fields, bare, known[len] ? known + len + 1 : NULL, e) < 0)
+    if (set_options(out, fields, bare, known[len] ? known + len + 1 : NULL, true, e) < 0)
         return err_at(e, "the model's data set %s", known);
     then = json_from_struct(out, fields);
     if (data_options(out, fields, bare, arg, e) < 0) {

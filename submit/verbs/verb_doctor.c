@@ -89,8 +89,8 @@ static int examine(struct doctor *d, const struct options *o, struct err *e)
     for (size_t i = 1; i < d->n; i++)
         open_patient(&d->all[i], i - 1, &d->workers, o);
     if (n_listed > 0)
-        console_info("Asks %zu agents; one that has not answered within %g s counts as unreachable.",
-                     n_listed, DOCTOR_S);
+        console_info("Asks %zu agent%s; one that has not answered within %g s counts as unreachable.",
+                     n_listed, n_listed == 1 ? "" : "s", DOCTOR_S);
     if (recognise_moved(&d->all[1].node, n_listed, sizeof *d->all, e) < 0)
         return e->code;
     for (size_t i = 1; i < d->n; i++)

@@ -10,7 +10,9 @@
 #include "shared/helper_summary.h"
 #include "tests/unit/unit.h"
 
-enum { NAP_S = 300 };
+enum { NAP_S = 300, N_SHORT = 40 };
+
+static const double LIMIT_S = 0.5;
 
 static void nap(double seconds)
 {
@@ -33,15 +35,16 @@ static void hang_when_unloaded(struct stopwatch *w)
     hang_in(w, STOPWATCH_UNLOAD);
 }
 
-/* A node of the process; each time it returns from a call, the time begins anew. */
-static void hang_in_merge(struct stopwatch *process)
+/* A node of the process; each time it returns from a call, the time begins anew. In all, the short calls take
+ * twice the limit. */
+static void hang_after_short_calls(struct stopwatch *process)
 {
     struct stopwatch own = {.process = process};
     enum phase last;
 
-    for (int i = 0; i < 5; i++) {
-        last = phase_call(&own, PHASE_DECODE, "merge");
-        nap(0.1);
+    for (int i = 0; i < N_SHORT; i++) {
+        last = phase_call(&own, PHASE_DECODE, "on_message");
+        nap(2 * LIMIT_S / N_SHORT);
         phase_enter(&own, last);
     }
     hang_in(&own, "merge");
@@ -51,10 +54,10 @@ static void compute(struct stopwatch *w)
 {
     phase_call(w, PHASE_ENCODE, "encode");
     phase_enter(w, PHASE_COMPUTE);
-    nap(0.6);
+    nap(2 * LIMIT_S);
 }
 
-/* Status of a process that does this under a guard of 0.2 s, and its summary's failure. */
+/* Status of a process that does this under a guard of LIMIT_S, and its summary's failure. */
 static int run(void (*act)(struct stopwatch *), struct err *failure)
 {
     const char *folder = unit_folder();
@@ -63,7 +66,7 @@ static int run(void (*act)(struct stopwatch *), struct err *failure)
     pid_t pid = fork();
 
     if (pid == 0) {
-        struct stopwatch *w = guard_begin(folder, "spin", 0.2, failure);
+        struct stopwatch *w = guard_begin(folder, "spin", LIMIT_S, failure);
 
         if (!w)
             _exit(99);
@@ -85,19 +88,19 @@ TEST(a_codec_whose_constructor_or_destructor_does_not_return_ends_the_simulation
     assert_int_equal(e.code, ERR_CODEC);
     assert_string_equal(e.text,
                         "codec spin has not returned from its constructors, which run when it is loaded, for "
-                        "0.2 s: does it loop?");
+                        "0.5 s: does it loop?");
     assert_int_equal(run(hang_when_unloaded, &e), 1);
     assert_string_equal(e.text,
                         "codec spin has not returned from its destructors, which run when its process ends, "
-                        "for 0.2 s: does it loop?");
+                        "for 0.5 s: does it loop?");
 }
 
 TEST(a_call_that_does_not_return_ends_the_simulation_and_many_short_ones_do_not)
 {
     struct err e;
 
-    assert_int_equal(run(hang_in_merge, &e), 1);
-    assert_string_equal(e.text, "codec spin has not returned from merge() for 0.2 s: does it loop?");
+    assert_int_equal(run(hang_after_short_calls, &e), 1);
+    assert_string_equal(e.text, "codec spin has not returned from merge() for 0.5 s: does it loop?");
 }
 
 TEST(a_simulation_may_compute_as_long_as_it_likes)
