@@ -51,9 +51,13 @@ static int get_file(const struct source *s, const char *name, uint8_t **bytes, s
                                                    : data_read_promised(bytes, len, npy_promise, path, e);
 }
 
-static int not_finite(size_t i, struct err *e)
+static int not_finite(const struct npy_array *a, size_t i, struct err *e)
 {
-    return err_set(e, ERR_CONFIG, "value %zu is not a finite number", i + 1);
+    double v = npy_value(a, i);
+    size_t sample = i / (a->n / a->shape[0]) + 1;
+
+    return isfinite(v) ? err_set(e, ERR_CONFIG, "sample %zu: %g is beyond what a float can hold", sample, v)
+                       : err_set(e, ERR_CONFIG, "sample %zu: %g is not a finite number", sample, v);
 }
 
 static int floats_of(float *out, const struct npy_array *a, struct err *e)
@@ -66,7 +70,7 @@ static int floats_of(float *out, const struct npy_array *a, struct err *e)
         if (!is_same)
             out[i] = (float)npy_value(a, i);
         if (!isfinite(out[i]))
-            return not_finite(i, e);
+            return not_finite(a, i, e);
     }
     return 0;
 }
@@ -274,12 +278,26 @@ static int read_whole(struct half *h, const struct source *s, const char *x, con
 
 static int check_alike(const struct half *a, const struct half *b, struct err *e)
 {
+    static const char *const types[] = {
+        [TENSOR_U8] = "bytes", [TENSOR_F32] = "floats", [TENSOR_I32] = "tokens"};
     char one[48], other[48];
 
     if (a->type == b->type && a->n_targets == b->n_targets && a->shape.n_dims == b->shape.n_dims &&
         memcmp(a->shape.dim, b->shape.dim, sizeof a->shape.dim) == 0)
         return 0;
-    return err_set(e, ERR_CONFIG, "training samples %s and test samples %s are of different kinds",
+    if (a->type != b->type)
+        return err_set(e, ERR_CONFIG,
+                       "training samples are %s, and test samples %s: both need one type, and one scale",
+                       types[a->type], types[b->type]);
+    if ((a->t == NULL) != (b->t == NULL))
+        return err_set(e, ERR_CONFIG,
+                       "y of the training half are %s, and of the test half %s; "
+                       "y_test.astype(y_train.dtype) makes them alike",
+                       a->t ? "floats" : "labels", b->t ? "floats" : "labels");
+    if (a->n_targets != b->n_targets)
+        return err_set(e, ERR_CONFIG, "a training sample has %d target%s, and a test sample %d", a->n_targets,
+                       a->n_targets == 1 ? "" : "s", b->n_targets);
+    return err_set(e, ERR_CONFIG, "training samples are of %s values, and test samples of %s",
                    shape_text(one, &a->shape), shape_text(other, &b->shape));
 }
 

@@ -172,7 +172,9 @@ static int parse_head(struct npy_array *a, size_t *start, const uint8_t *bytes, 
     if (!take_dictionary(&t, descr, &is_fortran, a))
         return err_set(
             e, ERR_CONFIG,
-            "its header is not {'descr', 'fortran_order', 'shape'} of an array that memory can hold");
+            "its header is not {'descr', 'fortran_order', 'shape'} of an array of numbers with at most %d "
+            "dimensions",
+            NPY_DIMS);
     if (check_type(a, descr, is_fortran, e) < 0)
         return e->code;
     *start = at + header;

@@ -434,6 +434,39 @@ TEST(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused)
     unit_remove(dir);
 }
 
+TEST(arrays_that_do_not_match_are_refused_with_what_differs)
+{
+    static const float x[] = {0, 1, 0.5f, 1, 2, 3};
+    static const double large[] = {0, 1, 2, 3, 1e300, 5}, nan[] = {0, 1, 2, 3, 4, NAN};
+    static const uint8_t bytes[] = {0, 1, 1, 0, 1, 1};
+    const char *dir = unit_folder();
+    struct dataset d;
+
+    put_array(dir, "x_train", "<f4", "(3, 2)", x, sizeof x);
+    put_array(dir, "y_train", "|u1", "(3,)", bytes, 3);
+    put_array(dir, "y_test", "|u1", "(3,)", bytes, 3);
+    put_array(dir, "x_test", "|u1", "(3, 2)", bytes, 6);
+    assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
+    assert_error_has("training samples are floats, and test samples bytes");
+    put_array(dir, "x_test", "<f4", "(3, 1)", x, 12);
+    assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
+    assert_error_has("training samples are of (2) values, and test samples of (1)");
+    put_array(dir, "x_test", "<f4", "(3, 2)", x, sizeof x);
+    put_array(dir, "y_test", "<f4", "(3,)", x, 12);
+    assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
+    assert_error_has("y of the training half are labels, and of the test half floats");
+    put_array(dir, "y_train", "<f4", "(3, 2)", x, sizeof x);
+    assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
+    assert_error_has("a training sample has 2 targets, and a test sample 1");
+    put_array(dir, "x_test", "<f8", "(3, 2)", large, sizeof large);
+    assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
+    assert_error_has("x_test: sample 3: 1e+300 is beyond what a float can hold");
+    put_array(dir, "x_test", "<f8", "(3, 2)", nan, sizeof nan);
+    assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);
+    assert_error_has("x_test: sample 3: nan is not a finite number");
+    unit_remove(dir);
+}
+
 TEST(floats_are_labels_for_a_model_with_a_loss_for_classes_and_targets_for_others)
 {
     static const float x[] = {1, 2, 3, 4}, y[] = {0, 1, 1, 0};
@@ -502,6 +535,7 @@ int main(void)
         cmocka_unit_test(labels_and_values_are_of_any_integer_or_float_type_and_order_of_bytes),
         cmocka_unit_test(half_floats_have_their_values),
         cmocka_unit_test(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused),
+        cmocka_unit_test(arrays_that_do_not_match_are_refused_with_what_differs),
         cmocka_unit_test(floats_are_labels_for_a_model_with_a_loss_for_classes_and_targets_for_others),
         cmocka_unit_test(an_array_of_integers_groups_the_training_samples),
         cmocka_unit_test(x_and_y_alone_are_split_and_floats_are_targets),
