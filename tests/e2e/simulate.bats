@@ -286,6 +286,8 @@ PY
     "$SUBMIT" -q --node_count 3 --epochs 1 --model softmax --dataset "$FEW" --batch-size 16 --codec allreduce -o shared
     "$SUBMIT" simulate -q --node_count 3 --epochs 1 --model softmax --dataset "$FEW" --batch-size 16 --codec allreduce --allreduce direct -o direct
     [ "$(jq .nodes[0].params_sha256 shared/run.json)" = "$(jq .nodes[0].params_sha256 direct/run.json)" ]
+    # Sums of compressed vectors are rounded on their way, over connections alike.
+    same halves 2 0 --codec allreduce --compress fp16
     # Its running statistics lie behind all trained parameters, and so do the last of the layers that are compressed.
     same norm 2 0 --codec plain --model lenet-bn --compress topk:ratio=0.1,per=layer
 }
