@@ -6,6 +6,24 @@
 #include "submit/data/data_folder.h"
 #include "submit/data/model_fit.h"
 
+static bool are_0_or_1(const float *t, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (t[i] != 0 && t[i] != 1)
+            return false;
+    return true;
+}
+
+/* Floats of which the source says no more are labels for a loss that is for classes: always for softmax, and
+ * for one logistic output where all are 0 or 1, which have the same loss as targets, but no accuracy. */
+static bool has_labels(const struct dataset *d, const struct model_spec *m)
+{
+    return d->may_be_labels &&
+           (m->loss == LOSS_SOFTMAX_CROSS_ENTROPY ||
+            (m->loss == LOSS_SIGMOID_CROSS_ENTROPY && m->n_out == 1 && d->n_targets == 1 &&
+             are_0_or_1(d->train_t, d->n_train) && are_0_or_1(d->test_t, d->n_test)));
+}
+
 int data_open(struct dataset *d, const char *name, const char *chosen, const struct model_spec *m,
               const struct data_use *use, bool is_trained, struct err *e)
 {
@@ -23,7 +41,7 @@ int data_open(struct dataset *d, const char *name, const char *chosen, const str
             err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
         return e->code;
     }
-    if (d->may_be_labels && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY && dataset_take_labels(d, e) < 0) {
+    if (!use->known && has_labels(d, m) && dataset_take_labels(d, e) < 0) {
         err_hint(e,
                  "The model's loss is for classes. Targets to regress need a model with the loss \"mse\".");
         dataset_clear(d);

@@ -469,7 +469,7 @@ TEST(arrays_that_do_not_match_are_refused_with_what_differs)
 
 TEST(floats_are_labels_for_a_model_with_a_loss_for_classes_and_targets_for_others)
 {
-    static const float x[] = {1, 2, 3, 4}, y[] = {0, 1, 1, 0};
+    static const float x[] = {1, 2, 3, 4}, y[] = {0, 1, 1, 0}, likely[] = {0, 1, .5f, 0};
     struct model_spec *m = calloc(1, sizeof *m);
     const char *dir = unit_folder();
     struct dataset d = {0};
@@ -485,6 +485,14 @@ TEST(floats_are_labels_for_a_model_with_a_loss_for_classes_and_targets_for_other
     dataset_clear(&d);
     m->loss = LOSS_MSE;
     m->n_out = 1;
+    assert_ok(data_open(&d, "npy:test=0.25", dir, m, &(struct data_use){0}, false, &e));
+    assert_true(d.n_targets == 1 && d.train_t && !d.train_y);
+    dataset_clear(&d);
+    m->loss = LOSS_SIGMOID_CROSS_ENTROPY;
+    assert_ok(data_open(&d, "npy:test=0.25", dir, m, &(struct data_use){0}, false, &e));
+    assert_true(d.n_classes == 2 && d.train_y && !d.train_t);
+    dataset_clear(&d);
+    put_array(dir, "y", "<f4", "(4,)", likely, sizeof likely);
     assert_ok(data_open(&d, "npy:test=0.25", dir, m, &(struct data_use){0}, false, &e));
     assert_true(d.n_targets == 1 && d.train_t && !d.train_y);
     dataset_clear(&d);
