@@ -43,8 +43,8 @@
 #define REASON_AGENT_STOPPED   "AgentStopped"
 #define REASON_SUPERSEDED      "Superseded"
 
-/* In the message of a node that failed because a sum over all workers is not finite: whose contribution it was
- * is known to the worker alone that had it, which gives that as its own message. */
+/* In the message of a node that failed because a sum over all workers is not finite: whose contribution it
+ * was is known to the worker alone that had it, which gives that as its own message. */
 #define REASON_OF_A_SUM "a contribution of this round is not finite"
 
 struct reason {

@@ -30,8 +30,8 @@ int transform_parse(struct transform *t, const char *text, struct err *e);
 int transform_suits(const struct transform *t, const struct dataset *d, struct err *e);
 
 /* Mean and deviation of the training set for standard, (n): of each channel, or of each column; n = 0 for the
- * other kinds. The deviation is that of the population (n in the denominator, not n - 1), of a constant column
- * 1. */
+ * other kinds. The deviation is that of the population (n in the denominator, not n - 1), of a constant
+ * column 1. */
 struct transform_moments {
     size_t n;
     double *mean, *deviation; /* one allocation, owned by mean */

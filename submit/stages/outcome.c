@@ -11,8 +11,8 @@ static bool was_stopped(const struct node *n)
 }
 
 /* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
- * node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite, and end at about the same
- * time, but only one knows that it was its own gradient. */
+ * node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite, and end at about the
+ * same time, but only one knows that it was its own gradient. */
 static int blame(const struct node *n)
 {
     if (was_stopped(n))
