@@ -67,6 +67,11 @@ void csv_clear(struct csv_table *t);
 
 /* Functions behind it, also for other tables. A finite number that a float can hold: */
 bool csv_number(float *out, const struct csv_cell *c);
+bool csv_double(double *out, const struct csv_cell *c); /* the same, as it is written */
+/* The precision of "%.*s" for a cell of any length. */
+int csv_shown(const struct csv_cell *c);
+/* Is the text one by which programs say that a value is missing? */
+bool csv_is_missing(const struct csv_cell *c);
 /* ERR_CONFIG: the text is no label, or a missing one; `column` from 1, 0: the table has none. */
 int csv_check_label(const struct csv_cell *c, size_t column, enum csv_missing missing, struct err *e);
 

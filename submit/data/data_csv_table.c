@@ -1,4 +1,5 @@
-/* Cells, rows and numbers of a CSV text; data_csv.c makes a data set of them. */
+/* Cells, rows and numbers of a CSV text, and which of its columns are values; data_csv_labels.c has the
+ * labels, and data_csv.c makes a data set of both. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,21 +7,18 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shared/utf8.h"
 #include "submit/data/data_csv.h"
 #include "submit/data/data_kind.h"
 #include "submit/data/dataset.h"
 
 enum {
-    LABEL_LEN = 63,
     NUMBER_LEN = 63,
     NAME_SHOWN = 40,
     COUNTED_MIN = 3,
     SPACED_MIN = 4,
     ROWS_COUNTED_MIN = 3,
     ROWS_SPACED_MIN = 10,
-    ALIKE_SHOWN = 3,
-    ROWS_MANY = 20,
+    COLUMNS_SHOWN = 3,
     FIRST_VALUES = 1 << 16 /* for which there is room at first */
 };
 
@@ -158,7 +156,7 @@ static bool decimal_of(double *out, const struct csv_cell *c)
     return !*end;
 }
 
-static bool number_of(double *out, const struct csv_cell *c)
+bool csv_double(double *out, const struct csv_cell *c)
 {
     return decimal_of(out, c) && isfinite((float)*out);
 }
@@ -176,7 +174,7 @@ bool csv_number(float *out, const struct csv_cell *c)
         *out = (float)v;
         return true;
     }
-    if (!number_of(&d, c))
+    if (!csv_double(&d, c))
         return false;
     *out = (float)d;
     return true;
@@ -196,8 +194,7 @@ static int by_name(const void *a, const void *b)
     return csv_compare(*(const struct csv_cell *const *)a, *(const struct csv_cell *const *)b);
 }
 
-/* The precision of "%.*s" for a cell of any length. */
-static int shown(const struct csv_cell *c)
+int csv_shown(const struct csv_cell *c)
 {
     return (int)(c->len < NAME_SHOWN ? c->len : NAME_SHOWN);
 }
@@ -306,7 +303,7 @@ static int no_such_name(const struct reader *r, const char *name, struct err *e)
             r->n_cells);
     for (size_t i = 0; i < r->n_cells; i++)
         if (r->cells[i].len == strlen(name) && strncasecmp(r->cells[i].at, name, r->cells[i].len) == 0)
-            return err_hint(e, "Did you mean \"%.*s\"?", shown(&r->cells[i]), r->cells[i].at);
+            return err_hint(e, "Did you mean \"%.*s\"?", csv_shown(&r->cells[i]), r->cells[i].at);
     return e->code;
 }
 
@@ -422,8 +419,8 @@ static void check_names(const struct reader *r, size_t column, struct data_warni
                 w,
                 "column %zu is called \"%.*s\" and is taken for a value; learned is column %zu, \"%.*s\"; "
                 "label=%zu or target=%zu learns column %zu",
-                i + 1, (int)r->cells[i].len, r->cells[i].at, column + 1, shown(learned), learned->at, i + 1,
-                i + 1, i + 1);
+                i + 1, (int)r->cells[i].len, r->cells[i].at, column + 1, csv_shown(learned), learned->at,
+                i + 1, i + 1, i + 1);
     for (size_t i = 0; order && i < r->n_cells; i++)
         if (is_used(r, i))
             order[n++] = &r->cells[i];
@@ -431,7 +428,7 @@ static void check_names(const struct reader *r, size_t column, struct data_warni
         qsort(order, n, sizeof *order, by_name);
     for (size_t i = 1; i < n; i++)
         if (order[i]->len > 0 && by_name(&order[i - 1], &order[i]) == 0) {
-            data_warn(w, "two columns are called \"%.*s\"", shown(order[i]), order[i]->at);
+            data_warn(w, "two columns are called \"%.*s\"", csv_shown(order[i]), order[i]->at);
             break;
         }
     free(order);
@@ -483,54 +480,10 @@ static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, 
     return 0;
 }
 
-/* Texts by which programs say that a value is missing: of pandas, R, SQL and ARFF. */
-static bool is_missing(const struct csv_cell *c)
-{
-    static const char *const texts[] = {"",    "?",        "na",     "n/a",     "#n/a",    "#na",     "<na>",
-                                        "nan", "-nan",     "nat",    "null",    "(null)",  "none",    "nil",
-                                        "\\n", "#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"};
-
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (c->len == strlen(texts[i]) && strncasecmp(c->at, texts[i], c->len) == 0)
-            return true;
-    return false;
-}
-
-static bool is_utf8(const struct csv_cell *c)
-{
-    size_t k = 1;
-
-    for (size_t at = 0; at < c->len && k > 0; at += k)
-        k = utf8_length(c->at + at, c->len - at);
-    return k > 0;
-}
-
-int csv_check_label(const struct csv_cell *c, size_t column, enum csv_missing missing, struct err *e)
-{
-    char at[40] = "";
-
-    if (column > 0)
-        snprintf(at, sizeof at, ", column %zu", column);
-    if (is_missing(c) && (missing != CSV_MISSING_LABEL || c->len == 0)) {
-        err_set(e, ERR_CONFIG, "line %zu%s: the label is missing (\"%.*s\")", c->line, at, shown(c), c->at);
-        return column == 0 ? e->code
-                           : err_hint(e, "missing=drop leaves out rows with a missing cell%s.",
-                                      c->len > 0 ? "; missing=label takes the text for a class" : "");
-    }
-    if (c->len > LABEL_LEN || memchr(c->at, '\0', c->len))
-        return err_set(e, ERR_CONFIG, "line %zu%s: a label of %zu characters, expected 1 to %d", c->line, at,
-                       c->len, LABEL_LEN);
-    if (!is_utf8(c)) {
-        err_set(e, ERR_CONFIG, "line %zu%s: the label is not UTF-8", c->line, at);
-        return err_hint(e, "iconv -f LATIN1 -t UTF-8 FILE >NEW converts a file.");
-    }
-    return 0;
-}
-
 static bool has_missing(const struct reader *r)
 {
     for (size_t i = 0; i < r->n_cells; i++)
-        if (r->place[i] != CSV_LEFT_OUT && is_missing(&r->cells[i]))
+        if (r->place[i] != CSV_LEFT_OUT && csv_is_missing(&r->cells[i]))
             return true;
     return false;
 }
@@ -602,7 +555,7 @@ static int hint_text(const struct csv_table *t, const struct reader *r, const st
     }
     for (size_t i = 0; i < r->n_cells; i++) {
         n_values += r->place[i] >= 0;
-        n_texts += r->place[i] >= 0 && !is_missing(&r->cells[i]) && !csv_number(&ignored, &r->cells[i]);
+        n_texts += r->place[i] >= 0 && !csv_is_missing(&r->cells[i]) && !csv_number(&ignored, &r->cells[i]);
     }
     if (n_texts > 1 && n_texts == n_values)
         return err_hint(
@@ -610,7 +563,7 @@ static int hint_text(const struct csv_table *t, const struct reader *r, const st
                "out; pandas.get_dummies() makes numbers of text.");
     snprintf(list, sizeof list, "%s", form->drop);
     for (size_t i = 0; i < r->n_cells; i++)
-        if (r->place[i] >= 0 && !is_missing(&r->cells[i]) && !csv_number(&ignored, &r->cells[i]) &&
+        if (r->place[i] >= 0 && !csv_is_missing(&r->cells[i]) && !csv_number(&ignored, &r->cells[i]) &&
             !list_column(list, t, r, i))
             break;
     return err_hint(e, "drop=%s leaves columns of text out; pandas.get_dummies() makes numbers of them.",
@@ -638,23 +591,23 @@ static int not_a_number(const struct csv_table *t, const struct reader *r, size_
         snprintf(at + strlen(at), sizeof at - strlen(at), ", \"%.*s\"", NAME_SHOWN, name);
     if (memchr(c->at, ';', c->len))
         return err_set(e, ERR_CONFIG, "%s: \"%.*s\": its cells are separated by semicolons, expected commas",
-                       at, shown(c), c->at);
+                       at, csv_shown(c), c->at);
     if (c->len == 0)
         err_set(e, ERR_CONFIG, "%s: empty, expected a number", at);
     else
-        err_set(e, ERR_CONFIG, "%s: \"%.*s\" is not a number that a float can hold", at, shown(c), c->at);
-    if (is_missing(c) && may_lack_truth(form))
+        err_set(e, ERR_CONFIG, "%s: \"%.*s\" is not a number that a float can hold", at, csv_shown(c), c->at);
+    if (csv_is_missing(c) && may_lack_truth(form))
         return err_hint(e, "Every row is predicted, and needs its values, also under missing=drop.");
     if (form->known)
         return e->code;
     if (r->place[i] < 0)
-        return is_missing(c) ? err_hint(e, "missing=drop leaves out rows with a missing cell.")
-                             : err_hint(e, "target= learns numbers; label= takes texts for classes.");
+        return csv_is_missing(c) ? err_hint(e, "missing=drop leaves out rows with a missing cell.")
+                                 : err_hint(e, "target= learns numbers; label= takes texts for classes.");
     if (memchr(c->at, ',', c->len) && is_made_of(c, "0123456789,.+- "))
         return err_hint(e,
                         "pandas.read_csv(FILE, decimal=\",\"), or thousands=\",\", reads such numbers, and "
                         ".to_csv(\"NEW.csv\", index=False) writes them as expected.");
-    if (!is_missing(c))
+    if (!csv_is_missing(c))
         return hint_text(t, r, form, e);
     snprintf(list, sizeof list, "%s", form->drop);
     list_column(list, t, r, i);
@@ -664,7 +617,7 @@ static int not_a_number(const struct csv_table *t, const struct reader *r, size_
 /* Counts the rows without a label or target: all of them may be. */
 static bool lacks_truth(struct reader *r, const struct csv_cell *c)
 {
-    if (!is_missing(c))
+    if (!csv_is_missing(c))
         return false;
     if (r->n_lacking++ == 0)
         r->first_lacking = c->line;
@@ -704,7 +657,7 @@ static int add_row(struct csv_table *t, struct reader *r, const struct csv_form 
         const struct csv_cell *c = &r->cells[i];
         int place = r->place[i];
 
-        if (place == CSV_GROUP && is_missing(c))
+        if (place == CSV_GROUP && csv_is_missing(c))
             return err_set(e, ERR_CONFIG, "line %zu, column %zu: the group is missing", c->line, i + 1);
         if (place == CSV_GROUP)
             t->groups[t->n_rows] = *c;
@@ -757,7 +710,7 @@ static bool is_label_of_header(const struct csv_table *t)
     for (size_t i = 1; i < t->n_rows; i++)
         if (csv_compare(&t->texts[0], &t->texts[i]) == 0)
             return false;
-    if (!number_of(&ignored, &t->texts[0]))
+    if (!csv_double(&ignored, &t->texts[0]))
         return true;
     rest = malloc(t->n_rows * sizeof *rest);
     if (!rest)
@@ -777,7 +730,7 @@ static void check_columns(const struct csv_table *t, const struct reader *r, str
     const char *next = t->columns, *name;
     size_t n_shown = 0;
 
-    for (size_t i = 0; i < r->n_columns && n_shown < ALIKE_SHOWN; i++) {
+    for (size_t i = 0; i < r->n_columns && n_shown < COLUMNS_SHOWN; i++) {
         bool is_value = r->place[i] >= 0, is_unnamed, is_counted;
 
         name = next;
@@ -806,7 +759,7 @@ static void check_rows(const struct csv_table *t, const struct reader *r, bool h
             w,
             "line %zu is taken for data, but no other row has its label, \"%.*s\"; header=yes takes the line "
             "for the header",
-            t->texts[0].line, shown(&t->texts[0]), t->texts[0].at);
+            t->texts[0].line, csv_shown(&t->texts[0]), t->texts[0].at);
 }
 
 /* A single column is most often a line with another separator. */
@@ -992,108 +945,4 @@ void csv_clear(struct csv_table *t)
     free(t->columns);
     free(t->groups);
     *t = (struct csv_table){0};
-}
-
-/* Different texts of a number are different labels: "01" is not "1". */
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = 0;
-    double y = 0;
-
-    number_of(&x, a);
-    number_of(&y, b);
-    return x == y ? csv_compare(a, b) : (x > y) - (x < y);
-}
-
-/* A label as people read it: in lower case, without spaces, a number by its value. */
-struct reading {
-    char key[LABEL_LEN + 1];
-    const struct csv_cell *label;
-};
-
-static void read_as_people(struct reading *out, const struct csv_cell *c)
-{
-    size_t n = 0;
-    double v;
-
-    out->label = c;
-    if (number_of(&v, c)) {
-        snprintf(out->key, sizeof out->key, "%.17g", v);
-        return;
-    }
-    for (size_t i = 0; i < c->len; i++) {
-        bool is_wide_space = (unsigned char)c->at[i] == 0xc2 && i + 1 < c->len &&
-                             (unsigned char)c->at[i + 1] == 0xa0;
-
-        i += is_wide_space; /* a non-breaking space */
-        if (!is_wide_space && c->at[i] != ' ' && c->at[i] != '\t')
-            out->key[n++] = (char)tolower((unsigned char)c->at[i]);
-    }
-    out->key[n] = '\0';
-}
-
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(((const struct reading *)a)->key, ((const struct reading *)b)->key);
-}
-
-static void check_classes(const struct csv_classes *c, struct data_warnings *w)
-{
-    struct reading *all = malloc(c->n * sizeof *all);
-    size_t n = 0;
-
-    for (size_t i = 0; all && i < c->n; i++)
-        read_as_people(&all[i], &c->texts[i]);
-    if (all)
-        qsort(all, c->n, sizeof *all, by_key);
-    for (size_t i = 1; all && i < c->n; i++)
-        if (by_key(&all[i - 1], &all[i]) == 0 && n++ < ALIKE_SHOWN)
-            data_warn(w, "\"%.*s\" and \"%.*s\" are two classes: a label is its text",
-                      (int)all[i - 1].label->len, all[i - 1].label->at, (int)all[i].label->len,
-                      all[i].label->at);
-    free(all);
-}
-
-int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct data_warnings *w, struct err *e)
-{
-    int (*compare)(const void *, const void *);
-    double ignored;
-
-    *c = (struct csv_classes){.texts = malloc(t->n_rows * sizeof *c->texts), .are_numbers = true};
-    if (!c->texts)
-        return err_set(e, ERR_NOMEM, "no memory for %zu labels", t->n_rows);
-    for (size_t i = 0; i < t->n_rows; i++)
-        c->are_numbers &= number_of(&ignored, &t->texts[i]);
-    compare = c->are_numbers ? compare_numbers : csv_compare;
-    memcpy(c->texts, t->texts, t->n_rows * sizeof *c->texts);
-    qsort(c->texts, t->n_rows, sizeof *c->texts, compare);
-    for (size_t i = 0; i < t->n_rows; i++)
-        if (i == 0 || compare(&c->texts[c->n - 1], &c->texts[i]) != 0)
-            c->texts[c->n++] = c->texts[i];
-    if (c->n >= 2 && c->n <= CLASSES_MAX) {
-        check_classes(c, w);
-        if (c->are_numbers && t->n_rows >= ROWS_MANY && c->n > t->n_rows / 2)
-            data_warn(w,
-                      "the %zu rows have %zu different numbers as labels, each a class of its own; target= "
-                      "instead of label= takes them for values to regress",
-                      t->n_rows, c->n);
-        return 0;
-    }
-    err_set(e, ERR_CONFIG, "%zu different label%s, expected 2 to %d", c->n, c->n == 1 ? "" : "s",
-            CLASSES_MAX);
-    err_hint(e, "label=COLUMN names another column; target=COLUMN takes its numbers as values to regress.");
-    free(c->texts);
-    *c = (struct csv_classes){0};
-    return e->code;
-}
-
-int csv_class_of(const struct csv_classes *c, const struct csv_cell *w)
-{
-    const struct csv_cell *found;
-    double ignored;
-
-    if (c->are_numbers && !number_of(&ignored, w))
-        return -1;
-    found = bsearch(w, c->texts, c->n, sizeof *w, c->are_numbers ? compare_numbers : csv_compare);
-    return found ? (int)(found - c->texts) : -1;
 }
