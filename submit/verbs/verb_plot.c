@@ -112,6 +112,30 @@ static void choose_label(char out[LABEL], const json_t *comparison, size_t run)
     utf8_clean(out, strlen(out), false);
 }
 
+/* {"x", "y", "curves": [{"folder", "label", "x": [...], "y": [...]}]} */
+static int print_json(const struct plot *p, const struct options *o, const struct run *runs, struct err *e)
+{
+    json_t *curves = json_array(), *doc;
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct plot_curve *c = &p->curves[i];
+        json_t *x = json_array(), *y = json_array();
+
+        for (size_t j = 0; j < c->n; j++) {
+            json_array_append_new(x, json_real(c->x[j]));
+            json_array_append_new(y, json_real(c->y[j]));
+        }
+        json_array_append_new(curves, json_pack("{s:s, s:s, s:o, s:o}", "folder", runs[i].folder, "label",
+                                                c->label, "x", x, "y", y));
+    }
+    doc = json_pack("{s:s, s:s, s:s, s:o}", "file", o->plot_file, "x", o->plot_x, "y", o->plot_y, "curves",
+                    curves);
+    if (!doc)
+        return err_set(e, ERR_NOMEM, "no memory for the curves");
+    verb_print_json(true, doc, NULL, NULL);
+    return 0;
+}
+
 static int draw(const struct plot *p, const struct options *o, struct err *e)
 {
     struct plot_look look = {.width = o->plot_width ? o->plot_width : columns_here(),
@@ -121,7 +145,7 @@ static int draw(const struct plot *p, const struct options *o, struct err *e)
                                            !(getenv("NO_COLOR") && getenv("NO_COLOR")[0])};
     int width = o->plot_width ? o->plot_width : 960, height = o->plot_height ? o->plot_height : 600;
 
-    if (!o->png[0] && !o->svg[0])
+    if (!o->png[0] && !o->svg[0] && !o->json)
         return plot_print(p, &look, e);
     if (o->png[0] && plot_gnuplot(p, "png", o->png, width, height, e) < 0)
         return e->code;
@@ -168,6 +192,8 @@ static int plot(const struct options *o, const struct run *runs, size_t n, struc
         rc = no_value(o, runs, n, e);
     if (rc == 0)
         rc = draw(&p, o, e);
+    if (rc == 0 && o->json)
+        rc = print_json(&p, o, runs, e);
     for (size_t i = 0; p.curves && i < n; i++) {
         free(p.curves[i].x);
         free(p.curves[i].y);

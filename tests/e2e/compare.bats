@@ -45,6 +45,19 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     run "$SUBMIT" plot first --y los
     [ "$status" -eq 2 ]
     [[ "$output" == *"--y los: eval.csv has no such value; it has time_s, "*'Did you mean "loss"?'* ]]
+    # As JSON: the means over the workers, which are those of the records.
+    "$SUBMIT" plot first --json >curves.json
+    python3 - <<'PY'
+import csv, json
+from collections import defaultdict
+losses = defaultdict(list)
+for row in csv.DictReader(open("first/records/eval.csv")):
+    losses[float(row["step"])].append(float(row["loss"]))
+(curve,) = json.load(open("curves.json"))["data"]["curves"]
+assert curve["x"] == sorted(losses) and losses, curve
+for x, y in zip(curve["x"], curve["y"]):
+    assert abs(y - sum(losses[x]) / len(losses[x])) < 1e-9 * y, (x, y, losses[x])
+PY
     # The last 20 are listed, unless all are asked for.
     local id jobs=$XDG_STATE_HOME/psgd/jobs
     id=$(jq -r .id other/run.json)
