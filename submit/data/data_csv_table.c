@@ -353,6 +353,20 @@ static int find_column(size_t *column, const struct reader *r, bool has_header, 
     return 0;
 }
 
+/* Whether a column of a table that is read like another has the name of one of its columns, as the only one. */
+static bool has_known_name(const struct reader *r, bool has_header, const struct csv_form *form,
+                           size_t column)
+{
+    const struct csv_cell *c = &r->cells[column];
+    size_t n = 0;
+
+    if (!form->known || !has_header || names_find(form->known->names, c->at, c->len) < 0)
+        return false;
+    for (size_t i = 0; i < r->n_cells; i++)
+        n += csv_compare(&r->cells[i], c) == 0;
+    return n == 1;
+}
+
 /* Marks the columns that are no values, of the list "A+B": CSV_LEFT_OUT or CSV_GROUP. A table that is read
  * like another may lack them. */
 static int mark_out(struct reader *r, bool has_header, const struct csv_form *form, const char *list,
@@ -365,7 +379,8 @@ static int mark_out(struct reader *r, bool has_header, const struct csv_form *fo
     while (copy[0] && (name = strsep(&rest, "+")) != NULL) {
         if (find_column(&column, r, has_header, name, e) < 0)
             return e->code;
-        if (column == r->n_cells && form->known)
+        /* A number is a place in the first table: in another one a column of a known name may stand there. */
+        if (form->known && (column == r->n_cells || has_known_name(r, has_header, form, column)))
             continue;
         if (column == r->n_cells)
             return no_such_name(r, name, e);
@@ -837,6 +852,11 @@ static int place_known(bool *has_header, struct reader *r, const struct csv_form
     *has_header = strcmp(form->header, "yes") == 0 ||
                   (strcmp(form->header, "auto") == 0 &&
                    (csv_is_known_header(&row, k) || looks_like_header(r, column, form, w)));
+    if (!*has_header && r->n_cells <= k->n_values + 1 && (form->drop[0] || form->group[0]))
+        data_warn(
+            w,
+            "the file has no header, and no more columns than the training data without those of drop= and "
+            "group=: all are taken for these");
     return find_out(r, *has_header, form, e) < 0 ? e->code : place_like(r, *has_header, k, w, e);
 }
 

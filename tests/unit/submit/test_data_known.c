@@ -86,6 +86,34 @@ TEST(columns_are_found_by_name_in_any_order_and_others_are_left_out)
     preprocessing_clear(&p);
 }
 
+/* pandas' row numbers, left out as column 1, are not in every file. */
+TEST(a_column_that_was_left_out_by_its_number_may_be_missing_or_elsewhere)
+{
+    static const char *const files[] = {"a,b\n5,50\n6,60\n", "b,id,a\n50,7,5\n60,8,6\n",
+                                        ",a,b\n0,5,50\n1,6,60\n", "kind,a,b\n,5,50\n,6,60\n"};
+    struct preprocessing p;
+    struct dataset d;
+
+    learn(&p, "csv:drop=1,test=0.5",
+          put("train.csv", ",a,b,kind\n0,1,10,ant\n1,2,20,bee\n2,3,30,ant\n3,4,40,bee\n"));
+    for (size_t i = 0; i < N_OF(files); i++) {
+        assert_ok(read_as(&d, p.dataset, put("new.csv", files[i]), &p, true));
+        assert_rows(&d, 2, (float[]){5, 50, 6, 60});
+        dataset_clear(&d);
+    }
+    preprocessing_clear(&p);
+    learn(&p, "csv:drop=1,target=4,header=no,test=0.5", put("train.csv", "7,1,10,3\n8,2,20,4\n9,3,30,5\n"));
+    assert_ok(read_as(&d, p.dataset, put("new.csv", "7,5,50,1\n8,6,60,2\n"), &p, true));
+    assert_rows(&d, 2, (float[]){5, 50, 6, 60});
+    assert_null(data_warning(&d.warnings, NULL));
+    dataset_clear(&d);
+    assert_ok(read_as(&d, p.dataset, put("new.csv", "5,50,1\n6,60,2\n"), &p, true));
+    assert_rows(&d, 2, (float[]){5, 50, 6, 60});
+    assert_non_null(strstr(data_warning(&d.warnings, NULL), "all are taken for these"));
+    dataset_clear(&d);
+    preprocessing_clear(&p);
+}
+
 TEST(ten_thousand_columns_are_found_by_name_in_the_reverse_order)
 {
     enum { N = 10000 };
@@ -369,6 +397,7 @@ int main(void)
 {
 #define TEST_IN_FOLDER(name) cmocka_unit_test_setup_teardown(name, make, clean)
     const struct CMUnitTest tests[] = {
+        TEST_IN_FOLDER(a_column_that_was_left_out_by_its_number_may_be_missing_or_elsewhere),
         TEST_IN_FOLDER(ten_thousand_columns_are_found_by_name_in_the_reverse_order),
         TEST_IN_FOLDER(columns_are_found_by_name_in_any_order_and_others_are_left_out),
         TEST_IN_FOLDER(a_table_without_the_learned_column_or_with_an_empty_one_has_no_labels),
