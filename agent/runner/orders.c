@@ -60,6 +60,8 @@ int orders_fill(struct orders *o, struct err *e)
     if (grow(o, e) < 0)
         return e->code;
     n = read(o->fd, o->text + o->len, o->cap - o->len);
+    if (n < 0 && errno == EBADF)
+        return err_set(e, ERR_CODEC, ORDERS_CLOSED);
     if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
         return err_set(e, ERR_LOST, "the pipe of orders has ended");
     o->len += n < 0 ? 0 : (size_t)n;

@@ -13,6 +13,11 @@
 
 enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 
+/* ERR_CODEC: only code in this process can have closed it. */
+#define ORDERS_CLOSED                                                                                        \
+    "a descriptor of this node has been closed in its own process: does the codec close what it has not "    \
+    "opened?"
+
 struct orders_job {
     char job[64];
     int attempt, node;
@@ -37,7 +42,8 @@ struct orders {
 void orders_open(struct orders *o, int fd);
 void orders_close(struct orders *o);
 
-/* Reads once what is there. ERR_LOST: the pipe has ended. ERR_PROTOCOL: a line is too long. */
+/* Reads once what is there. ERR_LOST: the pipe has ended. ERR_PROTOCOL: a line is too long. ERR_CODEC:
+ * ORDERS_CLOSED. */
 int orders_fill(struct orders *o, struct err *e);
 /* The first complete line, without its line feed; false: there is none. Valid until orders_drop, which
  * removes it. */

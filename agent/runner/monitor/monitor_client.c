@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 
 #include "agent/runner/monitor/monitor.h"
 #include "agent/runner/monitor/monitor_wire.h"
+#include "agent/runner/orders.h"
 #include "shared/fd_pass.h"
 
 /* A process that is killed closes its descriptors one after the other. */
@@ -13,6 +15,8 @@ enum { CLOSING_MS = 200 };
 
 static int has_ended(struct monitor *m, struct err *e)
 {
+    if (fcntl(m->fd, F_GETFD) < 0)
+        return err_set(e, ERR_CODEC, ORDERS_CLOSED);
     m->is_lost = true;
     return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
 }
@@ -120,7 +124,7 @@ int monitor_tell_end(struct monitor *m, struct err *e)
 {
     struct pollfd p = {.fd = m->fd};
 
-    if (poll(&p, 1, CLOSING_MS) > 0 && (p.revents & (POLLHUP | POLLERR)))
+    if (poll(&p, 1, CLOSING_MS) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)))
         return has_ended(m, e);
     return err_set(e, ERR_LOST, "the agent has ended");
 }

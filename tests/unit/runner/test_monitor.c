@@ -367,6 +367,34 @@ TEST(the_end_of_the_orders_is_told_as_that_of_the_process_which_has_ended)
     trial_clear(&t);
 }
 
+/* As a codec does that closes what it has not opened. */
+static void close_descriptors(struct node *n)
+{
+    struct orders o = read_start(n);
+    struct orders_job job;
+    struct err e = {0};
+
+    close(o.fd);
+    if (orders_read_job(&o, &job, &e) != ERR_CODEC || !strstr(e.text, "has been closed in its own process"))
+        _exit(97);
+    close(n->monitor.fd);
+    if (monitor_watch(&n->monitor, false, "other", 1, &e) != ERR_CODEC ||
+        !strstr(e.text, "has been closed in its own process"))
+        _exit(96);
+    _exit(n->monitor.is_lost ? 95 : 7);
+}
+
+TEST(a_descriptor_that_the_codec_has_closed_is_not_told_as_the_end_of_agent_or_monitor)
+{
+    struct trial t;
+
+    start(&t, "node.log", close_descriptors, (struct node){0});
+    give(&t, JOB("1000") START);
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    trial_clear(&t);
+}
+
 TEST(orders_longer_than_a_pipe_are_passed_on_and_then_the_end_of_file)
 {
     enum { N = 3000 };
@@ -746,6 +774,7 @@ int main(void)
         cmocka_unit_test(the_time_limit_holds_without_an_agent_and_with_all_signals_blocked),
         cmocka_unit_test(before_the_start_a_node_ends_with_its_agent),
         cmocka_unit_test(the_end_of_the_orders_is_told_as_that_of_the_process_which_has_ended),
+        cmocka_unit_test(a_descriptor_that_the_codec_has_closed_is_not_told_as_the_end_of_agent_or_monitor),
         cmocka_unit_test(orders_longer_than_a_pipe_are_passed_on_and_then_the_end_of_file),
         cmocka_unit_test(the_children_of_a_node_end_with_it_whatever_their_session_is),
         cmocka_unit_test(a_packet_that_is_no_request_ends_the_conversation),
