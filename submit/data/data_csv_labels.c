@@ -135,15 +135,19 @@ int csv_classes_find(struct csv_classes *c, const struct csv_table *t, struct da
     if (c->n >= 2 && c->n <= CLASSES_MAX) {
         check_classes(c, w);
         if (c->are_numbers && t->n_rows >= ROWS_MANY && c->n > t->n_rows / 2)
-            data_warn(w,
-                      "the %zu rows have %zu different numbers as labels, each a class of its own; target= "
-                      "instead of label= takes them for values to regress",
-                      t->n_rows, c->n);
+            data_warn(
+                w,
+                "the %zu rows have %zu different numbers as labels, each a class of its own; target= for "
+                "label=, of LIBSVM target=yes, takes them for values to regress",
+                t->n_rows, c->n);
         return 0;
     }
     err_set(e, ERR_CONFIG, "%zu different label%s, expected 2 to %d", c->n, c->n == 1 ? "" : "s",
             CLASSES_MAX);
-    err_hint(e, "label=COLUMN names another column; target=COLUMN takes its numbers as values to regress.");
+    err_hint(
+        e,
+        "label=COLUMN names another column of a table; target=COLUMN, of LIBSVM target=yes, takes numbers as "
+        "values to regress.");
     free(c->texts);
     *c = (struct csv_classes){0};
     return e->code;

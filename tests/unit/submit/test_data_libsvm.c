@@ -160,6 +160,9 @@ TEST(both_files_have_the_values_of_the_larger_index_or_as_many_as_are_named)
     put(dir, "test.libsvm", "+2 1:1\n");
     assert_int_equal(dataset_open(&d, "libsvm", dir, &e), ERR_CONFIG);
     assert_error_has("label \"+2\" is not one of the 2 labels of the training file");
+    assert_int_equal(dataset_open(&d, "libsvm", put(dir, "one.t", "1 1:1\n1 1:3\n"), &e), ERR_CONFIG);
+    assert_error_has("1 different label, expected 2");
+    assert_non_null(strstr(e.hint, "of LIBSVM target=yes"));
     assert_ok(dataset_open(&d, "libsvm:target=yes,test=0.5,group=qid",
                            put(dir, "a.t", "1.5 qid:4 1:1\n2 qid:4 1:3\n"), &e));
     assert_true(d.n_targets == 1 && d.n_train == 1 && d.n_test == 1 && d.n_groups == 1);
