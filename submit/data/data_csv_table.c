@@ -353,7 +353,7 @@ static int find_column(size_t *column, const struct reader *r, bool has_header, 
     return 0;
 }
 
-/* Whether a column of a table that is read like another has the name of one of its columns, as the only one. */
+/* Whether a column of a table that is read like another has, as the only one, a name of that one. */
 static bool has_known_name(const struct reader *r, bool has_header, const struct csv_form *form,
                            size_t column)
 {
