@@ -161,8 +161,8 @@ static int look_for_job(struct launch *l, struct err *e)
     if (!l->job[0]) /* its chief is there, even if its agent has not been asked meanwhile */
         l->chief_heard_at = clock_now();
     if (strcmp(id, l->job) != 0 || now.state != l->view.state)
-        console_info("Job %s: %s%s%s.", id, job_state_name(now.state), now.message[0] ? ": " : "",
-                     now.message);
+        console_info("Job %s: %s%s%s%s", id, job_state_name(now.state), now.message[0] ? ": " : "",
+                     now.message, text_stop(now.message));
     memcpy(l->job, id, sizeof l->job);
     l->view = now;
     return 0;

@@ -75,7 +75,7 @@ static int ask(json_t **out, const struct options *o, const char *id, struct err
 
 int verb_why(const struct options *o, struct err *e)
 {
-    const char *job = o->args.n_operands > 0 ? o->args.operands[0] : NULL;
+    const char *job = o->args.n_operands > 0 ? o->args.operands[0] : NULL, *said;
     json_t *run, *why;
     int rc;
 
@@ -90,7 +90,8 @@ int verb_why(const struct options *o, struct err *e)
         verb_print_json(true, why, NULL, NULL);
         return 0;
     }
-    text_print("%s.\nKept: %s.\nnext: %s\n", json_string_value(json_object_get(why, "why")),
+    said = json_string_value(json_object_get(why, "why"));
+    text_print("%s%s\nKept: %s.\nnext: %s\n", said, text_stop(said),
                json_string_value(json_object_get(why, "kept")),
                json_string_value(json_object_get(why, "next")));
     json_decref(why);

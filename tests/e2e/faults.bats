@@ -95,6 +95,9 @@ C
         [ "$status" -eq 1 ]
         [[ "$output" == *"failed: node(0), CodecFailed: codec $codec has not returned from on_step() for 3 s: does it loop?"* ]]
         [[ "$output" != *"does it loop?."* ]]
+        "$SUBMIT" why out >why.txt
+        grep "CodecFailed .*does it loop?" why.txt
+        ! grep -F '?.' why.txt || false
         [ "$(jq -r '.failure.codec' out/run.json)" = "$codec" ]
     done
     serves_the_next_job
