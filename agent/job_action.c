@@ -263,7 +263,7 @@ static int spawn(struct task *t, struct err *e)
     memcpy(note.boot, t->agent->boot, sizeof note.boot);
     if (task_record(t, &note, e) < 0 || follow_start(t, e) < 0)
         return e->code;
-    /* NOT_FOUND: something has killed it already, which is told as every runner's end. */
+    /* NOT_FOUND: the runner was killed before; its end is found as that of every runner. */
     if ((send_job(t, e) < 0 && e->code != ERR_NOT_FOUND) || runner_go(&t->runner, plan.exe, e) < 0)
         return e->code;
     /* From here on only the runner has the listening socket: when it dies, connections are refused and its

@@ -81,8 +81,8 @@ static void finish_epochs(struct options *o)
         o->settings.epochs = (int)settings_field(offsetof(struct settings, epochs))->max;
 }
 
-/* The data set must know the column whose groups --partition divides; whoever opens the set again, too. A
- * rule that is none is refused later. */
+/* The name of the data set gets the column whose groups --partition divides, so that each later reader of the
+ * set has it. An unknown rule is refused later. */
 static int finish_partition(struct options *o, struct err *e)
 {
     struct settings *set = &o->settings;

@@ -79,7 +79,7 @@ json_t *seen_jobs_ask(const struct options *o)
 
     if (agents_open(&a, o, &ignored) < 0) {
         agents_close(a);
-        return json_array(); /* a wrong list is told by what needs it */
+        return json_array(); /* verbs that need the list report an error in it */
     }
     while (!agents_have_told(a) && clock_now() < until && !interrupt_signal())
         agents_poll(a, 0.1);

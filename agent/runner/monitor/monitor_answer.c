@@ -73,7 +73,8 @@ static void do_watch(struct monitor_state *m, const struct monitor_request *r, s
     m->call_limit_s = r->seconds;
 }
 
-/* Asks name servers, which may take as long as whoever chose the name likes. */
+/* Waits for name servers, without the lock: the submitter chooses the name, and may have a server that does
+ * not answer. */
 static void resolve(struct monitor_state *m, struct monitor_peer *p, struct err *e)
 {
     struct tcp_places found;
