@@ -209,8 +209,10 @@ int verb_validate(const struct options *o, struct err *e)
         stage_check_job(&s, e) < 0) {
         const json_t *data = json_object_get(s.facts, "data");
 
-        if (data && !o->json) /* a set that was misread may be what is refused */
+        if (data && !o->json) { /* a set that was misread may be what is refused */
             print_set(&s.settings, data);
+            fflush(stdout); /* before the error, also in a file of both */
+        }
         rc = e->code;
     } else {
         rc = report(&s, e);

@@ -51,6 +51,8 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ "$status" -eq 6 ]
     [ "$(cat shown)" = "Data set csv: 32 training and 8 test samples of [3] floats, 2 classes; transform unit" ]
     grep 'ends with 3 outputs, the data set has 2 classes' refused
+    validate "${job[@]}" >both 2>&1 || true
+    [[ "$(head -1 both)" == "Data set "* ]]
     sed -i 's/"units":3/"units":2/' m.json
     validate "${job[@]}" >shown
     grep -qx 'Partition iid: 1 block of 8, global batch 8, 4 steps an epoch, 8 in all' shown
