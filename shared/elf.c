@@ -17,7 +17,7 @@ static uint16_t half(const uint8_t *p, uint8_t byte_order)
 
 int elf_read(struct elf_kind *out, const char *path, struct err *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused, not waited for */
     uint8_t head[LOOK_BYTES];
     ssize_t n;
 

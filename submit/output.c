@@ -16,6 +16,7 @@ void output_init(void)
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
             break; /* later opens fail as well and report it */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit then fails, as on a full disk */
 }
 
 bool output_has_failed(void)

@@ -7,8 +7,8 @@
 #include "shared/err.h"
 
 /* Call before anything is opened: reserves closed descriptors among 0 to 2, so that no file opened later
- * gets one of them and receives terminal output. Ignores SIGPIPE: a reader that goes away must not end a
- * job. */
+ * gets one of them and receives terminal output. Ignores SIGPIPE and SIGXFSZ: a reader that goes away, or a
+ * file that reaches the limit of `ulimit -f`, must not end job_submit without a word. */
 void output_init(void);
 
 /* A write to stdout failed: further output is useless. */

@@ -181,9 +181,13 @@ static const char first_column[] = "index,";
 int predictions_check_path(const char *path, struct err *e)
 {
     char begin[sizeof first_column] = "";
-    FILE *f = fopen(path, "re");
-    bool is_other = f && fread(begin, 1, sizeof begin - 1, f) > 0 && strcmp(begin, first_column) != 0;
+    bool is_other;
+    FILE *f;
 
+    if (file_check_replaceable(path, e) < 0) /* opening a pipe would wait for a writer */
+        return e->code;
+    f = fopen(path, "re");
+    is_other = f && fread(begin, 1, sizeof begin - 1, f) > 0 && strcmp(begin, first_column) != 0;
     if (f)
         fclose(f);
     if (!is_other)

@@ -12,7 +12,8 @@
 #include "shared/tensor_file.h"
 #include "submit/data/dataset.h"
 
-/* Before the work: a file that is there is replaced only if it is such a table, or empty. ERR_CONFLICT. */
+/* Before the work: a file that is there is replaced only if it is such a table, or empty. ERR_CONFLICT.
+ * ERR_IO: a folder, a device or a pipe. */
 int predictions_check_path(const char *path, struct err *e);
 /* `f`: predictions.safetensors (agent/runner/predictor.c) of this half, "train" or "test". Warns of samples
  * whose outputs are not finite, with "nan" or "inf" in their rows. ERR_PROTOCOL: it is not. ERR_IO,

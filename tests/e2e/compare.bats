@@ -210,7 +210,7 @@ files_on_disk() { "${ON_DISK[@]}" find "$T/disk" -type f ! -name '*.log' -exec s
 @test "a file of results is whole or not there: what cannot be written leaves no part, and an earlier one as it was" {
     local job=(--codec plain --node_count 1 --epochs 1 --model softmax --batch_size 16 --dataset "digits:train=48,test=16")
     # No file may have more than 200 kB: report.html has more.
-    run bash -c "trap '' XFSZ; ulimit -f 200; \"\$@\"" - "$SUBMIT" simulate -q "${job[@]}" -o small
+    run bash -c "ulimit -f 200; \"\$@\"" - "$SUBMIT" simulate -q "${job[@]}" -o small
     echo "$output"
     [ "$status" -eq 6 ]
     [[ "$output" == *"small/report.html: File too large"* ]]
@@ -221,13 +221,13 @@ files_on_disk() { "${ON_DISK[@]}" find "$T/disk" -type f ! -name '*.log' -exec s
     "$SUBMIT" -q "${job[@]}" -o kept
     sum=$(sha256sum kept/report.html kept/model/final.safetensors)
     touch kept/records/train.csv.tmp.999999999 # as of a job_submit that was killed
-    run bash -c "trap '' XFSZ; ulimit -f 200; \"\$@\"" - "$SUBMIT" fetch -q -o kept
+    run bash -c "ulimit -f 200; \"\$@\"" - "$SUBMIT" fetch -q -o kept
     echo "$output"
     [ "$status" -eq 6 ]
     [[ "$output" == *"kept/report.html: File too large"* ]]
     [ "$(sha256sum kept/report.html kept/model/final.safetensors)" = "$sum" ]
     [ -z "$(find kept -name '*.tmp.*')" ]
-    run bash -c "trap '' XFSZ; ulimit -f 1; \"\$@\"" - "$SUBMIT" -q "${job[@]}" --trace trace.json -o traced
+    run bash -c "ulimit -f 1; \"\$@\"" - "$SUBMIT" -q "${job[@]}" --trace trace.json -o traced
     echo "$output"
     [ ! -e trace.json ]
     [ -z "$(find . -name '*.tmp.*')" ]

@@ -1,6 +1,7 @@
 #include "shared/elf.h"
 
 #include <elf.h>
+#include <sys/stat.h>
 
 #include "tests/unit/unit.h"
 
@@ -84,6 +85,9 @@ TEST(a_file_that_is_not_elf_is_reported_as_such)
     write_head(path, folder, (const uint8_t *)"\177ELF\2\1", 6);
     assert_int_equal(elf_read(&k, path, &e), ERR_CODEC);
     assert_int_equal(elf_read(&k, "/nowhere/codec.so", &e), ERR_NOT_FOUND);
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(elf_read(&k, path, &e), ERR_CODEC);
     unit_remove(folder);
 }
 

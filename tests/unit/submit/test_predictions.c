@@ -1,6 +1,7 @@
 #include "submit/results/predictions.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "tests/unit/unit.h"
 
@@ -110,6 +111,26 @@ TEST(predictions_of_other_samples_are_refused)
     assert_int_equal(write_of(&text, &d, "test", of_labels, 2, &e), ERR_PROTOCOL); /* no values */
 }
 
+TEST(only_a_table_of_predictions_is_replaced)
+{
+    static const struct {
+        const char *name, *text;
+        int rc;
+    } cases[] = {{"table.csv", "index,label\n", 0},    {"empty.csv", "", 0},   {"new.csv", NULL, 0},
+                 {"other.csv", "a,b\n", ERR_CONFLICT}, {"fifo", NULL, ERR_IO}, {".", NULL, ERR_IO}};
+    struct err e = {0};
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, cases[i].name);
+        if (cases[i].text)
+            assert_int_equal(file_write(path, cases[i].text, strlen(cases[i].text), 0644, &e), 0);
+        assert_int_equal(predictions_check_path(path, &e), cases[i].rc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +138,7 @@ int main(void)
                                         make, clean),
         cmocka_unit_test_setup_teardown(a_row_of_a_regression_has_targets_and_values, make, clean),
         cmocka_unit_test_setup_teardown(predictions_of_other_samples_are_refused, make, clean),
+        cmocka_unit_test_setup_teardown(only_a_table_of_predictions_is_replaced, make, clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
