@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -42,9 +43,11 @@ class Browser:
         self.limit = limit  # seconds for anything that is waited for
         os.makedirs(self.folder, exist_ok=True)
         self.log = open(os.path.join(self.folder, 'chromedriver.log'), 'w')
-        self.chromium = program('chromium', 'chromium-browser', 'google-chrome')
-        self.driver = subprocess.Popen([program('chromedriver'), '--port=0'], stdout=subprocess.PIPE, stderr=self.log,
-                                       env={**os.environ, 'HOME': self.folder, 'TMPDIR': self.folder}, start_new_session=True)
+        self.chromium, driver = program('chromium', 'chromium-browser', 'google-chrome'), program('chromedriver')
+        # Chromium has a socket in there, whose path may have at most 107 bytes: `folder` is too deep.
+        self.scratch = tempfile.mkdtemp()
+        self.driver = subprocess.Popen([driver, '--port=0'], stdout=subprocess.PIPE, stderr=self.log,
+                                       env={**os.environ, 'HOME': self.folder, 'TMPDIR': self.scratch}, start_new_session=True)
         self.session = None
         try:
             self.base = f'http://127.0.0.1:{self._port()}'
@@ -99,6 +102,8 @@ class Browser:
             self.driver.wait()
         self.driver.stdout.close()
         self.log.close()
+        while os.path.exists(self.scratch):  # a process of chromium that still ends may add a file meanwhile
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
     # The protocol.
 
