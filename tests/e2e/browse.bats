@@ -202,7 +202,8 @@ EOT
     run "$SUBMIT" browse --no-open --port "${PAGE##*:}"
     [ "$status" -ne 0 ]
     [[ "$output" == *"Address already in use"* ]]
-    end_process "$PAGE_PID"
+    kill -INT "$PAGE_PID"
+    wait "$PAGE_PID"
     run "$SUBMIT" report nowhere
     [ "$status" -ne 0 ]
     [[ "$output" == *nowhere* ]]

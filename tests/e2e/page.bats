@@ -27,10 +27,11 @@ serve() {
     rm url
 }
 
-# In place of kill -9 by the test's end, after which the folder for temporary files would be left.
+# In place of kill -9 by the test's end, or of end_process, whose second SIGTERM ends job_submit at once: after either the
+# folder for temporary files would be left.
 end_pages() {
     local pid
-    for pid in "${HOLDERS[@]}"; do end_process "$pid" || true; done
+    for pid in "${HOLDERS[@]}"; do kill "$pid" 2>/dev/null && { wait "$pid" || true; }; done
     HOLDERS=()
 }
 
