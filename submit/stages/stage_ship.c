@@ -169,14 +169,15 @@ static void list_ready(char list[256], const struct submission *s, const struct 
         snprintf(list + k, 256 - k, ", ...");
 }
 
-/* Reports nodes that have become ready; returns the number of ready nodes. */
+/* Reports nodes that have become ready; returns the number of ready nodes. The answer to a node's last
+ * package may come after the event that it is ready, and is awaited. */
 static size_t report_ready(const struct submission *s, struct shipment *x)
 {
     char list[256];
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        if (x[i].node->is_ready && !x[i].is_reported) {
+        if (x[i].node->is_ready && x[i].state != SHIP_BIND && !x[i].is_reported) {
             x[i].is_reported = true;
             x[i].node->has_state_change = false; /* reported by the line below */
             list_ready(list, s, x);

@@ -9,6 +9,7 @@
 
 #include "shared/json.h"
 #include "submit/stages/outcome.h"
+#include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"
 
 /* A child that acts as an agent for one request: it stores the body in a file and answers 202. */
@@ -217,6 +218,84 @@ TEST(a_refused_order_of_a_node_that_goes_on_is_an_error)
     assert_int_equal(submission_count_ended(&s), 0);
 }
 
+/* A child that acts as the agent of a node that lacks its settings: it says that the node is ready, and 200
+ * ms later answers the request that has made it so. */
+static pid_t agent_that_answers_late(char *address, size_t size)
+{
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    static const char lacks[] =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+        "{\"state\":\"preparing\",\"requirements\":[\"settings\"]}";
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), stream = -1;
+    socklen_t len = sizeof a;
+    pid_t pid;
+
+    assert_int_equal(bind(s, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(s, 8), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
+    snprintf(address, size, "127.0.0.1:%d", ntohs(a.sin_port));
+    pid = fork();
+    if (pid == 0) {
+        alarm(300);
+        for (;;) {
+            char text[4096];
+            int fd = accept(s, NULL, NULL);
+            ssize_t n = read(fd, text, sizeof text - 1);
+            bool is_package = n > 4 && memcmp(text, "PUT ", 4) == 0;
+
+            text[n > 0 ? n : 0] = '\0';
+            if (strstr(text, "/events")) {
+                stream = fd;
+                if (!write_text(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n"))
+                    _exit(1);
+                continue;
+            }
+            if (is_package && !write_text(stream, "{\"seq\":2,\"event\":\"state\",\"state\":\"ready\"}\n"))
+                _exit(1);
+            if (is_package)
+                usleep(200000);
+            if (!write_text(fd, memcmp(text, "GET ", 4) == 0 ? lacks : head) || close(fd) < 0)
+                _exit(1);
+        }
+    }
+    close(s);
+    return pid;
+}
+
+TEST(a_package_is_reported_also_if_the_event_that_its_node_is_ready_comes_before_the_answer)
+{
+    struct options opt = {.agent_timeout_s = 60, .bandwidth_mbps = 100};
+    struct node node = {.at.host = "127.0.0.1", .job = "j-abcdefgh", .label = "agent x", .is_reserved = true};
+    struct submission s = {
+        .id = "j-abcdefgh", .opt = &opt, .attempt = 1, .nodes = &node, .n_nodes = 1, .cause = -1};
+    struct stderr_catch said;
+    const char *folder = unit_folder(), *package;
+    struct err e = {0};
+    pid_t agent;
+    int rc;
+
+    setenv("XDG_STATE_HOME", folder, 1);
+    s.http = http_new(&e);
+    assert_non_null(s.http);
+    agent = agent_that_answers_late(node.at.address, sizeof node.at.address);
+    assert_int_equal(node_open_stream(s.http, &node, &e), 0);
+    while (node.stream.status == 0)
+        http_poll(s.http, 1);
+    stderr_catch_begin(&said);
+    rc = stage_ship(&s, &e);
+    stderr_catch_end(&said);
+    assert_int_equal(rc, 0);
+    package = strstr(said.text, "Reply requirements to node(0), type(settings).");
+    assert_non_null(package);
+    assert_non_null(strstr(package, "Node(0) is ready, 1 nodes total, {0} is ready."));
+    node_forget(s.http, &node);
+    kill(agent, SIGKILL);
+    waitpid(agent, NULL, 0);
+    http_free(s.http);
+    unit_remove(folder);
+}
+
 /* A child that answers the stream of events with `n` lines of a log, of 900 bytes each, and closes it. */
 static pid_t agent_that_floods(int n, char *address, size_t size)
 {
@@ -291,6 +370,8 @@ int main(void)
         cmocka_unit_test(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal),
         cmocka_unit_test(a_node_whose_agent_does_not_answer_its_order_is_lost),
         cmocka_unit_test(a_refused_order_of_a_node_that_goes_on_is_an_error),
+        cmocka_unit_test(
+            a_package_is_reported_also_if_the_event_that_its_node_is_ready_comes_before_the_answer),
         cmocka_unit_test(a_cancellation_is_sent_whatever_its_reason_quotes),
     };
 
