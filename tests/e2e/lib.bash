@@ -222,7 +222,7 @@ write_workers() {
     fi
 }
 
-has_ended() { ! kill -0 "$1" 2>/dev/null; }
+has_ended() { has_ended_by 0 "$1"; }
 
 # end_process PID: SIGTERM until it has ended, SIGKILL after a minute; returns its status. One SIGTERM may be lost: until its
 # exec, a child has the handlers of this shell.
@@ -231,7 +231,14 @@ end_process() {
     wait "$1" 2>/dev/null
 }
 
-has_ended_by() { ! kill -s "$1" "$2" 2>/dev/null; } # has_ended_by SIGNAL PID: sends one more
+# has_ended_by SIGNAL PID: sends one more. A child that has ended takes signals until this shell has waited for it, which the
+# shell may not do by itself as long as it starts no other process.
+has_ended_by() {
+    local stat
+    kill -s "$1" "$2" 2>/dev/null || return 0
+    { read -r stat <"/proc/$2/stat"; } 2>/dev/null || return 0
+    [[ "${stat##*) }" == Z* ]]
+}
 
 stop_agents() {
     local pid
