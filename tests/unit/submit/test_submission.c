@@ -12,23 +12,31 @@
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"
 
+/* Returns a socket that listens on loopback, and its address. */
+static int listen_here(char *address, size_t size)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t len = sizeof a;
+
+    assert_int_equal(bind(s, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(s, 8), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
+    snprintf(address, size, "127.0.0.1:%d", ntohs(a.sin_port));
+    return s;
+}
+
 /* A child that acts as an agent for one request: it stores the body in a file and answers 202. */
 static pid_t agent_that_keeps(const char *path, char *address, size_t size)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     static const char reply[] =
         "HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
-    socklen_t len = sizeof a;
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int s = listen_here(address, size);
     char text[4096] = "", *body = NULL;
     size_t n = 0;
     ssize_t k;
     pid_t pid;
 
-    assert_int_equal(bind(s, (struct sockaddr *)&a, len), 0);
-    assert_int_equal(listen(s, 1), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
-    snprintf(address, size, "127.0.0.1:%d", ntohs(a.sin_port));
     pid = fork();
     if (pid == 0) {
         int fd = accept(s, NULL, NULL);
@@ -98,15 +106,9 @@ static bool write_text(int fd, const char *text)
  * events with `events`, once the order has come. */
 static pid_t agent_of_node(const char *answer, const char *events, char *address, size_t size)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), stream = -1;
-    socklen_t len = sizeof a;
+    int s = listen_here(address, size), stream = -1;
     pid_t pid;
 
-    assert_int_equal(bind(s, (struct sockaddr *)&a, len), 0);
-    assert_int_equal(listen(s, 8), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
-    snprintf(address, size, "127.0.0.1:%d", ntohs(a.sin_port));
     pid = fork();
     if (pid == 0) {
         alarm(300);
@@ -226,15 +228,9 @@ static pid_t agent_that_answers_late(char *address, size_t size)
     static const char lacks[] =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
         "{\"state\":\"preparing\",\"requirements\":[\"settings\"]}";
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), stream = -1;
-    socklen_t len = sizeof a;
+    int s = listen_here(address, size), stream = -1;
     pid_t pid;
 
-    assert_int_equal(bind(s, (struct sockaddr *)&a, len), 0);
-    assert_int_equal(listen(s, 8), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
-    snprintf(address, size, "127.0.0.1:%d", ntohs(a.sin_port));
     pid = fork();
     if (pid == 0) {
         alarm(300);
@@ -299,16 +295,10 @@ TEST(a_package_is_reported_also_if_the_event_that_its_node_is_ready_comes_before
 /* A child that answers the stream of events with `n` lines of a log, of 900 bytes each, and closes it. */
 static pid_t agent_that_floods(int n, char *address, size_t size)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    socklen_t len = sizeof a;
+    int s = listen_here(address, size);
     char text[2048];
     pid_t pid;
 
-    assert_int_equal(bind(s, (struct sockaddr *)&a, len), 0);
-    assert_int_equal(listen(s, 1), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
-    snprintf(address, size, "127.0.0.1:%d", ntohs(a.sin_port));
     pid = fork();
     if (pid == 0) {
         int fd = accept(s, NULL, NULL);
