@@ -38,8 +38,8 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-/* The id becomes a part of paths and of commands to copy. Without any, the callers say what they lack. Frees
- * the document on failure. */
+/* The id becomes a part of paths and of commands to copy. A document without an id passes: the callers
+ * report that. Frees the document on failure. */
 static int check_id(json_t *take_run, struct err *e)
 {
     const json_t *id = json_object_get(take_run, "id");

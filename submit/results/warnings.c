@@ -93,7 +93,7 @@ static json_t *workers_differ(const struct submission *s)
         n_others > 1 ? "s" : "", others, n_equal > 1 ? "s" : "", equal, s->settings.codec);
 }
 
-/* Nodes whose model, as it was fetched, is not what they said it is. */
+/* Nodes whose fetched model has another digest than the one that they reported. */
 static json_t *sums_are_false(const struct submission *s)
 {
     char nodes[LIST];

@@ -42,7 +42,7 @@ struct cut {
     const struct transform_scale *scale;
     size_t sample_bytes, batch;
     const int *blocks;
-    size_t n_own, n_samples; /* columns, and what they have in all */
+    size_t n_own, n_samples; /* columns, and the samples of all of them */
     void *x, *y;             /* of `room` samples, reused for each worker's shard */
     int32_t *lengths;        /* (n_own): samples of each column */
     size_t room;
