@@ -242,6 +242,20 @@ static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
     return rc == CODEC_GO ? end_sharing(s, n, e) : rc;
 }
 
+/* The first node to update finds that a sum is not finite, and the simulation ends: the node whose gradient
+ * was not finite is named in its place. */
+static int name_own(struct sim *s, struct err *e)
+{
+    struct err own;
+
+    for (int i = 0; e->code == ERR_NUMERIC && i < s->set.node_count; i++)
+        if (s->nodes[i].x && step_check_own(&s->nodes[i].step, &own) < 0) {
+            *e = own;
+            break;
+        }
+    return e->code;
+}
+
 /* Continues after CODEC_GO. */
 static int go_on(struct sim *s, struct sim_node *n, struct err *e)
 {
@@ -255,7 +269,7 @@ static int go_on(struct sim *s, struct sim_node *n, struct err *e)
         return end_step(s, n, e);
     phase_enter(exchange_watch(n->x), PHASE_APPLY);
     if (step_update(&n->step, e) < 0)
-        return e->code;
+        return name_own(s, e);
     phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
     rc = exchange_on_step(n->x, e);
     spend_on_reading(s, n);

@@ -192,22 +192,36 @@ static double learn_rate(const struct step *s, uint64_t step)
     return schedule_rate(s->cfg.schedule, &job, step);
 }
 
+/* The tensor of the gradient that this node has computed itself, if it is not finite; or NULL. */
+static const char *own_nonfinite(const struct step *s)
+{
+    return s->cfg.node < 0 || s->sits_out || !s->grads ? NULL : nonfinite(s, 0, s->cfg.n_params, s->grads);
+}
+
+/* The node whose gradient is not finite, as are these, which were exchanged; -1: not known. */
+static int nonfinite_node(const struct step *s, const float *grads)
+{
+    if (!s->gets_gradients)
+        return s->cfg.node;
+    if (exchange_sums_in_memory(s->cfg.exchange))
+        return exchange_nonfinite_node(s->cfg.exchange);
+    return grads != s->grads && own_nonfinite(s) ? s->cfg.node : -1;
+}
+
 static int leave_update_out(struct step *s, size_t from, size_t n, const float *grads, uint64_t step,
                             struct err *e)
 {
-    bool is_local = !s->gets_gradients, is_own = s->cfg.node >= 0 && !s->sits_out && grads != s->grads;
-    const char *own = is_local ? nonfinite(s, from, n, grads)
-                      : is_own ? nonfinite(s, from, n, s->grads)
-                               : NULL;
-    char what[256];
+    const char *tensor = nonfinite(s, from, n, grads);
+    int node = nonfinite_node(s, grads);
+    char what[256], whose[64] = ", or their sum is not";
 
-    if (own)
-        snprintf(what, sizeof what, "the gradient of %s is not finite", own);
+    if (node >= 0)
+        snprintf(whose, sizeof whose, ", that of node %d", node);
+    if (!s->gets_gradients || (node >= 0 && node == s->cfg.node))
+        snprintf(what, sizeof what, "the gradient of %s is not finite", tensor);
     else
         snprintf(what, sizeof what,
-                 "after the exchange the gradient of %s is not finite: " REASON_OF_A_SUM
-                 ", or their sum is not",
-                 nonfinite(s, from, n, grads));
+                 "after the exchange the gradient of %s is not finite: " REASON_OF_A_SUM "%s", tensor, whose);
     return leave_out(s, step, what, "the update is left out", e);
 }
 
@@ -234,6 +248,17 @@ int step_apply(struct step *s, size_t from, size_t n, const float *grads, uint64
         statistics_step(params + n_trained, grads + n_trained,
                         s->cfg.momentum + (from + n_trained - s->cfg.n_trained), n - n_trained);
     return 0;
+}
+
+int step_check_own(struct step *s, struct err *e)
+{
+    const char *tensor = s->checks_late && s->gets_gradients ? own_nonfinite(s) : NULL;
+    char what[256];
+
+    if (!tensor)
+        return 0;
+    snprintf(what, sizeof what, "the gradient of %s is not finite", tensor);
+    return leave_out(s, s->n_done, what, "the update is left out", e);
 }
 
 int step_update(struct step *s, struct err *e)

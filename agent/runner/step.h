@@ -86,6 +86,9 @@ int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
  * values, or sums may overflow float. Where steps may be skipped, it is left out instead: under a rule that
  * exchanges gradients all nodes see the same values, and decide the same. */
 int step_update(struct step *s, struct err *e);
+/* After another node has found that the sum of a step is not finite. ERR_NUMERIC: the gradient of this node,
+ * which is part of it, was not. Not for nodes that share memory, where the sum takes its place. */
+int step_check_own(struct step *s, struct err *e);
 /* Whether all workers evaluate after the last step: by --eval-every, or as it ends an epoch. */
 bool step_is_evaluated_by_all(const struct step *s);
 /* Whether the job ends with the last step, and why if that is before the end of its epochs. */

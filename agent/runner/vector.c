@@ -11,10 +11,19 @@ enum {
     LINE = 64,
 };
 
+static bool is_zero(const lanes *sum, float rest)
+{
+    for (int k = 0; k < LANES; k++)
+        rest += (*sum)[k];
+    return rest == 0;
+}
+
 /* Lanes are read through one variable: gcc 12 keeps an array of them that is filled as a whole on the
  * stack, and sums take six times as long. */
-FAST void vector_sum(float *out, const float *const *in, int n_in, size_t n, float scale)
+FAST bool vector_sum(float *out, const float *const *in, int n_in, size_t n, float scale)
 {
+    lanes bad[2] = {{0}}, all;
+    float rest = 0;
     size_t i = 0;
 
     for (; i + AT_ONCE <= n; i += AT_ONCE) {
@@ -31,6 +40,7 @@ FAST void vector_sum(float *out, const float *const *in, int n_in, size_t n, flo
             }
         for (int j = 0; j < 4; j++) {
             v = s[j] * scale;
+            bad[j % 2] += v * 0;
             LANES_WRITE(out + i + j * LANES, v);
         }
     }
@@ -40,14 +50,10 @@ FAST void vector_sum(float *out, const float *const *in, int n_in, size_t n, flo
         for (int k = 1; k < n_in; k++)
             s += in[k][i];
         out[i] = s * scale;
+        rest += out[i] * 0;
     }
-}
-
-static bool is_zero(const lanes *sum, float rest)
-{
-    for (int k = 0; k < LANES; k++)
-        rest += (*sum)[k];
-    return rest == 0;
+    all = bad[0] + bad[1];
+    return is_zero(&all, rest);
 }
 
 /* out[i] = what `now` makes of the value `is` there and `of` in v; returns whether all of v is finite, from

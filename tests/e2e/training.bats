@@ -257,6 +257,54 @@ EOF
     done
 }
 
+# A model and table.csv, whose rows of PART have a loss of 1e38 and a gradient of -2e39: with --partition column:part one node's.
+rows_that_overflow() { # rows_that_overflow PART OF...
+    echo '{"version":1,"name":"lin","input":[1],"layers":[{"kind":"dense","units":1,"init":"zeros"}],"loss":"mse"}' >lin.json
+    local part
+    { echo x,t,part; for part in "${@:2}"; do for _ in 1 2 3 4 5 6 7 8; do [ "$part" = "$1" ] && echo 1e20,1e19,"$part" || echo 1,1,"$part"; done; done; } >table.csv
+    OVERFLOWING=(--codec plain --dataset csv:target=t --data table.csv --partition column:part --model lin.json --batch_size 4 --max-steps 2)
+}
+
+@test "an infinite gradient of a finite loss is told of the node that computed it, also where its sum takes its place" {
+    start_three_machines
+    blamed() { # blamed NODE OPTION...
+        local said="node $1, epoch 1, step 1: the gradient of layer0.dense.weight is not finite"
+        run "$SUBMIT" -q "${OVERFLOWING[@]}" "${@:2}" -o out
+        [ "$status" -eq 1 ]
+        "$SUBMIT" why out >why.txt
+        cat why.txt
+        grep -q "because node($1) at .*: $said; in consequence" why.txt
+        [ "$(jq -r ".nodes[$1].message" out/run.json)" = "$said" ]
+        jq -r '.nodes[].message' out/run.json >messages
+        rm -r out
+    }
+    rows_that_overflow b a b c
+    blamed 1 --node_count 3 --path tree # of machines with two workers and one
+    rows_that_overflow b a b # which node has which part is drawn
+    blamed 0 --node_count 2 # one machine: all in shared memory
+    grep -qx 'node 1, epoch 1, step 1: after the exchange the gradient of layer0.dense.weight is not finite: a contribution of this round is not finite, that of node 0' messages
+    rows_that_overflow a a b
+    blamed 1 --node_count 2
+    blamed 1 --node_count 2 --local-path off
+}
+
+@test "in a simulation, too, an infinite gradient of a finite loss is told of the node that computed it" {
+    rows_that_overflow b a b c
+    local way said
+    while IFS='|' read -r way said; do
+        # shellcheck disable=SC2086
+        run "$SUBMIT" simulate -q "${OVERFLOWING[@]}" --node_count 3 $way -o out
+        [ "$status" -eq 1 ]
+        [[ "$(jq -r .message out/run.json)" == $said ]]
+        rm -r out
+    done <<'EOF'
+--path allreduce|node 1, epoch 1, step 1: the gradient of layer0.dense.weight is not finite
+--path tree|node 1, epoch 1, step 1: the gradient of layer0.dense.weight is not finite
+--path allreduce --overlap 1|round 1, step 1: node 1 contributed a vector that is not finite: layer0.dense.weight is *inf
+--path gather|node 1, epoch 1, step 1: the loss is *e+38, and the gradient of layer0.dense.weight is not finite
+EOF
+}
+
 @test "a gradient that is not finite is not told as after the exchange in a local step, without peers, or where it is the own one" {
     echo '{"version":1,"name":"lin","input":[1],"layers":[{"kind":"dense","units":1,"init":"zeros"}],"loss":"mse"}' >lin.json
     { echo x,t; for _ in $(seq 40); do echo 1e20,1e19; done; } >table.csv # a loss of 1e38, a gradient of -2e39

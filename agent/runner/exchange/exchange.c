@@ -128,6 +128,23 @@ bool exchange_shows_gradient(const struct exchange *x)
     return !exchange_gives_gradient(x) || (r && !r->contribute && !r->apply);
 }
 
+bool exchange_sums_in_memory(const struct exchange *x)
+{
+    return collecting_reads_grads(&x->channels[0]);
+}
+
+int exchange_nonfinite_node(const struct exchange *x)
+{
+    const struct shm_group *g = x->channels[0].collecting.shm_group;
+
+    if (shm_group_is_nonfinite(g, shm_group_me(g)))
+        return shm_group_node(g, shm_group_me(g));
+    for (int i = 0; i < shm_group_n(g); i++)
+        if (shm_group_is_nonfinite(g, i))
+            return shm_group_node(g, i);
+    return -1;
+}
+
 const float *exchange_gradient(const struct exchange *x)
 {
     const float *own = x->n_channels == 1 ? x->channels[0].codec.gradient : NULL;

@@ -147,6 +147,11 @@ bool exchange_gives_gradient(
 /* Is a gradient that is not finite found in what that exchange gives? Of a rule that contributes gradients as
  * they are, or only parameters; signsgd, which contributes signs, hides it. */
 bool exchange_shows_gradient(const struct exchange *x);
+/* Are gradients summed in memory that nodes share, where the sum may have taken the own one's place? Then the
+ * next tells whose was not finite: a node whose contribution to the last sum was not, this node first; -1:
+ * none on this machine. */
+bool exchange_sums_in_memory(const struct exchange *x);
+int exchange_nonfinite_node(const struct exchange *x);
 /* Between on_grad's CODEC_GO and on_step: the gradient (n_params) for the update: grads, or a vector of the
  * codec, so that a collective's result need not be copied. */
 const float *exchange_gradient(const struct exchange *x);

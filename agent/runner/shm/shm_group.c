@@ -1,6 +1,7 @@
 #include "agent/runner/shm/shm_group.h"
 
 #include <assert.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static const char *const kinds[] = {
 };
 
 _Static_assert(sizeof(struct shm_group_counters) <= SLOTS_AT, "the counters fit before the slots");
+_Static_assert(RENDEZVOUS_MAX <= 64, "`nonfinite` has a bit for each node");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics shared between processes must be lock-free");
 
 static size_t vector_bytes(size_t n_floats)
@@ -155,15 +157,26 @@ static const float *in_of(const struct shm_group *g, int i)
     return is_small(g) ? v->slots[g->number % 2] : v->in;
 }
 
-/* out[0] is number `from` of the sum. */
-static void sum_range(const struct shm_group *g, float *out, size_t from, size_t to)
+static bool is_finite(const float *v, size_t n)
+{
+    while (n > 0 && isfinite(v[n - 1]))
+        n--;
+    return n == 0;
+}
+
+/* out[0] is number `from` of the sum. Notes the nodes whose numbers are not finite, while they are there:
+ * none if the sum has overflowed. */
+static void sum_range(struct shm_group *g, float *out, size_t from, size_t to)
 {
     const float *in[RENDEZVOUS_MAX];
 
     for (int i = 0; i < g->n; i++)
         in[i] = in_of(g, i) + from;
-    if (to > from)
-        vector_sum(out, in, g->n, to - from, g->now.is_mean ? 1.0f / (float)g->n : 1.0f);
+    if (to <= from || vector_sum(out, in, g->n, to - from, g->now.is_mean ? 1.0f / (float)g->n : 1.0f))
+        return;
+    for (int i = 0; i < g->n; i++)
+        if (!is_finite(in[i], to - from))
+            g->nonfinite |= (uint64_t)1 << i;
 }
 
 static void copy(float *out, const float *in, size_t n)
@@ -182,7 +195,7 @@ static float *sum_of(const struct shm_group *g, int i, size_t at)
 }
 
 /* Computes the whole result on this node from the nodes' vectors. */
-static void read_all(const struct shm_group *g)
+static void read_all(struct shm_group *g)
 {
     const struct shm_collective *c = &g->now;
 
@@ -245,6 +258,8 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
     g->part = 0;
     g->waits_for = 0;
     g->n_parts = c->kind == SHM_ALL_REDUCE ? (slice_floats(c->n, g->n) + PART_FLOATS - 1) / PART_FLOATS : 1;
+    if (c->kind == SHM_ALL_REDUCE)
+        g->nonfinite = 0;
     for (int i = 0; i < g->n; i++)
         g->n_taken[i] = 0;
     if (is_read(g))
@@ -314,6 +329,7 @@ static void take_parts(struct shm_group *g, int i)
         if (g->now.kind == SHM_ALL_REDUCE && i != g->me) {
             part_of(g, i, g->n_taken[i], &from, &to);
             copy(g->now.out + from, sum_of(g, i, from), to - from);
+            g->nonfinite |= atomic_load_explicit(&g->views[i].counters->nonfinite, memory_order_relaxed);
         }
 }
 
@@ -325,6 +341,8 @@ static void sum_part(struct shm_group *g)
 
     part_of(g, g->me, g->part, &from, &to);
     sum_range(g, sum_of(g, g->me, from), from, to);
+    atomic_store_explicit(&mine->counters->nonfinite, g->nonfinite,
+                          memory_order_relaxed); /* released by `parts` */
     publish(g, &mine->counters->parts, ++g->part);
     copy(g->now.out + from, sum_of(g, g->me, from), to - from);
     for (int i = 0; i < g->n; i++)
@@ -455,6 +473,11 @@ int shm_group_poll(struct shm_group *g, struct err *e)
     if (rc < 0)
         g->broken = *e;
     return rc;
+}
+
+bool shm_group_is_nonfinite(const struct shm_group *g, int i)
+{
+    return g->nonfinite >> i & 1;
 }
 
 int shm_group_awaits(const struct shm_group *g)

@@ -74,6 +74,10 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
  * other calls return the same error. */
 int shm_group_poll(struct shm_group *g, struct err *e);
 
+/* Is node i's vector of the last all-reduce, which is complete, not finite? Its owner cannot tell any more
+ * where `out` was `in`; found as the sum was made, at no cost while sums are finite. */
+bool shm_group_is_nonfinite(const struct shm_group *g, int i);
+
 /* A descriptor to poll: when it is readable, call shm_group_poll. */
 int shm_group_fd(const struct shm_group *g);
 

@@ -21,6 +21,8 @@ struct shm_group_counters { /* collectives are numbered from 1 */
     /* number of parts of its slice that the owner has finished in collective `working` */
     alignas(SHM_GROUP_LINE) _Atomic uint64_t working;
     _Atomic uint64_t parts;
+    /* bit i: node i's numbers of these parts are not all finite */
+    _Atomic uint64_t nonfinite;
     /* 1: the owner sleeps and needs a wakeup when counters change */
     alignas(SHM_GROUP_LINE) _Atomic uint32_t is_asleep;
 };
@@ -43,6 +45,7 @@ struct shm_group {
     enum { STAGE_NONE, STAGE_READY, STAGE_GATHER } stage;
     uint64_t number;      /* of the current collective */
     size_t n_parts, part; /* parts of a slice; parts of this node's slice that are done */
+    uint64_t nonfinite;   /* bit i: node i's vector of the last all-reduce is not finite */
     int waits_for;        /* index of the first node not known to have reached the awaited state */
     struct err broken;    /* the error that ended the group; code 0: none */
 };

@@ -1,5 +1,6 @@
 #include "agent/runner/shm/shm_group.h"
 
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -161,6 +162,93 @@ static int one_all_reduce(struct shm_group *a, size_t n, double timeout, struct 
     return shm_nodes_poll(a, clock_now() + timeout, e);
 }
 
+/* At which of its n numbers a node's vector is not finite in all-reduce `round`, if it is: at the ends of
+ * slices and parts, too. */
+static bool is_faulty(int round, int node, int n_nodes)
+{
+    return node == round % (n_nodes + 1) || (round % 4 == 3 && node == 0);
+}
+
+static float faulty(int round)
+{
+    static const float values[] = {NAN, INFINITY, -INFINITY};
+
+    return values[round % (int)N_OF(values)];
+}
+
+static size_t place_in(size_t n, int round)
+{
+    size_t places[] = {0, n - 1, n / 2, n / 3};
+
+    return places[round / 3 % (int)N_OF(places)];
+}
+
+/* Every all-reduce takes the vectors' place, as gradients' do. */
+static int faulty_vectors(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
+{
+    static const size_t lengths[] = {17, SHM_GROUP_SMALL, SHM_GROUP_SMALL + 1, PRIME, LONG};
+    float *in = shm_group_in(a);
+    struct err e;
+
+    (void)arg;
+    for (size_t k = 0; k < N_OF(lengths); k++)
+        for (int round = 0; round < 24; round++) {
+            struct shm_collective j = {.kind = SHM_ALL_REDUCE, .in = in, .out = in, .n = lengths[k]};
+
+            memset(in, 0, j.n * sizeof *in);
+            if (is_faulty(round, me, c->n))
+                in[place_in(j.n, round)] = faulty(round);
+            if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) < 0)
+                return 1;
+            for (int i = 0; i < c->n; i++)
+                if (shm_group_is_nonfinite(a, i) != is_faulty(round, i, c->n)) {
+                    fprintf(stderr, "node %d, n %zu, round %d: node %d\n", me, j.n, round, i);
+                    return 1;
+                }
+        }
+    return 0;
+}
+
+TEST(every_node_knows_whose_vectors_of_a_sum_are_not_finite_though_the_sum_has_replaced_them)
+{
+    for (int n = 1; n <= 5; n += 2) {
+        struct shm_nodes c;
+
+        shm_nodes_start(&c, n, LONG, faulty_vectors, NULL);
+        assert_int_equal(shm_nodes_wait(&c), 0);
+    }
+}
+
+static int large_vectors(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
+{
+    static const size_t lengths[] = {17, PRIME};
+    float *in = shm_group_in(a);
+    struct err e;
+
+    (void)me;
+    (void)arg;
+    for (size_t k = 0; k < N_OF(lengths); k++) {
+        struct shm_collective j = {.kind = SHM_ALL_REDUCE, .in = in, .out = in, .n = lengths[k]};
+
+        for (size_t i = 0; i < j.n; i++)
+            in[i] = 3e38f;
+        if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) < 0)
+            return 1;
+        for (int i = 0; i < c->n; i++)
+            if (isfinite(in[j.n - 1]) || shm_group_is_nonfinite(a, i))
+                return 1;
+    }
+    return 0;
+}
+
+TEST(a_sum_that_overflows_is_no_nodes_fault)
+{
+    struct shm_nodes c;
+
+    shm_nodes_start(&c, 3, PRIME, large_vectors, NULL);
+    assert_int_equal(shm_nodes_wait(&c), 0);
+}
+
 /* Node 1 dies after it has published its vector; the others then wait for its part of the sum. */
 static int node_1_dies(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
 {
@@ -308,6 +396,9 @@ int main(void)
         cmocka_unit_test(every_node_gets_the_bits_of_a_plain_loop_over_the_nodes),
         cmocka_unit_test(the_maximum_number_of_nodes_can_join_and_reduce),
         cmocka_unit_test(many_collectives_of_all_kinds_with_random_delays_have_the_right_bits),
+        cmocka_unit_test(
+            every_node_knows_whose_vectors_of_a_sum_are_not_finite_though_the_sum_has_replaced_them),
+        cmocka_unit_test(a_sum_that_overflows_is_no_nodes_fault),
         cmocka_unit_test(a_killed_node_is_detected_without_a_timeout_and_named),
         cmocka_unit_test(a_node_that_ends_after_its_last_collective_is_not_reported_by_slower_ones),
         cmocka_unit_test(nodes_in_different_collectives_report_the_mismatch),

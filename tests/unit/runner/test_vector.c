@@ -90,9 +90,29 @@ TEST(partial_sums_tell_whether_the_vector_is_finite_wherever_a_value_is_not)
     assert_true(vector_scale(sum, v, 1, 0));
 }
 
+TEST(a_sum_tells_whether_it_is_finite_wherever_a_value_of_a_vector_is_not)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    static float v[2][N_MAX], out[N_MAX];
+    const float *in[] = {v[0], v[1]};
+
+    for (size_t n = 1; n <= N_MAX; n += 33)
+        for (size_t at = 0; at < n; at++) {
+            for (size_t i = 0; i < n; i++)
+                v[0][i] = FLT_MAX, v[1][i] = -1;
+            assert_true(vector_sum(out, in, 2, n, 0.5f));
+            v[at % 2][at] = bad[at % N_OF(bad)];
+            assert_false(vector_sum(out, in, 2, n, 0.5f));
+            v[0][at] = v[1][at] = FLT_MAX;
+            assert_false(vector_sum(out, in, 2, n, 0.5f)); /* it has overflowed */
+        }
+    assert_true(vector_sum(out, in, 2, 0, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sum_tells_whether_it_is_finite_wherever_a_value_of_a_vector_is_not),
         cmocka_unit_test(partial_sums_tell_whether_the_vector_is_finite_wherever_a_value_is_not),
         cmocka_unit_test(a_sum_matches_a_plain_loop_for_any_length_and_alignment),
         cmocka_unit_test(a_copy_is_equal_for_any_length_and_alignment),

@@ -10,6 +10,7 @@
  *
  * The last gradient is not used. After the last step a rule of rounds waits for its last combination. */
 #include "agent/runner/exchange/channel.h"
+#include "agent/runner/exchange/finite.h"
 #include "agent/runner/exchange/paths/allreduce.h"
 #include "agent/runner/vector.h"
 
@@ -52,6 +53,18 @@ static int apply(struct channel *ch, int turn, struct combining_local local)
     return rc;
 }
 
+/* Gradients, which nobody has checked, are checked as they are copied: when their sum is applied, they have
+ * been replaced by the next. */
+static int copy_present(struct channel *ch, float *copy, const float *present)
+{
+    struct combining *b = &ch->combining;
+    struct combining_contribution own = {.vectors = {present}, .weight = b->weight};
+
+    return vector_scale(copy, present, 1, ch->n_params) || b->rule->when == CODEC_EACH_ROUND
+               ? CODEC_GO
+               : finite_check_contribution(ch, ch->codec.node, &own);
+}
+
 /* The collectives read copies: the next steps change params and grads. */
 static int begin(struct channel *ch, float *copy)
 {
@@ -62,10 +75,10 @@ static int begin(struct channel *ch, float *copy)
 
     if (rc < 0)
         return rc;
-    if (b->vectors[0] == present) {
-        vector_copy(copy, present, ch->n_params);
+    if (b->vectors[0] == present && (rc = copy_present(ch, copy, present)) < 0)
+        return rc;
+    if (b->vectors[0] == present)
         b->vectors[0] = copy;
-    }
     b->late.local = swap_local(ch, (struct combining_local){0});
     rc = allreduce_begin(ch);
     return rc < 0 ? rc : CODEC_GO;
