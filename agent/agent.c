@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/http/http.h"
+#include "agent/http/api_server.h"
 #include "agent/job_action.h"
 #include "agent/keep.h"
 #include "agent/listen.h"
@@ -60,12 +60,12 @@ static int stop_signal_open(struct stop_signal *s, struct loop *l, struct err *e
     return loop_watch(l, &s->watch, EPOLLIN, e);
 }
 
-static void turn(struct agent *a, struct http_server *h, double wait_s)
+static void turn(struct agent *a, struct api_server *s, double wait_s)
 {
-    double max_wait = http_server_max_wait(h);
+    double max_wait = http_server_max_wait(s->http);
 
     loop_turn(&a->loop, max_wait < wait_s ? max_wait : wait_s);
-    http_server_turn(h);
+    http_server_turn(s->http);
     keep_trim(a);
 }
 
@@ -90,20 +90,20 @@ static size_t n_to_stop(const struct agent *a)
 
 /* Stops cleanly: accepts no new requests, ends every process, and lets event readers receive the last
  * events. */
-static void shut_down(struct agent *a, struct http_server *h)
+static void shut_down(struct agent *a, struct api_server *s)
 {
     double until;
 
     log_line(LOG_LEVEL_INFO, "agent", NULL, "stopping");
     a->is_stopping = true;
-    http_server_quiesce(h);
+    http_server_quiesce(s->http);
     for (struct task *t = a->first; t; t = t->next)
         if (!may_keep_running(a, t))
             job_stop(t, REASON_AGENT_STOPPED, "the agent was stopped", END_GRACE_S);
     while (n_to_stop(a) > 0)
-        turn(a, h, 1);
-    for (until = clock_now() + FLUSH_S; http_server_is_busy(h) && clock_now() < until;)
-        turn(a, h, 0.05);
+        turn(a, s, 1);
+    for (until = clock_now() + FLUSH_S; http_server_is_busy(s->http) && clock_now() < until;)
+        turn(a, s, 0.05);
 }
 
 static void log_start(const struct agent *a)
@@ -139,14 +139,14 @@ static bool become_subreaper(void)
 static int run(struct agent *a, int listen_fd, struct err *e)
 {
     struct stop_signal stop = {.watch.fd = -1};
-    struct http_server *h;
+    struct api_server *s;
     struct err link;
 
     a->is_subreaper = become_subreaper();
-    if (http_server_open(&h, a, listen_fd, e) < 0)
+    if (api_server_open(&s, a, listen_fd, e) < 0)
         return e->code;
     if (stop_signal_open(&stop, &a->loop, e) < 0 || task_restore_all(a, e) < 0) {
-        http_server_close(h);
+        api_server_close(s);
         return e->code;
     }
     if (a->is_local &&
@@ -157,12 +157,12 @@ static int run(struct agent *a, int listen_fd, struct err *e)
     if (agent_invite(a, &link) < 0)
         log_line(LOG_LEVEL_ERROR, "agent", NULL, "no invitation: %s", link.text);
     while (!stop.is_received)
-        turn(a, h, 3600);
+        turn(a, s, 3600);
     runner_about_clear(&a->runner_about);
-    shut_down(a, h);
+    shut_down(a, s);
     if (a->is_local && !a->opt.no_token)
         token_unlink(a->opt.token_file, a->opt.port);
-    http_server_close(h);
+    api_server_close(s);
     close(stop.watch.fd);
     log_line(LOG_LEVEL_INFO, "agent", NULL, "stopped");
     return 0;

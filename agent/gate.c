@@ -23,18 +23,6 @@ static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
     return false;
 }
 
-/* Returns how often a header occurs; *value is the first one's. */
-static size_t header_count(const struct gate_input *in, const char *name, const char **value)
-{
-    size_t n = 0;
-
-    *value = NULL;
-    for (size_t i = 0; i < in->n_headers; i++)
-        if (strcasecmp(in->headers[i].name, name) == 0 && n++ == 0)
-            *value = in->headers[i].value ? in->headers[i].value : "";
-    return n;
-}
-
 static bool target_is_plain(const char *target, const char **query)
 {
     size_t path;
@@ -163,7 +151,7 @@ static bool check_host(const struct gate_rules *rules, const struct gate_input *
     const char *host;
     bool has_port;
 
-    if (header_count(in, "Host", &host) != 1)
+    if (header_count(in->headers, in->n_headers, "Host", &host) != 1)
         return refuse(v, BAD_REQUEST, "exactly one Host header is needed");
     /* With TLS a name that resolves to this machine is of no use to a web site: its certificate would not be
      * this agent's, and clients know an agent by its key, whatever its name. */
@@ -178,12 +166,12 @@ static bool check_origin(const struct gate_rules *rules, const struct gate_input
     const char *scheme = in->has_tls ? "https://" : "http://";
     const char *origin, *site;
     bool has_port;
-    size_t n = header_count(in, "Origin", &origin);
+    size_t n = header_count(in->headers, in->n_headers, "Origin", &origin);
 
     if (n > 0 && (n != 1 || strncmp(origin, scheme, strlen(scheme)) != 0 ||
                   !authority_is_ours(rules, in, origin + strlen(scheme), false, &has_port) || !has_port))
         return refuse(v, FORBIDDEN, "requests of other web sites are refused (Origin)");
-    n = header_count(in, "Sec-Fetch-Site", &site);
+    n = header_count(in->headers, in->n_headers, "Sec-Fetch-Site", &site);
     if (n > 0 && (n != 1 || (strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)))
         return refuse(v, FORBIDDEN, "requests of other web sites are refused (Sec-Fetch-Site)");
     return true;
@@ -230,7 +218,7 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
     static const char bearer[] = "Bearer ";
     enum needs needs = rq->route->needs;
     const char *value;
-    size_t n = header_count(in, "Authorization", &value);
+    size_t n = header_count(in->headers, in->n_headers, "Authorization", &value);
 
     if (!rules->token)
         accept_as(rq, "", SCOPE_ADMIN);
@@ -261,7 +249,7 @@ static bool take_job_key(const struct gate_input *in, struct request *rq, struct
 {
     uint8_t digest[SHA256_BYTES];
     const char *value;
-    size_t n = header_count(in, "X-Job-Key", &value);
+    size_t n = header_count(in->headers, in->n_headers, "X-Job-Key", &value);
 
     if (n == 0)
         return true;
@@ -275,7 +263,7 @@ static bool take_job_key(const struct gate_input *in, struct request *rq, struct
 static bool take_attempt(const struct gate_input *in, struct request *rq, struct verdict *v)
 {
     const char *value;
-    size_t n = header_count(in, "X-Job-Attempt", &value);
+    size_t n = header_count(in->headers, in->n_headers, "X-Job-Attempt", &value);
 
     if (n == 0)
         return true;
@@ -297,9 +285,9 @@ static bool check_body(const struct gate_input *in, const struct request *rq, st
 {
     const struct route *r = rq->route;
     const char *length, *type, *unused;
-    size_t n = header_count(in, "Content-Length", &length);
+    size_t n = header_count(in->headers, in->n_headers, "Content-Length", &length);
 
-    if (header_count(in, "Transfer-Encoding", &unused) > 0)
+    if (header_count(in->headers, in->n_headers, "Transfer-Encoding", &unused) > 0)
         return refuse(v, BAD_REQUEST, "Transfer-Encoding is not supported: send a Content-Length");
     if (n == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
         return true;
@@ -310,7 +298,8 @@ static bool check_body(const struct gate_input *in, const struct request *rq, st
     v->body_bytes = strtoull(length, NULL, 10);
     if (v->body_bytes == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
         return true;
-    if (r->max_body > 0 && (header_count(in, "Content-Type", &type) != 1 || !media_type_is_ours(type)))
+    if (r->max_body > 0 &&
+        (header_count(in->headers, in->n_headers, "Content-Type", &type) != 1 || !media_type_is_ours(type)))
         return refuse(v, UNSUPPORTED_MEDIA_TYPE,
                       "a Content-Type of application/json or application/octet-stream is needed");
     if (v->body_bytes > r->max_body)
@@ -342,9 +331,9 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
         !check_token(rules, in, rq, v) || !take_job_key(in, rq, v) || !take_attempt(in, rq, v) ||
         !check_body(in, rq, v))
         return false;
-    header_count(in, "Accept", &accept);
+    header_count(in->headers, in->n_headers, "Accept", &accept);
     rq->wants_ndjson = accept && strstr(accept, "application/x-ndjson");
     rq->wants_html = accept && strstr(accept, "text/html");
-    header_count(in, "If-None-Match", &rq->if_none_match);
+    header_count(in->headers, in->n_headers, "If-None-Match", &rq->if_none_match);
     return true;
 }

@@ -8,17 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-void address_host(char *out, size_t size, const struct sockaddr *a)
-{
-    const void *bytes = a->sa_family == AF_INET
-                            ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
-                            : (const void *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-
-    if ((a->sa_family != AF_INET && a->sa_family != AF_INET6) ||
-        !inet_ntop(a->sa_family, bytes, out, (socklen_t)size))
-        out[0] = '\0';
-}
-
 int address_port(const struct sockaddr_storage *a)
 {
     return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)(const void *)a)->sin6_port

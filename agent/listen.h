@@ -19,9 +19,6 @@ struct listener {
     bool allows_plain; /* HTTP without TLS, too */
 };
 
-/* Writes the numeric address without port; "" if it is neither IPv4 nor IPv6. */
-void address_host(char *out, size_t size, const struct sockaddr *a);
-
 /* Returns the port of an IPv4 or IPv6 address. */
 int address_port(const struct sockaddr_storage *a);
 

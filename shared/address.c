@@ -1,5 +1,6 @@
 #include "shared/address.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -66,6 +67,17 @@ void address_text(char out[ADDRESS_TEXT], const struct sockaddr_storage *a)
 
     if (getnameinfo((const struct sockaddr *)a, len, out, ADDRESS_TEXT, NULL, 0, NI_NUMERICHOST) != 0)
         snprintf(out, ADDRESS_TEXT, "an address of family %d", a->ss_family);
+}
+
+void address_host(char *out, size_t size, const struct sockaddr *a)
+{
+    const void *bytes = a->sa_family == AF_INET
+                            ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
+                            : (const void *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+
+    if ((a->sa_family != AF_INET && a->sa_family != AF_INET6) ||
+        !inet_ntop(a->sa_family, bytes, out, (socklen_t)size))
+        out[0] = '\0';
 }
 
 bool address_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)

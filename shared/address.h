@@ -31,6 +31,9 @@ int address_find(struct addresses *out, const char *host, int port);
 /* Writes the address without its port. */
 void address_text(char out[ADDRESS_TEXT], const struct sockaddr_storage *a);
 
+/* The same without a scope; "" if it is neither IPv4 nor IPv6. */
+void address_host(char *out, size_t size, const struct sockaddr *a);
+
 /* Whether the two are one address; ports and scopes are not compared. */
 bool address_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 

@@ -7,10 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/http/conn.h"
-#include "agent/http/peer_uid.h"
-#include "agent/http/server.h"
-#include "agent/log.h"
+#include "agent/http/http_server.h"
 #include "shared/clock.h"
 
 enum {
@@ -26,8 +23,8 @@ static void evict(struct conn *k, const char *where)
     struct conns *c = &k->server->conns;
 
     if (c->n_evicted++ == 0)
-        log_line(
-            LOG_LEVEL_WARN, "agent", NULL,
+        http_warn(
+            k->server,
             "http: a connection from %s is closed, the oldest of too many %s without an accepted request",
             k->peer_host, where);
     conn_end(k);
@@ -65,7 +62,7 @@ static void make_room(struct conn *newest)
 
     for (const struct conn *k = c->strangers.first; k; k = k->next)
         n_same += source_has_address(&k->source, &newest->source);
-    if (n_same > STRANGERS_PER_SOURCE)
+    if (n_same > c->max_per_source)
         evict(most_crowded(newest), "from one address");
     else if (c->strangers.n > c->max_strangers || c->strangers.n + c->known.n > c->max)
         evict(c->strangers.first, "in all");
@@ -86,32 +83,32 @@ static void listen_again(void *arg)
     struct http_server *h = arg;
     struct err e;
 
-    if (loop_watch(&h->agent->loop, &h->conns.listening, EPOLLIN, &e) < 0)
-        timer_set(&h->agent->loop, &h->conns.pause, clock_now() + PAUSE_S);
+    if (loop_watch(h->loop, &h->conns.listening, EPOLLIN, &e) < 0)
+        timer_set(h->loop, &h->conns.pause, clock_now() + PAUSE_S);
 }
 
-void conns_log_unaccepted(struct conns *c, int error)
+void conns_log_unaccepted(struct http_server *h, int error)
 {
     struct err e;
 
-    if (c->n_unaccepted++ > 0)
+    if (h->conns.n_unaccepted++ > 0)
         return;
     errno = error;
     err_errno(&e, ERR_IO, "http: a connection cannot be accepted");
-    log_line(LOG_LEVEL_WARN, "agent", NULL, "%s", e.text);
+    http_warn(h, "%s", e.text);
 }
 
 /* No descriptor or memory is free: a stranger's connection gives its own; otherwise accepting is tried again
  * a moment later. Returns whether to go on at once. */
 static bool free_a_place(struct http_server *h, int error)
 {
-    conns_log_unaccepted(&h->conns, error);
+    conns_log_unaccepted(h, error);
     if (h->conns.strangers.first) {
         evict(h->conns.strangers.first, "for the descriptors left,");
         return true;
     }
-    loop_unwatch(&h->agent->loop, &h->conns.listening);
-    timer_set(&h->agent->loop, &h->conns.pause, clock_now() + PAUSE_S);
+    loop_unwatch(h->loop, &h->conns.listening);
+    timer_set(h->loop, &h->conns.pause, clock_now() + PAUSE_S);
     return false;
 }
 
@@ -147,39 +144,37 @@ static void on_listening(void *arg, uint32_t events)
     }
 }
 
-/* Raises the descriptor limit to what CONNECTIONS_MAX need, or accepts fewer. */
-static unsigned connections_max(void)
+/* Raises the descriptor limit to what so many connections need, or accepts fewer. */
+static unsigned find_max(unsigned most)
 {
     struct rlimit files;
-    rlim_t want = FILES_EACH * CONNECTIONS_MAX + SPARE_FILES;
+    rlim_t want = FILES_EACH * (rlim_t)most + SPARE_FILES;
 
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return CONNECTIONS_MAX / 16;
+        return most / 16;
     if (files.rlim_cur < want) {
         files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
         setrlimit(RLIMIT_NOFILE, &files);
         getrlimit(RLIMIT_NOFILE, &files);
     }
     if (files.rlim_cur >= want)
-        return CONNECTIONS_MAX;
+        return most;
     return files.rlim_cur > 2 * SPARE_FILES ? (unsigned)(files.rlim_cur - SPARE_FILES) / FILES_EACH
                                             : SPARE_FILES / FILES_EACH;
 }
 
 int conns_open(struct http_server *h, int listen_fd, struct err *e)
 {
+    const struct http_options *o = &h->options;
     struct conns *c = &h->conns;
 
     *c = (struct conns){.listening = {.fd = listen_fd, .ready = on_listening, .arg = h},
                         .pause = {.due = listen_again, .arg = h},
-                        .sources = sources_new(),
-                        .diag_fd = peer_uid_open(),
-                        .max = connections_max()};
-    c->max_strangers = c->max / (CONNECTIONS_MAX / STRANGERS_MAX);
-    if (!c->sources)
-        err_set(e, ERR_NOMEM, "no memory for the server");
-    else if (tls_keys_new(&c->keys, &h->agent->identity, e) == 0 &&
-             loop_watch(&h->agent->loop, &c->listening, EPOLLIN, e) == 0)
+                        .diag_fd = source_uid_open(),
+                        .max = find_max(o->max),
+                        .max_per_source = o->max_per_source};
+    c->max_strangers = c->max / (o->max / o->max_strangers);
+    if (loop_watch(h->loop, &c->listening, EPOLLIN, e) == 0)
         return 0;
     conns_close(h);
     return e->code;
@@ -189,8 +184,8 @@ void conns_quiesce(struct http_server *h)
 {
     struct conns *c = &h->conns;
 
-    timer_cancel(&h->agent->loop, &c->pause);
-    loop_unwatch(&h->agent->loop, &c->listening);
+    timer_cancel(h->loop, &c->pause);
+    loop_unwatch(h->loop, &c->listening);
     if (c->listening.fd >= 0)
         close(c->listening.fd);
     c->listening.fd = -1;

@@ -9,9 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/http/peer_uid.h"
-#include "agent/http/server.h"
-#include "agent/log.h"
+#include "agent/http/http_server.h"
 #include "shared/address.h"
 #include "shared/clock.h"
 
@@ -64,7 +62,7 @@ const struct source *conn_source(struct conn *k)
 {
     if (k->is_loopback && !k->is_uid_asked) {
         k->is_uid_asked = true;
-        k->source.uid = peer_uid(k->server->conns.diag_fd, k->client.fd);
+        k->source.uid = source_uid(k->server->conns.diag_fd, k->client.fd);
     }
     return &k->source;
 }
@@ -92,12 +90,12 @@ void conn_forget_inbox(struct conn *k)
 void conn_end(struct conn *k)
 {
     struct conns *c = &k->server->conns;
-    struct loop *l = &k->server->agent->loop;
+    struct loop *l = k->server->loop;
 
     if (k->is_ended)
         return;
-    if (k->exchange)
-        exchange_gone(k->exchange);
+    if (k->call)
+        http_call_gone(k->call);
     if (k->is_awaited)
         c->n_awaited--;
     loop_unwatch(l, &k->client);
@@ -211,7 +209,7 @@ void conns_tick(struct http_server *h, double now)
     end_late(&c->strangers, now);
     end_late(&c->known, now);
     if (c->n_evicted > 1)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more connections were closed", c->n_evicted - 1);
+        http_warn(h, "http: %u more connections were closed", c->n_evicted - 1);
     c->n_evicted = c->n_unaccepted = 0;
 }
 
@@ -236,6 +234,4 @@ void conns_close(struct http_server *h)
     conns_relay_ready(h);
     if (c->diag_fd >= 0)
         close(c->diag_fd);
-    sources_free(c->sources);
-    tls_keys_free(c->keys);
 }

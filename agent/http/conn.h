@@ -1,27 +1,19 @@
 /* conn -- the connections of clients: accepted, limited, timed and ended here; relay.c moves their bytes.
  *
- * A connection is a stranger's until a request on it is accepted that sent a token (or none is required). At
- * most STRANGERS_MAX connections are strangers', and STRANGERS_PER_SOURCE of one address; another one evicts
- * the oldest, of that address or of all. So a client that sends its token at once is served, however many
- * others send none: a connection can be evicted only until its first request is read. One user of this
- * machine could fill the share of a local address; when it is full, each user counts as a source of its own
- * (peer_uid.h), and the oldest connection of the source with the most is evicted. All other places are
- * reserved for known clients. */
+ * A connection is a stranger's until the service says that a request on it has shown who sends it
+ * (conn_is_known). The limits of http_options say how many connections may be strangers', and how many of
+ * them of one address; another one evicts the oldest, of that address or of all. So a client that shows its
+ * token at once is served, however many others show none: a connection can be evicted only until its first
+ * request is read. One user of this machine could fill the share of a local address; when it is full, each
+ * user counts as a source of its own (source.h), and the oldest connection of the source with the most is
+ * evicted. All other places are reserved for known clients. */
 #ifndef PSGD_AGENT_HTTP_CONN_H
 #define PSGD_AGENT_HTTP_CONN_H
 
-#include <microhttpd.h>
-
 #include "agent/http/head.h"
-#include "agent/http/sources.h"
+#include "agent/http/source.h"
 #include "agent/http/tls.h"
 #include "agent/loop.h"
-
-enum {
-    CONNECTIONS_MAX = 4096,
-    STRANGERS_MAX = 1024,
-    STRANGERS_PER_SOURCE = 64,
-};
 
 enum conn_state {
     CONN_FIRST,     /* no byte has come: whether the client speaks TLS is not known */
@@ -32,7 +24,7 @@ enum conn_state {
     CONN_LINGER     /* the last response is sent; reads what the client still sends, or it might not get it */
 };
 
-struct exchange;
+struct http_call;
 struct http_server;
 
 /* The head of a request, while it arrives and is handled. */
@@ -67,7 +59,7 @@ struct conn {
     uint64_t body_left;
     char *in, *out; /* bytes read that the other end has no room for yet; NULL: none */
     size_t n_in, in_at, n_out, out_at;
-    struct exchange *exchange; /* NULL: none */
+    struct http_call *call; /* NULL: none */
     bool is_awaited;           /* a response is not relayed completely */
 };
 
@@ -84,10 +76,8 @@ struct conns {
     struct conn *ended;    /* whose end of the library is not closed yet */
     struct conn *ready;    /* to be relayed after the library's turn */
     struct conn *starting; /* given to the library, which has not called conn_started yet */
-    struct sources *sources;
-    int diag_fd; /* for peer_uid */
-    struct tls_keys *keys;
-    unsigned max, max_strangers;
+    int diag_fd; /* for source_uid */
+    unsigned max, max_strangers, max_per_source;
     unsigned n_awaited;
     unsigned n_evicted, n_unaccepted; /* in the present second, for the log */
 };
@@ -95,7 +85,7 @@ struct conns {
 /* accept.c: takes listen_fd, also on failure. */
 int conns_open(struct http_server *h, int listen_fd, struct err *e);
 /* A connection cannot be served, for this errno. Logs the first in each second. */
-void conns_log_unaccepted(struct conns *c, int error);
+void conns_log_unaccepted(struct http_server *h, int error);
 void conns_quiesce(struct http_server *h);
 /* Ends those whose time is over. Call once a second. */
 void conns_tick(struct http_server *h, double now);
@@ -104,7 +94,7 @@ void conns_close(struct http_server *h);
 
 /* conn.c: a stranger's connection. Takes fd. NULL: no memory. */
 struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer);
-/* A request was accepted that showed a token. */
+/* A request was accepted that has shown who sends it. */
 void conn_is_known(struct conn *k);
 /* Its source; asks for the user at the other end where that is on this machine. */
 const struct source *conn_source(struct conn *k);

@@ -1,6 +1,5 @@
-#include "agent/http/server.h"
+#include "agent/http/api_server.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,41 +12,16 @@ enum { LINES_PER_S = 16 };
 /* Of the bodies that are in memory, in all: of clients with a token, and of those without. */
 static const size_t BODIES_MAX = 64 << 20, STRANGE_BODIES_MAX = 4 << 20;
 
-void exchange_gone(struct exchange *x)
-{
-    x->is_gone = true;
-    x->server->look = true;
-}
+_Static_assert((int)TLS_CLIENT_MAX == (int)OWNER_MAX, "a client's certificate names an owner");
 
-void exchange_park(struct exchange *x)
+struct api_server *exchange_server(const struct exchange *x)
 {
-    struct http_server *h = x->server;
-
-    x->next = h->parked;
-    if (x->next)
-        x->next->prev = x;
-    x->prev = NULL;
-    h->parked = x;
-    x->is_parked = true;
-    h->suspended = true;
-    if (x->conn->peer_ended)
-        exchange_gone(x);
-    MHD_suspend_connection(x->connection);
-}
-
-static void unpark(struct exchange *x)
-{
-    if (!x->is_parked)
-        return;
-    *(x->prev ? &x->prev->next : &x->server->parked) = x->next;
-    if (x->next)
-        x->next->prev = x->prev;
-    x->is_parked = false;
+    return x->call->server->options.arg;
 }
 
 static bool wait_is_over(const struct exchange *x)
 {
-    const struct task *t = task_attempt(x->server->agent, x->rs.id, x->rs.attempt);
+    const struct task *t = task_attempt(exchange_server(x)->agent, x->rs.id, x->rs.attempt);
 
     if (x->rs.kind == RESPONSE_CURVE)
         return curve_is_ready(x->rs.curve);
@@ -56,44 +30,30 @@ static bool wait_is_over(const struct exchange *x)
     return !t || job_state_is_terminal(t->job.state) || clock_now() >= x->rs.deadline;
 }
 
-static bool is_ready(const struct exchange *x)
+static bool is_ready(const struct http_call *c)
 {
-    return x->is_gone || x->server->is_closing ||
-           (x->stream.is_open ? stream_is_ready(&x->stream) : wait_is_over(x));
-}
+    const struct exchange *x = c->own;
 
-bool exchange_resume_ready(struct http_server *h)
-{
-    bool any = false;
-
-    for (struct exchange *x = h->parked, *next; x; x = next) {
-        next = x->next;
-        if (!is_ready(x))
-            continue;
-        unpark(x);
-        MHD_resume_connection(x->connection);
-        any = true;
-    }
-    return any;
+    return x->stream.is_open ? stream_is_ready(&x->stream) : wait_is_over(x);
 }
 
 void exchange_log_refusal(struct exchange *x, const char *why)
 {
-    struct http_server *h = x->server;
+    struct api_server *h = exchange_server(x);
 
-    if (!sources_may_log(h->conns.sources, conn_source(x->conn), clock_now()) || h->n_logged == LINES_PER_S) {
+    if (!sources_may_log(h->sources, conn_source(x->call->conn), clock_now()) || h->n_logged == LINES_PER_S) {
         h->n_unlogged++;
         return;
     }
     h->n_logged++;
     log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s from %s refused: %s", x->request_id,
-             x->conn->inbox->head.target, x->conn->peer_host, why);
+             x->call->conn->inbox->head.target, x->call->conn->peer_host, why);
 }
 
 /* Returns whether the source has failed too often to try again now, and then fills the response. */
 static bool is_slowed(struct exchange *x)
 {
-    int wait_s = sources_slowed_s(x->server->conns.sources, conn_source(x->conn), clock_now());
+    int wait_s = sources_slowed_s(exchange_server(x)->sources, conn_source(x->call->conn), clock_now());
 
     if (wait_s == 0)
         return false;
@@ -105,17 +65,17 @@ static bool is_slowed(struct exchange *x)
 
 static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
 {
-    struct http_server *h = x->server;
-    const struct head *head = &x->conn->inbox->head;
+    struct api_server *h = exchange_server(x);
+    const struct head *head = &x->call->conn->inbox->head;
     const char *refusal = NULL;
-    const char *certificate = x->conn->tls ? tls_session_client(x->conn->tls, &refusal) : NULL;
+    const char *certificate = x->call->conn->tls ? tls_session_client(x->call->conn->tls, &refusal) : NULL;
     const struct gate_input in = {.method = head->method,
                                   .target = head->target,
                                   .headers = head->headers,
                                   .n_headers = head->n_headers,
-                                  .local_host = x->conn->local_host,
-                                  .is_loopback = x->conn->is_loopback,
-                                  .has_tls = x->conn->tls != NULL,
+                                  .local_host = x->call->conn->local_host,
+                                  .is_loopback = x->call->conn->is_loopback,
+                                  .has_tls = x->call->conn->tls != NULL,
                                   .certificate = certificate,
                                   .certificate_refusal = refusal,
                                   .now = clock_wall(),
@@ -123,10 +83,10 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
     struct verdict v = {0};
 
     agent_refresh_tokens(h->agent);
-    if (x->conn->refusal) {
+    if (x->call->conn->refusal) {
         x->rq.method = N_METHODS;
         respond_problem(&x->rs, BAD_REQUEST, NULL, "the head of the request is not valid: %s",
-                        x->conn->refusal);
+                        x->call->conn->refusal);
         return false;
     }
     if (gate_check(&h->rules, &in, &x->rq, &v) && !((x->rq.route->flags & ROUTE_CODE) && is_slowed(x))) {
@@ -134,7 +94,7 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
         return true;
     }
     if (v.has_wrong_token && !is_slowed(x))
-        sources_failed(h->conns.sources, conn_source(x->conn), clock_now());
+        sources_failed(h->sources, conn_source(x->call->conn), clock_now());
     x->asked = x->rq.route;
     x->rq.route = NULL;
     if (x->rs.status == 0) {
@@ -146,55 +106,63 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
     return false;
 }
 
-static bool take_body(struct exchange *x, uint64_t bytes)
+/* Makes room for a body, or fills the response. */
+static void take_body(struct exchange *x, uint64_t bytes)
 {
-    struct http_server *h = x->server;
+    struct api_server *h = exchange_server(x);
 
     if (h->body_bytes + bytes > (x->rq.is_authorised ? BODIES_MAX : STRANGE_BODIES_MAX)) {
         respond_problem(&x->rs, OVERLOADED, NULL, "the requests that are being received fill their memory");
-        return false;
+        return;
     }
     x->body = malloc(bytes + 1);
     if (!x->body) {
         respond_problem(&x->rs, INTERNAL, NULL, "no memory for %llu bytes", (unsigned long long)bytes);
-        return false;
+        return;
     }
     x->body_size = bytes;
     h->body_bytes += bytes;
-    return true;
 }
 
 /* Called when the head is received, before the body. */
-static enum MHD_Result begin(struct exchange *x)
+static void begin(struct http_call *c)
 {
+    struct exchange *x = c->own;
     uint64_t body_bytes;
+    uint8_t id[8];
     struct err e;
 
+    x->call = c;
+    memcpy(x->request_id, "r-", 2);
+    random_bytes(id, sizeof id);
+    hex_encode(x->request_id + 2, id, sizeof id);
     x->begun = clock_now();
-    if (!pass_gate(x, &body_bytes))
-        return respond(x);
+    if (!pass_gate(x, &body_bytes)) {
+        exchange_respond(x);
+        return;
+    }
     x->asked = x->rq.route;
     if (x->rq.is_authorised)
-        conn_is_known(x->conn);
-    x->conn->deadline = conn_deadline(body_bytes);
+        conn_is_known(c->conn);
+    c->conn->deadline = conn_deadline(body_bytes);
     if (x->rq.route->flags & ROUTE_UPLOAD) {
-        x->rq.route->handler(x->server->agent, &x->rq, &x->rs);
-        if (x->rs.status)
-            return respond(x);
-        if (blob_begin(&x->upload, &x->server->agent->blobs, x->rq.arg[0], body_bytes, &e) < 0) {
+        x->rq.route->handler(exchange_server(x)->agent, &x->rq, &x->rs);
+        if (!x->rs.status &&
+            blob_begin(&x->upload, &exchange_server(x)->agent->blobs, x->rq.arg[0], body_bytes, &e) < 0)
             respond_error(&x->rs, &e);
-            return respond(x);
-        }
-    } else if (body_bytes > 0 && !take_body(x, body_bytes)) {
-        return respond(x);
+    } else if (body_bytes > 0) {
+        take_body(x, body_bytes);
     }
-    return MHD_YES;
+    if (x->rs.status)
+        exchange_respond(x);
 }
 
-static void receive(struct exchange *x, const char *bytes, size_t len)
+static void receive(struct http_call *c, const char *bytes, size_t len)
 {
+    struct exchange *x = c->own;
+
     if (x->upload.is_open) {
-        blob_add(&x->upload, &x->server->agent->blobs, bytes, len);
+        blob_add(&x->upload, &exchange_server(x)->agent->blobs, bytes, len);
     } else if (x->body && len <= x->body_size - x->rq.body_len) {
         memcpy(x->body + x->rq.body_len, bytes, len);
         x->rq.body_len += len;
@@ -203,7 +171,7 @@ static void receive(struct exchange *x, const char *bytes, size_t len)
 
 static void end_upload(struct exchange *x)
 {
-    struct agent *a = x->server->agent;
+    struct agent *a = exchange_server(x)->agent;
     struct err e;
 
     if (blob_end(&x->upload, &a->blobs, &e) == 0) {
@@ -222,19 +190,13 @@ static bool waits(const struct exchange *x)
 }
 
 /* Answers a request that waits, new or resumed, or suspends it. */
-static enum MHD_Result wait_or_answer(struct exchange *x)
+static void wait_or_answer(struct exchange *x)
 {
-    struct http_server *h = x->server;
-    struct task *t = task_attempt(h->agent, x->rs.id, x->rs.attempt);
+    struct task *t = task_attempt(exchange_server(x)->agent, x->rs.id, x->rs.attempt);
 
-    if (x->is_gone)
-        return MHD_NO;
-    if (!wait_is_over(x) && !h->is_closing) {
-        x->conn->deadline = HUGE_VAL;
-        if (x->rs.deadline < h->tick.at)
-            timer_set(&h->agent->loop, &h->tick, x->rs.deadline);
-        exchange_park(x);
-        return MHD_YES;
+    if (!wait_is_over(x) && !x->call->server->is_closing) {
+        http_park(x->call, x->rs.deadline);
+        return;
     }
     if (x->rs.kind == RESPONSE_CURVE)
         curve_respond(&x->rs);
@@ -244,89 +206,75 @@ static enum MHD_Result wait_or_answer(struct exchange *x)
         respond_json(&x->rs, 200, task_json(t));
     else
         respond_problem(&x->rs, GONE, NULL, "the job was removed meanwhile");
-    return respond(x);
+    exchange_respond(x);
 }
 
 /* Called when the whole request is received. */
-static enum MHD_Result finish(struct exchange *x)
+static void finish(struct exchange *x)
 {
     if (x->upload.is_open) {
         end_upload(x);
-    } else {
-        if (x->body)
-            x->body[x->rq.body_len] = '\0';
-        x->rq.body = x->body;
-        x->rq.route->handler(x->server->agent, &x->rq, &x->rs);
-    }
-    return waits(x) ? wait_or_answer(x) : respond(x);
-}
-
-enum MHD_Result exchange_request(void *arg, struct MHD_Connection *c, const char *url, const char *method,
-                                 const char *version, const char *bytes, size_t *len, void **slot)
-{
-    struct exchange *x = *slot;
-
-    (void)arg;
-    (void)c;
-    (void)url;
-    (void)method;
-    (void)version;
-    if (!x || x->conn->is_ended)
-        return MHD_NO;
-    if (!x->is_gated) {
-        x->is_gated = true;
-        return begin(x);
-    }
-    if (*len > 0) {
-        receive(x, bytes, *len);
-        *len = 0;
-        return MHD_YES;
-    }
-    return waits(x) ? wait_or_answer(x) : finish(x);
-}
-
-/* The library's first callback for a request, of which it has what head_write wrote. */
-void *exchange_target(void *arg, const char *target, struct MHD_Connection *c)
-{
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct exchange *x = calloc(1, sizeof *x);
-    uint8_t id[8];
-
-    (void)target;
-    if (!x || !info || !info->socket_context) {
-        free(x);
-        return NULL;
-    }
-    x->server = arg;
-    x->connection = c;
-    x->conn = info->socket_context;
-    x->conn->exchange = x;
-    memcpy(x->request_id, "r-", 2);
-    random_bytes(id, sizeof id);
-    hex_encode(x->request_id + 2, id, sizeof id);
-    x->server->n_exchanges++;
-    return x;
-}
-
-void exchange_completed(void *arg, struct MHD_Connection *c, void **slot, enum MHD_RequestTerminationCode why)
-{
-    struct exchange *x = *slot;
-
-    (void)arg;
-    (void)c;
-    (void)why;
-    if (!x)
         return;
-    *slot = NULL;
-    unpark(x);
-    conn_answered(x->conn);
+    }
+    if (x->body)
+        x->body[x->rq.body_len] = '\0';
+    x->rq.body = x->body;
+    x->rq.route->handler(exchange_server(x)->agent, &x->rq, &x->rs);
+}
+
+static void proceed(struct http_call *c)
+{
+    struct exchange *x = c->own;
+
+    if (!waits(x))
+        finish(x);
+    if (waits(x))
+        wait_or_answer(x);
+    else
+        exchange_respond(x);
+}
+
+static ssize_t read_events(struct http_call *c, char *buf, size_t size)
+{
+    struct exchange *x = c->own;
+
+    return stream_read(&x->stream, buf, size);
+}
+
+static void end(struct http_call *c)
+{
+    struct exchange *x = c->own;
+    struct api_server *h = c->server->options.arg;
+
     stream_close(&x->stream);
-    blob_drop(&x->upload, &x->server->agent->blobs);
+    blob_drop(&x->upload, &h->agent->blobs);
     response_clear(&x->rs);
     if (x->body)
         explicit_bzero(x->body, x->body_size); /* a start document holds a key */
     free(x->body);
-    x->server->body_bytes -= x->body_size;
-    x->server->n_exchanges--;
-    free(x);
+    h->body_bytes -= x->body_size;
 }
+
+static void tick(void *arg)
+{
+    struct api_server *h = arg;
+
+    if (h->n_unlogged > 0)
+        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %u more requests were refused", h->n_unlogged);
+    h->n_logged = h->n_unlogged = 0;
+}
+
+static void warn(const char *text)
+{
+    log_line(LOG_LEVEL_WARN, "agent", NULL, "%s", text);
+}
+
+const struct http_service api_service = {.own_bytes = sizeof(struct exchange),
+                                         .begin = begin,
+                                         .receive = receive,
+                                         .proceed = proceed,
+                                         .is_ready = is_ready,
+                                         .read = read_events,
+                                         .end = end,
+                                         .tick = tick,
+                                         .warn = warn};

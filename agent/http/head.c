@@ -153,10 +153,21 @@ bool head_parse(struct head *out, char *bytes, size_t len, const char **why)
     return line;
 }
 
+size_t header_count(const struct header *headers, size_t n, const char *name, const char **value)
+{
+    size_t count = 0;
+
+    *value = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strcasecmp(headers[i].name, name) == 0 && count++ == 0)
+            *value = headers[i].value;
+    return count;
+}
+
 size_t head_write(char out[HEAD_WRITTEN_MAX], const struct head *head)
 {
-    int n = snprintf(out, HEAD_WRITTEN_MAX, "%s %.*s HTTP/1.%d\r\nHost: agent\r\n", head->method,
-                     TARGET_MAX + 1, head->target, head->is_1_0 ? 0 : 1);
+    int n = snprintf(out, HEAD_WRITTEN_MAX, "%s / HTTP/1.%d\r\nHost: here\r\n", head->method,
+                     head->is_1_0 ? 0 : 1);
 
     if (head->body_bytes > 0)
         n += snprintf(out + n, HEAD_WRITTEN_MAX - (size_t)n, "Content-Length: %llu\r\n",

@@ -1,6 +1,6 @@
 /* head -- the head of a request, from the bytes that a client sent. HTTP libraries accept heads that RFC 9112
- * forbids, each version others, and two readers of one head may then see two requests. So the agent reads it
- * by the strictest reading of the RFC, and libmicrohttpd sees only what head_write makes of it.
+ * forbids, each version others, and two readers of one head may then see two requests. So it is read
+ * here by the strictest reading of the RFC, and libmicrohttpd sees only what head_write makes of it.
  *
  * A head is: METHOD SP target SP HTTP/1.1 or HTTP/1.0 CRLF, then lines NAME: value CRLF, then CRLF. METHOD is
  * of A-Z; the target begins with '/' and is of visible ASCII; NAME is a token; a value has no control
@@ -10,9 +10,16 @@
 #ifndef PSGD_AGENT_HTTP_HEAD_H
 #define PSGD_AGENT_HTTP_HEAD_H
 
-#include "agent/gate.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-enum { HEAD_MAX = 16 << 10, HEADERS_MAX = 64, HEAD_WRITTEN_MAX = 1024 };
+enum { HEAD_MAX = 16 << 10, HEADERS_MAX = 64, HEAD_WRITTEN_MAX = 256 };
+
+struct header {
+    const char *name, *value;
+};
 
 struct head {
     const char *method, *target; /* these and the headers point into the bytes read */
@@ -30,8 +37,12 @@ ssize_t head_find_end(const char *bytes, size_t len, size_t *seen, const char **
  * reason. */
 bool head_parse(struct head *out, char *bytes, size_t len, const char **why);
 
-/* Writes the head that libmicrohttpd gets: method, target, version, a Host, and of the other headers those
- * that concern the connection itself. Returns its length. */
+/* Returns how often a header occurs; *value is the first one's, or NULL. */
+size_t header_count(const struct header *headers, size_t n, const char *name, const char **value);
+
+/* Writes the head that libmicrohttpd gets: method and version, a Host, and of the other headers those that
+ * concern the connection itself. Its target is always "/": the service reads the one of `head`. Returns its
+ * length. */
 size_t head_write(char out[HEAD_WRITTEN_MAX], const struct head *head);
 
 #endif

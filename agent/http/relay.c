@@ -1,23 +1,20 @@
 /* Bytes between a client and the library. Only here is a client's socket read or written. */
 #include <errno.h>
+#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/http/conn.h"
-#include "agent/http/server.h"
-#include "agent/log.h"
+#include "agent/http/http_server.h"
 #include "shared/clock.h"
-
-enum { CHUNK = 64 << 10 };
 
 static const double NEXT_HEAD_S = 10; /* for the rest of a head once its first byte is there */
 static const double LINGER_S = 5;
 
-enum progress { NOTHING, MOVED, OVER };
+enum { CHUNK = HTTP_CHUNK };
 
-static char chunk[CHUNK];
+enum progress { NOTHING, MOVED, OVER };
 
 static bool would_block(void)
 {
@@ -111,7 +108,7 @@ static bool connect_library(struct conn *k)
     if (getpeername(k->client.fd, (struct sockaddr *)&peer, &len) < 0)
         return false;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
-        conns_log_unaccepted(&h->conns, errno);
+        conns_log_unaccepted(h, errno);
         return false;
     }
     k->inner = (struct watch){.fd = pair[0], .ready = on_inner, .arg = k};
@@ -142,7 +139,7 @@ static enum progress take_request(struct conn *k, size_t head_len)
 
     if (!k->refusal && !head_parse(&in->head, in->bytes, head_len, &why))
         k->refusal = why;
-    if (k->refusal) /* exchange.c answers whatever it is */
+    if (k->refusal) /* the service answers whatever it is */
         in->head = (struct head){.method = "GET", .target = "/", .wants_close = true};
     if (!connect_library(k))
         return OVER;
@@ -176,7 +173,7 @@ static enum progress read_head(struct conn *k)
         }
         if (k->peer_ended)
             return k->is_awaited ? NOTHING : OVER;
-        n = client_recv(k, chunk, HEAD_MAX - (k->inbox ? k->inbox->n : 0));
+        n = client_recv(k, k->server->chunk, HEAD_MAX - (k->inbox ? k->inbox->n : 0));
         if (n < 0)
             return would_block() ? NOTHING : OVER;
         if (n == 0) {
@@ -192,7 +189,7 @@ static enum progress read_head(struct conn *k)
             else
                 k->deadline = clock_now() + NEXT_HEAD_S;
         }
-        memcpy(k->inbox->bytes + k->inbox->n, chunk, (size_t)n);
+        memcpy(k->inbox->bytes + k->inbox->n, k->server->chunk, (size_t)n);
         k->inbox->n += (size_t)n;
     }
 }
@@ -208,7 +205,7 @@ static enum progress relay_body(struct conn *k)
         k->state = CONN_RESPONSE;
         return NOTHING;
     }
-    n = client_recv(k, chunk, most);
+    n = client_recv(k, k->server->chunk, most);
     if (n < 0)
         return would_block() ? NOTHING : OVER;
     if (n == 0) { /* the client may still read why the request was refused before its body */
@@ -218,12 +215,12 @@ static enum progress relay_body(struct conn *k)
         return MOVED;
     }
     k->body_left -= (size_t)n;
-    return to_library(k, chunk, (size_t)n);
+    return to_library(k, k->server->chunk, (size_t)n);
 }
 
 static enum progress linger(struct conn *k)
 {
-    ssize_t n = recv(k->client.fd, chunk, CHUNK, 0); /* of TLS, too: nobody reads it */
+    ssize_t n = recv(k->client.fd, k->server->chunk, CHUNK, 0); /* of TLS, too: nobody reads it */
 
     return n > 0 ? MOVED : n < 0 && would_block() ? NOTHING : OVER;
 }
@@ -251,7 +248,7 @@ static enum progress relay_in(struct conn *k)
 static enum progress begin_linger(struct conn *k)
 {
     if (k->inner.fd >= 0) {
-        loop_unwatch(&k->server->agent->loop, &k->inner);
+        loop_unwatch(k->server->loop, &k->inner);
         close(k->inner.fd);
         k->inner.fd = -1;
     }
@@ -276,9 +273,9 @@ static enum progress relay_out(struct conn *k)
                                                                               : MOVED;
     if (k->inner.fd < 0)
         return NOTHING;
-    n = recv(k->inner.fd, chunk, CHUNK, 0);
+    n = recv(k->inner.fd, k->server->chunk, CHUNK, 0);
     if (n > 0)
-        return to_client(k, chunk, (size_t)n);
+        return to_client(k, k->server->chunk, (size_t)n);
     if (n < 0 && would_block()) {
         if (k->is_awaited && k->state == CONN_HEAD) {
             set_awaited(k, false);
@@ -300,19 +297,19 @@ static enum progress look_at_first(struct conn *k)
     if (n <= 0)
         return n < 0 && would_block() ? NOTHING : OVER;
     if (first != TLS_FIRST_BYTE) {
-        if (!h->agent->allows_plain)
+        if (!h->options.allows_plain)
             return begin_linger(k);
         k->state = CONN_HEAD;
         return MOVED;
     }
-    k->tls = tls_session_new(h->conns.keys, k->client.fd);
+    k->tls = tls_session_new(h->options.keys, k->client.fd);
     k->state = CONN_HANDSHAKE;
     return k->tls ? MOVED : OVER;
 }
 
 static void set_events(struct conn *k, struct watch *w, uint32_t *has, uint32_t want, uint32_t fired)
 {
-    struct loop *l = &k->server->agent->loop;
+    struct loop *l = k->server->loop;
     struct err e;
 
     /* What is not wanted now is left on until it fires: mostly it is wanted again before. */
@@ -322,7 +319,7 @@ static void set_events(struct conn *k, struct watch *w, uint32_t *has, uint32_t 
     if (!want)
         loop_unwatch(l, w); /* a closed end would be reported for ever */
     else if (loop_watch(l, w, want, &e) < 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s", e.text);
+        http_warn(k->server, "http: %s", e.text);
 }
 
 static void wait_for_events(struct conn *k, uint32_t client_fired, uint32_t inner_fired)
@@ -382,11 +379,11 @@ void conn_wait(struct conn *k)
  * itself may overlook that its input has ended: 0.9.75 does where the end comes with the last bytes. */
 void conn_relay(struct conn *k)
 {
-    if (k->is_cut && k->exchange && !k->exchange->is_answered) {
+    if (k->is_cut && k->call && !k->call->is_answered) {
         conn_end(k);
         return;
     }
-    if (k->is_cut && !k->exchange)
+    if (k->is_cut && !k->call)
         conn_mark_ready(k);
     relay(k, 0, 0);
 }
@@ -406,8 +403,8 @@ void conn_on_client(void *arg, uint32_t events)
     }
     if ((events & EPOLLRDHUP) && k->state == CONN_RESPONSE) {
         k->peer_ended = true;
-        if (k->exchange && k->exchange->is_parked)
-            exchange_gone(k->exchange);
+        if (k->call && k->call->is_parked)
+            http_call_gone(k->call);
     }
     relay(k, events, 0);
 }
@@ -416,7 +413,7 @@ void conn_answered(struct conn *k)
 {
     struct inbox *in = k->inbox;
 
-    k->exchange = NULL;
+    k->call = NULL;
     k->is_answered = true;
     k->is_cut = false;
     conn_mark_ready(k);

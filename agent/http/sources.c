@@ -1,7 +1,6 @@
 #include "agent/http/sources.h"
 
 #include <math.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,29 +19,6 @@ struct entry {
 struct sources {
     struct entry sets[SETS][WAYS];
 };
-
-void source_of(struct source *out, const struct sockaddr *peer)
-{
-    *out = (struct source){.uid = UID_UNKNOWN};
-    if (peer->sa_family == AF_INET) {
-        memset(out->address + 10, 0xff, 2);
-        memcpy(out->address + 12, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
-    } else if (peer->sa_family == AF_INET6) {
-        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
-
-        memcpy(out->address, v6, IN6_IS_ADDR_V4MAPPED(v6) || IN6_IS_ADDR_LOOPBACK(v6) ? 16 : 8);
-    }
-}
-
-bool source_has_address(const struct source *a, const struct source *b)
-{
-    return memcmp(a->address, b->address, sizeof a->address) == 0;
-}
-
-bool source_is(const struct source *a, const struct source *b)
-{
-    return source_has_address(a, b) && a->uid == b->uid;
-}
 
 struct sources *sources_new(void)
 {

@@ -5,22 +5,9 @@
 #ifndef PSGD_AGENT_HTTP_SOURCES_H
 #define PSGD_AGENT_HTTP_SOURCES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/socket.h>
+#include "agent/http/source.h"
 
 enum { FAILURES_FREE = 10, SOURCES_MAX = 4096 };
-
-/* An IPv6 address by its first 64 bits, of which one host commonly has all the rest. */
-struct source {
-    uint8_t address[16]; /* IPv4: as ::ffff:a.b.c.d */
-    int64_t uid;         /* of a loopback address; UID_UNKNOWN of any other */
-};
-#define UID_UNKNOWN (-1)
-
-void source_of(struct source *out, const struct sockaddr *peer);
-bool source_is(const struct source *a, const struct source *b);
-bool source_has_address(const struct source *a, const struct source *b);
 
 /* A table of the SOURCES_MAX that failed last, or nearly: a source shares eight places with others of the
  * same hash. */

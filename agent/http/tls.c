@@ -4,11 +4,11 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/event.h"
 #include "shared/utf8.h"
 
 struct tls_keys {
@@ -21,7 +21,7 @@ struct tls_session {
     gnutls_session_t gnutls;
     bool asks_client;
     const char *refusal; /* of the client's certificate; NULL: accepted, or none */
-    char client[OWNER_MAX + 1];
+    char client[TLS_CLIENT_MAX + 1];
 };
 
 /* Why a certificate is not accepted: the first that applies. */
@@ -50,16 +50,17 @@ static int add_client_ca(struct tls_keys *k, const char *pem)
     return n == 0 ? GNUTLS_E_NO_CERTIFICATE_FOUND : n;
 }
 
-int tls_keys_new(struct tls_keys **out, const struct identity *id, struct err *e)
+int tls_keys_new(struct tls_keys **out, const char *key_pem, const char *certificate_pem,
+                 const char *client_ca, struct err *e)
 {
-    gnutls_datum_t key = text(id->key), certificate = text(id->certificate);
+    gnutls_datum_t key = text(key_pem), certificate = text(certificate_pem);
     struct tls_keys *k = calloc(1, sizeof *k);
     int rc = k ? gnutls_certificate_allocate_credentials(&k->credentials) : GNUTLS_E_MEMORY_ERROR;
 
     if (rc == 0)
         rc = gnutls_certificate_set_x509_key_mem(k->credentials, &certificate, &key, GNUTLS_X509_FMT_PEM);
-    if (rc >= 0 && id->client_ca)
-        rc = add_client_ca(k, id->client_ca);
+    if (rc >= 0 && client_ca)
+        rc = add_client_ca(k, client_ca);
     if (rc >= 0)
         rc = gnutls_priority_init(&k->priority, "NORMAL:-VERS-ALL:+VERS-TLS1.3", NULL);
     if (rc < 0) {
@@ -119,7 +120,7 @@ static bool read_name(struct tls_session *t)
 {
     unsigned n;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(t->gnutls, &n);
-    char name[OWNER_MAX + 1 - 3];
+    char name[TLS_CLIENT_MAX + 1 - 3];
     size_t len = sizeof name;
     gnutls_x509_crt_t crt;
     bool is_read;

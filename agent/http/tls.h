@@ -1,4 +1,4 @@
-/* tls -- the server's end of TLS 1.3, over a connected non-blocking socket, with the agent's certificate.
+/* tls -- the server's end of TLS 1.3, over a connected non-blocking socket.
  * The library's own TLS is not used: in its epoll mode (0.9.75) an unfinished handshake occupies a processor,
  * and it hands over requests without the bytes that they were made of. */
 #ifndef PSGD_AGENT_HTTP_TLS_H
@@ -6,13 +6,17 @@
 
 #include <sys/types.h>
 
-#include "agent/identity.h"
+#include "shared/err.h"
 
 struct tls_keys;
 struct tls_session;
 
-/* ERR_CONFIG: not a key and its certificate, or no certificate of a CA. */
-int tls_keys_new(struct tls_keys **out, const struct identity *id, struct err *e);
+enum { TLS_CLIENT_MAX = 64 }; /* bytes of what tls_session_client returns */
+
+/* The server's key and certificate, and the certificates of the CAs whose clients it knows; NULL: it asks for
+ * no client's certificate. All PEM. ERR_CONFIG: not a key and its certificate, or no certificate of a CA. */
+int tls_keys_new(struct tls_keys **out, const char *key, const char *certificate, const char *client_ca,
+                 struct err *e);
 void tls_keys_free(struct tls_keys *k); /* NULL is allowed */
 
 struct tls_session *tls_session_new(const struct tls_keys *k, int fd); /* NULL: no memory */
@@ -27,7 +31,7 @@ enum { TLS_FIRST_BYTE = 22 };
 /* Returns 1 when the handshake is done, 0 while it waits for the other end, -1: it has failed, with an
  * alert. */
 int tls_session_handshake(struct tls_session *t);
-/* After it: "CN=" and the common name of the client's certificate, if a CA of the identity has signed it;
+/* After it: "CN=" and the common name of the client's certificate, if one of the CAs has signed it;
  * else NULL, and *refusal has the reason, or NULL where the client has sent none. The handshake goes on
  * with a certificate that is refused; the HTTP answer then states the reason. CRLs are not read. */
 const char *tls_session_client(const struct tls_session *t, const char **refusal);

@@ -40,7 +40,7 @@ static void open_on_folder(struct fixture *f)
     if (tests)
         snprintf(f->agent.exe, sizeof f->agent.exe, "%.*s/agent", (int)(tests - path), path);
     f->agent.isolation.level = ISOLATION_USER; /* of fake_runner.sh, which runs no codec */
-    assert_ok(http_server_open(&f->server, &f->agent, l.fd, &e));
+    assert_ok(api_server_open(&f->server, &f->agent, l.fd, &e));
     assert_ok(task_restore_all(&f->agent, &e));
     if (f->opt.no_token)
         return;
@@ -73,7 +73,7 @@ void fixture_crash(struct fixture *f)
     f->agent.is_stopping = true;
     for (struct task *t = f->agent.first; t; t = t->next)
         t->n_streams += 1000;
-    http_server_close(f->server);
+    api_server_close(f->server);
     agent_close(&f->agent);
 }
 
@@ -93,10 +93,10 @@ void fixture_close(struct fixture *f)
 
 void fixture_turn(struct fixture *f)
 {
-    double max_wait = http_server_max_wait(f->server);
+    double max_wait = http_server_max_wait(f->server->http);
 
     loop_turn(&f->agent.loop, max_wait < 0.005 ? max_wait : 0.005);
-    http_server_turn(f->server);
+    http_server_turn(f->server->http);
     keep_trim(&f->agent);
 }
 

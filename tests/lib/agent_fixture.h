@@ -4,11 +4,11 @@
 #define PSGD_TEST_AGENT_FIXTURE_H
 
 #include "agent/agent.h"
-#include "agent/http/http.h"
+#include "agent/http/api_server.h"
 
 struct fixture {
     struct agent agent;
-    struct http_server *server;
+    struct api_server *server;
     struct agent_options opt;
     char folder[64], token[64];
     struct sockaddr_storage at; /* of the server */

@@ -270,7 +270,7 @@ TEST(many_streams_of_one_job_all_end_even_if_one_disconnects)
     }
     for (int i = 0; i < 10; i++)
         fixture_turn(&f);
-    assert_false(http_server_is_busy(f.server));
+    assert_false(http_server_is_busy(f.server->http));
     fixture_close(&f);
 }
 

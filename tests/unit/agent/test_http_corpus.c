@@ -2,7 +2,6 @@
  * and the damaged ones are judged by tests/lib/request_check.h, a second reading of the same bytes. */
 #include <sys/socket.h>
 
-#include "agent/http/server.h"
 #include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/request_check.h"

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 
 #include "agent/api.h"
-#include "agent/http/server.h"
 #include "shared/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/stderr_catch.h"
@@ -21,7 +20,7 @@ static struct reply r;
 
 static const struct conns *conns(const struct fixture *f)
 {
-    return &f->server->conns;
+    return &f->server->http->conns;
 }
 
 /* A connection to the agent, from 127.1.x.y or, with n = 0, from 127.0.0.1. */
@@ -235,10 +234,10 @@ TEST(half_a_TLS_handshake_costs_nothing_and_ends_at_its_deadline)
     for (int i = 0; i < 20; i++)
         fixture_turn(&f);
     assert_int_equal(epoll_wait(f.agent.loop.epoll_fd, &ev, 1, 0), 0);
-    assert_true(http_server_max_wait(f.server) >= 1);
-    conns_tick(f.server, clock_now() + 9);
+    assert_true(http_server_max_wait(f.server->http) >= 1);
+    conns_tick(f.server->http, clock_now() + 9);
     assert_int_equal(conns(&f)->strangers.n, N_OF(fds));
-    conns_tick(f.server, clock_now() + 11);
+    conns_tick(f.server->http, clock_now() + 11);
     assert_int_equal(conns(&f)->strangers.n, 0);
     for (size_t i = 0; i < N_OF(fds); i++)
         close(fds[i]);
@@ -257,10 +256,10 @@ TEST(a_byte_a_second_does_not_keep_a_connection_beyond_its_deadline)
     for (int s = 1; s <= 9; s++) {
         client_send(&c, &"GET /heal"[s - 1], 1);
         fixture_turn(&f);
-        conns_tick(f.server, begun + s);
+        conns_tick(f.server->http, begun + s);
         assert_int_equal(conns(&f)->strangers.n, 1);
     }
-    conns_tick(f.server, clock_now() + 10);
+    conns_tick(f.server->http, clock_now() + 10);
     assert_int_equal(conns(&f)->strangers.n, 0);
     client_close(&c);
     fixture_close(&f);
@@ -325,11 +324,11 @@ TEST(announced_uploads_count_before_their_bytes_come)
     }
     client_close(&c[0]); /* its part is free again */
     client_close(&c[2]);
-    while (f.server->n_exchanges > 1)
+    while (f.server->http->n_calls > 1)
         fixture_turn(&f);
     client_open(&c[0], &f);
     client_send(&c[0], text, (size_t)snprintf(text, sizeof text, head, 4, f.token, blob));
-    while (f.server->n_exchanges < 2)
+    while (f.server->http->n_calls < 2)
         fixture_turn(&f);
     assert_true(client_receives_nothing(&c[0]));
     assert_true(client_receives_nothing(&c[1]));

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "agent/http/tls.h"
+#include "agent/identity.h"
 #include "tests/unit/unit.h"
 
 enum { N = 7 };
@@ -47,7 +48,7 @@ static void serve(int fd, int report, const struct identity *id)
 {
     struct tls_keys *keys;
 
-    if (tls_keys_new(&keys, id, &e) < 0)
+    if (tls_keys_new(&keys, id->key, id->certificate, id->client_ca, &e) < 0)
         _exit(1);
     for (;;) {
         int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK);

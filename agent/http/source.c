@@ -1,4 +1,4 @@
-#include "agent/http/peer_uid.h"
+#include "agent/http/source.h"
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -7,7 +7,28 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "agent/http/sources.h"
+void source_of(struct source *out, const struct sockaddr *peer)
+{
+    *out = (struct source){.uid = UID_UNKNOWN};
+    if (peer->sa_family == AF_INET) {
+        memset(out->address + 10, 0xff, 2);
+        memcpy(out->address + 12, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
+    } else if (peer->sa_family == AF_INET6) {
+        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
+
+        memcpy(out->address, v6, IN6_IS_ADDR_V4MAPPED(v6) || IN6_IS_ADDR_LOOPBACK(v6) ? 16 : 8);
+    }
+}
+
+bool source_has_address(const struct source *a, const struct source *b)
+{
+    return memcmp(a->address, b->address, sizeof a->address) == 0;
+}
+
+bool source_is(const struct source *a, const struct source *b)
+{
+    return source_has_address(a, b) && a->uid == b->uid;
+}
 
 struct end {
     uint8_t address[16];
@@ -72,12 +93,12 @@ static int64_t ask(int diag_fd, const struct end *there, const struct end *here)
     return answer.body.idiag_inode ? (int64_t)answer.body.idiag_uid : UID_UNKNOWN;
 }
 
-int peer_uid_open(void)
+int source_uid_open(void)
 {
     return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 }
 
-int64_t peer_uid(int diag_fd, int accepted_fd)
+int64_t source_uid(int diag_fd, int accepted_fd)
 {
     struct end here, there;
 

@@ -1,0 +1,138 @@
+/* http_server -- an HTTP server for one thread: it runs inside the loop that it is given.
+ *
+ *   client <--TCP, perhaps TLS--> conn.c, relay.c <--socket pair--> libmicrohttpd <--> http_call.c, a service
+ *
+ * Clients' connections are accepted, limited and read here (conn.h). Only when the whole head of a request
+ * has arrived and is valid (head.h) does libmicrohttpd get a connection for that client, one end of a socket
+ * pair, and a head that was written here. So a crowd that sends nothing, or half a head, or half a TLS
+ * handshake never reaches it, and which heads are accepted does not depend on its version. The price is one
+ * more copy of each body.
+ *
+ * A request that waits is suspended, and its service asked again whether it goes on when *n_changes has
+ * changed, at least once a second. Every request has an absolute deadline, because inactivity alone is
+ * avoided by a client that sends a byte a second. */
+#ifndef PSGD_HTTP_SERVER_H
+#define PSGD_HTTP_SERVER_H
+
+#include "agent/http/conn.h"
+
+enum { HTTP_CHUNK = 64 << 10 };
+
+struct http_server;
+
+/* One request with its response. */
+struct http_call {
+    struct http_server *server;
+    struct conn *conn; /* its inbox->head is the request's */
+    struct MHD_Connection *connection;
+    void *own; /* the service's: own_bytes, zero at first */
+    bool is_begun, is_answered, is_failed;
+    bool is_gone; /* the client will not receive the response */
+
+    struct http_call *next, *prev; /* in the list of suspended requests */
+    bool is_parked;
+};
+
+/* What answers the requests. Its functions are called in this order; none may block. */
+struct http_service {
+    size_t own_bytes;
+    /* The head is here, valid or not (conn->refusal), and no byte of the body. May answer. */
+    void (*begin)(struct http_call *c);
+    /* The next bytes of the body of a request that is not answered yet. */
+    void (*receive)(struct http_call *c, const char *bytes, size_t len);
+    /* The whole request is here, or its wait is over: answers or parks it. */
+    void (*proceed)(struct http_call *c);
+    /* Whether a parked request goes on. */
+    bool (*is_ready)(const struct http_call *c);
+    /* The next bytes of an HTTP_STREAM. 0: none now; -1: the end. */
+    ssize_t (*read)(struct http_call *c, char *buf, size_t size);
+    /* The request is over, answered or not: clears `own`. */
+    void (*end)(struct http_call *c);
+    /* Once a second; NULL: nothing. */
+    void (*tick)(void *arg);
+    /* A line for the log; NULL: there is none. */
+    void (*warn)(const char *text);
+};
+
+struct http_options {
+    struct loop *loop;
+    const struct http_service *service;
+    void *arg;                   /* the service's */
+    const uint64_t *n_changes;   /* the service's: suspended requests are looked at when it has changed */
+    const struct tls_keys *keys; /* NULL: no TLS */
+    bool allows_plain;           /* HTTP without TLS */
+    /* Connections; of these strangers', at most so many in all and of one address or user. Each is at least
+     * the next. */
+    unsigned max, max_strangers, max_per_source;
+};
+
+struct http_server {
+    struct http_options options;
+    struct loop *loop;
+    struct MHD_Daemon *daemon;
+    struct conns conns;
+    struct watch watch;
+    struct timer tick;
+    struct http_call *parked;
+    unsigned n_calls;
+    uint64_t n_seen;      /* *n_changes when suspended requests were last checked */
+    bool look, suspended; /* suspended requests must be checked; one was suspended in this turn */
+    bool is_closing;      /* suspended requests go on now, or never */
+    char chunk[HTTP_CHUNK];
+};
+
+/* Takes listen_fd, also on failure. What the options point to must outlive the server. */
+int http_server_open(struct http_server **out, const struct http_options *o, int listen_fd, struct err *e);
+
+/* Call after each turn of the loop: processes all pending requests. */
+void http_server_turn(struct http_server *h);
+
+/* Returns how long (in seconds) the loop may wait before the next http_server_turn. */
+double http_server_max_wait(const struct http_server *h);
+
+/* Returns whether any request is not answered completely. */
+bool http_server_is_busy(const struct http_server *h);
+
+/* Stops accepting connections. */
+void http_server_quiesce(struct http_server *h);
+
+/* Ends every connection. */
+void http_server_close(struct http_server *h);
+
+/* A line for the service's log. */
+void http_warn(const struct http_server *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+enum http_body {
+    HTTP_BYTES,   /* `bytes`, which are taken */
+    HTTP_LASTING, /* `lasting`, which outlive the server */
+    HTTP_FILE,    /* `len` bytes of `fd` from `at`; the descriptor is taken */
+    HTTP_LENGTH,  /* only the length, of a body that is not sent: to HEAD, and 304 */
+    HTTP_STREAM   /* what the service's read() gives, until its end */
+};
+
+struct http_answer {
+    unsigned status;
+    const struct header *headers; /* a value of NULL: the header is left out */
+    size_t n_headers;
+    enum http_body kind;
+    char *bytes;
+    const char *lasting;
+    uint64_t len, at;
+    int fd;
+};
+
+/* Answers the request. Returns false if there was no memory for it: then nothing is taken, and the
+ * connection ends. */
+bool http_respond(struct http_call *c, const struct http_answer *a);
+
+/* Suspends the request until the service's is_ready, which is asked at `look_at` (clock_now()) at the latest;
+ * HUGE_VAL: no such time. It has no deadline meanwhile. */
+void http_park(struct http_call *c, double look_at);
+
+/* For conn.c and relay.c: the client will not receive the response. */
+void http_call_gone(struct http_call *c);
+/* For http_server.c. Returns whether any suspended request goes on. */
+bool http_calls_resume(struct http_server *h);
+int http_library_open(struct http_server *h, struct err *e);
+
+#endif
