@@ -20,13 +20,13 @@
 #include "agent/journal.h"
 #include "agent/lasting.h"
 #include "agent/listen.h"
-#include "agent/loop.h"
 #include "agent/members.h"
 #include "agent/notify.h"
 #include "agent/options.h"
 #include "agent/runner_about.h"
 #include "agent/supervise.h"
 #include "agent/tail.h"
+#include "shared/loop.h"
 #include "shared/page.h"
 
 enum {

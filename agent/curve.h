@@ -7,9 +7,9 @@
 #ifndef PSGD_CURVE_H
 #define PSGD_CURVE_H
 
-#include "agent/loop.h"
 #include "agent/routes.h"
 #include "shared/child.h"
+#include "shared/loop.h"
 #include "shared/series.h"
 
 enum { CURVES_AT_ONCE = 2, CURVES_WAITING = 30, CURVES_KNOWN = 64, CURVE_S = 60 };

@@ -4,10 +4,10 @@
 #ifndef PSGD_GATE_H
 #define PSGD_GATE_H
 
-#include "agent/http/head.h"
 #include "agent/members.h"
 #include "agent/routes.h"
 #include "agent/token.h"
+#include "shared/http/head.h"
 
 enum { DISK_RESERVE_MIB = 64 }; /* kept free of uploads, for journals and records */
 

@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "agent/loop.h"
 #include "shared/child.h"
+#include "shared/loop.h"
 
 struct runner_about {
     struct loop *loop;

@@ -15,7 +15,7 @@
  * filter (tests/lib/old_kernel.h). A kernel that lacks a call returns ENOSYS. A container's filter that is
  * older than the call may return EPERM, which the calls themselves never do.
  *
- * Other names that older libraries lack are at the end, except libmicrohttpd's (agent/http/) and
+ * Other names that older libraries lack are at the end, except libmicrohttpd's (shared/http/) and
  * compilers' (nn/kernels/cpu.h). */
 #ifndef PSGD_COMPAT_H
 #define PSGD_COMPAT_H

@@ -5,9 +5,9 @@
 
 #include "agent/agent.h"
 #include "agent/api.h"
-#include "agent/http/http_server.h"
 #include "agent/http/sources.h"
 #include "agent/stream.h"
+#include "shared/http/http_server.h"
 
 enum {
     CONNECTIONS_MAX = 4096,

@@ -5,7 +5,7 @@
 #ifndef PSGD_AGENT_HTTP_SOURCES_H
 #define PSGD_AGENT_HTTP_SOURCES_H
 
-#include "agent/http/source.h"
+#include "shared/http/source.h"
 
 enum { FAILURES_FREE = 10, SOURCES_MAX = 4096 };
 

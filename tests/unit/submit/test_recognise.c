@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "agent/http/tls.h"
 #include "agent/identity.h"
+#include "shared/http/tls.h"
 #include "tests/unit/unit.h"
 
 enum { N = 7 };

@@ -1,4 +1,4 @@
-#include "agent/http/source.h"
+#include "shared/http/source.h"
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>

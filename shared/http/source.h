@@ -1,6 +1,6 @@
 /* source -- whose connection it is: the address of the other end and, within this machine, the user. */
-#ifndef PSGD_AGENT_HTTP_SOURCE_H
-#define PSGD_AGENT_HTTP_SOURCE_H
+#ifndef PSGD_HTTP_SOURCE_H
+#define PSGD_HTTP_SOURCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "agent/loop.h"
+#include "shared/loop.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * character but HTAB. Every CR is followed by LF and every LF preceded by CR, no line begins with a space,
  * and nothing precedes the method. At most one Content-Length, of 1 to 18 digits, and no
  * Transfer-Encoding. */
-#ifndef PSGD_AGENT_HTTP_HEAD_H
-#define PSGD_AGENT_HTTP_HEAD_H
+#ifndef PSGD_HTTP_HEAD_H
+#define PSGD_HTTP_HEAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 
-#include "agent/http/http_server.h"
 #include "shared/clock.h"
+#include "shared/http/http_server.h"
 
 enum {
     POOL_BYTES = 64 << 10, /* per connection. Uploads arrive in chunks of it: 16 KiB halve their speed, 128

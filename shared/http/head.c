@@ -1,4 +1,4 @@
-#include "agent/http/head.h"
+#include "shared/http/head.h"
 
 #include <stdio.h>
 #include <stdlib.h>

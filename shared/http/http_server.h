@@ -14,7 +14,7 @@
 #ifndef PSGD_HTTP_SERVER_H
 #define PSGD_HTTP_SERVER_H
 
-#include "agent/http/conn.h"
+#include "shared/http/conn.h"
 
 enum { HTTP_CHUNK = 64 << 10 };
 

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/http/http_server.h"
 #include "shared/clock.h"
+#include "shared/http/http_server.h"
 
 enum {
     FILES_EACH = 3,    /* a connection's socket, and a socket pair while it has a request */

@@ -1,4 +1,4 @@
-#include "agent/http/tls.h"
+#include "shared/http/tls.h"
 
 #include <errno.h>
 #include <gnutls/gnutls.h>

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/http/http_server.h"
 #include "shared/clock.h"
+#include "shared/http/http_server.h"
 
 static const double NEXT_HEAD_S = 10; /* for the rest of a head once its first byte is there */
 static const double LINGER_S = 5;

@@ -1,4 +1,4 @@
-#include "agent/http/conn.h"
+#include "shared/http/conn.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/http/http_server.h"
 #include "shared/address.h"
 #include "shared/clock.h"
+#include "shared/http/http_server.h"
 
 enum { SILENCE_MS = 30000 };
 

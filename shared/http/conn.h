@@ -7,13 +7,13 @@
  * request is read. One user of this machine could fill the share of a local address; when it is full, each
  * user counts as a source of its own (source.h), and the oldest connection of the source with the most is
  * evicted. All other places are reserved for known clients. */
-#ifndef PSGD_AGENT_HTTP_CONN_H
-#define PSGD_AGENT_HTTP_CONN_H
+#ifndef PSGD_HTTP_CONN_H
+#define PSGD_HTTP_CONN_H
 
-#include "agent/http/head.h"
-#include "agent/http/source.h"
-#include "agent/http/tls.h"
-#include "agent/loop.h"
+#include "shared/http/head.h"
+#include "shared/http/source.h"
+#include "shared/http/tls.h"
+#include "shared/loop.h"
 
 enum conn_state {
     CONN_FIRST,     /* no byte has come: whether the client speaks TLS is not known */
@@ -60,7 +60,7 @@ struct conn {
     char *in, *out; /* bytes read that the other end has no room for yet; NULL: none */
     size_t n_in, in_at, n_out, out_at;
     struct http_call *call; /* NULL: none */
-    bool is_awaited;           /* a response is not relayed completely */
+    bool is_awaited;        /* a response is not relayed completely */
 };
 
 struct conn_list {
@@ -76,7 +76,7 @@ struct conns {
     struct conn *ended;    /* whose end of the library is not closed yet */
     struct conn *ready;    /* to be relayed after the library's turn */
     struct conn *starting; /* given to the library, which has not called conn_started yet */
-    int diag_fd; /* for source_uid */
+    int diag_fd;           /* for source_uid */
     unsigned max, max_strangers, max_per_source;
     unsigned n_awaited;
     unsigned n_evicted, n_unaccepted; /* in the present second, for the log */

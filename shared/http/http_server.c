@@ -1,4 +1,4 @@
-#include "agent/http/http_server.h"
+#include "shared/http/http_server.h"
 
 #include <microhttpd.h>
 #include <stdarg.h>
