@@ -217,6 +217,23 @@ BATS
     [[ "$output" == *"not ok - a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost has not ended within 1 s"* ]]
 }
 
+@test "words choose tests of a program and of a script, and the folder of a failed test can be kept" {
+    printf '%s\n' "load $ROOT/tests/e2e/lib" '@test "one that fails" { echo a >left; false; }' '@test "another one" { false; }' >one.bats
+    run afresh KEEP=1 bats --tap -f 'one that fails' one.bats
+    echo "$output"
+    [[ "$output" == 1..1* ]]
+    [ "$(cat "$(sed -n 's/^# kept: //p' <<<"$output")/left")" = a ]
+    cd "$ROOT"
+    run env ONLY='torn end' tests/run test_journal
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${lines[-1]}" = '1 passed, 0 failed, 0 skipped' ]
+    run env ONLY='no test has this name' tests/run test_journal harness.bats
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = '0 passed, 0 failed, 0 skipped' ]
+}
+
 @test "without namespaces the tests that need them are skipped and reported" {
     cd "$ROOT"
     run without_namespaces tests/run network.bats

@@ -65,7 +65,12 @@ teardown() {
         left="$left findings"
     fi
     kill -9 "$WATCHER" 2>/dev/null
-    cd / && rm -rf "$HOME_OF_TEST"
+    cd / || return 1
+    if [ -n "${KEEP:-}" ] && [ -z "${BATS_TEST_COMPLETED:-}" ]; then
+        echo "kept: $T"
+    else
+        rm -rf "$HOME_OF_TEST"
+    fi
     [ -z "${TEST_TIMES:-}" ] || note_times >>"$TEST_TIMES"
     [ -z "$left" ]
 }

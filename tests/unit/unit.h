@@ -64,6 +64,21 @@ static inline void unit_begin(const char *name)
     alarm((unsigned)limit_s);
 }
 
+/* ONLY=WORDS in the environment: the program runs only the tests whose name contains them, with _ for each
+ * blank. */
+__attribute__((constructor)) static inline void unit_choose_tests(void)
+{
+    static char pattern[256];
+    const char *words = getenv("ONLY");
+
+    if (!words || !words[0])
+        return;
+    snprintf(pattern, sizeof pattern, "*%s*", words);
+    for (char *at = strchr(pattern, ' '); at; at = strchr(at, ' '))
+        *at = '_';
+    cmocka_set_test_filter(pattern);
+}
+
 /* Seconds for an event that only has to occur: on a machine that does ten other things, too. */
 enum { UNIT_PATIENCE_S = 600 };
 
