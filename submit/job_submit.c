@@ -1,10 +1,10 @@
 /* job_submit -- the command line program: finds the verb, reads its options, runs it. */
 #include <sys/resource.h>
 
-#include "submit/failure.h"
-#include "submit/interrupt.h"
-#include "submit/output.h"
-#include "submit/stages/console.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/exit_status.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/verbs/verb_table.h"
 #include "submit/verbs/verbs.h"
 

@@ -9,10 +9,10 @@
 #include "codecs/compress/compress.h"
 #include "shared/file.h"
 #include "shared/record.h"
-#include "submit/codecs/find.h"
-#include "submit/codecs/presets.h"
+#include "submit/codecs/codec_find.h"
+#include "submit/compat/presets.h"
 #include "submit/data/dataset.h"
-#include "submit/options_table.h"
+#include "submit/options/options_table.h"
 #include "submit/verbs/verb_table.h"
 
 enum { VALUES = 8192 };

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "agent/options.h"
-#include "submit/failure.h"
-#include "submit/options_table.h"
+#include "submit/options/options_table.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/verbs/verb_table.h"
 
 /* Text of a paragraph: no character has a meaning in it. */

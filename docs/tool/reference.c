@@ -19,10 +19,10 @@
 #include "shared/reason.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
-#include "submit/codecs/presets.h"
+#include "submit/compat/presets.h"
 #include "submit/data/dataset.h"
-#include "submit/failure.h"
-#include "submit/options_table.h"
+#include "submit/options/options_table.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/verbs/verb_table.h"
 
 static bool is_letter(char c)
@@ -203,7 +203,8 @@ static int page_job_submit(struct err *e)
         return e->code;
     settings_default(&o.settings); /* before it is fitted to the optimizer */
     o.settings.name[0] = '\0';
-    print_head("job_submit", "the tables of `submit/verbs/verb_table.c` and `submit/options.c`");
+    print_head("job_submit",
+               "the tables of `submit/verbs/verb_table.c` and `submit/options/submit_options.c`");
     puts("\n`job_submit VERB ...`; the verb `submit` may be left out. `job_submit help VERB` prints the "
          "options of one "
          "verb. JOB is a\njob's id, its first characters, a name that only one job has, or the folder of its "
@@ -575,8 +576,9 @@ static int page_reasons(struct err *e)
 static int page_status(struct err *e)
 {
     (void)e;
-    print_head("Exit statuses, error codes, states and reasons",
-               "`submit/failure.c`, `agent/options.c`, `agent/problem.c` and `shared/job_state.c`");
+    print_head(
+        "Exit statuses, error codes, states and reasons",
+        "`submit/terminal/exit_status.c`, `agent/options.c`, `agent/problem.c` and `shared/job_state.c`");
     printf("\n## job_submit\n%s\nWith `--json` a command that fails prints the `code` of its error:\n\n"
            "| code | exit status |\n|---|---|\n",
            failure_exit_help);

@@ -16,9 +16,9 @@
 #include "shared/json.h"
 #include "submit/browse/job_files.h"
 #include "submit/browse/shown.h"
-#include "submit/hosts.h"
-#include "submit/node.h"
-#include "submit/stages/job_key.h"
+#include "submit/job/job_key.h"
+#include "submit/job/job_node.h"
+#include "submit/options/hosts.h"
 
 enum {
     LIST_MAX = 16 << 20, /* bytes of an agent's list of jobs */

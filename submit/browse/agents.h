@@ -5,7 +5,7 @@
 #define PSGD_BROWSE_AGENTS_H
 
 #include "submit/browse/live.h"
-#include "submit/options.h"
+#include "submit/options/submit_options.h"
 
 struct agents;
 

@@ -14,9 +14,9 @@
 #include "submit/browse/documents.h"
 #include "submit/browse/library.h"
 #include "submit/browse/server.h"
-#include "submit/interrupt.h"
 #include "submit/results/job_index.h"
-#include "submit/stages/console.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
 #include "submit/verbs/verbs.h"
 
 enum { FETCHED = 64 };

@@ -8,7 +8,7 @@
 #include "shared/json.h"
 #include "shared/utf8.h"
 #include "submit/browse/documents.h"
-#include "submit/results/folder.h"
+#include "submit/files/untrusted_folder.h"
 
 enum { NODES_SHOWN = 4096, SOURCE_MAX = 256 << 10 };
 

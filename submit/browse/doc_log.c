@@ -6,7 +6,7 @@
 #include "shared/json.h"
 #include "shared/utf8.h"
 #include "submit/browse/documents.h"
-#include "submit/results/folder.h"
+#include "submit/files/untrusted_folder.h"
 
 /* Of a longer log the end is shown. */
 enum { LOG_MOST = 4 << 20, LOGS_MOST = 256 << 20, FILES_MOST = 5000, LINE_MOST = 4096, LIMIT_MOST = 10000 };

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "submit/browse/shelf.h"
-#include "submit/temp.h"
+#include "submit/files/temp.h"
 
 enum { JOB_FILES_JOBS = 64 };
 

@@ -10,8 +10,8 @@
 #include "shared/job_state.h"
 #include "shared/json.h"
 #include "submit/browse/documents.h"
-#include "submit/node.h"
-#include "submit/results/folder.h"
+#include "submit/files/untrusted_folder.h"
+#include "submit/job/job_node.h"
 #include "submit/results/results.h"
 
 /* A folder of a sweep, wherever it is found, has its runs in runs/NAME. */

@@ -9,8 +9,8 @@
 #include "shared/job_state.h"
 #include "shared/json.h"
 #include "submit/browse/shown.h"
-#include "submit/node.h"
-#include "submit/stages/submission.h"
+#include "submit/job/job_node.h"
+#include "submit/job/submission.h"
 
 void live_clear(struct live_jobs *l)
 {

@@ -11,7 +11,7 @@
 
 #include "shared/page.h"
 #include "submit/browse/door.h"
-#include "submit/browse/routes.h"
+#include "submit/browse/page_routes.h"
 #include "submit/browse/strangers.h"
 
 /* Those of strangers are counted apart: the others are of one browser. More strangers may be on

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "shared/json.h"
-#include "submit/results/folder.h"
+#include "submit/files/untrusted_folder.h"
 
 enum { WISHES = 64 };
 

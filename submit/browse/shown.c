@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "shared/json.h"
-#include "submit/results/folder.h"
+#include "submit/files/untrusted_folder.h"
 #include "submit/results/results.h"
 
 int shown_open(struct shown *s, const char *path, struct err *e)

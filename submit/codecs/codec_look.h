@@ -5,9 +5,9 @@
 
 #include <jansson.h>
 
-#include "submit/codecs/find.h"
-#include "submit/codecs/probe.h"
-#include "submit/temp.h"
+#include "submit/codecs/codec_find.h"
+#include "submit/codecs/codec_probe.h"
+#include "submit/files/temp.h"
 
 struct codec_look {
     struct codec_file file;

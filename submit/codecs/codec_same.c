@@ -4,7 +4,7 @@
 
 #include "shared/crypto.h"
 #include "shared/file.h"
-#include "submit/codecs/find.h"
+#include "submit/codecs/codec_find.h"
 
 bool codec_has_sum(const char *path, const char *sha256)
 {

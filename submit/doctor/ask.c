@@ -4,7 +4,7 @@
 
 #include "shared/clock.h"
 #include "submit/doctor/patient.h"
-#include "submit/interrupt.h"
+#include "submit/terminal/interrupt.h"
 
 static void read_answer(struct patient *p, double sent_at, double sent_wall)
 {

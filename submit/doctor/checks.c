@@ -7,7 +7,7 @@
 
 #include "codecs/codec.h"
 #include "shared/address.h"
-#include "submit/text.h"
+#include "submit/terminal/text.h"
 
 static const double DISK_LOW = 256 << 20, DISK_NONE = 16 << 20, CLOCK_FAR_S = 60;
 

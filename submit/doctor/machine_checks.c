@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "submit/doctor/checks.h"
-#include "submit/text.h"
+#include "submit/terminal/text.h"
 
 static const double GIB = 1 << 30;
 

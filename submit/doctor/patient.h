@@ -4,7 +4,7 @@
 #define PSGD_SUBMIT_PATIENT_H
 
 #include "shared/machine.h"
-#include "submit/node.h"
+#include "submit/job/job_node.h"
 
 enum { FINDINGS_MAX = 24, FINDING_TEXT = 400 };
 

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "shared/file.h"
+#include "submit/compat/classic/classic.h"
 #include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"
-#include "submit/results/classic.h"
-#include "submit/stages/console.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 /* An option as it was given when the job was submitted, possibly by an earlier command. */
 static const char *submitted(const struct submission *s, const char *option)

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 #define TENSORBOARD_FOLDER "tensorboard" /* in the results */
 

@@ -15,9 +15,9 @@
 #include "shared/file.h"
 #include "shared/job_state.h"
 #include "shared/json.h"
-#include "submit/export/appender.h"
 #include "submit/export/scalars.h"
-#include "submit/results/folder.h"
+#include "submit/files/appender.h"
+#include "submit/files/untrusted_folder.h"
 
 enum { EXPERIMENT_DIGITS = 18, RUN_DIGITS = 32, META_MAX = 1 << 16, ARTIFACT_MAX = INT_MAX };
 enum { STATUS_RUNNING = 1, STATUS_FINISHED = 3, STATUS_FAILED = 4, STATUS_KILLED = 5, SOURCE_LOCAL = 4 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "shared/clock.h"
-#include "submit/results/rows.h"
+#include "submit/results/result_rows.h"
 
 /* A file, and the columns whose values are curves; or the columns that have a value's name and the value. */
 struct source {

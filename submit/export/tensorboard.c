@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "shared/crc32c.h"
-#include "submit/export/appender.h"
 #include "submit/export/protobuf.h"
 #include "submit/export/scalars.h"
+#include "submit/files/appender.h"
 
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2 };

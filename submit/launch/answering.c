@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "submit/http.h"
-#include "submit/interrupt.h"
+#include "submit/net/http_client.h"
+#include "submit/terminal/interrupt.h"
 
 enum { REPLY_MAX = 64 };
 

@@ -10,8 +10,8 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/utf8.h"
-#include "submit/interrupt.h"
 #include "submit/launch/answering.h"
+#include "submit/terminal/interrupt.h"
 
 enum { LOG_MAX = 1 << 20 };
 

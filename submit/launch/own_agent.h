@@ -7,7 +7,7 @@
 
 #include "shared/child.h"
 #include "shared/worker.h"
-#include "submit/node.h"
+#include "submit/job/job_node.h"
 
 struct own_agent {
     struct child child; /* pid 0: it has ended */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "submit/hosts.h"
+#include "submit/options/hosts.h"
 
 static bool is_server(const struct worker *w)
 {

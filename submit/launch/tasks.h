@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "shared/worker.h"
-#include "submit/options.h"
+#include "submit/options/submit_options.h"
 
 enum { TASK_NAME = 48 };
 

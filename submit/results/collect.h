@@ -4,8 +4,8 @@
 #define PSGD_SUBMIT_COLLECT_H
 
 #include "shared/artifacts.h"
-#include "submit/results/records.h"
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
+#include "submit/results/merged_records.h"
 
 /* One node's part of the collection. */
 struct yield {

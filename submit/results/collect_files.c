@@ -11,8 +11,8 @@
 #include "submit/results/collect.h"
 #include "submit/results/event_log.h"
 #include "submit/results/results.h"
-#include "submit/stages/console.h"
 #include "submit/stages/start_from.h"
+#include "submit/terminal/console.h"
 
 enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
 

@@ -8,8 +8,8 @@
 #include "shared/file.h"
 #include "submit/results/collect.h"
 #include "submit/results/results.h"
-#include "submit/stages/console.h"
 #include "submit/stages/retry.h"
+#include "submit/terminal/console.h"
 
 static void merge_rows(struct collection *c, const struct artifact *a, FILE *out)
 {

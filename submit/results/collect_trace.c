@@ -6,7 +6,7 @@
 #include "shared/file.h"
 #include "submit/results/collect.h"
 #include "submit/results/trace.h"
-#include "submit/stages/console.h"
+#include "submit/terminal/console.h"
 
 /* Returns false if the node has no usable trace. */
 static bool read_trace(struct collection *c, const struct yield *y, struct trace_node *t)

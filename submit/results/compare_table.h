@@ -3,7 +3,7 @@
 #define PSGD_SUBMIT_COMPARE_TABLE_H
 
 #include "submit/results/compare.h"
-#include "submit/text.h"
+#include "submit/terminal/text.h"
 
 /* A result in its unit: "0.9742", "1.07 s", "2.37 MB"; "-": NAN. */
 const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which, double v);

@@ -4,7 +4,7 @@
 #ifndef PSGD_SUBMIT_JOB_INDEX_H
 #define PSGD_SUBMIT_JOB_INDEX_H
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 /* Description of a job and the cause of its failure: the part common to the index and run.json. NULL: no
  * memory. */

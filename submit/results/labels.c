@@ -7,8 +7,8 @@
 #include "shared/job_state.h"
 #include "shared/json.h"
 #include "shared/utf8.h"
+#include "submit/browse/report_file.h"
 #include "submit/results/job_index.h"
-#include "submit/results/report_file.h"
 
 /* Appends to a text of *n characters, as many as fit. */
 static void append(char *out, size_t size, size_t *n, const char *before, const char *text)

@@ -12,9 +12,9 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "shared/utf8.h"
-#include "submit/results/classic.h"
-#include "submit/results/folder.h"
-#include "submit/stages/console.h"
+#include "submit/compat/classic/classic.h"
+#include "submit/files/untrusted_folder.h"
+#include "submit/terminal/console.h"
 
 static const char *const parts[] = {"records", "logs", "model"};
 static const char *const executor_parts[] = {"records", "logs", "output"};

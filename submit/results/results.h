@@ -3,7 +3,7 @@
 #ifndef PSGD_SUBMIT_RESULTS_H
 #define PSGD_SUBMIT_RESULTS_H
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 enum { RUN_JSON_MAX = 64 << 20 };
 

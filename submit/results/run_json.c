@@ -10,7 +10,7 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
-#include "submit/browse/report.h"
+#include "submit/browse/report_page.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_sums.h"

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 /* All facts about the job. NULL: no memory. */
 json_t *run_json(const struct submission *s);

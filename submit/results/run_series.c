@@ -5,7 +5,7 @@
 
 #include "shared/artifacts.h"
 #include "shared/json.h"
-#include "submit/results/folder.h"
+#include "submit/files/untrusted_folder.h"
 
 int run_series_write(FILE *out, const char *folder, const struct series_request *r, struct err *e)
 {

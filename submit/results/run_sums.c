@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shared/blocks.h"
-#include "submit/stages/outcome.h"
+#include "submit/job/outcome.h"
 
 struct comm run_comm(const struct submission *s, double *least)
 {

@@ -2,7 +2,7 @@
 #ifndef PSGD_SUBMIT_RUN_SUMS_H
 #define PSGD_SUBMIT_RUN_SUMS_H
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 /* Sums the bytes of all nodes and the step times of the workers; a server only waits. *least: the smallest
  * fraction of step time that any worker spends exchanging, which is the worker the others wait for; NAN: no

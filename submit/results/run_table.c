@@ -7,7 +7,7 @@
 #include "submit/results/run_sums.h"
 #include "submit/results/stopped.h"
 #include "submit/results/warnings.h"
-#include "submit/text.h"
+#include "submit/terminal/text.h"
 
 enum { ROWS_MAX = 64, ROWS_SHOWN = 12 };
 

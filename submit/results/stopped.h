@@ -3,7 +3,7 @@
 #define PSGD_SUBMIT_STOPPED_H
 
 #include "shared/stop.h"
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 enum { STOP_TEXT = 256 };
 

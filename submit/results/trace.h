@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "shared/trace_file.h"
-#include "submit/node.h"
+#include "submit/job/job_node.h"
 
 struct trace_node {
     int node;

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 /* ["The workers end different ...", ...]; NULL: no memory. They are those of the data set
  * (facts.data.warnings, submit/data/data_warnings.h) and these:

@@ -12,9 +12,9 @@
 #include "shared/reason.h"
 #include "shared/tensor_file.h"
 #include "shared/utf8.h"
+#include "submit/job/submission.h"
 #include "submit/stages/start_from.h"
-#include "submit/stages/submission.h"
-#include "submit/text.h"
+#include "submit/terminal/text.h"
 
 enum { NAMED_MOST = 4, NAMED = 3 }; /* of more than the first, these are named and the rest is counted */
 

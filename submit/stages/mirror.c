@@ -8,8 +8,8 @@
 #include "shared/artifacts.h"
 #include "shared/clock.h"
 #include "shared/file.h"
-#include "submit/stages/console.h"
 #include "submit/stages/start_from.h"
+#include "submit/terminal/console.h"
 
 /* Between two copies; after a try in which a node was already further than another. */
 static const double PAUSE_S = 2, AGAIN_S = 0.2;

@@ -3,7 +3,7 @@
 #ifndef PSGD_SUBMIT_MIRROR_H
 #define PSGD_SUBMIT_MIRROR_H
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 #define MIRROR_FOLDER "mirror"
 

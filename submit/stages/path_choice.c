@@ -6,9 +6,9 @@
 #include "shared/blocks.h"
 #include "shared/json.h"
 #include "shared/path.h"
-#include "submit/setting_error.h"
-#include "submit/stages/console.h"
-#include "submit/text.h"
+#include "submit/options/setting_error.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 int path_choice_job(struct codec_job *job, const struct settings *set, struct err *e)
 {

@@ -4,8 +4,8 @@
 #define PSGD_PATH_CHOICE_H
 
 #include "shared/codec_load.h"
-#include "submit/codecs/probe.h"
-#include "submit/stages/submission.h"
+#include "submit/codecs/codec_probe.h"
+#include "submit/job/submission.h"
 
 /* What limits and paths depend on; its layout is not set. */
 int path_choice_job(struct codec_job *job, const struct settings *set, struct err *e);

@@ -9,11 +9,11 @@
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"
-#include "submit/interrupt.h"
-#include "submit/retry_on.h"
-#include "submit/stages/console.h"
+#include "submit/options/retry_on.h"
 #include "submit/stages/mirror.h"
 #include "submit/stages/start_from.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
 
 static const char attempts_folder[] = "attempts";
 

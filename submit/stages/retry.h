@@ -8,7 +8,7 @@
 #ifndef PSGD_SUBMIT_RETRY_H
 #define PSGD_SUBMIT_RETRY_H
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 /* The attempt is over: is another one due? */
 bool retry_is_due(const struct submission *s);

@@ -10,9 +10,9 @@
 #include "shared/partition.h"
 #include "shared/tensor_file.h"
 #include "submit/data/transform.h"
-#include "submit/interrupt.h"
-#include "submit/stages/console.h"
-#include "submit/temp.h"
+#include "submit/files/temp.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
 
 enum { CLASSES_NOTED = 1000 };
 

@@ -7,7 +7,7 @@
 #define PSGD_SUBMIT_SHARD_H
 
 #include "submit/data/preprocessing.h"
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 /* Facts "data", for run.json and validate: samples, classes or targets. */
 void shard_note_data(struct submission *s, const struct dataset *d);

@@ -4,8 +4,8 @@
 
 #include "shared/clock.h"
 #include "shared/reason.h"
-#include "submit/stages/console.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 static const double probe_after_s = 5, probe_timeout_s = 5, retry_s = 0.25, end_s = 5;
 

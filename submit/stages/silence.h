@@ -4,7 +4,7 @@
 #ifndef PSGD_SUBMIT_SILENCE_H
 #define PSGD_SUBMIT_SILENCE_H
 
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 /* Records that the agent did not answer, with the error `why`; silence_look then retries. is_reported:
  * print the message now. A stream that merely broke is first reopened without a message, and the error

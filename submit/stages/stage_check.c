@@ -8,18 +8,18 @@
 
 #include "shared/json.h"
 #include "shared/memory_file.h"
-#include "submit/codecs/probe.h"
+#include "submit/codecs/codec_probe.h"
 #include "submit/data/data_open.h"
 #include "submit/data/preprocessing.h"
-#include "submit/options_table.h"
+#include "submit/job/submission.h"
+#include "submit/options/options_table.h"
+#include "submit/options/setting_error.h"
 #include "submit/results/results.h"
-#include "submit/setting_error.h"
-#include "submit/stages/console.h"
-#include "submit/stages/input.h"
+#include "submit/stages/executor_input.h"
 #include "submit/stages/shard.h"
 #include "submit/stages/start_from.h"
-#include "submit/stages/submission.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 enum { MAX_STEPS = 1000000000 /* of the setting */ };
 

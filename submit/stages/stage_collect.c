@@ -9,13 +9,13 @@
 
 #include "shared/reason.h"
 #include "submit/export/derived.h"
+#include "submit/files/temp.h"
+#include "submit/job/outcome.h"
+#include "submit/job/stragglers.h"
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
-#include "submit/stages/console.h"
-#include "submit/stages/outcome.h"
-#include "submit/stages/pace.h"
-#include "submit/temp.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 enum {
     END_BYTES = 4 << 20, /* largest part of a log that an agent sends for one ?after=BYTES */

@@ -12,11 +12,11 @@
 #include "shared/isolation.h"
 #include "shared/json.h"
 #include "shared/reason.h"
-#include "submit/hosts.h"
-#include "submit/stages/console.h"
+#include "submit/job/submission.h"
+#include "submit/options/hosts.h"
 #include "submit/stages/silence.h"
-#include "submit/stages/submission.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 static const double WAIT_REPORT_S = 30, PATIENCE_S = 3, ASK_AGAIN_S = 1;
 

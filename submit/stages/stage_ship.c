@@ -9,10 +9,10 @@
 #include "shared/codec_manifest.h"
 #include "shared/json.h"
 #include "shared/preprocessing_file.h"
-#include "submit/stages/console.h"
+#include "submit/job/submission.h"
 #include "submit/stages/silence.h"
-#include "submit/stages/submission.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 enum { SENDING_MAX = 32, FILES_MAX = 3 };
 

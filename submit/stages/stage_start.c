@@ -7,11 +7,11 @@
 
 #include "shared/clock.h"
 #include "shared/json.h"
+#include "submit/job/pair_key.h"
+#include "submit/job/submission.h"
 #include "submit/results/job_index.h"
-#include "submit/stages/console.h"
-#include "submit/stages/pair_key.h"
 #include "submit/stages/silence.h"
-#include "submit/stages/submission.h"
+#include "submit/terminal/console.h"
 
 static const double REPEAT_S = 0.1;
 

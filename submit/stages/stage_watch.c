@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "shared/clock.h"
-#include "submit/stages/console.h"
+#include "submit/job/outcome.h"
+#include "submit/job/submission.h"
 #include "submit/stages/mirror.h"
-#include "submit/stages/outcome.h"
-#include "submit/stages/progress.h"
+#include "submit/stages/progress_bar.h"
 #include "submit/stages/silence.h"
-#include "submit/stages/submission.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 /* After the first failure: time for the other nodes to report their own reasons. */
 static const double own_reasons_s = 1;

@@ -9,10 +9,10 @@
 #include "shared/json.h"
 #include "shared/tensor_file.h"
 #include "shared/weights.h"
-#include "submit/hosts.h"
+#include "submit/files/temp.h"
+#include "submit/options/hosts.h"
 #include "submit/results/results.h"
-#include "submit/stages/console.h"
-#include "submit/temp.h"
+#include "submit/terminal/console.h"
 
 void start_checkpoint_name(char out[64], int node, const char *ending)
 {

@@ -6,7 +6,7 @@
 
 #include "shared/tensor_file.h"
 #include "submit/data/preprocessing.h"
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 #define START_PREVIOUS "-previous"
 

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "submit/interrupt.h"
-#include "submit/stages/console.h"
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
 #include "submit/verbs/verbs.h"
 
 typedef int check_of(const struct options *o, struct err *e);

@@ -9,8 +9,8 @@
 
 #include "shared/file.h"
 #include "shared/json.h"
-#include "submit/options_table.h"
-#include "submit/results/folder.h"
+#include "submit/files/untrusted_folder.h"
+#include "submit/options/options_table.h"
 
 enum { SWEEP_JSON_MAX = 64 << 20 };
 

@@ -7,7 +7,7 @@
 
 #include "shared/crc32c.h"
 #include "shared/json.h"
-#include "submit/options_config.h"
+#include "submit/options/options_config.h"
 
 static int no_memory(struct err *e)
 {

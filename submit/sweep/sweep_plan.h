@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "submit/options.h"
+#include "submit/options/submit_options.h"
 
 enum { SWEEP_AXES = 24, SWEEP_RUNS = 10000, SWEEP_NAME = 200 };
 

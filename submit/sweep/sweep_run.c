@@ -14,9 +14,9 @@
 #include "shared/file.h"
 #include "shared/job_state.h"
 #include "shared/utf8.h"
-#include "submit/interrupt.h"
 #include "submit/results/job_index.h"
 #include "submit/results/run_find.h"
+#include "submit/terminal/interrupt.h"
 
 enum { LOG_END = 4096 };
 static const double grace_s = 30; /* for the end of a run after a signal: it releases reservations */

@@ -8,7 +8,7 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/results/compare_table.h"
-#include "submit/text_table.h"
+#include "submit/terminal/text_table.h"
 #include "submit/verbs/verbs.h"
 
 /* The results in the table. */

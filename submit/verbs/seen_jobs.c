@@ -6,8 +6,8 @@
 #include "shared/clock.h"
 #include "shared/json.h"
 #include "submit/browse/agents.h"
-#include "submit/interrupt.h"
-#include "submit/stages/outcome.h"
+#include "submit/job/outcome.h"
+#include "submit/terminal/interrupt.h"
 
 static const double ask_s = 3;
 

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-#include "submit/options.h"
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
+#include "submit/options/submit_options.h"
 
 /* Asks the agents of the list, for at most three seconds. The newest job is first; each is of run.json's
  * form, as far as agents tell, with "submitted_by" (the name of the token; null: not known) and "said",

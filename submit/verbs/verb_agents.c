@@ -5,12 +5,12 @@
 
 #include "shared/clock.h"
 #include "shared/json.h"
-#include "submit/access.h"
-#include "submit/interrupt.h"
-#include "submit/node.h"
-#include "submit/recognise.h"
-#include "submit/stages/console.h"
-#include "submit/text.h"
+#include "submit/job/job_node.h"
+#include "submit/net/joined_agents.h"
+#include "submit/net/moved_agents.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
 enum { SHORT_PIN = 12 };

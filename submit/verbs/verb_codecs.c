@@ -7,11 +7,11 @@
 #include "shared/file.h"
 #include "shared/json.h"
 #include "submit/codecs/codec_look.h"
-#include "submit/codecs/codec_new.h"
-#include "submit/codecs/codec_test.h"
 #include "submit/codecs/compressor_look.h"
-#include "submit/codecs/presets.h"
-#include "submit/text.h"
+#include "submit/compat/presets.h"
+#include "submit/terminal/text.h"
+#include "submit/verbs/codecs_new.h"
+#include "submit/verbs/codecs_test.h"
 #include "submit/verbs/verbs.h"
 
 static const char *text(const json_t *o, const char *key)

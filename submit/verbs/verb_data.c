@@ -10,10 +10,10 @@
 #include "shared/json.h"
 #include "submit/data/data_folder.h"
 #include "submit/data/dataset.h"
-#include "submit/interrupt.h"
-#include "submit/stages/console.h"
-#include "submit/temp.h"
-#include "submit/text.h"
+#include "submit/files/temp.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
 static const struct data_file {

@@ -12,12 +12,12 @@
 #include "shared/compile.h"
 #include "shared/json.h"
 #include "submit/doctor/checks.h"
-#include "submit/doctor/trial.h"
-#include "submit/failure.h"
-#include "submit/hosts.h"
-#include "submit/recognise.h"
-#include "submit/stages/console.h"
-#include "submit/text.h"
+#include "submit/doctor/test_job.h"
+#include "submit/net/moved_agents.h"
+#include "submit/options/hosts.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/exit_status.h"
+#include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
 struct doctor {

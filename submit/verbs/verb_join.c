@@ -7,11 +7,11 @@
 
 #include "shared/clock.h"
 #include "shared/json.h"
-#include "submit/access.h"
-#include "submit/http.h"
-#include "submit/invitation.h"
-#include "submit/node.h"
-#include "submit/stages/console.h"
+#include "submit/job/job_node.h"
+#include "submit/net/http_client.h"
+#include "submit/net/invitation.h"
+#include "submit/net/joined_agents.h"
+#include "submit/terminal/console.h"
 #include "submit/verbs/verbs.h"
 
 /* USER@HOST, for the agent's list of members. */

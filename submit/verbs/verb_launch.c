@@ -8,12 +8,12 @@
 
 #include "shared/clock.h"
 #include "shared/reason.h"
-#include "submit/interrupt.h"
 #include "submit/launch/answering.h"
 #include "submit/launch/own_agent.h"
 #include "submit/launch/tasks.h"
-#include "submit/stages/console.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
 enum { LOOK_MS = 300, WAITED_FOR = 400 };

@@ -6,11 +6,11 @@
 
 #include "shared/clock.h"
 #include "shared/utf8.h"
-#include "submit/interrupt.h"
-#include "submit/output.h"
+#include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
-#include "submit/stages/console.h"
-#include "submit/stages/outcome.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
 /* A log is fetched in parts of at most 4 MiB; a line longer than LINE_MAX_BYTES may be printed in several. */

@@ -3,7 +3,7 @@
 
 #include "shared/json.h"
 #include "submit/results/labels.h"
-#include "submit/text.h"
+#include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
 static void show(const struct options *o, const struct run *r)

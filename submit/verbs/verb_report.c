@@ -4,11 +4,11 @@
 
 #include "shared/file.h"
 #include "shared/json.h"
-#include "submit/browse/report.h"
-#include "submit/results/folder.h"
-#include "submit/results/report_file.h"
+#include "submit/browse/report_file.h"
+#include "submit/browse/report_page.h"
+#include "submit/files/untrusted_folder.h"
 #include "submit/results/results.h"
-#include "submit/text.h"
+#include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
 static int write_report(const char *folder, json_t *written, struct err *e)

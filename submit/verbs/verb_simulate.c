@@ -12,13 +12,13 @@
 #include "shared/path.h"
 #include "shared/preprocessing_file.h"
 #include "submit/export/derived.h"
-#include "submit/helper.h"
-#include "submit/measured.h"
+#include "submit/files/temp.h"
+#include "submit/options/measured_times.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
-#include "submit/stages/console.h"
-#include "submit/temp.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
+#include "submit/verbs/helper_program.h"
 #include "submit/verbs/verbs.h"
 
 #define STEP_TIME_S "0.01" /* of stand-in gradients, which cannot be measured */

@@ -9,8 +9,8 @@
 #include "shared/checkpoint_meta.h"
 #include "shared/file.h"
 #include "shared/json.h"
-#include "submit/interrupt.h"
 #include "submit/results/job_index.h"
+#include "submit/terminal/interrupt.h"
 #include "submit/verbs/verbs.h"
 
 #define MODEL_MAX ((uint64_t)4 << 30) /* if the job's record does not have its size */

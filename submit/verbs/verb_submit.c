@@ -6,15 +6,15 @@
 #include <unistd.h>
 
 #include "shared/json.h"
-#include "submit/interrupt.h"
+#include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/results/why.h"
-#include "submit/stages/console.h"
 #include "submit/stages/mirror.h"
-#include "submit/stages/outcome.h"
 #include "submit/stages/retry.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
 #include "submit/verbs/verbs.h"
 
 static int prepare(struct submission *s, struct err *e)

@@ -3,10 +3,10 @@
 
 #include "shared/file.h"
 #include "submit/results/run_find.h"
-#include "submit/stages/console.h"
 #include "submit/sweep/sweep_check.h"
 #include "submit/sweep/sweep_inputs.h"
 #include "submit/sweep/sweep_table.h"
+#include "submit/terminal/console.h"
 #include "submit/verbs/verbs.h"
 
 static int check(const struct options *o, struct err *e)

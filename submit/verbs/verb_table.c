@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "shared/suggest.h"
-#include "submit/failure.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/verbs/verbs.h"
 
 enum { HELP_COLUMN = 24, HELP_WIDTH = 76 };

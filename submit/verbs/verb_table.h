@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "submit/options.h"
+#include "submit/options/submit_options.h"
 
 /* The headings of `job_submit help`, in this order. */
 enum verb_group { OF_JOBS, OF_RUNNING, OF_RESULTS, OF_PARTS, OF_MACHINES, OF_ITSELF, N_VERB_GROUPS };

@@ -8,8 +8,8 @@
 #include "shared/tensor_file.h"
 #include "shared/utf8.h"
 #include "submit/results/results.h"
-#include "submit/stages/console.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 #include "submit/verbs/model_table.h"
 #include "submit/verbs/verbs.h"
 

@@ -3,14 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "submit/interrupt.h"
+#include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/results/why.h"
-#include "submit/stages/console.h"
-#include "submit/stages/outcome.h"
-#include "submit/text.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
 static const double ask_s = 3;

@@ -2,8 +2,8 @@
 #ifndef PSGD_SUBMIT_VERBS_H
 #define PSGD_SUBMIT_VERBS_H
 
-#include "submit/options.h"
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
+#include "submit/options/submit_options.h"
 
 enum exit_status {
     EXIT_JOB_FAILED = 1,

@@ -20,7 +20,7 @@ plain_build_only() {
 
 @test "make knows the outputs of a changed header, whatever the name of the build folder" {
     for name in "$BUILD" "$(realpath --relative-to="$ROOT" "$BUILD")"; do
-        run env -u MAKEFLAGS make -n V=1 -C "$ROOT" BUILD="$name" -W submit/codecs/find.h
+        run env -u MAKEFLAGS make -n V=1 -C "$ROOT" BUILD="$name" -W submit/codecs/codec_find.h
         echo "$name: $output"
         [[ "$output" == *"submit/codecs/codec_look.c"* ]]
     done

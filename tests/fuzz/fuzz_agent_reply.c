@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "shared/utf8.h"
-#include "submit/reply.h"
-#include "submit/results/records.h"
+#include "submit/net/reply.h"
+#include "submit/results/merged_records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "shared/json.h"
-#include "submit/options_config.h"
-#include "submit/options_table.h"
-#include "submit/stages/console.h"
+#include "submit/options/options_config.h"
+#include "submit/options/options_table.h"
+#include "submit/terminal/console.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "submit/invitation.h"
+#include "submit/net/invitation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -1,4 +1,4 @@
-#include "submit/allowance.h"
+#include "submit/net/allowance.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "submit/results/classic.h"
+#include "submit/compat/classic/classic.h"
 
 #include <glob.h>
 #include <sys/stat.h>

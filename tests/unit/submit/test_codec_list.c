@@ -1,4 +1,4 @@
-#include "submit/codecs/codec_list.h"
+#include "submit/compat/codec_list.h"
 
 #include "shared/json.h"
 #include "tests/unit/unit.h"

@@ -1,11 +1,11 @@
-#include "submit/stages/console.h"
+#include "submit/terminal/console.h"
 
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 
-#include "submit/stages/progress.h"
+#include "submit/stages/progress_bar.h"
 #include "tests/unit/unit.h"
 
 static int terminal, real_stderr;

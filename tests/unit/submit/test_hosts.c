@@ -1,4 +1,4 @@
-#include "submit/hosts.h"
+#include "submit/options/hosts.h"
 
 #include "tests/unit/unit.h"
 

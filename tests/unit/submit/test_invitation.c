@@ -1,4 +1,4 @@
-#include "submit/invitation.h"
+#include "submit/net/invitation.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "submit/options_config.h"
+#include "submit/options/options_config.h"
 
 #include <unistd.h>
 

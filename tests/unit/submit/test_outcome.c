@@ -1,4 +1,4 @@
-#include "submit/stages/outcome.h"
+#include "submit/job/outcome.h"
 
 #include "shared/reason.h"
 #include "tests/unit/unit.h"

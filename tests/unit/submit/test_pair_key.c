@@ -1,4 +1,4 @@
-#include "submit/stages/pair_key.h"
+#include "submit/job/pair_key.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,8 +1,8 @@
-#include "submit/reply.h"
+#include "submit/net/reply.h"
 
 #include <math.h>
 
-#include "submit/text.h"
+#include "submit/terminal/text.h"
 #include "tests/unit/unit.h"
 
 static struct err e;

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "submit/export/appender.h"
 #include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"
+#include "submit/files/appender.h"
 #include "submit/results/results.h"
 #include "tests/unit/unit.h"
 

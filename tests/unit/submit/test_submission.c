@@ -1,4 +1,4 @@
-#include "submit/stages/submission.h"
+#include "submit/job/submission.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shared/json.h"
-#include "submit/stages/outcome.h"
+#include "submit/job/outcome.h"
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"
 

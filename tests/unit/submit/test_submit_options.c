@@ -1,8 +1,8 @@
-#include "submit/options_table.h"
+#include "submit/options/options_table.h"
 
 #include <unistd.h>
 
-#include "submit/options_table.h"
+#include "submit/options/options_table.h"
 #include "tests/unit/unit.h"
 
 static int parse(struct options *o, unsigned verb, struct err *e, const char *const *arguments)

@@ -1,4 +1,4 @@
-#include "submit/temp.h"
+#include "submit/files/temp.h"
 
 #include <signal.h>
 #include <sys/stat.h>

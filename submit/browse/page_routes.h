@@ -1,0 +1,31 @@
+/* page_routes -- what the page asks for: each path's document. */
+#ifndef PSGD_SUBMIT_PAGE_ROUTES_H
+#define PSGD_SUBMIT_PAGE_ROUTES_H
+
+#include <stdint.h>
+
+#include "submit/browse/shelf.h"
+
+struct browse_request {
+    const char *method, *path;                        /* decoded */
+    const char *(*query)(void *ctx, const char *key); /* NULL: it has none */
+    void *ctx;
+};
+
+struct browse_answer {
+    int status;
+    const char *type;
+    char *body; /* owned; NULL: the file */
+    size_t len;
+    int fd; /* owned; -1: none */
+    uint64_t bytes;
+    char name[128]; /* of a file that is to be kept, not shown; "": it is shown */
+    bool is_events; /* a stream of the shelf's events */
+};
+
+/* Fills *out in any case, if need be with what went wrong (application/problem+json). */
+void browse_route(struct browse_answer *out, struct shelf *s, const struct browse_request *rq);
+void browse_problem(struct browse_answer *out, int status, const char *detail);
+void browse_answer_clear(struct browse_answer *out);
+
+#endif

@@ -1,0 +1,315 @@
+#include "submit/codecs/codec_probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/child.h"
+#include "shared/clock.h"
+#include "shared/codec_load.h"
+#include "shared/codec_options.h"
+#include "shared/executor_load.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/path.h"
+
+static const double LOAD_MAX_S = 10;
+
+struct report {
+    struct codec_facts facts;
+    struct err e; /* code 0: the facts are valid */
+};
+
+/* Prints `doc` to `out` and frees it. */
+static int keep(char *out, size_t size, json_t *doc, struct err *e)
+{
+    char *text = doc ? json_dump(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    int rc = 0;
+
+    if (!text)
+        rc = err_set(e, ERR_NOMEM, "no memory for a codec's parameters");
+    else if (snprintf(out, size, "%s", text) >= (int)size)
+        rc = err_set(e, ERR_CODEC, "its table of parameters is longer than %zu characters", size - 1);
+    free(text);
+    json_decref(doc);
+    return rc;
+}
+
+/* The list has the rule's own options, then those that the host adds. */
+static int look_at_options(struct codec_facts *f, const struct codec_plugin *p, const char *text,
+                           struct err *e)
+{
+    struct codec_common common = {0};
+    void *state = calloc(1, p->state_size + 1);
+    const struct codec_options sets[] = {{p->options, state}, {codec_common_of(p), &common}};
+    json_t *all = codec_options_list(p->options), *own = codec_options_list(codec_common_of(p));
+    int rc = 0;
+
+    if (!state || !all || !own)
+        rc = err_set(e, ERR_NOMEM, "no memory for a codec's parameters");
+    json_array_extend(all, own);
+    json_decref(own);
+    if (rc == 0)
+        rc = codec_options_set(sets, 2, text, e);
+    if (rc == 0)
+        rc = codec_options_text(f->options, sizeof f->options, &sets[0], e);
+    if (rc == 0)
+        rc = keep(f->values, sizeof f->values, codec_options_values(&sets[0]), e);
+    if (rc == 0)
+        rc = keep(f->list, sizeof f->list, json_incref(all), e);
+    json_decref(all);
+    free(state);
+    f->every = common.every;
+    return rc;
+}
+
+static void look(struct report *r, const char *path, const char *options)
+{
+    struct codec_facts *f = &r->facts;
+    struct codec_library l;
+    const struct codec_plugin *p;
+
+    if (codec_library_open(&l, path, &r->e) < 0)
+        return;
+    p = l.plugin;
+    r->e.code = 0;
+    f->has_events = p->events != NULL;
+    snprintf(f->name, sizeof f->name, "%s", p->name);
+    snprintf(f->source, sizeof f->source, "%s", p->source ? p->source : "");
+    snprintf(f->equation, sizeof f->equation, "%s", p->equation ? p->equation : "");
+    snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
+    f->updates_on_server = p->updates_on_server;
+    f->has_open = p->open != NULL;
+    f->sees_evaluations = p->on_evaluation != NULL;
+    f->has_local_steps = codec_common_of(p) != NULL;
+    f->collects = p->events && p->events->on_collective;
+    f->ends_equal = codec_result(p) != CODEC_OWN_RESULT;
+    f->compression = p->compression;
+    f->limits = codec_limits(p);
+    f->state_size = p->state_size;
+    f->combines = p->combine != NULL;
+    if (p->combine) {
+        f->overlaps = p->overlaps;
+        f->sums = p->combine->reduction == CODEC_SUM;
+        f->combines_params = path_rule_of(p).combines_params;
+        f->applies = p->combine->apply;
+        f->adopts = p->combine->adopt;
+        f->n_vectors = p->combine->n_vectors > 0 ? p->combine->n_vectors : 1;
+        f->n_numbers = p->combine->n_numbers;
+        f->says_contribution = p->combine->contribute;
+        f->has_weights = p->combine->contribute || p->combine->when == CODEC_EACH_ROUND;
+        f->has_reply = f->has_adopt = !(p->limits & CODEC_NO_SERVERS);
+        f->sends_grads = p->combine->when == CODEC_EACH_STEP;
+        f->sends_params = !f->sends_grads;
+        f->per_block = f->sends_grads && !p->combine->contribute;
+    } else if (p->round) {
+        f->has_reply = p->round->reply != NULL;
+        f->has_adopt = p->round->adopt != NULL;
+        f->per_block = p->round->per_block;
+        f->sends_grads = p->round->before_update;
+        f->sends_params = !p->round->before_update;
+    } else {
+        f->sends_grads = p->events->on_grad != NULL;
+        f->sends_params = p->events->on_step != NULL;
+        f->is_quiescent_between_steps = p->events->is_quiescent_between_steps;
+    }
+    look_at_options(f, p, options, &r->e);
+}
+
+/* What the process does: it looks at a codec or at an executor, or tries to open a codec for a job. */
+struct probe {
+    void (*look)(struct report *r, const struct probe *p);
+    const char *path, *options;
+    const struct trial *trial;
+};
+
+static void look_at_codec(struct report *r, const struct probe *p)
+{
+    look(r, p->path, p->options);
+}
+
+static void look_at_executor(struct report *r, const struct probe *p)
+{
+    struct codec_library l;
+
+    if (executor_library_open(&l, p->path, &r->e) < 0)
+        return;
+    r->e.code = 0;
+    r->facts.is_executor = true;
+    snprintf(r->facts.name, sizeof r->facts.name, "%s", l.executor->name);
+}
+
+static void try_open(struct report *r, const struct probe *p)
+{
+    struct codec_library l;
+
+    if (codec_library_open(&l, p->path, &r->e) < 0)
+        return;
+    r->e.code = 0;
+    trial_open(l.plugin, p->options, p->trial, &r->e);
+}
+
+static void be_the_probe(int fd, const struct probe *p)
+{
+    static struct report r = {.e.code = ERR_INTERNAL};
+
+    p->look(&r, p);
+    if (file_write_all(fd, &r, sizeof r, "probe", &(struct err){0}) < 0)
+        _exit(1);
+    _exit(0); /* not exit(): files and buffers of job_submit are not this process's to flush or remove */
+}
+
+/* Reading a bool with another value than 0 and 1 as a bool is undefined. */
+static bool are_flags(const struct codec_facts *f)
+{
+    const bool *const flags[] = {&f->is_executor,
+                                 &f->combines,
+                                 &f->has_weights,
+                                 &f->says_contribution,
+                                 &f->sums,
+                                 &f->overlaps,
+                                 &f->has_events,
+                                 &f->has_reply,
+                                 &f->has_adopt,
+                                 &f->per_block,
+                                 &f->sends_grads,
+                                 &f->sends_params,
+                                 &f->updates_on_server,
+                                 &f->is_quiescent_between_steps,
+                                 &f->has_open,
+                                 &f->sees_evaluations,
+                                 &f->ends_equal,
+                                 &f->has_local_steps,
+                                 &f->collects};
+
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (*(const unsigned char *)flags[i] > 1)
+            return false;
+    return true;
+}
+
+/* The reporting process ran the codec's code, which could write into the pipe, too: terminates every text
+ * and checks every number that this program uses. */
+static int check(struct report *r, const char *path, struct err *e)
+{
+    struct codec_facts *f = &r->facts;
+    const struct {
+        char *text;
+        size_t size;
+    } texts[] = {
+        {f->name, sizeof f->name},         {f->source, sizeof f->source},   {f->cost, sizeof f->cost},
+        {f->equation, sizeof f->equation}, {f->options, sizeof f->options}, {f->values, sizeof f->values},
+        {f->list, sizeof f->list},         {r->e.text, sizeof r->e.text},   {r->e.hint, sizeof r->e.hint}};
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        texts[i].text[texts[i].size - 1] = '\0';
+    if (r->e.code < 0) {
+        *e = r->e;
+        return e->code = r->e.code == ERR_CONFIG || r->e.code == ERR_NOMEM ? r->e.code : ERR_CODEC;
+    }
+    if (r->e.code != 0 || !codec_is_name(f->name) || !are_flags(f) ||
+        (unsigned)f->compression > CODEC_COMPRESSION_MAX || (f->limits & ~(unsigned)CODEC_LIMITS_KNOWN))
+        return err_set(e, ERR_CODEC,
+                       "%s: loading it gave an invalid report: its own code has written to the report's pipe",
+                       path);
+    return 0;
+}
+
+/* Reads the whole report. False: the process ended, or the time was over, before it was complete. */
+static bool await(struct report *r, int fd)
+{
+    double until = clock_now() + LOAD_MAX_S;
+    size_t n = 0;
+
+    while (n < sizeof *r) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        double left = until - clock_now();
+        int rc = left > 0 ? poll(&p, 1, (int)(left * 1e3) + 1) : 0;
+        ssize_t k = rc > 0 ? read(fd, (char *)r + n, sizeof *r - n) : 0;
+
+        if (rc < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        n += (size_t)k;
+    }
+    return true;
+}
+
+static int failed(struct child *c, const char *path, struct err *e)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    bool blocks = poll(&p, 1, 100) <= 0; /* its pipe closes shortly before it ends */
+    int status = child_end(c, 0);
+
+    if (blocks)
+        return err_set(e, ERR_CODEC, "%s: loading it takes more than %g s: something in it blocks", path,
+                       LOAD_MAX_S);
+    if (WIFSIGNALED(status)) {
+        err_set(e, ERR_CODEC, "%s: loading it killed the process (signal %d, %s)", path, WTERMSIG(status),
+                strsignal(WTERMSIG(status)));
+        return err_hint(e, "Constructors run then, and its lists are read: does `options` end with {0}?");
+    }
+    return err_set(e, ERR_CODEC, "%s: loading it ended the process (status %d)", path, WEXITSTATUS(status));
+}
+
+/* ERR_CODEC: the process did not report; ERR_IO, ERR_NOMEM: it could not be started. */
+static int probe(struct report *r, const struct probe *p, struct err *e)
+{
+    struct child c;
+    int fds[2];
+    int rc;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_call(e, ERR_IO, CALL_PIPE, "pipe");
+    fflush(NULL);
+    rc = child_fork(&c, true, e);
+    if (rc > 0)
+        be_the_probe(fds[1], p);
+    close(fds[1]);
+    if (rc == 0 && !await(r, fds[0]))
+        rc = failed(&c, p->path, e);
+    else if (rc == 0)
+        child_end(&c, 0); /* it has nothing left to do, and need not exit by itself */
+    close(fds[0]);
+    return rc;
+}
+
+static int inspect(struct codec_facts *out, const struct probe *p, struct err *e)
+{
+    struct report r;
+
+    if (probe(&r, p, e) < 0 || check(&r, p->path, e) < 0)
+        return e->code;
+    *out = r.facts;
+    return 0;
+}
+
+int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e)
+{
+    return inspect(out, &(struct probe){.look = look_at_codec, .path = path, .options = options}, e);
+}
+
+int executor_probe(struct codec_facts *out, const char *path, struct err *e)
+{
+    return inspect(out, &(struct probe){.look = look_at_executor, .path = path, .options = ""}, e);
+}
+
+int codec_probe_open(const char *path, const char *options, const struct trial *t, struct err *e)
+{
+    struct report r;
+    int rc = probe(&r, &(struct probe){try_open, path, options, t}, e);
+
+    if (rc == ERR_CODEC || (rc == 0 && r.e.code != ERR_CODEC))
+        return 0;
+    if (rc < 0)
+        return rc;
+    r.e.text[sizeof r.e.text - 1] = '\0';
+    return err_set(e, ERR_CODEC, "%s", r.e.text);
+}

@@ -1,0 +1,46 @@
+/* codec_probe -- inspects a codec in a separate process: loading an object runs its constructors, and a
+ * broken or hostile one must not end job_submit. */
+#ifndef PSGD_SUBMIT_CODEC_PROBE_H
+#define PSGD_SUBMIT_CODEC_PROBE_H
+
+#include <stdbool.h>
+
+#include "codecs/codec.h"
+#include "shared/codec_options.h"
+#include "shared/err.h"
+#include "shared/path_kinds.h"
+#include "submit/codecs/open_check.h"
+
+struct codec_facts {
+    char name[64], source[256], equation[256], cost[256];
+    bool is_executor;                                           /* only `name` is known of one */
+    bool combines, has_events, has_reply, has_adopt, per_block; /* neither combines nor has_events: rounds */
+    bool sends_grads, sends_params;                             /* neither: it sends nothing */
+    bool overlaps, updates_on_server, is_quiescent_between_steps, has_open, sees_evaluations;
+    bool has_local_steps; /* its option `every` is --local-steps */
+    bool collects;        /* an event rule that may request collectives */
+    bool ends_equal;      /* workers have equal weights when a synchronous job ends */
+    /* Of a rule that combines. */
+    int n_vectors, n_numbers;
+    bool has_weights, says_contribution, sums, combines_params, applies, adopts;
+    enum codec_compression compression;
+    unsigned limits; /* enum codec_limits, and those of codec_load.h */
+    size_t state_size;
+    char options[CODEC_OPTIONS_TEXT]; /* every option with its value, in the form of the settings */
+    int every;                        /* steps between exchanges; 0: not given */
+    char values[2048];                /* the options as a JSON object, ... */
+    char list[16384];                 /* ... and in the form of codec_options_list() */
+};
+
+/* `options`: as given by the user, "alpha=0.5". ERR_CODEC: the object does not load (with the reason), or
+ * loading it crashed, ended or blocked the process (with the kind). ERR_CONFIG: an unknown option; the
+ * message lists the known ones. */
+int codec_probe(struct codec_facts *out, const char *path, const char *options, struct err *e);
+/* The same for an executor. */
+int executor_probe(struct codec_facts *out, const char *path, struct err *e);
+
+/* Tries a built-in codec's open() in the same way (open_check.h). ERR_CODEC: it refuses the job. A process
+ * that does not answer is no refusal: the nodes say what is wrong with it. */
+int codec_probe_open(const char *path, const char *options, const struct trial *t, struct err *e);
+
+#endif

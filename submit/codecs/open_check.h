@@ -1,0 +1,29 @@
+/* open_check -- calls a built-in codec's open() with what a node of the job shows it, so that a job which the
+ * rule refuses is refused before anything is shipped. A user's codec is not tried: its code runs in the
+ * sandbox of a node only.
+ *
+ * What open() sees here differs from a node in three things: the initial weights are all 0.01; one server
+ * holds the whole model, also where several share it; and of the host's functions only those exist that
+ * prepare a state: zeros(), array(), uniform(), common(), fail(), log() and holds(). Where TRIAL_BYTES_MAX do
+ * not suffice, the nodes decide. */
+#ifndef PSGD_SUBMIT_OPEN_CHECK_H
+#define PSGD_SUBMIT_OPEN_CHECK_H
+
+#include "codecs/codec.h"
+#include "shared/blocks.h"
+#include "shared/model_spec.h"
+#include "shared/settings.h"
+
+enum { TRIAL_BYTES_MAX = 256 << 20 };
+
+struct trial {
+    const struct settings *set;
+    const struct model_spec *model;
+    const struct blocks *blocks;
+    bool is_of_servers; /* open() of a server, else of a worker */
+};
+
+/* ERR_CODEC: open() refuses the job, by fail(). */
+int trial_open(const struct codec_plugin *p, const char *options, const struct trial *t, struct err *e);
+
+#endif

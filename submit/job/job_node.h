@@ -1,0 +1,114 @@
+/* job_node -- one node of the job as job_submit sees it: its agent, the token, its last known state, and its
+ * two concurrent requests: one call and the stream of its events. */
+#ifndef PSGD_SUBMIT_JOB_NODE_H
+#define PSGD_SUBMIT_JOB_NODE_H
+
+#include <stdbool.h>
+
+#include "shared/worker.h"
+#include "submit/job/stragglers.h"
+#include "submit/net/allowance.h"
+#include "submit/net/credentials.h"
+#include "submit/net/http_client.h"
+#include "submit/net/joined_agents.h"
+#include "submit/net/reply.h"
+
+enum { JOB_ID_MAX = 48, REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
+
+static const double CALL_S = 30;
+
+struct node {
+    struct worker at;
+    const char *job;                       /* the job's id; the submission's */
+    int attempt;                           /* of the job, which all requests name; 0: none */
+    char label[ADDRESS_MAX + 16];          /* "agent 127.0.0.1:15387", for messages */
+    const struct credentials *credentials; /* of node_find_access */
+    char token[TOKEN_MAX];
+    char job_key[BASE64_TEXT]; /* of the job on this agent; "": none */
+    char pin[BASE64_TEXT];     /* of its key; "": HTTP without TLS */
+    bool is_closed;           /* its pin is not known and cannot be proved, and nothing is sent unencrypted */
+    bool must_prove;          /* it gets the token, and anything else, once it has proved that it knows it */
+    char token_sources[1400]; /* where the token was searched, for the message when it is refused */
+    struct agent_view agent;
+    struct job_view view;
+    struct pace pace;      /* of its steps, while the job is watched */
+    bool is_reserved;      /* or may be: the agent must be notified if the job does not start */
+    bool is_ready;         /* has loaded everything */
+    bool has_started;      /* it was running */
+    bool is_ended;         /* its final state is known */
+    bool is_lost;          /* its agent did not come back in time */
+    bool has_state_change; /* a change of its state has not been printed yet */
+    double ended_at;       /* clock_now */
+    double contact_at;     /* clock_now of the last call, for the lease */
+    double event_at;       /* clock_now of its last event; 0: none yet */
+    double longest_gap;    /* longest time between two events, seconds */
+    double silent_since;   /* clock_now when its agent stopped answering; 0: it answers */
+    bool is_silence_reported;
+    double cut_at; /* clock_now when its stream ended without the job's end, and no event came since; 0 */
+    bool is_asked; /* the running call asks for the job's state for that reason */
+    double unwritten_at;  /* clock_now when its agent first said that it cannot write the job's end; 0 */
+    double retry_at;      /* when the stream is opened again */
+    struct err silence;   /* why it does not answer */
+    struct err unwritten; /* why the job's end cannot be written */
+    uint64_t last_seq;
+    struct allowance said;         /* of node_say */
+    bool has_bad_event;            /* reported once */
+    bool is_streaming;             /* the stream is open, or its end has not been handled yet */
+    bool is_probed;                /* the running call is a liveness probe of the agent */
+    char model_sha256[SHA256_HEX]; /* SHA-256 of its final model; "": none */
+    bool has_false_sum;            /* it reported other weights than those of its model */
+    json_t *traffic;               /* traffic per peer, from its records; NULL: not fetched */
+    struct http_request call, stream;
+};
+
+const char *node_role(const struct node *n); /* "worker", "server" */
+bool node_is_server(const struct node *n);
+const char *node_host(const struct node *n); /* its host name for the other nodes */
+/* For display and run.json; "unreachable" if its agent does not answer and its end has not been seen,
+ * "unknown" if it answers, and does not know. */
+const char *node_state(const struct node *n);
+/* Name of its log: "worker-0", for a server "ps-0". */
+const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
+
+/* Finds pin and token of an agent that was joined, that the list of workers gives the key of, or that is on
+ * this machine. A token alone suffices: the agent has to prove that it knows it before the first request
+ * (submit/net/prove.h). A missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot
+ * be read, or the list has another key than `join`. With a CA no pin is needed, and only the list's counts;
+ * with a certificate of the user's a token counts if it is named. `c` must outlive the node. */
+int node_find_access(struct node *n, const struct credentials *c, struct err *e);
+bool node_has_ca(const struct node *n); /* its certificate must be one of a CA */
+
+/* It gets nothing until it has proved that it knows the token. */
+bool node_must_prove(const struct node *n);
+/* Lets all those of n nodes, `stride` bytes apart, do so at once; each would otherwise do so at its first
+ * request, while the others wait. Of one that does not, node_answer has the reason. ERR_NOMEM,
+ * ERR_CANCELLED. */
+int node_prove_all(struct node *nodes, size_t n, size_t stride, struct err *e);
+
+/* Starts n->call: a request for the path given by fmt. */
+int node_ask(struct http *h, struct node *n, const char *method, const void *body, size_t len, struct err *e,
+             const char *fmt, ...) __attribute__((format(printf, 7, 8)));
+/* The same for a blob, from memory or (fd > 0) from a file. */
+int node_put_blob(struct http *h, struct node *n, const char *hex, const void *bytes, int fd, size_t len,
+                  double timeout_s, struct err *e);
+/* GET into the caller's file, at most `max` bytes. */
+int node_download(struct http *h, struct node *n, int fd, uint64_t max, const char *path, struct err *e);
+/* 0 if n->call was answered with 2xx; otherwise an error that names the node. */
+int node_answer(const struct node *n, struct err *e);
+/* node_ask without a body for an answer of up to `max` bytes, polled until done; then node_answer. */
+int node_get(struct http *h, struct node *n, uint64_t max, struct err *e, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Prints what the node, or its agent, has caused, and no more of it than is allowed (allowance.h). `is_more`:
+ * on the terminal only with -v. */
+void node_say(struct node *n, bool is_more, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Opens the stream of the job's events after last_seq. Events update `view`, is_ready and is_ended. */
+int node_open_stream(struct http *h, struct node *n, struct err *e);
+
+/* Parses an answer of /v1/jobs/{id} in n->call into `view`, is_ready and is_ended. */
+int node_take_view(struct node *n, struct err *e);
+void node_end(struct node *n, enum job_state state, const char *reason, const char *message);
+void node_forget(struct http *h, struct node *n);
+
+#endif

@@ -1,0 +1,100 @@
+#include "submit/job/outcome.h"
+
+#include <string.h>
+
+#include "shared/reason.h"
+
+/* Was the node cancelled because another had failed? */
+static bool was_stopped(const struct node *n)
+{
+    return strcmp(n->view.reason, REASON_JOB_FAILED) == 0;
+}
+
+/* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
+ * node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite, and end at about the
+ * same time, but only one knows that it was its own gradient. */
+static int blame(const struct node *n)
+{
+    if (was_stopped(n))
+        return 5;
+    if (n->view.state == JOB_CANCELLED)
+        return 3;
+    if (n->is_lost)
+        return 2;
+    if (strcmp(n->view.reason, REASON_NODE_LOST) == 0 || strcmp(n->view.reason, REASON_ROUND_TIMEOUT) == 0)
+        return 4;
+    return strcmp(n->view.reason, REASON_NUMERIC_DIVERGENCE) == 0 && strstr(n->view.message, REASON_OF_A_SUM);
+}
+
+static bool has_not_failed(const struct node *n)
+{
+    return !n->is_ended || n->view.state == JOB_SUCCEEDED;
+}
+
+bool outcome_tolerates(const struct submission *s, const struct node *n)
+{
+    int n_remaining = 0;
+
+    if (s->settings.on_node_loss != NODE_LOSS_CONTINUES || node_is_server(n) || n->view.state != JOB_FAILED ||
+        has_not_failed(n) || !n->has_started)
+        return false;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        n_remaining += !node_is_server(&s->nodes[i]) && has_not_failed(&s->nodes[i]);
+    return n_remaining >= s->settings.min_nodes;
+}
+
+/* A job that was not watched is judged from its nodes' resources, all of which are seen at about the same
+ * time. Their own times are then compared; machines' clocks may differ, but no protocol depends on them. */
+static bool ended_before(const struct node *a, const struct node *b)
+{
+    const char *x = a->view.finished_at, *y = b->view.finished_at;
+
+    return x[0] && y[0] ? strcmp(x, y) < 0 : a->ended_at < b->ended_at;
+}
+
+int outcome_cause(const struct submission *s)
+{
+    int cause = -1;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct node *n = &s->nodes[i];
+        const struct node *c = cause < 0 ? NULL : &s->nodes[cause];
+
+        if (has_not_failed(n) || outcome_tolerates(s, n))
+            continue;
+        if (!c || blame(n) < blame(c) || (blame(n) == blame(c) && ended_before(n, c)))
+            cause = (int)i;
+    }
+    return cause;
+}
+
+enum job_state outcome_state(const struct submission *s, enum job_state silent_state)
+{
+    int cause = outcome_cause(s);
+    enum job_state least = JOB_SUCCEEDED;
+
+    if (cause >= 0)
+        return was_stopped(&s->nodes[cause]) ? JOB_FAILED : s->nodes[cause].view.state;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        enum job_state state = s->nodes[i].silent_since > 0 ? silent_state : s->nodes[i].view.state;
+
+        if (!outcome_tolerates(s, &s->nodes[i]) && state < least)
+            least = state;
+    }
+    return least;
+}
+
+bool outcome_judge(struct submission *s)
+{
+    enum job_state before = s->state;
+    int cause = outcome_cause(s);
+
+    if (job_state_is_terminal(before) && (cause >= 0 || submission_count_ended(s) < s->n_nodes))
+        return false;
+    s->cause = cause;
+    s->state = outcome_state(s, job_state_is_terminal(before) ? before : JOB_RUNNING);
+    if (!job_state_is_terminal(before) || s->state == before)
+        return false;
+    s->seen.reason[0] = '\0';
+    return true;
+}

@@ -1,0 +1,132 @@
+/* submission -- one job and its stages: read, check, place, ship, start, watch, collect. Every stage is
+ * `int stage_x(struct submission *, struct err *)`, returns 0 or an error, and may be called again. */
+#ifndef PSGD_SUBMIT_SUBMISSION_H
+#define PSGD_SUBMIT_SUBMISSION_H
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/crypto.h"
+#include "shared/job_state.h"
+#include "shared/model_spec.h"
+#include "shared/settings.h"
+#include "submit/job/job_node.h"
+#include "submit/options/submit_options.h"
+
+/* Bytes sent to agents under their SHA-256: in memory, or in an unlinked file. */
+struct blob {
+    char hex[SHA256_HEX];
+    void *bytes; /* owned; NULL: in fd */
+    int fd;      /* > 0, owned */
+    size_t len;
+};
+
+void blob_set(struct blob *b, void *take_bytes, size_t len);
+/* Reads a file of at most `max` bytes. */
+int blob_read(struct blob *b, const char *path, size_t max, struct err *e);
+/* Opens a file and hashes it; the file must not change until it is shipped. */
+int blob_open(struct blob *b, const char *path, struct err *e);
+/* Opens a temporary file, hashes it and unlinks it. */
+int blob_take_file(struct blob *b, const char *path, struct err *e);
+void blob_clear(struct blob *b);
+
+/* The package of a codec; `source` is empty if the user gave an object file. */
+struct codec_blobs {
+    struct blob object, source, manifest;
+    bool is_tried; /* its open() may refuse the job, and runs here: not that of a user's codec */
+};
+
+enum { ATTEMPTS_MAX = RETRIES_MAX + 1 };
+
+struct submission {
+    const struct options *opt;
+    struct settings settings;
+    struct http *http;
+    char id[JOB_ID_MAX];
+    int attempt;                  /* 1, 2, ... */
+    char folder[PATH_MAX];        /* result folder, absolute */
+    char resume[PATH_MAX];        /* the folder with the checkpoints it starts from; "": none */
+    bool may_lack_list;           /* without a worker.json, agents are assumed: the job is only checked */
+    bool is_simulated;            /* no agents; the servers are only a number */
+    bool has_default_folder;      /* no -o: logs/ID-NAME, and logs/latest points there */
+    bool made_folder, made_parts; /* created by this process: removed if the job does not start */
+    char csv_style[16];
+    double submitted_at;        /* clock_wall */
+    double deadline;            /* clock_now; 0: none (--timeout) */
+    struct worker_list workers; /* all nodes listed in --workers */
+    struct node *nodes;         /* nodes of this job: workers, then servers */
+    size_t n_nodes;
+    json_t *facts; /* facts known before the start, for the job index and run.json */
+    struct model_spec model_spec;
+    bool sends_params;    /* the codec exchanges parameters after local steps, not gradients at each */
+    int n_dense;          /* layers of the model, for the names of --csv-style classic */
+    uint64_t model_bytes; /* upper limit of the size of a result's model file; 0: not known */
+
+    struct blob settings_blob, model, test, *shards; /* shards: (node_count) */
+    struct blob preprocessing; /* what was learned from the data, for the model's file; empty: no data */
+    struct codec_blobs codec, server_codec; /* server_codec: empty if servers use the workers' codec */
+    struct blob weights;                    /* initial weights of every node; empty: drawn from the seed */
+    struct blob *checkpoints;               /* (n_nodes) initial checkpoint of each node; NULL: none */
+
+    bool is_started;
+    enum job_state state; /* of the whole job, once it is over */
+    int cause;            /* index of the node that decided its state; -1: none */
+    struct {
+        int node;
+        char reason[40], message[1024];
+    } seen;           /* cause found by an earlier command; reason "": no failure */
+    bool is_complete; /* no required file is missing */
+    json_t *files;    /* [{"name","bytes","sha256"}] of the result folder */
+    json_t *last_log; /* last log lines of the node that decided a failed job; NULL: none */
+};
+
+int submission_init(struct submission *s, const struct options *opt, struct err *e);
+/* Makes `s` the next attempt of its job: of the one that has ended only id, folder and facts.attempts are
+ * left. `resume`: as the field. */
+int submission_again(struct submission *s, int attempt, const char *resume, struct err *e);
+void submission_clear(struct submission *s);
+void submission_new_id(char out[JOB_ID_MAX]);
+/* Has the text, which may come from anywhere, the form of an id? So it may be a file's name. NULL: no. */
+bool submission_is_id(const char *text);
+/* Creates the nodes from the first n_workers and n_servers of `workers`, and finds their tokens. */
+int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
+
+/* Another agent takes the node, whose requests have ended. */
+int submission_move_node(const struct submission *s, struct node *n, const struct worker *to, struct err *e);
+
+/* The codec shipped to the node, and its facts: {"name","sha256",...}. */
+const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n);
+const json_t *submission_codec_facts(const struct submission *s, const struct node *n);
+
+/* Some node's call has not finished. */
+bool submission_is_calling(const struct submission *s);
+/* Waits until all calls have finished, and says every 30 s for whom. A signal ends those that have not. */
+void submission_finish_calls(struct submission *s);
+/* Number of nodes known to have ended. */
+size_t submission_count_ended(const struct submission *s);
+/* Renews the leases of the reservations during long operations. */
+void submission_keep_lease(struct submission *s);
+/* Releases every reservation; the agents record `reason` with the job. */
+void submission_release(struct submission *s, const char *reason);
+/* Cancels the nodes that have not ended, without waiting for their end. */
+void submission_cancel(struct submission *s, const char *reason, bool has_failed);
+/* ERR_CANCELLED: a signal was received. ERR_TIMEOUT: --timeout is over. */
+int submission_check_time(struct submission *s, struct err *e);
+
+/* Errors of the command are reported before the list of agents is opened. */
+int stage_read(struct submission *s, struct err *e);
+int stage_read_job(struct submission *s, struct err *e); /* the part that needs no list of agents */
+int stage_check(struct submission *s, struct err *e);
+/* The part that creates no result folder: data, settings. */
+int stage_check_job(struct submission *s, struct err *e);
+/* The part of that which needs no nodes: settings, and the shards of the data. */
+int stage_check_packages(struct submission *s, struct err *e);
+int stage_place(struct submission *s, struct err *e);
+int stage_ship(struct submission *s, struct err *e);
+int stage_start(struct submission *s, struct err *e);
+int stage_watch(struct submission *s, struct err *e);
+int stage_collect(struct submission *s, struct err *e);
+
+#endif

@@ -1,0 +1,18 @@
+/* hosts -- the list of a job's agents: the file of --workers, or, as in TensorFlow, --ps_hosts and
+ * --worker_hosts, each "host:port,host:port,...". */
+#ifndef PSGD_SUBMIT_HOSTS_H
+#define PSGD_SUBMIT_HOSTS_H
+
+#include "shared/worker.h"
+#include "submit/options/submit_options.h"
+
+/* ERR_USAGE: a host in the options is no address, or named twice; else as worker_list_read(). */
+int hosts_read(struct worker_list *out, const struct options *o, struct err *e);
+/* A list of that many agents, which nobody asks anything: for a job that is only checked. */
+int hosts_stand_in(struct worker_list *out, int n_workers, int n_servers, struct err *e);
+/* What names the list in messages: the file, or "the list of hosts". */
+const char *hosts_name(const struct options *o);
+/* The number of entries of "host:port,...". */
+int hosts_count(const char *list);
+
+#endif

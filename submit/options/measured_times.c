@@ -1,0 +1,101 @@
+#include "submit/options/measured_times.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/file.h"
+#include "shared/json.h"
+
+enum { FILE_MAX = 16 << 20 };
+
+static const char *const times[] = {"step_time", "eval_time_s", "codec_rate_mbps", "overhead"};
+enum { N_TIMES = sizeof times / sizeof *times };
+
+json_t *measured_options(const json_t *options, const json_t *result)
+{
+    json_t *doc = json_deep_copy(options);
+
+    for (size_t i = 0; doc && i < N_TIMES; i++) {
+        const json_t *v = json_object_get(doc, times[i]);
+        json_t *then = json_object_get(result, times[i]);
+        bool is_open = json_is_string(v) ? json_string_length(v) == 0 : json_number_value(v) == 0;
+        bool is_known = json_is_string(then) ? json_string_length(then) > 0 : json_number_value(then) > 0;
+
+        if (v && is_open && is_known && json_typeof(v) == json_typeof(then))
+            json_object_set(doc, times[i], then);
+    }
+    return doc;
+}
+
+/* [{"of": {...}, "measured": {"step_time": "0.001,...", ...}}, ...] */
+static int read_list(json_t **out, const char *file, struct err *e)
+{
+    if (access(file, F_OK) < 0) {
+        *out = json_array();
+        return *out ? 0 : err_set(e, ERR_NOMEM, "no memory");
+    }
+    if (json_read(out, file, FILE_MAX, e) < 0)
+        return e->code;
+    if (json_is_array(*out))
+        return 0;
+    json_decref(*out);
+    return err_set(e, ERR_CONFIG, "%s: it has no list of measured times", file);
+}
+
+static const json_t *find(const json_t *list, const json_t *of)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_equal(json_object_get(json_array_get(list, i), "of"), of))
+            return json_object_get(json_array_get(list, i), "measured");
+    return NULL;
+}
+
+int measured_take(struct simulation *how, const char *file, const json_t *of, struct err *e)
+{
+    json_t *list, *options, *doc;
+    const json_t *found;
+    int rc = 0;
+
+    if (read_list(&list, file, e) < 0)
+        return e->code;
+    found = find(list, of);
+    if (found) {
+        options = simulation_json(how);
+        doc = options ? measured_options(options, found) : NULL;
+        rc = doc ? simulation_parse(how, doc, e) : err_set(e, ERR_NOMEM, "no memory");
+        json_decref(doc);
+        json_decref(options);
+    }
+    json_decref(list);
+    return rc < 0 ? err_at(e, "%s", file) : 0;
+}
+
+static int write_list(const char *file, const json_t *list, struct err *e)
+{
+    char *text = json_dump_line(list, JSON_INDENT(1));
+    int rc = text ? file_write(file, text, strlen(text), 0644, e) : err_set(e, ERR_NOMEM, "no memory");
+
+    free(text);
+    return rc;
+}
+
+int measured_keep(const char *file, const json_t *of, const json_t *result, struct err *e)
+{
+    json_t *list, *entry;
+    int rc = 0;
+
+    if (read_list(&list, file, e) < 0)
+        return e->code;
+    if (!find(list, of)) {
+        json_t *measured = json_object();
+
+        for (size_t i = 0; i < N_TIMES; i++)
+            json_object_set(measured, times[i], json_object_get(result, times[i]));
+        entry = json_pack("{s:O, s:o}", "of", of, "measured", measured);
+        rc = json_array_append_new(list, entry) == 0 ? write_list(file, list, e)
+                                                     : err_set(e, ERR_NOMEM, "no memory");
+    }
+    json_decref(list);
+    return rc;
+}

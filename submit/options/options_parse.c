@@ -1,0 +1,349 @@
+/* The options of a command line, with those of the files and presets that it names, and what they mean
+ * together. */
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/choice.h"
+#include "shared/partition.h"
+#include "shared/schedule.h"
+#include "submit/compat/codec_list.h"
+#include "submit/compat/presets.h"
+#include "submit/data/data_sets.h"
+#include "submit/options/hosts.h"
+#include "submit/options/options_config.h"
+#include "submit/options/options_table.h"
+#include "submit/options/retry_on.h"
+
+/* Parallel-SGD's double buffering: a batch computes while the gradients of the one before are exchanged. */
+static int finish_late(struct options *o, struct err *e)
+{
+    if (choice_find(&OPTIONS_LATE[1], o->optimizer) < 0)
+        return 0;
+    if (o->settings.overlap == OVERLAP_NONE)
+        return err_set(e, ERR_USAGE, "--optimizer %s and --overlap 0: give one of them", o->optimizer);
+    o->settings.overlap = OVERLAP_ONE;
+    return 0;
+}
+
+static int finish_optimizer(struct options *o, struct err *e)
+{
+    int named = choice_find(OPTIMIZER_CHOICES, o->optimizer);
+    struct settings *s = &o->settings;
+    const struct optimizer_defaults *kind;
+
+    if (named >= 0) {
+        if (o->has_gradient_descent && named != (int)s->optimizer)
+            return err_set(e, ERR_USAGE, "--optimizer %s and --gradient-descent %s: give one of them",
+                           o->optimizer, optimizer_kinds[s->optimizer].name);
+        s->optimizer = (enum optimizer_kind)named;
+        strcpy(o->optimizer, "auto");
+    }
+    if (finish_late(o, e) < 0)
+        return e->code;
+    kind = &optimizer_kinds[s->optimizer];
+    s->learn_rate = o->has_learn_rate ? s->learn_rate : kind->learn_rate;
+    s->weight_decay = o->has_weight_decay ? s->weight_decay : kind->weight_decay;
+    if (o->has_momentum && s->momentum > 0 && !kind->has_momentum)
+        return err_set(e, ERR_USAGE,
+                       "--momentum: %s has no momentum; use --gradient-descent momentum, nesterov or "
+                       "rmsprop_graves",
+                       kind->name);
+    s->momentum = kind->has_momentum ? s->momentum : 0;
+    return 0;
+}
+
+/* Of this command line: a list in the one way replaces one in the other, of a job that runs again, too. */
+static int choose_list(struct options *o, bool has_workers, bool has_worker_hosts, bool has_ps_hosts,
+                       struct err *e)
+{
+    if (has_workers && (has_worker_hosts || has_ps_hosts))
+        return err_set(e, ERR_USAGE, "--workers and --%s: the list of agents is given in one of these ways",
+                       has_worker_hosts ? "worker_hosts" : "ps_hosts");
+    if (has_workers)
+        o->worker_hosts[0] = o->ps_hosts[0] = '\0';
+    if (has_worker_hosts && !has_ps_hosts)
+        o->ps_hosts[0] = '\0';
+    if (o->ps_hosts[0] && !o->worker_hosts[0])
+        return err_set(e, ERR_USAGE, "--ps_hosts needs --worker_hosts, the agents of the workers");
+    if (o->worker_hosts[0])
+        o->workers[0] = '\0';
+    return 0;
+}
+
+/* A number of steps alone: as many epochs as they are, which is known when the data is (limit_steps). */
+static void finish_epochs(struct options *o)
+{
+    bool has_steps = (options_is_given(o, offsetof(struct options, settings.max_steps)) &&
+                      o->settings.max_steps > 0) ||
+                     (options_is_given(o, offsetof(struct options, max_mb)) && o->max_mb > 0);
+
+    if (has_steps && !options_is_given(o, offsetof(struct options, settings.epochs)))
+        o->settings.epochs = (int)settings_field(offsetof(struct settings, epochs))->max;
+}
+
+/* The name of the data set gets the column whose groups --partition divides, so that each later reader of the
+ * set has it. An unknown rule is refused later. */
+static int finish_partition(struct options *o, struct err *e)
+{
+    struct settings *set = &o->settings;
+    struct partition_rule rule;
+    struct err ignored;
+
+    if (set->non_iid && o->has_partition && strcmp(set->partition, "label_sorted") != 0)
+        return err_set(e, ERR_USAGE,
+                       "--non-iid means --partition label_sorted and conflicts with --partition %s",
+                       set->partition);
+    if (set->non_iid)
+        strcpy(set->partition, "label_sorted");
+    if (partition_rule_parse(&rule, set->partition, &ignored) < 0 || rule.kind != PARTITION_COLUMN)
+        return 0;
+    return dataset_group_by(set->dataset, sizeof set->dataset, rule.name, e);
+}
+
+static int finish(struct options *o, struct err *e)
+{
+    struct schedule schedule;
+
+    if (credentials_check(&o->credentials, e) < 0 ||
+        choose_list(o, options_is_given(o, offsetof(struct options, workers)),
+                    options_is_given(o, offsetof(struct options, worker_hosts)),
+                    options_is_given(o, offsetof(struct options, ps_hosts)), e) < 0)
+        return e->code;
+    o->settings.block_assignment = o->block_assignment == BLOCKS_IID ? BLOCKS_IID : BLOCKS_DUP;
+    dataset_take_alias(o->settings.dataset, sizeof o->settings.dataset);
+    if (schedule_parse(&schedule, o->settings.schedule, e) < 0) {
+        err_at(e, "--schedule");
+        return e->code = ERR_USAGE;
+    }
+    if (retry_on_check(o->retry_on, e) < 0)
+        return e->code;
+    finish_epochs(o);
+    if (o->settings.min_nodes > 1 && o->settings.on_node_loss != NODE_LOSS_CONTINUES)
+        return err_set(e, ERR_USAGE,
+                       "--min-nodes needs --on-node-loss continue; this job ends when it "
+                       "loses a node");
+    if (finish_partition(o, e) < 0)
+        return e->code;
+    return finish_optimizer(o, e);
+}
+
+/* "codec=dc_asgd:mode=adaptive", without its parameter if that is given. */
+static bool is_set_again(const char *option, const char *parameters)
+{
+    const char *own = strchr(option, ':');
+    char key[32];
+
+    snprintf(key, sizeof key, "%.*s", own ? (int)strcspn(own + 1, "=") + 1 : 0, own ? own + 1 : "");
+    return key[0] && strstr(parameters, key);
+}
+
+/* One option of a preset, unless it is given. The codec keeps the parameters after the name of the preset. */
+static int set_preset_option(struct options *o, const char *option, const char *parameters, struct err *e)
+{
+    bool is_codec = strncmp(option, "codec=", 6) == 0;
+    int length = (int)(is_set_again(option, parameters) ? strcspn(option, ":") : strlen(option));
+    char verb[] = "submit", text[2 * PATH_MAX];
+    char *argv[] = {verb, text, NULL};
+    struct args_found found = {0};
+    struct options preset = *o;
+    bool is_own = false;
+
+    if (snprintf(text, sizeof text, "--%.*s%s%s", length, option,
+                 is_codec && parameters[0] ? (memchr(option, ':', (size_t)length) ? "," : ":") : "",
+                 is_codec ? parameters : "") >= (int)sizeof text)
+        return err_set(e, ERR_USAGE, "--codec: too long");
+    if (args_parse(&options_table, FOR_JOB, 2, argv, &preset, &found, e) < 0)
+        return e->code;
+    for (int i = 0; i < options_table.n; i++)
+        is_own |= found.given[i] && o->args.given[i];
+    if (is_codec || !is_own)
+        *o = preset;
+    return 0;
+}
+
+/* A name for a rule with options is for all nodes; as in Parallel-SGD it may be given for servers, too. */
+static int take_server_preset(struct options *o, const struct preset *p, struct err *e)
+{
+    const struct preset *of_servers = o->server_codec[0] ? preset_find(o->server_codec) : NULL;
+
+    if (!of_servers)
+        return 0;
+    if (of_servers != p || strchr(o->server_codec, ':'))
+        return err_set(e, ERR_USAGE, "--server_codec %s: it stands for options of the whole job: --codec %s",
+                       o->server_codec, of_servers->name);
+    o->server_codec[0] = '\0'; /* that of the workers */
+    return 0;
+}
+
+static int apply_preset(struct options *o, struct err *e)
+{
+    const struct preset *p = codec_list_is_one(o->codec) ? NULL : preset_find(o->codec);
+    const char *parameters = strchr(o->codec, ':');
+    bool has_optimizer = options_is_given(o, offsetof(struct options, optimizer)) ||
+                         options_is_given(o, offsetof(struct options, settings.optimizer));
+    char rest[PATH_MAX];
+
+    if (take_server_preset(o, p, e) < 0)
+        return e->code;
+    if (!p)
+        return 0;
+    snprintf(rest, sizeof rest, "%s", parameters ? parameters + 1 : "");
+    for (const char *const *option = p->options; *option; option++) {
+        bool is_of_optimizer = strncmp(*option, "gradient-descent=", 17) == 0 ||
+                               strncmp(*option, "momentum=", 9) == 0;
+
+        if (!(is_of_optimizer && has_optimizer) && set_preset_option(o, *option, rest, e) < 0)
+            return err_at(e, "--codec %s", p->name);
+    }
+    o->preset = p;
+    return 0;
+}
+
+/* Loads the options of the earlier job, then applies those of this command line. */
+static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+{
+    struct options given = *o, earlier;
+
+    options_defaults(o);
+    if (options_take_earlier(o, given.args.given, given.resume, e) < 0)
+        return e->code;
+    earlier = *o;
+    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 || apply_preset(o, e) < 0)
+        return e->code;
+    return options_check_resume(o, &earlier, e);
+}
+
+/* One KEY=VALUE, parsed as --KEY=VALUE of a job. */
+static int set_one(struct options *o, unsigned verb, const char *text, struct err *e)
+{
+    char first[] = "set", option[PATH_MAX], name[ARGS_NAME];
+    char *argv[] = {first, option, NULL};
+    struct args_found found = {0};
+
+    if (snprintf(option, sizeof option, "--%s", text) >= (int)sizeof option)
+        return err_set(e, ERR_USAGE, "--set: too long");
+    if (args_parse(&options_table, verb, 2, argv, o, &found, e) < 0)
+        return err_at(e, "--set");
+    for (int i = 0; i < options_table.n; i++)
+        o->args.given[i] |= found.given[i];
+    for (int i = 0; i < options_table.n; i++)
+        if (found.given[i] &&
+            ((options_table.options[i].group != JOB && options_table.options[i].group != SIMULATED) ||
+             options_table.options[i].kind == ARGS_LIST)) {
+            args_name(name, &options_table.options[i]);
+            err_set(e, ERR_USAGE, "--set %s: not an option of the job itself", text);
+            return err_hint(e, "Give it as an option of its own: --%s.", name);
+        }
+    return 0;
+}
+
+static int set_all(struct options *o, unsigned verb, const char *const *sets, struct err *e)
+{
+    for (; *sets; sets++)
+        if (set_one(o, verb, *sets, e) < 0)
+            return e->code;
+    return 0;
+}
+
+/* Options of which one replaces the others. */
+static const size_t exclusive[][3] = {
+    {offsetof(struct options, workers), offsetof(struct options, worker_hosts),
+     offsetof(struct options, ps_hosts)},
+    {offsetof(struct options, optimizer), offsetof(struct options, settings.optimizer)},
+    {offsetof(struct options, settings.non_iid), offsetof(struct options, settings.partition)},
+};
+
+static bool is_among(const size_t *set, size_t offset)
+{
+    return offset > 0 && (offset == set[0] || offset == set[1] || offset == set[2]);
+}
+
+/* Gives the options of a set their defaults if one of them is on the command line. */
+static void clear_replaced(struct options *o, const bool *given, const size_t *set)
+{
+    struct options defaults;
+    bool is_replaced = false;
+
+    options_defaults(&defaults);
+    for (int i = 0; i < options_table.n; i++)
+        is_replaced |= given[i] && is_among(set, options_table.options[i].offset);
+    for (int i = 0; is_replaced && i < options_table.n; i++)
+        if (is_among(set, options_table.options[i].offset)) {
+            memcpy((char *)o + options_table.options[i].offset,
+                   (const char *)&defaults + options_table.options[i].offset, options_table.options[i].size);
+            o->args.given[i] = false;
+            if (options_table.options[i].given)
+                *((bool *)o + options_table.options[i].given) = false;
+        }
+}
+
+static bool changes_job(const struct options *given)
+{
+    bool is_changed = given->sets[0];
+
+    for (int i = 0; i < options_table.n; i++)
+        is_changed |= given->args.given[i] &&
+                      (options_table.options[i].group == JOB || options_table.options[i].group == SIMULATED);
+    return is_changed;
+}
+
+/* Loads the options of the file, then applies those of this command line. */
+static int parse_configured(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+{
+    struct options given = *o;
+    bool by_file[ARGS_MAX];
+
+    if (given.resume[0])
+        return err_set(e, ERR_USAGE, "--config and --resume: the options of a job come from one of them");
+    options_defaults(o);
+    o->args = (struct args_found){.n_operands = 0};
+    if (options_take_config(o, verb, given.config, changes_job(&given), e) < 0)
+        return e->code;
+    for (size_t i = 0; i < sizeof exclusive / sizeof *exclusive; i++)
+        clear_replaced(o, given.args.given, exclusive[i]);
+    memcpy(by_file, o->args.given, sizeof by_file);
+    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0)
+        return e->code;
+    for (int i = 0; i < options_table.n; i++)
+        o->args.given[i] |= by_file[i];
+    return 0;
+}
+
+void options_clear(struct options *o)
+{
+    json_decref(o->document);
+    o->document = NULL;
+}
+
+int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+{
+    options_defaults(o);
+    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 ||
+        (o->config[0] && parse_configured(o, verb, argc, argv, e) < 0) ||
+        (!o->config[0] && o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0) ||
+        ((verb & FOR_JOB) && !(verb & FOR_SWEEP) && set_all(o, verb, o->sets, e) < 0) ||
+        ((verb & FOR_JOB) && apply_preset(o, e) < 0))
+        return e->code;
+    if (options_is_given(o, offsetof(struct options, worker_hosts)) &&
+        !options_is_given(o, offsetof(struct options, settings.node_count)))
+        o->settings.node_count = hosts_count(o->worker_hosts);
+    return finish(o, e);
+}
+
+int options_rerun(struct options *o, const struct options *given, const json_t *doc, const char *folder,
+                  struct err *e)
+{
+    const json_t *texts = json_object_get(json_object_get(doc, "facts"), "options");
+    const unsigned verb = json_object_get(texts, "exec") ? FOR_RUN : FOR_SUBMIT;
+
+    options_defaults(o);
+    if (options_take_run(o, verb, doc, folder, changes_job(given), e) < 0)
+        return e->code;
+    for (int i = 0; i < options_table.n; i++)
+        if (given->args.given[i])
+            memcpy((char *)o + options_table.options[i].offset,
+                   (const char *)given + options_table.options[i].offset, options_table.options[i].size);
+    if (set_all(o, verb, given->sets, e) < 0 || apply_preset(o, e) < 0)
+        return e->code;
+    return finish(o, e);
+}

@@ -1,0 +1,498 @@
+#include "submit/options/submit_options.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/isolation.h"
+#include "submit/compat/classic/classic.h"
+#include "submit/data/data_sets.h"
+#include "submit/options/options_table.h"
+#include "submit/options/retry_on.h"
+
+enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
+
+#define AT(m)    ARGS_AT(struct options, m)
+#define GIVEN(m) .given = offsetof(struct options, m)
+/* An option of a setting, whose type, range, choices and may_change are in shared/settings.c: complete(). */
+#define SETTING(m) ARGS_FLAG, AT(settings.m)
+#define SIM(m)     AT(simulation.m)
+
+/* Parallel-SGD's option names stay valid; newer names are spelled with '-'. On the command line '-' and '_'
+ * are the same. */
+static struct args_option table[] = {
+    {"exec", "", ARGS_PATH, AT(exec), FOR_RUN, JOB, "FILE",
+     "the executor: a .c or a .so file (docs/executors.md)"},
+    {"node_count", "n", SETTING(node_count), FOR_JOB | FOR_RUN, JOB, "N", "workers of the job"},
+    {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
+     "samples per step and block; a worker has one block, or several with --redundancy or --block-ratio"},
+    {"batch_size", "b", SETTING(batch_size), FOR_PREDICT, JOB, "N", "samples that are computed together"},
+    {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
+    {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
+     "rule by which nodes exchange updates: a name, a .c or a .so file, then :KEY=VALUE,... for its "
+     "parameters; or a list for layers, the last one's first (docs/compression.md)",
+     .may_change = true},
+    {"server_codec", "", ARGS_NAME_OR_PATH, AT(server_codec), FOR_JOB, JOB, "NAME|FILE",
+     "codec of the servers; null: no servers", .may_change = true},
+    {"compress", "", SETTING(compress), FOR_JOB, JOB, "CHAIN",
+     "compression of workers' vectors: topk:ratio=0.01,ef=true, qsgd:bits=4|huffman, fp16, ...; by layer: "
+     "layer0=fp16;*=tern"},
+    {"compress-down", "", SETTING(compress_down), FOR_JOB, JOB, "CHAIN", "compression of servers' vectors"},
+    {"optimizer", "O", ARGS_CHOICE_TEXT, AT(optimizer), FOR_JOB, JOB,
+     OPTIMIZER_CHOICES_AND("|auto|psgd|parallel_sgd|gradient_averaging|pa|parameter_averaging" OPTIONS_LATE),
+     "same as --gradient-descent; or, as in Parallel-SGD, what the codec must exchange: gradients or "
+     "parameters; fast: gradients with --overlap 1"},
+    {"parallel_sgd|psgd", "", SETTING(sync), FOR_JOB, JOB, NULL,
+     "parallel stochastic gradient descent, synchronous or not"},
+    {"learn_rate|lr", "", SETTING(learn_rate), FOR_JOB, JOB, "X", "learning rate", GIVEN(has_learn_rate)},
+    {"epochs", "E", SETTING(epochs), FOR_JOB, JOB, "N", "passes over the training set"},
+    {"max-steps", "", SETTING(max_steps), FOR_JOB, JOB, "N",
+     "end after N steps of each worker, or with the last epoch if that is earlier; without --epochs as many "
+     "epochs as N steps are; 0: no limit"},
+    {"max-mb", "", ARGS_U64, AT(max_mb), FOR_JOB, JOB, "N",
+     "the same for the mini-batches of all workers together, as in platoon: each computes its share of N, "
+     "rounded up",
+     .min = 0, .max = 0x1p53, .may_change = true},
+    {"block_assignment", "", ARGS_CHOICE, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_CHOICES "|dpa",
+     "which worker holds which block"},
+    {"block-ratio", "", SETTING(block_ratio), FOR_JOB, JOB, "N,N,...",
+     "blocks of each worker, for machines of different speed: 2,1,1; contributions count by their samples"},
+    {"feed", "", SETTING(feed), FOR_SUBMIT, JOB, NULL,
+     "which mini-batches a worker computes: those of its blocks, or the next one of all whenever it asks the "
+     "first server, so that a fast worker computes more"},
+    {"gradient-descent", "", SETTING(optimizer), FOR_JOB, JOB, NULL,
+     "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
+    {"schedule", "", SETTING(schedule), FOR_JOB, JOB, "TEXT",
+     "learning rate schedule: constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
+    {"warmup-steps", "", SETTING(warmup_steps), FOR_JOB, JOB, "N",
+     "steps over which the learning rate rises to its initial value"},
+    {"momentum", "", SETTING(momentum), FOR_JOB, JOB, "X",
+     "coefficient of momentum, nesterov and rmsprop_graves", GIVEN(has_momentum)},
+    {"weight-decay", "", SETTING(weight_decay), FOR_JOB, JOB, "X",
+     "fraction of the weights added to the gradient; adamw: subtracted from the weights",
+     GIVEN(has_weight_decay)},
+    {"clip-norm", "", SETTING(clip_norm), FOR_JOB, JOB, "X",
+     "largest gradient norm of an update; longer gradients are scaled down; 0: no limit"},
+    {"on-nonfinite", "", SETTING(on_nonfinite), FOR_JOB, JOB, NULL,
+     "a non-finite loss or gradient ends the job or is skipped"},
+    {"dataset", "D", SETTING(dataset), FOR_MODEL_AND_DATA, JOB, "NAME",
+     "data set, then :KEY=VALUE,... for its options; one of" DATA_SET_NAMES},
+    {"data", "", ARGS_PATH, AT(data), FOR_MODEL_AND_DATA, JOB, "FILE|DIR",
+     "the data set's file, or the folder with its files", .may_change = true},
+    {"data", "", ARGS_PATH, AT(data), FOR_RUN, JOB, "FILE|DIR",
+     "its input, cut into a shard for each node: a file, or all files of a folder; else it has none",
+     .may_change = true},
+    {"transform", "", SETTING(transform), FOR_MODEL_AND_DATA, JOB, "LIST",
+     "preprocessing of samples: unit|centre|standard[,crop=N][,flip]"},
+    {"partition", "", SETTING(partition), FOR_JOB, JOB, "RULE",
+     "how samples are divided among blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K|"
+     "column:NAME",
+     GIVEN(has_partition)},
+    {"model", "m", ARGS_NAME_OR_PATH, AT(model), FOR_JOB, JOB, "NAME|FILE", "network; a name or a .json file",
+     .may_change = true},
+    {"non-iid", "", SETTING(non_iid), FOR_JOB, JOB, NULL, "the same as --partition label_sorted"},
+    {"local-steps", "", SETTING(local_steps), FOR_JOB, JOB, "N",
+     "steps between exchanges of parameters; 0: once per epoch"},
+    {"seed", "", SETTING(seed), FOR_JOB, JOB, "N",
+     "seed of the initial weights, the partition and the sample order"},
+    {"name", "", SETTING(name), FOR_JOB | FOR_RUN, JOB, "NAME", "display name of the job"},
+    {"math", "", SETTING(math), FOR_MODEL_AND_DATA, JOB, NULL,
+     "library for matrix products: the faster of OpenBLAS and oneDNN per shape, or OpenBLAS only; narrow "
+     "products use built-in loops"},
+    {"threads", "", SETTING(threads), FOR_MODEL_AND_DATA, JOB, "N",
+     "threads of a node in a matrix product, at most its number of processors"},
+    {"placement", "", SETTING(placement), FOR_JOB, JOB, NULL,
+     "which parameter server holds which parameters: ranges of equal length, or whole tensors in turn"},
+    {"path", "", SETTING(path), FOR_JOB, JOB, NULL,
+     "how contributions of a rule that combines reach each other; auto: the quickest that the job allows"},
+    {"aggregate", "", SETTING(aggregate), FOR_JOB, JOB, "HOW",
+     "what a rule that combines takes of all contributions: mean|median|trimmed:F|krum:F|geomedian; all but "
+     "the mean withstand faulty workers (F of them)"},
+    {"overlap", "", SETTING(overlap), FOR_JOB, JOB, "N",
+     "exchanges by which the combination of a rule that combines may be late, 0 or 1: with 1 workers compute "
+     "while vectors are summed; auto: as the rule says, 0 except for doublebuffer"},
+    {"participate", "", SETTING(participate), FOR_JOB, JOB, "SHARE",
+     "share of the workers, drawn for each round, that compute and contribute; the others wait for the "
+     "result"},
+    {"allreduce", "", SETTING(allreduce), FOR_JOB, JOB, NULL,
+     "how vectors are summed over all workers; auto: by their length and the number of workers"},
+    {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},
+    {"eval-every", "", SETTING(eval_every), FOR_JOB, JOB, "N",
+     "steps between evaluations on the test set, besides those after each epoch; 0: none"},
+    {"target-accuracy", "", SETTING(target_accuracy), FOR_JOB, JOB, "X",
+     "end when an evaluation's accuracy on the test set, the mean over the workers, is X or more; 0: no such "
+     "end"},
+    {"patience", "", SETTING(patience), FOR_JOB, JOB, "K",
+     "end when more than K evaluations since the best one are no better than the best of those K or more "
+     "before them, as in platoon; 0: no such end"},
+    {"round-timeout", "", SETTING(round_timeout_s), FOR_JOB | FOR_RUN, JOB, "S",
+     "seconds a node waits for a contribution to a round, or a message; a codec call, or an executor until "
+     "its "
+     "next call of the host, may take three quarters of it"},
+    {"local-path", "", SETTING(local_path), FOR_SUBMIT | FOR_RUN, JOB, NULL,
+     "shared memory between nodes of one machine; off: TCP"},
+    {"data-tls", "", SETTING(data_tls), FOR_SUBMIT | FOR_RUN, JOB, NULL,
+     "encryption between nodes; auto: only between machines"},
+    {"on-node-loss", "", SETTING(on_node_loss), FOR_JOB, JOB, NULL,
+     "when a worker is lost: end the job, or continue without it"},
+    {"min-nodes", "", SETTING(min_nodes), FOR_JOB, JOB, "N",
+     "with --on-node-loss continue: minimum number of workers; with fewer the job ends"},
+    {"time-limit", "", SETTING(time_limit_s), FOR_SUBMIT | FOR_RUN, JOB, "S", "seconds the job may run"},
+    {"checkpoint-every", "", SETTING(checkpoint_every), FOR_SUBMIT, JOB, "N",
+     "epochs between checkpoints; 0: none"},
+    {"init-from", "", ARGS_PATH, AT(init_from), FOR_SUBMIT, JOB, "FILE",
+     "initial weights, a .safetensors file; else drawn from the seed"},
+    {"resume", "", ARGS_PATH, AT(resume), FOR_SUBMIT, JOB, "DIR",
+     "resume from the checkpoints in this result folder", .may_change = true},
+    {"image-classification", "", ARGS_FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
+     "accepted and ignored: the data set defines the task", .may_change = true},
+    {"input", "I", ARGS_INT, AT(input), FOR_SUBMIT, JOB, "N",
+     "accepted and ignored: the model file defines the input", .min = 0, .max = 1e9, .may_change = true},
+    {"servers", "", ARGS_INT, AT(servers), FOR_SIMULATE, SIMULATED, "N", "parameter servers", .min = 0,
+     .max = SIMULATED_NODES_MAX},
+    {"gradients", "", ARGS_U64, SIM(gradients), FOR_SIMULATE, SIMULATED, "N",
+     "stand-in gradients of N values instead of a network", .min = 1, .max = 1e9},
+    {"steps", "", ARGS_INT, AT(steps), FOR_SIMULATE, SIMULATED, "N",
+     "steps per epoch, with stand-in gradients", .min = 1, .max = 1e9},
+    {"link", "", ARGS_TEXT, SIM(link), FOR_SIMULATE, SIMULATED, "RATE,LATENCY[,JITTER]",
+     "network link of each worker: 100Mbit,20ms or any,0s"},
+    {"server-link", "", ARGS_TEXT, SIM(server_link), FOR_SIMULATE, SIMULATED, "RATE,LATENCY[,JITTER]",
+     "network link of each server, default: as the workers'"},
+    {"step-time", "", ARGS_TEXT, SIM(step_time), FOR_SIMULATE, SIMULATED, "S[,S...]",
+     "compute seconds per step, drawn at random from the list; else measured, 0.01 with stand-in gradients"},
+    {"eval-time", "", ARGS_NUMBER, SIM(eval_time_s), FOR_SIMULATE, SIMULATED, "S",
+     "seconds an evaluation on the test set takes, else measured", .min = 1e-9, .max = 1e6},
+    {"codec-rate", "", ARGS_NUMBER, SIM(codec_rate_mbps), FOR_SIMULATE, SIMULATED, "MB",
+     "megabytes per second a codec encodes or decodes, else measured", .min = 1e-6, .max = 1e9},
+    {"overhead", "", ARGS_TEXT, SIM(overhead), FOR_SIMULATE, SIMULATED, "RATE,TIME",
+     "processor cost of a message at each end, else measured: 12Gbit,5us or any,0s"},
+    {"measured", "", ARGS_PATH, AT(measured), FOR_SIMULATE, SIMULATED, "FILE",
+     "keep what is measured in this file, and take from it what it has of the same model, batch and nodes; a "
+     "sweep has one for its runs"},
+    {"workers-per-machine", "", ARGS_INT, SIM(workers_per_machine), FOR_SIMULATE, SIMULATED, "N",
+     "workers that run on one machine and share its link", .min = 1, .max = 1e6},
+    {"processors", "", ARGS_INT, SIM(processors), FOR_SIMULATE, SIMULATED, "N",
+     "processors shared by all nodes, as on one machine; 0: each node has its own", .min = 0, .max = 1e6},
+    {"speed", "", ARGS_TEXT, SIM(speed), FOR_SIMULATE, SIMULATED, "X|X-Y|NODE=X,...",
+     "relative speed of the nodes: 2 is twice as fast; X-Y: drawn at random for each node"},
+    {"straggler", "", ARGS_TEXT, SIM(straggler), FOR_SIMULATE, SIMULATED, "SHARE:FACTOR",
+     "fraction of the steps that take FACTOR times as long"},
+    {"kill", "", ARGS_TEXT, SIM(kill), FOR_SIMULATE, SIMULATED, "NODE@TIME,...",
+     "nodes that are killed, and when: 3@1.5s"},
+    {"cut", "", ARGS_TEXT, SIM(cut), FOR_SIMULATE, SIMULATED, "NODES|NODES@FROM-TO,...",
+     "network partition between two groups of nodes: 0-3|4-7@2s-5s"},
+    {"exhaustive", "", ARGS_FLAG, SIM(exhaustive), FOR_SIMULATE, SIMULATED, NULL,
+     "try every order of message delivery; for at most 3 workers and few steps"},
+    {"replay", "", ARGS_TEXT, SIM(replay), FOR_SIMULATE, SIMULATED, "ORDER",
+     "run one order of message delivery, as reported by --exhaustive"},
+    {"config", "", ARGS_PATH, AT(config), FOR_JOB, WHERE, "FILE",
+     "options from a JSON file, whose keys are their names, or the run.json of an earlier run, which is "
+     "repeated; those given here take precedence"},
+    {"set", "", ARGS_LIST, AT(sets), FOR_RERUN | FOR_JOB, JOB, "KEY=VALUE",
+     "value of an option of the job, as epochs=20; may be repeated; of a sweep several: KEY=VALUE,VALUE,... "
+     "or "
+     "KEY=[\"VALUE\",...]"},
+    {"repeat", "", ARGS_INT, AT(repeat), FOR_SWEEP, JOB, "N",
+     "runs of each combination, with the seeds 1 to N, or from --seed", .min = 1, .max = 10000},
+    {"simulate", "", ARGS_FLAG, AT(simulate), FOR_SWEEP, JOB, NULL,
+     "run them in the simulator instead of on agents"},
+    {"workers|worker", "", ARGS_PATH, AT(workers),
+     FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_DOCTOR | FOR_BROWSE | FOR_LIST | FOR_STATUS, WHERE, "FILE",
+     "file with the list of the agents' addresses; list and status: of agents that may show jobs of others"},
+    {"port", "", ARGS_INT, AT(port), FOR_BROWSE, WHERE, "N", "port of the page on 127.0.0.1; 0: a free one",
+     .min = 0, .max = 65535},
+    {"no-open", "", ARGS_FLAG, AT(no_open), FOR_BROWSE, WHERE, NULL,
+     "print the page's address only, and start no browser"},
+    {"worker_hosts", "", ARGS_TEXT, AT(worker_hosts), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE,
+     "HOST:PORT,...", "instead of --workers, as in TensorFlow: the workers' agents; all of them are used"},
+    {"ps_hosts", "", ARGS_TEXT, AT(ps_hosts), FOR_SUBMIT | FOR_RERUN | FOR_DOCTOR, WHERE, "HOST:PORT,...",
+     "with --worker_hosts: the parameter servers' agents"},
+    {"job_name", "", ARGS_CHOICE_TEXT, AT(job_name), FOR_LAUNCH, WHERE, "ps|worker",
+     "the list of hosts that this task is in"},
+    {"task_index", "", ARGS_INT, AT(task_index), FOR_LAUNCH, WHERE, "I",
+     "its place there; worker 0 is the chief, which submits the job", .min = 0, .max = NODES_MAX},
+    {"task-timeout", "", ARGS_NUMBER, AT(task_timeout_s), FOR_LAUNCH, WHERE, "S",
+     "seconds that the chief waits for the agents of the other tasks, and these for its job", .min = 1,
+     .max = 1e6},
+    {"token-file", "", ARGS_PATH, AT(credentials.token_file), FOR_AGENTS, WHERE, "FILE",
+     "file with the agents' token"},
+    {"ca", "", ARGS_PATH, AT(credentials.ca), FOR_AGENTS, WHERE, "FILE",
+     "certificates of CAs, in PEM: agents need one of them with their name, instead of a pin"},
+    {"cert", "", ARGS_PATH, AT(credentials.cert), FOR_AGENTS, WHERE, "FILE",
+     "with --ca: this user's certificate, in PEM, instead of a token"},
+    {"key", "", ARGS_PATH, AT(credentials.key), FOR_AGENTS, WHERE, "FILE", "its key"},
+    {"insecure-no-tls", "", ARGS_FLAG, AT(credentials.insecure_no_tls), FOR_AGENTS, WHERE, NULL,
+     "send the token unencrypted to other machines too"},
+    {"connect", "", ARGS_FLAG, AT(connect), FOR_DOCTOR, WHERE, NULL,
+     "also run a job of a few steps, which shows that all nodes reach each other"},
+    {"require-isolation", "", ARGS_CHOICE, AT(require_isolation), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
+     ISOLATION_CHOICES,
+     "least isolation of the codec on every agent, as SECURITY.md describes (what each agent requires)"},
+    {"no-queue", "", ARGS_FLAG, AT(no_queue), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
+     "end with status 4 instead of waiting for a busy agent"},
+    {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT,
+     WHERE, "S", "seconds without an answer from an agent after which its node is lost", .min = 0.1,
+     .max = 1e6},
+    {"retries", "", ARGS_INT, AT(retries), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, "N",
+     "further attempts if the job fails by --retry-on, each from the last checkpoint that all nodes have",
+     .min = 0, .max = RETRIES_MAX},
+    {"retry-on", "", ARGS_TEXT, AT(retry_on), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, RETRY_ON_NAMES,
+     "with --retries: for which reasons; a runner that was killed (runner_died, oom) only if you name it"},
+    {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
+     "MBIT", "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
+    {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,
+     WHERE, "S", "stop waiting after S seconds (status 5); 0: never", .min = 0, .max = 1e9},
+    {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
+     "return once the job has started; its id is printed, with --json in an object"},
+    {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
+     "submit nothing: fetch the results of the latest job, or of the one named"},
+    {"reason", "", ARGS_TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "reason that the agents record"},
+    {"follow", "f", ARGS_FLAG, AT(follow), FOR_LOGS, WHERE, NULL, "keep printing as the logs grow"},
+    {"node", "", ARGS_INT, AT(node), FOR_LOGS, WHERE, "N", "print the log of this node only",
+     .min = -NODES_MAX - 1, .max = NODES_MAX, GIVEN(has_node)},
+    {"node", "", ARGS_INT, AT(node), FOR_SNAPSHOT, WHERE, "N", "the model of this node instead of worker 0",
+     .min = -NODES_MAX - 1, .max = NODES_MAX, GIVEN(has_node)},
+    {"to", "", ARGS_PATH, AT(to), FOR_DATA, WHERE, "DIR", "folder for the files"},
+    {"mirror", "", ARGS_TEXT, AT(mirror), FOR_DATA, WHERE, "URL", "URL of the folder to download from"},
+    {"check", "", ARGS_TEXT, AT(check), FOR_CODECS, CHECKED, "NAME", "test: run only this check"},
+    {"seed", "", ARGS_U64, AT(part), FOR_CODECS, CHECKED, "N",
+     "test: run only the part of the check with this seed, as reported by a failure", .min = 0,
+     .max = 0x1p53},
+    {"mutations", "", ARGS_U64, AT(mutations), FOR_CODECS, CHECKED, "N", "test: number of messages to mutate",
+     .min = 0, .max = 1e9, GIVEN(has_mutations)},
+    {"tag", "", ARGS_LIST, AT(tags), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE | FOR_LIST, RESULTS,
+     "TAG", "a word to find the job by, kept in run.json; may be repeated; list: only jobs with all of them"},
+    {"all", "", ARGS_FLAG, AT(all), FOR_LIST, RESULTS, NULL,
+     "every job, not only the last 20; --tag and --json have every one too"},
+    {"note", "", ARGS_TEXT, AT(note), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE, RESULTS, "TEXT",
+     "what the job is for, kept in run.json and shown by list"},
+    {"x", "", ARGS_CHOICE_TEXT, AT(plot_x), FOR_PLOT, RESULTS, "step|epoch|time|bytes",
+     "what the curves are drawn over: bytes are those that a worker has sent, plus received"},
+    {"log-x", "", ARGS_CHOICE_TEXT, AT(log_x), FOR_PLOT, RESULTS, "auto|yes|no",
+     "whether x is logarithmic; auto: that of bytes, where some runs end at ten times those of others"},
+    {"y", "", ARGS_TEXT, AT(plot_y), FOR_PLOT, RESULTS, "COLUMN",
+     "what is drawn: a column of the file, or a name in codec.csv or metrics.csv"},
+    {"file", "", ARGS_CHOICE_TEXT, AT(plot_file), FOR_PLOT, RESULTS, "eval|train|codec|metrics",
+     "the file of records with it"},
+    {"png", "", ARGS_PATH, AT(png), FOR_PLOT, RESULTS, "FILE", "write a picture, drawn by gnuplot"},
+    {"svg", "", ARGS_PATH, AT(svg), FOR_PLOT, RESULTS, "FILE", "the same as SVG"},
+    {"width", "", ARGS_INT, AT(plot_width), FOR_PLOT, RESULTS, "N",
+     "characters, else those of the terminal; of a picture pixels, else 960", .min = 20, .max = 10000},
+    {"height", "", ARGS_INT, AT(plot_height), FOR_PLOT, RESULTS, "N",
+     "the same, else 24 lines, or 600 pixels", .min = 6, .max = 10000},
+    {"target", "", ARGS_NUMBER, AT(target), FOR_COMPARE, RESULTS, "X",
+     "accuracy to which seconds and bytes are given, else the highest that all runs reached", .min = 0,
+     .max = 1, GIVEN(has_target)},
+    {"output", "o", ARGS_PATH, AT(output),
+     FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
+     "folder for the results, else logs/ID-NAME"},
+    {"output", "o", ARGS_PATH, AT(output), FOR_MODEL | FOR_SNAPSHOT, RESULTS, "FILE", "file to write"},
+    {"output", "o", ARGS_PATH, AT(output), FOR_PREDICT, RESULTS, "FILE",
+     "table to write, else predictions.csv"},
+    {"split", "", ARGS_CHOICE_TEXT, AT(split), FOR_PREDICT, RESULTS, "test|train",
+     "half of the data set to predict; else all of the --data that is given, or the test half of the job's "
+     "set"},
+    {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
+    {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_EXPORT, RESULTS, "tensorboard|mlflow",
+     "the program that reads it"},
+    {"output", "o", ARGS_PATH, AT(output), FOR_EXPORT, RESULTS, "DIR",
+     "folder to write to, else tensorboard/ in the results, or mlruns/ here"},
+    {"tensorboard", "", ARGS_FLAG, AT(tensorboard),
+     FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, NULL,
+     "also write TensorBoard's event files, to tensorboard/ in the results", .may_change = true},
+    {"mlflow", "", ARGS_PATH, AT(mlflow), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE,
+     RESULTS, "DIR", "also add the job to the folders of MLflow's file store there, as mlruns",
+     .may_change = true},
+    {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS,
+     "FILE", "write a trace of each node's time, for ui.perfetto.dev", .may_change = true},
+    {"csv-style", "", ARGS_CHOICE_TEXT, AT(csv_style), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS,
+     CSV_STYLES,
+     "also write Parallel-SGD's files and logs to the current folder: classic: T-, E- and tmp_log/; "
+     "classic-0.9: those of its later version, in Node-ID-Retrieve/",
+     GIVEN(has_csv_style)},
+    {"json", "", ARGS_FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
+    {"quiet", "q", ARGS_FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL,
+     "errors and results only, and of a job its table, warnings and folder; of a list the ids or names, one "
+     "a line, for scripts"},
+    {"verbose", "v", ARGS_COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "print more messages"},
+    {"no-color", "", ARGS_FLAG, AT(no_color), FOR_ALL, OUTPUT, NULL, "no colors"},
+    {"help", "h", ARGS_FLAG, AT(help), FOR_ALL, OUTPUT, NULL, "this text"},
+    {"version", "V", ARGS_FLAG, AT(version), FOR_ALL, OUTPUT, NULL, "version"},
+};
+
+static const char *const groups[] = {"The job", "Simulation", "Codec test", "Where and how long",
+                                     "Results", "Messages",   NULL};
+
+const struct args options_table = {"job_submit help VERB lists the options of a verb.", table,
+                                   sizeof table / sizeof *table, groups};
+_Static_assert(sizeof table / sizeof *table <= ARGS_MAX, "ARGS_MAX holds every option");
+
+static void complete(void)
+{
+    static const enum args_kind kinds[] = {
+        [JSON_FIELD_TEXT] = ARGS_TEXT, [JSON_FIELD_CHOICE] = ARGS_CHOICE, [JSON_FIELD_INT] = ARGS_INT,
+        [JSON_FIELD_U64] = ARGS_U64,   [JSON_FIELD_DOUBLE] = ARGS_NUMBER, [JSON_FIELD_BOOL] = ARGS_FLAG};
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct args_option *t = &table[i];
+        const struct json_field *f = settings_field(t->offset - offsetof(struct options, settings));
+
+        if (!f)
+            continue;
+        t->kind = kinds[f->kind];
+        t->min = f->min;
+        t->max = f->max;
+        t->value = f->choices ? f->choices : t->value;
+        t->may_change = f->may_change;
+    }
+}
+
+static void set_defaults(struct options *o)
+{
+    const char *workers = getenv("PSGD_WORKERS");
+
+    *o = (struct options){.bandwidth_mbps = 100,
+                          .agent_timeout_s = 10,
+                          .task_timeout_s = 300,
+                          .steps = 10,
+                          .mutations = 1000000,
+                          .require_isolation = -1};
+    simulation_default(&o->simulation);
+    settings_default(&o->settings);
+    o->settings.name[0] = '\0';
+    snprintf(o->codec, sizeof o->codec, "%s", o->settings.codec);
+    snprintf(o->model, sizeof o->model, "%s", o->settings.model);
+    snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : OPTIONS_WORKERS);
+    strcpy(o->optimizer, "auto");
+    strcpy(o->csv_style, "tidy");
+    strcpy(o->split, "test");
+    strcpy(o->plot_x, "step");
+    strcpy(o->log_x, "auto");
+    strcpy(o->plot_y, "loss");
+    strcpy(o->plot_file, "eval");
+    strcpy(o->retry_on, RETRY_ON_DEFAULT);
+    strcpy(o->reason, "cancelled by the submitter");
+}
+
+bool options_is_given(const struct options *o, size_t offset)
+{
+    for (int i = 0; i < options_table.n; i++)
+        if (table[i].offset == offset)
+            return o->args.given[i];
+    return false;
+}
+
+static const struct args_option *find_option(size_t offset)
+{
+    const struct args_option *t = table;
+
+    while (t->offset != offset) {
+        t++;
+        assert(t < table + sizeof table / sizeof *table);
+    }
+    return t;
+}
+
+bool options_is_chosen(const struct options *o, size_t offset)
+{
+    const struct args_option *t = find_option(offset);
+    char now[PATH_MAX], unset[PATH_MAX];
+    struct options defaults;
+
+    if (!options_is_given(o, offset) && !o->rerun_of[0])
+        return false;
+    set_defaults(&defaults);
+    args_text(now, sizeof now, t, o);
+    args_text(unset, sizeof unset, t, &defaults);
+    return strcmp(now, unset) != 0;
+}
+
+void options_name(char out[ARGS_NAME], size_t offset)
+{
+    args_name(out, find_option(offset));
+}
+
+void options_defaults(struct options *o)
+{
+    complete();
+    set_defaults(o);
+}
+
+void options_help(FILE *f, unsigned verb)
+{
+    struct options defaults;
+
+    options_defaults(&defaults);
+    args_help(f, &options_table, verb, &defaults);
+}
+
+/* Where other options come from. */
+static bool is_source(const struct args_option *t)
+{
+    return t->offset == offsetof(struct options, config) || t->offset == offsetof(struct options, sets);
+}
+
+/* run.json has them under facts. */
+static bool is_label(const struct args_option *t)
+{
+    return t->offset == offsetof(struct options, tags) || t->offset == offsetof(struct options, note);
+}
+
+bool options_is_shown(const struct options *o, const struct args_option *t)
+{
+    return (t->verbs & (o->exec[0] ? FOR_RUN : FOR_SUBMIT)) && t->group != OUTPUT && !is_source(t) &&
+           !is_label(t);
+}
+
+bool options_in_config(const struct args_option *t, unsigned verb)
+{
+    return (t->verbs & verb) && t->group != OUTPUT && !is_source(t) &&
+           t->offset != offsetof(struct options, retrieve);
+}
+
+void options_config_key(char out[ARGS_NAME], const struct args_option *t)
+{
+    args_name(out, t);
+    for (char *c = out; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+}
+
+const char *options_setting_key(const struct args_option *t)
+{
+    const struct json_field *f = settings_field(t->offset - offsetof(struct options, settings));
+
+    return f ? f->key : NULL;
+}
+
+static bool is_message_flag(const struct args_option *t)
+{
+    return t->group == OUTPUT && (t->kind == ARGS_FLAG || t->kind == ARGS_COUNT) && t->verbs == FOR_ALL;
+}
+
+static bool is_short(char c)
+{
+    for (int i = 0; i < options_table.n; i++)
+        if (is_message_flag(&options_table.options[i]) && strchr(options_table.options[i].shorts, c))
+            return true;
+    return false;
+}
+
+bool options_is_message_flag(const char *arg)
+{
+    char name[ARGS_NAME];
+
+    if (arg[0] != '-' || !arg[1])
+        return false;
+    if (arg[1] != '-') {
+        while (*++arg)
+            if (!is_short(*arg))
+                return false;
+        return true;
+    }
+    for (int i = 0; i < options_table.n; i++) {
+        args_name(name, &options_table.options[i]);
+        if (is_message_flag(&options_table.options[i]) && strcmp(arg + 2, name) == 0)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,168 @@
+/* submit_options -- the command line. One table (submit_options.c) defines parsing, --help, the echo at the
+ * start and the options in run.json (options_record.c), where a resumed job finds them. */
+#ifndef PSGD_SUBMIT_SUBMIT_OPTIONS_H
+#define PSGD_SUBMIT_SUBMIT_OPTIONS_H
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "shared/args.h"
+#include "shared/err.h"
+#include "shared/settings.h"
+#include "shared/simulation.h"
+#include "submit/net/credentials.h"
+
+/* The verbs that take an option, as bits. */
+enum {
+    FOR_SUBMIT = 1 << 0,
+    FOR_LIST = 1 << 1,
+    FOR_STATUS = 1 << 2,
+    FOR_WAIT = 1 << 3,
+    FOR_LOGS = 1 << 4,
+    FOR_CANCEL = 1 << 5,
+    FOR_FETCH = 1 << 6,
+    FOR_DATA = 1 << 7,
+    FOR_MODEL = 1 << 8,
+    FOR_CODECS = 1 << 9,
+    FOR_SIMULATE = 1 << 10,
+    FOR_JOIN = 1 << 11,
+    FOR_DOCTOR = 1 << 12,
+    FOR_WHY = 1 << 13,
+    FOR_RERUN = 1 << 14,
+    FOR_JOINED = 1 << 15,
+    FOR_PREDICT = 1 << 16,
+    FOR_LAUNCH = 1 << 17, /* with FOR_SUBMIT: its own options */
+    FOR_RUN = 1 << 18,
+    FOR_SNAPSHOT = 1 << 19,
+    FOR_EXPORT = 1 << 20,
+    FOR_REPORT = 1 << 21,
+    FOR_BROWSE = 1 << 22,
+    FOR_COMPARE = 1 << 23,
+    FOR_CONFIG = 1 << 24,
+    FOR_SWEEP = 1 << 25, /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
+    FOR_PLOT = 1 << 26,
+    FOR_LABEL = 1 << 27,
+    FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
+                 FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
+    FOR_JOB = FOR_SUBMIT | FOR_SIMULATE, /* those of a job that a simulation also supports */
+    FOR_ALL = (1 << 28) - 1
+};
+
+enum { RETRIES_MAX = 100 };
+
+#define OPTIONS_WORKERS "worker.json" /* --workers, unless it or PSGD_WORKERS names another list */
+
+struct options {
+    struct settings settings; /* set from the command line; the rest are defaults */
+    char codec[PATH_MAX], server_codec[PATH_MAX];
+    char optimizer[40];
+    char model[PATH_MAX];
+    char data[PATH_MAX];
+    char exec[PATH_MAX];    /* an executor's file: the job runs it instead of training; "": it trains */
+    int block_assignment;   /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
+    char workers[PATH_MAX]; /* "": worker_hosts are given */
+    char ps_hosts[PATH_MAX], worker_hosts[PATH_MAX];
+    char job_name[8]; /* of launch: ps or worker; "": this is no task of a cluster */
+    int task_index;
+    double task_timeout_s;
+    struct credentials credentials;
+    int require_isolation; /* enum isolation; -1: not given */
+    bool no_queue, detach, retrieve, image_classification;
+    int input;
+    uint64_t max_mb;                                   /* mini-batches of all workers; 0: no limit */
+    double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */
+    int retries;                                       /* attempts after the first one */
+    char retry_on[256];                                /* as retry_on.h reads it */
+    char output[PATH_MAX], csv_style[16];
+    bool tensorboard;
+    char mlflow[PATH_MAX]; /* the folder of its file store; "": none */
+    bool json, quiet, no_color, help, version;
+    int verbose;
+    bool follow, connect;
+    int port; /* of browse; 0: a free one */
+    bool no_open;
+    bool all; /* of list */
+    int node;
+    bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_partition,
+        has_csv_style;
+    char plot_x[8], plot_y[64], plot_file[8], log_x[8]; /* of plot */
+    char png[PATH_MAX], svg[PATH_MAX];
+    int plot_width, plot_height; /* in characters, of a picture in pixels; 0: not given */
+    double target;               /* accuracy that the runs are compared by */
+    bool has_target;
+    char reason[201]; /* an agent's limit */
+    char to[PATH_MAX], mirror[512];
+    char format[16]; /* target of model convert, of export */
+    char split[8];   /* half of the data set that predict takes: train or test */
+    char trace[PATH_MAX];
+    char init_from[PATH_MAX], resume[PATH_MAX];
+    struct simulation simulation;
+    char measured[PATH_MAX]; /* of a simulation: the file of measured times; "": none */
+    int servers, steps; /* of a simulation: parameter servers, steps of an epoch with stand-in gradients */
+    char check[16];     /* codec test: only this check, ... */
+    uint64_t part;      /* ... and only the part of it with this seed; 0: all */
+    uint64_t mutations; /* number of mutated messages */
+    bool has_mutations;
+    char config[PATH_MAX];
+    const char *tags[ARGS_OPERANDS + 1]; /* as sets */
+    char note[256];
+    bool simulate; /* of sweep */
+    int repeat;
+    const char *sets[ARGS_OPERANDS + 1]; /* KEY=VALUE; point into argv; ends with NULL */
+    char rerun_of[48];                   /* the job that is submitted again; "": none */
+    bool all_are_workers;                /* also the servers and spares of the list: doctor's trial job */
+    const struct preset *preset;         /* that --codec named, which is replaced; NULL: none */
+    struct args_found args;              /* the options that were given, and the operands */
+    json_t *document; /* the file of --config, into which items of lists point; NULL: none */
+};
+
+/* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/args.h). With --resume, the
+ * options and worker list in the earlier job's run.json replace the defaults; with --config those of a file.
+ * --set is as the option that it names. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
+ * ERR_NOT_FOUND: one of them, or a file it names, does not exist. */
+int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
+/* Is the argument one or several of the flags that every verb takes, and that only change what is printed,
+ * as -q or --json? */
+bool options_is_message_flag(const char *arg);
+/* Frees the memory of options that options_parse() has filled, after its error, too. A copy of the struct
+ * shares that memory, and is not cleared. */
+void options_clear(struct options *o);
+
+/* The options of a job that is submitted again: those of its run.json, or of its record in the index, changed
+ * by --set, and those given beside it. `folder`: its results, which may have the source of its codec.
+ * ERR_USAGE: --set names no option of a job; ERR_NOT_FOUND: a file of the job is gone. */
+int options_rerun(struct options *o, const struct options *given, const json_t *doc, const char *folder,
+                  struct err *e);
+
+/* Tries --set KEY=VALUE on a copy of the options. ERR_USAGE: no option of a job, or not a value of it. */
+
+/* A JSON Schema (2020-12) of the documents of --config. NULL: no memory. */
+json_t *options_schema(void);
+
+/* Sets the options of `verb` that describe a job to what its run.json records (`texts`), except those that
+ * are given. A data set of another kind than the job's is not read from the job's --data. ERR_NOT_FOUND: a
+ * file is gone. */
+int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e);
+
+/* Of the option that sets the member at `offset`. Was it given, with another value than it has anyway: on
+ * this command line, or in the run.json of a job that is submitted again? What --codec stands for
+ * (presets.h), and what a resumed job takes from the earlier one, was not. */
+bool options_is_chosen(const struct options *o, size_t offset);
+void options_name(char out[ARGS_NAME], size_t offset);
+
+/* The part of --help that lists the options of a verb. */
+void options_help(FILE *f, unsigned verb);
+
+/* All options of a job as an object of strings, for run.json, with absolute paths. */
+json_t *options_json(const struct options *o);
+
+/* Prints those of a job that were given, unless as by default, with console_more, "--name=value" each; with
+ * a --csv-style of Parallel-SGD, before that, the ten options that it prints. */
+void options_echo(const struct options *o);
+/* Prints what a name for a rule with options stands for, if --codec is one. */
+void options_echo_preset(const struct options *o);
+
+#endif

@@ -1,0 +1,44 @@
+/* merged_records -- merges the nodes' CSV files. */
+#ifndef PSGD_SUBMIT_MERGED_RECORDS_H
+#define PSGD_SUBMIT_MERGED_RECORDS_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "shared/artifacts.h"
+#include "shared/err.h"
+
+struct record_cell { /* not terminated: it ends with a comma or the line */
+    const char *text;
+    size_t len;
+};
+
+/* Splits one row, without its line feed, into cells, and returns their number; 0 if it has a character that
+ * valid rows never contain, or too many cells. */
+size_t records_split(struct record_cell cells[RECORD_COLUMNS_MAX], const char *row, size_t len);
+
+/* Number of columns, and the index of one of them, by its name. */
+size_t records_width(const struct artifact *a);
+size_t records_column(const struct artifact *a, const char *name);
+
+/* For artifacts that are records. The columns as the first line of a file, with its line feed. */
+void records_header(FILE *out, const struct artifact *a);
+
+/* Appends the complete rows of one node's file, without its header. Rows with a wrong number of cells or
+ * with anything but printable ASCII are skipped and counted in *bad. ERR_PROTOCOL: another header, or a row
+ * of another node; nothing is written then. */
+int records_append(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
+                   struct err *e);
+
+/* Appends those rows of a merged file whose step and round, where it has them, are at most these: what an
+ * earlier attempt did up to the point from which a later one went on. ERR_PROTOCOL: another header. */
+int records_append_until(FILE *out, const struct artifact *a, const char *text, size_t len, uint64_t step,
+                         uint64_t round, struct err *e);
+
+/* Totals per peer in one node's comm.csv, in order of appearance:
+ * [{"peer","sent_messages","sent_raw_bytes","sent_bytes","recv_messages","recv_raw_bytes","recv_bytes"}].
+ * NULL: no memory. */
+json_t *records_peers(const char *text, size_t len);
+
+#endif

@@ -1,0 +1,74 @@
+#include "submit/terminal/exit_status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shared/json.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/verbs/verbs.h"
+
+const struct failure failures[] = {
+    {ERR_INTERNAL, EXIT_INTERNAL, "INTERNAL"},
+    {ERR_NOMEM, EXIT_INTERNAL, "OUT_OF_MEMORY"},
+    {ERR_USAGE, EXIT_USAGE, "USAGE"},
+    {ERR_CONFIG, EXIT_INVALID, "INVALID"},
+    {ERR_CODEC, EXIT_INVALID, "CODEC"},
+    {ERR_IO, EXIT_INVALID, "IO"},
+    {ERR_NOSPACE, EXIT_INVALID, "DISK_FULL"},
+    {ERR_UNREACHABLE, EXIT_UNREACHABLE, "UNREACHABLE"},
+    {ERR_REFUSED, EXIT_REFUSED, "REFUSED"},
+    {ERR_AUTH, EXIT_AUTH, "UNAUTHORIZED"},
+    {ERR_PROTOCOL, EXIT_UNREACHABLE, "PROTOCOL"},
+    {ERR_TIMEOUT, EXIT_TIMEOUT, "TIMEOUT"},
+    {ERR_LOST, EXIT_JOB_FAILED, "NODE_LOST"},
+    {ERR_NUMERIC, EXIT_JOB_FAILED, "NUMERIC"},
+    {ERR_CANCELLED, EXIT_CANCELLED, "CANCELLED"},
+    {ERR_NOT_FOUND, EXIT_INVALID, "NOT_FOUND"},
+    {ERR_CONFLICT, EXIT_INVALID, "CONFLICT"},
+};
+const int n_failures = sizeof failures / sizeof *failures;
+
+const char failure_exit_help[] =
+    "\nExit status: 0 succeeded, 1 job failed, 2 usage, 3 an agent cannot be reached, 4 an agent refused,\n"
+    "5 --timeout elapsed (the job continues), 6 invalid input, or a file or stdout that cannot be written,\n"
+    "7 not authorised, 8 job cancelled, 9 results incomplete, 70 internal error; ended by a signal, while a\n"
+    "running job continues: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; 141 stdout has no reader any more, as with\n"
+    "`| head -1` (only for commands that show something; a job keeps its own status).\n";
+
+const char *failure_name(int code)
+{
+    for (int i = 0; i < n_failures; i++)
+        if (failures[i].code == code)
+            return failures[i].name;
+    return "INTERNAL";
+}
+
+int failure_status(int code)
+{
+    if (interrupt_signal())
+        return 128 + interrupt_signal();
+    for (int i = 0; i < n_failures; i++)
+        if (failures[i].code == code)
+            return failures[i].status;
+    return EXIT_INTERNAL;
+}
+
+void verb_print_json(bool ok, json_t *data, const struct err *e, const char *code)
+{
+    json_t *o = json_pack("{s:s, s:b}", "schema_version", "1", "ok", (int)ok);
+    char *text;
+
+    if (e)
+        json_object_set_new(o, "error",
+                            json_pack("{s:s+, s:s, s:o, s:o?, s:i}", "type", "/problems/", code, "code", code,
+                                      "detail", json_text(e->text, SIZE_MAX), "hint",
+                                      e->hint[0] ? json_text(e->hint, SIZE_MAX) : NULL, "exit_status",
+                                      failure_status(e->code)));
+    if (data)
+        json_object_set_new(o, "data", data);
+    /* Same precision as run.json: 0.09, not 0.089999999999999997. */
+    text = json_dump(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    printf("%s\n", text ? text : "{\"schema_version\":\"1\",\"ok\":false}");
+    free(text);
+    json_decref(o);
+}

@@ -1,0 +1,19 @@
+/* exit_status -- how a command of job_submit fails: its exit status, the error's name in messages and
+ * JSON. */
+#ifndef PSGD_SUBMIT_EXIT_STATUS_H
+#define PSGD_SUBMIT_EXIT_STATUS_H
+
+struct failure {
+    int code; /* of shared/err.h */
+    int status;
+    const char *name;
+};
+
+extern const struct failure failures[];
+extern const int n_failures;
+extern const char failure_exit_help[];
+
+const char *failure_name(int code);
+int failure_status(int code); /* of a command that was interrupted: that of the signal */
+
+#endif

@@ -1,0 +1,43 @@
+#include "submit/terminal/standard_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* As in gnulib's stdopen: descriptors 0 to 2 are opened for the wrong direction, so that I/O on them fails,
+ * as it does on a closed descriptor. */
+void output_init(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            break; /* later opens fail as well and report it */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit then fails, as on a full disk */
+}
+
+bool output_has_failed(void)
+{
+    return ferror(stdout);
+}
+
+/* The errno of the failed write is lost by now, but poll on a pipe reports that it has no reader. */
+static bool has_no_reader(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO};
+
+    return poll(&p, 1, 0) > 0 && p.revents & POLLERR;
+}
+
+int output_finish(struct err *e)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    if (has_no_reader())
+        return 128 + SIGPIPE;
+    err_set(e, ERR_IO, "standard output could not be written");
+    return err_hint(e, "It is closed, or its disk is full.");
+}

@@ -1,0 +1,20 @@
+/* standard_output -- stdout for results, and whether writing them succeeded. */
+#ifndef PSGD_SUBMIT_STANDARD_OUTPUT_H
+#define PSGD_SUBMIT_STANDARD_OUTPUT_H
+
+#include <stdbool.h>
+
+#include "shared/err.h"
+
+/* Call before anything is opened: reserves closed descriptors among 0 to 2, so that no file opened later
+ * gets one of them and receives terminal output. Ignores SIGPIPE and SIGXFSZ: a reader that goes away, or a
+ * file that reaches the limit of `ulimit -f`, must not end job_submit without a word. */
+void output_init(void);
+
+/* A write to stdout failed: further output is useless. */
+bool output_has_failed(void);
+
+/* Flushes stdout. 0: all output is written; 128 + SIGPIPE: the reader is gone, as after `| head`; ERR_IO. */
+int output_finish(struct err *e);
+
+#endif
