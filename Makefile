@@ -63,11 +63,13 @@ LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(filter -pie,$(HARDENING)) $(HARDEN_LIN
 in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
 SHARED := $(call in,shared)
 AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c agent/http/*.c))
-RUNNER := $(filter-out agent/runner/runner.c agent/runner/predictor.c,$(call in,agent/runner))
+RUNNER := $(filter-out runner/runner.c runner/predictor.c,$(call in,runner))
 SUBMIT := $(filter-out submit/job_submit.c,$(call in,submit))
 NN     := $(call in,nn)
 COMPRESS := $(call in,codecs/compress)
-SIM    := $(filter-out sim/simulator.c sim/codec_check.c,$(call in,sim))
+SIM    := $(filter-out sim/simulator.c,$(call in,sim))
+CONFORM := $(filter-out conform/codec_check.c,$(call in,conform))
+PAGE   := $(call in,page)
 TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
@@ -91,6 +93,8 @@ LIBAGENT  := $(BUILD)/libagent.a
 LIBRUNNER := $(BUILD)/librunner.a
 LIBSUBMIT := $(BUILD)/libsubmit.a
 LIBSIM    := $(BUILD)/libsim.a
+LIBCONFORM := $(BUILD)/libconform.a
+LIBPAGE   := $(BUILD)/libpage.a
 LIBTEST   := $(BUILD)/libtest.a
 
 # The libraries that each program links; `make check-layers` checks includes by the same rules.
@@ -103,21 +107,23 @@ PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/pred
 .PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
-$(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBSHARED)
+$(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
 	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_AGENT)
 
-$(BUILD)/job_runner: $(call objects,agent/runner/runner.c)
-$(BUILD)/predictor: $(call objects,agent/runner/predictor.c)
+$(BUILD)/job_runner: $(call objects,runner/runner.c)
+$(BUILD)/predictor: $(call objects,runner/predictor.c)
 $(BUILD)/job_runner $(BUILD)/predictor: $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_RUNNER)
 
-$(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBPAGE) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_SUBMIT)
 
-$(BUILD)/simulator $(BUILD)/codec_check: $(BUILD)/%: $(BUILD)/obj/sim/%.o $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/simulator: $(call objects,sim/simulator.c) $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/codec_check: $(call objects,conform/codec_check.c) $(LIBCONFORM) $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/simulator $(BUILD)/codec_check:
 	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_RUNNER)
 
@@ -128,6 +134,8 @@ $(LIBAGENT): $(call objects,$(AGENT))
 $(LIBRUNNER): $(call objects,$(RUNNER))
 $(LIBSUBMIT): $(call objects,$(SUBMIT))
 $(LIBSIM): $(call objects,$(SIM))
+$(LIBCONFORM): $(call objects,$(CONFORM))
+$(LIBPAGE): $(call objects,$(PAGE))
 $(LIBTEST): $(call objects,$(TESTLIB))
 $(BUILD)/%.a:
 	$(call show,AR,$@)
@@ -147,15 +155,15 @@ $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/nn/%.o: HARDEN := $(filter-out -ftrivial-auto-var-init=zero,$(HARDEN))
 # Run only on processors with fused operations, which are faster; they have no clones whose bits could differ.
 $(addprefix $(BUILD)/obj/nn/kernels/,narrow.o packed_matrix.o): CFLAGS += -ffp-contract=fast
-$(patsubst %,$(BUILD)/obj/%.o,$(addprefix agent/runner/,loader train vector) $(addprefix sim/,trainer_standin node) submit/data/data_digits): CFLAGS += $(FAST)
+$(patsubst %,$(BUILD)/obj/%.o,$(addprefix runner/,loader train base/vector) $(addprefix sim/,trainer_standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 # The page that shows jobs, which the assembler includes.
-PAGE_PARTS := $(wildcard shared/page/page.html shared/page/*.css shared/page/*/*.css shared/page/*/*.js) shared/page/assemble
+PAGE_PARTS := $(wildcard page/page.html page/*.css page/*/*.css page/*/*.js) page/assemble
 $(BUILD)/page.html: $(PAGE_PARTS)
 	$(call show,PAGE,$@)
-	$(Q)mkdir -p $(@D) && shared/page/assemble >$@.tmp && mv $@.tmp $@
-$(BUILD)/obj/shared/page_bytes.o: $(BUILD)/page.html
-$(BUILD)/obj/shared/page_bytes.o: ALL_CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
+	$(Q)mkdir -p $(@D) && page/assemble >$@.tmp && mv $@.tmp $@
+$(BUILD)/obj/page/page_bytes.o: $(BUILD)/page.html
+$(BUILD)/obj/page/page_bytes.o: ALL_CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
 $(BUILD)/obj/agent/openapi.o: agent/openapi.json
 $(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(call show,CC,$<)
@@ -190,7 +198,7 @@ $(BUILD)/include/%.h: codecs/%.h
 $(BUILD)/models/%.json: nn/models/%.json
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBCONFORM) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBPAGE) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_LD) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
@@ -210,7 +218,7 @@ $(TESTS): | all $(TEST_CODECS) $(EXECUTORS) $(TOOLS)
 tests: $(TESTS) $(TEST_CODECS) $(EXECUTORS) $(TOOLS) $(PRELOADS)
 
 # They read the tables of all programs; the reference loads the codecs.
-$(REFERENCE) $(MANUALS): $(BUILD)/docs/%: docs/tool/%.c $(LIBAGENT) $(LIBSUBMIT) $(LIBCOMPRESS) $(LIBSHARED)
+$(REFERENCE) $(MANUALS): $(BUILD)/docs/%: docs/tool/%.c $(LIBAGENT) $(LIBSUBMIT) $(LIBPAGE) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_AGENT) $(keep)
@@ -289,7 +297,7 @@ fuzz: ## each fuzz target for FUZZ_RUNS executions, from a seed of chance or FUZ
 
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBPAGE) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_LD) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
@@ -338,7 +346,7 @@ bench-slow: all ## seconds to 95 % of MNIST of rules that wait for a slow worker
 demo: all ## two agents train on the built-in digits; shows where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh
 
-C_FILES = $(shell find agent codecs docs examples nn shared sim submit tests -name '*.[ch]')
+C_FILES = $(shell find agent codecs conform docs examples nn page runner shared sim submit tests -name '*.[ch]')
 # mpi_peer.c needs MPI's header.
 C_SOURCES = $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES)))
 tidy: ## clang-tidy over everything
@@ -376,7 +384,7 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/hardening_probe.sh shared/page/assemble submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
+SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/hardening_probe.sh page/assemble submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 

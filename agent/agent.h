@@ -26,8 +26,8 @@
 #include "agent/runner_about.h"
 #include "agent/supervise.h"
 #include "agent/tail.h"
+#include "page/page.h"
 #include "shared/loop.h"
-#include "shared/page.h"
 
 enum {
     FIRST_LEASE_S = 15,   /* the same until the first request that follows the reservation */

@@ -1,4 +1,4 @@
-/* GET /: the page that shows this agent and its jobs in a browser (shared/page.h). It holds nothing that is
+/* GET /: the page that shows this agent and its jobs in a browser (page/page.h). It holds nothing that is
  * not in the program: its script asks the other routes, with a token that the user types where one is
  * needed. */
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* aggregate -- what takes the place of the mean when contributions of a rule that combines are aggregated
- * (--aggregate): each is a line here, and a file in agent/runner/exchange/aggregators/. All but the mean
+ * (--aggregate): each is a line here, and a file in runner/exchange/aggregators/. All but the mean
  * bound the influence of workers that send anything (Byzantine workers), at most f of n; they need every
  * contribution at once, so they go with the paths gather and servers.
  *

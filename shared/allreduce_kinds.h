@@ -1,5 +1,5 @@
 /* allreduce_kinds -- the all-reduce algorithms that a job can choose: each is a line here, and a function of
- * that name in agent/runner/collective/collective_plan.c; collective_choose() there selects one for `auto`.
+ * that name in runner/collective/collective_plan.c; collective_choose() there selects one for `auto`.
  *
  *   ring                 reduce-scatter, then all-gather, always to the next node: 2 (N-1) chunks deep, the
  *                        fewest bytes: 2 (N-1)/N n each way. Patarasuk and Yuan, "Bandwidth optimal

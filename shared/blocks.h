@@ -3,7 +3,7 @@
  *   iid  all redundancy-subsets of the workers, in lexicographic order: C(n, r) blocks
  *   dup  n / r blocks, block k held by workers k r .. k r + r - 1 (n must be a multiple of r)
  * or, with one holder each, in a ratio: "2,1,1" makes four blocks, of which worker 0 holds the first two;
- * or, where workers share the mini-batches (agent/runner/exchange/feed.h), all samples as if they were one
+ * or, where workers share the mini-batches (runner/exchange/feed.h), all samples as if they were one
  * block, which every worker has. For the rule there is a block for each worker, the mini-batch that it
  * computes. */
 #ifndef PSGD_BLOCKS_H

@@ -1,5 +1,5 @@
 /* codec_check -- the checks of a codec, and the shared page in which the checking program
- * (sim/codec_check.c) reports its progress. job_submit maps the same page: that program runs the codec's
+ * (conform/codec_check.c) reports its progress. job_submit maps the same page: that program runs the codec's
  * code, and if it crashes or hangs the page has the callback in which it did. */
 #ifndef PSGD_CODEC_CHECK_H
 #define PSGD_CODEC_CHECK_H

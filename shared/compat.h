@@ -9,7 +9,7 @@
  *   openat2                5.6    openat for each component, O_NOFOLLOW, the device compared
  *   close_range            5.9    /proc/self/fd; each number below RLIMIT_NOFILE if /proc cannot be read
  *     CLOSE_RANGE_CLOEXEC  5.11   the same
- *   F_SEAL_FUTURE_WRITE    5.1    none: nodes of one machine use connections (agent/runner/shm/sealed.h)
+ *   F_SEAL_FUTURE_WRITE    5.1    none: nodes of one machine use connections (runner/shm/sealed.h)
  *
  * The tests of code that uses these calls run both ways on any machine, the second time under a seccomp
  * filter (tests/lib/old_kernel.h). A kernel that lacks a call returns ENOSYS. A container's filter that is

@@ -20,7 +20,7 @@ struct path_rule path_rule_of(const struct codec_plugin *p);
 bool path_overlaps(const struct path_rule *p, enum overlap wanted);
 
 /* Are the vectors of servers parameters, or the mean of some, of which differences can be sent
- * (agent/runner/exchange/copies.h)? Else they are gradients or changes, or parameters from which each worker
+ * (runner/exchange/copies.h)? Else they are gradients or changes, or parameters from which each worker
  * computes others that it continues from. */
 bool path_servers_send_params(const struct path_rule *p, bool is_sync);
 /* Of any rule. */

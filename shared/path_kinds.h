@@ -1,5 +1,5 @@
 /* path_kinds -- the paths that contributions of a rule that combines (struct codec_combine) can take: each is
- * a line here, and a file in agent/runner/exchange/paths/. Its limits are those of codec_load.h.
+ * a line here, and a file in runner/exchange/paths/. Its limits are those of codec_load.h.
  *
  *   allreduce   a collective of all workers (shared/allreduce_kinds.h), or shared memory
  *   tree        the same inside each machine, then between one worker of each

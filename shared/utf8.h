@@ -1,5 +1,5 @@
 /* utf8 -- untrusted text: boundaries of characters, and characters that control a terminal or deceive a
- * reader. The page has the same list (shared/page/js/00-psgd.js). */
+ * reader. The page has the same list (page/js/00-psgd.js). */
 #ifndef PSGD_UTF8_H
 #define PSGD_UTF8_H
 

@@ -3,7 +3,7 @@
 #ifndef PSGD_SIM_GUARD_H
 #define PSGD_SIM_GUARD_H
 
-#include "agent/runner/stopwatch.h"
+#include "runner/base/stopwatch.h"
 #include "shared/err.h"
 
 /* From now on a call of the codec `name` that takes more than `limit_s` of the clock ends the process with

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/runner/mesh/frame.h"
-#include "agent/runner/vector.h"
+#include "runner/base/vector.h"
+#include "runner/mesh/frame.h"
 #include "shared/child.h"
 #include "shared/clock.h"
 #include "sim/overhead.h"

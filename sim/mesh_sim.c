@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange/exchange.h"
+#include "runner/exchange/exchange.h"
 #include "sim/pairs.h"
 
 struct node {

@@ -3,7 +3,7 @@
 #ifndef PSGD_SIM_MESSAGES_H
 #define PSGD_SIM_MESSAGES_H
 
-#include "agent/runner/mesh/mesh.h"
+#include "runner/mesh/mesh.h"
 #include "sim/queue.h"
 
 struct sim_message {

@@ -1,12 +1,12 @@
-/* node -- one node of a simulation: the loops of agent/runner/train.c and serve.c as an event-driven state
+/* node -- one node of a simulation: the loops of runner/train.c and serve.c as an event-driven state
  * machine around the same steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange/barrier.h"
-#include "agent/runner/exchange/exchange_state.h"
-#include "agent/runner/exchange/verdict.h"
+#include "runner/exchange/barrier.h"
+#include "runner/exchange/exchange_state.h"
+#include "runner/exchange/verdict.h"
 #include "sim/sim.h"
 
 enum { IDLE = CODEC_WAIT + 1, YIELDS };

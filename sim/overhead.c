@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/runner/collective/collective.h"
+#include "runner/collective/collective.h"
 #include "shared/clock.h"
 #include "shared/crc32c.h"
 
@@ -25,7 +25,7 @@ static int take_own(int listener, int port)
     return fd;
 }
 
-/* Opens a socket with the options that a runner uses within a machine (agent/runner/mesh/tcp/tcp_link.c). */
+/* Opens a socket with the options that a runner uses within a machine (runner/mesh/tcp/tcp_link.c). */
 static int open_socket(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/comm_rows.h"
+#include "runner/comm_rows.h"
 #include "shared/artifacts.h"
 #include "sim/sim.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange/layers.h"
+#include "runner/exchange/layers.h"
 #include "shared/file.h"
 
 atomic_bool sim_interrupted;

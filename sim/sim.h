@@ -5,8 +5,8 @@
 #ifndef PSGD_SIM_H
 #define PSGD_SIM_H
 
-#include "agent/runner/exchange/exchange.h"
-#include "agent/runner/step.h"
+#include "runner/core/step.h"
+#include "runner/exchange/exchange.h"
 #include "shared/codec_load.h"
 #include "shared/flag.h"
 #include "shared/schedule.h"
@@ -123,7 +123,7 @@ bool sim_has_succeeded(const struct sim *s);
 double sim_time(const struct sim *s); /* end of the last node */
 /* The model that a worker's rule trains (n_params), valid until the next call. */
 const float *sim_model_of(const struct sim *s, const struct sim_node *n);
-/* Of that model, without running statistics: what a node of a job reports (agent/runner/report.h). */
+/* Of that model, without running statistics: what a node of a job reports (runner/lines/report.h). */
 void sim_weights_sha256(uint8_t out[SHA256_BYTES], const struct sim *s, const struct sim_node *n);
 /* Whether all workers that are done have the same, and whether all their parameters are finite. */
 bool sim_models_agree(const struct sim *s);

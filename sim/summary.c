@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/runner/report.h"
+#include "runner/lines/report.h"
 #include "shared/comm.h"
 #include "shared/json.h"
 #include "shared/reason.h"

@@ -1,14 +1,14 @@
 /* trainer_net -- the trainer with the job's own network and data, each node with its shard, as in a runner
- * (agent/runner/train.c). All nodes share one network, into which each batch loads its node's weights. */
+ * (runner/train.c). All nodes share one network, into which each batch loads its node's weights. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/loader.h"
 #include "nn/kernels/blas.h"
 #include "nn/metrics.h"
+#include "runner/loader.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/json.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "agent/runner/mesh/frame.h"
+#include "runner/mesh/frame.h"
 
 /* Messages due one after the other: only the first one is in the queue, which stays short. */
 struct lane {

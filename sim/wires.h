@@ -12,7 +12,7 @@
 #include "sim/mesh_sim.h"
 #include "sim/queue.h"
 
-/* Detection times of agent/runner/mesh/tcp/tcp_open.c: connections to an ended process are refused, those
+/* Detection times of runner/mesh/tcp/tcp_open.c: connections to an ended process are refused, those
  * across a cut time out. */
 #define SIM_DEATH_S    0.5
 #define SIM_CUT_LOST_S 9.5

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "page/page.h"
 #include "shared/json.h"
-#include "shared/page.h"
 #include "submit/browse/documents.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/results/compare.h"

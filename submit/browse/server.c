@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/page.h"
+#include "page/page.h"
 #include "submit/browse/door.h"
 #include "submit/browse/page_routes.h"
 #include "submit/browse/strangers.h"

@@ -15,7 +15,7 @@
 /* Before the work: a file that is there is replaced only if it is such a table, or empty. ERR_CONFLICT.
  * ERR_IO: a folder, a device or a pipe. */
 int predictions_check_path(const char *path, struct err *e);
-/* `f`: predictions.safetensors (agent/runner/predictor.c) of this half, "train" or "test". Warns of samples
+/* `f`: predictions.safetensors (runner/predictor.c) of this half, "train" or "test". Warns of samples
  * whose outputs are not finite, with "nan" or "inf" in their rows. ERR_PROTOCOL: it is not. ERR_IO,
  * ERR_NOSPACE, ERR_NOMEM. */
 int predictions_write(const char *path, const struct dataset *d, const char *half,

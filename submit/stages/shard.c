@@ -130,7 +130,7 @@ static size_t describe_scale(struct tensor_view *out, const struct transform_sca
     return 2;
 }
 
-/* Describes the transform that the loader applies (agent/runner/loader.h); returns the number of tensors. */
+/* Describes the transform that the loader applies (runner/loader.h); returns the number of tensors. */
 static size_t describe_transform(struct tensor_view *out, int32_t augment[5], const struct cut *c)
 {
     const struct transform *t = c->transform;

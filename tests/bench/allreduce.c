@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/runner/collective/collective.h"
-#include "agent/runner/mesh/tcp/mesh_tcp.h"
+#include "runner/collective/collective.h"
+#include "runner/mesh/tcp/mesh_tcp.h"
 #include "shared/choice.h"
 #include "shared/clock.h"
 #include "tests/bench/bench.h"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/runner/mesh/tcp/tls.h"
+#include "runner/mesh/tcp/tls.h"
 #include "shared/clock.h"
 
 enum { ROUNDS = 7, HEADER = 64, TOTAL = 200000000 };

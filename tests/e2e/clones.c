@@ -3,7 +3,6 @@
  * and compares. Odd sizes, so that both whole vectors and remainders occur. */
 #include <stdio.h>
 
-#include "agent/runner/vector.h"
 #include "codecs/compress/loops.h"
 #include "nn/init.h"
 #include "nn/kernels/conv.h"
@@ -12,6 +11,7 @@
 #include "nn/layers/layer.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
+#include "runner/base/vector.h"
 
 enum { ROWS = 7, WIDTH = 61, N = ROWS * WIDTH };
 

@@ -235,7 +235,7 @@ for doc in ["README.md", "CONTRIBUTING.md", "codecs/README.md", *glob.glob("docs
     for name in re.findall(r"`([a-z]+/[a-z_/]*\.[a-z]*)`", read(doc)):
         names += 1
         assert os.path.exists(name) or name.startswith(("records/", "model/", "mean/", "opt/", "build/")), f"{doc}: {name}"
-for folder in "agent", "nn", "sim", "shared", "submit":
+for folder in "agent", "conform", "nn", "page", "runner", "shared", "sim", "submit":
     for doc in glob.glob(f"{folder}/**/README.md", recursive=True):
         for name in re.findall(r"`([a-z_0-9./]+\.[ch])`", read(doc)):
             names += 1

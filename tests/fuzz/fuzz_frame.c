@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/mesh/frame.h"
+#include "runner/mesh/frame.h"
 #include "shared/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/runner/mesh/tcp/tcp_link.h"
+#include "runner/mesh/tcp/tcp_link.h"
 #include "shared/crc32c.h"
 #include "tests/fuzz/unlogged.h"
 

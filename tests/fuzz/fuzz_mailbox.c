@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/executor/mailbox.h"
 #include "codecs/executor.h"
+#include "runner/executor/mailbox.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

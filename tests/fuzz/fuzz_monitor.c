@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/monitor/monitor_state.h"
+#include "runner/monitor/monitor_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

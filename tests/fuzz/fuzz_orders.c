@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/runner/orders.h"
+#include "runner/lines/orders.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

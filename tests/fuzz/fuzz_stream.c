@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/runner/mesh/tcp/tcp.h"
+#include "runner/mesh/tcp/tcp.h"
 #include "shared/crc32c.h"
 #include "tests/fuzz/unlogged.h"
 

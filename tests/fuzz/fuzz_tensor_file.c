@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/checkpoint.h"
+#include "runner/checkpoint.h"
 #include "shared/blocks.h"
 #include "shared/json.h"
 #include "shared/weights.h"

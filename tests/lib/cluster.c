@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange/barrier.h"
-#include "agent/runner/exchange/verdict.h"
+#include "runner/exchange/barrier.h"
+#include "runner/exchange/verdict.h"
 #include "shared/rng.h"
 
 enum { N_LAYERS = 3 };

@@ -3,7 +3,7 @@
 #ifndef PSGD_TEST_CLUSTER_H
 #define PSGD_TEST_CLUSTER_H
 
-#include "agent/runner/exchange/exchange.h"
+#include "runner/exchange/exchange.h"
 #include "shared/codec_load.h"
 #include "tests/lib/mesh_mem.h"
 

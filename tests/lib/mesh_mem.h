@@ -4,7 +4,7 @@
 #ifndef PSGD_TEST_MESH_MEM_H
 #define PSGD_TEST_MESH_MEM_H
 
-#include "agent/runner/mesh/mesh.h"
+#include "runner/mesh/mesh.h"
 
 struct mesh_mem; /* the network */
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/runner/mesh/tcp/tcp_link.h"
+#include "runner/mesh/tcp/tcp_link.h"
 #include "shared/clock.h"
 #include "shared/flag.h"
 #include "tests/unit/unit.h"

@@ -3,8 +3,8 @@
 #ifndef PSGD_TEST_MESH_NODES_H
 #define PSGD_TEST_MESH_NODES_H
 
-#include "agent/runner/mesh/mesh.h"
-#include "agent/runner/mesh/tcp/tcp_link.h"
+#include "runner/mesh/mesh.h"
+#include "runner/mesh/tcp/tcp_link.h"
 
 /* MESH_TIMEOUT_S: generous, as the machine may be busy. */
 enum { MESH_LIMIT = 1 << 20, MESH_NODES = 3, MESH_TIMEOUT_S = 60 };

@@ -3,7 +3,7 @@
 #ifndef PSGD_TEST_RENDEZVOUS_PAIR_H
 #define PSGD_TEST_RENDEZVOUS_PAIR_H
 
-#include "agent/runner/shm/rendezvous.h"
+#include "runner/shm/rendezvous.h"
 
 struct rendezvous_pair {
     struct rendezvous *m[2];

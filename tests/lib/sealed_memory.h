@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "agent/runner/shm/sealed.h"
+#include "runner/shm/sealed.h"
 #include "tests/unit/unit.h"
 
 static inline bool sealed_memory_exists(void)

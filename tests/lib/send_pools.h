@@ -3,7 +3,7 @@
 #ifndef PSGD_TEST_SEND_POOLS_H
 #define PSGD_TEST_SEND_POOLS_H
 
-#include "agent/runner/shm/send_pool.h"
+#include "runner/shm/send_pool.h"
 #include "tests/lib/mesh_nodes.h"
 
 struct send_pools {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/runner/shm/shm_group.h"
+#include "runner/shm/shm_group.h"
 
 enum { SHM_NODES_MAX = RENDEZVOUS_MAX };
 

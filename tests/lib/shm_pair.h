@@ -2,7 +2,7 @@
 #ifndef PSGD_TEST_SHM_PAIR_H
 #define PSGD_TEST_SHM_PAIR_H
 
-#include "agent/runner/shm/shm_group.h"
+#include "runner/shm/shm_group.h"
 
 struct shm_pair { /* nodes 4 and 7 */
     struct shm_group *a[2];

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "agent/runner/exchange/aggregators/aggregators.h"
+#include "runner/exchange/aggregators/aggregators.h"
 #include "shared/path.h"
 #include "shared/rng.h"
 #include "tests/lib/cluster.h"

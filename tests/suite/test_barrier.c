@@ -2,9 +2,9 @@
  * goes on before all have come, and frames that no honest node sends are refused. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/exchange/barrier.h"
-#include "agent/runner/exchange/channel.h"
-#include "agent/runner/exchange/exchange_state.h"
+#include "runner/exchange/barrier.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_state.h"
 #include "shared/file.h"
 #include "tests/lib/run_well.h"
 

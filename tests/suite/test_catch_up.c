@@ -1,8 +1,8 @@
 /* What a worker does between its steps, over a mesh made to be difficult. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/collective/collective.h"
-#include "agent/runner/node.h"
+#include "runner/collective/collective.h"
+#include "runner/node.h"
 #include "shared/clock.h"
 #include "tests/lib/cluster.h"
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "agent/runner/exchange/exchange.h"
+#include "runner/exchange/exchange.h"
 #include "shared/blocks.h"
 #include "shared/clock.h"
 #include "tests/lib/mesh_mem.h"

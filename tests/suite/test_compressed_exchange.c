@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runner/exchange/channel.h"
-#include "agent/runner/exchange/exchange_state.h"
-#include "agent/runner/mesh/frame.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_state.h"
+#include "runner/mesh/frame.h"
 #include "shared/tensor_file.h"
 #include "tests/lib/run_well.h"
 

@@ -2,8 +2,8 @@
  * ask; frames that no honest node sends are refused. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/exchange/channel.h"
-#include "agent/runner/exchange/feed.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/feed.h"
 #include "shared/rng.h"
 #include "tests/lib/cluster.h"
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/runner/mesh/tcp/tcp.h"
+#include "runner/mesh/tcp/tcp.h"
 #include "shared/clock.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/stderr_catch.h"

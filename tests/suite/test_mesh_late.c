@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/runner/mesh/tcp/tcp.h"
+#include "runner/mesh/tcp/tcp.h"
 #include "shared/clock.h"
 #include "tests/lib/mesh_nodes.h"
 

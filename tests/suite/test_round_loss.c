@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "agent/runner/exchange/exchange.h"
+#include "runner/exchange/exchange.h"
 #include "shared/codec_load.h"
 #include "sim/mesh_sim.h"
 #include "tests/lib/cluster.h"

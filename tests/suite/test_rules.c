@@ -2,7 +2,7 @@
  * state, and they refuse messages that are malformed, or that no honest node sends. */
 #include "tests/lib/run_well.h"
 
-#include "agent/runner/exchange/exchange_state.h"
+#include "runner/exchange/exchange_state.h"
 #include "shared/tensor_file.h"
 
 enum { N_PARAMS = 23 };

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/runner/node.h"
+#include "runner/node.h"
 #include "shared/json.h"
 #include "shared/tensor_file.h"
 #include "tests/lib/cluster.h"

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "agent/runner/exchange/channel.h"
-#include "agent/runner/exchange/verdict.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/verdict.h"
 #include "shared/rng.h"
 #include "tests/lib/run_well.h"
 

@@ -1,7 +1,7 @@
 /* The agreement on which contributions of lost workers count. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/exchange/agreement.h"
+#include "runner/exchange/agreement.h"
 
 enum { N = 10 }; /* workers: a bitmap has two bytes */
 

@@ -1,9 +1,9 @@
-#include "agent/runner/checkpoint.h"
+#include "runner/checkpoint.h"
 
 #include <sys/resource.h>
 
-#include "agent/runner/exchange/channel.h"
-#include "agent/runner/exchange/exchange_state.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_state.h"
 #include "shared/blocks.h"
 #include "shared/json.h"
 #include "tests/unit/unit.h"

@@ -4,7 +4,7 @@
 #include <malloc.h>
 #include <math.h>
 
-#include "agent/runner/collective/collective.h"
+#include "runner/collective/collective.h"
 #include "tests/lib/mesh_mem.h"
 
 /* glibc has it since 2.33; before, mallinfo's numbers are ints. */

@@ -3,7 +3,7 @@
  * too early yields wrong numbers. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/collective/collective_plan.h"
+#include "runner/collective/collective_plan.h"
 #include "shared/rng.h"
 
 enum { N_MAX = 9, LEN_MAX = 64, CHUNK = 5, IN_TURN = 3 };

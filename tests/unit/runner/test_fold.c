@@ -1,4 +1,4 @@
-#include "agent/runner/executor/fold.h"
+#include "runner/executor/fold.h"
 
 #include <math.h>
 

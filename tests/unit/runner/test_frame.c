@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 
-#include "agent/runner/mesh/frame.h"
+#include "runner/mesh/frame.h"
 
 TEST(a_frame_survives_serialization)
 {

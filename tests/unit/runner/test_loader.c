@@ -1,4 +1,4 @@
-#include "agent/runner/loader.h"
+#include "runner/loader.h"
 
 #include "shared/partition.h"
 #include "shared/rng.h"

@@ -1,7 +1,7 @@
 /* The agreement of nodes on shared memory: which nodes share it, and how its messages are handled. */
-#include "agent/runner/shm/local_path.h"
+#include "runner/shm/local_path.h"
 
-#include "agent/runner/shm/shm_group.h"
+#include "runner/shm/shm_group.h"
 #include "shared/clock.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"

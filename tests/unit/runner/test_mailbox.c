@@ -1,4 +1,4 @@
-#include "agent/runner/executor/mailbox.h"
+#include "runner/executor/mailbox.h"
 
 #include "codecs/executor.h"
 #include "tests/unit/unit.h"

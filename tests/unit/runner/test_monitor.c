@@ -1,4 +1,4 @@
-#include "agent/runner/monitor/monitor.h"
+#include "runner/monitor/monitor.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/runner/exit_guard.h"
-#include "agent/runner/monitor/monitor_wire.h"
-#include "agent/runner/orders.h"
-#include "agent/runner/sandbox/limits.h"
+#include "runner/exit_guard.h"
+#include "runner/lines/orders.h"
+#include "runner/monitor/monitor_wire.h"
+#include "runner/sandbox/limits.h"
 #include "shared/process_tree.h"
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "agent/runner/orders.h"
+#include "runner/lines/orders.h"
 
 #include <signal.h>
 #include <unistd.h>

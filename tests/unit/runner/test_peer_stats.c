@@ -1,7 +1,7 @@
 /* peer_stats: what an exchange records about each other node. */
 #include "tests/unit/unit.h"
 
-#include "agent/runner/exchange/peer_stats.h"
+#include "runner/exchange/peer_stats.h"
 
 enum { N = 10000 };
 

@@ -1,5 +1,5 @@
 /* How nodes of one machine connect, and which connections are refused. */
-#include "agent/runner/shm/rendezvous.h"
+#include "runner/shm/rendezvous.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

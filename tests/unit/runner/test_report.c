@@ -1,4 +1,4 @@
-#include "agent/runner/report.h"
+#include "runner/lines/report.h"
 
 #include <limits.h>
 #include <unistd.h>

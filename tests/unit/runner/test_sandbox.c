@@ -1,4 +1,4 @@
-#include "agent/runner/sandbox/sandbox.h"
+#include "runner/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "agent/runner/shm/sealed.h"
+#include "runner/shm/sealed.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* send_pool: valid positions of messages, and their copies. */
-#include "agent/runner/shm/send_pool.h"
+#include "runner/shm/send_pool.h"
 
 #include "tests/lib/rendezvous_pair.h"
 #include "tests/unit/unit.h"

@@ -1,11 +1,11 @@
-#include "agent/runner/shm/shm_group.h"
+#include "runner/shm/shm_group.h"
 
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "agent/runner/shm/shm_group_state.h"
+#include "runner/shm/shm_group_state.h"
 #include "shared/clock.h"
 #include "shared/rng.h"
 #include "tests/lib/shm_nodes.h"

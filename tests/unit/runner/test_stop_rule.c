@@ -1,4 +1,4 @@
-#include "agent/runner/exchange/stop_rule.h"
+#include "runner/exchange/stop_rule.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "agent/runner/mesh/tcp/tls.h"
+#include "runner/mesh/tcp/tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "agent/runner/vector.h"
+#include "runner/base/vector.h"
 
 #include <float.h>
 #include <math.h>

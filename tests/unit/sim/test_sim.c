@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "agent/runner/mesh/frame.h"
+#include "runner/mesh/frame.h"
 #include "tests/lib/sim_job.h"
 
 enum { N_PARAMS = 1000, N_STEPS = 10 };

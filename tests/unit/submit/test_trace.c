@@ -1,4 +1,4 @@
-#include "agent/runner/tracer.h"
+#include "runner/base/tracer.h"
 #include "shared/trace_file.h"
 #include "submit/results/trace.h"
 

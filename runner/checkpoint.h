@@ -1,0 +1,50 @@
+/* checkpoint -- a node's complete state, to resume as if it had never stopped, as one safetensors file.
+ *
+ *   model/NAME   the parameters, by the names they have in a model file
+ *   opt/NAME     the optimizer's vectors, as "opt/adam.m"; workers only
+ *   codec/...    exchange_state.h
+ *
+ * Metadata: format "psgd-checkpoint", version, job_id, node, settings and arch (the documents), epoch, step,
+ * round, samples, optimizer_steps, codec_sha256 (of the codec's file), preprocessing (the record, if the job
+ * has one). No other random state is
+ * saved: the order of samples depends on (seed, epoch), dropout on (seed, step), and a codec's own generator
+ * is in codec/K/cursor.
+ *
+ * All nodes save at the same point of the job: the end of an epoch, when no round is open. A node that is
+ * ahead of another may have replaced its file when a job fails, so the previous one is kept beside it. That
+ * suffices if at least one round closes between two checkpoints: job_submit refuses other jobs
+ * (start_check_kept). */
+#ifndef PSGD_CHECKPOINT_H
+#define PSGD_CHECKPOINT_H
+
+#include "nn/net.h"
+#include "nn/optimizer.h"
+#include "runner/exchange/exchange.h"
+#include "shared/model_spec.h"
+#include "shared/settings.h"
+#include "shared/tensor_file.h"
+
+struct checkpoint { /* what is saved; all borrowed */
+    const struct settings *set;
+    const char *job, *arch, *codec_sha256;
+    const char *preprocessing; /* NULL: none */
+    int node;
+    struct net *net;
+    struct optimizer *optimizer; /* NULL: a server */
+    struct exchange *exchange;
+    int epoch; /* completed */
+    uint64_t step, samples;
+};
+
+/* Call before the first step. ERR_CODEC: as exchange_can_save. ERR_CONFIG: as tensor_file_fits. */
+int checkpoint_can_write(const struct checkpoint *c, struct err *e);
+/* Replaces `path`. ERR_CODEC, ERR_INTERNAL: as exchange_save. */
+int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e);
+
+/* Sets epoch, step and samples, and the contents of net, optimizer and exchange. ERR_CONFIG: not a
+ * checkpoint, or of another node, model, codec or settings, or inconsistent; the contents are then
+ * undefined. */
+int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
+                       struct err *e);
+
+#endif

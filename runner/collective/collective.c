@@ -1,0 +1,389 @@
+#include "runner/collective/collective.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/base/vector.h"
+
+/* An exchange may have three lengths: weights and numbers, scales, a vector. */
+enum { PREPARED = 3 };
+
+struct prepared { /* a plan, and a buffer for each node whose chunks it adds */
+    struct collective_plan plan;
+    enum plan_levels levels; /* asked for */
+    char *staging;
+    size_t *stage; /* (n_nodes): offset of a node's buffer in staging */
+};
+
+struct sender {
+    size_t cursor;     /* index in the plan of its next chunk */
+    uint32_t received; /* chunks received */
+    bool is_staged;    /* its last one is not added yet */
+    bool is_paused;
+};
+
+struct collective {
+    struct collective_config cfg;
+    struct mesh *mesh;
+    const int *machines;
+    struct prepared prepared[COLLECTIVE_KINDS][PREPARED]; /* the last of each kind */
+    int oldest[COLLECTIVE_KINDS];                         /* index of the next to be replaced */
+    struct sender *senders;                               /* (n_nodes) */
+    const struct prepared *now;                           /* under way; NULL: none is */
+    struct collective_ask ask;
+    uint64_t number; /* of the one under way, or of the last */
+    size_t n_sent, n_done;
+    uint64_t summed; /* bytes added so far */
+    size_t ready;    /* ask.in is computed from this index on */
+    void *kept[2];   /* used in turn: the copy that one collective sends from is free when the next is done */
+    size_t kept_room[2]; /* bytes */
+};
+
+static void sum_floats(const void *with, void *out, const void *const *in, int n_in, size_t n, float scale)
+{
+    const float *const v[] = {in[0], in[1], n_in > 2 ? in[2] : NULL};
+
+    (void)with;
+    vector_sum(out, v, n_in, n, scale);
+}
+
+static const struct collective_item floats = {.bytes = sizeof(float), .sum = sum_floats};
+
+static size_t bytes(const struct collective *c, size_t n)
+{
+    return n * c->ask.item->bytes;
+}
+
+int collective_new(struct collective **out, const struct collective_config *cfg, struct err *e)
+{
+    struct collective *c = calloc(1, sizeof *c);
+
+    if (!c || !(c->senders = calloc((size_t)cfg->n_nodes, sizeof *c->senders))) {
+        free(c);
+        return err_set(e, ERR_NOMEM, "no memory for collectives");
+    }
+    c->cfg = *cfg;
+    *out = c;
+    return 0;
+}
+
+static void prepared_clear(struct prepared *r)
+{
+    collective_plan_clear(&r->plan);
+    free(r->staging);
+    free(r->stage);
+    *r = (struct prepared){0};
+}
+
+void collective_free(struct collective *c)
+{
+    if (!c)
+        return;
+    for (int k = 0; k < COLLECTIVE_KINDS; k++)
+        for (int i = 0; i < PREPARED; i++)
+            prepared_clear(&c->prepared[k][i]);
+    free(c->kept[0]);
+    free(c->kept[1]);
+    free(c->senders);
+    free(c);
+}
+
+void collective_attach(struct collective *c, struct mesh *m, const int *machines)
+{
+    c->mesh = m;
+    c->machines = machines;
+}
+
+/* A buffer for each node, as long as its longest chunk to add. */
+static int make_staging(struct prepared *r, struct err *e)
+{
+    const struct collective_plan *p = &r->plan;
+    size_t total = 0;
+
+    r->stage = calloc((size_t)p->ask.n_nodes, sizeof *r->stage);
+    for (size_t i = 0; r->stage && i < p->n_recvs; i++) {
+        const struct plan_recv *v = &p->recvs[i];
+
+        if (v->op != PLAN_COPY && v->n > r->stage[v->from])
+            r->stage[v->from] = v->n;
+    }
+    for (int k = 0; r->stage && k < p->ask.n_nodes; k++) {
+        size_t room = (r->stage[k] * p->ask.item_bytes + 63) / 64 * 64; /* whole cache lines */
+
+        r->stage[k] = total;
+        total += room;
+    }
+    r->staging = aligned_alloc(64, total ? total : 64);
+    if (r->stage && r->staging)
+        return 0;
+    err_set(e, ERR_NOMEM, "no memory for the chunks of %s over %zu numbers",
+            collective_kind_name(p->ask.kind), p->ask.n);
+    prepared_clear(r);
+    return e->code;
+}
+
+static bool is_prepared(const struct prepared *r, const struct collective_ask *ask)
+{
+    return r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root &&
+           r->levels == ask->levels && r->plan.ask.buckets == ask->buckets &&
+           r->plan.ask.item_bytes == ask->item->bytes;
+}
+
+/* The plan for `ask`: that of one of the last collectives of its kind, or a new one. */
+static const struct prepared *prepare(struct collective *c, const struct collective_ask *ask, struct err *e)
+{
+    struct prepared *r = c->prepared[ask->kind];
+    int *oldest = &c->oldest[ask->kind];
+    struct plan_ask wanted = {.kind = ask->kind,
+                              .algorithm = c->cfg.algorithm,
+                              .levels = ask->levels,
+                              .n_nodes = c->cfg.n_nodes,
+                              .me = c->cfg.me,
+                              .root = ask->root,
+                              .n = ask->n,
+                              .item_bytes = ask->item->bytes,
+                              .machines = c->machines,
+                              .chunk = COLLECTIVE_CHUNK / ask->item->bytes,
+                              .buckets = ask->buckets,
+                              .n_buckets = ask->n_buckets};
+
+    for (int i = 0; i < PREPARED; i++)
+        if (is_prepared(&r[i], ask))
+            return &r[i];
+    r += *oldest;
+    *oldest = (*oldest + 1) % PREPARED;
+    free(r->staging);
+    free(r->stage);
+    r->staging = NULL;
+    r->stage = NULL;
+    r->levels = ask->levels;
+    if (collective_plan_make(&r->plan, &wanted, e) < 0 || make_staging(r, e) < 0)
+        return NULL;
+    return r;
+}
+
+static char *kept(const struct collective *c)
+{
+    return c->kept[c->number % 2];
+}
+
+static int make_kept_room(struct collective *c, size_t n_bytes, struct err *e)
+{
+    int turn = (int)(c->number % 2);
+
+    if (c->kept_room[turn] >= n_bytes)
+        return 0;
+    free(c->kept[turn]);
+    c->kept_room[turn] = 0;
+    c->kept[turn] = malloc(n_bytes);
+    if (!c->kept[turn])
+        return err_set(e, ERR_NOMEM, "no memory for a copy of %zu bytes", n_bytes);
+    c->kept_room[turn] = n_bytes;
+    return 0;
+}
+
+/* From its number `first` on. */
+static const char *vector(const struct collective *c, enum plan_vector v, size_t first)
+{
+    const char *base = v == PLAN_IN ? c->ask.in : v == PLAN_OUT ? c->ask.out : kept(c);
+
+    return base + bytes(c, first);
+}
+
+static void copy_items(const struct collective *c, char *to, const char *from, size_t n)
+{
+    if (c->ask.item == &floats)
+        vector_copy((float *)(void *)to, (const float *)(const void *)from, n);
+    else
+        memcpy(to, from, bytes(c, n));
+}
+
+/* Makes the plan's local copies, as far as they lie in [first, end). */
+static int copy_own(struct collective *c, size_t first, size_t end, struct err *e)
+{
+    const struct collective_plan *p = &c->now->plan;
+
+    for (size_t k = 0; k < p->n_copies; k++) {
+        const struct plan_copy *v = &p->copies[k];
+        size_t from = v->first > first ? v->first : first;
+        size_t to = v->first + v->n < end ? v->first + v->n : end;
+
+        if (v->to == PLAN_KEPT && make_kept_room(c, bytes(c, c->ask.n), e) < 0)
+            return e->code;
+        if (from < to)
+            copy_items(c, (v->to == PLAN_KEPT ? kept(c) : (char *)c->ask.out) + bytes(c, from),
+                       vector(c, PLAN_IN, from), to - from);
+    }
+    return 0;
+}
+
+/* Sends every chunk that can be sent now. */
+static int push(struct collective *c, struct err *e)
+{
+    const struct collective_plan *p = &c->now->plan;
+
+    for (; c->n_sent < p->n_sends; c->n_sent++) {
+        const struct plan_send *s = &p->sends[c->n_sent];
+        struct mesh_head h = {.kind = FRAME_CHUNK, .peer = s->to, .index = s->index, .round = c->number};
+
+        if (s->after > c->n_done || (s->vector != PLAN_OUT && s->first < c->ready) ||
+            mesh_queued(c->mesh) >= COLLECTIVE_QUEUE)
+            break;
+        if (c->cfg.send(c->cfg.owner, &h, vector(c, s->vector, s->first), bytes(c, s->n)) < 0)
+            return e->code;
+    }
+    if (c->n_sent < p->n_sends || c->n_done < p->n_recvs)
+        return COLLECTIVE_UNDER_WAY;
+    c->now = NULL;
+    return COLLECTIVE_DONE;
+}
+
+static void resume(struct collective *c, int node)
+{
+    if (!c->senders[node].is_paused)
+        return;
+    c->senders[node].is_paused = false;
+    mesh_pause(c->mesh, node, false);
+}
+
+bool collective_is_under_way(const struct collective *c)
+{
+    return c->now;
+}
+
+enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_head *h, size_t len, void **at)
+{
+    const struct collective_plan *p = c->now ? &c->now->plan : NULL;
+    const struct plan_recv *v;
+    struct sender *s;
+
+    if (h->peer < 0 || h->peer >= c->cfg.n_nodes || h->peer == c->cfg.me)
+        return MESH_SINK_REFUSED;
+    s = &c->senders[h->peer];
+    if (h->round == c->number + 1) { /* it has finished the collective that this node is in */
+        s->is_paused = true;
+        return MESH_SINK_LATER;
+    }
+    if (!p || h->round != c->number || s->cursor == p->n_recvs)
+        return MESH_SINK_REFUSED;
+    v = &p->recvs[s->cursor];
+    if (h->index != s->received || len != bytes(c, v->n))
+        return MESH_SINK_REFUSED;
+    if (v->op == PLAN_COPY) {
+        *at = (char *)c->ask.out + bytes(c, v->first);
+        return MESH_SINK_READY;
+    }
+    s->is_paused = s->is_staged;
+    *at = c->now->staging + c->now->stage[h->peer];
+    return s->is_staged ? MESH_SINK_LATER : MESH_SINK_READY;
+}
+
+/* The chunk has arrived, and the part of `in` that it is added to is computed. */
+static bool can_take(const struct collective *c, size_t recv)
+{
+    const struct plan_recv *v = &c->now->plan.recvs[recv];
+    bool needs_in = v->op == PLAN_ADD_TO_IN || v->op == PLAN_ADD_AND_IN;
+
+    return c->senders[v->from].cursor > recv && (!needs_in || v->first >= c->ready);
+}
+
+static void add_chunk(struct collective *c, const struct plan_recv *v)
+{
+    char *out = (char *)c->ask.out + bytes(c, v->first);
+    const char *in = vector(c, PLAN_IN, v->first);
+    const char *x = c->now->staging + c->now->stage[v->from];
+    const void *const of[PLAN_OPS][3] = {
+        [PLAN_ADD] = {out, x}, [PLAN_ADD_TO_IN] = {in, x}, [PLAN_ADD_AND_IN] = {out, x, in}};
+
+    c->summed += bytes(c, v->n);
+    c->ask.item->sum(c->ask.item->with, out, of[v->op], v->op == PLAN_ADD_AND_IN ? 3 : 2, v->n,
+                     v->is_sum && c->ask.is_mean ? 1.0f / (float)c->cfg.n_nodes : 1.0f);
+}
+
+/* Processes chunks in the order of the plan, as far as they have arrived. */
+static void take(struct collective *c)
+{
+    const struct collective_plan *p = &c->now->plan;
+
+    for (; c->n_done < p->n_recvs && can_take(c, c->n_done); c->n_done++) {
+        const struct plan_recv *v = &p->recvs[c->n_done];
+        enum phase last;
+
+        c->cfg.received(c->cfg.owner, v->from, bytes(c, v->n));
+        if (v->op == PLAN_COPY)
+            continue;
+        last = phase_enter(c->cfg.watch, PHASE_DECODE);
+        add_chunk(c, v);
+        phase_enter(c->cfg.watch, last);
+        c->senders[v->from].is_staged = false;
+        resume(c, v->from);
+    }
+}
+
+int collective_ready(struct collective *c, size_t ready, struct err *e)
+{
+    if (ready < c->ready && copy_own(c, ready, c->ready, e) < 0)
+        return e->code;
+    c->ready = ready < c->ready ? ready : c->ready;
+    take(c);
+    return push(c, e);
+}
+
+int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e)
+{
+    assert(!c->now && ask->in != ask->out);
+    c->ask = *ask;
+    c->ask.item = ask->item ? ask->item : &floats;
+    c->now = prepare(c, &c->ask, e);
+    if (!c->now)
+        return e->code;
+    c->number++;
+    c->n_sent = c->n_done = 0;
+    c->ready = ask->n;
+    for (int k = 0; k < c->cfg.n_nodes; k++) {
+        c->senders[k].cursor = c->now->plan.first[k];
+        c->senders[k].received = 0;
+        resume(c, k);
+    }
+    return collective_ready(c, ask->ready, e);
+}
+
+int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e)
+{
+    if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_CHUNK) {
+        struct sender *s = &c->senders[ev->head.peer];
+        const struct plan_recv *v = &c->now->plan.recvs[s->cursor];
+
+        s->is_staged |= v->op != PLAN_COPY;
+        s->cursor = v->next;
+        s->received++;
+        take(c);
+    }
+    return push(c, e);
+}
+
+uint64_t collective_summed(const struct collective *c)
+{
+    return c->summed;
+}
+
+int collective_awaits(const struct collective *c)
+{
+    return c->n_done < c->now->plan.n_recvs ? c->now->plan.recvs[c->n_done].from : -1;
+}
+
+void collective_waits_for(const struct collective *c, char *out, size_t size)
+{
+    const char *kind = collective_kind_name(c->ask.kind);
+    unsigned long long number = c->number;
+    int node = collective_awaits(c);
+
+    if (node >= 0)
+        snprintf(out, size, "chunk %u of node %d in %s %llu", c->senders[node].received + 1, node, kind,
+                 number);
+    else
+        snprintf(out, size, "queue space for chunk %u to node %d in %s %llu",
+                 c->now->plan.sends[c->n_sent].index + 1, c->now->plan.sends[c->n_sent].to, kind, number);
+}

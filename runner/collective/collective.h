@@ -1,0 +1,83 @@
+/* collective -- executes plans of collective operations (collective_plan.h) between the workers of a job,
+ * chunk by chunk. Like the exchange, it never blocks: the caller passes in mesh events, and each call returns
+ * whether the collective is done.
+ *
+ * A chunk is a message FRAME_CHUNK: its round is the number of the collective in this job, from 1, its index
+ * counts the chunks from its sender to its receiver in that collective, its payload is raw items: floats, or
+ * shorter numbers. It is sent by view, without a copy. A chunk to copy is read straight into `out`, a chunk
+ * to add into a staging buffer of one chunk per sender. A chunk of the next collective, or one whose staging
+ * buffer is in use, is left in the connection. A chunk that the plan does not expect (its number, index or
+ * length) is refused before its payload is read. */
+#ifndef PSGD_COLLECTIVE_H
+#define PSGD_COLLECTIVE_H
+
+#include "runner/base/stopwatch.h"
+#include "runner/collective/collective_plan.h"
+#include "runner/mesh/mesh.h"
+
+enum {
+    COLLECTIVE_CHUNK = 256 * 1024, /* bytes: larger ones leave the second-level cache before they are added */
+    COLLECTIVE_QUEUE = 32          /* most chunks queued in the mesh */
+};
+
+enum { COLLECTIVE_DONE = 0, COLLECTIVE_UNDER_WAY = 1 };
+
+struct collective_config {
+    int n_nodes, me; /* nodes 0 .. n_nodes-1 of the mesh */
+    enum collective_algorithm algorithm;
+    /* Passes a chunk to the mesh by view: as mesh_send_view, but the owner keeps the error. */
+    int (*send)(void *owner, const struct mesh_head *h, const void *bytes, size_t len);
+    void (*received)(void *owner, int from, size_t len); /* a chunk of len bytes is processed */
+    struct stopwatch *watch;                             /* in PHASE_DECODE while a chunk is added */
+    void *owner;
+};
+
+/* The numbers of a vector, where they are not floats. */
+struct collective_item {
+    size_t bytes;
+    /* out[i] = (in[0][i] + ... + in[n_in - 1][i]) * scale for i < n, added from the left, with n_in 2 or 3;
+     * where items are rounded, each partial sum is. `out` may be in[0]. */
+    void (*sum)(const void *with, void *out, const void *const *in, int n_in, size_t n, float scale);
+    const void *with; /* not owned */
+};
+
+struct collective_ask {
+    enum collective_kind kind;
+    enum plan_levels levels; /* of an all-reduce */
+    bool is_mean;            /* divide sums by the number of nodes */
+    int root;
+    const struct collective_item *item; /* of `in` and `out`, not owned. NULL: floats */
+    const void *in;                     /* (n): must not change until this collective is done */
+    void *out; /* (n): must not change until the next one is done, so it cannot be that one's `out` */
+    size_t n;
+    size_t ready; /* `in` is computed from this index on; the rest follows, from its end to its front */
+    const size_t *buckets; /* (n_buckets), as in plan_ask; not owned, used until the next ask of this kind */
+    size_t n_buckets;
+};
+
+struct collective;
+
+int collective_new(struct collective **out, const struct collective_config *cfg, struct err *e);
+void collective_free(struct collective *c); /* after the mesh is closed: it may still send from it */
+/* The mesh is not owned, nor are the `machines` of plan_ask. */
+void collective_attach(struct collective *c, struct mesh *m, const int *machines);
+
+/* Begins a collective; none may be under way. All nodes must ask for the same. COLLECTIVE_DONE if there is
+ * nothing to wait for. ERR_NOMEM: only if length or items differ from the last three of this
+ * kind. */
+int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e);
+bool collective_is_under_way(const struct collective *c);
+/* `in` of the collective under way is now computed from `ready` on: advances as far as possible. */
+int collective_ready(struct collective *c, size_t ready, struct err *e);
+/* One event of the mesh while a collective is under way: a chunk, or any other event, as the mesh's queue may
+ * have room again. */
+int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e);
+uint64_t collective_summed(const struct collective *c); /* bytes of chunks added so far */
+/* Of the collective under way: the node whose chunk is waited for, or -1; and as text: "chunk 3 of node 1 in
+ * all-reduce 12". */
+int collective_awaits(const struct collective *c);
+void collective_waits_for(const struct collective *c, char *out, size_t size);
+/* For mesh->sink. */
+enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_head *h, size_t len, void **at);
+
+#endif

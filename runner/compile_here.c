@@ -1,0 +1,75 @@
+#include "runner/compile_here.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runner/sandbox/sandbox.h"
+#include "shared/codec_manifest.h"
+#include "shared/compile.h"
+#include "shared/file.h"
+
+enum { SOURCE_MAX = 16 << 20 };
+
+static const char folder[] = "compile";
+
+static int copy(const char *to, const char *dir, const char *name, struct err *e)
+{
+    char from[PATH_MAX], *text;
+    size_t len;
+    int rc;
+
+    if (file_join(from, sizeof from, dir, name, e) < 0 || file_read(&text, &len, from, SOURCE_MAX, e) < 0)
+        return e->code;
+    rc = file_write(to, text, len, 0600, e);
+    free(text);
+    if (rc == 0 && chmod(to, 0644) < 0) /* whatever the umask */
+        return err_errno(e, ERR_IO, "%s", to);
+    return rc;
+}
+
+/* The compiler may be another user, who cannot reach the files' own places, nor files of this one. */
+static int gather(struct err *e)
+{
+    char exe_dir[PATH_MAX], headers[PATH_MAX];
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
+        compile_find_header(headers, sizeof headers, exe_dir, e) < 0 ||
+        file_mkdirs("compile/include", 0700, e) < 0)
+        return e->code;
+    if (chmod("compile/include", 0755) < 0)
+        return err_errno(e, ERR_IO, "%s", folder);
+    return copy("compile/include/codec.h", headers, "codec.h", e) < 0 ||
+                   copy("compile/include/wire.h", headers, "wire.h", e) < 0 ||
+                   copy("compile/include/executor.h", headers, "executor.h", e) < 0 ||
+                   copy("compile/" CODEC_SOURCE_NAME, "../packages", CODEC_SOURCE_NAME, e) < 0
+               ? e->code
+               : 0;
+}
+
+/* In the folder. Returns to the parent folder, as the working directory is the runner's. */
+static int compile(struct codec_library *out, struct err *e)
+{
+    char here[] = ".";
+    int rc;
+
+    if (chdir(folder) < 0)
+        return err_errno(e, ERR_IO, "%s", folder);
+    rc = compile_confined("cc", CODEC_SOURCE_NAME, CODEC_OBJECT_NAME, here, sandbox_compiler, here, e);
+    if (rc == 0)
+        rc = codec_library_copy(out, CODEC_OBJECT_NAME, e);
+    if (chdir("..") < 0)
+        return err_errno(e, ERR_IO, "the node's folder");
+    return rc;
+}
+
+int compile_here(struct codec_library *out, struct err *e)
+{
+    struct err ignored;
+    int rc = gather(e) < 0 ? e->code : compile(out, e);
+
+    file_remove_tree(folder, &ignored);
+    return rc;
+}

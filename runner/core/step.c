@@ -1,0 +1,376 @@
+#include "runner/core/step.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/base/vector.h"
+#include "runner/exchange/feed.h"
+#include "runner/exchange/verdict.h"
+#include "shared/reason.h"
+
+struct optimizer_config step_optimizer(const struct settings *set)
+{
+    return (struct optimizer_config){
+        .kind = set->optimizer, .momentum = (float)set->momentum, .weight_decay = (float)set->weight_decay};
+}
+
+static bool may_skip(const struct settings *set)
+{
+    return set->on_nonfinite == NONFINITE_SKIPS;
+}
+
+bool step_needs_norm(const struct settings *set)
+{
+    return may_skip(set) || set->clip_norm > 0;
+}
+
+/* How many of the parameters [from, from + n) the optimizer updates. */
+static size_t trained_of(const struct step_config *cfg, size_t from, size_t n)
+{
+    return from >= cfg->n_trained ? 0 : cfg->n_trained - from < n ? cfg->n_trained - from : n;
+}
+
+/* For all trained parameters on a worker, for those in its range on a server. */
+static int open_optimizer(struct step *s, struct err *e)
+{
+    const struct step_config *cfg = &s->cfg;
+    const struct optimizer_config how = step_optimizer(cfg->set);
+    struct exchange_range own = exchange_range(cfg->exchange);
+
+    return optimizer_new(&s->optimizer, &how, trained_of(cfg, own.first, own.n), e);
+}
+
+int step_open(struct step *s, const struct step_config *cfg, struct err *e)
+{
+    bool sends = exchange_collects(cfg->exchange) || exchange_has_messages(cfg->exchange);
+    bool is_alone = !sends || cfg->set->node_count + cfg->set->server_count == 1;
+
+    *s = (struct step){.cfg = *cfg, .may_skip = may_skip(cfg->set), .loss = NAN, .accuracy = NAN};
+    /* Nobody else gets this node's gradient, or an all-reduce shows it to all, and the job ends anyway. */
+    s->gets_gradients = !is_alone && (cfg->node < 0 || exchange_gives_gradient(cfg->exchange));
+    s->checks_late = is_alone || (!s->may_skip && exchange_collects(cfg->exchange) &&
+                                  exchange_shows_gradient(cfg->exchange));
+    if (cfg->n_blocks > 1 && !(s->sum = malloc(cfg->n_params * sizeof *s->sum)))
+        return err_set(e, ERR_NOMEM, "no memory for the gradient of several blocks");
+    return exchange_updates_here(cfg->exchange) ? open_optimizer(s, e) : 0;
+}
+
+void step_close(struct step *s)
+{
+    optimizer_free(s->optimizer);
+    free(s->sum);
+    *s = (struct step){0};
+}
+
+void step_begin(struct step *s)
+{
+    const struct stopwatch *watch = exchange_watch(s->cfg.exchange);
+
+    s->begun = stopwatch_since(watch);
+    memcpy(s->spent, watch->spent, sizeof s->spent);
+    s->before = *exchange_totals(s->cfg.exchange);
+    s->score = (struct net_score){0};
+    s->n_added = 0;
+    s->sits_out = false;
+    if (watch->tracer)
+        watch->tracer->step = s->n_done + 1;
+}
+
+static int epoch_of(const struct step *s, uint64_t step)
+{
+    return (int)(step / (uint64_t)s->cfg.set->steps_per_epoch) + 1;
+}
+
+/* A worker can skip steps only while its weights are finite. */
+static bool can_skip(const struct step *s)
+{
+    return s->may_skip && (s->cfg.node < 0 || gradient_is_finite(s->cfg.params, s->cfg.n_params));
+}
+
+/* Applies the policy to a value of this step that is not finite; `then`: what is left out. */
+static int leave_out(struct step *s, uint64_t step, const char *what, const char *then, struct err *e)
+{
+    char text[512];
+
+    err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: %s", s->cfg.node, epoch_of(s, step),
+            (unsigned long long)step + 1, what);
+    if (!can_skip(s))
+        return err_hint(e, s->may_skip
+                               ? "No step can be left out any more: the weights are not finite either."
+                               : "A smaller --learn_rate, --warmup-steps or --clip-norm may help; "
+                                 "--on-nonfinite skip leaves such steps out.");
+    if (s->n_left_out++ == 0 && s->cfg.warn) {
+        snprintf(text, sizeof text, "%.400s; %s (the first time)", e->text, then);
+        s->cfg.warn(s->cfg.owner, text);
+    }
+    return 0;
+}
+
+/* The name of the last tensor in [from, from + n) whose gradient, `grads` (n), is not finite; or NULL. */
+static const char *nonfinite(const struct step *s, size_t from, size_t n, const float *grads)
+{
+    if (gradient_is_finite(grads, n))
+        return NULL;
+    for (int i = s->cfg.n_layers; i-- > 0;) {
+        const struct codec_layer *l = &s->cfg.layers[i];
+        size_t begin = l->offset > from ? l->offset : from;
+        size_t end = l->offset + l->n < from + n ? l->offset + l->n : from + n;
+
+        if (begin < end && !gradient_is_finite(grads + (begin - from), end - begin))
+            return l->name;
+    }
+    return "the model";
+}
+
+static int check_gradient(struct step *s, float *grads, double loss, struct err *e)
+{
+    const char *tensor = isfinite(loss) && s->checks_late ? NULL : nonfinite(s, 0, s->cfg.n_params, grads);
+    char what[256];
+
+    if (isfinite(loss) && !tensor)
+        return 0;
+    if (tensor)
+        snprintf(what, sizeof what, "the loss is %g, and the gradient of %s is not finite", err_number(loss),
+                 tensor);
+    else
+        snprintf(what, sizeof what, "the loss is %g", err_number(loss));
+    if (leave_out(s, s->n_done, what, "its gradient is left out", e) < 0)
+        return e->code;
+    memset(grads, 0, s->cfg.n_trained * sizeof *grads);
+    vector_copy(grads + s->cfg.n_trained, s->cfg.params + s->cfg.n_trained,
+                s->cfg.n_params - s->cfg.n_trained);
+    return 0;
+}
+
+int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e)
+{
+    float part = 1.0f / (float)s->cfg.n_blocks;
+
+    s->grads = grads;
+    s->score.loss += score->loss;
+    s->score.n += score->n;
+    s->score.n_right += score->n_right;
+    if (check_gradient(s, grads, score->loss, e) < 0)
+        return e->code;
+    if (exchange_wants_blocks(s->cfg.exchange) && exchange_on_block(s->cfg.exchange, block, e) < 0)
+        return e->code;
+    if (!s->sum)
+        return 0;
+    (s->n_added > 0 ? vector_add : vector_scale)(s->sum, grads, part, s->cfg.n_params);
+    if (++s->n_added == s->cfg.n_blocks)
+        memcpy(grads, s->sum, s->cfg.n_params * sizeof *grads);
+    return 0;
+}
+
+void step_sit_out(struct step *s)
+{
+    s->sits_out = true;
+}
+
+static size_t samples_of(const struct step *s)
+{
+    return s->sits_out ? 0 : (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size;
+}
+
+int step_exchange(struct step *s, struct err *e)
+{
+    if (!s->sits_out)
+        exchange_set_loss(s->cfg.exchange, s->score.loss / (double)s->score.n);
+    return exchange_on_grad(s->cfg.exchange, samples_of(s), e);
+}
+
+static double learn_rate(const struct step *s, uint64_t step)
+{
+    const struct settings *set = s->cfg.set;
+    const struct schedule_job job = {.learn_rate = set->learn_rate,
+                                     .warmup_steps = (uint64_t)set->warmup_steps,
+                                     .steps_per_epoch = (uint64_t)set->steps_per_epoch,
+                                     .n_steps = settings_steps(set)};
+
+    return schedule_rate(s->cfg.schedule, &job, step);
+}
+
+/* The tensor of the gradient that this node has computed itself, if it is not finite; or NULL. */
+static const char *own_nonfinite(const struct step *s)
+{
+    return s->cfg.node < 0 || s->sits_out || !s->grads ? NULL : nonfinite(s, 0, s->cfg.n_params, s->grads);
+}
+
+/* The node whose gradient is not finite, as are these, which were exchanged; -1: not known. */
+static int nonfinite_node(const struct step *s, const float *grads)
+{
+    if (!s->gets_gradients)
+        return s->cfg.node;
+    if (exchange_sums_in_memory(s->cfg.exchange))
+        return exchange_nonfinite_node(s->cfg.exchange);
+    return grads != s->grads && own_nonfinite(s) ? s->cfg.node : -1;
+}
+
+static int leave_update_out(struct step *s, size_t from, size_t n, const float *grads, uint64_t step,
+                            struct err *e)
+{
+    const char *tensor = nonfinite(s, from, n, grads);
+    int node = nonfinite_node(s, grads);
+    char what[256], whose[64] = ", or their sum is not";
+
+    if (node >= 0)
+        snprintf(whose, sizeof whose, ", that of node %d", node);
+    if (!s->gets_gradients || (node >= 0 && node == s->cfg.node))
+        snprintf(what, sizeof what, "the gradient of %s is not finite", tensor);
+    else
+        snprintf(what, sizeof what,
+                 "after the exchange the gradient of %s is not finite: " REASON_OF_A_SUM "%s", tensor, whose);
+    return leave_out(s, step, what, "the update is left out", e);
+}
+
+int step_apply(struct step *s, size_t from, size_t n, const float *grads, uint64_t step, float lr_factor,
+               struct err *e)
+{
+    float *params = s->cfg.params + from;
+    size_t n_trained = trained_of(&s->cfg, from, n);
+    double limit = s->cfg.set->clip_norm;
+    bool rest_is_finite = gradient_is_finite(grads + n_trained, n - n_trained);
+    bool norm_first = !s->optimizer || step_needs_norm(s->cfg.set);
+
+    s->lr = learn_rate(s, step) * (double)lr_factor;
+    s->grad_norm = norm_first ? gradient_norm(grads, n_trained)
+                              : optimizer_step(s->optimizer, params, grads, (float)s->lr, 1);
+    if (!isfinite(s->grad_norm) || !rest_is_finite)
+        return leave_update_out(s, from, n, grads, step, e);
+    /* If every node has left its gradient out, momentum alone would change the parameters. */
+    if (!s->optimizer || (s->may_skip && s->grad_norm == 0))
+        return 0;
+    if (norm_first)
+        optimizer_step(s->optimizer, params, grads, (float)s->lr, gradient_clip(s->grad_norm, limit));
+    if (n > n_trained)
+        statistics_step(params + n_trained, grads + n_trained,
+                        s->cfg.momentum + (from + n_trained - s->cfg.n_trained), n - n_trained);
+    return 0;
+}
+
+int step_check_own(struct step *s, struct err *e)
+{
+    const char *tensor = s->checks_late && s->gets_gradients ? own_nonfinite(s) : NULL;
+    char what[256];
+
+    if (!tensor)
+        return 0;
+    snprintf(what, sizeof what, "the gradient of %s is not finite", tensor);
+    return leave_out(s, s->n_done, what, "the update is left out", e);
+}
+
+int step_update(struct step *s, struct err *e)
+{
+    struct exchange *x = s->cfg.exchange;
+
+    bool updates = !s->sits_out || exchange_gives_gradient(x);
+
+    if (updates &&
+        step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), step_place(s), exchange_lr_factor(x), e) < 0)
+        return e->code;
+    if (updates)
+        exchange_updated(x, s->lr);
+    s->n_done++;
+    s->n_samples += samples_of(s);
+    return 0;
+}
+
+bool step_is_last(const struct step *s)
+{
+    const struct exchange *x = s->cfg.exchange;
+
+    return s->n_done == settings_steps(s->cfg.set) || exchange_feed_is_over(x) || exchange_wants_stop(x);
+}
+
+struct stop step_stop(const struct step *s)
+{
+    struct stop why = {.step = s->n_done, .loss = NAN, .accuracy = NAN};
+    const struct exchange *x = s->cfg.exchange;
+    const struct stop *decided = exchange_stopped(x);
+    bool has_all = exchange_is_fed(x) ? exchange_feed_is_over(x) : s->n_done == settings_steps(s->cfg.set);
+
+    if (decided->reason != STOP_NONE)
+        return *decided;
+    if (s->cfg.set->max_steps > 0 && has_all)
+        why.reason = STOP_MAX_STEPS;
+    else if (exchange_wants_stop(x))
+        why.reason = STOP_CODEC;
+    return why;
+}
+
+uint64_t step_place(const struct step *s)
+{
+    return exchange_is_fed(s->cfg.exchange) ? s->place : s->n_done;
+}
+
+bool step_is_recorded(const struct step *s)
+{
+    return s->n_done % (uint64_t)s->cfg.set->record_every == 0;
+}
+
+bool step_is_evaluated(const struct step *s)
+{
+    int every = s->cfg.set->eval_every;
+
+    return every > 0 && s->n_done % (uint64_t)every == 0;
+}
+
+bool step_is_evaluated_by_all(const struct step *s)
+{
+    return step_is_evaluated(s) || s->n_done % (uint64_t)s->cfg.set->steps_per_epoch == 0;
+}
+
+static double spent_in(const struct step *s, const struct stopwatch *watch, enum phase p)
+{
+    return watch->spent[p] - s->spent[p];
+}
+
+struct record_train step_end(struct step *s, double started)
+{
+    struct stopwatch *watch = exchange_watch(s->cfg.exchange);
+    const struct exchange_totals *t = exchange_totals(s->cfg.exchange);
+    uint64_t n_batches = (uint64_t)s->cfg.set->steps_per_epoch;
+    uint64_t place = exchange_is_fed(s->cfg.exchange) ? s->place : s->n_done - 1;
+    struct record_train r;
+
+    phase_enter(watch, PHASE_COMPUTE);
+    if (watch->tracer)
+        tracer_span(watch->tracer, TRACE_STEP, s->begun, stopwatch_since(watch));
+    s->loss = s->sits_out ? NAN : s->score.loss / (double)s->score.n;
+    s->accuracy = s->cfg.has_labels && !s->sits_out ? (double)s->score.n_right / (double)s->score.n : NAN;
+    r = (struct record_train){
+        .time_s = stopwatch_since(watch) - started,
+        .node = s->cfg.node,
+        .role = "worker",
+        .epoch = epoch_of(s, place),
+        .batch = place % n_batches + 1,
+        .batches = n_batches,
+        .step = s->n_done,
+        .samples = s->n_samples,
+        .loss = s->sits_out ? RECORD_MISSING : s->loss,
+        .accuracy = s->cfg.has_labels && !s->sits_out ? s->accuracy : RECORD_MISSING,
+        .lr = s->lr,
+        .grad_norm = s->grad_norm,
+        .compute_s = spent_in(s, watch, PHASE_COMPUTE),
+        .encode_s = spent_in(s, watch, PHASE_ENCODE),
+        .send_s = spent_in(s, watch, PHASE_SEND),
+        .wait_s = spent_in(s, watch, PHASE_WAIT),
+        .decode_s = spent_in(s, watch, PHASE_DECODE),
+        .raw_bytes = t->raw_bytes - s->before.raw_bytes,
+        .sent_bytes = t->sent_bytes - s->before.sent_bytes,
+        .recv_bytes = t->recv_bytes - s->before.recv_bytes,
+        .apply_s = spent_in(s, watch, PHASE_APPLY),
+    };
+    step_begin(s);
+    return r;
+}
+
+int step_check_test(const struct step *s, double loss, bool is_last, struct err *e)
+{
+    if (isfinite(loss) || (!is_last && can_skip(s)))
+        return 0;
+    return err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: the loss on the test set is %g",
+                   s->cfg.node, epoch_of(s, s->n_done - 1), (unsigned long long)s->n_done, err_number(loss));
+}

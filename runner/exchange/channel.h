@@ -1,0 +1,178 @@
+/* channel -- one codec at work: the codec's view, its range of the model, and its round. Shared between
+ * exchange.c (all channels of a node), channel.c (opens one, carries and counts its messages) and host.c (the
+ * functions that the codec may call). round.h runs a round rule on it, collecting.h an event rule's
+ * collectives. */
+#ifndef PSGD_CHANNEL_H
+#define PSGD_CHANNEL_H
+
+#include "runner/exchange/barrier.h"
+#include "runner/exchange/collecting.h"
+#include "runner/exchange/combining.h"
+#include "runner/exchange/compressing.h"
+#include "runner/exchange/draw.h"
+#include "runner/exchange/exchange.h"
+#include "runner/exchange/feed.h"
+#include "runner/exchange/reducing.h"
+#include "runner/exchange/round.h"
+#include "runner/exchange/stall.h"
+#include "runner/exchange/verdict.h"
+#include "shared/rng.h"
+
+enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
+
+struct channel {
+    struct codec codec; /* first: the host's functions cast it to its channel */
+    struct exchange *x;
+    const struct codec_round *rule;
+    uint16_t id;
+    int server;       /* the node that serves this range; 0 between workers */
+    size_t n_params;  /* in the range, with running statistics */
+    size_t n_trained; /* without */
+    size_t limit;
+    bool is_waiting;
+    struct round round;
+    struct collecting collecting;
+    struct combining combining;
+    struct draw *draw; /* NULL: every worker takes part in every round */
+    struct compressing compressing;
+    struct reducing reducing;
+    struct rng rng;
+    struct wire_out out;
+    struct mesh_buf *draft;     /* an event rule's message being written */
+    bool lacks_draft;           /* there was no memory for it */
+    double wake_at;             /* stopwatch_now; INFINITY: never */
+    int awaited;                /* an executor waits for a message of this node; -1: of none */
+    struct codec_layer *layers; /* (n_layers), running statistics among them */
+    int n_layers;
+    struct codec_vector {
+        void *v;
+        size_t n;    /* floats; of an array the bytes of its items */
+        size_t item; /* bytes of an array's item; 0: it is a vector of floats */
+        size_t at;   /* of the field in the state that zeros() or array() set */
+    } * zeros;       /* freed with the channel */
+    size_t n_zeros;
+};
+
+struct exchange {
+    struct exchange_config cfg;
+    /* One of the two, the other is NULL: the callbacks of the job's rule, or those of a path for a rule that
+     * combines. */
+    const struct codec_round *rule;
+    const struct codec_events *events;
+    const struct path *path; /* NULL: another kind of rule */
+    bool is_late;            /* combinations are: path_overlaps() */
+    struct mesh *mesh;
+    struct err *e; /* of the call that is under way */
+    int n_channels;
+    struct channel *channels;
+    struct peer_stats peer_stats; /* by slot */
+    struct stall stall;
+    struct barrier barrier;
+    struct verdict verdict;
+    struct feed feed;
+    int n_left, n_lost; /* of the workers; a lost one counts as left, too */
+    struct exchange_totals totals;
+    uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
+    struct stopwatch *watch, own_watch; /* cfg.watch, or own_watch */
+    uint64_t n_rounds, n_rounds_notified;
+    int n_channels_done; /* channels that have closed the round */
+};
+
+static inline size_t vector_bytes(const struct codec_vector *v)
+{
+    return v->item ? v->n : v->n * sizeof(float);
+}
+
+static inline int exchange_slot(const struct exchange *x, int node)
+{
+    return mesh_slot(x->cfg.n_workers, node);
+}
+
+/* Is the exchange after local steps, of parameters? Else there is one in each step. */
+bool exchange_has_local_steps(const struct exchange *x);
+
+/* Of a codec that a callback or a function of the host got. */
+static inline struct channel *channel_of(const struct codec *c)
+{
+    return (struct channel *)(uintptr_t)c;
+}
+
+extern const struct codec_host channel_host; /* host.c */
+
+/* Makes channel `id` of the exchange: the codec's view and state, its parameters, its open(). CODEC_GO or a
+ * code. */
+int channel_open(struct exchange *x, int id);
+void channel_clear(struct channel *ch); /* after round_clear */
+
+const struct exchange_config *channel_config(const struct channel *ch);
+struct stopwatch *channel_watch(const struct channel *ch);
+struct err *channel_err(const struct channel *ch); /* of the call that is under way */
+void channel_round_done(struct channel *ch);
+bool channel_takes_part(const struct channel *ch, uint64_t round, int worker);
+void channel_begin_local(struct channel *ch); /* the next local steps: none are done yet */
+
+/* channel_call.c */
+
+/* Around each call of the codec's `callback`, which returned `rc`. Returns CODEC_GO, CODEC_WAIT if it may
+ * wait, or the code of the error that is now set in the exchange: a host function's, or that the callback
+ * failed without an error or returned a value that codec.h does not define. */
+void channel_before_call(struct channel *ch);
+int channel_after_call(struct channel *ch, const char *callback, int rc, bool may_wait);
+/* Has `encode`, the codec's `callback`, write a message into a new buffer. NULL: it failed, and the
+ * exchange's error is set. */
+struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
+                                int (*encode)(struct codec *, struct wire_out *), double *seconds);
+/* Passes a message to `read`, timed as `phase`. */
+int channel_decode(struct channel *ch, enum phase phase, const char *callback,
+                   int (*read)(struct codec *, int from, struct wire_in *), int from,
+                   const struct mesh_buf *b);
+int channel_apply(struct channel *ch);    /* the rule's apply, if it has one */
+int channel_too_long(struct channel *ch); /* the error of a message beyond `limit` */
+/* Sets the exchange's error, with the codec's name. ERR_CODEC. */
+int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A call that processed a message of worker `from` has failed because of that message. If the job continues
+ * without lost workers, the worker counts as lost from now on, and this returns CODEC_GO, or CODEC_WAIT while
+ * a round still waits; else the error. */
+int channel_blame(struct channel *ch, int from);
+
+/* channel_send.c */
+
+/* Sends a message of this channel to one node and accounts for it: a buffer, which took `encode_s` seconds to
+ * write, or bytes that the caller keeps owning, as in mesh_send_view, of which compression saved so many.
+ * CODEC_GO or a code. */
+int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
+int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len,
+                      size_t saved);
+/* Accounts for bytes that went to and from `peer` in a collective through shared memory, without frames. */
+void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
+/* Accounts for a message in the round that uses it, not the one in which it happened to arrive: statistics
+ * must be reproducible. */
+void channel_received(struct channel *ch, int from, size_t len);
+/* A message of that peer has arrived: accounts for the wait since round.sent_at. */
+void channel_waited(struct channel *ch, int peer);
+void channel_pause(struct channel *ch, int node, bool on);
+bool channel_has_left(const struct channel *ch, int node);  /* sent BYE, or is lost */
+bool channel_is_behind(const struct channel *ch, int node); /* many messages to it are queued */
+void channel_overtaken(struct channel *ch); /* counts a contribution dropped in favor of a newer one */
+
+/* exchange.c */
+
+struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are no more */
+/* (n_params) the model that a server holds. NULL: the rule does not keep it there. */
+const float *exchange_server_model(const struct channel *ch);
+float *exchange_result(struct channel *ch); /* (n_params) where a worker has the model that the rule trains */
+void exchange_set_rounds(struct exchange *x, uint64_t n); /* before the first */
+
+/* exchange_loss.c: what happens to all channels when a node leaves or is lost. Each returns CODEC_GO or a
+ * code. */
+int exchange_on_lost(struct exchange *x, const struct mesh_event *ev);
+int exchange_on_left(struct exchange *x, int node);
+int exchange_on_ended(struct exchange *x, int node); /* for the rule it has left: barrier.h */
+/* Marks a worker as lost, for this reason, unless it has left already. ERR_LOST: too few are left. */
+int exchange_lose(struct exchange *x, int node, const char *why);
+/* `rc` is what a channel's callback, or its round, returned for an event: CODEC_GO ends the channel's wait,
+ * unless its round is still under way. Returns rc. */
+int exchange_end_wait(struct channel *ch, int rc);
+bool exchange_waits(const struct exchange *x);
+
+#endif

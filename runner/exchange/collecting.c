@@ -1,0 +1,448 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runner/exchange/channel.h"
+
+bool collecting_is_on_mesh(const struct channel *ch)
+{
+    return ch->collecting.collective && collective_is_under_way(ch->collecting.collective);
+}
+
+static bool is_under_way(const struct channel *ch)
+{
+    return ch->collecting.step != COLLECTING_NOTHING || collecting_is_on_mesh(ch);
+}
+
+static bool is_in_shm(const struct channel *ch)
+{
+    return ch->collecting.step != COLLECTING_NOTHING && ch->collecting.step != COLLECTING_BETWEEN;
+}
+
+/* What compression saves in a chunk of `len` bytes. */
+static size_t saved(const struct channel *ch, size_t len)
+{
+    return ch->collecting.item_bytes < sizeof(float)
+               ? len / ch->collecting.item_bytes * (sizeof(float) - ch->collecting.item_bytes)
+               : 0;
+}
+
+static int send_chunk(void *owner, const struct mesh_head *h, const void *bytes, size_t len)
+{
+    return channel_send_view(owner, h, bytes, len, saved(owner, len));
+}
+
+static void received_chunk(void *owner, int from, size_t len)
+{
+    struct channel *ch = owner;
+
+    ch->compressing.saved_in = (int64_t)saved(ch, len);
+    channel_received(ch, from, len);
+}
+
+static enum mesh_sink_result sink_of_chunk(void *owner, const struct mesh_head *h, size_t len, void **at)
+{
+    return collective_sink(((struct channel *)owner)->collecting.collective, h, len, at);
+}
+
+static int make_buckets(struct channel *ch, struct err *e)
+{
+    size_t n = (size_t)ch->n_layers;
+    size_t *starts = malloc((n + 1) * sizeof *starts);
+
+    if (!starts)
+        return err_set(e, ERR_NOMEM, "no memory for the offsets of %zu layers", n);
+    for (size_t k = 0; k < n; k++)
+        starts[k] = ch->layers[n - 1 - k].offset;
+    ch->collecting.buckets = starts;
+    ch->collecting.n_buckets = collective_buckets(starts, n, ch->n_params, channel_config(ch)->bucket);
+    return 0;
+}
+
+int collecting_open(struct channel *ch, struct err *e)
+{
+    const struct exchange_config *cfg = channel_config(ch);
+    struct collective_config config = {.n_nodes = cfg->n_workers,
+                                       .me = cfg->node,
+                                       .algorithm = cfg->allreduce,
+                                       .send = send_chunk,
+                                       .received = received_chunk,
+                                       .watch = channel_watch(ch),
+                                       .owner = ch};
+
+    if (cfg->n_servers > 0)
+        return 0;
+    return make_buckets(ch, e) < 0 ? e->code : collective_new(&ch->collecting.collective, &config, e);
+}
+
+void collecting_clear(struct channel *ch)
+{
+    collective_free(ch->collecting.collective);
+    free(ch->collecting.buckets);
+    free(ch->collecting.sum);
+}
+
+int collecting_share(struct channel *ch, struct shm_group *group, struct err *e)
+{
+    struct collecting *s = &ch->collecting;
+
+    s->shm_group = group;
+    s->is_whole = group && shm_group_n(group) == ch->codec.n_workers;
+    s->is_inside = !s->is_whole;
+    if (!group || s->is_whole || shm_group_me(group) > 0)
+        return 0;
+    s->sum = malloc((ch->n_params + 1) * sizeof *s->sum);
+    return s->sum ? 0 : err_set(e, ERR_NOMEM, "no memory for a machine's sum of %zu numbers", ch->n_params);
+}
+
+/* Vectors of late exchanges are not where the gradients are, which are computed meanwhile. */
+bool collecting_reads_grads(const struct channel *ch)
+{
+    return ch->collecting.shm_group && !ch->x->is_late;
+}
+
+bool collecting_is_in_memory(const struct channel *ch)
+{
+    return collecting_reads_grads(ch) && ch->collecting.is_whole;
+}
+
+void collecting_attach(struct channel *ch, struct mesh *m, const int *machines)
+{
+    if (!ch->collecting.collective)
+        return;
+    ch->collecting.mesh = m;
+    collective_attach(ch->collecting.collective, m, machines);
+    m->sink = sink_of_chunk;
+    m->owner = ch;
+}
+
+/* The codec may start the next collective at once; with one worker that one is done at once, too. */
+int collecting_notify(struct channel *ch)
+{
+    int rc = CODEC_GO;
+
+    while (rc >= 0 && ch->collecting.is_done) {
+        enum phase last = phase_call(channel_watch(ch), PHASE_APPLY, "on_collective");
+
+        ch->collecting.is_done = false;
+        channel_before_call(ch);
+        rc = channel_after_call(ch, "on_collective", ch->x->events->on_collective(&ch->codec), true);
+        phase_enter(channel_watch(ch), last);
+        ch->is_waiting = rc == CODEC_WAIT;
+    }
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+static int next_step(struct channel *ch);
+
+/* After a call that returned rc and may have ended a collective on the mesh. */
+static int after_mesh(struct channel *ch, int rc)
+{
+    return rc == COLLECTIVE_DONE && ch->collecting.step == COLLECTING_BETWEEN ? next_step(ch) : rc;
+}
+
+int collecting_ready(struct channel *ch, size_t ready)
+{
+    struct collecting *s = &ch->collecting;
+    int rc;
+
+    if (ready >= s->ready)
+        return CODEC_GO;
+    s->ready = ready;
+    if (!collecting_is_on_mesh(ch))
+        return CODEC_GO;
+    rc = after_mesh(ch, collective_ready(s->collective, ready, channel_err(ch)));
+    s->is_done |= rc == COLLECTIVE_DONE;
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+static size_t bytes_of_slice(const struct shm_group *a, size_t n, int i)
+{
+    size_t from, to;
+
+    shm_group_slice(a, n, i, &from, &to);
+    return (to - from) * sizeof(float);
+}
+
+/* Each other worker has read its slice of this node's `in`, or all of a short one, and this node's slice of
+ * the result. */
+static void account(struct channel *ch)
+{
+    const struct collecting *s = &ch->collecting;
+    const struct shm_group *g = s->shm_group;
+    int me = shm_group_me(g);
+
+    for (int k = 0; k < shm_group_n(g); k++) {
+        bool is_short = s->in_shm.n <= SHM_GROUP_SMALL;
+        size_t whole = s->in_shm.n * sizeof(float);
+        size_t parts = bytes_of_slice(g, s->in_shm.n, k) + bytes_of_slice(g, s->in_shm.n, me);
+        int node = shm_group_node(g, k);
+
+        if (k == me)
+            continue;
+        if (s->in_shm.kind == COLLECTIVE_BROADCAST)
+            channel_shared(ch, node, s->in_shm.root == me ? whole : 0, s->in_shm.root == k ? whole : 0);
+        else
+            channel_shared(ch, node, is_short ? whole : parts, is_short ? whole : parts);
+    }
+}
+
+/* Summing is timed as waiting here: the two alternate part by part. */
+static int advance_in_shm(struct channel *ch, struct err *e)
+{
+    enum phase last = phase_enter(channel_watch(ch), PHASE_WAIT);
+    int rc = shm_group_poll(ch->collecting.shm_group, e);
+
+    phase_enter(channel_watch(ch), last);
+    if (rc <= 0)
+        return rc < 0 ? rc : COLLECTIVE_UNDER_WAY;
+    account(ch);
+    return next_step(ch);
+}
+
+int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
+{
+    struct collecting *s = &ch->collecting;
+    int rc = COLLECTIVE_UNDER_WAY;
+    struct err later;
+
+    /* A late wakeup that is not consumed would end every poll from now on at once. The next collective
+     * reports an error found here. */
+    if (is_in_shm(ch))
+        rc = advance_in_shm(ch, e);
+    else if (s->shm_group && ev->kind == MESH_NOTHING)
+        shm_group_poll(s->shm_group, &later);
+    if (rc == COLLECTIVE_UNDER_WAY && collecting_is_on_mesh(ch))
+        rc = after_mesh(ch, collective_on_event(s->collective, ev, channel_err(ch)));
+    if (rc < 0)
+        return rc;
+    s->is_done |= rc == COLLECTIVE_DONE;
+    return collecting_notify(ch);
+}
+
+bool collecting_is_hopeless(const struct channel *ch)
+{
+    int node = collecting_is_on_mesh(ch) ? collective_awaits(ch->collecting.collective) : ch->awaited;
+
+    return node >= 0 && channel_has_left(ch, node);
+}
+
+int collecting_awaits(const struct channel *ch)
+{
+    const struct collecting *s = &ch->collecting;
+
+    if (is_in_shm(ch))
+        return shm_group_awaits(s->shm_group);
+    return collecting_is_on_mesh(ch) ? collective_awaits(s->collective) : ch->awaited;
+}
+
+void collecting_waits_for(const struct channel *ch, char *out, size_t size)
+{
+    if (is_in_shm(ch))
+        shm_group_waits_for(ch->collecting.shm_group, out, size);
+    else if (collecting_is_on_mesh(ch))
+        collective_waits_for(ch->collecting.collective, out, size);
+    else if (ch->awaited >= 0)
+        snprintf(out, size, "a message of node %d", ch->awaited);
+}
+
+static size_t bytes_of(const struct collective_ask *ask)
+{
+    return ask->n * (ask->item ? ask->item->bytes : sizeof(float));
+}
+
+static bool overlap(const void *a, size_t n_a, const void *b, size_t n_b)
+{
+    uintptr_t a_at = (uintptr_t)a, b_at = (uintptr_t)b;
+
+    return a_at < b_at + n_b && b_at < a_at + n_a;
+}
+
+/* A shm group has all-reduce and broadcast only, as its slices differ from those of codec.h. A long vector
+ * other than its `in` would have to be copied there, while the next gradient may be computed in it. All
+ * workers run the same codec and so decide alike. */
+static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
+{
+    const struct shm_group *a = ch->collecting.shm_group;
+
+    return ch->collecting.is_whole && !ask->item &&
+           (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
+           ask->n <= ch->n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
+}
+
+/* The path of a combination knows that in shared memory no other worker receives from `out`, and that `out`
+ * may be `in` there. */
+static bool is_private(const struct channel *ch, const struct collective_ask *ask)
+{
+    return ch->combining.rule && fits_shm(ch, ask);
+}
+
+static int start_in_shm(struct channel *ch, const struct collective_ask *ask, enum collecting_step step)
+{
+    struct err *e = channel_err(ch);
+    const struct shm_collective c = {
+        .kind = ask->kind == COLLECTIVE_BROADCAST ? SHM_BROADCAST : SHM_ALL_REDUCE,
+        .in = ask->in,
+        .out = ask->out,
+        .n = ask->n,
+        .is_mean = ask->is_mean,
+        .root = ask->root,
+    };
+
+    if (shm_group_start(ch->collecting.shm_group, &c, e) < 0)
+        return e->code;
+    ch->collecting.in_shm = *ask;
+    ch->collecting.step = step;
+    return advance_in_shm(ch, e);
+}
+
+/* Vectors that all workers either have where the gradients are, or can copy to a slot of the shm group. Those
+ * of a late exchange are not there, and shared memory is not polled while a gradient is computed. */
+static bool fits_inside(const struct channel *ch, const struct collective_ask *ask)
+{
+    return ch->collecting.is_inside && ask->levels == PLAN_TWO_LEVELS && !ask->item &&
+           ask->n <= ch->n_params && !ch->x->is_late;
+}
+
+/* The whole vector at once, between the first workers; the others have no part in it. */
+static int start_between(struct channel *ch)
+{
+    struct collecting *s = &ch->collecting;
+    struct collective_ask ask = s->levels;
+
+    ask.levels = PLAN_BETWEEN;
+    ask.in = s->sum ? s->sum : ask.in;
+    ask.buckets = NULL;
+    ask.n_buckets = 0;
+    s->step = COLLECTING_BETWEEN;
+    return after_mesh(ch, collective_start(s->collective, &ask, channel_err(ch)));
+}
+
+/* The sum of a machine stays in `sum`, as other machines may read `out` until the next collective is done. */
+static int start_inside(struct channel *ch, const struct collective_ask *ask)
+{
+    struct collecting *s = &ch->collecting;
+    struct collective_ask inside = *ask;
+
+    s->levels = *ask;
+    if (!s->shm_group)
+        return start_between(ch);
+    inside.is_mean = false;
+    inside.out = s->sum ? s->sum : ask->out;
+    return start_in_shm(ch, &inside, COLLECTING_INSIDE);
+}
+
+/* Broadcasting overwrites the gradients, which the path has summed. */
+static int start_back(struct channel *ch)
+{
+    struct collecting *s = &ch->collecting;
+    struct collective_ask back = s->levels;
+
+    back.kind = COLLECTIVE_BROADCAST;
+    back.root = 0;
+    back.in = s->levels.out;
+    return start_in_shm(ch, &back, COLLECTING_BACK);
+}
+
+/* After a step is done. COLLECTIVE_DONE, COLLECTIVE_UNDER_WAY or a code. */
+static int next_step(struct channel *ch)
+{
+    struct collecting *s = &ch->collecting;
+
+    if (s->step == COLLECTING_INSIDE)
+        return start_between(ch);
+    if (s->step == COLLECTING_BETWEEN && s->shm_group)
+        return start_back(ch);
+    s->step = COLLECTING_NOTHING;
+    return COLLECTIVE_DONE;
+}
+
+static int start(struct channel *ch, const struct collective_ask *ask)
+{
+    if (fits_inside(ch, ask))
+        return start_inside(ch, ask);
+    if (fits_shm(ch, ask))
+        return start_in_shm(ch, ask, COLLECTING_IN_SHM);
+    return collective_start(ch->collecting.collective, ask, channel_err(ch));
+}
+
+int collecting_start(struct channel *ch, struct collective_ask *ask)
+{
+    struct codec *c = &ch->codec;
+    struct collecting *s = &ch->collecting;
+    const char *name = collective_kind_name(ask->kind);
+    int rc;
+
+    if (!s->collective)
+        return channel_fail(ch, "%s is for event rules between workers; leave the parameter servers out",
+                            name);
+    if (!ch->x->events->on_collective)
+        return channel_fail(ch, "it calls %s and has no on_collective", name);
+    if (!s->mesh || is_under_way(ch) || s->is_done)
+        return channel_fail(ch, "it calls %s in open(), or before the last collective is done", name);
+    if (!is_private(ch, ask) &&
+        (ask->in == ask->out || overlap(ask->in, bytes_of(ask), ask->out, bytes_of(ask)) ||
+         overlap(s->last_out, s->n_last_out, ask->out, bytes_of(ask))))
+        return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the previous collective", name);
+    if (ask->root < 0 || ask->root >= c->n_workers)
+        return channel_fail(ch, "%s with root node %d, which is not a worker", name, ask->root);
+    if (ask->kind == COLLECTIVE_ALL_TO_ALL && ask->n % (size_t)c->n_workers != 0)
+        return channel_fail(ch, "%s of %zu numbers, which cannot be divided equally among %d workers", name,
+                            ask->n, c->n_workers);
+    if (ask->in == c->grads && ask->n == ch->n_params) {
+        ask->ready = s->ready;
+        ask->buckets = s->buckets;
+        ask->n_buckets = s->n_buckets;
+    }
+    if (ask->kind == COLLECTIVE_ALL_REDUCE && exchange_has_levels(ch->x))
+        ask->levels = PLAN_TWO_LEVELS;
+    s->item_bytes = ask->item ? ask->item->bytes : sizeof(float);
+    rc = start(ch, ask);
+    if (rc < 0)
+        return rc;
+    s->last_out = ask->out;
+    s->n_last_out = bytes_of(ask);
+    s->is_done = rc == COLLECTIVE_DONE;
+    return CODEC_WAIT;
+}
+
+static int collect(struct codec *c, struct collective_ask ask)
+{
+    return collecting_start(channel_of(c), &ask);
+}
+
+int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n)
+{
+    return collect(
+        c, (struct collective_ask){
+               .kind = COLLECTIVE_ALL_REDUCE, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
+}
+
+int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
+                              size_t n)
+{
+    return collect(
+        c,
+        (struct collective_ask){
+            .kind = COLLECTIVE_REDUCE_SCATTER, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
+}
+
+int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n)
+{
+    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
+}
+
+int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n)
+{
+    return collect(
+        c, (struct collective_ask){.kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
+}
+
+int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n)
+{
+    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
+}
+
+size_t collecting_slice(const struct codec *c, size_t n, int k)
+{
+    return collective_slice(n, k, c->n_workers);
+}

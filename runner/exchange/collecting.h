@@ -1,0 +1,71 @@
+/* collecting -- runs an event rule's collectives on its channel: checks the calls against codec.h, accounts
+ * for the chunks, and calls on_collective when one is done. */
+#ifndef PSGD_COLLECTING_H
+#define PSGD_COLLECTING_H
+
+#include "codecs/codec.h"
+#include "runner/collective/collective.h"
+
+struct shm_group;
+struct channel;
+
+/* What is under way. An all-reduce of levels whose lower one is shared memory takes three steps: the sum of
+ * the machine's workers, at their first one; the sum of these, between the first ones; and back. */
+enum collecting_step {
+    COLLECTING_NOTHING, /* or a collective on the mesh, as one */
+    COLLECTING_IN_SHM,  /* as one */
+    COLLECTING_INSIDE,
+    COLLECTING_BETWEEN,
+    COLLECTING_BACK,
+};
+
+struct collecting {
+    struct shm_group *shm_group; /* NULL: collectives go over the mesh */
+    bool is_whole;               /* it has all workers */
+    bool is_inside;              /* all-reduces of levels use shared memory inside machines */
+    enum collecting_step step;
+    struct collective_ask in_shm; /* of a step in shared memory, under way or the last */
+    struct collective_ask levels; /* of an all-reduce in three steps */
+    float *sum;      /* (n_params) of this machine; NULL: this is not the first of several workers here */
+    size_t ready;    /* grads are computed from this index on; 0: all of them */
+    size_t *buckets; /* (n_buckets), of grads, as in plan_ask */
+    size_t n_buckets;
+    struct collective *collective; /* NULL: this channel can have none */
+    struct mesh *mesh;
+    bool is_done;         /* the collective is, but on_collective has not been called for it yet */
+    size_t item_bytes;    /* of the numbers of the last collective */
+    const char *last_out; /* (n_last_out) bytes */
+    size_t n_last_out;
+};
+
+int collecting_open(struct channel *ch, struct err *e);
+void collecting_clear(struct channel *ch);
+/* As exchange_share(). */
+int collecting_share(struct channel *ch, struct shm_group *group, struct err *e);
+/* Do all-reduces read their vectors where the gradients are, in shared memory? */
+bool collecting_reads_grads(const struct channel *ch);
+/* Do they, and send nothing over connections? */
+bool collecting_is_in_memory(const struct channel *ch);
+void collecting_attach(struct channel *ch, struct mesh *m, const int *machines); /* as exchange_attach */
+/* Any event. CODEC_GO or an error code. */
+int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
+int collecting_ready(struct channel *ch, size_t ready); /* grads are computed from `ready` on */
+bool collecting_is_on_mesh(const struct channel *ch);   /* a collective is under way there */
+int collecting_notify(struct channel *ch);              /* calls on_collective if a collective is done */
+bool collecting_is_hopeless(const struct channel *ch);  /* waits for a chunk that can no longer arrive */
+/* Begins a collective of a path: CODEC_WAIT or a code. */
+int collecting_start(struct channel *ch, struct collective_ask *ask);
+/* The node that it waits for, or else the rule; -1: none in particular. */
+int collecting_awaits(const struct channel *ch);
+void collecting_waits_for(const struct channel *ch, char *out, size_t size);
+
+/* For struct codec_host. */
+int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n);
+int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
+                              size_t n);
+int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n);
+int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n);
+int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n);
+size_t collecting_slice(const struct codec *c, size_t n, int k);
+
+#endif

@@ -1,0 +1,421 @@
+#include "runner/exchange/combining.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/base/vector.h"
+#include "runner/exchange/aggregators/aggregators.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/finite.h"
+#include "runner/exchange/path.h"
+
+static bool is_server(const struct channel *ch)
+{
+    return ch->codec.node < 0;
+}
+
+size_t combining_limit(const struct codec_combine *r, size_t n_params)
+{
+    size_t n = r->n_vectors > 0 ? (size_t)r->n_vectors : 1;
+
+    return 64 + sizeof(float) * ((size_t)r->n_numbers + n * n_params);
+}
+
+int combining_room(struct channel *ch, float **at)
+{
+    struct combining *b = &ch->combining;
+    size_t n = ch->n_params;
+
+    *at = calloc(n ? n : 1, sizeof **at);
+    if (!*at)
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a vector of %zu numbers", n);
+    b->rooms[b->n_rooms++] = *at;
+    return CODEC_GO;
+}
+
+/* A server of an asynchronous job has the global parameters in params; one of a synchronous job has none. */
+static int open_global(struct channel *ch)
+{
+    struct codec *c = &ch->codec;
+
+    c->global = c->params;
+    if (is_server(ch))
+        return CODEC_GO;
+    if (combining_room(ch, &c->global) < 0)
+        return channel_err(ch)->code;
+    vector_copy(c->global, c->params, ch->n_params);
+    return CODEC_GO;
+}
+
+/* Are contributions vectors of their own, not grads or params as they are? */
+static bool has_own(const struct channel *ch)
+{
+    return ch->combining.rule->contribute || ch->combining.rule->contributes_change;
+}
+
+/* Does a path of collectives scale what is contributed as it is? That needs a copy. */
+static bool is_copied(const struct channel *ch)
+{
+    return ch->combining.path->events && ch->combining.rule->when == CODEC_EACH_ROUND &&
+           !channel_config(ch)->blocks->is_equal;
+}
+
+int combining_open(struct channel *ch, struct err *e)
+{
+    struct combining *b = &ch->combining;
+
+    b->rule = channel_config(ch)->plugin->combine;
+    b->path = ch->x->path;
+    if (!b->rule)
+        return CODEC_GO;
+    b->statistics_part = 1;
+    ch->codec.numbers = b->numbers;
+    b->n_vectors = b->rule->n_vectors > 0 ? b->rule->n_vectors : 1;
+    if (b->rule->keeps_global && open_global(ch) < 0)
+        return e->code;
+    if (b->rule->adopt && combining_room(ch, &b->before) < 0)
+        return e->code;
+    for (int k = 0; (has_own(ch) || is_copied(ch)) && !is_server(ch) && k < b->n_vectors; k++)
+        if (combining_room(ch, &b->own[k]) < 0)
+            return e->code;
+    return b->path->open(ch);
+}
+
+void combining_clear(struct combining *b)
+{
+    while (b->n_rooms > 0)
+        free(b->rooms[--b->n_rooms]);
+    free(b->all);
+    free(b->all_numbers);
+    free(b->work);
+    free(b->inputs);
+    *b = (struct combining){0};
+}
+
+bool combining_is_weighted(const struct channel *ch)
+{
+    return ch->combining.rule->contribute || ch->combining.rule->when == CODEC_EACH_ROUND;
+}
+
+/* Running statistics follow the parameters that the rule sees: the host takes their mean. */
+static size_t n_statistics(const struct channel *ch)
+{
+    return ch->n_params - ch->codec.n_params;
+}
+
+/* What a worker contributes if the rule does not say. */
+static const float *present(const struct channel *ch)
+{
+    return ch->combining.rule->when == CODEC_EACH_STEP ? ch->codec.grads : ch->codec.params;
+}
+
+static float write_own(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    if (b->rule->contribute) {
+        stopwatch_call(channel_watch(ch), "contribute");
+        return b->rule->contribute(c, b->own);
+    }
+    for (size_t i = 0; i < c->n_params; i++)
+        b->own[0][i] = c->params[i] - c->global[i];
+    return c->samples;
+}
+
+/* Before others get it, so that the node at fault is the one that ends. A gradient as it is has been checked
+ * as it was computed, or will be at the update (runner/core/step.c). */
+static int check_own(struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    struct combining_contribution own = {.numbers = b->numbers, .weight = b->weight};
+
+    memcpy(own.vectors, b->vectors, sizeof own.vectors);
+    if (!has_own(ch) && b->rule->when == CODEC_EACH_STEP)
+        return CODEC_GO;
+    return finite_check_contribution(ch, ch->codec.node, &own);
+}
+
+int combining_check_weights(struct channel *ch, float sum)
+{
+    return isfinite(sum)
+               ? CODEC_GO
+               : channel_fail(
+                     ch, "the weights that its contribute returned have no finite sum; return smaller ones");
+}
+
+int combining_contribute(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    b->vectors[0] = present(ch);
+    b->weight = combining_is_weighted(ch) ? c->samples : 1;
+    if (!has_own(ch))
+        return check_own(ch);
+    b->weight = write_own(ch);
+    if (channel_err(ch)->code < 0)
+        return channel_err(ch)->code;
+    if (!(b->weight >= 0) || !isfinite(b->weight))
+        return channel_fail(ch, "its contribute returned the weight %g; a weight is finite and not negative",
+                            (double)b->weight);
+    vector_copy(b->own[0] + c->n_params, present(ch) + c->n_params, n_statistics(ch));
+    for (int k = 0; k < b->n_vectors; k++)
+        b->vectors[k] = b->own[k];
+    return check_own(ch);
+}
+
+size_t combining_bytes(const struct channel *ch, bool is_weighted)
+{
+    const struct combining *b = &ch->combining;
+
+    return sizeof(float) * (is_weighted + (size_t)b->rule->n_numbers + (size_t)b->n_vectors * ch->n_params);
+}
+
+void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted)
+{
+    const struct combining *b = &ch->combining;
+
+    if (is_weighted)
+        wire_put_f32(out, b->weight);
+    if (b->weight == 0)
+        return;
+    wire_put_f32s(out, b->numbers, (size_t)b->rule->n_numbers);
+    for (int k = 0; k < b->n_vectors; k++)
+        compressing_put(ch, out, b->vectors[k], ch->n_params);
+}
+
+bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
+                   bool is_weighted)
+{
+    const struct combining *b = &ch->combining;
+
+    to->weight = is_weighted ? wire_get_f32(in) : 1;
+    if (to->weight == 0)
+        return wire_ok(in) && b->rule->contribute;
+    to->numbers = wire_get_f32s(in, (size_t)b->rule->n_numbers);
+    for (int k = 0; k < b->n_vectors; k++)
+        to->vectors[k] = compressing_get(ch, in, ch->n_params);
+    return wire_ok(in) && to->weight > 0 && isfinite(to->weight);
+}
+
+float *combining_target(const struct channel *ch)
+{
+    const struct codec *c = &ch->codec;
+
+    return ch->combining.rule->when == CODEC_EACH_STEP ? c->grads : c->global ? c->global : c->params;
+}
+
+/* In asgd, without apply(): the number of workers that count with the parameters that this node has. */
+static int n_absent(const struct channel *ch)
+{
+    const struct codec_combine *r = ch->combining.rule;
+    const struct codec *c = &ch->codec;
+
+    if (c->is_sync || r->apply || r->when == CODEC_EACH_STEP || r->reduction == CODEC_SUM)
+        return 0;
+    return c->n_workers > c->n_contributions ? c->n_workers - c->n_contributions : 0;
+}
+
+/* Merges n numbers of a contribution: into the sum, into the mean of so many of the same weight, or into a
+ * running mean. Returns whether they are finite. */
+static bool merge(const struct channel *ch, float *to, const float *v, size_t n, bool is_sum, float weight,
+                  bool is_first)
+{
+    if (is_sum || !combining_is_weighted(ch))
+        return (is_first ? vector_scale
+                         : vector_add)(to, v, is_sum ? weight : 1 / (float)ch->codec.n_contributions, n);
+    if (is_first)
+        return vector_scale(to, v, 1, n);
+    return vector_mix(to, v, weight / ch->combining.merged_weight, n);
+}
+
+/* Of running statistics the mean is taken, too, where vectors are summed. */
+static bool merge_vector(const struct channel *ch, float *to, const float *v, float weight, bool is_first)
+{
+    bool is_sum = ch->combining.rule->reduction == CODEC_SUM;
+    size_t n = is_sum ? ch->codec.n_params : ch->n_params;
+    bool is_finite = merge(ch, to, v, n, is_sum, weight, is_first);
+
+    return merge(ch, to + n, v + n, ch->n_params - n, false, weight, is_first) && is_finite;
+}
+
+int combining_open_aggregate(struct channel *ch, int n_most)
+{
+    struct combining *b = &ch->combining;
+    size_t n = (size_t)n_most;
+
+    b->aggregate = channel_config(ch)->aggregate;
+    if (b->aggregate.kind == AGGREGATE_MEAN)
+        return CODEC_GO;
+    b->n_most = n_most;
+    b->all = calloc(n * (size_t)b->n_vectors, (ch->n_params + 1) * sizeof *b->all);
+    b->all_numbers = calloc(n + 1, ((size_t)b->rule->n_numbers + 1) * sizeof *b->all_numbers);
+    b->work = calloc(n * n, sizeof *b->work);
+    b->inputs = calloc(n, sizeof *b->inputs);
+    if (b->all && b->inputs && b->all_numbers && b->work)
+        return CODEC_GO;
+    return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d contributions of %zu numbers at once",
+                   n_most, (size_t)b->n_vectors * ch->n_params);
+}
+
+/* The vectors number `vector` of all contributions; the one after the last is that of their numbers. */
+static float *kept(const struct channel *ch, int contribution, int vector)
+{
+    const struct combining *b = &ch->combining;
+
+    if (vector == b->n_vectors)
+        return b->all_numbers + contribution * b->rule->n_numbers;
+    return b->all + (size_t)(contribution * b->n_vectors + vector) * ch->n_params;
+}
+
+static void keep(struct channel *ch, const struct combining_contribution *from)
+{
+    struct combining *b = &ch->combining;
+
+    if (from->weight == 0)
+        return;
+    for (int k = 0; k < b->n_vectors; k++)
+        vector_copy(kept(ch, b->n_all, k), from->vectors[k], ch->n_params);
+    vector_copy(kept(ch, b->n_all, b->n_vectors), from->numbers, (size_t)b->rule->n_numbers);
+    b->n_all++;
+}
+
+/* Aggregates n values of all contributions, from `first` of each one's vector on. */
+static void aggregate_part(struct channel *ch, int vector, float *to, size_t first, size_t n,
+                           bool of_statistics)
+{
+    struct combining *b = &ch->combining;
+
+    for (int i = 0; i < b->n_all; i++)
+        b->inputs[i] = kept(ch, i, vector) + first;
+    aggregate_of(b->aggregate.kind, of_statistics)(
+        to + first, &(struct aggregate_input){
+                        .n = b->n_all, .f = b->aggregate.f, .n_params = n, .v = b->inputs, .work = b->work});
+}
+
+static int aggregate(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct err *e = channel_err(ch);
+
+    if (b->n_all == 0)
+        return CODEC_WAIT;
+    if (aggregate_check(&b->aggregate, b->n_all, e) < 0)
+        return e->code = ERR_CODEC;
+    for (int k = 0; k < b->n_vectors; k++) {
+        aggregate_part(ch, k, b->merged[k], 0, ch->codec.n_params, false);
+        if (n_statistics(ch) > 0)
+            aggregate_part(ch, k, b->merged[k], ch->codec.n_params, n_statistics(ch), true);
+    }
+    aggregate_part(ch, b->n_vectors, b->merged_numbers, 0, (size_t)b->rule->n_numbers, false);
+    return finite_check_combination(ch, 0, (const float *const *)b->merged, b->merged_numbers);
+}
+
+int combining_finish_merging(struct channel *ch)
+{
+    if (ch->combining.aggregate.kind != AGGREGATE_MEAN)
+        return aggregate(ch);
+    return ch->combining.merged_weight > 0 ? CODEC_GO : CODEC_WAIT;
+}
+
+/* Does the job go on, with what is merged, after a contribution that is refused? */
+static bool goes_on(const struct channel *ch)
+{
+    return channel_config(ch)->goes_on || !ch->codec.is_sync;
+}
+
+int combining_merge(struct channel *ch, int node, const struct combining_contribution *from)
+{
+    struct combining *b = &ch->combining;
+    const struct codec *c = &ch->codec;
+    int absent = c->n_merged == 0 ? n_absent(ch) : 0;
+    bool is_first, is_finite = true;
+
+    if (b->aggregate.kind != AGGREGATE_MEAN) {
+        b->n_all = c->n_merged == 0 ? 0 : b->n_all;
+        keep(ch, from);
+        return CODEC_GO;
+    }
+    if (goes_on(ch) && finite_check_contribution(ch, node, from) < 0)
+        return channel_err(ch)->code;
+    if (c->n_merged == 0)
+        b->merged_weight = (float)absent * from->weight;
+    if (absent > 0 && b->merged[0] != combining_target(ch))
+        vector_copy(b->merged[0], combining_target(ch), ch->n_params);
+    if (from->weight == 0)
+        return CODEC_GO;
+    is_first = b->merged_weight == 0;
+    b->merged_weight += from->weight;
+    if (combining_check_weights(ch, b->merged_weight) < 0)
+        return channel_err(ch)->code;
+    for (int k = 0; k < b->n_vectors; k++)
+        is_finite &= merge_vector(ch, b->merged[k], from->vectors[k], from->weight, is_first);
+    is_finite &= merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers,
+                       b->rule->reduction == CODEC_SUM, from->weight, is_first);
+    return is_finite ? CODEC_GO : finite_check_contribution(ch, node, from);
+}
+
+/* A server of an asynchronous job has one worker's: the others count with those that it has. */
+static void move_statistics(const struct channel *ch, float *to, const float *v)
+{
+    const struct codec *c = &ch->codec;
+
+    if (c->is_sync || c->node >= 0)
+        vector_scale(to, v, ch->combining.statistics_part, n_statistics(ch));
+    else
+        vector_mix(to, v, 1 / (float)c->n_workers, n_statistics(ch));
+}
+
+int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    float *target = combining_target(ch);
+
+    b->has_combined = true;
+    if (numbers && numbers != b->numbers)
+        memcpy(b->numbers, numbers, (size_t)b->rule->n_numbers * sizeof *numbers);
+    if (b->before)
+        vector_copy(b->before, c->global, ch->n_params);
+    if (b->rule->apply) {
+        move_statistics(ch, target + c->n_params, vectors[0] + c->n_params);
+        stopwatch_call(channel_watch(ch), "apply");
+        return channel_after_call(ch, "apply", b->rule->apply(c, vectors), false);
+    }
+    if (vectors[0] != target)
+        vector_copy(target, vectors[0], ch->n_params);
+    for (size_t i = c->n_params; b->statistics_part != 1 && i < ch->n_params; i++)
+        target[i] *= b->statistics_part;
+    return CODEC_GO;
+}
+
+int combining_adopt(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    if (b->rule->adopt) {
+        vector_copy(c->params + c->n_params, c->global + c->n_params, n_statistics(ch));
+        stopwatch_call(channel_watch(ch), "adopt");
+        return channel_after_call(ch, "adopt", b->rule->adopt(c, b->before), false);
+    }
+    if (c->global)
+        vector_copy(c->params, c->global, ch->n_params);
+    return CODEC_GO;
+}
+
+int combining_on_gradient(struct channel *ch)
+{
+    const struct codec_combine *r = ch->combining.rule;
+    enum phase last;
+    int rc;
+
+    if (!r || !r->on_gradient)
+        return CODEC_GO;
+    last = phase_call(channel_watch(ch), PHASE_APPLY, "on_gradient");
+    rc = channel_after_call(ch, "on_gradient", r->on_gradient(&ch->codec), false);
+    phase_enter(channel_watch(ch), last);
+    return rc;
+}

@@ -1,0 +1,347 @@
+#include "runner/exchange/compressing.h"
+
+#include <stdlib.h>
+
+#include "runner/base/vector.h"
+#include "runner/exchange/channel.h"
+#include "shared/path.h"
+
+enum {
+    VECTORS_MAX = 64, /* vectors of a message for which the limit is raised */
+    OVERHEAD = 64     /* bytes that a chain adds to a short vector: scales, a seed, tables, rounding up */
+};
+
+/* Floats in the rule's longest message, counted in vectors of the whole range. */
+static size_t vectors_in(const struct channel *ch)
+{
+    return ch->n_params > 0 ? ch->limit / (sizeof(float) * ch->n_params) + 1 : 0;
+}
+
+/* Layers in the first n parameters. */
+static int n_layers_in(const struct channel *ch, size_t n)
+{
+    int k = ch->n_layers;
+
+    while (k > 0 && ch->layers[k - 1].offset >= n && n < ch->n_params)
+        k--;
+    return k;
+}
+
+/* For vectors of n parameters. */
+static int open_chains(struct channel *ch, struct chains *c, const struct chain_list *l, size_t n,
+                       struct err *e)
+{
+    size_t plain = n * sizeof(float), most;
+
+    if (chains_open(c, l, n, ch->layers, ch->compressing.starts, n_layers_in(ch, n), e) < 0)
+        return e->code;
+    if (c->n_chains == 0)
+        return 0;
+    most = chains_most_bytes(c);
+    if (most > plain)
+        ch->limit += vectors_in(ch) * (most - plain);
+    ch->limit += VECTORS_MAX * OVERHEAD;
+    return 0;
+}
+
+static enum copies_kind kind_of_copies(const struct channel *ch)
+{
+    const struct exchange_config *cfg = channel_config(ch);
+    struct path_rule rule;
+
+    if (ch->codec.node >= 0 || !cfg->plugin->combine)
+        return ch->codec.node >= 0 ? COPIES_OF_WORKER : COPIES_OF_SERVER;
+    rule = path_rule_of(cfg->plugin);
+    return path_workers_continue(&rule, cfg->is_sync) ? COPIES_WITH_LEFT : COPIES_OF_SERVER;
+}
+
+/* A round of ssgd has one reply for all workers. */
+static int open_copies(struct channel *ch, struct err *e)
+{
+    bool is_one = ch->codec.node >= 0 || (ch->rule && ch->codec.is_sync);
+
+    return copies_open(&ch->compressing.copies, kind_of_copies(ch), is_one ? 1 : ch->codec.n_workers,
+                       ch->codec.params, ch->n_params, e);
+}
+
+int compressing_open(struct channel *ch, struct err *e)
+{
+    const struct exchange_config *cfg = channel_config(ch);
+    struct compressing *c = &ch->compressing;
+    struct chain_pair pair;
+
+    if (chain_pair_parse(&pair, cfg->compress, cfg->compress_down, cfg->plugin->name,
+                         cfg->plugin->compression,
+                         cfg->n_servers > 0 && path_sends_params_down(cfg->plugin, cfg->is_sync), e) < 0)
+        return e->code;
+    c->starts = calloc((size_t)ch->n_layers + 1, sizeof *c->starts);
+    if (!c->starts)
+        return err_set(e, ERR_NOMEM, "no memory for a list of %d layers", ch->n_layers);
+    for (int i = 1; i < ch->n_layers; i++)
+        c->starts[i] = ch->layers[i].offset;
+    if (open_chains(ch, &c->up, &pair.up, ch->n_trained, e) < 0 ||
+        open_chains(ch, &c->down, &pair.down, ch->n_trained, e) < 0)
+        return e->code;
+    return pair.down_differs ? open_copies(ch, e) : 0;
+}
+
+void compressing_clear(struct compressing *c)
+{
+    chains_clear(&c->up);
+    chains_clear(&c->down);
+    for (size_t i = 0; i < c->n_residuals; i++)
+        free(c->residuals[i].v);
+    for (int i = 0; i < c->n_read; i++)
+        free(c->read[i].v);
+    copies_clear(&c->copies);
+    free(c->residuals);
+    free(c->read);
+    free(c->starts);
+    *c = (struct compressing){0};
+}
+
+static bool sends_differences(const struct channel *ch, bool is_down)
+{
+    return is_down && ch->compressing.copies.n > 0;
+}
+
+/* NULL: vector number `vector` in this direction is sent uncompressed. Of a vector of the whole range *n
+ * becomes the number that are compressed: its running statistics, which follow them, are not. */
+static struct chains *chains_for(struct channel *ch, bool is_down, int vector, size_t *n)
+{
+    struct chains *c = is_down ? &ch->compressing.down : &ch->compressing.up;
+    bool is_whole = *n == ch->n_params;
+
+    if (sends_differences(ch, is_down) && (vector > 0 || !is_whole))
+        return NULL;
+    if (c->n_chains > 0 && is_whole)
+        *n = c->n;
+    return chains_take(c, *n) ? c : NULL;
+}
+
+static struct chains *own_chains(struct channel *ch, int vector, size_t *n)
+{
+    return chains_for(ch, ch->codec.node < 0, vector, n);
+}
+
+/* Created as zeros on first use. NULL: no memory. */
+static struct residual *residual_of(struct compressing *c, int block, int vector, size_t n)
+{
+    struct residual *more;
+
+    for (size_t i = 0; i < c->n_residuals; i++)
+        if (c->residuals[i].block == block && c->residuals[i].vector == vector && c->residuals[i].n == n)
+            return &c->residuals[i];
+    more = realloc(c->residuals, (c->n_residuals + 1) * sizeof *more);
+    if (!more)
+        return NULL;
+    c->residuals = more;
+    more[c->n_residuals] = (struct residual){
+        .block = block, .vector = vector, .n = n, .v = calloc(n + 1, sizeof(float))};
+    return more[c->n_residuals].v ? &more[c->n_residuals++] : NULL;
+}
+
+/* A generator of its own for a contribution about a block; else the channel's, which a checkpoint keeps. */
+static struct rng *generator(struct channel *ch, struct rng *of_block)
+{
+    const uint64_t not_a_node = 1 << 20;
+
+    if (ch->codec.block < 0)
+        return &ch->rng;
+    rng_init(of_block, channel_config(ch)->seed, not_a_node + (uint64_t)ch->codec.block,
+             ch->codec.round * VECTORS_MAX + (uint64_t)ch->compressing.n_put);
+    return of_block;
+}
+
+void compressing_begin_writing(struct channel *ch)
+{
+    ch->compressing.n_put = 0;
+    ch->compressing.saved_out = 0;
+    ch->compressing.lacks_memory = ch->compressing.lacks_receiver = false;
+}
+
+/* Of `whole` numbers the first n are sent as a difference. */
+static void put_difference(struct channel *ch, struct chains *chains, struct wire_out *out, const float *v,
+                           size_t n, size_t whole)
+{
+    struct compressing *c = &ch->compressing;
+    int k = copies_index(&c->copies, c->to);
+    float *left, *y;
+
+    if (k < 0 || k >= c->copies.n) {
+        out->bad = c->lacks_receiver = true;
+        return;
+    }
+    y = c->copies.of[k];
+    left = c->copies.left ? c->copies.left[k] : c->copies.work;
+    if (!y) /* the worker is lost: this message is never sent */
+        return;
+    chains_encode_difference(chains, &ch->rng, left, y, v, out);
+    vector_copy(y + n, v + n, whole - n);
+}
+
+static void put_itself(struct channel *ch, struct chains *chains, struct wire_out *out, const float *v,
+                       size_t n)
+{
+    struct compressing *c = &ch->compressing;
+    struct residual *r = NULL;
+    struct rng of_block;
+
+    if (chains->has_ef) {
+        r = residual_of(c, ch->codec.block, c->n_put, n);
+        if (!r) {
+            out->bad = c->lacks_memory = true;
+            return;
+        }
+    }
+    chains_encode(chains, generator(ch, &of_block), r ? r->v : NULL, v, n, out);
+}
+
+void compressing_put(struct channel *ch, struct wire_out *out, const float *v, size_t n)
+{
+    struct compressing *c = &ch->compressing;
+    size_t whole = n, start = out->len;
+    struct chains *chains = own_chains(ch, c->n_put, &n);
+
+    if (!chains) {
+        wire_put_f32s(out, v, n);
+        return;
+    }
+    if (sends_differences(ch, ch->codec.node < 0))
+        put_difference(ch, chains, out, v, n, whole);
+    else
+        put_itself(ch, chains, out, v, n);
+    c->n_put++;
+    if (whole > n)
+        wire_put_f32s(out, v + n, whole - n);
+    c->saved_out += (int64_t)(whole * sizeof *v) - (int64_t)(out->len - start);
+}
+
+void compressing_begin_reading(struct channel *ch, int from)
+{
+    ch->compressing.n_got = 0;
+    ch->compressing.saved_in = 0;
+    ch->compressing.from = from;
+    copies_begin_reading(&ch->compressing.copies);
+}
+
+void compressing_end_reading(struct channel *ch)
+{
+    copies_end_reading(&ch->compressing.copies);
+}
+
+/* The buffer for the next vector of the message. NULL: no memory. */
+static float *next_vector(struct compressing *c, size_t n)
+{
+    float *v;
+    void *more;
+
+    if (c->n_got == c->n_read) {
+        more = realloc(c->read, (size_t)(c->n_read + 1) * sizeof *c->read);
+        if (!more)
+            return NULL;
+        c->read = more;
+        c->read[c->n_read].v = NULL;
+        c->read[c->n_read++].n = 0;
+    }
+    if (!c->read[c->n_got].v || c->read[c->n_got].n < n) {
+        v = realloc(c->read[c->n_got].v, (n + 1) * sizeof *v);
+        if (!v)
+            return NULL;
+        c->read[c->n_got].v = v;
+        c->read[c->n_got].n = n;
+    }
+    return c->read[c->n_got++].v;
+}
+
+/* What this worker has with the difference `d` (n), the rest of which is not one. */
+static const float *with_difference(struct copies *c, const struct chains *chains, const float *d,
+                                    size_t whole)
+{
+    vector_copy(c->work, d, whole);
+    chains_add_base(chains, c->of[0], c->work);
+    c->is_read = true;
+    return c->work;
+}
+
+const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
+{
+    struct compressing *c = &ch->compressing;
+    size_t whole = n, start = in->at;
+    struct chains *chains = chains_for(ch, c->from < 0, c->n_got, &n);
+    const float *rest = NULL;
+    float *v;
+
+    if (!chains)
+        return wire_get_f32s(in, n);
+    v = next_vector(c, whole);
+    if (!v || !chains_decode(chains, in, v, n) || (whole > n && !(rest = wire_get_f32s(in, whole - n)))) {
+        in->bad = true;
+        return NULL;
+    }
+    if (rest)
+        memcpy(v + n, rest, (whole - n) * sizeof *v);
+    c->saved_in += (int64_t)(whole * sizeof *v) - (int64_t)(in->at - start);
+    return sends_differences(ch, c->from < 0) ? with_difference(&c->copies, chains, v, whole) : v;
+}
+
+const float *compressing_whole(struct channel *ch, int from, const float *v)
+{
+    struct copies *c = &ch->compressing.copies;
+    const float *left = c->left ? c->left[copies_index(c, from)] : NULL;
+
+    if (!left)
+        return v;
+    vector_copy(c->work, v, c->n_params);
+    vector_add(c->work, left, 1, ch->compressing.down.n);
+    return c->work;
+}
+
+int compressing_residual(struct channel *ch, int vector, float **r)
+{
+    const struct chains *c = &ch->compressing.up;
+    struct residual *is;
+
+    *r = NULL;
+    if (!c->has_ef)
+        return CODEC_GO;
+    is = residual_of(&ch->compressing, ch->codec.block, vector, c->n);
+    if (!is)
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for the residual of %zu numbers", c->n);
+    *r = is->v;
+    return CODEC_GO;
+}
+
+uint64_t compressing_saved_bytes(const struct channel *ch)
+{
+    const struct compressing *c = &ch->compressing;
+    const struct chains *out = ch->codec.node < 0 ? &c->down : &c->up;
+    size_t n_contributions = ch->rule && ch->rule->per_block ? (size_t)ch->codec.n_blocks : 1;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < c->n_residuals; i++)
+        bytes += c->residuals[i].n * sizeof(float);
+    if (bytes == 0 && out->has_ef && !sends_differences(ch, ch->codec.node < 0))
+        bytes = n_contributions * ch->n_params * sizeof(float);
+    return bytes + copies_bytes(&c->copies);
+}
+
+int compressing_restore(struct channel *ch, int block, int vector, const float *v, size_t n, struct err *e)
+{
+    size_t n_compressed = n;
+    const struct chains *chains = own_chains(ch, 0, &n_compressed);
+    struct residual *r;
+
+    if (!chains || n_compressed != n || !chains->has_ef || sends_differences(ch, ch->codec.node < 0) ||
+        block < -1 || block >= ch->codec.n_blocks || vector < 0)
+        return err_set(
+            e, ERR_CONFIG,
+            "the checkpoint has an error-feedback residual (vector %d, block %d, %zu values) that this job's "
+            "--compress does not use",
+            vector, block, n);
+    r = residual_of(&ch->compressing, block, vector, n);
+    if (!r)
+        return err_set(e, ERR_NOMEM, "no memory for a residual of %zu values", n);
+    memcpy(r->v, v, n * sizeof *v);
+    return 0;
+}

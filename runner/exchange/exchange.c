@@ -1,0 +1,627 @@
+#include "runner/exchange/exchange.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/exchange/channel.h"
+#include "runner/exchange/path.h"
+#include "shared/codec_load.h"
+
+void exchange_detach(struct exchange *x)
+{
+    for (int i = 0; x->channels && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        round_clear(ch);
+        mesh_buf_put(ch->draft);
+        ch->draft = NULL;
+    }
+}
+
+struct channel *exchange_channel(struct exchange *x, int i)
+{
+    return i < x->n_channels ? &x->channels[i] : NULL;
+}
+
+void exchange_set_rounds(struct exchange *x, uint64_t n)
+{
+    x->n_rounds = x->n_rounds_notified = n;
+}
+
+uint64_t exchange_rounds(const struct exchange *x)
+{
+    return x->n_rounds;
+}
+
+struct exchange_range exchange_range(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+
+    return x->cfg.node < 0 ? (struct exchange_range){(size_t)(ch->codec.params - x->cfg.params), ch->n_params}
+                           : (struct exchange_range){0, x->cfg.n_params};
+}
+
+size_t exchange_limit(const struct exchange *x)
+{
+    const size_t of_host[] = {agreement_bytes(&x->channels[0].round.agreement), barrier_bytes(x),
+                              VERDICT_BYTES};
+    size_t limit = 0;
+
+    for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
+        if (of_host[i] > limit)
+            limit = of_host[i];
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].limit > limit)
+            limit = x->channels[i].limit;
+    return limit;
+}
+
+bool exchange_needs_link(const struct exchange *x, int node)
+{
+    bool is_star = codec_is_star(x->cfg.plugin, x->cfg.n_servers);
+
+    if (node == x->cfg.node || node >= x->cfg.n_workers || node == -1 || node < -1 - x->cfg.n_servers)
+        return false;
+    return is_star ? (node < 0) != (x->cfg.node < 0) : true;
+}
+
+bool exchange_never_waits(const struct exchange *x)
+{
+    return x->rule && !x->cfg.is_sync;
+}
+
+void exchange_attach(struct exchange *x, struct mesh *m, const int *machines)
+{
+    x->mesh = m;
+    for (int i = 0; i < x->n_channels; i++)
+        collecting_attach(&x->channels[i], m, machines);
+}
+
+bool exchange_has_messages(const struct exchange *x)
+{
+    /* Servers may have another codec. */
+    return x->cfg.n_servers > 0 || x->rule || x->events->on_message;
+}
+
+bool exchange_collects(const struct exchange *x)
+{
+    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->events && x->events->on_collective;
+}
+
+bool exchange_has_levels(const struct exchange *x)
+{
+    return x->path && x->path->has_levels;
+}
+
+bool exchange_shares_params(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+    const struct codec_combine *r = ch->combining.rule;
+
+    return r && !x->is_late && r->when == CODEC_EACH_ROUND && !r->contribute && !r->contributes_change &&
+           !r->apply && !ch->codec.global && x->cfg.blocks->is_equal;
+}
+
+int exchange_share(struct exchange *x, struct shm_group *a, struct err *e)
+{
+    struct channel *ch = &x->channels[0]; /* there are no servers */
+
+    if (a && shm_group_n(a) == x->cfg.n_workers && exchange_shares_params(x))
+        x->cfg.params = ch->codec.params = shm_group_in(a);
+    else if (a)
+        x->cfg.grads = ch->codec.grads = shm_group_in(a);
+    return collecting_share(ch, a, e);
+}
+
+bool exchange_gives_gradient(const struct exchange *x)
+{
+    return !exchange_has_local_steps(x);
+}
+
+bool exchange_shows_gradient(const struct exchange *x)
+{
+    const struct codec_combine *r = x->cfg.plugin->combine;
+
+    return !exchange_gives_gradient(x) || (r && !r->contribute && !r->apply);
+}
+
+bool exchange_sums_in_memory(const struct exchange *x)
+{
+    return collecting_reads_grads(&x->channels[0]);
+}
+
+int exchange_nonfinite_node(const struct exchange *x)
+{
+    const struct shm_group *g = x->channels[0].collecting.shm_group;
+
+    if (shm_group_is_nonfinite(g, shm_group_me(g)))
+        return shm_group_node(g, shm_group_me(g));
+    for (int i = 0; i < shm_group_n(g); i++)
+        if (shm_group_is_nonfinite(g, i))
+            return shm_group_node(g, i);
+    return -1;
+}
+
+const float *exchange_gradient(const struct exchange *x)
+{
+    const float *own = x->n_channels == 1 ? x->channels[0].codec.gradient : NULL;
+
+    return own ? own : x->cfg.grads;
+}
+
+bool exchange_wants_blocks(const struct exchange *x)
+{
+    return x->rule ? x->rule->per_block : x->events->on_block != NULL;
+}
+
+/* Does it wait for a node that has left? */
+static bool is_hopeless(const struct channel *ch)
+{
+    if (exchange_is_at_barrier(ch->x) || (ch->x->verdict.waits && ch->server) ||
+        (ch->x->feed.waits && ch->server == FEED_SERVER))
+        return channel_has_left(ch, ch->server);
+    return ch->is_waiting && (ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch));
+}
+
+/* The result of the call under way: CODEC_GO, CODEC_WAIT, or an error if the wait would never end. */
+static int outcome(struct exchange *x)
+{
+    char what[128];
+
+    for (int i = 0; x->peer_stats.n_left > 0 && i < x->n_channels; i++) {
+        if (!is_hopeless(&x->channels[i]))
+            continue;
+        exchange_waits_for(x, what, sizeof what);
+        return err_set(x->e, ERR_LOST, "%s cannot arrive: its sender has ended", what);
+    }
+    return exchange_waits(x) ? CODEC_WAIT : CODEC_GO;
+}
+
+/* An event rule's callback may write messages: it is timed as encoding. */
+static int call_event(struct channel *ch, const char *name, int (*callback)(struct codec *), bool may_wait)
+{
+    enum phase last = phase_call(ch->x->watch, PHASE_ENCODE, name);
+    int rc;
+
+    channel_before_call(ch);
+    rc = channel_after_call(ch, name, callback(&ch->codec), may_wait);
+    phase_enter(ch->x->watch, last);
+    return rc;
+}
+
+/* Calls `of_round`, or the event rule's callback `of_events`, on each channel. */
+static int on_each(struct exchange *x, int (*of_round)(struct channel *), const char *name,
+                   int (*of_events)(struct codec *), struct err *e)
+{
+    x->e = e;
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+        int rc = ch->rule ? of_round(ch) : of_events ? call_event(ch, name, of_events, true) : CODEC_GO;
+
+        ch->is_waiting = rc == CODEC_WAIT;
+        if (rc < 0 || collecting_notify(ch) < 0)
+            return e->code;
+    }
+    return outcome(x);
+}
+
+/* A single bucket is complete only when the whole gradient is; and in shared memory there is no transfer to
+ * overlap with computation. */
+int exchange_on_backward(struct exchange *x, struct err *e)
+{
+    const struct codec_events *events = x->events;
+    struct channel *ch = &x->channels[0]; /* there are no servers */
+
+    if (!exchange_collects(x) || !events->on_backward || ch->collecting.n_buckets < 2 ||
+        ch->collecting.shm_group)
+        return CODEC_GO;
+    x->e = e;
+    ch->collecting.ready = x->cfg.n_params;
+    return call_event(ch, "on_backward", events->on_backward, false);
+}
+
+int exchange_on_ready(struct exchange *x, size_t ready, struct err *e)
+{
+    x->e = e;
+    assert(ready > 0);
+    return collecting_ready(&x->channels[0], ready);
+}
+
+bool exchange_is_collecting(const struct exchange *x)
+{
+    return collecting_is_on_mesh(&x->channels[0]);
+}
+
+bool exchange_takes_part(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+
+    return channel_takes_part(ch, ch->codec.round, ch->codec.node);
+}
+
+int exchange_on_block(struct exchange *x, int block, struct err *e)
+{
+    x->e = e;
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+        int rc;
+
+        ch->codec.block = block;
+        rc = ch->rule ? round_on_block(ch, block) : call_event(ch, "on_block", x->events->on_block, false);
+        ch->codec.block = -1;
+        if (rc < 0)
+            return e->code;
+    }
+    return CODEC_GO;
+}
+
+int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
+{
+    for (int i = 0; i < x->n_channels; i++) {
+        x->channels[i].codec.samples += (float)n_samples;
+        x->channels[i].codec.gradient = NULL;
+    }
+    x->e = e;
+    for (int i = 0; i < x->n_channels; i++)
+        if (combining_on_gradient(&x->channels[i]) < 0)
+            return e->code;
+    if (collecting_ready(&x->channels[0], 0) < 0)
+        return e->code;
+    return on_each(x, round_on_grad, "on_grad", x->events ? x->events->on_grad : NULL, e);
+}
+
+void exchange_set_loss(struct exchange *x, double loss)
+{
+    for (int i = 0; i < x->n_channels; i++)
+        x->channels[i].codec.loss = (float)loss;
+}
+
+void exchange_updated(struct exchange *x, double lr)
+{
+    for (int i = 0; i < x->n_channels; i++) {
+        x->channels[i].codec.n_local++;
+        x->channels[i].codec.lr_sum += (float)lr;
+    }
+}
+
+int exchange_on_step(struct exchange *x, struct err *e)
+{
+    int rc;
+
+    for (int i = 0; i < x->n_channels; i++)
+        x->channels[i].codec.step++;
+    rc = on_each(x, round_on_step, "on_step", x->events ? x->events->on_step : NULL, e);
+    if (x->events && !x->path) /* an event rule has no rounds of its own: its traffic is counted by step */
+        for (int i = 0; i < x->n_channels; i++)
+            channel_round_done(&x->channels[i]);
+    return rc;
+}
+
+/* For the rule the present step is the job's last. */
+int exchange_close(struct exchange *x, struct err *e)
+{
+    int (*close)(struct codec *) = x->path ? x->path->close : NULL;
+
+    x->verdict.has_closed = true;
+    x->cfg.n_steps = x->channels[0].codec.step;
+    for (int i = 0; i < x->n_channels; i++)
+        x->channels[i].codec.n_steps = x->cfg.n_steps;
+    return on_each(x, round_on_close, "on_step", close, e);
+}
+
+static int on_message(struct exchange *x, struct mesh_event *ev)
+{
+    int index = x->cfg.node < 0 ? 0 : ev->head.channel;
+    struct channel *ch = &x->channels[index < x->n_channels ? index : 0];
+    const struct codec_events *events = x->events;
+    int rc = CODEC_GO;
+
+    if (ev->head.channel != ch->id) {
+        mesh_buf_put(ev->buf);
+        channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
+        return exchange_end_wait(ch, channel_blame(ch, ev->head.peer));
+    }
+    if (ch->rule) {
+        rc = round_on_message(ch, &ev->head, ev->buf);
+    } else {
+        if (ev->head.kind != FRAME_EVENT)
+            rc = channel_fail(ch, "node %d sent a message that is not an event", ev->head.peer);
+        else if (events->on_message)
+            rc = channel_decode(ch, PHASE_DECODE, "on_message", events->on_message, ev->head.peer, ev->buf);
+        channel_received(ch, ev->head.peer, ev->buf->len);
+        mesh_buf_put(ev->buf);
+        if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
+            channel_round_done(ch);
+    }
+    return exchange_end_wait(ch, rc);
+}
+
+/* Calls on_wake of each channel whose time has come. */
+static int wake_up(struct exchange *x)
+{
+    const struct codec_events *events = x->events;
+
+    for (int i = 0; events && events->on_wake && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        if (ch->wake_at > stopwatch_now(x->watch))
+            continue;
+        ch->wake_at = INFINITY;
+        if (exchange_end_wait(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
+            return x->e->code;
+    }
+    return CODEC_GO;
+}
+
+/* What takes a frame of the host's own; NULL: the rule has sent it. */
+static int (*host_frame(enum frame_kind kind))(struct exchange *, const struct mesh_event *)
+{
+    static int (*const of_kind[FRAME_KINDS])(struct exchange *, const struct mesh_event *) = {
+        [FRAME_BARRIER] = barrier_on_message,
+        [FRAME_VERDICT] = verdict_on_message,
+        [FRAME_FEED] = feed_on_message};
+
+    return of_kind[kind];
+}
+
+int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
+{
+    x->e = e;
+    switch (ev->kind) {
+    case MESH_NOTHING:
+        break;
+    case MESH_MESSAGE:
+        if (ev->head.kind == FRAME_LOCAL ||                     /* sent too late (local_path.h) */
+            channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
+            mesh_buf_put(ev->buf);
+            break;
+        }
+        if (ev->head.kind == FRAME_WAIT) {
+            mesh_buf_put(ev->buf);
+            if (stall_on_word(x, &ev->head, e) < 0)
+                return e->code;
+            break;
+        }
+        if (barrier_heard(x, &ev->head) < 0) {
+            mesh_buf_put(ev->buf);
+            return e->code;
+        }
+        if (host_frame(ev->head.kind)) {
+            int rc = host_frame(ev->head.kind)(x, ev);
+
+            mesh_buf_put(ev->buf);
+            if (rc < 0)
+                return rc;
+            break;
+        }
+        if (!peer_stats_make(&x->peer_stats, exchange_slot(x, ev->head.peer))) {
+            mesh_buf_put(ev->buf);
+            return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of node %d", ev->head.peer);
+        }
+        if (x->watch->tracer)
+            tracer_message(x->watch->tracer, TRACE_RECEIVED, ev->head.peer,
+                           ++peer_stats_of(&x->peer_stats, exchange_slot(x, ev->head.peer))->n_received,
+                           stopwatch_now(x->watch));
+        if (ev->head.kind != FRAME_CHUNK && on_message(x, ev) < 0)
+            return e->code;
+        break;
+    case MESH_LEFT:
+        if (exchange_on_left(x, ev->head.peer) < 0)
+            return e->code;
+        break;
+    case MESH_LOST:
+        if (exchange_on_lost(x, ev) < 0)
+            return e->code;
+        break;
+    }
+    for (int i = 0; i < x->n_channels; i++)
+        if (collecting_on_event(&x->channels[i], ev, e) < 0)
+            return e->code;
+    return wake_up(x) < 0 || verdict_look(x) < 0 ? e->code : outcome(x);
+}
+
+double exchange_wakes_at(const struct exchange *x)
+{
+    double at = INFINITY;
+
+    for (int i = 0; i < x->n_channels; i++)
+        at = fmin(at, x->channels[i].wake_at);
+    return at;
+}
+
+bool exchange_combined_nothing(const struct exchange *x)
+{
+    bool sets_weights = x->cfg.plugin->combine && x->cfg.plugin->combine->contribute;
+
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].combining.has_combined)
+            return false;
+    return sets_weights && x->cfg.is_sync && x->n_rounds > 0;
+}
+
+bool exchange_updates_here(const struct exchange *x)
+{
+    return (x->cfg.node < 0) == x->cfg.plugin->updates_on_server;
+}
+
+float exchange_lr_factor(const struct exchange *x)
+{
+    return x->channels[0].codec.lr_factor;
+}
+
+bool exchange_take_evaluation(struct exchange *x)
+{
+    bool wants = x->channels[0].codec.wants_evaluation;
+
+    x->channels[0].codec.wants_evaluation = false;
+    return wants;
+}
+
+bool exchange_wants_stop(const struct exchange *x)
+{
+    return x->channels[0].codec.wants_stop || x->verdict.stop.reason != STOP_NONE;
+}
+
+/* The model that this codec trains, where it is not params. */
+static const float *model_of(const struct exchange *x, const struct codec *c)
+{
+    const struct codec_plugin *p = x->cfg.plugin;
+    const float *model;
+    enum phase last;
+
+    if (!p->model)
+        return p->combine && p->combine->adopt ? c->global : NULL;
+    last = phase_call(x->watch, PHASE_APPLY, "model");
+    model = p->model(c);
+    phase_enter(x->watch, last);
+    return model;
+}
+
+const float *exchange_server_model(const struct channel *ch)
+{
+    const struct codec_plugin *p = channel_config(ch)->plugin;
+
+    if (p->combine || p->updates_on_server)
+        return ch->codec.params;
+    return p->model ? p->model(&ch->codec) : NULL;
+}
+
+float *exchange_result(struct channel *ch)
+{
+    const float *model = model_of(ch->x, &ch->codec);
+
+    return model ? (float *)(uintptr_t)model : ch->codec.params; /* the host owns both */
+}
+
+const float *exchange_held_model(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+
+    if (ch->codec.n_servers > 1 || (ch->codec.is_sync && !x->cfg.plugin->updates_on_server))
+        return NULL;
+    return exchange_server_model(ch);
+}
+
+bool exchange_has_model(const struct exchange *x)
+{
+    return model_of(x, &x->channels[0].codec);
+}
+
+bool exchange_model(const struct exchange *x, float *out)
+{
+    if (!exchange_has_model(x))
+        return false;
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct codec *c = &x->channels[i].codec;
+
+        memcpy(out + (c->params - x->cfg.params), model_of(x, c), x->channels[i].n_params * sizeof *out);
+    }
+    return true;
+}
+
+bool exchange_must_wait(const struct exchange *x)
+{
+    size_t chunks = exchange_collects(x) ? COLLECTIVE_QUEUE : 0;
+    size_t verdicts = exchange_never_waits(x) && x->verdict.is_on ? VERDICT_QUEUE : 0;
+
+    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + chunks + verdicts;
+}
+
+void exchange_waits_for(const struct exchange *x, char *out, size_t size)
+{
+    snprintf(out, size, "a message");
+    if (x->feed.waits) {
+        feed_waits_for(out, size);
+        return;
+    }
+    if (x->verdict.waits) {
+        verdict_waits_for(x, out, size);
+        return;
+    }
+    if (exchange_is_at_barrier(x)) {
+        barrier_waits_for(x, out, size);
+        return;
+    }
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].is_waiting) {
+            (x->channels[i].rule ? round_waits_for : collecting_waits_for)(&x->channels[i], out, size);
+            return;
+        }
+}
+
+bool exchange_is_over(const struct exchange *x)
+{
+    return x->barrier.workers ? barrier_is_deserted(x) : x->n_left == x->cfg.n_workers;
+}
+
+struct compress_report exchange_coded(const struct exchange *x)
+{
+    struct compress_report sum = {0};
+
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct compressing *c = &x->channels[i].compressing;
+        const struct compress_report r = chains_report(x->cfg.node < 0 ? &c->down : &c->up);
+
+        sum.n_symbols += r.n_symbols;
+        sum.n_bits += r.n_bits;
+        sum.entropy += r.entropy;
+    }
+    return sum;
+}
+
+uint64_t exchange_read(const struct exchange *x, enum phase phase)
+{
+    const struct collective *c = x->channels[0].collecting.collective; /* there are no servers */
+
+    return x->read_bytes[phase] + (phase == PHASE_DECODE && c ? collective_summed(c) : 0);
+}
+
+const struct exchange_totals *exchange_totals(const struct exchange *x)
+{
+    return &x->totals;
+}
+
+struct stopwatch *exchange_watch(struct exchange *x)
+{
+    return x->watch;
+}
+
+bool exchange_round_done(struct exchange *x, uint64_t *round)
+{
+    if (x->n_rounds_notified == x->n_rounds)
+        return false;
+    x->n_rounds_notified = x->n_rounds;
+    *round = x->n_rounds;
+    return true;
+}
+
+static bool has_traffic(const struct peer_stats *s)
+{
+    for (int slot = 0; slot < s->n; slot++) {
+        const struct peer_traffic *k = peer_stats_read(s, slot);
+
+        if (k->sent.messages > 0 || k->received.messages > 0)
+            return true;
+    }
+    return false;
+}
+
+void exchange_end_rounds(struct exchange *x)
+{
+    if (x->events && !x->path && has_traffic(&x->peer_stats))
+        for (int i = 0; i < x->n_channels; i++)
+            channel_round_done(&x->channels[i]);
+}
+
+const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer)
+{
+    return &peer_stats_read(&x->peer_stats, exchange_slot(x, peer))->sent_done;
+}
+
+const struct exchange_traffic *exchange_received(const struct exchange *x, int peer)
+{
+    return &peer_stats_read(&x->peer_stats, exchange_slot(x, peer))->recv_done;
+}

@@ -1,0 +1,212 @@
+/* exchange -- the codec's host on one node: creates the codecs (one, or one per parameter server), calls them
+ * as codecs/codec.h promises, carries their messages over the mesh, and counts and times all of it. A codec's
+ * requests to its node (optimizer update, records) go to the functions in exchange_config.
+ *
+ * It never blocks: a call returns CODEC_WAIT, and the caller passes in mesh events until it returns CODEC_GO.
+ * So the runner, a test and a fuzzer can each use their own clock. */
+#ifndef PSGD_EXCHANGE_H
+#define PSGD_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codecs/codec.h"
+#include "codecs/compress/compress.h"
+#include "runner/base/stopwatch.h"
+#include "runner/collective/collective_plan.h"
+#include "runner/exchange/peer_stats.h"
+#include "runner/mesh/mesh.h"
+#include "runner/shm/shm_group.h"
+#include "shared/aggregate.h"
+#include "shared/blocks.h"
+#include "shared/err.h"
+#include "shared/settings.h"
+
+struct exchange;
+
+/* Messages queued for one peer: above this, the node stops computing until the queue is shorter; in asgd
+ * between workers, new contributions for this peer are dropped instead. */
+enum { EXCHANGE_BACKLOG_MAX = MESH_BACKLOG };
+
+struct exchange_config {
+    const struct codec_plugin *plugin;
+    const char *options; /* the codec's parameters: shared/codec_options.h; NULL: their defaults */
+    /* The value of --compress: codecs/compress/chain_list.h; NULL or "": none. */
+    const char *compress, *compress_down;
+    int node, n_workers, n_servers;
+    const struct blocks *blocks; /* not owned; must outlive the exchange */
+    bool is_sync;
+    bool skips_nonfinite; /* an update by a gradient that is not finite is left out, after the exchange */
+    bool goes_on;         /* without lost workers, while at least min_nodes are left */
+    int min_nodes;
+    uint64_t local_steps, n_steps, seed;
+    bool shares_evaluations; /* verdict.h: they are decided by, or a codec of the job sees them; */
+    double target_accuracy;  /* 0: none */
+    int patience;            /* 0: none */
+    enum path_kind path;     /* of a rule that combines */
+    struct aggregate aggregate;
+    enum overlap overlap;
+    int n_drawn; /* workers that take part in a round; 0: all */
+    bool clips;  /* updates: --clip-norm */
+    enum collective_algorithm allreduce;
+    size_t n_params;     /* of the whole model */
+    size_t n_statistics; /* the last of these are running statistics: nn/net.h */
+    /* (n_servers + 1), not owned: where each server's range begins, and then n_params, as placement_lay_out()
+     * makes it; NULL: ranges of equal length. */
+    const size_t *ranges;
+    float *params;                    /* (n_params); on a server too, which works on its range of it */
+    float *grads;                     /* (n_params); on a server too, which merges gradients in it */
+    const struct codec_layer *layers; /* (n_layers), of the whole model; not owned */
+    int n_layers;
+    /* Least floats in a bucket of the gradient (collective_plan.h), which is summed while the layers before
+     * it are computed; 0: the gradient is one bucket. */
+    size_t bucket;
+    /* On a server whose plugin has updates_on_server: updates params [from, from + n) by grads, as in step
+     * `step` (from 0) of the workers, at lr_factor times its learning rate. */
+    int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
+    /* Writes a row of codec.csv; `name` is only valid during the call. NULL: rows are discarded. */
+    int (*record)(void *owner, const struct codec *c, const char *name, double value, struct err *e);
+    void *owner;               /* their first argument */
+    const double *time;        /* simulated time, not owned; NULL: clock_now */
+    struct stopwatch *watch;   /* not owned; its times begin anew. NULL: the exchange has its own */
+    struct stopwatch *process; /* the watch's (base/stopwatch.h); or NULL */
+};
+
+/* Sums since the beginning. */
+struct exchange_totals {
+    uint64_t sent_messages, recv_messages, raw_bytes, sent_bytes, recv_bytes;
+    uint64_t n_overtaken; /* asgd: contributions dropped unmerged for a newer one of the same sender, and
+                           * those not sent because too many were queued for their receiver */
+};
+
+/* The part of a node's configuration that follows from the settings (not copied: they must outlive it); the
+ * caller adds the plugin, blocks, vectors and what may be NULL. */
+struct exchange_config exchange_config_of(const struct settings *set, int node);
+
+/* Opens the codecs. ERR_CODEC: the rule does not support this job, or its open() failed. ERR_CONFIG: invalid
+ * parameters of the codec. */
+int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e);
+void exchange_free(struct exchange *x);
+
+/* The part of params that this node exchanges: on a server its range, on a worker all. */
+struct exchange_range {
+    size_t first, n;
+};
+struct exchange_range exchange_range(const struct exchange *x);
+
+size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
+bool exchange_needs_link(const struct exchange *x, int node); /* does the rule need a link to that node? */
+bool exchange_never_waits(const struct exchange *x); /* asgd: no wait notices a peer that has stalled */
+/* The mesh is not owned, nor is `machines` (n_workers): for each worker the first one on its machine, the
+ * same on all nodes; NULL: each worker has a machine of its own. All-reduces depend on it: inside a machine
+ * messages cost processor time, between machines network time. */
+void exchange_attach(struct exchange *x, struct mesh *m, const int *machines);
+bool exchange_has_messages(const struct exchange *x); /* does the rule send messages? Same on all nodes */
+/* Does the rule use collectives? Then workers may share memory: if all run on one machine, or, where its path
+ * has levels, those of each machine. After exchange_share, collectives go through it, and grads or params are
+ * in it. Not owned; it must stay open until the exchange is freed. NULL: this worker is alone on its machine,
+ * and on the other machines all workers share memory. ERR_NOMEM. */
+bool exchange_collects(const struct exchange *x);
+/* Whether params, and not grads, are in memory that all workers share: of a rule of rounds that contributes
+ * params as they are, and whose combination takes their place. */
+bool exchange_shares_params(const struct exchange *x);
+bool exchange_has_levels(const struct exchange *x);
+int exchange_share(struct exchange *x, struct shm_group *a, struct err *e);
+/* Bytes of the vectors and messages that it holds in a job's steps: those it has, and those it allocates when
+ * it first needs them. Memory shared with other nodes is not counted. */
+double exchange_bytes(const struct exchange *x);
+/* Returns the mesh's buffers, so that it may be closed. While it closes, it may still send vectors of
+ * collectives: the exchange and grads must exist until it is closed. */
+void exchange_detach(struct exchange *x);
+
+/* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
+ *   on_backward  the gradient of this worker's only block is about to be computed; optional
+ *   on_ready  between on_backward and on_grad: grads[ready ..] are final, the part before them is still being
+ *             computed
+ *   on_block  the gradient of one of this worker's blocks is in grads (only called if wants_blocks is true)
+ *   on_grad   the mean gradient over this worker's blocks is in grads
+ *   on_step   the optimizer has updated params. After the last step, workers of a job that continues without
+ *             lost ones wait for each other: each may be needed until all have closed the last round */
+int exchange_on_backward(struct exchange *x, struct err *e);
+int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);
+/* Is a collective under way over the mesh? It advances with each event passed in. */
+bool exchange_is_collecting(const struct exchange *x);
+bool exchange_wants_blocks(const struct exchange *x);
+/* Does this worker take part in the round under way? If not, it computes and contributes nothing: the caller
+ * passes on_grad no samples, and updates params only by an exchanged gradient. */
+bool exchange_takes_part(const struct exchange *x);
+int exchange_on_block(struct exchange *x, int block, struct err *e);
+int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
+/* Before it: the mean loss of these samples. */
+void exchange_set_loss(struct exchange *x, double loss);
+void exchange_updated(struct exchange *x, double lr); /* before it: the learning rate of the update */
+int exchange_on_step(struct exchange *x, struct err *e);
+bool exchange_gives_gradient(
+    const struct exchange *x); /* does the rule exchange gradients, to update with? */
+/* Is a gradient that is not finite found in what that exchange gives? Of a rule that contributes gradients as
+ * they are, or only parameters; signsgd, which contributes signs, hides it. */
+bool exchange_shows_gradient(const struct exchange *x);
+/* Are gradients summed in memory that nodes share, where the sum may have taken the own one's place? Then the
+ * next tells whose was not finite: a node whose contribution to the last sum was not, this node first; -1:
+ * none on this machine. */
+bool exchange_sums_in_memory(const struct exchange *x);
+int exchange_nonfinite_node(const struct exchange *x);
+/* Between on_grad's CODEC_GO and on_step: the gradient (n_params) for the update: grads, or a vector of the
+ * codec, so that a collective's result need not be copied. */
+const float *exchange_gradient(const struct exchange *x);
+
+/* One event from the mesh; takes ownership of its buffer. Returns CODEC_GO when nothing is waited for.
+ * ERR_LOST: a node that the rule needs has left or is lost, or fewer than min_nodes workers are left, or this
+ * node is lost to others, which continue without it. */
+int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
+/* The time (stopwatch_now; INFINITY: none) at which a codec has asked to be woken: the caller then passes in
+ * an event, MESH_NOTHING if there is no other. */
+double exchange_wakes_at(const struct exchange *x);
+
+/* Was there not one exchange so far in which a worker contributed with a weight above 0? False for a rule
+ * that does not set weights, and in asgd. */
+bool exchange_combined_nothing(const struct exchange *x);
+
+/* Does the job's optimizer run on this node? Otherwise it runs on the servers, and a worker does not change
+ * its parameters after the exchange of gradients. */
+bool exchange_updates_here(const struct exchange *x);
+/* What the codec sets for this worker: codec.h, lr_factor and below. A request to evaluate is returned
+ * once. */
+float exchange_lr_factor(const struct exchange *x);
+bool exchange_take_evaluation(struct exchange *x);
+bool exchange_wants_stop(const struct exchange *x);
+bool exchange_has_model(const struct exchange *x); /* does the rule train another model than params? */
+/* Copies the model that the rule trains to `out` (n_params). False: it is params. */
+bool exchange_model(const struct exchange *x, float *out);
+/* On a server: the model that it holds between two messages (n_params). NULL: the workers have it, or the
+ * server holds a part of it only. */
+const float *exchange_held_model(const struct exchange *x);
+
+/* Back-pressure: are so many messages queued for a peer that this node must not continue to compute? Chunks
+ * of a collective do not count: they are few at a time, and the worker may compute meanwhile. */
+bool exchange_must_wait(const struct exchange *x);
+/* What is waited for, for messages to users: "the contribution of node 1 in round 12". */
+void exchange_waits_for(const struct exchange *x, char *out, size_t size);
+bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */
+
+const struct exchange_totals *exchange_totals(const struct exchange *x);
+/* Bytes of messages, own contributions included, that codecs have read on this node in that phase; chunks
+ * that collectives have added count as PHASE_DECODE. A simulation derives their time from this. */
+uint64_t exchange_read(const struct exchange *x, enum phase phase);
+/* The symbols of this node's messages that its chain has coded: bits used, and the entropy; zeros: none. */
+struct compress_report exchange_coded(const struct exchange *x);
+/* The node's time by phase. The exchange switches to a phase while a codec or the mesh runs and back to the
+ * phase that the caller has set; the watch starts in exchange_new. */
+struct stopwatch *exchange_watch(struct exchange *x);
+uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
+/* True once after each round: exchange_sent and exchange_received then return that round's traffic, until the
+ * next call. */
+bool exchange_round_done(struct exchange *x, uint64_t *round);
+/* On a worker, at its end: what an event rule has sent and received since its last step, as replies that come
+ * after it, is a round of its own, so that rounds have all of the traffic. */
+void exchange_end_rounds(struct exchange *x);
+const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);
+const struct exchange_traffic *exchange_received(const struct exchange *x, int peer);
+
+#endif

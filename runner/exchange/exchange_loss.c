@@ -1,0 +1,110 @@
+/* What an exchange does when a node leaves or is lost: it notifies rounds and codecs, and decides whether the
+ * job continues. */
+#include <stdio.h>
+
+#include "runner/exchange/channel.h"
+
+bool exchange_waits(const struct exchange *x)
+{
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].is_waiting)
+            return true;
+    return x->feed.waits || x->verdict.waits || exchange_is_at_barrier(x);
+}
+
+/* An early contribution to the next round does not end the wait for this one. */
+int exchange_end_wait(struct channel *ch, int rc)
+{
+    if (rc == CODEC_GO && ch->round.stage == ROUND_OPEN)
+        ch->is_waiting = false;
+    return rc;
+}
+
+/* A node has left or is lost and the job continues: calls on_lost of event rules. */
+static int notify_lost(struct exchange *x, int node)
+{
+    const struct codec_events *events = x->events;
+
+    for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+        enum phase last = phase_call(x->watch, PHASE_DECODE, "on_lost");
+        int rc;
+
+        channel_before_call(ch);
+        rc = exchange_end_wait(ch,
+                               channel_after_call(ch, "on_lost", events->on_lost(&ch->codec, node), true));
+        phase_enter(x->watch, last);
+        if (rc < 0)
+            return rc;
+    }
+    return CODEC_GO;
+}
+
+static void mark_left(struct exchange *x, int node)
+{
+    x->n_left += node >= 0 && !x->peer_stats.has_left[exchange_slot(x, node)];
+    peer_stats_leave(&x->peer_stats, exchange_slot(x, node));
+}
+
+int exchange_lose(struct exchange *x, int node, const char *why)
+{
+    int n_left;
+
+    if (x->peer_stats.has_left[exchange_slot(x, node)])
+        return CODEC_GO;
+    n_left = x->cfg.n_workers - ++x->n_lost;
+    mark_left(x, node);
+    for (int i = 0; x->cfg.node < 0 && i < x->n_channels; i++)
+        copies_forget(&x->channels[i].compressing.copies, node);
+    if (n_left < x->cfg.min_nodes)
+        return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left, at least %d are needed",
+                       node, why, n_left, x->cfg.min_nodes);
+    fprintf(stderr, "node %d is lost: %s; continuing without it\n", node, why);
+    return CODEC_GO;
+}
+
+int exchange_on_left(struct exchange *x, int node)
+{
+    barrier_on_gone(x, node);
+    return exchange_on_ended(x, node);
+}
+
+int exchange_on_ended(struct exchange *x, int node)
+{
+    if (x->peer_stats.has_left[exchange_slot(x, node)])
+        return CODEC_GO;
+    mark_left(x, node);
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        if (ch->rule && exchange_end_wait(ch, round_on_leave(ch)) < 0)
+            return x->e->code;
+    }
+    return notify_lost(x, node);
+}
+
+int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
+{
+    int node = ev->head.peer;
+    bool has_ended = exchange_has_barriers(x) && x->peer_stats.has_left[exchange_slot(x, node)];
+    char what[128];
+
+    barrier_on_gone(x, node);
+    if (!x->cfg.goes_on || node < 0) {
+        mark_left(x, node);
+        err_set(x->e, ERR_LOST, "node %d is lost: %s", node, ev->why);
+        exchange_waits_for(x, what, sizeof what);
+        return exchange_waits(x) ? err_hint(x->e, "This node was waiting for %s.", what) : x->e->code;
+    }
+    if (has_ended)
+        return CODEC_GO;
+    if (exchange_lose(x, node, ev->why) < 0)
+        return x->e->code;
+    for (int i = 0; i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        if (ch->rule && exchange_end_wait(ch, round_on_loss(ch, node)) < 0)
+            return x->e->code;
+    }
+    return notify_lost(x, node);
+}

@@ -1,0 +1,132 @@
+/* Creates and frees an exchange; refuses a codec that does not support the job. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/exchange/channel.h"
+#include "runner/exchange/path.h"
+#include "shared/codec_load.h"
+#include "shared/codec_options.h"
+#include "shared/path.h"
+
+enum { PEER_STATS_AT_ONCE = 64 };
+
+static int check_config(const struct exchange_config *cfg, const struct codec_job *job, struct err *e)
+{
+    const struct codec_round *r = cfg->plugin->round;
+
+    if (r && cfg->n_servers > 0 && !r->reply)
+        return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out",
+                       cfg->plugin->name);
+    if (cfg->plugin->updates_on_server && cfg->n_servers == 0) {
+        err_set(e, ERR_CODEC, "codec %s updates the weights on parameter servers, and the job has none",
+                cfg->plugin->name);
+        return err_hint(e, "The list of workers names them under \"PS\".");
+    }
+    return codec_check_limits(cfg->plugin->name, codec_limits(cfg->plugin), job, e);
+}
+
+bool exchange_has_local_steps(const struct exchange *x)
+{
+    return codec_common_of(x->cfg.plugin);
+}
+
+/* The callbacks of the rule, or of the path of one that combines. */
+static int open_rule(struct exchange *x, const struct codec_job *job, struct err *e)
+{
+    static const struct path *const paths[PATH_KINDS] = {PATHS(PATH_OBJECT)};
+    const struct codec_plugin *p = x->cfg.plugin;
+    struct path_rule rule;
+    int kind;
+
+    x->rule = p->round;
+    x->events = p->events;
+    if (!p->combine)
+        return path_check_unused(p->name, x->cfg.path, job, e);
+    rule = path_rule_of(p);
+    kind = path_choose(&rule, x->cfg.path, job, e);
+    if (kind < 0)
+        return kind;
+    x->path = paths[kind];
+    x->rule = x->path->round ? x->path->round(p->combine) : NULL;
+    x->is_late = path_overlaps(&rule, x->cfg.overlap);
+    x->events = x->path->events ? x->path->events(p->combine, x->is_late) : NULL;
+    return 0;
+}
+
+/* Allocates all statistics in advance, so that no round allocates. Not for an event rule in a large job: it
+ * may send to any node, but sends to few. */
+static int open_peer_stats(struct exchange *x, struct err *e)
+{
+    const struct exchange_config *cfg = &x->cfg;
+    int n = cfg->n_workers + cfg->n_servers;
+
+    if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0 ||
+        barrier_open(x, e) < 0 || verdict_open(x, e) < 0)
+        return e->code;
+    if (x->events && n > PEER_STATS_AT_ONCE)
+        return 0;
+    for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
+        if (exchange_needs_link(x, node) && !peer_stats_make(&x->peer_stats, exchange_slot(x, node)))
+            return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of %d nodes", n);
+    return 0;
+}
+
+int exchange_new(struct exchange **out, const struct exchange_config *cfg, struct err *e)
+{
+    struct exchange *x = calloc(1, sizeof *x);
+    const struct codec_job job = {
+        .n_workers = cfg->n_workers,
+        .n_servers = cfg->n_servers,
+        .n_blocks = cfg->blocks->n_blocks,
+        .has_unequal_blocks = !cfg->blocks->is_equal,
+        .redundancy = cfg->blocks->redundancy,
+        .is_sync = cfg->is_sync,
+        .goes_on = cfg->goes_on,
+        .aggregate = cfg->aggregate,
+        .overlap = cfg->overlap,
+        .n_drawn = cfg->n_drawn > 0 ? cfg->n_drawn : cfg->n_workers,
+        .clips = cfg->clips,
+        .is_compressed = (cfg->compress && cfg->compress[0]) || (cfg->compress_down && cfg->compress_down[0]),
+        .compresses_items = chain_pair_sums(cfg->compress, cfg->compress_down, cfg->n_workers)};
+
+    if (!x)
+        return err_set(e, ERR_NOMEM, "no memory for the exchange");
+    x->cfg = *cfg;
+    x->e = e;
+    x->n_channels = cfg->node >= 0 && cfg->n_servers > 0 ? cfg->n_servers : 1;
+    x->channels = calloc((size_t)x->n_channels, sizeof *x->channels);
+    x->watch = cfg->watch ? cfg->watch : &x->own_watch;
+    x->watch->time = cfg->time;
+    x->watch->process = cfg->process;
+    memset(x->watch->spent, 0, sizeof x->watch->spent);
+    atomic_init(&x->watch->since, stopwatch_now(x->watch));
+    if (!x->channels) {
+        err_set(e, ERR_NOMEM, "no memory for the exchange");
+        goto fail;
+    }
+    if (check_config(cfg, &job, e) < 0 || open_rule(x, &job, e) < 0 || open_peer_stats(x, e) < 0)
+        goto fail;
+    for (int i = 0; i < x->n_channels; i++)
+        if (channel_open(x, i) < 0)
+            goto fail;
+    *out = x;
+    return 0;
+fail:
+    exchange_free(x);
+    return e->code;
+}
+
+void exchange_free(struct exchange *x)
+{
+    if (!x)
+        return;
+    exchange_detach(x);
+    for (int i = 0; x->channels && i < x->n_channels; i++)
+        channel_clear(&x->channels[i]);
+    free(x->channels);
+    peer_stats_clear(&x->peer_stats);
+    stall_clear(&x->stall);
+    barrier_clear(&x->barrier);
+    verdict_clear(&x->verdict);
+    free(x);
+}

@@ -1,0 +1,94 @@
+#include "runner/exchange/finite.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "nn/optimizer.h"
+#include "runner/exchange/channel.h"
+#include "shared/reason.h"
+
+/* The tensor of value i of a vector (n): of one of the range; else its index. */
+static void name_place(const struct channel *ch, size_t i, size_t n, char *out, size_t size)
+{
+    snprintf(out, size, "value %zu", i);
+    for (int k = 0; n == ch->n_params && k < ch->n_layers; k++)
+        if (i >= ch->layers[k].offset && i - ch->layers[k].offset < ch->layers[k].n)
+            snprintf(out, size, "%s", ch->layers[k].name);
+}
+
+/* `what` is not finite: v (n). */
+static int refuse(struct channel *ch, const char *what, const float *v, size_t n)
+{
+    const struct codec_combine *r = ch->combining.rule;
+    const struct codec *c = &ch->codec;
+    char place[128], after[64] = "";
+    size_t i = 0;
+
+    while (i < n && isfinite(v[i]))
+        i++;
+    name_place(ch, i, n, place, sizeof place);
+    if (c->node >= 0 && r)
+        snprintf(after, sizeof after, ", step %llu",
+                 (unsigned long long)c->step + (r->when == CODEC_EACH_STEP)); /* that one is not complete */
+    err_set(channel_err(ch), ERR_NUMERIC, "round %llu%s: %s: %s is %g", (unsigned long long)c->round + 1,
+            after, what, place, err_number((double)v[i]));
+    return err_hint(channel_err(ch), "A smaller --learn_rate, --warmup-steps or --clip-norm may help, if it "
+                                     "is not the codec or the machine.");
+}
+
+static int check(struct channel *ch, const char *what, const float *const *vectors, const float *numbers)
+{
+    const struct combining *b = &ch->combining;
+
+    for (int k = 0; k < b->n_vectors; k++)
+        if (!gradient_is_finite(vectors[k], ch->n_params))
+            return refuse(ch, what, vectors[k], ch->n_params);
+    if (numbers && !gradient_is_finite(numbers, (size_t)b->rule->n_numbers))
+        return refuse(ch, what, numbers, (size_t)b->rule->n_numbers);
+    return CODEC_GO;
+}
+
+static bool is_left_out(const struct channel *ch)
+{
+    const struct codec_combine *r = ch->combining.rule;
+
+    return channel_config(ch)->skips_nonfinite && (!r || r->when == CODEC_EACH_STEP);
+}
+
+int finite_check_contribution(struct channel *ch, int from, const struct combining_contribution *is)
+{
+    char what[96];
+
+    if (is->weight == 0 || channel_config(ch)->aggregate.kind != AGGREGATE_MEAN || is_left_out(ch))
+        return CODEC_GO;
+    snprintf(what, sizeof what, "node %d contributed a vector that is not finite", from);
+    return check(ch, what, is->vectors, is->numbers);
+}
+
+int finite_check_combination(struct channel *ch, int from, const float *const *vectors, const float *numbers)
+{
+    char what[96] = REASON_OF_A_SUM ", or their combination is not";
+
+    if (is_left_out(ch))
+        return CODEC_GO;
+    if (from < 0)
+        snprintf(what, sizeof what, "node %d, a server, sent a combination that is not finite", from);
+    return check(ch, what, vectors, numbers);
+}
+
+int finite_check_parameters(struct channel *ch, int from, const float *v)
+{
+    char what[96];
+
+    snprintf(what, sizeof what, "node %d, a server, sent parameters that are not finite", from);
+    return is_left_out(ch) || gradient_is_finite(v, ch->n_params) ? CODEC_GO
+                                                                  : refuse(ch, what, v, ch->n_params);
+}
+
+int finite_check_message(struct channel *ch, int from, const float *v, size_t n)
+{
+    char what[96];
+
+    snprintf(what, sizeof what, "node %d sent a vector that is not finite", from);
+    return is_left_out(ch) || gradient_is_finite(v, n) ? CODEC_GO : refuse(ch, what, v, n);
+}

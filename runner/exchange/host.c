@@ -1,0 +1,233 @@
+/* host -- the functions of struct codec_host, except the collectives. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/exchange/channel.h"
+#include "runner/exchange/finite.h"
+#include "shared/codec_options.h"
+
+/* Of `call`, which is zeros() or array(). Records the field's offset in the state: a checkpoint cannot hold
+ * addresses. `item`: 0 for floats. */
+static int make_vector(struct codec *c, const char *call, void *at, size_t n, size_t item)
+{
+    struct channel *ch = channel_of(c);
+    size_t offset = (uintptr_t)at - (uintptr_t)c->state;
+    size_t size = channel_config(ch)->plugin->state_size, bytes = item ? item : sizeof(float);
+    void *p;
+
+    if (ch->x->mesh)
+        return channel_fail(ch, "it calls %s after open()", call);
+    if ((uintptr_t)at < (uintptr_t)c->state || offset > size || size - offset < sizeof p)
+        return channel_fail(ch, "the address passed to %s is no field of its state", call);
+    for (size_t k = 0; k < ch->n_zeros; k++)
+        if (ch->zeros[k].at == offset)
+            return channel_fail(
+                ch, "it calls %s for the field at byte %zu of its state, which is set already", call, offset);
+    if (ch->n_zeros == CHANNEL_ZEROS_MAX)
+        return channel_fail(ch, "it makes more than %d vectors (%s)", CHANNEL_ZEROS_MAX, call);
+    p = n <= SIZE_MAX / bytes ? calloc(n ? n : 1, bytes) : NULL;
+    if (!p)
+        return err_set(channel_err(ch), ERR_NOMEM, "codec %s: no memory for %zu items of %zu bytes (%s)",
+                       channel_config(ch)->plugin->name, n, bytes, call);
+    ch->zeros[ch->n_zeros++] = (struct codec_vector){
+        .v = p, .n = item ? n * item : n, .item = item, .at = offset};
+    memcpy(at, &p, sizeof p);
+    return CODEC_GO;
+}
+
+static int host_zeros(struct codec *c, float **at, size_t n)
+{
+    return make_vector(c, "zeros()", at, n, 0);
+}
+
+static int host_array(struct codec *c, void *at, size_t n, size_t size)
+{
+    if (size == 0)
+        return channel_fail(channel_of(c), "it calls array() for items of 0 bytes");
+    return make_vector(c, "array()", at, n, size);
+}
+
+static void host_common(const struct codec *c, uint64_t key, float *out, size_t n)
+{
+    rng_common(out, n, channel_config(channel_of(c))->seed, key);
+}
+
+static float host_uniform(struct codec *c)
+{
+    return rng_uniform(&channel_of(c)->rng);
+}
+
+static int host_fail(struct codec *c, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (channel_err(channel_of(c))->code == ERR_NUMERIC) /* that is why get_vector() returned NULL */
+        return ERR_NUMERIC;
+    return channel_fail(channel_of(c), "%s", text);
+}
+
+static void host_log(struct codec *c, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "codec %s: %s\n", channel_config(channel_of(c))->plugin->name, text);
+}
+
+static struct wire_out *host_message(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+
+    mesh_buf_put(ch->draft);
+    ch->draft = mesh_buf_take(ch->x->mesh);
+    ch->lacks_draft = !ch->draft;
+    ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
+                                .limit = ch->draft ? ch->limit : 0};
+    ch->compressing.to = COMPRESSING_TO_ANY;
+    compressing_begin_writing(ch);
+    return &ch->out;
+}
+
+static struct wire_out *host_message_to(struct codec *c, int to)
+{
+    struct wire_out *out = host_message(c);
+
+    channel_of(c)->compressing.to = to;
+    return out;
+}
+
+static int host_send(struct codec *c, int to)
+{
+    struct channel *ch = channel_of(c);
+    /* A server has one range: every message to it is on that range's channel. */
+    struct mesh_head h = {
+        .kind = FRAME_EVENT, .peer = to, .channel = to < 0 ? (uint16_t)(-2 - to) : ch->id, .round = c->step};
+
+    if (!ch->draft && ch->lacks_draft)
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a message of %zu bytes", ch->limit);
+    if (!ch->draft)
+        return channel_fail(ch, "send() without a message()");
+    if (ch->compressing.lacks_receiver ||
+        (ch->compressing.to != COMPRESSING_TO_ANY && to != ch->compressing.to))
+        return channel_fail(
+            ch,
+            "it sends parameters to node %d in a message that it began for %s; message_to() says "
+            "for which node",
+            to, ch->compressing.to == COMPRESSING_TO_ANY ? "any node" : "another node");
+    if (ch->out.bad)
+        return channel_too_long(ch);
+    if (to == c->node)
+        return channel_fail(ch, "node %d sends to itself; a message can only go to another node", to);
+    if (!exchange_needs_link(ch->x, to))
+        return channel_fail(ch, "node %d has no link to node %d", c->node, to);
+    if (ch->server && to < 0 && to != ch->server)
+        return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
+    if (channel_has_left(ch, to))
+        return CODEC_GO; /* the mesh would drop it: it does not count as traffic */
+    ch->draft->len = ch->out.len;
+    return channel_send(ch, &h, ch->draft, 0);
+}
+
+static void host_put_vector(struct codec *c, struct wire_out *out, const float *v, size_t n)
+{
+    compressing_put(channel_of(c), out, v, n);
+}
+
+static const float *host_get_vector(struct codec *c, struct wire_in *in, size_t n)
+{
+    struct channel *ch = channel_of(c);
+    const float *v = compressing_get(ch, in, n);
+    int from = c->block >= 0 ? round_sender(ch, ch->compressing.from) : ch->compressing.from;
+
+    if (!v || finite_check_message(ch, from, v, n) == CODEC_GO)
+        return v;
+    in->bad = true;
+    return NULL;
+}
+
+static bool host_holds(const struct codec *c, int block, int worker)
+{
+    return block >= 0 && block < c->n_blocks && worker >= 0 && worker < c->n_workers &&
+           blocks_holds(channel_config(channel_of(c))->blocks, block, worker);
+}
+
+static bool host_has_left(const struct codec *c, int node)
+{
+    return node >= -1 - c->n_servers && node < c->n_workers && node != -1 &&
+           channel_has_left(channel_of(c), node);
+}
+
+/* The step that the workers are in. On a server each contribution is a round in asgd, and so is each message
+ * of an event rule. Shared mini-batches are counted over all workers. */
+static uint64_t step_of_workers(const struct channel *ch)
+{
+    const struct codec *c = &ch->codec;
+    bool is_common = (ch->rule && c->is_sync) || exchange_is_fed(ch->x);
+    uint64_t step = is_common ? c->round : c->round / (uint64_t)c->n_workers;
+
+    return step < c->n_steps ? step : c->n_steps - 1;
+}
+
+static int host_update(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+    const struct exchange_config *cfg = channel_config(ch);
+    enum phase last;
+    int rc;
+
+    if (c->node >= 0 || !cfg->plugin->updates_on_server)
+        return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
+    last = phase_enter(channel_watch(ch), PHASE_APPLY);
+    rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), ch->n_params, step_of_workers(ch),
+                     c->lr_factor, channel_err(ch));
+    phase_enter(channel_watch(ch), last);
+    return rc;
+}
+
+static void host_wake(struct codec *c, double seconds)
+{
+    channel_of(c)->wake_at = stopwatch_now(channel_watch(channel_of(c))) + fmax(seconds, 0);
+}
+
+static int host_record(struct codec *c, const char *name, double value)
+{
+    struct channel *ch = channel_of(c);
+    const struct exchange_config *cfg = channel_config(ch);
+
+    if (!codec_is_name(name))
+        return channel_fail(ch, "record(): a name is 1 to 32 of a-z, 0-9 and _");
+    return cfg->record ? cfg->record(cfg->owner, c, name, value, channel_err(ch)) : CODEC_GO;
+}
+
+const struct codec_host channel_host = {.zeros = host_zeros,
+                                        .uniform = host_uniform,
+                                        .fail = host_fail,
+                                        .log = host_log,
+                                        .message = host_message,
+                                        .send = host_send,
+                                        .all_reduce = collecting_all_reduce,
+                                        .slice = collecting_slice,
+                                        .reduce_scatter = collecting_reduce_scatter,
+                                        .all_gather = collecting_all_gather,
+                                        .broadcast = collecting_broadcast,
+                                        .all_to_all = collecting_all_to_all,
+                                        .put_vector = host_put_vector,
+                                        .get_vector = host_get_vector,
+                                        .holds = host_holds,
+                                        .has_left = host_has_left,
+                                        .update = host_update,
+                                        .wake = host_wake,
+                                        .record = host_record,
+                                        .message_to = host_message_to,
+                                        .array = host_array,
+                                        .common = host_common};

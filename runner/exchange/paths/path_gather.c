@@ -1,0 +1,95 @@
+/* Every worker sends its contribution to every other, and merges all of them in the order of the workers.
+ * Contributions that are a gradient as it is are about blocks, so that redundant holders of a block may be
+ * awaited in any order. */
+#include "runner/exchange/channel.h"
+#include "runner/exchange/path.h"
+
+static bool is_per_block(const struct codec_combine *r)
+{
+    return r->when == CODEC_EACH_STEP && !r->contribute;
+}
+
+/* With one contribution there is nothing to send: the worker has the combination. */
+static bool is_known_to_all(const struct channel *ch)
+{
+    return ch->round.n_contributions == 1 && ch->combining.rule->reduction == CODEC_MEAN;
+}
+
+static int gather_open(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    bool replaces = !b->rule->apply && !ch->codec.global; /* what has been sent may be overwritten */
+
+    for (int k = 0; k < b->n_vectors; k++) {
+        b->merged[k] = replaces ? combining_target(ch) : b->own[k];
+        if (!b->merged[k] && combining_room(ch, &b->merged[k]) < 0)
+            return channel_err(ch)->code;
+    }
+    return combining_open_aggregate(ch, ch->round.n_contributions);
+}
+
+static int gather_encode(struct codec *c, struct wire_out *out)
+{
+    struct channel *ch = channel_of(c);
+    int rc = combining_contribute(ch);
+
+    if (rc == CODEC_GO && !is_known_to_all(ch))
+        combining_put(ch, out, combining_is_weighted(ch));
+    return rc;
+}
+
+static int gather_merge(struct codec *c, int from, struct wire_in *in)
+{
+    struct channel *ch = channel_of(c);
+    struct combining_contribution to;
+
+    if (is_known_to_all(ch))
+        return CODEC_GO;
+    if (!combining_get(&to, ch, in, combining_is_weighted(ch)))
+        return channel_fail(ch, "%s %d: its contribution is malformed",
+                            ch->rule->per_block ? "block" : "node", from);
+    return combining_merge(ch, round_sender(ch, from), &to);
+}
+
+static int gather_apply(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+    struct combining *b = &ch->combining;
+    bool is_known = is_known_to_all(ch);
+    int rc;
+
+    rc = is_known ? (b->weight > 0 ? CODEC_GO : CODEC_WAIT) : combining_finish_merging(ch);
+    if (rc != CODEC_GO)
+        return rc < 0 ? rc : CODEC_GO;
+    rc = is_known ? combining_apply(ch, b->vectors, b->numbers)
+                  : combining_apply(ch, (const float *const *)b->merged, b->merged_numbers);
+    return rc == CODEC_GO ? combining_adopt(ch) : rc;
+}
+
+#define GATHER .encode = gather_encode, .merge = gather_merge, .apply = gather_apply
+
+static const struct codec_round *gather_round(const struct codec_combine *r)
+{
+    static const struct codec_round of_params = {GATHER}, of_grads = {GATHER, .before_update = true},
+                                    of_blocks = {GATHER, .before_update = true, .per_block = true};
+
+    return r->when == CODEC_EACH_ROUND ? &of_params : is_per_block(r) ? &of_blocks : &of_grads;
+}
+
+static struct codec_cost gather_cost(const struct channel *ch)
+{
+    const struct codec *c = &ch->codec;
+    uint64_t n_messages = (uint64_t)c->n_workers - 1;
+
+    if (is_known_to_all(ch))
+        return (struct codec_cost){0, 0};
+    if (is_per_block(ch->combining.rule)) {
+        n_messages = 0;
+        for (int b = 0; b < c->n_blocks; b++)
+            for (int to = 0; c->host->holds(c, b, c->node) && to < c->n_workers; to++)
+                n_messages += !c->host->holds(c, b, to);
+    }
+    return (struct codec_cost){n_messages, n_messages * combining_bytes(ch, combining_is_weighted(ch))};
+}
+
+const struct path path_gather = {.round = gather_round, .open = gather_open, .cost = gather_cost};

@@ -1,0 +1,164 @@
+/* Parameter servers merge the contributions, each of its range, and reply with the combination: every worker
+ * applies it to its own copy of the parameters. In asgd, and where the job's optimizer runs on the servers,
+ * these apply it, and reply with the parameters. */
+#include "runner/base/vector.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/finite.h"
+#include "runner/exchange/path.h"
+
+static bool replies_with_parameters(const struct channel *ch)
+{
+    return !ch->codec.is_sync || channel_config(ch)->plugin->updates_on_server;
+}
+
+/* Only a rule that says what it contributes can leave a combination without contributions. */
+static bool may_be_empty(const struct channel *ch)
+{
+    return ch->combining.rule->contribute;
+}
+
+/* A server has no other use for these of its own. */
+static float *unused(const struct channel *ch)
+{
+    return ch->combining.rule->when == CODEC_EACH_STEP ? ch->codec.grads : ch->codec.params;
+}
+
+static int servers_open(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    bool is_unused = ch->codec.is_sync || !b->rule->apply;
+
+    for (int k = 0; ch->codec.node < 0 && k < b->n_vectors; k++) {
+        if (k == 0 && is_unused)
+            b->merged[k] = unused(ch);
+        else if (combining_room(ch, &b->merged[k]) < 0)
+            return channel_err(ch)->code;
+    }
+    return ch->codec.node < 0 ? combining_open_aggregate(ch, ch->codec.n_workers) : CODEC_GO;
+}
+
+static int servers_encode(struct codec *c, struct wire_out *out)
+{
+    struct channel *ch = channel_of(c);
+    int rc = combining_contribute(ch);
+
+    if (rc < 0)
+        return rc;
+    if (!c->is_sync)
+        wire_put_u32(out, ch->combining.version);
+    combining_put(ch, out, combining_is_weighted(ch));
+    return CODEC_GO;
+}
+
+static int servers_merge(struct codec *c, int from, struct wire_in *in)
+{
+    struct channel *ch = channel_of(c);
+    struct combining_contribution to;
+    uint32_t version = c->is_sync ? 0 : wire_get_u32(in);
+
+    if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > c->round)
+        return channel_fail(ch, "node %d sent a malformed contribution", from);
+    if (to.weight > 0)
+        to.vectors[0] = compressing_whole(ch, from, to.vectors[0]);
+    if (combining_merge(ch, from, &to) < 0)
+        return channel_err(ch)->code;
+    return c->is_sync ? CODEC_GO : c->host->record(c, "staleness", (double)(c->round - version));
+}
+
+static int servers_apply(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+    struct combining *b = &ch->combining;
+    int rc = combining_finish_merging(ch);
+
+    b->is_empty = rc == CODEC_WAIT;
+    if (rc != CODEC_GO || !replies_with_parameters(ch))
+        return rc < 0 ? rc : CODEC_GO;
+    if (channel_config(ch)->plugin->updates_on_server)
+        return c->host->update(c);
+    return combining_apply(ch, (const float *const *)b->merged, b->merged_numbers);
+}
+
+static int servers_reply(struct codec *c, struct wire_out *out)
+{
+    struct channel *ch = channel_of(c);
+    struct combining *b = &ch->combining;
+
+    if (replies_with_parameters(ch)) {
+        if (!c->is_sync)
+            wire_put_u32(out, (uint32_t)c->round + 1); /* includes the update of this round */
+        compressing_put(ch, out, b->before ? b->before : c->params, ch->n_params);
+        return CODEC_GO;
+    }
+    for (int k = 0; k < b->n_vectors; k++)
+        b->vectors[k] = b->merged[k];
+    if (channel_config(ch)->goes_on)
+        wire_put_u32(out, (uint32_t)c->n_contributions);
+    b->weight = b->is_empty ? 0 : 1;
+    memcpy(b->numbers, b->merged_numbers, sizeof b->numbers);
+    combining_put(ch, out, may_be_empty(ch));
+    return CODEC_GO;
+}
+
+static int adopt_parameters(struct channel *ch, struct wire_in *in)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    uint32_t version = c->is_sync ? 0 : wire_get_u32(in);
+    const float *v = compressing_get(ch, in, ch->n_params);
+
+    if (!wire_ok(in))
+        return channel_fail(ch, "the server sent malformed parameters");
+    if (finite_check_parameters(ch, ch->server, v) < 0)
+        return channel_err(ch)->code;
+    b->version = version;
+    vector_copy(c->global ? c->global : c->params, v, ch->n_params);
+    if (b->before)
+        vector_copy(b->before, v, ch->n_params);
+    return combining_adopt(ch);
+}
+
+static int servers_adopt(struct codec *c, struct wire_in *in)
+{
+    struct channel *ch = channel_of(c);
+    struct combining_contribution mean;
+    uint32_t n;
+    int rc;
+
+    if (replies_with_parameters(ch))
+        return adopt_parameters(ch, in);
+    n = channel_config(ch)->goes_on ? wire_get_u32(in) : (uint32_t)(ch->draw ? ch->draw->m : c->n_workers);
+    if (!combining_get(&mean, ch, in, may_be_empty(ch)) || n > (uint32_t)c->n_workers)
+        return channel_fail(ch, "the server sent a malformed combination");
+    c->n_contributions = (int)n;
+    if (mean.weight == 0)
+        return CODEC_GO;
+    if (finite_check_combination(ch, ch->server, mean.vectors, mean.numbers) < 0)
+        return channel_err(ch)->code;
+    rc = combining_apply(ch, mean.vectors, mean.numbers);
+    return rc == CODEC_GO ? combining_adopt(ch) : rc;
+}
+
+#define SERVERS                                                                                              \
+    .encode = servers_encode, .merge = servers_merge, .apply = servers_apply, .reply = servers_reply,        \
+    .adopt = servers_adopt
+
+static const struct codec_round *servers_round(const struct codec_combine *r)
+{
+    static const struct codec_round of_params = {SERVERS}, of_grads = {SERVERS, .before_update = true};
+
+    return r->when == CODEC_EACH_ROUND ? &of_params : &of_grads;
+}
+
+static struct codec_cost servers_cost(const struct channel *ch)
+{
+    uint64_t to = codec_receivers(&ch->codec);
+    bool is_server = ch->codec.node < 0;
+    uint64_t bytes = is_server && replies_with_parameters(ch)
+                         ? sizeof(float) * ch->n_params
+                         : combining_bytes(ch, is_server ? may_be_empty(ch) : combining_is_weighted(ch));
+
+    return (struct codec_cost){to, to * bytes};
+}
+
+const struct path path_servers = {.round = servers_round, .open = servers_open, .cost = servers_cost};

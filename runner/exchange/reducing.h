@@ -1,0 +1,44 @@
+/* reducing -- the job's chain of compressors inside an all-reduce: where its items can be added
+ * (chain_sums), a collective sums items instead of floats, and rounds each partial sum to one.
+ *
+ * A worker's vector is compressed once, with error feedback; the same bits result on every worker. First
+ * comes a short all-reduce of floats: of the workers' scales, for items of a common scale, and of the running
+ * statistics at the end of the vector, which are no items. In shared memory, where no bytes are saved, the
+ * collective sums what the items stand for. */
+#ifndef PSGD_REDUCING_H
+#define PSGD_REDUCING_H
+
+#include "codecs/codec.h"
+#include "runner/collective/collective.h"
+
+struct channel;
+
+struct reducing {
+    bool is_on; /* else collectives sum floats */
+    struct collective_item item;
+    void *in;     /* (chain.n) items */
+    void *out[2]; /* (chain.n) items: of two collectives in turn */
+    int turn;
+    struct {
+        size_t n_scales, n; /* scales, and these with statistics; 0: neither */
+        float *in, *sum;    /* (n) */
+        bool is_under_way;
+    } head;
+    /* Of the all-reduce under way: */
+    int vector;
+    enum codec_reduction what;
+    const float *v; /* (n_params) */
+    float *result;  /* (n_params) */
+};
+
+/* After compressing_open(), for a path of collectives. CODEC_GO or ERR_NOMEM. */
+int reducing_open(struct channel *ch);
+void reducing_clear(struct reducing *r);
+
+/* Begins the all-reduce of v (n_params), the rule's vector number `vector`; neither may change until it is
+ * done. CODEC_WAIT or a code. */
+int reducing_start(struct channel *ch, int vector, enum codec_reduction what, const float *v, float *result);
+/* One of its collectives is done. CODEC_GO: `result` is complete; CODEC_WAIT; or a code. */
+int reducing_on_collective(struct channel *ch);
+
+#endif

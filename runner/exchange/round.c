@@ -1,0 +1,399 @@
+/* round -- runs a round rule (struct codec_round).
+ *
+ *   between workers, ssgd   encode, send to the others, merge in order as contributions arrive, apply
+ *   between workers, asgd   encode, send to the workers that are not behind, merge what has arrived, apply;
+ *                           no waiting
+ *   worker of a server      encode, send to the server, wait for its reply, adopt it
+ *   server, ssgd            merge every worker's contribution in order, apply, reply to all
+ *   server, asgd            merge one contribution as it arrives, apply, reply to its sender
+ *
+ * In ssgd a node can be one round ahead of another, never two: its next round needs the other's contribution
+ * to this one. With redundant blocks, nodes that need nothing from a slow node run ahead of it until its
+ * inboxes are nearly full; it then pauses them, and they wait. If the job continues without lost workers,
+ * round_loss.c decides when a round is complete. */
+#include <stdio.h>
+
+#include "runner/exchange/channel.h"
+
+static bool is_server(const struct channel *ch)
+{
+    return ch->codec.node < 0;
+}
+
+/* Contributions in the round: a draw is of workers, who then hold a block each. */
+static int round_size(const struct channel *ch)
+{
+    return ch->draw ? ch->draw->m : ch->round.n_contributions;
+}
+
+static int merge_one(struct channel *ch, int k)
+{
+    int rc = round_merge(ch, k);
+
+    round_finish(ch, k);
+    return rc;
+}
+
+/* A server's reply to workers first .. last, one or all, which are in `round`. */
+static int send_reply(struct channel *ch, int first, int last, uint64_t round)
+{
+    struct mesh_head h = {.kind = FRAME_REPLY, .channel = ch->id, .round = round};
+    double seconds;
+    struct mesh_buf *b;
+    int rc;
+
+    ch->compressing.to = first;
+    b = channel_encode(ch, "reply", ch->rule->reply, &seconds);
+    rc = b ? CODEC_GO : -1;
+
+    for (h.peer = first; rc == CODEC_GO && h.peer <= last; h.peer++, seconds = 0)
+        if (!channel_has_left(ch, h.peer))
+            rc = channel_send(ch, &h, b, seconds);
+    mesh_buf_put(b);
+    return rc;
+}
+
+/* Sends a contribution to the server, or to the workers that lack it, and then keeps it in the own inbox.
+ * Takes over the reference to b. */
+static int send_contribution(struct channel *ch, int k, struct mesh_buf *b, double encode_s)
+{
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION,
+                          .peer = ch->server,
+                          .channel = ch->id,
+                          .index = (uint32_t)k,
+                          .round = ch->codec.round};
+    int rc = ch->server ? channel_send(ch, &h, b, encode_s) : CODEC_GO;
+
+    for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {
+        if (w == ch->codec.node || channel_has_left(ch, w) ||
+            (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, k, w)))
+            continue;
+        if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* asgd does not wait */
+            channel_overtaken(ch);
+            continue;
+        }
+        h.peer = w;
+        rc = channel_send(ch, &h, b, encode_s);
+        encode_s = 0; /* counted once, not per receiver */
+    }
+    if (rc == CODEC_GO && !ch->server)
+        round_push(ch, k, b, ch->codec.round, ch->codec.node);
+    else
+        mesh_buf_put(b);
+    return rc;
+}
+
+static int contribute(struct channel *ch, int k)
+{
+    double seconds;
+    struct mesh_buf *b;
+
+    if (!channel_takes_part(ch, ch->codec.round, ch->codec.node))
+        return CODEC_GO;
+
+    ch->codec.block = ch->rule->per_block ? k : -1;
+    b = channel_encode(ch, "encode", ch->rule->encode, &seconds);
+    ch->codec.block = -1;
+    return b ? send_contribution(ch, k, b, seconds) : -1;
+}
+
+/* asgd between workers: merges all that has arrived, by worker, then by age. */
+static int merge_received(struct channel *ch)
+{
+    struct round *r = &ch->round;
+
+    ch->codec.n_contributions = 0;
+    for (int w = 0; w < r->n_contributions; w++)
+        ch->codec.n_contributions += r->inbox[w].n;
+    for (int w = 0; w < r->n_contributions; w++)
+        while (r->inbox[w].n > 0)
+            if (merge_one(ch, w) < 0)
+                return -1;
+    return round_close(ch, 0, -1, 0);
+}
+
+static int adopt(struct codec *c, int from, struct wire_in *in)
+{
+    (void)from;
+    return ((struct channel *)c)->rule->adopt(c, in);
+}
+
+static int adopt_reply(struct channel *ch, struct mesh_buf *b)
+{
+    int rc = channel_decode(ch, PHASE_APPLY, "adopt", adopt, ch->server, b);
+
+    channel_received(ch, ch->server, b->len);
+    mesh_buf_put(b);
+    if (rc < 0)
+        return rc;
+    ch->round.stage = ROUND_OPEN;
+    channel_begin_local(ch);
+    channel_round_done(ch);
+    return CODEC_GO;
+}
+
+static int await_reply(struct channel *ch)
+{
+    struct mesh_buf *b = ch->round.early;
+
+    if (!b)
+        return CODEC_WAIT;
+    ch->round.early = NULL;
+    channel_pause(ch, ch->server, false);
+    return adopt_reply(ch, b);
+}
+
+static void mark_sent(struct channel *ch, enum round_stage next)
+{
+    ch->round.stage = next;
+    ch->round.sent_at = stopwatch_now(channel_watch(ch));
+}
+
+static int contributed(struct channel *ch)
+{
+    mark_sent(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SENT);
+    if (ch->server)
+        return await_reply(ch);
+    return ch->codec.is_sync ? round_advance(ch) : merge_received(ch);
+}
+
+static int encode_empty(struct codec *c, struct wire_out *out)
+{
+    (void)c, (void)out;
+    return CODEC_GO;
+}
+
+/* After the last round, if workers may need each other until all have closed it: sends an empty contribution
+ * and waits for those of all others. */
+static int end_barrier(struct channel *ch)
+{
+    struct mesh_buf *b;
+    double seconds;
+
+    if (!round_agrees(ch) || (ch->codec.step < ch->codec.n_steps && !ch->codec.wants_stop))
+        return CODEC_GO;
+    b = channel_encode(ch, "encode", encode_empty, &seconds);
+    if (!b || send_contribution(ch, ch->codec.node, b, seconds) < 0)
+        return -1;
+    mark_sent(ch, ROUND_ENDS);
+    return round_advance(ch);
+}
+
+int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
+{
+    if (channel_apply(ch) < 0)
+        return -1;
+    /* The order to stop arrives first: every worker then ends after the same step. */
+    if (is_server(ch) && (verdict_tell_stop(ch->x) < 0 || send_reply(ch, first, last, worker_round) < 0))
+        return -1;
+    ch->round.next = 0;
+    ch->round.stage = ROUND_OPEN;
+    channel_begin_local(ch);
+    ch->codec.n_merged = 0;
+    round_resume_workers(ch);
+    channel_round_done(ch);
+    return ch->rule->before_update ? CODEC_GO : end_barrier(ch);
+}
+
+int round_advance(struct channel *ch)
+{
+    struct round *r = &ch->round;
+
+    if (round_goes_on(ch))
+        return round_advance_without_lost(ch);
+    ch->codec.n_contributions = round_size(ch);
+    for (; r->next < r->n_contributions; r->next++) {
+        if (!channel_takes_part(ch, ch->codec.round, r->next))
+            continue;
+        if (!round_has(ch, r->next))
+            return CODEC_WAIT;
+        if (merge_one(ch, r->next) < 0)
+            return -1;
+    }
+    return round_close(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+}
+
+/* asgd on a server: one contribution is a round. */
+static int merge_and_reply(struct channel *ch, int worker)
+{
+    const struct inbox *in = &ch->round.inbox[worker];
+    uint64_t worker_round = in->contributions[in->first].round;
+
+    ch->codec.n_contributions = 1;
+    return merge_one(ch, worker) < 0 ? round_refuse(ch, worker, worker)
+                                     : round_close(ch, worker, worker, worker_round);
+}
+
+int round_on_block(struct channel *ch, int block)
+{
+    return ch->rule->per_block ? contribute(ch, block) : CODEC_GO;
+}
+
+int round_on_grad(struct channel *ch)
+{
+    if (!ch->rule->before_update)
+        return CODEC_GO;
+    if (!ch->rule->per_block && contribute(ch, ch->codec.node) < 0)
+        return -1;
+    return contributed(ch);
+}
+
+int round_on_step(struct channel *ch)
+{
+    uint64_t every = channel_config(ch)->local_steps;
+
+    if (ch->rule->before_update)
+        return end_barrier(ch);
+    if (ch->codec.step % every != 0 && ch->codec.step != ch->codec.n_steps)
+        return CODEC_GO;
+    return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
+}
+
+int round_on_close(struct channel *ch)
+{
+    if (ch->rule->before_update || ch->codec.step % channel_config(ch)->local_steps == 0)
+        return end_barrier(ch);
+    return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
+}
+
+/* The server awaits no contribution of a worker that does not take part: its reply may be early. */
+static bool is_early(const struct channel *ch, const struct mesh_head *h)
+{
+    return ch->draw && ch->round.stage == ROUND_OPEN && h->round == ch->codec.round && !ch->round.early;
+}
+
+static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    if (h->peer == ch->server && is_early(ch, h)) {
+        channel_pause(ch, h->peer, true);
+        ch->round.early = b;
+        return CODEC_WAIT;
+    }
+    if (h->peer != ch->server || h->round != ch->codec.round || ch->round.stage != ROUND_AWAITS_REPLY) {
+        mesh_buf_put(b);
+        return channel_fail(ch, "node %d sent an unexpected reply", h->peer);
+    }
+    channel_waited(ch, h->peer);
+    return adopt_reply(ch, b);
+}
+
+/* May this peer send this contribution? A worker may send its own, a holder that of its block. */
+static bool may_contribute(const struct channel *ch, const struct mesh_head *h)
+{
+    if (h->index >= (uint32_t)ch->round.n_contributions || h->peer < 0 || ch->server)
+        return false;
+    if (!channel_takes_part(ch, h->round, h->peer))
+        return false;
+    if (ch->rule->per_block)
+        return blocks_holds(channel_config(ch)->blocks, (int)h->index, h->peer);
+    return h->index == (uint32_t)h->peer;
+}
+
+static int on_contribution_async(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    round_push(ch, (int)h->index, b, h->round, h->peer);
+    return is_server(ch) ? merge_and_reply(ch, (int)h->index) : CODEC_GO;
+}
+
+static int on_contribution(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    const struct round *r = &ch->round;
+    const struct inbox *in = &r->inbox[h->index];
+    bool is_redundant = round_has_redundancy(ch);
+    bool is_known = h->round < ch->codec.round || (h->round == ch->codec.round && (int)h->index < r->next) ||
+                    (in->n > 0 && h->round <= in->contributions[(in->first + in->n - 1) % r->depth].round);
+
+    if (is_known && is_redundant) {
+        mesh_buf_put(b); /* another holder was faster */
+        return CODEC_GO;
+    }
+    if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->codec.round + 1)) {
+        mesh_buf_put(b);
+        channel_fail(ch, "node %d sent its contribution to round %llu in round %llu", h->peer,
+                     (unsigned long long)h->round, (unsigned long long)ch->codec.round);
+        return channel_blame(ch, h->peer);
+    }
+    if (r->stage != ROUND_OPEN && h->round == ch->codec.round)
+        channel_waited(ch, h->peer);
+    round_push(ch, (int)h->index, b, h->round, h->peer);
+    if (is_redundant && round_is_nearly_full(ch, (int)h->index))
+        channel_pause(ch, h->peer, true);
+    return is_server(ch) || r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
+}
+
+int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    if (h->kind == FRAME_REPLY && ch->server)
+        return on_reply(ch, h, b);
+    if (h->kind == FRAME_LOSS && h->peer >= 0 && round_agrees(ch))
+        return round_on_statement(ch, h, b);
+    if (round_is_relayed(ch, h))
+        return round_on_relayed(ch, h, b);
+    if (h->kind != FRAME_CONTRIBUTION || !may_contribute(ch, h)) {
+        mesh_buf_put(b);
+        channel_fail(ch, "node %d sent a message that it may not send", h->peer);
+        return channel_blame(ch, h->peer);
+    }
+    return ch->codec.is_sync ? on_contribution(ch, h, b) : on_contribution_async(ch, h, b);
+}
+
+bool round_is_hopeless(const struct channel *ch)
+{
+    int missing;
+
+    if (ch->server)
+        return ch->round.stage == ROUND_AWAITS_REPLY && channel_has_left(ch, ch->server);
+    if (round_goes_on(ch)) { /* a worker that is not lost does not leave before the end */
+        missing = round_agrees(ch) && ch->round.agreement.is_settled ? round_missing(ch) : -1;
+        return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];
+    }
+    for (int k = ch->round.next; ch->codec.is_sync && k < ch->round.n_contributions; k++)
+        if (channel_takes_part(ch, ch->codec.round, k) && !round_can_still_come(ch, k))
+            return true;
+    return false;
+}
+
+/* A server's round has begun with the first contribution. */
+static bool has_begun(const struct channel *ch)
+{
+    for (int k = 0; k < ch->round.n_contributions; k++)
+        if (k < ch->round.next || ch->round.inbox[k].n > 0)
+            return true;
+    return false;
+}
+
+/* The holder of a block, if it has one only. */
+static int holder(const struct channel *ch, int block)
+{
+    return channel_config(ch)->blocks->redundancy == 1 ? channel_config(ch)->blocks->holders[block] : -1;
+}
+
+int round_awaits(const struct channel *ch)
+{
+    const struct round *r = &ch->round;
+
+    if (ch->server)
+        return ch->server;
+    if (!ch->codec.is_sync || (is_server(ch) && !has_begun(ch)))
+        return -1;
+    if (round_agrees(ch))
+        return round_awaits_agreement(ch);
+    for (int k = r->next; k < r->n_contributions; k++)
+        if (channel_takes_part(ch, ch->codec.round, k) && !round_has(ch, k))
+            return ch->rule->per_block ? holder(ch, k) : k;
+    return -1;
+}
+
+void round_waits_for(const struct channel *ch, char *out, size_t size)
+{
+    unsigned long long round = ch->codec.round + 1;
+
+    if (ch->server)
+        snprintf(out, size, "the reply of node %d in round %llu", ch->server, round);
+    else if (round_agrees(ch))
+        round_waits_for_agreement(ch, out, size);
+    else if (ch->rule->per_block)
+        snprintf(out, size, "the contribution about block %d in round %llu", ch->round.next, round);
+    else
+        snprintf(out, size, "the contribution of node %d in round %llu", ch->round.next, round);
+}

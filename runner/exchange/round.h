@@ -1,0 +1,97 @@
+/* round -- runs a round rule (struct codec_round): the round that a channel is in. round.c runs it,
+ * round_inbox.c keeps received contributions, round_loss.c continues without lost workers. */
+#ifndef PSGD_ROUND_H
+#define PSGD_ROUND_H
+
+#include "runner/exchange/agreement.h"
+#include "runner/exchange/undo.h"
+#include "runner/mesh/mesh.h"
+
+struct channel;
+
+struct contribution { /* received, or this worker's own */
+    struct mesh_buf *buf;
+    uint64_t round;
+    int from;      /* the node that sent it */
+    int64_t saved; /* bytes that compression saved, once it is merged */
+};
+
+/* Contributions of one worker (or about one block) that are not merged yet: a ring buffer. */
+struct inbox {
+    struct contribution *contributions; /* (round.depth) */
+    int first, n;
+};
+
+/* Where this node is in the round. A server is always in ROUND_OPEN: it sends no contributions. */
+enum round_stage {
+    ROUND_OPEN,         /* own contributions are not sent yet */
+    ROUND_SENT,         /* sent; waits for those of others */
+    ROUND_AWAITS_REPLY, /* sent to the server; waits for its reply */
+    ROUND_ENDS          /* after the last round: empty contribution sent; waits for those of others */
+};
+
+struct round {
+    int n_contributions;                /* in a full round */
+    int depth;                          /* of an inbox */
+    struct inbox *inbox;                /* (n_contributions) */
+    struct contribution *contributions; /* (n_contributions, depth) */
+    enum round_stage stage;
+    double sent_at;   /* stopwatch_now, when the last of the own contributions were sent */
+    int next;         /* ssgd: the first contribution not merged yet */
+    struct undo undo; /* used if the job continues without lost workers */
+    bool can_undo;    /* undo holds the state before this round */
+    struct agreement agreement;
+    /* A server's reply to a round that this worker, which does not take part, has not come to yet. */
+    struct mesh_buf *early;
+    struct mesh_buf **kept; /* (n_contributions) of the last closed round, for peers behind; or NULL */
+};
+
+/* For the channel and its exchange. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
+int round_open(struct channel *ch);
+void round_clear(struct channel *ch);
+int round_on_block(struct channel *ch, int block);
+int round_on_grad(struct channel *ch);
+int round_on_step(struct channel *ch);
+int round_on_close(struct channel *ch); /* exchange_close() */
+int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
+int round_on_loss(struct channel *ch, int node);  /* a node that the rule can do without is lost */
+int round_on_leave(struct channel *ch);           /* a node has sent BYE */
+bool round_is_hopeless(const struct channel *ch); /* waits for a contribution that can no longer arrive */
+void round_waits_for(const struct channel *ch, char *out, size_t size);
+/* The node whose message the round waits for; -1: none, or any of several. */
+int round_awaits(const struct channel *ch);
+/* Do workers have to agree on the contributions in a round? */
+bool round_agrees(const struct channel *ch);
+/* If they do: declares worker `from` lost, for the reason in the exchange's error, which is cleared. */
+int round_accuse(struct channel *ch, int from);
+
+/* round_inbox.c */
+void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, int from);
+bool round_has(const struct channel *ch, int k);   /* of this round */
+int round_sender(const struct channel *ch, int k); /* of the first one in its inbox */
+void round_drop(struct channel *ch, int k);
+int round_merge(struct channel *ch, int k); /* it stays in its inbox */
+/* Accounts for the merged contribution and removes it from its inbox. */
+void round_finish(struct channel *ch, int k);
+bool round_has_redundancy(const struct channel *ch);
+bool round_is_nearly_full(const struct channel *ch, int k);
+void round_resume_workers(struct channel *ch);
+bool round_can_still_come(const struct channel *ch, int k);
+
+/* round.c. round_advance merges the contributions received so far, in order; round_close ends a round when
+ * all are merged. A server replies to workers first .. last, which are in `worker_round`. */
+int round_advance(struct channel *ch);
+int round_close(struct channel *ch, int first, int last, uint64_t worker_round);
+
+/* round_loss.c */
+bool round_goes_on(const struct channel *ch); /* a synchronous round that continues without lost workers */
+int round_advance_without_lost(struct channel *ch);
+int round_refuse(struct channel *ch, int k, int from);
+void round_waits_for_agreement(const struct channel *ch, char *out, size_t size);
+int round_awaits_agreement(const struct channel *ch); /* -1: no node */
+int round_missing(const struct channel *ch);          /* the first that is missing; -1: none is */
+int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);
+bool round_is_relayed(const struct channel *ch, const struct mesh_head *h);
+int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);
+
+#endif

@@ -1,0 +1,305 @@
+/* Synchronous rounds that continue without lost workers. A server merges what it has received. Workers must
+ * all merge the same contributions: they first agree on these (agreement.h), and end together, so that none
+ * leaves while another needs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runner/exchange/channel.h"
+
+bool round_agrees(const struct channel *ch)
+{
+    return ch->round.agreement.n > 0;
+}
+
+bool round_goes_on(const struct channel *ch)
+{
+    return round_agrees(ch) || (ch->codec.node < 0 && ch->codec.is_sync && channel_config(ch)->goes_on);
+}
+
+/* Is the round incomplete without this contribution, which is missing? */
+static bool is_awaited(const struct channel *ch, int k)
+{
+    if (round_has(ch, k) || !channel_takes_part(ch, ch->codec.round, k))
+        return false;
+    return round_agrees(ch) ? agreement_counts(&ch->round.agreement, k, ch->codec.round)
+                            : round_can_still_come(ch, k);
+}
+
+int round_missing(const struct channel *ch)
+{
+    for (int k = 0; k < ch->round.n_contributions; k++)
+        if (is_awaited(ch, k))
+            return k;
+    return -1;
+}
+
+/* Number of contributions that the round will have, 0 while that is undecided. A rule may divide by it from
+ * its first merge on, so none is merged before. */
+static int count_contributions(const struct channel *ch)
+{
+    int n = 0;
+
+    if (round_agrees(ch) ? !ch->round.agreement.is_settled : round_missing(ch) >= 0)
+        return 0;
+    for (int k = 0; k < ch->round.n_contributions; k++)
+        n += round_has(ch, k) || is_awaited(ch, k);
+    return n;
+}
+
+/* Copies what a merge changes, before the first one: usually while waiting for other contributions. */
+static int begin_merging(struct channel *ch)
+{
+    struct round *r = &ch->round;
+    bool ends = r->stage == ROUND_ENDS; /* empty contributions change nothing */
+
+    if (!r->can_undo && !ends && undo_keep(&r->undo, ch) < 0)
+        return -1;
+    r->can_undo = !ends;
+    return CODEC_GO;
+}
+
+/* The round will have fewer contributions than n_contributions was during the merges so far: undoes these. */
+static void undo_merges(struct channel *ch)
+{
+    if (ch->codec.n_merged > 0)
+        undo_restore(&ch->round.undo, ch);
+    ch->codec.n_merged = 0;
+    ch->round.next = 0;
+}
+
+/* Contribution k is malformed: drops it and declares its sender lost. */
+int round_refuse(struct channel *ch, int k, int from)
+{
+    ch->codec.n_merged = 0;
+    round_drop(ch, k);
+    return channel_blame(ch, from);
+}
+
+/* A server's round advances when the loss is reported, unless that has already happened (had_left). */
+static int merge_again_without(struct channel *ch, int k)
+{
+    int from = round_sender(ch, k);
+    bool had_left = !round_agrees(ch) && channel_has_left(ch, from);
+    int rc;
+
+    undo_merges(ch);
+    rc = round_refuse(ch, k, from);
+    return rc == CODEC_GO && had_left ? round_advance_without_lost(ch) : rc;
+}
+
+/* Closes a complete round. Its contributions are kept if a peer may need them; no peer needs those of the
+ * round before any more. */
+static int close_complete(struct channel *ch)
+{
+    struct round *r = &ch->round;
+
+    for (int k = 0; k < r->n_contributions; k++) {
+        if (r->kept) {
+            mesh_buf_put(r->kept[k]);
+            r->kept[k] = NULL;
+        }
+        if (round_has(ch, k))
+            round_finish(ch, k);
+    }
+    r->can_undo = false;
+    return round_close(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+}
+
+int round_advance_without_lost(struct channel *ch)
+{
+    struct round *r = &ch->round;
+    bool ends = r->stage == ROUND_ENDS;
+
+    ch->codec.n_contributions = count_contributions(ch);
+    if (ch->codec.n_contributions == 0)
+        return CODEC_WAIT;
+    if (begin_merging(ch) < 0)
+        return -1;
+    for (; r->next < r->n_contributions; r->next++) {
+        if (is_awaited(ch, r->next))
+            return CODEC_WAIT;
+        if (!ends && round_has(ch, r->next) && round_merge(ch, r->next) < 0)
+            return merge_again_without(ch, r->next);
+    }
+    if (!ends)
+        return close_complete(ch);
+    r->stage = ROUND_OPEN;
+    r->next = 0;
+    return CODEC_GO;
+}
+
+static int send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    compressing_begin_writing(ch); /* it compresses nothing: resets saved_out */
+    return channel_send(ch, h, b, 0);
+}
+
+/* Sends a new statement to all linked workers, after further losses. */
+static int restate(struct channel *ch)
+{
+    struct round *r = &ch->round;
+    struct agreement *a = &r->agreement;
+    struct mesh_head h = {.kind = FRAME_LOSS, .channel = ch->id, .round = ch->codec.round};
+    struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
+    int rc = CODEC_GO;
+
+    if (!b)
+        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a statement on lost workers");
+    undo_merges(ch);
+    for (int w = 0; w < a->n; w++) {
+        a->counted[w] = r->kept[w];
+        if (a->is_lost[w]) /* a worker that closed the round with it relays it; else it does not count */
+            round_drop(ch, w);
+    }
+    agreement_restate(a, ch->codec.round);
+    agreement_write(a, b->bytes);
+    b->len = agreement_bytes(a);
+    for (h.peer = 0; rc == CODEC_GO && h.peer < a->n; h.peer++)
+        if (h.peer != ch->codec.node && !channel_has_left(ch, h.peer))
+            rc = send(ch, &h, b);
+    mesh_buf_put(b);
+    return rc;
+}
+
+/* If this worker is the relayer: sends the lost workers' contributions to the workers a round behind. */
+static int relay_contributions(struct channel *ch)
+{
+    const struct agreement *a = &ch->round.agreement;
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .channel = ch->id, .round = ch->codec.round - 1};
+
+    if (agreement_relayer(a, ch->x->peer_stats.has_left) != ch->codec.node)
+        return CODEC_GO;
+    for (h.peer = 0; h.peer < a->n; h.peer++)
+        for (int w = 0; agreement_is_behind(a, h.peer) && !channel_has_left(ch, h.peer) && w < a->n; w++) {
+            h.index = (uint32_t)w;
+            if (a->is_lost[w] && ch->round.kept[w] && send(ch, &h, ch->round.kept[w]) < 0)
+                return -1;
+        }
+    return CODEC_GO;
+}
+
+/* Call after any event that may settle the agreement or complete the round. */
+static int continue_round(struct channel *ch)
+{
+    struct round *r = &ch->round;
+
+    if (agreement_settles(&r->agreement, ch->x->peer_stats.has_left) && relay_contributions(ch) < 0)
+        return -1;
+    return r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
+}
+
+int round_on_leave(struct channel *ch)
+{
+    return round_agrees(ch) ? continue_round(ch) : CODEC_GO;
+}
+
+int round_on_loss(struct channel *ch, int node)
+{
+    if (!round_agrees(ch))
+        return round_goes_on(ch) ? round_advance(ch) : CODEC_GO;
+    if (ch->round.agreement.is_lost[node]) /* a statement has named it before */
+        return CODEC_GO;
+    agreement_lose(&ch->round.agreement, node);
+    return restate(ch) < 0 ? -1 : continue_round(ch);
+}
+
+/* The statement is sent before the worker counts as having left, so that it gets it, too, and ends. */
+int round_accuse(struct channel *ch, int from)
+{
+    char why[MESH_REASON_MAX];
+
+    snprintf(why, sizeof why, "%.*s", MESH_REASON_MAX - 1, channel_err(ch)->text);
+    *channel_err(ch) = (struct err){0};
+    agreement_lose(&ch->round.agreement, from);
+    if (restate(ch) < 0 || exchange_lose(ch->x, from, why) < 0)
+        return -1;
+    return continue_round(ch);
+}
+
+/* A worker that is lost to one is lost to all. */
+static int adopt_losses(struct channel *ch, int from, const struct agreement_statement *s)
+{
+    struct agreement *a = &ch->round.agreement;
+    int n_lost = a->n_lost;
+    char why[64];
+
+    if (agreement_names_lost(s, a->self))
+        return err_set(channel_err(ch), ERR_LOST,
+                       "node %d continues without this node, which it or another node has lost", from);
+    snprintf(why, sizeof why, "node %d reported it", from);
+    for (int w = 0; w < a->n; w++)
+        if (agreement_names_lost(s, w))
+            agreement_lose(a, w);
+    if (a->n_lost == n_lost)
+        return CODEC_GO;
+    if (restate(ch) < 0)
+        return -1;
+    for (int w = 0; w < a->n; w++)
+        if (a->is_lost[w] && exchange_lose(ch->x, w, why) < 0)
+            return -1;
+    return CODEC_GO;
+}
+
+int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    struct agreement *a = &ch->round.agreement;
+    struct agreement_statement s;
+    int rc = CODEC_GO;
+
+    if (!agreement_read(&s, a, h->peer, ch->codec.round, h->round, b->bytes, b->len)) {
+        mesh_buf_put(b);
+        channel_fail(ch, "node %d sent a malformed statement on lost workers", h->peer);
+        return channel_blame(ch, h->peer);
+    }
+    rc = adopt_losses(ch, h->peer, &s);
+    if (rc == CODEC_GO)
+        agreement_take(a, h->peer, &s);
+    channel_received(ch, h->peer, b->len);
+    mesh_buf_put(b);
+    return rc < 0 ? rc : continue_round(ch);
+}
+
+bool round_is_relayed(const struct channel *ch, const struct mesh_head *h)
+{
+    const struct agreement *a = &ch->round.agreement;
+
+    return h->kind == FRAME_CONTRIBUTION && h->peer >= 0 && h->index < (uint32_t)a->n &&
+           h->index != (uint32_t)h->peer && a->is_lost[h->index];
+}
+
+/* A contribution that is not known to count, as more losses are known here than to its sender, is dropped: it
+ * is relayed again if it does count. */
+int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+{
+    const struct round *r = &ch->round;
+    const struct agreement *a = &r->agreement;
+    int k = (int)h->index;
+
+    if (h->round != ch->codec.round || r->inbox[k].n > 0 || !agreement_counts(a, k, h->round)) {
+        mesh_buf_put(b);
+        return CODEC_GO;
+    }
+    round_push(ch, k, b, h->round, h->peer);
+    return continue_round(ch);
+}
+
+int round_awaits_agreement(const struct channel *ch)
+{
+    const struct agreement *a = &ch->round.agreement;
+
+    return a->is_settled ? round_missing(ch) : agreement_awaits(a, ch->x->peer_stats.has_left);
+}
+
+void round_waits_for_agreement(const struct channel *ch, char *out, size_t size)
+{
+    const struct agreement *a = &ch->round.agreement;
+    int node = round_awaits_agreement(ch);
+
+    if (!a->is_settled)
+        snprintf(out, size, "the statement of node %d on %d lost workers", node, a->n_lost);
+    else if (ch->round.stage == ROUND_ENDS)
+        snprintf(out, size, "the final message of node %d", node);
+    else
+        snprintf(out, size, "the contribution of node %d in round %llu", node,
+                 (unsigned long long)ch->codec.round + 1);
+}

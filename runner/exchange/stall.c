@@ -1,0 +1,139 @@
+#include "runner/exchange/stall.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "runner/exchange/channel.h"
+
+enum { WAITS, GIVES_UP };  /* the frame's round */
+#define NO_SLOT UINT32_MAX /* the frame's index, else a slot */
+
+/* Periods after which a peer no longer waits for what it has said. */
+static const double STALE = 3;
+
+int stall_open(struct stall *s, int n, struct err *e)
+{
+    s->said = calloc((size_t)n, sizeof *s->said);
+    s->n = n;
+    return s->said ? 0 : err_set(e, ERR_NOMEM, "no memory for what %d nodes wait for", n);
+}
+
+void stall_clear(struct stall *s)
+{
+    free(s->said);
+    *s = (struct stall){0};
+}
+
+double stall_period(double timeout_s)
+{
+    return fmin(1, timeout_s / 4);
+}
+
+int exchange_awaits(const struct exchange *x)
+{
+    int node = x->feed.waits ? FEED_SERVER : verdict_awaits(x);
+
+    if (node == STALL_NO_NODE)
+        node = barrier_awaits(x);
+    if (node != STALL_NO_NODE)
+        return node;
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct channel *ch = &x->channels[i];
+
+        if (ch->rule && (ch->is_waiting || x->cfg.node < 0))
+            return round_awaits(ch);
+        if (ch->is_waiting)
+            return collecting_awaits(ch);
+    }
+    return STALL_NO_NODE;
+}
+
+static bool is_linked(const struct exchange *x, int slot)
+{
+    return exchange_needs_link(x, mesh_node_at(x->cfg.n_workers, slot)) && !x->peer_stats.has_left[slot];
+}
+
+/* Not to a peer that does not read what is queued for it: it needs no further word. */
+static int tell(struct exchange *x, int node, uint64_t what, struct err *e)
+{
+    struct mesh_head h = {.kind = FRAME_WAIT,
+                          .index = node == STALL_NO_NODE ? NO_SLOT : (uint32_t)exchange_slot(x, node),
+                          .round = what};
+    struct mesh_buf *b = mesh_buf_take(x->mesh);
+    int rc = CODEC_GO;
+
+    if (!b)
+        return err_set(e, ERR_NOMEM, "no memory for a message");
+    b->len = 0;
+    for (int slot = 0; slot < x->stall.n && rc == CODEC_GO; slot++) {
+        h.peer = mesh_node_at(x->cfg.n_workers, slot);
+        if ((is_linked(x, slot) || barrier_listens(x, h.peer)) && mesh_queued_for(x->mesh, h.peer) == 0 &&
+            mesh_send(x->mesh, &h, b, e) < 0)
+            rc = e->code;
+    }
+    mesh_buf_put(b);
+    return rc;
+}
+
+int exchange_tell_wait(struct exchange *x, struct err *e)
+{
+    return tell(x, exchange_awaits(x), WAITS, e);
+}
+
+void exchange_give_up(struct exchange *x, int culprit)
+{
+    struct err ignored;
+
+    tell(x, culprit, GIVES_UP, &ignored);
+}
+
+/* The only linked peer that has said nothing of late; STALL_NO_NODE: none, or several. */
+static int silent_peer(const struct exchange *x, double since)
+{
+    int node = STALL_NO_NODE;
+
+    for (int slot = 0; slot < x->stall.n; slot++) {
+        if (!is_linked(x, slot) || x->stall.said[slot].at >= since)
+            continue;
+        if (node != STALL_NO_NODE)
+            return STALL_NO_NODE;
+        node = mesh_node_at(x->cfg.n_workers, slot);
+    }
+    return node;
+}
+
+/* At most n steps: the words of nodes that wait for each other lead in a circle. */
+int exchange_culprit(const struct exchange *x, double timeout_s)
+{
+    double since = stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
+    int node = exchange_awaits(x);
+
+    for (int i = 0; i < x->stall.n && node != STALL_NO_NODE; i++) {
+        const struct stall_word *w = &x->stall.said[exchange_slot(x, node)];
+
+        if (w->at < since || w->node == x->cfg.node)
+            return node;
+        node = w->node;
+    }
+    return silent_peer(x, since);
+}
+
+int stall_on_word(struct exchange *x, const struct mesh_head *h, struct err *e)
+{
+    struct stall_word *w = &x->stall.said[exchange_slot(x, h->peer)];
+    int node = STALL_NO_NODE;
+
+    if (h->round > GIVES_UP || (h->index != NO_SLOT && h->index >= (uint32_t)x->stall.n))
+        return err_set(e, ERR_PROTOCOL, "node %d waits for a node that the job does not have", h->peer);
+    if (h->index != NO_SLOT)
+        node = mesh_node_at(x->cfg.n_workers, (int)h->index);
+    *w = (struct stall_word){stopwatch_now(x->watch), node};
+    if (h->round == WAITS || x->cfg.goes_on || node == STALL_NO_NODE)
+        return CODEC_GO;
+    if (node == x->cfg.node)
+        return err_set(e, ERR_TIMEOUT,
+                       "this node, node %d, holds up the job: node %d has waited for it too long", node,
+                       h->peer);
+    return err_set(e, ERR_TIMEOUT, "node %d holds up the job: node %d has waited for it too long", node,
+                   h->peer);
+}

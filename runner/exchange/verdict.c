@@ -1,0 +1,411 @@
+#include "runner/exchange/verdict.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/exchange/channel.h"
+
+enum { FIRST_SERVER = -2 };
+
+_Static_assert(sizeof(struct verdict_result) == 32, "as in frames");
+
+int verdict_open(struct exchange *x, struct err *e)
+{
+    struct verdict *v = &x->verdict;
+
+    v->reported_to = STALL_NO_NODE;
+    v->n_most = x->cfg.n_steps;
+    v->is_on = x->cfg.shares_evaluations;
+    v->rule = (struct stop_rule){.target = x->cfg.target_accuracy, .patience = x->cfg.patience};
+    if (!v->is_on)
+        return 0;
+    v->reports = calloc((size_t)x->cfg.n_workers, sizeof *v->reports);
+    return v->reports ? 0
+                      : err_set(e, ERR_NOMEM, "no memory for the results of %d workers", x->cfg.n_workers);
+}
+
+void verdict_clear(struct verdict *v)
+{
+    free(v->reports);
+    stop_rule_clear(&v->rule);
+    *v = (struct verdict){0};
+}
+
+bool exchange_shares_evaluations(const struct exchange *x)
+{
+    return x->verdict.is_on;
+}
+
+const struct stop *exchange_stopped(const struct exchange *x)
+{
+    return &x->verdict.stop;
+}
+
+static bool is_server(const struct exchange *x)
+{
+    return x->cfg.node < 0;
+}
+
+static bool is_present(const struct exchange *x, int worker)
+{
+    return worker == x->cfg.node || !x->peer_stats.has_left[exchange_slot(x, worker)];
+}
+
+static int coordinator(const struct exchange *x)
+{
+    int k = 0;
+
+    if (x->cfg.n_servers > 0)
+        return FIRST_SERVER;
+    while (k < x->cfg.n_workers && !is_present(x, k))
+        k++;
+    return k;
+}
+
+static int send(struct exchange *x, int to, enum verdict_kind kind, enum stop_reason reason,
+                const void *payload, size_t len)
+{
+    uint16_t channel = (uint16_t)(to < 0 ? FIRST_SERVER - to : x->channels[0].id);
+    const struct mesh_head h = {
+        .kind = FRAME_VERDICT, .peer = to, .channel = channel, .index = kind, .round = (uint64_t)reason};
+    struct mesh_buf *b;
+    int rc;
+
+    /* In asgd a later one follows; the decision to end the job is never left out. */
+    if (!x->cfg.is_sync && kind != VERDICT_STOP && reason == STOP_NONE &&
+        mesh_queued_for(x->mesh, to) >= EXCHANGE_BACKLOG_MAX + VERDICT_QUEUE)
+        return CODEC_GO;
+    b = mesh_buf_take(x->mesh);
+    if (!b)
+        return err_set(x->e, ERR_NOMEM, "no memory for a message");
+    b->len = len;
+    if (len > 0)
+        memcpy(b->bytes, payload, len);
+    rc = mesh_send(x->mesh, &h, b, x->e);
+    mesh_buf_put(b);
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+static int send_to_workers(struct exchange *x, enum verdict_kind kind, enum stop_reason reason,
+                           const struct verdict_result *r)
+{
+    for (int k = 0; k < x->cfg.n_workers; k++)
+        if (k != x->cfg.node && is_present(x, k) && send(x, k, kind, reason, r, r ? sizeof *r : 0) < 0)
+            return x->e->code;
+    return CODEC_GO;
+}
+
+/* A worker's passing on, as described above. */
+static int pass_on(struct exchange *x, const struct verdict_result *r, enum stop_reason reason)
+{
+    for (int s = 1; s < x->cfg.n_servers; s++)
+        if (send(x, FIRST_SERVER - s, VERDICT_RESULT, reason, r, sizeof *r) < 0)
+            return x->e->code;
+    if (x->cfg.n_servers > 0 || reason == STOP_NONE || !x->cfg.goes_on)
+        return CODEC_GO;
+    return send_to_workers(x, VERDICT_RESULT, reason, r);
+}
+
+static int call_codec(struct channel *ch)
+{
+    int (*on_evaluation)(struct codec *) = channel_config(ch)->plugin->on_evaluation;
+    enum phase last;
+    int rc;
+
+    if (!on_evaluation)
+        return CODEC_GO;
+    last = phase_call(ch->x->watch, PHASE_APPLY, "on_evaluation");
+    channel_before_call(ch);
+    rc = channel_after_call(ch, "on_evaluation", on_evaluation(&ch->codec), false);
+    phase_enter(ch->x->watch, last);
+    return rc;
+}
+
+/* The mean of all workers is known here. `reason`: the decision. */
+static int take(struct exchange *x, const struct verdict_result *r, enum stop_reason reason)
+{
+    struct verdict *v = &x->verdict;
+
+    v->known = *r;
+    if (v->stop.reason == STOP_NONE && reason != STOP_NONE)
+        v->stop = (struct stop){reason, r->step, r->loss, r->accuracy};
+    for (int i = 0; i < x->n_channels; i++) {
+        x->channels[i].codec.evaluation = (struct codec_evaluation){r->step, (float)r->loss,
+                                                                    (float)r->accuracy};
+        if (call_codec(&x->channels[i]) < 0)
+            return x->e->code;
+    }
+    if (!is_server(x) && v->stop.reason == STOP_NONE && x->channels[0].codec.wants_stop)
+        v->stop = (struct stop){STOP_CODEC, r->step, r->loss, r->accuracy};
+    v->waits &= v->own.n > r->n;
+    return CODEC_GO;
+}
+
+/* Of the coordinator. */
+static int announce(struct exchange *x, const struct verdict_result *r)
+{
+    enum stop_reason reason;
+
+    if (stop_rule_add(&reason, &x->verdict.rule, r->loss, r->accuracy, x->e) < 0 || take(x, r, reason) < 0)
+        return x->e->code;
+    for (int k = 0; k < x->cfg.n_workers; k++)
+        x->verdict.reports[k].known = *r;
+    return send_to_workers(x, VERDICT_RESULT, reason, r);
+}
+
+/* Of a new coordinator: workers that wait for a result which this one got from the coordinator before. */
+static int answer_late(struct exchange *x)
+{
+    struct verdict *v = &x->verdict;
+
+    for (int k = 0; x->cfg.is_sync && k < x->cfg.n_workers; k++) {
+        struct verdict_report *r = &v->reports[k];
+
+        if (k == x->cfg.node || !is_present(x, k) || r->own.n != v->known.n || r->known.n >= v->known.n)
+            continue;
+        r->known = v->known;
+        if (send(x, k, VERDICT_RESULT, v->stop.reason, &v->known, sizeof v->known) < 0)
+            return x->e->code;
+    }
+    return CODEC_GO;
+}
+
+static struct verdict_result mean(const struct exchange *x, uint64_t n)
+{
+    struct verdict_result m = {.n = n, .step = UINT64_MAX};
+    int n_present = 0;
+
+    for (int k = 0; k < x->cfg.n_workers; k++) {
+        const struct verdict_result *r = &x->verdict.reports[k].own;
+
+        if (!is_present(x, k))
+            continue;
+        m.step = r->step < m.step ? r->step : m.step;
+        m.loss += r->loss;
+        m.accuracy += r->accuracy;
+        n_present++;
+    }
+    m.loss /= n_present;
+    m.accuracy /= n_present;
+    return m;
+}
+
+static int refuse(struct exchange *x, int from)
+{
+    err_set(x->e, ERR_PROTOCOL, "node %d sent a result of an evaluation that it cannot have", from);
+    return from < 0 ? x->e->code : channel_blame(&x->channels[0], from);
+}
+
+/* A worker says that it knows the mean of an evaluation that another one has not made. */
+static int refuse_known(struct exchange *x, const struct verdict_result *known)
+{
+    struct verdict *v = &x->verdict;
+    int k = 0;
+
+    while (&v->reports[k].known != known)
+        k++;
+    v->reports[k].known = (struct verdict_result){0};
+    return refuse(x, k);
+}
+
+/* Of the coordinator: announces what has become known, if anything. */
+static int conclude(struct exchange *x)
+{
+    struct verdict *v = &x->verdict;
+    const struct verdict_result *latest = &v->known;
+    uint64_t least = UINT64_MAX;
+    struct verdict_result m;
+
+    for (int k = 0; k < x->cfg.n_workers; k++) {
+        const struct verdict_report *r = &v->reports[k];
+
+        if (!is_present(x, k))
+            continue;
+        least = r->own.n < least ? r->own.n : least;
+        latest = r->known.n > latest->n ? &r->known : latest;
+    }
+    if (least == UINT64_MAX || least <= v->known.n)
+        return answer_late(x);
+    if (x->cfg.is_sync && latest->n > least)
+        return refuse_known(x, latest);
+    m = latest->n > v->known.n ? *latest : mean(x, least);
+    if (announce(x, &m) < 0)
+        return x->e->code;
+    return conclude(x);
+}
+
+static int report(struct exchange *x)
+{
+    struct verdict *v = &x->verdict;
+    const struct verdict_report r = {v->own, v->known};
+
+    v->reported_to = coordinator(x);
+    if (v->reported_to != x->cfg.node)
+        return send(x, v->reported_to, VERDICT_REPORT, STOP_NONE, &r, sizeof r);
+    v->reports[x->cfg.node] = r;
+    return conclude(x);
+}
+
+int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e)
+{
+    struct verdict *v = &x->verdict;
+
+    x->e = e;
+    v->own = (struct verdict_result){v->own.n + 1, step, loss, accuracy};
+    v->waits = x->cfg.is_sync;
+    if (report(x) < 0)
+        return e->code;
+    return v->waits ? CODEC_WAIT : CODEC_GO;
+}
+
+static bool can_be(const struct exchange *x, const struct verdict_result *r)
+{
+    return r->n <= x->verdict.n_most && (r->accuracy >= 0 || isnan(r->accuracy)) && !(r->accuracy > 1);
+}
+
+static int on_report(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
+{
+    struct verdict_report r, *last = h->peer >= 0 ? &x->verdict.reports[h->peer] : NULL;
+
+    if (!last || b->len != sizeof r || h->round != STOP_NONE || (is_server(x) && x->cfg.node != FIRST_SERVER))
+        return refuse(x, h->peer);
+    memcpy(&r, b->bytes, sizeof r);
+    if (!can_be(x, &r.own) || !can_be(x, &r.known) || r.own.n < last->own.n || r.known.n > r.own.n)
+        return refuse(x, h->peer);
+    last->own = r.own;
+    if (r.known.n > last->known.n) /* else a result is on its way */
+        last->known = r.known;
+    return coordinator(x) == x->cfg.node ? conclude(x) : CODEC_GO;
+}
+
+/* The n-th mean is known when each worker has made n evaluations, this one, too. In asgd a decision may reach
+ * one that the coordinator has lost, and counts for it as well. */
+static int on_result(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
+{
+    struct verdict *v = &x->verdict;
+    bool may_send = x->cfg.n_servers == 0 ||
+                    (is_server(x) ? x->cfg.node != FIRST_SERVER : h->peer == FIRST_SERVER);
+    enum stop_reason ignored;
+    struct verdict_result r;
+
+    if (!may_send || b->len != sizeof r || h->round >= N_STOP_REASONS)
+        return refuse(x, h->peer);
+    memcpy(&r, b->bytes, sizeof r);
+    if (r.n == 0 || !can_be(x, &r) ||
+        (!is_server(x) && r.n > v->own.n && (x->cfg.is_sync || h->round == STOP_NONE)))
+        return refuse(x, h->peer);
+    if (r.n <= v->known.n)
+        return CODEC_GO; /* passed on by another worker */
+    if (stop_rule_add(&ignored, &v->rule, r.loss, r.accuracy, x->e) < 0 ||
+        take(x, &r, (enum stop_reason)h->round) < 0)
+        return x->e->code;
+    return is_server(x) ? CODEC_GO : pass_on(x, &r, (enum stop_reason)h->round);
+}
+
+static int on_stop(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
+{
+    struct verdict *v = &x->verdict;
+
+    if (h->peer >= 0 || is_server(x) || b->len > 0)
+        return refuse(x, h->peer);
+    if (v->stop.reason == STOP_NONE)
+        v->stop = (struct stop){STOP_CODEC, x->channels[0].codec.step, NAN, NAN};
+    return CODEC_GO;
+}
+
+int verdict_on_message(struct exchange *x, const struct mesh_event *ev)
+{
+    static int (*const of_kind[VERDICT_KINDS])(struct exchange *, const struct mesh_head *,
+                                               const struct mesh_buf *) = {
+        [VERDICT_REPORT] = on_report, [VERDICT_RESULT] = on_result, [VERDICT_STOP] = on_stop};
+    uint32_t kind = ev->head.index;
+
+    if (kind >= VERDICT_KINDS || (kind != VERDICT_STOP && !x->verdict.is_on))
+        return refuse(x, ev->head.peer);
+    return of_kind[kind](x, &ev->head, ev->buf);
+}
+
+int verdict_tell_stop(struct exchange *x)
+{
+    struct verdict *v = &x->verdict;
+
+    if (!is_server(x) || v->has_told || !x->channels[0].codec.wants_stop)
+        return CODEC_GO;
+    v->has_told = true;
+    v->stop = (struct stop){.reason = STOP_CODEC, .loss = NAN, .accuracy = NAN};
+    return send_to_workers(x, VERDICT_STOP, STOP_NONE, NULL);
+}
+
+int verdict_look(struct exchange *x)
+{
+    struct verdict *v = &x->verdict;
+
+    if (verdict_tell_stop(x) < 0)
+        return x->e->code;
+    if (!v->is_on || v->n_left == x->n_left)
+        return CODEC_GO;
+    v->n_left = x->n_left;
+    if (!is_server(x) && v->reported_to != coordinator(x) && v->own.n > 0)
+        return report(x);
+    return coordinator(x) == x->cfg.node ? conclude(x) : CODEC_GO;
+}
+
+/* Of the coordinator: the first worker whose result others wait for. */
+static int missing(const struct exchange *x)
+{
+    const struct verdict *v = &x->verdict;
+    uint64_t most = v->known.n;
+
+    for (int k = 0; k < x->cfg.n_workers; k++)
+        if (is_present(x, k) && v->reports[k].own.n > most)
+            most = v->reports[k].own.n;
+    for (int k = 0; most > v->known.n && k < x->cfg.n_workers; k++)
+        if (is_present(x, k) && v->reports[k].own.n < most)
+            return k;
+    return STALL_NO_NODE;
+}
+
+int verdict_awaits(const struct exchange *x)
+{
+    const struct verdict *v = &x->verdict;
+
+    if (!v->is_on || !x->cfg.is_sync)
+        return STALL_NO_NODE;
+    if (coordinator(x) == x->cfg.node)
+        return missing(x);
+    return v->waits ? coordinator(x) : STALL_NO_NODE;
+}
+
+void verdict_waits_for(const struct exchange *x, char *out, size_t size)
+{
+    const struct verdict *v = &x->verdict;
+    int node = verdict_awaits(x);
+
+    if (coordinator(x) == x->cfg.node)
+        snprintf(out, size, "node %d's result of the evaluation after step %" PRIu64, node, v->own.step);
+    else
+        snprintf(out, size, "the word of node %d on the evaluation after step %" PRIu64, node, v->own.step);
+}
+
+/* Ending. */
+
+bool exchange_must_close(const struct exchange *x)
+{
+    bool ends_early = x->verdict.stop.reason != STOP_NONE || x->feed.is_over;
+
+    return ends_early && !x->verdict.has_closed && x->channels[0].codec.step < x->cfg.n_steps;
+}
+
+bool exchange_close_is_amid(const struct exchange *x)
+{
+    return exchange_has_local_steps(x) && x->channels[0].codec.step % x->cfg.local_steps != 0;
+}
+
+bool exchange_close_changes(const struct exchange *x)
+{
+    return exchange_must_close(x) &&
+           (exchange_close_is_amid(x) || (x->is_late && exchange_has_local_steps(x)));
+}

@@ -1,0 +1,63 @@
+/* orders -- the agent's orders to its runner over the control pipe (docs/protocol.md §2): first the job,
+ * then start. */
+#ifndef PSGD_ORDERS_H
+#define PSGD_ORDERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runner/mesh/tcp/mesh_tcp.h"
+#include "shared/err.h"
+#include "shared/flag.h"
+#include "shared/isolation.h"
+
+enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
+
+/* ERR_CODEC: only code in this process can have closed it. */
+#define ORDERS_CLOSED                                                                                        \
+    "a descriptor of this node has been closed in its own process: does the codec close what it has not "    \
+    "opened?"
+
+struct orders_job {
+    char job[64];
+    int attempt, node;
+    int workers_on_host; /* of this job, which share the machine's processors; 0: not given */
+    char role[8];
+    double time_limit_s;              /* from the start; 0: none */
+    enum isolation require_isolation; /* the least for this codec */
+};
+
+struct orders_start {
+    int attempt;
+    struct mesh_peer *peers; /* every node of the job, including this one, which has no key */
+    size_t n_peers;
+};
+
+struct orders {
+    int fd;
+    char *text; /* (cap): read and not consumed yet, possibly with a part of the next line */
+    size_t len, cap;
+};
+
+void orders_open(struct orders *o, int fd);
+void orders_close(struct orders *o);
+
+/* Reads once what is there. ERR_LOST: the pipe has ended. ERR_PROTOCOL: a line is too long. ERR_CODEC:
+ * ORDERS_CLOSED. */
+int orders_fill(struct orders *o, struct err *e);
+/* The first complete line, without its line feed; false: there is none. Valid until orders_drop, which
+ * removes it. */
+bool orders_line(const struct orders *o, const char **line, size_t *len);
+void orders_drop(struct orders *o);
+int orders_parse_job(struct orders_job *out, const char *line, size_t len, struct err *e);
+/* `node`: this node, from the job. The caller clears the result. */
+int orders_parse_start(struct orders_start *out, const char *line, size_t len, int node, struct err *e);
+
+/* Each waits for its line; `node` is this node, from the job. ERR_LOST: the pipe has ended.
+ * ERR_CANCELLED: a signal requested the stop. ERR_PROTOCOL. */
+int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
+int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,
+                      struct err *e);
+void orders_start_clear(struct orders_start *s);
+
+#endif

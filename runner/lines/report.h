@@ -1,0 +1,59 @@
+/* report -- the runner's lines to its agent: events.jsonl in the working folder, one write per line
+ * (docs/protocol.md §2). A line that cannot be written is dropped, as the results are in the records; for
+ * the last one, which reports how the node ended, room is kept even on a full disk. */
+#ifndef PSGD_REPORT_H
+#define PSGD_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runner/exchange/exchange.h"
+#include "runner/sandbox/sandbox.h"
+#include "shared/err.h"
+#include "shared/phase.h"
+#include "shared/stop.h"
+
+struct report {
+    int fd;
+    double last_progress; /* clock_now */
+};
+
+struct report_progress {
+    int epoch, epochs;
+    uint64_t step, steps, samples;
+    double loss, accuracy; /* nan: none yet */
+    struct exchange_totals traffic;
+    double spent[N_PHASES]; /* seconds */
+    int waits_for;          /* STALL_NO_NODE: nobody, or for less than a second */
+};
+
+int report_open(struct report *r, struct err *e);
+void report_close(struct report *r);
+
+/* Reports the compute engine. */
+void report_engine(struct report *r, const char *text);
+/* How far the codec is isolated from this machine. ERR_NOMEM, ERR_NOSPACE, ERR_IO: it is not reported. */
+int report_isolation(struct report *r, const struct sandbox *s, struct err *e);
+/* The same errors: without this line nobody starts the node. */
+int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params, struct err *e);
+bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
+void report_progress(struct report *r, const struct report_progress *p);
+void report_eval(struct report *r, const struct report_progress *p);
+/* The model was written as it is after this step, or was not, for the reason `error`. */
+void report_model(struct report *r, uint64_t step, const char *error);
+void report_stopped(struct report *r, const struct stop *s);
+/* SHA-256 of the weights that a worker ends with, by which nodes are compared. */
+void report_result(struct report *r, const char *params_sha256);
+/* A warning for the user, in the node's log and shown by job_submit, such as "this step was left out". */
+void report_warn(struct report *r, const char *text);
+/* The state and reason that an error code ends a node with. */
+struct report_ending {
+    int code;
+    const char *state, *reason;
+};
+const struct report_ending *report_ending(int code);
+
+/* The last line. `state` is succeeded, failed or cancelled. */
+void report_end(struct report *r, const char *state, const char *reason, const char *message);
+
+#endif

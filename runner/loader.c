@@ -1,0 +1,473 @@
+#include "runner/loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shared/fast.h"
+#include "shared/memory.h"
+#include "shared/partition.h"
+#include "shared/rng.h"
+
+enum { AHEAD = 6, AHEAD_BYTES = 4096, LINE = 64, HUGE_PAGE = 2 << 20 };
+
+static const double SMALL_SHARD = 8; /* at most 1/8 of the available memory */
+
+/* Independent of all other random streams of the job's seed. */
+static const uint64_t stream_augment = 0x746e656d677561; /* "augment" */
+
+static int check_labels(const int32_t *labels, size_t n, int n_classes, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (labels[i] < 0 || labels[i] >= n_classes)
+            return err_set(e, ERR_CONFIG, "sample %zu has label %d, but the model has classes 0 to %d", i,
+                           labels[i], n_classes - 1);
+    return 0;
+}
+
+static int check_tokens(const struct tensor_view *x, int vocab, struct err *e)
+{
+    const int32_t *tokens = x->data;
+    size_t n = tensor_count(x);
+
+    if ((x->type == TENSOR_I32) != (vocab > 0))
+        return err_set(e, ERR_CONFIG, "the model reads %s", vocab > 0 ? "tokens" : "no tokens");
+    for (size_t i = 0; vocab > 0 && i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= vocab)
+            return err_set(e, ERR_CONFIG, "token %d is outside the model's vocabulary, 0 to %d", tokens[i],
+                           vocab - 1);
+    return 0;
+}
+
+/* Samples x (n, n_in). */
+static int check_samples(struct loader_part *p, const struct model_spec *m, struct err *e)
+{
+    const struct tensor_view *x = tensor_file_find(&p->file, "x");
+
+    if (!x || x->n_dims != 2 || (x->type != TENSOR_U8 && x->type != TENSOR_F32 && x->type != TENSOR_I32))
+        return err_set(e, ERR_CONFIG, "no tensor x of samples");
+    if (x->shape[1] != (size_t)m->n_in)
+        return err_set(e, ERR_CONFIG, "%zu values per sample, the model takes %d", x->shape[1], m->n_in);
+    p->x = *x;
+    return check_tokens(x, model_spec_vocab(m), e);
+}
+
+/* Their labels y (n) or targets y (n, n_out). */
+static int check_truth(struct loader_part *p, const struct model_spec *m, struct err *e)
+{
+    const struct tensor_view *y = tensor_file_find(&p->file, "y");
+
+    if (!y || !(y->type == TENSOR_I32 ? y->n_dims == 1 : y->type == TENSOR_F32 && y->n_dims == 2))
+        return err_set(e, ERR_CONFIG, "no tensor y of labels or targets");
+    if (p->x.shape[0] != y->shape[0])
+        return err_set(e, ERR_CONFIG, "the numbers of samples and labels differ");
+    if (y->type == TENSOR_F32 && (y->shape[1] != (size_t)m->n_out || m->loss == LOSS_SOFTMAX_CROSS_ENTROPY))
+        return err_set(e, ERR_CONFIG, "%zu targets per sample do not fit the model's %d outputs and loss",
+                       y->shape[1], m->n_out);
+    p->labels = y->type == TENSOR_I32 ? y->data : NULL;
+    p->targets = y->type == TENSOR_F32 ? y->data : NULL;
+    return p->labels ? check_labels(p->labels, tensor_count(y), m->n_out == 1 ? 2 : m->n_out, e) : 0;
+}
+
+static int check_part(struct loader_part *p, bool may_lack_truth, const struct model_spec *m, struct err *e)
+{
+    if (check_samples(p, m, e) < 0)
+        return e->code;
+    return may_lack_truth && !tensor_file_find(&p->file, "y") ? 0 : check_truth(p, m, e);
+}
+
+static int open_part(struct loader_part *p, const char *path, bool may_lack_truth, const struct model_spec *m,
+                     struct err *e)
+{
+    if (tensor_file_open(&p->file, path, e) < 0)
+        return e->code;
+    return check_part(p, may_lack_truth, m, e) < 0 ? err_at(e, "%s", path) : 0;
+}
+
+static int check_alike(const struct loader_part *train, const struct loader_part *test, struct err *e)
+{
+    if (train->x.type != test->x.type)
+        return err_set(e, ERR_CONFIG, "training and test samples are of different types");
+    if (!train->labels != !test->labels)
+        return err_set(e, ERR_CONFIG, "labels in one file, targets in the other");
+    return 0;
+}
+
+/* Expands values per channel or column to one per value of a sample: then every row is one loop. */
+static int spread(float **out, const float *v, size_t n, size_t n_in, struct err *e)
+{
+    *out = malloc(n_in * sizeof **out);
+    if (!*out)
+        return err_set(e, ERR_NOMEM, "no memory for %zu values", n_in);
+    for (size_t i = 0; i < n_in; i++)
+        (*out)[i] = v[i % n];
+    return 0;
+}
+
+/* The scale is in the file of `p`. */
+static int open_scale(struct loader *f, const struct loader_part *p, struct err *e)
+{
+    const struct tensor_view *scale = tensor_file_find(&p->file, "scale");
+    const struct tensor_view *shift = tensor_file_find(&p->file, "shift");
+    size_t n = scale ? scale->shape[0] : 0;
+
+    f->is_scaled = scale || p->x.type == TENSOR_U8;
+    f->scale = 1.0f / 255.0f;
+    if (!scale && !shift)
+        return 0;
+    if (!scale || !shift || scale->type != TENSOR_F32 || shift->type != TENSOR_F32 || scale->n_dims != 1 ||
+        shift->n_dims != 1 || shift->shape[0] != n || n == 0 || f->n_in % n != 0 || p->x.type == TENSOR_I32)
+        return err_set(e, ERR_CONFIG, "tensors scale and shift do not fit samples of %zu values", f->n_in);
+    f->scale = ((const float *)scale->data)[0];
+    f->shift = ((const float *)shift->data)[0];
+    if (n == 1)
+        return 0;
+    return spread(&f->scales, scale->data, n, f->n_in, e) < 0 ||
+                   spread(&f->shifts, shift->data, n, f->n_in, e) < 0
+               ? e->code
+               : 0;
+}
+
+static int open_image(struct loader *f, struct err *e)
+{
+    const struct tensor_view *t = tensor_file_find(&f->train.file, "augment");
+    const int32_t *v = t ? t->data : NULL;
+
+    if (!t)
+        return 0;
+    if (t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != 5 || v[0] < 1 || v[1] < 1 || v[2] < 1 ||
+        v[3] < 0 || v[3] >= v[0] || v[3] >= v[1] || v[0] > LAYER_VALUES_MAX || v[1] > LAYER_VALUES_MAX ||
+        v[2] > LAYER_VALUES_MAX || f->n_in % (size_t)v[0] != 0 ||
+        f->n_in / (size_t)v[0] != (size_t)v[1] * (size_t)v[2] || f->train.x.type == TENSOR_I32)
+        return err_set(e, ERR_CONFIG, "tensor augment does not fit samples of %zu values", f->n_in);
+    f->image = (struct loader_image){.rows = (size_t)v[0],
+                                     .cols = (size_t)v[1],
+                                     .channels = (size_t)v[2],
+                                     .crop = (size_t)v[3],
+                                     .flip = v[4] != 0};
+    f->whole = malloc(f->n_in * sizeof *f->whole);
+    return f->whole ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu values", f->n_in);
+}
+
+/* A batch's samples lie anywhere in the shard, and with pages of 4 KiB nearly each one misses the TLB: with
+ * huge pages a batch is gathered in two thirds of the time. Few file systems map files with huge pages, so
+ * a small shard is copied; copied parts of the file no longer count as this process's memory. */
+static void use_huge_pages(struct loader *f)
+{
+    const char *from = f->train.x.data, *map = f->train.file.map;
+    size_t bytes = tensor_bytes(&f->train.x), page = (size_t)sysconf(_SC_PAGESIZE);
+    char *to;
+
+    if (bytes < HUGE_PAGE || (double)bytes > memory_available() / SMALL_SHARD)
+        return;
+    to = aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    if (!to)
+        return;
+    madvise(to, bytes, MADV_HUGEPAGE);
+    for (size_t at = 0; at < bytes; at += HUGE_PAGE) {
+        size_t n = bytes - at < HUGE_PAGE ? bytes - at : HUGE_PAGE;
+
+        memcpy(to + at, from + at, n);
+        madvise(f->train.file.map, (size_t)(from + at + n - map) / page * page, MADV_DONTNEED);
+    }
+    f->train.x.data = f->copy = to;
+}
+
+/* Checks the columns' lengths, and makes room for their order. */
+static int open_columns(struct loader *f, const char *train, int node, struct err *e)
+{
+    const struct tensor_view *t = tensor_file_find(&f->train.file, "lengths");
+    size_t n = f->train.x.shape[0], sum = 0, most = 0;
+
+    if (!t || t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != f->n_cols)
+        return err_set(e, ERR_CONFIG, "%s: not the shard of node %d: it has %zu columns, the node %zu", train,
+                       node, t ? t->shape[0] : 0, f->n_cols);
+    f->lengths = t->data;
+    for (size_t c = 0; c < f->n_cols; c++) {
+        size_t length = f->lengths[c] > 0 ? (size_t)f->lengths[c] : 0;
+
+        if (length < f->n_rows || f->n_rows == 0)
+            return err_set(e, ERR_CONFIG, "%s: column %zu has %zu samples, an epoch has %zu steps", train, c,
+                           length, f->n_rows);
+        most = length > most ? length : most;
+        sum += length;
+    }
+    if (sum != n || n > UINT32_MAX)
+        return err_set(e, ERR_CONFIG, "%s: %zu samples, its columns have %zu", train, n, sum);
+    f->order = malloc(f->n_cols * f->n_rows * sizeof *f->order);
+    f->column = malloc(most * sizeof *f->column);
+    return f->order && f->column ? 0 : err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);
+}
+
+int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
+                size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e)
+{
+    *f = (struct loader){.n_in = (size_t)m->n_in,
+                         .n_targets = (size_t)m->n_out,
+                         .batch = batch,
+                         .n_rows = n_rows,
+                         .seed = seed};
+    f->blocks = malloc((size_t)b->n_blocks * sizeof *f->blocks);
+    if (!f->blocks)
+        return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
+    f->n_blocks = blocks_of(b, node, f->blocks);
+    f->n_cols = (size_t)f->n_blocks * batch;
+    if (open_part(&f->train, train, false, m, e) < 0 || open_part(&f->test, test, false, m, e) < 0)
+        goto fail;
+    if (check_alike(&f->train, &f->test, e) < 0 || open_scale(f, &f->train, e) < 0 || open_image(f, e) < 0) {
+        err_at(e, "%s", train);
+        goto fail;
+    }
+    f->n_test = f->test.x.shape[0];
+    if (open_columns(f, train, node, e) < 0)
+        goto fail;
+    use_huge_pages(f);
+    return 0;
+fail:
+    loader_close(f);
+    return e->code;
+}
+
+int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e)
+{
+    *f = (struct loader){.n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out};
+    if (open_part(&f->test, test, true, m, e) < 0)
+        goto fail;
+    if (open_scale(f, &f->test, e) < 0) {
+        err_at(e, "%s", test);
+        goto fail;
+    }
+    f->n_test = f->test.x.shape[0];
+    return 0;
+fail:
+    loader_close(f);
+    return e->code;
+}
+
+void loader_close(struct loader *f)
+{
+    tensor_file_close(&f->train.file);
+    tensor_file_close(&f->test.file);
+    free(f->copy);
+    free(f->blocks);
+    free(f->order);
+    free(f->column);
+    free(f->scales);
+    free(f->shifts);
+    free(f->whole);
+    *f = (struct loader){0};
+}
+
+/* Returns the job-wide number of this node's column c. */
+static uint64_t global_column(const struct loader *f, size_t c)
+{
+    return (uint64_t)f->blocks[c / f->batch] * f->batch + c % f->batch;
+}
+
+/* The entries of one step are consecutive in `order`. */
+void loader_epoch(struct loader *f, uint64_t epoch)
+{
+    uint32_t first = 0; /* sample of the column */
+
+    f->epoch = epoch;
+    for (size_t c = 0; c < f->n_cols; c++) {
+        partition_order(f->column, (size_t)f->lengths[c], f->seed, epoch, global_column(f, c));
+        for (size_t row = 0; row < f->n_rows; row++)
+            f->order[row * f->n_cols + c] = first + f->column[row];
+        first += (uint32_t)f->lengths[c];
+    }
+}
+
+int loader_batch_init(struct loader_batch *b, const struct loader *f, size_t n, struct err *e)
+{
+    /* Aligned to cache lines: matrix products load them faster. */
+    *b = (struct loader_batch){
+        .x = aligned_alloc(LINE, (n * f->n_in * sizeof *b->x + LINE - 1) / LINE * LINE)};
+    if (f->test.labels)
+        b->labels = malloc(n * sizeof *b->labels);
+    else
+        b->targets = malloc(n * f->n_targets * sizeof *b->targets);
+    if (b->x && (b->labels || b->targets))
+        return 0;
+    loader_batch_clear(b);
+    return err_set(e, ERR_NOMEM, "no memory for a batch of %zu", n);
+}
+
+void loader_batch_clear(struct loader_batch *b)
+{
+    free(b->x);
+    free(b->labels);
+    free(b->targets);
+    *b = (struct loader_batch){0};
+}
+
+struct truth loader_truth(const struct loader_batch *b)
+{
+    return (struct truth){.labels = b->labels, .targets = b->targets};
+}
+
+/* The common case, one scale for all, reads nothing but the sample. */
+FAST static void scale_bytes(float *restrict x, const uint8_t *restrict bytes, size_t n, float scale,
+                             float shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)bytes[i] * scale + shift;
+}
+
+FAST static void scale_bytes_each(float *restrict x, const uint8_t *restrict bytes, size_t n,
+                                  const float *restrict scale, const float *restrict shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)bytes[i] * scale[i] + shift[i];
+}
+
+FAST static void scale_floats(float *restrict x, const float *restrict from, size_t n, float scale,
+                              float shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = from[i] * scale + shift;
+}
+
+FAST static void scale_floats_each(float *restrict x, const float *restrict from, size_t n,
+                                   const float *restrict scale, const float *restrict shift)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = from[i] * scale[i] + shift[i];
+}
+
+FAST static void ints_to_floats(float *restrict x, const int32_t *restrict tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)tokens[i];
+}
+
+/* Sample number `at` of the file as floats. */
+static void take_values(const struct loader *f, const struct loader_part *p, size_t at, float *x)
+{
+    const uint8_t *bytes = (const uint8_t *)p->x.data + at * f->n_in;
+    const float *floats = (const float *)p->x.data + at * f->n_in;
+
+    if (p->x.type == TENSOR_I32)
+        ints_to_floats(x, (const int32_t *)p->x.data + at * f->n_in, f->n_in);
+    else if (!f->is_scaled)
+        memcpy(x, floats, f->n_in * sizeof *x);
+    else if (p->x.type == TENSOR_U8 && f->scales)
+        scale_bytes_each(x, bytes, f->n_in, f->scales, f->shifts);
+    else if (p->x.type == TENSOR_U8)
+        scale_bytes(x, bytes, f->n_in, f->scale, f->shift);
+    else if (f->scales)
+        scale_floats_each(x, floats, f->n_in, f->scales, f->shifts);
+    else
+        scale_floats(x, floats, f->n_in, f->scale, f->shift);
+}
+
+static void take_truth(const struct loader *f, const struct loader_part *p, size_t at, struct loader_batch *b,
+                       size_t j)
+{
+    if (p->labels)
+        b->labels[j] = p->labels[at];
+    else if (p->targets)
+        memcpy(b->targets + j * f->n_targets, p->targets + at * f->n_targets,
+               f->n_targets * sizeof *b->targets);
+}
+
+/* Copies n pixels of one row of the whole image from `from` on, forwards or backwards. */
+static void copy_pixels(float *to, const float *from, size_t n, size_t channels, bool backwards)
+{
+    if (!backwards) {
+        memcpy(to, from, n * channels * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * channels, from - i * channels, channels * sizeof *to);
+}
+
+/* Pixels outside the image are 0 in the file, so after scaling they are the shift. */
+static void fill_outside(const struct loader *f, float *to, size_t n)
+{
+    for (size_t i = 0; i < n * f->image.channels; i++)
+        to[i] = f->shifts ? f->shifts[i % f->image.channels] : f->is_scaled ? f->shift : 0;
+}
+
+/* Pixel (r, c) of x is pixel (r + down - crop, c + right - crop) of f->whole, if there is one. */
+static void show_window(const struct loader *f, float *x, size_t down, size_t right, bool mirrored)
+{
+    const struct loader_image *im = &f->image;
+    size_t width = im->cols * im->channels;
+    size_t skip = right < im->crop ? im->crop - right : 0;  /* columns of x before the image begins */
+    size_t first = right > im->crop ? right - im->crop : 0; /* first column of the image in x */
+    size_t n = im->cols - skip - first;
+    size_t behind = im->cols - skip - n;
+
+    for (size_t r = 0; r < im->rows; r++, x += width) {
+        size_t before = mirrored ? behind : skip;
+        const float *row;
+
+        if (r + down < im->crop || r + down - im->crop >= im->rows) {
+            fill_outside(f, x, im->cols);
+            continue;
+        }
+        row = f->whole + (r + down - im->crop) * width;
+        fill_outside(f, x, before);
+        copy_pixels(x + before * im->channels, row + (mirrored ? first + n - 1 : first) * im->channels, n,
+                    im->channels, mirrored);
+        fill_outside(f, x + (before + n) * im->channels, im->cols - before - n);
+    }
+}
+
+/* The same on all nodes that hold the block: depends on the job's seed, the epoch, the column and the
+ * step. */
+static void take_augmented(const struct loader *f, size_t at, size_t col, size_t row, float *x)
+{
+    uint32_t n_offsets = 2 * (uint32_t)f->image.crop + 1;
+    uint32_t down, right;
+    struct rng r;
+
+    rng_init(&r, f->seed ^ stream_augment, f->epoch, global_column(f, col) * f->n_rows + row);
+    take_values(f, &f->train, at, f->whole);
+    down = rng_below(&r, n_offsets);
+    right = rng_below(&r, n_offsets);
+    show_window(f, x, down, right, f->image.flip && rng_below(&r, 2));
+}
+
+/* Returns the number of the file's sample that column col uses in step row. */
+static size_t sample_of(const struct loader *f, size_t row, size_t col)
+{
+    return f->order[row * f->n_cols + col];
+}
+
+/* A batch's samples lie anywhere in the file: prefetching halves the time. The second-level cache has more
+ * outstanding loads than the first. */
+static void fetch_ahead(const struct loader *f, size_t at)
+{
+    size_t size = tensor_type_size(f->train.x.type) * f->n_in;
+    const char *p = (const char *)f->train.x.data + at * size;
+
+    for (size_t k = 0; k < size && k < AHEAD_BYTES; k += LINE)
+        __builtin_prefetch(p + k, 0, 2);
+}
+
+void loader_block(const struct loader *f, size_t row, int i, struct loader_batch *b)
+{
+    for (size_t j = 0; j < f->batch; j++) {
+        size_t col = (size_t)i * f->batch + j;
+        size_t at = sample_of(f, row, col);
+
+        if (j + AHEAD < f->batch)
+            fetch_ahead(f, sample_of(f, row, col + AHEAD));
+        if (f->whole)
+            take_augmented(f, at, col, row, b->x + j * f->n_in);
+        else
+            take_values(f, &f->train, at, b->x + j * f->n_in);
+        take_truth(f, &f->train, at, b, j);
+    }
+}
+
+void loader_test(const struct loader *f, size_t start, size_t n, struct loader_batch *b)
+{
+    for (size_t j = 0; j < n; j++) {
+        take_values(f, &f->test, start + j, b->x + j * f->n_in);
+        take_truth(f, &f->test, start + j, b, j);
+    }
+}

@@ -1,0 +1,49 @@
+/* mesh_tcp -- nodes in different processes, one TCP connection per pair (docs/protocol.md §3). */
+#ifndef PSGD_MESH_TCP_H
+#define PSGD_MESH_TCP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runner/mesh/mesh.h"
+#include "runner/mesh/tcp/tcp_dial.h"
+#include "runner/shm/sealed.h"
+#include "runner/shm/send_pool.h"
+
+enum { MESH_KEY_BYTES = 32 };
+/* Which connections are encrypted. MESH_TLS_AUTO: those between machines. */
+enum mesh_tls { MESH_TLS_AUTO, MESH_TLS_ON, MESH_TLS_OFF };
+
+struct mesh_peer {
+    int node;
+    char host[256];
+    int port;
+    uint8_t key[MESH_KEY_BYTES]; /* known to this node and the peer only */
+};
+
+struct mesh_tcp_address {
+    const char *job; /* job id; must outlive the mesh, which sends it again in each reconnection */
+    uint32_t attempt;
+    int listen_fd; /* bound and listening; owned by the mesh from mesh_open on, also on failure */
+    const struct mesh_peer *peers; /* (n_peers) all nodes that this one connects to */
+    size_t n_peers;
+    enum mesh_tls tls;
+    const struct tcp_dialer *dialer; /* must outlive the mesh; NULL: the mesh makes its sockets itself */
+};
+
+/* Connects to the peers that precede this node in the order 0, 1, ..., -2, -3, ..., and accepts the others.
+ * mesh_open returns when every connection is established and both of its ends have proved that they hold the
+ * key. ERR_LOST, ERR_AUTH, ERR_PROTOCOL and ERR_TIMEOUT name the peer. */
+extern const struct mesh_transport mesh_tcp;
+
+/* Accepts descriptors of messages in that peer's memory `theirs` from now on (send_pool.h). The memory must
+ * stay mapped until the mesh is closed. */
+void mesh_tcp_attach(struct mesh *m, int node, struct sealed theirs);
+/* That peer has mapped `mine`, the memory of the mesh's send pool: messages in it are sent to it as
+ * descriptors. */
+void mesh_tcp_expose(struct mesh *m, int node, struct sealed mine);
+/* Long messages are copied to its slots. The pool must be closed after the mesh. */
+void mesh_tcp_use_pool(struct mesh *m, struct send_pool *s);
+
+#endif

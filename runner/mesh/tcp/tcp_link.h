@@ -1,0 +1,91 @@
+/* tcp_link -- the handshake of one connection: connect or accept, set socket options, authenticate both
+ * ends, and exchange which messages each has received (docs/protocol.md §3). */
+#ifndef PSGD_TCP_LINK_H
+#define PSGD_TCP_LINK_H
+
+#include <sys/socket.h>
+
+#include "runner/mesh/tcp/mesh_tcp.h"
+#include "runner/mesh/tcp/tls.h"
+
+enum { HELLO_NONCE = 16 };
+
+struct tcp_config { /* how mesh_open was called */
+    struct mesh_spec spec;
+    struct mesh_tcp_address address;
+};
+
+enum link_state {
+    LINK_CONNECTING, /* connect() in progress */
+    LINK_PROBING,    /* the same, only to test whether the peer's port is open */
+    LINK_LISTENS,    /* it is: the connection is kept to notice when the process ends */
+    LINK_HELLO,      /* waits for the peer's HELLO */
+    LINK_TLS,        /* TLS handshake in progress */
+    LINK_CHALLENGE,  /* connector: waits for the CHALLENGE */
+    LINK_PROOF,      /* acceptor: sent the CHALLENGE, waits for the PROOF */
+    LINK_OPEN
+};
+
+struct tcp_link {
+    int fd;
+    struct tls *tls; /* NULL: none, or not yet */
+    enum link_state state;
+    bool is_accepted;
+    int node; /* the peer; this node's own id while unknown (accepted, no HELLO yet) */
+    double deadline;
+    struct tcp_places places;   /* the peer's addresses; of an accepted link none */
+    uint32_t place;             /* index of the one in use */
+    struct sockaddr_storage at; /* address of the peer: connected to, or as accept returned it */
+    socklen_t at_len;
+    int connect_error;        /* errno with which connecting has failed; 0: it has not */
+    bool has_other_version;   /* accepted, and its HELLO has another version */
+    bool was_seen;            /* the peer's process has sent bytes or closed: it handles its connections */
+    const uint32_t *received; /* (cfg->address.n_peers) seq of the last message received from each */
+    uint8_t in[FRAME_BYTES + 64];
+    size_t n_in;
+    struct frame frame; /* the last one received */
+    uint8_t mine[HELLO_NONCE], theirs[HELLO_NONCE];
+    uint8_t pair[20]; /* bytes 8-27 of the connector's HELLO: job, attempt, from, to */
+    uint32_t hello_ack, challenge_ack;
+};
+
+/* Resolves the peer's addresses, once, so that connecting does not block. ERR_LOST. */
+int tcp_link_resolve(struct tcp_link *l, const struct tcp_config *cfg, const struct mesh_peer *peer,
+                     struct err *e);
+
+/* Starts to connect to the present place, in state LINK_CONNECTING or LINK_PROBING. ERR_LOST: refused or no
+ * route; the text has the peer's address. The caller calls tcp_link_hang_up, also on error. */
+int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link_state state, struct err *e);
+/* The deadline of connecting, or of the handshake, is over: sets the message, and connect_error. */
+void tcp_link_timed_out(struct tcp_link *l, const struct tcp_config *cfg, struct err *e);
+/* The peer is at the present place: forgets the others. */
+void tcp_link_keep_place(struct tcp_link *l);
+/* Whether both ends of the connection are on this machine. Both compare the same two addresses, so they
+ * agree. */
+bool tcp_link_is_local(const struct tcp_link *l);
+/* Writes "host:port" or "[v6]:port" as the agent named it. */
+void tcp_link_peer_address(char *out, size_t size, const struct mesh_peer *p);
+/* Takes an accepted connection `fd` and its peer's address, as accept(2) returned it. */
+void tcp_link_accepted(struct tcp_link *l, const struct tcp_config *cfg, const uint32_t *received, int fd,
+                       const struct sockaddr_storage *from, socklen_t from_len);
+
+/* Advances the handshake without blocking; call when the socket is ready. Returns 0 also while unfinished:
+ * check `state`. `node` of an accepted link is the peer once its HELLO arrived. A probe reaches
+ * LINK_LISTENS, and then fails with ERR_LOST when the peer closes it. */
+int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct err *e);
+
+/* Whether the link is connected but the peer's process has not handled it yet. */
+bool tcp_link_is_unseen(const struct tcp_link *l);
+void tcp_link_hang_up(struct tcp_link *l);
+uint32_t
+tcp_link_ack(const struct tcp_link *l); /* of an open link: seq of the peer's last received message */
+
+/* Seconds since the peer's machine last answered, while an answer is due. Meant to be called about once a
+ * second. */
+double tcp_link_silence(int fd);
+double tcp_link_round_trip(int fd); /* seconds, the kernel's estimate; 0: unknown */
+
+/* Index of `node` in cfg->address.peers, or -1 if it is not a peer. */
+int tcp_peer_index(const struct tcp_config *cfg, int node);
+
+#endif

@@ -1,0 +1,208 @@
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runner/monitor/monitor_state.h"
+#include "runner/shm/shm_source.h"
+#include "shared/fd_pass.h"
+
+enum { PAGE = 4096 };
+
+static bool is_zero_from(const char *name, size_t i)
+{
+    while (i < MONITOR_NAME_MAX && name[i] == '\0')
+        i++;
+    return i == MONITOR_NAME_MAX;
+}
+
+static bool is_name(const char *name)
+{
+    size_t n = 0;
+
+    while (n < MONITOR_NAME_MAX && name[n] > ' ' && name[n] <= '~')
+        n++;
+    return n > 0 && n < MONITOR_NAME_MAX && is_zero_from(name, n);
+}
+
+static bool is_watch(const struct monitor_request *r)
+{
+    return is_name(r->name) && isfinite(r->seconds) && r->seconds > 0 && (r->node == 0 || r->node == 1) &&
+           r->number == 0;
+}
+
+static bool is_find(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->number == 0;
+}
+
+static bool is_dial(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->number < ADDRESSES_MAX;
+}
+
+static bool is_of_socket(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, SHM_NAME_BYTES) && r->seconds == 0 && r->node == 0 && r->number == 0;
+}
+
+static bool is_memory(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->node == 0 && r->number > 0 &&
+           r->number % PAGE == 0 && r->number <= INT64_MAX;
+}
+
+static void set_code(struct monitor_reply *reply, bool has_failed)
+{
+    reply->code = has_failed ? (errno ? errno : EIO) : 0;
+}
+
+/* A codec that is loaded cannot change what its monitor was told before. */
+static void do_watch(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                     int *fd)
+{
+    (void)fd;
+    if (m->call_limit_s > 0) {
+        reply->code = EALREADY;
+        return;
+    }
+    memcpy(m->codec, r->name, sizeof m->codec);
+    m->is_executor = r->node == 1;
+    m->call_limit_s = r->seconds;
+}
+
+/* Waits for name servers, without the lock: the submitter chooses the name, and may have a server that does
+ * not answer. */
+static void resolve(struct monitor_state *m, struct monitor_peer *p, struct err *e)
+{
+    struct tcp_places found;
+    int rc;
+
+    pthread_mutex_unlock(&m->lock);
+    rc = tcp_find(&found, p->node, p->host, p->port, e);
+    pthread_mutex_lock(&m->lock);
+    if (rc == 0)
+        p->places = found;
+}
+
+/* NULL, with the reply set: it is no peer, or has no address. */
+static struct monitor_peer *find(struct monitor_state *m, int node, struct monitor_reply *reply)
+{
+    struct monitor_peer *p = m->peers;
+    struct err e = {0};
+
+    while (p && p < m->peers + m->n_peers && p->node != node)
+        p++;
+    if (!p || p == m->peers + m->n_peers)
+        err_set(&e, ERR_LOST, "node %d is not in the agent's list of nodes", node);
+    else if (p->places.n == 0)
+        resolve(m, p, &e);
+    if (!e.code)
+        return p;
+    reply->code = EHOSTUNREACH;
+    snprintf(reply->text, sizeof reply->text, "%.*s", (int)sizeof reply->text - 1, e.text);
+    return NULL;
+}
+
+static void do_find(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                    int *fd)
+{
+    const struct monitor_peer *p = find(m, r->node, reply);
+
+    (void)fd;
+    if (p)
+        reply->places = p->places;
+}
+
+static void do_dial(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                    int *fd)
+{
+    const struct monitor_peer *p = find(m, r->node, reply);
+
+    if (!p)
+        return;
+    errno = EHOSTUNREACH; /* a place that the peer lacks */
+    if (r->number < p->places.n)
+        *fd = tcp_dial(&p->places.at[r->number]);
+    set_code(reply, *fd < 0);
+}
+
+static void do_listen(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                      int *fd)
+{
+    (void)m;
+    *fd = shm_own.listen(NULL, (const uint8_t *)r->name);
+    set_code(reply, *fd < 0);
+}
+
+static void do_connect(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                       int *fd)
+{
+    (void)m;
+    *fd = shm_own.connect(NULL, (const uint8_t *)r->name);
+    set_code(reply, *fd < 0);
+}
+
+static void do_memory(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                      int *fd)
+{
+    *fd = monitor_make_memory(m, r->number);
+    set_code(reply, *fd < 0);
+}
+
+static const struct {
+    bool (*is_valid)(const struct monitor_request *);
+    void (*run)(struct monitor_state *, const struct monitor_request *, struct monitor_reply *, int *fd);
+} asks[N_MONITOR_ASKS] = {
+    [MONITOR_WATCH] = {is_watch, do_watch},
+    [MONITOR_FIND] = {is_find, do_find},
+    [MONITOR_DIAL] = {is_dial, do_dial},
+    [MONITOR_LISTEN] = {is_of_socket, do_listen},
+    [MONITOR_CONNECT] = {is_of_socket, do_connect},
+    [MONITOR_MEMORY] = {is_memory, do_memory},
+};
+
+int monitor_request_parse(struct monitor_request *out, const void *packet, size_t len)
+{
+    struct monitor_request r;
+
+    if (len != sizeof r)
+        return EPROTO;
+    memcpy(&r, packet, sizeof r);
+    if (r.ask >= N_MONITOR_ASKS || !asks[r.ask].is_valid || !asks[r.ask].is_valid(&r))
+        return EPROTO;
+    *out = r;
+    return 0;
+}
+
+void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                int *fd)
+{
+    *reply = (struct monitor_reply){0};
+    *fd = -1;
+    pthread_mutex_lock(&m->lock);
+    asks[r->ask].run(m, r, reply, fd);
+    pthread_mutex_unlock(&m->lock);
+}
+
+bool monitor_answer(struct monitor_state *m)
+{
+    struct monitor_request packet, request;
+    struct monitor_reply reply;
+    int fd;
+    ssize_t n = fd_pass_receive(m->request_fd, &packet, sizeof packet, &fd, 0);
+
+    if (n < 0 && errno == EINTR)
+        return true;
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0 || fd >= 0 || monitor_request_parse(&request, &packet, (size_t)n) != 0)
+        return false;
+    monitor_do(m, &request, &reply, &fd);
+    n = fd_pass_send(m->request_fd, &reply, sizeof reply, fd, MSG_DONTWAIT);
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof reply;
+}

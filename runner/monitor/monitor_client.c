@@ -1,0 +1,130 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runner/lines/orders.h"
+#include "runner/monitor/monitor.h"
+#include "runner/monitor/monitor_wire.h"
+#include "shared/fd_pass.h"
+
+/* A process that is killed closes its descriptors one after the other. */
+enum { CLOSING_MS = 200 };
+
+static int has_ended(struct monitor *m, struct err *e)
+{
+    if (fcntl(m->fd, F_GETFD) < 0)
+        return err_set(e, ERR_CODEC, ORDERS_CLOSED);
+    m->is_lost = true;
+    return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
+}
+
+/* *fd: the descriptor that came with the reply, or -1. */
+static int ask(struct monitor *m, const struct monitor_request *r, struct monitor_reply *reply, int *fd,
+               struct err *e)
+{
+    ssize_t n;
+
+    *fd = -1;
+    do
+        n = fd_pass_send(m->fd, r, sizeof *r, -1, 0);
+    while (n < 0 && errno == EINTR);
+    while (n > 0 && (n = fd_pass_receive(m->fd, reply, sizeof *reply, fd, 0)) < 0 && errno == EINTR)
+        n = 1;
+    if (n != (ssize_t)sizeof *reply)
+        return has_ended(m, e);
+    return 0;
+}
+
+/* As the calls of struct tcp_dialer and struct shm_source: -1 and errno. */
+static int ask_for_fd(struct monitor *m, const struct monitor_request *r)
+{
+    struct monitor_reply reply = {0};
+    struct err e;
+    int fd;
+
+    if (ask(m, r, &reply, &fd, &e) < 0)
+        errno = EPIPE;
+    else if (reply.code)
+        errno = reply.code;
+    return fd;
+}
+
+static int find(void *owner, int node, struct tcp_places *out, struct err *e)
+{
+    struct monitor_request r = {.ask = MONITOR_FIND, .node = node};
+    struct monitor_reply reply;
+    int fd;
+
+    if (ask(owner, &r, &reply, &fd, e) < 0)
+        return e->code;
+    if (reply.code)
+        return err_set(e, ERR_LOST, "%s", reply.text);
+    *out = reply.places;
+    return 0;
+}
+
+static int dial(void *owner, int node, uint32_t index)
+{
+    return ask_for_fd(owner, &(struct monitor_request){.ask = MONITOR_DIAL, .node = node, .number = index});
+}
+
+static int ask_for_socket(struct monitor *m, enum monitor_ask kind, const uint8_t name[SHM_NAME_BYTES])
+{
+    struct monitor_request r = {.ask = (uint32_t)kind};
+
+    memcpy(r.name, name, SHM_NAME_BYTES);
+    return ask_for_fd(m, &r);
+}
+
+static int listen_at(void *owner, const uint8_t name[SHM_NAME_BYTES])
+{
+    return ask_for_socket(owner, MONITOR_LISTEN, name);
+}
+
+static int connect_to(void *owner, const uint8_t name[SHM_NAME_BYTES])
+{
+    return ask_for_socket(owner, MONITOR_CONNECT, name);
+}
+
+static int memory(void *owner, size_t bytes)
+{
+    return ask_for_fd(owner, &(struct monitor_request){.ask = MONITOR_MEMORY, .number = bytes});
+}
+
+struct tcp_dialer monitor_dialer(struct monitor *m)
+{
+    return (struct tcp_dialer){.find = find, .dial = dial, .owner = m};
+}
+
+struct shm_source monitor_source(struct monitor *m)
+{
+    return (struct shm_source){.listen = listen_at, .connect = connect_to, .memory = memory, .owner = m};
+}
+
+int monitor_watch(struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e)
+{
+    struct monitor_request r = {.ask = MONITOR_WATCH, .node = is_executor, .seconds = limit_s};
+    struct monitor_reply reply;
+    int fd;
+
+    snprintf(r.name, sizeof r.name, "%s", name);
+    for (char *c = r.name; *c; c++) /* it is shown, and only printed */
+        if (*c <= ' ' || *c > '~')
+            *c = '?';
+    if (ask(m, &r, &reply, &fd, e) < 0)
+        return e->code;
+    errno = reply.code;
+    return reply.code ? err_errno(e, ERR_IO, "watching %s", name) : 0;
+}
+
+int monitor_tell_end(struct monitor *m, struct err *e)
+{
+    struct pollfd p = {.fd = m->fd};
+
+    if (poll(&p, 1, CLOSING_MS) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)))
+        return has_ended(m, e);
+    return err_set(e, ERR_LOST, "the agent has ended");
+}

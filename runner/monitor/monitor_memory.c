@@ -1,0 +1,117 @@
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "runner/monitor/monitor_state.h"
+#include "runner/sandbox/limits.h"
+#include "runner/sandbox/own_user.h"
+#include "runner/shm/shm_source.h"
+#include "shared/process.h"
+#include "shared/reason.h"
+
+/* A look takes some 10 us. The next one is due when a process on all processors could have reached the limit,
+ * but no later than after LOOK_MOST_S, because threads count as well. */
+static const double LOOK_LEAST_S = 0.01, LOOK_MOST_S = 0.1;
+static const double FASTEST = 4e9; /* bytes that a processor takes and clears in a second */
+
+/* Beyond the limit are what RLIMIT_DATA rightly leaves out: the read-only data and the code of libraries that
+ * are loaded, stacks, and page tables, one 512th of what is mapped. */
+enum { LOADED = 64 << 20, TABLES_PART = 256 };
+
+/* Without CAP_SYS_RESOURCE, which most containers lack, a limit is lowered by a process with the same real
+ * user and group only: root's monitor has the job's for this call. */
+static int lower(pid_t job, const struct rlimit *to)
+{
+    uid_t id = own_user_id(job);
+    int rc = prlimit(job, RLIMIT_DATA, to, NULL);
+
+    if (rc == 0 || errno != EPERM || geteuid() != 0)
+        return rc;
+    if (setresgid(id, (gid_t)-1, (gid_t)-1) == 0 && setresuid(id, (uid_t)-1, (uid_t)-1) == 0)
+        rc = prlimit(job, RLIMIT_DATA, to, NULL);
+    if (setresuid(0, (uid_t)-1, (uid_t)-1) < 0 || setresgid(0, (gid_t)-1, (gid_t)-1) < 0)
+        return -1;
+    return rc;
+}
+
+/* RLIMIT_DATA counts a process's private memory, and no memory that is shared: without this a node could
+ * hold as much again. The memory stays counted when it is unmapped: the monitor cannot see whether it is. */
+int monitor_make_memory(struct monitor_state *m, uint64_t bytes)
+{
+    const struct rlimit less = {m->memory_left - bytes, m->memory_left - bytes};
+    struct process_memory now;
+    int fd;
+
+    if (m->memory_left == RLIM_INFINITY)
+        return shm_own.memory(NULL, bytes);
+    if (!process_memory(&now, m->status_fd, m->job))
+        return -1;
+    if (now.data_bytes > m->memory_left || bytes > m->memory_left - now.data_bytes) {
+        errno = ENOMEM;
+        return -1;
+    }
+    if (lower(m->job, &less) < 0)
+        return -1;
+    m->memory_left -= bytes;
+    pthread_mutex_unlock(&m->lock);
+    fd = shm_own.memory(NULL, bytes);
+    pthread_mutex_lock(&m->lock);
+    return fd;
+}
+
+static double next_look(uint64_t room)
+{
+    return fmax(LOOK_LEAST_S, fmin(LOOK_MOST_S, (double)room / (FASTEST * limits_processors())));
+}
+
+static bool has_too_much(struct monitor_state *m, const struct process_memory *p)
+{
+    uint64_t shared = m->memory_most - m->memory_left, used = p->private_bytes + p->table_bytes + shared;
+    uint64_t most = m->memory_most + m->memory_most / TABLES_PART + LOADED;
+    char text[256];
+
+    m->memory_at += next_look(used < most ? most - used : 0);
+    if (used <= most)
+        return false;
+    snprintf(
+        text, sizeof text,
+        "the node uses %.2f GiB of memory, of the %.2f GiB that a job may use here: %.2f GiB are private, "
+        "%.2f GiB shared, %.2f GiB page tables",
+        (double)used / 0x1p30, (double)m->memory_most / 0x1p30, (double)p->private_bytes / 0x1p30,
+        (double)shared / 0x1p30, (double)p->table_bytes / 0x1p30);
+    monitor_report(m, REASON_OUT_OF_MEMORY, text);
+    return true;
+}
+
+/* RLIMIT_NPROC limits them where the node has a user of its own; each takes memory of the kernel's. */
+static bool has_too_many_threads(struct monitor_state *m, const struct process_memory *p)
+{
+    char text[128];
+
+    if (p->n_threads <= limits_threads())
+        return false;
+    snprintf(text, sizeof text, "the node has %d threads, and at most %d are allowed here", p->n_threads,
+             limits_threads());
+    monitor_report(m, REASON_CODEC_FAILED, text);
+    return true;
+}
+
+bool monitor_check_memory(struct monitor_state *m, double now)
+{
+    struct process_memory p;
+
+    if (now < m->memory_at)
+        return false;
+    m->memory_at = now;
+    if (m->status_fd < 0 || !process_memory(&p, m->status_fd, m->job)) {
+        m->memory_at += LOOK_MOST_S;
+        return false;
+    }
+    if (m->memory_most == RLIM_INFINITY)
+        m->memory_at += LOOK_MOST_S;
+    else if (has_too_much(m, &p))
+        return true;
+    return has_too_many_threads(m, &p);
+}

@@ -1,0 +1,90 @@
+/* monitor_state -- the monitor process's own state. For this folder and its tests. */
+#ifndef PSGD_MONITOR_STATE_H
+#define PSGD_MONITOR_STATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "runner/base/stopwatch.h"
+#include "runner/lines/orders.h"
+#include "runner/lines/report.h"
+#include "runner/monitor/monitor_wire.h"
+
+/* One call of the codec, as the monitor sees it. */
+struct monitor_call {
+    double since;   /* the stopwatch's time of its beginning */
+    double took_s;  /* so far, without the time in which one of the two processes was stopped */
+    double seen_at; /* when the monitor last looked */
+};
+
+struct monitor_peer {
+    int node, port;
+    char host[256];
+    struct tcp_places places; /* n 0: not found yet */
+};
+
+/* Of two threads: the first reads orders and watches; the second answers requests, and may wait for a name
+ * server or for much memory. Each has the lock while it uses the state, and not while it waits. */
+struct monitor_state {
+    pthread_mutex_t lock;
+    pid_t job; /* the job process */
+    struct report report;
+    const struct stopwatch *watch; /* written by the job process */
+
+    struct orders orders; /* the agent's pipe; fd -1: it has ended */
+    int relay_fd;         /* the job process reads them here; -1: closed */
+    int n_orders;         /* read so far: the job, then the start */
+    size_t n_relayed;     /* bytes of the present line that are passed on */
+    struct orders_job job_order;
+
+    struct monitor_peer *peers; /* (n_peers) as the agent's start names them; owned */
+    size_t n_peers;
+
+    uint64_t memory_most; /* what the node may use: the job process's RLIMIT_DATA at its start */
+    uint64_t memory_left; /* that, less the memory made for it: its present limit */
+    int status_fd;        /* the job process's /proc/PID/status; -1: it cannot be read here */
+    double memory_at;     /* clock_now of the next look at its memory */
+
+    int request_fd; /* the second thread's */
+
+    char codec[MONITOR_NAME_MAX];
+    bool is_executor;
+    double call_limit_s; /* 0: nothing is watched */
+    struct monitor_call call;
+
+    double orphaned_at; /* clock_now: the agent has ended before the start; 0: it has not */
+    double limit_at;    /* clock_now: the job's time limit is over; 0: none */
+    double kill_at;     /* clock_now; 0: none */
+};
+
+/* monitor_orders: reads the agent's pipe and passes on what the other end takes. Neither call blocks. */
+bool monitor_has_unsent_order(const struct monitor_state *m);
+void monitor_read_orders(struct monitor_state *m);
+void monitor_pass_orders(struct monitor_state *m);
+
+/* monitor_time: does what is due at `now`. Returns whether the node is to be killed: its end is reported. */
+bool monitor_check_time(struct monitor_state *m, double now);
+/* Seconds until the next check. */
+double monitor_period(const struct monitor_state *m, double now);
+
+/* monitor_answer: waits for a request, handles it and sends its reply. Returns false if it was none. Without
+ * the lock. */
+bool monitor_answer(struct monitor_state *m);
+/* The part of it that neither receives nor sends, and takes the lock. *fd: the descriptor to send, which the
+ * caller closes, or -1. */
+void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                int *fd);
+
+/* monitor_memory: makes memory for the job process, and lowers its limit by as much; releases the lock while
+ * the kernel clears the memory. Returns a descriptor, or -1 and sets errno: ENOMEM, with what the job process
+ * has it would be more than the job may use. */
+int monitor_make_memory(struct monitor_state *m, uint64_t bytes);
+/* Looks at what the job process holds, if it is time for it. Returns whether the node is to be killed for
+ * it: its end is reported. */
+bool monitor_check_memory(struct monitor_state *m, double now);
+
+/* monitor_time: writes the node's end to its log and to events.jsonl. */
+void monitor_report(struct monitor_state *m, const char *reason, const char *message);
+
+#endif

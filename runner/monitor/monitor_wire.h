@@ -1,0 +1,43 @@
+/* monitor_wire -- what a job process and its monitor send each other over a socket pair of packets
+ * (SOCK_SEQPACKET): one request, then one reply. Both are one program on one machine, so a record is a
+ * struct; the monitor trusts no byte of it. */
+#ifndef PSGD_MONITOR_WIRE_H
+#define PSGD_MONITOR_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runner/mesh/tcp/tcp_dial.h"
+
+enum monitor_ask {
+    MONITOR_WATCH = 1, /* watch the calls of codec `name`, which may take `seconds` each; once. `node` is
+                        * 1 for an executor, watched between its calls of the host, else 0 */
+    MONITOR_FIND,      /* -> places, text: the addresses of peer `node`, from the agent's table */
+    MONITOR_DIAL,      /* -> descriptor: a socket that connects to peer `node` at its place `number` */
+    MONITOR_LISTEN,    /* -> descriptor: a socket that listens at `name`, SHM_NAME_BYTES (shm/shm_source.h) */
+    MONITOR_CONNECT,   /* -> descriptor: one that is connected to it */
+    MONITOR_MEMORY,    /* -> descriptor: `number` bytes of memory, whole pages */
+    N_MONITOR_ASKS
+};
+
+enum { MONITOR_NAME_MAX = 64 };
+
+/* Members that an ask does not mention are zero. */
+struct monitor_request {
+    uint32_t ask;
+    int32_t node;
+    uint64_t number;
+    double seconds;
+    char name[MONITOR_NAME_MAX]; /* of a codec: printable, and zeros; of a socket: any bytes, and zeros */
+};
+
+struct monitor_reply { /* with a descriptor if the request has one and code is 0 */
+    int32_t code;      /* 0: done; else an errno */
+    char text[256];    /* MONITOR_FIND that has failed: why; zero-terminated */
+    struct tcp_places places;
+};
+
+/* Checks a packet of the job process. Returns 0, or EPROTO: *out is unchanged. */
+int monitor_request_parse(struct monitor_request *out, const void *packet, size_t len);
+
+#endif

@@ -1,0 +1,428 @@
+#include "runner/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nn/kernels/blas.h"
+#include "runner/checkpoint.h"
+#include "runner/exchange/barrier.h"
+#include "runner/exchange/exchange_state.h"
+#include "runner/exchange/stall.h"
+#include "runner/exit_guard.h"
+#include "shared/clock.h"
+#include "shared/crypto.h"
+#include "shared/file.h"
+#include "shared/json.h"
+#include "shared/memory.h"
+#include "shared/model_spec.h"
+#include "shared/preprocessing_file.h"
+#include "shared/reason.h"
+#include "shared/weights.h"
+
+enum {
+    DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
+    RECEIVED_MAX = 32 /* messages of each peer before computing continues: only a flood sends more */
+};
+
+const double node_codec_share = 0.75;
+
+static const char start_path[] = "../packages/weights.safetensors";
+
+atomic_bool node_interrupted;
+
+static bool is_worker(const struct node *n)
+{
+    return n->job.node >= 0;
+}
+
+static void set_threads(struct node *n)
+{
+    int threads = blas_plan_threads(n->set.threads, n->job.workers_on_host);
+    char why[96] = "its machine has no more processors";
+    char text[192];
+
+    if (threads == n->set.threads)
+        return;
+    if (n->job.workers_on_host > 1)
+        snprintf(why, sizeof why, "%d workers of this job share the processors of its machine",
+                 n->job.workers_on_host);
+    snprintf(text, sizeof text, "node %d computes with %d thread%s instead of %d: %s", n->job.node, threads,
+             threads == 1 ? "" : "s", n->set.threads, why);
+    report_warn(n->report, text);
+}
+
+static int load_settings(struct node *n, struct err *e)
+{
+    const char *path = "../packages/settings.json";
+    json_t *doc;
+    int rc;
+
+    if (json_read(&doc, path, DOCUMENT_MAX, e) < 0)
+        return e->code;
+    rc = settings_parse(&n->set, doc, e);
+    json_decref(doc);
+    if (rc < 0)
+        return err_at(e, "settings");
+    if (n->job.node >= n->set.node_count || n->job.node < -1 - n->set.server_count || n->job.node == -1)
+        return err_set(e, ERR_CONFIG, "settings: no node %d among %d workers and %d servers", n->job.node,
+                       n->set.node_count, n->set.server_count);
+    blas_allow_onednn(n->set.math == MATH_AUTO);
+    set_threads(n);
+    if (schedule_parse(&n->schedule, n->set.schedule, e) < 0)
+        return err_at(e, "settings");
+    return settings_blocks(&n->blocks, &n->set, e);
+}
+
+/* Before the codec is loaded, which could ask for another limit. */
+static int watch_codec(struct node *n, struct err *e)
+{
+    const char *codec = is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
+
+    if (exit_guard_begin(n->monitor->watch, n->set.executor ? "executor" : "codec", codec, n->report, e) < 0)
+        return e->code;
+    return monitor_watch(n->monitor, n->set.executor, codec, node_codec_share * n->set.round_timeout_s, e);
+}
+
+/* Loads the initial weights. A checkpoint's weights are loaded with the rest of it. */
+static int load_weights(struct node *n, struct err *e)
+{
+    struct tensor_file f;
+    int rc;
+
+    if (n->set.starts_from == STARTS_FROM_SEED)
+        net_init(n->net, n->set.seed);
+    if (n->set.starts_from != STARTS_FROM_WEIGHTS)
+        return 0;
+    if (tensor_file_open(&f, start_path, e) < 0)
+        return e->code;
+    rc = weights_check(&f, "", n->spec, e) < 0 ? err_at(e, "%s", start_path) : 0;
+    if (rc == 0)
+        net_load(n->net, &f, "");
+    tensor_file_close(&f);
+    return rc;
+}
+
+static int load_model(struct node *n, struct err *e)
+{
+    json_t *doc;
+    size_t len;
+    int rc;
+
+    n->spec = malloc(sizeof *n->spec);
+    if (!n->spec)
+        return err_set(e, ERR_NOMEM, "no memory for the model");
+    if (file_read(&n->arch, &len, "../packages/model.json", DOCUMENT_MAX, e) < 0 ||
+        json_parse(&doc, n->arch, len, "model", e) < 0)
+        return e->code;
+    rc = model_spec_parse(n->spec, doc, e);
+    json_decref(doc);
+    if (rc < 0 || preprocessing_file_read(&n->preprocessing, "../packages", e) < 0)
+        return err_at(e, "model");
+    if (placement_lay_out(&n->ranges, n->set.placement, n->spec, n->set.server_count, e) < 0)
+        return e->code;
+    n->max_batch = is_worker(n) ? net_test_batch(n->spec, n->set.batch_size) : 1;
+    return net_new(&n->net, n->spec, n->max_batch, e);
+}
+
+/* Checks before the work, not after it, that the model file can be written. */
+static int check_result(struct node *n, struct err *e)
+{
+    return tensor_file_fits("the model's file", (uint64_t)n->spec->n_params * sizeof(float), n->preprocessing,
+                            e);
+}
+
+static int load_data(struct node *n, struct err *e)
+{
+    if (loader_open(&n->loader, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
+                    n->job.node, (size_t)n->set.batch_size, (size_t)n->set.steps_per_epoch, n->spec,
+                    n->set.seed, e) < 0)
+        return err_at(e, "data");
+    return metrics_new(&n->metrics, n->spec, n->loader.test.labels != NULL, n->loader.n_test, e);
+}
+
+static struct checkpoint checkpoint(struct node *n)
+{
+    return (struct checkpoint){.set = &n->set,
+                               .job = n->job.job,
+                               .arch = n->arch,
+                               .preprocessing = n->preprocessing,
+                               .codec_sha256 = n->codec_sha256,
+                               .node = n->job.node,
+                               .net = n->net,
+                               .optimizer = n->step.optimizer,
+                               .exchange = n->exchange};
+}
+
+static int open_checkpoint(struct node *n, struct err *e)
+{
+    return n->set.starts_from == STARTS_FROM_CHECKPOINT ? tensor_file_open(&n->start, start_path, e) : 0;
+}
+
+static void close_checkpoint(struct node *n)
+{
+    tensor_file_close(&n->start);
+    n->start = (struct tensor_file){0};
+}
+
+/* Restores an earlier job's checkpoint; also checks whether this job's checkpoints can be written. */
+static int load_checkpoint(struct node *n, struct err *e)
+{
+    struct checkpoint c = checkpoint(n);
+    int rc;
+
+    if (n->set.checkpoint_every > 0 && checkpoint_can_write(&c, e) < 0)
+        return e->code;
+    if (n->set.starts_from != STARTS_FROM_CHECKPOINT)
+        return 0;
+    rc = checkpoint_restore(&c, &n->start, n->spec, e) < 0 ? err_at(e, "checkpoint") : 0;
+    close_checkpoint(n);
+    n->first_epoch = n->epoch = c.epoch;
+    n->step.n_done = c.step;
+    n->step.n_samples = c.samples;
+    return rc;
+}
+
+int node_enter_folder(const struct node *n, struct err *e)
+{
+    return fchdir(n->folder_fd) < 0 ? err_errno(e, ERR_IO, "the node's folder") : 0;
+}
+
+bool node_keeps_epoch(const struct node *n, int epoch)
+{
+    return n->set.checkpoint_every > 0 && epoch > 0 && epoch % n->set.checkpoint_every == 0;
+}
+
+int node_write_checkpoint(struct node *n, int epoch, struct err *e)
+{
+    const char *name = artifact_name(ARTIFACT_CHECKPOINT);
+    const char *previous = artifact_name(ARTIFACT_PREVIOUS_CHECKPOINT);
+    struct checkpoint c = checkpoint(n);
+    char next_name[NAME_MAX + 1]; /* a temporary one: the agent removes what a killed node leaves */
+
+    if (file_temporary(next_name, sizeof next_name, name, e) < 0)
+        return e->code;
+    c.epoch = epoch;
+    c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
+    c.samples = n->step.n_samples;
+    /* Both earlier files stay until the new one is complete: writing takes long, and the disk may be full. */
+    if (node_flush_records(n, e) < 0 || node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
+        return err_at(e, "checkpoint of epoch %d", epoch);
+    if (rename(name, previous) < 0 && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", previous);
+    return rename(next_name, name) < 0 ? err_errno(e, ERR_IO, "%s", name) : 0;
+}
+
+/* Who takes a step of node_prepare. */
+enum { WORKER = 1, SERVER = 2, TRAINS = WORKER | SERVER, EXECUTES = 4, ALL = TRAINS | EXECUTES };
+
+/* Known once the settings are loaded. */
+static unsigned role_of(const struct node *n)
+{
+    return n->set.executor ? EXECUTES : is_worker(n) ? WORKER : SERVER;
+}
+
+int node_prepare(struct node *n, const char **reason, struct err *e)
+{
+    static const struct {
+        int (*load)(struct node *, struct err *);
+        const char *reason;
+        unsigned who;
+    } steps[] = {
+        {load_settings, REASON_SETTINGS_INVALID, ALL},
+        {watch_codec, REASON_INTERNAL, ALL},
+        {node_copy_codec, REASON_CODEC_LOAD_FAILED, ALL},
+        {load_model, REASON_MODEL_INVALID, TRAINS},
+        {check_result, REASON_MODEL_INVALID, WORKER},
+        {load_weights, REASON_MODEL_INVALID, TRAINS},
+        {load_data, REASON_DATA_INVALID, WORKER},
+        {open_checkpoint, REASON_CHECKPOINT_INVALID, TRAINS},
+        {node_open_executing, REASON_INTERNAL, EXECUTES},
+        {node_open_input, REASON_DATA_INVALID, EXECUTES},
+        {node_open_records, REASON_INTERNAL, ALL},
+        {node_enter_sandbox, REASON_ISOLATION_TOO_LOW, ALL},
+        {node_load_codec, REASON_CODEC_LOAD_FAILED, TRAINS},
+        {node_open_exchange, REASON_CODEC_FAILED, TRAINS},
+        {load_checkpoint, REASON_CHECKPOINT_INVALID, TRAINS},
+        {node_load_executor, REASON_CODEC_LOAD_FAILED, EXECUTES},
+        {node_open_rule, REASON_INTERNAL, EXECUTES},
+    };
+
+    for (int i = 0; i < N_RECORD_FILES; i++)
+        n->records[i].fd = -1;
+    n->best = -INFINITY;
+    memory_keep_open();
+    n->folder_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if ((role_of(n) & steps[i].who) && (node_enter_folder(n, e) < 0 || steps[i].load(n, e) < 0)) {
+            *reason = e->code == ERR_NOMEM     ? REASON_OUT_OF_MEMORY
+                      : e->code == ERR_NOSPACE ? REASON_DISK_FULL
+                                               : steps[i].reason;
+            return e->code;
+        }
+    return 0;
+}
+
+int node_pump(struct node *n, double deadline, bool *came, struct err *e)
+{
+    struct mesh_event ev;
+    double slice = clock_now() + 1; /* a signal just before the wait is seen a second later */
+
+    slice = fmin(slice, exchange_wakes_at(n->exchange));
+    if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
+        return e->code;
+    /* A peer that tells what it waits for brings nothing that this node waits for. */
+    *came = ev.kind != MESH_NOTHING && (ev.kind != MESH_MESSAGE || ev.head.kind != FRAME_WAIT);
+    if (flag_is_up(&node_interrupted))
+        return err_set(e, ERR_CANCELLED, "asked to stop");
+    return exchange_on_event(n->exchange, &ev, e);
+}
+
+int node_receive(struct node *n, struct err *e)
+{
+    size_t left = n->n_peers * RECEIVED_MAX + 1;
+    bool came = true;
+
+    while (came && left-- > 0)
+        if (node_pump(n, 0, &came, e) < 0)
+            return e->code;
+    return 0;
+}
+
+int node_catch_up(struct node *n, struct err *e)
+{
+    struct stopwatch *watch = exchange_watch(n->exchange);
+    enum phase last = phase_enter(watch, PHASE_WAIT);
+    struct node_wait wait;
+    bool came;
+
+    node_wait_begin(&wait, n, stopwatch_since(watch));
+    if (node_receive(n, e) < 0 ||
+        exchange_tell_computes(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
+        return e->code;
+    while (exchange_must_wait(n->exchange))
+        if (node_pump(n, node_wait_until(&wait), &came, e) < 0 ||
+            (exchange_must_wait(n->exchange) && node_wait_check(&wait, n, e) < 0))
+            return e->code;
+    n->is_held_up = false;
+    phase_enter(watch, last);
+    return 0;
+}
+
+int node_write_model(struct node *n, const char *name, double test_loss, struct err *e)
+{
+    const struct tensor_view *tensors;
+    size_t n_tensors = net_tensors(n->net, &tensors);
+    char epoch[16], step[32], loss[32], seed[32];
+    struct tensor_meta meta[] = {
+        {"format", "psgd"},
+        {"arch", n->arch},
+        {"job_id", n->job.job},
+        {"codec", n->set.codec},
+        {"epoch", epoch},
+        {"step", step},
+        {"seed", seed},
+        {0}, /* these two, where they are known */
+        {0},
+        {0},
+    };
+    struct tensor_meta *more = &meta[7];
+    int rc;
+
+    if (n->preprocessing)
+        *more++ = (struct tensor_meta){PREPROCESSING_META, n->preprocessing};
+    if (isfinite(test_loss))
+        *more = (struct tensor_meta){"test_loss", loss};
+
+    snprintf(epoch, sizeof epoch, "%d", n->epoch);
+    snprintf(step, sizeof step, "%llu", (unsigned long long)node_progress(n).step);
+    snprintf(loss, sizeof loss, "%.9g", test_loss);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)n->set.seed);
+    if (node_enter_folder(n, e) < 0)
+        return e->code;
+    node_swap_model(n);
+    rc = tensor_file_write_unsynced(name, tensors, n_tensors, meta, e);
+    node_swap_model(n);
+    return rc;
+}
+
+/* Without running statistics, which a rule of messages of its own does not make equal. */
+static void report_weights(const struct node *n)
+{
+    const float *w = n->model ? n->model : net_params(n->net);
+    uint8_t digest[SHA256_BYTES];
+    char hex[SHA256_HEX];
+
+    sha256(digest, w, net_n_trained(n->net) * sizeof *w);
+    hex_encode(hex, digest, sizeof digest);
+    report_result(n->report, hex);
+}
+
+static int finish_models(struct node *n, struct err *e)
+{
+    const char *final = artifact_name(ARTIFACT_FINAL_MODEL);
+    struct err why = {0};
+    int rc;
+
+    node_take_model(n);
+    report_weights(n);
+    /* Without a loss: nodes with the same weights write the same bytes, whatever each has computed with. */
+    if (node_write_model(n, final, NAN, e) < 0 || file_sync(final, e) < 0)
+        return e->code;
+    rc = file_sync(artifact_name(ARTIFACT_BEST_MODEL), &why);
+    if (rc == 0 || rc == ERR_NOT_FOUND) /* a job that was resumed may have found no better one */
+        return 0;
+    *e = why;
+    return rc;
+}
+
+int node_finish(struct node *n, struct err *e)
+{
+    if (role_of(n) == WORKER && finish_models(n, e) < 0)
+        return e->code;
+    if (node_sync_records(n, e) < 0)
+        return e->code;
+    node_close_trace(n);
+    exchange_detach(n->exchange);
+    /* A slow peer receives the BYE frame late, a hanging one never: the wait is limited. */
+    mesh_close(n->mesh, clock_now() + n->set.round_timeout_s);
+    n->mesh = NULL;
+    exchange_free(n->exchange);
+    n->exchange = NULL;
+    return 0;
+}
+
+/* The mesh and the exchange's part of it stay open until the process ends: closing them properly would
+ * signal success to the peers. */
+void node_clear(struct node *n)
+{
+    for (int i = 0; i < N_RECORD_FILES; i++)
+        record_close(&n->records[i]);
+    if (n->folder_fd >= 0)
+        close(n->folder_fd);
+    if (!n->mesh)
+        exchange_free(n->exchange);
+    loader_close(&n->loader);
+    close_checkpoint(n);
+    step_close(&n->step);
+    metrics_free(n->metrics);
+    net_free(n->net);
+    shm_group_close(n->shm_group); /* after net_free: gradients are in it */
+    send_pool_close(n->send_pool);
+    node_clear_executing(n);
+    free(n->arch);
+    free(n->preprocessing);
+    free(n->ranges);
+    free(n->spec);
+    free(n->layers);
+    free(n->model);
+    free(n->machines);
+    free(n->peers);
+    blocks_clear(&n->blocks);
+}

@@ -1,0 +1,153 @@
+/* node -- one node of a job: all its state, from its packages to its records. Life cycle: node_prepare
+ * (loads the packages: ready), node_connect (doCommit), node_train, node_serve or node_execute,
+ * node_finish. */
+#ifndef PSGD_NODE_H
+#define PSGD_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nn/metrics.h"
+#include "nn/net.h"
+#include "runner/core/step.h"
+#include "runner/exchange/exchange.h"
+#include "runner/lines/orders.h"
+#include "runner/lines/report.h"
+#include "runner/loader.h"
+#include "runner/monitor/monitor.h"
+#include "runner/shm/send_pool.h"
+#include "runner/shm/shm_group.h"
+#include "shared/artifacts.h"
+#include "shared/codec_load.h"
+#include "shared/flag.h"
+#include "shared/schedule.h"
+#include "shared/settings.h"
+#include "shared/tensor_file.h"
+
+struct node {
+    struct orders_job job;
+    int folder_fd; /* the node's folder, which a codec's chdir does not change */
+    struct settings set;
+    struct blocks blocks;
+    struct codec_library codec;
+    char codec_sha256[65];
+    char *arch;          /* the model's document, kept for the model file */
+    char *preprocessing; /* the record of that name, kept for the same; NULL: none */
+    struct model_spec *spec;
+    size_t *ranges;              /* of the servers: placement_lay_out() */
+    struct net *net;             /* NULL: it runs an executor */
+    struct executing *executing; /* that one; else NULL */
+    int max_batch;               /* of the net: the batch size of evaluation, at least a block's */
+    struct schedule schedule;
+    struct tensor_file start; /* the checkpoint to resume from, until it is restored */
+    struct metrics *metrics;  /* workers only, as the next one */
+    struct loader loader;
+    struct codec_layer *layers; /* (n_layers) */
+    int n_layers;
+    struct exchange *exchange;
+    struct step step;
+    struct mesh *mesh;
+    struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
+    struct send_pool *send_pool; /* NULL: nodes share no memory for messages */
+    float *model;                /* (n_params): of a rule whose model is not params, as last taken; or NULL */
+    int *machines;               /* (node_count): for each worker the first one on its machine */
+    int *peers;                  /* (n_peers): the nodes that this one is connected to */
+    size_t n_peers;
+    struct record_file records[N_RECORD_FILES]; /* by artifact_id; fd -1: not written, or not yet */
+    struct tracer *tracer;                      /* NULL: no trace was requested */
+    struct report *report;
+    struct monitor *monitor;  /* borrowed */
+    struct tcp_dialer dialer; /* the monitor's */
+    struct shm_source shm_source;
+    bool is_held_up;    /* it has waited for a peer for a while: node_waits_for() */
+    double started;     /* clock_now when training began */
+    double snapshot_at; /* clock_now from which on snapshot_take() writes again */
+    int epoch;          /* the present one, from 1; 0: none yet */
+    double best;        /* of the evaluations so far: accuracy, or with targets minus the loss */
+    int first_epoch;    /* from 0; later if resumed from a checkpoint */
+};
+
+/* Of --round-timeout: a node whose codec hangs is ended, or a silent worker dropped, before peers report
+ * their timeout. */
+extern const double node_codec_share;
+
+/* Set by SIGTERM: stop after the present step. */
+extern atomic_bool node_interrupted;
+
+/* Loads ../packages. On failure *reason is the reason code for the package concerned. */
+int node_prepare(struct node *n, const char **reason, struct err *e);
+/* Parts of node_prepare. First the codec's object is copied into memory, compiled here if need be; when all
+ * files are open the process enters the sandbox, and reports its level; then the codec is loaded. */
+int node_copy_codec(struct node *n, struct err *e);
+int node_enter_sandbox(struct node *n, struct err *e);
+int node_load_codec(struct node *n, struct err *e);
+/* Parts of node_prepare for an executor, in this order: its state and output.txt, its shard and
+ * arguments; in the sandbox its object, and the exchange. */
+int node_open_executing(struct node *n, struct err *e);
+int node_open_input(struct node *n, struct err *e);
+int node_load_executor(struct node *n, struct err *e);
+int node_open_rule(struct node *n, struct err *e);
+void node_clear_executing(struct node *n);
+/* Part of node_prepare, after settings, codec, model and data are loaded: opens the exchange and the step. */
+int node_open_exchange(struct node *n, struct err *e);
+/* Connects to the peers; takes the listening socket. */
+int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
+/* Part of node_connect, before the first step: logs the memory that this node's job will hold. ERR_NOMEM: the
+ * machine has less for its workers' exchanges. */
+int node_check_memory(const struct node *n, struct err *e);
+int node_train(struct node *n, struct err *e);   /* a worker's part */
+int node_serve(struct node *n, struct err *e);   /* a server's */
+int node_execute(struct node *n, struct err *e); /* that of a node of an executor (executor/) */
+/* After the last step: writes the model and sends BYE to the peers. */
+int node_finish(struct node *n, struct err *e);
+void node_clear(struct node *n); /* at any point; does not notify the peers */
+
+/* For train.c and serve.c: passes one mesh event to the exchange, waiting for it until `deadline` or at
+ * most a second; *came: whether there was one. Returns the result of exchange_on_event. */
+int node_pump(struct node *n, double deadline, bool *came, struct err *e);
+/* Processes received messages without waiting, a limited number of each peer. */
+int node_receive(struct node *n, struct err *e);
+/* Call between blocks, steps and test batches: processes received messages, so that no peer waits for this
+ * node to read, and waits while exchange_must_wait. ERR_TIMEOUT: for too long. */
+int node_catch_up(struct node *n, struct err *e);
+/* A wait for a peer: tells the peers, and the agent, what this node waits for, and ends the job when it has
+ * lasted for --round-timeout, for the reason that some node holds it up (exchange/stall.h). */
+struct node_wait {
+    double deadline, tell_at; /* clock_now */
+};
+void node_wait_begin(struct node_wait *w, const struct node *n, double now); /* or begins anew */
+double node_wait_until(const struct node_wait *w);                           /* for node_pump */
+/* After node_pump. ERR_TIMEOUT: it has lasted too long. */
+int node_wait_check(struct node_wait *w, struct node *n, struct err *e);
+/* The node that holds this one up, if it has waited for a while; STALL_NO_NODE: none, or it is not known. */
+int node_waits_for(const struct node *n);
+/* Opens the records that the job requests, and its trace. Part of node_prepare. */
+int node_open_records(struct node *n, struct err *e);
+/* Adds rows to one of the files as record_write() does; the first call creates it, if it is not open. */
+int node_record(struct node *n, enum artifact_id a, const void *rows, size_t size, size_t n_rows,
+                struct err *e);
+int node_flush_records(struct node *n, struct err *e);
+int node_sync_records(struct node *n, struct err *e); /* to disk: they survive a power failure */
+/* The node's progress until now; a server's steps are its rounds. */
+struct report_progress node_progress(const struct node *n);
+/* Reports it, after all rows about it are in their files. */
+int node_report_progress(struct node *n, struct err *e);
+void node_close_trace(struct node *n);               /* no effect without a trace */
+int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each completed round */
+/* Writes rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy NAN: there
+ * is none. */
+int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
+/* A rule's model may be another vector than params: node_take_model keeps it as it is now, node_swap_model
+ * exchanges it with params, and the next call exchanges them back. No event may be passed in between. */
+void node_take_model(struct node *n);
+void node_swap_model(struct node *n);
+/* Writes the model last taken. `test_loss` NAN: the file has none. It is synced at the job's end. */
+int node_write_model(struct node *n, const char *name, double test_loss, struct err *e);
+/* Changes to the node's folder, which file names are relative to: a codec runs in this process, and may
+ * have called chdir. */
+int node_enter_folder(const struct node *n, struct err *e);
+/* Returns whether a checkpoint is written at the end of this epoch (from 1). */
+bool node_keeps_epoch(const struct node *n, int epoch);
+int node_write_checkpoint(struct node *n, int epoch, struct err *e);
+
+#endif

@@ -1,0 +1,173 @@
+/* node_codec -- a node's setup for its codec: its object, which is loaded only inside the sandbox; the
+ * exchange with the job's settings, the model's layers, the step and its updates on servers, and
+ * codec.csv. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nn/kernels/blas.h"
+#include "runner/compile_here.h"
+#include "runner/exchange/layers.h"
+#include "runner/node.h"
+#include "runner/sandbox/sandbox.h"
+#include "shared/clock.h"
+#include "shared/codec_manifest.h"
+
+static const char codec_path[] = "../packages/" CODEC_OBJECT_NAME;
+
+/* The package's object is for another machine, or only the source is trusted. The codec keeps its identity:
+ * the digest of the object that the manifest names. */
+static int compile_codec(struct node *n, struct err *e)
+{
+    struct codec_manifest m;
+
+    if (codec_manifest_read(&m, "../packages/" CODEC_MANIFEST_NAME, e) < 0)
+        return e->code;
+    memcpy(n->codec_sha256, m.sha256, sizeof n->codec_sha256);
+    fprintf(stderr, "%s %s (made for %s%s%s) is compiled here\n", m.executor ? "executor" : "codec", m.name,
+            m.architecture, m.compiler[0] ? " by " : "", m.compiler);
+    return compile_here(&n->codec, e);
+}
+
+/* Copies the codec's object into memory. None of its code runs before node_load_codec. */
+int node_copy_codec(struct node *n, struct err *e)
+{
+    if (access(codec_path, F_OK) < 0 && errno == ENOENT)
+        return compile_codec(n, e);
+    if (codec_library_copy(&n->codec, codec_path, e) < 0)
+        return e->code;
+    memcpy(n->codec_sha256, n->codec.sha256, sizeof n->codec_sha256);
+    return 0;
+}
+
+/* From here on the process opens files in its own folder only. */
+int node_enter_sandbox(struct node *n, struct err *e)
+{
+    struct sandbox s;
+
+    if (sandbox_enter(&s, n->folder_fd, n->job.require_isolation, e) < 0)
+        return e->code;
+    fprintf(stderr, "isolation: %s%s%s%s\n", isolation_name(s.level),
+            s.has_own_tree ? ", in a tree of directories of its own" : "", s.lacks[0] ? "; " : "", s.lacks);
+    if (report_isolation(n->report, &s, e) < 0)
+        return e->code;
+    blas_start_threads();
+    return 0;
+}
+
+int node_load_codec(struct node *n, struct err *e)
+{
+    enum phase last = phase_call(n->monitor->watch, PHASE_APPLY, STOPWATCH_LOAD);
+    int rc = codec_library_load(&n->codec, codec_path, e);
+
+    phase_enter(n->monitor->watch, last);
+    return rc;
+}
+
+static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e)
+{
+    struct node *node = owner;
+
+    return step_apply(&node->step, from, n, net_grads(node->net) + from, step, lr_factor, e);
+}
+
+static int record(void *owner, const struct codec *c, const char *name, double value, struct err *e)
+{
+    struct node *n = owner;
+    const struct record_codec row = {.time_s = n->started > 0 ? clock_now() - n->started : 0,
+                                     .node = c->node,
+                                     .step = c->step,
+                                     .round = c->round,
+                                     .name = name,
+                                     .value = value};
+
+    return node_record(n, ARTIFACT_CODEC_RECORDS, &row, sizeof row, 1, e);
+}
+
+static int list_layers(struct node *n, struct err *e)
+{
+    const struct tensor_view *t;
+
+    n->n_layers = (int)net_tensors(n->net, &t);
+    return layers_list(&n->layers, t, (size_t)n->n_layers, e);
+}
+
+static void warn(void *owner, const char *text)
+{
+    const struct node *n = owner;
+
+    report_warn(n->report, text);
+}
+
+static int open_step(struct node *n, struct err *e)
+{
+    return step_open(&n->step,
+                     &(struct step_config){.set = &n->set,
+                                           .schedule = &n->schedule,
+                                           .exchange = n->exchange,
+                                           .layers = n->layers,
+                                           .n_layers = n->n_layers,
+                                           .node = n->job.node,
+                                           .params = net_params(n->net),
+                                           .n_params = net_n_params(n->net),
+                                           .n_trained = net_n_trained(n->net),
+                                           .momentum = net_momentum(n->net),
+                                           .n_blocks = n->loader.n_blocks,
+                                           .has_labels = n->loader.train.labels,
+                                           .warn = warn,
+                                           .owner = n},
+                     e);
+}
+
+void node_take_model(struct node *n)
+{
+    if (n->model)
+        exchange_model(n->exchange, n->model);
+}
+
+void node_swap_model(struct node *n)
+{
+    float *params = net_params(n->net);
+
+    for (size_t i = 0; n->model && i < net_n_params(n->net); i++) {
+        float own = params[i];
+
+        params[i] = n->model[i];
+        n->model[i] = own;
+    }
+}
+
+static int open_model(struct node *n, struct err *e)
+{
+    if (n->job.node < 0 || !exchange_has_model(n->exchange))
+        return 0;
+    n->model = malloc(net_n_params(n->net) * sizeof *n->model);
+    return n->model ? 0 : err_set(e, ERR_NOMEM, "no memory for the rule's model");
+}
+
+int node_open_exchange(struct node *n, struct err *e)
+{
+    struct exchange_config cfg = exchange_config_of(&n->set, n->job.node);
+
+    if (list_layers(n, e) < 0)
+        return e->code;
+    cfg.plugin = n->codec.plugin;
+    cfg.blocks = &n->blocks;
+    cfg.n_params = net_n_params(n->net);
+    cfg.n_statistics = net_n_params(n->net) - net_n_trained(n->net);
+    cfg.ranges = n->ranges;
+    cfg.params = net_params(n->net);
+    cfg.grads = net_grads(n->net);
+    cfg.layers = n->layers;
+    cfg.n_layers = n->n_layers;
+    cfg.update = update;
+    cfg.record = record;
+    cfg.owner = n;
+    cfg.watch = n->monitor->watch;
+    if (exchange_new(&n->exchange, &cfg, e) < 0)
+        return e->code;
+    return open_model(n, e) < 0 ? e->code : open_step(n, e);
+}

@@ -1,0 +1,261 @@
+/* node_connect -- connects a node to its peers: first sockets, then shared memory with nodes of one
+ * machine. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "runner/collective/collective_plan.h"
+#include "runner/mesh/tcp/mesh_tcp.h"
+#include "runner/node.h"
+#include "runner/shm/local_path.h"
+#include "shared/clock.h"
+
+static const double CONNECT_S =
+    30; /* all nodes are ready before any connects: only a dead one takes this long */
+
+/* Connected nodes map each other's memory within this time, and report the result within as much again:
+ * only a node that hangs takes longer. At most a quarter of --round-timeout, during which peers may wait
+ * for them already. */
+static double join_timeout(const struct node *n)
+{
+    const double enough_s = 5;
+
+    return fmin(enough_s, n->set.round_timeout_s / 4);
+}
+
+static const enum mesh_tls tls_of[] = {
+    [DATA_TLS_ON] = MESH_TLS_ON, [DATA_TLS_OFF] = MESH_TLS_OFF, [DATA_TLS_AUTO] = MESH_TLS_AUTO};
+
+/* This node has mapped its peers' memory: peers are notified at the next mesh poll, and messages in their
+ * send pools are read from then on. */
+static int open_send_pool(struct node *n, struct local_path *p, struct err *e)
+{
+    if (n->send_pool || !local_path_has_joined(p))
+        return 0;
+    if (send_pool_open(&n->send_pool, local_path_take(p), n->mesh->pool->limit, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < n->n_peers; i++)
+        mesh_tcp_attach(n->mesh, n->peers[i],
+                        send_pool_memory(n->send_pool, mesh_slot(p->n_workers, n->peers[i])));
+    return 0;
+}
+
+static int on_event(struct node *n, struct local_path *p, struct mesh_event *ev, struct err *e)
+{
+    if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_LOCAL)
+        return local_path_on_message(p, ev, e);
+    if (exchange_on_event(n->exchange, ev, e) < 0)
+        return e->code;
+    return ev->kind == MESH_LOST || ev->kind == MESH_LEFT ? local_path_on_end(p, ev->head.peer, e)
+                                                          : local_path_advance(p, e);
+}
+
+/* Waits until every peer has reported whether it can share memory. Collectives wait for all of them anyway;
+ * for messages the codec rule decides what to do without a peer. */
+static int settle(struct node *n, struct local_path *p, bool collects, struct err *e)
+{
+    while (!local_path_is_settled(p)) {
+        struct mesh_event ev;
+        double now = clock_now();
+
+        if (!collects && open_send_pool(n, p, e) < 0)
+            return e->code;
+        if (local_path_is_late(p, collects ? CONNECT_S : join_timeout(n), now))
+            return collects ? local_path_late(p, e) : local_path_stop_waiting(p, e);
+        if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
+            return e->code;
+        if (flag_is_up(&node_interrupted))
+            return err_set(e, ERR_CANCELLED, "asked to stop");
+        if (on_event(n, p, &ev, e) < 0)
+            return e->code;
+    }
+    return collects ? 0 : open_send_pool(n, p, e);
+}
+
+/* Says which collectives use the memory that p->n_places workers share. */
+static void report_shared(const struct node *n, const struct local_path *p)
+{
+    if (p->n_places == n->set.node_count)
+        fprintf(stderr, "collectives use memory shared by all %d workers\n", p->n_places);
+    else if (p->n_places > 1)
+        fprintf(stderr,
+                "collectives use memory shared by the %d workers on this machine, and connections "
+                "between machines\n",
+                p->n_places);
+    else
+        fprintf(stderr, "collectives use connections: this worker is alone on its machine\n");
+}
+
+/* Gradients are in the group's memory, or the parameters. */
+static void use_shared(struct node *n)
+{
+    float *in = shm_group_in(n->shm_group);
+
+    if (shm_group_n(n->shm_group) < n->set.node_count || !exchange_shares_params(n->exchange)) {
+        net_use_grads(n->net, in);
+        return;
+    }
+    net_use_params(n->net, in);
+    n->step.cfg.params = in;
+}
+
+/* Collectives use shared memory on all machines or on none. */
+static int share_vectors(struct node *n, struct local_path *p, struct err *e)
+{
+    struct rendezvous *joined = local_path_take(p);
+    int rc;
+
+    if (p->all_can) {
+        if (joined && shm_group_open(&n->shm_group, joined, net_n_params(n->net), e) < 0)
+            return e->code;
+        if (exchange_share(n->exchange, n->shm_group, e) < 0)
+            return e->code;
+        report_shared(n, p);
+        if (!joined)
+            return 0;
+        use_shared(n);
+        return mesh_watch(n->mesh, shm_group_fd(n->shm_group), e);
+    }
+    fprintf(stderr, "collectives go over connections: %s\n", p->why.text);
+    rc = mesh_watch(n->mesh, -1, e);
+    rendezvous_close(joined);
+    return rc;
+}
+
+/* Sends messages through shared memory to each peer that can read it. */
+static int share_messages(struct node *n, struct local_path *p, struct err *e)
+{
+    size_t n_can = 0;
+
+    for (size_t i = 0; n->send_pool && i < n->n_peers; i++)
+        if (p->can[mesh_slot(p->n_workers, n->peers[i])]) {
+            mesh_tcp_expose(n->mesh, n->peers[i], send_pool_memory(n->send_pool, p->me));
+            n_can++;
+        }
+    if (n_can > 0)
+        mesh_tcp_use_pool(n->mesh, n->send_pool);
+    if (n_can == n->n_peers)
+        fprintf(stderr, "messages go through memory shared with all peers\n");
+    else
+        fprintf(stderr, "messages to %zu of %zu peers go over connections: %s\n", n->n_peers - n_can,
+                n->n_peers, p->why.text);
+    return mesh_watch(n->mesh, -1, e);
+}
+
+/* The workers that collectives share memory with, this one included. */
+static int n_sharing(const struct node *n, const int *machines)
+{
+    int count = 0;
+
+    for (int k = 0; k < n->set.node_count; k++)
+        count += !machines || machines[k] == machines[n->job.node];
+    return count;
+}
+
+/* Lets nodes of one machine share memory, if they can: for collectives, or else for messages. */
+static int share_memory(struct node *n, const struct mesh_transport *transport, struct err *e)
+{
+    /* An executor's collectives go over connections: memory for them is for vectors as long as a model. */
+    bool collects = n->net && exchange_collects(n->exchange);
+    bool has_neighbours = collective_machines(n->machines, n->set.node_count) < n->set.node_count;
+    const int *machines = exchange_has_levels(n->exchange) && has_neighbours ? n->machines : NULL;
+    size_t bytes = collects ? shm_group_bytes(net_n_params(n->net), n_sharing(n, machines))
+                            : send_pool_bytes(n->mesh->pool->limit, n->n_peers);
+    struct local_path p;
+    int rc;
+
+    if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
+        n->set.local_path == LOCAL_PATH_OFF || !transport->shares_memory)
+        return 0;
+    /* A server's send pool is sized for its range and a worker's for the longest one, nearly the same; but
+     * a node with one peer has half as many slots. */
+    if (local_path_begin(&p, n->mesh,
+                         &(struct local_path_config){.n_workers = n->set.node_count,
+                                                     .n_servers = n->set.server_count,
+                                                     .node = n->job.node,
+                                                     .peers = n->peers,
+                                                     .n_peers = n->n_peers,
+                                                     .bytes = bytes,
+                                                     .min_bytes = collects ? bytes : bytes / 4,
+                                                     .max_bytes = collects ? bytes : 4 * bytes,
+                                                     .join_s = join_timeout(n),
+                                                     .machines = machines,
+                                                     .source = &n->shm_source},
+                         e) < 0 ||
+        settle(n, &p, collects, e) < 0)
+        rc = e->code;
+    else
+        rc = collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
+    local_path_clear(&p); /* what was not taken */
+    return rc;
+}
+
+/* Workers with one host name run on one machine. All nodes have the same list, and so the same result. */
+static int find_machines(struct node *n, const struct orders_start *start, struct err *e)
+{
+    n->machines = malloc((size_t)n->set.node_count * sizeof *n->machines);
+    if (!n->machines)
+        return err_set(e, ERR_NOMEM, "no memory for the machines of %d workers", n->set.node_count);
+    for (int k = 0; k < n->set.node_count; k++)
+        n->machines[k] = k;
+    for (size_t i = 0; i < start->n_peers; i++)
+        for (size_t j = 0; j < start->n_peers; j++) {
+            int k = start->peers[i].node, other = start->peers[j].node;
+
+            if (k >= 0 && k < n->set.node_count && other >= 0 && other < n->machines[k] &&
+                strcasecmp(start->peers[i].host, start->peers[j].host) == 0)
+                n->machines[k] = other;
+        }
+    return 0;
+}
+
+int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
+{
+    struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
+    size_t limit = exchange_limit(n->exchange);
+    struct mesh_tcp_address address = {.job = n->job.job,
+                                       .attempt = (uint32_t)start->attempt,
+                                       .listen_fd = listen_fd,
+                                       .peers = wanted,
+                                       .tls = tls_of[n->set.data_tls],
+                                       .dialer = &n->dialer};
+    const struct mesh_spec spec = {.transport = &mesh_tcp,
+                                   .address = &address,
+                                   .node = n->job.node,
+                                   .limit = limit < LOCAL_PATH_BYTES ? LOCAL_PATH_BYTES : limit,
+                                   .deadline = clock_now() + CONNECT_S,
+                                   .drops_stalled = exchange_never_waits(n->exchange),
+                                   .interrupted = &node_interrupted};
+    int rc;
+
+    n->dialer = monitor_dialer(n->monitor);
+    n->shm_source = monitor_source(n->monitor);
+    n->peers = malloc((start->n_peers + 1) * sizeof *n->peers);
+    if (!wanted || !n->peers) {
+        free(wanted);
+        return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
+    }
+    if (find_machines(n, start, e) < 0) {
+        free(wanted);
+        return e->code;
+    }
+    for (size_t i = 0; i < start->n_peers; i++)
+        if (exchange_needs_link(n->exchange, start->peers[i].node)) {
+            n->peers[n->n_peers++] = start->peers[i].node;
+            wanted[address.n_peers++] = start->peers[i];
+        }
+    rc = mesh_open(&n->mesh, &spec, e);
+    explicit_bzero(wanted, address.n_peers * sizeof *wanted);
+    free(wanted);
+    if (rc < 0)
+        return rc;
+    exchange_attach(n->exchange, n->mesh, n->machines);
+    if (share_memory(n, spec.transport, e) < 0 || (n->net && node_check_memory(n, e) < 0))
+        return e->code;
+    *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
+    if (n->tracer)
+        n->tracer->round = exchange_rounds(n->exchange) + 1;
+    return 0;
+}

@@ -1,0 +1,130 @@
+/* node_records -- a node's output while it works: its records, its trace, its progress. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runner/comm_rows.h"
+#include "runner/exchange/exchange_state.h"
+#include "runner/node.h"
+#include "shared/clock.h"
+
+static bool asks_for_rows(const struct metrics *m)
+{
+    for (int k = 0; m && k < N_METRIC_KINDS; k++)
+        if (k != METRIC_CONFUSION && metrics_asked(m, (enum metric_kind)k))
+            return true;
+    return false;
+}
+
+static int open_rows(struct node *n, enum artifact_id a, struct err *e)
+{
+    return record_open(&n->records[a], artifacts[a].name, artifacts[a].columns, e);
+}
+
+int node_record(struct node *n, enum artifact_id a, const void *rows, size_t size, size_t n_rows,
+                struct err *e)
+{
+    if (n->records[a].fd < 0 && (node_enter_folder(n, e) < 0 || open_rows(n, a, e) < 0))
+        return e->code;
+    return record_write(&n->records[a], rows, size, n_rows, e);
+}
+
+int node_open_records(struct node *n, struct err *e)
+{
+    bool confusion = n->metrics && metrics_asked(n->metrics, METRIC_CONFUSION);
+
+    if ((!n->set.executor && (open_rows(n, ARTIFACT_TRAIN, e) < 0 || open_rows(n, ARTIFACT_EVAL, e) < 0)) ||
+        open_rows(n, ARTIFACT_COMM, e) < 0)
+        return e->code;
+    if (asks_for_rows(n->metrics) && open_rows(n, ARTIFACT_METRICS, e) < 0)
+        return e->code;
+    if (n->set.trace && tracer_new(&n->tracer, artifact_name(ARTIFACT_TRACE), n->job.node, e) < 0)
+        return e->code;
+    if (confusion && open_rows(n, ARTIFACT_CONFUSION, e) < 0)
+        return e->code;
+    return 0;
+}
+
+static int on_records(struct node *n, int (*what)(struct record_file *, struct err *), struct err *e)
+{
+    for (int i = 0; i < N_RECORD_FILES; i++)
+        if (n->records[i].fd >= 0 && what(&n->records[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
+int node_flush_records(struct node *n, struct err *e)
+{
+    return on_records(n, record_flush, e);
+}
+
+int node_sync_records(struct node *n, struct err *e)
+{
+    return on_records(n, record_sync, e);
+}
+
+struct report_progress node_progress(const struct node *n)
+{
+    struct report_progress p = {.epoch = n->epoch,
+                                .step = n->step.n_done,
+                                .samples = n->step.n_samples,
+                                .loss = n->step.loss,
+                                .accuracy = n->step.accuracy,
+                                .traffic = *exchange_totals(n->exchange),
+                                .waits_for = node_waits_for(n)};
+
+    if (n->job.node >= 0) {
+        p.epochs = n->set.epochs;
+        p.steps = settings_steps(&n->set);
+    } else {
+        p.step = exchange_rounds(n->exchange);
+        p.steps = exchange_rounds_in_all(n->exchange);
+    }
+    memcpy(p.spent, exchange_watch(n->exchange)->spent, sizeof p.spent);
+    return p;
+}
+
+int node_report_progress(struct node *n, struct err *e)
+{
+    const struct report_progress p = node_progress(n);
+
+    if (node_flush_records(n, e) < 0)
+        return e->code;
+    report_progress(n->report, &p);
+    return 0;
+}
+
+void node_close_trace(struct node *n)
+{
+    uint64_t n_dropped;
+    char text[160];
+
+    if (!n->tracer)
+        return;
+    exchange_watch(n->exchange)->tracer = NULL;
+    n_dropped = tracer_free(n->tracer);
+    n->tracer = NULL;
+    if (n_dropped == 0)
+        return;
+    snprintf(text, sizeof text,
+             "node %d: the trace has the first %d spans and messages; %llu later ones are not in it",
+             n->job.node, TRACE_RECORDS_MAX, (unsigned long long)n_dropped);
+    report_warn(n->report, text);
+}
+
+int node_record_comm(struct node *n, struct err *e)
+{
+    struct record_comm row = {.node = n->job.node}, rows[2];
+
+    if (!exchange_round_done(n->exchange, &row.round))
+        return 0;
+    row.time_s = clock_now() - n->started;
+    for (size_t i = 0; i < n->n_peers; i++) {
+        size_t n_rows;
+
+        row.peer = n->peers[i];
+        n_rows = comm_rows(rows, n->exchange, row);
+        if (n_rows > 0 && record_write(&n->records[ARTIFACT_COMM], rows, sizeof *rows, n_rows, e) < 0)
+            return e->code;
+    }
+    return 0;
+}

@@ -1,0 +1,208 @@
+/* job_runner -- one node of one job. The agent starts it with the control pipe on fd 3 and the listening data
+ * socket on fd 4 in the job's working folder (docs/protocol.md §2); it is not started by hand. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "codecs/codec.h"
+#include "codecs/executor.h"
+#include "nn/kernels/blas.h"
+#include "runner/exit_guard.h"
+#include "runner/mesh/frame.h"
+#include "runner/mesh/tcp/tcp_dial.h"
+#include "runner/monitor/monitor.h"
+#include "runner/node.h"
+#include "runner/sandbox/sandbox.h"
+#include "runner/snapshot.h"
+#include "shared/helper_main.h"
+#include "shared/json.h"
+#include "shared/reason.h"
+
+static void on_sigterm(int sig)
+{
+    (void)sig;
+    flag_raise(&node_interrupted);
+}
+
+/* If memory runs out, the kernel kills this process before others, above all before the agent. */
+static void offer_to_oom_killer(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0 && write(fd, "500", 3) != 3)
+        fprintf(stderr, "cannot set oom_score_adj\n");
+    if (fd >= 0)
+        close(fd);
+}
+
+static int end(struct report *r, const char *reason, const struct err *e)
+{
+    const struct report_ending *of_code = report_ending(e->code);
+    const char *state = reason ? "failed" : of_code->state;
+    const char *why = reason ? reason : of_code->reason;
+
+    if (e->code == ERR_CANCELLED) /* a signal carries no reason: the time limit's is the same as a user's */
+        fprintf(stderr, "%s; the agent's log has the reason\n", e->text);
+    else
+        fprintf(stderr, "%s: %s\n", why, e->text);
+    if (e->hint[0])
+        fprintf(stderr, "hint: %s\n", e->hint);
+    report_end(r, state, why, e->text);
+    return 1;
+}
+
+static void announce_engine(struct report *r, const char *warning)
+{
+    char engine[200];
+
+    blas_describe(engine, sizeof engine);
+    report_engine(r, engine);
+    fprintf(stderr, "computes with %s\n", engine);
+    if (warning)
+        report_warn(r, warning);
+}
+
+/* For the agent, which links no BLAS (agent/runner_about.h). */
+static int about(void)
+{
+    char engine[200];
+    json_t *facts;
+    char *line;
+
+    blas_describe(engine, sizeof engine);
+    facts = json_pack("{s:o, s:i, s:i}", "engine", json_text(engine, sizeof engine), "codec_abi", CODEC_ABI,
+                      "frame_version", FRAME_VERSION);
+    line = facts ? json_line(facts) : NULL;
+    if (line)
+        fputs(line, stdout);
+    json_decref(facts);
+    free(line);
+    return line && fflush(stdout) == 0 ? 0 : 1;
+}
+
+static const char *kind_of(const struct node *n)
+{
+    return n->set.executor ? "executor" : "codec";
+}
+
+static const char *name_of(const struct node *n)
+{
+    return n->set.executor ? n->codec.executor->name : n->codec.plugin->name;
+}
+
+static int work(struct node *n, struct orders *orders, struct err *e)
+{
+    struct orders_start start;
+    int rc;
+
+    if (orders_read_start(orders, &start, n->job.node, &node_interrupted, e) < 0)
+        return e->code == ERR_LOST ? monitor_tell_end(n->monitor, e) : e->code;
+    if (node_connect(n, &start, ORDERS_LISTEN_FD, e) < 0) {
+        orders_start_clear(&start);
+        return e->code;
+    }
+    orders_start_clear(&start);
+    fprintf(stderr, "connected to %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
+    rc = n->set.executor ? node_execute(n, e) : n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
+    phase_enter(n->monitor->watch, PHASE_COMPUTE); /* an error may have left a call of the codec */
+    return rc < 0 ? rc : node_finish(n, e);
+}
+
+/* A monitor that was killed is a part of the runner that was. */
+static int end_node(struct node *n, const char *reason, const struct err *e)
+{
+    return end(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);
+}
+
+/* Runs the node from its packages to the end of the job, and reports the end. Returns the exit status. */
+static int run(struct node *n, struct orders *orders, const char *warning)
+{
+    const char *reason = NULL;
+    struct err e = {0}, also;
+
+    if (node_prepare(n, &reason, &e) < 0)
+        return end_node(n, reason, &e);
+    announce_engine(n->report, warning);
+    if (report_ready(n->report, n->codec_sha256, n->net ? net_n_params(n->net) : 0, &e) < 0)
+        return end(n->report, NULL, &e);
+    fprintf(stderr, "ready: %s %s, %zu parameters\n", kind_of(n), name_of(n),
+            n->net ? net_n_params(n->net) : 0);
+    if (work(n, orders, &e) < 0) {
+        node_flush_records(n, &also); /* the rows so far are written before the end is reported */
+        node_close_trace(n);
+        return end_node(n, NULL, &e);
+    }
+    report_end(n->report, "succeeded", NULL, "all steps are done");
+    return 0;
+}
+
+static void handle_signals(void)
+{
+    const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it interrupts a wait */
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    sigaction(SIGTERM, &term, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+    snapshot_handle_signal();
+    sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond the file size limit then fails, as on a full disk */
+}
+
+/* `job_runner --isolation`: what this kernel allows this user, for the agent. */
+static int print_isolation(void)
+{
+    struct sandbox s;
+    struct err e;
+
+    if (sandbox_enter(&s, -1, ISOLATION_NONE, &e) < 0) {
+        fprintf(stderr, "%s\n", e.text);
+        return 1;
+    }
+    sandbox_print(&s);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
+    const char *warning;
+    struct monitor monitor;
+    struct report report;
+    struct orders orders;
+    struct err e = {0};
+    int status;
+
+    if (argc == 2 && strcmp(argv[1], "--isolation") == 0)
+        return print_isolation();
+    warning = blas_choose_core(argv);
+    if (argc == 2 && strcmp(argv[1], "--about") == 0)
+        return about();
+    if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0)
+        return helper_main(argc, argv, "job_runner", "the agent");
+    if (report_open(&report, &e) < 0 ||
+        monitor_start(&monitor, ORDERS_FD, ORDERS_LISTEN_FD, &report, &e) < 0) {
+        fprintf(stderr, "%s\n", e.text);
+        return 1;
+    }
+    tcp_learn_system();
+    offer_to_oom_killer(); /* this process, not its monitor */
+    handle_signals();
+    n.report = &report;
+    n.monitor = &monitor;
+    orders_open(&orders, monitor.orders_fd);
+    if (orders_read_job(&orders, &n.job, &e) < 0) {
+        fprintf(stderr, "%s\n", e.text);
+        return 1;
+    }
+    fprintf(stderr, "job %s, attempt %d, node %d (%s), pid %ld\n", n.job.job, n.job.attempt, n.job.node,
+            n.job.role, (long)getpid());
+    status = run(&n, &orders, warning);
+    node_clear(&n);
+    orders_close(&orders);
+    report_close(&report);
+    exit_guard_end();
+    phase_call(monitor.watch, PHASE_APPLY, STOPWATCH_UNLOAD);
+    return status;
+}

@@ -1,0 +1,144 @@
+/* Landlock, landlock(7): rights on files by rules, without privileges. A kernel of an older version lacks the
+ * last rights of the table, which are then not handled, that is allowed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runner/sandbox/landlock_api.h"
+#include "runner/sandbox/sandbox.h"
+
+#define OF_V1 (LL_MAKE_SYM | (LL_MAKE_SYM - 1)) /* all up to LL_MAKE_SYM */
+
+/* What each version added. */
+static const struct {
+    int abi;
+    struct landlock_ruleset handles;
+} versions[] = {
+    {1, {.fs = OF_V1}},        {2, {.fs = LL_REFER}},
+    {3, {.fs = LL_TRUNCATE}},  {4, {.net = LL_BIND_TCP | LL_CONNECT_TCP}},
+    {5, {.fs = LL_IOCTL_DEV}}, {6, {.scope = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL}},
+};
+
+/* The runner creates records when their first row is written, and replaces checkpoints. No right makes a
+ * folder, a link, a socket, a FIFO or a device: what the agent serves is a regular file. */
+static const uint64_t run_folder = LL_READ_FILE | LL_WRITE_FILE | LL_READ_DIR | LL_MAKE_REG | LL_REMOVE_FILE |
+                                   LL_TRUNCATE;
+
+/* A compiler makes temporary files of its own. */
+static const uint64_t compile_folder = LL_READ_FILE | LL_WRITE_FILE | LL_READ_DIR | LL_MAKE_REG |
+                                       LL_REMOVE_FILE | LL_MAKE_DIR | LL_REMOVE_DIR | LL_TRUNCATE;
+
+struct place {
+    const char *path;
+    uint64_t allowed;
+};
+
+static const struct place nowhere[] = {{NULL, 0}};
+
+#define SYSTEM (LL_EXECUTE | LL_READ_FILE | LL_READ_DIR)
+
+static const struct place of_compiler[] = {
+    {"/usr", SYSTEM},
+    {"/bin", SYSTEM},
+    {"/lib", SYSTEM},
+    {"/lib32", SYSTEM},
+    {"/lib64", SYSTEM},
+    {"/opt", SYSTEM},
+    {"/nix/store", SYSTEM},
+    {"/gnu/store", SYSTEM},
+    {"/etc/alternatives", SYSTEM},
+    {"/etc/ld.so.cache", LL_READ_FILE},
+    {"/dev/null", LL_READ_FILE | LL_WRITE_FILE},
+    {NULL, 0},
+};
+
+static struct landlock_ruleset handled(int abi)
+{
+    struct landlock_ruleset all = {0};
+
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        if (versions[i].abi <= abi) {
+            all.fs |= versions[i].handles.fs;
+            all.net |= versions[i].handles.net;
+            all.scope |= versions[i].handles.scope;
+        }
+    return all;
+}
+
+static int allow(int rules, uint64_t handled_fs, int fd, uint64_t rights)
+{
+    const struct landlock_path p = {.allowed = rights & handled_fs, .parent_fd = fd};
+
+    return (int)syscall(CALL_LANDLOCK_ADD_RULE, rules, LANDLOCK_PATH_BENEATH, &p, 0);
+}
+
+/* Places that this machine lacks are left out. */
+static int allow_places(int rules, uint64_t handled_fs, const struct place *p)
+{
+    int rc = 0;
+
+    for (; p->path && rc == 0; p++) {
+        int fd = open(p->path, O_PATH | O_CLOEXEC);
+
+        if (fd < 0)
+            continue;
+        rc = allow(rules, handled_fs, fd, p->allowed);
+        close(fd);
+    }
+    return rc;
+}
+
+int landlock_version(void)
+{
+    return (int)syscall(CALL_LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION_FLAG);
+}
+
+/* Returns 0, or -1 and errno. no_new_privs must be set. */
+static int restrict_to(int abi, int folder_fd, uint64_t in_folder, const struct place *places)
+{
+    const struct landlock_ruleset set = handled(abi);
+    /* A larger structure is accepted if the part that the kernel does not know is zero. */
+    int rules = (int)syscall(CALL_LANDLOCK_CREATE, &set, sizeof set, 0);
+    int rc;
+
+    if (rules < 0)
+        return -1;
+    rc = folder_fd < 0 ? 0 : allow(rules, set.fs, folder_fd, in_folder);
+    if (rc == 0)
+        rc = allow_places(rules, set.fs, places);
+    if (rc == 0)
+        rc = (int)syscall(CALL_LANDLOCK_RESTRICT, rules, 0);
+    close(rules);
+    return rc;
+}
+
+int sandbox_landlock(int folder_fd, int *abi, char *why, size_t size, struct err *e)
+{
+    *abi = landlock_version();
+    if (*abi < 0) {
+        snprintf(why, size, "this kernel has no Landlock (%s; it needs Linux 5.13 and lsm=landlock)",
+                 strerror(errno));
+        *abi = 0;
+        return 0;
+    }
+    if (restrict_to(*abi, folder_fd, run_folder, nowhere) < 0)
+        return err_errno(e, ERR_IO, "Landlock");
+    return 1;
+}
+
+int landlock_for_compiler(const char *folder)
+{
+    int abi = landlock_version(), fd, rc;
+
+    if (abi < 0)
+        return 0;
+    fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    rc = restrict_to(abi, fd, compile_folder, of_compiler);
+    close(fd);
+    return rc;
+}

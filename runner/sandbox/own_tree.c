@@ -1,0 +1,179 @@
+/* A tree of directories of its own, where root runs the agent or the kernel has user namespaces: it has the
+ * run folder, at its path, and /proc/self, by which codecs are loaded from memory (shared/memory_file.h), and
+ * nothing else. Landlock, which restricts what is opened, neither hides that a file is there (stat, access,
+ * readlink, O_PATH) nor keeps a process from a directory (chdir). */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runner/sandbox/sandbox.h"
+
+/* Linux 5.2, with the same numbers on all architectures. */
+enum {
+    CALL_OPEN_TREE = 428,
+    CALL_MOVE_MOUNT = 429,
+    CALL_FSOPEN = 430,
+    CALL_FSCONFIG = 431,
+    CALL_FSMOUNT = 432,
+    CALL_MOUNT_SETATTR = 442 /* 5.12 */
+};
+enum {
+    TREE_CLONE = 1,
+    FS_CLOEXEC = 1,
+    FS_CREATE = 6,
+    FROM_FD = 4,
+    ATTR_RDONLY = 1,
+    ATTR_PLAIN = 0xe /* no set-user-id programs, devices or programs */
+};
+
+struct attributes {
+    uint64_t set, clear, propagation, userns_fd;
+};
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool is_written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0)
+        close(fd);
+    return is_written;
+}
+
+/* In its namespace the process stays the user that it is, and no other user is there. */
+static bool map_user(uid_t uid, gid_t gid)
+{
+    char users[64], groups[64];
+
+    snprintf(users, sizeof users, "%u %u 1", (unsigned)uid, (unsigned)uid);
+    snprintf(groups, sizeof groups, "%u %u 1", (unsigned)gid, (unsigned)gid);
+    return write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/uid_map", users) &&
+           write_file("/proc/self/gid_map", groups);
+}
+
+static bool enter_namespace(void)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+
+    if (uid == 0)
+        return unshare(CLONE_NEWNS) == 0;
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && map_user(uid, gid);
+}
+
+/* A directory as a mount of its own, that of a folder, not of what it is called. */
+static int copy_tree(const char *path)
+{
+    return (int)syscall(CALL_OPEN_TREE, AT_FDCWD, path, TREE_CLONE | O_CLOEXEC);
+}
+
+static bool place_tree(int tree, int root, const char *path)
+{
+    return syscall(CALL_MOVE_MOUNT, tree, "", root, path, FROM_FD) == 0;
+}
+
+/* An empty file system in memory, at /proc, where the next calls find it. */
+static int make_root(void)
+{
+    int fs = (int)syscall(CALL_FSOPEN, "tmpfs", FS_CLOEXEC), root = -1;
+
+    if (fs >= 0 && syscall(CALL_FSCONFIG, fs, FS_CREATE, NULL, NULL, 0) == 0)
+        root = (int)syscall(CALL_FSMOUNT, fs, FS_CLOEXEC, ATTR_PLAIN);
+    if (fs >= 0)
+        close(fs);
+    if (root >= 0 && !place_tree(root, AT_FDCWD, "/proc")) {
+        close(root);
+        root = -1;
+    }
+    return root;
+}
+
+/* `path` is absolute. */
+static bool make_folders(int root, const char *path)
+{
+    char part[PATH_MAX];
+
+    for (const char *end = strchr(path + 1, '/');; end = strchr(end + 1, '/')) {
+        size_t len = end ? (size_t)(end - path) : strlen(path);
+
+        if (len >= sizeof part)
+            return false;
+        memcpy(part, path, len);
+        part[len] = '\0';
+        if (part[1] && mkdirat(root, part + 1, 0755) < 0 && errno != EEXIST)
+            return false;
+        if (!end)
+            return true;
+    }
+}
+
+static bool make_read_only(int root)
+{
+    const struct attributes a = {.set = ATTR_RDONLY};
+
+    return syscall(CALL_MOUNT_SETATTR, root, "", AT_EMPTY_PATH, &a, sizeof a) == 0;
+}
+
+/* -1: none can be made. `here`: the run folder's path, NULL: none. */
+static int make_tree(const char *here)
+{
+    const mode_t mask = umask(0022); /* for a user that the process becomes */
+    int self = copy_tree("/proc/self"), folder = here ? copy_tree(".") : -1;
+    int root = self >= 0 && (folder >= 0 || !here) ? make_root() : -1;
+    bool is_made = root >= 0 && make_folders(root, "/proc/self") && place_tree(self, root, "proc/self");
+
+    if (is_made && here)
+        is_made = make_folders(root, here) && place_tree(folder, root, here + 1);
+    is_made = is_made && make_read_only(root);
+    umask(mask);
+    if (self >= 0)
+        close(self);
+    if (folder >= 0)
+        close(folder);
+    if (root >= 0 && !is_made) {
+        umount2("/proc", MNT_DETACH);
+        close(root);
+    }
+    return is_made ? root : -1;
+}
+
+/* `folder_fd` is of the tree before, in which ".." leads everywhere. */
+static int enter_tree(const char *here, int folder_fd)
+{
+    int fd;
+
+    if (umount2(".", MNT_DETACH) < 0 || chdir(here ? here : "/") < 0)
+        return -1;
+    if (folder_fd < 0)
+        return 0;
+    fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || dup3(fd, folder_fd, O_CLOEXEC) < 0)
+        return -1;
+    return close(fd);
+}
+
+int sandbox_own_tree(int folder_fd, struct err *e)
+{
+    char path[PATH_MAX], *here = folder_fd < 0 ? NULL : path;
+    int root, rc;
+
+    if ((here && !getcwd(path, sizeof path)) || !enter_namespace() ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || (root = make_tree(here)) < 0)
+        return 0;
+    /* The tree before is then at the same place as this one, and above it. */
+    if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0) {
+        rc = umount2("/proc", MNT_DETACH) < 0 || (here && chdir(here) < 0) ? -1 : 0;
+    } else {
+        rc = enter_tree(here, folder_fd) < 0 ? -1 : 1;
+    }
+    close(root);
+    return rc < 0 ? err_errno(e, ERR_IO, "a tree of directories of its own") : rc;
+}

@@ -1,0 +1,495 @@
+#include "runner/shm/shm_group.h"
+
+#include <assert.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/base/vector.h"
+#include "runner/shm/shm_group_state.h"
+#include "shared/clock.h"
+
+/* Waking another processor takes up to 55 us on a virtual machine: spin about that long before sleeping. */
+static const double spin_s = 50e-6;
+
+enum {
+    PART_FLOATS = 65536, /* of a part: stays in a processor's own cache from summing to copying */
+    TRIES_PER_CLOCK_READ = 16,
+    LINE_FLOATS = SHM_GROUP_LINE / sizeof(float),
+    SLOTS_AT = 4096,
+    IN_AT = SLOTS_AT + 2 * SHM_GROUP_SMALL * sizeof(float),
+};
+
+static const char *const kinds[] = {
+    [SHM_ALL_REDUCE] = "all-reduce",
+    [SHM_BROADCAST] = "broadcast",
+};
+
+_Static_assert(sizeof(struct shm_group_counters) <= SLOTS_AT, "the counters fit before the slots");
+_Static_assert(RENDEZVOUS_MAX <= 64, "`nonfinite` has a bit for each node");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics shared between processes must be lock-free");
+
+static size_t vector_bytes(size_t n_floats)
+{
+    return (n_floats + LINE_FLOATS - 1) / LINE_FLOATS * SHM_GROUP_LINE;
+}
+
+/* Floats per slice: whole cache lines, so that no line is written by two nodes. */
+static size_t slice_floats(size_t n, int n_nodes)
+{
+    size_t each = n / (size_t)n_nodes + (n % (size_t)n_nodes > 0);
+
+    return (each + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+}
+
+size_t shm_group_bytes(size_t n_floats, int n_nodes)
+{
+    return n_floats > SIZE_MAX / 64
+               ? 0
+               : IN_AT + vector_bytes(n_floats) + vector_bytes(slice_floats(n_floats, n_nodes));
+}
+
+static struct shm_group_view view_of(struct sealed s, size_t n_floats)
+{
+    char *p = s.start;
+
+    return (struct shm_group_view){
+        .counters = (struct shm_group_counters *)(void *)p,
+        .slots = {(float *)(void *)(p + SLOTS_AT), (float *)(void *)(p + SLOTS_AT) + SHM_GROUP_SMALL},
+        .in = (float *)(void *)(p + IN_AT),
+        .sums = (float *)(void *)(p + IN_AT + vector_bytes(n_floats)),
+    };
+}
+
+int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats, struct err *e)
+{
+    struct shm_group *g = calloc(1, sizeof *g);
+    cpu_set_t cpus;
+
+    *out = NULL;
+    if (!g) {
+        rendezvous_close(m);
+        return err_set(e, ERR_NOMEM, "no memory for a shm group");
+    }
+    g->rendezvous = m;
+    g->n = rendezvous_n(m);
+    g->me = rendezvous_me(m);
+    g->n_floats = n_floats;
+    g->must_yield = sched_getaffinity(0, sizeof cpus, &cpus) < 0 || CPU_COUNT(&cpus) < g->n;
+    for (int i = 0; i < g->n; i++) {
+        struct sealed s = rendezvous_memory(m, i);
+
+        assert(s.start && s.size >= shm_group_bytes(n_floats, g->n));
+        g->views[i] = view_of(s, n_floats);
+    }
+    *out = g;
+    return 0;
+}
+
+void shm_group_close(struct shm_group *g)
+{
+    if (!g)
+        return;
+    rendezvous_close(g->rendezvous);
+    free(g);
+}
+
+int shm_group_n(const struct shm_group *g)
+{
+    return g->n;
+}
+
+int shm_group_me(const struct shm_group *g)
+{
+    return g->me;
+}
+
+int shm_group_node(const struct shm_group *g, int i)
+{
+    return rendezvous_node(g->rendezvous, i);
+}
+
+float *shm_group_in(const struct shm_group *g)
+{
+    return g->views[g->me].in;
+}
+
+int shm_group_fd(const struct shm_group *g)
+{
+    return rendezvous_fd(g->rendezvous);
+}
+
+static size_t smaller(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
+void shm_group_slice(const struct shm_group *g, size_t n, int i, size_t *from, size_t *to)
+{
+    size_t each = slice_floats(n, g->n);
+
+    *from = smaller(n, (size_t)i * each);
+    *to = smaller(n, *from + each);
+}
+
+/* Part `part` of node i's slice. */
+static void part_of(const struct shm_group *g, int i, size_t part, size_t *from, size_t *to)
+{
+    size_t end;
+
+    shm_group_slice(g, g->now.n, i, from, &end);
+    *from = smaller(end, *from + part * PART_FLOATS);
+    *to = smaller(end, *from + PART_FLOATS);
+}
+
+static bool is_small(const struct shm_group *g)
+{
+    return g->now.n <= SHM_GROUP_SMALL;
+}
+
+/* Node i's vector in this collective. */
+static const float *in_of(const struct shm_group *g, int i)
+{
+    const struct shm_group_view *v = &g->views[i];
+
+    return is_small(g) ? v->slots[g->number % 2] : v->in;
+}
+
+static bool is_finite(const float *v, size_t n)
+{
+    while (n > 0 && isfinite(v[n - 1]))
+        n--;
+    return n == 0;
+}
+
+/* out[0] is number `from` of the sum. Notes the nodes whose numbers are not finite, while they are there:
+ * none if the sum has overflowed. */
+static void sum_range(struct shm_group *g, float *out, size_t from, size_t to)
+{
+    const float *in[RENDEZVOUS_MAX];
+
+    for (int i = 0; i < g->n; i++)
+        in[i] = in_of(g, i) + from;
+    if (to <= from || vector_sum(out, in, g->n, to - from, g->now.is_mean ? 1.0f / (float)g->n : 1.0f))
+        return;
+    for (int i = 0; i < g->n; i++)
+        if (!is_finite(in[i], to - from))
+            g->nonfinite |= (uint64_t)1 << i;
+}
+
+static void copy(float *out, const float *in, size_t n)
+{
+    if (out != in && n > 0)
+        vector_copy(out, in, n);
+}
+
+/* Where node i keeps number `at` of the sum, which is in its slice. */
+static float *sum_of(const struct shm_group *g, int i, size_t at)
+{
+    size_t from, to;
+
+    shm_group_slice(g, g->now.n, i, &from, &to);
+    return g->views[i].sums + (at - from);
+}
+
+/* Computes the whole result on this node from the nodes' vectors. */
+static void read_all(struct shm_group *g)
+{
+    const struct shm_collective *c = &g->now;
+
+    if (c->kind == SHM_BROADCAST)
+        copy(c->out, c->root == g->me ? c->in : in_of(g, c->root), c->n);
+    else
+        sum_range(g, c->out, 0, c->n);
+}
+
+static uint64_t signature_of(const struct shm_collective *c)
+{
+    return (uint64_t)c->kind | (uint64_t)c->is_mean << 8 | (uint64_t)c->root << 16;
+}
+
+/* A node that publishes stores a counter and then loads the others' is_asleep; a node that goes to sleep
+ * stores is_asleep and then loads the counters once more. Neither release/acquire nor x86-64 keeps a store
+ * and a later load of another variable in order. With a full fence between the two on both sides, at least
+ * one of the nodes sees the other's store. */
+static void store_before_load(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Wakes the nodes that sleep. */
+static void wake_sleepers(const struct shm_group *g)
+{
+    store_before_load();
+    for (int i = 0; i < g->n; i++)
+        if (atomic_load_explicit(&g->views[i].counters->is_asleep, memory_order_relaxed))
+            rendezvous_wake(g->rendezvous, i);
+}
+
+/* Stores with release order: a node that acquires the counter sees the floats that it counts and the
+ * signature of their collective, and may overwrite memory that this node read before. */
+static void publish(struct shm_group *g, _Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(counter, value, memory_order_release);
+    wake_sleepers(g);
+}
+
+/* Whether other nodes read this node's vector. */
+static bool is_read(const struct shm_group *g)
+{
+    return g->now.kind == SHM_ALL_REDUCE || g->now.root == g->me;
+}
+
+int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct err *e)
+{
+    struct shm_group_view *mine = &g->views[g->me];
+
+    if (g->broken.code) {
+        *e = g->broken;
+        return e->code;
+    }
+    assert(g->stage == STAGE_NONE && c->n <= g->n_floats);
+    assert(c->root >= 0 && c->root < g->n);
+    g->now = *c;
+    g->number++;
+    g->stage = STAGE_READY;
+    g->part = 0;
+    g->waits_for = 0;
+    g->n_parts = c->kind == SHM_ALL_REDUCE ? (slice_floats(c->n, g->n) + PART_FLOATS - 1) / PART_FLOATS : 1;
+    if (c->kind == SHM_ALL_REDUCE)
+        g->nonfinite = 0;
+    for (int i = 0; i < g->n; i++)
+        g->n_taken[i] = 0;
+    if (is_read(g))
+        copy(is_small(g) ? mine->slots[g->number % 2] : mine->in, c->in, c->n);
+    /* Relaxed: `ready` releases both. */
+    atomic_store_explicit(&mine->counters->signature[g->number % 2], signature_of(c), memory_order_relaxed);
+    atomic_store_explicit(&mine->counters->floats[g->number % 2], c->n, memory_order_relaxed);
+    publish(g, &mine->counters->ready, g->number);
+    return 0;
+}
+
+static int lost(const struct shm_group *g, struct err *e)
+{
+    return err_set(e, ERR_LOST, "node %d, on this machine, ended in the middle of %s %llu of %zu numbers",
+                   rendezvous_node(g->rendezvous, g->waits_for), kinds[g->now.kind],
+                   (unsigned long long)g->number, g->now.n);
+}
+
+/* Relaxed loads: `ready` was acquired. */
+static int check_same_collective(const struct shm_group *g, int i, struct err *e)
+{
+    struct shm_group_counters *c = g->views[i].counters;
+    uint64_t signature = atomic_load_explicit(&c->signature[g->number % 2], memory_order_relaxed);
+    uint64_t floats = atomic_load_explicit(&c->floats[g->number % 2], memory_order_relaxed);
+
+    if (signature == signature_of(&g->now) && floats == g->now.n)
+        return 0;
+    return err_set(
+        e, ERR_PROTOCOL,
+        "collective %llu: node %d is in another one (%#llx of %llu numbers) than this node's %s of %zu",
+        (unsigned long long)g->number, rendezvous_node(g->rendezvous, i), (unsigned long long)signature,
+        (unsigned long long)floats, kinds[g->now.kind], g->now.n);
+}
+
+/* 1 when every node's vector is published. Acquires the vector, and that the node has finished reading for
+ * the previous collective (shm_group.h). */
+static int all_are_ready(struct shm_group *g, struct err *e)
+{
+    for (; g->waits_for < g->n; g->waits_for++) {
+        if (atomic_load_explicit(&g->views[g->waits_for].counters->ready, memory_order_acquire) < g->number)
+            return rendezvous_has_ended(g->rendezvous, g->waits_for) ? lost(g, e) : 0;
+        if (check_same_collective(g, g->waits_for, e) < 0)
+            return e->code;
+    }
+    return 1;
+}
+
+/* Number of parts of its slice that node i has finished. Acquiring `working` ensures that `parts` belongs
+ * to this collective; acquiring `parts` ensures that their floats are written, and those of this node
+ * read. */
+static size_t parts_done(const struct shm_group *g, int i)
+{
+    struct shm_group_counters *c = g->views[i].counters;
+    uint64_t working = atomic_load_explicit(&c->working, memory_order_acquire);
+
+    if (working != g->number)
+        return working > g->number ? g->n_parts : 0;
+    return smaller(g->n_parts, atomic_load_explicit(&c->parts, memory_order_acquire));
+}
+
+/* Copies the parts that node i has summed and this node has not copied yet. */
+static void take_parts(struct shm_group *g, int i)
+{
+    size_t n_done = parts_done(g, i), from, to;
+
+    for (; g->n_taken[i] < n_done; g->n_taken[i]++)
+        if (g->now.kind == SHM_ALL_REDUCE && i != g->me) {
+            part_of(g, i, g->n_taken[i], &from, &to);
+            copy(g->now.out + from, sum_of(g, i, from), to - from);
+            g->nonfinite |= atomic_load_explicit(&g->views[i].counters->nonfinite, memory_order_relaxed);
+        }
+}
+
+/* Sums one part of this node's slice, then copies the others' finished parts while caches still hold them. */
+static void sum_part(struct shm_group *g)
+{
+    struct shm_group_view *mine = &g->views[g->me];
+    size_t from, to;
+
+    part_of(g, g->me, g->part, &from, &to);
+    sum_range(g, sum_of(g, g->me, from), from, to);
+    atomic_store_explicit(&mine->counters->nonfinite, g->nonfinite,
+                          memory_order_relaxed); /* released by `parts` */
+    publish(g, &mine->counters->parts, ++g->part);
+    copy(g->now.out + from, sum_of(g, g->me, from), to - from);
+    for (int i = 0; i < g->n; i++)
+        take_parts(g, i);
+}
+
+/* 1 when every node has finished its slice and this node has copied it. */
+static int all_are_done(struct shm_group *g, struct err *e)
+{
+    for (; g->waits_for < g->n; g->waits_for++) {
+        take_parts(g, g->waits_for);
+        if (g->n_taken[g->waits_for] < g->n_parts)
+            return rendezvous_has_ended(g->rendezvous, g->waits_for) ? lost(g, e) : 0;
+    }
+    return 1;
+}
+
+/* All vectors are published: does this node's share of the collective. */
+static void work(struct shm_group *g)
+{
+    struct shm_group_counters *mine = g->views[g->me].counters;
+
+    if (is_small(g)) {
+        read_all(g);
+        g->stage = STAGE_NONE;
+        return;
+    }
+    /* `working` is released after it: a node that sees `working` counts no parts of an earlier collective. */
+    atomic_store_explicit(&mine->parts, 0, memory_order_relaxed);
+    atomic_store_explicit(&mine->working, g->number, memory_order_release);
+    if (g->now.kind == SHM_ALL_REDUCE) {
+        while (g->part < g->n_parts)
+            sum_part(g);
+    } else {
+        read_all(g);
+        publish(g, &mine->parts, g->n_parts);
+    }
+    g->waits_for = 0;
+    g->stage = STAGE_GATHER;
+}
+
+/* 1: the collective is complete; 0: waiting for other nodes. */
+static int advance(struct shm_group *g, struct err *e)
+{
+    int rc = 1;
+
+    if (g->stage == STAGE_READY) {
+        rc = all_are_ready(g, e);
+        if (rc == 1)
+            work(g);
+    }
+    if (g->stage == STAGE_GATHER) {
+        rc = all_are_done(g, e);
+        if (rc == 1)
+            g->stage = STAGE_NONE;
+    }
+    return rc;
+}
+
+/* Leaves more of a core to its other hardware thread. On arm64 `yield` does nothing on most processors;
+ * `isb` takes about as long as `pause` on x86-64. */
+static void pause_briefly(const struct shm_group *g)
+{
+    if (g->must_yield)
+        sched_yield();
+#if defined(__x86_64__)
+    else
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    else
+        __asm__ volatile("isb" : : : "memory");
+#endif
+}
+
+static int spin(struct shm_group *g, struct err *e)
+{
+    double start = 0;
+
+    for (int tries = 1;; tries++) {
+        int rc = advance(g, e);
+
+        if (rc != 0)
+            return rc;
+        pause_briefly(g);
+        if (g->must_yield || tries % TRIES_PER_CLOCK_READ == 0) {
+            double now = clock_now();
+
+            if (start > 0 && now - start > spin_s)
+                return 0;
+            start = start > 0 ? start : now;
+        }
+    }
+}
+
+static int poll_once(struct shm_group *g, struct err *e)
+{
+    struct shm_group_counters *mine = g->views[g->me].counters;
+    int rc;
+
+    /* Awake: relaxed, because an extra wakeup is harmless. */
+    if (g->must_poll || g->stage == STAGE_NONE) {
+        atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
+        g->must_poll = false;
+        if (rendezvous_advance(g->rendezvous, e) < 0)
+            return e->code;
+    }
+    rc = spin(g, e);
+    if (rc != 0)
+        return rc;
+    atomic_store_explicit(&mine->is_asleep, 1, memory_order_relaxed);
+    store_before_load();
+    g->must_poll = true;
+    rc = advance(g, e);
+    if (rc != 0)
+        atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
+    return rc;
+}
+
+int shm_group_poll(struct shm_group *g, struct err *e)
+{
+    int rc;
+
+    if (g->broken.code) {
+        *e = g->broken;
+        return e->code;
+    }
+    rc = poll_once(g, e);
+    if (rc < 0)
+        g->broken = *e;
+    return rc;
+}
+
+bool shm_group_is_nonfinite(const struct shm_group *g, int i)
+{
+    return g->nonfinite >> i & 1;
+}
+
+int shm_group_awaits(const struct shm_group *g)
+{
+    assert(g->waits_for < g->n);
+    return rendezvous_node(g->rendezvous, g->waits_for);
+}
+
+void shm_group_waits_for(const struct shm_group *g, char *out, size_t size)
+{
+    assert(g->waits_for < g->n);
+    snprintf(out, size, "node %d's part of %s %llu of %zu numbers, in shared memory,",
+             rendezvous_node(g->rendezvous, g->waits_for), kinds[g->now.kind], (unsigned long long)g->number,
+             g->now.n);
+}

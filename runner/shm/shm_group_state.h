@@ -1,0 +1,53 @@
+/* shm_group_state -- internals of a shm group: layout of the nodes' memories, and the current collective.
+ *
+ * Layout of each node's memory (byte offsets), in host byte order:
+ *      0  struct shm_group_counters, written by the owner, one cache line for each purpose
+ *   4096  slots[2][SHM_GROUP_SMALL]: short vectors
+ *     ..  in[n_floats], then sums[of the longest slice], each 64-byte aligned */
+#ifndef PSGD_SHM_GROUP_STATE_H
+#define PSGD_SHM_GROUP_STATE_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+
+#include "runner/shm/shm_group.h"
+
+enum { SHM_GROUP_LINE = 64 /* bytes of a cache line */ };
+
+struct shm_group_counters { /* collectives are numbered from 1 */
+    /* number of the collective whose vector can be read; its kind, root and length, at index number % 2 */
+    alignas(SHM_GROUP_LINE) _Atomic uint64_t ready;
+    _Atomic uint64_t signature[2], floats[2];
+    /* number of parts of its slice that the owner has finished in collective `working` */
+    alignas(SHM_GROUP_LINE) _Atomic uint64_t working;
+    _Atomic uint64_t parts;
+    /* bit i: node i's numbers of these parts are not all finite */
+    _Atomic uint64_t nonfinite;
+    /* 1: the owner sleeps and needs a wakeup when counters change */
+    alignas(SHM_GROUP_LINE) _Atomic uint32_t is_asleep;
+};
+
+struct shm_group_view { /* one node's memory, as its owner or as another node sees it */
+    struct shm_group_counters *counters;
+    float *slots[2];
+    float *in, *sums; /* sums: of the owner's slice */
+};
+
+struct shm_group {
+    struct rendezvous *rendezvous;
+    int n, me;
+    size_t n_floats;
+    struct shm_group_view views[RENDEZVOUS_MAX];
+    size_t n_taken[RENDEZVOUS_MAX]; /* parts of that node's slice copied in this collective */
+    bool must_yield;                /* more nodes than processors */
+    bool must_poll;                 /* may have slept since it last read the sockets */
+    struct shm_collective now;
+    enum { STAGE_NONE, STAGE_READY, STAGE_GATHER } stage;
+    uint64_t number;      /* of the current collective */
+    size_t n_parts, part; /* parts of a slice; parts of this node's slice that are done */
+    uint64_t nonfinite;   /* bit i: node i's vector of the last all-reduce is not finite */
+    int waits_for;        /* index of the first node not known to have reached the awaited state */
+    struct err broken;    /* the error that ended the group; code 0: none */
+};
+
+#endif
