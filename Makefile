@@ -104,7 +104,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
+.PHONY: all test equal test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
@@ -327,6 +327,10 @@ bench-crowd: all ## milliseconds of the owner's requests while a crowd holds con
 
 bench-detection: all $(TEST_CODECS) ## seconds until each node says why a job failed, beside the promise; ONLY='kill stop ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) ONLY='$(ONLY)' tests/bench/detection
+
+equal: all ## whether records, models and checkpoints of the jobs in tests/equal/jobs are equal to those of BASE=DIR, an older build, but for times; ONLY=PATTERN
+	$(Q)$(if $(BASE),,echo 'make equal compares with an older build: BASE=DIR' >&2; exit 2)
+	$(Q)PYTHONDONTWRITEBYTECODE=1 tests/equal/equal builds '$(BASE)' $(BUILD) '$(ONLY)'
 
 bench-sim: all ## messages per second of the simulator, its time compared with real jobs; RUNS=5
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/simulator

@@ -199,6 +199,7 @@ forget_sums() {
     "$SUBMIT" --resume half --epochs 4 -o rest
     same_weights one/model/final.safetensors rest/model/final.safetensors
     cmp <(grep ',[34],' one/records/eval.csv | cut -d, -f2-7) <(grep ',[34],' rest/records/eval.csv | cut -d, -f2-7)
+    cmp <(grep ',worker,[34],' one/records/train.csv | cut -d, -f2-12,18-20) <(tail -n +2 rest/records/train.csv | cut -d, -f2-12,18-20)
     [ "$(jq -r '"\(.facts.start.job) \(.facts.start.epoch)"' rest/run.json)" = "$(jq -r .id half/run.json) 2" ]
     # as if node 0 had been interrupted between two renames
     forget_sums half

@@ -245,10 +245,10 @@ has_none() { ! has_simulator; }
     within 60 has_none
 }
 
-# same_as_real SIMULATED REAL: the weights bit for bit, and every node's bytes.
+# same_as_real SIMULATED REAL: the weights bit for bit, every node's bytes, and its rows of train.csv and eval.csv, but for times.
 same_as_real() {
     python3 - "$1" "$2" <<'PY'
-import json, struct, sys
+import csv, json, struct, sys
 def weights(folder):
     raw = open(f"{folder}/model/final.safetensors", "rb").read()
     n = struct.unpack("<Q", raw[:8])[0]
@@ -257,8 +257,12 @@ def weights(folder):
 def traffic(folder):
     nodes = json.load(open(f"{folder}/run.json"))["nodes"]
     return {n["node"]: [n["comm"][k] for k in ("sent_messages", "recv_messages", "sent_bytes", "recv_bytes")] for n in nodes}
-assert weights(sys.argv[1]) == weights(sys.argv[2])
-assert traffic(sys.argv[1]) == traffic(sys.argv[2])
+def rows(folder, name):
+    with open(f"{folder}/records/{name}.csv") as f:
+        kept = [{k: v for k, v in row.items() if not k.endswith("_s")} for row in csv.DictReader(f)]
+    return sorted(kept, key=lambda row: (int(row["node"]), int(row["step"])))
+for what in (weights, traffic, lambda folder: rows(folder, "train"), lambda folder: rows(folder, "eval")):
+    assert what(sys.argv[1]) == what(sys.argv[2])
 PY
 }
 
@@ -276,7 +280,7 @@ PY
         same_as_real "$name" "$name-real"
     }
     same plain 2 0 --codec plain --path gather --gradient-descent adam
-    same star 2 1 --codec fedavg --local-steps 4 --gradient-descent momentum --learn-rate 0.02
+    same star 2 1 --codec fedavg --local-steps 4 --eval-every 3 --gradient-descent momentum --learn-rate 0.02
     same elastic 2 0 --codec easgd:every=3 # its model is the center
     same blocks 4 0 --codec plain --path gather --batch-size 16
     same ratio 3 0 --codec fedavg --path gather --local-steps 7 --block-ratio 2,1,1 --batch-size 16
