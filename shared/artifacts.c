@@ -1,5 +1,7 @@
 #include "shared/artifacts.h"
 
+#include <string.h>
+
 #include "codecs/executor.h"
 #include "shared/codec_manifest.h"
 #include "shared/trace_file.h"
@@ -41,6 +43,24 @@ const struct artifact artifacts[N_ARTIFACTS] = {
 const char *artifact_name(enum artifact_id a)
 {
     return artifacts[a].name;
+}
+
+size_t artifact_columns(const char *names[RECORD_COLUMNS_MAX], const struct artifact *a)
+{
+    size_t n = 0;
+
+    for (; a->columns[n].name; n++)
+        names[n] = a->columns[n].name;
+    return n;
+}
+
+size_t artifact_column(const struct artifact *a, const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(a->columns[i].name, name) != 0)
+        i++;
+    return i;
 }
 
 bool artifact_is_of(const struct artifact *a, bool is_server, bool is_executor)

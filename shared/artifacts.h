@@ -68,6 +68,9 @@ extern const struct artifact artifacts[N_ARTIFACTS];
 
 /* The name on the node. */
 const char *artifact_name(enum artifact_id a);
+/* Of records: the names of all columns, and their number; the index of one of them. */
+size_t artifact_columns(const char *names[RECORD_COLUMNS_MAX], const struct artifact *a);
+size_t artifact_column(const struct artifact *a, const char *name);
 /* Does such a node have it? */
 bool artifact_is_of(const struct artifact *a, bool is_server, bool is_executor);
 

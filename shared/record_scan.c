@@ -15,7 +15,7 @@ enum { CHUNK = 1 << 20, NONE = 0xff };
 struct reader {
     const struct record_scan *s;
     bool has_header;
-    size_t width;                        /* columns up to the last chosen one */
+    size_t n_columns, width;             /* of the file; up to the last chosen one */
     unsigned char to[RECORD_SCAN_WIDTH]; /* of each column of the file: its index in s->columns, or NONE */
 };
 
@@ -42,19 +42,42 @@ static int read_header(struct reader *r, const char *line, size_t len, struct er
         }
         at += name_len + 1;
     }
-    for (size_t k = 0; k < s->n_needed; k++)
-        if (!found[k])
+    for (size_t k = 0; k < s->n; k++)
+        if (s->needed >> k & 1 && !found[k])
             return err_set(e, ERR_PROTOCOL, "%s: there is no column %s", s->what, s->columns[k]);
+    for (size_t k = 0; s->is_exact && k < s->n; k++)
+        if (n != s->n || r->to[k] != k)
+            return err_set(e, ERR_PROTOCOL, "%s: the columns differ from those of this job_submit", s->what);
+    r->n_columns = n;
     r->has_header = true;
     return 0;
 }
 
+static bool is_well_formed(const struct reader *r, const char *line, size_t len)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < len; i++) {
+        if (line[i] < 0x20 || line[i] > 0x7e || line[i] == '"')
+            return false;
+        n += line[i] == ',';
+    }
+    return n == r->n_columns;
+}
+
 static int read_row(struct reader *r, const char *line, size_t len, struct err *e)
 {
-    struct record_text cells[RECORD_SCAN_COLUMNS] = {{NULL, 0}};
+    struct record_text cells[RECORD_SCAN_COLUMNS];
     const char *end = line + len;
     const char *p = line;
 
+    if (r->s->is_strict && !is_well_formed(r, line, len)) {
+        if (r->s->n_left_out)
+            ++*r->s->n_left_out;
+        return 0;
+    }
+    for (size_t k = 0; k < r->s->n; k++)
+        cells[k] = (struct record_text){"", 0};
     for (size_t n = 0; n < r->width; n++) {
         const char *start = p;
 

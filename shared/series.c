@@ -307,7 +307,7 @@ static struct record_scan scan_of(struct series *s, const char *what)
     return (struct record_scan){.what = what,
                                 .columns = s->wanted,
                                 .n = s->n_wanted,
-                                .n_needed = s->n_needed,
+                                .needed = (uint32_t)(((uint64_t)1 << s->n_needed) - 1),
                                 .row = add_row,
                                 .ctx = s};
 }

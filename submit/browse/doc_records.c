@@ -143,7 +143,7 @@ int document_peers(json_t **out, const struct shown *s, struct err *e)
 {
     static const char *const columns[] = {"node", "peer", "direction", "wire_bytes", "transfer_s"};
     struct peers *p = calloc(1, sizeof *p);
-    struct record_scan scan = {.columns = columns, .n = 5, .n_needed = 5, .row = add_traffic, .ctx = p};
+    struct record_scan scan = {.columns = columns, .n = 5, .needed = 0x1f, .row = add_traffic, .ctx = p};
     int rc = p ? 0 : err_set(e, ERR_NOMEM, "no memory for the peers");
 
     for (int i = 0; rc == 0 && i < N_TRAFFIC; i++) /* untouched pages of it take no memory */
@@ -209,7 +209,7 @@ int document_histogram(json_t **out, const struct shown *s, const char *name, st
 {
     static const char *const columns[] = {"name", "value", "node"};
     struct histogram *h = calloc(1, sizeof *h);
-    struct record_scan scan = {.columns = columns, .n = 3, .n_needed = 3, .row = add_value, .ctx = h};
+    struct record_scan scan = {.columns = columns, .n = 3, .needed = 0x7, .row = add_value, .ctx = h};
     json_t *counts = json_array();
     int rc = h && counts ? 0 : err_set(e, ERR_NOMEM, "no memory for the histogram");
 
@@ -314,7 +314,7 @@ int document_confusion(json_t **out, const struct shown *s, struct err *e)
 {
     static const char *const columns[] = {"epoch", "step", "label", "predicted", "count", "node"};
     struct confusion m = {.step = -1, .counts = calloc((size_t)CLASSES_MOST * CLASSES_MOST, 8)};
-    struct record_scan scan = {.columns = columns, .n = 6, .n_needed = 6, .row = find_last, .ctx = &m};
+    struct record_scan scan = {.columns = columns, .n = 6, .needed = 0x3f, .row = find_last, .ctx = &m};
     int rc = m.counts ? 0 : err_set(e, ERR_NOMEM, "no memory for the confusion matrix");
 
     /* Two passes: one that began anew at each later step could be made to clear the matrix in each row. */

@@ -34,10 +34,10 @@ struct reading {
     void *with;
 };
 
-static const struct record_cell *cell_of(const struct reading *r, const struct record_cell *cells,
+static const struct record_text *cell_of(const struct reading *r, const struct record_text *cells,
                                          const char *name)
 {
-    return &cells[records_column(r->a, name)];
+    return &cells[artifact_column(r->a, name)];
 }
 
 /* A name chosen by a codec is part of file names: it has no characters with a meaning there, and is not
@@ -55,22 +55,22 @@ static void put_tag(char out[SCALAR_TAG], const char *before, const char *name, 
     out[n] = '\0';
 }
 
-static int take_row(const struct record_cell *cells, void *with, struct err *e)
+static int take_row(void *with, const struct record_text *cells, struct err *e)
 {
     const struct reading *r = with;
-    const struct record_cell *name = r->source->name ? cell_of(r, cells, r->source->name) : NULL;
+    const struct record_text *name = r->source->name ? cell_of(r, cells, r->source->name) : NULL;
     struct scalars s = {.node = (int)strtol(cell_of(r, cells, "node")->text, NULL, 10),
                         .step = strtoull(cell_of(r, cells, "step")->text, NULL, 10),
-                        .time_s = rows_number(cell_of(r, cells, "time_s"))};
+                        .time_s = result_number(cell_of(r, cells, "time_s"))};
 
     for (const char *const *column = r->source->columns; *column; column++) {
-        const struct record_cell *c = cell_of(r, cells, *column);
+        const struct record_text *c = cell_of(r, cells, *column);
 
         if (c->len == 0)
             continue;
         put_tag(s.at[s.n].tag, r->source->tag, name ? name->text : *column,
                 name ? name->len : strlen(*column));
-        s.at[s.n++].value = rows_number(c);
+        s.at[s.n++].value = result_number(c);
     }
     return s.n > 0 && isfinite(s.time_s) ? r->use(&s, r->with, e) : 0;
 }
@@ -80,7 +80,7 @@ int scalars_each(const char *folder, scalars_use *use, void *with, struct err *e
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         struct reading r = {&sources[i], &artifacts[sources[i].from], use, with};
 
-        if (rows_each(folder, r.a, take_row, &r, e) < 0)
+        if (result_rows(folder, r.a, take_row, &r, e) < 0)
             return e->code;
     }
     return 0;

@@ -9,24 +9,11 @@
 #include "shared/artifacts.h"
 #include "shared/err.h"
 
-struct record_cell { /* not terminated: it ends with a comma or the line */
-    const char *text;
-    size_t len;
-};
-
-/* Splits one row, without its line feed, into cells, and returns their number; 0 if it has a character that
- * valid rows never contain, or too many cells. */
-size_t records_split(struct record_cell cells[RECORD_COLUMNS_MAX], const char *row, size_t len);
-
-/* Number of columns, and the index of one of them, by its name. */
-size_t records_width(const struct artifact *a);
-size_t records_column(const struct artifact *a, const char *name);
-
 /* For artifacts that are records. The columns as the first line of a file, with its line feed. */
 void records_header(FILE *out, const struct artifact *a);
 
-/* Appends the complete rows of one node's file, without its header. Rows with a wrong number of cells or
- * with anything but printable ASCII are skipped and counted in *bad. ERR_PROTOCOL: another header, or a row
+/* Appends the complete rows of one node's file, without its header. Rows that a strict scan leaves out
+ * (shared/record_scan.h) are counted in *bad. ERR_PROTOCOL: another header, or a row
  * of another node; nothing is written then. */
 int records_append(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
                    struct err *e);

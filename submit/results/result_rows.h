@@ -3,18 +3,18 @@
 #define PSGD_SUBMIT_RESULT_ROWS_H
 
 #include "shared/artifacts.h"
-#include "submit/results/merged_records.h"
+#include "shared/record_scan.h"
 
-/* cells: one for each column of the artifact, in its order, whatever the file has besides; empty where
- * the file has no such column. They end with a comma or the line. */
-typedef int rows_use(const struct record_cell *cells, void *with, struct err *e);
-
-/* Calls `use` with each row, until it fails. A file that is not there, or is a link or a pipe, has none; the
- * last row of a file that was cut off, and rows of another form, are left out. ERR_IO; ERR_PROTOCOL: the
- * first line is not of column names, or a row is longer than any. */
-int rows_each(const char *folder, const struct artifact *a, rows_use *use, void *with, struct err *e);
+/* Calls `row` with the cells of each row, one for each column of the artifact, in its order, whatever the
+ * file has besides; a cell is empty where the file has no such column. An error of `row` ends the reading. A
+ * file that is not there, or is a link or a pipe, has no rows; the last row of a file that was cut off, and
+ * rows that a strict scan leaves out, are skipped. ERR_IO; ERR_PROTOCOL: there is no column "node", or a
+ * limit of record_scan.h is exceeded. */
+int result_rows(const char *folder, const struct artifact *a,
+                int (*row)(void *ctx, const struct record_text *cells, struct err *e), void *ctx,
+                struct err *e);
 
 /* A cell's number; NAN: it is empty or no number. */
-double rows_number(const struct record_cell *cell);
+double result_number(const struct record_text *cell);
 
 #endif

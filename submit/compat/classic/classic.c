@@ -92,7 +92,7 @@ static void write_letters(char *out, size_t size, const struct submission *s)
     out[n] = '\0';
 }
 
-static int put_row(struct classic *c, int node, const struct record_cell *cells, void *with, struct err *e)
+static int put_row(struct classic *c, int node, const struct record_text *cells, void *with, struct err *e)
 {
     const struct csv *csv = with;
     bool is_new;
@@ -102,7 +102,7 @@ static int put_row(struct classic *c, int node, const struct record_cell *cells,
     if (is_new)
         fprintf(c->f, "%s\n", csv->header);
     for (const char *const *name = csv->columns; *name; name++) {
-        const struct record_cell *cell = &cells[records_column(&artifacts[csv->from], *name)];
+        const struct record_text *cell = &cells[artifact_column(&artifacts[csv->from], *name)];
 
         fprintf(c->f, "%s%.*s", name == csv->columns ? "" : ",", (int)cell->len, cell->text);
     }

@@ -106,7 +106,7 @@ struct of_worker {
     size_t node; /* the column */
 };
 
-static int use_row(const struct record_cell *cells, void *with, struct err *e)
+static int use_row(void *with, const struct record_text *cells, struct err *e)
 {
     const struct of_worker *w = with;
     long node = strtol(cells[w->node].text, NULL, 10);
@@ -118,7 +118,7 @@ static int use_row(const struct record_cell *cells, void *with, struct err *e)
 
 int classic_each_row(struct classic *c, enum artifact_id id, classic_use *use, void *with, struct err *e)
 {
-    struct of_worker w = {c, use, with, records_column(&artifacts[id], "node")};
+    struct of_worker w = {c, use, with, artifact_column(&artifacts[id], "node")};
 
-    return rows_each(c->s->folder, &artifacts[id], use_row, &w, e);
+    return result_rows(c->s->folder, &artifacts[id], use_row, &w, e);
 }

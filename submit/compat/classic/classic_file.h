@@ -9,9 +9,9 @@
 #include <stdio.h>
 
 #include "shared/artifacts.h"
+#include "shared/record_scan.h"
 #include "submit/files/appender.h"
 #include "submit/job/submission.h"
-#include "submit/results/merged_records.h"
 
 enum { CLASSIC_COLUMNS = 8, CLASSIC_NAME = 256, CLASSIC_CELL = 32 };
 
@@ -53,7 +53,7 @@ int classic_turn(struct classic *c, bool *is_new, const char *form, int node, st
 
 /* Calls `use` with each row of a CSV file of the results that is a worker's. A file that is not there has
  * none. */
-typedef int classic_use(struct classic *c, int node, const struct record_cell *cells, void *with,
+typedef int classic_use(struct classic *c, int node, const struct record_text *cells, void *with,
                         struct err *e);
 int classic_each_row(struct classic *c, enum artifact_id id, classic_use *use, void *with, struct err *e);
 

@@ -72,12 +72,12 @@ static void put_check_list(struct classic *c)
         fprintf(c->f, "\t\t--> %s:%s\n", check_list[i].name, has(c, i) ? "OK" : "ABSENT");
 }
 
-static void copy_cell(char out[CLASSIC_CELL], const struct record_cell *cell)
+static void copy_cell(char out[CLASSIC_CELL], const struct record_text *cell)
 {
     snprintf(out, CLASSIC_CELL, "%.*s", (int)cell->len, cell->text);
 }
 
-static int take_evaluation(struct classic *c, int node, const struct record_cell *cells, void *with,
+static int take_evaluation(struct classic *c, int node, const struct record_text *cells, void *with,
                            struct err *e)
 {
     const struct artifact *a = &artifacts[ARTIFACT_EVAL];
@@ -96,11 +96,11 @@ static int take_evaluation(struct classic *c, int node, const struct record_cell
     }
     row = &all->rows[all->n++];
     *row = (struct evaluation){.node = node,
-                               .step = strtoull(cells[records_column(a, "step")].text, NULL, 10),
-                               .time_s = strtod(cells[records_column(a, "time_s")].text, NULL)};
-    copy_cell(row->epoch, &cells[records_column(a, "epoch")]);
-    copy_cell(row->loss, &cells[records_column(a, "loss")]);
-    copy_cell(row->accuracy, &cells[records_column(a, "accuracy")]);
+                               .step = strtoull(cells[artifact_column(a, "step")].text, NULL, 10),
+                               .time_s = strtod(cells[artifact_column(a, "time_s")].text, NULL)};
+    copy_cell(row->epoch, &cells[artifact_column(a, "epoch")]);
+    copy_cell(row->loss, &cells[artifact_column(a, "loss")]);
+    copy_cell(row->accuracy, &cells[artifact_column(a, "accuracy")]);
     return 0;
 }
 
@@ -126,7 +126,7 @@ static void put_evaluations(struct classic *c, struct evaluations *all, uint64_t
     }
 }
 
-static int log_row(struct classic *c, int node, const struct record_cell *cells, void *with, struct err *e)
+static int log_row(struct classic *c, int node, const struct record_text *cells, void *with, struct err *e)
 {
     static const struct {
         const char *name, *column;
@@ -142,10 +142,10 @@ static int log_row(struct classic *c, int node, const struct record_cell *cells,
         return e->code;
     if (is_new)
         put_check_list(c);
-    copy_cell(epoch, &cells[records_column(a, "epoch")]);
-    put_evaluations(c, with, strtoull(cells[records_column(a, "step")].text, NULL, 10));
+    copy_cell(epoch, &cells[artifact_column(a, "epoch")]);
+    put_evaluations(c, with, strtoull(cells[artifact_column(a, "step")].text, NULL, 10));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const struct record_cell *cell = &cells[records_column(a, parts[i].column)];
+        const struct record_text *cell = &cells[artifact_column(a, parts[i].column)];
         char number[CLASSIC_CELL];
 
         if (cell->len == 0)
@@ -157,7 +157,7 @@ static int log_row(struct classic *c, int node, const struct record_cell *cells,
             copy_cell(number, cell);
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s:%s", n > 0 ? ", " : "", parts[i].name, number);
     }
-    put_line(c, strtod(cells[records_column(a, "time_s")].text, NULL), epoch, "%s", text);
+    put_line(c, strtod(cells[artifact_column(a, "time_s")].text, NULL), epoch, "%s", text);
     return 0;
 }
 

@@ -31,7 +31,7 @@ static struct record_scan scan_to(struct rows *r)
 {
     *r = (struct rows){.n = 0};
     return (struct record_scan){
-        .what = "train.csv", .columns = columns, .n = 3, .n_needed = 2, .row = keep, .ctx = r};
+        .what = "train.csv", .columns = columns, .n = 3, .needed = 0x3, .row = keep, .ctx = r};
 }
 
 static int scan(struct rows *r, const char *text, struct err *e)
@@ -124,7 +124,7 @@ TEST(a_file_of_many_chunks_has_every_row_once)
     const char *folder = unit_folder();
     size_t n = 0;
     const struct record_scan s = {
-        .what = "n.csv", .columns = columns, .n = 1, .n_needed = 1, .row = count, .ctx = &n};
+        .what = "n.csv", .columns = columns, .n = 1, .needed = 0x1, .row = count, .ctx = &n};
     struct err e;
     char path[256];
     FILE *f;

@@ -14,7 +14,7 @@ struct seen {
     int n, fail_at;
 };
 
-static int note(const struct record_cell *cells, void *with, struct err *err)
+static int note(void *with, const struct record_text *cells, struct err *err)
 {
     const struct artifact *a = &artifacts[ARTIFACT_EVAL];
     struct seen *s = with;
@@ -22,7 +22,7 @@ static int note(const struct record_cell *cells, void *with, struct err *err)
 
     if (++s->n == s->fail_at)
         return err_set(err, ERR_INTERNAL, "row %d", s->n);
-    for (size_t i = 0; i < records_width(a); i++)
+    for (size_t i = 0; a->columns[i].name; i++)
         len += (size_t)snprintf(s->text + len, sizeof s->text - len, "%.*s|", (int)cells[i].len,
                                 cells[i].text);
     return 0;
@@ -36,7 +36,7 @@ static int read_text(struct seen *s, const char *folder, const char *text)
     assert_ok(file_mkdirs(path, 0700, &e));
     assert_ok(file_join(path, sizeof path, folder, "records/eval.csv", &e));
     assert_ok(file_write(path, text, strlen(text), 0600, &e));
-    return rows_each(folder, &artifacts[ARTIFACT_EVAL], note, s, &e);
+    return result_rows(folder, &artifacts[ARTIFACT_EVAL], note, s, &e);
 }
 
 TEST(cells_come_in_the_order_of_the_columns_whatever_the_file_has)
@@ -44,7 +44,7 @@ TEST(cells_come_in_the_order_of_the_columns_whatever_the_file_has)
     const char *folder = unit_folder();
     struct seen none = {0}, other = {0}, broken = {0}, failing = {.fail_at = 1};
 
-    assert_ok(rows_each(folder, &artifacts[ARTIFACT_EVAL], note, &none, &e));
+    assert_ok(result_rows(folder, &artifacts[ARTIFACT_EVAL], note, &none, &e));
     assert_int_equal(none.n, 0);
     /* Another order, a new column, one missing; a short row and a cut one. */
     assert_ok(read_text(&other, folder,
@@ -52,7 +52,7 @@ TEST(cells_come_in_the_order_of_the_columns_whatever_the_file_has)
                         "0,1.5,x,1,2,3,0.25,7,8\n1,2\n-2,,y,1,2,3,nan,7,8\n0,3,z,1,2,3,0.2"));
     assert_string_equal(other.text, "1.5|0|1|2|3||0.25|7|8||-2|1|2|3||nan|7|8|");
     assert_int_equal(read_text(&broken, folder, "a,b\n1,2\n"), ERR_PROTOCOL);
-    assert_error_has("eval.csv: its first line has no column \"node\"");
+    assert_error_has("eval.csv: there is no column node");
     assert_int_equal(read_text(&failing, folder, "time_s,node\n1,2\n1,2\n"), ERR_INTERNAL);
     assert_string_equal(e.text, "row 1");
     unit_remove(folder);
@@ -67,26 +67,25 @@ TEST(a_pipe_in_the_place_of_records_holds_up_nobody_and_no_row_is_endless)
     assert_ok(read_text(&s, folder, "time_s,node\n"));
     assert_ok(file_join(path, sizeof path, folder, "records/eval.csv", &e));
     assert_int_equal(truncate(path, 1 << 30), 0);
-    assert_int_equal(rows_each(folder, &artifacts[ARTIFACT_EVAL], note, &s, &e), ERR_PROTOCOL);
-    assert_error_has("eval.csv: a row has more than");
+    assert_int_equal(result_rows(folder, &artifacts[ARTIFACT_EVAL], note, &s, &e), ERR_PROTOCOL);
+    assert_error_has("eval.csv: a row is longer than");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_ok(rows_each(folder, &artifacts[ARTIFACT_EVAL], note, &s, &e));
+    assert_ok(result_rows(folder, &artifacts[ARTIFACT_EVAL], note, &s, &e));
     assert_int_equal(s.n, 0);
     unit_remove(folder);
 }
 
 TEST(a_cells_number_ends_with_the_cell)
 {
-    static const char row[] = "1.5,-2e3,nan,,x,7";
-    struct record_cell cells[RECORD_COLUMNS_MAX];
+    static const struct record_text cells[] = {{"1.5,-2e3", 3}, {"-2e3,nan", 4}, {"nan,,x,7", 3},
+                                               {",x,7", 0},     {"x,7", 1},      {"7", 1}};
 
-    assert_int_equal(records_split(cells, row, strlen(row)), 6);
-    assert_true(rows_number(&cells[0]) == 1.5);
-    assert_true(rows_number(&cells[1]) == -2000);
+    assert_true(result_number(&cells[0]) == 1.5);
+    assert_true(result_number(&cells[1]) == -2000);
     for (int i = 2; i < 5; i++)
-        assert_true(isnan(rows_number(&cells[i])));
-    assert_true(rows_number(&cells[5]) == 7);
+        assert_true(isnan(result_number(&cells[i])));
+    assert_true(result_number(&cells[5]) == 7);
 }
 
 int main(void)
