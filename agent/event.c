@@ -270,7 +270,7 @@ char *event_line(const struct event *ev)
     if (ev->kind == NOTE_START)
         json_object_set(o, "nodes", ev->nodes);
     /* Fifteen digits: every number is printed as it was read, 0.4 and not 0.40000000000000002. */
-    line = json_dump_line(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    line = json_dump_line(o, JSON_COMPACT);
     json_decref(rest);
     json_decref(o);
     return line;

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "shared/number.h"
+
 void prometheus_family(FILE *f, const char *name, const char *type, const char *help)
 {
     fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -28,8 +30,10 @@ static int put_label(FILE *f, int n, const char *name, const char *value)
 
 static void put_number(FILE *f, double v)
 {
+    char text[NUMBER_TEXT_MAX];
+
     if (isfinite(v))
-        fprintf(f, "%.15g", v);
+        fputs(number_text(text, v), f);
     else
         fputs(isnan(v) ? "NaN" : v > 0 ? "+Inf" : "-Inf", f);
 }

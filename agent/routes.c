@@ -125,8 +125,7 @@ void respond_error(struct response *rs, const struct err *e)
 
 static void respond_document(struct response *rs, int status, json_t *take, bool is_for_people)
 {
-    char *text = json_dump_line(take,
-                                (is_for_people ? JSON_INDENT(2) : JSON_COMPACT) | JSON_REAL_PRECISION(12));
+    char *text = json_dump_line(take, (is_for_people ? JSON_INDENT(2) : JSON_COMPACT));
 
     json_decref(take);
     if (!text) {

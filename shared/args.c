@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shared/choice.h"
+#include "shared/number.h"
 #include "shared/suggest.h"
 
 /* What getopt_long returns for a long option: LONG + its index in the table, above all short options. */
@@ -271,6 +272,7 @@ int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void 
 void args_text(char *text, size_t size, const struct args_option *t, const void *from)
 {
     const void *at = (const char *)from + t->offset;
+    char number[NUMBER_TEXT_MAX];
     const char *choice;
     int n;
 
@@ -290,7 +292,7 @@ void args_text(char *text, size_t size, const struct args_option *t, const void 
         snprintf(text, size, "%llu", (unsigned long long)*(const uint64_t *)at);
         break;
     case ARGS_NUMBER:
-        snprintf(text, size, "%.15g", *(const double *)at);
+        snprintf(text, size, "%s", number_text(number, *(const double *)at));
         break;
     case ARGS_TEXT:
     case ARGS_PATH:

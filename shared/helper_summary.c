@@ -13,7 +13,7 @@ static const char file_name[] = "summary.json";
 
 int helper_summary_write(json_t *take_doc, const char *folder, struct err *e)
 {
-    char *text = take_doc ? json_dump(take_doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    char *text = take_doc ? json_dump(take_doc, JSON_COMPACT) : NULL;
     char path[PATH_MAX];
     int rc;
 

@@ -7,6 +7,7 @@
 
 #include "shared/choice.h"
 #include "shared/file.h"
+#include "shared/number.h"
 #include "shared/private.h"
 #include "shared/suggest.h"
 #include "shared/utf8.h"
@@ -337,6 +338,53 @@ json_t *json_sizes(const size_t *values, size_t n)
     return a;
 }
 
+/* The length of the JSON number at `at`; *is_real: it has a fraction or an exponent. */
+static size_t number_length(const char *at, bool *is_real)
+{
+    size_t n = strspn(at, "+-.0123456789eE");
+
+    *is_real = memchr(at, '.', n) || memchr(at, 'e', n);
+    return n;
+}
+
+static const char *end_of_string(const char *at)
+{
+    for (at++; *at && *at != '"'; at++)
+        at += *at == '\\' && at[1];
+    return *at ? at + 1 : at;
+}
+
+/* Jansson has one number of digits for all reals: with 17 each reads back to the same double, but 0.1 becomes
+ * 0.10000000000000001. Rewrites each as the shortest that does. */
+static void shorten_reals(char *text)
+{
+    const char *from = text;
+    char *to = text;
+
+    while (*from) {
+        const char *begin = from;
+        char number[NUMBER_TEXT_MAX + 2];
+        bool is_real = false;
+        size_t n = 1;
+
+        if (*from == '"')
+            n = (size_t)(end_of_string(from) - from);
+        else if (*from == '-' || (*from >= '0' && *from <= '9'))
+            n = number_length(from, &is_real);
+        from += n;
+        if (is_real) {
+            number_text(number, strtod(begin, NULL));
+            if (!strpbrk(number, ".e"))
+                strcat(number, ".0"); /* it stays a real */
+            if (strlen(number) < n)
+                n = strlen(begin = number);
+        }
+        memmove(to, begin, n);
+        to += n;
+    }
+    memset(to, 0, (size_t)(from - to)); /* what is left may be of a secret */
+}
+
 /* With room for a line feed. */
 char *json_dump(const json_t *value, size_t flags)
 {
@@ -349,8 +397,10 @@ char *json_dump(const json_t *value, size_t flags)
         free(text);
         return NULL;
     }
-    if (text)
+    if (text) {
         text[n] = '\0';
+        shorten_reals(text);
+    }
     return text;
 }
 

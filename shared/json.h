@@ -71,9 +71,10 @@ json_t *json_number_or_null(double v);
 /* [values[0], ...]: a shape, or counts. */
 json_t *json_sizes(const size_t *values, size_t n);
 
-/* Returns the document as text, as Jansson's `flags` say; the caller frees it. NULL without memory, also if
- * an allocation failed since the last call, as a part of the document may be missing: what leaves a program
- * is written by one of these, so it is never shorter than meant, and has no null that was not. */
+/* Returns the document as text, as Jansson's `flags` say, without JSON_REAL_PRECISION: each real has as many
+ * digits as it takes to read back the same double (shared/number.h). The caller frees it. NULL without memory,
+ * also if an allocation failed since the last call, as a part of the document may be missing: what leaves a
+ * program is written by one of these, so it is never shorter than meant, and has no null that was not. */
 char *json_dump(const json_t *value, size_t flags);
 char *json_dump_line(const json_t *value, size_t flags); /* with a line feed */
 char *json_line(const json_t *value);                    /* on one line without spaces, with a line feed */

@@ -62,7 +62,7 @@ static void put_error(struct browse_answer *out, const struct err *e)
 /* Takes ownership. */
 static void put_json(struct browse_answer *out, json_t *doc)
 {
-    set_body(out, 200, type_json, doc ? json_dump(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL);
+    set_body(out, 200, type_json, doc ? json_dump(doc, JSON_COMPACT) : NULL);
     json_decref(doc);
 }
 

@@ -40,7 +40,7 @@ static void put(struct report *r, const char *path, const char *text, size_t len
 /* Takes ownership. */
 static int put_json(struct report *r, const char *path, json_t *doc, struct err *e)
 {
-    char *text = doc ? json_dump(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = doc ? json_dump(doc, JSON_COMPACT) : NULL;
 
     json_decref(doc);
     if (!text)

@@ -86,11 +86,18 @@ static struct shelf_job *find(struct shelf_job *jobs, size_t n, const char *id)
     return NULL;
 }
 
+static void put_json(FILE *out, const json_t *v)
+{
+    char *text = json_dump(v, JSON_COMPACT);
+
+    fputs(text ? text : "null", out);
+    free(text);
+}
+
 /* With the lock held: the list, with the lines that have changed after a version; 0: all. No line is shared
  * with another thread, as counts of references may not be atomic. */
 static void write_list(FILE *out, const struct shelf *s, uint64_t after)
 {
-    static const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(9);
     const char *comma = "";
 
     fputs("{\"jobs\":[", out);
@@ -98,11 +105,11 @@ static void write_list(FILE *out, const struct shelf *s, uint64_t after)
         if (s->jobs[i].version <= after)
             continue;
         fputs(comma, out);
-        json_dumpf(s->jobs[i].line, out, how);
+        put_json(out, s->jobs[i].line);
         comma = ",";
     }
     fputs("],\"agents\":", out);
-    json_dumpf(s->agents, out, how);
+    put_json(out, s->agents);
     fputs("}", out);
 }
 

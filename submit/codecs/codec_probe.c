@@ -29,7 +29,7 @@ struct report {
 /* Prints `doc` to `out` and frees it. */
 static int keep(char *out, size_t size, json_t *doc, struct err *e)
 {
-    char *text = doc ? json_dump(doc, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = doc ? json_dump(doc, JSON_COMPACT) : NULL;
     int rc = 0;
 
     if (!text)

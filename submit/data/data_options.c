@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/number.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
 
@@ -99,21 +100,21 @@ int data_options(void *out, const struct json_field *fields, const char *bare, c
 }
 
 /* The value of a field as an option has it. */
-static void value_text(char out[32], const json_t *options, const char *key)
+static void value_text(char out[NUMBER_TEXT_MAX], const json_t *options, const char *key)
 {
     const json_t *v = json_object_get(options, key);
 
     if (json_is_string(v))
-        snprintf(out, 32, "%.31s", json_string_value(v));
+        snprintf(out, NUMBER_TEXT_MAX, "%.31s", json_string_value(v));
     else
-        snprintf(out, 32, "%.12g", json_number_value(v));
+        number_text(out, json_number_value(v));
 }
 
 static int check_unchanged(const json_t *then, const json_t *now, const struct json_field *fields,
                            struct err *e)
 {
     for (const struct json_field *f = fields; f->key; f++) {
-        char one[32], other[32];
+        char one[NUMBER_TEXT_MAX], other[NUMBER_TEXT_MAX];
 
         if (f->may_change || json_equal(json_object_get(then, f->key), json_object_get(now, f->key)))
             continue;

@@ -15,6 +15,7 @@
 #include "shared/file.h"
 #include "shared/job_state.h"
 #include "shared/json.h"
+#include "shared/number.h"
 #include "submit/export/scalars.h"
 #include "submit/files/appender.h"
 #include "submit/files/untrusted_folder.h"
@@ -318,13 +319,13 @@ static int write_last(const struct store *s, struct err *e)
                 {"metrics/sent_bytes", json_object_get(comm, "sent_bytes")},
                 {"metrics/recv_bytes", json_object_get(comm, "recv_bytes")}};
     double end = ended(s->run);
-    char line[80];
+    char line[80], number[NUMBER_TEXT_MAX];
 
     for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
         if (!json_is_number(last[i].v))
             continue;
-        snprintf(line, sizeof line, "%lld %.15g 0\n", ms(end > 0 ? end : scalars_began(s->run, 0)),
-                 json_number_value(last[i].v));
+        snprintf(line, sizeof line, "%lld %s 0\n", ms(end > 0 ? end : scalars_began(s->run, 0)),
+                 number_text(number, json_number_value(last[i].v)));
         if (write_file(s->path, last[i].name, line, strlen(line), e) < 0)
             return e->code;
     }

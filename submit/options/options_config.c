@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shared/json.h"
+#include "shared/number.h"
 #include "shared/suggest.h"
 #include "submit/options/options_table.h"
 #include "submit/results/results.h"
@@ -78,12 +79,13 @@ static int unknown(unsigned verb, const char *key, struct err *e)
 static void value_text(char *out, size_t size, const struct args_option *t, const json_t *v)
 {
     bool is_whole = t->kind == ARGS_INT || t->kind == ARGS_U64 || t->kind == ARGS_COUNT;
+    char number[NUMBER_TEXT_MAX];
 
     out[0] = '\0';
     if (json_is_integer(v) && (is_whole || t->kind == ARGS_NUMBER))
         snprintf(out, size, "%lld", (long long)json_integer_value(v));
     else if (json_is_real(v) && t->kind == ARGS_NUMBER)
-        snprintf(out, size, "%.17g", json_real_value(v));
+        snprintf(out, size, "%s", number_text(number, json_real_value(v)));
     else if (json_is_string(v) && !is_whole && t->kind != ARGS_NUMBER && t->kind != ARGS_FLAG)
         snprintf(out, size, "%s", json_string_value(v));
 }

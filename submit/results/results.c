@@ -65,7 +65,7 @@ int results_read(json_t **out, const char *folder, struct err *e)
 
 int results_save(const json_t *doc, const char *folder, struct err *e)
 {
-    char *text = doc ? json_dump(doc, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) : NULL;
+    char *text = doc ? json_dump(doc, JSON_INDENT(1)) : NULL;
     char path[PATH_MAX];
     int rc;
 

@@ -7,6 +7,7 @@
 
 #include "shared/crc32c.h"
 #include "shared/json.h"
+#include "shared/number.h"
 #include "submit/options/options_config.h"
 
 static int no_memory(struct err *e)
@@ -50,12 +51,12 @@ static int add_json(struct sweep_axis *a, const char *text, struct err *e)
     }
     json_array_foreach(list, i, v)
     {
-        char number[40];
+        char number[NUMBER_TEXT_MAX];
 
         if (json_is_integer(v))
             snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
         else
-            snprintf(number, sizeof number, "%.15g", json_real_value(v));
+            number_text(number, json_real_value(v));
         if (rc == 0 && json_is_string(v))
             rc = add_value(a, json_string_value(v), json_string_length(v), e);
         else if (rc == 0 && json_is_number(v))

@@ -67,7 +67,7 @@ void verb_print_json(bool ok, json_t *data, const struct err *e, const char *cod
     if (data)
         json_object_set_new(o, "data", data);
     /* Same precision as run.json: 0.09, not 0.089999999999999997. */
-    text = json_dump(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    text = json_dump(o, JSON_COMPACT);
     printf("%s\n", text ? text : "{\"schema_version\":\"1\",\"ok\":false}");
     free(text);
     json_decref(o);

@@ -175,7 +175,7 @@ static const char *modes(const json_t *o)
 /* As in JSON, but without the quotes of a string. */
 static void print_value(const json_t *v, int width)
 {
-    char *t = json_dump(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    char *t = json_dump(v, JSON_ENCODE_ANY);
     const char *shown = json_is_string(v) ? json_string_value(v) : json_is_null(v) ? "(its own)" : t;
 
     text_print("%-*s  ", width, shown ? shown : "");

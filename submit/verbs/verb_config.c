@@ -16,7 +16,7 @@ int verb_config(const struct options *o, struct err *e)
         return err_hint(e, "A file of options is given to the job itself: job_submit --config FILE");
     }
     schema = options_schema();
-    text = schema ? json_dump_line(schema, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) : NULL;
+    text = schema ? json_dump_line(schema, JSON_INDENT(1)) : NULL;
     json_decref(schema);
     if (!text)
         return err_set(e, ERR_NOMEM, "no memory for the schema");

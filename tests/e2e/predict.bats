@@ -125,6 +125,15 @@ of() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name)
     [[ "$output" == *"the label \"dog\" is none of the model's 3 classes (ant, bee, cow)"* ]]
     # A file without the record is told, and used as before.
     "$SUBMIT" model inspect out/model/final.safetensors | grep -q preprocessing
+    # The means are the same doubles in the model and in run.json.
+    python3 - <<'PY'
+import json, struct
+with open("out/model/final.safetensors", "rb") as f:
+    header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+record = json.loads(header["__metadata__"]["preprocessing"])
+assert record == json.load(open("out/run.json"))["facts"]["preprocessing"]
+assert any(len(repr(m)) > 16 for m in record["mean"])
+PY
 }
 
 @test "a job that starts from weights or resumes reads its data by their record" {

@@ -1,7 +1,10 @@
 #include "shared/json.h"
-#include "shared/utf8.h"
 
+#include <math.h>
+
+#include "shared/rng.h"
 #include "shared/sanitized.h"
+#include "shared/utf8.h"
 #include "tests/unit/unit.h"
 
 struct pet {
@@ -179,6 +182,50 @@ void *malloc(size_t size)
 }
 #endif
 
+/* Ends with the document `v` as text, which it takes. */
+static void assert_dumped(json_t *v, size_t flags, const char *expected)
+{
+    char *text = json_dump(v, flags);
+
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(v);
+}
+
+TEST(a_real_has_as_many_digits_as_it_takes_to_read_back_the_same)
+{
+    static const double values[] = {
+        0.1, 1.0 / 3, 0.1 + 0.2, 1e300, 5e-324, 1.7976931348623157e308, -2.5,
+        100, 1e15,    1e17,      1e22,  0x1p53, 1764185264.1234567,     0.97123456789012345};
+    struct rng r;
+
+    rng_init(&r, 1, 2, 3);
+    for (int k = 0; k < 20000; k++) {
+        double v = k < (int)N_OF(values)
+                       ? values[k]
+                       : ldexp((double)rng_below(&r, UINT32_MAX) * 0x1p20 + rng_below(&r, 1 << 20),
+                               (int)rng_below(&r, 200) - 150);
+        json_t *in = json_pack("[f,f]", v, -v), *out;
+        char *text = json_dump(in, 0);
+
+        out = json_loads(text, 0, NULL);
+        for (size_t i = 0; i < 2; i++) {
+            assert_true(json_is_real(json_array_get(out, i)));
+            assert_true(json_real_value(json_array_get(out, i)) == (i ? -v : v));
+        }
+        free(text);
+        json_decref(in);
+        json_decref(out);
+    }
+    assert_dumped(json_pack("{s:f,s:[f,f,f],s:s}", "0.10000000000000001", 0.1, "x", 0.3, 0.1 + 0.2, 100.0,
+                            "t", "a \"0.10000000000000001\\"),
+                  0,
+                  "{\"0.10000000000000001\": 0.1, \"x\": [0.3, 0.30000000000000004, 100.0], \"t\": "
+                  "\"a \\\"0.10000000000000001\\\\\"}");
+    assert_dumped(json_integer(INT64_MIN), 0, "-9223372036854775808");
+    assert_dumped(json_real(0.7), 0, "0.7");
+}
+
 TEST(a_failed_allocation_makes_no_shorter_document_and_no_syntax_error)
 {
     struct pet p = {"Mia", "dog", 3, 77, 0.1, true};
@@ -274,6 +321,7 @@ int main(void)
         cmocka_unit_test(integers_are_exact_up_to_two_to_the_53rd),
         cmocka_unit_test(a_document_may_be_at_most_32_levels_deep),
         cmocka_unit_test(a_document_survives_serialization),
+        cmocka_unit_test(a_real_has_as_many_digits_as_it_takes_to_read_back_the_same),
         cmocka_unit_test(a_failed_allocation_makes_no_shorter_document_and_no_syntax_error),
         cmocka_unit_test(a_missing_document_makes_no_line),
         cmocka_unit_test(single_values_respect_their_limits),
