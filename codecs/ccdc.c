@@ -28,17 +28,17 @@ struct ccdc {
 };
 
 /* A set of workers that is a block's holders, with one changed: `out` is replaced by `in`. */
-struct set {
+struct worker_set {
     int block, out, in; /* out, in -1: unchanged */
 };
 
-static bool is_in(const struct codec *c, struct set s, int worker)
+static bool is_in(const struct codec *c, struct worker_set s, int worker)
 {
     return worker == s.in || (worker != s.out && c->host->holds(c, s.block, worker));
 }
 
 /* The block whose holders are this set; -1: there is none. */
-static int block_of(const struct codec *c, struct set s)
+static int block_of(const struct codec *c, struct worker_set s)
 {
     for (int b = 0; b < c->n_blocks; b++) {
         int w = 0;
@@ -57,25 +57,25 @@ static size_t part_at(const struct codec *c, int k)
     return (c->n_params * (size_t)k + (size_t)c->redundancy - 1) / (size_t)c->redundancy;
 }
 
-struct part {
+struct coded_part {
     float *at;
     size_t n;
 };
 
 /* The part of a block's gradient that this holder of it sends. */
-static struct part part_of(const struct codec *c, uint64_t step, int block, int holder)
+static struct coded_part part_of(const struct codec *c, uint64_t step, int block, int holder)
 {
     const struct ccdc *s = c->state;
     int rank = 0;
 
     for (int i = 0; i < holder; i++)
         rank += c->host->holds(c, block, i);
-    return (struct part){s->blocks + (step % 2 * (size_t)c->n_blocks + (size_t)block) * c->n_params +
-                             part_at(c, rank),
-                         part_at(c, rank + 1) - part_at(c, rank)};
+    return (struct coded_part){s->blocks + (step % 2 * (size_t)c->n_blocks + (size_t)block) * c->n_params +
+                                   part_at(c, rank),
+                               part_at(c, rank + 1) - part_at(c, rank)};
 }
 
-static void add_bits(float *to, size_t n_to, struct part p)
+static void add_bits(float *to, size_t n_to, struct coded_part p)
 {
     size_t n = n_to < p.n ? n_to : p.n;
 
@@ -95,7 +95,7 @@ static void add_parts(struct codec *c, float *to, size_t n, int block, int from,
 {
     for (int k = 0; k < c->n_workers; k++)
         if (k != but && c->host->holds(c, block, k)) {
-            int b = block_of(c, (struct set){block, k, from});
+            int b = block_of(c, (struct worker_set){block, k, from});
 
             add_bits(to, n, part_of(c, c->step, b, from));
         }
@@ -113,7 +113,7 @@ static int ccdc_open(struct codec *c)
         for (int in = 0; in < c->n_workers; in++)
             for (int out = 0; out < c->n_workers; out++)
                 if (!c->host->holds(c, b, in) && c->host->holds(c, b, out) &&
-                    block_of(c, (struct set){b, out, in}) < 0)
+                    block_of(c, (struct worker_set){b, out, in}) < 0)
                     return codec_fail(c,
                                       "not every set of %d workers holds a block; use --block_assignment iid",
                                       c->redundancy);
@@ -168,12 +168,12 @@ static int send_all(struct codec *c)
 }
 
 /* What was received of a block is still coded with parts of blocks that this worker has. */
-static void decode(struct codec *c, int block)
+static void ccdc_decode(struct codec *c, int block)
 {
     for (int i = 0; i < c->n_workers; i++)
         if (c->host->holds(c, block, i)) {
-            int to = block_of(c, (struct set){block, i, c->node});
-            struct part p = part_of(c, c->step, block, i);
+            int to = block_of(c, (struct worker_set){block, i, c->node});
+            struct coded_part p = part_of(c, c->step, block, i);
 
             add_parts(c, p.at, p.n, to, i, c->node);
         }
@@ -189,7 +189,7 @@ static int n_foreign(const struct codec *c)
 }
 
 /* Takes the mean of all blocks, summed in the same order on every worker, once all are present. */
-static int finish(struct codec *c)
+static int ccdc_finish(struct codec *c)
 {
     struct ccdc *s = c->state;
     float part = 1.0f / (float)c->n_blocks;
@@ -200,7 +200,7 @@ static int finish(struct codec *c)
         const float *g = s->blocks + (c->step % 2 * (size_t)c->n_blocks + (size_t)b) * c->n_params;
 
         if (!c->host->holds(c, b, c->node))
-            decode(c, b);
+            ccdc_decode(c, b);
         for (size_t i = 0; i < c->n_params; i++)
             c->grads[i] = (b > 0 ? c->grads[i] : 0) + part * g[i];
     }
@@ -216,7 +216,7 @@ static int ccdc_on_grad(struct codec *c)
     int rc = send_all(c);
 
     s->is_computed = true;
-    return rc < 0 ? rc : finish(c);
+    return rc < 0 ? rc : ccdc_finish(c);
 }
 
 static int ccdc_on_message(struct codec *c, int from, struct wire_in *in)
@@ -224,7 +224,7 @@ static int ccdc_on_message(struct codec *c, int from, struct wire_in *in)
     struct ccdc *s = c->state;
     uint32_t step = wire_get_u32(in), block = wire_get_u32(in);
     const float *v = wire_get_f32s(in, part_at(c, 1));
-    struct part p;
+    struct coded_part p;
     float *has_it;
 
     if (!wire_ok(in) || step < c->step || step > c->step + 1 || block >= (uint32_t)c->n_blocks ||
@@ -234,10 +234,10 @@ static int ccdc_on_message(struct codec *c, int from, struct wire_in *in)
     if (*has_it > 0)
         return codec_fail(c, "worker %d sent a message twice", from);
     *has_it = 1;
-    p = part_of(c, step, block_of(c, (struct set){(int)block, c->node, from}), from);
+    p = part_of(c, step, block_of(c, (struct worker_set){(int)block, c->node, from}), from);
     memcpy(p.at, v, p.n * sizeof *v);
     s->received[step % 2]++;
-    return finish(c);
+    return ccdc_finish(c);
 }
 
 static struct codec_cost ccdc_sends(const struct codec *c)

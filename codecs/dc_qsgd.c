@@ -73,7 +73,7 @@ static int dc_qsgd_on_step(struct codec *c)
     return c->host->send(c, c->server);
 }
 
-static int answer(struct codec *c, int to)
+static int dc_qsgd_answer(struct codec *c, int to)
 {
     const struct dc_qsgd *d = c->state;
     struct wire_out *out = c->host->message_to(c, to);
@@ -83,7 +83,7 @@ static int answer(struct codec *c, int to)
     return c->host->send(c, to);
 }
 
-static int serve(struct codec *c, int from, struct wire_in *in)
+static int dc_qsgd_serve(struct codec *c, int from, struct wire_in *in)
 {
     struct dc_qsgd *d = c->state;
     uint32_t is_change = wire_get_u32(in), version;
@@ -92,7 +92,7 @@ static int serve(struct codec *c, int from, struct wire_in *in)
     if (from < 0 || in->bad || is_change > CHANGE || (is_change == ASK && !wire_ok(in)))
         return codec_fail(c, "node %d sent a malformed message", from);
     if (is_change == ASK)
-        return answer(c, from);
+        return dc_qsgd_answer(c, from);
     version = wire_get_u32(in);
     change = c->host->get_vector(c, in, c->n_params);
     if (!wire_ok(in) || version > d->version)
@@ -109,7 +109,7 @@ static int dc_qsgd_on_message(struct codec *c, int from, struct wire_in *in)
     const float *x;
 
     if (c->node < 0)
-        return serve(c, from, in);
+        return dc_qsgd_serve(c, from, in);
     version = wire_get_u32(in);
     x = c->host->get_vector(c, in, c->n_params);
     if (from != c->server || !wire_ok(in))

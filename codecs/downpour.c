@@ -48,7 +48,7 @@ static int downpour_open(struct codec *c)
     return CODEC_GO;
 }
 
-static int send(struct codec *c, int to, bool wants_weights, const float *v)
+static int downpour_send(struct codec *c, int to, bool wants_weights, const float *v)
 {
     const struct downpour *d = c->state;
     struct wire_out *out = c->host->message_to(c, to);
@@ -71,7 +71,7 @@ static void use_fetched(struct codec *c)
 }
 
 /* The vector for the message is `fetched`, which is not in use then. */
-static int push(struct codec *c)
+static int downpour_push(struct codec *c)
 {
     struct downpour *d = c->state;
     bool wants_weights = d->is_last || c->step % (uint64_t)d->n_fetch == 0;
@@ -83,7 +83,7 @@ static int push(struct codec *c)
     }
     d->is_held = false;
     d->is_fetching = wants_weights;
-    rc = send(c, c->server, wants_weights, d->fetched);
+    rc = downpour_send(c, c->server, wants_weights, d->fetched);
     return rc < 0 ? rc : d->is_last ? CODEC_WAIT : CODEC_GO;
 }
 
@@ -96,11 +96,11 @@ static int downpour_on_step(struct codec *c)
     if (!d->is_last && c->step % (uint64_t)d->n_push != 0)
         return CODEC_GO;
     d->is_held = d->is_fetching;
-    return d->is_held ? CODEC_WAIT : push(c);
+    return d->is_held ? CODEC_WAIT : downpour_push(c);
 }
 
 /* Server: a push. */
-static int add(struct codec *c, int from, uint32_t version, bool wants_weights, const float *change)
+static int downpour_add(struct codec *c, int from, uint32_t version, bool wants_weights, const float *change)
 {
     struct downpour *d = c->state;
     int rc = c->host->record(c, "staleness", d->version - version);
@@ -108,7 +108,7 @@ static int add(struct codec *c, int from, uint32_t version, bool wants_weights, 
     for (size_t i = 0; i < c->n_params; i++)
         c->params[i] += change[i];
     d->version++;
-    return rc < 0 || !wants_weights ? rc : send(c, from, false, c->params);
+    return rc < 0 || !wants_weights ? rc : downpour_send(c, from, false, c->params);
 }
 
 static int downpour_on_message(struct codec *c, int from, struct wire_in *in)
@@ -122,7 +122,7 @@ static int downpour_on_message(struct codec *c, int from, struct wire_in *in)
     if (!wire_ok(in) || wants_weights > 1 || (c->node < 0 ? version > d->version : !d->is_fetching))
         return codec_fail(c, "node %d sent a malformed vector", from);
     if (c->node < 0)
-        return add(c, from, version, wants_weights, v);
+        return downpour_add(c, from, version, wants_weights, v);
     d->version = version;
     d->is_fetching = false;
     d->has_fetched = true;
@@ -130,7 +130,7 @@ static int downpour_on_message(struct codec *c, int from, struct wire_in *in)
     if (!d->is_held && !d->is_last)
         return CODEC_GO; /* used after the present step */
     use_fetched(c);
-    return d->is_held ? push(c) : CODEC_GO;
+    return d->is_held ? downpour_push(c) : CODEC_GO;
 }
 
 static int downpour_on_lost(struct codec *c, int node)

@@ -83,7 +83,7 @@ static int n_foreign(const struct codec *c)
 }
 
 /* Takes the mean of all blocks, summed in the same order on every worker, once all are present. */
-static int finish(struct codec *c)
+static int ndc_finish(struct codec *c)
 {
     struct ndc *s = c->state;
     float part = 1.0f / (float)c->n_blocks;
@@ -104,7 +104,7 @@ static int ndc_on_grad(struct codec *c)
     struct ndc *s = c->state;
 
     s->is_computed = true;
-    return finish(c);
+    return ndc_finish(c);
 }
 
 static int ndc_receive(struct codec *c, int from, struct wire_in *in)
@@ -129,7 +129,7 @@ static int ndc_receive(struct codec *c, int from, struct wire_in *in)
     *has_it = 1;
     memcpy(at(c, step, (int)block) + begin, v, n * sizeof *v);
     s->received[step % 2]++;
-    return finish(c);
+    return ndc_finish(c);
 }
 
 static struct codec_cost ndc_cost(const struct codec *c)

@@ -44,7 +44,7 @@ static int sync_replicas_open(struct codec *c)
     return c->host->zeros(c, &s->waits, c->node < 0 ? (size_t)c->n_workers : 0);
 }
 
-static int send(struct codec *c, int to, const float *v)
+static int sync_replicas_send(struct codec *c, int to, const float *v)
 {
     const struct sync_replicas *s = c->state;
     struct wire_out *out = c->host->message_to(c, to);
@@ -56,7 +56,7 @@ static int send(struct codec *c, int to, const float *v)
 
 static int sync_replicas_on_grad(struct codec *c)
 {
-    int rc = send(c, c->server, c->grads);
+    int rc = sync_replicas_send(c, c->server, c->grads);
 
     return rc < 0 ? rc : CODEC_WAIT;
 }
@@ -85,20 +85,20 @@ static int end_step(struct codec *c)
     s->n_fresh = 0;
     for (int w = 0; w < c->n_workers && rc == CODEC_GO; w++) {
         if (s->waits[w] > 0)
-            rc = send(c, w, c->params);
+            rc = sync_replicas_send(c, w, c->params);
         s->waits[w] = 0;
     }
     return rc;
 }
 
-static int add(struct codec *c, int from, uint32_t step, const float *g)
+static int sync_replicas_add(struct codec *c, int from, uint32_t step, const float *g)
 {
     struct sync_replicas *s = c->state;
     int rc;
 
     if (step < s->global_step) {
         rc = c->host->record(c, "late", s->global_step - step);
-        return rc < 0 ? rc : send(c, from, c->params);
+        return rc < 0 ? rc : sync_replicas_send(c, from, c->params);
     }
     for (size_t i = 0; i < c->n_params; i++)
         c->grads[i] = (s->n_fresh > 0 ? c->grads[i] : 0) + g[i];
@@ -118,7 +118,7 @@ static int sync_replicas_on_message(struct codec *c, int from, struct wire_in *i
     if (!wire_ok(in) || (c->node < 0 && (step > s->global_step || s->waits[from] > 0)))
         return codec_fail(c, "node %d sent a malformed vector", from);
     if (c->node < 0)
-        return add(c, from, step, v);
+        return sync_replicas_add(c, from, step, v);
     s->global_step = step;
     memcpy(c->params, v, c->n_params * sizeof *v);
     return CODEC_GO;

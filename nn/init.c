@@ -9,7 +9,7 @@
 
 enum { TOGETHER = 4, COLUMNS = 64 }; /* rows, columns processed per read of a reflector */
 
-static void fill(float *w, size_t n, float value)
+static void fill_vector(float *w, size_t n, float value)
 {
     for (size_t i = 0; i < n; i++)
         w[i] = value;
@@ -178,7 +178,7 @@ void init_tensor(float *w, const struct tensor_spec *t, struct rng *r)
         orthogonal(w, t, r);
         break;
     case INIT_ONES:
-        fill(w, n, 1);
+        fill_vector(w, n, 1);
         break;
     case INIT_ZEROS:
     case N_INIT_KINDS:

@@ -14,7 +14,7 @@ enum {
     PRODUCT = 32 /* values multiplied before one logarithm is taken */
 };
 
-static inline float largest(const float *z, int k)
+static inline float largest_value(const float *z, int k)
 {
     float top = z[0];
 
@@ -44,7 +44,7 @@ FAST static void exp_rows(float *restrict e, const float *restrict z, int n, int
                           float *restrict sum)
 {
     for (int i = 0; i < n; i++) {
-        top[i] = largest(z + i * k, k);
+        top[i] = largest_value(z + i * k, k);
         for (int j = 0; j < k; j++)
             e[i * k + j] = z[i * k + j] - top[i];
     }
@@ -59,7 +59,7 @@ FAST static void exp_wide_row(const float *restrict z, int k, float *restrict to
 {
     float e[CHUNK];
 
-    *top = largest(z, k);
+    *top = largest_value(z, k);
     *sum = 0;
     for (int start = 0; start < k; start += CHUNK) {
         int n = k - start < CHUNK ? k - start : CHUNK;

@@ -357,7 +357,7 @@ static void find_lengths(struct net *net, const float *x, int n)
 }
 
 /* Returns the outputs (n, n_out). */
-static const float *forward(struct net *net, const float *x, const struct pass *p)
+static const float *forward_pass(struct net *net, const float *x, const struct pass *p)
 {
     assert(p->n > 0 && p->n <= net->max_batch);
     find_lengths(net, x, p->n);
@@ -380,7 +380,7 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
                      .between = b->between,
                      .owner = b->owner,
                      .ready = net->spec.n_params};
-    const float *z = forward(net, b->x, &p);
+    const float *z = forward_pass(net, b->x, &p);
     float *dy = net->d[0];
     float *spare = net->d[1];
 
@@ -404,7 +404,7 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
 
 const float *net_forward(struct net *net, const float *x, int n)
 {
-    return forward(net, x, &(struct pass){.n = n, .lengths = net->lengths});
+    return forward_pass(net, x, &(struct pass){.n = n, .lengths = net->lengths});
 }
 
 size_t net_tensor_offset(const struct net *net, size_t i)

@@ -13,20 +13,21 @@
  * memory once for its norm and the step. */
 enum { CHUNK = 2048 };
 
-struct step { /* values common to all parameters */
-    size_t n; /* of this chunk */
+struct update_step { /* values common to all parameters */
+    size_t n;        /* of this chunk */
     float lr, scale, mu, decay;
     uint64_t t;
     double weight_m, weight_v; /* Adam's 1 - .9^t and 1 - .999^t */
 };
 
-struct kind {
+struct update_rule {
     const char *vectors[OPTIMIZER_TENSORS];
-    void (*step)(const struct step *s, float *params, const float *grads, float *a, float *b, float *c);
+    void (*step)(const struct update_step *s, float *params, const float *grads, float *a, float *b,
+                 float *c);
 };
 
 struct optimizer {
-    const struct kind *kind;
+    const struct update_rule *kind;
     const char *name;
     size_t n_params;
     float momentum, weight_decay;
@@ -39,8 +40,8 @@ static inline float not_denormal(float x)
     return fabsf(x) < FLT_MIN ? 0 : x;
 }
 
-FAST static void sgd(const struct step *s, float *restrict w, const float *restrict grads, float *a, float *b,
-                     float *c)
+FAST static void sgd(const struct update_step *s, float *restrict w, const float *restrict grads, float *a,
+                     float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay;
 
@@ -49,15 +50,16 @@ FAST static void sgd(const struct step *s, float *restrict w, const float *restr
         w[i] -= lr * (scale * grads[i] + decay * w[i]);
 }
 
-static void gradient_decay(const struct step *s, float *w, const float *grads, float *a, float *b, float *c)
+static void gradient_decay(const struct update_step *s, float *w, const float *grads, float *a, float *b,
+                           float *c)
 {
-    struct step slower = *s;
+    struct update_step slower = *s;
 
     slower.lr = (float)((double)s->lr / sqrt((double)s->t));
     sgd(&slower, w, grads, a, b, c);
 }
 
-FAST static void momentum(const struct step *s, float *restrict w, const float *restrict grads,
+FAST static void momentum(const struct update_step *s, float *restrict w, const float *restrict grads,
                           float *restrict m, float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, mu = s->mu;
@@ -71,7 +73,7 @@ FAST static void momentum(const struct step *s, float *restrict w, const float *
     }
 }
 
-FAST static void nesterov(const struct step *s, float *restrict w, const float *restrict grads,
+FAST static void nesterov(const struct update_step *s, float *restrict w, const float *restrict grads,
                           float *restrict m, float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, mu = s->mu;
@@ -86,8 +88,8 @@ FAST static void nesterov(const struct step *s, float *restrict w, const float *
 }
 
 /* Adam's step, after scaling the weights by `keep`. */
-FAST static void adam_pass(const struct step *s, float keep, float *restrict w, const float *restrict grads,
-                           float *restrict m, float *restrict v)
+FAST static void adam_pass(const struct update_step *s, float keep, float *restrict w,
+                           const float *restrict grads, float *restrict m, float *restrict v)
 {
     const float b1 = 0.9f, b2 = 0.999f, eps = 1e-8f;
     const float rest1 = 0.1f, rest2 = 0.001f;
@@ -106,22 +108,22 @@ FAST static void adam_pass(const struct step *s, float keep, float *restrict w, 
     }
 }
 
-static void adam(const struct step *s, float *w, const float *grads, float *m, float *v, float *c)
+static void adam(const struct update_step *s, float *w, const float *grads, float *m, float *v, float *c)
 {
     (void)c;
     adam_pass(s, 1, w, grads, m, v);
 }
 
-static void adamw(const struct step *s, float *w, const float *grads, float *m, float *v, float *c)
+static void adamw(const struct update_step *s, float *w, const float *grads, float *m, float *v, float *c)
 {
-    struct step decoupled = *s;
+    struct update_step decoupled = *s;
 
     (void)c;
     decoupled.decay = 0;
     adam_pass(&decoupled, (float)(1 - (double)s->lr * (double)s->decay), w, grads, m, v);
 }
 
-FAST static void adagrad(const struct step *s, float *restrict w, const float *restrict grads,
+FAST static void adagrad(const struct update_step *s, float *restrict w, const float *restrict grads,
                          float *restrict v, float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, eps = 1e-7f;
@@ -135,7 +137,7 @@ FAST static void adagrad(const struct step *s, float *restrict w, const float *r
     }
 }
 
-FAST static void rmsprop(const struct step *s, float *restrict w, const float *restrict grads,
+FAST static void rmsprop(const struct update_step *s, float *restrict w, const float *restrict grads,
                          float *restrict v, float *b, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, rho = 0.9f, rest = 0.1f, eps = 1e-7f;
@@ -149,7 +151,7 @@ FAST static void rmsprop(const struct step *s, float *restrict w, const float *r
     }
 }
 
-FAST static void rmsprop_graves(const struct step *s, float *restrict w, const float *restrict grads,
+FAST static void rmsprop_graves(const struct update_step *s, float *restrict w, const float *restrict grads,
                                 float *restrict a, float *restrict v, float *restrict m)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, mu = s->mu;
@@ -168,7 +170,7 @@ FAST static void rmsprop_graves(const struct step *s, float *restrict w, const f
     }
 }
 
-FAST static void adadelta(const struct step *s, float *restrict w, const float *restrict grads,
+FAST static void adadelta(const struct update_step *s, float *restrict w, const float *restrict grads,
                           float *restrict v, float *restrict u, float *c)
 {
     const float lr = s->lr, scale = s->scale, decay = s->decay, rho = 0.95f, rest = 0.05f, eps = 1e-6f;
@@ -185,7 +187,7 @@ FAST static void adadelta(const struct step *s, float *restrict w, const float *
     }
 }
 
-static const struct kind kinds[N_OPTIMIZERS] = {
+static const struct update_rule kinds[N_OPTIMIZERS] = {
     [OPTIMIZER_SGD] = {{NULL}, sgd},
     [OPTIMIZER_MOMENTUM] = {{"m"}, momentum},
     [OPTIMIZER_NESTEROV] = {{"m"}, nesterov},
@@ -299,7 +301,8 @@ void statistics_step(float *params, const float *batch, const float *momentum, s
 
 double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
 {
-    struct step s = {.lr = lr, .scale = scale, .mu = o->momentum, .decay = o->weight_decay, .t = ++o->t};
+    struct update_step s = {
+        .lr = lr, .scale = scale, .mu = o->momentum, .decay = o->weight_decay, .t = ++o->t};
     float *a = o->vectors[0], *b = o->vectors[1], *c = o->vectors[2];
     double sum = 0;
 

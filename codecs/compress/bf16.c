@@ -15,24 +15,24 @@ static int shift(const struct compress_work *w)
     return n_bits;
 }
 
-static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void bf16_encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
+                        void *items)
 {
     (void)o;
     (void)scales;
     halves_encode(items, v, n, ldexpf(1, -shift(w)), w->loops->to_bf16);
 }
 
-static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
-                   size_t n)
+static void bf16_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
+                        float *out, size_t n)
 {
     (void)o;
     (void)scales;
     halves_decode(out, items, n, ldexpf(1, shift(w)), w->loops->from_bf16);
 }
 
-static void sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
-                float scale)
+static void bf16_sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
+                     float scale)
 {
     halves_sum(out, in, n_in, n, scale, w->loops->from_bf16, w->loops->to_bf16);
 }
@@ -44,7 +44,7 @@ const struct compressor compress_bf16 = {
     .bound = "each value moves by at most 2^-8 of itself, one below 2^-126 by at most 2^-134",
     .kind = COMPRESS_VALUES,
     .item_bytes = sizeof(uint16_t),
-    .encode = encode,
-    .decode = decode,
-    .sum = sum,
+    .encode = bf16_encode,
+    .decode = bf16_decode,
+    .sum = bf16_sum,
 };

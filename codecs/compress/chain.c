@@ -26,7 +26,7 @@ static bool has_factor(const struct chain_spec *s)
 }
 
 /* Returns how many of n values are sent. */
-static size_t count(const struct chain *c, size_t n)
+static size_t chain_count(const struct chain *c, size_t n)
 {
     return selection(c) ? selection(c)->count(options(c, COMPRESS_SELECT), n) : n;
 }
@@ -49,7 +49,7 @@ static size_t part_most_bytes(const struct chain *c, size_t n)
 
     if (n == 0)
         return 0;
-    k = count(c, n);
+    k = chain_count(c, n);
     bytes = (has_factor(&c->spec) + n_scales(c, k)) * WORD + items_most_bytes(&c->items, k);
     if (selection(c))
         bytes += by_seed(c, n, k) ? 2 * WORD : indices_bytes(n, k);
@@ -79,7 +79,7 @@ size_t chain_most_bytes(const struct chain *c, size_t n)
 static int allocate(struct chain *c, struct err *e)
 {
     /* A part has no more values than the whole, and sends no more. */
-    size_t k = c->n > 0 ? count(c, c->n) : 0;
+    size_t k = c->n > 0 ? chain_count(c, c->n) : 0;
     bool is_short = false;
 
     if (selection(c)) {
@@ -154,7 +154,7 @@ static void put_values(struct chain *c, const float *v, size_t n, struct wire_ou
 /* One part, n > 0. */
 static void put_part(struct chain *c, const float *v, size_t n, struct wire_out *out)
 {
-    size_t k = count(c, n);
+    size_t k = chain_count(c, n);
     uint64_t seed = 0;
 
     if (!selection(c)) {
@@ -187,7 +187,7 @@ static bool get_values(struct chain *c, struct wire_in *in, float *v, size_t n)
 static bool get_part(struct chain *c, struct wire_in *in, float *v, size_t n)
 {
     const void *o = options(c, COMPRESS_SELECT);
-    size_t k = count(c, n);
+    size_t k = chain_count(c, n);
     bool is_drawn = by_seed(c, n, k);
     float gain;
 

@@ -125,7 +125,7 @@ static int n_parts(const struct chains *c)
     return c->use ? c->n_layers : 1;
 }
 
-static struct chain *part(const struct chains *c, int i, size_t *at, size_t *n)
+static struct chain *part_of_chain(const struct chains *c, int i, size_t *at, size_t *n)
 {
     *at = c->use ? start_of(c, i) : 0;
     *n = c->use ? length_of(c, i) : c->n;
@@ -137,7 +137,7 @@ void chains_encode_difference(struct chains *c, struct rng *rng, float *left, fl
 {
     for (int i = 0; i < n_parts(c); i++) {
         size_t at, n;
-        struct chain *own = part(c, i, &at, &n);
+        struct chain *own = part_of_chain(c, i, &at, &n);
         bool is_difference = own->spec.ef;
 
         for (size_t k = at; k < at + n; k++)
@@ -152,7 +152,7 @@ void chains_add_base(const struct chains *c, const float *y, float *decoded)
 {
     for (int i = 0; i < n_parts(c); i++) {
         size_t at, n;
-        const struct chain *own = part(c, i, &at, &n);
+        const struct chain *own = part_of_chain(c, i, &at, &n);
 
         for (size_t k = at; own->spec.ef && k < at + n; k++)
             decoded[k] += y[k];

@@ -34,7 +34,8 @@ static size_t n_scales(const void *o, size_t n)
     return compress_groups(n, block_of(o));
 }
 
-static void measure(const void *o, const struct compress_work *w, const float *v, size_t n, float *scales)
+static void fixed8_measure(const void *o, const struct compress_work *w, const float *v, size_t n,
+                           float *scales)
 {
     size_t block = block_of(o);
 
@@ -48,8 +49,8 @@ static float unit(const struct compress_work *w, float sum)
     return compress_scale(sum, sum / ((float)MOST - (float)w->n_summed / 2));
 }
 
-static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void fixed8_encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
+                          void *items)
 {
     size_t block = block_of(o);
     uint8_t *q = items;
@@ -65,8 +66,8 @@ static void encode(const void *o, struct compress_work *w, const float *v, size_
     }
 }
 
-static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
-                   size_t n)
+static void fixed8_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
+                          float *out, size_t n)
 {
     size_t block = block_of(o);
     const uint8_t *q = items;
@@ -75,8 +76,8 @@ static void decode(const void *o, struct compress_work *w, const float *scales, 
         w->loops->unround(out + at, q + at, n - at < block ? n - at : block, unit(w, *scales), ZERO);
 }
 
-static void sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
-                float scale)
+static void fixed8_sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
+                       float scale)
 {
     const uint8_t *a = in[0], *b = in[1], *c = n_in > 2 ? in[2] : NULL;
     uint8_t *q = out;
@@ -104,9 +105,9 @@ const struct compressor compress_fixed8 = {
     .options = options,
     .item_bytes = 1,
     .n_scales = n_scales,
-    .encode = encode,
-    .decode = decode,
-    .sum = sum,
-    .measure = measure,
+    .encode = fixed8_encode,
+    .decode = fixed8_decode,
+    .sum = fixed8_sum,
+    .measure = fixed8_measure,
     .n_summed_most = WORKERS_MOST,
 };

@@ -24,7 +24,8 @@ static size_t n_scales(const void *o, size_t n)
     return n > 0;
 }
 
-static void measure(const void *o, const struct compress_work *w, const float *v, size_t n, float *scales)
+static void fp16_measure(const void *o, const struct compress_work *w, const float *v, size_t n,
+                         float *scales)
 {
     (void)o;
     scales[0] = w->loops->largest(v, n);
@@ -44,22 +45,22 @@ static int exponent(const struct compress_work *w, float sum)
     return most - e < EXPONENT_MOST ? most - e : EXPONENT_MOST;
 }
 
-static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void fp16_encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
+                        void *items)
 {
     (void)o;
     halves_encode(items, v, n, ldexpf(1, exponent(w, scales[0])), w->loops->to_fp16);
 }
 
-static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
-                   size_t n)
+static void fp16_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
+                        float *out, size_t n)
 {
     (void)o;
     halves_decode(out, items, n, ldexpf(1, -exponent(w, scales[0])), w->loops->from_fp16);
 }
 
-static void sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
-                float scale)
+static void fp16_sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
+                     float scale)
 {
     halves_sum(out, in, n_in, n, scale, w->loops->from_fp16, w->loops->to_fp16);
 }
@@ -74,8 +75,8 @@ const struct compressor compress_fp16 = {
     .kind = COMPRESS_VALUES,
     .item_bytes = sizeof(uint16_t),
     .n_scales = n_scales,
-    .encode = encode,
-    .decode = decode,
-    .sum = sum,
-    .measure = measure,
+    .encode = fp16_encode,
+    .decode = fp16_decode,
+    .sum = fp16_sum,
+    .measure = fp16_measure,
 };

@@ -35,7 +35,7 @@ static size_t most_bytes(size_t n, int alphabet)
     return 1 + packed_bytes(n, alphabet);
 }
 
-static void count(uint32_t counts[STREAMS][HUFFMAN_SYMBOLS], const uint8_t *q, size_t n)
+static void huffman_count(uint32_t counts[STREAMS][HUFFMAN_SYMBOLS], const uint8_t *q, size_t n)
 {
     const uint8_t *at[STREAMS];
     size_t shared = quarter(n, STREAMS - 1);
@@ -79,7 +79,7 @@ static void write_stream(uint8_t *to, const uint8_t *end, const uint8_t *q, size
         *to = (uint8_t)bits;
 }
 
-struct plan {
+struct code_plan {
     uint32_t counts[STREAMS][HUFFMAN_SYMBOLS], total[HUFFMAN_SYMBOLS];
     uint8_t lengths[HUFFMAN_SYMBOLS];
     uint16_t codes[HUFFMAN_SYMBOLS];
@@ -87,12 +87,12 @@ struct plan {
 };
 
 /* Chooses the shortest form of n symbols and returns its length in bytes. */
-static size_t make(struct plan *p, const uint8_t *q, size_t n, int alphabet, int *how)
+static size_t make_plan(struct code_plan *p, const uint8_t *q, size_t n, int alphabet, int *how)
 {
     size_t packed = most_bytes(n, alphabet), coded = 1 + table_bytes(alphabet) + sizeof p->bytes;
 
     *how = HOW_EQUAL;
-    count(p->counts, q, n);
+    huffman_count(p->counts, q, n);
     for (int s = 0; s < alphabet; s++)
         p->total[s] = p->counts[0][s] + p->counts[1][s] + p->counts[2][s] + p->counts[3][s];
     if (p->total[q[0]] == n)
@@ -110,7 +110,7 @@ static size_t make(struct plan *p, const uint8_t *q, size_t n, int alphabet, int
     return coded < packed ? coded : packed;
 }
 
-static void write_coded(struct plan *p, uint8_t *to, const uint8_t *end, const uint8_t *q, size_t n,
+static void write_coded(struct code_plan *p, uint8_t *to, const uint8_t *end, const uint8_t *q, size_t n,
                         int alphabet)
 {
     huffman_codes(p->codes, p->lengths, alphabet);
@@ -125,11 +125,12 @@ static void write_coded(struct plan *p, uint8_t *to, const uint8_t *end, const u
     }
 }
 
-static void put(struct compress_work *w, struct wire_out *out, const uint8_t *q, size_t n, int alphabet)
+static void put_stream(struct compress_work *w, struct wire_out *out, const uint8_t *q, size_t n,
+                       int alphabet)
 {
-    struct plan p;
+    struct code_plan p;
     int how;
-    size_t len = make(&p, q, n, alphabet, &how);
+    size_t len = make_plan(&p, q, n, alphabet, &how);
     uint8_t *to = wire_put(out, len, 1);
 
     if (!to)
@@ -174,7 +175,7 @@ static bool read_table(struct code *table, struct wire_in *in, int alphabet)
     return true;
 }
 
-struct stream {
+struct bit_stream {
     const uint8_t *bytes;
     size_t len, at; /* bytes; bits */
     uint8_t *q;
@@ -182,7 +183,7 @@ struct stream {
 };
 
 /* Returns the bits from `at` on: at least 57 where eight bytes are left, else padded with zeros. */
-static inline uint64_t look(const struct stream *s)
+static inline uint64_t look_at_bits(const struct bit_stream *s)
 {
     uint64_t bits = 0;
     size_t byte = s->at / 8;
@@ -193,10 +194,10 @@ static inline uint64_t look(const struct stream *s)
 }
 
 /* Decodes the remaining symbols one by one. False: the stream is too short or too long. */
-static bool read_rest(struct stream *s, const struct code *table)
+static bool read_rest(struct bit_stream *s, const struct code *table)
 {
     for (; s->n > 0 && s->at <= 8 * s->len; s->n--) {
-        struct code c = table[look(s) & MASK];
+        struct code c = table[look_at_bits(s) & MASK];
 
         *s->q++ = c.symbol;
         s->at += c.length;
@@ -204,15 +205,15 @@ static bool read_rest(struct stream *s, const struct code *table)
     return s->n == 0 && (s->at + 7) / 8 == s->len;
 }
 
-static bool has_more(const struct stream *s)
+static bool has_more(const struct bit_stream *s)
 {
     return s->n >= AT_ONCE && s->at / 8 + 8 <= s->len;
 }
 
 /* Decodes the four streams side by side while each has enough symbols and bytes. */
-static void read_together(struct stream streams[STREAMS], const struct code *table)
+static void read_together(struct bit_stream streams[STREAMS], const struct code *table)
 {
-    struct stream a = streams[0], b = streams[1], c = streams[2], d = streams[3];
+    struct bit_stream a = streams[0], b = streams[1], c = streams[2], d = streams[3];
 
 #define READ_ONE(s, bits)                                                                                    \
     do {                                                                                                     \
@@ -254,7 +255,7 @@ static void read_together(struct stream streams[STREAMS], const struct code *tab
 static bool read_coded(struct wire_in *in, uint8_t *q, size_t n, int alphabet)
 {
     struct code table[MASK + 1];
-    struct stream streams[STREAMS];
+    struct bit_stream streams[STREAMS];
     uint32_t bytes[STREAMS];
     const void *sizes;
     bool is_right = true;
@@ -266,7 +267,7 @@ static bool read_coded(struct wire_in *in, uint8_t *q, size_t n, int alphabet)
         return false;
     memcpy(bytes, sizes, sizeof bytes);
     for (int k = 0; k < STREAMS; k++) {
-        streams[k] = (struct stream){wire_get(in, bytes[k], 1), bytes[k], 0, q, quarter(n, k)};
+        streams[k] = (struct bit_stream){wire_get(in, bytes[k], 1), bytes[k], 0, q, quarter(n, k)};
         if (!streams[k].bytes)
             return false;
         q += quarter(n, k);
@@ -301,6 +302,6 @@ const struct compressor compress_huffman = {
     .source = "Huffman 1952; Larmore and Hirschberg 1990",
     .kind = COMPRESS_SYMBOLS,
     .most_bytes = most_bytes,
-    .put = put,
+    .put = put_stream,
     .get = get,
 };

@@ -12,7 +12,7 @@ struct int8 {
     int block;
 };
 
-static int alphabet(const void *o)
+static int int8_alphabet(const void *o)
 {
     (void)o;
     return 256;
@@ -23,8 +23,8 @@ static size_t n_scales(const void *o, size_t n)
     return compress_groups(n, (size_t)((const struct int8 *)o)->block);
 }
 
-static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void int8_encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
+                        void *items)
 {
     size_t block = (size_t)((const struct int8 *)o)->block;
     uint8_t *q = items;
@@ -41,8 +41,8 @@ static void encode(const void *o, struct compress_work *w, const float *v, size_
     }
 }
 
-static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
-                   size_t n)
+static void int8_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
+                        float *out, size_t n)
 {
     size_t block = (size_t)((const struct int8 *)o)->block;
     const uint8_t *q = items;
@@ -63,8 +63,8 @@ const struct compressor compress_int8 = {
     .bound = "|C(v) - v|^2 <= block / 64516 |v|^2",
     .kind = COMPRESS_VALUES,
     .options = options,
-    .alphabet = alphabet,
+    .alphabet = int8_alphabet,
     .n_scales = n_scales,
-    .encode = encode,
-    .decode = decode,
+    .encode = int8_encode,
+    .decode = int8_decode,
 };

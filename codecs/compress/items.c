@@ -4,7 +4,7 @@
 
 enum { BYTE = 256 };
 
-static int alphabet(const struct items *s)
+static int items_alphabet(const struct items *s)
 {
     return s->values->item_bytes > 0 ? BYTE : s->values->alphabet(s->options);
 }
@@ -12,7 +12,7 @@ static int alphabet(const struct items *s)
 /* True where items have the same form on the wire and in memory. */
 static bool is_plain(const struct items *s)
 {
-    return !s->coder && alphabet(s) == BYTE;
+    return !s->coder && items_alphabet(s) == BYTE;
 }
 
 static size_t bytes_of_item(const struct items *s)
@@ -42,7 +42,7 @@ void items_clear(struct items *s)
 size_t items_most_bytes(const struct items *s, size_t n)
 {
     return bytes_of_item(s) *
-           (s->coder ? s->coder->most_bytes(n, alphabet(s)) : packed_bytes(n, alphabet(s)));
+           (s->coder ? s->coder->most_bytes(n, items_alphabet(s)) : packed_bytes(n, items_alphabet(s)));
 }
 
 void *items_room(struct items *s, struct wire_out *out, size_t n)
@@ -60,13 +60,13 @@ void items_put(struct items *s, struct compress_work *w, struct wire_out *out, s
     if (is_plain(s))
         return;
     if (!s->coder) {
-        packed = wire_put(out, packed_bytes(n, alphabet(s)), 1);
+        packed = wire_put(out, packed_bytes(n, items_alphabet(s)), 1);
         if (packed)
-            w->loops->pack(packed, s->symbols, n, alphabet(s));
+            w->loops->pack(packed, s->symbols, n, items_alphabet(s));
         return;
     }
     if (size == 0)
-        s->coder->put(w, out, s->symbols, n, alphabet(s));
+        s->coder->put(w, out, s->symbols, n, items_alphabet(s));
     for (size_t byte = 0; byte < size; byte++) {
         for (size_t i = 0; i < n; i++)
             s->symbols[i] = s->numbers[i * size + byte];
@@ -79,7 +79,7 @@ static const void *get_coded(struct items *s, struct compress_work *w, struct wi
     size_t size = s->values->item_bytes;
 
     if (size == 0)
-        return s->coder->get(w, in, s->symbols, n, alphabet(s)) ? s->symbols : NULL;
+        return s->coder->get(w, in, s->symbols, n, items_alphabet(s)) ? s->symbols : NULL;
     for (size_t byte = 0; byte < size; byte++) {
         if (!s->coder->get(w, in, s->symbols, n, BYTE))
             return NULL;
@@ -97,9 +97,9 @@ const void *items_get(struct items *s, struct compress_work *w, struct wire_in *
         return get_coded(s, w, in, n);
     if (is_plain(s))
         return wire_get(in, n, bytes_of_item(s));
-    bytes = wire_get(in, packed_bytes(n, alphabet(s)), 1);
+    bytes = wire_get(in, packed_bytes(n, items_alphabet(s)), 1);
     if (!bytes)
         return NULL;
-    w->loops->unpack(s->symbols, bytes, n, alphabet(s));
-    return w->loops->largest_symbol(s->symbols, n) < alphabet(s) ? s->symbols : NULL;
+    w->loops->unpack(s->symbols, bytes, n, items_alphabet(s));
+    return w->loops->largest_symbol(s->symbols, n) < items_alphabet(s) ? s->symbols : NULL;
 }

@@ -53,7 +53,7 @@ static inline int32_t key_of(float v)
     return bits_of(v) & 0x7fffffff;
 }
 
-static float largest(const float *v, size_t n)
+static float largest_magnitude(const float *v, size_t n)
 {
     int32_t most = 0;
 
@@ -123,7 +123,7 @@ static inline int32_t saturated(int32_t magnitude, int32_t most)
 }
 
 /* Without a branch, which a compiler may otherwise generate (gcc 12 for arm64). */
-static inline int32_t choose(bool first, int32_t a, int32_t b)
+static inline int32_t choose_int(bool first, int32_t a, int32_t b)
 {
     int32_t mask = -(int32_t)first;
 
@@ -137,7 +137,7 @@ static inline uint16_t fp16_of(float v)
     int32_t small = bits_of(float_of(a) + 0.5f) - bits_of(0.5f);
     int32_t normal = (a - (112 << 23) + 0xfff + ((a >> 13) & 1)) >> 13;
     int32_t none = 0x7c00 | (a > INFINITE ? 0x200 | ((a >> 13) & 0x3ff) : 0);
-    int32_t h = choose(a < (113 << 23), small, choose(a < INFINITE, normal, none));
+    int32_t h = choose_int(a < (113 << 23), small, choose_int(a < INFINITE, normal, none));
 
     return (uint16_t)(((uint32_t)bits >> 16 & 0x8000) | (uint32_t)h);
 }
@@ -249,7 +249,7 @@ static inline void draw_some(uint32_t *x, size_t n, struct random_lanes *r, size
     memcpy(r->s[3] + lane, &d, sizeof d);
 }
 
-static inline void draw(uint32_t *x, size_t n, struct random_lanes *r)
+static inline void draw_lanes(uint32_t *x, size_t n, struct random_lanes *r)
 {
     for (size_t lane = 0; lane < RANDOM_LANES; lane += WORDS)
         draw_some(x, n, r, lane);
@@ -268,7 +268,7 @@ static void round_random(uint8_t *q, const float *v, size_t n, float factor, int
     for (; n > 0; q += least_of(n, BLOCK), v += least_of(n, BLOCK), n -= least_of(n, BLOCK)) {
         size_t k = least_of(n, BLOCK);
 
-        draw(x, k, r);
+        draw_lanes(x, k, r);
         for (size_t i = 0; i < k; i++) {
             float y = v[i] * factor + uniform_of(x[i]);
             int below = (int)y;
@@ -341,7 +341,7 @@ static void level_random(uint8_t *q, const float *v, size_t n, float factor, con
     for (; n > 0; q += least_of(n, BLOCK), v += least_of(n, BLOCK), n -= least_of(n, BLOCK)) {
         size_t k = least_of(n, BLOCK);
 
-        draw(x, k, r);
+        draw_lanes(x, k, r);
         magnitudes(a, v, k, factor);
         search(at, a, k, s->level, s->n_levels);
         for (size_t i = 0; i < k; i++) {
@@ -475,7 +475,7 @@ static void feed(float *r, const float *v, size_t n, float decay)
         r[i] = v[i] + decay * r[i];
 }
 
-static void keep(float *r, const float *c, size_t n)
+static void keep_difference(float *r, const float *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         float rest = r[i] - c[i];
@@ -619,7 +619,7 @@ static uint8_t largest_symbol(const uint8_t *q, size_t n)
 }
 
 const struct loops LOOPS = {
-    .largest = largest,
+    .largest = largest_magnitude,
     .dot = dot,
     .sums_by_sign = sums_by_sign,
     .to_fp16 = to_fp16,
@@ -637,7 +637,7 @@ const struct loops LOOPS = {
     .count_keys = count_keys,
     .pick = pick,
     .feed = feed,
-    .keep = keep,
+    .keep = keep_difference,
     .scale = scale,
     .pack = pack,
     .unpack = unpack,

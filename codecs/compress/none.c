@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void none_encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
+                        void *items)
 {
     (void)o;
     (void)w;
@@ -12,8 +12,8 @@ static void encode(const void *o, struct compress_work *w, const float *v, size_
     memcpy(items, v, n * sizeof *v);
 }
 
-static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
-                   size_t n)
+static void none_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
+                        float *out, size_t n)
 {
     (void)o;
     (void)w;
@@ -27,6 +27,6 @@ const struct compressor compress_none = {
     .source = "-",
     .kind = COMPRESS_VALUES,
     .item_bytes = sizeof(float),
-    .encode = encode,
-    .decode = decode,
+    .encode = none_encode,
+    .decode = none_decode,
 };

@@ -13,7 +13,7 @@ struct onebit {
     int bucket;
 };
 
-static int alphabet(const void *o)
+static int onebit_alphabet(const void *o)
 {
     (void)o;
     return 2;
@@ -24,8 +24,8 @@ static size_t n_scales(const void *o, size_t n)
     return 2 * compress_groups(n, (size_t)((const struct onebit *)o)->bucket);
 }
 
-static void encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void onebit_encode(const void *o, struct compress_work *w, const float *v, size_t n, float *scales,
+                          void *items)
 {
     size_t bucket = (size_t)((const struct onebit *)o)->bucket;
     uint8_t *q = items;
@@ -43,8 +43,8 @@ static void encode(const void *o, struct compress_work *w, const float *v, size_
     }
 }
 
-static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
-                   size_t n)
+static void onebit_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
+                          float *out, size_t n)
 {
     size_t bucket = (size_t)((const struct onebit *)o)->bucket;
     const uint8_t *q = items;
@@ -65,8 +65,8 @@ const struct compressor compress_onebit = {
     .bound = "|C(v) - v|^2 = |v|^2 - |C(v)|^2 <= (1 - 1 / bucket) |v|^2",
     .kind = COMPRESS_VALUES,
     .options = options,
-    .alphabet = alphabet,
+    .alphabet = onebit_alphabet,
     .n_scales = n_scales,
-    .encode = encode,
-    .decode = decode,
+    .encode = onebit_encode,
+    .decode = onebit_decode,
 };

@@ -20,7 +20,7 @@ static int levels(const struct qsgd *o)
     return (1 << (o->bits - 1)) - 1;
 }
 
-static int alphabet(const void *o)
+static int qsgd_alphabet(const void *o)
 {
     return 2 * levels(o) + 1;
 }
@@ -36,8 +36,8 @@ static size_t n_scales(const void *o, size_t n)
     return compress_groups(n, (size_t)((const struct qsgd *)o)->bucket);
 }
 
-static void encode(const void *opt, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void qsgd_encode(const void *opt, struct compress_work *w, const float *v, size_t n, float *scales,
+                        void *items)
 {
     const struct qsgd *o = opt;
     size_t bucket = (size_t)o->bucket;
@@ -59,8 +59,8 @@ static void encode(const void *opt, struct compress_work *w, const float *v, siz
     }
 }
 
-static void decode(const void *opt, struct compress_work *w, const float *scales, const void *items,
-                   float *out, size_t n)
+static void qsgd_decode(const void *opt, struct compress_work *w, const float *scales, const void *items,
+                        float *out, size_t n)
 {
     const struct qsgd *o = opt;
     size_t bucket = (size_t)o->bucket;
@@ -88,8 +88,8 @@ const struct compressor compress_qsgd = {
     .kind = COMPRESS_VALUES,
     .options = options,
     .is_unbiased = is_unbiased,
-    .alphabet = alphabet,
+    .alphabet = qsgd_alphabet,
     .n_scales = n_scales,
-    .encode = encode,
-    .decode = decode,
+    .encode = qsgd_encode,
+    .decode = qsgd_decode,
 };

@@ -16,7 +16,7 @@ static bool is_unbiased(const void *o)
     return ((const struct randomk *)o)->unbiased;
 }
 
-static size_t count(const void *o, size_t n)
+static size_t randomk_count(const void *o, size_t n)
 {
     return compress_share(((const struct randomk *)o)->ratio, n);
 }
@@ -38,8 +38,8 @@ static bool mark(uint64_t *marks, size_t i)
 
 /* Floyd's algorithm: for each i, one of 0 .. i at random, or i where that is taken (Bentley, "Programming
  * Pearls: A Sample of Brilliance", 1987). */
-static void choose(const void *o, struct compress_work *w, const float *v, uint64_t seed, size_t n, size_t k,
-                   uint32_t *at)
+static void choose_random_items(const void *o, struct compress_work *w, const float *v, uint64_t seed,
+                                size_t n, size_t k, uint32_t *at)
 {
     size_t n_words = n / 64 + 1;
     struct rng r;
@@ -71,8 +71,8 @@ const struct compressor compress_randomk = {
     .kind = COMPRESS_SELECT,
     .options = options,
     .is_unbiased = is_unbiased,
-    .count = count,
-    .choose = choose,
+    .count = randomk_count,
+    .choose = choose_random_items,
     .by_seed = true,
     .gain = gain,
 };

@@ -26,7 +26,7 @@ static void init(struct level_set *s, int bits)
     level_set_init(s, levels, n);
 }
 
-static int alphabet(const void *o)
+static int sgq_alphabet(const void *o)
 {
     return (1 << ((const struct sgq *)o)->bits) - 1;
 }
@@ -57,8 +57,8 @@ static void encode_max(struct compress_work *w, const struct level_set *s, const
         memset(q, s->n_levels, n);
 }
 
-static void encode(const void *opt, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void sgq_encode(const void *opt, struct compress_work *w, const float *v, size_t n, float *scales,
+                       void *items)
 {
     const struct sgq *o = opt;
     struct level_set set;
@@ -70,8 +70,8 @@ static void encode(const void *opt, struct compress_work *w, const float *v, siz
         levels_fit(w, &set, o->levels.iterations, v, n, scales, items);
 }
 
-static void decode(const void *opt, struct compress_work *w, const float *scales, const void *items,
-                   float *out, size_t n)
+static void sgq_decode(const void *opt, struct compress_work *w, const float *scales, const void *items,
+                       float *out, size_t n)
 {
     const struct sgq *o = opt;
     const uint8_t *q = items;
@@ -102,8 +102,8 @@ const struct compressor compress_sgq = {
     .kind = COMPRESS_VALUES,
     .options = options,
     .is_unbiased = is_unbiased,
-    .alphabet = alphabet,
+    .alphabet = sgq_alphabet,
     .n_scales = n_scales,
-    .encode = encode,
-    .decode = decode,
+    .encode = sgq_encode,
+    .decode = sgq_decode,
 };

@@ -11,7 +11,7 @@
 
 enum { LEVELS = 1, SYMBOLS = 3 };
 
-static int alphabet(const void *o)
+static int tern_alphabet(const void *o)
 {
     (void)o;
     return SYMBOLS;
@@ -42,8 +42,8 @@ static void encode_max(struct compress_work *w, const float *v, size_t n, float 
         memset(q, LEVELS, n);
 }
 
-static void encode(const void *opt, struct compress_work *w, const float *v, size_t n, float *scales,
-                   void *items)
+static void tern_encode(const void *opt, struct compress_work *w, const float *v, size_t n, float *scales,
+                        void *items)
 {
     const struct levels_options *o = opt;
     struct level_set set;
@@ -56,8 +56,8 @@ static void encode(const void *opt, struct compress_work *w, const float *v, siz
     levels_fit(w, &set, o->iterations, v, n, scales, items);
 }
 
-static void decode(const void *o, struct compress_work *w, const float *scales, const void *items, float *out,
-                   size_t n)
+static void tern_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
+                        float *out, size_t n)
 {
     (void)o;
     w->loops->unround(out, items, n, *scales, LEVELS);
@@ -76,8 +76,8 @@ const struct compressor compress_tern = {
     .kind = COMPRESS_VALUES,
     .options = options,
     .is_unbiased = is_unbiased,
-    .alphabet = alphabet,
+    .alphabet = tern_alphabet,
     .n_scales = n_scales,
-    .encode = encode,
-    .decode = decode,
+    .encode = tern_encode,
+    .decode = tern_decode,
 };

@@ -9,7 +9,7 @@ struct topk {
     float ratio;
 };
 
-static size_t count(const void *o, size_t n)
+static size_t topk_count(const void *o, size_t n)
 {
     return compress_share(((const struct topk *)o)->ratio, n);
 }
@@ -24,8 +24,8 @@ static uint32_t bucket_of(const uint32_t *counts, uint32_t n_counts, size_t *k)
     return b;
 }
 
-static void choose(const void *o, struct compress_work *w, const float *v, uint64_t seed, size_t n, size_t k,
-                   uint32_t *at)
+static void choose_largest_items(const void *o, struct compress_work *w, const float *v, uint64_t seed,
+                                 size_t n, size_t k, uint32_t *at)
 {
     static const int bits[] = {11, 10, 10};
     uint32_t counts[1 << 11], key = 0;
@@ -54,6 +54,6 @@ const struct compressor compress_topk = {
     .bound = "|C(v) - v|^2 <= (1 - k / n) |v|^2",
     .kind = COMPRESS_SELECT,
     .options = options,
-    .count = count,
-    .choose = choose,
+    .count = topk_count,
+    .choose = choose_largest_items,
 };

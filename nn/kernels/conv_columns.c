@@ -41,7 +41,7 @@ static bool is_unfolded(const struct layer_spec *s)
     return w->rows == 1 && w->cols == 1 && w->row_stride == 1 && w->col_stride == 1;
 }
 
-static size_t work(const struct layer_spec *s)
+static size_t conv_columns_work(const struct layer_spec *s)
 {
     return is_unfolded(s) ? 0 : chunk_size(s) * window_size(s);
 }
@@ -133,7 +133,7 @@ FAST static void fold(const struct layer *l, float *dx, size_t first, size_t n)
     }
 }
 
-static void forward(const struct layer *l, const float *x, int n)
+static void conv_columns_forward(const struct layer *l, const float *x, int n)
 {
     size_t filters = (size_t)l->spec->out.dim[2];
     size_t k = window_size(l->spec);
@@ -183,5 +183,7 @@ static void input_gradient(const struct layer *l, const float *dy, float *dx, in
     }
 }
 
-const struct conv_path conv_columns = {
-    .work = work, .forward = forward, .weight_gradient = weight_gradient, .input_gradient = input_gradient};
+const struct conv_path conv_columns = {.work = conv_columns_work,
+                                       .forward = conv_columns_forward,
+                                       .weight_gradient = weight_gradient,
+                                       .input_gradient = input_gradient};

@@ -49,7 +49,7 @@ static size_t d_size(const struct planes *g)
     return g->filters * g->rows * g->breadth;
 }
 
-static size_t work(const struct layer_spec *s)
+static size_t conv_direct_work(const struct layer_spec *s)
 {
     struct planes g = planes_of(s);
 
@@ -240,4 +240,5 @@ FAST static void weight_gradient(const struct layer *l, const float *x, const fl
     }
 }
 
-const struct conv_path conv_direct = {.work = work, .forward = forward, .weight_gradient = weight_gradient};
+const struct conv_path conv_direct = {
+    .work = conv_direct_work, .forward = forward, .weight_gradient = weight_gradient};

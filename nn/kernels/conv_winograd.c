@@ -59,15 +59,15 @@ bool conv_winograd_takes(const struct layer_spec *s)
            c * filters <= PAIRS_MAX && 2 * computed <= 3 * wanted;
 }
 
-struct space {               /* offsets in `work`, and the distance between the points of each */
+struct winograd_space {      /* offsets in `work`, and the distance between the points of each */
     size_t u, du, v, m, end; /* u, du (c, filters), v (tiles, c), m (tiles, filters) */
     size_t u_step, v_step, m_step;
 };
 
-static struct space space_of(const struct layer_spec *s)
+static struct winograd_space space_of(const struct layer_spec *s)
 {
     size_t c = (size_t)s->in.dim[2], filters = (size_t)s->out.dim[2];
-    struct space at = {
+    struct winograd_space at = {
         .u_step = c * filters + APART, .v_step = TILES * c + APART, .m_step = TILES * filters + APART};
 
     at.du = at.u + POINTS * at.u_step;
@@ -77,7 +77,7 @@ static struct space space_of(const struct layer_spec *s)
     return at;
 }
 
-static size_t work(const struct layer_spec *s)
+static size_t conv_winograd_work(const struct layer_spec *s)
 {
     return space_of(s).end;
 }
@@ -231,7 +231,7 @@ static struct square points(size_t step, size_t n)
 }
 
 /* u = G w G^T, or dw = G^T du G */
-FAST static void transform_weights(const struct layer *l, const struct space *at, bool back)
+FAST static void transform_weights(const struct layer *l, const struct winograd_space *at, bool back)
 {
     size_t n = (size_t)(l->spec->in.dim[2] * l->spec->out.dim[2]);
     const struct square w = points(n, WINDOW), u = points(at->u_step, TILE);
@@ -246,8 +246,8 @@ FAST static void transform_weights(const struct layer *l, const struct space *at
 }
 
 /* v = B^T d B, of n tiles from `first` on */
-FAST static void transform_x(const struct layer *l, const struct space *at, const float *x, size_t first,
-                             size_t n)
+FAST static void transform_x(const struct layer *l, const struct winograd_space *at, const float *x,
+                             size_t first, size_t n)
 {
     const struct layer_spec *s = l->spec;
     const struct square v = points(at->v_step, TILE);
@@ -265,7 +265,8 @@ FAST static void transform_x(const struct layer *l, const struct space *at, cons
 }
 
 /* dx += B dv B^T, because tiles overlap; a sample's dx is cleared at its first tile. */
-FAST static void collect_dx(const struct layer *l, const struct space *at, float *dx, size_t first, size_t n)
+FAST static void collect_dx(const struct layer *l, const struct winograd_space *at, float *dx, size_t first,
+                            size_t n)
 {
     const struct layer_spec *s = l->spec;
     const struct square v = points(at->v_step, TILE);
@@ -285,7 +286,7 @@ FAST static void collect_dx(const struct layer *l, const struct space *at, float
 }
 
 /* y = A^T m A + bias */
-FAST static void collect_y(const struct layer *l, const struct space *at, size_t first, size_t n)
+FAST static void collect_y(const struct layer *l, const struct winograd_space *at, size_t first, size_t n)
 {
     const struct layer_spec *s = l->spec;
     const struct square m = points(at->m_step, TILE);
@@ -302,8 +303,8 @@ FAST static void collect_y(const struct layer *l, const struct space *at, size_t
 }
 
 /* dm = A dy A^T */
-FAST static void transform_dy(const struct layer *l, const struct space *at, const float *dy, size_t first,
-                              size_t n)
+FAST static void transform_dy(const struct layer *l, const struct winograd_space *at, const float *dy,
+                              size_t first, size_t n)
 {
     const struct layer_spec *s = l->spec;
     const struct square m = points(at->m_step, TILE);
@@ -324,9 +325,9 @@ static size_t chunk_from(size_t first, size_t end)
     return end - first < TILES ? end - first : TILES;
 }
 
-static void forward(const struct layer *l, const float *x, int n)
+static void conv_winograd_forward(const struct layer *l, const float *x, int n)
 {
-    const struct space at = space_of(l->spec);
+    const struct winograd_space at = space_of(l->spec);
     int c = l->spec->in.dim[2], filters = l->spec->out.dim[2];
     size_t end = (size_t)n * tiles_of(l->spec);
 
@@ -341,9 +342,10 @@ static void forward(const struct layer *l, const float *x, int n)
     }
 }
 
-static void backward(const struct layer *l, const float *x, const float *dy, float *dx, const struct pass *p)
+static void conv_winograd_backward(const struct layer *l, const float *x, const float *dy, float *dx,
+                                   const struct pass *p)
 {
-    const struct space at = space_of(l->spec);
+    const struct winograd_space at = space_of(l->spec);
     int c = l->spec->in.dim[2], filters = l->spec->out.dim[2];
     size_t n = (size_t)p->n, end = n * tiles_of(l->spec);
 
@@ -369,4 +371,5 @@ static void backward(const struct layer *l, const float *x, const float *dy, flo
     rows_add(l->grads[CONV_BIAS], dy, n * (size_t)l->spec->n_out / (size_t)filters, (size_t)filters);
 }
 
-const struct conv_path conv_winograd = {.work = work, .forward = forward, .backward = backward};
+const struct conv_path conv_winograd = {
+    .work = conv_winograd_work, .forward = conv_winograd_forward, .backward = conv_winograd_backward};

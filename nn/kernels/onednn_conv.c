@@ -17,7 +17,7 @@
  * blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the
  * weights are converted, once per pass, to the layout that oneDNN chose for this processor. */
 
-enum task { FORWARD, D_INPUT, D_WEIGHT, TO_FORWARD, TO_D_INPUT, FROM_D_WEIGHT, N_TASKS };
+enum conv_task { FORWARD, D_INPUT, D_WEIGHT, TO_FORWARD, TO_D_INPUT, FROM_D_WEIGHT, N_TASKS };
 
 enum memory {
     X,
@@ -43,13 +43,13 @@ struct onednn {
 };
 
 /* Descriptors, before memory is allocated. */
-struct plan {
+struct conv_plan {
     struct onednn_conv conv; /* oneDNN chooses the layout of its weights */
     onednn_layout weight;    /* in psgd's layout */
     dnnl_primitive_desc_t forward, d_input, d_weight;
 };
 
-static dnnl_status_t plan_shapes(struct plan *p, const struct layer_spec *s)
+static dnnl_status_t plan_shapes(struct conv_plan *p, const struct layer_spec *s)
 {
     const struct window_spec *w = &s->window;
     const dnnl_dims_t x = {1, s->in.dim[2], s->in.dim[0], s->in.dim[1]};
@@ -95,7 +95,7 @@ static bool is_unsafe(const struct layer_spec *s)
     return w->rows == 1 && w->cols == 1 && (w->row_stride > 1 || w->col_stride > 1) && s->in.dim[2] < 16;
 }
 
-static dnnl_status_t plan_tasks(struct plan *p, dnnl_engine_t engine)
+static dnnl_status_t plan_tasks(struct conv_plan *p, dnnl_engine_t engine)
 {
     dnnl_status_t bad = onednn_plan_forward(&p->forward, engine, &p->conv);
 
@@ -103,7 +103,7 @@ static dnnl_status_t plan_tasks(struct plan *p, dnnl_engine_t engine)
     return bad ? bad : onednn_plan_d_weight(&p->d_weight, engine, &p->conv, p->forward);
 }
 
-static void plan_clear(struct plan *p)
+static void plan_clear(struct conv_plan *p)
 {
     dnnl_primitive_desc_destroy(p->forward);
     dnnl_primitive_desc_destroy(p->d_input);
@@ -116,14 +116,14 @@ static void plan_clear(struct plan *p)
 }
 
 /* The layout of the weights, or of their gradient, for a task. */
-static const_onednn_layout layout(const struct plan *p, enum task task)
+static const_onednn_layout layout(const struct conv_plan *p, enum conv_task task)
 {
     if (task == D_WEIGHT)
         return dnnl_primitive_desc_query_md(p->d_weight, dnnl_query_diff_weights_md, 0);
     return dnnl_primitive_desc_query_md(task == FORWARD ? p->forward : p->d_input, dnnl_query_weights_md, 0);
 }
 
-static dnnl_status_t make_memories(struct onednn *o, const struct plan *p)
+static dnnl_status_t make_memories(struct onednn *o, const struct conv_plan *p)
 {
     const struct {
         enum memory which;
@@ -151,7 +151,7 @@ static dnnl_status_t make_memories(struct onednn *o, const struct plan *p)
     return bad;
 }
 
-static dnnl_status_t make_reorder(struct onednn *o, enum task task, const_onednn_layout from,
+static dnnl_status_t make_reorder(struct onednn *o, enum conv_task task, const_onednn_layout from,
                                   const_onednn_layout to)
 {
     dnnl_primitive_desc_t d;
@@ -164,7 +164,7 @@ static dnnl_status_t make_reorder(struct onednn *o, enum task task, const_onednn
     return bad;
 }
 
-static dnnl_status_t make_tasks(struct onednn *o, const struct plan *p)
+static dnnl_status_t make_tasks(struct onednn *o, const struct conv_plan *p)
 {
     dnnl_status_t bad = dnnl_primitive_create(&o->tasks[FORWARD], p->forward);
 
@@ -179,7 +179,7 @@ static dnnl_status_t make_tasks(struct onednn *o, const struct plan *p)
 int onednn_conv_open(struct layer *l, struct err *e)
 {
     struct onednn *o;
-    struct plan p = {.conv.wants = wants};
+    struct conv_plan p = {.conv.wants = wants};
     dnnl_status_t bad;
 
     if (is_unsafe(l->spec))
@@ -218,28 +218,28 @@ void onednn_conv_close(struct layer *l)
 }
 
 /* oneDNN's handles are not const; it does not write to its inputs. */
-static void place(struct onednn *o, enum memory which, const float *at)
+static void place_memory(struct onednn *o, enum memory which, const float *at)
 {
     if (dnnl_memory_set_data_handle(o->memories[which], (void *)at) != dnnl_success)
         o->failed = true;
 }
 
-static void run(struct onednn *o, enum task task, int n_args, const dnnl_exec_arg_t *args)
+static void run_primitive(struct onednn *o, enum conv_task task, int n_args, const dnnl_exec_arg_t *args)
 {
     if (dnnl_primitive_execute(o->tasks[task], o->stream, n_args, args) != dnnl_success)
         o->failed = true;
 }
 
-static void reorder(struct onednn *o, enum task task, enum memory from, enum memory to)
+static void reorder(struct onednn *o, enum conv_task task, enum memory from, enum memory to)
 {
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, o->memories[from]}, {DNNL_ARG_TO, o->memories[to]}};
 
-    run(o, task, 2, args);
+    run_primitive(o, task, 2, args);
 }
 
 /* Ends a pass and releases the signals blocked at its beginning. A pass returns no error: after a failure
  * its results are NaN, at which a job ends. */
-static void finish(struct onednn *o, float *result, size_t n)
+static void finish_conv(struct onednn *o, float *result, size_t n)
 {
     if (dnnl_stream_wait(o->stream) != dnnl_success)
         o->failed = true;
@@ -250,13 +250,13 @@ static void finish(struct onednn *o, float *result, size_t n)
 }
 
 /* Prefetches a sample's images: oneDNN's strides in them are too wide for the processor's prefetcher. */
-static void fetch(const float *p, size_t n)
+static void fetch_cache_lines(const float *p, size_t n)
 {
     for (size_t i = 0; i < n; i += 64 / sizeof *p)
         __builtin_prefetch(p + i, 0, 2);
 }
 
-static void forward(const struct layer *l, const float *x, int n)
+static void onednn_conv_forward(const struct layer *l, const float *x, int n)
 {
     struct onednn *o = l->own;
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, o->memories[X]},
@@ -265,16 +265,16 @@ static void forward(const struct layer *l, const float *x, int n)
                                     {DNNL_ARG_DST, o->memories[Y]}};
 
     signals_hold(&o->before);
-    place(o, WEIGHT, l->params[CONV_WEIGHT]);
-    place(o, BIAS, l->params[CONV_BIAS]);
+    place_memory(o, WEIGHT, l->params[CONV_WEIGHT]);
+    place_memory(o, BIAS, l->params[CONV_BIAS]);
     reorder(o, TO_FORWARD, WEIGHT, W_FORWARD);
     for (int i = 0; i < n; i++) {
-        place(o, X, x + (size_t)i * (size_t)l->spec->n_in);
-        place(o, Y, l->y + (size_t)i * (size_t)l->spec->n_out);
-        fetch(x + (size_t)i * (size_t)l->spec->n_in, (size_t)l->spec->n_in);
-        run(o, FORWARD, 4, args);
+        place_memory(o, X, x + (size_t)i * (size_t)l->spec->n_in);
+        place_memory(o, Y, l->y + (size_t)i * (size_t)l->spec->n_out);
+        fetch_cache_lines(x + (size_t)i * (size_t)l->spec->n_in, (size_t)l->spec->n_in);
+        run_primitive(o, FORWARD, 4, args);
     }
-    finish(o, l->y, (size_t)n * (size_t)l->spec->n_out);
+    finish_conv(o, l->y, (size_t)n * (size_t)l->spec->n_out);
 }
 
 static float *values(const struct onednn *o, enum memory which)
@@ -306,17 +306,17 @@ static void weight_gradient(const struct layer *l, const float *x, const float *
     for (int i = 0; i < n; i++) {
         const float *d = dy + (size_t)i * (size_t)l->spec->n_out;
 
-        place(o, X, x + (size_t)i * (size_t)l->spec->n_in);
-        place(o, Y, d);
-        run(o, D_WEIGHT, 3, args);
+        place_memory(o, X, x + (size_t)i * (size_t)l->spec->n_in);
+        place_memory(o, Y, d);
+        run_primitive(o, D_WEIGHT, 3, args);
         if (i > 0)
             add(values(o, DW_SUM), values(o, DW), o->n_dw);
         rows_add(l->grads[CONV_BIAS], d, (size_t)l->spec->n_out / filters, filters);
         args[2].memory = o->memories[DW];
     }
-    place(o, WEIGHT, l->grads[CONV_WEIGHT]);
+    place_memory(o, WEIGHT, l->grads[CONV_WEIGHT]);
     reorder(o, FROM_D_WEIGHT, DW_SUM, WEIGHT);
-    finish(o, l->grads[CONV_WEIGHT], tensor_spec_count(&l->spec->tensors[CONV_WEIGHT]));
+    finish_conv(o, l->grads[CONV_WEIGHT], tensor_spec_count(&l->spec->tensors[CONV_WEIGHT]));
 }
 
 static void input_gradient(const struct layer *l, const float *dy, float *dx, int n)
@@ -327,20 +327,20 @@ static void input_gradient(const struct layer *l, const float *dy, float *dx, in
                                     {DNNL_ARG_DIFF_SRC, o->memories[DX]}};
 
     signals_hold(&o->before);
-    place(o, WEIGHT, l->params[CONV_WEIGHT]);
+    place_memory(o, WEIGHT, l->params[CONV_WEIGHT]);
     reorder(o, TO_D_INPUT, WEIGHT, W_D_INPUT);
     for (int i = 0; i < n; i++) {
-        place(o, Y, dy + (size_t)i * (size_t)l->spec->n_out);
-        place(o, DX, dx + (size_t)i * (size_t)l->spec->n_in);
-        fetch(dx + (size_t)i * (size_t)l->spec->n_in, (size_t)l->spec->n_in);
-        fetch(dy + (size_t)i * (size_t)l->spec->n_out, (size_t)l->spec->n_out);
-        run(o, D_INPUT, 3, args);
+        place_memory(o, Y, dy + (size_t)i * (size_t)l->spec->n_out);
+        place_memory(o, DX, dx + (size_t)i * (size_t)l->spec->n_in);
+        fetch_cache_lines(dx + (size_t)i * (size_t)l->spec->n_in, (size_t)l->spec->n_in);
+        fetch_cache_lines(dy + (size_t)i * (size_t)l->spec->n_out, (size_t)l->spec->n_out);
+        run_primitive(o, D_INPUT, 3, args);
     }
-    finish(o, dx, (size_t)n * (size_t)l->spec->n_in);
+    finish_conv(o, dx, (size_t)n * (size_t)l->spec->n_in);
 }
 
 const struct conv_path conv_onednn = {
-    .forward = forward, .weight_gradient = weight_gradient, .input_gradient = input_gradient};
+    .forward = onednn_conv_forward, .weight_gradient = weight_gradient, .input_gradient = input_gradient};
 
 #else
 

@@ -6,14 +6,14 @@
 #include "nn/layers/layer.h"
 #include "shared/fast.h"
 
-static size_t count(const struct layer *l, const struct pass *p)
+static size_t activation_count(const struct layer *l, const struct pass *p)
 {
     return (size_t)p->n * (size_t)l->spec->n_out;
 }
 
 FAST static void tanh_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    for (size_t i = 0, m = count(l, p); i < m; i++)
+    for (size_t i = 0, m = activation_count(l, p); i < m; i++)
         l->y[i] = tanh_f32(x[i]);
 }
 
@@ -22,13 +22,13 @@ FAST static void tanh_backward(const struct layer *l, const float *x, float *dy,
                                const struct pass *p)
 {
     (void)x;
-    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++)
+    for (size_t i = 0, m = dx ? activation_count(l, p) : 0; i < m; i++)
         dx[i] = dy[i] * (1 - l->y[i] * l->y[i]);
 }
 
 FAST static void relu_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    for (size_t i = 0, m = count(l, p); i < m; i++)
+    for (size_t i = 0, m = activation_count(l, p); i < m; i++)
         l->y[i] = x[i] < 0 ? 0 : x[i];
 }
 
@@ -37,7 +37,7 @@ FAST static void relu_backward(const struct layer *l, const float *x, float *dy,
                                const struct pass *p)
 {
     (void)x;
-    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
+    for (size_t i = 0, m = dx ? activation_count(l, p) : 0; i < m; i++) {
         float d = dy[i]; /* loaded for any y: not every machine can vectorize a conditional load */
 
         dx[i] = l->y[i] > 0 ? d : 0;
@@ -48,7 +48,7 @@ FAST static void leaky_relu_forward(const struct layer *l, const float *x, const
 {
     const float slope = l->spec->sloped.slope;
 
-    for (size_t i = 0, m = count(l, p); i < m; i++)
+    for (size_t i = 0, m = activation_count(l, p); i < m; i++)
         l->y[i] = x[i] < 0 ? slope * x[i] : x[i];
 }
 
@@ -59,7 +59,7 @@ FAST static void leaky_relu_backward(const struct layer *l, const float *x, floa
     const float slope = l->spec->sloped.slope;
 
     (void)x;
-    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++)
+    for (size_t i = 0, m = dx ? activation_count(l, p) : 0; i < m; i++)
         dx[i] = l->y[i] > 0 ? dy[i] : slope * dy[i];
 }
 
@@ -70,7 +70,7 @@ FAST static void hard_tanh_forward(const struct layer *l, const float *x, const 
 {
     const float slope = l->spec->sloped.slope;
 
-    for (size_t i = 0, m = count(l, p); i < m; i++) {
+    for (size_t i = 0, m = activation_count(l, p); i < m; i++) {
         float low = x[i] < -1 ? -1 : x[i];
         float c = low > 1 ? 1 : low;
 
@@ -85,7 +85,7 @@ FAST static void hard_tanh_backward(const struct layer *l, const float *x, float
     const float slope = l->spec->sloped.slope;
 
     (void)x;
-    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
+    for (size_t i = 0, m = dx ? activation_count(l, p) : 0; i < m; i++) {
         float flat = slope * dy[i];
 
         dx[i] = l->y[i] > -1 && l->y[i] < 1 ? dy[i] : flat;
@@ -94,7 +94,7 @@ FAST static void hard_tanh_backward(const struct layer *l, const float *x, float
 
 FAST static void sigmoid_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    for (size_t i = 0, m = count(l, p); i < m; i++)
+    for (size_t i = 0, m = activation_count(l, p); i < m; i++)
         l->y[i] = logistic_f32(x[i]);
 }
 
@@ -103,7 +103,7 @@ FAST static void sigmoid_backward(const struct layer *l, const float *x, float *
                                   const struct pass *p)
 {
     (void)x;
-    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++)
+    for (size_t i = 0, m = dx ? activation_count(l, p) : 0; i < m; i++)
         dx[i] = dy[i] * l->y[i] * (1 - l->y[i]);
 }
 
@@ -113,7 +113,7 @@ static const float gelu_a = 0.79788456080286536f, gelu_b = 0.044715f;
 
 FAST static void gelu_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    for (size_t i = 0, m = count(l, p); i < m; i++)
+    for (size_t i = 0, m = activation_count(l, p); i < m; i++)
         l->y[i] = 0.5f * x[i] * (1 + tanh_f32(gelu_a * (x[i] + gelu_b * x[i] * x[i] * x[i])));
 }
 
@@ -122,7 +122,7 @@ FAST static void gelu_forward(const struct layer *l, const float *x, const struc
 FAST static void gelu_backward(const struct layer *l, const float *x, float *dy, float *dx,
                                const struct pass *p)
 {
-    for (size_t i = 0, m = dx ? count(l, p) : 0; i < m; i++) {
+    for (size_t i = 0, m = dx ? activation_count(l, p) : 0; i < m; i++) {
         float high = x[i] > 10 ? 10 : x[i];
         float c = high < -10 ? -10 : high;
         float t = tanh_f32(gelu_a * (c + gelu_b * c * c * c));
@@ -137,7 +137,7 @@ FAST static void softmax_forward(const struct layer *l, const float *x, const st
 {
     size_t k = (size_t)l->spec->in.dim[l->spec->in.n_dims - 1];
 
-    for (size_t row = 0, n = count(l, p) / k; row < n; row++) {
+    for (size_t row = 0, n = activation_count(l, p) / k; row < n; row++) {
         const float *in = x + row * k;
         float *out = l->y + row * k;
         float top = in[0], sum = 0;
@@ -160,7 +160,7 @@ FAST static void softmax_backward(const struct layer *l, const float *x, float *
     size_t k = (size_t)l->spec->in.dim[l->spec->in.n_dims - 1];
 
     (void)x;
-    for (size_t row = 0, n = dx ? count(l, p) / k : 0; row < n; row++) {
+    for (size_t row = 0, n = dx ? activation_count(l, p) / k : 0; row < n; row++) {
         const float *y = l->y + row * k;
         const float *d = dy + row * k;
         float dot = 0;

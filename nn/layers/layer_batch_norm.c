@@ -44,7 +44,7 @@ static float *row(const struct layer *l, int i)
     return l->work + (size_t)i * wide(l->spec);
 }
 
-static size_t work(const struct layer_spec *s, int max_batch)
+static size_t batch_norm_work(const struct layer_spec *s, int max_batch)
 {
     (void)max_batch;
     return N_ROWS * wide(s);
@@ -57,7 +57,7 @@ static size_t block_of(const struct layer *l)
     return w < BLOCK ? BLOCK / w * w : w;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -128,7 +128,7 @@ static void batch_moments(const struct layer *l, const float *x, size_t n)
     memset(mean, 0, c * sizeof *mean);
     memset(m2, 0, c * sizeof *m2);
     for (size_t i = 0; i < n; i += block) {
-        size_t here = smaller(block, n - i);
+        size_t here = min_size(block, n - i);
         float rows = (float)(here / c), all = (float)((i + here) / c);
 
         sum_up(centre, x + i, here, w);
@@ -168,7 +168,7 @@ static void keep_statistics(const struct layer *l, size_t m)
     }
 }
 
-static void forward(const struct layer *l, const float *x, const struct pass *p)
+static void batch_norm_forward(const struct layer *l, const float *x, const struct pass *p)
 {
     const size_t c = channels(l->spec), w = wide(l->spec), n = (size_t)p->n * (size_t)l->spec->n_in;
     float *centre = row(l, CENTRE), *factor = row(l, FACTOR_X), *offset = row(l, OFFSET);
@@ -205,7 +205,8 @@ FAST static void apply_backward(float *restrict dx, const float *restrict dy, co
     }
 }
 
-static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+static void batch_norm_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                                const struct pass *p)
 {
     const size_t c = channels(l->spec), w = wide(l->spec), n = (size_t)p->n * (size_t)l->spec->n_in;
     const size_t block = block_of(l);
@@ -216,7 +217,7 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     memset(dgain, 0, c * sizeof *dgain);
     memset(dbias, 0, c * sizeof *dbias);
     for (size_t i = 0; i < n; i += block) {
-        sum_gradients(sum, sum_2, dy + i, x + i, centre, smaller(block, n - i), w);
+        sum_gradients(sum, sum_2, dy + i, x + i, centre, min_size(block, n - i), w);
         fold(sum, c, w);
         fold(sum_2, c, w);
         for (size_t k = 0; k < c; k++) {
@@ -239,4 +240,5 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     apply_backward(dx, dy, x, centre, row(l, FACTOR_DY), row(l, FACTOR_X), row(l, OFFSET), n, w);
 }
 
-const struct layer_ops layer_batch_norm = {.work = work, .forward = forward, .backward = backward};
+const struct layer_ops layer_batch_norm = {
+    .work = batch_norm_work, .forward = batch_norm_forward, .backward = batch_norm_backward};

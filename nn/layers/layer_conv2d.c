@@ -39,7 +39,7 @@ static const struct conv_path *input_path(const struct layer *l)
 }
 
 /* The path is known only after open(), so this is the maximum. */
-static size_t work(const struct layer_spec *s, int max_batch)
+static size_t conv2d_work(const struct layer_spec *s, int max_batch)
 {
     size_t columns = conv_columns.work(s);
     size_t own = conv_winograd_takes(s) ? conv_winograd.work(s)
@@ -56,12 +56,12 @@ static int open(struct layer *l, int max_batch, struct err *e)
     return blas_allows_onednn() && !conv_winograd_takes(l->spec) ? onednn_conv_open(l, e) : 0;
 }
 
-static void forward(const struct layer *l, const float *x, const struct pass *p)
+static void conv2d_forward(const struct layer *l, const float *x, const struct pass *p)
 {
     forward_path(l)->forward(l, x, p->n);
 }
 
-static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+static void conv2d_backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
 {
     const struct conv_path *path = weight_path(l);
 
@@ -76,5 +76,8 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     input_path(l)->input_gradient(l, dy, dx, p->n);
 }
 
-const struct layer_ops layer_conv2d = {
-    .work = work, .open = open, .close = onednn_conv_close, .forward = forward, .backward = backward};
+const struct layer_ops layer_conv2d = {.work = conv2d_work,
+                                       .open = open,
+                                       .close = onednn_conv_close,
+                                       .forward = conv2d_forward,
+                                       .backward = conv2d_backward};

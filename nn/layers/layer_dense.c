@@ -11,7 +11,7 @@
 
 enum { WEIGHT, BIAS };
 
-static void forward(const struct layer *l, const float *x, const struct pass *p)
+static void dense_forward(const struct layer *l, const float *x, const struct pass *p)
 {
     int in = l->spec->n_in;
     int out = l->spec->n_out;
@@ -20,7 +20,7 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     matmul(false, false, p->n, out, in, x, l->params[WEIGHT], 1, l->y);
 }
 
-static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+static void dense_backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
 {
     int in = l->spec->n_in;
     int out = l->spec->n_out;
@@ -32,4 +32,4 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
         matmul(false, true, p->n, in, out, dy, l->params[WEIGHT], 0, dx);
 }
 
-const struct layer_ops layer_dense = {.forward = forward, .backward = backward};
+const struct layer_ops layer_dense = {.forward = dense_forward, .backward = dense_backward};

@@ -13,12 +13,12 @@
 
 enum { DRAWN = 256 }; /* values at once */
 
-static size_t work(const struct layer_spec *s, int max_batch)
+static size_t dropout_work(const struct layer_spec *s, int max_batch)
 {
     return (size_t)max_batch * (size_t)s->n_out; /* m */
 }
 
-static void draw(uint16_t bits[DRAWN], struct rng *r)
+static void draw_bits(uint16_t bits[DRAWN], struct rng *r)
 {
     for (int i = 0; i < DRAWN; i += 4) {
         uint64_t word = rng_u64(r);
@@ -41,7 +41,7 @@ FAST static void multiply(float *y, const float *x, const float *restrict m, siz
         y[i] = m[i] * x[i];
 }
 
-static void forward(const struct layer *l, const float *x, const struct pass *p)
+static void dropout_forward(const struct layer *l, const float *x, const struct pass *p)
 {
     const size_t n = (size_t)p->n * (size_t)l->spec->n_out;
     const int threshold = (int)(l->spec->dropout.rate * 0x1p16f + 0.5f);
@@ -57,13 +57,14 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     for (size_t i = 0; i < n; i += DRAWN) {
         uint16_t bits[DRAWN];
 
-        draw(bits, &r);
+        draw_bits(bits, &r);
         drop(l->work + i, bits, n - i < DRAWN ? n - i : DRAWN, threshold, scale);
     }
     multiply(l->y, x, l->work, n);
 }
 
-static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+static void dropout_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                             const struct pass *p)
 {
     (void)x;
     if (dx)
@@ -71,4 +72,4 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
 }
 
 const struct layer_ops layer_dropout = {
-    .in_place = true, .work = work, .forward = forward, .backward = backward};
+    .in_place = true, .work = dropout_work, .forward = dropout_forward, .backward = dropout_backward};

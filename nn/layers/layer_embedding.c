@@ -12,7 +12,7 @@
 #include "nn/layers/layer.h"
 #include "shared/fast.h"
 
-static void forward(const struct layer *l, const float *x, const struct pass *p)
+static void embedding_forward(const struct layer *l, const float *x, const struct pass *p)
 {
     const size_t units = l->spec->tensors[0].shape[1], n = (size_t)p->n * (size_t)l->spec->n_in;
 
@@ -35,4 +35,4 @@ FAST static void backward(const struct layer *l, const float *x, float *dy, floa
     }
 }
 
-const struct layer_ops layer_embedding = {.forward = forward, .backward = backward};
+const struct layer_ops layer_embedding = {.forward = embedding_forward, .backward = backward};

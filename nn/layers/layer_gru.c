@@ -31,7 +31,7 @@
 
 enum { WEIGHT, RECURRENT, BIAS, RECURRENT_BIAS };
 
-struct space {     /* offsets in `work`; R rows: all steps of all samples */
+struct gru_space { /* offsets in `work`; R rows: all steps of all samples */
     size_t x;      /* (R, in); at the end of backward dx */
     size_t a;      /* (R, 3 units): [r z n], overwritten by da in backward */
     size_t q;      /* (R, 3 units): overwritten by dq in backward */
@@ -47,10 +47,10 @@ static size_t units_of(const struct layer_spec *s)
     return s->tensors[RECURRENT].shape[0];
 }
 
-static struct space space_of(const struct layer_spec *s, int n)
+static struct gru_space space_of(const struct layer_spec *s, int n)
 {
     size_t u = units_of(s), rows = packed_rows(n, s->in.dim[0]);
-    struct space at = {0};
+    struct gru_space at = {0};
 
     at.a = at.x + rows * (size_t)s->in.dim[1];
     at.q = at.a + rows * 3 * u;
@@ -62,7 +62,7 @@ static struct space space_of(const struct layer_spec *s, int n)
     return at;
 }
 
-static size_t work(const struct layer_spec *s, int max_batch)
+static size_t gru_work(const struct layer_spec *s, int max_batch)
 {
     return space_of(s, max_batch).end;
 }
@@ -102,9 +102,9 @@ FAST static void cell_backward(float *restrict a, float *restrict q, const float
     }
 }
 
-static void forward(const struct layer *l, const float *x, const struct pass *p)
+static void gru_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    const struct space at = space_of(l->spec, p->n);
+    const struct gru_space at = space_of(l->spec, p->n);
     const int n_gates = (int)l->spec->tensors[RECURRENT].shape[1];
     const size_t u = units_of(l->spec), row = u * sizeof(float);
     float *a = l->work + at.a, *q = l->work + at.q, *h = l->work + at.h;
@@ -137,9 +137,9 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     }
 }
 
-static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+static void gru_backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
 {
-    const struct space at = space_of(l->spec, p->n);
+    const struct gru_space at = space_of(l->spec, p->n);
     const int in = l->spec->in.dim[1], n_gates = (int)l->spec->tensors[RECURRENT].shape[1];
     const size_t u = units_of(l->spec), n = (size_t)p->n;
     const struct packed *s = l->own;
@@ -177,5 +177,8 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     packed_scatter(s, dx, l->work + at.x, (size_t)in);
 }
 
-const struct layer_ops layer_gru = {
-    .work = work, .open = packed_open, .close = packed_close, .forward = forward, .backward = backward};
+const struct layer_ops layer_gru = {.work = gru_work,
+                                    .open = packed_open,
+                                    .close = packed_close,
+                                    .forward = gru_forward,
+                                    .backward = gru_backward};

@@ -20,7 +20,7 @@ static size_t channels(const struct layer_spec *s)
 }
 
 /* x^ (m, c), then 1 / sqrt(var + epsilon) (m). */
-static size_t work(const struct layer_spec *s, int max_batch)
+static size_t layer_norm_work(const struct layer_spec *s, int max_batch)
 {
     return (size_t)max_batch * ((size_t)s->n_in + (size_t)s->n_in / channels(s));
 }
@@ -115,4 +115,4 @@ FAST static void backward(const struct layer *l, const float *x, float *dy, floa
 }
 
 const struct layer_ops layer_layer_norm = {
-    .in_place = true, .work = work, .forward = forward, .backward = backward};
+    .in_place = true, .work = layer_norm_work, .forward = forward, .backward = backward};

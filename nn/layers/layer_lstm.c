@@ -32,14 +32,14 @@
 
 enum { WEIGHT, RECURRENT, BIAS };
 
-struct space {     /* offsets in `work`; R rows: all steps of all samples */
-    size_t xh;     /* (R, in + units): h before the step; at the end of backward dx (R, in) */
-    size_t a;      /* (R, 4 units): [i f g o], overwritten by da in backward */
-    size_t c;      /* (R, units): c before the step */
-    size_t tanh_c; /* (R, units): tanh of c after the step */
-    size_t dh, dc; /* (n, units) */
-    size_t last;   /* (2, units): h and c after the last step */
-    size_t packed; /* W and U, or U transposed, as a packed matrix */
+struct lstm_space { /* offsets in `work`; R rows: all steps of all samples */
+    size_t xh;      /* (R, in + units): h before the step; at the end of backward dx (R, in) */
+    size_t a;       /* (R, 4 units): [i f g o], overwritten by da in backward */
+    size_t c;       /* (R, units): c before the step */
+    size_t tanh_c;  /* (R, units): tanh of c after the step */
+    size_t dh, dc;  /* (n, units) */
+    size_t last;    /* (2, units): h and c after the last step */
+    size_t packed;  /* W and U, or U transposed, as a packed matrix */
     size_t end;
 };
 
@@ -54,10 +54,10 @@ static size_t inputs_of(const struct layer_spec *s)
     return (size_t)s->in.dim[1] + units_of(s);
 }
 
-static struct space space_of(const struct layer_spec *s, int n)
+static struct lstm_space space_of(const struct layer_spec *s, int n)
 {
     size_t u = units_of(s), rows = packed_rows(n, s->in.dim[0]);
-    struct space at = {0};
+    struct lstm_space at = {0};
 
     at.a = at.xh + rows * inputs_of(s);
     at.c = at.a + rows * 4 * u;
@@ -70,7 +70,7 @@ static struct space space_of(const struct layer_spec *s, int n)
     return at;
 }
 
-static size_t work(const struct layer_spec *s, int max_batch)
+static size_t lstm_work(const struct layer_spec *s, int max_batch)
 {
     return space_of(s, max_batch).end;
 }
@@ -115,9 +115,9 @@ FAST static void cell_backward(float *restrict a, const float *restrict c_before
     }
 }
 
-static void forward(const struct layer *l, const float *x, const struct pass *p)
+static void lstm_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    const struct space at = space_of(l->spec, p->n);
+    const struct lstm_space at = space_of(l->spec, p->n);
     const size_t in = (size_t)l->spec->in.dim[1], u = units_of(l->spec), n_inputs = inputs_of(l->spec);
     float *a = l->work + at.a, *xh = l->work + at.xh, *c = l->work + at.c, *last = l->work + at.last;
     struct packed *s = l->own;
@@ -151,9 +151,9 @@ static void forward(const struct layer *l, const float *x, const struct pass *p)
     }
 }
 
-static void backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+static void lstm_backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
 {
-    const struct space at = space_of(l->spec, p->n);
+    const struct lstm_space at = space_of(l->spec, p->n);
     const size_t u = units_of(l->spec), n = (size_t)p->n;
     const int in = l->spec->in.dim[1], n_gates = (int)(4 * u);
     const struct packed *s = l->own;
@@ -187,5 +187,8 @@ static void backward(const struct layer *l, const float *x, float *dy, float *dx
     packed_scatter(s, dx, l->work + at.xh, (size_t)in);
 }
 
-const struct layer_ops layer_lstm = {
-    .work = work, .open = packed_open, .close = packed_close, .forward = forward, .backward = backward};
+const struct layer_ops layer_lstm = {.work = lstm_work,
+                                     .open = packed_open,
+                                     .close = packed_close,
+                                     .forward = lstm_forward,
+                                     .backward = lstm_backward};
