@@ -48,7 +48,7 @@ ONEDNN_STAMP := $(BUILD)/onednn
 # What makes a memory error end a process and not take it over, as far as the compiler has it; `make HARDENING=` builds
 # without. They precede the user's CFLAGS and LDFLAGS, which win. HARDENING_STAMP is like ONEDNN_STAMP.
 ifeq ($(origin HARDENING),undefined)
-HARDENING := $(shell CC=$(call quoted,$(CC)) CFLAGS=$(call quoted,$(CFLAGS)) SANITIZE=$(call quoted,$(SANITIZE)) LDFLAGS=$(call quoted,$(LDFLAGS)) shared/hardening_probe.sh $(BUILD)/hardening.cache)
+HARDENING := $(shell CC=$(call quoted,$(CC)) CFLAGS=$(call quoted,$(CFLAGS)) SANITIZE=$(call quoted,$(SANITIZE)) LDFLAGS=$(call quoted,$(LDFLAGS)) shared/base/hardening_probe.sh $(BUILD)/hardening.cache)
 endif
 HARDEN_LINK := $(filter -Wl%,$(HARDENING))
 HARDEN      := $(filter-out -pie $(HARDEN_LINK),$(HARDENING))
@@ -388,7 +388,7 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/hardening_probe.sh page/assemble submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
+SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/base/hardening_probe.sh page/assemble submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 

@@ -17,10 +17,10 @@
 #include "agent/listen.h"
 #include "agent/log.h"
 #include "agent/token_verb.h"
-#include "shared/address.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/reason.h"
+#include "shared/base/address.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/job/reason.h"
 
 enum exit_status { EXIT_CLEAN = 0, EXIT_USAGE = 2, EXIT_INVALID = 6, EXIT_INSECURE = 7, EXIT_SYSTEM = 71 };
 

@@ -27,7 +27,7 @@
 #include "agent/supervise.h"
 #include "agent/tail.h"
 #include "page/page.h"
-#include "shared/loop.h"
+#include "shared/base/loop.h"
 
 enum {
     FIRST_LEASE_S = 15,   /* the same until the first request that follows the reservation */

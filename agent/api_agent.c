@@ -8,11 +8,11 @@
 #include "agent/api.h"
 #include "agent/drain.h"
 #include "agent/log.h"
-#include "shared/choice.h"
-#include "shared/clock.h"
-#include "shared/json.h"
-#include "shared/machine.h"
-#include "shared/proof.h"
+#include "shared/base/choice.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/base/proof.h"
+#include "shared/plugin/machine.h"
 
 enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
 

@@ -9,7 +9,7 @@
 #include "agent/etag.h"
 #include "agent/job_action.h"
 #include "agent/model_now.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 /* Hashing takes a second per 1.5 GB, during which the agent serves no other request. */
 #define DIGEST_MAX_BYTES (256ull << 20)

@@ -9,9 +9,9 @@
 #include "agent/job_action.h"
 #include "agent/packages.h"
 #include "agent/peers.h"
-#include "shared/clock.h"
-#include "shared/json.h"
-#include "shared/reason.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/job/reason.h"
 
 enum { MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
 

@@ -4,7 +4,7 @@
 #include "agent/agent.h"
 #include "agent/api.h"
 #include "agent/openapi.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 static int make_document(struct lasting *l, struct err *e)
 {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/compat.h"
+#include "shared/base/compat.h"
 
 const char *artifact_find(const char *name)
 {

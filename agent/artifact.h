@@ -1,14 +1,15 @@
 /* artifact -- opens the files that a runner leaves so that it cannot redirect them: names in
- * shared/artifacts.c only, resolved beneath the agent's folder without links, regular files with one name.
- * The codec's source and manifest, from the job's packages, are artifacts too: the job can be repeated. */
+ * shared/records/artifacts.c only, resolved beneath the agent's folder without links, regular files with one
+ * name. The codec's source and manifest, from the job's packages, are artifacts too: the job can be
+ * repeated. */
 #ifndef PSGD_ARTIFACT_H
 #define PSGD_ARTIFACT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/artifacts.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
+#include "shared/records/artifacts.h"
 
 enum { ARTIFACT_LINE_MAX = 65536 };
 

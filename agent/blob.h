@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shared/crypto.h"
-#include "shared/err.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
 
 struct blob_store {
     int dir_fd;

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shared/compile.h"
-#include "shared/file.h"
+#include "shared/base/file.h"
+#include "shared/plugin/compile.h"
 
 enum { LIST_MAX = 1 << 20 };
 

@@ -10,8 +10,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "shared/crypto.h"
-#include "shared/elf.h"
+#include "shared/base/crypto.h"
+#include "shared/plugin/elf.h"
 
 enum codec_policy { CODECS_BUILTIN, CODECS_ALLOWLIST, CODECS_ANY };
 #define CODEC_POLICY_CHOICES "builtin|allowlist|any" /* in the order of the enum */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "agent/api.h"
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 
 #define OTHER "other"
 

@@ -13,9 +13,9 @@
 
 #include "agent/agent.h"
 #include "agent/etag.h"
-#include "shared/clock.h"
-#include "shared/memory_file.h"
-#include "shared/sanitized.h"
+#include "shared/base/clock.h"
+#include "shared/base/memory_file.h"
+#include "shared/base/sanitized.h"
 
 enum { N_ARGS = 6, OUT_MAX_BYTES = 64 << 20, CPU_S = 30, BACKGROUND = 10 };
 #define MEMORY_BYTES (512ull << 20)

@@ -1,16 +1,16 @@
-/* curve -- curves of a job's records (shared/series.h) for GET .../metrics, made by a process of their own:
- * 10^6 rows take most of a second, in which the agent's one thread would serve nobody, and the rows come from
- * a process that runs a codec. The process is this program again, as `agent curves`; it has the open file and
- * the question, and leaves the document in memory that the agent then serves.
+/* curve -- curves of a job's records (shared/records/series.h) for GET .../metrics, made by a process of
+ * their own: 10^6 rows take most of a second, in which the agent's one thread would serve nobody, and the
+ * rows come from a process that runs a codec. The process is this program again, as `agent curves`; it has
+ * the open file and the question, and leaves the document in memory that the agent then serves.
  *
  * At most CURVES_AT_ONCE run, the others wait; each has CURVE_S seconds from the question. */
 #ifndef PSGD_CURVE_H
 #define PSGD_CURVE_H
 
 #include "agent/routes.h"
-#include "shared/child.h"
-#include "shared/loop.h"
-#include "shared/series.h"
+#include "shared/base/child.h"
+#include "shared/base/loop.h"
+#include "shared/records/series.h"
 
 enum { CURVES_AT_ONCE = 2, CURVES_WAITING = 30, CURVES_KNOWN = 64, CURVE_S = 60 };
 

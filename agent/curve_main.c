@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/curve.h"
-#include "shared/artifacts.h"
+#include "shared/records/artifacts.h"
 
 enum { RECORDS = 3, N_ARGS = 8 };
 

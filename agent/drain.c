@@ -5,7 +5,7 @@
 
 #include "agent/job_action.h"
 #include "agent/log.h"
-#include "shared/file.h"
+#include "shared/base/file.h"
 
 static int mark_path(char out[PATH_MAX], const struct agent *a, struct err *e)
 {

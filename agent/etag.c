@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 enum { TAG_BYTES = 8 }; /* of the digest */
 

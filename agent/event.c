@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/json.h"
-#include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
+#include "shared/job/settings.h"
 
 #define EVENT_AT(member) JSON_AT(struct event, member)
 #define SPEC_AT(member)  JSON_AT(struct job_spec, member)
@@ -123,7 +123,7 @@ static const struct json_field socket_fields[] = {
     {0},
 };
 
-/* job_apply() checks the package's name (shared/package.h). */
+/* job_apply() checks the package's name (shared/job/package.h). */
 static const struct json_field package_fields[] = {
     {.key = "package", .kind = JSON_FIELD_TEXT, EVENT_AT(package), .required = true},
     {.key = "first", .kind = JSON_FIELD_TEXT, EVENT_AT(hex[0]), .required = true},

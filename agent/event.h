@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/comm.h"
-#include "shared/crypto.h"
-#include "shared/err.h"
-#include "shared/isolation.h"
-#include "shared/job_state.h"
-#include "shared/process.h"
-#include "shared/stop.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
+#include "shared/base/process.h"
+#include "shared/job/comm.h"
+#include "shared/job/job_state.h"
+#include "shared/job/stop.h"
+#include "shared/plugin/isolation.h"
 
 enum {
     JOB_ID_MAX = 42,        /* "j-" and at most 40 */

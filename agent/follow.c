@@ -10,11 +10,11 @@
 #include "agent/job_action.h"
 #include "agent/log.h"
 #include "agent/success.h"
-#include "shared/artifacts.h"
-#include "shared/clock.h"
-#include "shared/json.h"
-#include "shared/process_tree.h"
-#include "shared/reason.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/base/process_tree.h"
+#include "shared/job/reason.h"
+#include "shared/records/artifacts.h"
 
 enum { LOG_TAIL_BYTES = 16384, WARNED_LINES = 5, LAST_TURNS_MAX = JOURNAL_MAX_BYTES / TAIL_TURN_BYTES };
 

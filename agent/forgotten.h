@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "agent/event.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 enum { FORGOTTEN_MAX = 256, FORGOTTEN_WHY_MAX = 160 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shared/suggest.h"
+#include "shared/base/suggest.h"
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-"
 

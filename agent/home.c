@@ -11,9 +11,9 @@
 #include "agent/agent.h"
 #include "agent/drain.h"
 #include "agent/log.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/private.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/private.h"
 
 enum { MEMORY_PERCENT = 80 };
 

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/private.h"
+#include "shared/base/file.h"
+#include "shared/base/private.h"
 
 enum { PEM_MAX = 64 << 10, DAY_S = 86400 };
 

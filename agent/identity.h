@@ -4,8 +4,8 @@
 #ifndef PSGD_AGENT_IDENTITY_H
 #define PSGD_AGENT_IDENTITY_H
 
-#include "shared/crypto.h"
-#include "shared/err.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
 
 struct identity {
     char *key, *certificate; /* PEM; owned. The certificate may be followed by those of the CAs above it */

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/child.h"
-#include "shared/json.h"
+#include "shared/base/child.h"
+#include "shared/base/json.h"
 
 enum { ANSWER_MAX = 1024, CPU_MAX_S = 10 };
 

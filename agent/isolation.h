@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
-#include "shared/isolation.h"
+#include "shared/base/err.h"
+#include "shared/plugin/isolation.h"
 
 /* As `job_runner --isolation` reports it. {0}: none, before the runner was asked. */
 struct agent_isolation {

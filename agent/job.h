@@ -4,7 +4,7 @@
 #define PSGD_JOB_H
 
 #include "agent/event.h"
-#include "shared/package.h"
+#include "shared/job/package.h"
 
 struct job_package {
     bool here;

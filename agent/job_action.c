@@ -16,10 +16,10 @@
 #include "agent/log.h"
 #include "agent/packages.h"
 #include "agent/slots.h"
-#include "shared/artifacts.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/reason.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/job/reason.h"
+#include "shared/records/artifacts.h"
 
 static const double TICK_S = 1;
 static const double RETURN_S = 30; /* lease after a restart of the agent, for the submitter to reconnect */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "agent/job.h"
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 
 static json_t *text_or_null(const char *s)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/crc32c.h"
-#include "shared/file.h"
+#include "shared/base/crc32c.h"
+#include "shared/base/file.h"
 
 static const char event_head[] = "{\"seq\":";
 

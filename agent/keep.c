@@ -5,7 +5,7 @@
 
 #include "agent/folder_use.h"
 #include "agent/log.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 static const double DAY_S = 86400, RETRY_S = 60;
 

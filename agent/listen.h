@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "agent/options.h"
-#include "shared/address.h"
+#include "shared/base/address.h"
 
 struct listener {
     int fd;

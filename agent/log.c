@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/utf8.h"
+#include "shared/base/clock.h"
+#include "shared/base/utf8.h"
 
 enum { LINE_MAX_BYTES = 2048 };
 

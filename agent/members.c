@@ -8,12 +8,12 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "shared/choice.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/private.h"
-#include "shared/utf8.h"
+#include "shared/base/choice.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/private.h"
+#include "shared/base/utf8.h"
 
 enum { DOCUMENT_MAX = 1 << 20 };
 

@@ -11,8 +11,8 @@
 
 #include "agent/scope.h"
 #include "agent/token.h"
-#include "shared/crypto.h"
-#include "shared/err.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
 
 enum {
     MEMBER_NAME = 64,

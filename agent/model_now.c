@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 bool model_now_exists(const struct task *t, struct response *rs)
 {

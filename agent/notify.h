@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
-#include "shared/loop.h"
+#include "shared/base/err.h"
+#include "shared/base/loop.h"
 
 /* A watched file; the caller owns the struct, which must live until notify_remove. {0} is not watched. */
 struct notify_file {

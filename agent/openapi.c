@@ -6,8 +6,8 @@
 #include <strings.h>
 
 #include "agent/api.h"
-#include "shared/job_state.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
+#include "shared/job/job_state.h"
 
 #define PROBLEM "application/problem+json"
 

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Returns the document, which the caller frees; NULL: ERR_NOMEM, or ERR_INTERNAL, a route names a schema or a
  * parameter that openapi.json lacks. */

@@ -4,10 +4,10 @@
 
 #include "agent/codec_policy.h"
 #include "agent/scope.h"
-#include "shared/args.h"
-#include "shared/file.h"
-#include "shared/isolation.h"
-#include "shared/worker.h"
+#include "shared/base/args.h"
+#include "shared/base/file.h"
+#include "shared/job/worker.h"
+#include "shared/plugin/isolation.h"
 
 #define AT(member) ARGS_AT(struct agent_options, member)
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "shared/args.h"
-#include "shared/err.h"
+#include "shared/base/args.h"
+#include "shared/base/err.h"
 
 /* The verbs, as bits: running, and `agent token`. */
 enum { AGENT_RUN = 1, AGENT_TOKEN = 2 };
@@ -40,7 +40,7 @@ struct agent_options {
     struct args_found found; /* the operands of `agent token` */
 };
 
-/* Parses as shared/args.h describes. ERR_USAGE. */
+/* Parses as shared/base/args.h describes. ERR_USAGE. */
 int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char **argv, struct err *e);
 
 /* Without --dir: the folder that is named by the port. */

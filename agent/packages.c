@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/codec_manifest.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/preprocessing_file.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/plugin/codec_manifest.h"
+#include "shared/records/preprocessing_file.h"
 
 enum { OBJECT, SOURCE, MANIFEST };
 

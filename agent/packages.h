@@ -4,7 +4,7 @@
 #define PSGD_PACKAGES_H
 
 #include "agent/agent.h"
-#include "shared/package.h"
+#include "shared/job/package.h"
 
 /* {"files":{"codec.so":"HEX"}} -> the digests in the order of the package's files; an optional file may be
  * missing. ERR_CONFIG. */

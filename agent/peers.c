@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
-#include "shared/settings.h"
-#include "shared/worker.h"
+#include "shared/base/json.h"
+#include "shared/job/settings.h"
+#include "shared/job/worker.h"
 
 #define HOST_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:%[]"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 static const struct {
     int status;

@@ -2,7 +2,7 @@
 #ifndef PSGD_PROBLEM_H
 #define PSGD_PROBLEM_H
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum problem {
     PROBLEM_NONE,

@@ -9,7 +9,7 @@
 #include "agent/api.h"
 #include "agent/curve.h"
 #include "agent/log.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 enum { DIGITS_MAX = 15 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "agent/log.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 enum { LINE_MAX_BYTES = 512 };
 

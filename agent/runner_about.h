@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "shared/child.h"
-#include "shared/loop.h"
+#include "shared/base/child.h"
+#include "shared/base/loop.h"
 
 struct runner_about {
     struct loop *loop;

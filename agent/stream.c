@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "agent/job_action.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 void stream_open(struct stream *s, struct agent *a, const char *id, int attempt, uint64_t after,
                  bool is_ndjson, bool holds)

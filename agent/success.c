@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "agent/artifact.h"
-#include "shared/checkpoint_meta.h"
-#include "shared/json.h"
-#include "shared/settings.h"
-#include "shared/weights.h"
+#include "shared/base/json.h"
+#include "shared/job/settings.h"
+#include "shared/records/checkpoint_meta.h"
+#include "shared/records/weights.h"
 
 enum { ROW_MAX = 4096 };
 

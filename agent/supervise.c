@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/artifacts.h"
-#include "shared/compat.h"
-#include "shared/file.h"
-#include "shared/process.h"
-#include "shared/sanitized.h"
+#include "shared/base/compat.h"
+#include "shared/base/file.h"
+#include "shared/base/process.h"
+#include "shared/base/sanitized.h"
+#include "shared/records/artifacts.h"
 
 enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5 };
 

@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* {0} is no runner. */
 struct runner {
     pid_t pid;
-    uint64_t start_ticks; /* shared/process.h: identifies the process together with the pid */
+    uint64_t start_ticks; /* shared/base/process.h: identifies the process together with the pid */
     int pidfd;
     int control_fd; /* write end of its control pipe; -1: closed */
     int gate_fd;    /* before runner_go: the forked child waits at the other end */

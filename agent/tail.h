@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "agent/event.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { TAIL_TURN_BYTES = 256 << 10 }; /* of one tail_read */
 

@@ -10,9 +10,9 @@
 #include "agent/job_action.h"
 #include "agent/keep.h"
 #include "agent/log.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/reason.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/job/reason.h"
 
 enum { FOLDER_MAX = JOB_ID_MAX + 16 };
 

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/private.h"
-#include "shared/proof.h"
+#include "shared/base/file.h"
+#include "shared/base/private.h"
+#include "shared/base/proof.h"
 
 enum { TOKEN_MIN = 16, TOKEN_MAX = 255 };
 

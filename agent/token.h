@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "agent/scope.h"
-#include "shared/crypto.h"
-#include "shared/err.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
 
 /* One state of a file: another one has another inode, size or time. */
 struct stamp {

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "agent/members.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/private.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/private.h"
 
 enum { ADDRESS_LINE_MAX = 512, DIGITS = 8, KEEP_S = 3600, DAY_S = 86400 };
 

@@ -118,7 +118,7 @@ struct codec {
     int node;                 /* worker 0 .. n_workers-1; parameter server -2, -3, ... */
     int n_workers, n_servers; /* n_servers 0: workers exchange with each other */
     int server;               /* the parameter server of this codec's range; 0: none */
-    int n_blocks;             /* blocks in the global batch (shared/blocks.h) */
+    int n_blocks;             /* blocks in the global batch (shared/job/blocks.h) */
     int redundancy;           /* number of workers that hold each block */
     bool is_sync;             /* true: ssgd, false: asgd */
     uint64_t step, n_steps;   /* steps completed by this node; steps of the whole job */

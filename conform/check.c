@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/path.h"
+#include "shared/plugin/combine_path.h"
 
 /* Four workers with redundancy 2 have six blocks, one per pair. */
 static const struct job_shape {

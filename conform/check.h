@@ -7,7 +7,7 @@
 #define PSGD_CONFORM_CHECK_H
 
 #include "conform/watch.h"
-#include "shared/codec_check.h"
+#include "shared/plugin/codec_checks.h"
 #include "sim/sim.h"
 
 enum {

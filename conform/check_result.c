@@ -8,7 +8,7 @@
 #include "runner/exchange/channel.h"
 #include "runner/exchange/path.h"
 #include "runner/mesh/frame.h"
-#include "shared/codec_options.h"
+#include "shared/plugin/codec_options.h"
 
 struct course { /* of a job: gradients given to the codec, and its results */
     const struct check *check;

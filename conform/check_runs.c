@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "conform/check.h"
-#include "shared/path.h"
+#include "shared/plugin/combine_path.h"
 
 enum { SOME_TIMINGS = 10, TIMINGS = 100, LOSS_POINTS = 40 };
 

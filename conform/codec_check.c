@@ -1,5 +1,5 @@
-/* codec_check -- runs one check of one codec (shared/codec_check.h). job_submit codecs test starts it in a
- * folder that contains codec.so, with the page for the outcome as descriptor 3. It is a separate process
+/* codec_check -- runs one check of one codec (shared/plugin/codec_checks.h). job_submit codecs test starts it
+ * in a folder that contains codec.so, with the page for the outcome as descriptor 3. It is a separate process
  * for each check because it runs the codec's code, which may crash, loop, exit, or use up memory. */
 #include <errno.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 
 #include "conform/check.h"
 #include "nn/kernels/blas.h"
-#include "shared/helper_main.h"
-#include "shared/sanitized.h"
+#include "shared/base/helper_main.h"
+#include "shared/base/sanitized.h"
 
 enum { MEMORY_MAX = 2000000000, N_LOCAL = 6 };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/crc32c.h"
+#include "shared/base/crc32c.h"
 
 enum { ANSWER = 1 << 20 };
 

@@ -7,8 +7,8 @@
 #define PSGD_CONFORM_WATCH_H
 
 #include "codecs/codec.h"
-#include "shared/codec_check.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
+#include "shared/plugin/codec_checks.h"
 
 /* A callback that receives from other nodes: merge, adopt, on_message or on_collective. */
 typedef int watch_read(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in);

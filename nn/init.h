@@ -1,4 +1,5 @@
-/* init -- initial values of a tensor, by the names of shared/layer_kinds.h, from its own random generator.
+/* init -- initial values of a tensor, by the names of shared/job/layer_kinds.h, from its own random
+ * generator.
  *
  *   glorot_uniform  U(-a, a), a = sqrt(6 / (fan_in + fan_out))     Glorot and Bengio 2010, eq. 16
  *   glorot_normal   N(0, 2 / (fan_in + fan_out))                    ibid., section 4.2.1
@@ -14,8 +15,8 @@
 #ifndef PSGD_INIT_H
 #define PSGD_INIT_H
 
-#include "shared/layer_spec.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
+#include "shared/job/layer_spec.h"
 
 void init_tensor(float *w, const struct tensor_spec *t, struct rng *r);
 

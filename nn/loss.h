@@ -1,4 +1,4 @@
-/* loss -- loss functions of the last layer's outputs z (n, k); shared/model_spec.h has the formulas.
+/* loss -- loss functions of the last layer's outputs z (n, k); shared/job/model_spec.h has the formulas.
  *
  * The truth of a batch is labels (n), each < k (< 2 if k = 1), or targets (n, k); the other one is NULL. */
 #ifndef PSGD_LOSS_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/model_spec.h"
+#include "shared/job/model_spec.h"
 
 struct truth {
     const int32_t *labels;

@@ -23,8 +23,8 @@
 #include <stdint.h>
 
 #include "nn/loss.h"
-#include "shared/err.h"
-#include "shared/model_spec.h"
+#include "shared/base/err.h"
+#include "shared/job/model_spec.h"
 
 struct metrics;
 

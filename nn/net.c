@@ -9,10 +9,10 @@
 #include "nn/kernels/blas.h"
 #include "nn/kernels/zeros.h"
 #include "nn/layers/layer.h"
-#include "shared/fast.h"
-#include "shared/memory.h"
-#include "shared/rng.h"
-#include "shared/weights.h"
+#include "shared/base/fast.h"
+#include "shared/base/memory.h"
+#include "shared/base/rng.h"
+#include "shared/records/weights.h"
 
 static const struct layer_ops *const kinds[N_LAYER_KINDS] = {
 #define LAYER(kind, NAME, parser, ops, convert, keys) &layer_##ops,

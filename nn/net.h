@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "nn/loss.h"
-#include "shared/err.h"
-#include "shared/model_spec.h"
-#include "shared/tensor_file.h"
+#include "shared/base/err.h"
+#include "shared/job/model_spec.h"
+#include "shared/records/tensor_file.h"
 
 struct net;
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "nn/kernels/zeros.h"
-#include "shared/fast.h"
-#include "shared/same_bits.h"
+#include "shared/base/fast.h"
+#include "shared/base/same_bits.h"
 
 /* Vectors are processed in chunks that stay in the first-level cache, so that the gradient is read from
  * memory once for its norm and the step. */

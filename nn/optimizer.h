@@ -1,5 +1,5 @@
-/* optimizer -- params <- params - update(grads), one pass over flat vectors. shared/optimizer_kind.h has the
- * formula and the source of each kind. */
+/* optimizer -- params <- params - update(grads), one pass over flat vectors. shared/job/optimizer_kind.h has
+ * the formula and the source of each kind. */
 #ifndef PSGD_OPTIMIZER_H
 #define PSGD_OPTIMIZER_H
 
@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
-#include "shared/optimizer_kind.h"
-#include "shared/tensor_file.h"
+#include "shared/base/err.h"
+#include "shared/job/optimizer_kind.h"
+#include "shared/records/tensor_file.h"
 
 enum { OPTIMIZER_TENSORS = 3 };
 

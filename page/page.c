@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "page/page_bytes.h"
-#include "shared/crypto.h"
+#include "shared/base/crypto.h"
 
 struct span {
     const char *at;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum page_place {
     PAGE_SERVED, /* it asks its server for what it shows; page_policy() is to be sent as a header */

@@ -8,10 +8,10 @@
 
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/exchange_state.h"
-#include "shared/checkpoint_meta.h"
-#include "shared/json.h"
-#include "shared/preprocessing_file.h"
-#include "shared/weights.h"
+#include "shared/base/json.h"
+#include "shared/records/checkpoint_meta.h"
+#include "shared/records/preprocessing_file.h"
+#include "shared/records/weights.h"
 
 /* Prefixes each name with "model/" or "opt/". */
 static void rename_all(struct tensor_view *out, const struct tensor_view *t, size_t n, const char *prefix)

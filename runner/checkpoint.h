@@ -20,9 +20,9 @@
 #include "nn/net.h"
 #include "nn/optimizer.h"
 #include "runner/exchange/exchange.h"
-#include "shared/model_spec.h"
-#include "shared/settings.h"
-#include "shared/tensor_file.h"
+#include "shared/job/model_spec.h"
+#include "shared/job/settings.h"
+#include "shared/records/tensor_file.h"
 
 struct checkpoint { /* what is saved; all borrowed */
     const struct settings *set;

@@ -4,7 +4,7 @@
 #define PSGD_COMM_ROWS_H
 
 #include "runner/exchange/exchange.h"
-#include "shared/record.h"
+#include "shared/records/record.h"
 
 /* `row` has time, round, node and peer. Returns the number of rows: one for each direction with at least
  * one message. */

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "runner/sandbox/sandbox.h"
-#include "shared/codec_manifest.h"
-#include "shared/compile.h"
-#include "shared/file.h"
+#include "shared/base/file.h"
+#include "shared/plugin/codec_manifest.h"
+#include "shared/plugin/compile.h"
 
 enum { SOURCE_MAX = 16 << 20 };
 

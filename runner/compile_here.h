@@ -4,7 +4,7 @@
 #ifndef PSGD_COMPILE_HERE_H
 #define PSGD_COMPILE_HERE_H
 
-#include "shared/codec_load.h"
+#include "shared/plugin/codec_load.h"
 
 /* Compiles ../packages/codec.c in a folder below the working directory, and copies the object to memory as
  * codec_library_copy does. The compiler's output is in the node's log. ERR_CODEC, ERR_IO. */

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "runner/node.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 /* metrics.csv: one row per metric that the model requests. */
 static int record_metrics(struct node *n, double time_s, struct err *e)

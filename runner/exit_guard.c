@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 
 static struct {
     const struct stopwatch *watch; /* NULL: an exit is no failure */

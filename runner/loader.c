@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shared/fast.h"
-#include "shared/memory.h"
-#include "shared/partition.h"
-#include "shared/rng.h"
+#include "shared/base/fast.h"
+#include "shared/base/memory.h"
+#include "shared/base/rng.h"
+#include "shared/job/partition.h"
 
 enum { AHEAD = 6, AHEAD_BYTES = 4096, LINE = 64, HUGE_PAGE = 2 << 20 };
 

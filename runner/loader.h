@@ -1,10 +1,10 @@
 /* loader -- a worker's shard of the data set, cut into the batches of its blocks in the order given by the
- * job's seed (shared/partition.h). A shard has the samples of the node's columns, one column after another,
- * and in the tensor "lengths" (I32) how many each has: at least one for each step of an epoch. Samples stay
- * as they are in the file, mapped or copied; a batch is converted to floats when it is gathered, scaled and,
- * for training, cropped and flipped by the shard's tensors (submit/data/transform.h): "scale" and "shift"
- * F32, one for all values, or per channel or column, and "augment" I32: rows, columns, channels, crop,
- * flip. */
+ * job's seed (shared/job/partition.h). A shard has the samples of the node's columns, one column after
+ * another, and in the tensor "lengths" (I32) how many each has: at least one for each step of an epoch.
+ * Samples stay as they are in the file, mapped or copied; a batch is converted to floats when it is gathered,
+ * scaled and, for training, cropped and flipped by the shard's tensors (submit/data/transform.h): "scale" and
+ * "shift" F32, one for all values, or per channel or column, and "augment" I32: rows, columns, channels,
+ * crop, flip. */
 #ifndef PSGD_LOADER_H
 #define PSGD_LOADER_H
 
@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "nn/loss.h"
-#include "shared/blocks.h"
-#include "shared/err.h"
-#include "shared/tensor_file.h"
+#include "shared/base/err.h"
+#include "shared/job/blocks.h"
+#include "shared/records/tensor_file.h"
 
 struct loader_part { /* the train or the test half; views into its file */
     struct tensor_file file;

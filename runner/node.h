@@ -17,12 +17,12 @@
 #include "runner/monitor/monitor.h"
 #include "runner/shm/send_pool.h"
 #include "runner/shm/shm_group.h"
-#include "shared/artifacts.h"
-#include "shared/codec_load.h"
-#include "shared/flag.h"
-#include "shared/schedule.h"
-#include "shared/settings.h"
-#include "shared/tensor_file.h"
+#include "shared/base/flag.h"
+#include "shared/job/schedule.h"
+#include "shared/job/settings.h"
+#include "shared/plugin/codec_load.h"
+#include "shared/records/artifacts.h"
+#include "shared/records/tensor_file.h"
 
 struct node {
     struct orders_job job;

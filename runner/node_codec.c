@@ -13,8 +13,8 @@
 #include "runner/exchange/layers.h"
 #include "runner/node.h"
 #include "runner/sandbox/sandbox.h"
-#include "shared/clock.h"
-#include "shared/codec_manifest.h"
+#include "shared/base/clock.h"
+#include "shared/plugin/codec_manifest.h"
 
 static const char codec_path[] = "../packages/" CODEC_OBJECT_NAME;
 

@@ -10,7 +10,7 @@
 #include "runner/mesh/tcp/mesh_tcp.h"
 #include "runner/node.h"
 #include "runner/shm/local_path.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 static const double CONNECT_S =
     30; /* all nodes are ready before any connects: only a dead one takes this long */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "runner/node.h"
-#include "shared/memory.h"
+#include "shared/base/memory.h"
 
 static double vectors(const struct node *n, size_t count)
 {

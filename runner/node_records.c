@@ -5,7 +5,7 @@
 #include "runner/comm_rows.h"
 #include "runner/exchange/exchange_state.h"
 #include "runner/node.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 static bool asks_for_rows(const struct metrics *m)
 {

@@ -5,7 +5,7 @@
 #include "runner/exchange/stall.h"
 #include "runner/executor/executing.h"
 #include "runner/node.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 /* Time for the peers to read why this node ends: a process that ends resets its connections. */
 static const double LAST_WORD_S = 0.25;

@@ -5,7 +5,7 @@
  *
  * FOLDER has model.json, weights.safetensors (a model or a checkpoint) and samples.safetensors (a test set
  * with its scale, loader.h; its metadata "predicts" is "classes" or "values"). It leaves summary.json
- * there (shared/helper_summary.h), without metrics if the samples have neither labels nor targets, and
+ * there (shared/base/helper_summary.h), without metrics if the samples have neither labels nor targets, and
  * predictions.safetensors: of classes "class" I32 (n) and, unless the model has no probabilities (mse,
  * tanh_squared), "probability" F32 (n) of that class; else "values" F32 (n, n_out), loss_prediction() of
  * each. */
@@ -18,13 +18,13 @@
 #include "nn/metrics.h"
 #include "nn/net.h"
 #include "runner/loader.h"
-#include "shared/checkpoint_meta.h"
-#include "shared/file.h"
-#include "shared/helper_main.h"
-#include "shared/helper_summary.h"
-#include "shared/json.h"
-#include "shared/settings.h"
-#include "shared/weights.h"
+#include "shared/base/file.h"
+#include "shared/base/helper_main.h"
+#include "shared/base/helper_summary.h"
+#include "shared/base/json.h"
+#include "shared/job/settings.h"
+#include "shared/records/checkpoint_meta.h"
+#include "shared/records/weights.h"
 
 struct predictor {
     const char *folder;

@@ -17,9 +17,9 @@
 #include "runner/node.h"
 #include "runner/sandbox/sandbox.h"
 #include "runner/snapshot.h"
-#include "shared/helper_main.h"
-#include "shared/json.h"
-#include "shared/reason.h"
+#include "shared/base/helper_main.h"
+#include "shared/base/json.h"
+#include "shared/job/reason.h"
 
 static void on_sigterm(int sig)
 {

@@ -5,7 +5,7 @@
 #include "runner/exchange/verdict.h"
 #include "runner/node.h"
 #include "runner/snapshot.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 /* Writes the checkpoints that are due. A server takes no steps: it is at the end of an epoch when it has
  * closed as many rounds as the workers have by then. Rounds close one at a time, so none is missed. *next:

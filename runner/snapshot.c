@@ -9,8 +9,8 @@
 
 #include "nn/net.h"
 #include "runner/exchange/exchange_state.h"
-#include "shared/clock.h"
-#include "shared/file.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
 
 /* A client that asks all the time shall not stop the training: it gets a model a second, and of a large one
  * no more than a fifth of the node's time. */

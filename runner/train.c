@@ -11,7 +11,7 @@
 #include "runner/exchange/verdict.h"
 #include "runner/node.h"
 #include "runner/snapshot.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 /* Between layers, polling for messages takes a microsecond or two: not more often than this. */
 static const double LOOK_S = 100e-6;

@@ -4,7 +4,7 @@
 #define PSGD_SIM_GUARD_H
 
 #include "runner/base/stopwatch.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* From now on a call of the codec `name` that takes more than `limit_s` of the clock ends the process with
  * status 1, and a summary of the failure in `folder`. One per process; all three are borrowed until it ends.

@@ -11,8 +11,8 @@
 
 #include "runner/base/vector.h"
 #include "runner/mesh/frame.h"
-#include "shared/child.h"
-#include "shared/clock.h"
+#include "shared/base/child.h"
+#include "shared/base/clock.h"
 #include "sim/overhead.h"
 #include "sim/sim.h"
 

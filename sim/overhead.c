@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "runner/collective/collective.h"
-#include "shared/clock.h"
-#include "shared/crc32c.h"
+#include "shared/base/clock.h"
+#include "shared/base/crc32c.h"
 
 /* Any user of this machine can connect to a listening socket: accepts only the connection from our port. */
 static int take_own(int listener, int port)

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct sim_wire { /* to the next process of a ring, and from the previous one; a ring of one: to itself */
     int out, in;

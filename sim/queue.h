@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
-#include "shared/rng.h"
+#include "shared/base/err.h"
+#include "shared/base/rng.h"
 
 struct sim_message;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runner/comm_rows.h"
-#include "shared/artifacts.h"
+#include "shared/records/artifacts.h"
 #include "sim/sim.h"
 
 struct train_row {

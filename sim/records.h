@@ -3,8 +3,8 @@
 #ifndef PSGD_SIM_RECORDS_H
 #define PSGD_SIM_RECORDS_H
 
-#include "shared/err.h"
-#include "shared/record.h"
+#include "shared/base/err.h"
+#include "shared/records/record.h"
 
 struct codec;
 struct sim;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runner/exchange/layers.h"
-#include "shared/file.h"
+#include "shared/base/file.h"
 
 atomic_bool sim_interrupted;
 

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "nn/kernels/blas.h"
-#include "shared/artifacts.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/helper_main.h"
-#include "shared/helper_summary.h"
-#include "shared/json.h"
-#include "shared/preprocessing_file.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/helper_main.h"
+#include "shared/base/helper_summary.h"
+#include "shared/base/json.h"
+#include "shared/records/artifacts.h"
+#include "shared/records/preprocessing_file.h"
 #include "sim/guard.h"
 #include "sim/summary.h"
 

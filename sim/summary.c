@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "runner/lines/report.h"
-#include "shared/comm.h"
-#include "shared/json.h"
-#include "shared/reason.h"
+#include "shared/base/json.h"
+#include "shared/job/comm.h"
+#include "shared/job/reason.h"
 
 static struct comm comm_of(const struct sim_node *n)
 {

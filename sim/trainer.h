@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "nn/net.h"
-#include "shared/blocks.h"
-#include "shared/err.h"
-#include "shared/settings.h"
+#include "shared/base/err.h"
+#include "shared/job/blocks.h"
+#include "shared/job/settings.h"
 
 struct trainer;
 

@@ -9,10 +9,10 @@
 #include "nn/kernels/blas.h"
 #include "nn/metrics.h"
 #include "runner/loader.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/preprocessing_file.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/records/preprocessing_file.h"
 #include "sim/sim.h"
 
 struct network {

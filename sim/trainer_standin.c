@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/fast.h"
-#include "shared/rng.h"
+#include "shared/base/fast.h"
+#include "shared/base/rng.h"
 #include "sim/trainer.h"
 
 enum { NOISE = 1 << 16, LANES = 16 };

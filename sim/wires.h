@@ -8,7 +8,7 @@
 #ifndef PSGD_SIM_WIRES_H
 #define PSGD_SIM_WIRES_H
 
-#include "shared/simulation.h"
+#include "shared/job/simulation.h"
 #include "sim/mesh_sim.h"
 #include "sim/queue.h"
 

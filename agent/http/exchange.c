@@ -6,7 +6,7 @@
 #include "agent/curve.h"
 #include "agent/log.h"
 #include "agent/model_now.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 enum { LINES_PER_S = 16 };
 /* Of the bodies that are in memory, in all: of clients with a token, and of those without. */

@@ -2,7 +2,7 @@
 
 #include "agent/http/api_server.h"
 #include "agent/log.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 /* The body, of which http_respond takes over what the response owns. */
 static void set_body(struct http_answer *out, struct exchange *x)

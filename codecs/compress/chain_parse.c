@@ -1,8 +1,8 @@
 /* Parses the text of a chain into a chain_spec. */
 #include "codecs/compress/chain.h"
 
-#include "shared/codec_options.h"
-#include "shared/suggest.h"
+#include "shared/base/suggest.h"
+#include "shared/plugin/codec_options.h"
 
 enum { NAMES_MAX = 32 };
 

@@ -25,8 +25,8 @@
 
 #include "codecs/codec.h"
 #include "codecs/compress/loops.h"
-#include "shared/err.h"
-#include "shared/rng.h"
+#include "shared/base/err.h"
+#include "shared/base/rng.h"
 
 #define COMPRESS_TINY 0x1p-80f
 

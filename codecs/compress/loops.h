@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 
 /* Eight generators side by side: xoshiro128+ by Blackman and Vigna (2018), of which 24 bits are used. */
 enum { RANDOM_LANES = 8 };

@@ -7,8 +7,8 @@
 
 #include "agent/options.h"
 #include "codecs/compress/compress.h"
-#include "shared/file.h"
-#include "shared/record.h"
+#include "shared/base/file.h"
+#include "shared/records/record.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/compat/presets.h"
 #include "submit/data/dataset.h"

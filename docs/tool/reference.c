@@ -12,11 +12,11 @@
 #include "agent/options.h"
 #include "agent/problem.h"
 #include "agent/routes.h"
-#include "shared/artifacts.h"
-#include "shared/job_state.h"
-#include "shared/json.h"
-#include "shared/model_spec.h"
-#include "shared/reason.h"
+#include "shared/base/json.h"
+#include "shared/job/job_state.h"
+#include "shared/job/model_spec.h"
+#include "shared/job/reason.h"
+#include "shared/records/artifacts.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
 #include "submit/compat/presets.h"
@@ -243,7 +243,7 @@ static int page_records(struct err *e)
         [RECORD_FLOAT] = "number", [RECORD_SECONDS] = "seconds", [RECORD_SPAN] = "seconds"};
 
     (void)e;
-    print_head("Records", "the tables of `shared/artifacts.c` and `shared/record.h`");
+    print_head("Records", "the tables of `shared/records/artifacts.c` and `shared/records/record.h`");
     puts("\nThe files in `records/` of a job's results. A missing value is empty, a number that is not "
          "finite is "
          "`nan` or `inf`. Later\nversions only append columns. A simulation appends `sim_time_s`, the "
@@ -578,7 +578,7 @@ static int page_status(struct err *e)
     (void)e;
     print_head(
         "Exit statuses, error codes, states and reasons",
-        "`submit/terminal/exit_status.c`, `agent/options.c`, `agent/problem.c` and `shared/job_state.c`");
+        "`submit/terminal/exit_status.c`, `agent/options.c`, `agent/problem.c` and `shared/job/job_state.c`");
     printf("\n## job_submit\n%s\nWith `--json` a command that fails prints the `code` of its error:\n\n"
            "| code | exit status |\n|---|---|\n",
            failure_exit_help);

@@ -11,7 +11,7 @@
 #include "nn/kernels/conv.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/rows.h"
-#include "shared/fast.h"
+#include "shared/base/fast.h"
 
 enum { COLUMNS = 1 << 15 }; /* floats of work, unless one pixel's window is larger */
 

@@ -18,7 +18,7 @@
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/rows.h"
-#include "shared/fast.h"
+#include "shared/base/fast.h"
 
 enum {
     WINDOW = 3,

@@ -11,7 +11,7 @@
 #include "nn/kernels/onednn_api.h"
 #include "nn/kernels/rows.h"
 #include "nn/kernels/signals.h"
-#include "shared/fast.h"
+#include "shared/base/fast.h"
 
 /* One sample per call: its images stay in the second-level cache, channels last is then as fast as oneDNN's
  * blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the

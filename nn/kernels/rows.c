@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/fast.h"
+#include "shared/base/fast.h"
 
 void rows_repeat(float *out, const float *row, size_t n, size_t width)
 {

@@ -1,5 +1,6 @@
 /* layer -- interface of a kind of layer. Forward and backward are in layer_KIND.c. A new kind needs such a
- * file and a line in shared/layer_kinds.h; new keys or shapes also need a parser in shared/layer_spec.c.
+ * file and a line in shared/job/layer_kinds.h; new keys or shapes also need a parser in
+ * shared/job/layer_spec.c.
  *
  * Images are stored channels last: (n, rows, columns, channels). */
 #ifndef PSGD_LAYER_H
@@ -9,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
-#include "shared/layer_spec.h"
+#include "shared/base/err.h"
+#include "shared/job/layer_spec.h"
 
 struct pass {              /* one forward pass and the backward pass that may follow it */
     int n;                 /* samples, <= max_batch */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "nn/layers/layer.h"
-#include "shared/fast.h"
-#include "shared/rng.h"
+#include "shared/base/fast.h"
+#include "shared/base/rng.h"
 
 enum { DRAWN = 256 }; /* values at once */
 

@@ -27,7 +27,7 @@
 #include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
-#include "shared/fast.h"
+#include "shared/base/fast.h"
 
 enum { WEIGHT, RECURRENT, BIAS, RECURRENT_BIAS };
 

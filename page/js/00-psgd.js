@@ -2,7 +2,7 @@
  * {"mode": "browse" | "report" | "agent", "documents": {PATH: DOCUMENT} of a report}. */
 const psgd = (() => {
     /* Characters without a shape of their own that change how others are shown, or make two texts look alike, as in
-     * shared/utf8.c, but for tabs and line feeds. */
+     * shared/base/utf8.c, but for tabs and line feeds. */
     const unseen = new RegExp(
         '[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff' +
             '\\ufff9-\\ufffb\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e007f}]',

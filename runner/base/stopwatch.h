@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "runner/base/tracer.h"
-#include "shared/clock.h"
-#include "shared/phase.h"
+#include "shared/base/clock.h"
+#include "shared/job/phase.h"
 
 enum { STOPWATCH_CALL = 16 };
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/artifacts.h"
-#include "shared/file.h"
+#include "shared/base/file.h"
+#include "shared/records/artifacts.h"
 
 static void flush(struct tracer *t)
 {

@@ -1,11 +1,11 @@
-/* tracer -- writes trace.bin (shared/trace_file.h) while a node works: spans and messages are buffered and
- * written in batches. The file has a limit (TRACE_RECORDS_MAX); later records are only counted. A file that
- * cannot be written ends the trace, not the job. */
+/* tracer -- writes trace.bin (shared/records/trace_file.h) while a node works: spans and messages are
+ * buffered and written in batches. The file has a limit (TRACE_RECORDS_MAX); later records are only counted.
+ * A file that cannot be written ends the trace, not the job. */
 #ifndef PSGD_TRACER_H
 #define PSGD_TRACER_H
 
-#include "shared/err.h"
-#include "shared/trace_file.h"
+#include "shared/base/err.h"
+#include "shared/records/trace_file.h"
 
 enum { TRACER_HELD = 4096 }; /* records, 160 KiB */
 

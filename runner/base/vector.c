@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "nn/kernels/lanes.h"
-#include "shared/fast.h"
+#include "shared/base/fast.h"
 
 enum {
     AT_ONCE = 4 * LANES, /* four sums side by side hide the time that one addition takes */

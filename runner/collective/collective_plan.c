@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/path_cost.h"
+#include "shared/plugin/path_cost.h"
 
 struct range {
     size_t first, n;

@@ -24,7 +24,7 @@
  * Hence the contract of codec.h: `in` is free when a collective is done, `out` when the next one is done.
  *
  * The algorithms of an all-reduce, of the vector or of one bucket after the other (both statements hold for
- * each), are in shared/allreduce_kinds.h. They run between all nodes, or on two levels: the nodes of each
+ * each), are in shared/job/allreduce_kinds.h. They run between all nodes, or on two levels: the nodes of each
  * machine send their vectors to the machine's first node, an algorithm runs between these, and each sends the
  * result back. */
 #ifndef PSGD_COLLECTIVE_PLAN_H
@@ -34,8 +34,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
-#include "shared/settings.h"
+#include "shared/base/err.h"
+#include "shared/job/settings.h"
 
 enum collective_kind {
     COLLECTIVE_ALL_REDUCE,

@@ -8,7 +8,7 @@
 #include "runner/base/vector.h"
 #include "runner/exchange/feed.h"
 #include "runner/exchange/verdict.h"
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 
 struct optimizer_config step_optimizer(const struct settings *set)
 {

@@ -17,10 +17,10 @@
 #include "nn/net.h"
 #include "nn/optimizer.h"
 #include "runner/exchange/exchange.h"
-#include "shared/record.h"
-#include "shared/schedule.h"
-#include "shared/settings.h"
-#include "shared/stop.h"
+#include "shared/job/schedule.h"
+#include "shared/job/settings.h"
+#include "shared/job/stop.h"
+#include "shared/records/record.h"
 
 struct step_config { /* all pointers are borrowed until step_close */
     const struct settings *set;

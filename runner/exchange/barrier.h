@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "runner/mesh/mesh.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct exchange;
 

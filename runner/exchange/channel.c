@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/codec_options.h"
+#include "shared/plugin/codec_options.h"
 
 const struct exchange_config *channel_config(const struct channel *ch)
 {

@@ -16,7 +16,7 @@
 #include "runner/exchange/round.h"
 #include "runner/exchange/stall.h"
 #include "runner/exchange/verdict.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "codecs/codec.h"
-#include "shared/aggregate.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
+#include "shared/job/aggregate.h"
 
 enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 4 }; /* vectors that a rule and its path need at most */
 
@@ -39,7 +39,7 @@ struct combining {
     float merged_numbers[CODEC_NUMBERS_MAX];
     float merged_weight;
     bool is_empty; /* on a server: nothing was contributed to the last round */
-    /* For an aggregate other than the mean (shared/aggregate.h): all contributions, unmerged. */
+    /* For an aggregate other than the mean (shared/job/aggregate.h): all contributions, unmerged. */
     struct aggregate aggregate;
     float *all;           /* (n_most, n_vectors, n_params) */
     float *all_numbers;   /* (n_most, n_numbers) */

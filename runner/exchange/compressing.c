@@ -4,7 +4,7 @@
 
 #include "runner/base/vector.h"
 #include "runner/exchange/channel.h"
-#include "shared/path.h"
+#include "shared/plugin/combine_path.h"
 
 enum {
     VECTORS_MAX = 64, /* vectors of a message for which the limit is raised */

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct copies {
     int n; /* of a worker 1; of a server 1 if all workers have the same, else n_workers; 0: no differences */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 
 static const uint64_t draws = 0xd5a3; /* the stream of the job's seed */
 

@@ -8,7 +8,7 @@
 
 #include "runner/exchange/channel.h"
 #include "runner/exchange/path.h"
-#include "shared/codec_load.h"
+#include "shared/plugin/codec_load.h"
 
 void exchange_detach(struct exchange *x)
 {

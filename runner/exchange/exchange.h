@@ -18,10 +18,10 @@
 #include "runner/exchange/peer_stats.h"
 #include "runner/mesh/mesh.h"
 #include "runner/shm/shm_group.h"
-#include "shared/aggregate.h"
-#include "shared/blocks.h"
-#include "shared/err.h"
-#include "shared/settings.h"
+#include "shared/base/err.h"
+#include "shared/job/aggregate.h"
+#include "shared/job/blocks.h"
+#include "shared/job/settings.h"
 
 struct exchange;
 
@@ -31,7 +31,7 @@ enum { EXCHANGE_BACKLOG_MAX = MESH_BACKLOG };
 
 struct exchange_config {
     const struct codec_plugin *plugin;
-    const char *options; /* the codec's parameters: shared/codec_options.h; NULL: their defaults */
+    const char *options; /* the codec's parameters: shared/plugin/codec_options.h; NULL: their defaults */
     /* The value of --compress: codecs/compress/chain_list.h; NULL or "": none. */
     const char *compress, *compress_down;
     int node, n_workers, n_servers;

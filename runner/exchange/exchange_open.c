@@ -4,9 +4,9 @@
 
 #include "runner/exchange/channel.h"
 #include "runner/exchange/path.h"
-#include "shared/codec_load.h"
-#include "shared/codec_options.h"
-#include "shared/path.h"
+#include "shared/plugin/codec_load.h"
+#include "shared/plugin/codec_options.h"
+#include "shared/plugin/combine_path.h"
 
 enum { PEER_STATS_AT_ONCE = 64 };
 

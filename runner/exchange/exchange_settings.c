@@ -1,5 +1,5 @@
 #include "runner/exchange/exchange.h"
-#include "shared/path.h"
+#include "shared/plugin/combine_path.h"
 
 /* Least bytes in a bucket of the gradient, the size of the first one of PyTorch's DistributedDataParallel.
  * Each bucket is an all-reduce of its own, so smaller ones would wait more often. */

@@ -23,7 +23,7 @@
 #define PSGD_EXCHANGE_STATE_H
 
 #include "runner/exchange/exchange.h"
-#include "shared/tensor_file.h"
+#include "shared/records/tensor_file.h"
 
 struct exchange_state { /* {0} is an empty one */
     struct tensor_view *tensors;

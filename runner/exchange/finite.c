@@ -5,7 +5,7 @@
 
 #include "nn/optimizer.h"
 #include "runner/exchange/channel.h"
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 
 /* The tensor of value i of a vector (n): of one of the range; else its index. */
 static void name_place(const struct channel *ch, size_t i, size_t n, char *out, size_t size)

@@ -7,7 +7,7 @@
 
 #include "runner/exchange/channel.h"
 #include "runner/exchange/finite.h"
-#include "shared/codec_options.h"
+#include "shared/plugin/codec_options.h"
 
 /* Of `call`, which is zeros() or array(). Records the field's offset in the state: a checkpoint cannot hold
  * addresses. `item`: 0 for floats. */

@@ -3,8 +3,8 @@
 #define PSGD_EXCHANGE_LAYERS_H
 
 #include "codecs/codec.h"
-#include "shared/err.h"
-#include "shared/tensor_file.h"
+#include "shared/base/err.h"
+#include "shared/records/tensor_file.h"
 
 /* *out: the n tensors, sorted by their offset in the one vector that they all lie in and cover; freed by the
  * caller. A model lists each layer's tensors together, but its running statistics lie behind all trained

@@ -2,12 +2,12 @@
  * host's own rule of rounds or of events around the calls of combining.h, so that waiting, lost workers,
  * compression, records and checkpoints are those of every other rule.
  *
- * A new path is a line in shared/path_kinds.h and a file here. */
+ * A new path is a line in shared/job/path_kinds.h and a file here. */
 #ifndef PSGD_PATH_H
 #define PSGD_PATH_H
 
 #include "codecs/codec.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct channel;
 

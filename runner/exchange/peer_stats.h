@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Traffic between this node and one peer, one way, in one round. */
 struct exchange_traffic {

@@ -20,7 +20,8 @@ int round_open(struct channel *ch)
         r->inbox[w].contributions = r->contributions + w * r->depth;
     if (!channel_config(ch)->goes_on || !is_synchronous_among_workers || round_has_redundancy(ch))
         return CODEC_GO;
-    /* Contribution k is worker k's: without redundancy, so is block k, or the job is refused (path.c). */
+    /* Contribution k is worker k's: without redundancy, so is block k, or the job is refused
+     * (combine_path.c). */
     r->kept = calloc((size_t)r->n_contributions, sizeof(struct mesh_buf *));
     if (!r->kept || !agreement_open(&r->agreement, r->n_contributions, ch->codec.node))
         return err_set(channel_err(ch), ERR_NOMEM, "no memory for the statements of %d workers",

@@ -16,8 +16,8 @@
 
 #include <stddef.h>
 
-#include "shared/err.h"
-#include "shared/stop.h"
+#include "shared/base/err.h"
+#include "shared/job/stop.h"
 
 struct stop_rule {
     double target; /* 0: none */

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 
 struct channel;
 

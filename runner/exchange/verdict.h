@@ -34,8 +34,8 @@
 
 #include "runner/exchange/stop_rule.h"
 #include "runner/mesh/mesh.h"
-#include "shared/err.h"
-#include "shared/stop.h"
+#include "shared/base/err.h"
+#include "shared/job/stop.h"
 
 struct exchange;
 

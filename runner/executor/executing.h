@@ -12,7 +12,7 @@
 #include "runner/executor/mailbox.h"
 #include "runner/executor/output.h"
 #include "runner/node.h"
-#include "shared/executor_load.h"
+#include "shared/plugin/executor_load.h"
 
 enum { EXECUTOR_STEPS = 100 /* percent, as the steps of a training job */ };
 

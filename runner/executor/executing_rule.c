@@ -4,7 +4,7 @@
 
 #include "runner/exchange/channel.h"
 #include "runner/executor/executing.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 /* The state of the rule. */
 static struct executing *executing_in(const struct codec *c)

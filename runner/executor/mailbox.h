@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "codecs/wire.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { MAILBOX_PIECE = 256 * 1024, MAILBOX_HEAD = 8 };
 

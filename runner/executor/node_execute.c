@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runner/executor/executing.h"
-#include "shared/codec_manifest.h"
+#include "shared/plugin/codec_manifest.h"
 
 int node_open_executing(struct node *n, struct err *e)
 {

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "codecs/executor.h"
-#include "shared/artifacts.h"
-#include "shared/file.h"
+#include "shared/base/file.h"
+#include "shared/records/artifacts.h"
 
 int output_open(struct output *o, struct err *e)
 {

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/crypto.h"
-#include "shared/json.h"
-#include "shared/settings.h"
+#include "shared/base/crypto.h"
+#include "shared/base/json.h"
+#include "shared/job/settings.h"
 
 enum { LINE_MAX_BYTES = 1 << 22, POLL_MS = 500 };
 

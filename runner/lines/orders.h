@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "runner/mesh/tcp/mesh_tcp.h"
-#include "shared/err.h"
-#include "shared/flag.h"
-#include "shared/isolation.h"
+#include "shared/base/err.h"
+#include "shared/base/flag.h"
+#include "shared/plugin/isolation.h"
 
 enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "runner/exchange/stall.h"
-#include "shared/artifacts.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/reason.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/job/reason.h"
+#include "shared/records/artifacts.h"
 
 static const double EVERY_S = 0.2;
 enum { LAST_LINE = 4096 /* bytes at most */ };

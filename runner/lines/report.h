@@ -9,9 +9,9 @@
 
 #include "runner/exchange/exchange.h"
 #include "runner/sandbox/sandbox.h"
-#include "shared/err.h"
-#include "shared/phase.h"
-#include "shared/stop.h"
+#include "shared/base/err.h"
+#include "shared/job/phase.h"
+#include "shared/job/stop.h"
 
 struct report {
     int fd;

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "shared/crc32c.h"
-#include "shared/crypto.h"
+#include "shared/base/crc32c.h"
+#include "shared/base/crypto.h"
 
 enum { FLAG_TLS = 1, FLAG_DESCRIPTOR = 2 };
 

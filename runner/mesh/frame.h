@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { FRAME_BYTES = 64, FRAME_VERSION = 8, FRAME_DESCRIPTOR_BYTES = 16 };
 

@@ -24,8 +24,8 @@
 #include <stdint.h>
 
 #include "runner/mesh/frame.h"
-#include "shared/err.h"
-#include "shared/flag.h"
+#include "shared/base/err.h"
+#include "shared/base/flag.h"
 
 enum {
     MESH_QUEUE_MAX = 256,

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "shared/clock.h"
-#include "shared/compat.h"
-#include "shared/process.h"
-#include "shared/process_tree.h"
+#include "shared/base/clock.h"
+#include "shared/base/compat.h"
+#include "shared/base/process.h"
+#include "shared/base/process_tree.h"
 
 enum { KILL_ROUNDS = 100 };
 

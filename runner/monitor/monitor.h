@@ -32,7 +32,7 @@
 #include "runner/lines/report.h"
 #include "runner/mesh/tcp/tcp_dial.h"
 #include "runner/shm/shm_source.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* The job process's side. */
 struct monitor {

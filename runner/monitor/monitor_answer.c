@@ -7,7 +7,7 @@
 
 #include "runner/monitor/monitor_state.h"
 #include "runner/shm/shm_source.h"
-#include "shared/fd_pass.h"
+#include "shared/base/fd_pass.h"
 
 enum { PAGE = 4096 };
 

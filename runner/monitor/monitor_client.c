@@ -8,7 +8,7 @@
 #include "runner/lines/orders.h"
 #include "runner/monitor/monitor.h"
 #include "runner/monitor/monitor_wire.h"
-#include "shared/fd_pass.h"
+#include "shared/base/fd_pass.h"
 
 /* A process that is killed closes its descriptors one after the other. */
 enum { CLOSING_MS = 200 };

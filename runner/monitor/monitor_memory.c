@@ -8,8 +8,8 @@
 #include "runner/sandbox/limits.h"
 #include "runner/sandbox/own_user.h"
 #include "runner/shm/shm_source.h"
-#include "shared/process.h"
-#include "shared/reason.h"
+#include "shared/base/process.h"
+#include "shared/job/reason.h"
 
 /* A look takes some 10 us. The next one is due when a process on all processors could have reached the limit,
  * but no later than after LOOK_MOST_S, because threads count as well. */

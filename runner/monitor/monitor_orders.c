@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 static void close_relay(struct monitor_state *m)
 {

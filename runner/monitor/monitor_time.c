@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "shared/clock.h"
-#include "shared/process.h"
-#include "shared/reason.h"
+#include "shared/base/clock.h"
+#include "shared/base/process.h"
+#include "shared/job/reason.h"
 
 /* The agent acts at the limit itself; this is for a node whose agent has ended or hangs. */
 static const double LIMIT_MARGIN_S = 1;

@@ -1,7 +1,7 @@
 /* A tree of directories of its own, where root runs the agent or the kernel has user namespaces: it has the
- * run folder, at its path, and /proc/self, by which codecs are loaded from memory (shared/memory_file.h), and
- * nothing else. Landlock, which restricts what is opened, neither hides that a file is there (stat, access,
- * readlink, O_PATH) nor keeps a process from a directory (chdir). */
+ * run folder, at its path, and /proc/self, by which codecs are loaded from memory
+ * (shared/base/memory_file.h), and nothing else. Landlock, which restricts what is opened, neither hides that
+ * a file is there (stat, access, readlink, O_PATH) nor keeps a process from a directory (chdir). */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

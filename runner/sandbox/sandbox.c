@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 
 #include "runner/sandbox/own_user.h"
-#include "shared/sanitized.h"
+#include "shared/base/sanitized.h"
 
 /* Returns the number of threads of this process; 1 if /proc cannot be read, as in a root without it. */
 static int n_threads(void)

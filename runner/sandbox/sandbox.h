@@ -23,8 +23,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
-#include "shared/isolation.h"
+#include "shared/base/err.h"
+#include "shared/plugin/isolation.h"
 
 struct sandbox {
     enum isolation level;

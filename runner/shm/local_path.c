@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/crypto.h"
+#include "shared/base/clock.h"
+#include "shared/base/crypto.h"
 
 static const double TURN_S = 2; /* of the wait loop: longer only if this process was suspended */
 

@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/crypto.h"
-#include "shared/fd_pass.h"
+#include "shared/base/crypto.h"
+#include "shared/base/fd_pass.h"
 
 enum {
     MAGIC = 0x61677370, /* "psga" */

@@ -9,8 +9,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "shared/compat.h"
-#include "shared/memory.h"
+#include "shared/base/compat.h"
+#include "shared/base/memory.h"
 
 enum { PAGE = 4096, SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE };
 

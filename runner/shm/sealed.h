@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "runner/shm/shm_source.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct sealed {  /* a mapping, in its owner or in another process */
     void *start; /* page-aligned; NULL: not mapped */

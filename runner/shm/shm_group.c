@@ -9,7 +9,7 @@
 
 #include "runner/base/vector.h"
 #include "runner/shm/shm_group_state.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 /* Waking another processor takes up to 55 us on a virtual machine: spin about that long before sleeping. */
 static const double spin_s = 50e-6;

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "shared/crypto.h"
+#include "shared/base/crypto.h"
 
 enum { PREFIX = 6 /* "\0psgd-" */ };
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "shared/http/http_server.h"
 
 enum {

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/address.h"
-#include "shared/clock.h"
+#include "shared/base/address.h"
+#include "shared/base/clock.h"
 #include "shared/http/http_server.h"
 
 enum { SILENCE_MS = 30000 };

@@ -10,10 +10,10 @@
 #ifndef PSGD_HTTP_CONN_H
 #define PSGD_HTTP_CONN_H
 
+#include "shared/base/loop.h"
 #include "shared/http/head.h"
 #include "shared/http/source.h"
 #include "shared/http/tls.h"
-#include "shared/loop.h"
 
 enum conn_state {
     CONN_FIRST,     /* no byte has come: whether the client speaks TLS is not known */

@@ -4,7 +4,7 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "shared/http/http_server.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "shared/http/http_server.h"
 
 static const double NEXT_HEAD_S = 10; /* for the rest of a head once its first byte is there */

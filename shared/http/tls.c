@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 
 struct tls_keys {
     gnutls_certificate_credentials_t credentials;

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct tls_keys;
 struct tls_session;

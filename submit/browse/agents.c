@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/artifacts.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/job_state.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/job/job_state.h"
+#include "shared/records/artifacts.h"
 #include "submit/browse/job_files.h"
 #include "submit/browse/shown.h"
 #include "submit/job/job_key.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 #include "submit/browse/agents.h"
 #include "submit/browse/documents.h"
 #include "submit/browse/library.h"

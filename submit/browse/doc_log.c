@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/json.h"
-#include "shared/utf8.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
 #include "submit/browse/documents.h"
 #include "submit/files/untrusted_folder.h"
 

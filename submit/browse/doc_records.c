@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
-#include "shared/record_scan.h"
-#include "shared/settings.h"
+#include "shared/base/json.h"
+#include "shared/job/settings.h"
+#include "shared/records/record_scan.h"
 #include "submit/browse/documents.h"
 
 enum { NODE_MOST = SIMULATED_NODES_MAX + 1, PEERS_MOST = 1024, VALUES_MOST = 4096, CLASSES_MOST = 1000 };

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "shared/series.h"
+#include "shared/records/series.h"
 #include "submit/browse/shown.h"
 
 /* A job's line in the list: {"id", "name", "state", ...}. `id` is that of its route; `folder`: NULL: none.

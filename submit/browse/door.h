@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "shared/crypto.h"
+#include "shared/base/crypto.h"
 
 struct door {
     char token[BASE64_TEXT];

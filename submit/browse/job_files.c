@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
 
 static const double kept_s = 600;
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/job_state.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
+#include "shared/job/job_state.h"
 #include "submit/browse/documents.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/job/job_node.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 #include "submit/browse/shelf.h"
 
 enum { LIBRARY_MOST = 10000, LIBRARY_LOOKED_AT = 100000 }; /* folders with results; others */

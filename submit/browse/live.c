@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/blocks.h"
-#include "shared/comm.h"
-#include "shared/job_state.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
+#include "shared/job/blocks.h"
+#include "shared/job/comm.h"
+#include "shared/job/job_state.h"
 #include "submit/browse/shown.h"
 #include "submit/job/job_node.h"
 #include "submit/job/submission.h"

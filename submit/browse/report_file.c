@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/crypto.h"
-#include "shared/file.h"
+#include "shared/base/crypto.h"
+#include "shared/base/file.h"
 #include "submit/browse/report_page.h"
 #include "submit/results/results.h"
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Replaces report.html by the page of `run`, the folder's run.json, and then that file by `run` with the
  * page's length and SHA-256, which are set. Each is replaced as a whole. ERR_IO, ERR_NOMEM. */

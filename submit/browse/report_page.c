@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "page/page.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/browse/documents.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/job/job_node.h"

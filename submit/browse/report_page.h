@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 #define REPORT_NAME "report.html"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/files/untrusted_folder.h"
 
 enum { WISHES = 64 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/results/results.h"
 

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/artifacts.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
+#include "shared/records/artifacts.h"
 
 struct shown {
     json_t *run;      /* of run.json's form; owned */

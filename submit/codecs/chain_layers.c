@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/weights.h"
+#include "shared/records/weights.h"
 
 /* Is it the name of a tensor of the model, or of a layer that has some? */
 static bool is_there(const struct model_spec *m, const char *name)

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/suggest.h"
+#include "shared/base/file.h"
+#include "shared/base/suggest.h"
 #include "submit/compat/presets.h"
 
 enum { FOLDERS_MAX = 16 };

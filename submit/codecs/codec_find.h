@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { FIND_NAMES_MAX = 256, FIND_NAME_LEN = 64 };
 

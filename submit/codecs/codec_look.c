@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/codec_load.h"
-#include "shared/codec_options.h"
-#include "shared/compile.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/path.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/plugin/codec_load.h"
+#include "shared/plugin/codec_options.h"
+#include "shared/plugin/combine_path.h"
+#include "shared/plugin/compile.h"
 
 /* Removes a leading "PATH: " that the message repeats, or that names a temporary file. */
 static void drop_path(struct err *e, const char *path)

@@ -10,14 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/child.h"
-#include "shared/clock.h"
-#include "shared/codec_load.h"
-#include "shared/codec_options.h"
-#include "shared/executor_load.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/path.h"
+#include "shared/base/child.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/plugin/codec_load.h"
+#include "shared/plugin/codec_options.h"
+#include "shared/plugin/combine_path.h"
+#include "shared/plugin/executor_load.h"
 
 static const double LOAD_MAX_S = 10;
 

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 
 #include "codecs/codec.h"
-#include "shared/codec_options.h"
-#include "shared/err.h"
-#include "shared/path_kinds.h"
+#include "shared/base/err.h"
+#include "shared/job/path_kinds.h"
+#include "shared/plugin/codec_options.h"
 #include "submit/codecs/open_check.h"
 
 struct codec_facts {

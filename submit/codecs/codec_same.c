@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "shared/crypto.h"
-#include "shared/file.h"
+#include "shared/base/crypto.h"
+#include "shared/base/file.h"
 #include "submit/codecs/codec_find.h"
 
 bool codec_has_sum(const char *path, const char *sha256)

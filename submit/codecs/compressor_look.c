@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "codecs/compress/chain.h"
-#include "shared/codec_options.h"
+#include "shared/plugin/codec_options.h"
 
 static const struct compressor *named(const char *text)
 {

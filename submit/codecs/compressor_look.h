@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Does "NAME[:KEY=VALUE,...]" name one compressor? A codec of the same name is shown by its file. */
 bool compressor_is_named(const char *text);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/codec_options.h"
-#include "shared/rng.h"
-#include "shared/weights.h"
+#include "shared/base/rng.h"
+#include "shared/plugin/codec_options.h"
+#include "shared/records/weights.h"
 
 enum { TENSORS_MAX = MODEL_LAYERS_MAX * LAYER_TENSORS };
 

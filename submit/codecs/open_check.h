@@ -10,9 +10,9 @@
 #define PSGD_SUBMIT_OPEN_CHECK_H
 
 #include "codecs/codec.h"
-#include "shared/blocks.h"
-#include "shared/model_spec.h"
-#include "shared/settings.h"
+#include "shared/job/blocks.h"
+#include "shared/job/model_spec.h"
+#include "shared/job/settings.h"
 
 enum { TRIAL_BYTES_MAX = 256 << 20 };
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/weights.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/records/weights.h"
 #include "submit/codecs/chain_layers.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/compat/presets.h"

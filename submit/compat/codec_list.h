@@ -18,7 +18,7 @@
 #include <jansson.h>
 
 #include "codecs/compress/chain_list.h"
-#include "shared/model_spec.h"
+#include "shared/job/model_spec.h"
 
 struct codec_list {
     char codec[256]; /* the rule, with its parameters */

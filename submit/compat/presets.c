@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/codecs/codec_find.h"
 
 /* Parallel-SGD's servers reply with compressed weights, or (sgq) with the compressed difference from what the

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/data/data_cifar.h"
 #include "submit/data/data_sets.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct cifar_form {
     int label_bytes, label_at; /* labels at the head of a record; the index of the one to use */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/data/data_csv.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/data_table.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 #include "submit/data/data_warnings.h"
 #include "submit/data/names.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 #include "submit/data/data_csv.h"
 #include "submit/data/dataset.h"
 

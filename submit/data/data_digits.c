@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/fast.h"
-#include "shared/rng.h"
+#include "shared/base/fast.h"
+#include "shared/base/rng.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/dataset.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/data/data_sets.h"
 
 bool data_is_bomb(uint64_t unpacked, uint64_t packed)

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Returns `chosen` if it is not empty. `set`: the name of the data set; options after ":" are ignored. */
 int data_folder(char *out, size_t size, const char *set, const char *chosen, struct err *e);

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* ERR_CONFIG, with what becomes of it: the file is packed, or of a binary format that is known by its first
  * bytes. 0: it is none of these. */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { NPY_DIMS = 4 };
 /* Kind and bytes of a value: b1 is a bool, u unsigned, i signed, f floating. */

@@ -2,7 +2,7 @@
 #ifndef PSGD_SUBMIT_DATA_OPEN_H
 #define PSGD_SUBMIT_DATA_OPEN_H
 
-#include "shared/model_spec.h"
+#include "shared/job/model_spec.h"
 #include "submit/data/dataset.h"
 
 /* `name` as in dataset_open(), `chosen` the value of --data; "": none. ERR_USAGE: a set that is drawn has

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/data/dataset.h"
 
 /* SET(NAME, is_drawn, has_groups): NAME_open() opens it; is_drawn: it is computed, and needs no file;

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "submit/data/data_sets.h"
 
 enum { DRAW_WEIGHTS, DRAW_SAMPLE, DRAW_NOISE };

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "submit/data/data_sets.h"
 
 static const uint64_t stream_test = 0x74736574; /* "test" */

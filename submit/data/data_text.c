@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/data_text.h"
 #include "submit/data/preprocessing.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 
 void data_warn(struct data_warnings *w, const char *fmt, ...)
 {

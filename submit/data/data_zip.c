@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 #include "submit/data/data_kind.h"
 #include "submit/data/data_npy.h"
 #include "submit/data/data_sets.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/suggest.h"
+#include "shared/base/suggest.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
 

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
-#include "shared/layer_spec.h"
-#include "shared/tensor_file.h"
+#include "shared/base/err.h"
+#include "shared/job/layer_spec.h"
+#include "shared/records/tensor_file.h"
 #include "submit/data/data_warnings.h"
 
 enum {

@@ -17,8 +17,8 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
-#include "shared/layer_spec.h"
+#include "shared/base/err.h"
+#include "shared/job/layer_spec.h"
 
 enum { LAYOUT_TEXT = 96 };
 

@@ -2,8 +2,8 @@
 #ifndef PSGD_MODEL_FIT_H
 #define PSGD_MODEL_FIT_H
 
-#include "shared/err.h"
-#include "shared/model_spec.h"
+#include "shared/base/err.h"
+#include "shared/job/model_spec.h"
 #include "submit/data/dataset.h"
 
 /* ERR_CONFIG: the model does not fit the samples, their labels or targets. */

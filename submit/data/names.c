@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 
 static uint32_t *slot_of(const struct names *s, const char *text, size_t len)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/data/layout.h"
 
 enum { VERSION = 1, NAMES_SHOWN = 400, FIRST_WORD = 2 };

@@ -26,10 +26,10 @@
 
 #include <jansson.h>
 
-#include "shared/err.h"
-#include "shared/layer_spec.h"
-#include "shared/preprocessing_file.h"
-#include "shared/tensor_file.h"
+#include "shared/base/err.h"
+#include "shared/job/layer_spec.h"
+#include "shared/records/preprocessing_file.h"
+#include "shared/records/tensor_file.h"
 #include "submit/data/dataset.h"
 #include "submit/data/names.h"
 #include "submit/data/transform.h"

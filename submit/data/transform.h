@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 #include "submit/data/dataset.h"
 
 enum transform_kind { TRANSFORM_UNIT, TRANSFORM_CENTRE, TRANSFORM_STANDARD, N_TRANSFORM_KINDS };

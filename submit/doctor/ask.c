@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "submit/doctor/patient.h"
 #include "submit/terminal/interrupt.h"
 

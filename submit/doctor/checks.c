@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "codecs/codec.h"
-#include "shared/address.h"
+#include "shared/base/address.h"
 #include "submit/terminal/text.h"
 
 static const double DISK_LOW = 256 << 20, DISK_NONE = 16 << 20, CLOCK_FAR_S = 60;

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "codecs/codec.h"
-#include "shared/child.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/utf8.h"
+#include "shared/base/child.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
 
 const char *level_name(enum level l)
 {

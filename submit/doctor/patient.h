@@ -3,7 +3,7 @@
 #ifndef PSGD_SUBMIT_PATIENT_H
 #define PSGD_SUBMIT_PATIENT_H
 
-#include "shared/machine.h"
+#include "shared/plugin/machine.h"
 #include "submit/job/job_node.h"
 
 enum { FINDINGS_MAX = 24, FINDING_TEXT = 400 };

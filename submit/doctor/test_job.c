@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
 #include "submit/files/temp.h"
 #include "submit/job/outcome.h"
 #include "submit/job/submission.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/compat/classic/classic.h"
 #include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"

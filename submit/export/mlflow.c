@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/artifacts.h"
-#include "shared/clock.h"
-#include "shared/crypto.h"
-#include "shared/file.h"
-#include "shared/job_state.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/crypto.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/job/job_state.h"
 #include "shared/number.h"
+#include "shared/records/artifacts.h"
 #include "submit/export/scalars.h"
 #include "submit/files/appender.h"
 #include "submit/files/untrusted_folder.h"

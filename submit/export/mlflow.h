@@ -17,7 +17,7 @@
 #include <jansson.h>
 #include <limits.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Adds the job in a folder of results, whose run.json is `run`, to the file store DIR, which is made if
  * it is not there. *out: the run's folder. ERR_IO, ERR_NOSPACE, ERR_NOMEM, ERR_PROTOCOL; ERR_CONFIG:

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 
 enum {
     NPY_HEADER = 512, /* the longest: eight dimensions of 20 digits each, and 60 bytes around them */

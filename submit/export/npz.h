@@ -4,7 +4,7 @@
 #ifndef PSGD_SUBMIT_NPZ_H
 #define PSGD_SUBMIT_NPZ_H
 
-#include "shared/tensor_file.h"
+#include "shared/records/tensor_file.h"
 
 /* Replaces `path`. ERR_CONFIG: a tensor type that numpy does not have (BF16), or an archive of more than 4
  * GiB, the maximum of a plain zip. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */

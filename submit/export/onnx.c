@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "shared/file.h"
-#include "shared/preprocessing_file.h"
+#include "shared/base/file.h"
+#include "shared/records/preprocessing_file.h"
 #include "submit/export/onnx_layers.h"
 
 enum {

@@ -9,8 +9,8 @@
 #ifndef PSGD_SUBMIT_ONNX_H
 #define PSGD_SUBMIT_ONNX_H
 
-#include "shared/model_spec.h"
-#include "shared/tensor_file.h"
+#include "shared/job/model_spec.h"
+#include "shared/records/tensor_file.h"
 
 /* `f` has passed weights_check(f, prefix, m). Replaces `path`. ERR_CONFIG: more than 2 GiB, the maximum of
  * a protocol buffer. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */

@@ -4,8 +4,8 @@
 #ifndef PSGD_SUBMIT_ONNX_GRAPH_H
 #define PSGD_SUBMIT_ONNX_GRAPH_H
 
-#include "shared/model_spec.h"
-#include "shared/tensor_file.h"
+#include "shared/job/model_spec.h"
+#include "shared/records/tensor_file.h"
 #include "submit/export/protobuf.h"
 
 enum { ONNX_FLOAT = 1, ONNX_INT32 = 6, ONNX_INT64 = 7, ONNX_BOOL = 9 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/weights.h"
+#include "shared/records/weights.h"
 
 /* Returns the values of a layer's tensor, which the caller frees; NULL marks the graph as failed. */
 static float *take(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "submit/results/result_rows.h"
 
 /* A file, and the columns whose values are curves; or the columns that have a value's name and the value. */

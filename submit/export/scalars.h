@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { SCALARS_MAX = 8, SCALAR_TAG = 96 };
 

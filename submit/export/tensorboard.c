@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/crc32c.h"
+#include "shared/base/crc32c.h"
 #include "submit/export/protobuf.h"
 #include "submit/export/scalars.h"
 #include "submit/files/appender.h"

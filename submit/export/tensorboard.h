@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Writes TO/NODE/events.out.tfevents.SECONDS.psgd for each node in the records of a folder of results,
  * whose run.json is `run`; files of these names are replaced. An event's wall time is the node's start

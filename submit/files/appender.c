@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 
 enum { CLOSED = -1 };
 

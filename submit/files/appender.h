@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { APPENDER_OPEN_MAX = 64 };
 

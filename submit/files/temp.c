@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 
 /* Only of this length and owner: other programs, and people, have folders there. */
 static const char pattern[] = "psgd-temp-XXXXXX";

@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct temp {
     char path[PATH_MAX];

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 int folder_open(int *dir, const char *path, struct err *e)
 {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* The folder itself; the caller names it, so it may be a link. */
 int folder_open(int *dir, const char *path, struct err *e);

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/private.h"
+#include "shared/base/file.h"
+#include "shared/base/private.h"
 
 /* By a link, which fails if another process has made one meanwhile: then that one counts. */
 static int make(const char *path, const char *dir, struct err *e)

@@ -4,8 +4,8 @@
 #ifndef PSGD_SUBMIT_JOB_KEY_H
 #define PSGD_SUBMIT_JOB_KEY_H
 
-#include "shared/crypto.h"
-#include "shared/err.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
 
 /* Reads $XDG_STATE_HOME/psgd/job.secret, or creates it (0600). ERR_AUTH: others can read it; ERR_CONFIG,
  * ERR_IO. */

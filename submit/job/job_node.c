@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/private.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/private.h"
 #include "submit/net/prove.h"
 #include "submit/terminal/console.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "shared/worker.h"
+#include "shared/job/worker.h"
 #include "submit/job/stragglers.h"
 #include "submit/net/allowance.h"
 #include "submit/net/credentials.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 
 /* Was the node cancelled because another had failed? */
 static bool was_stopped(const struct node *n)

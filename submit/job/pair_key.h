@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "shared/crypto.h"
+#include "shared/base/crypto.h"
 
 /* Derives the key of a pair from the job's key, which never leaves job_submit. `first` is the node that
  * comes earlier in the order 0, 1, ..., -2, -3, ... */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "submit/job/job_key.h"
 #include "submit/net/moved_agents.h"
 #include "submit/terminal/console.h"

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/crypto.h"
-#include "shared/job_state.h"
-#include "shared/model_spec.h"
-#include "shared/settings.h"
+#include "shared/base/crypto.h"
+#include "shared/job/job_state.h"
+#include "shared/job/model_spec.h"
+#include "shared/job/settings.h"
 #include "submit/job/job_node.h"
 #include "submit/options/submit_options.h"
 

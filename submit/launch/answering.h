@@ -2,8 +2,8 @@
 #ifndef PSGD_SUBMIT_ANSWERING_H
 #define PSGD_SUBMIT_ANSWERING_H
 
-#include "shared/err.h"
-#include "shared/worker.h"
+#include "shared/base/err.h"
+#include "shared/job/worker.h"
 
 enum answer {
     ANSWERS,

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/utf8.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/utf8.h"
 #include "submit/launch/answering.h"
 #include "submit/terminal/interrupt.h"
 

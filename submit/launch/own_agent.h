@@ -5,8 +5,8 @@
 
 #include <limits.h>
 
-#include "shared/child.h"
-#include "shared/worker.h"
+#include "shared/base/child.h"
+#include "shared/job/worker.h"
 #include "submit/job/job_node.h"
 
 struct own_agent {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "shared/worker.h"
+#include "shared/job/worker.h"
 #include "submit/options/submit_options.h"
 
 enum { TASK_NAME = 48 };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/file.h"
-#include "shared/private.h"
+#include "shared/base/file.h"
+#include "shared/base/private.h"
 
 enum { KEY_MAX = 64 << 10, CA_MAX = 16 << 20 };
 

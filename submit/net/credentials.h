@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct credentials { /* "": not given */
     char token_file[PATH_MAX];

@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/compat.h"
-#include "shared/crypto.h"
-#include "shared/file.h"
+#include "shared/base/clock.h"
+#include "shared/base/compat.h"
+#include "shared/base/crypto.h"
+#include "shared/base/file.h"
 #include "submit/terminal/interrupt.h"
 
 enum {

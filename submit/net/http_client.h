@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { HTTP_URL = 640, HTTP_LINE = 16384 };
 

@@ -2,9 +2,9 @@
 #ifndef PSGD_SUBMIT_INVITATION_H
 #define PSGD_SUBMIT_INVITATION_H
 
-#include "shared/crypto.h"
-#include "shared/err.h"
-#include "shared/worker.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
+#include "shared/job/worker.h"
 
 enum { INVITATION_MAX = 1024 };
 

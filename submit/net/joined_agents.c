@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/private.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/private.h"
 
 enum { FILE_MAX = 4096 };
 

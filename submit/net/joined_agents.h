@@ -4,9 +4,9 @@
 #ifndef PSGD_SUBMIT_JOINED_AGENTS_H
 #define PSGD_SUBMIT_JOINED_AGENTS_H
 
-#include "shared/crypto.h"
-#include "shared/err.h"
-#include "shared/worker.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
+#include "shared/job/worker.h"
 
 enum { TOKEN_MAX = 256 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "submit/net/http_client.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"

@@ -1,13 +1,13 @@
 /* prove -- before job_submit sends a token to an address where it knows no pin, as that of an agent with a
- * cluster's token or the end of a tunnel, the agent proves that it knows that token (shared/proof.h). Any
- * other program at that address gets only a nonce. */
+ * cluster's token or the end of a tunnel, the agent proves that it knows that token (shared/base/proof.h).
+ * Any other program at that address gets only a nonce. */
 #ifndef PSGD_SUBMIT_PROVE_H
 #define PSGD_SUBMIT_PROVE_H
 
 #include <stddef.h>
 
-#include "shared/crypto.h"
-#include "shared/err.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
 
 /* An address at which an agent that knows the token should be. */
 struct claim {

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/json.h"
-#include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
+#include "shared/job/settings.h"
 
 static const char no_agent[] = "Another program than an agent may use this port.";
 

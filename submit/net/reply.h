@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/artifacts.h"
-#include "shared/comm.h"
-#include "shared/crypto.h"
-#include "shared/err.h"
-#include "shared/job_state.h"
-#include "shared/package.h"
-#include "shared/stop.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
+#include "shared/job/comm.h"
+#include "shared/job/job_state.h"
+#include "shared/job/package.h"
+#include "shared/job/stop.h"
+#include "shared/records/artifacts.h"
 
 enum { REPLY_ID = 48 };
 

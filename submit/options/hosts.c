@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 const char *hosts_name(const struct options *o)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 
 enum { FILE_MAX = 16 << 20 };
 

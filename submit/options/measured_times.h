@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-#include "shared/err.h"
-#include "shared/simulation.h"
+#include "shared/base/err.h"
+#include "shared/job/simulation.h"
 
 /* `of` describes what was measured, and is compared as a whole. */
 

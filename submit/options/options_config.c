@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
+#include "shared/base/suggest.h"
 #include "shared/number.h"
-#include "shared/suggest.h"
 #include "submit/options/options_table.h"
 #include "submit/results/results.h"
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/choice.h"
-#include "shared/partition.h"
-#include "shared/schedule.h"
+#include "shared/base/choice.h"
+#include "shared/job/partition.h"
+#include "shared/job/schedule.h"
 #include "submit/compat/codec_list.h"
 #include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"

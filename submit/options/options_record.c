@@ -1,9 +1,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/codec_options.h"
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/plugin/codec_options.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/options/options_table.h"
 #include "submit/options/submit_options.h"

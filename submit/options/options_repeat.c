@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/codec_options.h"
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/plugin/codec_options.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/codecs/codec_same.h"
 #include "submit/compat/codec_list.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/choice.h"
+#include "shared/base/choice.h"
 #include "submit/options/options_table.h"
 
 #define CONFIG_VERBS (FOR_SUBMIT | FOR_SIMULATE)

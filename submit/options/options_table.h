@@ -2,7 +2,7 @@
 #ifndef PSGD_SUBMIT_OPTIONS_TABLE_H
 #define PSGD_SUBMIT_OPTIONS_TABLE_H
 
-#include "shared/args.h"
+#include "shared/base/args.h"
 #include "submit/options/submit_options.h"
 
 enum { JOB, SIMULATED, CHECKED, WHERE, RESULTS, OUTPUT }; /* groups */

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 
 static const struct {
     const char *name, *reason;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 #define RETRY_ON_DEFAULT "node_lost,interrupted,agent_restarted,agent_stopped"
 #define RETRY_ON_NAMES                                                                                       \
@@ -14,7 +14,7 @@
 
 /* ERR_USAGE: a name in the list is none of these. */
 int retry_on_check(const char *list, struct err *e);
-/* Whether the list names this reason (shared/reason.h). */
+/* Whether the list names this reason (shared/job/reason.h). */
 bool retry_on_has(const char *list, const char *reason);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/options/options_table.h"
 
 /* The option that sets it, or has its name: "block_ratio" is --block-ratio. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/isolation.h"
+#include "shared/plugin/isolation.h"
 #include "submit/compat/classic/classic.h"
 #include "submit/data/data_sets.h"
 #include "submit/options/options_table.h"
@@ -14,7 +14,8 @@ enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
 
 #define AT(m)    ARGS_AT(struct options, m)
 #define GIVEN(m) .given = offsetof(struct options, m)
-/* An option of a setting, whose type, range, choices and may_change are in shared/settings.c: complete(). */
+/* An option of a setting, whose type, range, choices and may_change are in shared/job/settings.c:
+ * complete(). */
 #define SETTING(m) ARGS_FLAG, AT(settings.m)
 #define SIM(m)     AT(simulation.m)
 

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "shared/args.h"
-#include "shared/err.h"
-#include "shared/settings.h"
-#include "shared/simulation.h"
+#include "shared/base/args.h"
+#include "shared/base/err.h"
+#include "shared/job/settings.h"
+#include "shared/job/simulation.h"
 #include "submit/net/credentials.h"
 
 /* The verbs that take an option, as bits. */
@@ -119,7 +119,7 @@ struct options {
     json_t *document; /* the file of --config, into which items of lists point; NULL: none */
 };
 
-/* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/args.h). With --resume, the
+/* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/base/args.h). With --resume, the
  * options and worker list in the earlier job's run.json replace the defaults; with --config those of a file.
  * --set is as the option that it names. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
  * ERR_NOT_FOUND: one of them, or a file it names, does not exist. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { PLOT_WIDTH_MAX = 10000, PLOT_HEIGHT_MAX = 10000, PLOT_TICKS = 40, PLOT_NUMBER = 32 };
 

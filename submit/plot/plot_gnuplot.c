@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shared/child.h"
-#include "shared/file.h"
-#include "shared/memory_file.h"
+#include "shared/base/child.h"
+#include "shared/base/file.h"
+#include "shared/base/memory_file.h"
 #include "submit/plot/plot.h"
 
 enum { PICTURE_MAX = 256 << 20, X_PIXELS = 120, Y_PIXELS = 60 /* for one tick */ };

@@ -1,9 +1,9 @@
 /* collect -- turns the nodes' artifacts into the files of the result folder. stage_collect.c
- * downloads what the table in shared/artifacts.c lists; the functions below process each kind. */
+ * downloads what the table in shared/records/artifacts.c lists; the functions below process each kind. */
 #ifndef PSGD_SUBMIT_COLLECT_H
 #define PSGD_SUBMIT_COLLECT_H
 
-#include "shared/artifacts.h"
+#include "shared/records/artifacts.h"
 #include "submit/job/submission.h"
 #include "submit/results/merged_records.h"
 

@@ -3,11 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/tensor_file.h"
-#include "shared/utf8.h"
-#include "shared/weights.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
+#include "shared/records/tensor_file.h"
+#include "shared/records/weights.h"
 #include "submit/results/collect.h"
 #include "submit/results/event_log.h"
 #include "submit/results/results.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/results/collect.h"
 #include "submit/results/results.h"
 #include "submit/stages/retry.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/results/collect.h"
 #include "submit/results/trace.h"
 #include "submit/terminal/console.h"

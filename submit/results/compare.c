@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 enum { LABEL_SETTINGS = 3, LABEL_MAX = 120 };
 

@@ -2,8 +2,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "shared/json.h"
-#include "shared/record.h"
+#include "shared/base/json.h"
+#include "shared/records/record.h"
 #include "submit/results/compare.h"
 #include "submit/results/run_series.h"
 

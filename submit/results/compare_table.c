@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/results/labels.h"
 #include "submit/terminal/text_table.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { EVENT_LOG_MAX = 256 << 20 }; /* bytes kept in memory, of all nodes together */
 

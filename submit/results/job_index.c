@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/suggest.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/suggest.h"
 #include "submit/results/results.h"
 
 enum { INDEX_MAX = 16 << 20, LISTED = 4, JOB_NAME_MAX = sizeof((struct settings *)NULL)->name };

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/job_state.h"
-#include "shared/json.h"
-#include "shared/utf8.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
+#include "shared/job/job_state.h"
 #include "submit/browse/report_file.h"
 #include "submit/results/job_index.h"
 

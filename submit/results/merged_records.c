@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/record_scan.h"
+#include "shared/records/record_scan.h"
 
 /* The strict scan of an artifact, for a callback. */
 struct scan {

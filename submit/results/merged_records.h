@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "shared/artifacts.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
+#include "shared/records/artifacts.h"
 
 /* For artifacts that are records. The columns as the first line of a file, with its line feed. */
 void records_header(FILE *out, const struct artifact *a);
 
 /* Appends the complete rows of one node's file, without its header. Rows that a strict scan leaves out
- * (shared/record_scan.h) are counted in *bad. ERR_PROTOCOL: another header, or a row
+ * (shared/records/record_scan.h) are counted in *bad. ERR_PROTOCOL: another header, or a row
  * of another node; nothing is written then. */
 int records_append(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
                    struct err *e);

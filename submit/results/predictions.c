@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 
 struct table {
     size_t n;

@@ -9,7 +9,7 @@
 #ifndef PSGD_SUBMIT_PREDICTIONS_H
 #define PSGD_SUBMIT_PREDICTIONS_H
 
-#include "shared/tensor_file.h"
+#include "shared/records/tensor_file.h"
 #include "submit/data/dataset.h"
 
 /* Before the work: a file that is there is replaced only if it is such a table, or empty. ERR_CONFLICT.

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/files/untrusted_folder.h"
 
 int result_rows(const char *folder, const struct artifact *a,

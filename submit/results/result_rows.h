@@ -2,8 +2,8 @@
 #ifndef PSGD_SUBMIT_RESULT_ROWS_H
 #define PSGD_SUBMIT_RESULT_ROWS_H
 
-#include "shared/artifacts.h"
-#include "shared/record_scan.h"
+#include "shared/records/artifacts.h"
+#include "shared/records/record_scan.h"
 
 /* Calls `row` with the cells of each row, one for each column of the artifact, in its order, whatever the
  * file has besides; a cell is empty where the file has no such column. An error of `row` ends the reading. A

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/utf8.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
 #include "submit/compat/classic/classic.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/terminal/console.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <limits.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct run {
     char folder[PATH_MAX]; /* absolute */

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "codecs/codec.h"
-#include "shared/artifacts.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/records/artifacts.h"
 #include "submit/browse/report_page.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shared/artifacts.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
+#include "shared/records/artifacts.h"
 #include "submit/files/untrusted_folder.h"
 
 int run_series_write(FILE *out, const char *folder, const struct series_request *r, struct err *e)

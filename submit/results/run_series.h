@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "shared/series.h"
+#include "shared/records/series.h"
 
 /* Writes the document of series_write() of the file that is asked for. ERR_NOT_FOUND: the folder has none; as
  * series_read(). */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shared/blocks.h"
+#include "shared/job/blocks.h"
 #include "submit/job/outcome.h"
 
 struct comm run_comm(const struct submission *s, double *least)

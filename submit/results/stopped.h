@@ -2,7 +2,7 @@
 #ifndef PSGD_SUBMIT_STOPPED_H
 #define PSGD_SUBMIT_STOPPED_H
 
-#include "shared/stop.h"
+#include "shared/job/stop.h"
 #include "submit/job/submission.h"
 
 enum { STOP_TEXT = 256 };

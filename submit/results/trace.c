@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 enum { ASK_TIMES = 8, ANSWER_MAX = 1 << 16 };
 enum { TRACK_STEPS = 1, TRACK_PHASES = 2 };

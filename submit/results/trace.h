@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "shared/trace_file.h"
+#include "shared/records/trace_file.h"
 #include "submit/job/job_node.h"
 
 struct trace_node {

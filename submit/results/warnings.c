@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 
 enum { NAMED_MAX = 8, LIST = 16 * (NAMED_MAX + 2) };
 

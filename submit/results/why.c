@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/checkpoint_meta.h"
-#include "shared/file.h"
-#include "shared/job_state.h"
-#include "shared/json.h"
-#include "shared/reason.h"
-#include "shared/tensor_file.h"
-#include "shared/utf8.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
+#include "shared/job/job_state.h"
+#include "shared/job/reason.h"
+#include "shared/records/checkpoint_meta.h"
+#include "shared/records/tensor_file.h"
 #include "submit/job/submission.h"
 #include "submit/stages/start_from.h"
 #include "submit/terminal/text.h"

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* From the contents of a run.json, present or kept:
  * {"id","state","cause_node","reason","meaning","message","why","kept","next"}, texts or null. ERR_CONFIG:

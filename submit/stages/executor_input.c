@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/tensor_file.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/records/tensor_file.h"
 #include "submit/files/temp.h"
 #include "submit/terminal/console.h"
 

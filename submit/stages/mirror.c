@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shared/artifacts.h"
-#include "shared/clock.h"
-#include "shared/file.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/records/artifacts.h"
 #include "submit/stages/start_from.h"
 #include "submit/terminal/console.h"
 

@@ -1,7 +1,7 @@
 /* option_effects -- refuses options that would have no effect in this job: a user who gives one believes that
  * it has. A table has a line for each option and what it needs; options that no line names have an effect
- * under every rule, or are refused where their value is checked (paths of combinations: shared/path.h;
- * servers' options: stage_read.c).
+ * under every rule, or are refused where their value is checked (paths of combinations:
+ * shared/plugin/combine_path.h; servers' options: stage_read.c).
  *
  * Only options that were given count: on the command line, or in the run.json that a job is made from, where
  * they differ from the default; not what a name for a rule with options (presets.h) stands for. */

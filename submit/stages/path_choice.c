@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "codecs/compress/chain_list.h"
-#include "shared/blocks.h"
-#include "shared/json.h"
-#include "shared/path.h"
+#include "shared/base/json.h"
+#include "shared/job/blocks.h"
+#include "shared/plugin/combine_path.h"
 #include "submit/options/setting_error.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"

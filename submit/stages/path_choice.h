@@ -1,9 +1,9 @@
-/* path_choice -- chooses how the contributions of a rule that combines meet (shared/path.h): by the settings,
- * and by which workers run on one machine. */
+/* path_choice -- chooses how the contributions of a rule that combines meet (shared/plugin/combine_path.h):
+ * by the settings, and by which workers run on one machine. */
 #ifndef PSGD_PATH_CHOICE_H
 #define PSGD_PATH_CHOICE_H
 
-#include "shared/codec_load.h"
+#include "shared/plugin/codec_load.h"
 #include "submit/codecs/codec_probe.h"
 #include "submit/job/submission.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 

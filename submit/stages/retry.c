@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "submit/options/retry_on.h"
 #include "submit/stages/mirror.h"
 #include "submit/stages/start_from.h"

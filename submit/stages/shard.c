@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/blocks.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/partition.h"
-#include "shared/tensor_file.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/job/blocks.h"
+#include "shared/job/partition.h"
+#include "shared/records/tensor_file.h"
 #include "submit/data/transform.h"
 #include "submit/files/temp.h"
 #include "submit/terminal/console.h"

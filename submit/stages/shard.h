@@ -1,8 +1,8 @@
 /* shard -- the data package: each worker's shard of the training set, and the test set, as unlinked files. A
- * shard has the samples of the worker's columns of shared/partition.h, column after column: "x" (n, values
- * of a sample; U8, F32 or I32 tokens), "y" (n; I32 labels) or (n, targets; F32), and "lengths" (columns;
- * I32), the samples of each column. Metadata "columns" lists the columns: "0-63,128-191". Transforms for the
- * loader are stored in the tensors "scale", "shift", "augment" of runner/loader.h. */
+ * shard has the samples of the worker's columns of shared/job/partition.h, column after column: "x" (n,
+ * values of a sample; U8, F32 or I32 tokens), "y" (n; I32 labels) or (n, targets; F32), and "lengths"
+ * (columns; I32), the samples of each column. Metadata "columns" lists the columns: "0-63,128-191".
+ * Transforms for the loader are stored in the tensors "scale", "shift", "augment" of runner/loader.h. */
 #ifndef PSGD_SUBMIT_SHARD_H
 #define PSGD_SUBMIT_SHARD_H
 

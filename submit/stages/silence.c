@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/reason.h"
+#include "shared/base/clock.h"
+#include "shared/job/reason.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 

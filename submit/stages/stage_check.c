@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/json.h"
-#include "shared/memory_file.h"
+#include "shared/base/json.h"
+#include "shared/base/memory_file.h"
 #include "submit/codecs/codec_probe.h"
 #include "submit/data/data_open.h"
 #include "submit/data/preprocessing.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 #include "submit/export/derived.h"
 #include "submit/files/temp.h"
 #include "submit/job/outcome.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/isolation.h"
-#include "shared/json.h"
-#include "shared/reason.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/job/reason.h"
+#include "shared/plugin/isolation.h"
 #include "submit/job/submission.h"
 #include "submit/options/hosts.h"
 #include "submit/stages/silence.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/codec_manifest.h"
-#include "shared/json.h"
-#include "shared/preprocessing_file.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/plugin/codec_manifest.h"
+#include "shared/records/preprocessing_file.h"
 #include "submit/job/submission.h"
 #include "submit/stages/silence.h"
 #include "submit/terminal/console.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 #include "submit/job/pair_key.h"
 #include "submit/job/submission.h"
 #include "submit/results/job_index.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "submit/job/outcome.h"
 #include "submit/job/submission.h"
 #include "submit/stages/mirror.h"

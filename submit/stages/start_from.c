@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/checkpoint_meta.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/tensor_file.h"
-#include "shared/weights.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/records/checkpoint_meta.h"
+#include "shared/records/tensor_file.h"
+#include "shared/records/weights.h"
 #include "submit/files/temp.h"
 #include "submit/options/hosts.h"
 #include "submit/results/results.h"

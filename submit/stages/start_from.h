@@ -4,7 +4,7 @@
 #ifndef PSGD_SUBMIT_START_FROM_H
 #define PSGD_SUBMIT_START_FROM_H
 
-#include "shared/tensor_file.h"
+#include "shared/records/tensor_file.h"
 #include "submit/data/preprocessing.h"
 #include "submit/job/submission.h"
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 #include "submit/codecs/codec_same.h"
 
 /* Has the file of this part of the facts other bytes now? A codec's is its source, or its object. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/crc32c.h"
-#include "shared/json.h"
+#include "shared/base/crc32c.h"
+#include "shared/base/json.h"
 #include "shared/number.h"
 #include "submit/options/options_config.h"
 

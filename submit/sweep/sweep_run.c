@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/child.h"
-#include "shared/file.h"
-#include "shared/job_state.h"
-#include "shared/utf8.h"
+#include "shared/base/child.h"
+#include "shared/base/file.h"
+#include "shared/base/utf8.h"
+#include "shared/job/job_state.h"
 #include "submit/results/job_index.h"
 #include "submit/results/run_find.h"
 #include "submit/terminal/interrupt.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "submit/results/compare_table.h"
 #include "submit/terminal/text_table.h"
 #include "submit/verbs/verbs.h"

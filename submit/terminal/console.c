@@ -9,9 +9,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/utf8.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/utf8.h"
 #include "submit/terminal/text.h"
 
 enum { LINE = 2048, CONSOLE_KEPT_MAX = 1 << 18, BARS_MAX = 16 };

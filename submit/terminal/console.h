@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 #include "submit/data/data_warnings.h"
 
 /* verbosity -1: errors only; 0: as usual; 1: more. */

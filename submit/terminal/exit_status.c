@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/verbs/verbs.h"
 

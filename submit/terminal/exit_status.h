@@ -4,7 +4,7 @@
 #define PSGD_SUBMIT_EXIT_STATUS_H
 
 struct failure {
-    int code; /* of shared/err.h */
+    int code; /* of shared/base/err.h */
     int status;
     const char *name;
 };

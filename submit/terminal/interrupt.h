@@ -3,7 +3,7 @@
 #ifndef PSGD_SUBMIT_INTERRUPT_H
 #define PSGD_SUBMIT_INTERRUPT_H
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 int interrupt_init(struct err *e);
 int interrupt_signal(void); /* the signal received, or 0 */

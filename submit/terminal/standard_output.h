@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Call before anything is opened: reserves closed descriptors among 0 to 2, so that no file opened later
  * gets one of them and receives terminal output. Ignores SIGPIPE and SIGXFSZ: a reader that goes away, or a

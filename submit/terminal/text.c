@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 
 void text_print(const char *fmt, ...)
 {

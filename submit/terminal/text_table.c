@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 
 static void add(struct text_table *t, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 static void add(struct text_table *t, const char *fmt, va_list ap)

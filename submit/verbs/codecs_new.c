@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/codec_options.h"
+#include "shared/plugin/codec_options.h"
 #include "submit/verbs/verbs.h"
 
 static void put_lines(FILE *f, const char *const *lines, const char *name)

@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/child.h"
-#include "shared/clock.h"
-#include "shared/codec_check.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/suggest.h"
+#include "shared/base/child.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/suggest.h"
+#include "shared/plugin/codec_checks.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/text.h"

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/child.h"
-#include "shared/clock.h"
-#include "shared/file.h"
-#include "shared/helper_summary.h"
+#include "shared/base/child.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/helper_summary.h"
 #include "submit/terminal/interrupt.h"
 
 static const double GRACE_S = 2;

@@ -1,13 +1,13 @@
 /* helper_program -- runs a program beside this one that computes for it, in a process of its own: job_submit
  * links no BLAS and runs no codec. The program gets a folder with its packages as first argument, and leaves
- * its result there (shared/helper_summary.h). */
+ * its result there (shared/base/helper_summary.h). */
 #ifndef PSGD_SUBMIT_HELPER_PROGRAM_H
 #define PSGD_SUBMIT_HELPER_PROGRAM_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { HELPER_ARGS = 4 };
 

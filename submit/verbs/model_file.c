@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/checkpoint_meta.h"
-#include "shared/json.h"
-#include "shared/weights.h"
+#include "shared/base/json.h"
+#include "shared/records/checkpoint_meta.h"
+#include "shared/records/weights.h"
 
 int model_file_parse(struct model_spec **out, const char *text, size_t len, const char *what, struct err *e)
 {

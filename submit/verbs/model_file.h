@@ -2,8 +2,8 @@
 #ifndef PSGD_SUBMIT_MODEL_FILE_H
 #define PSGD_SUBMIT_MODEL_FILE_H
 
-#include "shared/model_spec.h"
-#include "shared/tensor_file.h"
+#include "shared/job/model_spec.h"
+#include "shared/records/tensor_file.h"
 
 /* Parses a model's document; the caller frees *out. `what` names it in messages. ERR_CONFIG. */
 int model_file_parse(struct model_spec **out, const char *text, size_t len, const char *what, struct err *e);

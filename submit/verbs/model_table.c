@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "shared/json.h"
-#include "shared/weights.h"
+#include "shared/base/json.h"
+#include "shared/records/weights.h"
 
 static size_t count_params(const struct layer_spec *l)
 {

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "shared/model_spec.h"
+#include "shared/job/model_spec.h"
 
 /* Prints name, input and loss on stdout, a row per layer, and the number of parameters. */
 void model_table_print(const struct model_spec *m);

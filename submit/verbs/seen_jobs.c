@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 #include "submit/browse/agents.h"
 #include "submit/job/outcome.h"
 #include "submit/terminal/interrupt.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 #include "submit/job/job_node.h"
 #include "submit/net/joined_agents.h"
 #include "submit/net/moved_agents.h"

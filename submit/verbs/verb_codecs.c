@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
 #include "submit/compat/presets.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/verbs/verbs.h"
 
 int verb_config(const struct options *o, struct err *e)

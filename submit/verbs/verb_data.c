@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "submit/data/data_folder.h"
 #include "submit/data/dataset.h"
 #include "submit/files/temp.h"

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/compile.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/plugin/compile.h"
 #include "submit/doctor/checks.h"
 #include "submit/doctor/test_job.h"
 #include "submit/net/moved_agents.h"

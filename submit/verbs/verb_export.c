@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "submit/export/derived.h"
 #include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 #include "submit/job/job_node.h"
 #include "submit/net/http_client.h"
 #include "submit/net/invitation.h"

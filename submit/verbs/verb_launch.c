@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/reason.h"
+#include "shared/base/clock.h"
+#include "shared/job/reason.h"
 #include "submit/launch/answering.h"
 #include "submit/launch/own_agent.h"
 #include "submit/launch/tasks.h"

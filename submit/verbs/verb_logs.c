@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
-#include "shared/utf8.h"
+#include "shared/base/clock.h"
+#include "shared/base/utf8.h"
 #include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/console.h"

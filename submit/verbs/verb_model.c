@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/checkpoint_meta.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/utf8.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
+#include "shared/records/checkpoint_meta.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/data/layout.h"
 #include "submit/data/preprocessing.h"

@@ -1,7 +1,7 @@
 /* note, tag: what people say of a run, given after its end. */
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/results/labels.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"

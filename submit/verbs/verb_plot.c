@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 #include "submit/plot/plot.h"
 #include "submit/results/compare.h"
 #include "submit/results/run_series.h"

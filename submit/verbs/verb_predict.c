@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/artifacts.h"
-#include "shared/choice.h"
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/choice.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/records/artifacts.h"
 #include "submit/data/data_open.h"
 #include "submit/data/preprocessing.h"
 #include "submit/files/temp.h"

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "submit/browse/report_file.h"
 #include "submit/browse/report_page.h"
 #include "submit/files/untrusted_folder.h"

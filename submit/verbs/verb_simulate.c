@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/artifacts.h"
-#include "shared/file.h"
-#include "shared/json.h"
-#include "shared/path.h"
-#include "shared/preprocessing_file.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/plugin/combine_path.h"
+#include "shared/records/artifacts.h"
+#include "shared/records/preprocessing_file.h"
 #include "submit/export/derived.h"
 #include "submit/files/temp.h"
 #include "submit/options/measured_times.h"

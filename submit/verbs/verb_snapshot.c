@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/checkpoint_meta.h"
-#include "shared/file.h"
-#include "shared/json.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/records/checkpoint_meta.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/verbs/verbs.h"

@@ -1,7 +1,7 @@
 /* sweep: a job with all combinations of the values of --set, and --repeat seeds. */
 #include <stdio.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/results/run_find.h"
 #include "submit/sweep/sweep_check.h"
 #include "submit/sweep/sweep_inputs.h"

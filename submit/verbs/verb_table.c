@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/suggest.h"
+#include "shared/base/suggest.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/verbs/verbs.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
-#include "shared/tensor_file.h"
-#include "shared/utf8.h"
+#include "shared/base/json.h"
+#include "shared/base/utf8.h"
+#include "shared/records/tensor_file.h"
 #include "submit/results/results.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"

@@ -14,8 +14,8 @@
 
 #include "runner/collective/collective.h"
 #include "runner/mesh/tcp/mesh_tcp.h"
-#include "shared/choice.h"
-#include "shared/clock.h"
+#include "shared/base/choice.h"
+#include "shared/base/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/lib/mesh_nodes.h"
 

@@ -11,8 +11,8 @@
 #include "nn/kernels/blas.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/onednn.h"
-#include "shared/json.h"
-#include "shared/model_spec.h"
+#include "shared/base/json.h"
+#include "shared/job/model_spec.h"
 #include "tests/bench/bench.h"
 
 enum { PRODUCTS_MAX = 1024, ROUNDS = 9 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/lib/shm_nodes.h"
 

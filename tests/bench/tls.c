@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tls.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 enum { ROUNDS = 7, HEADER = 64, TOTAL = 200000000 };
 

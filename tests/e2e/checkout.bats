@@ -35,10 +35,10 @@ make_here() {
     make_here BUILD="$TREE/build"
     [[ "$output" != *'  CC '* ]]
     [[ "$output" != *'  LINK '* ]]
-    make_here -C codecs/.. BUILD=other/one other/one/obj/shared/err.o
-    [ -s other/one/obj/shared/err.o ]
-    make_here BUILD="$T/elsewhere" "$T/elsewhere/obj/shared/err.o"
-    [ -s "$T/elsewhere/obj/shared/err.o" ]
+    make_here -C codecs/.. BUILD=other/one other/one/obj/shared/base/err.o
+    [ -s other/one/obj/shared/base/err.o ]
+    make_here BUILD="$T/elsewhere" "$T/elsewhere/obj/shared/base/err.o"
+    [ -s "$T/elsewhere/obj/shared/base/err.o" ]
     run limited env -u MAKEFLAGS -u MAKELEVEL make BUILD="$T/el se"
     [ "$status" -ne 0 ]
     [[ "$output" == *'must not contain a space'* ]]

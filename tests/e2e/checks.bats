@@ -51,13 +51,13 @@ plain_build_only() {
 #!/bin/sh
 case " $* " in
 *' -E '*) cat >/dev/null && echo '99 4' ;;
-*) cc "$@" && echo 'shared/err.c:1: warning: a new one' >&2 ;;
+*) cc "$@" && echo 'shared/base/err.c:1: warning: a new one' >&2 ;;
 esac
 NEW
     sed 's/99 4/__clang_major__ 12/' bin/new_cc >bin/tried_cc
     chmod +x bin/*_cc
     for cc in new_cc tried_cc; do
-        run env -u MAKEFLAGS -u MAKELEVEL make -C "$ROOT" BUILD="$T/$cc" CC="$T/bin/$cc" "$T/$cc/obj/shared/err.o"
+        run env -u MAKEFLAGS -u MAKELEVEL make -C "$ROOT" BUILD="$T/$cc" CC="$T/bin/$cc" "$T/$cc/obj/shared/base/err.o"
         [ "$status" -eq 0 ]
         [[ "$output" == *'warning: a new one'* ]]
         run "$ROOT/tests/check-warnings" "$T/bin/$cc" "$T/$cc/obj"
@@ -69,8 +69,8 @@ NEW
     run "$ROOT/tests/check-warnings" "$T/bin/new_cc" "$T/new_cc/obj"
     [[ "$output" == *'skipped: psgd was not tested with clang-99'* ]]
     # After a compilation without a warning, it is removed.
-    touch -d '1 minute ago' "$T/tried_cc/obj/shared/err.o"
-    env -u MAKEFLAGS -u MAKELEVEL make -s -C "$ROOT" BUILD="$T/tried_cc" -W shared/err.c "$T/tried_cc/obj/shared/err.o"
+    touch -d '1 minute ago' "$T/tried_cc/obj/shared/base/err.o"
+    env -u MAKEFLAGS -u MAKELEVEL make -s -C "$ROOT" BUILD="$T/tried_cc" -W shared/base/err.c "$T/tried_cc/obj/shared/base/err.o"
     "$ROOT/tests/check-warnings" "$T/bin/tried_cc" "$T/tried_cc/obj"
     # So is one about a file that no longer exists.
     echo 'shared/gone.c:1: warning: a new one' >"$T/tried_cc/obj/shared/gone.o.warnings"

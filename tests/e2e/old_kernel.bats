@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=check
-# Agents, runners and job_submit as on Linux 4.18 (shared/compat.h): a filter refuses every newer call.
+# Agents, runners and job_submit as on Linux 4.18 (shared/base/compat.h): a filter refuses every newer call.
 load lib
 
 # BUILD and SUBMIT run on the older kernel; KEPT is the original BUILD.

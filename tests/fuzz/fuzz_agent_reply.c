@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 #include "submit/net/reply.h"
 #include "submit/results/merged_records.h"
 

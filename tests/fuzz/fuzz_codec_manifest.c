@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/codec_manifest.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
+#include "shared/plugin/codec_manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/codec_options.h"
+#include "shared/plugin/codec_options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

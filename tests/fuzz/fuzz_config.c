@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/options/options_config.h"
 #include "submit/options/options_table.h"
 #include "submit/terminal/console.h"

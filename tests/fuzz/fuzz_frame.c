@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "runner/mesh/frame.h"
-#include "shared/crc32c.h"
+#include "shared/base/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tcp_link.h"
-#include "shared/crc32c.h"
+#include "shared/base/crc32c.h"
 #include "tests/fuzz/unlogged.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "nn/net.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 enum { SMALL = 4096 };
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent/members.h"
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/data/data_npy.h"
 #include "submit/data/dataset.h"
 

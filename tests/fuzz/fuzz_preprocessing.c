@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/data/preprocessing.h"
 
 enum { SMALL = 4096, N_CLASSES = 4 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "agent/peers.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/series.h"
+#include "shared/records/series.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -2,8 +2,8 @@
  * document. */
 #include <stdlib.h>
 
-#include "shared/json.h"
-#include "shared/settings.h"
+#include "shared/base/json.h"
+#include "shared/job/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

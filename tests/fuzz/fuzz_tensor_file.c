@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "runner/checkpoint.h"
-#include "shared/blocks.h"
-#include "shared/json.h"
-#include "shared/weights.h"
+#include "shared/base/json.h"
+#include "shared/job/blocks.h"
+#include "shared/records/weights.h"
 
 static const size_t size_of[N_TENSOR_TYPES] = {4, 1, 4, 8, 2, 2, 8};
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/json.h"
-#include "shared/worker.h"
+#include "shared/base/json.h"
+#include "shared/job/worker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -10,8 +10,8 @@
 #include "agent/job_action.h"
 #include "agent/keep.h"
 #include "agent/listen.h"
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 #define PATIENCE_S 600.0

@@ -8,7 +8,7 @@
 
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/verdict.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 
 enum { N_LAYERS = 3 };
 static const float LR = CLUSTER_LR;

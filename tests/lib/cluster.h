@@ -4,7 +4,7 @@
 #define PSGD_TEST_CLUSTER_H
 
 #include "runner/exchange/exchange.h"
-#include "shared/codec_load.h"
+#include "shared/plugin/codec_load.h"
 #include "tests/lib/mesh_mem.h"
 
 #define CLUSTER_LR 0.125f /* of the nodes' gradient descent */

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/rng.h"
+#include "shared/base/clock.h"
+#include "shared/base/rng.h"
 
 enum {
     CONNECTIONS_MAX = 64,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 
 struct message {
     struct mesh_head head; /* peer: the sender */

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tcp_link.h"
-#include "shared/clock.h"
-#include "shared/flag.h"
+#include "shared/base/clock.h"
+#include "shared/base/flag.h"
 #include "tests/unit/unit.h"
 
 const int mesh_ids[MESH_NODES] = {0, 1, -2};

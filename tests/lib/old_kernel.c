@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "shared/compat.h"
+#include "shared/base/compat.h"
 
 #if defined __x86_64__
 #define HERE AUDIT_ARCH_X86_64

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/model_spec.h"
+#include "shared/job/model_spec.h"
 
 /* A layer as text and its input shape. */
 struct config {

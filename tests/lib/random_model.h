@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/layer_spec.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
+#include "shared/job/layer_spec.h"
 
 enum { RANDOM_MODEL_LEN = 640 };
 

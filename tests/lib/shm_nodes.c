@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/crypto.h"
+#include "shared/base/clock.h"
+#include "shared/base/crypto.h"
 
 enum { NODE_TIMEOUT_S = 1000 };
 

@@ -206,7 +206,7 @@ class Programs(unittest.TestCase):
 
     def test_every_kind_of_layer_has_a_module_of_torch_and_back(self):
         root = Path(__file__).resolve().parents[2]
-        kinds = re.findall(r"^    LAYER\((\w+),", (root / "shared/layer_kinds.h").read_text(), re.MULTILINE)
+        kinds = re.findall(r"^    LAYER\((\w+),", (root / "shared/job/layer_kinds.h").read_text(), re.MULTILINE)
         self.assertGreater(len(kinds), 20)
         for name in "torch_load.py", "torch_save.py":
             text = (root / "python/psgd" / name).read_text()

@@ -17,7 +17,7 @@ STATE = ("running_mean", "running_var")
 
 
 def write_file(path, tensors, meta):
-    """A safetensors file of float32 and int32 arrays: shared/tensor_file.h has the format."""
+    """A safetensors file of float32 and int32 arrays: shared/records/tensor_file.h has the format."""
     header, at, blobs = {"__metadata__": meta}, 0, []
     for name, value in tensors.items():
         value = np.ascontiguousarray(value, dtype="<i4" if value.dtype.kind in "iu" else "<f4")

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "runner/exchange/aggregators/aggregators.h"
-#include "shared/path.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
+#include "shared/plugin/combine_path.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/sim_job.h"
 

@@ -5,7 +5,7 @@
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/channel.h"
 #include "runner/exchange/exchange_state.h"
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "tests/lib/run_well.h"
 
 enum { N_PARAMS = 26, WORKERS = 3, SERVER = WORKERS /* slot */ };

@@ -3,7 +3,7 @@
 
 #include "runner/collective/collective.h"
 #include "runner/node.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/cluster.h"
 
 enum { N_PARAMS = 8 };

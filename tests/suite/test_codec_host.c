@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "runner/exchange/exchange.h"
-#include "shared/blocks.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
+#include "shared/job/blocks.h"
 #include "tests/lib/mesh_mem.h"
 
 enum { N_PARAMS = 12 };

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "codecs/compress/indices.h"
-#include "shared/codec_options.h"
+#include "shared/plugin/codec_options.h"
 #include "tests/lib/compress_case.h"
 #include "tests/unit/unit.h"
 

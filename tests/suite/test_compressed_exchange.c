@@ -7,7 +7,7 @@
 #include "runner/exchange/channel.h"
 #include "runner/exchange/exchange_state.h"
 #include "runner/mesh/frame.h"
-#include "shared/tensor_file.h"
+#include "shared/records/tensor_file.h"
 #include "tests/lib/run_well.h"
 
 enum { N_PARAMS = 200, SEEDS = 20 };

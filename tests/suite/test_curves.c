@@ -15,8 +15,8 @@
 
 #include "nn/net.h"
 #include "nn/optimizer.h"
-#include "shared/choice.h"
-#include "shared/json.h"
+#include "shared/base/choice.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 enum { N_STEPS = 100, BATCH = 64, N_SAMPLES = 640, N_IN = 784, N_CLASSES = 10, PROBE = 97 };

@@ -4,7 +4,7 @@
 
 #include "runner/exchange/channel.h"
 #include "runner/exchange/feed.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "tests/lib/cluster.h"
 
 enum { WORKERS = 3, SERVERS = 2, FIRST = WORKERS /* slot of the first server */, N_STEPS = 50 };

@@ -13,8 +13,8 @@
 
 #include "nn/net.h"
 #include "nn/optimizer.h"
-#include "shared/json.h"
-#include "shared/rng.h"
+#include "shared/base/json.h"
+#include "shared/base/rng.h"
 #include "tests/lib/random_model.h"
 #include "tests/unit/unit.h"
 

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "sim/mesh_sim.h"
 #include "tests/lib/mesh_mem.h"
 #include "tests/lib/mesh_nodes.h"

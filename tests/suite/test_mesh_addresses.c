@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tcp.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/stderr_catch.h"
 

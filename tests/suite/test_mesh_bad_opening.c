@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/flag.h"
+#include "shared/base/clock.h"
+#include "shared/base/flag.h"
 #include "tests/lib/fault_proxy.h"
 #include "tests/lib/mesh_nodes.h"
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/fault_proxy.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/crc32c.h"
+#include "shared/base/clock.h"
+#include "shared/base/crc32c.h"
 #include "tests/lib/mesh_nodes.h"
 
 enum { FRAMES = 1024 }; /* bytes sent at once by a flood */

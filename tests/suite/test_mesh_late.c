@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tcp.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/mesh_nodes.h"
 
 static const double LATE_S = 12;

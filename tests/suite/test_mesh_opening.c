@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/flag.h"
+#include "shared/base/clock.h"
+#include "shared/base/flag.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/stderr_catch.h"
 

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/crc32c.h"
+#include "shared/base/clock.h"
+#include "shared/base/crc32c.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"
 #include "tests/lib/send_pools.h"

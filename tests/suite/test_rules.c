@@ -3,7 +3,7 @@
 #include "tests/lib/run_well.h"
 
 #include "runner/exchange/exchange_state.h"
-#include "shared/tensor_file.h"
+#include "shared/records/tensor_file.h"
 
 enum { N_PARAMS = 23 };
 

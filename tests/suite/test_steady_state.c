@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "runner/node.h"
-#include "shared/json.h"
-#include "shared/tensor_file.h"
+#include "shared/base/json.h"
+#include "shared/records/tensor_file.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"

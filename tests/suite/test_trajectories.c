@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "shared/path.h"
+#include "shared/plugin/combine_path.h"
 #include "tests/lib/sim_job.h"
 
 enum { P = 37, N_MAX = 8, STEPS = 22, EVERY = 4 };

@@ -7,7 +7,7 @@
 
 #include "runner/exchange/channel.h"
 #include "runner/exchange/verdict.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "tests/lib/run_well.h"
 
 enum { N_PARAMS = 26, WORKERS = 3, EVERY = 4, END = 20 };

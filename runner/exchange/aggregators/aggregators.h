@@ -1,13 +1,13 @@
-/* aggregators -- robust means (shared/aggregate.h): each a pure function. All contributions weigh the same: a
- * faulty worker could send any weight.
+/* aggregators -- robust means (shared/job/aggregate.h): each a pure function. All contributions weigh the
+ * same: a faulty worker could send any weight.
  *
- * A new one is a line in shared/aggregate.h and a function here. */
+ * A new one is a line in shared/job/aggregate.h and a function here. */
 #ifndef PSGD_AGGREGATORS_H
 #define PSGD_AGGREGATORS_H
 
 #include <stddef.h>
 
-#include "shared/aggregate.h"
+#include "shared/job/aggregate.h"
 
 struct aggregate_input {
     int n, f;

@@ -13,7 +13,7 @@ int allreduce_open(struct channel *ch)
     return ch->x->is_late ? allreduce_late_open(ch) : CODEC_GO;
 }
 
-/* Workers with as many blocks (shared/blocks.h) compute as many samples. */
+/* Workers with as many blocks (shared/job/blocks.h) compute as many samples. */
 static bool weights_are_equal(const struct channel *ch)
 {
     return !ch->combining.rule->contribute && channel_config(ch)->blocks->is_equal;

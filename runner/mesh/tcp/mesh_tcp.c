@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tcp.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 enum {
     UNPROVEN_MAX = 64,      /* accepted connections that have not proved the key */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/address.h"
+#include "shared/base/address.h"
 
 enum { KEEPALIVE_IDLE_S = 1, KEEPALIVE_EVERY_S = 1, KEEPALIVE_PROBES = 12 };
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "shared/address.h"
-#include "shared/err.h"
+#include "shared/base/address.h"
+#include "shared/base/err.h"
 
 /* One address of a peer. */
 struct tcp_place {

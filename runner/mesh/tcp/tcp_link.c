@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/address.h"
-#include "shared/clock.h"
-#include "shared/crypto.h"
+#include "shared/base/address.h"
+#include "shared/base/clock.h"
+#include "shared/base/crypto.h"
 
 static const double HANDSHAKE_S = 5;
 

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 #include "runner/mesh/tcp/tcp.h"
-#include "shared/clock.h"
-#include "shared/crypto.h"
+#include "shared/base/clock.h"
+#include "shared/base/crypto.h"
 
 enum { OPENING_MS = 20 }; /* between checks for peers to reconnect to */
 

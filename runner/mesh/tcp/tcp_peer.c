@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tcp.h"
-#include "shared/clock.h"
-#include "shared/crc32c.h"
+#include "shared/base/clock.h"
+#include "shared/base/crc32c.h"
 
 enum {
     AT_ONCE = 1 << 18, /* bytes per system call, so that both directions and all peers progress */

@@ -1,6 +1,6 @@
 /* tls -- TLS 1.3 with a pre-shared key over a connected socket, with one fixed suite: AES-128-GCM, X25519
  * for forward secrecy. tls_send and tls_recv follow the conventions of sendmsg and recv with MSG_DONTWAIT.
- * All uses of GnuTLS are here and in shared/crypto.c.
+ * All uses of GnuTLS are here and in shared/base/crypto.c.
  *
  * The caller owns, polls and closes the socket; from tls_new on only TLS reads and writes it. Keys are
  * updated automatically (RFC 8446, 5.5). */
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum { TLS_KEY_BYTES = 32, TLS_IDENTITY_MAX = 128 };
 enum tls_progress { TLS_DONE, TLS_WANTS_READ, TLS_WANTS_WRITE };

@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "shared/file.h"
+#include "shared/base/file.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/compat/classic/classic_file.h"
 #include "submit/terminal/console.h"

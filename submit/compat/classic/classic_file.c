@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/file.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
 #include "submit/results/result_rows.h"
 #include "submit/terminal/console.h"
 

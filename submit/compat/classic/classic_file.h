@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "shared/artifacts.h"
-#include "shared/record_scan.h"
+#include "shared/records/artifacts.h"
+#include "shared/records/record_scan.h"
 #include "submit/files/appender.h"
 #include "submit/job/submission.h"
 

@@ -1,7 +1,7 @@
 /* The agent's HTTP server as clients see it, over real connections: refusals and long waits. */
 #include <sys/socket.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "agent/slots.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"
 

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"
 

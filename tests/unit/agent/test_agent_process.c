@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
-#include "shared/crypto.h"
+#include "shared/base/clock.h"
+#include "shared/base/crypto.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/emulated.h"
 #include "tests/lib/own_root.h"

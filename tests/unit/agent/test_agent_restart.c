@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "agent/job_action.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/agent/inotify_count.h"
 #include "tests/unit/nn/both_kernels.h"

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "agent/job_action.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/emulated.h"
 #include "tests/unit/nn/both_kernels.h"

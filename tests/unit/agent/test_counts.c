@@ -1,7 +1,7 @@
 #include "agent/counts.h"
 
 #include "agent/problem.h"
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 #include "tests/unit/unit.h"
 
 static struct counts c;

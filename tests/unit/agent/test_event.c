@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "shared/settings.h"
+#include "shared/job/settings.h"
 #include "tests/unit/unit.h"
 
 static int read_line(struct event *ev, const char *line, bool from_runner, struct err *e)

@@ -2,7 +2,7 @@
  * and the damaged ones are judged by tests/lib/request_check.h, a second reading of the same bytes. */
 #include <sys/socket.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/request_check.h"
 #include "tests/unit/unit.h"

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "agent/api.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"

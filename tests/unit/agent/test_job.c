@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/unit/unit.h"
 
 static void reserve(struct job *j)

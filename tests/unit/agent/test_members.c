@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "agent/token_verb.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/unit/unit.h"
 
 static const char *in(const char *folder, const char *name)

@@ -1,6 +1,6 @@
 #include "agent/peers.h"
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 #define HEX64 "0000000000000000000000000000000000000000000000000000000000000000"

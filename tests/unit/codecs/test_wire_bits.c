@@ -1,5 +1,5 @@
 #include "codecs/wire.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "tests/unit/unit.h"
 
 enum { NUMBERS = 100, ROOM = 4 * NUMBERS };

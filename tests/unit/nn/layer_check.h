@@ -7,8 +7,8 @@
 
 #include "nn/net.h"
 #include "nn/optimizer.h"
-#include "shared/json.h"
-#include "shared/rng.h"
+#include "shared/base/json.h"
+#include "shared/base/rng.h"
 #include "tests/unit/unit.h"
 
 struct check {

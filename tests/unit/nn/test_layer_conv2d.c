@@ -3,8 +3,8 @@
 #include "nn/kernels/blas.h"
 #include "nn/kernels/conv.h"
 #include "nn/kernels/cpu.h"
-#include "shared/json.h"
-#include "shared/rng.h"
+#include "shared/base/json.h"
+#include "shared/base/rng.h"
 #include "tests/unit/nn/layer_check.h"
 #include "tests/unit/unit.h"
 

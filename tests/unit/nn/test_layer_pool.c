@@ -1,8 +1,8 @@
 #include <math.h>
 
 #include "nn/layers/layer.h"
-#include "shared/json.h"
-#include "shared/rng.h"
+#include "shared/base/json.h"
+#include "shared/base/rng.h"
 #include "tests/unit/nn/layer_check.h"
 
 struct shape_case {

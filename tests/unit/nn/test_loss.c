@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "tests/unit/unit.h"
 
 enum { VALUES = 6000 };

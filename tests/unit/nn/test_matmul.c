@@ -8,8 +8,8 @@
 #include "nn/kernels/narrow.h"
 #include "nn/kernels/onednn.h"
 #include "nn/kernels/packed_matrix.h"
-#include "shared/rng.h"
-#include "shared/sanitized.h"
+#include "shared/base/rng.h"
+#include "shared/base/sanitized.h"
 #include "tests/unit/unit.h"
 
 /* |c - naive| <= (k + 1) 2^-24 (sum |a b| + |c|): k + 1 floats are added in some order, each addition

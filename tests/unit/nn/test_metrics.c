@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "tests/unit/unit.h"
 
 enum { N_MAX = 2000 };

@@ -5,9 +5,9 @@
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
 #include "nn/metrics.h"
-#include "shared/json.h"
-#include "shared/placement.h"
-#include "shared/rng.h"
+#include "shared/base/json.h"
+#include "shared/base/rng.h"
+#include "shared/job/placement.h"
 #include "tests/unit/nn/layer_check.h"
 #include "tests/unit/unit.h"
 

@@ -3,8 +3,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "shared/crc32c.h"
-#include "shared/tensor_file.h"
+#include "shared/base/crc32c.h"
+#include "shared/records/tensor_file.h"
 #include "tests/unit/unit.h"
 
 static struct optimizer *make(enum optimizer_kind kind, size_t n, float momentum, float weight_decay)

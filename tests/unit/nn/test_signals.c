@@ -10,8 +10,8 @@
 #include "nn/kernels/cpu.h"
 #include "nn/kernels/matmul.h"
 #include "nn/net.h"
-#include "shared/clock.h"
-#include "shared/json.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 enum { M = 64, N = 128, K = 784 }; /* the first layer of mlp-tutorial, of a batch of 64 */

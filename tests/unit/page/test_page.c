@@ -2,7 +2,7 @@
 
 #include <jansson.h>
 
-#include "shared/crypto.h"
+#include "shared/base/crypto.h"
 #include "tests/unit/unit.h"
 
 static char *page_of(enum page_place place, const char *json)

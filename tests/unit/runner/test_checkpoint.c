@@ -4,8 +4,8 @@
 
 #include "runner/exchange/channel.h"
 #include "runner/exchange/exchange_state.h"
-#include "shared/blocks.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
+#include "shared/job/blocks.h"
 #include "tests/unit/unit.h"
 
 static const char small[] = "{\"version\": 1, \"name\": \"small\", \"input\": [3], \"layers\": "

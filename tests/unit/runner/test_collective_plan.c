@@ -4,7 +4,7 @@
 #include "tests/unit/unit.h"
 
 #include "runner/collective/collective_plan.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 
 enum { N_MAX = 9, LEN_MAX = 64, CHUNK = 5, IN_TURN = 3 };
 

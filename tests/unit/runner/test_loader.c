@@ -1,7 +1,7 @@
 #include "runner/loader.h"
 
-#include "shared/partition.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
+#include "shared/job/partition.h"
 #include "tests/unit/unit.h"
 
 enum { WIDTH = 3, BATCH = 4, NODES = 3, SAMPLES = 50, SEED = 9 };

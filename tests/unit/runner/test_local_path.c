@@ -2,7 +2,7 @@
 #include "runner/shm/local_path.h"
 
 #include "runner/shm/shm_group.h"
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/mesh_nodes.h"
 #include "tests/lib/sealed_memory.h"
 #include "tests/lib/shm_nodes.h"

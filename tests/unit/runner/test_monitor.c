@@ -16,7 +16,7 @@
 #include "runner/lines/orders.h"
 #include "runner/monitor/monitor_wire.h"
 #include "runner/sandbox/limits.h"
-#include "shared/process_tree.h"
+#include "shared/base/process_tree.h"
 #include "tests/unit/unit.h"
 
 #define JOB(limit)                                                                                           \

@@ -5,7 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "shared/crypto.h"
+#include "shared/base/crypto.h"
 #include "tests/lib/rendezvous_pair.h"
 #include "tests/lib/shm_nodes.h"
 #include "tests/unit/unit.h"

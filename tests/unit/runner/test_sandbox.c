@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/memory.h"
+#include "shared/base/memory.h"
 #include "tests/lib/old_kernel.h"
 #include "tests/unit/unit.h"
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "runner/shm/shm_group_state.h"
-#include "shared/clock.h"
-#include "shared/rng.h"
+#include "shared/base/clock.h"
+#include "shared/base/rng.h"
 #include "tests/lib/shm_nodes.h"
 #include "tests/lib/shm_pair.h"
 #include "tests/unit/unit.h"

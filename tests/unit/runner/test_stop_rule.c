@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "tests/unit/unit.h"
 
 static enum stop_reason add(struct stop_rule *r, double loss, double accuracy)

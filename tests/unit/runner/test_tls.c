@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "tests/unit/unit.h"
 
 enum { SERVER, CLIENT, ENDS };

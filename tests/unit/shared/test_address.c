@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/address.h"
+#include "shared/base/address.h"
 #include "tests/lib/own_root.h"
 
 static struct sockaddr_storage address_of(const char *host)

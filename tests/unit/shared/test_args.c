@@ -1,4 +1,4 @@
-#include "shared/args.h"
+#include "shared/base/args.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "shared/blocks.h"
+#include "shared/job/blocks.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "shared/checkpoint_meta.h"
+#include "shared/records/checkpoint_meta.h"
 
 #include "tests/unit/unit.h"
 

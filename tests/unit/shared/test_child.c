@@ -1,4 +1,4 @@
-#include "shared/child.h"
+#include "shared/base/child.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/emulated.h"
 #include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"

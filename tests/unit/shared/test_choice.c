@@ -1,4 +1,4 @@
-#include "shared/choice.h"
+#include "shared/base/choice.h"
 
 #include "tests/unit/unit.h"
 

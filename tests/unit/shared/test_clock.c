@@ -1,4 +1,4 @@
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 #include <time.h>
 

@@ -1,8 +1,8 @@
-#include "shared/codec_load.h"
+#include "shared/plugin/codec_load.h"
 
 #include <dlfcn.h>
 
-#include "shared/memory_file.h"
+#include "shared/base/memory_file.h"
 #include "tests/lib/cluster.h"
 #include "tests/unit/unit.h"
 

@@ -1,8 +1,8 @@
-#include "shared/codec_manifest.h"
+#include "shared/plugin/codec_manifest.h"
 
 #include "codecs/codec.h"
 #include "codecs/executor.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 #define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

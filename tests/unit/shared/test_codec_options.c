@@ -1,4 +1,4 @@
-#include "shared/codec_options.h"
+#include "shared/plugin/codec_options.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "shared/comm.h"
+#include "shared/job/comm.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
-/* The functions of shared/compat.h on this machine's kernel and on Linux 4.18, and where one call is
+/* The functions of shared/base/compat.h on this machine's kernel and on Linux 4.18, and where one call is
  * refused in another way. */
-#include "shared/compat.h"
+#include "shared/base/compat.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/lib/old_kernel.h"
 #include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"

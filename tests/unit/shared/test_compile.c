@@ -1,9 +1,9 @@
-#include "shared/compile.h"
+#include "shared/plugin/compile.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "shared/elf.h"
+#include "shared/plugin/elf.h"
 #include "tests/lib/emulated.h"
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"

@@ -1,4 +1,4 @@
-#include "shared/crc32c.h"
+#include "shared/base/crc32c.h"
 
 #include "tests/unit/unit.h"
 

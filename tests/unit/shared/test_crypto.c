@@ -1,4 +1,4 @@
-#include "shared/crypto.h"
+#include "shared/base/crypto.h"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "shared/elf.h"
+#include "shared/plugin/elf.h"
 
 #include <elf.h>
 #include <sys/stat.h>

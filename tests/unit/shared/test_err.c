@@ -1,6 +1,6 @@
 #include <errno.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 /* "ää...", so long that a text that holds it is cut; one byte more or less in front. */

@@ -1,4 +1,4 @@
-#include "shared/executor_load.h"
+#include "shared/plugin/executor_load.h"
 
 #include "tests/lib/cluster.h"
 #include "tests/unit/unit.h"

@@ -1,10 +1,10 @@
-#include "shared/json.h"
+#include "shared/base/json.h"
 
 #include <math.h>
 
-#include "shared/rng.h"
-#include "shared/sanitized.h"
-#include "shared/utf8.h"
+#include "shared/base/rng.h"
+#include "shared/base/sanitized.h"
+#include "shared/base/utf8.h"
 #include "tests/unit/unit.h"
 
 struct pet {

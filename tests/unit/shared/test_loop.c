@@ -1,8 +1,8 @@
-#include "shared/loop.h"
+#include "shared/base/loop.h"
 
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "tests/unit/unit.h"
 
 struct pair {

@@ -1,4 +1,4 @@
-#include "shared/memory.h"
+#include "shared/base/memory.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* Copies of files in memory: effects of changes of the file, and files that cannot be copied. */
-#include "shared/memory_file.h"
+#include "shared/base/memory_file.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-#include "shared/model_spec.h"
+#include "shared/job/model_spec.h"
 
 #include "submit/data/model_fit.h"
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 #define MODEL(input, layers)                                                                                 \

@@ -1,6 +1,6 @@
-#include "shared/partition.h"
+#include "shared/job/partition.h"
 
-#include "shared/blocks.h"
+#include "shared/job/blocks.h"
 #include "tests/unit/unit.h"
 
 enum { N = 1000, N_CLASSES = 10 };

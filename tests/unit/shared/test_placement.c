@@ -1,6 +1,6 @@
-#include "shared/placement.h"
+#include "shared/job/placement.h"
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 /* Tensors of 6, 3, 3, 3 (gain and bias of batch_norm, which has statistics of 3 and 3 besides), 6 and 2. */

@@ -1,4 +1,4 @@
-#include "shared/private.h"
+#include "shared/base/private.h"
 
 #include <fcntl.h>
 #include <limits.h>

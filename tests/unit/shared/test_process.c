@@ -1,4 +1,4 @@
-#include "shared/process.h"
+#include "shared/base/process.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,10 +1,10 @@
-#include "shared/record.h"
+#include "shared/records/record.h"
 
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 #include "tests/unit/unit.h"
 
 static const struct record_eval row = {.time_s = 1.5,

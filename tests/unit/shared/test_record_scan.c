@@ -1,10 +1,10 @@
-#include "shared/record_scan.h"
+#include "shared/records/record_scan.h"
 
 #include <fcntl.h>
 #include <math.h>
 
-#include "shared/record.h"
-#include "shared/rng.h"
+#include "shared/base/rng.h"
+#include "shared/records/record.h"
 #include "tests/unit/unit.h"
 
 static const char *const columns[] = {"step", "loss", "later"};

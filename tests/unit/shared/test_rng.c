@@ -1,4 +1,4 @@
-#include "shared/rng.h"
+#include "shared/base/rng.h"
 
 #include <math.h>
 

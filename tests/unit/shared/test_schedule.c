@@ -1,9 +1,9 @@
-#include "shared/schedule.h"
+#include "shared/job/schedule.h"
 
 #include <math.h>
 
-#include "shared/crc32c.h"
-#include "shared/tensor_file.h"
+#include "shared/base/crc32c.h"
+#include "shared/records/tensor_file.h"
 #include "tests/unit/unit.h"
 
 static struct schedule parse(const char *text)

@@ -1,4 +1,4 @@
-#include "shared/series.h"
+#include "shared/records/series.h"
 
 #include <fcntl.h>
 #include <jansson.h>

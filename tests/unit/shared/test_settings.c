@@ -1,6 +1,6 @@
-#include "shared/settings.h"
+#include "shared/job/settings.h"
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 #define REQUIRED                                                                                             \

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "shared/simulation.h"
+#include "shared/job/simulation.h"
 
 static struct err e;
 

@@ -1,4 +1,4 @@
-#include "shared/stop.h"
+#include "shared/job/stop.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "shared/suggest.h"
+#include "shared/base/suggest.h"
 
 #include "tests/unit/unit.h"
 

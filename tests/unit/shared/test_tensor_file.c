@@ -1,4 +1,4 @@
-#include "shared/tensor_file.h"
+#include "shared/records/tensor_file.h"
 
 #include <fcntl.h>
 #include <math.h>

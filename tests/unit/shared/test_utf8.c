@@ -1,4 +1,4 @@
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 
 #include "tests/unit/unit.h"
 

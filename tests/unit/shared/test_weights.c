@@ -1,9 +1,9 @@
-#include "shared/weights.h"
+#include "shared/records/weights.h"
 
 #include <math.h>
 
 #include "nn/net.h"
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 /* Writes and checks weights of a small model; value 3 of the tensor whose name has this suffix is `value`. */

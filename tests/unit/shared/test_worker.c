@@ -1,6 +1,6 @@
-#include "shared/worker.h"
+#include "shared/job/worker.h"
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 #define PIN_BASE64    "++++////aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "sim/overhead.h"
 
 static struct err e;

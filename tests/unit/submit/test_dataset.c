@@ -5,8 +5,8 @@
 #include "nn/metrics.h"
 #include "nn/net.h"
 #include "nn/optimizer.h"
-#include "shared/json.h"
-#include "shared/partition.h"
+#include "shared/base/json.h"
+#include "shared/job/partition.h"
 #include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
 

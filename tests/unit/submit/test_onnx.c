@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 
 #include "nn/net.h"
-#include "shared/json.h"
-#include "shared/rng.h"
-#include "shared/weights.h"
+#include "shared/base/json.h"
+#include "shared/base/rng.h"
+#include "shared/records/weights.h"
 #include "submit/export/protobuf.h"
 #include "tests/unit/unit.h"
 

@@ -1,6 +1,6 @@
 #include "submit/job/outcome.h"
 
-#include "shared/reason.h"
+#include "shared/job/reason.h"
 #include "tests/unit/unit.h"
 
 /* A job's nodes: state, reason, end time; "lost" is an agent that did not respond. */

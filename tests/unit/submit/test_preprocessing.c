@@ -1,6 +1,6 @@
 #include "submit/data/preprocessing.h"
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
 static struct err e;

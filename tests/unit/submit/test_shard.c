@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "shared/partition.h"
-#include "shared/tensor_file.h"
+#include "shared/job/partition.h"
+#include "shared/records/tensor_file.h"
 #include "tests/unit/unit.h"
 
 enum { N = 100, PIXELS = 6, BATCH = 4 };

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/browse/documents.h"
 #include "tests/unit/unit.h"
 

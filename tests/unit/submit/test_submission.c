@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/json.h"
+#include "shared/base/json.h"
 #include "submit/job/outcome.h"
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"

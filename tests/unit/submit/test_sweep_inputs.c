@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "shared/clock.h"
-#include "shared/crypto.h"
+#include "shared/base/clock.h"
+#include "shared/base/crypto.h"
 #include "tests/unit/unit.h"
 
 static struct err e;

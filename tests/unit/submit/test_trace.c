@@ -1,5 +1,5 @@
 #include "runner/base/tracer.h"
-#include "shared/trace_file.h"
+#include "shared/records/trace_file.h"
 #include "submit/results/trace.h"
 
 #include <jansson.h>

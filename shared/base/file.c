@@ -1,0 +1,351 @@
+#include "shared/base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/base/process.h"
+
+int file_read(char **out, size_t *len, const char *path, size_t max, struct err *e)
+{
+    /* Opening a pipe must not block before it is refused. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    char *buf = NULL;
+    size_t n = 0;
+
+    if (fd < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (fstat(fd, &st) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        goto fail;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        err_set(e, ERR_IO, "%s: not a regular file", path);
+        goto fail;
+    }
+    if ((unsigned long long)st.st_size > max) {
+        err_set(e, ERR_CONFIG, "%s: %lld bytes, at most %zu are read", path, (long long)st.st_size, max);
+        goto fail;
+    }
+    buf = malloc((size_t)st.st_size + 1);
+    if (!buf) {
+        err_set(e, ERR_NOMEM, "%s: no memory for %lld bytes", path, (long long)st.st_size);
+        goto fail;
+    }
+    while (n < (size_t)st.st_size) {
+        ssize_t k = read(fd, buf + n, (size_t)st.st_size - n);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0) {
+            err_errno(e, ERR_IO, "%s", path);
+            goto fail;
+        }
+        if (k == 0)
+            break;
+        n += (size_t)k;
+    }
+    close(fd);
+    buf[n] = '\0';
+    *out = buf;
+    *len = n;
+    return 0;
+fail:
+    free(buf);
+    close(fd);
+    return e->code;
+}
+
+int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e)
+{
+    const char *p = bytes;
+
+    while (len > 0) {
+        ssize_t k = write(fd, p, len);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return err_errno(e, ERR_IO, "%s", what);
+        p += k;
+        len -= (size_t)k;
+    }
+    return 0;
+}
+
+bool file_keep_room(int fd, size_t len)
+{
+    return fallocate(fd, FALLOC_FL_KEEP_SIZE, lseek(fd, 0, SEEK_END), (off_t)len) == 0 || errno != ENOSPC;
+}
+
+int file_sync_folder(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (fsync(fd) < 0 && errno != EINVAL) {
+        err_errno(e, ERR_IO, "%s", path);
+        close(fd);
+        return e->code;
+    }
+    close(fd);
+    return 0;
+}
+
+int file_sync_name(const char *path, struct err *e)
+{
+    char dir[PATH_MAX];
+    char *slash;
+
+    snprintf(dir, sizeof dir, "%s", path);
+    slash = strrchr(dir, '/');
+    if (slash == dir)
+        slash[1] = '\0';
+    else if (slash)
+        *slash = '\0';
+    else
+        strcpy(dir, ".");
+    return file_sync_folder(dir, e);
+}
+
+/* A rename would replace a device or a pipe by a file; as root even /dev/null. */
+int file_check_replaceable(const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return err_set(e, ERR_IO, "%s: not a regular file, and left as it is", path);
+    return 0;
+}
+
+int file_sync(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (fsync(fd) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        close(fd);
+        return e->code;
+    }
+    close(fd);
+    return file_sync_name(path, e);
+}
+
+int file_temporary(char *out, size_t size, const char *path, struct err *e)
+{
+    if (snprintf(out, size, "%s.tmp.%ld", path, (long)getpid()) >= (int)size)
+        return err_set(e, ERR_CONFIG, "%s: path too long", path);
+    return 0;
+}
+
+/* A process that nobody has waited for yet writes no more. */
+static bool has_ended(pid_t pid)
+{
+    struct process p;
+
+    return (kill(pid, 0) < 0 && errno == ESRCH) || (process_look(&p, pid) && p.has_ended);
+}
+
+/* A file of this process's pid is an earlier process's, as the caller is not writing one now. */
+static bool is_left_over(const char *name)
+{
+    const char *pid = NULL, *next = name;
+    char *end;
+    long n;
+
+    while ((next = strstr(next, ".tmp.")) != NULL)
+        pid = next += strlen(".tmp.");
+    if (!pid)
+        return false;
+    n = strtol(pid, &end, 10);
+    return n > 0 && n <= INT_MAX && !*end && (n == getpid() || has_ended((pid_t)n));
+}
+
+void file_sweep(const char *dir)
+{
+    DIR *list = opendir(dir);
+    struct dirent *d;
+
+    while (list && (d = readdir(list)) != NULL)
+        if (is_left_over(d->d_name))
+            unlinkat(dirfd(list), d->d_name, 0);
+    if (list)
+        closedir(list);
+}
+
+int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
+                     struct err *e)
+{
+    char tmp[PATH_MAX];
+    int fd;
+
+    if (file_temporary(tmp, sizeof tmp, path, e) < 0 || file_check_replaceable(path, e) < 0)
+        return e->code;
+    /* Creates a new file each time: a leftover or foreign one may have another mode. */
+    unlink(tmp);
+    fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    for (size_t i = 0; i < n; i++)
+        if (file_write_all(fd, parts[i].iov_base, parts[i].iov_len, path, e) < 0)
+            goto fail;
+    if (is_synced && fsync(fd) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        goto fail;
+    }
+    close(fd);
+    if (rename(tmp, path) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        unlink(tmp);
+        return e->code;
+    }
+    return is_synced ? file_sync_name(path, e) : 0;
+fail:
+    close(fd);
+    unlink(tmp);
+    return e->code;
+}
+
+int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
+{
+    const struct iovec whole = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
+
+    return file_write_parts(path, &whole, 1, mode, true, e);
+}
+
+int file_mkdirs(const char *path, mode_t mode, struct err *e)
+{
+    char part[PATH_MAX];
+    struct stat st;
+
+    if (!path[0])
+        return err_set(e, ERR_CONFIG, "a folder's path is empty");
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
+        return err_set(e, ERR_CONFIG, "%s: path too long", path);
+    for (char *p = part + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return err_errno(e, ERR_IO, "%s", part);
+        *p = '/';
+    }
+    if (mkdir(part, mode) < 0 && errno != EEXIST)
+        return err_errno(e, ERR_IO, "%s", part);
+    if (stat(part, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(e, ERR_IO, "%s: not a folder", path);
+    return 0;
+}
+
+static int remove_tree_at(int parent, const char *name, const char *path, struct err *e)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct dirent *d;
+    DIR *dir;
+
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+        if (unlinkat(parent, name, 0) < 0 && errno != ENOENT)
+            return err_errno(e, ERR_IO, "%s", path);
+        return 0;
+    }
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_errno(e, ERR_IO, "%s", path);
+    dir = fdopendir(fd);
+    if (!dir) {
+        err_errno(e, ERR_IO, "%s", path);
+        close(fd);
+        return e->code;
+    }
+    while ((d = readdir(dir)) != NULL) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+            continue;
+        if (remove_tree_at(dirfd(dir), d->d_name, path, e) < 0) {
+            closedir(dir);
+            return e->code;
+        }
+    }
+    closedir(dir);
+    if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", path);
+    return 0;
+}
+
+int file_remove_tree(const char *path, struct err *e)
+{
+    return remove_tree_at(AT_FDCWD, path, path, e);
+}
+
+int file_join(char *out, size_t size, const char *dir, const char *name, struct err *e)
+{
+    if (snprintf(out, size, "%s/%s", dir, name) >= (int)size)
+        return err_set(e, ERR_CONFIG, "%s/%s: path too long", dir, name);
+    return 0;
+}
+
+bool file_has_ending(const char *path, const char *ending)
+{
+    size_t n = strlen(path), k = strlen(ending);
+
+    return n > k && strcmp(path + n - k, ending) == 0;
+}
+
+int file_absolute(char *out, size_t size, const char *path, struct err *e)
+{
+    char here[PATH_MAX];
+
+    if (path[0] == '/')
+        return file_join(out, size, "", path + 1, e);
+    if (!getcwd(here, sizeof here))
+        return err_errno(e, ERR_IO, "the current folder");
+    return file_join(out, size, here, path, e);
+}
+
+int file_exe_dir(char *out, size_t size, struct err *e)
+{
+    ssize_t n = readlink("/proc/self/exe", out, size);
+    char *slash;
+
+    if (n < 0)
+        return err_errno(e, ERR_IO, "/proc/self/exe");
+    if ((size_t)n >= size)
+        return err_set(e, ERR_CONFIG, "the path of this program is too long");
+    out[n] = '\0';
+    slash = strrchr(out, '/');
+    if (!slash)
+        return err_set(e, ERR_INTERNAL, "/proc/self/exe: no folder in \"%s\"", out);
+    *slash = '\0';
+    return 0;
+}
+
+int file_state_dir(char *out, size_t size, struct err *e)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    const struct passwd *pw;
+    int n;
+
+    if (state && state[0] == '/')
+        n = snprintf(out, size, "%s/psgd", state);
+    else if (home && home[0] == '/')
+        n = snprintf(out, size, "%s/.local/state/psgd", home);
+    else if ((pw = getpwuid(getuid())) != NULL)
+        n = snprintf(out, size, "%s/.local/state/psgd", pw->pw_dir);
+    else
+        return err_set(e, ERR_CONFIG, "no home folder: set XDG_STATE_HOME");
+    if (n >= (int)size)
+        return err_set(e, ERR_CONFIG, "the state folder's path is too long");
+    return 0;
+}

@@ -1,0 +1,157 @@
+#include "shared/base/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int process_open(pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+bool process_read(struct process *out, int fd)
+{
+    unsigned long long ticks;
+    char buf[1024], *p, state;
+    long n_threads;
+    int parent;
+    ssize_t n = pread(fd, buf, sizeof buf - 1, 0);
+
+    if (n < 0)
+        return false;
+    buf[n] = '\0';
+    /* The second field is the program's name and may contain ')': search for the last one. */
+    p = strrchr(buf, ')');
+    if (!p || sscanf(p + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                     &state, &parent, &n_threads, &ticks) != 4) {
+        errno = EPROTO;
+        return false;
+    }
+    /* The state is that of its first thread, which may end before the others. */
+    *out = (struct process){.start_ticks = ticks,
+                            .parent = parent,
+                            .has_ended = strchr("ZXx", state) && n_threads <= 1,
+                            .is_stopped = strchr("Tt", state)};
+    return true;
+}
+
+bool process_look(struct process *out, pid_t pid)
+{
+    int fd = process_open(pid);
+    bool is_there = fd >= 0 && process_read(out, fd);
+
+    if (fd >= 0)
+        close(fd);
+    return is_there;
+}
+
+void process_boot(char out[PROCESS_BOOT])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, out, PROCESS_BOOT - 1);
+
+    if (fd >= 0)
+        close(fd);
+    out[n > 0 ? n : 0] = '\0';
+}
+
+int process_open_status(pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Adds a line of a status file, "RssAnon:\t    1148 kB". */
+static void take_line(struct process_memory *m, const char *line, bool *has_memory)
+{
+    const struct {
+        const char *name;
+        uint64_t *sum;
+    } of[] = {
+        {"RssAnon:", &m->private_bytes}, {"VmSwap:", &m->private_bytes}, {"HugetlbPages:", &m->private_bytes},
+        {"VmPTE:", &m->table_bytes},     {"VmPMD:", &m->table_bytes},    {"VmData:", &m->data_bytes},
+        {"VmStk:", &m->data_bytes}};
+    const char *colon = strchr(line, ':');
+    uint64_t value = colon ? strtoull(colon + 1, NULL, 10) : 0;
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (strncmp(line, of[i].name, strlen(of[i].name)) == 0) {
+            *of[i].sum += value << 10;
+            *has_memory = true;
+        }
+    if (strncmp(line, "Threads:", 8) == 0)
+        m->n_threads = (int)value;
+}
+
+/* Reads by parts: a user's groups alone can be a line of hundreds of kilobytes. A line that is longer than
+ * the buffer is none of those looked for. */
+static bool read_status(struct process_memory *out, int fd)
+{
+    struct process_memory m = {0};
+    bool has_memory = false;
+    char buf[4096];
+    size_t kept = 0;
+    off_t at = 0;
+    ssize_t n;
+
+    while ((n = pread(fd, buf + kept, sizeof buf - 1 - kept, at)) > 0) {
+        char *line = buf, *end;
+
+        at += n;
+        kept += (size_t)n;
+        buf[kept] = '\0';
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            take_line(&m, line, &has_memory);
+        }
+        kept = kept == sizeof buf - 1 && line == buf ? 0 : kept - (size_t)(line - buf);
+        memmove(buf, line, kept);
+    }
+    if (n == 0 && has_memory)
+        *out = m;
+    else if (n == 0)
+        errno = ESRCH;
+    return n == 0 && has_memory;
+}
+
+/* The first thread may end before the others, and has no memory then. */
+static bool read_any_thread(struct process_memory *out, pid_t pid)
+{
+    char path[64];
+    const struct dirent *thread;
+    bool is_found = false;
+    DIR *all;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    all = opendir(path);
+    while (all && !is_found && (thread = readdir(all))) {
+        int fd;
+
+        if (thread->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/status", (int)pid, thread->d_name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        is_found = fd >= 0 && read_status(out, fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (all)
+        closedir(all);
+    if (!is_found)
+        errno = ESRCH;
+    return is_found;
+}
+
+bool process_memory(struct process_memory *out, int fd, pid_t pid)
+{
+    return read_status(out, fd) || (errno == ESRCH && read_any_thread(out, pid));
+}

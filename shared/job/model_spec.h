@@ -1,0 +1,82 @@
+/* model_spec -- a network's JSON document, parsed and checked before memory is allocated for it.
+ *
+ *     {"version": 1, "name": "mlp-tutorial", "input": [784],
+ *      "layers": [{"kind": "dense", "units": 128, "init": "glorot_uniform"}, {"kind": "tanh"},
+ *                 {"kind": "dense", "units": 10}],
+ *      "loss": "softmax_cross_entropy", "metrics": ["top5"]}
+ *
+ * Input: [values], [time, values], [time] tokens if an embedding is the first layer, or [rows, columns,
+ * channels]. Layers: shared/job/layer_kinds.h. Losses, on the last layer's outputs z (n, k):
+ *   softmax_cross_entropy   -log softmax(z)[label]
+ *   sigmoid_cross_entropy   sum over the k outputs of -y log s(z) - (1 - y) log(1 - s(z)), s(z) the logistic
+ *                           function: k times PyTorch's BCEWithLogitsLoss, which takes their mean. A label's
+ *                           y is its one-hot, for k = 1 the label itself, 0 or 1; targets are from 0 to 1
+ *   mse                     mean over the k outputs of (z - target)^2; a label's target is as y above
+ *   tanh_squared            mean over the k outputs of tanh(z - target)^2: mse where an output is near, and
+ *                           at most 1 where it is far off, so that outliers do not pull. TanhLoss of
+ *                           Parallel-SGD, whose gradient for the target had 1 + tanh^2 for 1 - tanh^2
+ * Metrics in addition to loss and accuracy, which always exist: top2, top3, ..., top10, mse, rmse,
+ * confusion; auc and eer for two classes. A model must have parameters. */
+#ifndef PSGD_MODEL_SPEC_H
+#define PSGD_MODEL_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shared/base/err.h"
+#include "shared/job/layer_spec.h"
+
+enum {
+    MODEL_DOCUMENT_MAX = 1 << 18, /* bytes */
+    MODEL_LAYERS_MAX = 256,
+    MODEL_PARAMS_MAX = 1 << 30,
+    MODEL_CONFUSION_MAX = 1024,
+    METRIC_TOP_MAX = 10 /* k of top-k */
+};
+enum loss_kind {
+    LOSS_SOFTMAX_CROSS_ENTROPY,
+    LOSS_SIGMOID_CROSS_ENTROPY,
+    LOSS_MSE,
+    LOSS_TANH_SQUARED,
+    N_LOSS_KINDS
+};
+enum metric_kind {
+    METRIC_ACCURACY,
+    METRIC_TOP2,                                        /* top3, top4, ... */
+    METRIC_TOP_LAST = METRIC_TOP2 + METRIC_TOP_MAX - 2, /* top10 */
+    METRIC_MSE,
+    METRIC_RMSE,
+    METRIC_AUC,
+    METRIC_EER,
+    METRIC_CONFUSION,
+    N_METRIC_KINDS
+};
+
+struct model_spec {
+    char name[64];
+    struct shape in;
+    int n_in, n_out; /* values per sample; n_out = number of classes, or of values to regress */
+    int n_layers;
+    struct layer_spec layers[MODEL_LAYERS_MAX];
+    enum loss_kind loss;
+    bool metrics[N_METRIC_KINDS];        /* requested */
+    size_t n_trained, n_state, n_params; /* trained by the optimizer, running statistics, both */
+    bool is_reordered; /* trained tensors do not lie in the model's order: shared/job/placement.h */
+};
+
+const char *loss_kind_name(enum loss_kind kind);
+const char *metric_kind_name(enum metric_kind kind);
+/* Returns k of a top-k metric, 0 for others. */
+int metric_kind_top(enum metric_kind kind);
+
+/* Tensors lie in the model's order, running statistics behind all trained ones. ERR_CONFIG, with the path:
+ * "/layers/2/units: missing"; *m is invalid then. */
+int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e);
+/* Returns the size of the model's vocabulary, tokens 0 .. vocab - 1; 0: its input is not tokens. */
+int model_spec_vocab(const struct model_spec *m);
+/* ERR_CONFIG: a metric of labels with targets, or a confusion matrix of more than MODEL_CONFUSION_MAX
+ * classes. */
+int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e);
+
+#endif

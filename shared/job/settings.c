@@ -1,0 +1,236 @@
+#include "shared/job/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/base/json.h"
+#include "shared/job/aggregate.h"
+#include "shared/job/schedule.h"
+
+#define F(name, json_type, ...)                                                                              \
+    {                                                                                                        \
+        .key = #name, .kind = json_type, JSON_AT(struct settings, name), __VA_ARGS__                         \
+    }
+
+/* may_change: in a job that resumes another one. */
+static const struct json_field fields[] = {
+    F(version, JSON_FIELD_INT, .required = true, .min = 1, .max = 1),
+    F(name, JSON_FIELD_TEXT, .required = true, .may_change = true),
+    F(seed, JSON_FIELD_U64, .required = true, .min = 0, .max = 0x1p53),
+    F(node_count, JSON_FIELD_INT, .required = true, .min = 1, .max = SIMULATED_NODES_MAX),
+    F(server_count, JSON_FIELD_INT, .min = 0, .max = SIMULATED_NODES_MAX),
+    F(codec, JSON_FIELD_TEXT, .required = true),
+    F(server_codec, JSON_FIELD_TEXT, .required = false),
+    F(codec_options, JSON_FIELD_TEXT, .required = false),
+    F(server_codec_options, JSON_FIELD_TEXT, .required = false),
+    F(compress, JSON_FIELD_TEXT, .required = false),
+    F(compress_down, JSON_FIELD_TEXT, .required = false),
+    F(sync, JSON_FIELD_CHOICE, .choices = SYNC_CHOICES),
+    F(local_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
+    F(epochs, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6, .may_change = true),
+    F(max_steps, JSON_FIELD_INT, .min = 0, .max = 1e9, .may_change = true),
+    F(steps_per_epoch, JSON_FIELD_INT, .min = 0, .max = 1e9),
+    F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
+    F(redundancy, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
+    F(block_assignment, JSON_FIELD_CHOICE, .choices = BLOCK_ASSIGNMENT_CHOICES),
+    F(block_ratio, JSON_FIELD_TEXT, .required = false),
+    F(feed, JSON_FIELD_CHOICE, .choices = FEED_CHOICES),
+    {.key = "gradient_descent",
+     .kind = JSON_FIELD_CHOICE,
+     JSON_AT(struct settings, optimizer),
+     .choices = OPTIMIZER_CHOICES},
+    F(learn_rate, JSON_FIELD_DOUBLE, .min = 1e-30, .max = 1e30),
+    F(schedule, JSON_FIELD_TEXT, .required = false),
+    F(warmup_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
+    F(momentum, JSON_FIELD_DOUBLE, .min = 0, .max = 0.9999),
+    F(weight_decay, JSON_FIELD_DOUBLE, .min = 0, .max = 1e3),
+    F(clip_norm, JSON_FIELD_DOUBLE, .min = 0, .max = 1e30),
+    F(on_nonfinite, JSON_FIELD_CHOICE, .choices = ON_NONFINITE_CHOICES),
+    F(non_iid, JSON_FIELD_BOOL, .required = false),
+    F(partition, JSON_FIELD_TEXT, .required = false),
+    F(transform, JSON_FIELD_TEXT, .required = false),
+    F(dataset, JSON_FIELD_TEXT, .required = true),
+    F(model, JSON_FIELD_TEXT, .required = true),
+    F(math, JSON_FIELD_CHOICE, .choices = MATH_CHOICES),
+    F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
+    F(placement, JSON_FIELD_CHOICE, .choices = PLACEMENT_CHOICES),
+    F(path, JSON_FIELD_CHOICE, .choices = PATH_CHOICES, .may_change = true),
+    F(aggregate, JSON_FIELD_TEXT, .required = false),
+    F(overlap, JSON_FIELD_CHOICE, .choices = OVERLAP_CHOICES),
+    F(participate, JSON_FIELD_DOUBLE, .min = 1e-6, .max = 1),
+    F(allreduce, JSON_FIELD_CHOICE, .choices = ALLREDUCE_CHOICES),
+    F(record_every, JSON_FIELD_INT, .min = 1, .max = 1e9, .may_change = true),
+    F(eval_every, JSON_FIELD_INT, .min = 0, .max = 1e9, .may_change = true),
+    F(target_accuracy, JSON_FIELD_DOUBLE, .min = 0, .max = 1, .may_change = true),
+    F(patience, JSON_FIELD_INT, .min = 0, .max = 1e6, .may_change = true),
+    F(shares_evaluations, JSON_FIELD_BOOL, .required = false, .may_change = true),
+    F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6, .may_change = true),
+    F(on_node_loss, JSON_FIELD_CHOICE, .choices = ON_NODE_LOSS_CHOICES, .may_change = true),
+    F(min_nodes, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX, .may_change = true),
+    F(local_path, JSON_FIELD_CHOICE, .choices = LOCAL_PATH_CHOICES),
+    F(data_tls, JSON_FIELD_CHOICE, .choices = DATA_TLS_CHOICES, .may_change = true),
+    F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S, .may_change = true),
+    F(trace, JSON_FIELD_BOOL, .required = false, .may_change = true),
+    F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6, .may_change = true),
+    F(executor, JSON_FIELD_BOOL, .required = false),
+    F(arguments, JSON_FIELD_TEXT, .required = false),
+    F(starts_from, JSON_FIELD_CHOICE, .choices = STARTS_FROM_CHOICES, .may_change = true),
+    {0},
+};
+
+void settings_default(struct settings *s)
+{
+    /* Choices: the first of each list, except for data_tls. */
+    *s = (struct settings){
+        .version = 1,
+        .name = "psgd",
+        .seed = 1,
+        .node_count = 1,
+        .codec = "plain",
+        .epochs = 2,
+        .batch_size = 64,
+        .redundancy = 1,
+        .learn_rate = optimizer_kinds[OPTIMIZER_SGD].learn_rate,
+        .schedule = "constant",
+        .momentum = 0.9,
+        .min_nodes = 1,
+        .aggregate = "mean",
+        .participate = 1,
+        .partition = "iid",
+        .transform = "unit",
+        .dataset = "digits",
+        .model = "mlp-tutorial",
+        .threads = 1,
+        .record_every = 1,
+        .round_timeout_s = 60,
+        .data_tls = DATA_TLS_AUTO,
+        .time_limit_s = 86400,
+    };
+}
+
+const struct json_field *settings_field(size_t offset)
+{
+    const struct json_field *f = fields;
+
+    while (f->key && f->offset != offset)
+        f++;
+    return f->key ? f : NULL;
+}
+
+uint64_t settings_steps(const struct settings *s)
+{
+    uint64_t n = (uint64_t)s->epochs * (uint64_t)s->steps_per_epoch, most = (uint64_t)s->max_steps;
+
+    return most > 0 && most < n ? most : n;
+}
+
+static int shared_blocks(struct blocks *b, const struct settings *s, struct err *e)
+{
+    if (s->redundancy > 1 || s->block_assignment != BLOCKS_IID || s->block_ratio[0])
+        return err_set(e, ERR_CONFIG,
+                       "/feed: all workers have all samples; leave --redundancy, --block_assignment and "
+                       "--block-ratio out");
+    if (s->sync != SYNC_ASGD)
+        return err_set(e, ERR_CONFIG,
+                       "/feed: workers that are given mini-batches as they ask for them make unequal numbers "
+                       "of steps; that is for --parallel_sgd asgd");
+    if (s->checkpoint_every > 0 || s->starts_from == STARTS_FROM_CHECKPOINT)
+        return err_set(e, ERR_CONFIG, "/feed: a job with shared mini-batches writes no checkpoints");
+    return blocks_init_shared(b, s->node_count, e);
+}
+
+int settings_blocks(struct blocks *b, const struct settings *s, struct err *e)
+{
+    if (s->feed == FEED_SHARED)
+        return shared_blocks(b, s, e);
+    if (!s->block_ratio[0])
+        return blocks_init(b, s->block_assignment, s->node_count, s->redundancy, e) < 0
+                   ? err_at(e, "/block_assignment")
+                   : 0;
+    if (s->redundancy > 1)
+        return err_set(e, ERR_CONFIG,
+                       "/block_ratio: each block has one holder, and redundancy is %d; leave one of them out",
+                       s->redundancy);
+    if (s->block_assignment != BLOCKS_IID)
+        return err_set(
+            e, ERR_CONFIG,
+            "/block_ratio: it says which worker holds which block, and so does --block_assignment; "
+            "leave one of them out");
+    return blocks_init_ratio(b, s->block_ratio, s->node_count, e) < 0 ? err_at(e, "/block_ratio") : 0;
+}
+
+int settings_check(const struct settings *s, struct err *e)
+{
+    struct schedule schedule;
+    struct aggregate aggregate;
+    struct blocks b;
+
+    if (!s->name[0] || strspn(s->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
+                           strlen(s->name))
+        return err_set(e, ERR_CONFIG,
+                       "/name: \"%s\" has characters other than letters, digits, '-', '_' and '.'", s->name);
+    if (settings_blocks(&b, s, e) < 0)
+        return e->code;
+    blocks_clear(&b);
+    if (s->min_nodes > s->node_count)
+        return err_set(e, ERR_CONFIG, "/min_nodes: %d is more than the %d workers", s->min_nodes,
+                       s->node_count);
+    if (schedule_parse(&schedule, s->schedule, e) < 0)
+        return err_at(e, "/schedule");
+    if (aggregate_parse(&aggregate, s->aggregate, e) < 0)
+        return err_at(e, "/aggregate");
+    return 0;
+}
+
+int settings_parse(struct settings *s, const json_t *doc, struct err *e)
+{
+    struct settings t;
+
+    settings_default(&t);
+    if (json_to_struct(&t, doc, fields, "", e) < 0 || settings_check(&t, e) < 0)
+        return e->code;
+    if (t.non_iid && strcmp(t.partition, "iid") == 0)
+        strcpy(t.partition, "label_sorted");
+    if (!t.server_codec[0]) {
+        memcpy(t.server_codec, t.codec, sizeof t.codec);
+        memcpy(t.server_codec_options, t.codec_options, sizeof t.codec_options);
+    }
+    *s = t;
+    return 0;
+}
+
+json_t *settings_json(const struct settings *s)
+{
+    return json_from_struct(s, fields);
+}
+
+int settings_check_resume(const struct settings *s, const json_t *then, struct err *e)
+{
+    struct settings t;
+    json_t *a, *b, *v;
+    const char *key;
+    int rc = 0;
+
+    if (settings_parse(&t, then, e) < 0)
+        return err_at(e, "the earlier job's settings");
+    a = settings_json(s);
+    b = settings_json(&t);
+    for (const struct json_field *f = fields; f->key; f++)
+        if (f->may_change)
+            json_object_del(a, f->key);
+    json_object_foreach(a, key, v)
+    {
+        const json_t *w = json_object_get(b, key);
+        char *now = json_dump(v, 0);
+        char *earlier = json_dump(w, 0);
+
+        if (rc == 0 && !json_equal(v, w))
+            rc = err_set(e, ERR_CONFIG, "%s was %s in the earlier job, and is %s now", key,
+                         earlier ? earlier : "another", now ? now : "different");
+        free(now);
+        free(earlier);
+    }
+    json_decref(a);
+    json_decref(b);
+    return rc;
+}

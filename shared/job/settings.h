@@ -1,0 +1,131 @@
+/* settings -- the settings of a job: one document, written by job_submit, stored by the agent, read by the
+ * runner. One table (settings.c) defines type, range and choices of each, and whether a job that resumes
+ * another may change it: for reading, writing, run.json and job_submit's options. All nodes of a job read
+ * the same bytes, so that they agree on seed, blocks and rounds without further messages. */
+#ifndef PSGD_SETTINGS_H
+#define PSGD_SETTINGS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/base/err.h"
+#include "shared/job/allreduce_kinds.h"
+#include "shared/job/blocks.h"
+#include "shared/job/optimizer_kind.h"
+#include "shared/job/path_kinds.h"
+#include "shared/job/placement.h"
+
+enum {
+    NODES_MAX = 4096, /* workers, and servers: the list of them, sent to start a node, must fit 1 MiB */
+    SIMULATED_NODES_MAX = 10000,
+    TIME_LIMIT_MAX_S = 31 * 86400
+};
+
+/* Settings with choices, for the document (settings.c) and for job_submit's options: each list is in the
+ * order of its enum. */
+#define SYNC_CHOICES "ssgd|asgd"
+enum sync { SYNC_SSGD, SYNC_ASGD };
+
+#define FEED_CHOICES "own|shared"
+enum feed_kind { FEED_OWN, FEED_SHARED };
+
+#define ON_NONFINITE_CHOICES "stop|skip"
+enum on_nonfinite { NONFINITE_STOPS, NONFINITE_SKIPS };
+
+#define MATH_CHOICES "auto|openblas"
+enum math { MATH_AUTO, MATH_OPENBLAS };
+
+#define ON_NODE_LOSS_CHOICES "abort|continue"
+enum on_node_loss { NODE_LOSS_ABORTS, NODE_LOSS_CONTINUES };
+
+#define LOCAL_PATH_CHOICES "auto|off"
+enum use_local_path { LOCAL_PATH_AUTO, LOCAL_PATH_OFF };
+
+#define DATA_TLS_CHOICES "on|off|auto"
+enum data_tls { DATA_TLS_ON, DATA_TLS_OFF, DATA_TLS_AUTO };
+
+#define STARTS_FROM_CHOICES "seed|weights|checkpoint"
+enum starts_from { STARTS_FROM_SEED, STARTS_FROM_WEIGHTS, STARTS_FROM_CHECKPOINT };
+
+struct json_field;
+
+struct settings {
+    int version;           /* of this document: 1 */
+    char name[64];         /* for people: letters, digits, '-', '_', '.' */
+    uint64_t seed;         /* of initial weights, partition and order of samples, on all nodes */
+    int node_count;        /* workers, nodes 0 .. node_count-1 */
+    int server_count;      /* parameter servers in use, nodes -2, -3, ...; 0: serverless */
+    char codec[64];        /* the workers' codec */
+    char server_codec[64]; /* the servers' codec; the workers' unless chosen separately */
+    char codec_options[512], server_codec_options[512]; /* their parameters: shared/plugin/codec_options.h */
+    char compress[2048],
+        compress_down[2048]; /* of workers' and of servers' messages: codecs/compress/chain_list.h */
+    enum sync sync;  /* ssgd: wait for every contribution of a round, asgd: use those that have arrived */
+    int local_steps; /* steps between exchanges, for rules with local steps; 0: once per epoch */
+    int epochs;
+    int max_steps;       /* of each worker; 0: those of all epochs */
+    int steps_per_epoch; /* rows of the partition (partition.h); the same for all nodes, servers too */
+    int batch_size;      /* of one block; the global batch is batch_size x number of blocks */
+    int redundancy;      /* number of workers that hold each block */
+    enum block_assignment block_assignment;
+    char block_ratio[256]; /* blocks of each worker: "2,1,1"; "": by the assignment */
+    enum feed_kind
+        feed; /* shared: all have all samples, and the first server says which mini-batch is next */
+    enum optimizer_kind optimizer; /* gradient_descent in the document */
+    double learn_rate;
+    char schedule[64]; /* of the learning rate: shared/job/schedule.h */
+    int warmup_steps;
+    double momentum, weight_decay;
+    double clip_norm;               /* maximum norm of the gradient of an update; 0: no limit */
+    enum on_nonfinite on_nonfinite; /* what a loss or gradient that is not finite does: it ends the job, or
+                                     * skips the update */
+    bool non_iid;                   /* short for partition "label_sorted" */
+    char partition[32];             /* rule that assigns samples to blocks: shared/job/partition.h */
+    char transform[32];             /* of samples: submit/data/transform.h */
+    char dataset[256];              /* "NAME:KEY=VALUE,..." */
+    char model[64];
+    enum math math;                      /* auto: the best library for each shape; openblas: no oneDNN */
+    int threads;                         /* inside a product; at most the node's processors */
+    enum placement placement;            /* which parameter server holds which parameters */
+    enum path_kind path;                 /* of the contributions of rules that combine */
+    char aggregate[24];                  /* in place of their mean: shared/job/aggregate.h */
+    enum overlap overlap;                /* exchanges by which a combination of such a rule is late */
+    double participate;                  /* share of the workers that take part in a round of such a rule */
+    enum collective_algorithm allreduce; /* of codecs that sum over all workers */
+    int record_every;                    /* steps per row of train.csv */
+    double target_accuracy;              /* on the test set, that ends the job; 0: none */
+    int patience; /* evaluations (exchange/stop_rule.h) without a better one that end it; 0: none */
+    bool
+        shares_evaluations; /* all nodes get the mean of the workers' evaluations, for a codec that sees it */
+    int eval_every;         /* steps between evaluations within an epoch; 0: at its end only */
+    double round_timeout_s; /* longest wait for one contribution of a round before the job fails */
+    enum data_tls data_tls; /* encryption of links between nodes; auto: of those that leave a machine */
+    double time_limit_s;    /* longest duration of the job */
+    enum on_node_loss on_node_loss; /* abort: a lost worker ends the job; continue: without it */
+    enum use_local_path local_path; /* auto: nodes of one machine use shared memory; off: never */
+    int min_nodes;                  /* with continue: the job ends with fewer workers */
+    bool trace;                     /* each node records a trace of its time: shared/records/trace_file.h */
+    int checkpoint_every;           /* epochs from one checkpoint to the next; 0: none */
+    bool executor;        /* the job runs the executor `codec`, and trains nothing (codecs/executor.h) */
+    char arguments[2048]; /* of it, each followed by a line feed */
+    enum starts_from starts_from; /* seed: weights drawn from it; weights: those of package weights;
+                                   * checkpoint: the state of a node of another job */
+};
+
+/* The field at this offset in struct settings; NULL: none. */
+const struct json_field *settings_field(size_t offset);
+void settings_default(struct settings *s);
+/* ERR_CONFIG with the path of the invalid field, also if fields are inconsistent. */
+int settings_parse(struct settings *s, const json_t *doc, struct err *e);
+json_t *settings_json(const struct settings *s); /* NULL: no memory */
+int settings_check(const struct settings *s, struct err *e);
+/* The steps of each worker in the whole job, if nothing ends it early. */
+uint64_t settings_steps(const struct settings *s);
+/* The blocks of a job: in its ratio, or by its assignment. ERR_CONFIG, with the field. */
+int settings_blocks(struct blocks *b, const struct settings *s, struct err *e);
+/* Checks that a job with these settings can resume one with the settings `then`. ERR_CONFIG: the message has
+ * the field that differs, and both values. */
+int settings_check_resume(const struct settings *s, const json_t *then, struct err *e);
+
+#endif

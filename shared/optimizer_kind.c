@@ -1,5 +1,0 @@
-#include "shared/optimizer_kind.h"
-
-#define ENTRY(constant, ...) [constant] = {__VA_ARGS__},
-
-const struct optimizer_defaults optimizer_kinds[N_OPTIMIZERS] = {OPTIMIZERS(ENTRY)};

@@ -1,0 +1,89 @@
+/* codec_load -- opens a codec's shared object and checks it against codecs/codec.h. */
+#ifndef PSGD_CODEC_LOAD_H
+#define PSGD_CODEC_LOAD_H
+
+#include <stdbool.h>
+
+#include "codecs/codec.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
+#include "shared/job/aggregate.h"
+#include "shared/job/path_kinds.h"
+#include "shared/plugin/path_cost.h"
+
+struct executor_plugin;
+
+struct codec_library {
+    void *handle;
+    const struct codec_plugin *plugin;
+    const struct executor_plugin *executor; /* in place of `plugin`, if executor_load.h has loaded it */
+    int fd; /* of the loaded copy in memory; open as long as the library, whose path names it */
+    char sha256[SHA256_HEX]; /* of that copy */
+};
+
+/* The greatest values of codec.h's enumerations, by which tables are indexed; larger ones are invalid. */
+enum {
+    CODEC_COMPRESSION_MAX = CODEC_LOSSY_PARAMS,
+    CODEC_LIMITS_MAX = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY | CODEC_ASGD_NEEDS_SERVERS |
+                       CODEC_NO_SSGD | CODEC_NO_OVERLAP,
+    CODEC_RESULT_MAX = CODEC_MEAN_OF_PARAMETERS
+};
+
+#define CODEC_STATE_MAX  ((size_t)1 << 30)
+#define CODEC_OBJECT_MAX ((size_t)256 << 20) /* bytes of the file */
+
+/* Limits that follow from a plug-in's callbacks, in addition to those that it declares. */
+enum {
+    CODEC_WHOLE_GRADIENTS = 1 << 16, /* it exchanges one gradient per worker, not one per block */
+    CODEC_NO_ON_LOST = 1 << 17,      /* an event rule without on_lost() */
+    CODEC_SERVERS_UPDATE = 1 << 18,  /* the optimizer runs on the servers, which have a part each */
+    CODEC_LIMITS_KNOWN = CODEC_LIMITS_MAX | CODEC_WHOLE_GRADIENTS | CODEC_NO_ON_LOST | CODEC_SERVERS_UPDATE
+};
+
+/* Are workers linked to servers only, and these to workers? An event rule may send to any node. */
+bool codec_is_star(const struct codec_plugin *p, int n_servers);
+
+/* What workers have after a synchronous exchange: declared, or derived from a rule that combines. */
+enum codec_result codec_result(const struct codec_plugin *p);
+
+/* All limits of a plug-in, CODEC_LIMITS_KNOWN. */
+unsigned codec_limits(const struct codec_plugin *p);
+
+/* The properties of a job that a codec's limits restrict. */
+struct codec_job {
+    int n_workers, n_servers, n_blocks, redundancy;
+    bool has_unequal_blocks; /* workers hold different numbers of blocks */
+    bool is_sync, goes_on;   /* goes_on: continues without lost workers */
+    bool clips;              /* --clip-norm */
+    bool is_compressed;      /* --compress or --compress-down */
+    bool compresses_items; /* to items that can be added on their way (codecs/compress/chain.h, chain_sums) */
+    struct aggregate aggregate;
+    enum overlap overlap;
+    int n_drawn;               /* workers that take part in a round: n_workers, or fewer */
+    struct path_layout layout; /* n_machines 0: not known; each worker then has its own */
+};
+
+/* Checks a job against a codec's limits. ERR_CODEC. */
+int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e);
+
+/* Loads a sealed copy of the file (memory_file.h), so that the digest is of the code that runs, and works
+ * in folders mounted noexec. ERR_CODEC: not a shared object, no codec_plugin in it, built against another
+ * codec.h (the message has both versions), or an inconsistent plug-in. Runs the object's constructors: call
+ * it only in a process that may run its code. */
+int codec_library_open(struct codec_library *l, const char *path, struct err *e);
+
+/* The two halves of codec_library_open: the copy, of which no code runs, and its loading, which opens no
+ * other file than shared libraries. On failure of the second, *l is empty. */
+int codec_library_copy(struct codec_library *l, const char *path, struct err *e);
+int codec_library_load(struct codec_library *l, const char *path, struct err *e);
+/* For executor_load.c. *out is the object's `symbol`, of a `kind` ("codec") that the `macro` of `header`
+ * defines. After a failure *l must be dropped. */
+struct codec_symbol {
+    const char *symbol, *kind, *macro, *header;
+};
+int codec_library_symbol(const void **out, struct codec_library *l, const char *path,
+                         const struct codec_symbol *symbol, struct err *e);
+void codec_library_drop(struct codec_library *l); /* unloads it: *l is then empty */
+void codec_library_close(struct codec_library *l);
+
+#endif

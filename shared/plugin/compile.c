@@ -1,0 +1,190 @@
+/* The flags of the built-in codecs, without their warnings, and of their hardening (hardening_probe.sh) what
+ * each supported compiler accepts for each processor without a warning. */
+#include "shared/plugin/compile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codecs/codec.h"
+#include "shared/base/child.h"
+#include "shared/base/file.h"
+
+enum { WORDS_MAX = 16, CPU_MAX_S = 120, SOURCE_MAX = 1 << 20 /* bytes */ };
+
+/* Limit for a source that includes itself, or a macro that expands without end. */
+static const uint64_t memory_max = (uint64_t)4 << 30;
+
+const char compile_flags[] =
+    "-std=c11 -O3 -fPIC -shared -ffp-contract=off -fstack-protector-strong -U_FORTIFY_SOURCE "
+    "-D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now";
+
+/* codec.h is in include/ of a build, in ../../include/psgd of an installed tree, or in the source tree. */
+int compile_find_header(char *out, size_t size, const char *exe_dir, struct err *e)
+{
+    static const char *const places[] = {"%s/include", "%s/../../include/psgd", "%s/../codecs", "./codecs"};
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char file[PATH_MAX + 16];
+        int n = strchr(places[i], '%') ? snprintf(out, size, "%s%s", exe_dir, places[i] + 2)
+                                       : snprintf(out, size, "%s", places[i]);
+
+        if (n >= (int)size)
+            continue;
+        snprintf(file, sizeof file, "%s/codec.h", out);
+        if (access(file, R_OK) == 0)
+            return 0;
+    }
+    return err_set(e, ERR_CODEC,
+                   "codec.h is neither in %s/include nor in ../../include/psgd, ../codecs or ./codecs",
+                   exe_dir);
+}
+
+/* Splits `text` in place into at most WORDS_MAX words. Returns their number. */
+static int split(char **words, char *text)
+{
+    char *rest = NULL;
+    int n = 0;
+
+    for (char *w = strtok_r(text, " \t", &rest); w && n < WORDS_MAX; w = strtok_r(NULL, " \t", &rest))
+        words[n++] = w;
+    return n;
+}
+
+/* Starts the compiler with stdout and stderr connected to `out`. */
+static int start(struct child *c, char **argv, int out, int (*confine)(void *), void *arg, struct err *e)
+{
+    const struct child_how how = {.argv = argv,
+                                  .out = out,
+                                  .err = out,
+                                  .cpu_s = CPU_MAX_S,
+                                  .memory_size = memory_max,
+                                  .confine = confine,
+                                  .confine_arg = arg};
+
+    if (child_start(c, &how, e) == 0)
+        return 0;
+    e->code = ERR_CODEC;
+    err_at(e, "the compiler");
+    return err_hint(e, "Install one (gcc or clang), or set $CC for job_submit.");
+}
+
+static int finish(struct child *c, const char *name, struct err *e)
+{
+    int status = child_wait(c);
+
+    if (WIFSIGNALED(status))
+        return err_set(e, ERR_CODEC, "%s was killed by signal %d (%s)", name, WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != 0)
+        return err_set(e, ERR_CODEC, "%s does not compile it (status %d, its output is above)", name,
+                       WEXITSTATUS(status));
+    return 0;
+}
+
+/* Explains errors of a codec that was written for an older codec.h. */
+static void hint_renames(const char *source, struct err *e)
+{
+    static const char *const old[] = {"n_words", "rests_between_steps", "CODEC_OPTION_WORD", "CODEC_WORD"};
+    struct err ignored;
+    char *text;
+    size_t len;
+
+    if (file_read(&text, &len, source, SOURCE_MAX, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+        if (strstr(text, old[i])) {
+            err_hint(e, "%s.", CODEC_ABI_RENAMES);
+            break;
+        }
+    free(text);
+}
+
+int compile_codec(const char *cc, const char *source, const char *object, const char *exe_dir, struct err *e)
+{
+    return compile_confined(cc, source, object, exe_dir, NULL, NULL, e);
+}
+
+int compile_confined(const char *cc, const char *source, const char *object, const char *exe_dir,
+                     int (*confine)(void *), void *arg, struct err *e)
+{
+    char compiler[512], flags[sizeof compile_flags], header[PATH_MAX], include[PATH_MAX + 4];
+    char output[PATH_MAX], file[PATH_MAX], libm[] = "-lm", o[] = "-o";
+    char *argv[2 * WORDS_MAX + 6];
+    struct child c;
+    int n;
+
+    snprintf(compiler, sizeof compiler, "%s", cc);
+    memcpy(flags, compile_flags, sizeof flags);
+    if (compile_find_header(header, sizeof header, exe_dir, e) < 0)
+        return e->code;
+    snprintf(include, sizeof include, "-I%s", header);
+    snprintf(output, sizeof output, "%s", object);
+    /* A name that begins with '-' is a file here, never an option. */
+    snprintf(file, sizeof file, "%s%s", source[0] == '-' ? "./" : "", source);
+    n = split(argv, compiler);
+    n += split(argv + n, flags);
+    argv[n++] = include;
+    argv[n++] = o;
+    argv[n++] = output;
+    argv[n++] = file;
+    argv[n++] = libm;
+    argv[n] = NULL;
+    if (start(&c, argv, STDERR_FILENO, confine, arg, e) < 0)
+        return err_at(e, "%s", source);
+    if (finish(&c, argv[0], e) < 0) {
+        hint_renames(file, e);
+        return err_at(e, "%s", source);
+    }
+    return 0;
+}
+
+void compile_version(char *out, size_t size, const char *cc)
+{
+    char compiler[512], text[4096], option[] = "--version";
+    char *argv[WORDS_MAX + 2];
+    struct err ignored;
+    size_t len = 0;
+    ssize_t n;
+    struct child c;
+    int fds[2];
+    int n_words, rc;
+
+    out[0] = '\0';
+    snprintf(compiler, sizeof compiler, "%s", cc);
+    n_words = split(argv, compiler);
+    argv[n_words++] = option;
+    argv[n_words] = NULL;
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return;
+    rc = start(&c, argv, fds[1], NULL, NULL, &ignored);
+    close(fds[1]);
+    while (rc == 0 && len < sizeof text - 1 &&
+           ((n = read(fds[0], text + len, sizeof text - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
+        len += n > 0 ? (size_t)n : 0;
+    close(fds[0]);
+    text[len] = '\0';
+    if (rc == 0 && finish(&c, argv[0], &ignored) == 0)
+        snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+bool compile_is_there(const char *cc)
+{
+    const char *path = getenv("PATH");
+    char file[PATH_MAX];
+
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+
+        if (n > 0 && snprintf(file, sizeof file, "%.*s/%s", (int)n, path, cc) < (int)sizeof file &&
+            access(file, X_OK) == 0)
+            return true;
+        path += n + (path[n] == ':');
+    }
+    return false;
+}

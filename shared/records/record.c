@@ -1,0 +1,233 @@
+#include "shared/records/record.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/base/file.h"
+
+enum { CELL_MAX = 64 }; /* the longest number has 25 characters; psgd's texts are short */
+
+#define COLUMN(row, name, type, help) {#name, RECORD_##type, offsetof(struct row, name), help},
+#define RECORD_FILE(ID, file, row, columns, ...)                                                             \
+    const struct record_column row##_columns[] = {columns(COLUMN, row){0}};                                  \
+    _Static_assert(sizeof row##_columns / sizeof *row##_columns < RECORD_COLUMNS_MAX,                        \
+                   "at most 30 columns: raise RECORD_COLUMNS_MAX");
+RECORD_FILES(RECORD_FILE)
+#undef RECORD_FILE
+#undef COLUMN
+
+static size_t n_columns(const struct record_column *c)
+{
+    size_t n = 0;
+
+    while (c[n].name)
+        n++;
+    return n;
+}
+
+/* Numbers are not printed with snprintf, with which a row of train.csv takes a tenth of a small network's
+ * step. Each function returns the characters written. */
+static int print_digits(char *out, uint64_t v, int at_least)
+{
+    char digits[20];
+    int n = 0;
+
+    for (; v > 0 || n < at_least; v /= 10)
+        digits[n++] = (char)('0' + v % 10);
+    for (int i = 0; i < n; i++)
+        out[i] = digits[n - 1 - i];
+    return n;
+}
+
+static int print_int(char *out, int v)
+{
+    bool is_negative = v < 0;
+
+    out[0] = '-';
+    return is_negative + print_digits(out + is_negative, (uint64_t)llabs(v), 1);
+}
+
+/* As %.*f. The product has a relative error of at most 1.2e-16; values that near to a rounding boundary are
+ * left to snprintf. */
+static int print_fixed(char *out, double v, double unit, int decimals)
+{
+    double scaled = v * unit;
+    double whole = floor(scaled);
+    int n;
+
+    if (!(scaled >= 0 && scaled < 1e15) || fabs(scaled - whole - 0.5) < 1e-6 * (1 + scaled * 1e-9))
+        return snprintf(out, CELL_MAX, "%.*f", decimals, v);
+    whole += scaled - whole > 0.5;
+    n = print_digits(out, (uint64_t)whole / (uint64_t)unit, 1);
+    out[n++] = '.';
+    return n + print_digits(out + n, (uint64_t)whole % (uint64_t)unit, decimals);
+}
+
+static int print_seconds(char *out, double v)
+{
+    return print_fixed(out, v, 1e6, 6);
+}
+
+static int print_nanoseconds(char *out, double v)
+{
+    return print_fixed(out, v, 1e9, 9);
+}
+
+/* As %.9g. Scaled to an integer of nine digits; the product has an error of at most 1.2e-7, so that only a
+ * value that near to the middle of two integers could be rounded wrongly. Such values, and those that need
+ * an exponent, are left to snprintf. */
+static int print_nine_digits(char *out, double v)
+{
+    static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
+    double size = fabs(v);
+    bool is_negative = signbit(v);
+    double scaled, whole;
+    uint64_t digits;
+    int power = 0, n = 0;
+
+    if (v == 0 && !is_negative)
+        return print_digits(out, 0, 1);
+    if (!(size >= 1e-3 && size < 1e8))
+        return snprintf(out, CELL_MAX, "%.9g", v);
+    while (size * tens[power] < 1e8)
+        power++;
+    scaled = size * tens[power];
+    whole = floor(scaled);
+    if (fabs(scaled - whole - 0.5) < 1e-6)
+        return snprintf(out, CELL_MAX, "%.9g", v);
+    digits = (uint64_t)whole + (scaled - whole > 0.5);
+    for (; power > 0 && digits % 10 == 0; power--)
+        digits /= 10;
+    if (is_negative)
+        out[n++] = '-';
+    n += print_digits(out + n, digits / (uint64_t)tens[power], 1);
+    if (power == 0)
+        return n;
+    out[n++] = '.';
+    return n + print_digits(out + n, digits % (uint64_t)tens[power], power);
+}
+
+static int print_float(char *out, double v, int (*print)(char *, double))
+{
+    if (v == RECORD_MISSING)
+        return 0;
+    if (!isfinite(v))
+        return snprintf(out, CELL_MAX, "%s", isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
+    return print(out, v);
+}
+
+static int print_cell(char *out, const void *at, enum record_type type)
+{
+    switch (type) {
+    case RECORD_TEXT:
+        return snprintf(out, CELL_MAX, "%s", *(const char *const *)at);
+    case RECORD_INT:
+        return print_int(out, *(const int *)at);
+    case RECORD_U64:
+        return print_digits(out, *(const uint64_t *)at, 1);
+    case RECORD_FLOAT:
+        return print_float(out, *(const double *)at, print_nine_digits);
+    case RECORD_SECONDS:
+        return print_float(out, *(const double *)at, print_seconds);
+    case RECORD_SPAN:
+        return print_float(out, *(const double *)at, print_nanoseconds);
+    }
+    return 0;
+}
+
+static char *print_row(char *out, const struct record_column *columns, const void *row)
+{
+    for (const struct record_column *c = columns; c->name; c++) {
+        out += print_cell(out, (const char *)row + c->offset, c->type);
+        *out++ = c[1].name ? ',' : '\n';
+    }
+    return out;
+}
+
+static int write_rows(struct record_file *f, const char *rows, size_t len, struct err *e)
+{
+    struct stat st;
+    const char *end;
+
+    if (file_write_all(f->fd, rows, len, f->path, e) == 0) {
+        f->bytes += len;
+        return 0;
+    }
+    /* On a full disk a part was written: keeps the whole rows. */
+    end = fstat(f->fd, &st) == 0 && (uint64_t)st.st_size > f->bytes && (uint64_t)st.st_size - f->bytes <= len
+              ? memrchr(rows, '\n', (size_t)((uint64_t)st.st_size - f->bytes))
+              : NULL;
+    f->bytes += end ? (size_t)(end - rows) + 1 : 0;
+    if (ftruncate(f->fd, (off_t)f->bytes) < 0)
+        err_at(e, "truncating");
+    return e->code;
+}
+
+int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e)
+{
+    char header[RECORD_COLUMNS_MAX * CELL_MAX];
+    size_t n = 0;
+
+    *f = (struct record_file){.columns = columns, .path = path, .fd = -1};
+    for (const struct record_column *c = columns; c->name && n < sizeof header; c++)
+        n += (size_t)snprintf(header + n, sizeof header - n, "%s%c", c->name, c[1].name ? ',' : '\n');
+    if (n >= sizeof header)
+        return err_set(e, ERR_INTERNAL, "%s: the header is longer than %zu bytes", path, sizeof header);
+    f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (f->fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (write_rows(f, header, n, e) < 0) {
+        record_close(f);
+        return e->code;
+    }
+    return 0;
+}
+
+int record_write(struct record_file *f, const void *rows, size_t size, size_t n, struct err *e)
+{
+    size_t need = f->n_held + n * n_columns(f->columns) * CELL_MAX;
+    char *at;
+
+    if (need > f->text_size) {
+        char *text = realloc(f->text, need += RECORD_HELD);
+
+        if (!text)
+            return err_set(e, ERR_NOMEM, "%s: no memory for %zu rows", f->path, n);
+        f->text = text;
+        f->text_size = need;
+    }
+    at = f->text + f->n_held;
+    for (size_t i = 0; i < n; i++)
+        at = print_row(at, f->columns, (const char *)rows + i * size);
+    f->n_held = (size_t)(at - f->text);
+    return f->n_held < RECORD_HELD ? 0 : record_flush(f, e);
+}
+
+int record_flush(struct record_file *f, struct err *e)
+{
+    size_t n = f->n_held;
+
+    f->n_held = 0;
+    return n > 0 ? write_rows(f, f->text, n, e) : 0;
+}
+
+int record_sync(struct record_file *f, struct err *e)
+{
+    if (record_flush(f, e) < 0)
+        return e->code;
+    return fsync(f->fd) < 0 ? err_errno(e, ERR_IO, "%s", f->path) : 0;
+}
+
+void record_close(struct record_file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->text);
+    *f = (struct record_file){.fd = -1};
+}

@@ -1,0 +1,157 @@
+/* record -- the CSV files of a job. One list per file has each column's name, type and meaning; the row's
+ * struct, header, writer and docs are generated from it. A new column is a line there and its value where the
+ * row is made, a new file is a list and a line in RECORD_FILES. Later versions only append columns.
+ *
+ * Rows are buffered until record_flush(), or until RECORD_HELD bytes, and then appended to the file
+ * (O_APPEND) with one write(2): flushed rows survive the end of the process. RFC 4180, LF, '.' in numbers,
+ * floats as %.9g (which reads back to the same float32), a missing value is empty, a non-finite number is
+ * `nan` or `inf`. */
+#ifndef PSGD_RECORD_H
+#define PSGD_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/base/err.h"
+
+enum record_type { RECORD_TEXT, RECORD_INT, RECORD_U64, RECORD_FLOAT, RECORD_SECONDS, RECORD_SPAN };
+
+struct record_column {
+    const char *name;
+    enum record_type type; /* const char *, int, uint64_t, double, double (6 decimals), double (9) */
+    size_t offset;
+    const char *help; /* meaning and unit */
+};
+
+/* The columns of each file: C(row, name, type, help). */
+/* clang-format off */
+#define RECORD_TRAIN_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "0, 1, ... a worker; -2, -3, ... a server") \
+    C(row, role, TEXT, "worker or server") \
+    C(row, epoch, INT, "from 1") \
+    C(row, batch, U64, "from 1 in the epoch") \
+    C(row, batches, U64, "in an epoch") \
+    C(row, step, U64, "from 1 in the job") \
+    C(row, samples, U64, "seen by this node so far") \
+    C(row, loss, FLOAT, "mean over the batch, before the update") \
+    C(row, accuracy, FLOAT, "over the batch, before the update, 0 to 1; empty as in eval.csv") \
+    C(row, lr, FLOAT, "learning rate of this step") \
+    C(row, grad_norm, FLOAT, \
+      "Euclidean norm of the gradient for the update, before it was clipped; of the worker's own gradient " \
+      "if servers update (ps)") \
+    C(row, compute_s, SPAN, "local work: batch, forward, backward, checks, this file") \
+    C(row, encode_s, SPAN, "the codec writing its messages") \
+    C(row, send_s, SPAN, "passing them to the network") \
+    C(row, wait_s, SPAN, "waiting for other nodes, the network at work meanwhile") \
+    C(row, decode_s, SPAN, "the codec reading received messages") \
+    C(row, raw_bytes, U64, "sent in this step, before compression and headers") \
+    C(row, sent_bytes, U64, "passed to other nodes, by connections or through shared memory") \
+    C(row, recv_bytes, U64, "of the messages used in this step") \
+    C(row, apply_s, SPAN, "updating the model: the codec's apply and adopt, the optimizer")
+
+#define RECORD_EVAL_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "which one evaluated") \
+    C(row, epoch, INT, "after it, or where a codec wished it within it; from 1") \
+    C(row, step, U64, "after it") \
+    C(row, samples, U64, "of training, seen by this node so far") \
+    C(row, loss, FLOAT, "mean over the test set") \
+    C(row, accuracy, FLOAT, "over the test set, 0 to 1; empty where there are targets, not labels") \
+    C(row, sent_bytes_total, U64, "so far") \
+    C(row, recv_bytes_total, U64, "so far")
+
+#define RECORD_COMM_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node, at the end of the round") \
+    C(row, round, U64, "from 1; of a rule that acts on events each step, and what came after the last one") \
+    C(row, node, INT, "that recorded it") \
+    C(row, peer, INT, "the other node") \
+    C(row, direction, TEXT, "sent or received") \
+    C(row, messages, U64, "") \
+    C(row, raw_bytes, U64, "before compression and headers") \
+    C(row, wire_bytes, U64, "with them") \
+    C(row, encode_s, SECONDS, "sent: the codec writing them") \
+    C(row, transfer_s, SECONDS, "sent: passing them to the network; received: waiting for them")
+
+#define RECORD_METRIC_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "which one evaluated") \
+    C(row, epoch, INT, "after it, from 1") \
+    C(row, step, U64, "after it") \
+    C(row, metric, TEXT, "as the model's document names it") \
+    C(row, value, FLOAT, "over the test set; empty if the test set does not define it")
+
+#define RECORD_CONFUSION_COLUMNS(C, row) \
+    C(row, node, INT, "which one evaluated") \
+    C(row, epoch, INT, "after it, from 1") \
+    C(row, step, U64, "after it") \
+    C(row, label, INT, "of the test samples counted") \
+    C(row, predicted, INT, "the class that the model predicts") \
+    C(row, count, U64, "of such samples; pairs without samples have no row")
+
+#define RECORD_CODEC_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "of the codec") \
+    C(row, step, U64, "done by this node; a server takes none") \
+    C(row, round, U64, "closed so far") \
+    C(row, name, TEXT, "of the value, chosen by the codec") \
+    C(row, value, FLOAT, "")
+
+/* All files: FILE(ID, name, struct, columns, flags, max, help): ARTIFACT_ID, and the fields of struct
+ * artifact (artifacts.h). */
+#define RECORD_FILES(FILE) \
+    FILE(TRAIN, "train", record_train, RECORD_TRAIN_COLUMNS, NEEDED, 2 * GIB, \
+         "one row per recorded step and worker") \
+    FILE(EVAL, "eval", record_eval, RECORD_EVAL_COLUMNS, NEEDED, GIB, \
+         "one row per evaluation on the test set") \
+    FILE(COMM, "comm", record_comm, RECORD_COMM_COLUMNS, OF_SERVERS | OF_EXECUTORS | NEEDED, 2 * GIB, \
+         "one row per round, peer and direction: messages and bytes") \
+    FILE(METRICS, "metrics", record_metric, RECORD_METRIC_COLUMNS, 0, GIB, \
+         "one row per evaluation and metric that the model requests") \
+    FILE(CONFUSION, "confusion", record_confusion, RECORD_CONFUSION_COLUMNS, 0, GIB, \
+         "one row per evaluation and occurring pair of label and predicted class") \
+    FILE(CODEC_RECORDS, "codec", record_codec, RECORD_CODEC_COLUMNS, OF_SERVERS, GIB, \
+         "one row per value that the codec records")
+
+/* The type of a column in the row's struct. */
+#define RECORD_IN_TEXT    const char *
+#define RECORD_IN_INT     int
+#define RECORD_IN_U64     uint64_t
+#define RECORD_IN_FLOAT   double
+#define RECORD_IN_SECONDS double
+#define RECORD_IN_SPAN    double
+/* clang-format on */
+
+#define FIELD(row, name, type, help) RECORD_IN_##type name;
+#define RECORD_FILE(ID, file, row, columns, ...)                                                             \
+    struct row {                                                                                             \
+        columns(FIELD, row)                                                                                  \
+    };                                                                                                       \
+    extern const struct record_column row##_columns[]; /* ends with {0} */
+RECORD_FILES(RECORD_FILE)
+#undef RECORD_FILE
+#undef FIELD
+
+#define RECORD_SIM_TIME "sim_time_s" /* the column that a simulation appends, in simulated seconds */
+#define RECORD_MISSING  (-1e300)     /* an empty float or seconds cell */
+enum { RECORD_HELD = 1 << 16, RECORD_COLUMNS_MAX = 32 /* 30 of a job, one of a simulation, {0} */ };
+
+struct record_file {
+    const struct record_column *columns;
+    const char *path;
+    int fd;
+    uint64_t bytes; /* written so far */
+    char *text;     /* buffered rows; the memory is kept, so that a steady run does not allocate */
+    size_t text_size, n_held;
+};
+
+/* Creates the file, which must not exist, and writes the header. `path` must outlive *f. */
+int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e);
+/* Adds n rows of `size` bytes each. record_write and record_flush: ERR_NOSPACE, the disk is full; the file
+ * keeps whole rows only. */
+int record_write(struct record_file *f, const void *rows, size_t size, size_t n, struct err *e);
+int record_flush(struct record_file *f, struct err *e); /* buffered rows to the file */
+int record_sync(struct record_file *f, struct err *e);  /* the file to the disk */
+void record_close(struct record_file *f);               /* buffered rows are lost */
+
+#endif

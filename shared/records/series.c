@@ -1,0 +1,424 @@
+#include "shared/records/series.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/job/settings.h"
+#include "shared/records/record_scan.h"
+#include "shared/records/series_file.h"
+#include "shared/records/series_points.h"
+
+enum { NODE_SPAN = 2 * SIMULATED_NODES_MAX, POINTS_LEAST = 8 };
+
+/* The columns that are read: these, then the values. */
+enum place { NODE, STEP, TIME, SIM_TIME, EPOCH, BATCH, BATCHES, SENT, RECEIVED, NAME, SAMPLES, VALUES };
+
+/* Of more, the sum of the x of a point's rows could overflow. */
+static const double x_most = 1e200;
+
+/* A value that begins anew when a job does, continued. */
+struct running {
+    double last, before;
+};
+
+struct node {
+    int node;
+    uint64_t rows;
+    double x;                    /* of its last row */
+    double bytes;                /* of train.csv, so far */
+    struct running time, totals; /* totals: of eval.csv, in bytes */
+    double samples;              /* of train.csv, so far */
+    bool is_shown;
+    struct series_points points;
+    /* Of a file with a row for each value: those of the last step, at the last x, that are not added yet. */
+    bool is_held;
+    double step, held[SERIES_NAMES];
+};
+
+struct series {
+    struct series_request r;
+    const struct series_file *file;
+    const char *wanted[VALUES + SERIES_NAMES]; /* columns, each once */
+    size_t n_wanted, n_needed;
+    int to[VALUES + SERIES_NAMES];  /* of a place: the index of its column; -1: the file has none */
+    bool is_of_batch[SERIES_NAMES]; /* of train.csv: a mean over a mini-batch */
+    size_t n_slots;                 /* values of a row: those asked for, or as many as may occur */
+    size_t most;                    /* points of a node */
+    struct node *nodes;
+    size_t n_nodes, n_held, last;
+    uint32_t index_of[NODE_SPAN]; /* of a node, plus SIMULATED_NODES_MAX: 1 + its index in `nodes` */
+    struct series_points mean;
+    uint64_t rows;
+};
+
+static void want(struct series *s, int place, const char *column)
+{
+    size_t i = 0;
+
+    while (i < s->n_wanted && strcmp(s->wanted[i], column) != 0)
+        i++;
+    s->wanted[i] = column;
+    s->n_wanted += i == s->n_wanted;
+    s->to[place] = (int)i;
+}
+
+static void choose_columns(struct series *s)
+{
+    bool is_train = s->r.file == ARTIFACT_TRAIN;
+
+    for (int i = 0; i < VALUES + SERIES_NAMES; i++)
+        s->to[i] = -1;
+    want(s, NODE, "node");
+    want(s, STEP, "step");
+    if (s->r.x == SERIES_TIME)
+        want(s, TIME, "time_s");
+    if (s->r.x == SERIES_EPOCH)
+        want(s, EPOCH, "epoch");
+    if (s->r.x == SERIES_BYTES) {
+        want(s, SENT, is_train ? "sent_bytes" : "sent_bytes_total");
+        want(s, RECEIVED, is_train ? "recv_bytes" : "recv_bytes_total");
+    }
+    if (s->file->name_column) {
+        want(s, NAME, s->file->name_column);
+        want(s, VALUES, s->file->value_column);
+    }
+    s->n_needed = s->n_wanted;
+    for (size_t i = 0; !s->file->name_column && i < s->r.n_names; i++)
+        want(s, VALUES + (int)i, s->r.names[i]);
+    if (s->r.x == SERIES_TIME)
+        want(s, SIM_TIME, RECORD_SIM_TIME);
+    for (size_t i = 0; is_train && i < s->r.n_names; i++)
+        s->is_of_batch[i] = strcmp(s->r.names[i], "loss") == 0 || strcmp(s->r.names[i], "accuracy") == 0;
+    if (is_train)
+        want(s, SAMPLES, "samples");
+    if (s->r.x == SERIES_EPOCH && is_train) {
+        want(s, BATCH, "batch");
+        want(s, BATCHES, "batches");
+    }
+}
+
+int series_new(struct series **out, const struct series_request *r, struct err *e)
+{
+    struct series *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return err_set(e, ERR_NOMEM, "no memory for the series");
+    s->r = *r;
+    s->file = series_file_of(r->file);
+    s->most = r->points;
+    s->n_slots = s->file->name_column && r->n_names == 0 ? SERIES_NAMES : r->n_names;
+    s->mean.n_names = s->n_slots;
+    choose_columns(s);
+    *out = s;
+    return 0;
+}
+
+void series_free(struct series *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        series_points_clear(&s->nodes[i].points);
+    series_points_clear(&s->mean);
+    free(s->nodes);
+    free(s);
+}
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "no memory for the series of a node");
+}
+
+/* Each new node leaves fewer points for the others. */
+static int add_node(struct series *s, int node, struct err *e)
+{
+    struct node *moved;
+
+    if (s->n_nodes == s->n_held) {
+        moved = realloc(s->nodes, (s->n_held * 2 + 8) * sizeof *moved);
+        if (!moved)
+            return no_memory(e);
+        s->nodes = moved;
+        s->n_held = s->n_held * 2 + 8;
+    }
+    s->nodes[s->n_nodes++] = (struct node){.node = node,
+                                           .x = -INFINITY,
+                                           .is_shown = s->n_nodes <= s->r.nodes_most,
+                                           .points = {.n_names = s->n_slots}};
+    s->index_of[node + SIMULATED_NODES_MAX] = (uint32_t)s->n_nodes;
+    if (s->n_nodes * s->most <= s->r.points_in_all || s->most <= POINTS_LEAST || s->n_nodes > s->r.nodes_most)
+        return 0;
+    s->most = s->most / 2 < POINTS_LEAST ? POINTS_LEAST : s->most / 2;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        series_points_reduce(&s->nodes[i].points, s->most);
+    return 0;
+}
+
+static int find_node(struct node **out, struct series *s, double number, struct err *e)
+{
+    int node = (int)number;
+
+    *out = NULL;
+    if (s->index_of[node + SIMULATED_NODES_MAX] == 0 && add_node(s, node, e) < 0)
+        return e->code;
+    *out = &s->nodes[s->index_of[node + SIMULATED_NODES_MAX] - 1];
+    return 0;
+}
+
+static double continued(struct running *r, double v)
+{
+    if (v < r->last)
+        r->before += r->last;
+    r->last = v;
+    return r->before + v;
+}
+
+static double number_at(const struct series *s, const struct record_text *cells, int place)
+{
+    return s->to[place] < 0 ? RECORD_MISSING : record_number(&cells[s->to[place]]);
+}
+
+static bool is_real(double v)
+{
+    return v != RECORD_MISSING && isfinite(v);
+}
+
+/* A row's x; RECORD_MISSING: it has none. */
+static double x_of(const struct series *s, struct node *n, const struct record_text *cells, double step)
+{
+    double v[VALUES];
+
+    for (int i = TIME; i < NAME; i++)
+        v[i] = number_at(s, cells, i);
+    switch (s->r.x) {
+    case SERIES_TIME:
+        v[TIME] = is_real(v[SIM_TIME]) ? v[SIM_TIME] : v[TIME];
+        return is_real(v[TIME]) ? continued(&n->time, v[TIME]) : RECORD_MISSING;
+    case SERIES_EPOCH:
+        return is_real(v[EPOCH]) && is_real(v[BATCH]) && v[BATCHES] > 0 ? v[EPOCH] - 1 + v[BATCH] / v[BATCHES]
+                                                                        : v[EPOCH];
+    case SERIES_BYTES:
+        v[SENT] = (is_real(v[SENT]) ? v[SENT] : 0) + (is_real(v[RECEIVED]) ? v[RECEIVED] : 0);
+        n->bytes += s->r.file == ARTIFACT_TRAIN ? v[SENT] : 0;
+        return s->r.file == ARTIFACT_TRAIN ? n->bytes : continued(&n->totals, v[SENT]);
+    default:
+        return step;
+    }
+}
+
+/* What is of a worker's mini-batch counts in the mean with its samples; anything else is of the worker. */
+static void weigh(const struct series *s, double batch, double *weights)
+{
+    bool is_known = s->r.file == ARTIFACT_TRAIN && isfinite(batch) && batch > 0;
+
+    for (size_t i = 0; i < s->n_slots; i++)
+        weights[i] = is_known && s->is_of_batch[i] ? batch : 1;
+}
+
+/* `batch`: the samples since the row before. */
+static int add_values(struct series *s, struct node *n, double step, double batch, const double *values,
+                      struct err *e)
+{
+    double weights[SERIES_NAMES];
+
+    weigh(s, batch, weights);
+    if (n->x < s->r.from || n->x > s->r.to)
+        return 0;
+    n->rows++;
+    s->rows++;
+    if ((n->is_shown && series_points_put(&n->points, s->most, n->rows, n->x, values, NULL) < 0) ||
+        (n->node >= 0 && series_points_put(&s->mean, s->r.points, (uint64_t)step, n->x, values, weights) < 0))
+        return no_memory(e);
+    return 0;
+}
+
+static int add_held(struct series *s, struct node *n, struct err *e)
+{
+    bool is_held = n->is_held;
+
+    n->is_held = false;
+    return is_held ? add_values(s, n, n->step, 0, n->held, e) : 0;
+}
+
+/* The slot of a value's name; -1: it is not asked for, or one of too many. */
+static int slot_of(struct series *s, const struct record_text *name)
+{
+    for (size_t i = 0; i < s->r.n_names; i++)
+        if (strlen(s->r.names[i]) == name->len && memcmp(s->r.names[i], name->text, name->len) == 0)
+            return (int)i;
+    if (s->r.n_names == s->n_slots || !series_is_name(name->text, name->len))
+        return -1;
+    memcpy(s->r.names[s->r.n_names], name->text, name->len);
+    return (int)s->r.n_names++;
+}
+
+/* The values of one step, which are in rows one after the other, make one row. */
+static int hold(struct series *s, struct node *n, double x, double step, const struct record_text *cells,
+                struct err *e)
+{
+    int slot = slot_of(s, &cells[s->to[NAME]]);
+
+    if (slot < 0)
+        return 0;
+    if (n->is_held && (x > n->x || step != n->step || n->held[slot] != RECORD_MISSING) &&
+        add_held(s, n, e) < 0)
+        return e->code;
+    for (size_t i = 0; !n->is_held && i < SERIES_NAMES; i++)
+        n->held[i] = RECORD_MISSING;
+    n->is_held = true;
+    n->x = x;
+    n->step = step;
+    n->held[slot] = number_at(s, cells, VALUES);
+    return 0;
+}
+
+static int add_row(void *ctx, const struct record_text *cells, struct err *e)
+{
+    struct series *s = ctx;
+    double values[SERIES_NAMES];
+    double node = number_at(s, cells, NODE);
+    double step = number_at(s, cells, STEP), samples = number_at(s, cells, SAMPLES), batch = 0;
+    struct node *n;
+    double x;
+
+    if (!(fabs(node) < SIMULATED_NODES_MAX) || !(step >= 0 && step <= 0x1p53))
+        return 0;
+    if (find_node(&n, s, node, e) < 0)
+        return e->code;
+    if (is_real(samples)) {
+        batch = samples - n->samples;
+        n->samples = samples;
+    }
+    x = x_of(s, n, cells, step);
+    if (!is_real(x) || fabs(x) > x_most || x < n->x)
+        return 0;
+    if (s->file->name_column)
+        return hold(s, n, x, step, cells, e);
+    n->x = x;
+    for (size_t i = 0; i < s->n_slots; i++)
+        values[i] = number_at(s, cells, VALUES + (int)i);
+    return add_values(s, n, step, batch, values, e);
+}
+
+static struct record_scan scan_of(struct series *s, const char *what)
+{
+    return (struct record_scan){.what = what,
+                                .columns = s->wanted,
+                                .n = s->n_wanted,
+                                .needed = (uint32_t)(((uint64_t)1 << s->n_needed) - 1),
+                                .row = add_row,
+                                .ctx = s};
+}
+
+int series_read(struct series *s, int fd, const char *what, struct err *e)
+{
+    const struct record_scan scan = scan_of(s, what);
+
+    return record_scan_file(&scan, fd, e);
+}
+
+int series_add(struct series *s, const char *text, size_t len, const char *what, struct err *e)
+{
+    const struct record_scan scan = scan_of(s, what);
+
+    return record_scan_text(&scan, text, len, e);
+}
+
+static void put_value(FILE *out, double v)
+{
+    if (isnan(v))
+        fputs("\"nan\"", out);
+    else if (isinf(v))
+        fputs(v > 0 ? "\"inf\"" : "\"-inf\"", out);
+    else
+        fprintf(out, "%.9g", v);
+}
+
+enum part { PART_X, PART_MEAN, PART_MIN, PART_MAX };
+
+/* One number of each point. */
+static void put_list(FILE *out, const struct series_points *p, size_t slot, enum part part)
+{
+    double x = -INFINITY;
+
+    fputc('[', out);
+    for (size_t i = 0; i < p->n; i++) {
+        struct point *b = series_points_at(p, i);
+        const struct point_value *v = point_values(b) + slot;
+
+        if (i > 0)
+            fputc(',', out);
+        if (part == PART_X) {
+            /* Means of workers of which one ended early could go back. */
+            x = b->x / (double)b->n > x ? b->x / (double)b->n : x;
+            fprintf(out, "%.13g", x);
+        } else if (v->weight == 0) {
+            fputs("null", out);
+        } else {
+            double of_key = v->has_nan ? NAN : v->sum / v->weight;
+
+            put_value(out, part == PART_MEAN ? of_key : part == PART_MIN ? v->min : v->max);
+        }
+    }
+    fputc(']', out);
+}
+
+static bool is_name(const struct series *s, const char *name, const char *suffix)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < s->r.n_names; i++)
+        if (strncmp(s->r.names[i], name, len) == 0 && strcmp(s->r.names[i] + len, suffix) == 0)
+            return true;
+    return false;
+}
+
+/* Extremes, and `every`, give way to a value of the same name: a codec may record norm and norm_max. */
+static void put_curves(FILE *out, const struct series *s, const struct series_points *p, bool has_extremes)
+{
+    static const char *const suffix[] = {[PART_MEAN] = "", [PART_MIN] = "_min", [PART_MAX] = "_max"};
+    bool is_thinned = p->shift > 0;
+
+    if (is_thinned && !is_name(s, "every", ""))
+        fprintf(out, "\"every\":%llu,", 1ULL << p->shift);
+    fputs("\"x\":", out);
+    put_list(out, p, 0, PART_X);
+    for (size_t i = 0; i < s->r.n_names; i++) {
+        for (int part = PART_MEAN; part <= (is_thinned && has_extremes ? PART_MAX : PART_MEAN); part++) {
+            if (part != PART_MEAN && is_name(s, s->r.names[i], suffix[part]))
+                continue;
+            fprintf(out, ",\"%s%s\":", s->r.names[i], suffix[part]);
+            put_list(out, p, i, (enum part)part);
+        }
+    }
+}
+
+int series_write(FILE *out, struct series *s, struct err *e)
+{
+    size_t n_shown = s->n_nodes < s->r.nodes_most ? s->n_nodes : s->r.nodes_most;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (add_held(s, &s->nodes[i], e) < 0)
+            return e->code;
+    fprintf(out, "{\"file\":\"%s\",\"x\":\"%s\",\"names\":[", s->file->name, series_x_names[s->r.x]);
+    for (size_t i = 0; i < s->r.n_names; i++)
+        fprintf(out, "%s\"%s\"", i ? "," : "", s->r.names[i]);
+    fprintf(out, "],\"rows\":%llu,", (unsigned long long)s->rows);
+    if (n_shown < s->n_nodes)
+        fprintf(out, "\"nodes_left_out\":%zu,", s->n_nodes - n_shown);
+    fputs("\"nodes\":[", out);
+    for (size_t i = 0; i < n_shown; i++) {
+        const struct node *n = &s->nodes[i];
+
+        fprintf(out, "%s{\"node\":%d,\"role\":\"%s\",\"rows\":%llu,", i ? "," : "", n->node,
+                n->node < 0 ? "server" : "worker", (unsigned long long)n->rows);
+        put_curves(out, s, &n->points, true);
+        fputc('}', out);
+    }
+    fputs("],\"mean\":{", out);
+    put_curves(out, s, &s->mean, false);
+    fputs("}}", out);
+    return ferror(out) ? err_set(e, ERR_NOMEM, "no memory for the series' document") : 0;
+}

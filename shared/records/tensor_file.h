@@ -1,0 +1,82 @@
+/* tensor_file -- safetensors files: models, checkpoints, and the shards of a data set. Format: u64 length
+ * of a JSON header, the header {"name": {"dtype", "shape", "data_offsets"}, "__metadata__": {text: text}},
+ * padded with spaces to 8 bytes, then the tensors one after the other. Little-endian, row-major, no holes. */
+#ifndef PSGD_TENSOR_FILE_H
+#define PSGD_TENSOR_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/base/err.h"
+
+enum { TENSOR_DIMS = 8, TENSOR_NAME = 128, TENSOR_SHAPE_TEXT = 192, TENSOR_FILE_MAX_TENSORS = 4096 };
+
+enum tensor_type {
+    TENSOR_F32,
+    TENSOR_U8,
+    TENSOR_I32,
+    TENSOR_I64,
+    TENSOR_F16,
+    TENSOR_BF16,
+    TENSOR_F64,
+    N_TENSOR_TYPES
+};
+
+struct tensor_view {
+    char name[TENSOR_NAME];
+    enum tensor_type type;
+    int n_dims;
+    size_t shape[TENSOR_DIMS];
+    const void *data; /* not copied */
+};
+
+struct tensor_meta {
+    const char *key, *value;
+};
+
+/* Writes under a temporary name and renames. `meta` ends with {0} and may be NULL. Wider types come first,
+ * so that every tensor is aligned. ERR_INTERNAL: a name is empty or used twice. ERR_IO, ERR_NOSPACE,
+ * ERR_NOMEM. */
+int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
+                      struct err *e);
+int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
+                               const struct tensor_meta *meta, struct err *e); /* as file_write_unsynced */
+
+/* Checks that this process may write a file with this much data, and a header of at most 2 MiB (a model's
+ * document, names of its tensors) and the metadata `long_text`, which may be NULL; call it before the work
+ * whose result the file has. ERR_CONFIG: the limit on file sizes (RLIMIT_FSIZE) is lower; `what` names the
+ * file. */
+int tensor_file_fits(const char *what, uint64_t data_bytes, const char *long_text, struct err *e);
+
+/* An open file is mapped; the views and metadata point into it. It must not be truncated meanwhile: psgd
+ * itself only replaces whole files. `tensors` are in the order of the file. */
+struct tensor_file {
+    void *map;
+    size_t map_len;
+    struct tensor_view *tensors;
+    size_t n;
+    void *header; /* the parsed header, for tensor_file_meta */
+};
+
+/* ERR_CONFIG: not a safetensors file, or inconsistent (offsets, sizes, holes, names), or has a tensor that
+ * is not aligned to its type. */
+int tensor_file_open(struct tensor_file *f, const char *path, struct err *e);
+/* The same for bytes in memory, which must outlive `f` and be aligned to 8. */
+int tensor_file_parse(struct tensor_file *f, const void *bytes, size_t len, const char *what, struct err *e);
+/* Reads only the header of an open file of `len` bytes, which another process may still write or truncate:
+ * every value of a tensor reads as 0. */
+int tensor_file_read_header(struct tensor_file *f, int fd, size_t len, const char *what, struct err *e);
+void tensor_file_close(struct tensor_file *f);
+
+/* NULL: not found. */
+const struct tensor_view *tensor_file_find(const struct tensor_file *f, const char *name);
+const char *tensor_file_meta(const struct tensor_file *f, const char *key);
+size_t tensor_type_size(enum tensor_type type);      /* bytes of one value */
+const char *tensor_type_name(enum tensor_type type); /* "BF16" */
+size_t tensor_count(const struct tensor_view *t);    /* product of the shape */
+size_t tensor_bytes(const struct tensor_view *t);
+double tensor_value(const struct tensor_view *t, size_t i); /* of any type; I64 beyond 2^53 is rounded */
+/* "(784, 128)" */
+const char *tensor_shape_text(char out[TENSOR_SHAPE_TEXT], const struct tensor_view *t);
+
+#endif

@@ -1,0 +1,138 @@
+#include "shared/records/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void weights_name(char out[TENSOR_NAME], const struct model_spec *m, int layer, int k)
+{
+    const struct layer_spec *l = &m->layers[layer];
+
+    snprintf(out, TENSOR_NAME, "layer%d.%s.%s", layer, layer_kind_name(l->kind), l->tensors[k].name);
+}
+
+const struct tensor_view *weights_find(const struct tensor_file *f, const char *prefix, const char *name)
+{
+    size_t n = strlen(prefix);
+
+    for (size_t i = 0; i < f->n; i++)
+        if (strncmp(f->tensors[i].name, prefix, n) == 0 && strcmp(f->tensors[i].name + n, name) == 0)
+            return &f->tensors[i];
+    return NULL;
+}
+
+void weights_floats(float *out, const struct tensor_view *t)
+{
+    size_t n = tensor_count(t);
+
+    if (t->type == TENSOR_F32 && n > 0)
+        memcpy(out, t->data, n * sizeof *out);
+    for (size_t i = 0; t->type != TENSOR_F32 && i < n; i++)
+        out[i] = (float)tensor_value(t, i);
+}
+
+static bool is_transposed(const struct tensor_view *t, const struct tensor_spec *s)
+{
+    return t->n_dims == 2 && s->n_dims == 2 && t->shape[0] == s->shape[1] && t->shape[1] == s->shape[0];
+}
+
+static int check_shape(const struct tensor_view *t, const struct tensor_spec *s, struct err *e)
+{
+    struct tensor_view expected = {.n_dims = s->n_dims};
+    char here[TENSOR_SHAPE_TEXT], there[TENSOR_SHAPE_TEXT];
+
+    memcpy(expected.shape, s->shape, sizeof s->shape);
+    if (t->n_dims == s->n_dims && memcmp(t->shape, expected.shape, (size_t)s->n_dims * sizeof *t->shape) == 0)
+        return 0;
+    err_set(e, ERR_CONFIG, "tensor \"%s\" has the shape %s, the model's has %s", t->name,
+            tensor_shape_text(here, t), tensor_shape_text(there, &expected));
+    return is_transposed(t, s) ? err_hint(e, "PyTorch stores it transposed: write weight.T") : e->code;
+}
+
+static int check_type(const struct tensor_view *t, struct err *e)
+{
+    if (t->type == TENSOR_U8 || t->type == TENSOR_I32 || t->type == TENSOR_I64)
+        return err_set(e, ERR_CONFIG, "tensor \"%s\" is %s, expected F32 (F16, BF16 and F64 are converted)",
+                       t->name, tensor_type_name(t->type));
+    return 0;
+}
+
+static int check_values(const struct tensor_view *t, const struct tensor_spec *s, struct err *e)
+{
+    bool is_variance = strcmp(s->name, "running_var") == 0;
+    size_t n = tensor_count(t);
+
+    for (size_t i = 0; i < n; i++) {
+        double value = tensor_value(t, i);
+
+        if (!isfinite((float)value))
+            return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, not a finite float", t->name, i,
+                           err_number(value));
+        if (is_variance && value < 0)
+            return err_set(e, ERR_CONFIG, "tensor \"%s\": value %zu is %g, a variance is never negative",
+                           t->name, i, value);
+    }
+    return 0;
+}
+
+static int check_tensor(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
+                        int layer, int k, bool with_values, struct err *e)
+{
+    const struct tensor_spec *s = &m->layers[layer].tensors[k];
+    struct tensor_view expected = {.n_dims = s->n_dims};
+    const struct tensor_view *t;
+    char name[TENSOR_NAME], shape[TENSOR_SHAPE_TEXT];
+
+    weights_name(name, m, layer, k);
+    memcpy(expected.shape, s->shape, sizeof s->shape);
+    t = weights_find(f, prefix, name);
+    if (!t)
+        return err_set(e, ERR_CONFIG, "tensor \"%s%s\" of shape %s is missing", prefix, name,
+                       tensor_shape_text(shape, &expected));
+    if (check_shape(t, s, e) < 0 || check_type(t, e) < 0)
+        return e->code;
+    return with_values ? check_values(t, s, e) : 0;
+}
+
+static bool is_known(const struct model_spec *m, const char *name)
+{
+    char known[TENSOR_NAME];
+
+    for (int i = 0; i < m->n_layers; i++)
+        for (int k = 0; k < m->layers[i].n_tensors; k++) {
+            weights_name(known, m, i, k);
+            if (strcmp(known, name) == 0)
+                return true;
+        }
+    return false;
+}
+
+static int check(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
+                 bool with_values, struct err *e)
+{
+    char shape[TENSOR_SHAPE_TEXT];
+
+    for (int i = 0; i < m->n_layers; i++)
+        for (int k = 0; k < m->layers[i].n_tensors; k++)
+            if (check_tensor(f, prefix, m, i, k, with_values, e) < 0)
+                return e->code;
+    for (size_t i = 0; i < f->n; i++) {
+        const char *name = f->tensors[i].name;
+
+        if (strncmp(name, prefix, strlen(prefix)) == 0 && !is_known(m, name + strlen(prefix)))
+            return err_set(e, ERR_CONFIG, "tensor \"%s\" of shape %s does not belong to model \"%s\"", name,
+                           tensor_shape_text(shape, &f->tensors[i]), m->name);
+    }
+    return 0;
+}
+
+int weights_check(const struct tensor_file *f, const char *prefix, const struct model_spec *m, struct err *e)
+{
+    return check(f, prefix, m, true, e);
+}
+
+int weights_check_shapes(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
+                         struct err *e)
+{
+    return check(f, prefix, m, false, e);
+}
