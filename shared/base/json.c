@@ -354,6 +354,16 @@ static const char *end_of_string(const char *at)
     return *at ? at + 1 : at;
 }
 
+/* As Jansson writes an exponent: 1e-6, where %g has 1e-06. */
+static void strip_exponent(char *number)
+{
+    char *e = strchr(number, 'e');
+    char *digits = e ? e + 1 + (e[1] == '-') : NULL;
+
+    if (digits)
+        memmove(digits, digits + strspn(digits, "+0"), strlen(digits + strspn(digits, "+0")) + 1);
+}
+
 /* Jansson has one number of digits for all reals: with 17 each reads back to the same double, but 0.1 becomes
  * 0.10000000000000001. Rewrites each as the shortest that does. */
 static void shorten_reals(char *text)
@@ -374,6 +384,7 @@ static void shorten_reals(char *text)
         from += n;
         if (is_real) {
             number_text(number, strtod(begin, NULL));
+            strip_exponent(number);
             if (!strpbrk(number, ".e"))
                 strcat(number, ".0"); /* it stays a real */
             if (strlen(number) < n)

@@ -223,6 +223,7 @@ TEST(a_real_has_as_many_digits_as_it_takes_to_read_back_the_same)
                   "{\"0.10000000000000001\": 0.1, \"x\": [0.3, 0.30000000000000004, 100.0], \"t\": "
                   "\"a \\\"0.10000000000000001\\\\\"}");
     assert_dumped(json_integer(INT64_MIN), 0, "-9223372036854775808");
+    assert_dumped(json_pack("[f,f]", 1e-6, 1.2e30), 0, "[1e-6, 1.2e30]");
     assert_dumped(json_real(0.7), 0, "0.7");
 }
 
