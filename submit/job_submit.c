@@ -5,6 +5,7 @@
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
+#include "submit/verbs/file_to_stdout.h"
 #include "submit/verbs/verb_table.h"
 #include "submit/verbs/verbs.h"
 
@@ -56,8 +57,11 @@ static int check_operands(const struct verb *v, const struct options *o, struct 
     return err_hint(e, "job_submit help %s shows its arguments.", v->name);
 }
 
-static int run(const struct verb *v, bool is_named, const struct options *o, struct err *e)
+static int run(const struct verb *v, bool is_named, struct options *o, struct err *e)
 {
+    struct file_to_stdout file;
+    int rc;
+
     if (o->help) {
         if (!is_named) {
             verb_print_all(stdout);
@@ -73,7 +77,10 @@ static int run(const struct verb *v, bool is_named, const struct options *o, str
     raise_limits();
     if (interrupt_init(e) < 0)
         return e->code;
-    return v->run(o, e);
+    if (file_to_stdout_begin(&file, o, v->options, e) < 0)
+        return e->code;
+    rc = v->run(o, e);
+    return file_to_stdout_end(&file, rc, e);
 }
 
 static int end(int status, const struct verb *v)

@@ -275,7 +275,8 @@ static struct args_option table[] = {
      "what is drawn: a column of the file, or a name in codec.csv or metrics.csv"},
     {"file", "", ARGS_CHOICE_TEXT, AT(plot_file), FOR_PLOT, RESULTS, "eval|train|codec|metrics",
      "the file of records with it"},
-    {"png", "", ARGS_PATH, AT(png), FOR_PLOT, RESULTS, "FILE", "write a picture, drawn by gnuplot"},
+    {"png", "", ARGS_PATH, AT(png), FOR_PLOT, RESULTS, "FILE",
+     "write a picture, drawn by gnuplot; -: to standard output"},
     {"svg", "", ARGS_PATH, AT(svg), FOR_PLOT, RESULTS, "FILE", "the same as SVG"},
     {"width", "", ARGS_INT, AT(plot_width), FOR_PLOT, RESULTS, "N",
      "characters, else those of the terminal; of a picture pixels, else 960", .min = 20, .max = 10000},
@@ -287,9 +288,10 @@ static struct args_option table[] = {
     {"output", "o", ARGS_PATH, AT(output),
      FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
      "folder for the results, else logs/ID-NAME"},
-    {"output", "o", ARGS_PATH, AT(output), FOR_MODEL | FOR_SNAPSHOT, RESULTS, "FILE", "file to write"},
+    {"output", "o", ARGS_PATH, AT(output), FOR_MODEL | FOR_SNAPSHOT, RESULTS, "FILE",
+     "file to write; -: standard output"},
     {"output", "o", ARGS_PATH, AT(output), FOR_PREDICT, RESULTS, "FILE",
-     "table to write, else predictions.csv"},
+     "table to write, else predictions.csv; -: standard output"},
     {"split", "", ARGS_CHOICE_TEXT, AT(split), FOR_PREDICT, RESULTS, "test|train",
      "half of the data set to predict; else all of the --data that is given, or the test half of the job's "
      "set"},
@@ -417,6 +419,11 @@ void options_defaults(struct options *o)
 {
     complete();
     set_defaults(o);
+}
+
+const char *options_output(const struct options *o)
+{
+    return o->is_to_stdout ? "standard output" : o->output;
 }
 
 void options_help(FILE *f, unsigned verb)

@@ -77,6 +77,7 @@ struct options {
     int retries;                                       /* attempts after the first one */
     char retry_on[256];                                /* as retry_on.h reads it */
     char output[PATH_MAX], csv_style[16];
+    bool is_to_stdout; /* what a verb writes to a file goes to standard output */
     bool tensorboard;
     char mlflow[PATH_MAX]; /* the folder of its file store; "": none */
     bool json, quiet, no_color, help, version;
@@ -152,6 +153,9 @@ int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, s
  * (presets.h), and what a resumed job takes from the earlier one, was not. */
 bool options_is_chosen(const struct options *o, size_t offset);
 void options_name(char out[ARGS_NAME], size_t offset);
+
+/* The name of the file that a verb writes, for what it says of it. */
+const char *options_output(const struct options *o);
 
 /* The part of --help that lists the options of a verb. */
 void options_help(FILE *f, unsigned verb);

@@ -329,7 +329,7 @@ static int convert(const struct options *o, const char *path, struct err *e)
                         json_pack("{s:o, s:s}", "file", json_text(o->output, SIZE_MAX), "format", o->format),
                         NULL, NULL);
     else
-        printf("%s\n", o->output);
+        printf("%s\n", options_output(o));
     return 0;
 }
 

@@ -267,7 +267,7 @@ static void show(const struct predict *p)
     }
     if (json_object_get(metrics, "confusion"))
         print_confusion(json_object_get(metrics, "confusion"));
-    text_print("table      %s\n", o->output);
+    text_print("table      %s\n", options_output(o));
 }
 
 static int predict(struct predict *p, const char *operand, struct err *e)

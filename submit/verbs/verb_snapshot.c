@@ -67,10 +67,10 @@ static void show(const struct options *o, const struct submission *s, const stru
                                   json_text(o->output, SIZE_MAX)),
                         NULL, NULL);
     else if (node_is_server(n))
-        printf("%s: node(%d) of %s after round %llu\n", o->output, n->at.node, s->id, m->step);
+        printf("%s: node(%d) of %s after round %llu\n", options_output(o), n->at.node, s->id, m->step);
     else
-        printf("%s: node(%d) of %s after step %llu, in epoch %llu\n", o->output, n->at.node, s->id, m->step,
-               m->epoch);
+        printf("%s: node(%d) of %s after step %llu, in epoch %llu\n", options_output(o), n->at.node, s->id,
+               m->step, m->epoch);
 }
 
 /* A file without a name; *is_named: the file system has no such files, and it is `temporary`. */

@@ -165,3 +165,32 @@ PY
     [ "$status" -eq 6 ]
     [[ "$output" == *"vocab=30: the model was trained with vocab=20"* ]]
 }
+
+@test "a file named - is standard output where a verb writes one file, and refused elsewhere" {
+    "$SUBMIT" simulate -q --model softmax --dataset "$FEW" --codec plain --node_count 2 --max-steps 4 -o out
+    "$SUBMIT" predict out -o table.csv
+    "$SUBMIT" predict out -o - 2>said | cmp - table.csv
+    grep -qx 'table      standard output' said
+    "$SUBMIT" predict out -o - 2>/dev/null | head -1 | cmp - <(head -1 table.csv)
+    "$SUBMIT" model convert out/model/final.safetensors --to npz -o m.npz
+    "$SUBMIT" model convert out/model/final.safetensors --to npz -o - 2>said | cmp - m.npz
+    [ "$(cat said)" = "standard output" ]
+    "$SUBMIT" model convert out/model/final.safetensors --to onnx -o m.onnx
+    "$SUBMIT" model convert out/model/final.safetensors --to onnx -o - | cmp - m.onnx
+    if command -v gnuplot; then "$SUBMIT" plot out --svg - | grep -q '</svg>'; fi
+    refused() { # refused SENTENCE ARGUMENT...
+        run "$SUBMIT" "${@:2}"
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"$1"* ]]
+    }
+    refused "--output -: a folder is needed" simulate --dataset "$FEW" -o -
+    refused "--output -: a folder is needed" export out --to tensorboard -o -
+    refused "--mlflow -: a folder is needed" fetch --mlflow -
+    refused "--trace -: standard output has the job's results" fetch --trace -
+    refused "--data -: nothing is read from standard input" predict out --data -
+    refused "--init-from -: nothing is read from standard input" --init-from -
+    refused "--json, and - as the file to write: only one" predict out -o - --json
+    run "$SUBMIT" predict missing -o -
+    [[ "$output" == *"missing: No such file"* ]]
+    [ ! -e - ]
+}
