@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shared/number.h"
+#include "shared/base/number.h"
 
 void prometheus_family(FILE *f, const char *name, const char *type, const char *help)
 {

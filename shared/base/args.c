@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "shared/base/choice.h"
+#include "shared/base/number.h"
 #include "shared/base/suggest.h"
-#include "shared/number.h"
 
 /* What getopt_long returns for a long option: LONG + its index in the table, above all short options. */
 enum { LONG = 256 };

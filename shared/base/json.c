@@ -7,10 +7,10 @@
 
 #include "shared/base/choice.h"
 #include "shared/base/file.h"
+#include "shared/base/number.h"
 #include "shared/base/private.h"
 #include "shared/base/suggest.h"
 #include "shared/base/utf8.h"
-#include "shared/number.h"
 
 enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
 

@@ -72,7 +72,7 @@ json_t *json_number_or_null(double v);
 json_t *json_sizes(const size_t *values, size_t n);
 
 /* Returns the document as text, as Jansson's `flags` say, without JSON_REAL_PRECISION: each real has as many
- * digits as it takes to read back the same double (shared/number.h). The caller frees it. NULL without
+ * digits as it takes to read back the same double (shared/base/number.h). The caller frees it. NULL without
  * memory, also if an allocation failed since the last call, as a part of the document may be missing: what
  * leaves a program is written by one of these, so it is never shorter than meant, and has no null that was
  * not. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/number.h"
+#include "shared/base/number.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
 

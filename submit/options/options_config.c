@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "shared/base/json.h"
+#include "shared/base/number.h"
 #include "shared/base/suggest.h"
-#include "shared/number.h"
 #include "submit/options/options_table.h"
 #include "submit/results/results.h"
 

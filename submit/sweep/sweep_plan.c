@@ -7,7 +7,7 @@
 
 #include "shared/base/crc32c.h"
 #include "shared/base/json.h"
-#include "shared/number.h"
+#include "shared/base/number.h"
 #include "submit/options/options_config.h"
 
 static int no_memory(struct err *e)

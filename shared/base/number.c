@@ -1,4 +1,4 @@
-#include "shared/number.h"
+#include "shared/base/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
