@@ -67,11 +67,12 @@ int node_load_codec(struct node *n, struct err *e)
     return rc;
 }
 
-static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e)
+static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, const double *norm,
+                  struct err *e)
 {
     struct node *node = owner;
 
-    return step_apply(&node->step, from, n, net_grads(node->net) + from, step, lr_factor, e);
+    return step_apply(&node->step, from, n, net_grads(node->net) + from, step, lr_factor, norm, e);
 }
 
 static int record(void *owner, const struct codec *c, const char *name, double value, struct err *e)

@@ -48,7 +48,10 @@ static int node_of(const struct mesh_sim *net, int slot)
 
 static bool is_linked(const struct mesh_sim *net, int a, int b)
 {
-    return a != b && (!net->cfg.is_star || (a < net->cfg.n_workers) != (b < net->cfg.n_workers));
+    bool are_servers = a >= net->cfg.n_workers && b >= net->cfg.n_workers;
+
+    return a != b && (!net->cfg.is_star || (a < net->cfg.n_workers) != (b < net->cfg.n_workers) ||
+                      (are_servers && net->cfg.links_servers));
 }
 
 static struct sim_pair *get_pair(struct mesh_sim *net, int from, int to, struct err *e)

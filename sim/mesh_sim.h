@@ -10,7 +10,8 @@ struct mesh_sim; /* the network */
 
 struct mesh_sim_config {
     int n_workers, n_servers;
-    bool is_star; /* only workers and servers are linked with each other */
+    bool is_star;       /* only workers and servers are linked with each other ... */
+    bool links_servers; /* ... and servers with servers */
     size_t limit;
     /* Keeps the message until mesh_sim_deliver(); messages of one sender to one receiver must be delivered
      * in order. */

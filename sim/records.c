@@ -118,7 +118,8 @@ int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim
 {
     /* A worker that is linked to servers only can skip the thousands of other workers. */
     bool is_star = codec_is_star(s->codec.plugin, s->set.server_count);
-    int first = is_star && n->node < 0 ? 0 : -1 - s->set.server_count;
+    bool only_workers = is_star && n->node < 0 && !exchange_links_servers(n->x);
+    int first = only_workers ? 0 : -1 - s->set.server_count;
     int last = is_star && n->node >= 0 ? -2 : s->set.node_count - 1;
     struct record_comm row = {.time_s = n->now, .node = n->node, .peer = first}, rows[2];
 

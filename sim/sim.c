@@ -86,11 +86,12 @@ static double speed_of(const struct sim_speed *speed, int node, struct rng *r)
 }
 
 /* The exchange's `update`: the optimizer on a server. */
-static int update(void *owner, size_t from, size_t n_params, uint64_t step, float lr_factor, struct err *e)
+static int update(void *owner, size_t from, size_t n_params, uint64_t step, float lr_factor,
+                  const double *norm, struct err *e)
 {
     struct sim_node *n = owner;
 
-    return step_apply(&n->step, from, n_params, n->grads + from, step, lr_factor, e);
+    return step_apply(&n->step, from, n_params, n->grads + from, step, lr_factor, norm, e);
 }
 
 static int record(void *owner, const struct codec *c, const char *name, double value, struct err *e)
@@ -191,6 +192,7 @@ static int open_network(struct sim *s, struct err *e)
     struct mesh_sim_config cfg = {.n_workers = s->set.node_count,
                                   .n_servers = s->set.server_count,
                                   .is_star = codec_is_star(s->codec.plugin, s->set.server_count),
+                                  .links_servers = exchange_links_servers(s->nodes[0].x),
                                   .carry = carry,
                                   .on_room = on_room,
                                   .on_taken = on_taken,

@@ -217,7 +217,10 @@ static int leave_update_out(struct step *s, size_t from, size_t n, const float *
 
     if (node >= 0)
         snprintf(whose, sizeof whose, ", that of node %d", node);
-    if (!s->gets_gradients || (node >= 0 && node == s->cfg.node))
+    if (!tensor)
+        snprintf(what, sizeof what,
+                 "the norm of the whole gradient is not finite, and that of the part on this server is");
+    else if (!s->gets_gradients || (node >= 0 && node == s->cfg.node))
         snprintf(what, sizeof what, "the gradient of %s is not finite", tensor);
     else
         snprintf(what, sizeof what,
@@ -226,17 +229,18 @@ static int leave_update_out(struct step *s, size_t from, size_t n, const float *
 }
 
 int step_apply(struct step *s, size_t from, size_t n, const float *grads, uint64_t step, float lr_factor,
-               struct err *e)
+               const double *norm, struct err *e)
 {
     float *params = s->cfg.params + from;
     size_t n_trained = trained_of(&s->cfg, from, n);
     double limit = s->cfg.set->clip_norm;
     bool rest_is_finite = gradient_is_finite(grads + n_trained, n - n_trained);
-    bool norm_first = !s->optimizer || step_needs_norm(s->cfg.set);
+    bool norm_first = norm || !s->optimizer || step_needs_norm(s->cfg.set);
 
     s->lr = learn_rate(s, step) * (double)lr_factor;
-    s->grad_norm = norm_first ? gradient_norm(grads, n_trained)
-                              : optimizer_step(s->optimizer, params, grads, (float)s->lr, 1);
+    s->grad_norm = norm         ? *norm
+                   : norm_first ? gradient_norm(grads, n_trained)
+                                : optimizer_step(s->optimizer, params, grads, (float)s->lr, 1);
     if (!isfinite(s->grad_norm) || !rest_is_finite)
         return leave_update_out(s, from, n, grads, step, e);
     /* If every node has left its gradient out, momentum alone would change the parameters. */
@@ -267,8 +271,8 @@ int step_update(struct step *s, struct err *e)
 
     bool updates = !s->sits_out || exchange_gives_gradient(x);
 
-    if (updates &&
-        step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), step_place(s), exchange_lr_factor(x), e) < 0)
+    if (updates && step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), step_place(s),
+                              exchange_lr_factor(x), NULL, e) < 0)
         return e->code;
     if (updates)
         exchange_updated(x, s->lr);

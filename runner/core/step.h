@@ -100,9 +100,10 @@ bool step_is_recorded(const struct step *s);  /* by --record-every, after step_e
 bool step_is_evaluated(const struct step *s); /* by --eval-every */
 
 /* Updates params [from, from + n) by `grads` (n), as in step `step` (from 0), at lr_factor times its learning
- * rate; for exchange_config.update. ERR_NUMERIC: as step_update. */
+ * rate; for exchange_config.update. `norm`: of the whole gradient, where grads are a range of it; NULL: of
+ * grads. ERR_NUMERIC: as step_update. */
 int step_apply(struct step *s, size_t from, size_t n, const float *grads, uint64_t step, float lr_factor,
-               struct err *e);
+               const double *norm, struct err *e);
 
 /* ERR_NUMERIC: the loss on the test set is not finite, and this was the last evaluation, or the weights are
  * not finite either, so that no step can be skipped any more. */

@@ -157,7 +157,7 @@ int channel_open(struct exchange *x, int id)
         return x->e->code;
     if (ch->rule ? round_open(ch) < 0 : collecting_open(ch, x->e) < 0)
         return x->e->code;
-    if (combining_open(ch, x->e) < 0)
+    if (whole_open(ch) < 0 || combining_open(ch, x->e) < 0)
         return x->e->code;
     channel_before_call(ch);
     for (const size_t *at = p->vectors; at && *at != SIZE_MAX; at++)
@@ -181,6 +181,7 @@ void channel_clear(struct channel *ch)
     reducing_clear(&ch->reducing);
     compressing_clear(&ch->compressing);
     combining_clear(&ch->combining);
+    whole_clear(ch);
     draw_free(ch->draw);
     collecting_clear(ch);
     free(ch->codec.state);

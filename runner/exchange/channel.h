@@ -16,6 +16,7 @@
 #include "runner/exchange/round.h"
 #include "runner/exchange/stall.h"
 #include "runner/exchange/verdict.h"
+#include "runner/exchange/whole.h"
 #include "shared/base/rng.h"
 
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
@@ -33,6 +34,7 @@ struct channel {
     struct round round;
     struct collecting collecting;
     struct combining combining;
+    struct whole whole;
     struct draw *draw; /* NULL: every worker takes part in every round */
     struct compressing compressing;
     struct reducing reducing;
@@ -71,6 +73,7 @@ struct exchange {
     struct verdict verdict;
     struct feed feed;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
+    double grad_norm;   /* on a worker, where whole_is_told() */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
     struct stopwatch *watch, own_watch; /* cfg.watch, or own_watch */
@@ -126,7 +129,10 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
 int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    int (*read)(struct codec *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b);
-int channel_apply(struct channel *ch);    /* the rule's apply, if it has one */
+int channel_apply(struct channel *ch); /* the rule's apply, if it has one */
+/* On a server: an update by grads. `norm`: of the whole gradient, of which grads are a range; NULL: they are
+ * all of it, or no limit of the norm applies. */
+int channel_update(struct channel *ch, const double *norm);
 int channel_too_long(struct channel *ch); /* the error of a message beyond `limit` */
 /* Sets the exchange's error, with the codec's name. ERR_CODEC. */
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

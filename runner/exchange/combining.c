@@ -88,6 +88,7 @@ void combining_clear(struct combining *b)
         free(b->rooms[--b->n_rooms]);
     free(b->all);
     free(b->all_numbers);
+    free(b->senders);
     free(b->work);
     free(b->inputs);
     *b = (struct combining){0};
@@ -252,9 +253,10 @@ int combining_open_aggregate(struct channel *ch, int n_most)
     b->n_most = n_most;
     b->all = calloc(n * (size_t)b->n_vectors, (ch->n_params + 1) * sizeof *b->all);
     b->all_numbers = calloc(n + 1, ((size_t)b->rule->n_numbers + 1) * sizeof *b->all_numbers);
-    b->work = calloc(n * n, sizeof *b->work);
+    b->senders = calloc(n, sizeof *b->senders);
+    b->work = calloc(aggregate_work(n_most), sizeof *b->work);
     b->inputs = calloc(n, sizeof *b->inputs);
-    if (b->all && b->inputs && b->all_numbers && b->work)
+    if (b->all && b->inputs && b->all_numbers && b->senders && b->work)
         return CODEC_GO;
     return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d contributions of %zu numbers at once",
                    n_most, (size_t)b->n_vectors * ch->n_params);
@@ -270,7 +272,7 @@ static float *kept(const struct channel *ch, int contribution, int vector)
     return b->all + (size_t)(contribution * b->n_vectors + vector) * ch->n_params;
 }
 
-static void keep(struct channel *ch, const struct combining_contribution *from)
+static void keep(struct channel *ch, int node, const struct combining_contribution *from)
 {
     struct combining *b = &ch->combining;
 
@@ -279,20 +281,81 @@ static void keep(struct channel *ch, const struct combining_contribution *from)
     for (int k = 0; k < b->n_vectors; k++)
         vector_copy(kept(ch, b->n_all, k), from->vectors[k], ch->n_params);
     vector_copy(kept(ch, b->n_all, b->n_vectors), from->numbers, (size_t)b->rule->n_numbers);
-    b->n_all++;
+    b->senders[b->n_all++] = node;
 }
 
-/* Aggregates n values of all contributions, from `first` of each one's vector on. */
-static void aggregate_part(struct channel *ch, int vector, float *to, size_t first, size_t n,
-                           bool of_statistics)
+static bool is_gathered(const struct channel *ch)
+{
+    return ch->codec.node < 0 && whole_needs(ch->x, WHOLE_MEASURES);
+}
+
+/* Contributions that count; of several servers' those that all of them have. */
+static int n_counted(const struct channel *ch)
+{
+    return is_gathered(ch) ? ch->whole.n_common : ch->combining.n_all;
+}
+
+/* The i-th of them. */
+static int counted(const struct channel *ch, int i)
+{
+    int k = i;
+
+    if (!is_gathered(ch))
+        return i;
+    while (ch->combining.senders[k] != ch->whole.common[i])
+        k++;
+    return k;
+}
+
+/* n values of all contributions that count, from `first` of each one's vector on. */
+static struct aggregate_input input(struct channel *ch, int vector, size_t first, size_t n)
 {
     struct combining *b = &ch->combining;
 
+    for (int i = 0; i < n_counted(ch); i++)
+        b->inputs[i] = kept(ch, counted(ch, i), vector) + first;
+    return (struct aggregate_input){
+        .n = n_counted(ch), .f = b->aggregate.f, .n_params = n, .v = b->inputs, .work = b->work};
+}
+
+static void aggregate_part(struct channel *ch, int vector, float *to, size_t first, size_t n,
+                           bool of_statistics)
+{
+    const struct aggregate_input in = input(ch, vector, first, n);
+
+    aggregate_of(ch->combining.aggregate.kind, of_statistics)(to + first, &in);
+}
+
+static double *room_behind_measure(const struct combining *b)
+{
+    return b->work + (size_t)b->n_most * (size_t)b->n_most;
+}
+
+void combining_measure(struct channel *ch, int vector)
+{
+    struct combining *b = &ch->combining;
+    struct aggregate_input in = {
+        .n = b->n_all, .n_params = ch->codec.n_params, .v = b->inputs, .work = room_behind_measure(b)};
+
     for (int i = 0; i < b->n_all; i++)
-        b->inputs[i] = kept(ch, i, vector) + first;
-    aggregate_of(b->aggregate.kind, of_statistics)(
-        to + first, &(struct aggregate_input){
-                        .n = b->n_all, .f = b->aggregate.f, .n_params = n, .v = b->inputs, .work = b->work});
+        b->inputs[i] = kept(ch, i, vector);
+    aggregate_halves(b->aggregate.kind)->measure(b->work, b->merged[vector], &in);
+}
+
+/* The parameters of a vector: of one range by themselves, of one of several by what all servers measured. */
+static void aggregate_params(struct channel *ch, int vector)
+{
+    struct combining *b = &ch->combining;
+    struct aggregate_input in;
+
+    if (!is_gathered(ch)) {
+        aggregate_part(ch, vector, b->merged[vector], 0, ch->codec.n_params, false);
+        return;
+    }
+    in = input(ch, vector, 0, ch->codec.n_params);
+    in.work = room_behind_measure(b);
+    whole_measure(ch, vector, b->work);
+    aggregate_halves(b->aggregate.kind)->take(b->merged[vector], &in, b->work);
 }
 
 static int aggregate(struct channel *ch)
@@ -300,12 +363,12 @@ static int aggregate(struct channel *ch)
     struct combining *b = &ch->combining;
     struct err *e = channel_err(ch);
 
-    if (b->n_all == 0)
+    if (n_counted(ch) == 0 && (b->n_all == 0 || b->rule->contribute))
         return CODEC_WAIT;
-    if (aggregate_check(&b->aggregate, b->n_all, e) < 0)
+    if (aggregate_check(&b->aggregate, n_counted(ch), e) < 0)
         return e->code = ERR_CODEC;
     for (int k = 0; k < b->n_vectors; k++) {
-        aggregate_part(ch, k, b->merged[k], 0, ch->codec.n_params, false);
+        aggregate_params(ch, k);
         if (n_statistics(ch) > 0)
             aggregate_part(ch, k, b->merged[k], ch->codec.n_params, n_statistics(ch), true);
     }
@@ -335,7 +398,7 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
 
     if (b->aggregate.kind != AGGREGATE_MEAN) {
         b->n_all = c->n_merged == 0 ? 0 : b->n_all;
-        keep(ch, from);
+        keep(ch, node, from);
         return CODEC_GO;
     }
     if (goes_on(ch) && finite_check_contribution(ch, node, from) < 0)

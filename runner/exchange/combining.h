@@ -43,7 +43,8 @@ struct combining {
     struct aggregate aggregate;
     float *all;           /* (n_most, n_vectors, n_params) */
     float *all_numbers;   /* (n_most, n_numbers) */
-    double *work;         /* (n_most, n_most) */
+    int *senders;         /* (n_most) */
+    double *work;         /* (aggregate_work(n_most)): measures (n, n), and room behind n_most^2 of them */
     const float **inputs; /* (n_most) */
     int n_most, n_all;
 
@@ -64,10 +65,11 @@ struct combining {
         float *now;                   /* params when that exchange is applied */
     } late;
 
-    bool has_combined;             /* there was a combination to which something was contributed */
-    float statistics_part;         /* times the running statistics of a combination is their mean */
-    float *before;                 /* c->global before apply(), for adopt(); NULL: the rule has none */
-    uint32_t version;              /* asgd, on a worker: rounds of the server that its parameters include */
+    bool has_combined;     /* there was a combination to which something was contributed */
+    float statistics_part; /* times the running statistics of a combination is their mean */
+    float *before;         /* c->global before apply(), for adopt(); NULL: the rule has none */
+    double grad_norm;      /* asgd, on a server where whole_is_told(): of the contribution being merged */
+    uint32_t version;      /* asgd, on a worker: rounds of the server that its parameters include */
     float *rooms[COMBINING_ROOMS]; /* (n_params) each: every vector above that was allocated */
     int n_rooms;
 };
@@ -100,7 +102,11 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
 /* For a path that merges: room for as many contributions as a round may have, if their aggregate needs all at
  * once. CODEC_GO or a code. */
 int combining_open_aggregate(struct channel *ch, int n_most);
-/* After the last merge. Returns a code, CODEC_GO, or CODEC_WAIT: nothing was contributed. */
+/* Of an aggregate that compares, on one of several servers: writes the measure of its range of vector number
+ * `vector` of all contributions (n_all, n_all) to `work`, before combining_finish_merging. */
+void combining_measure(struct channel *ch, int vector);
+/* After the last merge, and when all servers' measures are there, if they measure (whole.h). Returns a code,
+ * CODEC_GO, or CODEC_WAIT: nothing was contributed. */
 int combining_finish_merging(struct channel *ch);
 /* Passes the combination to the rule: on a worker, or on a server in asgd. */
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/optimizer.h"
 #include "runner/exchange/channel.h"
 #include "runner/exchange/path.h"
 #include "shared/plugin/codec_load.h"
@@ -16,6 +17,7 @@ void exchange_detach(struct exchange *x)
         struct channel *ch = &x->channels[i];
 
         round_clear(ch);
+        whole_clear(ch);
         mesh_buf_put(ch->draft);
         ch->draft = NULL;
     }
@@ -47,7 +49,7 @@ struct exchange_range exchange_range(const struct exchange *x)
 size_t exchange_limit(const struct exchange *x)
 {
     const size_t of_host[] = {agreement_bytes(&x->channels[0].round.agreement), barrier_bytes(x),
-                              VERDICT_BYTES};
+                              VERDICT_BYTES, whole_bytes(x, WHOLE_MEASURES), whole_bytes(x, WHOLE_NORM)};
     size_t limit = 0;
 
     for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
@@ -65,7 +67,14 @@ bool exchange_needs_link(const struct exchange *x, int node)
 
     if (node == x->cfg.node || node >= x->cfg.n_workers || node == -1 || node < -1 - x->cfg.n_servers)
         return false;
+    if (node < 0 && x->cfg.node < 0 && whole_links_servers(x))
+        return true;
     return is_star ? (node < 0) != (x->cfg.node < 0) : true;
+}
+
+bool exchange_links_servers(const struct exchange *x)
+{
+    return whole_links_servers(x);
 }
 
 bool exchange_never_waits(const struct exchange *x)
@@ -270,6 +279,8 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
             return e->code;
     if (collecting_ready(&x->channels[0], 0) < 0)
         return e->code;
+    if (whole_is_told(x))
+        x->grad_norm = gradient_norm(x->cfg.grads, x->cfg.n_params - x->cfg.n_statistics);
     return on_each(x, round_on_grad, "on_grad", x->events ? x->events->on_grad : NULL, e);
 }
 

@@ -63,8 +63,10 @@ struct exchange_config {
      * it are computed; 0: the gradient is one bucket. */
     size_t bucket;
     /* On a server whose plugin has updates_on_server: updates params [from, from + n) by grads, as in step
-     * `step` (from 0) of the workers, at lr_factor times its learning rate. */
-    int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e);
+     * `step` (from 0) of the workers, at lr_factor times its learning rate. `norm`: of the whole gradient,
+     * where --clip-norm limits it and these are a range of it; else NULL. */
+    int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, const double *norm,
+                  struct err *e);
     /* Writes a row of codec.csv; `name` is only valid during the call. NULL: rows are discarded. */
     int (*record)(void *owner, const struct codec *c, const char *name, double value, struct err *e);
     void *owner;               /* their first argument */
@@ -97,7 +99,8 @@ struct exchange_range exchange_range(const struct exchange *x);
 
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_needs_link(const struct exchange *x, int node); /* does the rule need a link to that node? */
-bool exchange_never_waits(const struct exchange *x); /* asgd: no wait notices a peer that has stalled */
+bool exchange_links_servers(const struct exchange *x); /* do servers need links to each other? (whole.h) */
+bool exchange_never_waits(const struct exchange *x);   /* asgd: no wait notices a peer that has stalled */
 /* The mesh is not owned, nor is `machines` (n_workers): for each worker the first one on its machine, the
  * same on all nodes; NULL: each worker has a machine of its own. All-reduces depend on it: inside a machine
  * messages cost processor time, between machines network time. */

@@ -178,20 +178,29 @@ static uint64_t step_of_workers(const struct channel *ch)
     return step < c->n_steps ? step : c->n_steps - 1;
 }
 
+int channel_update(struct channel *ch, const double *norm)
+{
+    const struct exchange_config *cfg = channel_config(ch);
+    const struct codec *c = &ch->codec;
+    enum phase last = phase_enter(channel_watch(ch), PHASE_APPLY);
+    int rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), ch->n_params, step_of_workers(ch),
+                         c->lr_factor, norm, channel_err(ch));
+
+    phase_enter(channel_watch(ch), last);
+    return rc;
+}
+
 static int host_update(struct codec *c)
 {
     struct channel *ch = channel_of(c);
-    const struct exchange_config *cfg = channel_config(ch);
-    enum phase last;
-    int rc;
 
-    if (c->node >= 0 || !cfg->plugin->updates_on_server)
+    if (c->node >= 0 || !channel_config(ch)->plugin->updates_on_server)
         return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
-    last = phase_enter(channel_watch(ch), PHASE_APPLY);
-    rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), ch->n_params, step_of_workers(ch),
-                     c->lr_factor, channel_err(ch));
-    phase_enter(channel_watch(ch), last);
-    return rc;
+    if (whole_needs(ch->x, WHOLE_NORM)) {
+        ch->whole.owes_update = true; /* made when the norm is gathered: round.c */
+        return CODEC_GO;
+    }
+    return channel_update(ch, whole_is_told(ch->x) ? &ch->combining.grad_norm : NULL);
 }
 
 static void host_wake(struct codec *c, double seconds)

@@ -5,6 +5,7 @@
  *                           no waiting
  *   worker of a server      encode, send to the server, wait for its reply, adopt it
  *   server, ssgd            merge every worker's contribution in order, apply, reply to all
+ *                           (one of several may have to hear the others before apply: whole.h)
  *   server, asgd            merge one contribution as it arrives, apply, reply to its sender
  *
  * In ssgd a node can be one round ahead of another, never two: its next round needs the other's contribution
@@ -179,10 +180,9 @@ static int end_barrier(struct channel *ch)
     return round_advance(ch);
 }
 
-int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
+/* After the combination has been applied. */
+static int end_round(struct channel *ch, int first, int last, uint64_t worker_round)
 {
-    if (channel_apply(ch) < 0)
-        return -1;
     /* The order to stop arrives first: every worker then ends after the same step. */
     if (is_server(ch) && (verdict_tell_stop(ch->x) < 0 || send_reply(ch, first, last, worker_round) < 0))
         return -1;
@@ -195,10 +195,49 @@ int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
     return ch->rule->before_update ? CODEC_GO : end_barrier(ch);
 }
 
+/* On one of several servers whose sums are over the ranges of all: again with each part that comes. */
+static int gather(struct channel *ch)
+{
+    struct whole *w = &ch->whole;
+    int rc = CODEC_GO;
+    double norm;
+
+    ch->round.stage = ROUND_GATHERS;
+    ch->is_waiting = true;
+    if (!w->has_applied) {
+        if (whole_needs(ch->x, WHOLE_MEASURES))
+            rc = whole_gather(ch, WHOLE_MEASURES);
+        if (rc == CODEC_GO)
+            rc = channel_apply(ch);
+        if (rc != CODEC_GO)
+            return rc;
+        w->has_applied = true;
+    }
+    if (w->owes_update) {
+        rc = whole_gather(ch, WHOLE_NORM);
+        if (rc != CODEC_GO)
+            return rc;
+        norm = whole_norm(ch);
+        if (channel_update(ch, &norm) < 0)
+            return -1;
+    }
+    whole_end_round(ch);
+    return end_round(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+}
+
+int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
+{
+    if (ch->whole.parts)
+        return gather(ch);
+    return channel_apply(ch) < 0 ? -1 : end_round(ch, first, last, worker_round);
+}
+
 int round_advance(struct channel *ch)
 {
     struct round *r = &ch->round;
 
+    if (r->stage == ROUND_GATHERS)
+        return CODEC_WAIT;
     if (round_goes_on(ch))
         return round_advance_without_lost(ch);
     ch->codec.n_contributions = round_size(ch);
@@ -325,6 +364,8 @@ int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_
 {
     if (h->kind == FRAME_REPLY && ch->server)
         return on_reply(ch, h, b);
+    if (h->kind == FRAME_PART && h->peer < 0 && ch->whole.parts)
+        return whole_on_part(ch, h, b) < 0 ? -1 : ch->round.stage == ROUND_GATHERS ? gather(ch) : CODEC_WAIT;
     if (h->kind == FRAME_LOSS && h->peer >= 0 && round_agrees(ch))
         return round_on_statement(ch, h, b);
     if (round_is_relayed(ch, h))
@@ -343,6 +384,8 @@ bool round_is_hopeless(const struct channel *ch)
 
     if (ch->server)
         return ch->round.stage == ROUND_AWAITS_REPLY && channel_has_left(ch, ch->server);
+    if (ch->round.stage == ROUND_GATHERS)
+        return whole_awaits(ch) && channel_has_left(ch, whole_awaits(ch));
     if (round_goes_on(ch)) { /* a worker that is not lost does not leave before the end */
         missing = round_agrees(ch) && ch->round.agreement.is_settled ? round_missing(ch) : -1;
         return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];
@@ -374,6 +417,8 @@ int round_awaits(const struct channel *ch)
 
     if (ch->server)
         return ch->server;
+    if (r->stage == ROUND_GATHERS)
+        return whole_awaits(ch);
     if (!ch->codec.is_sync || (is_server(ch) && !has_begun(ch)))
         return -1;
     if (round_agrees(ch))
@@ -390,6 +435,9 @@ void round_waits_for(const struct channel *ch, char *out, size_t size)
 
     if (ch->server)
         snprintf(out, size, "the reply of node %d in round %llu", ch->server, round);
+    else if (ch->round.stage == ROUND_GATHERS)
+        snprintf(out, size, "what node %d, a server, says of its range in round %llu", whole_awaits(ch),
+                 round);
     else if (round_agrees(ch))
         round_waits_for_agreement(ch, out, size);
     else if (ch->rule->per_block)

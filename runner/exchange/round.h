@@ -22,12 +22,13 @@ struct inbox {
     int first, n;
 };
 
-/* Where this node is in the round. A server is always in ROUND_OPEN: it sends no contributions. */
+/* Where this node is in the round. A server sends no contributions: it is in ROUND_OPEN, or the last one. */
 enum round_stage {
     ROUND_OPEN,         /* own contributions are not sent yet */
     ROUND_SENT,         /* sent; waits for those of others */
     ROUND_AWAITS_REPLY, /* sent to the server; waits for its reply */
-    ROUND_ENDS          /* after the last round: empty contribution sent; waits for those of others */
+    ROUND_ENDS,         /* after the last round: empty contribution sent; waits for those of others */
+    ROUND_GATHERS       /* all contributions merged; waits for what other servers say of theirs (whole.h) */
 };
 
 struct round {

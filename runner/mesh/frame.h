@@ -26,6 +26,7 @@ enum frame_kind {
     FRAME_BARRIER, /* exchange/barrier.h: where a worker waits for all others, and a server's answer */
     FRAME_VERDICT, /* exchange/verdict.h: a worker's result of an evaluation, and what follows from all */
     FRAME_FEED,    /* exchange/feed.h, no payload: which mini-batch a worker computes next */
+    FRAME_PART,    /* exchange/whole.h: a server's part of a sum over the ranges of all servers */
     FRAME_KINDS
 };
 

@@ -55,7 +55,7 @@ static inline size_t mesh_buf_room(size_t limit)
 }
 
 struct mesh_head {
-    enum frame_kind kind; /* FRAME_CONTRIBUTION to FRAME_FEED */
+    enum frame_kind kind; /* FRAME_CONTRIBUTION to FRAME_PART */
     int peer;             /* the receiving node (mesh_send) or the sending node (mesh_poll) */
     uint16_t channel;
     uint32_t index;

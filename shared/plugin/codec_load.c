@@ -146,7 +146,10 @@ unsigned codec_limits(const struct codec_plugin *p)
 
     return p->limits | (is_whole ? CODEC_WHOLE_GRADIENTS : 0) | (has_global ? CODEC_ASGD_NEEDS_SERVERS : 0) |
            (p->events && !p->events->on_lost ? CODEC_NO_ON_LOST : 0) |
-           (p->updates_on_server ? CODEC_SERVERS_UPDATE : 0);
+           (p->updates_on_server && p->events ? CODEC_CLIPS_A_RANGE : 0) |
+           (p->updates_on_server && (r || (p->combine && p->combine->contribute))
+                ? CODEC_CLIPS_A_RANGE_IN_ASGD
+                : 0);
 }
 
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e)
@@ -182,13 +185,14 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
             name);
         return err_hint(e, "Leave --overlap out.");
     }
-    if ((limits & CODEC_SERVERS_UPDATE) && job->n_servers > 1 && job->clips) {
+    if (job->n_servers > 1 && job->clips &&
+        ((limits & CODEC_CLIPS_A_RANGE) || ((limits & CODEC_CLIPS_A_RANGE_IN_ASGD) && !job->is_sync))) {
         err_set(
             e, ERR_CODEC,
-            "codec %s updates the weights on %d parameter servers, each of which has a part of the gradient, "
-            "and --clip-norm limits the norm of the whole",
+            "codec %s makes each update on %d parameter servers at times of their own, from a part of the "
+            "gradient that each has made of a message: no node has the whole, whose norm --clip-norm limits",
             name, job->n_servers);
-        return err_hint(e, "Take one server, or a rule whose workers update, as doublesqueeze.");
+        return err_hint(e, "Take one server, or ps, whose workers send the norm of the whole gradient.");
     }
     if ((limits & CODEC_NO_REDUNDANCY) && job->redundancy > 1)
         return err_set(e, ERR_CODEC, "codec %s waits for every worker: it cannot use redundant blocks", name);

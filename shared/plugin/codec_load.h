@@ -36,8 +36,10 @@ enum {
 enum {
     CODEC_WHOLE_GRADIENTS = 1 << 16, /* it exchanges one gradient per worker, not one per block */
     CODEC_NO_ON_LOST = 1 << 17,      /* an event rule without on_lost() */
-    CODEC_SERVERS_UPDATE = 1 << 18,  /* the optimizer runs on the servers, which have a part each */
-    CODEC_LIMITS_KNOWN = CODEC_LIMITS_MAX | CODEC_WHOLE_GRADIENTS | CODEC_NO_ON_LOST | CODEC_SERVERS_UPDATE
+    CODEC_CLIPS_A_RANGE = 1 << 18, /* where several servers update, no norm of the whole gradient is known */
+    CODEC_CLIPS_A_RANGE_IN_ASGD = 1 << 19, /* nor in asgd */
+    CODEC_LIMITS_KNOWN = CODEC_LIMITS_MAX | CODEC_WHOLE_GRADIENTS | CODEC_NO_ON_LOST | CODEC_CLIPS_A_RANGE |
+                         CODEC_CLIPS_A_RANGE_IN_ASGD
 };
 
 /* Are workers linked to servers only, and these to workers? An event rule may send to any node. */

@@ -62,12 +62,6 @@ static bool aggregates(const struct path_rule *p, const struct codec_job *job)
     return job->aggregate.kind != AGGREGATE_MEAN;
 }
 
-static bool compares_parts(const struct path_rule *p, const struct codec_job *job)
-{
-    (void)p;
-    return aggregate_compares(&job->aggregate) && job->n_servers > 1;
-}
-
 static bool aggregates_in_asgd(const struct path_rule *p, const struct codec_job *job)
 {
     return aggregates(p, job) && !job->is_sync;
@@ -177,10 +171,6 @@ static const struct refusal of_servers[] = {
     NOT_LATE,
     {is_redundant, "takes one gradient of each worker, and the job has redundant blocks or --block-ratio",
      "Leave the parameter servers out."},
-    {compares_parts,
-     "gives each of several servers a part of every contribution, and --aggregate krum and geomedian measure "
-     "distances between whole ones",
-     "Take one server, none, or --aggregate median or trimmed:F."},
     {never_meets,
      "would give each worker its own gradient back in asgd: the rule has no state on the servers",
      "Take --parallel_sgd ssgd, or a rule that updates on the servers, as ps."},

@@ -324,8 +324,24 @@ C
     [[ "$output" == *"--path allreduce: the parameter server of worker.json takes no part in this job."* ]]
     write_workers 3 2
     local nodes=3
-    no "path servers gives each of several servers a part of every contribution" --codec fedavg --aggregate geomedian
-    no "each of which has a part of the gradient, and --clip-norm limits the norm of the whole" --codec ps --clip-norm 1
+    no "no node has the whole, whose norm --clip-norm limits" --codec dc_asgd --psgd asgd --clip-norm 1
+}
+
+# The simulator's weights are a job's, to the last bit.
+@test "distances and norms are of whole vectors on several servers, on agents as in the simulator" {
+    local job=(--codec ps --aggregate geomedian --clip-norm 0.1 --model mlp-tutorial --node_count 3 --epochs 1
+        --dataset digits:train=240,test=50 --batch_size 16)
+    start_agents 5
+    write_workers 3 2
+    "$SUBMIT" -q "${job[@]}" -o agents
+    jq -e .models_agree agents/run.json
+    "$SUBMIT" simulate -q "${job[@]}" --step-time 0.01 --servers 2 -o two
+    "$SUBMIT" simulate -q "${job[@]}" --step-time 0.01 --servers 1 -o one
+    [ "$(jq -r '.nodes[0].params_sha256' agents/run.json)" = "$(jq -r '.nodes[0].params_sha256' two/run.json)" ]
+    # One server's weights, but for rounding; both servers tell each other as many bytes.
+    awk -F, 'FNR > 1 { loss[FILENAME] = $6 } END { d = loss["one/records/eval.csv"] - loss["two/records/eval.csv"]; exit !(d < 1e-6 && d > -1e-6) }' \
+        one/records/eval.csv two/records/eval.csv
+    awk -F, '$3 < 0 && $4 < 0 { rows++; bad += $6 != 2 || $7 != 3 + 4 * 3 * 4 + 8 || $8 != $7 + 2 * 64 } END { exit !(rows == 4 * 5 && !bad) }' agents/records/comm.csv
 }
 
 @test "a rule whose contributions all have the weight 0 combines nothing, and a warning says so, not that the codec is at fault" {

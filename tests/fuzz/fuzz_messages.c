@@ -52,6 +52,20 @@ static const struct cluster_config rules[] = {
      .is_fed = true,
      .n_steps = 9,
      .n_params = N_PARAMS},
+    {.codec = "ps",
+     .aggregate = {.kind = AGGREGATE_GEOMEDIAN},
+     .clip_norm = 1,
+     .n_workers = 2,
+     .n_servers = 2,
+     .n_steps = 2,
+     .n_params = N_PARAMS},
+    {.codec = "ps",
+     .clip_norm = 1,
+     .n_workers = 2,
+     .n_servers = 2,
+     .n_steps = 2,
+     .n_params = N_PARAMS,
+     .is_asgd = true},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
@@ -59,7 +73,7 @@ static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, 
                       size_t size)
 {
     static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY,   FRAME_EVENT, FRAME_LOSS,
-                                            FRAME_BARRIER,      FRAME_VERDICT, FRAME_FEED};
+                                            FRAME_BARRIER,      FRAME_VERDICT, FRAME_FEED,  FRAME_PART};
     enum { N_KINDS = sizeof kinds / sizeof *kinds };
     int slot;
     struct mesh_event ev = {.kind = MESH_MESSAGE};
@@ -69,7 +83,7 @@ static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, 
         return 0;
     slot = data[1] % (cfg->n_workers + cfg->n_servers);
     ev.head = (struct mesh_head){.kind = kinds[data[0] % N_KINDS],
-                                 .peer = slot < cfg->n_workers ? slot : -2,
+                                 .peer = mesh_node_at(cfg->n_workers, slot),
                                  .index = data[2],
                                  .round = data[3] % 4,
                                  .channel = data[0] / 64};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/optimizer.h"
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/verdict.h"
 #include "shared/base/rng.h"
@@ -49,13 +50,20 @@ float cluster_target(int block, size_t i)
     return (float)block + (float)i / 8;
 }
 
-static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *e)
+static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, const double *norm,
+                  struct err *e)
 {
-    const struct cluster_node *node = owner;
+    struct cluster_node *node = owner;
+    float scale = 1;
 
     (void)step, (void)e;
+    if (node->clip_norm > 0) {
+        size_t n_trained = from + n < node->n_trained ? n : node->n_trained - from;
+
+        scale = gradient_clip(norm ? *norm : gradient_norm(node->grads + from, n_trained), node->clip_norm);
+    }
     for (size_t i = from; i < from + n; i++)
-        node->params[i] -= LR * lr_factor * node->grads[i];
+        node->params[i] -= LR * lr_factor * scale * node->grads[i];
     return 0;
 }
 
@@ -79,6 +87,8 @@ static void node_open(struct cluster *c, int slot)
     struct cluster_node *n = &c->nodes[slot];
 
     n->node = mesh_node_at(cfg->n_workers, slot);
+    n->clip_norm = cfg->clip_norm;
+    n->n_trained = cfg->n_params - cfg->n_statistics;
     n->params = calloc(cfg->n_params, sizeof *n->params);
     n->grads = calloc(cfg->n_params, sizeof *n->grads);
     for (size_t i = 0; i < cfg->n_params; i++)
@@ -115,6 +125,7 @@ static void node_open(struct cluster *c, int slot)
                                                 .path = cfg->path,
                                                 .aggregate = cfg->aggregate,
                                                 .n_drawn = cfg->n_drawn,
+                                                .clips = cfg->clip_norm > 0,
                                                 .allreduce = cfg->allreduce,
                                                 .n_params = cfg->n_params,
                                                 .n_statistics = cfg->n_statistics,

@@ -19,7 +19,8 @@ struct cluster_config {
     int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
     enum path_kind path;
     struct aggregate aggregate;
-    int n_drawn; /* workers that take part in a round; 0: all. cluster_run() does not know it */
+    int n_drawn;      /* workers that take part in a round; 0: all. cluster_run() does not know it */
+    double clip_norm; /* of updates on servers, without running statistics; 0: no limit */
     enum collective_algorithm allreduce;
     uint64_t local_steps, n_steps;
     uint64_t eval_every;    /* 0: workers evaluate nothing */
@@ -44,6 +45,8 @@ struct cluster_node {
     float *params, *grads;
     struct codec_layer layers[3];
     uint64_t step;
+    double clip_norm;
+    size_t n_trained;
     enum {
         NODE_BEGINS,
         NODE_IN_GRAD,

@@ -101,11 +101,12 @@ struct fixture {
     char recorded[64];
 };
 
-static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, struct err *err)
+static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, const double *norm,
+                  struct err *err)
 {
     struct fixture *f = owner;
 
-    (void)err;
+    (void)err, (void)norm;
     f->updated.from = from;
     f->updated.n = n;
     f->updated.step = step;

@@ -22,3 +22,34 @@ aggregate_function *aggregate_of(enum aggregate_kind kind, bool of_statistics)
 
     return functions[kind][of_statistics];
 }
+
+static const struct aggregate_halves krum = {aggregate_krum_measure, aggregate_krum_take},
+                                     geomedian = {aggregate_geomedian_measure, aggregate_geomedian_take};
+
+const struct aggregate_halves *aggregate_halves(enum aggregate_kind kind)
+{
+    static const struct aggregate_halves *const halves[AGGREGATE_KINDS] = {
+        [AGGREGATE_KRUM] = &krum, [AGGREGATE_GEOMEDIAN] = &geomedian};
+
+    return halves[kind];
+}
+
+/* The measure lies in front of the room that `take` needs. */
+static void run(const struct aggregate_halves *h, float *out, const struct aggregate_input *in)
+{
+    struct aggregate_input rest = *in;
+
+    rest.work += (size_t)in->n * (size_t)in->n;
+    h->measure(in->work, out, &rest);
+    h->take(out, &rest, in->work);
+}
+
+void aggregate_krum(float *out, const struct aggregate_input *in)
+{
+    run(&krum, out, in);
+}
+
+void aggregate_geomedian(float *out, const struct aggregate_input *in)
+{
+    run(&geomedian, out, in);
+}

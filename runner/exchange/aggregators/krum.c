@@ -4,7 +4,7 @@
 
 #include "runner/exchange/aggregators/aggregators.h"
 
-static double distance(const struct aggregate_input *in, int a, int b)
+static double square_distance(const struct aggregate_input *in, size_t a, size_t b)
 {
     double sum = 0;
 
@@ -13,33 +13,41 @@ static double distance(const struct aggregate_input *in, int a, int b)
 
         sum += d * d;
     }
-    return isnan(sum) ? INFINITY : sum;
+    return sum;
 }
 
-/* Sorts row k of the distances: the first is 0, that to itself. */
-static double score(const struct aggregate_input *in, int k)
+void aggregate_krum_measure(double *measure, float *out, const struct aggregate_input *in)
 {
-    double *row = in->work + (size_t)k * (size_t)in->n, sum = 0;
+    size_t n = (size_t)in->n;
 
+    (void)out;
+    for (size_t a = 0; a < n; a++) {
+        measure[a * n + a] = 0;
+        for (size_t b = 0; b < a; b++)
+            measure[a * n + b] = measure[b * n + a] = square_distance(in, a, b);
+    }
+}
+
+/* Sorts a row of distances: the first is 0, that to itself. */
+static double score(const struct aggregate_input *in, double *row)
+{
+    double sum = 0;
+
+    for (int j = 0; j < in->n; j++)
+        row[j] = isnan(row[j]) ? INFINITY : row[j];
     aggregate_sort(row, in->n);
     for (int j = 1; j <= in->n - in->f - 2; j++)
         sum += row[j];
     return sum;
 }
 
-void aggregate_krum(float *out, const struct aggregate_input *in)
+void aggregate_krum_take(float *out, const struct aggregate_input *in, double *measure)
 {
-    size_t n = (size_t)in->n;
     double least = INFINITY;
     int best = 0;
 
-    for (int a = 0; a < in->n; a++) {
-        in->work[(size_t)a * n + (size_t)a] = 0;
-        for (int b = 0; b < a; b++)
-            in->work[(size_t)a * n + (size_t)b] = in->work[(size_t)b * n + (size_t)a] = distance(in, a, b);
-    }
     for (int k = 0; k < in->n; k++) {
-        double s = score(in, k);
+        double s = score(in, measure + (size_t)k * (size_t)in->n);
 
         if (s < least) {
             least = s;

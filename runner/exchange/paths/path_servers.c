@@ -1,6 +1,9 @@
 /* Parameter servers merge the contributions, each of its range, and reply with the combination: every worker
  * applies it to its own copy of the parameters. In asgd, and where the job's optimizer runs on the servers,
- * these apply it, and reply with the parameters. */
+ * these apply it, and reply with the parameters.
+ *
+ * What is of whole vectors, several servers tell each other (whole.h). In asgd, with --clip-norm, where
+ * servers update, a contribution to each of several begins with the norm of the worker's whole gradient. */
 #include "runner/base/vector.h"
 #include "runner/exchange/channel.h"
 #include "runner/exchange/finite.h"
@@ -37,6 +40,24 @@ static int servers_open(struct channel *ch)
     return ch->codec.node < 0 ? combining_open_aggregate(ch, ch->codec.n_workers) : CODEC_GO;
 }
 
+static void put_norm(struct wire_out *out, double norm)
+{
+    double *at = wire_put(out, 1, sizeof norm);
+
+    if (at)
+        memcpy(at, &norm, sizeof norm);
+}
+
+static double get_norm(struct wire_in *in)
+{
+    const double *at = wire_get(in, 1, sizeof *at);
+    double norm = 0;
+
+    if (at)
+        memcpy(&norm, at, sizeof norm);
+    return norm;
+}
+
 static int servers_encode(struct codec *c, struct wire_out *out)
 {
     struct channel *ch = channel_of(c);
@@ -46,6 +67,8 @@ static int servers_encode(struct codec *c, struct wire_out *out)
         return rc;
     if (!c->is_sync)
         wire_put_u32(out, ch->combining.version);
+    if (whole_is_told(ch->x))
+        put_norm(out, ch->x->grad_norm);
     combining_put(ch, out, combining_is_weighted(ch));
     return CODEC_GO;
 }
@@ -55,11 +78,13 @@ static int servers_merge(struct codec *c, int from, struct wire_in *in)
     struct channel *ch = channel_of(c);
     struct combining_contribution to;
     uint32_t version = c->is_sync ? 0 : wire_get_u32(in);
+    double norm = whole_is_told(ch->x) ? get_norm(in) : 0;
 
-    if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > c->round)
+    if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > c->round || norm < 0)
         return channel_fail(ch, "node %d sent a malformed contribution", from);
     if (to.weight > 0)
         to.vectors[0] = compressing_whole(ch, from, to.vectors[0]);
+    ch->combining.grad_norm = norm;
     if (combining_merge(ch, from, &to) < 0)
         return channel_err(ch)->code;
     return c->is_sync ? CODEC_GO : c->host->record(c, "staleness", (double)(c->round - version));
@@ -150,6 +175,19 @@ static const struct codec_round *servers_round(const struct codec_combine *r)
     return r->when == CODEC_EACH_ROUND ? &of_params : &of_grads;
 }
 
+/* And what a server tells the others. */
+static struct codec_cost with_parts(const struct channel *ch, struct codec_cost c)
+{
+    uint64_t n_others = ch->codec.node < 0 ? (uint64_t)ch->codec.n_servers - 1 : 0;
+
+    for (int kind = 0; kind < WHOLE_KINDS; kind++)
+        if (whole_needs(ch->x, (enum whole_kind)kind)) {
+            c.messages += n_others;
+            c.bytes += n_others * whole_bytes(ch->x, (enum whole_kind)kind);
+        }
+    return c;
+}
+
 static struct codec_cost servers_cost(const struct channel *ch)
 {
     uint64_t to = codec_receivers(&ch->codec);
@@ -158,7 +196,7 @@ static struct codec_cost servers_cost(const struct channel *ch)
                          ? sizeof(float) * ch->n_params
                          : combining_bytes(ch, is_server ? may_be_empty(ch) : combining_is_weighted(ch));
 
-    return (struct codec_cost){to, to * bytes};
+    return with_parts(ch, (struct codec_cost){to, to * bytes});
 }
 
 const struct path path_servers = {.round = servers_round, .open = servers_open, .cost = servers_cost};

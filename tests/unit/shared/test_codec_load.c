@@ -115,24 +115,33 @@ TEST(a_codec_without_ssgd_or_asgd_is_refused_in_such_a_job)
     }
 }
 
-TEST(servers_that_update_a_part_of_the_weights_each_refuse_a_limit_of_the_whole_norm)
+TEST(several_servers_refuse_a_limit_of_the_norm_where_no_node_knows_the_whole_gradient)
 {
-    struct codec_job job = {.n_workers = 2, .n_blocks = 2, .redundancy = 1, .is_sync = true, .clips = true};
+    struct codec_job job = {.n_workers = 2, .n_blocks = 2, .redundancy = 1, .clips = true};
     struct err e = {0};
 
-    for (job.n_servers = 0; job.n_servers < 2; job.n_servers++)
-        assert_ok(codec_check_limits("x", CODEC_SERVERS_UPDATE, &job, &e));
-    assert_int_equal(codec_check_limits("x", CODEC_SERVERS_UPDATE, &job, &e), ERR_CODEC);
-    assert_error_has("each of which has a part of the gradient");
-    assert_ok(codec_check_limits("x", 0, &job, &e));
+    for (int is_sync = 0; is_sync < 2; is_sync++)
+        for (job.n_servers = 0; job.n_servers <= 2; job.n_servers++) {
+            bool has_several = job.n_servers > 1;
+
+            job.is_sync = is_sync;
+            assert_ok(codec_check_limits("x", 0, &job, &e));
+            assert_int_equal(codec_check_limits("x", CODEC_CLIPS_A_RANGE, &job, &e),
+                             has_several ? ERR_CODEC : 0);
+            if (has_several)
+                assert_error_has("no node has the whole, whose norm --clip-norm limits");
+            assert_int_equal(codec_check_limits("x", CODEC_CLIPS_A_RANGE_IN_ASGD, &job, &e),
+                             has_several && !is_sync ? ERR_CODEC : 0);
+        }
+    job.n_servers = 2;
     job.clips = false;
-    assert_ok(codec_check_limits("x", CODEC_SERVERS_UPDATE, &job, &e));
+    assert_ok(codec_check_limits("x", CODEC_CLIPS_A_RANGE, &job, &e));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(servers_that_update_a_part_of_the_weights_each_refuse_a_limit_of_the_whole_norm),
+        cmocka_unit_test(several_servers_refuse_a_limit_of_the_norm_where_no_node_knows_the_whole_gradient),
         cmocka_unit_test(every_built_in_codec_opens_and_states_its_source_and_cost),
         cmocka_unit_test(another_abi_version_is_refused_naming_both),
         cmocka_unit_test(a_file_that_is_no_codec_is_refused),

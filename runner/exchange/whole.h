@@ -1,0 +1,64 @@
+/* whole -- what several servers tell each other in a synchronous round, where a value is of whole vectors and
+ * each server has a range of them:
+ *
+ *   WHOLE_MEASURES  --aggregate krum and geomedian: the measures of all contributions
+ *                   (aggregators/aggregators.h), before they are aggregated
+ *   WHOLE_NORM      --clip-norm, of a rule whose servers update: the norm of the gradient, before the update
+ *
+ * A server that has merged a round's contributions sends its part of these sums to every other server
+ * (FRAME_PART, docs/protocol.md 3), and waits for theirs. Each adds up all parts in the order of the servers,
+ * in double precision: so all of them get the same bits, and take the same decision. A contribution that one
+ * of the servers does not have, as its worker was lost in between, counts at none of them.
+ *
+ * In an asynchronous job no two servers merge the same contribution at a time. There each worker sends the
+ * norm of its whole gradient with every part of it (paths/path_servers.c). */
+#ifndef PSGD_WHOLE_H
+#define PSGD_WHOLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runner/mesh/mesh.h"
+
+struct channel;
+struct exchange;
+
+enum whole_kind { WHOLE_MEASURES, WHOLE_NORM, WHOLE_KINDS };
+
+struct whole { /* of a server; on a worker it is empty */
+    /* (n_servers, WHOLE_KINDS) of this round, in the order of the servers, its own among them; NULL: not
+     * there yet. NULL for all: the job needs none. */
+    struct mesh_buf **parts;
+    bool has_applied; /* the rule's apply has been called in this round */
+    bool owes_update; /* it has asked for an update, which awaits the norm */
+    int *common;      /* (n_common) workers whose contributions all servers have, of room for all workers */
+    int n_common;
+    size_t *ranks; /* (n_workers) room */
+};
+
+/* Do the servers of this job send each other parts of that kind? The same on all nodes. */
+bool whole_needs(const struct exchange *x, enum whole_kind kind);
+bool whole_links_servers(const struct exchange *x); /* parts of any kind */
+size_t whole_bytes(const struct exchange *x,
+                   enum whole_kind kind); /* of the longest part; 0: there are none */
+/* Does a worker send the norm of its gradient with each contribution? */
+bool whole_is_told(const struct exchange *x);
+
+/* For a channel of a server. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
+int whole_open(struct channel *ch);
+void whole_clear(struct channel *ch);
+/* Sends this server's part, once in a round; CODEC_WAIT until those of all servers are there. */
+int whole_gather(struct channel *ch, enum whole_kind kind);
+int whole_on_part(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
+void whole_end_round(struct channel *ch); /* accounts for the parts and drops them */
+/* The first server whose part is missing; 0: none. */
+int whole_awaits(const struct channel *ch);
+
+/* When WHOLE_MEASURES are gathered: the sum of all servers' for vector number `vector` of a contribution, of
+ * the contributions in `common`, by their order (n_common, n_common). */
+void whole_measure(const struct channel *ch, int vector, double *measure);
+/* When WHOLE_NORM is gathered. NaN: a value of the gradient is not finite. */
+double whole_norm(const struct channel *ch);
+
+#endif
