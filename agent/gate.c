@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "shared/base/suggest.h"
+#include "shared/http/origin.h"
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-"
 
@@ -106,75 +107,28 @@ static bool find_route(struct request *rq, const struct gate_input *in, size_t p
     return refuse(v, NOT_FOUND, "no resource has this path");
 }
 
-static bool is_loopback_name(const char *host)
+/* Whether the request is meant for this agent, and not made by a page of another web site. */
+static bool check_site(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
 {
-    return strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0;
-}
+    const struct own_names own = {.bound_host = rules->bound_host,
+                                  .local_host = in->local_host,
+                                  .allow_hosts = rules->allow_hosts,
+                                  .port = rules->port,
+                                  .has_tls = in->has_tls};
+    const char *host, *why;
 
-/* Parses host, host:port or [v6]:port. *has_port: whether a port is given. Returns false if it is not this
- * agent's address. The end of a tunnel (ssh -L) is a loopback address with any port: `may_be_tunnel`. */
-static bool authority_is_ours(const struct gate_rules *rules, const struct gate_input *in, const char *text,
-                              bool may_be_tunnel, bool *has_port)
-{
-    const char *const *allow = rules->allow_hosts;
-    bool is_bracketed = text[0] == '[';
-    char host[256], port[8];
-    size_t n;
-
-    text += is_bracketed;
-    n = strcspn(text, is_bracketed ? "]" : ":");
-    if (n >= sizeof host || (is_bracketed && !text[n]))
-        return false;
-    memcpy(host, text, n);
-    host[n] = '\0';
-    text += n + is_bracketed;
-    snprintf(port, sizeof port, "%d", rules->port);
-    *has_port = text[0] == ':';
-    if (may_be_tunnel && is_loopback_name(host) && *has_port)
-        return text[1] && strspn(text + 1, "0123456789") == strlen(text + 1);
-    if (*has_port ? strcmp(text + 1, port) != 0 : text[0] != '\0')
-        return false;
-    if (strcasecmp(host, "localhost") == 0 || strcasecmp(host, rules->bound_host) == 0)
-        return true;
-    /* A literal address that this connection reached cannot be a foreign name that resolves to this
-     * machine. */
-    if (in->local_host && strcasecmp(host, in->local_host) == 0)
-        return true;
-    for (; *allow; allow++)
-        if (strcasecmp(*allow, host) == 0)
-            return true;
-    return false;
-}
-
-static bool check_host(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
-{
-    const char *host;
-    bool has_port;
-
-    if (header_count(in->headers, in->n_headers, "Host", &host) != 1)
-        return refuse(v, BAD_REQUEST, "exactly one Host header is needed");
-    /* With TLS a name that resolves to this machine is of no use to a web site: its certificate would not be
-     * this agent's, and clients know an agent by its key, whatever its name. */
-    if (in->has_tls || authority_is_ours(rules, in, host, true, &has_port))
-        return true;
-    snprintf(v->hint, sizeof v->hint, "Start the agent with --allow-host NAME if it is known by that name.");
-    return refuse(v, FORBIDDEN, "this agent is not \"%.100s\"", host);
-}
-
-static bool check_origin(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
-{
-    const char *scheme = in->has_tls ? "https://" : "http://";
-    const char *origin, *site;
-    bool has_port;
-    size_t n = header_count(in->headers, in->n_headers, "Origin", &origin);
-
-    if (n > 0 && (n != 1 || strncmp(origin, scheme, strlen(scheme)) != 0 ||
-                  !authority_is_ours(rules, in, origin + strlen(scheme), false, &has_port) || !has_port))
-        return refuse(v, FORBIDDEN, "requests of other web sites are refused (Origin)");
-    n = header_count(in->headers, in->n_headers, "Sec-Fetch-Site", &site);
-    if (n > 0 && (n != 1 || (strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)))
-        return refuse(v, FORBIDDEN, "requests of other web sites are refused (Sec-Fetch-Site)");
-    return true;
+    switch (host_check(&own, in->headers, in->n_headers, &host)) {
+    case HOST_IS_NOT_ONE:
+        return refuse(v, BAD_REQUEST, "%s", host_is_not_one);
+    case HOST_IS_FOREIGN:
+        snprintf(v->hint, sizeof v->hint,
+                 "Start the agent with --allow-host NAME if it is known by that name.");
+        return refuse(v, FORBIDDEN, "this agent is not \"%.100s\"", host);
+    case HOST_IS_OWN:
+        break;
+    }
+    why = origin_refusal(&own, in->headers, in->n_headers);
+    return !why || refuse(v, FORBIDDEN, "%s", why);
 }
 
 static void accept_as(struct request *rq, const char *name, enum scope scope)
@@ -327,7 +281,7 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
     if (!target_is_plain(in->target, &query))
         return refuse(v, NOT_FOUND, "no resource has this path");
     if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||
-        (query && !query_parse(rq, query, v)) || !check_host(rules, in, v) || !check_origin(rules, in, v) ||
+        (query && !query_parse(rq, query, v)) || !check_site(rules, in, v) ||
         !check_token(rules, in, rq, v) || !take_job_key(in, rq, v) || !take_attempt(in, rq, v) ||
         !check_body(in, rq, v))
         return false;

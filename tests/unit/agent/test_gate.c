@@ -105,6 +105,11 @@ TEST(each_rule_of_the_gate_has_its_response)
         {"GET", "/healthz", {HOST, {"Origin", "http://127.0.0.1:15387"}}, PROBLEM_NONE},
         {"GET", "/healthz", {HOST, {"Origin", "http://127.0.0.1"}}, FORBIDDEN},
         {"GET", "/healthz", {HOST, {"Origin", "https://127.0.0.1:15387"}}, FORBIDDEN},
+        /* through a tunnel with another port */
+        {"GET", "/healthz", {{"Host", "localhost:99"}, {"Origin", "http://localhost:99"}}, PROBLEM_NONE},
+        {"GET", "/healthz", {{"Host", "localhost:99"}, {"Origin", "http://localhost:98"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "localhost:99"}, {"Origin", "http://127.0.0.1:99"}}, FORBIDDEN},
+        {"GET", "/healthz", {{"Host", "evil"}, {"Origin", "http://evil"}}, FORBIDDEN},
         {"GET", "/healthz", {HOST, {"Origin", "null"}}, FORBIDDEN},
         {"DELETE", "/v1/jobs/j-abcdef", {HOST, AUTH, {"Origin", "http://evil.example"}}, FORBIDDEN},
         {"GET", "/healthz", {HOST, {"Sec-Fetch-Site", "same-origin"}}, PROBLEM_NONE},

@@ -1,0 +1,35 @@
+/* origin -- whether a request is meant for this server, and not made by a page of another web site: Host
+ * against DNS rebinding, Origin and Sec-Fetch-Site against requests across sites. */
+#ifndef PSGD_HTTP_ORIGIN_H
+#define PSGD_HTTP_ORIGIN_H
+
+#include "shared/http/head.h"
+
+struct own_names {
+    const char *bound_host;         /* "127.0.0.1", "::1" */
+    const char *local_host;         /* the local address of the connection; NULL: unknown */
+    const char *const *allow_hosts; /* ends with NULL; NULL: no further ones */
+    int port;
+    bool has_tls;
+};
+
+enum host_finding {
+    HOST_IS_OWN,
+    HOST_IS_FOREIGN,
+    HOST_IS_NOT_ONE /* none, or several */
+};
+extern const char host_is_not_one[]; /* the sentence about it */
+
+/* Without TLS, Host must name this server: with the server's port or none, or as localhost, 127.0.0.1 or
+ * [::1] with any port, that of a tunnel (ssh -L). With TLS a name that resolves to this machine is of no use
+ * to a web site: its certificate would not be this server's, and clients know a server by its key, whatever
+ * its name. */
+enum host_finding host_check(const struct own_names *own, const struct header *headers, size_t n,
+                             const char **host);
+
+/* Call for a host that is the server's own. Returns why the request is another web site's, or NULL: Origin is
+ * absent, one of the server's names with its port, or that of the Host; Sec-Fetch-Site is absent, same-origin
+ * or none. */
+const char *origin_refusal(const struct own_names *own, const struct header *headers, size_t n);
+
+#endif
