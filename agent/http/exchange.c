@@ -127,11 +127,15 @@ static void take_body(struct exchange *x, uint64_t bytes)
 /* Called when the head is received, before the body. */
 static void begin(struct http_call *c)
 {
-    struct exchange *x = c->own;
+    struct exchange *x = calloc(1, sizeof *x);
     uint64_t body_bytes;
     uint8_t id[8];
     struct err e;
 
+    c->is_failed = !x;
+    if (!x)
+        return;
+    c->own = x;
     x->call = c;
     memcpy(x->request_id, "r-", 2);
     random_bytes(id, sizeof id);
@@ -246,6 +250,8 @@ static void end(struct http_call *c)
     struct exchange *x = c->own;
     struct api_server *h = c->server->options.arg;
 
+    if (!x)
+        return;
     stream_close(&x->stream);
     blob_drop(&x->upload, &h->agent->blobs);
     response_clear(&x->rs);
@@ -253,6 +259,7 @@ static void end(struct http_call *c)
         explicit_bzero(x->body, x->body_size); /* a start document holds a key */
     free(x->body);
     h->body_bytes -= x->body_size;
+    free(x);
 }
 
 static void tick(void *arg)
@@ -269,8 +276,7 @@ static void warn(const char *text)
     log_line(LOG_LEVEL_WARN, "agent", NULL, "%s", text);
 }
 
-const struct http_service api_service = {.own_bytes = sizeof(struct exchange),
-                                         .begin = begin,
+const struct http_service api_service = {.begin = begin,
                                          .receive = receive,
                                          .proceed = proceed,
                                          .is_ready = is_ready,

@@ -41,7 +41,7 @@ static void suspend(struct http_call *c)
     h->parked = c;
     c->is_parked = true;
     h->suspended = true;
-    if (c->conn->peer_ended)
+    if (c->conn->peer_ended && !c->is_brief)
         http_call_gone(c);
     MHD_suspend_connection(c->connection);
 }
@@ -90,10 +90,7 @@ static void *on_target(void *arg, const char *target, struct MHD_Connection *con
     struct http_call *c = calloc(1, sizeof *c);
 
     (void)target;
-    if (c)
-        c->own = calloc(1, h->options.service->own_bytes);
-    if (!c || !c->own || !info || !info->socket_context) {
-        free(c ? c->own : NULL);
+    if (!c || !info || !info->socket_context) {
         free(c);
         return NULL;
     }
@@ -122,7 +119,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         c->is_begun = true;
         service_of(c)->begin(c);
     } else if (*len > 0) {
-        if (!c->is_answered)
+        if (!c->is_answered && service_of(c)->receive)
             service_of(c)->receive(c, bytes, *len);
         *len = 0;
     } else {
@@ -149,7 +146,6 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **sl
     conn_answered(c->conn);
     service_of(c)->end(c);
     c->server->n_calls--;
-    free(c->own);
     free(c);
 }
 

@@ -25,9 +25,12 @@ struct http_call {
     struct http_server *server;
     struct conn *conn; /* its inbox->head is the request's */
     struct MHD_Connection *connection;
-    void *own; /* the service's: own_bytes, zero at first */
-    bool is_begun, is_answered, is_failed;
-    bool is_gone; /* the client will not receive the response */
+    void *own; /* the service's; NULL at first */
+    bool is_begun, is_answered;
+    bool is_failed; /* the connection ends without an answer */
+    bool is_gone;   /* the client will not receive the response */
+    bool is_brief; /* the service's: it waits for a bounded time only, so also for a client that has ended its
+                    * sending side; otherwise such a client counts as gone while the request is parked */
 
     struct http_call *next, *prev; /* in the list of suspended requests */
     bool is_parked;
@@ -35,10 +38,9 @@ struct http_call {
 
 /* What answers the requests. Its functions are called in this order; none may block. */
 struct http_service {
-    size_t own_bytes;
     /* The head is here, valid or not (conn->refusal), and no byte of the body. May answer. */
     void (*begin)(struct http_call *c);
-    /* The next bytes of the body of a request that is not answered yet. */
+    /* The next bytes of the body of a request that is not answered yet; NULL: none has one. */
     void (*receive)(struct http_call *c, const char *bytes, size_t len);
     /* The whole request is here, or its wait is over: answers or parks it. */
     void (*proceed)(struct http_call *c);
@@ -46,7 +48,7 @@ struct http_service {
     bool (*is_ready)(const struct http_call *c);
     /* The next bytes of an HTTP_STREAM. 0: none now; -1: the end. */
     ssize_t (*read)(struct http_call *c, char *buf, size_t size);
-    /* The request is over, answered or not: clears `own`. */
+    /* The request is over, answered or not: frees `own`. */
     void (*end)(struct http_call *c);
     /* Once a second; NULL: nothing. */
     void (*tick)(void *arg);

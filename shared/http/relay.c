@@ -302,6 +302,8 @@ static enum progress look_at_first(struct conn *k)
         k->state = CONN_HEAD;
         return MOVED;
     }
+    if (!h->options.keys)
+        return begin_linger(k);
     k->tls = tls_session_new(h->options.keys, k->client.fd);
     k->state = CONN_HANDSHAKE;
     return k->tls ? MOVED : OVER;
@@ -403,7 +405,7 @@ void conn_on_client(void *arg, uint32_t events)
     }
     if ((events & EPOLLRDHUP) && k->state == CONN_RESPONSE) {
         k->peer_ended = true;
-        if (k->call && k->call->is_parked)
+        if (k->call && k->call->is_parked && !k->call->is_brief)
             http_call_gone(k->call);
     }
     relay(k, events, 0);

@@ -3,53 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const door_headers[N_DOOR_HEADERS] = {[DOOR_HOST] = "Host",
-                                                  [DOOR_ORIGIN] = "Origin",
-                                                  [DOOR_SITE] = "Sec-Fetch-Site",
-                                                  [DOOR_COOKIE] = "Cookie",
-                                                  [DOOR_OWN] = "X-Psgd",
-                                                  [DOOR_LENGTH] = "Content-Length",
-                                                  [DOOR_CODING] = "Transfer-Encoding"};
-
-void door_take(struct door_request *rq, const char *name, const char *value, size_t len)
-{
-    for (int i = 0; i < N_DOOR_HEADERS; i++)
-        if (strcasecmp(name, door_headers[i]) == 0) {
-            rq->is_unclear |= rq->value[i] || !value || strlen(value) != len;
-            rq->value[i] = value ? value : "";
-        }
-}
+#include "shared/http/origin.h"
 
 void door_open(struct door *d, int port)
 {
     uint8_t bytes[SHA256_BYTES];
 
-    *d = (struct door){.is_used = false};
+    *d = (struct door){.port = port};
     random_bytes(bytes, sizeof bytes);
     base64url(d->token, bytes);
     random_bytes(bytes, sizeof bytes);
     base64url(d->cookie, bytes);
     snprintf(d->cookie_name, sizeof d->cookie_name, "psgd-%d", port);
-}
-
-/* A name of this machine, with any port: a tunnel may have another one. */
-static bool is_host(const char *host)
-{
-    static const char *const own[] = {"127.0.0.1", "localhost", "[::1]"};
-
-    for (size_t i = 0; host && i < sizeof own / sizeof *own; i++) {
-        size_t n = strlen(own[i]);
-
-        if (strncasecmp(host, own[i], n) == 0 &&
-            (!host[n] || (host[n] == ':' && strspn(host + n + 1, "0123456789") == strlen(host + n + 1))))
-            return true;
-    }
-    return false;
-}
-
-static bool is_origin(const char *origin, const char *host)
-{
-    return strncmp(origin, "http://", 7) == 0 && strcasecmp(origin + 7, host) == 0;
 }
 
 static bool is_secret(const char *given, size_t len, const char *secret)
@@ -73,55 +38,67 @@ static bool has_cookie(const struct door *d, const char *header)
     return false;
 }
 
-static enum door_answer refuse(const char **why, const char *text)
+static enum door_answer refuse(struct door_refusal *out, int status, const char *why)
 {
-    *why = text;
+    *out = (struct door_refusal){status, why};
     return DOOR_REFUSE;
 }
 
-static bool is_from_elsewhere(const struct door_request *rq)
+static const char *header_of(const struct head *head, const char *name)
 {
-    return (rq->value[DOOR_ORIGIN] && !is_origin(rq->value[DOOR_ORIGIN], rq->value[DOOR_HOST])) ||
-           (rq->value[DOOR_SITE] && strcmp(rq->value[DOOR_SITE], "same-origin") != 0 &&
-            strcmp(rq->value[DOOR_SITE], "none") != 0);
+    const char *value;
+
+    header_count(head->headers, head->n_headers, name, &value);
+    return value;
 }
 
 /* The address that was printed; wherever the user has clicked it. */
-static enum door_answer check_token(struct door *d, const struct door_request *rq, const char **why)
+static enum door_answer check_token(struct door *d, const struct head *head, const char *path,
+                                    const char *token, struct door_refusal *out)
 {
-    if (strcmp(rq->method, "GET") != 0 || strcmp(rq->path, "/") != 0 ||
-        !is_secret(rq->token, strlen(rq->token), d->token))
-        return refuse(why, "the token is not the one that job_submit browse has printed");
-    if (d->is_used && !has_cookie(d, rq->value[DOOR_COOKIE]))
-        return refuse(why, "the address was used already, and works once: start job_submit browse again for "
-                           "another one");
+    if (strcmp(head->method, "GET") != 0 || strcmp(path, "/") != 0 ||
+        !is_secret(token, strlen(token), d->token))
+        return refuse(out, 403, "the token is not the one that job_submit browse has printed");
+    if (d->is_used && !has_cookie(d, header_of(head, "Cookie")))
+        return refuse(out, 403,
+                      "the address was used already, and works once: start job_submit browse again for "
+                      "another one");
     d->is_used = true;
     return DOOR_WELCOME;
 }
 
-bool door_has_body(const struct door_request *rq)
+static bool has_twice(const struct head *head, const char *name)
 {
-    const char *length = rq->value[DOOR_LENGTH];
+    const char *value;
 
-    return rq->value[DOOR_CODING] || (length && strcmp(length, "0") != 0);
+    return header_count(head->headers, head->n_headers, name, &value) > 1;
 }
 
-enum door_answer door_check(struct door *d, const struct door_request *rq, const char **why)
+enum door_answer door_check(struct door *d, const struct head *head, const char *path, const char *token,
+                            struct door_refusal *out)
 {
-    if (rq->is_unclear)
-        return refuse(why, "a header stands twice in the request, or has a zero byte in it");
-    if (door_has_body(rq))
-        return refuse(why, "the request has a body, and none is expected");
-    if (!is_host(rq->value[DOOR_HOST]))
-        return refuse(why,
+    const struct own_names own = {.bound_host = "127.0.0.1", .local_host = "127.0.0.1", .port = d->port};
+    const char *host, *why;
+    enum host_finding found = host_check(&own, head->headers, head->n_headers, &host);
+
+    if (found == HOST_IS_NOT_ONE)
+        return refuse(out, 400, host_is_not_one);
+    if (found == HOST_IS_FOREIGN)
+        return refuse(out, 403,
                       "the address is none of this page: use the one that job_submit browse has printed");
-    if (rq->token)
-        return check_token(d, rq, why);
-    if (is_from_elsewhere(rq))
-        return refuse(why, "another site has made the browser ask");
-    if (!has_cookie(d, rq->value[DOOR_COOKIE]))
-        return refuse(why, "this browser has not opened the address that job_submit browse has printed");
-    if (strcmp(rq->method, "POST") == 0 && (!rq->value[DOOR_OWN] || strcmp(rq->value[DOOR_OWN], "1") != 0))
-        return refuse(why, "the header X-Psgd: 1 is missing");
+    if (has_twice(head, "Cookie") || has_twice(head, "X-Psgd"))
+        return refuse(out, 400, "a header stands twice in the request");
+    if (head->body_bytes > 0)
+        return refuse(out, 413, "the request has a body, and none is expected");
+    if (token)
+        return check_token(d, head, path, token, out);
+    why = origin_refusal(&own, head->headers, head->n_headers);
+    if (why)
+        return refuse(out, 403, why);
+    if (!has_cookie(d, header_of(head, "Cookie")))
+        return refuse(out, 403, "this browser has not opened the address that job_submit browse has printed");
+    if (strcmp(head->method, "POST") == 0 &&
+        strcmp(header_of(head, "X-Psgd") ? header_of(head, "X-Psgd") : "", "1") != 0)
+        return refuse(out, 403, "the header X-Psgd: 1 is missing");
     return DOOR_SERVE;
 }

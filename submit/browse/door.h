@@ -1,57 +1,38 @@
 /* door -- which requests of a browser are served. The address that `browse` prints has a token that works
- * once and becomes a cookie; everything else needs the cookie. A page of another site, which a browser
- * may make ask this one, is known by Host (DNS rebinding), Origin and Sec-Fetch-Site. A request that two
- * readers may read differently (two Hosts; a body, whose length is said in two ways) is refused; the page's
- * own requests have no body. */
+ * once and becomes a cookie; everything else needs the cookie. A page of another site, which a browser may
+ * make ask this one, is known by what shared/http/origin.h reads. The head is valid by shared/http/head.h; a
+ * request that two readers may still read differently (a header twice) is refused, as is one with a body,
+ * which none of the page's own has. */
 #ifndef PSGD_BROWSE_DOOR_H
 #define PSGD_BROWSE_DOOR_H
 
-#include <stdbool.h>
-
 #include "shared/base/crypto.h"
+#include "shared/http/head.h"
 
 struct door {
+    int port;
     char token[BASE64_TEXT];
     bool is_used; /* the token */
     char cookie[BASE64_TEXT];
     char cookie_name[32];
 };
 
-/* The headers that are looked at; of each a request has at most one. */
-enum door_header {
-    DOOR_HOST,
-    DOOR_ORIGIN,
-    DOOR_SITE, /* Sec-Fetch-Site */
-    DOOR_COOKIE,
-    DOOR_OWN, /* X-Psgd */
-    DOOR_LENGTH,
-    DOOR_CODING, /* Transfer-Encoding */
-    N_DOOR_HEADERS
-};
-extern const char *const door_headers[N_DOOR_HEADERS]; /* their names */
-
-struct door_request {
-    const char *method, *path, *token;
-    const char *value[N_DOOR_HEADERS]; /* NULL where there is none */
-    bool is_unclear;                   /* two of one name, or a zero byte in one */
-};
-
-/* Counts a header of the request in. */
-void door_take(struct door_request *rq, const char *name, const char *value, size_t len);
-
-/* By its headers. */
-bool door_has_body(const struct door_request *rq);
-
 enum door_answer {
     DOOR_SERVE,
     DOOR_WELCOME, /* set the cookie, and go to / */
-    DOOR_REFUSE   /* 403 with the reason */
+    DOOR_REFUSE   /* with the status and the reason */
+};
+
+struct door_refusal {
+    int status;
+    const char *why;
 };
 
 /* Makes token and cookie; the latter's name has the port, as browsers send cookies to all ports of a host. */
 void door_open(struct door *d, int port);
 
-/* The caller serializes the calls. */
-enum door_answer door_check(struct door *d, const struct door_request *rq, const char **why);
+/* `path` and `token` (NULL: none) are those of the head's target. */
+enum door_answer door_check(struct door *d, const struct head *head, const char *path, const char *token,
+                            struct door_refusal *out);
 
 #endif

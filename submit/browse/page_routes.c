@@ -19,9 +19,9 @@ static const char type_json[] = "application/json";
 static const struct {
     int status;
     const char *title;
-} titles[] = {{400, "Bad request"}, {403, "Refused"},      {404, "Not found"}, {405, "Wrong method"},
-              {409, "Conflict"},    {422, "Damaged file"}, {500, "Internal"},  {502, "Agent failed"},
-              {503, "Not now"},     {504, "Timed out"}};
+} titles[] = {{400, "Bad request"},  {403, "Refused"},  {404, "Not found"},    {405, "Wrong method"},
+              {413, "Too large"},    {409, "Conflict"}, {422, "Damaged file"}, {500, "Internal"},
+              {502, "Agent failed"}, {503, "Not now"},  {504, "Timed out"}};
 
 static void set_body(struct browse_answer *out, int status, const char *type, char *body)
 {
@@ -68,7 +68,7 @@ static void put_json(struct browse_answer *out, json_t *doc)
 
 static const char *query(const struct browse_request *rq, const char *key)
 {
-    return rq->query(rq->ctx, key);
+    return target_query(&rq->target, key);
 }
 
 static int serve_series(struct browse_answer *out, const struct shown *s, const struct browse_request *rq,
@@ -334,19 +334,19 @@ void browse_route(struct browse_answer *out, struct shelf *s, const struct brows
     struct err e = {0};
 
     *out = (struct browse_answer){.fd = -1};
-    if (strncmp(rq->path, jobs, sizeof jobs - 1) == 0) {
-        if (serve_job(out, s, rq->path + sizeof jobs - 1, rq, &e) < 0)
+    if (strncmp(rq->target.path, jobs, sizeof jobs - 1) == 0) {
+        if (serve_job(out, s, rq->target.path + sizeof jobs - 1, rq, &e) < 0)
             put_error(out, &e);
     } else if (strcmp(rq->method, "POST") == 0) {
         browse_problem(out, 405, "only /cancel of a job takes POST");
-    } else if (strcmp(rq->path, "/") == 0) {
+    } else if (strcmp(rq->target.path, "/") == 0) {
         serve_page(out);
-    } else if (strcmp(rq->path, "/api/jobs") == 0) {
+    } else if (strcmp(rq->target.path, "/api/jobs") == 0) {
         set_body(out, 200, type_json, shelf_list(s));
-    } else if (strcmp(rq->path, "/api/compare") == 0) {
+    } else if (strcmp(rq->target.path, "/api/compare") == 0) {
         if (serve_compare(out, s, rq, &e) < 0)
             put_error(out, &e);
-    } else if (strcmp(rq->path, "/api/events") == 0) {
+    } else if (strcmp(rq->target.path, "/api/events") == 0) {
         *out = (struct browse_answer){
             .status = 200, .type = "text/event-stream", .fd = -1, .is_events = true};
     } else {

@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 #include "submit/browse/shelf.h"
+#include "submit/browse/target.h"
 
 struct browse_request {
-    const char *method, *path;                        /* decoded */
-    const char *(*query)(void *ctx, const char *key); /* NULL: it has none */
-    void *ctx;
+    char method[8]; /* GET, HEAD or POST */
+    struct target target;
 };
 
 struct browse_answer {

@@ -1,278 +1,349 @@
 #include "submit/browse/server.h"
 
-#include <microhttpd.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "page/page.h"
+#include "shared/http/http_server.h"
 #include "submit/browse/door.h"
 #include "submit/browse/page_routes.h"
-#include "submit/browse/strangers.h"
-
-/* Those of strangers are counted apart: the others are of one browser. More strangers may be on
- * their way out. */
-enum { CONNECTIONS = 4 * STRANGERS, IDLE_S = 60, BLOCK = 16 << 10 };
 
 static const double keep_alive_s = 15;
 
-/* libmicrohttpd 0.9.72 declares these as size_t. */
-enum { READ_ENDED = (ssize_t)MHD_CONTENT_READER_END_OF_STREAM };
-
 struct server {
-    struct MHD_Daemon *daemon;
     struct shelf *shelf;
-    pthread_mutex_t lock; /* of door and strangers */
-    struct door door;
-    struct strangers strangers;
     char policy[PAGE_POLICY];
     char url[128];
+    pthread_t thread;
+
+    /* The server's thread's. */
+    struct loop loop;
+    struct http_server *http;
+    struct door door;
+    struct watch wake;  /* an eventfd: a work is done, or the server is to end */
+    uint64_t n_changes; /* works that were done */
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t idle;
+    struct work *done;
+    unsigned n_working;
+    bool is_closing;
 };
 
-/* A connection that gets events. */
-struct stream {
-    struct shelf *shelf;
+/* What a thread of its own does for a request, because it may wait: it makes the answer, and then, where
+ * this is the stream of events, its next part. */
+struct work {
+    struct server *server;
+    struct work *next;
+    bool is_working;   /* the server's thread's: it is with its own thread, or on its way back */
+    bool is_abandoned; /* the same: the request was over before that */
+    struct browse_request rq;
+    struct browse_answer answer; /* status 0: not made yet */
     struct shelf_reader reader;
-    char *text; /* not sent yet: len bytes from `at` */
-    size_t at, len;
+    char *events;
+    size_t n_events, n_sent;
+    bool has_ended; /* the stream */
 };
 
-static int fill(struct stream *s)
+static void work_free(struct work *w)
+{
+    if (!w)
+        return;
+    target_clear(&w->rq.target);
+    browse_answer_clear(&w->answer);
+    free(w->events);
+    free(w);
+}
+
+/* Half an event would be taken for a whole one: without memory the stream ends. */
+static void read_events(struct work *w)
 {
     FILE *f;
     int rc;
 
-    free(s->text);
-    s->text = NULL;
-    s->at = s->len = 0;
-    f = open_memstream(&s->text, &s->len);
+    free(w->events);
+    w->events = NULL;
+    w->n_sent = w->n_events = 0;
+    w->has_ended = true;
+    f = open_memstream(&w->events, &w->n_events);
     if (!f)
-        return -1;
-    rc = shelf_events(f, s->shelf, &s->reader, keep_alive_s);
-    rc = ferror(f) ? -1 : rc; /* half an event would be taken for a whole one */
-    if (fclose(f) != 0 || rc < 0)
-        return -1;
-    if (s->len > 0)
-        return 0;
-    free(s->text); /* a comment shows both ends that the connection is alive */
-    s->text = strdup(": keep-alive\n\n");
-    s->len = s->text ? strlen(s->text) : 0;
-    return s->text ? 0 : -1;
+        return;
+    rc = shelf_events(f, w->server->shelf, &w->reader, keep_alive_s);
+    if (rc == 0 && ftell(f) == 0)
+        fputs(": keep-alive\n\n", f); /* shows both ends that the connection is alive */
+    rc = ferror(f) ? -1 : rc;
+    w->has_ended = fclose(f) != 0 || rc < 0;
 }
 
-static ssize_t read_events(void *arg, uint64_t pos, char *out, size_t size)
+static void wake(struct server *s)
 {
-    struct stream *s = arg;
-    size_t n;
-
-    (void)pos;
-    if (s->at == s->len && fill(s) < 0)
-        return READ_ENDED;
-    n = s->len - s->at < size ? s->len - s->at : size;
-    memcpy(out, s->text + s->at, n);
-    s->at += n;
-    return (ssize_t)n;
+    eventfd_write(s->wake.fd, 1);
 }
 
-static void free_stream(void *arg)
+static void *work_thread(void *arg)
 {
-    struct stream *s = arg;
+    struct work *w = arg;
+    struct server *s = w->server;
 
-    free(s->text);
-    free(s);
+    if (w->answer.status == 0)
+        browse_route(&w->answer, s->shelf, &w->rq);
+    else
+        read_events(w);
+    pthread_mutex_lock(&s->lock);
+    w->next = s->done;
+    s->done = w;
+    s->n_working--;
+    wake(s);
+    pthread_cond_signal(&s->idle);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
 }
 
-static struct MHD_Response *events_response(struct shelf *shelf)
+static bool work_start(struct work *w)
 {
-    struct stream *s = calloc(1, sizeof *s);
-    struct MHD_Response *r;
+    struct server *s = w->server;
+    pthread_t thread;
+    bool has_begun;
 
-    if (!s)
+    pthread_mutex_lock(&s->lock);
+    has_begun = s->n_working < PAGE_CONNECTIONS && pthread_create(&thread, NULL, work_thread, w) == 0;
+    s->n_working += has_begun;
+    pthread_mutex_unlock(&s->lock);
+    if (has_begun)
+        pthread_detach(thread);
+    w->is_working = has_begun;
+    return has_begun;
+}
+
+/* Takes `target`. NULL: no memory. */
+static struct work *work_new(struct server *s, const char *method, struct target *target)
+{
+    struct work *w = calloc(1, sizeof *w);
+
+    if (!w) {
+        target_clear(target);
         return NULL;
-    s->shelf = shelf;
-    r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, s, free_stream);
-    if (!r)
-        free(s);
-    return r;
+    }
+    *w = (struct work){.server = s, .rq.target = *target, .answer.fd = -1};
+    snprintf(w->rq.method, sizeof w->rq.method, "%s", method);
+    return w;
+}
+
+static struct server *server_of(const struct http_call *c)
+{
+    return c->server->options.arg;
 }
 
 /* Takes what the answer owns. */
-static struct MHD_Response *response_of(struct browse_answer *a, struct shelf *shelf)
+static void respond(struct http_call *c, struct browse_answer *a, const char *cookie)
 {
-    struct MHD_Response *r;
-
-    if (a->is_events)
-        return events_response(shelf);
-    if (a->fd >= 0) {
-        r = MHD_create_response_from_fd64(a->bytes, a->fd);
-        a->fd = r ? -1 : a->fd;
-        return r;
-    }
-    r = MHD_create_response_from_buffer(a->len, a->body, MHD_RESPMEM_MUST_FREE);
-    a->body = r ? NULL : a->body;
-    return r;
-}
-
-/* The page without its policy must not be shown: false without memory, and then there is no answer. */
-static bool add(struct MHD_Response *r, const char *name, const char *value)
-{
-    return MHD_add_response_header(r, name, value) == MHD_YES;
-}
-
-static bool add_headers(const struct server *s, struct MHD_Response *r, const struct browse_answer *a)
-{
-    static const char *const fixed[][2] = {{"Cache-Control", "no-store"},
-                                           {"X-Content-Type-Options", "nosniff"},
-                                           {"X-Frame-Options", "DENY"},
-                                           {"Referrer-Policy", "no-referrer"},
-                                           {"Cross-Origin-Opener-Policy", "same-origin"},
-                                           {"Cross-Origin-Resource-Policy", "same-origin"}};
     char disposition[160];
+    struct http_answer out = {.status = (unsigned)a->status, .fd = a->fd, .bytes = a->body, .lasting = ""};
 
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        if (!add(r, fixed[i][0], fixed[i][1]))
-            return false;
-    if (!add(r, "Content-Security-Policy", s->policy) || (a->type && !add(r, "Content-Type", a->type)))
-        return false;
     snprintf(disposition, sizeof disposition, "attachment; filename=\"%s\"", a->name);
-    return !a->name[0] || add(r, "Content-Disposition", disposition);
+    const struct header headers[] = {{"Cache-Control", "no-store"},
+                                     {"X-Content-Type-Options", "nosniff"},
+                                     {"X-Frame-Options", "DENY"},
+                                     {"Referrer-Policy", "no-referrer"},
+                                     {"Cross-Origin-Opener-Policy", "same-origin"},
+                                     {"Cross-Origin-Resource-Policy", "same-origin"},
+                                     {"Content-Security-Policy", server_of(c)->policy},
+                                     {"Content-Type", a->type},
+                                     {"Content-Disposition", a->name[0] ? disposition : NULL},
+                                     {"Set-Cookie", cookie}};
+    out.headers = headers;
+    out.n_headers = sizeof headers / sizeof *headers;
+    out.kind = a->is_events                 ? HTTP_STREAM
+               : a->fd >= 0 && a->bytes > 0 ? HTTP_FILE
+               : a->body                    ? HTTP_BYTES
+                                            : HTTP_LASTING;
+    out.len = out.kind == HTTP_FILE ? a->bytes : out.kind == HTTP_BYTES ? a->len : 0;
+    if (!http_respond(c, &out))
+        return;
+    if (out.kind == HTTP_FILE)
+        a->fd = -1;
+    else if (out.kind == HTTP_BYTES)
+        a->body = NULL;
+}
+
+static void respond_problem(struct http_call *c, int status, const char *why)
+{
+    struct browse_answer a = {.fd = -1};
+
+    browse_problem(&a, status, why);
+    respond(c, &a, NULL);
+    browse_answer_clear(&a);
 }
 
 /* Goes on to / by itself: were it a redirection, a browser that came from another site would not send the new
  * cookie there (SameSite). */
-static void welcome(struct browse_answer *a)
+static void respond_welcome(struct http_call *c)
 {
-    *a = (struct browse_answer){
-        .fd = -1,
-        .status = 200,
-        .type = "text/html; charset=utf-8",
-        .body = strdup(
-            "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url=/\">"
-            "<title>psgd</title><a href=\"/\">To the jobs</a>")};
-    a->len = a->body ? strlen(a->body) : 0;
-}
-
-static bool set_cookie(const struct server *s, struct MHD_Response *r)
-{
+    static const char page[] =
+        "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url=/\">"
+        "<title>psgd</title><a href=\"/\">To the jobs</a>";
+    const struct door *d = &server_of(c)->door;
+    struct browse_answer a = {
+        .fd = -1, .status = 200, .type = "text/html; charset=utf-8", .body = strdup(page)};
     char cookie[160];
 
-    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", s->door.cookie_name,
-             s->door.cookie);
-    return add(r, "Set-Cookie", cookie);
+    a.len = a.body ? sizeof page - 1 : 0;
+    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", d->cookie_name, d->cookie);
+    respond(c, &a, cookie);
+    browse_answer_clear(&a);
 }
 
-static enum MHD_Result take_header(void *rq, enum MHD_ValueKind kind, const char *name, size_t name_len,
-                                   const char *value, size_t len)
+/* Answers the request, or gives the call its work, which takes `target`. */
+static void admit(struct http_call *c, struct target *target)
 {
-    (void)kind;
-    (void)name_len;
-    door_take(rq, name, value, len);
-    return MHD_YES;
+    struct server *s = server_of(c);
+    const struct head *head = &c->conn->inbox->head;
+    struct door_refusal refusal;
+    enum door_answer admitted = door_check(&s->door, head, target->path, target_query(target, "token"),
+                                           &refusal);
+
+    if (admitted == DOOR_REFUSE) {
+        respond_problem(c, refusal.status, refusal.why);
+        return;
+    }
+    conn_is_known(c->conn);
+    if (admitted == DOOR_WELCOME) {
+        respond_welcome(c);
+    } else if (strcmp(head->method, "GET") != 0 && strcmp(head->method, "HEAD") != 0 &&
+               strcmp(head->method, "POST") != 0) {
+        respond_problem(c, 405, "the page takes GET, HEAD and POST");
+    } else {
+        c->own = work_new(s, head->method, target);
+        *target = (struct target){0};
+        if (!c->own)
+            respond_problem(c, 503, "no memory for the request");
+    }
 }
 
-static const char *query_of(void *ctx, const char *key)
+static void begin(struct http_call *c)
 {
-    return MHD_lookup_connection_value(ctx, MHD_GET_ARGUMENT_KIND, key);
+    struct target target = {0};
+    char why[128];
+    struct err e;
+
+    if (c->conn->refusal) {
+        snprintf(why, sizeof why, "the head of the request is not valid: %s", c->conn->refusal);
+        respond_problem(c, 400, why);
+    } else if (target_parse(&target, c->conn->inbox->head.target, &e) < 0) {
+        respond_problem(c, e.code == ERR_USAGE ? 400 : 503, e.text);
+    } else {
+        admit(c, &target);
+    }
+    target_clear(&target);
 }
 
-static int socket_of(struct MHD_Connection *c)
+static bool is_ready(const struct http_call *c)
 {
-    return MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    const struct work *w = c->own;
+
+    return !w->is_working;
 }
 
-/* The socket is open yet when the connection has ended. */
-static void on_connection(void *arg, struct MHD_Connection *c, void **ctx,
-                          enum MHD_ConnectionNotificationCode what)
+static void proceed(struct http_call *c)
+{
+    struct work *w = c->own;
+
+    if (c->server->is_closing)
+        return;
+    c->is_brief = w->answer.status == 0;
+    if (!c->is_brief)
+        respond(c, &w->answer, NULL);
+    else if (work_start(w))
+        http_park(c, HUGE_VAL);
+    else
+        respond_problem(c, 503, "too many requests are being answered");
+}
+
+static ssize_t read_stream(struct http_call *c, char *buf, size_t size)
+{
+    struct work *w = c->own;
+    size_t n;
+
+    if (w->is_working)
+        return 0;
+    if (w->n_sent == w->n_events && !w->has_ended)
+        return work_start(w) ? 0 : -1;
+    if (w->has_ended)
+        return -1;
+    n = w->n_events - w->n_sent < size ? w->n_events - w->n_sent : size;
+    memcpy(buf, w->events + w->n_sent, n);
+    w->n_sent += n;
+    return (ssize_t)n;
+}
+
+static void end(struct http_call *c)
+{
+    struct work *w = c->own;
+
+    if (w && w->is_working)
+        w->is_abandoned = true;
+    else
+        work_free(w);
+}
+
+static const struct http_service page_service = {
+    .begin = begin, .proceed = proceed, .is_ready = is_ready, .read = read_stream, .end = end};
+
+static struct work *take_done(struct server *s)
+{
+    struct work *w;
+
+    pthread_mutex_lock(&s->lock);
+    w = s->done;
+    s->done = NULL;
+    pthread_mutex_unlock(&s->lock);
+    return w;
+}
+
+static void on_wake(void *arg, uint32_t events)
+{
+    struct server *s = arg;
+    eventfd_t n;
+
+    (void)events;
+    eventfd_read(s->wake.fd, &n);
+    for (struct work *w = take_done(s), *next; w; w = next) {
+        next = w->next;
+        w->is_working = false;
+        s->n_changes++;
+        if (w->is_abandoned)
+            work_free(w);
+    }
+}
+
+static bool is_closing(struct server *s)
+{
+    bool is;
+
+    pthread_mutex_lock(&s->lock);
+    is = s->is_closing;
+    pthread_mutex_unlock(&s->lock);
+    return is;
+}
+
+static void *server_thread(void *arg)
 {
     struct server *s = arg;
 
-    (void)ctx;
-    pthread_mutex_lock(&s->lock);
-    if (what == MHD_CONNECTION_NOTIFY_STARTED)
-        strangers_add(&s->strangers, socket_of(c));
-    else
-        strangers_remove(&s->strangers, socket_of(c));
-    pthread_mutex_unlock(&s->lock);
-}
-
-static struct door_request request_of(struct MHD_Connection *c, const char *method, const char *path)
-{
-    struct door_request rq = {.method = method, .path = path, .token = query_of(c, "token")};
-
-    MHD_get_connection_values_n(c, MHD_HEADER_KIND, take_header, &rq);
-    return rq;
-}
-
-static enum door_answer admit(struct server *s, struct MHD_Connection *c, const char *method,
-                              const char *path, const char **why)
-{
-    const struct door_request rq = request_of(c, method, path);
-    enum door_answer answer;
-
-    pthread_mutex_lock(&s->lock);
-    answer = door_check(&s->door, &rq, why);
-    if (answer != DOOR_REFUSE)
-        strangers_remove(&s->strangers, socket_of(c));
-    pthread_mutex_unlock(&s->lock);
-    return answer;
-}
-
-static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const char *method,
-                              const char *path)
-{
-    const struct browse_request rq = {.method = method, .path = path, .query = query_of, .ctx = c};
-    struct browse_answer a = {.fd = -1};
-    const char *why = "";
-    enum door_answer admitted = admit(s, c, method, path, &why);
-    struct MHD_Response *r;
-    enum MHD_Result rc;
-
-    if (admitted == DOOR_SERVE)
-        browse_route(&a, s->shelf, &rq);
-    else if (admitted == DOOR_WELCOME)
-        welcome(&a);
-    else
-        browse_problem(&a, 403, why);
-    r = response_of(&a, s->shelf);
-    if (!r) {
-        browse_answer_clear(&a);
-        return MHD_NO;
+    while (!is_closing(s)) {
+        loop_turn(&s->loop, http_server_max_wait(s->http));
+        http_server_turn(s->http);
     }
-    rc = add_headers(s, r, &a) && (admitted != DOOR_WELCOME || set_cookie(s, r))
-             ? MHD_queue_response(c, (unsigned)a.status, r)
-             : MHD_NO;
-    MHD_destroy_response(r);
-    browse_answer_clear(&a);
-    return rc;
-}
-
-/* Called with the head, then with each part of the body, then once more. */
-static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method,
-                                  const char *version, const char *body, size_t *body_len, void **state)
-{
-    static char begun;
-    struct door_request rq;
-
-    (void)version;
-    (void)body;
-    if (!*state) {
-        *state = &begun;
-        rq = request_of(c, method, path);
-        /* Its answer comes before the body, and is the connection's last: nothing in the body is read as a
-         * request. */
-        return door_has_body(&rq) ? answer(arg, c, method, path) : MHD_YES;
-    }
-    if (*body_len > 0) { /* no route has one */
-        *body_len = 0;
-        return MHD_YES;
-    }
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 && strcmp(method, "POST") != 0)
-        return MHD_NO;
-    return answer(arg, c, method, path);
+    http_server_close(s->http);
+    return NULL;
 }
 
 static int listen_at(int *fd, int *port, struct err *e)
@@ -282,7 +353,7 @@ static int listen_at(int *fd, int *port, struct err *e)
     socklen_t len = sizeof at;
     int one = 1;
 
-    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return err_errno(e, ERR_IO, "a socket for the page");
     if (setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
@@ -294,6 +365,60 @@ static int listen_at(int *fd, int *port, struct err *e)
     err_errno(e, ERR_IO, "127.0.0.1:%d", *port);
     close(*fd);
     return err_hint(e, "Leave --port out, and the page gets a free one.");
+}
+
+/* No signal is for this thread and those that it makes: they are the program's. */
+static int start_thread(struct server *s, struct err *e)
+{
+    sigset_t all, before;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&s->thread, NULL, server_thread, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0 ? 0 : err_set(e, ERR_IO, "the page's server cannot start: %s", strerror(rc));
+}
+
+static int open_http(struct server *s, int fd, struct err *e)
+{
+    const struct http_options o = {.loop = &s->loop,
+                                   .service = &page_service,
+                                   .arg = s,
+                                   .n_changes = &s->n_changes,
+                                   .allows_plain = true,
+                                   .max = PAGE_CONNECTIONS,
+                                   .max_strangers = PAGE_STRANGERS,
+                                   .max_per_source = PAGE_STRANGERS};
+
+    s->wake = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake, .arg = s};
+    if (s->wake.fd < 0)
+        err_errno(e, ERR_IO, "eventfd");
+    if (s->wake.fd < 0 || loop_open(&s->loop, e) < 0 || loop_watch(&s->loop, &s->wake, EPOLLIN, e) < 0) {
+        close(fd);
+        return e->code;
+    }
+    if (http_server_open(&s->http, &o, fd, e) < 0)
+        return e->code;
+    if (start_thread(s, e) == 0)
+        return 0;
+    http_server_close(s->http);
+    return e->code;
+}
+
+static void server_free(struct server *s)
+{
+    for (struct work *w = s->done, *next; w; w = next) {
+        next = w->next;
+        work_free(w);
+    }
+    loop_close(&s->loop);
+    if (s->wake.fd >= 0)
+        close(s->wake.fd);
+    pthread_cond_destroy(&s->idle);
+    pthread_mutex_destroy(&s->lock);
+    explicit_bzero(&s->door, sizeof s->door);
+    free(s);
 }
 
 int server_open(struct server **out, struct shelf *shelf, int port, struct err *e)
@@ -309,19 +434,13 @@ int server_open(struct server **out, struct shelf *shelf, int port, struct err *
     }
     s->shelf = shelf;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->idle, NULL);
     door_open(&s->door, port);
     page_policy(s->policy, PAGE_SERVED);
     snprintf(s->url, sizeof s->url, "http://127.0.0.1:%d/?token=%s", port, s->door.token);
-    s->daemon = MHD_start_daemon(
-        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL,
-        on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
-    if (!s->daemon) {
-        close(fd);
-        pthread_mutex_destroy(&s->lock);
-        free(s);
-        return err_set(e, ERR_IO, "the page's server cannot start");
+    if (open_http(s, fd, e) < 0) {
+        server_free(s);
+        return e->code;
     }
     *out = s;
     return 0;
@@ -336,8 +455,14 @@ void server_close(struct server *s)
 {
     if (!s)
         return;
-    MHD_stop_daemon(s->daemon);
-    pthread_mutex_destroy(&s->lock);
-    explicit_bzero(&s->door, sizeof s->door);
-    free(s);
+    pthread_mutex_lock(&s->lock);
+    s->is_closing = true;
+    wake(s);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_mutex_lock(&s->lock);
+    while (s->n_working > 0)
+        pthread_cond_wait(&s->idle, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    server_free(s);
 }

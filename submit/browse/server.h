@@ -1,10 +1,13 @@
-/* server -- the page's HTTP server on 127.0.0.1: all of job_submit's libmicrohttpd. A thread for each
- * connection, of which there are at most 256; those that have not shown the cookie end first
- * (strangers.h). */
+/* server -- the page's HTTP server on 127.0.0.1. It has a thread, in which shared/http/http_server.h accepts
+ * and reads the connections, and one more for each request while that is answered, as looking at a job may
+ * wait for an agent. Of at most 256 connections 64 may be those of browsers that have not shown the cookie;
+ * one more of these ends the oldest. */
 #ifndef PSGD_BROWSE_SERVER_H
 #define PSGD_BROWSE_SERVER_H
 
 #include "submit/browse/shelf.h"
+
+enum { PAGE_CONNECTIONS = 256, PAGE_STRANGERS = 64 };
 
 struct server;
 

@@ -5,17 +5,29 @@
 static struct door door;
 static char cookie[128];
 
-static enum door_answer ask(struct door_request rq, const char *reason)
+/* A request; what is NULL is not in it, but for the method GET and the path /. */
+struct asked {
+    const char *method, *path, *token, *host, *cookie, *origin, *site, *own;
+};
+
+static enum door_answer ask(struct asked rq, const char *reason)
 {
-    const char *why = "";
+    const struct header all[] = {{"Host", rq.host},
+                                 {"cookie", rq.cookie},
+                                 {"Origin", rq.origin},
+                                 {"Sec-Fetch-Site", rq.site},
+                                 {"X-Psgd", rq.own}};
+    struct head head = {.method = rq.method ? rq.method : "GET"};
+    struct door_refusal refusal = {.why = ""};
     enum door_answer a;
 
-    rq.method = rq.method ? rq.method : "GET";
-    rq.path = rq.path ? rq.path : "/";
-    a = door_check(&door, &rq, &why);
-    if (reason && !strstr(why, reason))
-        print_error("\"%s\"\n", why);
-    assert_true(!reason || strstr(why, reason));
+    for (size_t i = 0; i < N_OF(all); i++)
+        if (all[i].value)
+            head.headers[head.n_headers++] = all[i];
+    a = door_check(&door, &head, rq.path ? rq.path : "/", rq.token, &refusal);
+    if (reason && !strstr(refusal.why, reason))
+        print_error("\"%s\"\n", refusal.why);
+    assert_true(!reason || strstr(refusal.why, reason));
     return a;
 }
 
@@ -25,24 +37,21 @@ static void open_door(void)
     snprintf(cookie, sizeof cookie, "other=1; psgd-8000=%s; psgd-80=x", door.cookie);
 }
 
-#define HERE .value[DOOR_HOST] = "127.0.0.1:8000"
+#define HERE .host = "127.0.0.1:8000"
 
 TEST(the_token_works_once_and_the_cookie_from_then_on)
 {
     open_door();
-    assert_int_equal(ask((struct door_request){HERE}, "has not opened the address"), DOOR_REFUSE);
-    assert_int_equal(ask((struct door_request){HERE, .token = "wrong"}, "token"), DOOR_REFUSE);
-    assert_int_equal(ask((struct door_request){HERE, .token = ""}, "token"), DOOR_REFUSE);
-    assert_int_equal(ask((struct door_request){HERE, .token = door.token, .path = "/api/jobs"}, "token"),
+    assert_int_equal(ask((struct asked){HERE}, "has not opened the address"), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){HERE, .token = "wrong"}, "token"), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){HERE, .token = ""}, "token"), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){HERE, .token = door.token, .path = "/api/jobs"}, "token"),
                      DOOR_REFUSE);
-    assert_int_equal(ask((struct door_request){HERE, .token = door.token, .method = "POST"}, "token"),
-                     DOOR_REFUSE);
-    assert_int_equal(ask((struct door_request){HERE, .token = door.token}, NULL), DOOR_WELCOME);
-    assert_int_equal(ask((struct door_request){HERE, .token = door.token}, "works once"), DOOR_REFUSE);
-    assert_int_equal(
-        ask((struct door_request){HERE, .token = door.token, .value[DOOR_COOKIE] = cookie}, NULL),
-        DOOR_WELCOME);
-    assert_int_equal(ask((struct door_request){HERE, .value[DOOR_COOKIE] = cookie}, NULL), DOOR_SERVE);
+    assert_int_equal(ask((struct asked){HERE, .token = door.token, .method = "POST"}, "token"), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){HERE, .token = door.token}, NULL), DOOR_WELCOME);
+    assert_int_equal(ask((struct asked){HERE, .token = door.token}, "works once"), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){HERE, .token = door.token, .cookie = cookie}, NULL), DOOR_WELCOME);
+    assert_int_equal(ask((struct asked){HERE, .cookie = cookie}, NULL), DOOR_SERVE);
 }
 
 TEST(two_doors_have_other_secrets)
@@ -64,14 +73,13 @@ TEST(a_cookie_that_is_not_the_doors_is_refused)
 
     open_door();
     for (size_t i = 0; wrong[i]; i++)
-        assert_int_equal(ask((struct door_request){HERE, .value[DOOR_COOKIE] = wrong[i]}, "has not opened"),
-                         DOOR_REFUSE);
+        assert_int_equal(ask((struct asked){HERE, .cookie = wrong[i]}, "has not opened"), DOOR_REFUSE);
     snprintf(other, sizeof other, "psgd-8001=%s", door.cookie);
-    assert_int_equal(ask((struct door_request){HERE, .value[DOOR_COOKIE] = other}, NULL), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){HERE, .cookie = other}, NULL), DOOR_REFUSE);
     snprintf(other, sizeof other, "psgd-8000=%sx", door.cookie);
-    assert_int_equal(ask((struct door_request){HERE, .value[DOOR_COOKIE] = other}, NULL), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){HERE, .cookie = other}, NULL), DOOR_REFUSE);
     snprintf(other, sizeof other, "psgd-8000=x;psgd-8000=%s", door.cookie);
-    assert_int_equal(ask((struct door_request){HERE, .value[DOOR_COOKIE] = other}, NULL), DOOR_SERVE);
+    assert_int_equal(ask((struct asked){HERE, .cookie = other}, NULL), DOOR_SERVE);
 }
 
 TEST(a_host_that_is_not_this_machine_is_refused)
@@ -88,15 +96,11 @@ TEST(a_host_that_is_not_this_machine_is_refused)
     static const char *const right[] = {"127.0.0.1", "localhost:8000", "LOCALHOST", "[::1]:1234", NULL};
 
     open_door();
-    assert_int_equal(ask((struct door_request){.value[DOOR_COOKIE] = cookie}, "address"), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){.cookie = cookie}, "exactly one Host"), DOOR_REFUSE);
     for (size_t i = 0; wrong[i]; i++)
-        assert_int_equal(
-            ask((struct door_request){.value[DOOR_HOST] = wrong[i], .value[DOOR_COOKIE] = cookie}, "address"),
-            DOOR_REFUSE);
+        assert_int_equal(ask((struct asked){.host = wrong[i], .cookie = cookie}, "address"), DOOR_REFUSE);
     for (size_t i = 0; right[i]; i++)
-        assert_int_equal(
-            ask((struct door_request){.value[DOOR_HOST] = right[i], .value[DOOR_COOKIE] = cookie}, NULL),
-            DOOR_SERVE);
+        assert_int_equal(ask((struct asked){.host = right[i], .cookie = cookie}, NULL), DOOR_SERVE);
 }
 
 TEST(what_another_site_makes_the_browser_ask_is_refused)
@@ -107,42 +111,28 @@ TEST(what_another_site_makes_the_browser_ask_is_refused)
 
     open_door();
     for (size_t i = 0; origins[i]; i++)
-        assert_int_equal(
-            ask((struct door_request){HERE, .value[DOOR_COOKIE] = cookie, .value[DOOR_ORIGIN] = origins[i]},
-                "another site"),
-            DOOR_REFUSE);
+        assert_int_equal(ask((struct asked){HERE, .cookie = cookie, .origin = origins[i]}, "other web sites"),
+                         DOOR_REFUSE);
     for (size_t i = 0; sites[i]; i++)
-        assert_int_equal(
-            ask((struct door_request){HERE, .value[DOOR_COOKIE] = cookie, .value[DOOR_SITE] = sites[i]},
-                "another site"),
-            DOOR_REFUSE);
-    assert_int_equal(ask((struct door_request){HERE, .value[DOOR_COOKIE] = cookie,
-                                               .value[DOOR_ORIGIN] = "http://127.0.0.1:8000",
-                                               .value[DOOR_SITE] = "same-origin"},
-                         NULL),
-                     DOOR_SERVE);
+        assert_int_equal(ask((struct asked){HERE, .cookie = cookie, .site = sites[i]}, "other web sites"),
+                         DOOR_REFUSE);
     assert_int_equal(
-        ask((struct door_request){HERE, .value[DOOR_COOKIE] = cookie, .value[DOOR_SITE] = "none"}, NULL),
+        ask((struct asked){HERE, .cookie = cookie, .origin = "http://127.0.0.1:8000", .site = "same-origin"},
+            NULL),
         DOOR_SERVE);
+    assert_int_equal(ask((struct asked){HERE, .cookie = cookie, .site = "none"}, NULL), DOOR_SERVE);
     /* The printed address may be clicked anywhere: its token is what counts. */
-    assert_int_equal(
-        ask((struct door_request){HERE, .token = door.token, .value[DOOR_SITE] = "cross-site"}, NULL),
-        DOOR_WELCOME);
+    assert_int_equal(ask((struct asked){HERE, .token = door.token, .site = "cross-site"}, NULL),
+                     DOOR_WELCOME);
 }
 
 TEST(a_change_needs_the_pages_own_header)
 {
     open_door();
-    assert_int_equal(
-        ask((struct door_request){HERE, .value[DOOR_COOKIE] = cookie, .method = "POST"}, "X-Psgd"),
-        DOOR_REFUSE);
-    assert_int_equal(ask((struct door_request){HERE, .value[DOOR_COOKIE] = cookie, .method = "POST",
-                                               .value[DOOR_OWN] = "2"},
-                         "X-Psgd"),
+    assert_int_equal(ask((struct asked){HERE, .cookie = cookie, .method = "POST"}, "X-Psgd"), DOOR_REFUSE);
+    assert_int_equal(ask((struct asked){HERE, .cookie = cookie, .method = "POST", .own = "2"}, "X-Psgd"),
                      DOOR_REFUSE);
-    assert_int_equal(ask((struct door_request){HERE, .value[DOOR_COOKIE] = cookie, .method = "POST",
-                                               .value[DOOR_OWN] = "1"},
-                         NULL),
+    assert_int_equal(ask((struct asked){HERE, .cookie = cookie, .method = "POST", .own = "1"}, NULL),
                      DOOR_SERVE);
 }
 
