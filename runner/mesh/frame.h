@@ -8,7 +8,7 @@
 
 #include "shared/base/err.h"
 
-enum { FRAME_BYTES = 64, FRAME_VERSION = 8, FRAME_DESCRIPTOR_BYTES = 16 };
+enum { FRAME_BYTES = 64, FRAME_VERSION = 9, FRAME_DESCRIPTOR_BYTES = 16 };
 
 enum frame_kind {
     FRAME_HELLO = 1,

@@ -100,11 +100,11 @@ static int forward(struct direction *w, int to, struct tcp_link *receiver, const
 }
 
 /* Whether the receiver must refuse the frame at `from`. With a corrected checksum, only the proofs protect
- * a header: job, attempt, from, to, and `ack` in a connector's hello and an acceptor's challenge. */
-static bool is_changed(const struct direction *w, int sender, size_t from)
+ * a header: job, attempt, from, to, and `ack` in an acceptor's challenge and a connector's proof. */
+static bool is_changed(const struct direction *w, size_t from)
 {
     size_t len = from == 0 ? HELLO_BYTES : SENT_BYTES - HELLO_BYTES;
-    bool has_ack = (from == 0) == (sender == CONNECTOR);
+    bool has_ack = from != 0;
     const uint8_t *forwarded = w->forwarded + from, *sent = w->sent + from;
     uint32_t crc = checksum_of(forwarded);
 
@@ -167,8 +167,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 closed:
     for (int i = 0; i < 2; i++) /* an end whose hello was changed receives no matching proof */
         if (ends[i].state == LINK_OPEN &&
-            (is_changed(&directions[1 - i], 1 - i, 0) || is_changed(&directions[1 - i], 1 - i, HELLO_BYTES) ||
-             is_changed(&directions[i], i, 0)))
+            (is_changed(&directions[1 - i], 0) || is_changed(&directions[1 - i], HELLO_BYTES) ||
+             is_changed(&directions[i], 0)))
             abort();
     if (directions[0].n_edits + directions[1].n_edits == 0 &&
         (ends[CONNECTOR].state != LINK_OPEN || ends[ACCEPTOR].state != LINK_OPEN))

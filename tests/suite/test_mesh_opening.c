@@ -244,7 +244,7 @@ static void *relay_with_another_version(void *arg)
         uint8_t bytes[FRAME_BYTES + 16];
 
         for (int i = 0; i < 2 && recv(fds[i], bytes, sizeof bytes, MSG_WAITALL) == sizeof bytes; i++) {
-            bytes[4] = 9;
+            bytes[4] = FRAME_VERSION + 1;
             assert_int_equal(write(fds[!i], bytes, sizeof bytes), sizeof bytes);
             b->n_answered += i;
         }
@@ -282,9 +282,9 @@ TEST(a_peer_of_another_version_is_refused_and_both_ends_name_both)
     assert_int_equal(b.n_answered, 2);
     assert_int_equal(p.o[1].e.code, ERR_PROTOCOL);
     assert_non_null(strstr(p.o[1].e.text, "node 0 at 127.0.0.1:"));
-    assert_non_null(strstr(p.o[1].e.text, "the peer uses version 9 of the data plane, this node version 8"));
+    assert_non_null(strstr(p.o[1].e.text, "the peer uses version 10 of the data plane, this node version 9"));
     assert_non_null(
-        strstr(log.text, "a connection from 127.0.0.1: the peer uses version 9 of the data plane"));
+        strstr(log.text, "a connection from 127.0.0.1: the peer uses version 10 of the data plane"));
     close(b.listen_fd);
 }
 

@@ -94,7 +94,7 @@ static int send_frame(struct tcp_link *l, const struct tcp_config *cfg, enum fra
 static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct tcp_config *cfg,
                   const char *role, const uint8_t *first, const uint8_t *second)
 {
-    const uint32_t acks[2] = {htole32(l->hello_ack), htole32(l->challenge_ack)};
+    const uint32_t acks[2] = {htole32(l->proof_ack), htole32(l->challenge_ack)};
     uint8_t text[16 + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks] = {0};
     size_t n = strlen(role);
 
@@ -161,6 +161,7 @@ int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link
     l->n_in = 0;
     l->was_seen = false;
     l->connect_error = 0;
+    l->proof_ack = l->challenge_ack = 0;
     l->at = l->places.at[l->place].at;
     l->at_len = l->places.at[l->place].len;
     l->fd = dial(l, cfg);
@@ -203,13 +204,12 @@ static int connected(struct tcp_link *l, const struct tcp_config *cfg, struct er
     }
     random_bytes(l->mine, sizeof l->mine);
     l->state = LINK_HELLO;
-    l->hello_ack = received_of(l, cfg);
-    return send_frame(l, cfg, FRAME_HELLO, l->hello_ack, l->mine, sizeof l->mine, e);
+    return send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, e);
 }
 
 uint32_t tcp_link_ack(const struct tcp_link *l)
 {
-    return l->frame.kind == FRAME_CHALLENGE ? l->challenge_ack : l->hello_ack;
+    return l->frame.kind == FRAME_CHALLENGE ? l->challenge_ack : l->proof_ack;
 }
 
 static int at_peer(const struct mesh_peer *p, struct err *e)
@@ -329,7 +329,6 @@ static int take_hello(struct tcp_link *l, const struct tcp_config *cfg, struct e
     memcpy(l->theirs, l->in + FRAME_BYTES, HELLO_NONCE);
     if (l->is_accepted) {
         memcpy(l->pair, l->in + 8, sizeof l->pair);
-        l->hello_ack = l->frame.ack;
         random_bytes(l->mine, sizeof l->mine);
         if (send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, e) < 0)
             return e->code;
@@ -347,15 +346,17 @@ static int take_challenge(struct tcp_link *l, const struct tcp_config *cfg, stru
     prove(expected, l, cfg, "psgd acceptor", l->mine, l->theirs);
     if (!equal_in_constant_time(expected, l->in + FRAME_BYTES, SHA256_BYTES))
         return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);
+    l->proof_ack = received_of(l, cfg);
     prove(expected, l, cfg, "psgd connector", l->theirs, l->mine);
     l->state = LINK_OPEN;
-    return send_frame(l, cfg, FRAME_PROOF, 0, expected, sizeof expected, e);
+    return send_frame(l, cfg, FRAME_PROOF, l->proof_ack, expected, sizeof expected, e);
 }
 
 static int take_proof(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     uint8_t expected[SHA256_BYTES];
 
+    l->proof_ack = l->frame.ack;
     prove(expected, l, cfg, "psgd connector", l->mine, l->theirs);
     if (!equal_in_constant_time(expected, l->in + FRAME_BYTES, SHA256_BYTES))
         return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);

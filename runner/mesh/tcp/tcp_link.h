@@ -46,7 +46,7 @@ struct tcp_link {
     struct frame frame; /* the last one received */
     uint8_t mine[HELLO_NONCE], theirs[HELLO_NONCE];
     uint8_t pair[20]; /* bytes 8-27 of the connector's HELLO: job, attempt, from, to */
-    uint32_t hello_ack, challenge_ack;
+    uint32_t proof_ack, challenge_ack; /* 0: not exchanged yet */
 };
 
 /* Resolves the peer's addresses, once, so that connecting does not block. ERR_LOST. */
