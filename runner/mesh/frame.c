@@ -70,7 +70,8 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
     uint64_t kind = get(in + 6, 1);
 
     if (memcmp(in, "PSGD", 4) != 0)
-        return err_set(e, ERR_PROTOCOL, "not a psgd frame");
+        return err_set(e, ERR_PROTOCOL,
+                       "it sent something that is no frame of psgd: is another program there?");
     if (frame_has_other_version(in))
         return err_set(e, ERR_PROTOCOL,
                        "the peer uses version %u of the data plane, this node version %d: install the same "

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -44,8 +45,7 @@ static void *answer(void *arg)
 {
     struct monitor_state *m = arg;
 
-    while (monitor_answer(m))
-        continue;
+    monitor_answer(m);
     close(m->request_fd);
     return NULL;
 }
@@ -59,7 +59,9 @@ static bool start_answering(struct monitor_state *m)
     pthread_t thread;
 
     pthread_mutex_init(&m->lock, NULL);
-    return pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, STACK) == 0 &&
+    m->answer_poll = epoll_create1(EPOLL_CLOEXEC);
+    return m->answer_poll >= 0 && pthread_attr_init(&small) == 0 &&
+           pthread_attr_setstacksize(&small, STACK) == 0 &&
            pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED) == 0 &&
            pthread_create(&thread, &small, answer, m) == 0;
 }

@@ -8,7 +8,9 @@
  *     SIGKILL is sent to every process that the job process has started, to the job process and to its
  *     group;
  *   - sockets: it connects to the nodes in the agent's table, at the addresses there, and to the sockets
- *     by which the nodes of this machine share memory (shm/rendezvous.h), and to nothing else;
+ *     by which the nodes of this machine share memory (shm/rendezvous.h), and to nothing else. As anybody
+ *     may have written the table, the job process gets a connection only when the node at its other end has
+ *     sent its HELLO (monitor_dial.c);
  *   - shared memory: it makes what the node shares, and lowers the job process's RLIMIT_DATA by as much,
  *     so that the job's limit of memory is that of both together;
  *   - memory in all: ten to a hundred times a second it reads what the job process holds, resident or swapped

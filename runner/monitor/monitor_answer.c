@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -40,7 +41,8 @@ static bool is_find(const struct monitor_request *r)
 
 static bool is_dial(const struct monitor_request *r)
 {
-    return is_zero_from(r->name, 0) && r->seconds == 0 && r->number < ADDRESSES_MAX;
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->number < ADDRESSES_MAX && r->is_probe <= 1 &&
+           r->tls <= MESH_TLS_OFF;
 }
 
 static bool is_of_socket(const struct monitor_request *r)
@@ -81,7 +83,7 @@ static void resolve(struct monitor_state *m, struct monitor_peer *p, struct err 
     int rc;
 
     pthread_mutex_unlock(&m->lock);
-    rc = tcp_find(&found, p->node, p->host, p->port, e);
+    rc = tcp_find(&found, p->at.node, p->at.host, p->at.port, e);
     pthread_mutex_lock(&m->lock);
     if (rc == 0)
         p->places = found;
@@ -93,7 +95,7 @@ static struct monitor_peer *find(struct monitor_state *m, int node, struct monit
     struct monitor_peer *p = m->peers;
     struct err e = {0};
 
-    while (p && p < m->peers + m->n_peers && p->node != node)
+    while (p && p < m->peers + m->n_peers && p->at.node != node)
         p++;
     if (!p || p == m->peers + m->n_peers)
         err_set(&e, ERR_LOST, "node %d is not in the agent's list of nodes", node);
@@ -119,13 +121,14 @@ static void do_find(struct monitor_state *m, const struct monitor_request *r, st
 static void do_dial(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
                     int *fd)
 {
-    const struct monitor_peer *p = find(m, r->node, reply);
+    const struct tcp_aim aim = {.is_probe = r->is_probe, .tls = (enum mesh_tls)r->tls};
+    struct monitor_peer *p = find(m, r->node, reply);
 
     if (!p)
         return;
     errno = EHOSTUNREACH; /* a place that the peer lacks */
     if (r->number < p->places.n)
-        *fd = tcp_dial(&p->places.at[r->number]);
+        *fd = monitor_dial(m, p, (uint32_t)r->number, &aim);
     set_code(reply, *fd < 0);
 }
 
@@ -187,14 +190,15 @@ void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct
     pthread_mutex_unlock(&m->lock);
 }
 
-bool monitor_answer(struct monitor_state *m)
+/* Handles a request and sends its reply. Returns false if it was none. */
+static bool answer(struct monitor_state *m)
 {
     struct monitor_request packet, request;
     struct monitor_reply reply;
     int fd;
-    ssize_t n = fd_pass_receive(m->request_fd, &packet, sizeof packet, &fd, 0);
+    ssize_t n = fd_pass_receive(m->request_fd, &packet, sizeof packet, &fd, MSG_DONTWAIT);
 
-    if (n < 0 && errno == EINTR)
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return true;
     if (fd >= 0)
         close(fd);
@@ -205,4 +209,23 @@ bool monitor_answer(struct monitor_state *m)
     if (fd >= 0)
         close(fd);
     return n == (ssize_t)sizeof reply;
+}
+
+void monitor_answer(struct monitor_state *m)
+{
+    struct epoll_event requests = {.events = EPOLLIN, .data.u64 = MONITOR_REQUESTS}, ev;
+    bool goes_on = epoll_ctl(m->answer_poll, EPOLL_CTL_ADD, m->request_fd, &requests) == 0;
+
+    /* One event at a time: handling one may close what another is of. */
+    while (goes_on) {
+        int n = epoll_wait(m->answer_poll, &ev, 1, -1);
+
+        if (n == 1 && ev.data.u64 == MONITOR_REQUESTS)
+            goes_on = answer(m);
+        else if (n == 1)
+            monitor_continue_dial(m, ev.data.u64);
+        else
+            goes_on = n == 0 || errno == EINTR;
+    }
+    monitor_end_dials(m);
 }

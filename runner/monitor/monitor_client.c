@@ -66,9 +66,12 @@ static int find(void *owner, int node, struct tcp_places *out, struct err *e)
     return 0;
 }
 
-static int dial(void *owner, int node, uint32_t index)
+static int dial(void *owner, int node, uint32_t index, const struct tcp_aim *aim)
 {
-    return ask_for_fd(owner, &(struct monitor_request){.ask = MONITOR_DIAL, .node = node, .number = index});
+    return ask_for_fd(
+        owner,
+        &(struct monitor_request){
+            .ask = MONITOR_DIAL, .node = node, .number = index, .is_probe = aim->is_probe, .tls = aim->tls});
 }
 
 static int ask_for_socket(struct monitor *m, enum monitor_ask kind, const uint8_t name[SHM_NAME_BYTES])
@@ -96,7 +99,7 @@ static int memory(void *owner, size_t bytes)
 
 struct tcp_dialer monitor_dialer(struct monitor *m)
 {
-    return (struct tcp_dialer){.find = find, .dial = dial, .owner = m};
+    return (struct tcp_dialer){.find = find, .dial = dial, .exchanges_hellos = true, .owner = m};
 }
 
 struct shm_source monitor_source(struct monitor *m)

@@ -22,12 +22,12 @@ static void take_peers(struct monitor_state *m, const char *line, size_t len)
     if (orders_parse_start(&s, line, len, m->job_order.node, &e) < 0)
         return;
     m->peers = calloc(s.n_peers + 1, sizeof *m->peers);
+    m->attempt = (uint32_t)s.attempt;
     for (; m->peers && m->n_peers < s.n_peers; m->n_peers++) {
-        struct monitor_peer *p = &m->peers[m->n_peers];
+        struct mesh_peer *p = &m->peers[m->n_peers].at;
 
-        p->node = s.peers[m->n_peers].node;
-        p->port = s.peers[m->n_peers].port;
-        memcpy(p->host, s.peers[m->n_peers].host, sizeof p->host);
+        *p = s.peers[m->n_peers];
+        explicit_bzero(p->key, sizeof p->key);
     }
     orders_start_clear(&s);
 }

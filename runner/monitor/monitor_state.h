@@ -9,6 +9,7 @@
 #include "runner/base/stopwatch.h"
 #include "runner/lines/orders.h"
 #include "runner/lines/report.h"
+#include "runner/mesh/tcp/tcp_link.h"
 #include "runner/monitor/monitor_wire.h"
 
 /* One call of the codec, as the monitor sees it. */
@@ -18,11 +19,21 @@ struct monitor_call {
     double seen_at; /* when the monitor last looked */
 };
 
-struct monitor_peer {
-    int node, port;
-    char host[256];
-    struct tcp_places places; /* n 0: not found yet */
+/* A connection that the monitor makes, until the peer has sent a HELLO. */
+struct monitor_dial {
+    struct tcp_config cfg;
+    struct tcp_link link;
+    int news_fd; /* the job process has the other end */
 };
+
+struct monitor_peer {
+    struct mesh_peer at;       /* without its key */
+    struct tcp_places places;  /* n 0: not found yet */
+    struct monitor_dial *dial; /* NULL: none; owned */
+};
+
+/* Tags of the events of answer_poll: this one, or of a connection (monitor_dial.c). */
+#define MONITOR_REQUESTS UINT64_MAX
 
 /* Of two threads: the first reads orders and watches; the second answers requests, and may wait for a name
  * server or for much memory. Each has the lock while it uses the state, and not while it waits. */
@@ -40,13 +51,15 @@ struct monitor_state {
 
     struct monitor_peer *peers; /* (n_peers) as the agent's start names them; owned */
     size_t n_peers;
+    uint32_t attempt;
 
     uint64_t memory_most; /* what the node may use: the job process's RLIMIT_DATA at its start */
     uint64_t memory_left; /* that, less the memory made for it: its present limit */
     int status_fd;        /* the job process's /proc/PID/status; -1: it cannot be read here */
     double memory_at;     /* clock_now of the next look at its memory */
 
-    int request_fd; /* the second thread's */
+    int request_fd;  /* the second thread's */
+    int answer_poll; /* an epoll of what that thread waits for */
 
     char codec[MONITOR_NAME_MAX];
     bool is_executor;
@@ -68,13 +81,20 @@ bool monitor_check_time(struct monitor_state *m, double now);
 /* Seconds until the next check. */
 double monitor_period(const struct monitor_state *m, double now);
 
-/* monitor_answer: waits for a request, handles it and sends its reply. Returns false if it was none. Without
- * the lock. */
-bool monitor_answer(struct monitor_state *m);
+/* monitor_answer: the second thread, from its start until the conversation ends. Without the lock. */
+void monitor_answer(struct monitor_state *m);
 /* The part of it that neither receives nor sends, and takes the lock. *fd: the descriptor to send, which the
  * caller closes, or -1. */
 void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
                 int *fd);
+
+/* monitor_dial: begins to connect to a peer's place, and gives up an earlier connection to the peer. Returns
+ * the job process's end of its news, or -1 and sets errno. */
+int monitor_dial(struct monitor_state *m, struct monitor_peer *p, uint32_t place, const struct tcp_aim *aim);
+/* Continues with what answer_poll has found; `tag`: the event's. */
+void monitor_continue_dial(struct monitor_state *m, uint64_t tag);
+/* Gives up all connections that are not handed over. */
+void monitor_end_dials(struct monitor_state *m);
 
 /* monitor_memory: makes memory for the job process, and lowers its limit by as much; releases the lock while
  * the kernel clears the memory. Returns a descriptor, or -1 and sets errno: ENOMEM, with what the job process

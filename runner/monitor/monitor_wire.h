@@ -13,7 +13,8 @@ enum monitor_ask {
     MONITOR_WATCH = 1, /* watch the calls of codec `name`, which may take `seconds` each; once. `node` is
                         * 1 for an executor, watched between its calls of the host, else 0 */
     MONITOR_FIND,      /* -> places, text: the addresses of peer `node`, from the agent's table */
-    MONITOR_DIAL,      /* -> descriptor: a socket that connects to peer `node` at its place `number` */
+    MONITOR_DIAL,      /* -> descriptor: where the news of a connection to peer `node` at its place `number`
+                        * arrive (struct tcp_news), instead of those of an earlier connection to it */
     MONITOR_LISTEN,    /* -> descriptor: a socket that listens at `name`, SHM_NAME_BYTES (shm/shm_source.h) */
     MONITOR_CONNECT,   /* -> descriptor: one that is connected to it */
     MONITOR_MEMORY,    /* -> descriptor: `number` bytes of memory, whole pages */
@@ -29,6 +30,7 @@ struct monitor_request {
     uint64_t number;
     double seconds;
     char name[MONITOR_NAME_MAX]; /* of a codec: printable, and zeros; of a socket: any bytes, and zeros */
+    uint32_t is_probe, tls;      /* of a connection: members of struct tcp_aim */
 };
 
 struct monitor_reply { /* with a descriptor if the request has one and code is 0 */

@@ -2,6 +2,7 @@
 # What a codec's code cannot do (tests/codecs/hostile.c, SECURITY.md): every act fails, and nothing of it is left outside.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
+load others
 
 setup_hostile() {
     case $(isolation_here) in
@@ -126,6 +127,41 @@ each_deadly_act_ends_its_node() {
     be_a_user
     prepare_agent
     each_deadly_act_ends_its_node
+}
+
+# Node 0's agent tells a data port at which another program listens; node 1 connects to it.
+@test "a forged table of nodes gives a codec no connection to another program, which gets one fixed HELLO" {
+    setup_hostile
+    start_agent 0
+    TOKENS=([1]="$T/agent0/token")
+    start_agent 1 --token-file agent0/token
+    cp agent0/token token
+    write_workers 2
+    local job=(--token-file token --node_count 2 --dataset "$FEW" --epochs 1 --model softmax --codec "$BUILD/tests/codecs/reach.so") port
+    run "$SUBMIT" "${job[@]}" -o honest
+    cat "agent1/jobs/$(only_job 1)/run/reached.txt" # the thread finds the connection that it may have
+
+    other fake
+    port=$OTHER
+    mkdir evil
+    cp agent0/tls.crt agent0/tls.key evil
+    SAW=$T/relayed DATA_PORT=$port other relay-tls "127.0.0.1:${PORTS[0]}"
+    echo "{\"Worker\":[\"127.0.0.1:$OTHER\",\"127.0.0.1:${PORTS[1]}\"]}" >worker.json
+    run "$SUBMIT" "${job[@]}" -o forged
+    echo "$output"
+    [ "$status" -eq 1 ]
+    grep -q "node 0 at 127.0.0.1:$port: it sent something that is no frame of psgd: is another program there?" <<<"$output"
+    [ ! -e "agent1/jobs/$(only_job 1)/run/reached.txt" ]
+    # A HELLO of 80 bytes for each of its attempts, which are two.
+    python3 - saw <<'PY'
+import sys
+saw = open(sys.argv[1], "rb").read()
+hellos = [saw[i:i + 80] for i in range(0, len(saw), 80)]
+assert len(saw) == 160, saw
+for h in hellos:
+    assert h[:8] == b"PSGD\x09\x00\x01\x00" and h[20:28] == b"\x01\x00\x00\x00\x00\x00\x00\x00", h
+    assert h[28:60] == b"\x00\x00\x10" + 29 * b"\x00", h  # its length; no ack
+PY
 }
 
 @test "a codec's source cannot read this machine's files by its compiler" {

@@ -3,9 +3,11 @@
 
 Prints its port on 127.0.0.1 (or on LISTEN), and writes every byte that a client sends, of TLS the plain text, to SAW.
 fake: answers plain HTTP with 200. fake-tls: the same inside TLS of its own. relay: passes bytes on, as a tunnel does.
-relay-tls: ends the client's TLS with its own certificate, and speaks TLS with the agent. tls12: as fake-tls, at most TLS 1.2.
+relay-tls: ends the client's TLS with its own certificate, and speaks TLS with the agent, whose nodes have the data port DATA_PORT, if
+it is set, in what the client reads. tls12: as fake-tls, at most TLS 1.2.
 """
 import os
+import re
 import socket
 import ssl
 import sys
@@ -21,11 +23,18 @@ if KIND in ("fake-tls", "relay-tls", "tls12"):
         server.maximum_version = ssl.TLSVersion.TLSv1_2
 
 
+def forged(found):
+    port = os.environ["DATA_PORT"].encode()
+    return b'"data_port":' + port.rjust(len(found[0]) - len(b'"data_port":'))
+
+
 def pump(source, sink, log):
     try:
         while data := source.recv(65536):
             if log:
                 saw.write(data)
+            elif "DATA_PORT" in os.environ:
+                data = re.sub(rb'"data_port": *([0-9]+)', forged, data)
             sink.sendall(data)
     except OSError:
         pass

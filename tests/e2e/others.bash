@@ -1,11 +1,13 @@
 # others.bash -- programs that are no agents, where an agent is expected, and what they see of a client.
 # shellcheck shell=bash disable=SC2034 # variables are used by the tests
 
-# other KIND [HOST:PORT]: starts the other program under ENTER, at the address LISTEN; its port is OTHER.
+# other KIND [HOST:PORT]: starts the other program under ENTER, at the address LISTEN; its port is OTHER. What it sees is in the file
+# saw, or SAW.
 other() {
-    : >"$T/saw"
+    local saw=${SAW:-$T/saw}
+    : >"$saw"
     rm -f "$T/port"
-    "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" python3 "$BATS_TEST_DIRNAME/mitm.py" "$1" "$T/saw" "${2:-}" "$T/evil/tls.crt" "$T/evil/tls.key" \
+    "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" python3 "$BATS_TEST_DIRNAME/mitm.py" "$1" "$saw" "${2:-}" "$T/evil/tls.crt" "$T/evil/tls.key" \
         >"$T/port" 3>&- &
     AGENTS+=($!)
     within 60 test -s "$T/port"

@@ -17,7 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum {
     CONNECTOR, /* node 1, which sends a hello and, after a challenge, its proof */
     ACCEPTOR,  /* node 0: hello and challenge */
-    HELLO_BYTES = FRAME_BYTES + HELLO_NONCE,
     SENT_BYTES = HELLO_BYTES + FRAME_BYTES + 32, /* bytes that each end sends */
     EDIT = 4,
     EDITS_MAX = 4

@@ -16,7 +16,7 @@ static bool is_whole(const struct monitor_request *r)
     case MONITOR_MEMORY:
         return r->number > 0 && r->number % 4096 == 0;
     case MONITOR_DIAL:
-        return r->seconds == 0 && r->number < ADDRESSES_MAX;
+        return r->seconds == 0 && r->number < ADDRESSES_MAX && r->is_probe <= 1 && r->tls <= MESH_TLS_OFF;
     default:
         return r->ask < N_MONITOR_ASKS && r->seconds == 0 && r->number == 0;
     }
@@ -24,7 +24,7 @@ static bool is_whole(const struct monitor_request *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct monitor_peer peer = {.node = 3, .port = 1, .host = "127.0.0.1"};
+    static struct monitor_peer peer = {.at = {.node = 3, .port = 1, .host = "127.0.0.1"}};
     struct monitor_state m = {.peers = &peer, .n_peers = 1};
     struct monitor_request r;
     struct monitor_reply reply;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -81,11 +82,12 @@ static int find_two(void *owner, int node, struct tcp_places *out, struct err *e
     return 0;
 }
 
-static int dial_one(void *owner, int node, uint32_t index)
+static int dial_one(void *owner, int node, uint32_t index, const struct tcp_aim *aim)
 {
     const struct two_addresses *a = owner;
 
     (void)node;
+    (void)aim;
     assert_true(index < a->places.n);
     if (index == 0 && a->first_error) {
         errno = a->first_error;
@@ -110,6 +112,45 @@ void opening_name(struct opening *o, struct two_addresses *a, const char *first)
     }
     snprintf(o->peers[0].host, sizeof o->peers[0].host, "two.example");
     o->cfg.address.dialer = &a->dialer;
+}
+
+static void *answer(void *arg)
+{
+    monitor_answer(arg);
+    return NULL;
+}
+
+void node_monitor_begin(struct node_monitor *m, struct opening *o)
+{
+    int ends[2];
+
+    *m = (struct node_monitor){.state = {.attempt = o->cfg.address.attempt,
+                                         .n_peers = o->cfg.address.n_peers,
+                                         .answer_poll = epoll_create1(EPOLL_CLOEXEC)}};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    m->state.request_fd = ends[0];
+    m->monitor.fd = ends[1];
+    m->state.job_order.node = o->cfg.spec.node;
+    strcpy(m->state.job_order.job, o->cfg.address.job);
+    m->state.peers = calloc(m->state.n_peers, sizeof *m->state.peers);
+    for (size_t i = 0; i < m->state.n_peers; i++) {
+        m->state.peers[i].at = o->cfg.address.peers[i];
+        memset(m->state.peers[i].at.key, 0, MESH_KEY_BYTES);
+    }
+    pthread_mutex_init(&m->state.lock, NULL);
+    assert_int_equal(pthread_create(&m->thread, NULL, answer, &m->state), 0);
+    m->dialer = monitor_dialer(&m->monitor);
+    o->cfg.address.dialer = &m->dialer;
+}
+
+void node_monitor_end(struct node_monitor *m)
+{
+    close(m->monitor.fd);
+    pthread_join(m->thread, NULL);
+    close(m->state.request_fd);
+    close(m->state.answer_poll);
+    pthread_mutex_destroy(&m->state.lock);
+    free(m->state.peers);
 }
 
 int opening_open(struct opening *o, struct err *e)

@@ -3,8 +3,12 @@
 #ifndef PSGD_TEST_MESH_NODES_H
 #define PSGD_TEST_MESH_NODES_H
 
+#include <pthread.h>
+
 #include "runner/mesh/mesh.h"
 #include "runner/mesh/tcp/tcp_link.h"
+#include "runner/monitor/monitor.h"
+#include "runner/monitor/monitor_state.h"
 
 /* MESH_TIMEOUT_S: generous, as the machine may be busy. */
 enum { MESH_LIMIT = 1 << 20, MESH_NODES = 3, MESH_TIMEOUT_S = 60 };
@@ -37,6 +41,18 @@ struct two_addresses {
 };
 
 void opening_name(struct opening *o, struct two_addresses *a, const char *first);
+
+/* A node's connections are made as in a job: by its monitor, here a thread. From before it opens its mesh
+ * until the mesh is closed. */
+struct node_monitor {
+    struct monitor_state state;
+    struct monitor monitor;
+    struct tcp_dialer dialer;
+    pthread_t thread;
+};
+
+void node_monitor_begin(struct node_monitor *m, struct opening *o);
+void node_monitor_end(struct node_monitor *m);
 
 /* Nodes 0 and 1 only. */
 struct pair {

@@ -21,6 +21,22 @@ static void cut(struct mesh *m)
     assert_int_equal(shutdown(t->peers[0].fd, SHUT_RDWR), 0);
 }
 
+/* A pair whose connections are made as in a job. */
+static void open_pair(struct pair *p, struct node_monitor m[2])
+{
+    pair_prepare(p);
+    for (int i = 0; i < 2; i++)
+        node_monitor_begin(&m[i], &p->o[i]);
+    pair_run(p);
+}
+
+static void close_pair(struct pair *p, struct node_monitor m[2])
+{
+    pair_close(p);
+    for (int i = 0; i < 2; i++)
+        node_monitor_end(&m[i]);
+}
+
 /* The next event within so many seconds. */
 static struct mesh_event receive(struct mesh *m, double seconds)
 {
@@ -38,13 +54,13 @@ static struct mesh_event receive(struct mesh *m, double seconds)
  * broken. The roles matter, as the later node of a pair connects. A message is in flight from node k / 2. */
 TEST(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost)
 {
+    struct node_monitor m[4][2];
     struct pair p[4];
     struct mesh_event ev;
     double end;
 
     for (int k = 0; k < 4; k++) {
-        pair_prepare(&p[k]);
-        pair_run(&p[k]);
+        open_pair(&p[k], m[k]);
         cut(p[k].o[!(k % 2)].mesh);
         send_bytes(p[k].o[k / 2].mesh, !(k / 2), 7, 10, 1);
     }
@@ -69,7 +85,7 @@ TEST(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost)
         assert_int_equal(received.kind, MESH_MESSAGE);
         assert_int_equal(received.head.round, 7);
         mesh_buf_put(received.buf);
-        pair_close(&p[k]);
+        close_pair(&p[k], m[k]);
     }
 }
 
@@ -88,11 +104,11 @@ static struct mesh_event poll_briefly(struct mesh *m)
  * polls. */
 TEST(nodes_that_poll_rarely_reconnect)
 {
+    struct node_monitor m[2];
     struct pair p;
     struct mesh_event ev = {.kind = MESH_NOTHING};
 
-    pair_prepare(&p);
-    pair_run(&p);
+    open_pair(&p, m);
     cut(p.o[1].mesh);
     send_bytes(p.o[1].mesh, 0, 7, 10, 1);
     for (int k = 0; k < 4; k++) {
@@ -103,21 +119,21 @@ TEST(nodes_that_poll_rarely_reconnect)
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 7);
     mesh_buf_put(ev.buf);
-    pair_close(&p);
+    close_pair(&p, m);
 }
 
 /* A machine that drops packets does not answer a SYN either, and the kernel retransmits it after a second
  * at the earliest. Simulated here by filling node 0's backlog of connections. */
 TEST(a_machine_that_returns_is_reached_at_once)
 {
+    struct node_monitor m[2];
     struct mesh_event ev;
     struct pair p;
     struct pollfd listener;
     int fds[2];
     double watched = 0;
 
-    pair_prepare(&p);
-    pair_run(&p);
+    open_pair(&p, m);
     listener = (struct pollfd){.fd = p.o[0].cfg.address.listen_fd, .events = POLLIN};
     assert_int_equal(listen(listener.fd, 0), 0);
     fds[0] = connect_to(p.port);
@@ -132,7 +148,7 @@ TEST(a_machine_that_returns_is_reached_at_once)
     assert_true(watched < 0.6);
     for (int i = 0; i < 2; i++)
         close(fds[i]);
-    pair_close(&p);
+    close_pair(&p, m);
 }
 
 /* `victim` is a separate process, which opens, and then computes until it is killed. `has_two_addresses`: its
@@ -140,6 +156,7 @@ TEST(a_machine_that_returns_is_reached_at_once)
 static void kill_computing_node(int victim, bool has_two_addresses)
 {
     struct two_addresses two;
+    struct node_monitor m;
     struct pair p;
     struct opening *survivor = &p.o[!victim];
     struct mesh_event ev;
@@ -150,6 +167,8 @@ static void kill_computing_node(int victim, bool has_two_addresses)
     pair_prepare(&p);
     if (has_two_addresses)
         opening_name(survivor, &two, "127.0.0.2");
+    else
+        node_monitor_begin(&m, survivor);
     assert_int_equal(pipe(opened), 0);
     child = fork();
     if (child == 0) {
@@ -170,6 +189,8 @@ static void kill_computing_node(int victim, bool has_two_addresses)
     assert_int_equal(ev.kind, MESH_LOST);
     assert_string_equal(ev.why, "the connection ended: the process has ended");
     mesh_close(survivor->mesh, clock_now());
+    if (!has_two_addresses)
+        node_monitor_end(&m);
     close(opened[0]);
     close(opened[1]);
 }

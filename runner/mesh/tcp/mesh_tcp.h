@@ -12,8 +12,6 @@
 #include "runner/shm/send_pool.h"
 
 enum { MESH_KEY_BYTES = 32 };
-/* Which connections are encrypted. MESH_TLS_AUTO: those between machines. */
-enum mesh_tls { MESH_TLS_AUTO, MESH_TLS_ON, MESH_TLS_OFF };
 
 struct mesh_peer {
     int node;

@@ -24,11 +24,24 @@ struct tcp_places {
     struct tcp_place at[ADDRESSES_MAX]; /* in the order in which to try them */
 };
 
+/* Which connections are encrypted. MESH_TLS_AUTO: those between machines. */
+enum mesh_tls { MESH_TLS_AUTO, MESH_TLS_ON, MESH_TLS_OFF };
+
+/* What a connection is for: messages, or only to find out whether the peer's port is open. */
+struct tcp_aim {
+    bool is_probe;
+    enum mesh_tls tls;
+};
+
 /* Who makes the sockets; `node` is a peer. */
 struct tcp_dialer {
     int (*find)(void *owner, int node, struct tcp_places *out, struct err *e); /* as tcp_find */
-    int (*dial)(void *owner, int node, uint32_t index); /* as tcp_dial, to the place of that index */
-    void *owner;                                        /* their first argument */
+    /* As tcp_dial, to the place of that index. If the dialer exchanges the HELLOs: -1, or a packet socket
+     * at which struct tcp_news arrive (tcp_link.h); closing it gives the connection up. */
+    int (*dial)(void *owner, int node, uint32_t index, const struct tcp_aim *aim);
+    bool
+        exchanges_hellos; /* and so hands over a socket only if the peer has answered as a node of this job */
+    void *owner;          /* first argument of both */
 };
 
 /* Resolves a name, to one address or more (address_find); waits for name servers. ERR_LOST. */

@@ -8,12 +8,14 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "shared/base/address.h"
 #include "shared/base/clock.h"
 #include "shared/base/crypto.h"
+#include "shared/base/fd_pass.h"
 
 static const double HANDSHAKE_S = 5;
 
@@ -51,6 +53,15 @@ double tcp_link_round_trip(int fd)
 
     memset(&info, 0, sizeof info);
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ? 0 : info.tcpi_rtt / 1e6;
+}
+
+double tcp_link_peer_silence(struct tcp_link *l)
+{
+    if (!l->awaits_news)
+        return tcp_link_silence(l->fd);
+    if (!l->has_asked)
+        l->has_asked = send(l->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    return l->silence;
 }
 
 /* The peer's address is known from connect or accept: getpeername fails once the peer has reset. */
@@ -127,10 +138,11 @@ void tcp_link_keep_place(struct tcp_link *l)
 
 static int dial(const struct tcp_link *l, const struct tcp_config *cfg)
 {
+    const struct tcp_aim aim = {.is_probe = l->state == LINK_PROBING, .tls = cfg->address.tls};
     const struct tcp_dialer *d = cfg->address.dialer;
     const struct tcp_place *p = &l->places.at[l->place];
 
-    return d ? d->dial(d->owner, l->node, p->index) : tcp_dial(p);
+    return d ? d->dial(d->owner, l->node, p->index, &aim) : tcp_dial(p);
 }
 
 void tcp_link_peer_address(char *out, size_t size, const struct mesh_peer *p)
@@ -138,28 +150,44 @@ void tcp_link_peer_address(char *out, size_t size, const struct mesh_peer *p)
     snprintf(out, size, strchr(p->host, ':') ? "[%s]:%d" : "%s:%d", p->host, p->port);
 }
 
+enum { PEER_TEXT = 300 };
+
+/* "node 1 at 10.0.0.1:9000"; of an accepted link "node 1". */
+static const char *name_peer(char out[PEER_TEXT], const struct tcp_link *l, const struct tcp_config *cfg)
+{
+    int n = snprintf(out, PEER_TEXT, "node %d%s", l->node, l->is_accepted ? "" : " at ");
+
+    if (!l->is_accepted)
+        tcp_link_peer_address(out + n, PEER_TEXT - (size_t)n,
+                              &cfg->address.peers[tcp_peer_index(cfg, l->node)]);
+    return out;
+}
+
 static int cannot_connect(struct tcp_link *l, const struct tcp_config *cfg, int why, struct err *e)
 {
-    char address[sizeof cfg->address.peers->host + 16];
+    char peer[PEER_TEXT];
 
-    tcp_link_peer_address(address, sizeof address, &cfg->address.peers[tcp_peer_index(cfg, l->node)]);
     l->connect_error = errno = why;
-    return err_errno(e, ERR_LOST, "node %d at %s", l->node, address);
+    return err_errno(e, ERR_LOST, "%s", name_peer(peer, l, cfg));
 }
 
 void tcp_link_timed_out(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
+    char peer[PEER_TEXT];
+
     if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
         cannot_connect(l, cfg, ETIMEDOUT, e);
     else
-        err_set(e, ERR_TIMEOUT, "node %d did not finish the handshake in time", l->node);
+        err_set(e, ERR_TIMEOUT, "%s did not finish the handshake in time", name_peer(peer, l, cfg));
 }
 
 int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link_state state, struct err *e)
 {
     l->state = state;
     l->n_in = 0;
-    l->was_seen = false;
+    l->was_seen = l->has_asked = false;
+    l->awaits_news = cfg->address.dialer && cfg->address.dialer->exchanges_hellos;
+    l->silence = 0;
     l->connect_error = 0;
     l->proof_ack = l->challenge_ack = 0;
     l->at = l->places.at[l->place].at;
@@ -189,6 +217,12 @@ static uint32_t received_of(const struct tcp_link *l, const struct tcp_config *c
     return l->received[tcp_peer_index(cfg, l->node)];
 }
 
+static void be_connected(struct tcp_link *l)
+{
+    l->deadline = clock_now() + HANDSHAKE_S;
+    l->state = l->state == LINK_PROBING ? LINK_LISTENS : LINK_HELLO;
+}
+
 static int connected(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     int so_error = 0;
@@ -197,13 +231,10 @@ static int connected(struct tcp_link *l, const struct tcp_config *cfg, struct er
     getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &so_error, &size);
     if (so_error)
         return cannot_connect(l, cfg, so_error, e);
-    l->deadline = clock_now() + HANDSHAKE_S;
-    if (l->state == LINK_PROBING) {
-        l->state = LINK_LISTENS;
+    be_connected(l);
+    if (l->state == LINK_LISTENS)
         return 0;
-    }
     random_bytes(l->mine, sizeof l->mine);
-    l->state = LINK_HELLO;
     return send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, e);
 }
 
@@ -212,24 +243,15 @@ uint32_t tcp_link_ack(const struct tcp_link *l)
     return l->frame.kind == FRAME_CHALLENGE ? l->challenge_ack : l->proof_ack;
 }
 
-static int at_peer(const struct mesh_peer *p, struct err *e)
-{
-    char address[sizeof p->host + 16];
-
-    tcp_link_peer_address(address, sizeof address, p);
-    return err_at(e, "node %d at %s", p->node, address);
-}
-
 /* Handles a header that frame_unpack rejected. A HELLO of another version is answered by this node's HELLO,
  * so that both ends can report both versions. */
 static int refuse_frame(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
-    const struct mesh_peer *p = l->is_accepted ? NULL : &cfg->address.peers[tcp_peer_index(cfg, l->node)];
-    char host[NI_MAXHOST] = "an unknown address";
+    char host[NI_MAXHOST] = "an unknown address", peer[PEER_TEXT];
     struct err ignored = {0};
 
-    if (p)
-        return at_peer(p, e);
+    if (!l->is_accepted)
+        return err_at(e, "%s", name_peer(peer, l, cfg));
     l->has_other_version = l->state == LINK_HELLO && frame_has_other_version(l->in);
     if (l->has_other_version)
         send_frame(l, cfg, FRAME_HELLO, 0, l->mine, sizeof l->mine, &ignored);
@@ -237,12 +259,38 @@ static int refuse_frame(struct tcp_link *l, const struct tcp_config *cfg, struct
     return err_at(e, "a connection from %s", host);
 }
 
+/* Checks what has arrived of a handshake frame. */
+static int check_received(struct tcp_link *l, const struct tcp_config *cfg, enum frame_kind kind,
+                          size_t payload, bool *complete, struct err *e)
+{
+    struct frame *f = &l->frame;
+    char peer[PEER_TEXT];
+
+    *complete = false;
+    if (l->n_in < FRAME_BYTES)
+        return 0;
+    if (frame_unpack(f, l->in, e) < 0)
+        return refuse_frame(l, cfg, e);
+    if (f->kind != kind || f->len != payload || f->job != frame_job(cfg->address.job) ||
+        f->attempt != cfg->address.attempt || f->to != cfg->spec.node)
+        return err_set(e, ERR_PROTOCOL, "%s sent a handshake that is not for attempt %u of this node",
+                       name_peer(peer, l, cfg), cfg->address.attempt);
+    if (kind == FRAME_HELLO && l->is_accepted)
+        l->node = f->from;
+    if (!l->is_accepted && f->from != l->node)
+        return err_set(e, ERR_AUTH, "%s answers as node %d", name_peer(peer, l, cfg), f->from);
+    if (f->from != l->node || tcp_peer_index(cfg, l->node) < 0)
+        return err_set(e, ERR_AUTH, "node %d is not a peer of this node", f->from);
+    *complete = l->n_in == FRAME_BYTES + payload;
+    return 0;
+}
+
 /* Reads at most to the end of this handshake frame, so that later messages stay in the kernel. */
 static int receive(struct tcp_link *l, const struct tcp_config *cfg, enum frame_kind kind, size_t payload,
                    bool *complete, struct err *e)
 {
     size_t want = FRAME_BYTES + payload;
-    struct frame *f = &l->frame;
+    char peer[PEER_TEXT];
     ssize_t n = l->tls ? tls_recv(l->tls, l->in + l->n_in, want - l->n_in)
                        : recv(l->fd, l->in + l->n_in, want - l->n_in, MSG_DONTWAIT);
 
@@ -250,26 +298,13 @@ static int receive(struct tcp_link *l, const struct tcp_config *cfg, enum frame_
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n < 0)
-        return err_errno(e, ERR_LOST, "handshake with node %d", l->node);
+        return err_errno(e, ERR_LOST, "handshake with %s", name_peer(peer, l, cfg));
     l->was_seen = true;
     if (n == 0)
-        return err_set(e, ERR_LOST,
-                       "node %d ended the handshake: its key or its job differs, or it has ended", l->node);
+        return err_set(e, ERR_LOST, "%s ended the handshake: its key or its job differs, or it has ended",
+                       name_peer(peer, l, cfg));
     l->n_in += (size_t)n;
-    if (l->n_in < FRAME_BYTES)
-        return 0;
-    if (frame_unpack(f, l->in, e) < 0)
-        return refuse_frame(l, cfg, e);
-    if (f->kind != kind || f->len != payload || f->job != frame_job(cfg->address.job) ||
-        f->attempt != cfg->address.attempt || f->to != cfg->spec.node)
-        return err_set(e, ERR_PROTOCOL, "received a handshake that is not for attempt %u of this node",
-                       cfg->address.attempt);
-    if (kind == FRAME_HELLO && l->is_accepted)
-        l->node = f->from;
-    if (f->from != l->node || tcp_peer_index(cfg, l->node) < 0)
-        return err_set(e, ERR_AUTH, "node %d is not a peer of this node", f->from);
-    *complete = l->n_in == want;
-    return 0;
+    return check_received(l, cfg, kind, payload, complete, e);
 }
 
 /* After the HELLOs, and the TLS handshake if there is one, both ends prove the key, the acceptor first. */
@@ -335,6 +370,10 @@ static int take_hello(struct tcp_link *l, const struct tcp_config *cfg, struct e
     }
     if (l->frame.wants_tls != wants_tls(l, cfg))
         return refuse_tls_mismatch(l, e);
+    if (cfg->only_greets && !l->is_accepted) {
+        l->state = LINK_GREETED;
+        return 0;
+    }
     return l->frame.wants_tls ? start_tls(l, cfg, e) : start_key_proof(l, cfg, e);
 }
 
@@ -409,8 +448,87 @@ static int advance_probe(struct tcp_link *l, struct err *e)
     return err_set(e, ERR_LOST, "node %d closed the connection", l->node);
 }
 
+uint32_t tcp_link_events(const struct tcp_link *l)
+{
+    bool connects = l->state == LINK_CONNECTING || l->state == LINK_PROBING;
+
+    return connects && !l->awaits_news ? EPOLLOUT : EPOLLIN;
+}
+
+void tcp_link_report(struct tcp_news *out, const struct tcp_link *l, const struct err *why)
+{
+    bool connects = l->state == LINK_CONNECTING || l->state == LINK_PROBING;
+
+    memset(out, 0, sizeof *out);
+    out->state = why->code                  ? TCP_FAILED
+                 : l->state == LINK_GREETED ? TCP_GREETED
+                 : connects                 ? TCP_CONNECTING
+                                            : TCP_CONNECTED;
+    out->was_seen = l->was_seen;
+    out->silence = tcp_link_silence(l->fd);
+    if (why->code) {
+        out->code = why->code;
+        out->connect_error = l->connect_error;
+        snprintf(out->why, sizeof out->why, "%s", why->text);
+    }
+    if (out->state == TCP_GREETED) {
+        memcpy(out->mine, l->mine, sizeof out->mine);
+        memcpy(out->pair, l->pair, sizeof out->pair);
+        memcpy(out->hello, l->in, sizeof out->hello);
+    }
+}
+
+/* The peer's HELLO is checked as if it had just been received, and the handshake goes on from there. */
+static int take_greeted(struct tcp_link *l, const struct tcp_config *cfg, const struct tcp_news *news, int fd,
+                        struct err *e)
+{
+    bool complete;
+
+    close(l->fd);
+    l->fd = fd;
+    l->awaits_news = false;
+    be_connected(l);
+    memcpy(l->mine, news->mine, sizeof l->mine);
+    memcpy(l->pair, news->pair, sizeof l->pair);
+    memcpy(l->in, news->hello, sizeof news->hello);
+    l->n_in = sizeof news->hello;
+    if (check_received(l, cfg, FRAME_HELLO, HELLO_NONCE, &complete, e) < 0)
+        return e->code;
+    l->n_in = 0;
+    return take_hello(l, cfg, e);
+}
+
+/* Of a connection that the dialer makes. */
+static int take_news(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
+{
+    struct tcp_news news;
+    int fd;
+    ssize_t n = fd_pass_receive(l->fd, &news, sizeof news, &fd, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n != (ssize_t)sizeof news || (fd >= 0) != (news.state == TCP_GREETED)) {
+        if (fd >= 0)
+            close(fd);
+        return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
+    }
+    l->was_seen |= news.was_seen;
+    l->silence = news.silence;
+    l->has_asked = false;
+    if (news.state == TCP_GREETED)
+        return take_greeted(l, cfg, &news, fd, e);
+    if (news.state == TCP_CONNECTED && (l->state == LINK_CONNECTING || l->state == LINK_PROBING))
+        be_connected(l);
+    if (news.state != TCP_FAILED)
+        return 0;
+    l->connect_error = news.connect_error;
+    return err_set(e, news.code, "%s", news.why);
+}
+
 int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
+    if (l->awaits_news)
+        return take_news(l, cfg, e);
     if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
         return connected(l, cfg, e);
     if (l->state == LINK_LISTENS)

@@ -13,6 +13,7 @@ enum { HELLO_NONCE = 16 };
 struct tcp_config { /* how mesh_open was called */
     struct mesh_spec spec;
     struct mesh_tcp_address address;
+    bool only_greets; /* connecting ends in LINK_GREETED: another process continues */
 };
 
 enum link_state {
@@ -23,12 +24,28 @@ enum link_state {
     LINK_TLS,        /* TLS handshake in progress */
     LINK_CHALLENGE,  /* connector: waits for the CHALLENGE */
     LINK_PROOF,      /* acceptor: sent the CHALLENGE, waits for the PROOF */
+    LINK_GREETED,    /* connector of a config that only greets: has the peer's HELLO */
     LINK_OPEN
 };
 
+enum { HELLO_BYTES = FRAME_BYTES + HELLO_NONCE };
+
+/* What a dialer that exchanges the HELLOs reports of a connection, each in a packet, to which it adds the
+ * connection's socket if it is TCP_GREETED. It answers each packet, of one byte, with the present state. */
+struct tcp_news {
+    enum { TCP_CONNECTING, TCP_CONNECTED, TCP_GREETED, TCP_FAILED } state; /* the last two end the reports */
+    bool was_seen;                                                         /* as in struct tcp_link */
+    double silence;                                                        /* of tcp_link_silence */
+    int32_t code, connect_error; /* TCP_FAILED: an err_code, and as in struct tcp_link */
+    char why[sizeof((struct err *)0)->text];
+    uint8_t mine[HELLO_NONCE], pair[20], hello[HELLO_BYTES]; /* TCP_GREETED; hello: the peer's */
+};
+
 struct tcp_link {
-    int fd;
-    struct tls *tls; /* NULL: none, or not yet */
+    int fd; /* the connection; or, until its peer has sent a HELLO, where the dialer's news arrive */
+    bool awaits_news, has_asked; /* for the present state */
+    double silence;              /* as last reported */
+    struct tls *tls;             /* NULL: none, or not yet */
     enum link_state state;
     bool is_accepted;
     int node; /* the peer; this node's own id while unknown (accepted, no HELLO yet) */
@@ -45,7 +62,7 @@ struct tcp_link {
     size_t n_in;
     struct frame frame; /* the last one received */
     uint8_t mine[HELLO_NONCE], theirs[HELLO_NONCE];
-    uint8_t pair[20]; /* bytes 8-27 of the connector's HELLO: job, attempt, from, to */
+    uint8_t pair[20];                  /* bytes 8-27 of the connector's HELLO: job, attempt, from, to */
     uint32_t proof_ack, challenge_ack; /* 0: not exchanged yet */
 };
 
@@ -74,6 +91,11 @@ void tcp_link_accepted(struct tcp_link *l, const struct tcp_config *cfg, const u
  * LINK_LISTENS, and then fails with ERR_LOST when the peer closes it. */
 int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct err *e);
 
+/* The events of `fd` to wait for. */
+uint32_t tcp_link_events(const struct tcp_link *l);
+/* What a dialer reports of a link that it advances; `why`: with what that has failed, code 0: it has not. */
+void tcp_link_report(struct tcp_news *out, const struct tcp_link *l, const struct err *why);
+
 /* Whether the link is connected but the peer's process has not handled it yet. */
 bool tcp_link_is_unseen(const struct tcp_link *l);
 void tcp_link_hang_up(struct tcp_link *l);
@@ -83,6 +105,8 @@ tcp_link_ack(const struct tcp_link *l); /* of an open link: seq of the peer's la
 /* Seconds since the peer's machine last answered, while an answer is due. Meant to be called about once a
  * second. */
 double tcp_link_silence(int fd);
+/* The same of a connecting link; as the dialer last reported it, which is asked for another report. */
+double tcp_link_peer_silence(struct tcp_link *l);
 double tcp_link_round_trip(int fd); /* seconds, the kernel's estimate; 0: unknown */
 
 /* Index of `node` in cfg->address.peers, or -1 if it is not a peer. */

@@ -176,7 +176,8 @@ static int dial(struct tcp *t, size_t i, struct err *e)
 
     l->received = t->received;
     l->deadline = dial_deadline(t, i);
-    if (tcp_link_connect(l, &t->cfg, state, &why) < 0 || watch(t, l, EPOLL_CTL_ADD, EPOLLOUT, &why) < 0)
+    if (tcp_link_connect(l, &t->cfg, state, &why) < 0 ||
+        watch(t, l, EPOLL_CTL_ADD, tcp_link_events(l), &why) < 0)
         return failed(t, i, &why, e);
     return 0;
 }
@@ -241,12 +242,14 @@ static void accept_unproven(struct tcp *t)
 static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
 {
     size_t index = (size_t)(l - t->links);
-    enum link_state before = l->state;
+    uint32_t events = tcp_link_events(l);
+    int fd = l->fd; /* the dialer's news end with another one */
     struct err why = {0};
     size_t i;
 
-    if (tcp_link_advance(l, &t->cfg, &why) < 0 || ((before == LINK_CONNECTING || before == LINK_PROBING) &&
-                                                   watch(t, l, EPOLL_CTL_MOD, EPOLLIN, &why) < 0)) {
+    if (tcp_link_advance(l, &t->cfg, &why) < 0 ||
+        ((l->fd != fd || tcp_link_events(l) != events) &&
+         watch(t, l, l->fd != fd ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, tcp_link_events(l), &why) < 0)) {
         if (index < t->n_peers)
             return failed(t, index, &why, e);
         if (l->has_other_version && !t->is_open) /* once open, it cannot be a node of this job */
@@ -297,7 +300,7 @@ static bool is_late(const struct tcp_peer *p, const struct tcp_link *l)
 /* A late peer is not lost as long as its machine answers: extends its deadlines. */
 static void wait_for_late(struct tcp_peer *p, struct tcp_link *l, double now)
 {
-    double silence = tcp_link_silence(l->fd);
+    double silence = tcp_link_peer_silence(l);
 
     if (silence < SUSPECT_S)
         l->deadline = now + DIAL_MOST_S;

@@ -1,0 +1,138 @@
+/* monitor_dial -- connections to peers, up to the peer's HELLO. A submitter can write any address into the
+ * table of nodes, and then a socket that is connected to it would let the codec speak any protocol there. So
+ * the job process gets the socket only when the other end has sent the HELLO of the node that it is in the
+ * table; what another program gets is the monitor's HELLO, of which the job process chooses one bit (TLS).
+ * A probe (tcp_open.c) is never handed over. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runner/monitor/monitor_state.h"
+#include "shared/base/fd_pass.h"
+
+/* The tag of an event: twice the peer's index, and one more if it is of the job process's end. */
+static bool is_watched(const struct monitor_state *m, const struct monitor_peer *p, int op, int fd,
+                       uint32_t events, bool is_of_news)
+{
+    struct epoll_event ev = {.events = events,
+                             .data.u64 = 2 * (uint64_t)(p - m->peers) + (is_of_news ? 1 : 0)};
+
+    return epoll_ctl(m->answer_poll, op, fd, &ev) == 0;
+}
+
+/* A socket that the job process has got stays open, so closing it here does not take it out of the epoll. */
+static void give_up(const struct monitor_state *m, struct monitor_peer *p)
+{
+    if (!p->dial)
+        return;
+    epoll_ctl(m->answer_poll, EPOLL_CTL_DEL, p->dial->link.fd, NULL);
+    tcp_link_hang_up(&p->dial->link);
+    close(p->dial->news_fd);
+    free(p->dial);
+    p->dial = NULL;
+}
+
+static int give_up_by(const struct monitor_state *m, struct monitor_peer *p, int fd, int why)
+{
+    give_up(m, p);
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    return -1;
+}
+
+int monitor_dial(struct monitor_state *m, struct monitor_peer *p, uint32_t place, const struct tcp_aim *aim)
+{
+    static const uint32_t nothing = 0; /* the HELLO states the receipt of no message */
+    enum link_state state = aim->is_probe ? LINK_PROBING : LINK_CONNECTING;
+    struct tcp_link *l;
+    struct err e = {0};
+    int ends[2];
+
+    give_up(m, p);
+    p->dial = calloc(1, sizeof *p->dial);
+    if (!p->dial || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+        free(p->dial);
+        p->dial = NULL;
+        return -1;
+    }
+    p->dial->news_fd = ends[0];
+    p->dial->cfg = (struct tcp_config){.spec.node = m->job_order.node,
+                                       .address = {.job = m->job_order.job,
+                                                   .attempt = m->attempt,
+                                                   .peers = &p->at,
+                                                   .n_peers = 1,
+                                                   .tls = aim->tls},
+                                       .only_greets = true};
+    l = &p->dial->link;
+    *l = (struct tcp_link){
+        .fd = -1, .node = p->at.node, .places = p->places, .place = place, .received = &nothing};
+    if (tcp_link_connect(l, &p->dial->cfg, state, &e) < 0)
+        return give_up_by(m, p, ends[1], l->connect_error);
+    if (!is_watched(m, p, EPOLL_CTL_ADD, l->fd, tcp_link_events(l), false) ||
+        !is_watched(m, p, EPOLL_CTL_ADD, ends[0], EPOLLIN, true))
+        return give_up_by(m, p, ends[1], errno);
+    return ends[1];
+}
+
+void monitor_end_dials(struct monitor_state *m)
+{
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; i < m->n_peers; i++)
+        give_up(m, &m->peers[i]);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Without waiting: a job process that does not read its news gets none. */
+static void report(const struct monitor_peer *p, const struct err *why)
+{
+    const struct monitor_dial *d = p->dial;
+    struct tcp_news news;
+
+    tcp_link_report(&news, &d->link, why);
+    fd_pass_send(d->news_fd, &news, sizeof news, news.state == TCP_GREETED ? d->link.fd : -1, MSG_DONTWAIT);
+}
+
+static void advance(struct monitor_state *m, struct monitor_peer *p)
+{
+    struct tcp_link *l = &p->dial->link;
+    const struct tcp_link before = *l;
+    struct err why = {0};
+
+    if (tcp_link_advance(l, &p->dial->cfg, &why) == 0 && tcp_link_events(l) != tcp_link_events(&before) &&
+        !is_watched(m, p, EPOLL_CTL_MOD, l->fd, tcp_link_events(l), false))
+        err_call(&why, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl");
+    if (why.code || l->state != before.state || l->was_seen != before.was_seen)
+        report(p, &why);
+    if (why.code || l->state == LINK_GREETED)
+        give_up(m, p);
+}
+
+/* The job process asks for the present state, or has closed its end. */
+static void take_question(const struct monitor_state *m, struct monitor_peer *p)
+{
+    char byte;
+    ssize_t n = recv(p->dial->news_fd, &byte, sizeof byte, MSG_DONTWAIT);
+
+    if (n > 0)
+        report(p, &(struct err){0});
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        give_up(m, p);
+}
+
+void monitor_continue_dial(struct monitor_state *m, uint64_t tag)
+{
+    pthread_mutex_lock(&m->lock);
+    if (tag / 2 < m->n_peers && m->peers[tag / 2].dial) {
+        struct monitor_peer *p = &m->peers[tag / 2];
+
+        if (tag % 2)
+            take_question(m, p);
+        else
+            advance(m, p);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
