@@ -221,9 +221,9 @@ struct codec_host {
      *     for (size_t i = 0; i < c->n_params; i++)
      *         c->grads[i] = part * g[i];
      *     rc = c->host->update(c);
-     * In ssgd, with --clip-norm and several servers, a rule of rounds gets the update after its apply() has
-     * returned, when the norm of the whole gradient is known, and before reply(): apply() then neither reads
-     * params nor writes grads after it. */
+     * In ssgd with several servers, with --clip-norm or --on-nonfinite skip, a rule of rounds gets the update
+     * after its apply() has returned, when the norm of the whole gradient is known, and before reply():
+     * apply() then neither reads params nor writes grads after it. */
     int (*update)(struct codec *c);
     /* Event rules only. The host calls on_wake once after `seconds`, or later if the node is computing then.
      * Another call before that sets a new time. */

@@ -131,7 +131,7 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
                    const struct mesh_buf *b);
 int channel_apply(struct channel *ch); /* the rule's apply, if it has one */
 /* On a server: an update by grads. `norm`: of the whole gradient, of which grads are a range; NULL: they are
- * all of it, or no limit of the norm applies. */
+ * all of it, or its norm decides nothing. */
 int channel_update(struct channel *ch, const double *norm);
 int channel_too_long(struct channel *ch); /* the error of a message beyond `limit` */
 /* Sets the exchange's error, with the codec's name. ERR_CODEC. */

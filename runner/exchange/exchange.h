@@ -64,7 +64,8 @@ struct exchange_config {
     size_t bucket;
     /* On a server whose plugin has updates_on_server: updates params [from, from + n) by grads, as in step
      * `step` (from 0) of the workers, at lr_factor times its learning rate. `norm`: of the whole gradient,
-     * where --clip-norm limits it and these are a range of it; else NULL. */
+     * where it decides on the update (--clip-norm, --on-nonfinite skip) and these are a range of it; else
+     * NULL. */
     int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, const double *norm,
                   struct err *e);
     /* Writes a row of codec.csv; `name` is only valid during the call. NULL: rows are discarded. */

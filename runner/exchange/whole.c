@@ -9,6 +9,12 @@
 
 enum { FIRST_SERVER = -2 };
 
+/* Does the norm of a gradient decide on its update? A skipped one is left out on all servers or on none. */
+static bool norm_decides(const struct exchange_config *cfg)
+{
+    return cfg->plugin->updates_on_server && (cfg->clips || cfg->skips_nonfinite);
+}
+
 bool whole_needs(const struct exchange *x, enum whole_kind kind)
 {
     const struct exchange_config *cfg = &x->cfg;
@@ -16,7 +22,7 @@ bool whole_needs(const struct exchange *x, enum whole_kind kind)
     if (cfg->n_servers < 2 || !cfg->is_sync)
         return false;
     return kind == WHOLE_MEASURES ? cfg->plugin->combine && aggregate_compares(&cfg->aggregate)
-                                  : cfg->clips && cfg->plugin->updates_on_server && !cfg->plugin->events;
+                                  : norm_decides(cfg) && !cfg->plugin->events;
 }
 
 bool whole_links_servers(const struct exchange *x)
@@ -28,8 +34,7 @@ bool whole_is_told(const struct exchange *x)
 {
     const struct exchange_config *cfg = &x->cfg;
 
-    return cfg->n_servers > 1 && !cfg->is_sync && cfg->clips && cfg->plugin->combine &&
-           cfg->plugin->updates_on_server;
+    return cfg->n_servers > 1 && !cfg->is_sync && cfg->plugin->combine && norm_decides(cfg);
 }
 
 /* Measures are symmetric: their lower triangle is sent. */

@@ -3,7 +3,8 @@
  *
  *   WHOLE_MEASURES  --aggregate krum and geomedian: the measures of all contributions
  *                   (aggregators/aggregators.h), before they are aggregated
- *   WHOLE_NORM      --clip-norm, of a rule whose servers update: the norm of the gradient, before the update
+ *   WHOLE_NORM      --clip-norm and --on-nonfinite skip, of a rule whose servers update: the norm of the
+ *                   gradient, before the update
  *
  * A server that has merged a round's contributions sends its part of these sums to every other server
  * (FRAME_PART, docs/protocol.md 3), and waits for theirs. Each adds up all parts in the order of the servers,

@@ -3,10 +3,12 @@
 #include "tests/lib/run_well.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runner/exchange/aggregators/aggregators.h"
 #include "runner/exchange/whole.h"
+#include "tests/lib/sim_job.h"
 
 enum { N_PARAMS = 50, N_STATISTICS = 20, N_SHOWN = N_PARAMS - N_STATISTICS, WORKERS = 7, SERVERS_MAX = 4 };
 
@@ -188,7 +190,7 @@ TEST(a_limit_of_the_norm_is_of_the_whole_gradient_on_several_servers)
         const char *codec;
         bool is_mean;
     } cases[] = {{"ps", true}, {"ps_sum", false}};
-    enum { N_WORKERS = 3, STEPS = 4 };
+    enum { N_WORKERS = 3, N_STEPS = 4 };
 
     for (size_t k = 0; k < N_OF(cases); k++)
         for (int n_servers = 1; n_servers <= SERVERS_MAX; n_servers++)
@@ -198,7 +200,7 @@ TEST(a_limit_of_the_norm_is_of_the_whole_gradient_on_several_servers)
                                              .n_servers = n_servers,
                                              .is_asgd = is_asgd,
                                              .clip_norm = limit,
-                                             .n_steps = STEPS,
+                                             .n_steps = N_STEPS,
                                              .n_params = N_PARAMS,
                                              .n_statistics = N_STATISTICS};
                 struct cluster c;
@@ -206,7 +208,7 @@ TEST(a_limit_of_the_norm_is_of_the_whole_gradient_on_several_servers)
 
                 for (size_t i = 0; i < N_SHOWN; i++)
                     x[i] = (double)start(i);
-                for (uint64_t t = 0; t < STEPS; t++)
+                for (uint64_t t = 0; t < N_STEPS; t++)
                     for (int w = 0; w < (is_asgd ? N_WORKERS : 1); w++)
                         step(x, t, is_asgd ? w : 0, is_asgd ? w + 1 : N_WORKERS, cases[k].is_mean);
                 run_well(&c, &cfg);
@@ -231,6 +233,70 @@ TEST(a_rule_of_rounds_gets_the_norm_of_the_whole_gradient_too)
         run_well(&c, &cfg);
         assert_servers_are_near(&c, x);
         cluster_close(&c);
+    }
+}
+
+/* ---- steps that are skipped ---- */
+
+enum { STEPS = 6, SUM_OVERFLOWS_AT = 3, HALF_IS_ZERO_FROM = 4 };
+
+/* Each worker's gradient is finite; at one step the sum of the last component is not. Later the first half is
+ * 0, where momentum goes on, as no step is skipped. */
+static void gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+                     struct net_score *score)
+{
+    (void)params;
+    for (size_t i = 0; i < t->n_params; i++)
+        grads[i] = b->step >= HALF_IS_ZERO_FROM && i < t->n_params / 2
+                       ? 0
+                       : cluster_gradient(b->step, b->node, i);
+    if (b->step == SUM_OVERFLOWS_AT)
+        grads[t->n_params - 1] = 3e38F;
+    score->n++;
+}
+
+static void train(float *out, const char *codec, int n_servers)
+{
+    static struct trainer_ops ops;
+    static struct sim s;
+    struct settings set;
+    struct simulation how;
+    struct err e = {0};
+
+    settings_default(&set);
+    simulation_default(&how);
+    snprintf(set.codec, sizeof set.codec, "%s", codec);
+    memcpy(set.server_codec, set.codec, sizeof set.codec);
+    set.node_count = 2;
+    set.server_count = n_servers;
+    set.epochs = 1;
+    set.steps_per_epoch = STEPS;
+    set.learn_rate = 0.05;
+    set.optimizer = OPTIMIZER_MOMENTUM;
+    set.momentum = 0.9;
+    set.on_nonfinite = NONFINITE_SKIPS;
+    how.gradients = N_PARAMS;
+    strcpy(how.step_time, "0.01");
+    strcpy(how.link, "100Mbit,1ms");
+    sim_job_open(&s, &set, &how, codec);
+    ops = *s.trainer->ops;
+    ops.gradient = gradient;
+    s.trainer->ops = &ops;
+    assert_int_equal(sim_restart(&s, &e), 0);
+    assert_int_equal(sim_run(&s, &e), 0);
+    assert_true(sim_has_succeeded(&s));
+    memcpy(out, s.nodes[0].params, N_PARAMS * sizeof *out);
+    sim_close(&s);
+}
+
+TEST(a_step_is_skipped_on_all_servers_or_on_none)
+{
+    float one[N_PARAMS], several[N_PARAMS];
+
+    train(one, "ps_sum", 1);
+    for (int n_servers = 2; n_servers <= SERVERS_MAX; n_servers++) {
+        train(several, "ps_sum", n_servers);
+        assert_memory_equal(several, one, sizeof one);
     }
 }
 
@@ -421,6 +487,7 @@ int main(void)
         cmocka_unit_test(the_geometric_median_by_several_servers_is_that_of_whole_vectors),
         cmocka_unit_test(a_limit_of_the_norm_is_of_the_whole_gradient_on_several_servers),
         cmocka_unit_test(a_rule_of_rounds_gets_the_norm_of_the_whole_gradient_too),
+        cmocka_unit_test(a_step_is_skipped_on_all_servers_or_on_none),
         cmocka_unit_test(what_servers_tell_each_other_is_counted),
         cmocka_unit_test(a_lost_worker_whose_contribution_one_server_lacks_counts_at_none),
         cmocka_unit_test(a_node_that_is_lost_leaves_no_server_waiting_and_workers_equal),
