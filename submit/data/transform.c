@@ -152,3 +152,49 @@ void transform_scale_clear(struct transform_scale *s)
     free(s->scale);
     *s = (struct transform_scale){0};
 }
+
+static bool is_square(int n)
+{
+    int side = (int)lround(sqrt(n));
+
+    return side * side == n;
+}
+
+/* Could a sample be an image, of at least 8 x 8 pixels? A row of a table may be one, as in Kaggle's MNIST, if
+ * it has as many values as a square one, gray or of three colours. */
+static bool may_be_image(const struct shape *s)
+{
+    enum { LEAST_SIDE = 8 };
+    int n = s->dim[0];
+
+    if (s->n_dims > 1)
+        return s->dim[0] >= LEAST_SIDE && s->dim[1] >= LEAST_SIDE;
+    return n >= LEAST_SIDE * LEAST_SIDE && (is_square(n) || (n % 3 == 0 && is_square(n / 3)));
+}
+
+/* Ends at the first value that is none. */
+static bool are_pixels(const float *x, size_t n)
+{
+    float max = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] >= 0 && x[i] <= 255 && x[i] == floorf(x[i])))
+            return false;
+        max = x[i] > max ? x[i] : max;
+    }
+    return max > 1;
+}
+
+void transform_warn_of_pixels(struct dataset *d, const char *text)
+{
+    struct transform t;
+    struct err ignored;
+
+    if (transform_parse(&t, text, &ignored) == 0 && t.kind == TRANSFORM_UNIT && d->x_type == TENSOR_F32 &&
+        may_be_image(&d->shape) && are_pixels(d->train_x, d->n_train * (size_t)shape_count(&d->shape)))
+        data_warn(
+            &d->warnings,
+            "samples are whole numbers from 0 to 255 that --transform unit does not divide, as they are "
+            "no bytes; if they are pixels, give --transform standard, or save them as uint8, "
+            "x.astype(\"u1\")");
+}

@@ -52,4 +52,9 @@ int transform_scale_of(struct transform_scale *s, const struct transform *t,
                        const struct transform_moments *m, enum tensor_type type, struct err *e);
 void transform_scale_clear(struct transform_scale *s);
 
+/* Warns of samples that look like pixels from 0 to 255 and that the transform `text` leaves undivided, as
+ * they are no bytes: floats that are whole numbers, in images, in two dimensions, or in as many values as a
+ * square image has. Does nothing if `text` is no transform. */
+void transform_warn_of_pixels(struct dataset *d, const char *text);
+
 #endif

@@ -11,6 +11,7 @@
 #include "submit/codecs/codec_probe.h"
 #include "submit/data/data_open.h"
 #include "submit/data/preprocessing.h"
+#include "submit/data/transform.h"
 #include "submit/job/submission.h"
 #include "submit/options/options_table.h"
 #include "submit/options/setting_error.h"
@@ -120,6 +121,8 @@ static int open_data(struct dataset *d, struct preprocessing *record, struct sub
     if (has_record < 0 || (has_record > 0 && continue_record(record, s, e) < 0))
         return e->code;
     rc = data_open(d, s->settings.dataset, s->opt->data, &s->model_spec, &use, false, e);
+    if (rc == 0 && !has_record)
+        transform_warn_of_pixels(d, s->settings.transform);
     console_warnings(&d->warnings);
     if (d->n_train + d->n_test > 0)
         shard_note_data(s, d);

@@ -142,6 +142,49 @@ TEST(floats_and_tokens_are_unchanged)
     assert_error_has("standard is for numbers");
 }
 
+/* Four samples of this shape, all values of which are `value`, but for the last one. */
+static bool is_warned(struct shape shape, float value, float last, const char *transform)
+{
+    size_t n = 4 * (size_t)shape_count(&shape);
+    struct dataset d = {
+        .n_train = 4, .shape = shape, .x_type = TENSOR_F32, .train_x = malloc(n * sizeof(float))};
+    float *x = d.train_x;
+    bool has_warning;
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = i + 1 < n ? value : last;
+    transform_warn_of_pixels(&d, transform);
+    has_warning = data_warning(&d.warnings, NULL) != NULL;
+    if (has_warning)
+        assert_non_null(
+            strstr(data_warning(&d.warnings, NULL), "give --transform standard, or save them as uint8"));
+    dataset_clear(&d);
+    return has_warning;
+}
+
+TEST(whole_numbers_to_255_that_are_no_bytes_are_told_where_a_sample_may_be_an_image)
+{
+    static const struct shape images[] = {{3, {28, 28, 1}},
+                                          {3, {32, 32, 3}},
+                                          {2, {28, 28}},
+                                          {1, {784}},
+                                          {1, {3072}}},
+                              others[] = {{1, {4}}, {1, {785}}, {2, {100, 4}}};
+
+    for (size_t k = 0; k < N_OF(images); k++) {
+        assert_true(is_warned(images[k], 0, 255, "unit"));
+        assert_true(is_warned(images[k], 3, 2, "unit,flip"));
+        assert_false(is_warned(images[k], 0, 255, "standard"));
+        assert_false(is_warned(images[k], 0, 1, "unit"));
+        assert_false(is_warned(images[k], 0, 256, "unit"));
+        assert_false(is_warned(images[k], 7, 0.5f, "unit"));
+        assert_false(is_warned(images[k], 7, -1, "unit"));
+        assert_false(is_warned(images[k], 7, NAN, "unit"));
+    }
+    for (size_t k = 0; k < N_OF(others); k++)
+        assert_false(is_warned(others[k], 0, 255, "unit"));
+}
+
 TEST(crop_and_flip_need_images_that_are_large_enough)
 {
     uint8_t x[12] = {0};
@@ -166,6 +209,7 @@ int main(void)
         cmocka_unit_test(standardization_is_by_channel_of_images_and_by_column_of_tables),
         cmocka_unit_test(a_constant_column_becomes_0),
         cmocka_unit_test(floats_and_tokens_are_unchanged),
+        cmocka_unit_test(whole_numbers_to_255_that_are_no_bytes_are_told_where_a_sample_may_be_an_image),
         cmocka_unit_test(crop_and_flip_need_images_that_are_large_enough),
     };
 
