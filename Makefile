@@ -179,7 +179,9 @@ $(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h $(HARDENING_STAMP)
 $(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs/codec.h codecs/wire.h codecs/executor.h
 	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $< $(keep)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) $(keep)
+
+$(BUILD)/tests/codecs/hostile.so: $(wildcard tests/codecs/hostile/*.[ch])
 
 # Jobs run their sources, which job_submit compiles; these objects show their warnings.
 $(EXECUTORS): $(BUILD)/%.so: %.c codecs/executor.h

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a codec's code cannot do (tests/codecs/hostile.c, SECURITY.md): every act fails, and nothing of it is left outside.
+# What a codec's code cannot do (tests/codecs/hostile.c, hostile/, SECURITY.md): every act fails, and nothing of it is left outside.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
 load others
@@ -70,7 +70,7 @@ all_gentle_acts_fail() {
 
 each_deadly_act_ends_its_node() {
     local n=0 act
-    for act in $(sed -n '/^static const struct act deadly/,/^}/p' "$ROOT/tests/codecs/hostile.c" | grep -o 'ACT([a-z_]*)' | tr -d 'ACT()'); do
+    for act in $(sed -n '/^const struct act hostile_deadly/,/^}/p' "$ROOT/tests/codecs/hostile/deadly.c" | grep -o 'ACT([a-z_]*)' | tr -d 'ACT()'); do
         n=$((n + 1))
         attempt "$n"
         echo "$act: $ACTS"
