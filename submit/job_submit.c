@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     if (rc < 0) {
         console_failure(&e, failure_name(e.code));
         if (o.json)
-            verb_print_json(false, NULL, &e, failure_name(e.code));
+            output_json(false, NULL, &e, failure_name(e.code));
         rc = failure_status(e.code);
     }
     options_clear(&o);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shared/base/utf8.h"
+#include "submit/terminal/console.h"
 
 void data_warn(struct data_warnings *w, const char *fmt, ...)
 {
@@ -36,6 +37,12 @@ const char *data_warning(const struct data_warnings *w, const char *last)
     const char *next = last ? last + strlen(last) + 1 : w->text;
 
     return next && next < w->text + w->len ? next : NULL;
+}
+
+void data_warnings_print(const struct data_warnings *w)
+{
+    for (const char *one = NULL; (one = data_warning(w, one)) != NULL;)
+        console_info("Warning: %s.", one);
 }
 
 void data_warnings_clear(struct data_warnings *w)

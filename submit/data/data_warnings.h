@@ -20,6 +20,8 @@ struct data_warnings {
 void data_warn(struct data_warnings *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Returns the sentence after `last`; NULL: there is none. `last` NULL: the first one. */
 const char *data_warning(const struct data_warnings *w, const char *last);
+/* Prints each with console_info(), after "Warning: ". */
+void data_warnings_print(const struct data_warnings *w);
 void data_warnings_clear(struct data_warnings *w);
 
 #endif

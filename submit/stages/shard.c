@@ -306,7 +306,7 @@ static void note_division(struct submission *s, const struct dataset *d, const s
     const struct settings *set = &s->settings;
 
     warn_of_remainder(&left_out, p, set, d->n_train);
-    console_warnings(&left_out);
+    data_warnings_print(&left_out);
     append_warnings(all, &d->warnings);
     append_warnings(all, &left_out);
     data_warnings_clear(&left_out);

@@ -2,27 +2,13 @@
 
 #include <stdlib.h>
 
-#include "submit/job/submission.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/verbs/verbs.h"
-
-typedef int check_of(const struct options *o, struct err *e);
 
 static int check_none(const struct options *o, struct err *e)
 {
     (void)o, (void)e;
     return 0;
-}
-
-static int check_job(const struct options *o, struct err *e)
-{
-    struct submission s;
-    int rc = submission_init(&s, o, e) < 0 || stage_read(&s, e) < 0 || stage_check_job(&s, e) < 0 ? e->code
-                                                                                                  : 0;
-
-    submission_clear(&s);
-    return rc;
 }
 
 static bool has_ended(const struct sweep *s, size_t combination)
@@ -33,7 +19,7 @@ static bool has_ended(const struct sweep *s, size_t combination)
     return true;
 }
 
-static int check_combination(const struct sweep *s, size_t combination, check_of *check, struct err *e)
+static int check_combination(const struct sweep *s, size_t combination, sweep_check_job *check, struct err *e)
 {
     const unsigned verb = s->opt->simulate ? FOR_SIMULATE : FOR_SUBMIT;
     struct options *o = malloc(sizeof *o);
@@ -59,7 +45,7 @@ static int check_combination(const struct sweep *s, size_t combination, check_of
 }
 
 /* What the stages print, each run prints again. */
-static int check_all(const struct sweep *s, check_of *check, struct err *e)
+static int check_all(const struct sweep *s, sweep_check_job *check, struct err *e)
 {
     int verbosity = console_set_verbosity(-1), rc = 0;
 
@@ -70,11 +56,11 @@ static int check_all(const struct sweep *s, check_of *check, struct err *e)
     return rc;
 }
 
-int sweep_check(const struct sweep *s, struct err *e)
+int sweep_check(const struct sweep *s, sweep_check_job *check, struct err *e)
 {
     if (check_all(s, check_none, e) < 0)
         return e->code;
     console_info("Checking the jobs of %zu combination%s.", s->plan.n_combinations,
                  s->plan.n_combinations == 1 ? "" : "s");
-    return check_all(s, s->opt->simulate ? verb_simulate_check : check_job, e);
+    return check_all(s, check, e);
 }

@@ -4,9 +4,12 @@
 
 #include "submit/sweep/sweep_run.h"
 
-/* Parses the options of all combinations, then reads and checks the job of each, as `validate` does, but
- * those of which all runs have succeeded before. Writes nothing. The first wrong one is named before its
- * error, whose code is that of the run's own command. ERR_CANCELLED: a signal. */
-int sweep_check(const struct sweep *s, struct err *e);
+/* Reads and checks the job of these options, and runs nothing. */
+typedef int sweep_check_job(const struct options *o, struct err *e);
+
+/* Parses the options of all combinations, then has `check` check the job of each, but not those of which all
+ * runs have succeeded before. Writes nothing. The first wrong one is named before its error, whose code is
+ * that of the run's own command. ERR_CANCELLED: a signal. */
+int sweep_check(const struct sweep *s, sweep_check_job *check, struct err *e);
 
 #endif

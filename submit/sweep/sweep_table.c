@@ -8,8 +8,8 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "submit/results/compare_table.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text_table.h"
-#include "submit/verbs/verbs.h"
 
 /* The results in the table. */
 static const enum compare_result shown[] = {COMPARE_ACCURACY, COMPARE_LOSS, COMPARE_TIME, COMPARE_BYTES};
@@ -144,7 +144,7 @@ static void print_json(const struct sweep *s, const struct row *rows)
 
     for (size_t c = 0; c < s->plan.n_combinations; c++)
         json_array_append_new(list, row_json(s, &rows[c], c));
-    verb_print_json(true, json_pack("{s:o}", "combinations", list), NULL, NULL);
+    output_json(true, json_pack("{s:o}", "combinations", list), NULL, NULL);
 }
 
 /* RFC 4180. */

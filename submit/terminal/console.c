@@ -179,12 +179,6 @@ void console_more(const char *fmt, ...)
     va_end(ap);
 }
 
-void console_warnings(const struct data_warnings *w)
-{
-    for (const char *one = NULL; (one = data_warning(w, one)) != NULL;)
-        console_info("Warning: %s.", one);
-}
-
 void console_error(const char *fmt, ...)
 {
     va_list ap;

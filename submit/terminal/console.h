@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "shared/base/err.h"
-#include "submit/data/data_warnings.h"
 
 /* verbosity -1: errors only; 0: as usual; 1: more. */
 void console_init(int verbosity, bool no_color);
@@ -20,8 +19,6 @@ size_t console_width(void);
 /* "INFO User Submit@10:50:19 : ..."; console_more on the terminal only with -v. */
 void console_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void console_more(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The warnings about a data set, each as an information that begins with "Warning: ". */
-void console_warnings(const struct data_warnings *w);
 /* "ERROR User Submit@10:50:19 : ..." */
 void console_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* A line without a prefix. */

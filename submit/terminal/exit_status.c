@@ -1,11 +1,7 @@
 #include "submit/terminal/exit_status.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "shared/base/json.h"
+#include "shared/base/err.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/verbs/verbs.h"
 
 const struct failure failures[] = {
     {ERR_INTERNAL, EXIT_INTERNAL, "INTERNAL"},
@@ -51,24 +47,4 @@ int failure_status(int code)
         if (failures[i].code == code)
             return failures[i].status;
     return EXIT_INTERNAL;
-}
-
-void verb_print_json(bool ok, json_t *data, const struct err *e, const char *code)
-{
-    json_t *o = json_pack("{s:s, s:b}", "schema_version", "1", "ok", (int)ok);
-    char *text;
-
-    if (e)
-        json_object_set_new(o, "error",
-                            json_pack("{s:s+, s:s, s:o, s:o?, s:i}", "type", "/problems/", code, "code", code,
-                                      "detail", json_text(e->text, SIZE_MAX), "hint",
-                                      e->hint[0] ? json_text(e->hint, SIZE_MAX) : NULL, "exit_status",
-                                      failure_status(e->code)));
-    if (data)
-        json_object_set_new(o, "data", data);
-    /* Same precision as run.json: 0.09, not 0.089999999999999997. */
-    text = json_dump(o, JSON_COMPACT);
-    printf("%s\n", text ? text : "{\"schema_version\":\"1\",\"ok\":false}");
-    free(text);
-    json_decref(o);
 }

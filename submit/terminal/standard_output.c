@@ -5,7 +5,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include "shared/base/json.h"
+#include "submit/terminal/exit_status.h"
 
 /* As in gnulib's stdopen: descriptors 0 to 2 are opened for the wrong direction, so that I/O on them fails,
  * as it does on a closed descriptor. */
@@ -40,4 +44,24 @@ int output_finish(struct err *e)
         return 128 + SIGPIPE;
     err_set(e, ERR_IO, "standard output could not be written");
     return err_hint(e, "It is closed, or its disk is full.");
+}
+
+void output_json(bool ok, json_t *data, const struct err *e, const char *code)
+{
+    json_t *o = json_pack("{s:s, s:b}", "schema_version", "1", "ok", (int)ok);
+    char *text;
+
+    if (e)
+        json_object_set_new(o, "error",
+                            json_pack("{s:s+, s:s, s:o, s:o?, s:i}", "type", "/problems/", code, "code", code,
+                                      "detail", json_text(e->text, SIZE_MAX), "hint",
+                                      e->hint[0] ? json_text(e->hint, SIZE_MAX) : NULL, "exit_status",
+                                      failure_status(e->code)));
+    if (data)
+        json_object_set_new(o, "data", data);
+    /* Same precision as run.json: 0.09, not 0.089999999999999997. */
+    text = json_dump(o, JSON_COMPACT);
+    printf("%s\n", text ? text : "{\"schema_version\":\"1\",\"ok\":false}");
+    free(text);
+    json_decref(o);
 }

@@ -2,6 +2,7 @@
 #ifndef PSGD_SUBMIT_STANDARD_OUTPUT_H
 #define PSGD_SUBMIT_STANDARD_OUTPUT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "shared/base/err.h"
@@ -16,5 +17,9 @@ bool output_has_failed(void);
 
 /* Flushes stdout. 0: all output is written; 128 + SIGPIPE: the reader is gone, as after `| head`; ERR_IO. */
 int output_finish(struct err *e);
+
+/* Prints {"schema_version":"1","ok":...,"data":...} with a line feed; takes ownership of `data`. e: the error
+ * of a command that failed, and `code` its name (exit_status.h); NULL: none. */
+void output_json(bool ok, json_t *data, const struct err *e, const char *code);
 
 #endif

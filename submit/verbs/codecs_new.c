@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "shared/plugin/codec_options.h"
-#include "submit/verbs/verbs.h"
+#include "submit/terminal/standard_output.h"
 
 static void put_lines(FILE *f, const char *const *lines, const char *name)
 {
@@ -77,7 +77,7 @@ int codec_new(const struct options *o, const char *name, struct err *e)
     if (!t || write_new(path, t, name, e) < 0)
         return e->code;
     if (o->json) {
-        verb_print_json(true, json_pack("{s:s}", "file", path), NULL, NULL);
+        output_json(true, json_pack("{s:s}", "file", path), NULL, NULL);
         return 0;
     }
     printf("%s is written, a rule by %s. Next:\n"

@@ -15,9 +15,10 @@
 #include "shared/base/suggest.h"
 #include "shared/plugin/codec_checks.h"
 #include "submit/codecs/codec_look.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
-#include "submit/verbs/verbs.h"
 
 enum { LOOK_MS = 100 };
 
@@ -225,10 +226,10 @@ static int run_checks(struct test *t, struct err *e)
             run_check(t, &codec_checks[i], e) < 0)
             return e->code;
     if (t->o->json)
-        verb_print_json(!t->has_failed,
-                        json_pack("{s:s, s:o, s:O}", "codec", t->look.facts.name, "file",
-                                  json_text(t->look.file.path, SIZE_MAX), "checks", t->results),
-                        NULL, NULL);
+        output_json(!t->has_failed,
+                    json_pack("{s:s, s:o, s:O}", "codec", t->look.facts.name, "file",
+                              json_text(t->look.file.path, SIZE_MAX), "checks", t->results),
+                    NULL, NULL);
     else if (!t->o->check[0])
         text_print("\n%s: %s\n", t->look.facts.name,
                    t->has_failed ? "some checks failed" : "all checks passed");

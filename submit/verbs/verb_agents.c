@@ -10,6 +10,7 @@
 #include "submit/net/moved_agents.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -174,7 +175,7 @@ static void print_all(const struct options *o, const struct joined *all, size_t 
     for (size_t i = 0; !o->json && o->quiet && i < n; i++)
         text_print("%s\n", all[i].access->address);
     if (o->json)
-        verb_print_json(true, json_pack("{s:O}", "agents", list), NULL, NULL);
+        output_json(true, json_pack("{s:O}", "agents", list), NULL, NULL);
     else if (!o->quiet)
         print_list(all, n);
     json_decref(list);
@@ -253,7 +254,7 @@ static int show(const struct options *o, const char *operand, struct err *e)
     int rc = find(&a, operand, e) < 0 ? e->code : ask_all(&j, &one, e);
 
     if (rc == 0 && o->json)
-        verb_print_json(true, joined_json(&j), NULL, NULL);
+        output_json(true, joined_json(&j), NULL, NULL);
     else if (rc == 0)
         print_one(&j);
     explicit_bzero(&a, sizeof a);
@@ -270,7 +271,7 @@ static int forget(const struct options *o, const char *operand, struct err *e)
     if (access_remove(address, e) < 0)
         return err_hint(e, "job_submit agents list shows the addresses.");
     if (o->json)
-        verb_print_json(true, json_pack("{s:s}", "removed", address), NULL, NULL);
+        output_json(true, json_pack("{s:s}", "removed", address), NULL, NULL);
     console_info(
         "Pin and token of %s are forgotten here. The agent accepts that token until it is taken back "
         "on its machine (docs/two-machines.md).",
@@ -308,11 +309,10 @@ static int ask_about_drain(const struct options *o, const char *operand, bool is
     if (rc == 0)
         rc = reply_drain(&v, n.call.reply, n.call.reply_len, e);
     if (rc == 0 && o->json)
-        verb_print_json(true,
-                        json_pack("{s:s, s:b, s:I, s:I}", "address", n.at.address, "draining",
-                                  (int)v.is_draining, "running", (json_int_t)v.n_running, "queued",
-                                  (json_int_t)v.n_queued),
-                        NULL, NULL);
+        output_json(true,
+                    json_pack("{s:s, s:b, s:I, s:I}", "address", n.at.address, "draining", (int)v.is_draining,
+                              "running", (json_int_t)v.n_running, "queued", (json_int_t)v.n_queued),
+                    NULL, NULL);
     if (rc == 0 && is_draining)
         console_info("Agent %s takes no new jobs, also after a restart, until it is resumed; %lld run to "
                      "their end, %lld wait in its queue.",

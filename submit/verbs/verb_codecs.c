@@ -9,6 +9,7 @@
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
 #include "submit/compat/presets.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/codecs_new.h"
 #include "submit/verbs/codecs_test.h"
@@ -126,10 +127,10 @@ static int list(const struct options *o, const char *text, struct err *e)
         return e->code;
     }
     if (o->json) {
-        verb_print_json(true,
-                        json_pack("{s:o, s:o, s:o}", "codecs", codecs, "compressors", compressors, "presets",
-                                  presets_json()),
-                        NULL, NULL);
+        output_json(true,
+                    json_pack("{s:o, s:o, s:o}", "codecs", codecs, "compressors", compressors, "presets",
+                              presets_json()),
+                    NULL, NULL);
         return 0;
     }
     if (o->quiet) {
@@ -274,7 +275,7 @@ static int show(const struct options *o, const char *text, struct err *e)
     if (!doc)
         return e->code;
     if (o->json) {
-        verb_print_json(true, doc, NULL, NULL);
+        output_json(true, doc, NULL, NULL);
         return 0;
     }
     (is_compressor ? print_compressor : print_codec)(doc);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "submit/results/compare_table.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
 static int print(const json_t *doc, bool is_chosen, struct err *e)
@@ -37,7 +38,7 @@ int verb_compare(const struct options *o, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json)
-        verb_print_json(true, json_incref(doc), NULL, NULL);
+        output_json(true, json_incref(doc), NULL, NULL);
     else
         rc = print(doc, o->has_target, e);
     json_decref(doc);

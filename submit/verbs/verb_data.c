@@ -13,6 +13,7 @@
 #include "submit/files/temp.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -182,7 +183,7 @@ int verb_data(const struct options *o, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json)
-        verb_print_json(true, json_pack("{s:o}", "folder", json_text(dir, SIZE_MAX)), NULL, NULL);
+        output_json(true, json_pack("{s:o}", "folder", json_text(dir, SIZE_MAX)), NULL, NULL);
     else
         printf("%s\n", dir);
     console_plain("next: job_submit --dataset mnist%s%s ...", o->to[0] ? " --data " : "", o->to);

@@ -17,6 +17,7 @@
 #include "submit/options/hosts.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -157,7 +158,7 @@ static void print_json(const struct doctor *d, int status)
         json_object_set_new(o, "connect",
                             json_pack("{s:s, s:o}", "level", d->trial.code ? "error" : "ok", "text",
                                       json_text(d->trial.text, SIZE_MAX)));
-    verb_print_json(status == 0, o, NULL, NULL);
+    output_json(status == 0, o, NULL, NULL);
 }
 
 static void print_heading(const struct patient *p)

@@ -10,6 +10,7 @@
 #include "submit/export/tensorboard.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
 /* A job that was submitted from here, by its id, or the last one. */
@@ -73,9 +74,8 @@ int verb_export(const struct options *o, struct err *e)
     if (find_results(folder, o, e) < 0 || export_run(out, o, folder, e) < 0)
         return e->code;
     if (o->json)
-        verb_print_json(true,
-                        json_pack("{s:o, s:s}", "folder", json_text(out, SIZE_MAX), "format", o->format),
-                        NULL, NULL);
+        output_json(true, json_pack("{s:o, s:s}", "folder", json_text(out, SIZE_MAX), "format", o->format),
+                    NULL, NULL);
     else
         printf("%s\n", out);
     return 0;

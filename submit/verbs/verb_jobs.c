@@ -14,7 +14,9 @@
 #include "submit/results/run_json.h"
 #include "submit/stages/progress_bar.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/terminal/text_table.h"
 #include "submit/verbs/seen_jobs.h"
@@ -149,7 +151,7 @@ static int show_seen(const struct options *o, struct err *e)
 
     if (job && o->json) {
         json_object_del(job, "said"); /* in the form that agents have it */
-        verb_print_json(true, json_incref(job), NULL, NULL);
+        output_json(true, json_incref(job), NULL, NULL);
         rc = 0;
     } else if (job) {
         rc = print_seen(o, job, e);
@@ -288,7 +290,7 @@ static int print_list(const struct options *o, const struct text_table *t, json_
                       size_t n_more, struct err *e)
 {
     if (o->json) {
-        verb_print_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
+        output_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
         return 0;
     }
     if (o->quiet) /* their ids have been printed, for scripts */
@@ -358,7 +360,7 @@ static bool show_kept(struct submission *s)
     json_decref(s->files);
     s->files = json_incref(json_object_get(run, "files"));
     if (s->opt->json)
-        verb_print_json(true, json_incref(run), NULL, NULL);
+        output_json(true, json_incref(run), NULL, NULL);
     else
         show(s);
     json_decref(run);
@@ -458,8 +460,8 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
         else if (!job_state_is_terminal(s.state))
             rc = err_set(e, ERR_TIMEOUT, "%s: not every node ended within %g s", s.id, stop_s);
         else if (o->json)
-            verb_print_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,
-                            NULL);
+            output_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,
+                        NULL);
         else
             printf("%s: %s\n", s.id, job_state_name(s.state));
     }

@@ -12,6 +12,7 @@
 #include "submit/launch/own_agent.h"
 #include "submit/launch/tasks.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"

@@ -15,6 +15,7 @@
 #include "submit/export/npz.h"
 #include "submit/export/onnx.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/terminal/text_table.h"
 #include "submit/verbs/model_file.h"
@@ -132,7 +133,7 @@ static int list(const struct options *o, const char *operand, struct err *e)
     for (int i = 0; i < n && rc == 0 && o->quiet && !o->json; i++)
         puts(names[i]);
     if (rc == 0 && o->json)
-        verb_print_json(true, json_pack("{s:O}", "models", models), NULL, NULL);
+        output_json(true, json_pack("{s:O}", "models", models), NULL, NULL);
     else if (rc == 0 && !o->quiet)
         rc = text_table_print(&t, e);
     text_table_clear(&t);
@@ -147,7 +148,7 @@ static int inspect_document(const struct options *o, const char *name, struct er
     if (read_document(&m, name, e) < 0)
         return e->code;
     if (o->json)
-        verb_print_json(true, model_json(m), NULL, NULL);
+        output_json(true, model_json(m), NULL, NULL);
     else
         model_table_print(m);
     free(m);
@@ -281,7 +282,7 @@ static int inspect_file(const struct options *o, const char *path, struct err *e
         return e->code;
     doc = file_json(&f);
     if (doc && o->json) {
-        verb_print_json(true, doc, NULL, NULL);
+        output_json(true, doc, NULL, NULL);
     } else if (doc) {
         print_file(path, &f, doc);
         json_decref(doc);
@@ -325,9 +326,9 @@ static int convert(const struct options *o, const char *path, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json)
-        verb_print_json(true,
-                        json_pack("{s:o, s:s}", "file", json_text(o->output, SIZE_MAX), "format", o->format),
-                        NULL, NULL);
+        output_json(true,
+                    json_pack("{s:o, s:s}", "file", json_text(o->output, SIZE_MAX), "format", o->format),
+                    NULL, NULL);
     else
         printf("%s\n", options_output(o));
     return 0;

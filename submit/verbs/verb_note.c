@@ -3,6 +3,7 @@
 
 #include "shared/base/json.h"
 #include "submit/results/labels.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -13,11 +14,10 @@ static void show(const struct options *o, const struct run *r)
     char labels[LABELS_MAX];
 
     if (o->json)
-        verb_print_json(true,
-                        json_pack("{s:s, s:o, s:O?, s:O?}", "id", id, "folder",
-                                  json_text(r->folder, SIZE_MAX), "tags", json_object_get(facts, "tags"),
-                                  "note", json_object_get(facts, "note")),
-                        NULL, NULL);
+        output_json(true,
+                    json_pack("{s:s, s:o, s:O?, s:O?}", "id", id, "folder", json_text(r->folder, SIZE_MAX),
+                              "tags", json_object_get(facts, "tags"), "note", json_object_get(facts, "note")),
+                    NULL, NULL);
     else
         text_print("%s%s%s\n", id, labels_text(labels, sizeof labels, facts)[0] ? "  " : "", labels);
 }

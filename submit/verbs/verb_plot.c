@@ -11,6 +11,7 @@
 #include "submit/plot/plot.h"
 #include "submit/results/compare.h"
 #include "submit/results/run_series.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
 enum { LABEL = 128 };
@@ -132,7 +133,7 @@ static int print_json(const struct plot *p, const struct options *o, const struc
                     curves);
     if (!doc)
         return err_set(e, ERR_NOMEM, "no memory for the curves");
-    verb_print_json(true, doc, NULL, NULL);
+    output_json(true, doc, NULL, NULL);
     return 0;
 }
 

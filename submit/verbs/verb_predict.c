@@ -19,6 +19,7 @@
 #include "submit/results/results.h"
 #include "submit/stages/shard.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/helper_program.h"
 #include "submit/verbs/model_file.h"
@@ -160,7 +161,7 @@ static int open_data(struct predict *p, struct err *e)
     const struct data_use use = {.known = p->has_record ? &p->record : NULL, .is_whole = p->is_whole};
     int rc = data_open(&p->data, set->dataset, p->opt.data, p->spec, &use, true, e);
 
-    console_warnings(&p->data.warnings);
+    data_warnings_print(&p->data.warnings);
     if (rc < 0)
         return rc;
     if (count_samples(p) == 0)
@@ -222,7 +223,7 @@ static int write_table(const struct predict *p, struct err *e)
         tensor_file_open(&f, path, e) < 0)
         return e->code;
     rc = predictions_write(p->opt.output, &p->data, p->half, &f, &warnings, e);
-    console_warnings(&warnings);
+    data_warnings_print(&warnings);
     data_warnings_clear(&warnings);
     tensor_file_close(&f);
     return rc;
@@ -253,7 +254,7 @@ static void show(const struct predict *p)
         json_object_set_new(p->summary, "dataset", json_text(o->settings.dataset, SIZE_MAX));
         json_object_set_new(p->summary, "split", json_string(p->is_whole ? "all" : p->half));
         json_object_set_new(p->summary, "file", json_text(o->output, SIZE_MAX));
-        verb_print_json(true, json_incref(p->summary), NULL, NULL);
+        output_json(true, json_incref(p->summary), NULL, NULL);
         return;
     }
     text_print("model      %s, of %s\ndata       %s, %s: %zu samples\n", p->spec->name, p->path,

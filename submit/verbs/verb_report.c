@@ -8,6 +8,7 @@
 #include "submit/browse/report_page.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/results/results.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -37,7 +38,7 @@ static void show(const struct options *o, json_t *written)
     size_t i;
 
     if (o->json)
-        verb_print_json(true, json_pack("{s:O}", "reports", written), NULL, NULL);
+        output_json(true, json_pack("{s:O}", "reports", written), NULL, NULL);
     else
         json_array_foreach(written, i, path) text_print("%s\n", json_string_value(path));
 }

@@ -17,6 +17,7 @@
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/helper_program.h"
 #include "submit/verbs/verbs.h"

@@ -11,6 +11,7 @@
 #include "shared/records/checkpoint_meta.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
 #define MODEL_MAX ((uint64_t)4 << 30) /* if the job's record does not have its size */
@@ -61,11 +62,11 @@ static void show(const struct options *o, const struct submission *s, const stru
                  const struct moment *m)
 {
     if (o->json)
-        verb_print_json(true,
-                        json_pack("{s:s, s:i, s:I, s:I, s:o}", "id", s->id, "node", n->at.node, "epoch",
-                                  (json_int_t)m->epoch, "step", (json_int_t)m->step, "file",
-                                  json_text(o->output, SIZE_MAX)),
-                        NULL, NULL);
+        output_json(true,
+                    json_pack("{s:s, s:i, s:I, s:I, s:o}", "id", s->id, "node", n->at.node, "epoch",
+                              (json_int_t)m->epoch, "step", (json_int_t)m->step, "file",
+                              json_text(o->output, SIZE_MAX)),
+                    NULL, NULL);
     else if (node_is_server(n))
         printf("%s: node(%d) of %s after round %llu\n", options_output(o), n->at.node, s->id, m->step);
     else

@@ -14,7 +14,9 @@
 #include "submit/stages/mirror.h"
 #include "submit/stages/retry.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
 static int prepare(struct submission *s, struct err *e)
@@ -113,7 +115,7 @@ static void report_end(const struct submission *s)
 void verb_show_run(bool ok, const struct submission *s)
 {
     if (s->opt->json)
-        verb_print_json(ok, run_json(s), NULL, NULL);
+        output_json(ok, run_json(s), NULL, NULL);
     else
         run_table(stdout, s);
 }
@@ -174,8 +176,8 @@ static bool is_left(const struct submission *s)
         return true;
     print_next_commands(s);
     if (s->opt->json)
-        verb_print_json(true, json_pack("{s:s, s:o}", "id", s->id, "folder", json_text(s->folder, SIZE_MAX)),
-                        NULL, NULL);
+        output_json(true, json_pack("{s:s, s:o}", "id", s->id, "folder", json_text(s->folder, SIZE_MAX)),
+                    NULL, NULL);
     else
         printf("%s\n", s->id);
     fflush(stdout);

@@ -7,6 +7,7 @@
 #include "submit/sweep/sweep_inputs.h"
 #include "submit/sweep/sweep_table.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/exit_status.h"
 #include "submit/verbs/verbs.h"
 
 static int check(const struct options *o, struct err *e)
@@ -77,14 +78,25 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
     return 0;
 }
 
+/* As `validate` does. */
+static int check_job(const struct options *o, struct err *e)
+{
+    struct submission s;
+    int rc = submission_init(&s, o, e) < 0 || stage_read(&s, e) < 0 || stage_check_job(&s, e) < 0 ? e->code
+                                                                                                  : 0;
+
+    submission_clear(&s);
+    return rc;
+}
+
 static int sweep(struct sweep *s, struct err *e)
 {
     size_t n_failed = 0;
 
     if (check(s->opt, e) < 0 ||
         sweep_plan_make(&s->plan, s->opt->sets, s->opt->repeat, s->opt->settings.seed, e) < 0 ||
-        sweep_open(s, e) < 0 || sweep_check(s, e) < 0 || sweep_begin(s, e) < 0 ||
-        run_all(s, &n_failed, e) < 0 || sweep_report(s, s->opt->json, e) < 0)
+        sweep_open(s, e) < 0 || sweep_check(s, s->opt->simulate ? verb_simulate_check : check_job, e) < 0 ||
+        sweep_begin(s, e) < 0 || run_all(s, &n_failed, e) < 0 || sweep_report(s, s->opt->json, e) < 0)
         return e->code;
     if (n_failed > 0)
         console_info(

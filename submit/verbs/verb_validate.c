@@ -9,6 +9,7 @@
 #include "shared/records/tensor_file.h"
 #include "submit/results/results.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/model_table.h"
 #include "submit/verbs/verbs.h"
@@ -68,7 +69,7 @@ static void print_json(const struct submission *s, const struct shard_view *shar
                           "settings", json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL),
                           "nodes", nodes_json(shards, set->node_count, n_classes));
 
-    verb_print_json(true, o, NULL, NULL);
+    output_json(true, o, NULL, NULL);
 }
 
 static long long fact(const json_t *data, const char *key)

@@ -10,6 +10,7 @@
 #include "submit/results/why.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -87,7 +88,7 @@ int verb_why(const struct options *o, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json) {
-        verb_print_json(true, why, NULL, NULL);
+        output_json(true, why, NULL, NULL);
         return 0;
     }
     said = json_string_value(json_object_get(why, "why"));

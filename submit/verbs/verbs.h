@@ -5,19 +5,6 @@
 #include "submit/job/submission.h"
 #include "submit/options/submit_options.h"
 
-enum exit_status {
-    EXIT_JOB_FAILED = 1,
-    EXIT_USAGE = 2,
-    EXIT_UNREACHABLE = 3,
-    EXIT_REFUSED = 4,
-    EXIT_TIMEOUT = 5,
-    EXIT_INVALID = 6,
-    EXIT_AUTH = 7,
-    EXIT_CANCELLED = 8,
-    EXIT_INCOMPLETE = 9,
-    EXIT_INTERNAL = 70
-};
-
 int verb_submit(const struct options *o, struct err *e);
 int verb_run(const struct options *o, struct err *e); /* of an executor */
 int verb_list(const struct options *o, struct err *e);
@@ -66,8 +53,5 @@ void verb_show_run(bool ok, const struct submission *s);
 
 /* Requests GET /v1/jobs/ID from all nodes at once, with `timeout_s`; returns the number of answers. */
 size_t verb_ask_nodes(struct submission *s, double timeout_s);
-
-/* {"schema_version":"1","ok":...,"data":...} on stdout; takes ownership of `data`. */
-void verb_print_json(bool ok, json_t *data, const struct err *e, const char *code);
 
 #endif
