@@ -10,9 +10,10 @@
 #include "shared/base/json.h"
 #include "shared/job/job_state.h"
 #include "submit/browse/documents.h"
+#include "submit/files/job_id.h"
+#include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/job/job_node.h"
-#include "submit/results/results.h"
 
 /* A folder of a sweep, wherever it is found, has its runs in runs/NAME. */
 enum { DEPTH = 2, DEPTH_OF_SWEEP = 2 };

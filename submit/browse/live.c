@@ -9,8 +9,8 @@
 #include "shared/job/comm.h"
 #include "shared/job/job_state.h"
 #include "submit/browse/shown.h"
+#include "submit/files/job_id.h"
 #include "submit/job/job_node.h"
-#include "submit/job/submission.h"
 
 void live_clear(struct live_jobs *l)
 {
@@ -102,7 +102,7 @@ int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char
         struct live_job *j;
         struct live_node *n;
 
-        if (!submission_is_id(id))
+        if (!job_id_is_valid(id))
             continue;
         j = live_find(l, id);
         j = j ? j : add_job(l, id);

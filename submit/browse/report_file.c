@@ -7,7 +7,7 @@
 #include "shared/base/crypto.h"
 #include "shared/base/file.h"
 #include "submit/browse/report_page.h"
-#include "submit/results/results.h"
+#include "submit/files/run_file.h"
 
 static void set_line(json_t *files, const char *text, size_t len)
 {
@@ -43,5 +43,5 @@ int report_file_write(const char *folder, json_t *run, struct err *e)
     if (rc == 0)
         set_line(json_object_get(run, "files"), text, len);
     free(text);
-    return rc == 0 ? results_save(run, folder, e) : rc;
+    return rc == 0 ? run_file_save(run, folder, e) : rc;
 }

@@ -9,6 +9,7 @@
 #include "page/page.h"
 #include "shared/base/json.h"
 #include "submit/browse/documents.h"
+#include "submit/files/job_id.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/job/job_node.h"
 

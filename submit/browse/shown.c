@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "shared/base/json.h"
+#include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
-#include "submit/results/results.h"
 
 int shown_open(struct shown *s, const char *path, struct err *e)
 {

@@ -13,7 +13,7 @@
 #include "submit/net/joined_agents.h"
 #include "submit/net/reply.h"
 
-enum { JOB_ID_MAX = 48, REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
+enum { REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
 
 static const double CALL_S = 30;
 

@@ -10,6 +10,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "submit/files/job_id.h"
 #include "submit/job/job_key.h"
 #include "submit/net/moved_agents.h"
 #include "submit/terminal/console.h"
@@ -72,34 +73,11 @@ void blob_clear(struct blob *b)
     *b = (struct blob){0};
 }
 
-static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
-
-/* Sortable by time: the milliseconds since 1970 in base 36, then random digits. */
-void submission_new_id(char out[JOB_ID_MAX])
-{
-    uint64_t ms = (uint64_t)(clock_wall() * 1e3);
-    uint8_t suffix[5];
-
-    random_bytes(suffix, sizeof suffix);
-    memcpy(out, "j-", 2);
-    for (int i = 9; i >= 2; i--, ms /= 36)
-        out[i] = digits[ms % 36];
-    for (int i = 0; i < 5; i++)
-        out[10 + i] = digits[suffix[i] % 36];
-    out[15] = '\0';
-}
-
-bool submission_is_id(const char *text)
-{
-    return text && strncmp(text, "j-", 2) == 0 && text[2] && strlen(text) < JOB_ID_MAX &&
-           strspn(text + 2, digits) == strlen(text) - 2;
-}
-
 int submission_init(struct submission *s, const struct options *opt, struct err *e)
 {
     *s = (struct submission){
         .opt = opt, .attempt = 1, .cause = -1, .settings = opt->settings, .submitted_at = clock_wall()};
-    submission_new_id(s->id);
+    job_id_new(s->id);
     memcpy(s->resume, opt->resume, sizeof s->resume);
     if (opt->timeout_s > 0)
         s->deadline = clock_now() + opt->timeout_s;

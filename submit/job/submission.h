@@ -12,6 +12,7 @@
 #include "shared/job/job_state.h"
 #include "shared/job/model_spec.h"
 #include "shared/job/settings.h"
+#include "submit/files/job_id.h"
 #include "submit/job/job_node.h"
 #include "submit/options/submit_options.h"
 
@@ -87,9 +88,6 @@ int submission_init(struct submission *s, const struct options *opt, struct err 
  * left. `resume`: as the field. */
 int submission_again(struct submission *s, int attempt, const char *resume, struct err *e);
 void submission_clear(struct submission *s);
-void submission_new_id(char out[JOB_ID_MAX]);
-/* Has the text, which may come from anywhere, the form of an id? So it may be a file's name. NULL: no. */
-bool submission_is_id(const char *text);
 /* Creates the nodes from the first n_workers and n_servers of `workers`, and finds their tokens. */
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
 

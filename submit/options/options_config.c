@@ -8,8 +8,8 @@
 #include "shared/base/json.h"
 #include "shared/base/number.h"
 #include "shared/base/suggest.h"
+#include "submit/files/run_file.h"
 #include "submit/options/options_table.h"
-#include "submit/results/results.h"
 
 bool options_is_same_name(const char *a, const char *b)
 {

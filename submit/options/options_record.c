@@ -5,9 +5,9 @@
 #include "shared/base/json.h"
 #include "shared/plugin/codec_options.h"
 #include "submit/codecs/codec_find.h"
+#include "submit/files/run_file.h"
 #include "submit/options/options_table.h"
 #include "submit/options/submit_options.h"
-#include "submit/results/results.h"
 
 /* The file named by `value`; of a codec, without its parameters. */
 static void file_of(char out[PATH_MAX], const struct args_option *t, const char *value)

@@ -11,7 +11,8 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/suggest.h"
-#include "submit/results/results.h"
+#include "submit/files/job_id.h"
+#include "submit/files/run_file.h"
 
 enum { INDEX_MAX = 16 << 20, LISTED = 4, JOB_NAME_MAX = sizeof((struct settings *)NULL)->name };
 
@@ -145,7 +146,7 @@ int job_index_set_fact(const char *id, const char *folder, const char *key, json
     json_t *o;
     int rc = 0;
 
-    if (!submission_is_id(id))
+    if (!job_id_is_valid(id))
         return 0;
     if (index_path(path, sizeof path, id, e) < 0)
         return e->code;
@@ -266,7 +267,7 @@ static void match_folder(struct matches *m, const char *folder, char *const *ids
     struct err ignored;
     json_t *doc;
 
-    if (results_read(&doc, folder, &ignored) < 0)
+    if (run_file_read(&doc, folder, &ignored) < 0)
         return;
     for (size_t i = 0; i < n; i++)
         if (ids[i] && strcmp(ids[i], json_text_at(doc, "id")) == 0)

@@ -4,6 +4,7 @@
 #ifndef PSGD_SUBMIT_JOB_INDEX_H
 #define PSGD_SUBMIT_JOB_INDEX_H
 
+#include "submit/files/job_id.h"
 #include "submit/job/submission.h"
 
 /* Description of a job and the cause of its failure: the part common to the index and run.json. NULL: no
@@ -14,7 +15,7 @@ int job_index_save(const struct submission *s, struct err *e);
 /* `id` may be an id, the beginning of one, a name that only one job has, the folder of its results, or NULL
  * for the latest. ERR_NOT_FOUND: there is none; ERR_USAGE: there are several, and the hint has their ids. */
 int job_index_read(json_t **out, const char *id, struct err *e);
-/* The record of a job of exactly this id, of which submission_is_id() holds: reads one file and no list. */
+/* The record of a job of exactly this id, of which job_id_is_valid() holds: reads one file and no list. */
 int job_index_read_id(json_t **out, const char *id, struct err *e);
 /* Fills an initialized submission. */
 int job_index_load(struct submission *s, const char *id, struct err *e);

@@ -8,6 +8,7 @@
 #include "shared/base/utf8.h"
 #include "shared/job/job_state.h"
 #include "submit/browse/report_file.h"
+#include "submit/files/job_id.h"
 #include "submit/results/job_index.h"
 
 /* Appends to a text of *n characters, as many as fit. */

@@ -5,14 +5,6 @@
 
 #include "submit/job/submission.h"
 
-enum { RUN_JSON_MAX = 64 << 20 };
-
-/* *out: the run.json of a folder of results. ERR_NOT_FOUND: there is none. ERR_CONFIG: not JSON, or its id is
- * not that of a job. */
-int results_read(json_t **out, const char *folder, struct err *e);
-/* Replaces it as a whole. A `doc` of NULL is ERR_NOMEM. */
-int results_save(const json_t *doc, const char *folder, struct err *e);
-
 /* Chooses and creates the folder, so that errors are found early. ERR_IO; ERR_CONFLICT: it is not empty. */
 int results_prepare(struct submission *s, struct err *e);
 /* Removes what results_prepare created, if still empty. */

@@ -6,8 +6,8 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "submit/files/run_file.h"
 #include "submit/results/job_index.h"
-#include "submit/results/results.h"
 
 /* The results of a job of the index; its folder may be another job's by now. */
 static int find_job(struct run *r, const char *id, struct err *e)
@@ -19,7 +19,7 @@ static int find_job(struct run *r, const char *id, struct err *e)
         return e->code == ERR_NOT_FOUND && id ? err_at(e, "%s is no folder", id) : e->code;
     rc = file_absolute(r->folder, sizeof r->folder, json_text_at(record, "folder"), e);
     if (rc == 0)
-        rc = results_read(&r->doc, r->folder, e);
+        rc = run_file_read(&r->doc, r->folder, e);
     if (rc == 0 && strcmp(json_text_at(r->doc, "id"), json_text_at(record, "id")) != 0)
         rc = err_set(e, ERR_NOT_FOUND, "%s has the results of another job than %s", r->folder,
                      json_text_at(record, "id"));
@@ -37,7 +37,7 @@ int run_find(struct run *r, const char *name, struct err *e)
     if (!name || access(name, F_OK) < 0)
         rc = find_job(r, name, e);
     else if (file_absolute(r->folder, sizeof r->folder, name, e) < 0 ||
-             results_read(&r->doc, r->folder, e) < 0)
+             run_file_read(&r->doc, r->folder, e) < 0)
         rc = e->code == ERR_NOT_FOUND ? err_hint(e, "A run is the folder of a job's results, or a job's id.")
                                       : e->code;
     else

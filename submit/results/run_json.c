@@ -11,6 +11,7 @@
 #include "shared/base/json.h"
 #include "shared/records/artifacts.h"
 #include "submit/browse/report_page.h"
+#include "submit/files/run_file.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_sums.h"
@@ -175,7 +176,7 @@ json_t *run_json(const struct submission *s)
 int run_json_save(const struct submission *s, struct err *e)
 {
     json_t *o = run_json(s);
-    int rc = results_save(o, s->folder, e);
+    int rc = run_file_save(o, s->folder, e);
 
     json_decref(o);
     return rc;

@@ -12,7 +12,7 @@
 #include "shared/job/reason.h"
 #include "shared/records/checkpoint_meta.h"
 #include "shared/records/tensor_file.h"
-#include "submit/job/submission.h"
+#include "submit/files/job_id.h"
 #include "submit/stages/start_from.h"
 #include "submit/terminal/text.h"
 
@@ -338,7 +338,7 @@ int why_json(json_t **out, const json_t *run, struct err *e)
     const char *meaning = reason_meaning(json_text_at(run, "reason"));
     enum job_state state;
 
-    if (!submission_is_id(json_text_at(run, "id")) || !job_state_parse(&state, json_text_at(run, "state")))
+    if (!job_id_is_valid(json_text_at(run, "id")) || !job_state_parse(&state, json_text_at(run, "state")))
         return err_set(e, ERR_CONFIG, "no job with a state");
     *out = json_pack("{s:O, s:O, s:O?, s:O?, s:s?, s:O?}", "id", json_object_get(run, "id"), "state",
                      json_object_get(run, "state"), "cause_node", json_object_get(run, "cause_node"),

@@ -9,9 +9,9 @@
 #include "shared/records/checkpoint_meta.h"
 #include "shared/records/tensor_file.h"
 #include "shared/records/weights.h"
+#include "submit/files/run_file.h"
 #include "submit/files/temp.h"
 #include "submit/options/hosts.h"
-#include "submit/results/results.h"
 #include "submit/terminal/console.h"
 
 void start_checkpoint_name(char out[64], int node, const char *ending)
@@ -501,7 +501,7 @@ static int earlier_preprocessing(struct preprocessing *out, const char *folder, 
     const json_t *doc;
     int rc = 0;
 
-    if (results_read(&run, folder, e) < 0)
+    if (run_file_read(&run, folder, e) < 0)
         return e->code;
     doc = json_object_get(json_object_get(run, "facts"), "preprocessing");
     if (doc)

@@ -14,6 +14,7 @@
 #include "shared/base/file.h"
 #include "shared/base/utf8.h"
 #include "shared/job/job_state.h"
+#include "submit/files/job_id.h"
 #include "submit/results/job_index.h"
 #include "submit/results/run_find.h"
 #include "submit/terminal/interrupt.h"

@@ -8,8 +8,8 @@
 #include "submit/export/derived.h"
 #include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"
+#include "submit/files/run_file.h"
 #include "submit/results/job_index.h"
-#include "submit/results/results.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
@@ -55,7 +55,7 @@ static int export_run(char out[PATH_MAX], const struct options *o, const char *f
     json_t *run;
     int rc;
 
-    if (results_read(&run, folder, e) < 0) {
+    if (run_file_read(&run, folder, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
             err_hint(e, "It has no results yet: job_submit fetch gets them.");
         return e->code;

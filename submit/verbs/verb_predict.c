@@ -13,10 +13,10 @@
 #include "shared/records/artifacts.h"
 #include "submit/data/data_open.h"
 #include "submit/data/preprocessing.h"
+#include "submit/files/run_file.h"
 #include "submit/files/temp.h"
 #include "submit/options/options_table.h"
 #include "submit/results/predictions.h"
-#include "submit/results/results.h"
 #include "submit/stages/shard.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/standard_output.h"
@@ -86,7 +86,7 @@ static int take_options(struct predict *p, json_t **record, struct err *e)
     *record = NULL;
     if (!p->job[0])
         return 0;
-    if (results_read(&doc, p->job, e) < 0)
+    if (run_file_read(&doc, p->job, e) < 0)
         return e->code;
     facts = json_object_get(doc, "facts");
     *record = json_incref(json_object_get(facts, "preprocessing"));

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "submit/files/run_file.h"
 #include "submit/results/job_index.h"
-#include "submit/results/results.h"
 #include "submit/verbs/verbs.h"
 
 /* The arguments of an executor, which point into `list`. */
@@ -25,7 +25,7 @@ int verb_rerun(const struct options *o, struct err *e)
     json_t *doc;
     int rc;
 
-    rc = is_folder ? results_read(&doc, job, e) : job_index_read(&doc, job, e);
+    rc = is_folder ? run_file_read(&doc, job, e) : job_index_read(&doc, job, e);
     if (rc < 0)
         return rc;
     facts = json_object_get(doc, "facts");

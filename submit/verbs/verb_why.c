@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "submit/files/run_file.h"
 #include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
-#include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/results/why.h"
 #include "submit/terminal/console.h"
@@ -23,7 +23,7 @@ static void take_kept(json_t **run, const struct submission *s, bool has_answers
     struct err ignored;
     json_t *kept;
 
-    if (results_read(&kept, s->folder, &ignored) < 0)
+    if (run_file_read(&kept, s->folder, &ignored) < 0)
         return;
     if (!json_equal(json_object_get(kept, "id"), json_object_get(*run, "id"))) {
         json_decref(kept);
@@ -80,7 +80,7 @@ int verb_why(const struct options *o, struct err *e)
     json_t *run, *why;
     int rc;
 
-    rc = job && access(job, F_OK) == 0 ? results_read(&run, job, e) : ask(&run, o, job, e);
+    rc = job && access(job, F_OK) == 0 ? run_file_read(&run, job, e) : ask(&run, o, job, e);
     if (rc < 0)
         return rc;
     rc = why_json(&why, run, e);

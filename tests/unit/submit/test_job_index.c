@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include "submit/files/job_id.h"
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -230,8 +231,8 @@ TEST(new_ids_differ_and_sort_by_time)
 {
     char a[JOB_ID_MAX], b[JOB_ID_MAX];
 
-    submission_new_id(a);
-    submission_new_id(b);
+    job_id_new(a);
+    job_id_new(b);
     assert_string_not_equal(a, b);
     assert_int_equal(strlen(a), 15);
     assert_int_equal(strspn(a + 2, "abcdefghijklmnopqrstuvwxyz0123456789"), 13);

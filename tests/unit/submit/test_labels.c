@@ -1,6 +1,6 @@
 #include "submit/results/labels.h"
 
-#include "submit/results/results.h"
+#include "submit/files/run_file.h"
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -78,7 +78,7 @@ TEST(a_note_replaces_the_one_in_run_json_in_the_report_and_in_the_index)
     assert_non_null(strstr(text, "\"note\":\"\\u003c/script\\u003enew\""));
     free(text);
     snprintf(path, sizeof path, "%s/of_job", folder);
-    assert_ok(results_read(&run, path, &e));
+    assert_ok(run_file_read(&run, path, &e));
     file = json_array_get(json_object_get(run, "files"), 0);
     assert_int_equal(json_array_size(json_object_get(run, "files")), 1);
     assert_int_equal(json_integer_value(json_object_get(file, "bytes")), len);

@@ -7,7 +7,7 @@
 #include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"
 #include "submit/files/appender.h"
-#include "submit/results/results.h"
+#include "submit/files/run_file.h"
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -163,7 +163,7 @@ TEST(links_and_pipes_of_a_folder_are_not_copied_and_not_read)
     assert_int_equal(access(in(out, "artifacts/model/best.safetensors"), F_OK), -1);
     assert_int_equal(access(in(out, "artifacts/model/final.safetensors"), F_OK), -1);
     assert_int_equal(symlink("secret", in(folder, "run.json")), 0);
-    assert_int_equal(results_read(&read, folder, &e), ERR_NOT_FOUND);
+    assert_int_equal(run_file_read(&read, folder, &e), ERR_NOT_FOUND);
     assert_error_has("run.json");
     json_decref(run);
     unit_remove(folder);
