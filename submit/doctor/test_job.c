@@ -10,6 +10,7 @@
 #include "submit/job/outcome.h"
 #include "submit/job/submission.h"
 #include "submit/results/job_index.h"
+#include "submit/stages/stages.h"
 
 /* A few steps of softmax regression on the built-in digits, whose gradients all workers sum over TCP. */
 static int set_options(struct options *o, const struct options *given, size_t n_agents, const char *folder,

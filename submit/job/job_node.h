@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 #include "shared/job/worker.h"
-#include "submit/job/stragglers.h"
 #include "submit/net/allowance.h"
 #include "submit/net/credentials.h"
 #include "submit/net/http_client.h"
@@ -16,6 +15,19 @@
 enum { REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
 
 static const double CALL_S = 30;
+
+/* How long its steps take without waiting (stragglers.h). */
+struct pace {      /* of one worker; {0}: nothing is known */
+    bool is_known; /* it has reported once */
+    int64_t step;  /* of the last report, with the time until then */
+    double busy_s;
+    double step_s;     /* seconds per step between the last two; 0: not known */
+    int n_slow;        /* reports in a row with more than twice the median */
+    int64_t slow_from; /* the step with which these began */
+    int64_t since;     /* from this step on it was found to be a straggler; 0: it was not */
+    double median_s;   /* in the last report by which it was one */
+    double found_s;    /* its step_s there */
+};
 
 struct node {
     struct worker at;

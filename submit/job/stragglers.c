@@ -70,7 +70,7 @@ static void judge(struct pace *p, double median_s)
         p->n_slow = 0;
         return;
     }
-    if (++p->n_slow < PACE_REPORTS || p->step - p->slow_from + 1 < PACE_STEPS)
+    if (++p->n_slow < STRAGGLER_REPORTS || p->step - p->slow_from + 1 < STRAGGLER_STEPS)
         return;
     if (p->since == 0)
         p->since = p->slow_from;
@@ -86,7 +86,7 @@ static double average(const struct node *n)
     return v->step > 0 ? busy_s(&v->comm) / (double)v->step : 0;
 }
 
-void pace_of_all(struct submission *s)
+void stragglers_of_all(struct submission *s)
 {
     double m;
 
@@ -100,13 +100,13 @@ void pace_of_all(struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct pace *p = &s->nodes[i].pace;
 
-        if (m > 0 && p->step_s > FACTOR * m && s->nodes[i].view.progress.step >= PACE_AVERAGED)
+        if (m > 0 && p->step_s > FACTOR * m && s->nodes[i].view.progress.step >= STRAGGLER_AVERAGED)
             *p = (struct pace){
                 .is_known = true, .step_s = p->step_s, .since = 1, .found_s = p->step_s, .median_s = m};
     }
 }
 
-void pace_look(struct submission *s)
+void stragglers_find(struct submission *s)
 {
     char text[160];
 
@@ -118,12 +118,12 @@ void pace_look(struct submission *s)
             !take_report(n, s->settings.starts_from == STARTS_FROM_CHECKPOINT))
             continue;
         judge(&n->pace, median(s));
-        if (!was_slow && pace_text(text, sizeof text, s, i))
+        if (!was_slow && straggler_text(text, sizeof text, s, i))
             console_info("%s.", text);
     }
 }
 
-bool pace_text(char *out, size_t size, const struct submission *s, size_t node)
+bool straggler_text(char *out, size_t size, const struct submission *s, size_t node)
 {
     const struct pace *p = &s->nodes[node].pace;
 
@@ -135,7 +135,7 @@ bool pace_text(char *out, size_t size, const struct submission *s, size_t node)
     return true;
 }
 
-json_t *pace_json(const struct submission *s)
+json_t *stragglers_json(const struct submission *s)
 {
     json_t *list = json_array();
 

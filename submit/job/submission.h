@@ -1,5 +1,5 @@
-/* submission -- one job and its stages: read, check, place, ship, start, watch, collect. Every stage is
- * `int stage_x(struct submission *, struct err *)`, returns 0 or an error, and may be called again. */
+/* submission -- one job: its settings, packages and nodes, what is known of it, and its end. The stages that
+ * lead it there: submit/stages/stages.h. */
 #ifndef PSGD_SUBMIT_SUBMISSION_H
 #define PSGD_SUBMIT_SUBMISSION_H
 
@@ -112,19 +112,5 @@ void submission_release(struct submission *s, const char *reason);
 void submission_cancel(struct submission *s, const char *reason, bool has_failed);
 /* ERR_CANCELLED: a signal was received. ERR_TIMEOUT: --timeout is over. */
 int submission_check_time(struct submission *s, struct err *e);
-
-/* Errors of the command are reported before the list of agents is opened. */
-int stage_read(struct submission *s, struct err *e);
-int stage_read_job(struct submission *s, struct err *e); /* the part that needs no list of agents */
-int stage_check(struct submission *s, struct err *e);
-/* The part that creates no result folder: data, settings. */
-int stage_check_job(struct submission *s, struct err *e);
-/* The part of that which needs no nodes: settings, and the shards of the data. */
-int stage_check_packages(struct submission *s, struct err *e);
-int stage_place(struct submission *s, struct err *e);
-int stage_ship(struct submission *s, struct err *e);
-int stage_start(struct submission *s, struct err *e);
-int stage_watch(struct submission *s, struct err *e);
-int stage_collect(struct submission *s, struct err *e);
 
 #endif

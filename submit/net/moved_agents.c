@@ -78,7 +78,7 @@ static int search_all(struct http *h, struct search *all, size_t n, const char *
     return 0;
 }
 
-int recognise(struct stranger *s, size_t n, const struct access_list *known, struct err *e)
+int moved_agents_find(struct moved_agent *s, size_t n, const struct access_list *known, struct err *e)
 {
     const char **pins = calloc(known->n + 1, sizeof *pins);
     struct search *all = calloc(n + 1, sizeof *all);
@@ -102,7 +102,7 @@ int recognise(struct stranger *s, size_t n, const struct access_list *known, str
     return rc;
 }
 
-int recognise_keep(const struct access *a, const char *address, struct err *e)
+int moved_agents_keep(const struct access *a, const char *address, struct err *e)
 {
     struct access moved = *a;
     int rc;
@@ -110,48 +110,5 @@ int recognise_keep(const struct access *a, const char *address, struct err *e)
     snprintf(moved.address, sizeof moved.address, "%s", address);
     rc = access_save(&moved, e);
     explicit_bzero(&moved, sizeof moved);
-    return rc;
-}
-
-static void take(struct node *n, const struct access *a)
-{
-    struct err e;
-
-    memcpy(n->pin, a->pin, sizeof n->pin);
-    memcpy(n->token, a->token, sizeof n->token);
-    snprintf(n->token_sources, sizeof n->token_sources, "job_submit join");
-    n->is_closed = n->must_prove = false;
-    console_info("node(%d): agent %s, joined at %s, is at %s: it has the same key.", n->at.node, a->agent,
-                 a->address, n->at.address);
-    if (recognise_keep(a, n->at.address, &e) < 0)
-        console_error("%s", e.text);
-}
-
-int recognise_moved(struct node *nodes, size_t n, size_t stride, struct err *e)
-{
-    struct stranger *s = calloc(n + 1, sizeof *s);
-    struct node **without = calloc(n + 1, sizeof *without);
-    struct access_list known = {0};
-    size_t n_without = 0;
-    int rc = s && without ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
-
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        struct node *one = (void *)((char *)nodes + i * stride);
-
-        if (one->pin[0] || one->token[0] || node_has_ca(one))
-            continue;
-        s[n_without].address = one->at.address;
-        without[n_without++] = one;
-    }
-    if (rc == 0 && n_without > 0)
-        rc = access_list_read(&known, e);
-    if (rc == 0 && known.n > 0)
-        rc = recognise(s, n_without, &known, e);
-    for (size_t i = 0; rc == 0 && i < n_without; i++)
-        if (s[i].found)
-            take(without[i], s[i].found);
-    access_list_clear(&known);
-    free(without);
-    free(s);
     return rc;
 }

@@ -12,6 +12,7 @@
 #include "shared/records/artifacts.h"
 #include "submit/browse/report_page.h"
 #include "submit/files/run_file.h"
+#include "submit/job/stragglers.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/results/run_sums.h"
@@ -167,7 +168,7 @@ json_t *run_json(const struct submission *s)
     json_object_set_new(o, "stopped", stop_json(run_stopped(s)));
     json_object_set_new(o, "comm", job_comm(s));
     json_object_set_new(o, "models_agree", models_agree(s));
-    json_object_set_new(o, "stragglers", pace_json(s));
+    json_object_set_new(o, "stragglers", stragglers_json(s));
     json_object_set_new(o, "warnings", warnings_json(s));
     json_object_set(o, "files", s->files);
     return o;

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "submit/job/stragglers.h"
 #include "submit/results/run_json.h"
 #include "submit/results/run_sums.h"
 #include "submit/results/stopped.h"
@@ -159,7 +160,7 @@ void run_table(FILE *f, const struct submission *s)
         table_time(f, s);
     }
     for (i = 0; i < s->n_nodes && !is_quiet; i++)
-        if (pace_text(text, sizeof text, s, i))
+        if (straggler_text(text, sizeof text, s, i))
             fprintf(f, "%s.\n", text);
     table_warnings(f, s);
     if (json_array_size(s->files) == 0)

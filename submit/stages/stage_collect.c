@@ -14,6 +14,7 @@
 #include "submit/job/stragglers.h"
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
@@ -327,7 +328,7 @@ int stage_collect(struct submission *s, struct err *e)
     request_all(&c, "");
     for (size_t i = 0; i < s->n_nodes; i++)
         take_job(&c, &c.yields[i]);
-    pace_of_all(s);
+    stragglers_of_all(s);
     request_all(&c, "/artifacts");
     for (size_t i = 0; i < s->n_nodes; i++)
         take_list(&c, &c.yields[i]);

@@ -12,9 +12,9 @@
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
 #include "shared/plugin/isolation.h"
-#include "submit/job/submission.h"
 #include "submit/options/hosts.h"
 #include "submit/stages/silence.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 

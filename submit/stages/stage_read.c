@@ -25,11 +25,11 @@
 #include "submit/compat/presets.h"
 #include "submit/data/dataset.h"
 #include "submit/data/transform.h"
-#include "submit/job/submission.h"
 #include "submit/options/hosts.h"
 #include "submit/options/setting_error.h"
 #include "submit/stages/option_effects.h"
 #include "submit/stages/path_choice.h"
+#include "submit/stages/stages.h"
 #include "submit/stages/start_from.h"
 #include "submit/terminal/console.h"
 

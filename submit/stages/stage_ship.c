@@ -9,8 +9,8 @@
 #include "shared/base/json.h"
 #include "shared/plugin/codec_manifest.h"
 #include "shared/records/preprocessing_file.h"
-#include "submit/job/submission.h"
 #include "submit/stages/silence.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 

@@ -8,9 +8,9 @@
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "submit/job/pair_key.h"
-#include "submit/job/submission.h"
 #include "submit/results/job_index.h"
 #include "submit/stages/silence.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 
 static const double REPEAT_S = 0.1;

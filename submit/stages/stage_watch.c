@@ -7,10 +7,11 @@
 
 #include "shared/base/clock.h"
 #include "submit/job/outcome.h"
-#include "submit/job/submission.h"
+#include "submit/job/stragglers.h"
 #include "submit/stages/mirror.h"
 #include "submit/stages/progress_bar.h"
 #include "submit/stages/silence.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
@@ -172,7 +173,7 @@ static int watch(struct watch *w, struct submission *s, struct err *e)
             silence_follow(s, n);
             report_change(n);
         }
-        pace_look(s);
+        stragglers_find(s);
         if (w->failed_at == 0)
             mirror_look(&w->mirror, s);
         else

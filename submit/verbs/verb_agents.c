@@ -99,21 +99,21 @@ static int ask_all(struct joined *all, const struct access_list *l, struct err *
  * that was joined? Keeps what is found; returns the number of these. */
 static size_t find_exchanged(const struct joined *all, const struct access_list *l)
 {
-    struct stranger *s = calloc(l->n + 1, sizeof *s);
+    struct moved_agent *s = calloc(l->n + 1, sizeof *s);
     size_t n = 0, n_kept = 0;
     struct err e;
 
     for (size_t i = 0; s && i < l->n; i++)
         if (has_other_key(&all[i]))
             s[n++].address = l->items[i].address;
-    if (!s || n == 0 || recognise(s, n, l, &e) < 0)
+    if (!s || n == 0 || moved_agents_find(s, n, l, &e) < 0)
         n = 0;
     for (size_t i = 0; i < n; i++) {
         if (!s[i].found)
             continue;
         console_info("Agent %s, joined at %s, is at %s, where another one was; that address is kept now.",
                      s[i].found->agent, s[i].found->address, s[i].address);
-        if (recognise_keep(s[i].found, s[i].address, &e) < 0)
+        if (moved_agents_keep(s[i].found, s[i].address, &e) < 0)
             console_error("%s", e.text);
         else
             n_kept++;

@@ -13,7 +13,7 @@
 #include "shared/plugin/compile.h"
 #include "submit/doctor/checks.h"
 #include "submit/doctor/test_job.h"
-#include "submit/net/moved_agents.h"
+#include "submit/job/moved_nodes.h"
 #include "submit/options/hosts.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
@@ -92,7 +92,7 @@ static int examine(struct doctor *d, const struct options *o, struct err *e)
     if (n_listed > 0)
         console_info("Asks %zu agent%s; one that has not answered within %g s counts as unreachable.",
                      n_listed, n_listed == 1 ? "" : "s", DOCTOR_S);
-    if (recognise_moved(&d->all[1].node, n_listed, sizeof *d->all, e) < 0)
+    if (moved_nodes_find(&d->all[1].node, n_listed, sizeof *d->all, e) < 0)
         return e->code;
     for (size_t i = 1; i < d->n; i++)
         d->all[i].has_token = d->all[i].node.token[0];

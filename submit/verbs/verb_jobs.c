@@ -13,6 +13,7 @@
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/progress_bar.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"

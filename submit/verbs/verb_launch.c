@@ -11,6 +11,7 @@
 #include "submit/launch/answering.h"
 #include "submit/launch/own_agent.h"
 #include "submit/launch/tasks.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"

@@ -16,6 +16,7 @@
 #include "submit/options/measured_times.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/text.h"

@@ -13,6 +13,7 @@
 #include "submit/results/why.h"
 #include "submit/stages/mirror.h"
 #include "submit/stages/retry.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"

@@ -3,6 +3,7 @@
 
 #include "shared/base/file.h"
 #include "submit/results/run_find.h"
+#include "submit/stages/stages.h"
 #include "submit/sweep/sweep_check.h"
 #include "submit/sweep/sweep_inputs.h"
 #include "submit/sweep/sweep_table.h"

@@ -8,6 +8,7 @@
 #include "shared/base/utf8.h"
 #include "shared/records/tensor_file.h"
 #include "submit/results/results.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"

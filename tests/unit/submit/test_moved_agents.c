@@ -136,10 +136,10 @@ TEST(an_agent_is_known_by_its_key_among_any_number_of_others)
         for (size_t k = 0; k < counts[c]; k++) {
             struct access_list known = {.n = counts[c], .items = joined};
             struct server s = start(&ids[k]);
-            struct stranger one = {.address = s.address};
+            struct moved_agent one = {.address = s.address};
             const char *seen;
 
-            assert_ok(recognise(&one, 1, &known, &e));
+            assert_ok(moved_agents_find(&one, 1, &known, &e));
             assert_ptr_equal(one.found, &joined[k]);
             seen = stop(&s);
             assert_true(strlen(seen) <= handshakes[c]);
@@ -155,7 +155,7 @@ TEST(strangers_silent_servers_and_closed_ports_are_nobody_and_cost_one_handshake
     const char *folder = unit_folder();
     struct access_list known = {.n = N, .items = joined}, nobody = {0};
     struct server strange, silent, closed, friendly;
-    struct stranger all[4] = {{0}};
+    struct moved_agent all[4] = {{0}};
     const char *seen;
 
     make_keys(folder);
@@ -168,10 +168,10 @@ TEST(strangers_silent_servers_and_closed_ports_are_nobody_and_cost_one_handshake
     all[1].address = silent.address;
     all[2].address = closed.address;
     all[3].address = friendly.address;
-    assert_ok(recognise(all, 4, &nobody, &e));
+    assert_ok(moved_agents_find(all, 4, &nobody, &e));
     for (int i = 0; i < 4; i++)
         assert_null(all[i].found);
-    assert_ok(recognise(all, 4, &known, &e));
+    assert_ok(moved_agents_find(all, 4, &known, &e));
     for (int i = 0; i < 3; i++)
         assert_null(all[i].found);
     assert_ptr_equal(all[3].found, &joined[3]); /* while the silent one is waited for */
@@ -192,7 +192,7 @@ TEST(the_new_address_is_kept_beside_the_token)
     setenv("XDG_STATE_HOME", folder, 1);
     memset(a.pin, 'p', BASE64_TEXT - 1);
     assert_ok(access_save(&a, &e));
-    assert_ok(recognise_keep(&a, "there:2", &e));
+    assert_ok(moved_agents_keep(&a, "there:2", &e));
     assert_ok(access_find(&found, "there:2", &e));
     assert_string_equal(found.token, "the-token");
     assert_string_equal(found.address, "there:2");

@@ -1,6 +1,7 @@
 /* Which worker is a straggler, by what the nodes report. */
 #include "tests/unit/unit.h"
 
+#include "submit/job/stragglers.h"
 #include "submit/job/submission.h"
 
 enum { WORKERS = 3 };
@@ -28,7 +29,7 @@ static void report(struct bench *b, size_t worker, int steps, double ms)
     v->comm.seconds[PHASE_COMPUTE] += 0.75e-3 * ms * steps;
     v->comm.seconds[PHASE_ENCODE] += 0.25e-3 * ms * steps;
     v->comm.seconds[PHASE_WAIT] += 7;
-    pace_look(&b->s);
+    stragglers_find(&b->s);
 }
 
 TEST(a_worker_that_is_slow_for_five_steps_is_a_straggler_since_the_first_of_them)
@@ -44,13 +45,13 @@ TEST(a_worker_that_is_slow_for_five_steps_is_a_straggler_since_the_first_of_them
         report(&b, 0, 1, 50);
         report(&b, 1, 1, 60);
         report(&b, 2, 1, i < 3 ? 60 : 180);
-        assert_int_equal(pace_text(text, sizeof text, &b.s, 2), is_found);
-        assert_false(pace_text(text, sizeof text, &b.s, 0));
+        assert_int_equal(straggler_text(text, sizeof text, &b.s, 2), is_found);
+        assert_false(straggler_text(text, sizeof text, &b.s, 0));
     }
-    pace_text(text, sizeof text, &b.s, 2);
+    straggler_text(text, sizeof text, &b.s, 2);
     assert_string_equal(
         text, "node(2) is slower than twice the median since step 4: 180 ms a step, the median 60 ms");
-    list = pace_json(&b.s);
+    list = stragglers_json(&b.s);
     assert_int_equal(json_array_size(list), 1);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "since_step")), 4);
     json_decref(list);
@@ -65,7 +66,7 @@ TEST(one_slow_report_and_a_slow_step_now_and_then_are_none)
     for (int i = 0; i < 40; i++)
         for (size_t w = 0; w < WORKERS; w++) {
             report(&b, w, 20, w == 2 && i % 2 ? 500 : 60);
-            assert_false(pace_text(text, sizeof text, &b.s, w));
+            assert_false(straggler_text(text, sizeof text, &b.s, w));
         }
 }
 
@@ -79,12 +80,12 @@ TEST(the_slower_one_of_two_workers_is_compared_with_the_faster_one_and_one_alone
         report(&b, 0, 10, 10);
         report(&b, 1, 10, 21);
     }
-    assert_true(pace_text(text, sizeof text, &b.s, 1));
-    assert_false(pace_text(text, sizeof text, &b.s, 0));
+    assert_true(straggler_text(text, sizeof text, &b.s, 1));
+    assert_false(straggler_text(text, sizeof text, &b.s, 0));
     open_bench(&b, 1);
     for (int i = 0; i < 6; i++)
         report(&b, 0, 10, 10);
-    assert_false(pace_text(text, sizeof text, &b.s, 0));
+    assert_false(straggler_text(text, sizeof text, &b.s, 0));
 }
 
 TEST(the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_taken_them)
@@ -101,7 +102,7 @@ TEST(the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_
         report(&b, 1, 1, 60);
         report(&b, 2, 1, 60);
         for (size_t n = 0; n < WORKERS; n++)
-            assert_false(pace_text(text, sizeof text, &b.s, n));
+            assert_false(straggler_text(text, sizeof text, &b.s, n));
     }
 }
 
@@ -118,12 +119,12 @@ TEST(of_a_job_that_nobody_has_watched_the_averages_are_compared)
         v->comm.seconds[PHASE_COMPUTE] = i == 1 ? 9 : 4;
         v->comm.seconds[PHASE_WAIT] = 100;
     }
-    pace_of_all(&b.s);
-    assert_true(pace_text(text, sizeof text, &b.s, 1));
+    stragglers_of_all(&b.s);
+    assert_true(straggler_text(text, sizeof text, &b.s, 1));
     assert_string_equal(
         text, "node(1) is slower than twice the median since step 1: 90 ms a step, the median 40 ms");
-    assert_false(pace_text(text, sizeof text, &b.s, 0));
-    assert_false(pace_text(text, sizeof text, &b.s, 2));
+    assert_false(straggler_text(text, sizeof text, &b.s, 0));
+    assert_false(straggler_text(text, sizeof text, &b.s, 2));
 }
 
 TEST(nothing_is_said_before_every_worker_has_reported)
@@ -136,7 +137,7 @@ TEST(nothing_is_said_before_every_worker_has_reported)
         report(&b, 0, 10, 10);
         report(&b, 1, 10, 100);
     }
-    assert_false(pace_text(text, sizeof text, &b.s, 1));
+    assert_false(straggler_text(text, sizeof text, &b.s, 1));
 }
 
 int main(void)

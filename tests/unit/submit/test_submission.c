@@ -9,6 +9,7 @@
 
 #include "shared/base/json.h"
 #include "submit/job/outcome.h"
+#include "submit/stages/stages.h"
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"
 

@@ -1,0 +1,22 @@
+/* stages -- the stages of a job: read, check, place, ship, start, watch, collect. Each returns 0 or an error,
+ * and may be called again. */
+#ifndef PSGD_SUBMIT_STAGES_H
+#define PSGD_SUBMIT_STAGES_H
+
+#include "submit/job/submission.h"
+
+/* Errors of the command are reported before the list of agents is opened. */
+int stage_read(struct submission *s, struct err *e);
+int stage_read_job(struct submission *s, struct err *e); /* the part that needs no list of agents */
+int stage_check(struct submission *s, struct err *e);
+/* The part that creates no result folder: data, settings. */
+int stage_check_job(struct submission *s, struct err *e);
+/* The part of that which needs no nodes: settings, and the shards of the data. */
+int stage_check_packages(struct submission *s, struct err *e);
+int stage_place(struct submission *s, struct err *e);
+int stage_ship(struct submission *s, struct err *e);
+int stage_start(struct submission *s, struct err *e);
+int stage_watch(struct submission *s, struct err *e);
+int stage_collect(struct submission *s, struct err *e);
+
+#endif
