@@ -418,7 +418,7 @@ static int add_codec(json_t *all, const char *name, struct err *e)
     struct codec_look l;
     int rc;
 
-    if (codec_look_open(&l, name, e) < 0)
+    if (codec_look_open(&l, name, NULL, e) < 0)
         return e->code;
     rc = json_array_append_new(all, codec_look_json(&l));
     codec_look_close(&l);

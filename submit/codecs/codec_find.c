@@ -9,7 +9,6 @@
 
 #include "shared/base/file.h"
 #include "shared/base/suggest.h"
-#include "submit/compat/presets.h"
 
 enum { FOLDERS_MAX = 16 };
 
@@ -135,9 +134,10 @@ static void join(char *out, size_t room, char (*names)[FIND_NAME_LEN], int n)
     out[len] = '\0';
 }
 
-/* `here`: the working directory, which is not searched, but may have the file that the user meant. */
+/* `here`: the working directory, which is not searched, but may have the file that the user meant; `also`:
+ * other names that may be meant, NULL: none. */
 static int unknown(const char *kind, const char *text, const struct places *p, const struct places *here,
-                   int code, struct err *e)
+                   const char *const *also, int code, struct err *e)
 {
     char path[PATH_MAX];
     char names[FIND_NAMES_MAX][FIND_NAME_LEN];
@@ -149,9 +149,8 @@ static int unknown(const char *kind, const char *text, const struct places *p, c
     for (int i = 0; i < n; i++)
         choices[i] = names[i];
     join(list, sizeof list, names, n);
-    for (const struct preset *more = presets;
-         strcmp(kind, "codec") == 0 && more->name && n_choices < FIND_NAMES_MAX; more++)
-        choices[n_choices++] = more->name;
+    for (; also && *also && n_choices < FIND_NAMES_MAX; also++)
+        choices[n_choices++] = *also;
     choices[n_choices] = NULL;
     if (look(path, here, text)) {
         err_set(e, code, "unknown %s \"%s\"", kind, text);
@@ -220,7 +219,8 @@ static const char list_with_a_file[] =
     "If this is a list: a file is an entry of it in the form '{\"layer0\": \"./mine.c\", \"*\": "
     "\"plain\"}' only.";
 
-int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e)
+int find_codec(struct codec_file *out, const char *text, const char *exe_dir, const char *const *also,
+               struct err *e)
 {
     struct places p = {0}, here = {0};
     const char *ending;
@@ -241,7 +241,7 @@ int find_codec(struct codec_file *out, const char *text, const char *exe_dir, st
     if (!ending && look_for_module(out->path, text))
         ending = ".c";
     if (!ending)
-        return unknown("codec", text, &p, &here, ERR_CODEC, e);
+        return unknown("codec", text, &p, &here, also, ERR_CODEC, e);
     out->is_source = strcmp(ending, ".c") == 0;
     find_source(out, text, exe_dir);
     return 0;
@@ -275,7 +275,7 @@ int find_model(char out[PATH_MAX], const char *text, const char *exe_dir, struct
         return take_path(out, text, ERR_CONFIG, e);
     add_beside(&p, exe_dir, "models", ".json");
     add_place(&here, ".", 1, ".json", NULL);
-    return look(out, &p, text) ? 0 : unknown("model", text, &p, &here, ERR_CONFIG, e);
+    return look(out, &p, text) ? 0 : unknown("model", text, &p, &here, NULL, ERR_CONFIG, e);
 }
 
 int find_models(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir)

@@ -24,8 +24,10 @@ bool find_is_path(const char *text);
 
 /* A name is searched for as NAME.so beside this program, then in the folders of $PSGD_CODEC_PATH (.so or
  * .c), then as ./codecs/NAME.c; MODULE.CLASS, as in Parallel-SGD, then also as ./codec/MODULE.c and
- * ./MODULE.c. ERR_CODEC: not found, with the nearest match. */
-int find_codec(struct codec_file *out, const char *text, const char *exe_dir, struct err *e);
+ * ./MODULE.c. ERR_CODEC: not found, with the nearest match, which may be one of `also`: other names that the
+ * option takes, ending with NULL; NULL: none. */
+int find_codec(struct codec_file *out, const char *text, const char *exe_dir, const char *const *also,
+               struct err *e);
 
 /* An executor is named by its file only. ERR_CODEC. */
 int find_executor(struct codec_file *out, const char *text, struct err *e);

@@ -50,7 +50,7 @@ static int look(struct codec_look *l, const char *text, struct err *e)
     char exe_dir[PATH_MAX], name[PATH_MAX];
 
     snprintf(name, sizeof name, "%.*s", (int)n, text);
-    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&l->file, name, exe_dir, e) < 0)
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_codec(&l->file, name, exe_dir, l->also, e) < 0)
         return e->code;
     if (make_object(l, exe_dir, e) == 0 &&
         codec_probe(&l->facts, l->object, text[n] ? text + n + 1 : "", e) == 0)
@@ -83,8 +83,9 @@ static int open_look(struct codec_look *l, int (*of)(struct codec_look *, const 
     return e->code = e->code == ERR_NOMEM || e->code == ERR_NOSPACE ? e->code : ERR_CODEC;
 }
 
-int codec_look_open(struct codec_look *l, const char *text, struct err *e)
+int codec_look_open(struct codec_look *l, const char *text, const char *const *also, struct err *e)
 {
+    l->also = also;
     return open_look(l, look, text, e);
 }
 

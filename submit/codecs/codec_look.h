@@ -11,14 +11,16 @@
 
 struct codec_look {
     struct codec_file file;
-    char object[PATH_MAX]; /* what is shipped: the file, or the object compiled from it in `temp` */
+    const char *const *also; /* of codec_look_open */
+    char object[PATH_MAX];   /* what is shipped: the file, or the object compiled from it in `temp` */
     struct temp temp;
     struct codec_facts facts;
     const char *cc; /* the compiler used if it is source: $CC, or cc */
 };
 
-/* `text` is "NAME|FILE[:KEY=VALUE,...]". ERR_CODEC, ERR_NOMEM; the message begins with `text`. */
-int codec_look_open(struct codec_look *l, const char *text, struct err *e);
+/* `text` is "NAME|FILE[:KEY=VALUE,...]". `also` as in find_codec(). ERR_CODEC, ERR_NOMEM; the message
+ * begins with `text`. */
+int codec_look_open(struct codec_look *l, const char *text, const char *const *also, struct err *e);
 /* The same for an executor's file; the message begins with "executor FILE". */
 int executor_look_open(struct codec_look *l, const char *path, struct err *e);
 void codec_look_close(struct codec_look *l); /* removes the compiled object */

@@ -28,7 +28,7 @@ bool codec_is_same(const char *name, const json_t *facts)
     struct err ignored;
 
     if (file_exe_dir(exe_dir, sizeof exe_dir, &ignored) < 0 ||
-        find_codec(&found, name, exe_dir, &ignored) < 0)
+        find_codec(&found, name, exe_dir, NULL, &ignored) < 0)
         return false;
     if (of_source && of_source[0])
         return codec_has_sum(found.source[0] ? found.source : found.path, of_source);

@@ -100,7 +100,7 @@ static int resolve(struct entry *to, const char *text, struct err *e)
                        text, name);
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0)
         return e->code;
-    if (find_codec(&found, name, exe_dir, e) == 0) {
+    if (find_codec(&found, name, exe_dir, preset_names(), e) == 0) {
         if (snprintf(to->rule, sizeof to->rule, "%s", text) >= (int)sizeof to->rule)
             return err_set(e, ERR_CONFIG, "%s: more than %zu characters", text, sizeof to->rule - 1);
         return 0;

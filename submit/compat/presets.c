@@ -51,6 +51,15 @@ const struct preset presets[] = {
     {0},
 };
 
+const char *const *preset_names(void)
+{
+    static const char *names[sizeof presets / sizeof *presets];
+
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+        names[i] = presets[i].name;
+    return names;
+}
+
 const struct preset *preset_find(const char *text)
 {
     size_t len = strcspn(text, ":");
@@ -63,7 +72,7 @@ const struct preset *preset_find(const char *text)
             continue;
         snprintf(name, sizeof name, "%s", p->name);
         return file_exe_dir(exe_dir, sizeof exe_dir, &ignored) == 0 &&
-                       find_codec(&own, name, exe_dir, &ignored) == 0
+                       find_codec(&own, name, exe_dir, NULL, &ignored) == 0
                    ? NULL
                    : p;
     }

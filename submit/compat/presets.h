@@ -16,6 +16,9 @@ struct preset {
 
 extern const struct preset presets[]; /* by name; ends with {0} */
 
+/* Their names, for the suggestions of find_codec(); ends with NULL. */
+const char *const *preset_names(void);
+
 /* The preset of `--codec TEXT`; NULL: there is none, or a codec of that name was found. */
 const struct preset *preset_find(const char *text);
 /* "--codec ps --parallel_sgd asgd" */

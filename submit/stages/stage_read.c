@@ -157,7 +157,7 @@ static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc
 {
     struct codec_look l;
 
-    if (codec_look_open(&l, text, e) < 0)
+    if (codec_look_open(&l, text, preset_names(), e) < 0)
         return e->code;
     *f = l.facts;
     b->is_tried = f->has_open && l.file.is_built_in;

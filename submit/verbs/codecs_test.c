@@ -15,6 +15,7 @@
 #include "shared/base/suggest.h"
 #include "shared/plugin/codec_checks.h"
 #include "submit/codecs/codec_look.h"
+#include "submit/compat/presets.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
@@ -298,7 +299,7 @@ int codec_test(const struct options *o, const char *text, struct err *e)
         return e->code;
     if (o->part > 0 && !o->check[0])
         return err_set(e, ERR_USAGE, "--seed repeats a part of one check: name the check with --check NAME");
-    if (codec_look_open(&t.look, text, e) < 0)
+    if (codec_look_open(&t.look, text, preset_names(), e) < 0)
         return e->code;
     rc = test_found(&t, e);
     codec_look_close(&t.look);

@@ -33,12 +33,12 @@ static json_t *one_of_list(const char *name, const char *exe_dir, struct err *e)
     struct codec_look l;
     json_t *o;
 
-    if (find_codec(&l.file, name, exe_dir, e) < 0)
+    if (find_codec(&l.file, name, exe_dir, NULL, e) < 0)
         return NULL;
     if (l.file.is_source)
         return json_pack("{s:s, s:o, s:s}", "name", name, "file", json_text(l.file.path, SIZE_MAX), "runs_by",
                          "source");
-    if (codec_look_open(&l, name, e) < 0)
+    if (codec_look_open(&l, name, NULL, e) < 0)
         return json_pack("{s:s, s:o, s:s, s:o}", "name", name, "file", json_text(l.file.path, SIZE_MAX),
                          "runs_by", "broken", "source", json_text(e->text, SIZE_MAX));
     o = codec_look_json(&l);
@@ -258,7 +258,7 @@ static json_t *look_at_codec(const char *text, struct err *e)
     struct codec_look l;
     json_t *doc;
 
-    if (codec_look_open(&l, text, e) < 0)
+    if (codec_look_open(&l, text, preset_names(), e) < 0)
         return NULL;
     doc = codec_look_json(&l);
     codec_look_close(&l);

@@ -48,11 +48,11 @@ TEST(a_name_is_searched_beside_the_program_first)
     const char *folder = begin();
     struct codec_file f;
 
-    assert_ok(find_codec(&f, "plain", folder, &e));
+    assert_ok(find_codec(&f, "plain", folder, NULL, &e));
     assert_non_null(strstr(f.path, "/codecs/plain.so"));
     assert_false(f.is_source);
     assert_true(f.is_built_in);
-    assert_ok(find_codec(&f, "ring", folder, &e));
+    assert_ok(find_codec(&f, "ring", folder, NULL, &e));
     assert_non_null(strstr(f.path, "/mine/ring.c"));
     assert_true(f.is_source && !f.is_built_in);
     end(folder);
@@ -72,7 +72,7 @@ TEST(the_source_of_compiled_and_built_in_codecs_is_known)
     struct codec_file f;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
-        assert_ok(find_codec(&f, cases[i].codec, folder, &e));
+        assert_ok(find_codec(&f, cases[i].codec, folder, NULL, &e));
         if (cases[i].source[0])
             assert_true(file_has_ending(f.source, cases[i].source));
         else
@@ -85,16 +85,19 @@ TEST(an_unknown_codec_is_reported_with_the_nearest_and_the_list)
 {
     char names[FIND_NAMES_MAX][FIND_NAME_LEN];
     const char *folder = begin();
+    static const char *const also[] = {"dc", "gradcode", NULL};
     struct codec_file f;
 
-    assert_int_equal(find_codec(&f, "fedvg", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "fedvg", folder, NULL, &e), ERR_CODEC);
     assert_error_has("did you mean \"fedavg\"?");
+    assert_int_equal(find_codec(&f, "gradcod", folder, also, &e), ERR_CODEC);
+    assert_error_has("did you mean \"gradcode\"?");
     assert_non_null(strstr(e.hint, " fedavg ")); /* the codecs of ./codecs are included too */
     assert_non_null(strstr(e.hint, " plain "));
     assert_non_null(strstr(e.hint, " ring "));
     assert_true(find_codecs(names, folder) >= 3);
     assert_true(strcmp(names[0], names[1]) < 0); /* sorted, without duplicates */
-    assert_int_equal(find_codec(&f, "something_else", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "something_else", folder, NULL, &e), ERR_CODEC);
     assert_null(strstr(e.text, "did you mean"));
     end(folder);
 }
@@ -107,7 +110,7 @@ TEST(what_is_no_regular_file_is_not_read)
 
     snprintf(path, sizeof path, "%s/pipe.c", folder);
     assert_int_equal(mkfifo(path, 0600), 0); /* a compiler would wait for a writer */
-    assert_int_equal(find_codec(&f, path, folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, path, folder, NULL, &e), ERR_CODEC);
     assert_error_has("pipe.c: not a regular file");
     assert_int_equal(find_model(path, "/dev/zero", folder, &e), ERR_CONFIG);
     end(folder);
@@ -124,7 +127,7 @@ TEST(a_list_of_many_names_is_cut_at_a_name)
         snprintf(name, sizeof name, "mine/rule_number_%02d.c", i);
         touch(folder, name);
     }
-    assert_int_equal(find_codec(&f, "something_else", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "something_else", folder, NULL, &e), ERR_CODEC);
     assert_non_null(strstr(e.hint, "Known here: "));
     assert_non_null(strstr(e.hint, " rule_number_00 "));
     assert_non_null(strstr(e.hint, " .... A file of your own is named with its path"));
@@ -143,7 +146,7 @@ TEST(a_file_in_the_working_folder_named_without_extension_is_suggested)
     touch(folder, "net.json");
     assert_non_null(getcwd(from, sizeof from));
     assert_int_equal(chdir(folder), 0);
-    assert_int_equal(find_codec(&found, "plan", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&found, "plan", folder, NULL, &e), ERR_CODEC);
     assert_error_has("unknown codec \"plan\"");
     assert_string_equal(e.hint, "A file of your own is named with its path: --codec ./plan.c");
     assert_int_equal(find_model(path, "net", folder, &e), ERR_CONFIG);
@@ -162,14 +165,14 @@ TEST(a_class_in_a_module_is_the_modules_file_in_the_codec_folder_or_here)
     touch(folder, "here.c");
     assert_non_null(getcwd(from, sizeof from));
     assert_int_equal(chdir(folder), 0);
-    assert_ok(find_codec(&f, "tutorial_codec.myComCtrl", folder, &e));
+    assert_ok(find_codec(&f, "tutorial_codec.myComCtrl", folder, NULL, &e));
     assert_string_equal(f.path, "./codec/tutorial_codec.c");
     assert_true(f.is_source);
-    assert_ok(find_codec(&f, "here.Rule", folder, &e));
+    assert_ok(find_codec(&f, "here.Rule", folder, NULL, &e));
     assert_string_equal(f.path, "./here.c");
-    assert_int_equal(find_codec(&f, "there.Rule", folder, &e), ERR_CODEC);
-    assert_int_equal(find_codec(&f, ".Rule", folder, &e), ERR_CODEC);
-    assert_int_equal(find_codec(&f, "tutorial_codec", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "there.Rule", folder, NULL, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, ".Rule", folder, NULL, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "tutorial_codec", folder, NULL, &e), ERR_CODEC);
     assert_int_equal(chdir(from), 0);
     end(folder);
 }
@@ -181,12 +184,12 @@ TEST(a_path_is_used_unchanged)
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/mine/ring.c", folder);
-    assert_ok(find_codec(&f, path, "/nowhere", &e));
+    assert_ok(find_codec(&f, path, "/nowhere", NULL, &e));
     assert_string_equal(f.path, path);
     assert_true(f.is_source);
-    assert_int_equal(find_codec(&f, "nothere.so", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "nothere.so", folder, NULL, &e), ERR_CODEC);
     assert_error_has("nothere.so: No such file");
-    assert_int_equal(find_codec(&f, "plain,fedavg", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "plain,fedavg", folder, NULL, &e), ERR_CODEC);
     assert_error_has("one codec serves all layers");
     end(folder);
 }
@@ -199,9 +202,9 @@ TEST(a_path_may_contain_a_comma)
 
     touch(folder, "mine, old/ring.c");
     snprintf(path, sizeof path, "%s/mine, old/ring.c", folder);
-    assert_ok(find_codec(&f, path, folder, &e));
+    assert_ok(find_codec(&f, path, folder, NULL, &e));
     assert_string_equal(f.path, path);
-    assert_int_equal(find_codec(&f, "./plain.c,./ring.c", folder, &e), ERR_CODEC);
+    assert_int_equal(find_codec(&f, "./plain.c,./ring.c", folder, NULL, &e), ERR_CODEC);
     assert_error_has("./plain.c,./ring.c: No such file");
     end(folder);
 }
