@@ -204,7 +204,7 @@ static int page_job_submit(struct err *e)
     settings_default(&o.settings); /* before it is fitted to the optimizer */
     o.settings.name[0] = '\0';
     print_head("job_submit",
-               "the tables of `submit/verbs/verb_table.c` and `submit/options/submit_options.c`");
+               "the tables of `submit/verbs/verb_table.c` and `submit/options/options_table.c`");
     puts("\n`job_submit VERB ...`; the verb `submit` may be left out. `job_submit help VERB` prints the "
          "options of one "
          "verb. JOB is a\njob's id, its first characters, a name that only one job has, or the folder of its "

@@ -8,6 +8,8 @@
 #include "shared/base/file.h"
 #include "submit/browse/report_page.h"
 #include "submit/files/run_file.h"
+#include "submit/results/results.h"
+#include "submit/results/run_json.h"
 
 static void set_line(json_t *files, const char *text, size_t len)
 {
@@ -44,4 +46,19 @@ int report_file_write(const char *folder, json_t *run, struct err *e)
         set_line(json_object_get(run, "files"), text, len);
     free(text);
     return rc == 0 ? run_file_save(run, folder, e) : rc;
+}
+
+int report_file_add(struct submission *s, struct err *e)
+{
+    json_t *run = run_json(s);
+    char *text;
+    size_t len;
+    int rc = run ? report_text(&text, &len, s->folder, run, e) : err_set(e, ERR_NOMEM, "no memory");
+
+    json_decref(run);
+    if (rc < 0)
+        return rc;
+    rc = results_write(s, REPORT_NAME, text, len, e);
+    free(text);
+    return rc;
 }

@@ -7,8 +7,6 @@
 
 #include "shared/base/err.h"
 
-#define REPORT_NAME "report.html"
-
 /* The page of a folder of results, as text that the caller frees. `run`: the contents of its run.json; NULL:
  * they are read from there. ERR_NOT_FOUND, ERR_CONFIG: it has no valid one. ERR_NOMEM. */
 int report_text(char **out, size_t *len, const char *folder, json_t *run, struct err *e);

@@ -6,6 +6,7 @@
 #include "submit/compat/classic/classic.h"
 #include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"
+#include "submit/results/results.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
@@ -41,6 +42,16 @@ static int write_mlflow(const struct submission *s, const json_t *run, struct er
         return err_at(e, "--mlflow");
     console_info("MLflow's run is in %s.", path);
     return 0;
+}
+
+int derived_prepare(struct submission *s, struct err *e)
+{
+    if (results_prepare(s, e) < 0)
+        return e->code;
+    if (classic_prepare(s, e) == 0)
+        return 0;
+    results_abandon(s);
+    return e->code;
 }
 
 void derived_write(struct submission *s, const json_t *run)

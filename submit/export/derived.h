@@ -9,6 +9,10 @@
 
 #define TENSORBOARD_FOLDER "tensorboard" /* in the results */
 
+/* Makes the folder of results, and checks that the files of --csv-style can be written. Errors as of
+ * results_prepare(); then nothing of it is left. */
+int derived_prepare(struct submission *s, struct err *e);
+
 /* Writes the files of --csv-style, --tensorboard and --mlflow. On failure prints why, and the results
  * count as incomplete. run: run.json. */
 void derived_write(struct submission *s, const json_t *run);

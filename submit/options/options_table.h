@@ -7,9 +7,6 @@
 
 enum { JOB, SIMULATED, CHECKED, WHERE, RESULTS, OUTPUT }; /* groups */
 
-/* Parallel-SGD's names of double buffering, as further choices of --optimizer. */
-#define OPTIONS_LATE "|fast|double_buffering_gradient_averaging"
-
 extern const struct args options_table;
 
 /* Makes the table ready, and sets all options to what they are if they are not given. */

@@ -1,4 +1,4 @@
-/* submit_options -- the command line. One table (submit_options.c) defines parsing, --help, the echo at the
+/* submit_options -- the command line. One table (options_table.c) defines parsing, --help, the echo at the
  * start and the options in run.json (options_record.c), where a resumed job finds them. */
 #ifndef PSGD_SUBMIT_SUBMIT_OPTIONS_H
 #define PSGD_SUBMIT_SUBMIT_OPTIONS_H
@@ -163,8 +163,7 @@ void options_help(FILE *f, unsigned verb);
 /* All options of a job as an object of strings, for run.json, with absolute paths. */
 json_t *options_json(const struct options *o);
 
-/* Prints those of a job that were given, unless as by default, with console_more, "--name=value" each; with
- * a --csv-style of Parallel-SGD, before that, the ten options that it prints. */
+/* Prints those of a job that were given, unless as by default, with console_more, "--name=value" each. */
 void options_echo(const struct options *o);
 /* Prints what a name for a rule with options stands for, if --codec is one. */
 void options_echo_preset(const struct options *o);

@@ -8,10 +8,10 @@
 #include "shared/base/utf8.h"
 #include "shared/records/tensor_file.h"
 #include "shared/records/weights.h"
+#include "submit/results/checkpoint_files.h"
 #include "submit/results/collect.h"
 #include "submit/results/event_log.h"
 #include "submit/results/results.h"
-#include "submit/stages/start_from.h"
 #include "submit/terminal/console.h"
 
 enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
@@ -102,13 +102,13 @@ int collect_logs(struct collection *c, const struct artifact *a, struct err *e)
 /* Every node's own checkpoint: each resumes from its own. */
 int collect_checkpoints(struct collection *c, const struct artifact *a, struct err *e)
 {
-    const char *ending = a == &artifacts[ARTIFACT_PREVIOUS_CHECKPOINT] ? START_PREVIOUS : "";
+    const char *ending = a == &artifacts[ARTIFACT_PREVIOUS_CHECKPOINT] ? CHECKPOINT_PREVIOUS : "";
 
     for (size_t i = 0; i < c->s->n_nodes; i++) {
         const struct yield *y = &c->yields[i];
         char name[64];
 
-        start_checkpoint_name(name, y->node->at.node, ending);
+        checkpoint_file_name(name, y->node->at.node, ending);
         if (y->bytes && keep_file(c, name, y, e) < 0)
             return e->code;
     }

@@ -8,7 +8,6 @@
 #include "shared/base/file.h"
 #include "submit/results/collect.h"
 #include "submit/results/results.h"
-#include "submit/stages/retry.h"
 #include "submit/terminal/console.h"
 
 static void merge_rows(struct collection *c, const struct artifact *a, FILE *out)
@@ -52,7 +51,7 @@ static int write_earlier_rows(FILE *out, const struct submission *s, const struc
 
     if (!from)
         return 0;
-    if (retry_folder(folder, s, (int)json_integer_value(json_object_get(from, "attempt")), e) < 0 ||
+    if (results_of_attempt(folder, s, (int)json_integer_value(json_object_get(from, "attempt")), e) < 0 ||
         file_join(path, sizeof path, folder, a->path, e) < 0)
         return e->code;
     if (file_read(&text, &len, path, a->max, e) < 0) {

@@ -12,7 +12,6 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
-#include "submit/compat/classic/classic.h"
 #include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/terminal/console.h"
@@ -171,7 +170,7 @@ int results_prepare(struct submission *s, struct err *e)
     s->made_parts = true;
     if (make_parts(s, e) < 0)
         goto fail;
-    if (check_trace(s->opt->trace, e) == 0 && classic_prepare(s, e) == 0)
+    if (check_trace(s->opt->trace, e) == 0)
         return 0;
     results_abandon(s);
     return e->code;
@@ -304,4 +303,12 @@ int results_write(struct submission *s, const char *name, const char *text, size
         return e->code;
     }
     return results_seal(s, name, fd, e);
+}
+
+int results_of_attempt(char out[PATH_MAX], const struct submission *s, int attempt, struct err *e)
+{
+    char below[48];
+
+    snprintf(below, sizeof below, RESULTS_ATTEMPTS "/%d", attempt);
+    return file_join(out, PATH_MAX, s->folder, below, e);
 }

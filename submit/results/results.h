@@ -5,6 +5,9 @@
 
 #include "submit/job/submission.h"
 
+#define REPORT_NAME      "report.html" /* the page of the job, of browse/report_file.h */
+#define RESULTS_ATTEMPTS "attempts"    /* the folder of the results of earlier attempts */
+
 /* Chooses and creates the folder, so that errors are found early. ERR_IO; ERR_CONFLICT: it is not empty. */
 int results_prepare(struct submission *s, struct err *e);
 /* Removes what results_prepare created, if still empty. */
@@ -24,5 +27,8 @@ void results_drop(const struct submission *s, const char *name, int fd);
 int results_write(struct submission *s, const char *name, const char *text, size_t len, struct err *e);
 /* Adds a file that is there, of another program, to the list. ERR_NOT_FOUND. */
 int results_list(struct submission *s, const char *name, struct err *e);
+
+/* The folder of an earlier attempt's results. */
+int results_of_attempt(char out[PATH_MAX], const struct submission *s, int attempt, struct err *e);
 
 #endif

@@ -10,7 +10,6 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/records/artifacts.h"
-#include "submit/browse/report_page.h"
 #include "submit/files/run_file.h"
 #include "submit/job/stragglers.h"
 #include "submit/results/job_index.h"
@@ -204,22 +203,7 @@ static int write_read_me(struct submission *s, struct err *e)
     return rc;
 }
 
-static int write_report(struct submission *s, struct err *e)
-{
-    json_t *run = run_json(s);
-    char *text;
-    size_t len;
-    int rc = run ? report_text(&text, &len, s->folder, run, e) : err_set(e, ERR_NOMEM, "no memory");
-
-    json_decref(run);
-    if (rc < 0)
-        return rc;
-    rc = results_write(s, REPORT_NAME, text, len, e);
-    free(text);
-    return rc;
-}
-
 int run_json_write(struct submission *s, struct err *e)
 {
-    return write_report(s, e) < 0 || write_read_me(s, e) < 0 ? e->code : run_json_save(s, e);
+    return write_read_me(s, e) < 0 ? e->code : run_json_save(s, e);
 }

@@ -13,7 +13,7 @@
 #include "shared/records/checkpoint_meta.h"
 #include "shared/records/tensor_file.h"
 #include "submit/files/job_id.h"
-#include "submit/stages/start_from.h"
+#include "submit/results/checkpoint_files.h"
 #include "submit/terminal/text.h"
 
 enum { NAMED_MOST = 4, NAMED = 3 }; /* of more than the first, these are named and the rest is counted */
@@ -208,7 +208,7 @@ static long checkpoint_epoch(const json_t *run)
     struct err ignored;
     long epoch = -1;
 
-    start_checkpoint_name(name, 0, "");
+    checkpoint_file_name(name, 0, "");
     if (!has_file(run, name) ||
         file_join(path, sizeof path, json_text_at(run, "folder"), name, &ignored) < 0 ||
         tensor_file_open(&f, path, &ignored) < 0)

@@ -8,7 +8,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/records/artifacts.h"
-#include "submit/stages/start_from.h"
+#include "submit/results/checkpoint_files.h"
 #include "submit/terminal/console.h"
 
 /* Between two copies; after a try in which a node was already further than another. */
@@ -20,7 +20,7 @@ static int name_copy(char path[PATH_MAX], const struct submission *s, const stru
 {
     char name[64], below[96];
 
-    start_checkpoint_name(name, n->at.node, kind);
+    checkpoint_file_name(name, n->at.node, kind);
     snprintf(below, sizeof below, MIRROR_FOLDER "/%s%s", name, ending);
     return file_join(path, PATH_MAX, s->folder, below, e);
 }
@@ -91,7 +91,7 @@ static int open_copy(struct tensor_file *f, const struct submission *s, const st
 /* Sets *epoch if all of them are of one point of the job. */
 static bool agree(int *epoch, const struct submission *s)
 {
-    struct start_position p = {0};
+    struct checkpoint_position p = {0};
 
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct tensor_file f;
@@ -101,8 +101,8 @@ static bool agree(int *epoch, const struct submission *s)
         if (open_copy(&f, s, &s->nodes[i], &ignored) < 0)
             return false;
         if (i == 0)
-            start_position_of(&p, &f);
-        is_at = start_is_at(&f, &p, s->nodes[i].at.node);
+            checkpoint_position_of(&p, &f);
+        is_at = checkpoint_is_at(&f, &p, s->nodes[i].at.node);
         tensor_file_close(&f);
         if (!is_at)
             return false;
@@ -117,7 +117,7 @@ static int place(const struct submission *s, const struct node *n, struct err *e
     char new[PATH_MAX], now[PATH_MAX], before[PATH_MAX];
 
     if (name_copy(new, s, n, "", ".new", e) < 0 || name_copy(now, s, n, "", "", e) < 0 ||
-        name_copy(before, s, n, START_PREVIOUS, "", e) < 0)
+        name_copy(before, s, n, CHECKPOINT_PREVIOUS, "", e) < 0)
         return e->code;
     rename(now, before);
     return rename(new, now) < 0 ? err_errno(e, ERR_IO, "%s", now) : 0;
@@ -179,7 +179,7 @@ void mirror_close(struct mirror *m, struct submission *s)
 
 void mirror_remove(const struct submission *s)
 {
-    static const char *const kinds[] = {"", START_PREVIOUS};
+    static const char *const kinds[] = {"", CHECKPOINT_PREVIOUS};
     static const char *const folders[] = {MIRROR_FOLDER "/checkpoints", MIRROR_FOLDER};
     char path[PATH_MAX];
     struct err ignored;

@@ -10,20 +10,11 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "submit/options/retry_on.h"
+#include "submit/results/checkpoint_files.h"
+#include "submit/results/results.h"
 #include "submit/stages/mirror.h"
-#include "submit/stages/start_from.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-
-static const char attempts_folder[] = "attempts";
-
-int retry_folder(char out[PATH_MAX], const struct submission *s, int attempt, struct err *e)
-{
-    char below[48];
-
-    snprintf(below, sizeof below, "%s/%d", attempts_folder, attempt);
-    return file_join(out, PATH_MAX, s->folder, below, e);
-}
 
 bool retry_is_due(const struct submission *s)
 {
@@ -43,7 +34,7 @@ static bool name_place(char path[PATH_MAX], const struct submission *s, int i)
         return snprintf(path, PATH_MAX, "%s", s->folder) < PATH_MAX;
     if (i == 1)
         return file_join(path, PATH_MAX, s->folder, MIRROR_FOLDER, &ignored) == 0;
-    return i <= s->attempt && retry_folder(path, s, s->attempt + 1 - i, &ignored) == 0;
+    return i <= s->attempt && results_of_attempt(path, s, s->attempt + 1 - i, &ignored) == 0;
 }
 
 /* The place with the latest checkpoints of all nodes; "": none has any. */
@@ -54,7 +45,7 @@ static void choose_place(char best[PATH_MAX], const struct submission *s)
 
     best[0] = '\0';
     for (int i = 0; name_place(path, s, i); i++)
-        if (start_find_common(&step, path, s->nodes, s->n_nodes) && step > most) {
+        if (checkpoint_find_common(&step, path, s->nodes, s->n_nodes) && step > most) {
             most = step;
             memcpy(best, path, PATH_MAX);
         }
@@ -71,7 +62,7 @@ static void note_attempt(struct submission *s)
         attempts = json_array();
         json_object_set_new(s->facts, "attempts", attempts);
     }
-    snprintf(folder, sizeof folder, "%s/%d", attempts_folder, s->attempt);
+    snprintf(folder, sizeof folder, RESULTS_ATTEMPTS "/%d", s->attempt);
     json_array_append_new(attempts, json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:s}", "attempt",
                                               s->attempt, "state", job_state_name(s->state), "node",
                                               n->at.node, "address", n->at.address, "reason", n->view.reason,
@@ -97,7 +88,7 @@ int retry_begin(struct submission *s, struct err *e)
 
 static bool stays(const char *name)
 {
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, attempts_folder) == 0 ||
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, RESULTS_ATTEMPTS) == 0 ||
            strcmp(name, MIRROR_FOLDER) == 0;
 }
 
@@ -117,7 +108,7 @@ int retry_set_aside(const struct submission *s, struct err *e)
     DIR *d;
     int rc = 0;
 
-    if (retry_folder(to, s, s->attempt - 1, e) < 0 || file_mkdirs(to, 0777, e) < 0)
+    if (results_of_attempt(to, s, s->attempt - 1, e) < 0 || file_mkdirs(to, 0777, e) < 0)
         return e->code;
     d = opendir(s->folder);
     if (!d)

@@ -16,9 +16,6 @@ bool retry_is_due(const struct submission *s);
 /* Makes `s` the next attempt, whose results are not written yet. */
 int retry_begin(struct submission *s, struct err *e);
 
-/* The folder of an earlier attempt's results. */
-int retry_folder(char out[PATH_MAX], const struct submission *s, int attempt, struct err *e);
-
 /* Before the results of a later attempt are begun: moves those of the attempt before aside. */
 int retry_set_aside(const struct submission *s, struct err *e);
 

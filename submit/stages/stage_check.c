@@ -12,9 +12,9 @@
 #include "submit/data/data_open.h"
 #include "submit/data/preprocessing.h"
 #include "submit/data/transform.h"
+#include "submit/export/derived.h"
 #include "submit/options/options_table.h"
 #include "submit/options/setting_error.h"
-#include "submit/results/results.h"
 #include "submit/stages/executor_input.h"
 #include "submit/stages/shard.h"
 #include "submit/stages/stages.h"
@@ -244,5 +244,5 @@ int stage_check_job(struct submission *s, struct err *e)
 int stage_check(struct submission *s, struct err *e)
 {
     memcpy(s->csv_style, s->opt->csv_style, sizeof s->csv_style);
-    return results_prepare(s, e) < 0 ? e->code : stage_check_job(s, e);
+    return derived_prepare(s, e) < 0 ? e->code : stage_check_job(s, e);
 }

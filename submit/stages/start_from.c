@@ -12,15 +12,8 @@
 #include "submit/files/run_file.h"
 #include "submit/files/temp.h"
 #include "submit/options/hosts.h"
+#include "submit/results/checkpoint_files.h"
 #include "submit/terminal/console.h"
-
-void start_checkpoint_name(char out[64], int node, const char *ending)
-{
-    if (node < 0)
-        snprintf(out, 64, "checkpoints/ps-%d%s.safetensors", -2 - node, ending);
-    else
-        snprintf(out, 64, "checkpoints/node-%d%s.safetensors", node, ending);
-}
 
 static bool keeps(const struct submission *s)
 {
@@ -241,7 +234,7 @@ static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const str
     const char *sum;
     uint64_t bytes;
 
-    start_checkpoint_name(name, node, ending);
+    checkpoint_file_name(name, node, ending);
     /* run.json lists neither copies that were made while the job ran nor files of earlier attempts. */
     sum = of_this_job(s) && strcmp(s->resume, s->folder) != 0 ? NULL : sum_of(earlier, name);
     if (file_join(path, PATH_MAX, s->resume, name, e) < 0 || sha256_file(digest, &bytes, path, e) < 0)
@@ -271,79 +264,11 @@ static int check_samples(const struct submission *s, const json_t *earlier, stru
     return err_hint(e, "Name the earlier job's data set with --data.");
 }
 
-void start_position_of(struct start_position *out, const struct tensor_file *f)
-{
-    snprintf(out->job, sizeof out->job, "%.60s", meta(f, "job_id"));
-    snprintf(out->epoch, sizeof out->epoch, "%.20s", meta(f, "epoch"));
-    snprintf(out->step, sizeof out->step, "%.20s", meta(f, "step"));
-    snprintf(out->round, sizeof out->round, "%.20s", meta(f, "round"));
-}
-
-bool start_is_at(const struct tensor_file *f, const struct start_position *p, int node)
-{
-    return strcmp(meta(f, "job_id"), p->job) == 0 && strcmp(meta(f, "round"), p->round) == 0 &&
-           (node < 0 || strcmp(meta(f, "epoch"), p->epoch) == 0);
-}
-
-static bool open_in(struct tensor_file *f, const char *folder, int node, const char *ending)
-{
-    char name[64], path[PATH_MAX];
-    struct err ignored;
-
-    start_checkpoint_name(name, node, ending);
-    return file_join(path, sizeof path, folder, name, &ignored) == 0 &&
-           tensor_file_open(f, path, &ignored) == 0;
-}
-
-/* Whether the last or second last checkpoint of the node there is at the position. */
-static bool has_one_at(const char *folder, const struct start_position *p, int node)
-{
-    static const char *const endings[] = {"", START_PREVIOUS};
-    bool is_found = false;
-
-    for (size_t k = 0; k < sizeof endings / sizeof *endings && !is_found; k++) {
-        struct tensor_file f;
-
-        if (!open_in(&f, folder, node, endings[k]))
-            continue;
-        is_found = start_is_at(&f, p, node);
-        tensor_file_close(&f);
-    }
-    return is_found;
-}
-
-static bool all_have(const char *folder, const struct start_position *p, const struct node *nodes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!has_one_at(folder, p, nodes[i].at.node))
-            return false;
-    return true;
-}
-
-bool start_find_common(uint64_t *step, const char *folder, const struct node *nodes, size_t n)
-{
-    static const char *const endings[] = {"", START_PREVIOUS};
-
-    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
-        struct start_position p;
-        struct tensor_file f;
-
-        if (!open_in(&f, folder, nodes[0].at.node, endings[k]))
-            continue;
-        start_position_of(&p, &f);
-        tensor_file_close(&f);
-        *step = strtoull(p.step, NULL, 10);
-        if (all_have(folder, &p, nodes, n))
-            return true;
-    }
-    return false;
-}
-
 /* Finds this node's checkpoint at the position: its last or second last one. */
-static int take_checkpoint(struct submission *s, size_t i, const struct start_position *p,
+static int take_checkpoint(struct submission *s, size_t i, const struct checkpoint_position *p,
                            const json_t *earlier, struct err *e)
 {
-    static const char *const endings[] = {"", START_PREVIOUS};
+    static const char *const endings[] = {"", CHECKPOINT_PREVIOUS};
     int node = s->nodes[i].at.node;
     char has[PATH_MAX + 128] = "it has none";
     int missing = ERR_NOT_FOUND;
@@ -362,7 +287,7 @@ static int take_checkpoint(struct submission *s, size_t i, const struct start_po
             }
             continue;
         }
-        if (!start_is_at(&f, p, node)) {
+        if (!checkpoint_is_at(&f, p, node)) {
             if (missing == ERR_NOT_FOUND)
                 snprintf(has, sizeof has, "it has one of epoch %.20s of %.50s", meta(&f, "epoch"),
                          meta(&f, "job_id"));
@@ -380,7 +305,7 @@ static int take_checkpoint(struct submission *s, size_t i, const struct start_po
     return err_hint(e, "job_submit fetch %s gets it if its agent still has it.", p->job);
 }
 
-static int take_all(struct submission *s, const struct start_position *p, const json_t *earlier,
+static int take_all(struct submission *s, const struct checkpoint_position *p, const json_t *earlier,
                     struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
@@ -392,7 +317,7 @@ static int take_all(struct submission *s, const struct start_position *p, const 
 }
 
 /* The position of the first worker's checkpoint. */
-static int find_position(struct start_position *p, const struct submission *s, const json_t *earlier,
+static int find_position(struct checkpoint_position *p, const struct submission *s, const json_t *earlier,
                          const char *ending, struct err *e)
 {
     struct tensor_file f;
@@ -400,13 +325,13 @@ static int find_position(struct start_position *p, const struct submission *s, c
 
     if (open_checkpoint(&f, path, s, earlier, 0, ending, e) < 0)
         return e->code;
-    start_position_of(p, &f);
+    checkpoint_position_of(p, &f);
     tensor_file_close(&f);
     return 0;
 }
 
 /* Rows that earlier attempts of this job did up to here are part of its records. */
-static void note(struct submission *s, const struct start_position *p)
+static void note(struct submission *s, const struct checkpoint_position *p)
 {
     json_t *sums = json_array();
 
@@ -429,7 +354,7 @@ static void note(struct submission *s, const struct start_position *p)
 static int resume_from(struct submission *s, const json_t *earlier, const char *ending, struct err *e)
 {
     const char *job = json_string_value(json_object_get(earlier, "id"));
-    struct start_position p;
+    struct checkpoint_position p;
 
     if (find_position(&p, s, earlier, ending, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
@@ -455,7 +380,7 @@ static int find_checkpoints(struct submission *s, const json_t *earlier, struct 
         return e->code;
     rc = resume_from(s, earlier, "", &last);
     if (rc < 0 && (is_missing(rc) || s->attempt > 1)) {
-        rc = resume_from(s, earlier, START_PREVIOUS, &before);
+        rc = resume_from(s, earlier, CHECKPOINT_PREVIOUS, &before);
         if (rc == 0)
             console_info("%s.", last.text);
         else if (rc != ERR_NOT_FOUND && rc != last.code)

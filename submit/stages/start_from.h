@@ -8,8 +8,6 @@
 #include "submit/data/preprocessing.h"
 #include "submit/job/submission.h"
 
-#define START_PREVIOUS "-previous"
-
 /* Sets settings.starts_from. is_quiescent: the codec has a complete state between steps. ERR_CONFIG:
  * checkpoints are requested, and the job cannot have them. */
 int start_choose(struct submission *s, bool is_quiescent, struct err *e);
@@ -24,20 +22,5 @@ int start_preprocessing(struct preprocessing *out, const struct submission *s, s
 /* Call once settings, model and nodes are known: makes the blobs of package weights. ERR_CONFIG: names the
  * tensor, setting or node that does not fit. */
 int start_prepare(struct submission *s, struct err *e);
-
-/* A point of the job that the checkpoints of all its nodes share. Workers store their epoch; rounds are the
- * same on servers, which may have saved them under a later epoch without further rounds. */
-struct start_position {
-    char job[64], epoch[24], step[24], round[24];
-};
-void start_position_of(struct start_position *out, const struct tensor_file *f);
-bool start_is_at(const struct tensor_file *f, const struct start_position *p, int node);
-
-/* Whether the folder has checkpoints of all n nodes of one point of the job, and of which step. */
-bool start_find_common(uint64_t *step, const char *folder, const struct node *nodes, size_t n);
-
-/* "checkpoints/node-1.safetensors", for a server "checkpoints/ps-0.safetensors"; `ending` "" or
- * START_PREVIOUS. */
-void start_checkpoint_name(char out[64], int node, const char *ending);
 
 #endif

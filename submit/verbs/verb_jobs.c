@@ -383,7 +383,7 @@ static int load_for_results(struct submission *s, bool *is_kept, const struct op
     if (rc < 0 && !may_be_kept)
         return rc;
     why = *e;
-    if (results_prepare(s, e) < 0)
+    if (derived_prepare(s, e) < 0)
         return e->code;
     *is_kept = may_be_kept && show_kept(s);
     if (*is_kept || rc == 0)

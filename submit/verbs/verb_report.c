@@ -8,6 +8,7 @@
 #include "submit/browse/report_page.h"
 #include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
+#include "submit/results/results.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"

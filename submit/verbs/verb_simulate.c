@@ -11,6 +11,7 @@
 #include "shared/plugin/combine_path.h"
 #include "shared/records/artifacts.h"
 #include "shared/records/preprocessing_file.h"
+#include "submit/browse/report_file.h"
 #include "submit/export/derived.h"
 #include "submit/files/temp.h"
 #include "submit/options/measured_times.h"
@@ -276,7 +277,7 @@ static int keep_results(struct run *r, struct err *e)
     json_object_set_new(
         s->facts, "simulation",
         json_pack("{s:o, s:O}", "options", simulation_json(&r->opt.simulation), "result", r->summary));
-    if (run_json_write(s, e) < 0)
+    if (report_file_add(s, e) < 0 || run_json_write(s, e) < 0)
         return e->code;
     run = run_json(s);
     derived_write(s, run);
@@ -320,7 +321,7 @@ static int simulate(struct run *r, struct err *e)
     struct submission *s = &r->s;
 
     if (temp_open(&r->packages, e) < 0 || prepare(r, e) < 0 || with_measured(r, false, e) < 0 ||
-        put_packages(r, e) < 0 || results_prepare(s, e) < 0)
+        put_packages(r, e) < 0 || derived_prepare(s, e) < 0)
         return e->code;
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, e) < 0 ||
         with_measured(r, true, e) < 0 || take_nodes(r, e) < 0 || keep_results(r, e) < 0)

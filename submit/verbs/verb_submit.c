@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shared/base/json.h"
+#include "submit/compat/classic/classic.h"
 #include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
@@ -159,6 +160,7 @@ int verb_finish(struct submission *s, struct err *e)
 /* Printed only now, so that refusals by checks or agents are printed alone. */
 static void echo_options(const struct options *o)
 {
+    classic_echo(o);
     options_echo(o);
     options_echo_preset(o);
     if (o->image_classification || o->input)

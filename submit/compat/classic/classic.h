@@ -8,8 +8,8 @@
 
 #include "submit/job/submission.h"
 
-/* The first is psgd's own, and has no such files. */
-#define CSV_STYLES "tidy|classic|classic-0.9"
+/* Prints the ten options of a job that Parallel-SGD prints at its start, unless the style is psgd's own. */
+void classic_echo(const struct options *o);
 
 /* Checks before the job that the current folder can be written to. */
 int classic_prepare(const struct submission *s, struct err *e);

@@ -1,6 +1,7 @@
 #include "submit/results/labels.h"
 
 #include "submit/files/run_file.h"
+#include "submit/verbs/set_label.h"
 #include "tests/unit/unit.h"
 
 static struct err e;

@@ -1,13 +1,12 @@
-#include "submit/options/submit_options.h"
+#include "submit/options/options_table.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/plugin/isolation.h"
-#include "submit/compat/classic/classic.h"
+#include "submit/compat/option_words.h"
 #include "submit/data/data_sets.h"
-#include "submit/options/options_table.h"
 #include "submit/options/retry_on.h"
 
 enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
