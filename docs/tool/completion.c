@@ -11,7 +11,7 @@
 #include "shared/records/record.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/compat/presets.h"
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 #include "submit/options/options_table.h"
 #include "submit/verbs/verb_table.h"
 

@@ -20,7 +20,7 @@
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
 #include "submit/compat/presets.h"
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 #include "submit/options/options_table.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/verbs/verb_table.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shared/base/file.h"
-#include "submit/data/data_csv.h"
+#include "submit/data/data_csv_parser.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/data_table.h"
 #include "submit/data/preprocessing.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "submit/data/data_csv.h"
+#include "submit/data/data_csv_parser.h"
 
 static bool is_named(const struct csv_cell *c, const char *name)
 {

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "shared/base/utf8.h"
-#include "submit/data/data_csv.h"
+#include "submit/data/data_csv_parser.h"
 #include "submit/data/dataset.h"
 
 enum { LABEL_LEN = 63, ALIKE_SHOWN = 3, ROWS_MANY = 20 };

@@ -1,7 +1,7 @@
-/* data_csv -- a table of numbers as text, RFC 4180: cells separated by commas, in quotes where they contain
- * commas, quotes or line ends; one column is the label or target to learn. */
-#ifndef PSGD_DATA_CSV_H
-#define PSGD_DATA_CSV_H
+/* data_csv_parser -- a table of numbers as text, RFC 4180: cells separated by commas, in quotes where they
+ * contain commas, quotes or line ends; one column is the label or target to learn. */
+#ifndef PSGD_SUBMIT_DATA_CSV_PARSER_H
+#define PSGD_SUBMIT_DATA_CSV_PARSER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* data_csv_reader -- a CSV text row by row, and what a row says of the table's columns: between the files of
- * data_csv.h. */
+ * data_csv_parser.h. */
 #ifndef PSGD_DATA_CSV_READER_H
 #define PSGD_DATA_CSV_READER_H
 
-#include "submit/data/data_csv.h"
+#include "submit/data/data_csv_parser.h"
 
 enum { CSV_NAME_SHOWN = 40 };
 

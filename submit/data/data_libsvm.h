@@ -5,7 +5,7 @@
 #ifndef PSGD_DATA_LIBSVM_H
 #define PSGD_DATA_LIBSVM_H
 
-#include "submit/data/data_csv.h"
+#include "submit/data/data_csv_parser.h"
 
 struct libsvm_form {
     size_t first;    /* the first index, 1, or 0 */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "submit/data/data_folder.h"
+#include "submit/data/data_sets.h"
 #include "submit/data/model_fit.h"
 
 static bool are_0_or_1(const float *t, size_t n)

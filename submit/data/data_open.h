@@ -3,7 +3,7 @@
 #define PSGD_SUBMIT_DATA_OPEN_H
 
 #include "shared/job/model_spec.h"
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 
 /* `name` as in dataset_open(), `chosen` the value of --data; "": none. ERR_USAGE: a set that is drawn has
  * no file; else as dataset_open() and model_fit(). After an error *d, which was empty, is

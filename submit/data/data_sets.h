@@ -1,7 +1,6 @@
-/* data_sets -- the functions behind dataset_open(), one file each: data_NAME.c. A new data set is such a
- * file and a line in DATA_SETS. The reader of a format takes bytes in memory, so
- * that tests and fuzzers can call it; it checks every number of a file against the file's length before
- * use. */
+/* data_sets -- opens a data set by its name. Each set is a file, data_NAME.c, and a line in DATA_SETS. The
+ * reader of a format takes bytes in memory, so that tests and fuzzers can call it; it checks every number of
+ * a file against the file's length before use. */
 #ifndef PSGD_DATA_SETS_H
 #define PSGD_DATA_SETS_H
 
@@ -10,6 +9,36 @@
 
 #include "shared/base/json.h"
 #include "submit/data/dataset.h"
+
+struct preprocessing;
+
+/* How a set is opened. */
+struct data_use {
+    /* The record of a model (preprocessing.h): words, classes and columns are the record's instead of being
+     * learned from the training half; options that the set's name lacks are those of the record's set. */
+    const struct preprocessing *known;
+    /* With a record: a single file, or folder of one half, is the test half as a whole, in its order, and the
+     * training half is empty. Labels or targets may be missing. A set that comes in two halves stays that. */
+    bool is_whole;
+};
+
+/* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder of the set; docs/data.md has the sets
+ * and their options. ERR_CONFIG: no such set or option, or a malformed file (with place, expected and
+ * found). ERR_NOT_FOUND: a file is missing; the message names it and how to get it. */
+int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
+/* ERR_CONFIG also: the set's options or samples contradict the record. */
+int dataset_open_as(struct dataset *d, const char *name, const char *path, const struct data_use *use,
+                    struct err *e);
+int dataset_check_name(const char *name, struct err *e); /* opens no file. ERR_CONFIG: no such set */
+const char *dataset_name(size_t i);                      /* the name of set i; NULL: there are fewer */
+
+/* Is this the name of a set that needs no file, because it is drawn from a seed? */
+bool dataset_is_drawn(const char *name);
+/* Adds the option group=COLUMN to the set's name, of `size` bytes, if it is not there. ERR_CONFIG: the
+ * set has no columns, another group, or the name would be too long. */
+int dataset_group_by(char *name, size_t size, const char *column, struct err *e);
+/* Replaces a name that Parallel-SGD has for a set: cifar is cifar10. */
+void dataset_take_alias(char *name, size_t size);
 
 /* SET(NAME, is_drawn, has_groups): NAME_open() opens it; is_drawn: it is computed, and needs no file;
  * has_groups: its option `group` names what samples are grouped by. */

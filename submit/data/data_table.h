@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-#include "submit/data/data_csv.h"
+#include "submit/data/data_csv_parser.h"
 #include "submit/data/dataset.h"
 #include "submit/data/preprocessing.h"
 

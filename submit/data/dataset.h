@@ -1,5 +1,5 @@
-/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set, divides it
- * into shards (partition.h) and ships each node its own. */
+/* dataset -- samples and their labels or targets, in memory. job_submit opens the whole set (data_sets.h),
+ * divides it into shards (partition.h) and ships each node its own. */
 #ifndef PSGD_DATASET_H
 #define PSGD_DATASET_H
 
@@ -40,40 +40,12 @@ struct dataset {
     struct data_warnings warnings;
 };
 
-struct preprocessing;
-/* How a set is opened. */
-struct data_use {
-    /* The record of a model (preprocessing.h): words, classes and columns are the record's instead of being
-     * learned from the training half; options that the set's name lacks are those of the record's set. */
-    const struct preprocessing *known;
-    /* With a record: a single file, or folder of one half, is the test half as a whole, in its order, and the
-     * training half is empty. Labels or targets may be missing. A set that comes in two halves stays that. */
-    bool is_whole;
-};
-
-/* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder of the set; docs/data.md has the sets
- * and their options. ERR_CONFIG: no such set or option, or a malformed file (with place, expected and
- * found). ERR_NOT_FOUND: a file is missing; the message names it and how to get it. */
-int dataset_open(struct dataset *d, const char *name, const char *path, struct err *e);
-/* ERR_CONFIG also: the set's options or samples contradict the record. */
-int dataset_open_as(struct dataset *d, const char *name, const char *path, const struct data_use *use,
-                    struct err *e);
-int dataset_check_name(const char *name, struct err *e); /* opens no file. ERR_CONFIG: no such set */
-const char *dataset_name(size_t i);                      /* the name of set i; NULL: there are fewer */
 /* Makes labels of targets: whole numbers from 0, or rows with a single 1 among zeros, of which its place is
  * the label. ERR_CONFIG: they are neither, with the first sample; *d is unchanged. */
 int dataset_take_labels(struct dataset *d, struct err *e);
 /* Warns of classes that no training sample has. */
 void dataset_check_classes(struct dataset *d);
 void dataset_clear(struct dataset *d);
-/* Is this the name of a set that needs no file, because it is drawn from a seed? */
-bool dataset_is_drawn(const char *name);
-/* Adds the option group=COLUMN to the set's name, of `size` bytes, if it is not there. ERR_CONFIG: the
- * set has no columns, another group, or the name would be too long. */
-int dataset_group_by(char *name, size_t size, const char *column, struct err *e);
-/* Replaces a name that Parallel-SGD has for a set: cifar is cifar10. */
-void dataset_take_alias(char *name, size_t size);
-
 /* Functions behind it. `rows`, `cols` and `n` are those of the file's header. The caller frees the
  * buffers. */
 int idx_read_images(uint8_t **pixels, size_t *n, int *rows, int *cols, const char *path, struct err *e);

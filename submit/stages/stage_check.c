@@ -10,6 +10,7 @@
 #include "shared/base/memory_file.h"
 #include "submit/codecs/codec_probe.h"
 #include "submit/data/data_open.h"
+#include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
 #include "submit/data/transform.h"
 #include "submit/export/derived.h"

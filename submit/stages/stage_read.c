@@ -23,7 +23,7 @@
 #include "submit/codecs/codec_look.h"
 #include "submit/compat/codec_list.h"
 #include "submit/compat/presets.h"
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 #include "submit/data/transform.h"
 #include "submit/options/hosts.h"
 #include "submit/options/setting_error.h"

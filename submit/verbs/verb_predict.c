@@ -12,6 +12,7 @@
 #include "shared/base/json.h"
 #include "shared/records/artifacts.h"
 #include "submit/data/data_open.h"
+#include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
 #include "submit/files/run_file.h"
 #include "submit/files/temp.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "submit/data/data_csv.h"
+#include "submit/data/data_csv_parser.h"
 #include "submit/data/dataset.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

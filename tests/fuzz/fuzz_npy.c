@@ -6,7 +6,7 @@
 
 #include "shared/base/file.h"
 #include "submit/data/data_npy.h"
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -2,7 +2,7 @@
 
 #include <zlib.h>
 
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
 
 enum { PLANE = 1024, PIXELS = 3072, RECORD = PIXELS + 1 };

@@ -1,8 +1,8 @@
-#include "submit/data/data_csv.h"
+#include "submit/data/data_csv_parser.h"
 
 #include <zlib.h>
 
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
 
 static const struct csv_form labels = {.column = "", .header = "auto"};

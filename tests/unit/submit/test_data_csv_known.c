@@ -1,4 +1,5 @@
 /* Data that is read by a model's preprocessing record. */
+#include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
 
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #include "submit/data/data_libsvm.h"
 
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
 
 static struct err e;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "submit/data/data_open.h"
-#include "submit/data/dataset.h"
+#include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
 
 static struct err e;

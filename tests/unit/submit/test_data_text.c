@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
 
 static struct err e;
