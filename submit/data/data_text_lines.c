@@ -67,11 +67,7 @@ static int count_tokens_up_to(int most, const char *at, const char *end)
 
 static struct text *slot_of(const struct vocabulary *t, const struct text *w)
 {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-
-    for (size_t i = 0; i < w->len; i++)
-        h = (h ^ (unsigned char)w->at[i]) * 1099511628211u;
-    for (size_t k = (size_t)h;; k++) {
+    for (size_t k = (size_t)names_hash(w->at, w->len);; k++) {
         struct text *s = &t->slots[k & (t->room - 1)];
 
         if (!s->at || (s->len == w->len && memcmp(s->at, w->at, w->len) == 0))

@@ -6,13 +6,18 @@
 
 #include "shared/base/utf8.h"
 
-static uint32_t *slot_of(const struct names *s, const char *text, size_t len)
+uint64_t names_hash(const char *text, size_t len)
 {
     uint64_t h = 14695981039346656037u; /* FNV-1a */
 
     for (size_t i = 0; i < len; i++)
         h = (h ^ (unsigned char)text[i]) * 1099511628211u;
-    for (size_t k = (size_t)h;; k++) {
+    return h;
+}
+
+static uint32_t *slot_of(const struct names *s, const char *text, size_t len)
+{
+    for (size_t k = (size_t)names_hash(text, len);; k++) {
         uint32_t *slot = &s->slots[k & (s->room - 1)];
 
         if (!*slot || (strncmp(s->at[*slot - 1], text, len) == 0 && !s->at[*slot - 1][len]))

@@ -30,6 +30,8 @@ void names_clear(struct names *s);
 /* The texts of a list that is not empty, as names_copy() takes them; the caller frees. NULL: no memory. */
 char *names_packed(const struct names *s);
 
+/* A hash of a text, for tables of texts. */
+uint64_t names_hash(const char *text, size_t len);
 /* The first index of the text; -1: not found. */
 long names_find(const struct names *s, const char *text, size_t len);
 /* Is no text in it twice? */
