@@ -123,7 +123,7 @@ static void close_page(struct opened *o)
 
 TEST(raw_heads_are_answered_as_the_agent_answers_them)
 {
-    static char bytes[1 << 14];
+    static char bytes[HEAD_MAX + 16];
     struct opened o;
 
     open_page(&o);
