@@ -1,8 +1,8 @@
-/* conv2d -- convolution layer; nn/kernels/conv.h has the formula. The path is a function of the shape and
+/* conv2d -- convolution layer; nn/layers/conv.h has the formula. The path is a function of the shape and
  * of what is compiled in, so that a run repeats to the bit on the same machine. */
 #include "nn/kernels/blas.h"
-#include "nn/kernels/conv.h"
-#include "nn/kernels/onednn_conv.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/onednn_conv.h"
 
 enum {
     FEW_FILTERS = 7, /* up to this, conv_direct is fastest, also with oneDNN */

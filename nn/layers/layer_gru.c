@@ -17,16 +17,16 @@
  *     dh_(t-1) = dh * z + dq U^T
  *     dW = x^T da      db = sum of da      dx = da W^T      dU = h_(t-1)^T dq      dc = sum of dq
  *
- * The steps of all samples form one matrix (nn/kernels/packed.h), so that x W, dW, dU and dx are one
+ * The steps of all samples form one matrix (nn/layers/packed.h), so that x W, dW, dU and dx are one
  * product each; only the recurrence is computed step by step. */
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
-#include "nn/kernels/packed.h"
 #include "nn/kernels/packed_matrix.h"
 #include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
+#include "nn/layers/packed.h"
 #include "shared/base/fast.h"
 
 enum { WEIGHT, RECURRENT, BIAS, RECURRENT_BIAS };

@@ -16,18 +16,18 @@
  *     dh_(t-1) = da U^T      dc_(t-1) = dc * f
  *     dW = x^T da            dU = h_(t-1)^T da      db = sum of da      dx = da W^T
  *
- * The steps of all samples form one matrix (nn/kernels/packed.h), with x_t and h_(t-1) side by side, and U
+ * The steps of all samples form one matrix (nn/layers/packed.h), with x_t and h_(t-1) side by side, and U
  * is stored below W: a_t is one product, as are dW with dU, and dx of all steps. The data of a step stay in
  * the second-level cache until it is done. */
 #include <assert.h>
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
-#include "nn/kernels/packed.h"
 #include "nn/kernels/packed_matrix.h"
 #include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
+#include "nn/layers/packed.h"
 #include "shared/base/fast.h"
 
 enum { WEIGHT, RECURRENT, BIAS };

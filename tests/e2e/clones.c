@@ -5,9 +5,9 @@
 
 #include "codecs/compress/loops.h"
 #include "nn/init.h"
-#include "nn/kernels/conv.h"
 #include "nn/kernels/narrow.h"
 #include "nn/kernels/transpose.h"
+#include "nn/layers/conv.h"
 #include "nn/layers/layer.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"

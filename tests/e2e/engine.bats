@@ -76,7 +76,7 @@ C
 # other processors than x86-64.
 # bats test_tags=long
 @test "every clone of a loop and each number of lanes give the same bits" {
-    local needs=(nn/{layers/layer_{activation,layer_norm,pool},loss,optimizer,init,kernels/{conv_direct,narrow,transpose}}
+    local needs=(nn/{layers/{conv_direct,layer_{activation,layer_norm,pool}},loss,optimizer,init,kernels/{narrow,transpose}}
         runner/base/vector codecs/compress/{loops,random_lanes}
         shared/{base/{err,machine_limits,rng,json,private,suggest,file,process,utf8,choice},job/{layer_spec,optimizer_kind}}) name
     clone() { # clone NAME OPTIONS

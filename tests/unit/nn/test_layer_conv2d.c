@@ -1,8 +1,8 @@
 #include <math.h>
 
 #include "nn/kernels/blas.h"
-#include "nn/kernels/conv.h"
 #include "nn/kernels/cpu.h"
+#include "nn/layers/conv.h"
 #include "shared/base/json.h"
 #include "shared/base/rng.h"
 #include "tests/unit/nn/layer_check.h"
@@ -125,7 +125,7 @@ static void tear_down(struct trial *t)
     free(t->dx);
 }
 
-/* The formula of nn/kernels/conv.h and its derivatives, product by product. Adds to dw, db and dx. */
+/* The formula of nn/layers/conv.h and its derivatives, product by product. Adds to dw, db and dx. */
 static void naive(const struct trial *t, int n, double *y, double *dw, double *db, double *dx)
 {
     const struct layer_spec *s = &t->spec;

@@ -1,7 +1,7 @@
 /* lstm, gru and mean_over_time. */
 #include <limits.h>
 
-#include "nn/kernels/packed.h"
+#include "nn/layers/packed.h"
 #include "tests/unit/nn/layer_check.h"
 
 #define EMBED     "{\"kind\": \"embedding\", \"vocab\": 9, \"units\": 3, \"init_scale\": 1}"

@@ -1,6 +1,6 @@
-#include "nn/kernels/onednn_conv.h"
+#include "nn/layers/onednn_conv.h"
 
-#include "nn/kernels/conv.h"
+#include "nn/layers/conv.h"
 
 #ifdef PSGD_ONEDNN
 

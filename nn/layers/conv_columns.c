@@ -8,9 +8,9 @@
  * the product. */
 #include <string.h>
 
-#include "nn/kernels/conv.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/rows.h"
+#include "nn/layers/conv.h"
 #include "shared/base/fast.h"
 
 enum { COLUMNS = 1 << 15 }; /* floats of work, unless one pixel's window is larger */

@@ -41,7 +41,7 @@ bool conv_direct_takes(const struct layer_spec *s);
 extern const struct conv_path conv_winograd;
 bool conv_winograd_takes(const struct layer_spec *s);
 
-/* oneDNN, where it is compiled in (nn/kernels/onednn_conv.h): l->own holds its prepared primitives. */
+/* oneDNN, where it is compiled in (nn/layers/onednn_conv.h): l->own holds its prepared primitives. */
 extern const struct conv_path conv_onednn;
 
 #endif

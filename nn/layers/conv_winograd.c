@@ -14,10 +14,10 @@
  * are twice those of the plain sum. */
 #include <string.h>
 
-#include "nn/kernels/conv.h"
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/rows.h"
+#include "nn/layers/conv.h"
 #include "shared/base/fast.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "nn/kernels/packed.h"
+#include "nn/layers/packed.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * the right end, where planes_d is 0. */
 #include <string.h>
 
-#include "nn/kernels/conv.h"
 #include "nn/kernels/lanes.h"
+#include "nn/layers/conv.h"
 #include "shared/base/fast.h"
 
 enum { BLOCK = 2 * SUMS, PARTS = BLOCK / LANES, GROUP = 4, CHANNELS = 4, FILTERS = 16, WINDOW = 16 };
