@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "conform/check.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/path.h"
 #include "runner/mesh/frame.h"
 #include "shared/plugin/codec_options.h"

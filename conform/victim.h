@@ -4,7 +4,7 @@
 #define PSGD_CONFORM_VICTIM_H
 
 #include "conform/watch.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 /* Memory that reading a message may change: parameters, gradients, state, and the vectors of zeros(). */
 struct victim_part {

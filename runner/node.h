@@ -88,6 +88,7 @@ int node_open_input(struct node *n, struct err *e);
 int node_load_executor(struct node *n, struct err *e);
 int node_open_rule(struct node *n, struct err *e);
 void node_clear_executing(struct node *n);
+void node_report_executing(const struct node *n); /* its progress, to the agent */
 /* Part of node_prepare, after settings, codec, model and data are loaded: opens the exchange and the step. */
 int node_open_exchange(struct node *n, struct err *e);
 /* Connects to the peers; takes the listening socket. */

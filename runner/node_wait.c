@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "runner/exchange/stall.h"
-#include "runner/executor/executing.h"
 #include "runner/node.h"
 #include "shared/base/clock.h"
 
@@ -69,6 +68,6 @@ int node_wait_check(struct node_wait *w, struct node *n, struct err *e)
         return e->code;
     if (!n->executing)
         return node_report_progress(n, e);
-    executing_report(n->executing);
+    node_report_executing(n);
     return 0;
 }

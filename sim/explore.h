@@ -12,8 +12,6 @@
 
 enum { EXPLORE_NODES = 5, EXPLORE_DEPTH = 640, EXPLORE_TEXT = 3 * EXPLORE_DEPTH + 1 };
 
-struct sim_explorer;
-
 struct explore_result {
     uint64_t n_orders;        /* run to their end */
     uint64_t n_different;     /* of these: ended with other weights than the first one */
@@ -26,8 +24,5 @@ struct explore_result {
  * last one. `wanted` "": all orders, else only that one. ERR_CONFIG: too many nodes, or `wanted` is not an
  * order of this job; ERR_CANCELLED: a signal; *out has the progress. */
 int sim_explore(struct sim *s, const char *wanted, struct explore_result *out, struct err *e);
-
-/* The carry callback of the simulated mesh. */
-int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err *e);
 
 #endif

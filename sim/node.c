@@ -7,6 +7,7 @@
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/exchange_state.h"
 #include "runner/exchange/verdict.h"
+#include "sim/records.h"
 #include "sim/sim.h"
 
 enum { IDLE = CODEC_WAIT + 1, YIELDS };

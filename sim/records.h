@@ -6,7 +6,6 @@
 #include "shared/base/err.h"
 #include "shared/records/record.h"
 
-struct codec;
 struct sim;
 struct sim_node;
 struct sim_records;
@@ -20,8 +19,5 @@ int sim_record_step(struct sim_records *r, const struct record_train *job, struc
 int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struct err *e);
 /* Records a completed round, if there is one. */
 int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e);
-/* Records a row of codec.csv, which is created at the first one. */
-int sim_record_codec(struct sim_records *r, const struct sim_node *n, const struct codec *c, const char *name,
-                     double value, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-#include "sim/explore.h"
+#include "sim/sim.h"
 
 #include <limits.h>
 #include <math.h>

@@ -12,11 +12,12 @@
 #include "shared/job/settings.h"
 #include "shared/job/simulation.h"
 #include "shared/plugin/codec_load.h"
-#include "sim/records.h"
 #include "sim/trainer.h"
 #include "sim/wires.h"
 
 struct sim;
+struct sim_records;
+struct sim_explorer;
 struct sim_node {
     struct sim *sim;
     int node, slot;
@@ -145,6 +146,13 @@ bool sim_processor_take(struct sim *s, struct sim_node *n);
 int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e);
 int sim_processor_yield(struct sim *s, struct sim_node *n, struct err *e);
 bool sim_processor_is_wanted(const struct sim *s);
+
+/* records.c: records a row of codec.csv, which is created at the first one. */
+int sim_record_codec(struct sim_records *r, const struct sim_node *n, const struct codec *c, const char *name,
+                     double value, struct err *e);
+
+/* explore.c: the carry callback of the simulated mesh while every order is tried. */
+int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err *e);
 
 /* node.c: begins a step, now. */
 void sim_node_begin(struct sim *s, struct sim_node *n);

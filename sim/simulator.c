@@ -16,6 +16,7 @@
 #include "shared/records/artifacts.h"
 #include "shared/records/preprocessing_file.h"
 #include "sim/guard.h"
+#include "sim/records.h"
 #include "sim/summary.h"
 
 enum { DOCUMENT_MAX = 1 << 20 };

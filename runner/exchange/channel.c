@@ -1,4 +1,4 @@
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 int channel_fail(struct channel *ch, const char *fmt, ...)
 {

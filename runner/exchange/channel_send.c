@@ -1,5 +1,5 @@
 /* channel_send -- a channel's messages to and from one peer, and the statistics on them. */
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 bool channel_has_left(const struct channel *ch, int node)
 {

@@ -6,7 +6,7 @@
 
 #include "runner/base/vector.h"
 #include "runner/exchange/aggregators/aggregators.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
 #include "runner/exchange/path.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runner/base/vector.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "shared/plugin/combine_path.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "nn/optimizer.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/path.h"
 #include "shared/plugin/codec_load.h"
 

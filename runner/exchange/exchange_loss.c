@@ -2,7 +2,7 @@
  * job continues. */
 #include <stdio.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 bool exchange_waits(const struct exchange *x)
 {

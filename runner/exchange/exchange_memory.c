@@ -1,5 +1,5 @@
 /* Foresees an exchange's memory: vectors and messages, which grow with the model. */
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/path.h"
 
 /* The codec's own vectors, and those of the host for a rule that combines. */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/path.h"
 #include "shared/plugin/codec_load.h"
 #include "shared/plugin/codec_options.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 enum { CURSOR = 11, KNOWN = sizeof(struct verdict_result) / sizeof(int64_t) };
 

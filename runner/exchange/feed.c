@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 bool exchange_is_fed(const struct exchange *x)
 {

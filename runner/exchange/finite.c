@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "nn/optimizer.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "shared/job/reason.h"
 
 /* The tensor of value i of a vector (n): of one of the range; else its index. */

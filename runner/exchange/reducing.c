@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runner/base/vector.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 static void sum_items(const void *with, void *out, const void *const *in, int n_in, size_t n, float scale)
 {

@@ -14,7 +14,7 @@
  * round_loss.c decides when a round is complete. */
 #include <stdio.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 static bool is_server(const struct channel *ch)
 {

@@ -1,7 +1,7 @@
 /* The contributions received, by worker or by block, until they are merged. */
 #include <stdlib.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 int round_open(struct channel *ch)
 {

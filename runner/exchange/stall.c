@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 enum { WAITS, GIVES_UP };  /* the frame's round */
 #define NO_SLOT UINT32_MAX /* the frame's index, else a slot */

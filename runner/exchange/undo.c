@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 enum { MODEL_VECTORS = 3 }; /* vectors before those of zeros() */
 

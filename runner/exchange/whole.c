@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "nn/optimizer.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 
 enum { FIRST_SERVER = -2 };
 

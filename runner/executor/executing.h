@@ -48,9 +48,6 @@ static inline struct executing *executing_of(struct executor *x)
 
 extern const struct executor_host executing_host;
 
-/* node_execute.c: reports the progress. */
-void executing_report(struct executing *ex);
-
 /* executing_rule.c: opens the node's exchange with the rule. */
 int executing_open_rule(struct executing *ex, struct err *e);
 /* Waits for what the channel waits for. Each returns 0, or the code of *e. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/executor/executing.h"
 
 /* Returns whether the call may do its work: after an error none does. */
@@ -83,7 +83,7 @@ static int host_progress(struct executor *x, double percent)
     if (percent > ex->percent) /* the last percent is the host's: run() has returned */
         ex->percent = percent < EXECUTOR_STEPS - 1 ? (int)percent : EXECUTOR_STEPS - 1;
     if (report_is_due(ex->n->report, stopwatch_since(ex->n->monitor->watch)))
-        executing_report(ex);
+        node_report_executing(ex->n);
     return end(ex, node_receive(ex->n, &e), &e);
 }
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/executor/executing.h"
 #include "shared/base/clock.h"
 

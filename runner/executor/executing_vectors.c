@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/executor/executing.h"
 
 enum { WORD = 4, ALIGNMENT = 64 };

@@ -79,17 +79,18 @@ int node_open_rule(struct node *n, struct err *e)
     return executing_open_rule(n->executing, e);
 }
 
-void executing_report(struct executing *ex)
+void node_report_executing(const struct node *n)
 {
+    const struct executing *ex = n->executing;
     struct report_progress p = {.step = (uint64_t)ex->percent,
                                 .steps = EXECUTOR_STEPS,
                                 .loss = NAN,
                                 .accuracy = NAN,
-                                .traffic = *exchange_totals(ex->n->exchange),
-                                .waits_for = node_waits_for(ex->n)};
+                                .traffic = *exchange_totals(n->exchange),
+                                .waits_for = node_waits_for(n)};
 
-    memcpy(p.spent, exchange_watch(ex->n->exchange)->spent, sizeof p.spent);
-    report_progress(ex->n->report, &p);
+    memcpy(p.spent, exchange_watch(n->exchange)->spent, sizeof p.spent);
+    report_progress(n->report, &p);
 }
 
 /* The sentence for an executor that has returned `rc`, if it has failed. */
@@ -112,7 +113,7 @@ int node_execute(struct node *n, struct err *e)
     struct stopwatch *watch = exchange_watch(n->exchange);
     int rc;
 
-    executing_report(ex);
+    node_report_executing(n);
     phase_call(watch, PHASE_APPLY, STOPWATCH_RUN);
     rc = n->codec.executor->run(&ex->x);
     fflush(stdout);
@@ -123,7 +124,7 @@ int node_execute(struct node *n, struct err *e)
     if (exchange_on_step(n->exchange, e) < 0 || node_record_comm(n, e) < 0 || node_flush_records(n, e) < 0)
         return e->code;
     ex->percent = EXECUTOR_STEPS;
-    executing_report(ex);
+    node_report_executing(n);
     return 0;
 }
 

@@ -9,8 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "runner/sandbox/sandbox.h"
-
 enum { FIRST_ID = 0x70000000 };
 
 uid_t own_user_id(pid_t pid)

@@ -47,10 +47,9 @@ void sandbox_print(const struct sandbox *s);
  * privileged calls, and their user is the job's where root runs the agent. Returns 0, or -1 and errno. */
 int sandbox_compiler(void *arg);
 
-/* Parts of the above, one per file. Each returns 1 if the layer is entered, 0 if this kernel or user cannot
- * have it (`why`: a part of a sentence), or ERR_IO. */
+/* Parts of the above, one per file (that of own_user.c is in own_user.h). Each returns 1 if the layer is
+ * entered, 0 if this kernel or user cannot have it (`why`: a part of a sentence), or ERR_IO. */
 int sandbox_limits(bool has_own_user, struct err *e);
-int sandbox_own_user(int folder_fd, char *why, size_t size, struct err *e);
 int sandbox_own_tree(int folder_fd, struct err *e);
 /* The kernel's version of Landlock; -1 and errno: it has none. */
 int landlock_version(void);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "runner/base/vector.h"
-#include "runner/shm/shm_group_state.h"
+#include "runner/shm/shm_group_private.h"
 #include "shared/base/clock.h"
 
 /* Waking another processor takes up to 55 us on a virtual machine: spin about that long before sleeping. */

@@ -1,5 +1,6 @@
 #include "tests/lib/send_pools.h"
 
+#include "runner/mesh/tcp/mesh_tcp.h"
 #include "tests/unit/unit.h"
 
 static const uint8_t secret[RENDEZVOUS_SECRET_BYTES] = {7};

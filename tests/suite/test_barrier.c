@@ -3,7 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include "runner/exchange/barrier.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/exchange_state.h"
 #include "shared/base/file.h"
 #include "tests/lib/run_well.h"

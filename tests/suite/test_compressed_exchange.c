@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/exchange_state.h"
 #include "runner/mesh/frame.h"
 #include "shared/records/tensor_file.h"

@@ -2,7 +2,7 @@
  * here, leads to it. */
 #include "tests/unit/unit.h"
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "tests/lib/cluster.h"
 
 enum { N_PARAMS = 8, WORKERS = 4, WAITS = 0, GIVES_UP = 1 };

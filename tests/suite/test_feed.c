@@ -2,7 +2,7 @@
  * ask; frames that no honest node sends are refused. */
 #include "tests/unit/unit.h"
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/feed.h"
 #include "shared/base/rng.h"
 #include "tests/lib/cluster.h"

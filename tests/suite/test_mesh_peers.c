@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runner/mesh/tcp/mesh_tcp.h"
 #include "shared/base/clock.h"
 #include "shared/base/crc32c.h"
 #include "tests/lib/mesh_nodes.h"

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/verdict.h"
 #include "shared/base/rng.h"
 #include "tests/lib/run_well.h"

@@ -10,7 +10,7 @@
  *
  * The last gradient is not used. After the last step a rule of rounds waits for its last combination. */
 #include "runner/base/vector.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
 #include "runner/exchange/paths/allreduce.h"
 

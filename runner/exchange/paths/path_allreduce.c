@@ -1,7 +1,7 @@
 /* An all-reduce of all workers for each vector of the contribution. Where rule and job leave the weights
  * open, a short all-reduce of the numbers and the weight comes first, so that a vector is scaled once. */
 #include "runner/base/vector.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
 #include "runner/exchange/path.h"
 #include "runner/exchange/paths/allreduce.h"

@@ -5,7 +5,7 @@
  * What is of whole vectors, several servers tell each other (whole.h). In asgd, with --clip-norm, where
  * servers update, a contribution to each of several begins with the norm of the worker's whole gradient. */
 #include "runner/base/vector.h"
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
 #include "runner/exchange/path.h"
 

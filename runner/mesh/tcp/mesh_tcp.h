@@ -2,33 +2,10 @@
 #ifndef PSGD_MESH_TCP_H
 #define PSGD_MESH_TCP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runner/mesh/mesh.h"
-#include "runner/mesh/tcp/tcp_dial.h"
+#include "runner/mesh/tcp/tcp_address.h"
 #include "runner/shm/sealed.h"
 #include "runner/shm/send_pool.h"
-
-enum { MESH_KEY_BYTES = 32 };
-
-struct mesh_peer {
-    int node;
-    char host[256];
-    int port;
-    uint8_t key[MESH_KEY_BYTES]; /* known to this node and the peer only */
-};
-
-struct mesh_tcp_address {
-    const char *job; /* job id; must outlive the mesh, which sends it again in each reconnection */
-    uint32_t attempt;
-    int listen_fd; /* bound and listening; owned by the mesh from mesh_open on, also on failure */
-    const struct mesh_peer *peers; /* (n_peers) all nodes that this one connects to */
-    size_t n_peers;
-    enum mesh_tls tls;
-    const struct tcp_dialer *dialer; /* must outlive the mesh; NULL: the mesh makes its sockets itself */
-};
 
 /* Connects to the peers that precede this node in the order 0, 1, ..., -2, -3, ..., and accepts the others.
  * mesh_open returns when every connection is established and both of its ends have proved that they hold the

@@ -5,7 +5,8 @@
 
 #include <sys/socket.h>
 
-#include "runner/mesh/tcp/mesh_tcp.h"
+#include "runner/mesh/mesh.h"
+#include "runner/mesh/tcp/tcp_address.h"
 #include "runner/mesh/tcp/tls.h"
 
 enum { HELLO_NONCE = 16 };

@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_private.h"
 #include "runner/exchange/exchange_state.h"
 #include "shared/base/json.h"
 #include "shared/job/blocks.h"

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "runner/shm/shm_group_state.h"
+#include "runner/shm/shm_group_private.h"
 #include "shared/base/clock.h"
 #include "shared/base/rng.h"
 #include "tests/lib/shm_nodes.h"

@@ -1,11 +1,11 @@
-/* shm_group_state -- internals of a shm group: layout of the nodes' memories, and the current collective.
+/* shm_group_private -- internals of a shm group: layout of the nodes' memories, and the current collective.
  *
  * Layout of each node's memory (byte offsets), in host byte order:
  *      0  struct shm_group_counters, written by the owner, one cache line for each purpose
  *   4096  slots[2][SHM_GROUP_SMALL]: short vectors
  *     ..  in[n_floats], then sums[of the longest slice], each 64-byte aligned */
-#ifndef PSGD_SHM_GROUP_STATE_H
-#define PSGD_SHM_GROUP_STATE_H
+#ifndef PSGD_SHM_GROUP_PRIVATE_H
+#define PSGD_SHM_GROUP_PRIVATE_H
 
 #include <stdalign.h>
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
-/* channel -- one codec at work: the codec's view, its range of the model, and its round. Shared between
- * exchange.c (all channels of a node), channel.c (opens one, carries and counts its messages) and host.c (the
- * functions that the codec may call). round.h runs a round rule on it, collecting.h an event rule's
- * collectives. */
-#ifndef PSGD_CHANNEL_H
-#define PSGD_CHANNEL_H
+/* exchange_private -- the members of struct exchange and of its channels, for the files that implement it. A
+ * channel is one codec at work: the codec's view, its range of the model, and its round. exchange.c has all
+ * channels of a node, channel.c opens one, carries and counts its messages, host.c has the functions that the
+ * codec may call. round.h runs a round rule on a channel, collecting.h an event rule's collectives. */
+#ifndef PSGD_EXCHANGE_PRIVATE_H
+#define PSGD_EXCHANGE_PRIVATE_H
 
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/collecting.h"
@@ -101,6 +101,8 @@ static inline struct channel *channel_of(const struct codec *c)
 }
 
 extern const struct codec_host channel_host; /* host.c */
+
+/* channel.c */
 
 /* Makes channel `id` of the exchange: the codec's view and state, its parameters, its open(). CODEC_GO or a
  * code. */
