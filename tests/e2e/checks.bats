@@ -99,6 +99,36 @@ NEW
     check check-layers
 }
 
+@test "an include that the table forbids, a circle of modules, and one in the table are reported" {
+    cp -r --parents "$ROOT"/{agent,codecs,conform,nn,page,runner,shared,sim,submit,tests/check-layers,docs/architecture.md} .
+    cd ".$ROOT"
+    mkdir -p examples/{parallel-sgd,zeromq-easgd,executors} tests/executors
+    BUILD=none limited tests/check-layers
+    echo '#include "runner/exchange/exchange.h"' >>runner/mesh/mesh.h
+    echo '#include "submit/verbs/verbs.h"' >>runner/node.h
+    echo '#include "shared/json.h"' >>codecs/compress/loops.h
+    mkdir sim/new
+    echo '#include "shared/err.h"' >sim/new/new.h
+    run limited tests/check-layers
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'runner/mesh/mesh.h:'*'runner/exchange/exchange.h"    <- docs/architecture.md: runner/mesh/ may not include this'* ]]
+    [[ "$output" == *'runner/node.h:'*'runner/ may not include this'* ]]
+    [[ "$output" == *'codecs/compress/loops.h:'*'codecs/compress/ may not include this'* ]]
+    [[ "$output" == *'include circle: '*'runner/exchange/exchange -> '* ]]
+    [[ "$output" != *sim/new* ]]
+    sed -i 's/^| `runner\/base\/` | /&`runner\/exchange\/`, /; /^| `page\/` /d' docs/architecture.md
+    run limited tests/check-layers
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'docs/architecture.md: runner/base/ may include, over other rows of the table, itself'* ]]
+    [[ "$output" == *'page/page.h:'*'has no row for this folder'* ]]
+    sed -i '/^| folder | may include/d' docs/architecture.md
+    run limited tests/check-layers
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'has no table'* ]]
+}
+
 @test "docs/reference is what the programs say" {
     check check-reference
 }
