@@ -80,10 +80,15 @@ static int load_settings(struct node *n, struct err *e)
     return settings_blocks(&n->blocks, &n->set, e);
 }
 
+const char *node_codec_name(const struct node *n)
+{
+    return is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
+}
+
 /* Before the codec is loaded, which could ask for another limit. */
 static int watch_codec(struct node *n, struct err *e)
 {
-    const char *codec = is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
+    const char *codec = node_codec_name(n);
 
     if (exit_guard_begin(n->monitor->watch, n->set.executor ? "executor" : "codec", codec, n->report, e) < 0)
         return e->code;

@@ -74,6 +74,9 @@ extern const double node_codec_share;
 /* Set by SIGTERM: stop after the present step. */
 extern atomic_bool node_interrupted;
 
+/* The plug-in that the node loads: of a server that of servers, if there is one. */
+const char *node_codec_name(const struct node *n);
+
 /* Loads ../packages. On failure *reason is the reason code for the package concerned. */
 int node_prepare(struct node *n, const char **reason, struct err *e);
 /* Parts of node_prepare. First the codec's object is copied into memory, compiled here if need be; when all

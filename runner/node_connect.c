@@ -249,6 +249,8 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     rc = mesh_open(&n->mesh, &spec, e);
     explicit_bzero(wanted, address.n_peers * sizeof *wanted);
     free(wanted);
+    if (rc == ERR_CODEC)
+        return err_at(e, "%s %s", n->set.executor ? "executor" : "codec", node_codec_name(n));
     if (rc < 0)
         return rc;
     exchange_attach(n->exchange, n->mesh, n->machines);

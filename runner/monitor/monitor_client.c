@@ -49,6 +49,8 @@ static int ask_for_fd(struct monitor *m, const struct monitor_request *r)
         errno = EPIPE;
     else if (reply.code)
         errno = reply.code;
+    else if (fd < 0)
+        errno = EMFILE; /* the kernel has had no descriptor for it */
     return fd;
 }
 

@@ -409,7 +409,7 @@ TEST(an_unauthenticated_connection_does_not_take_the_place_of_a_peer)
     pair_close(&p);
 }
 
-TEST(running_out_of_descriptors_is_reported)
+TEST(running_out_of_descriptors_is_reported_with_a_question_about_the_codec)
 {
     struct opening o[MESH_NODES];
     struct rlimit before, none;
@@ -423,8 +423,9 @@ TEST(running_out_of_descriptors_is_reported)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     rc = opening_open(&o[0], &e);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(rc, ERR_IO);
-    assert_error_has("Too many open files");
+    assert_int_equal(rc, ERR_CODEC);
+    assert_error_has("the node has no descriptor left for a connection, of the 3 that it may have");
+    assert_error_has("does the codec open files and not close them?");
     for (int i = 1; i < MESH_NODES; i++)
         close(o[i].cfg.address.listen_fd);
 }
@@ -443,7 +444,7 @@ int main(void)
         cmocka_unit_test(a_duplicate_hello_closes_its_connection_and_the_peer_can_still_link),
         cmocka_unit_test(seventy_peers_link_at_once),
         cmocka_unit_test(an_unauthenticated_connection_does_not_take_the_place_of_a_peer),
-        cmocka_unit_test(running_out_of_descriptors_is_reported),
+        cmocka_unit_test(running_out_of_descriptors_is_reported_with_a_question_about_the_codec),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

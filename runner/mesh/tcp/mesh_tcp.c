@@ -349,7 +349,7 @@ static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err 
     if (t->epoll >= 0)
         t->links_epoll = epoll_create1(EPOLL_CLOEXEC);
     if (t->links_epoll < 0)
-        err_errno(e, ERR_IO, "no epoll for %zu connections", n_peers);
+        errno == EMFILE ? tcp_lacks_descriptors(e) : err_errno(e, ERR_IO, "no epoll");
     if (t->links_epoll < 0 || tcp_links_open(t, e) < 0) {
         tcp_free(t);
         return e->code;

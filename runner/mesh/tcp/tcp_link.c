@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -498,6 +499,17 @@ static int take_greeted(struct tcp_link *l, const struct tcp_config *cfg, const 
     return take_hello(l, cfg, e);
 }
 
+int tcp_lacks_descriptors(struct err *e)
+{
+    struct rlimit files = {0};
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    return err_set(e, ERR_CODEC,
+                   "the node has no descriptor left for a connection, of the %llu that it may have: does the "
+                   "codec open files and not close them?",
+                   (unsigned long long)files.rlim_cur);
+}
+
 /* Of a connection that the dialer makes. */
 static int take_news(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
@@ -507,11 +519,13 @@ static int take_news(struct tcp_link *l, const struct tcp_config *cfg, struct er
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    if (n != (ssize_t)sizeof news || (fd >= 0) != (news.state == TCP_GREETED)) {
+    if (n != (ssize_t)sizeof news || (fd >= 0 && news.state != TCP_GREETED)) {
         if (fd >= 0)
             close(fd);
         return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
     }
+    if (news.state == TCP_GREETED && fd < 0) /* the kernel has had no descriptor for it */
+        return tcp_lacks_descriptors(e);
     l->was_seen |= news.was_seen;
     l->silence = news.silence;
     l->has_asked = false;

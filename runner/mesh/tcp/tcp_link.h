@@ -92,6 +92,9 @@ void tcp_link_accepted(struct tcp_link *l, const struct tcp_config *cfg, const u
  * LINK_LISTENS, and then fails with ERR_LOST when the peer closes it. */
 int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct err *e);
 
+/* ERR_CODEC: this process has no descriptor left for a connection. The agent gives a node enough of them. */
+int tcp_lacks_descriptors(struct err *e);
+
 /* The events of `fd` to wait for. */
 uint32_t tcp_link_events(const struct tcp_link *l);
 /* What a dialer reports of a link that it advances; `why`: with what that has failed, code 0: it has not. */
