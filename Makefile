@@ -62,7 +62,7 @@ LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(filter -pie,$(HARDENING)) $(HARDEN_LIN
 # The sources of a library: those in the folder and its subfolders, without the file with main().
 in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
 SHARED := $(call in,shared)
-AGENT  := $(filter-out agent/agent.c,$(wildcard agent/*.c agent/http/*.c))
+AGENT  := $(filter-out agent/agent.c,$(call in,agent))
 RUNNER := $(filter-out runner/runner.c runner/predictor.c,$(call in,runner))
 SUBMIT := $(filter-out submit/job_submit.c,$(call in,submit))
 NN     := $(call in,nn)
@@ -164,7 +164,7 @@ $(BUILD)/page.html: $(PAGE_PARTS)
 	$(Q)mkdir -p $(@D) && page/assemble >$@.tmp && mv $@.tmp $@
 $(BUILD)/obj/page/page_bytes.o: $(BUILD)/page.html
 $(BUILD)/obj/page/page_bytes.o: ALL_CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
-$(BUILD)/obj/agent/openapi.o: agent/openapi.json
+$(BUILD)/obj/agent/api/openapi.o: agent/api/openapi.json
 $(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(call show,CC,$<)
 	$(Q)mkdir -p $(@D)

@@ -11,12 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/access/token_verb.h"
+#include "agent/base/listen.h"
+#include "agent/base/log.h"
 #include "agent/http/api_server.h"
-#include "agent/job_action.h"
-#include "agent/keep.h"
-#include "agent/listen.h"
-#include "agent/log.h"
-#include "agent/token_verb.h"
+#include "agent/jobs/job_action.h"
+#include "agent/jobs/retention.h"
 #include "shared/base/address.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"

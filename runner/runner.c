@@ -65,7 +65,7 @@ static void announce_engine(struct report *r, const char *warning)
         report_warn(r, warning);
 }
 
-/* For the agent, which links no BLAS (agent/runner_about.h). */
+/* For the agent, which links no BLAS (agent/jobs/runner_about.h). */
 static int about(void)
 {
     char engine[200];

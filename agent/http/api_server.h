@@ -4,9 +4,9 @@
 #define PSGD_AGENT_API_SERVER_H
 
 #include "agent/agent.h"
-#include "agent/api.h"
+#include "agent/api/api.h"
 #include "agent/http/sources.h"
-#include "agent/stream.h"
+#include "agent/jobs/event_stream.h"
 #include "shared/http/http_server.h"
 
 enum {

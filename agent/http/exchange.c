@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/curve.h"
-#include "agent/log.h"
-#include "agent/model_now.h"
+#include "agent/api/curve.h"
+#include "agent/api/model_now.h"
+#include "agent/base/log.h"
 #include "shared/base/clock.h"
 
 enum { LINES_PER_S = 16 };

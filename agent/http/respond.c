@@ -1,7 +1,7 @@
 #include <stdio.h>
 
+#include "agent/base/log.h"
 #include "agent/http/api_server.h"
-#include "agent/log.h"
 #include "shared/base/clock.h"
 
 /* The body, of which http_respond takes over what the response owns. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/options.h"
+#include "agent/base/agent_options.h"
 #include "codecs/compress/compress.h"
 #include "shared/base/file.h"
 #include "shared/records/record.h"

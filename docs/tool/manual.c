@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/options.h"
+#include "agent/base/agent_options.h"
 #include "submit/options/options_table.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/verbs/verb_table.h"

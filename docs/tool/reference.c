@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/options.h"
-#include "agent/problem.h"
-#include "agent/routes.h"
+#include "agent/api/problem.h"
+#include "agent/api/routes.h"
+#include "agent/base/agent_options.h"
 #include "shared/base/json.h"
 #include "shared/job/job_state.h"
 #include "shared/job/model_spec.h"
@@ -222,7 +222,7 @@ static int page_agent(struct err *e)
     char text[2048];
 
     (void)e;
-    print_head("agent", "the table of `agent/options.c`");
+    print_head("agent", "the table of `agent/base/agent_options.c`");
     puts(
         "\n`agent [OPTIONS]` waits for jobs and runs their nodes on its machine. Defaults are in "
         "parentheses. Exit "
@@ -576,9 +576,9 @@ static int page_reasons(struct err *e)
 static int page_status(struct err *e)
 {
     (void)e;
-    print_head(
-        "Exit statuses, error codes, states and reasons",
-        "`submit/terminal/exit_status.c`, `agent/options.c`, `agent/problem.c` and `shared/job/job_state.c`");
+    print_head("Exit statuses, error codes, states and reasons",
+               "`submit/terminal/exit_status.c`, `agent/base/agent_options.c`, `agent/api/problem.c` and "
+               "`shared/job/job_state.c`");
     printf("\n## job_submit\n%s\nWith `--json` a command that fails prints the `code` of its error:\n\n"
            "| code | exit status |\n|---|---|\n",
            failure_exit_help);
@@ -612,7 +612,7 @@ static void print_route(const struct route *r)
 static int page_routes(struct err *e)
 {
     (void)e;
-    print_head("Who may ask an agent for what", "the table of `agent/api.h`");
+    print_head("Who may ask an agent for what", "the table of `agent/api/api.h`");
     puts("\nA token has one of the scopes `read`, `submit` and `admin`; each includes those before it, "
          "except that `submit` "
          "reaches\nonly jobs whose key it sends. Without that, a job is unknown (404). Requests and "

@@ -1,5 +1,5 @@
 /* Limits on what seccomp and Landlock allow. The agent has set those of memory, file size, descriptors and
- * processor time before it started this process (agent/supervise.c). */
+ * processor time before it started this process (agent/jobs/supervise.c). */
 #include "runner/sandbox/limits.h"
 
 #include <sys/resource.h>

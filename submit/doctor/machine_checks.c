@@ -55,7 +55,7 @@ enum level check_processes(const struct patient *p, const struct patient *first,
     return at_least(text, size, p->machine.processes, 256, "processes and threads for its user");
 }
 
-/* Each agent of a user has one; without one it looks at its jobs once a second (agent/notify.h). */
+/* Each agent of a user has one; without one it looks at its jobs once a second (agent/base/notify.h). */
 enum level check_inotify(const struct patient *p, const struct patient *first, char *text, size_t size)
 {
     const struct machine *m = &p->machine;

@@ -37,7 +37,7 @@ struct http_request {
     const char *token;   /* NULL: none */
     const char *job_key; /* X-Job-Key; NULL: none */
     int attempt;         /* X-Job-Attempt; 0: none */
-    const char *pin;     /* of the server's key (agent/identity.h), for https; NULL: HTTP without TLS */
+    const char *pin; /* of the server's key (agent/access/identity.h), for https; NULL: HTTP without TLS */
     enum pin_origin pin_origin;
     const char *ca;          /* a file with certificates of CAs: the server's must be one of theirs; NULL */
     const char *cert, *key;  /* files with the client's; NULL: none */

@@ -1,6 +1,6 @@
-/* joined_agents -- the agents that this user has joined: for each address the agent's pin (agent/identity.h)
- * and the token that it gave, in a file of its own (0600) in $XDG_STATE_HOME/psgd/joined, named by the
- * SHA-256 of the address. */
+/* joined_agents -- the agents that this user has joined: for each address the agent's pin
+ * (agent/access/identity.h) and the token that it gave, in a file of its own (0600) in
+ * $XDG_STATE_HOME/psgd/joined, named by the SHA-256 of the address. */
 #ifndef PSGD_SUBMIT_JOINED_AGENTS_H
 #define PSGD_SUBMIT_JOINED_AGENTS_H
 

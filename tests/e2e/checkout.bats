@@ -25,7 +25,7 @@ make_here() {
 @test "a checkout whose path has a space or non-ASCII letters builds, installs and trains" {
     copy_of_tree
     # Rebuilds one library of each program, two programs and a codec, and no more than that.
-    touch submit/codecs/codec_find.c agent/home.c
+    touch submit/codecs/codec_find.c agent/agent_open.c
     rm build/codecs/fedavg.so
     make_here
     [ "$(grep -c '^  CC ' <<<"$output")" -eq 2 ]

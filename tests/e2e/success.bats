@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A node's success is what its agent finds, not what its process reports (agent/success.h).
+# A node's success is what its agent finds, not what its process reports (agent/jobs/success.h).
 load lib
 
 # lie WITH: a job whose codec reports success in its third step, and leaves what tests/codecs/liar.c lists.

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/gate.h"
+#include "agent/api/gate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/job.h"
-#include "agent/journal.h"
+#include "agent/jobs/job.h"
+#include "agent/jobs/journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/members.h"
+#include "agent/access/members.h"
 #include "shared/base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

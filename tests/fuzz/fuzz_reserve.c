@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/peers.h"
+#include "agent/jobs/peers.h"
 #include "shared/base/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/event.h"
+#include "agent/jobs/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

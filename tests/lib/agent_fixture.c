@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/job_action.h"
-#include "agent/keep.h"
-#include "agent/listen.h"
+#include "agent/base/listen.h"
+#include "agent/jobs/job_action.h"
+#include "agent/jobs/retention.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "tests/unit/unit.h"

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "agent/slots.h"
+#include "agent/jobs/slots.h"
 #include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"

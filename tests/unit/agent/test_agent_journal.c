@@ -3,7 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/job_action.h"
+#include "agent/jobs/job_action.h"
 #include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"

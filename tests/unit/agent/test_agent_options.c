@@ -1,6 +1,6 @@
-#include "agent/options.h"
+#include "agent/base/agent_options.h"
 
-#include "agent/codec_policy.h"
+#include "agent/access/codec_policy.h"
 #include "tests/unit/unit.h"
 
 static int parse(struct agent_options *o, struct err *e, const char *const *args)

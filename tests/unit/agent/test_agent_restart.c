@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/job_action.h"
+#include "agent/jobs/job_action.h"
 #include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/agent/inotify_count.h"

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "agent/job_action.h"
+#include "agent/jobs/job_action.h"
 #include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/emulated.h"

@@ -1,4 +1,4 @@
-#include "agent/token.h"
+#include "agent/access/token.h"
 
 #include <limits.h>
 #include <sys/stat.h>

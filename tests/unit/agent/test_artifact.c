@@ -1,4 +1,4 @@
-#include "agent/artifact.h"
+#include "agent/jobs/artifact.h"
 
 #include <errno.h>
 #include <fcntl.h>

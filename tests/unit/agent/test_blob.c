@@ -1,4 +1,4 @@
-#include "agent/blob.h"
+#include "agent/jobs/blob.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "agent/codec_policy.h"
+#include "agent/access/codec_policy.h"
 
 #include <elf.h>
 #include <sys/stat.h>

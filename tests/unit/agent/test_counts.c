@@ -1,6 +1,6 @@
-#include "agent/counts.h"
+#include "agent/api/counts.h"
 
-#include "agent/problem.h"
+#include "agent/api/problem.h"
 #include "shared/job/reason.h"
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,5 @@
 /* GET /v1/jobs/{id}/metrics of a whole agent, which starts build/agent for it. */
-#include "agent/curve.h"
+#include "agent/api/curve.h"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "agent/etag.h"
+#include "agent/api/etag.h"
 
 #include <unistd.h>
 

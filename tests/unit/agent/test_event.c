@@ -1,4 +1,4 @@
-#include "agent/event.h"
+#include "agent/jobs/event.h"
 
 #include <math.h>
 

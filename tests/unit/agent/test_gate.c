@@ -1,4 +1,4 @@
-#include "agent/gate.h"
+#include "agent/api/gate.h"
 
 #include "tests/unit/unit.h"
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "agent/api.h"
+#include "agent/api/api.h"
 #include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/stderr_catch.h"

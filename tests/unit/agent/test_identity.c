@@ -1,11 +1,11 @@
 /* The agent's key for TLS, and who has joined it. */
-#include "agent/identity.h"
+#include "agent/access/identity.h"
 
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/members.h"
+#include "agent/access/members.h"
 #include "tests/unit/unit.h"
 
 static const char *in(const char *folder, const char *name)

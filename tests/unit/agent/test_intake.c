@@ -1,4 +1,4 @@
-#include "agent/intake.h"
+#include "agent/jobs/intake.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "agent/job.h"
+#include "agent/jobs/job.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "agent/journal.h"
+#include "agent/jobs/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/job.h"
+#include "agent/jobs/job.h"
 #include "tests/unit/small_disk.h"
 
 static char path[128];

@@ -1,10 +1,10 @@
-#include "agent/members.h"
+#include "agent/access/members.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "agent/token_verb.h"
+#include "agent/access/token_verb.h"
 #include "shared/base/clock.h"
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "agent/notify.h"
+#include "agent/base/notify.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

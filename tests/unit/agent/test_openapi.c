@@ -1,6 +1,6 @@
-#include "agent/openapi.h"
+#include "agent/api/openapi.h"
 
-#include "agent/api.h"
+#include "agent/api/api.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "agent/peers.h"
+#include "agent/jobs/peers.h"
 
 #include "shared/base/json.h"
 #include "tests/unit/unit.h"

@@ -1,4 +1,4 @@
-#include "agent/problem.h"
+#include "agent/api/problem.h"
 
 #include <jansson.h>
 

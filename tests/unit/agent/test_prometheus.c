@@ -1,4 +1,4 @@
-#include "agent/prometheus.h"
+#include "agent/api/prometheus.h"
 
 #include <math.h>
 

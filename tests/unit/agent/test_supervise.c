@@ -1,4 +1,4 @@
-#include "agent/supervise.h"
+#include "agent/jobs/supervise.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "agent/tail.h"
+#include "agent/jobs/tail.h"
 
 #include <fcntl.h>
 #include <unistd.h>

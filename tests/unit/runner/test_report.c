@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "agent/event.h"
+#include "agent/jobs/event.h"
 #include "tests/unit/small_disk.h"
 
 /* Runs `write` in a folder of its own and reads its one line as the agent does. */

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "agent/identity.h"
+#include "agent/access/identity.h"
 #include "shared/http/tls.h"
 #include "tests/unit/unit.h"
 

@@ -1,0 +1,169 @@
+#include "agent/access/codec_policy.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shared/base/file.h"
+#include "shared/plugin/compile.h"
+
+enum { LIST_MAX = 1 << 20 };
+
+static bool has_digest(const char *dir, const char *name, const char *hex)
+{
+    uint8_t sum[SHA256_BYTES];
+    char path[PATH_MAX], own[SHA256_HEX];
+    uint64_t bytes;
+    struct err e;
+
+    if ((!file_has_ending(name, ".so") && !file_has_ending(name, ".c")) ||
+        file_join(path, sizeof path, dir, name, &e) < 0 || sha256_file(sum, &bytes, path, &e) < 0)
+        return false;
+    hex_encode(own, sum, sizeof sum);
+    return strcmp(own, hex) == 0;
+}
+
+/* A codec of this build, as object or as source. */
+static bool is_builtin(const char *dir, const char *hex)
+{
+    DIR *d = opendir(dir);
+    const struct dirent *f;
+    bool found = false;
+
+    while (d && !found && (f = readdir(d)) != NULL)
+        found = has_digest(dir, f->d_name, hex);
+    if (d)
+        closedir(d);
+    return found;
+}
+
+bool codec_is_builtin(const struct codec_rules *r, const char *object_hex, const char *source_hex,
+                      enum codec_use use)
+{
+    const char *hex = use == CODEC_COMPILE ? source_hex : object_hex;
+
+    return hex[0] && is_builtin(r->builtin_dir, hex);
+}
+
+/* Returns 1 if the list `text` has the digest, 0 if not. Modifies `text`. A malformed line is an error
+ * (ERR_CODEC), not skipped. */
+static int find_in_list(char *text, const char *path, const char *hex, struct err *e)
+{
+    int number = 1;
+    char *next;
+
+    for (char *line = text; line; line = next, number++) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        line += strspn(line, " \t\r");
+        line[strcspn(line, " \t\r#")] = '\0';
+        if (!line[0])
+            continue;
+        if (!is_sha256_hex(line))
+            return err_set(e, ERR_CODEC, "%s:%d: \"%.80s\" is not a SHA-256 in 64 lower-case hex digits",
+                           path, number, line);
+        if (strcmp(line, hex) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* The same for the file, which counts as empty if it does not exist. */
+static int is_listed(const char *path, const char *hex, struct err *e)
+{
+    struct stat st;
+    char *text;
+    size_t len;
+    int rc;
+
+    if (file_read(&text, &len, path, LIST_MAX, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : (e->code = ERR_CODEC);
+    if (stat(path, &st) == 0 && (st.st_mode & 022)) {
+        rc = err_set(e, ERR_CODEC, "%s can be written by others (mode %03o)", path,
+                     (unsigned)st.st_mode & 0777);
+        err_hint(e, "Run chmod go-w %s and check its contents.", path);
+    } else {
+        rc = find_in_list(text, path, hex, e);
+    }
+    free(text);
+    return rc;
+}
+
+/* Returns 1 if a file with this digest may be used, 0 if not, or an error. */
+static int is_trusted(const struct codec_rules *r, const char *hex, struct err *e)
+{
+    if (!hex[0])
+        return 0;
+    if (r->policy == CODECS_ANY || is_builtin(r->builtin_dir, hex))
+        return 1;
+    return r->policy == CODECS_ALLOWLIST ? is_listed(r->list, hex, e) : 0;
+}
+
+static int hint_list(const struct codec_rules *r, const char *hex, struct err *e)
+{
+    return err_hint(e, "To allow it, add a line with %s to %s on that agent's machine.", hex, r->list);
+}
+
+static int refuse_unknown(const struct codec_rules *r, const struct codec_offer *o, struct err *e)
+{
+    if (r->policy == CODECS_BUILTIN) {
+        err_set(e, ERR_CODEC,
+                "codec %s (SHA-256 %s) is not built into this agent, and it runs no other (--codecs builtin)",
+                o->name, o->object_hex);
+        return err_hint(e, "Built-in codecs match if agent and job_submit are of the same version.");
+    }
+    err_set(e, ERR_CODEC,
+            "codec %s (SHA-256 %s%s%s) is neither built into this agent nor on its list (--codecs "
+            "allowlist)",
+            o->name, o->object_hex, o->source_hex[0] ? ", source " : "", o->source_hex);
+    return hint_list(r, o->source_hex[0] ? o->source_hex : o->object_hex, e);
+}
+
+/* The object is for another machine, or only the source is on the list. */
+static int refuse_unusable(const struct codec_rules *r, const struct codec_offer *o,
+                           const struct elf_kind *object, bool is_source_trusted, struct err *e)
+{
+    char theirs[24], ours[24];
+
+    elf_machine(ours, &r->here);
+    if (is_source_trusted) {
+        err_set(e, ERR_CODEC, "codec %s must be compiled for %s on the agent's machine, which has no %s",
+                o->name, ours, r->cc);
+        return err_hint(e, "Install gcc or clang on that machine.");
+    }
+    elf_machine(theirs, object);
+    if (!o->source_hex[0]) {
+        err_set(e, ERR_CODEC, "codec %s is an object for %s, this machine is %s, and its source was not sent",
+                o->name, theirs, ours);
+        return err_hint(e, "Submit it as source: --codec FILE.c");
+    }
+    err_set(e, ERR_CODEC,
+            "codec %s is an object for %s, this machine is %s, and its source (SHA-256 %s) is not on the "
+            "agent's list",
+            o->name, theirs, ours, o->source_hex);
+    return hint_list(r, o->source_hex, e);
+}
+
+int codec_admit(enum codec_use *out, const struct codec_rules *r, const struct codec_offer *o, struct err *e)
+{
+    struct elf_kind kind = r->here;
+    int object, source;
+
+    if (o->object && elf_read(&kind, o->object, e) < 0) {
+        e->code = ERR_CODEC;
+        return err_at(e, "codec %s", o->name);
+    }
+    if (o->object && !kind.is_shared)
+        return err_set(e, ERR_CODEC, "codec %s: its object is not a shared object", o->name);
+    if ((object = is_trusted(r, o->object_hex, e)) < 0 || (source = is_trusted(r, o->source_hex, e)) < 0)
+        return err_at(e, "codec %s", o->name);
+    if (!object && !source)
+        return refuse_unknown(r, o, e);
+    *out = object && (!o->object || elf_fits(&kind, &r->here)) ? CODEC_LOAD : CODEC_COMPILE;
+    if (*out == CODEC_COMPILE && !(source && compile_is_there(r->cc)))
+        return refuse_unusable(r, o, &kind, source, e);
+    return 0;
+}

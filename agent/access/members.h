@@ -1,0 +1,82 @@
+/* members -- the users of the agent besides the owner of its token: DIR/members.json has name, scope and
+ * SHA-256 of the token of each, and the invitations: codes by which a submitter joins and gets a token of its
+ * own. The running agent and `agent token` both change that file, under a lock; the agent reads it again when
+ * it was changed, so a token that is revoked is of no use from the next request on. */
+#ifndef PSGD_AGENT_MEMBERS_H
+#define PSGD_AGENT_MEMBERS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/access/token.h"
+#include "agent/base/scope.h"
+#include "shared/base/crypto.h"
+#include "shared/base/err.h"
+
+enum {
+    MEMBER_NAME = 64,
+    MEMBERS_MAX = 1000,
+    INVITATIONS_MAX = 64,
+    INVITATION_S = 3600 /* for how long the invitation is valid that an agent prints when it starts */
+};
+
+struct member {
+    char name[MEMBER_NAME + 1]; /* of one that joined: as it called itself, with a number if that was taken */
+    enum scope scope;
+    double since, until; /* clock_wall(); until 0: for ever */
+    uint8_t digest[SHA256_BYTES];
+};
+
+struct invitation {
+    enum scope scope;
+    double until;
+    uint8_t digest[SHA256_BYTES]; /* of the code */
+};
+
+struct members {
+    char path[PATH_MAX], lock_path[PATH_MAX];
+    bool may_wait; /* for a lock that another process holds; else ERR_CONFLICT */
+    struct stamp seen;
+    size_t n, n_invitations;
+    struct member *list;            /* (MEMBERS_MAX); a name may occur twice while its token is replaced */
+    struct invitation *invitations; /* (INVITATIONS_MAX) */
+};
+
+/* Reads members.json in `dir`, if there is one. ERR_AUTH: others can read it; ERR_CONFIG, ERR_IO, ERR_NOMEM.
+ */
+int members_open(struct members *m, const char *dir, struct err *e);
+void members_close(struct members *m);
+
+/* Reads the file again if it was changed; with an error there are no members until it is changed again. */
+int members_refresh(struct members *m, struct err *e);
+
+/* 1 to MEMBER_NAME bytes without control characters that do not begin with "CN=", as the names of clients
+ * with certificates do (shared/http/tls.h). */
+bool is_member_name(const char *name);
+
+/* NULL: nobody has the token of this digest at this time. */
+const struct member *members_find(const struct members *m, const uint8_t digest[SHA256_BYTES], double now);
+
+/* Each of the following reads the file under the lock, changes it, and is durable before it returns. A
+ * duration of 0 is for ever.
+ *
+ * A new code; where there are too many, the oldest one is no longer accepted. */
+int members_invite(struct members *m, enum scope scope, double for_s, char code[BASE64_TEXT], struct err *e);
+/* Uses up the code. ERR_AUTH: not a code, or a used or old one. */
+int members_join(struct members *m, const char *code, const char *name, char token[BASE64_TEXT],
+                 struct err *e);
+/* ERR_CONFLICT: the name is taken. */
+int members_add(struct members *m, const char *name, enum scope scope, double for_s, char token[BASE64_TEXT],
+                struct err *e);
+/* A token besides the ones that the name has, which are valid for keep_s more. ERR_NOT_FOUND. */
+int members_rotate(struct members *m, const char *name, double keep_s, char token[BASE64_TEXT],
+                   struct err *e);
+/* Adds a token that exists, for a time. */
+int members_keep(struct members *m, const char *name, enum scope scope, double for_s,
+                 const uint8_t digest[SHA256_BYTES], struct err *e);
+/* All tokens of that name. ERR_NOT_FOUND. */
+int members_revoke(struct members *m, const char *name, struct err *e);
+int members_revoke_invitations(struct members *m, struct err *e);
+
+#endif

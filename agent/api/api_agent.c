@@ -1,0 +1,270 @@
+/* Handlers about the agent itself. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/api/api.h"
+#include "agent/base/log.h"
+#include "agent/jobs/drain.h"
+#include "shared/base/choice.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/base/proof.h"
+#include "shared/plugin/machine.h"
+
+enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
+
+static json_t *time_json(double t)
+{
+    char text[CLOCK_TEXT];
+
+    return json_string(clock_text(text, t));
+}
+
+static json_t *uptime_json(const struct agent *a)
+{
+    return json_real(round((clock_now() - a->since) * 1e3) / 1e3);
+}
+
+void api_healthz(struct agent *a, const struct request *rq, struct response *rs)
+{
+    (void)a;
+    (void)rq;
+    rs->type = "text/plain; charset=utf-8";
+    rs->body = strdup("ok\n");
+    rs->len = rs->body ? 3 : 0;
+}
+
+void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
+{
+    json_t *reasons = json_array();
+    bool ready;
+
+    (void)rq;
+    if (a->is_stopping)
+        json_array_append_new(reasons, json_string("stopping"));
+    if (a->is_draining)
+        json_array_append_new(reasons, json_string("draining"));
+    if (agent_disk_free(a) < DISK_LOW)
+        json_array_append_new(reasons, json_string("disk_low"));
+    if (task_count_unwritten(a) > 0)
+        json_array_append_new(reasons, json_string("journal_failed"));
+    if (access(a->runner_exe, X_OK) < 0)
+        json_array_append_new(reasons, json_string("no_job_runner"));
+    ready = json_array_size(reasons) == 0;
+    respond_json(rs, ready ? 200 : 503, json_pack("{s:b,s:o}", "ready", (int)ready, "reasons", reasons));
+}
+
+/* Of any codec; `required`: what one that is not built in needs. */
+static json_t *isolation_json(const struct agent *a)
+{
+    const struct agent_isolation *is = &a->isolation;
+
+    return json_pack("{s:s,s:i,s:b,s:b,s:b,s:s,s:s}", "level", isolation_name(is->level), "landlock_abi",
+                     is->landlock_abi, "seccomp", (int)is->has_seccomp, "own_user", (int)is->has_own_user,
+                     "own_tree", (int)is->has_own_tree, "lacks", is->lacks, "required",
+                     isolation_name(is->required));
+}
+
+/* A token whose SHA-256 has the SHA-256 that begins with `key`; NULL: none. */
+static const uint8_t *find_provable(const struct agent *a, const char *key)
+{
+    const uint8_t *found = NULL;
+
+    if (a->token.is_long && proof_is_of(a->token.digest, key))
+        found = a->token.digest;
+    if (a->cluster.is_long && proof_is_of(a->cluster.digest, key))
+        found = a->cluster.digest;
+    for (size_t i = 0; i < a->members.n && !found; i++)
+        if (members_find(&a->members, a->members.list[i].digest, clock_wall()) &&
+            proof_is_of(a->members.list[i].digest, key))
+            found = a->members.list[i].digest;
+    return found;
+}
+
+void api_prove(struct agent *a, const struct request *rq, struct response *rs)
+{
+    const char *nonce = query_get(rq, "nonce"), *key = query_get(rq, "key");
+    char proof[BASE64_TEXT];
+    const uint8_t *digest;
+
+    if (!nonce || !is_base64url(nonce) || !key || strlen(key) != PROOF_KEY - 1) {
+        respond_problem(rs, BAD_REQUEST, NULL, "needs nonce, of 43 characters of base64url, and key, of %d",
+                        PROOF_KEY - 1);
+        return;
+    }
+    digest = find_provable(a, key);
+    if (!digest) {
+        respond_problem(rs, NOT_FOUND, NULL, "no token of this agent has that key");
+        return;
+    }
+    proof_make(proof, digest, nonce, a->identity.pin);
+    respond_json(rs, 200, json_pack("{s:s, s:s}", "pin", a->identity.pin, "proof", proof));
+}
+
+void api_agent(struct agent *a, const struct request *rq, struct response *rs)
+{
+    size_t n_active = task_count(a, job_is_active), n_slots = (size_t)a->opt.slots;
+    int n_codecs;
+    const char *codecs = choice_at(CODEC_POLICY_CHOICES, (int)a->codecs.policy, &n_codecs);
+    char data_host[64];
+    json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o,s:f,s:f}", "id", a->id, "version", PSGD_VERSION,
+                          "api", 1, "address", a->address, "pid", (int)getpid(), "started_at",
+                          time_json(a->since_wall), "uptime_s", uptime_json(a), "monotonic_s", clock_now(),
+                          "wall_s", clock_wall());
+    struct machine m;
+
+    machine_look(&m);
+    address_host(data_host, sizeof data_host, (const struct sockaddr *)&a->data.at);
+    json_object_set_new(o, "cpus", json_integer((json_int_t)m.cpus));
+    json_object_set_new(o, "mem_bytes", json_integer((json_int_t)m.mem_bytes));
+    json_object_set_new(o, "machine", machine_json(&m));
+    json_object_set_new(o, "runner", runner_about_json(&a->runner_about));
+    json_object_set_new(o, "data_host", json_string(data_host));
+    json_object_set_new(o, "disk_free_bytes", json_integer((json_int_t)agent_disk_free(a)));
+    json_object_set_new(o, "isolation", isolation_json(a));
+    json_object_set_new(o, "slots", json_integer(a->opt.slots));
+    json_object_set_new(o, "slots_free",
+                        json_integer(n_active < n_slots ? (json_int_t)(n_slots - n_active) : 0));
+    json_object_set_new(o, "draining", json_boolean(a->is_draining));
+    json_object_set_new(o, "limits",
+                        json_pack("{s:i,s:i,s:i,s:i,s:s#,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
+                                  "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "codecs", codecs,
+                                  n_codecs, "job_memory_bytes", (json_int_t)a->job_memory));
+    if (rq->is_authorised)
+        json_object_set_new(o, "you",
+                            json_pack("{s:s,s:s}", "name", rq->who, "scope", scope_name(rq->scope)));
+    respond_json(rs, 200, o);
+}
+
+/* Sets it and answers with the number of jobs that run, which are to end, and that wait. */
+static void set_draining(struct agent *a, bool is_draining, struct response *rs)
+{
+    struct err e;
+
+    if (drain_set(a, is_draining, &e) < 0)
+        respond_error(rs, &e);
+    else
+        respond_json(rs, 200,
+                     json_pack("{s:b,s:I,s:I}", "draining", (int)a->is_draining, "running",
+                               (json_int_t)task_count(a, job_is_active), "queued",
+                               (json_int_t)task_count(a, job_is_pending)));
+}
+
+void api_drain(struct agent *a, const struct request *rq, struct response *rs)
+{
+    (void)rq;
+    set_draining(a, true, rs);
+}
+
+void api_resume(struct agent *a, const struct request *rq, struct response *rs)
+{
+    (void)rq;
+    set_draining(a, false, rs);
+}
+
+static json_t *jobs_json(const struct agent *a, const struct request *rq, bool (*is_it)(const struct job *))
+{
+    json_t *list = json_array();
+
+    for (const struct task *t = a->first; t; t = t->next)
+        if (is_it(&t->job) && api_is_listed(rq, &t->job))
+            json_array_append_new(list, task_json(t));
+    return list;
+}
+
+static int ended_later_first(const void *x, const void *y)
+{
+    double a = (*(const struct task *const *)x)->job.finished_at;
+    double b = (*(const struct task *const *)y)->job.finished_at;
+
+    return a < b ? 1 : a > b ? -1 : 0;
+}
+
+static json_t *recent_json(const struct agent *a, const struct request *rq)
+{
+    const struct task **ended;
+    json_t *list = json_array();
+    size_t n = 0, n_all = 0;
+
+    for (const struct task *t = a->first; t; t = t->next)
+        n_all++;
+    ended = calloc(n_all + 1, sizeof *ended);
+    if (!ended) {
+        json_decref(list);
+        return NULL;
+    }
+    for (const struct task *t = a->first; t; t = t->next)
+        if (job_state_is_terminal(t->job.state) && api_is_listed(rq, &t->job))
+            ended[n++] = t;
+    if (n > 1)
+        qsort(ended, n, sizeof *ended, ended_later_first);
+    for (size_t i = 0; i < n && i < N_RECENT; i++)
+        json_array_append_new(list, task_json(ended[i]));
+    free(ended);
+    return list;
+}
+
+static const char *state_of(const struct agent *a)
+{
+    bool is_busy = task_count(a, job_is_active) > 0;
+
+    if (a->is_draining)
+        return is_busy ? "draining" : "drained";
+    return is_busy ? "busy" : "idle";
+}
+
+void api_status(struct agent *a, const struct request *rq, struct response *rs)
+{
+    json_t *about = json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:s}", "id", a->id, "version", PSGD_VERSION,
+                              "address", a->address, "pid", (int)getpid(), "since", time_json(a->since_wall),
+                              "uptime_s", uptime_json(a), "state", state_of(a));
+    json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:I}", "agent", about, "running", jobs_json(a, rq, job_is_active),
+                          "queued", jobs_json(a, rq, job_is_pending), "recent", recent_json(a, rq),
+                          "disk_free_bytes", (json_int_t)agent_disk_free(a));
+
+    if (task_count_unwritten(a) > 0)
+        json_object_set_new(about, "journal_failed", json_true());
+    json_object_set_new(about, "isolation", json_string(isolation_name(a->isolation.level)));
+    if (a->is_insecure)
+        json_object_set_new(about, "insecure", json_true());
+    respond_page(rs, o);
+}
+
+void api_join(struct agent *a, const struct request *rq, struct response *rs)
+{
+    static const char *const keys[] = {"code", "name", NULL};
+    char code[BASE64_TEXT], name[MEMBER_NAME + 1], token[BASE64_TEXT];
+    json_t *doc;
+    struct err e;
+    int rc;
+
+    if (!rq->has_tls) {
+        respond_problem(rs, WRONG_STATE, NULL,
+                        "a new token is given by TLS only: without it, it could be read in transit");
+        return;
+    }
+    doc = api_body(rq, rs);
+    if (!doc)
+        return;
+    rc = json_only_keys(doc, keys, "", &e);
+    if (rc == 0)
+        rc = json_get_text(code, sizeof code, doc, "code", "", &e);
+    if (rc == 0)
+        rc = json_get_text(name, sizeof name, doc, "name", "", &e);
+    if (rc == 0 && !is_member_name(name))
+        rc = err_set(&e, ERR_CONFIG, "/name: empty, with control characters, or one that begins with CN=");
+    if (rc == 0)
+        rc = members_join(&a->members, code, name, token, &e);
+    json_decref(doc);
+    explicit_bzero(code, sizeof code);
+    if (rc < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    log_line(LOG_LEVEL_INFO, "agent", NULL, "joined: %s", name);
+    respond_json(rs, 201, json_pack("{s:s, s:s, s:s}", "token", token, "id", a->id, "version", PSGD_VERSION));
+    explicit_bzero(token, sizeof token);
+}

@@ -1,0 +1,432 @@
+/* Handlers that reserve, prepare, start and end a job. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/api/api.h"
+#include "agent/api/etag.h"
+#include "agent/jobs/job_action.h"
+#include "agent/jobs/packages.h"
+#include "agent/jobs/peers.h"
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "shared/job/reason.h"
+
+enum { MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
+
+static const double MAX_WAIT_S = 3600, DEFAULT_WAIT_S = 60;
+
+json_t *api_body(const struct request *rq, struct response *rs)
+{
+    struct err e;
+    json_t *doc;
+
+    if (json_parse(&doc, rq->body ? rq->body : "", rq->body_len, "body", &e) == 0)
+        return doc;
+    respond_problem(rs, BAD_REQUEST, NULL, "%s", e.text);
+    return NULL;
+}
+
+bool api_is_listed(const struct request *rq, const struct job *j)
+{
+    return !rq->is_authorised /* it may see the list all the same: of a loopback address */ ||
+           rq->scope != SCOPE_SUBMIT || strcmp(j->owner, rq->who) == 0;
+}
+
+/* Two members with scope `submit` must not reach each other's jobs. A request without the job's key gets the
+ * same answer whether or not the job exists. */
+static bool is_open(const struct request *rq, const char key_sha256[SHA256_HEX])
+{
+    bool has_key = key_sha256[0] && rq->job_key[0] &&
+                   equal_in_constant_time(key_sha256, rq->job_key, SHA256_HEX);
+
+    return has_key || rq->scope == SCOPE_ADMIN || (rq->scope == SCOPE_READ && rq->route->needs == NEEDS_READ);
+}
+
+static void respond_unknown(const struct agent *a, const struct request *rq, struct response *rs)
+{
+    const struct forgotten *f = task_find(a, rq->arg[0]) ? NULL : forgotten_find(&a->forgotten, rq->arg[0]);
+
+    if (f && is_open(rq, f->key_sha256))
+        respond_problem(rs, GONE, NULL, "%s was removed at %s: %s", f->id, f->at, f->why);
+    else
+        respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
+}
+
+struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = task_attempt(a, rq->arg[0], rq->attempt);
+
+    if (!t || !is_open(rq, t->job.key_sha256)) {
+        respond_unknown(a, rq, rs);
+        return NULL;
+    }
+    if (rq->scope != SCOPE_READ)
+        job_touch(t);
+    return t;
+}
+
+static void respond_job(struct response *rs, int status, const struct task *t)
+{
+    respond_json(rs, status, task_json(t));
+}
+
+/* 0: the job was reserved by this request; ERR_CONFLICT: by another; ERR_NOMEM. */
+static int compare_request(const struct job *j, const struct job_spec *spec, struct err *e)
+{
+    json_t *x = job_spec_json(&j->spec), *y = job_spec_json(spec);
+    char *was = json_dump(x, JSON_SORT_KEYS), *is = json_dump(y, JSON_SORT_KEYS);
+    int rc = 0;
+
+    if (!was || !is)
+        rc = err_set(e, ERR_NOMEM, "no memory to compare the reservations of %s", j->spec.id);
+    else if (strcmp(was, is) != 0)
+        rc = err_set(e, ERR_CONFLICT, "%s exists here already, as node %d, attempt %d", j->spec.id,
+                     j->spec.node, j->spec.attempt);
+    free(was);
+    free(is);
+    json_decref(x);
+    json_decref(y);
+    return rc;
+}
+
+static void respond_busy(struct agent *a, const struct request *rq, struct response *rs)
+{
+    const struct task *t = a->first;
+    const char *id;
+    const struct job *j;
+
+    while (t && !job_is_active(&t->job))
+        t = t->next;
+    if (!t) {
+        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s: other jobs are queued already",
+                        a->address);
+        return;
+    }
+    j = &t->job;
+    id = api_is_listed(rq, j) ? j->spec.id : "another job";
+    if (j->steps > 0)
+        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s runs %s (node %d, %.0f %%).",
+                        a->address, id, j->spec.node, 100.0 * fmin(1, (double)j->step / (double)j->steps));
+    else
+        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s runs %s (node %d, %s).", a->address,
+                        id, j->spec.node, job_state_name(j->state));
+}
+
+/* A codec that the reservation names is checked now, so that the job is not refused only after it has
+ * waited in the queue. */
+static int check_codec(const struct agent *a, const struct job_spec *spec, struct err *e)
+{
+    const struct codec_offer offer = {
+        .name = spec->codec, .object_hex = spec->codec_sha256, .source_hex = spec->codec_source_sha256};
+    enum codec_use use;
+
+    if (!spec->codec_sha256[0])
+        return 0;
+    return codec_admit(&use, &a->codecs, &offer, e) < 0 ? e->code : packages_isolate(a, spec, &offer, use, e);
+}
+
+/* The slots and places that other jobs have: an earlier attempt of this one is about to end. */
+static size_t count_others(const struct agent *a, const struct job_spec *spec,
+                           bool (*is_it)(const struct job *))
+{
+    size_t n = 0;
+
+    for (const struct task *t = a->first; t; t = t->next)
+        n += is_it(&t->job) && strcmp(t->job.spec.id, spec->id) != 0;
+    return n;
+}
+
+static bool may_reserve(struct agent *a, const struct request *rq, const struct job_spec *spec,
+                        struct response *rs)
+{
+    size_t n_pending = count_others(a, spec, job_is_pending);
+    bool is_busy = n_pending > 0 || count_others(a, spec, job_is_active) >= (size_t)a->opt.slots;
+    int n_nodes = spec->node_count + spec->server_count;
+    uint64_t n_files = runner_files(n_nodes);
+
+    if (a->is_stopping)
+        respond_problem(rs, DRAINING, NULL, "%s is stopping", a->address);
+    else if (a->is_draining)
+        respond_problem(rs, DRAINING,
+                        "Use other agents, or let it take jobs again: job_submit agents resume ADDRESS.",
+                        "%s was drained and takes no new jobs", a->address);
+    else if (rq->scope == SCOPE_SUBMIT && !rq->job_key[0])
+        respond_problem(
+            rs, BAD_REQUEST, "Send X-Job-Key: 43 characters of base64url, of 32 random bytes.",
+            "with a token of scope submit a job needs a key, with which its submitter reaches it later");
+    else if (n_files > a->job_files)
+        respond_problem(
+            rs, TOO_LARGE,
+            "Start that agent with a larger hard limit of open files (ulimit -Hn, LimitNOFILE=).",
+            "a node of a job of %d nodes may need %llu open files, a process at %s has at most %llu", n_nodes,
+            (unsigned long long)n_files, a->address, (unsigned long long)a->job_files);
+    else if (is_busy && spec->no_queue)
+        respond_busy(a, rq, rs);
+    else if (is_busy && n_pending >= (size_t)a->opt.queue)
+        respond_problem(rs, TOO_MANY_REQUESTS, "Use other agents, or start this one with a larger --queue.",
+                        "%zu jobs are queued at %s already", n_pending, a->address);
+    else
+        return true;
+    return false;
+}
+
+void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
+{
+    json_t *doc = api_body(rq, rs);
+    struct job_spec spec;
+    struct task *t;
+    struct err e;
+    int rc;
+
+    if (!doc)
+        return;
+    rc = job_spec_parse(&spec, doc, &e);
+    json_decref(doc);
+    if (rc < 0 || check_codec(a, &spec, &e) < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    t = task_find(a, spec.id);
+    if (t && !is_open(rq, t->job.key_sha256)) {
+        respond_problem(rs, JOB_EXISTS, NULL, "the id %s is in use; choose another one", spec.id);
+        return;
+    }
+    if (t && spec.attempt <= t->job.spec.attempt) {
+        rc = compare_request(&t->job, &spec, &e);
+        if (rc == ERR_CONFLICT) {
+            respond_problem(rs, JOB_EXISTS, NULL, "%s", e.text);
+        } else if (rc < 0) {
+            respond_error(rs, &e);
+        } else {
+            job_touch(t);
+            respond_job(rs, 200, t);
+        }
+        return;
+    }
+    if (!may_reserve(a, rq, &spec, rs))
+        return;
+    if (task_add(a, &spec, rq->who, rq->job_key, &t, &e) < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    job_reserved(t);
+    job_supersede(a);
+    job_schedule(a);
+    respond_job(rs, 201, t);
+    snprintf(rs->location, sizeof rs->location, "/v1/jobs/%s", spec.id);
+}
+
+void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
+{
+    const char *state = query_get(rq, "state");
+    enum job_state only = JOB_PENDING;
+    uint64_t left;
+    json_t *list;
+
+    if (state && !job_state_parse(&only, state)) {
+        respond_problem(rs, BAD_REQUEST, NULL, "\"%s\" is not a state", state);
+        return;
+    }
+    if (!query_number(&left, rq, rs, "limit", 1, UINT64_MAX))
+        return;
+    list = json_array();
+    for (const struct task *t = a->last; t && left > 0; t = t->prev)
+        if ((!state || t->job.state == only) && api_is_listed(rq, &t->job)) {
+            json_array_append_new(list, task_json(t));
+            left--;
+        }
+    respond_jobs(rq, rs, json_pack("{s:o}", "jobs", list));
+}
+
+void api_job(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+
+    if (t)
+        respond_jobs(rq, rs, task_json(t));
+}
+
+/* Without a number all attempts are meant: after the latest, the one before would be the latest. */
+static bool is_meant(const struct task *t, const struct request *rq)
+{
+    return strcmp(t->job.spec.id, rq->arg[0]) == 0 &&
+           (rq->attempt == 0 || rq->attempt == t->job.spec.attempt);
+}
+
+void api_forget(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs), *next;
+    char why[FORGOTTEN_WHY_MAX];
+    struct err e;
+
+    if (!t)
+        return;
+    for (t = a->first; t; t = t->next)
+        if (is_meant(t, rq) && !job_state_is_terminal(t->job.state)) {
+            respond_problem(rs, WRONG_STATE, "Cancel it first.", "%s is %s", t->job.spec.id,
+                            job_state_name(t->job.state));
+            return;
+        }
+    snprintf(why, sizeof why, "deleted by %s", rq->who[0] ? rq->who : "a client without a token");
+    for (t = a->first; t; t = next) {
+        next = t->next;
+        if (is_meant(t, rq) && task_forget(t, why, &e) < 0) {
+            respond_error(rs, &e);
+            return;
+        }
+    }
+    rs->status = 204;
+}
+
+void api_package(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    enum package p;
+    struct event note;
+    struct err e;
+    json_t *doc;
+    int rc;
+
+    if (!t)
+        return;
+    if (!package_parse(&p, rq->arg[1])) {
+        respond_problem(rs, NOT_FOUND, NULL, "\"%s\" is not one of settings, codec, model, weights, data",
+                        rq->arg[1]);
+        return;
+    }
+    doc = api_body(rq, rs);
+    if (!doc)
+        return;
+    event_init(&note, NOTE_PACKAGE);
+    snprintf(note.package, sizeof note.package, "%s", package_names[p]);
+    rc = packages_parse(&note, doc, p, &e);
+    json_decref(doc);
+    if (rc < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    rs->status = 204;
+    if (t->job.packages[p].here && memcmp(t->job.packages[p].hex, note.hex, sizeof note.hex) == 0)
+        return;
+    if (t->job.pid || (t->job.state != JOB_PENDING && t->job.state != JOB_PREPARING))
+        respond_problem(rs, WRONG_STATE, NULL, "%s is %s and accepts no more packages", t->job.spec.id,
+                        job_state_name(t->job.state));
+    else if (packages_link(a, t, &note, p, &e) < 0 || task_record(t, &note, &e) < 0)
+        respond_error(rs, &e);
+    else
+        job_advance(t);
+}
+
+static void start(struct task *t, const struct start_document *d, struct response *rs)
+{
+    struct err e;
+
+    if (d->attempt != t->job.spec.attempt)
+        respond_problem(rs, CONFLICT, NULL, "attempt %d, but %s is reserved for attempt %d", d->attempt,
+                        t->job.spec.id, t->job.spec.attempt);
+    else if (t->job.digest[0] && strcmp(t->job.digest, d->digest) == 0)
+        respond_job(rs, 202, t);
+    else if (job_start(t, d->line, d->digest, d->nodes, &e) < 0)
+        respond_error(rs, &e);
+    else
+        respond_job(rs, 202, t);
+}
+
+void api_start(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    struct start_document d;
+    struct err e;
+    json_t *doc = t ? api_body(rq, rs) : NULL;
+
+    if (!doc)
+        return;
+    if (start_document_parse(&d, doc, &t->job.spec, &e) < 0) {
+        respond_error(rs, &e);
+    } else {
+        start(t, &d, rs);
+        start_document_clear(&d);
+    }
+    json_decref(doc);
+}
+
+struct cancel {
+    char reason[MAX_CANCEL_TEXT + 1];
+    bool has_failed; /* the job, by another node */
+    double grace_s;
+};
+
+static const struct json_field cancel_fields[] = {
+    {.key = "reason", .kind = JSON_FIELD_TEXT, JSON_AT(struct cancel, reason)},
+    {.key = "has_failed", .kind = JSON_FIELD_BOOL, JSON_AT(struct cancel, has_failed)},
+    {.key = "grace_s",
+     .kind = JSON_FIELD_DOUBLE,
+     JSON_AT(struct cancel, grace_s),
+     .min = 0,
+     .max = MAX_GRACE_S},
+    {0},
+};
+
+/* An empty body leaves *c as it is. Returns false if the request was answered with an error. */
+static bool take_cancel(struct cancel *c, const struct request *rq, struct response *rs)
+{
+    struct err e = {0};
+    json_t *doc;
+
+    if (rq->body_len == 0)
+        return true;
+    doc = api_body(rq, rs);
+    if (!doc)
+        return false;
+    if (json_to_struct(c, doc, cancel_fields, "", &e) < 0)
+        respond_error(rs, &e);
+    json_decref(doc);
+    return e.code == 0;
+}
+
+void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    struct cancel c = {.grace_s = STOP_GRACE_S};
+
+    if (!t || !take_cancel(&c, rq, rs))
+        return;
+    if (job_state_is_terminal(t->job.state)) {
+        respond_job(rs, 200, t);
+        return;
+    }
+    job_stop(t, c.has_failed ? REASON_JOB_FAILED : REASON_USER_CANCELLED,
+             c.reason[0] ? c.reason : "cancelled", c.grace_s);
+    respond_job(rs, 202, t);
+}
+
+bool api_timeout(double *out, const struct request *rq, struct response *rs)
+{
+    const char *text = query_get(rq, "timeout_s");
+    char *end;
+
+    *out = text ? strtod(text, &end) : DEFAULT_WAIT_S;
+    if (!text || (!*end && strspn(text, "0123456789.") == strlen(text) && *out <= MAX_WAIT_S))
+        return true;
+    respond_problem(rs, BAD_REQUEST, NULL, "timeout_s=%s: not a number from 0 to %g", text, MAX_WAIT_S);
+    return false;
+}
+
+void api_wait(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    double timeout_s;
+
+    if (!t || !api_timeout(&timeout_s, rq, rs))
+        return;
+    if (job_state_is_terminal(t->job.state) || rq->method == METHOD_HEAD) {
+        respond_job(rs, 200, t);
+        return;
+    }
+    rs->kind = RESPONSE_WAIT;
+    rs->deadline = clock_now() + timeout_s;
+    memcpy(rs->id, t->job.spec.id, sizeof rs->id);
+    rs->attempt = t->job.spec.attempt;
+}

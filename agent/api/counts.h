@@ -1,0 +1,63 @@
+/* counts -- what the agent has counted since it started, for GET /metrics: of jobs from their events, of
+ * requests from their responses. No I/O, no clock. Its size is fixed: what clients and runners choose, a
+ * codec's name or a reason, cannot add to it. */
+#ifndef PSGD_COUNTS_H
+#define PSGD_COUNTS_H
+
+#include "agent/api/routes.h"
+#include "agent/jobs/job.h"
+
+enum {
+    COUNTS_CODECS = 64, /* all codecs after so many count as one */
+    COUNTS_REASONS = 48,
+    COUNTS_ROUTES = 64,
+    COUNTS_STATUSES = 32,
+    COUNTS_BOUNDS = 11
+};
+
+/* Observations up to each bound; the last count is of those beyond. */
+struct histogram {
+    uint64_t n[COUNTS_BOUNDS + 1];
+    double sum;
+};
+
+extern const double histogram_job_bounds[COUNTS_BOUNDS],
+    histogram_request_bounds[COUNTS_BOUNDS]; /* seconds */
+
+/* Of the jobs of one codec. */
+struct count_codec {
+    char name[sizeof((struct job_spec *)0)->codec];
+    struct count_role {
+        uint64_t steps, samples, sent_bytes, recv_bytes, raw_bytes;
+    } roles[2];                        /* worker, server */
+    struct histogram queued, duration; /* seconds until it had a slot; from its start */
+    uint64_t ends[N_JOB_STATES - JOB_SUCCEEDED][COUNTS_REASONS]; /* by counts_reason */
+};
+
+/* {0} has counted nothing. */
+struct counts {
+    struct count_codec codecs[COUNTS_CODECS + 1]; /* the last one: all without a place of their own */
+    size_t n_codecs;
+    double phase_s[N_STEP_PHASES];
+    uint64_t requests[COUNTS_ROUTES][N_METHODS + 1][COUNTS_STATUSES];
+    struct histogram request_s[COUNTS_ROUTES][N_METHODS + 1];
+};
+
+/* The event has made `now` of the job `before`. */
+void counts_event(struct counts *c, const struct event *ev, const struct job *before, const struct job *now);
+
+/* A request was answered, so long after its head had arrived. route NULL: none has this path and method.
+ * method N_METHODS: another one. */
+void counts_request(struct counts *c, const struct route *route, enum method method, int status,
+                    double seconds);
+
+/* The labels of the indices. NULL or 0: the index is not used. */
+const char *counts_codec(const struct counts *c, size_t i);
+const char *counts_reason(size_t i);
+const char *counts_route(size_t i);
+const char *counts_method(size_t i);
+int counts_status(size_t i);
+
+uint64_t histogram_count(const struct histogram *h); /* of all observations */
+
+#endif

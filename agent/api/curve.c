@@ -1,0 +1,300 @@
+#include "agent/api/curve.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/api/etag.h"
+#include "shared/base/clock.h"
+#include "shared/base/memory_file.h"
+#include "shared/base/sanitized.h"
+
+enum { N_ARGS = 6, OUT_MAX_BYTES = 64 << 20, CPU_S = 30, BACKGROUND = 10 };
+#define MEMORY_BYTES (512ull << 20)
+
+struct curve {
+    struct agent *agent;
+    struct curve *next;
+    char args[N_ARGS][QUERY_VALUE_MAX + 1]; /* as curve_main takes them */
+    char etag[24];
+    int fd, out; /* the records, and the document; -1: none */
+    bool is_running, is_done;
+    struct child child;
+    struct watch watch;
+    struct timer deadline;
+    struct err why; /* code 0: the document is complete */
+};
+
+static void start_next(struct agent *a);
+
+static void unlink_curve(struct curve *c)
+{
+    struct curve **at = &c->agent->curves.first;
+
+    while (*at && *at != c)
+        at = &(*at)->next;
+    if (*at)
+        *at = c->next;
+}
+
+/* Its place goes to the next one, and its request is answered. */
+static void finish(struct curve *c)
+{
+    unlink_curve(c);
+    timer_cancel(&c->agent->loop, &c->deadline);
+    c->is_done = true;
+    c->is_running = false;
+    c->agent->n_changes++;
+    start_next(c->agent);
+}
+
+static void end_process(struct curve *c)
+{
+    if (!c->is_running)
+        return;
+    loop_unwatch(&c->agent->loop, &c->watch);
+    child_end(&c->child, 0);
+    c->is_running = false;
+}
+
+static void on_deadline(void *arg)
+{
+    struct curve *c = arg;
+
+    end_process(c);
+    err_set(&c->why, ERR_TIMEOUT, "the curves were not made within %d s", CURVE_S);
+    finish(c);
+}
+
+/* What a process that fails leaves in place of the document: its error. */
+static void read_why(struct curve *c)
+{
+    char text[512];
+    ssize_t n = pread(c->out, text, sizeof text - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    err_set(&c->why, ERR_PROTOCOL, "%s", text);
+}
+
+static void on_ended(void *arg, uint32_t events)
+{
+    struct curve *c = arg;
+    int status;
+
+    (void)events;
+    loop_unwatch(&c->agent->loop, &c->watch); /* before child_wait closes the descriptor */
+    status = child_wait(&c->child);
+    if (WIFSIGNALED(status))
+        err_set(&c->why, ERR_IO, "the process that makes curves was killed by signal %d", WTERMSIG(status));
+    else if (WEXITSTATUS(status) == EXIT_FAILURE)
+        read_why(c);
+    else if (WEXITSTATUS(status) != EXIT_SUCCESS)
+        err_set(&c->why, ERR_IO, "the process that makes curves ended with status %d", WEXITSTATUS(status));
+    finish(c);
+}
+
+/* In the process: behind the nodes of jobs, and within bounds. */
+static int confine(void *arg)
+{
+    const struct rlimit bytes = {OUT_MAX_BYTES, OUT_MAX_BYTES}, files = {16, 16};
+    sigset_t none;
+
+    (void)arg;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL); /* the agent blocks SIGTERM, by which this ends with it */
+    setpriority(PRIO_PROCESS, 0, BACKGROUND);
+    return setrlimit(RLIMIT_FSIZE, &bytes) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ? -1 : 0;
+}
+
+static int start(struct curve *c)
+{
+    char verb[] = "curves";
+    char *argv[N_ARGS + 3] = {c->agent->exe, verb};
+    const struct child_how how = {.argv = argv,
+                                  .folder = "/",
+                                  .out = c->out,
+                                  .err = -1,
+                                  .extra = c->fd > 0 ? c->fd : 0,
+                                  .cpu_s = CPU_S,
+                                  .memory_size = IS_SANITIZED ? 0 : MEMORY_BYTES,
+                                  .confine = confine};
+
+    for (int i = 0; i < N_ARGS; i++)
+        argv[i + 2] = c->args[i];
+    if (child_start(&c->child, &how, &c->why) < 0)
+        return c->why.code;
+    c->watch = (struct watch){.fd = c->child.fd, .ready = on_ended, .arg = c};
+    c->is_running = true;
+    if (loop_watch(&c->agent->loop, &c->watch, EPOLLIN, &c->why) == 0)
+        return 0;
+    end_process(c);
+    return c->why.code;
+}
+
+static void start_next(struct agent *a)
+{
+    struct curve *waits = NULL;
+    int n = 0;
+
+    for (struct curve *c = a->curves.first; c; c = c->next) {
+        n += c->is_running;
+        if (!c->is_running && !waits)
+            waits = c;
+    }
+    if (waits && n < CURVES_AT_ONCE && start(waits) < 0)
+        finish(waits);
+}
+
+static uint64_t bytes_of(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* `etag` of a document that was made lately: its length; 0: not known. */
+static uint64_t known_length(const struct curves *all, const char *etag)
+{
+    for (size_t i = 0; i < CURVES_KNOWN; i++)
+        if (strcmp(all->known[i].etag, etag) == 0)
+            return all->known[i].bytes;
+    return 0;
+}
+
+static void remember_length(struct curves *all, const char *etag, uint64_t bytes)
+{
+    size_t i = all->n_known++ % CURVES_KNOWN;
+
+    memcpy(all->known[i].etag, etag, sizeof all->known[i].etag);
+    all->known[i].bytes = bytes;
+}
+
+size_t curves_count(const struct curves *all)
+{
+    size_t n = 0;
+
+    for (const struct curve *c = all->first; c; c = c->next)
+        n++;
+    return n;
+}
+
+static struct curve *curve_new(struct agent *a, const struct series_query *q, int fd, struct err *e)
+{
+    const char *const args[N_ARGS] = {q->file, q->names, q->x, q->points, q->from, q->to};
+    struct curve *c = calloc(1, sizeof *c), **last = &a->curves.first;
+
+    if (!c) {
+        err_set(e, ERR_NOMEM, "no memory for curves");
+        return NULL;
+    }
+    c->out = memory_file_make("", 0, e);
+    if (c->out < 0) {
+        free(c);
+        return NULL;
+    }
+    c->agent = a;
+    c->fd = fd;
+    for (int i = 0; i < N_ARGS; i++)
+        snprintf(c->args[i], sizeof c->args[i], "%s", args[i] ? args[i] : "");
+    while (*last)
+        last = &(*last)->next;
+    *last = c;
+    c->deadline = (struct timer){.due = on_deadline, .arg = c};
+    timer_set(&a->loop, &c->deadline, clock_now() + CURVE_S);
+    return c;
+}
+
+void curve_ask(struct agent *a, const struct series_query *q, int fd, const char *more,
+               const struct request *rq, struct response *rs)
+{
+    char etag[sizeof rs->etag];
+    uint64_t bytes;
+    struct curve *c = NULL;
+    struct err e = {0};
+
+    etag_make(etag, more, strlen(more));
+    bytes = known_length(&a->curves, etag);
+    if (bytes > 0 && etag_is_in(rq->if_none_match, etag)) {
+        etag_unchanged(rs, etag, bytes);
+    } else if (rq->method == METHOD_HEAD) {
+        rs->type = "application/json";
+        memcpy(rs->etag, etag, sizeof etag);
+    } else if (curves_count(&a->curves) >= CURVES_AT_ONCE + CURVES_WAITING) {
+        respond_problem(rs, OVERLOADED, NULL, "%d requests for curves wait already", CURVES_WAITING);
+    } else if (!(c = curve_new(a, q, fd, &e))) {
+        respond_error(rs, &e);
+    } else {
+        memcpy(c->etag, etag, sizeof etag);
+        rs->kind = RESPONSE_CURVE;
+        rs->curve = c;
+        rs->deadline = HUGE_VAL;
+        start_next(a);
+    }
+    if (!c && fd >= 0)
+        close(fd);
+}
+
+bool curve_is_ready(const struct curve *c)
+{
+    return c->is_done;
+}
+
+void curve_respond(struct response *rs)
+{
+    struct curve *c = rs->curve;
+    struct agent *a = c->agent;
+    uint64_t bytes = bytes_of(c->out);
+    struct err why = c->why; /* the curve goes with the response that waited */
+    char etag[sizeof rs->etag];
+    int out = c->out;
+
+    if (!c->is_done) {
+        respond_problem(rs, DRAINING, NULL, "%s is stopping", a->address);
+    } else if (why.code == ERR_TIMEOUT) {
+        respond_problem(rs, TIMED_OUT, "Ask for fewer names, or for a part: from=, to=.", "%s", why.text);
+    } else if (why.code == ERR_PROTOCOL) {
+        respond_problem(rs, WRONG_STATE, NULL, "the records cannot be read: %s", why.text);
+    } else if (why.code) {
+        respond_error(rs, &why);
+    } else {
+        remember_length(&a->curves, c->etag, bytes);
+        memcpy(etag, c->etag, sizeof etag);
+        c->out = -1;
+        response_clear(rs);
+        *rs = (struct response){.kind = RESPONSE_FILE, .type = "application/json", .fd = out, .bytes = bytes};
+        memcpy(rs->etag, etag, sizeof etag);
+    }
+}
+
+void curve_free(struct curve *c)
+{
+    if (!c)
+        return;
+    end_process(c);
+    if (!c->is_done) {
+        timer_cancel(&c->agent->loop, &c->deadline);
+        unlink_curve(c);
+        start_next(c->agent);
+    }
+    if (c->fd >= 0)
+        close(c->fd);
+    if (c->out >= 0)
+        close(c->out);
+    free(c);
+}
+
+bool curve_is_own(const struct curves *all, pid_t child)
+{
+    for (const struct curve *c = all->first; c; c = c->next)
+        if (c->is_running && c->child.pid == child)
+            return true;
+    return false;
+}

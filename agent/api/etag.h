@@ -1,0 +1,29 @@
+/* etag -- the ETag of a resource, and whether a request's If-None-Match has it: a client that polls then gets
+ * 304 and no body. The tags are weak (RFC 9110 8.8.1): a job's does not change while only its clock runs. */
+#ifndef PSGD_ETAG_H
+#define PSGD_ETAG_H
+
+#include <sys/stat.h>
+
+#include "agent/api/routes.h"
+
+/* Tags a 200 whose body is complete by what the body says, and makes it a 304 if the request has that tag. */
+void etag_by_body(const struct request *rq, struct response *rs);
+
+/* The same for a file: by its identity, times and size, and by the part that is served. Runners append to
+ * files or replace them whole, and either changes one of these. */
+void etag_by_file(const struct request *rq, struct response *rs, const struct stat *st);
+
+/* Responds with a job, or with {"jobs": [job, ...]}, and its tag, or with 304. `elapsed_s`, which runs on
+ * without an event and follows from started_at, is left out of the tag. Takes the value. */
+void respond_jobs(const struct request *rq, struct response *rs, json_t *take);
+
+/* The parts of these: the tag of any bytes, and the 304 for one whose body has so many. */
+enum { ETAG_TEXT = sizeof((struct response *)0)->etag };
+void etag_make(char out[ETAG_TEXT], const void *bytes, size_t len);
+void etag_unchanged(struct response *rs, const char etag[ETAG_TEXT], uint64_t bytes);
+
+/* Whether a value of If-None-Match (NULL: not sent) has the tag, by the weak comparison, or is `*`. */
+bool etag_is_in(const char *if_none_match, const char *etag);
+
+#endif

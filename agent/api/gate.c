@@ -1,0 +1,293 @@
+#include "agent/api/gate.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "shared/base/suggest.h"
+#include "shared/http/origin.h"
+
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-"
+
+static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
+{
+    va_list ap;
+
+    v->problem = p;
+    va_start(ap, fmt);
+    vsnprintf(v->detail, sizeof v->detail, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+static bool target_is_plain(const char *target, const char **query)
+{
+    size_t path;
+
+    *query = NULL;
+    if (!target || strnlen(target, TARGET_MAX + 1) > TARGET_MAX || target[0] != '/' || strstr(target, ".."))
+        return false;
+    path = strspn(target, PLAIN);
+    if (target[path] == '?')
+        *query = target + path + 1;
+    return !target[path] || *query;
+}
+
+static bool query_pair(struct request *rq, const char *pair, size_t len, struct verdict *v)
+{
+    const char *eq = memchr(pair, '=', len);
+    size_t n_key = eq ? (size_t)(eq - pair) : 0, n_value = eq ? len - n_key - 1 : 0;
+    const char *const *keys = rq->route->keys;
+    char key[32];
+    const char *near;
+
+    if (!eq || n_key == 0 || n_key >= sizeof key || n_value == 0 || n_value > QUERY_VALUE_MAX)
+        return refuse(v, BAD_REQUEST, "the query is not key=value");
+    snprintf(key, sizeof key, "%.*s", (int)n_key, pair);
+    for (; *keys; keys++)
+        if (strcmp(*keys, key) == 0)
+            break;
+    if (!*keys) {
+        near = suggest(key, rq->route->keys);
+        return refuse(v, BAD_REQUEST,
+                      near ? "the query's key \"%s\" is unknown; did you mean \"%s\"?"
+                           : "the query's key \"%s\" is unknown here",
+                      key, near);
+    }
+    if (query_get(rq, key))
+        return refuse(v, BAD_REQUEST, "the query has \"%s\" twice", key);
+    rq->query[rq->n_query].key = *keys;
+    memcpy(rq->query[rq->n_query].value, eq + 1, n_value);
+    rq->query[rq->n_query++].value[n_value] = '\0';
+    return true;
+}
+
+static bool query_parse(struct request *rq, const char *query, struct verdict *v)
+{
+    if (strspn(query, PLAIN ",&=") != strlen(query))
+        return refuse(v, BAD_REQUEST, "the query holds other characters than A-Z a-z 0-9 / _ . - , & =");
+    for (;;) {
+        size_t n = strcspn(query, "&");
+
+        if (!query_pair(rq, query, n, v))
+            return false;
+        if (!query[n])
+            return true;
+        query += n + 1;
+    }
+}
+
+/* A GET route serves HEAD too. */
+static bool serves(const struct route *r, enum method m)
+{
+    return r->method == m || (r->method == METHOD_GET && m == METHOD_HEAD);
+}
+
+static bool find_route(struct request *rq, const struct gate_input *in, size_t path_len, struct verdict *v)
+{
+    size_t n_allow;
+
+    for (size_t i = 0; i < n_routes; i++) {
+        if (!route_matches(&routes[i], in->target, path_len, rq))
+            continue;
+        if (serves(&routes[i], rq->method)) {
+            rq->route = &routes[i];
+            return true;
+        }
+        n_allow = strlen(v->allow);
+        snprintf(v->allow + n_allow, sizeof v->allow - n_allow, "%s%s%s", n_allow ? ", " : "",
+                 method_names[routes[i].method], routes[i].method == METHOD_GET ? ", HEAD" : "");
+    }
+    if (v->allow[0])
+        return refuse(v, METHOD_NOT_ALLOWED, "this path allows %s", v->allow);
+    return refuse(v, NOT_FOUND, "no resource has this path");
+}
+
+/* Whether the request is meant for this agent, and not made by a page of another web site. */
+static bool check_site(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
+{
+    const struct own_names own = {.bound_host = rules->bound_host,
+                                  .local_host = in->local_host,
+                                  .allow_hosts = rules->allow_hosts,
+                                  .port = rules->port,
+                                  .has_tls = in->has_tls};
+    const char *host, *why;
+
+    switch (host_check(&own, in->headers, in->n_headers, &host)) {
+    case HOST_IS_NOT_ONE:
+        return refuse(v, BAD_REQUEST, "%s", host_is_not_one);
+    case HOST_IS_FOREIGN:
+        snprintf(v->hint, sizeof v->hint,
+                 "Start the agent with --allow-host NAME if it is known by that name.");
+        return refuse(v, FORBIDDEN, "this agent is not \"%.100s\"", host);
+    case HOST_IS_OWN:
+        break;
+    }
+    why = origin_refusal(&own, in->headers, in->n_headers);
+    return !why || refuse(v, FORBIDDEN, "%s", why);
+}
+
+static void accept_as(struct request *rq, const char *name, enum scope scope)
+{
+    rq->is_authorised = true;
+    rq->scope = scope;
+    snprintf(rq->who, sizeof rq->who, "%s", name);
+}
+
+static void identify(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
+                     const char *token)
+{
+    uint8_t digest[SHA256_BYTES];
+    const struct member *m;
+
+    sha256(digest, token, strlen(token));
+    if (token_is(rules->token, digest))
+        accept_as(rq, rules->token->name, rules->token->scope);
+    else if (rules->cluster && token_is(rules->cluster, digest))
+        accept_as(rq, rules->cluster->name, rules->cluster->scope);
+    else if (rules->members && (m = members_find(rules->members, digest, in->now)))
+        accept_as(rq, m->name, m->scope);
+}
+
+static bool scope_suffices(const struct request *rq, struct verdict *v)
+{
+    enum needs needs = rq->route->needs;
+    enum scope least = needs == NEEDS_ADMIN ? SCOPE_ADMIN : needs == NEEDS_SUBMIT ? SCOPE_SUBMIT : SCOPE_READ;
+
+    if (rq->scope >= least)
+        return true;
+    snprintf(v->hint, sizeof v->hint, "On the agent's machine, `agent token add NAME --scope %s` makes one.",
+             scope_name(least));
+    return refuse(v, FORBIDDEN, "this needs a token of scope %s; the one of %s has %s", scope_name(least),
+                  rq->who, scope_name(rq->scope));
+}
+
+static bool check_token(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
+                        struct verdict *v)
+{
+    static const char bearer[] = "Bearer ";
+    enum needs needs = rq->route->needs;
+    const char *value;
+    size_t n = header_count(in->headers, in->n_headers, "Authorization", &value);
+
+    if (!rules->token)
+        accept_as(rq, "", SCOPE_ADMIN);
+    else if (n == 1 && strncasecmp(value, bearer, sizeof bearer - 1) == 0)
+        identify(rules, in, rq, value + sizeof bearer - 1);
+    else if (n == 0 && in->certificate)
+        accept_as(rq, in->certificate, SCOPE_SUBMIT);
+    if (needs == NEEDS_NOTHING || (needs == NEEDS_LOCAL && in->is_loopback))
+        return true;
+    if (in->certificate_refusal) {
+        snprintf(v->hint, sizeof v->hint, "Present another certificate, or a token and no certificate.");
+        return refuse(v, UNAUTHORIZED, "the client's certificate is not accepted: %s",
+                      in->certificate_refusal);
+    }
+    if (rq->is_authorised)
+        return scope_suffices(rq, v);
+    v->has_wrong_token = n == 1;
+    snprintf(v->hint, sizeof v->hint,
+             "Send the token of the agent's token file: Authorization: Bearer TOKEN");
+    return refuse(v, UNAUTHORIZED,
+                  n > 1                       ? "more than one Authorization header"
+                  : n == 1                    ? "the token is not this agent's"
+                  : rules->takes_certificates ? "a token or a client's certificate is needed"
+                                              : "a token is needed");
+}
+
+static bool take_job_key(const struct gate_input *in, struct request *rq, struct verdict *v)
+{
+    uint8_t digest[SHA256_BYTES];
+    const char *value;
+    size_t n = header_count(in->headers, in->n_headers, "X-Job-Key", &value);
+
+    if (n == 0)
+        return true;
+    if (n > 1 || !is_base64url(value))
+        return refuse(v, BAD_REQUEST, "X-Job-Key is not one key of 43 letters, digits, '-' and '_'");
+    sha256(digest, value, strlen(value));
+    hex_encode(rq->job_key, digest, sizeof digest);
+    return true;
+}
+
+static bool take_attempt(const struct gate_input *in, struct request *rq, struct verdict *v)
+{
+    const char *value;
+    size_t n = header_count(in->headers, in->n_headers, "X-Job-Attempt", &value);
+
+    if (n == 0)
+        return true;
+    if (n > 1 || strlen(value) > 7 || strspn(value, "0123456789") != strlen(value) ||
+        (rq->attempt = atoi(value)) == 0)
+        return refuse(v, BAD_REQUEST, "X-Job-Attempt is not one number from 1");
+    return true;
+}
+
+static bool media_type_is_ours(const char *type)
+{
+    size_t n = strcspn(type, "; \t");
+
+    return (n == 16 && strncasecmp(type, "application/json", n) == 0) ||
+           (n == 24 && strncasecmp(type, "application/octet-stream", n) == 0);
+}
+
+static bool check_body(const struct gate_input *in, const struct request *rq, struct verdict *v)
+{
+    const struct route *r = rq->route;
+    const char *length, *type, *unused;
+    size_t n = header_count(in->headers, in->n_headers, "Content-Length", &length);
+
+    if (header_count(in->headers, in->n_headers, "Transfer-Encoding", &unused) > 0)
+        return refuse(v, BAD_REQUEST, "Transfer-Encoding is not supported: send a Content-Length");
+    if (n == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
+        return true;
+    if (n == 0)
+        return refuse(v, LENGTH_REQUIRED, "a Content-Length is needed");
+    if (n > 1 || !length[0] || strlen(length) > 18 || strspn(length, "0123456789") != strlen(length))
+        return refuse(v, BAD_REQUEST, "exactly one Content-Length in decimal digits is needed");
+    v->body_bytes = strtoull(length, NULL, 10);
+    if (v->body_bytes == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
+        return true;
+    if (r->max_body > 0 &&
+        (header_count(in->headers, in->n_headers, "Content-Type", &type) != 1 || !media_type_is_ours(type)))
+        return refuse(v, UNSUPPORTED_MEDIA_TYPE,
+                      "a Content-Type of application/json or application/octet-stream is needed");
+    if (v->body_bytes > r->max_body)
+        return refuse(v, TOO_LARGE, "%llu bytes exceed the limit of %llu for this path",
+                      (unsigned long long)v->body_bytes, (unsigned long long)r->max_body);
+    if (v->body_bytes > in->disk_free)
+        return refuse(v, DISK_FULL,
+                      "%llu bytes do not fit: %llu are free for uploads on the agent's disk, and %d MiB more "
+                      "are reserved "
+                      "for what jobs write",
+                      (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free, DISK_RESERVE_MIB);
+    return true;
+}
+
+bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
+                struct verdict *v)
+{
+    const char *query, *accept;
+
+    *rq = (struct request){0};
+    *v = (struct verdict){0};
+    rq->has_tls = in->has_tls;
+    while (rq->method < N_METHODS && strcmp(method_names[rq->method], in->method) != 0)
+        rq->method++;
+    if (!target_is_plain(in->target, &query))
+        return refuse(v, NOT_FOUND, "no resource has this path");
+    if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||
+        (query && !query_parse(rq, query, v)) || !check_site(rules, in, v) ||
+        !check_token(rules, in, rq, v) || !take_job_key(in, rq, v) || !take_attempt(in, rq, v) ||
+        !check_body(in, rq, v))
+        return false;
+    header_count(in->headers, in->n_headers, "Accept", &accept);
+    rq->wants_ndjson = accept && strstr(accept, "application/x-ndjson");
+    rq->wants_html = accept && strstr(accept, "text/html");
+    header_count(in->headers, in->n_headers, "If-None-Match", &rq->if_none_match);
+    return true;
+}

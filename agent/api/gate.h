@@ -1,0 +1,50 @@
+/* gate -- the checks that every request passes before its body is read: docs/protocol.md 1.1, in that
+ * order. A pure function of the request's head. libmicrohttpd accepts malformed heads (two lengths, two
+ * hosts, none); handlers may rely on what is checked here. */
+#ifndef PSGD_GATE_H
+#define PSGD_GATE_H
+
+#include "agent/access/members.h"
+#include "agent/access/token.h"
+#include "agent/api/routes.h"
+#include "shared/http/head.h"
+
+enum { DISK_RESERVE_MIB = 64 }; /* kept free of uploads, for journals and records */
+
+struct gate_rules {
+    const char *bound_host; /* "127.0.0.1", "::1" */
+    int port;
+    const char *const *allow_hosts; /* ends with NULL */
+    const struct token *token;      /* the owner's; NULL: no token is required */
+    const struct token *cluster;    /* accepted, too; NULL: none */
+    const struct members *members;  /* theirs as well; NULL: none */
+    bool takes_certificates;        /* of clients, with --client-ca */
+};
+
+struct gate_input {
+    const char *method, *target; /* as received; target is NULL if it could not be read */
+    const struct header *headers;
+    size_t n_headers;
+    const char *local_host; /* the local address of the connection; NULL: unknown */
+    bool is_loopback;       /* the other end is a loopback address */
+    bool has_tls;
+    const char *certificate;         /* the name in the client's certificate; NULL: none that is accepted */
+    const char *certificate_refusal; /* why the client's certificate is refused; NULL: it is accepted, or none
+                                      * was sent */
+    double now;                      /* clock_wall() */
+    uint64_t disk_free;              /* bytes that uploads may use: all but the reserve */
+};
+
+struct verdict {
+    enum problem problem; /* PROBLEM_NONE: accepted, and `rq` is filled */
+    char detail[320], hint[128];
+    char allow[40];      /* METHOD_NOT_ALLOWED */
+    uint64_t body_bytes; /* Content-Length */
+    bool has_wrong_token;
+};
+
+/* Returns whether the request is accepted. */
+bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
+                struct verdict *v);
+
+#endif

@@ -1,0 +1,166 @@
+#include "agent/base/agent_options.h"
+
+#include <string.h>
+
+#include "agent/access/codec_policy.h"
+#include "agent/base/scope.h"
+#include "shared/base/args.h"
+#include "shared/base/file.h"
+#include "shared/job/worker.h"
+#include "shared/plugin/isolation.h"
+
+#define AT(member) ARGS_AT(struct agent_options, member)
+
+enum { RUN = AGENT_RUN, TOKEN = AGENT_TOKEN, ALL = RUN | TOKEN };
+enum { LISTENING, TRUST, TOKENS, KEEPING, OUTPUT };
+
+static const struct args_option table[] = {
+    {"port", "", ARGS_INT, AT(port), ALL, LISTENING, "N", "port to listen on (15387; 0: any free port)",
+     .max = 65535},
+    {"bind", "", ARGS_TEXT, AT(bind), RUN, LISTENING, "ADDRESS", "listen on this address only (127.0.0.1)"},
+    {"data-bind", "", ARGS_TEXT, AT(data_bind), RUN, LISTENING, "ADDRESS",
+     "address at which nodes of other machines reach this one's (the same as --bind)"},
+    {"tls", "", ARGS_FLAG, AT(tls), RUN, LISTENING, NULL,
+     "TLS only, on a loopback address, too, and an invitation for other users"},
+    {"insecure-no-tls", "", ARGS_FLAG, AT(insecure_no_tls), RUN, LISTENING, NULL,
+     "HTTP without TLS, too, beyond loopback, where token and results can then be read in transit"},
+    {"allow-host", "", ARGS_LIST, AT(allow_hosts), RUN, LISTENING, "NAME",
+     "another host name of this agent; may be repeated"},
+    {"token-file", "", ARGS_PATH, AT(token_file), ALL, TRUST, "FILE",
+     "file with the token (DIR/token, created at the first start)"},
+    {"cluster-token", "", ARGS_PATH, AT(cluster_token), RUN, TRUST, "FILE",
+     "file with a second token, which many agents may share; its scope is submit"},
+    {"tls-cert", "", ARGS_PATH, AT(tls_cert), RUN, TRUST, "FILE",
+     "certificate for TLS, in PEM, with those of the CAs above it (DIR/tls.crt, signed by nobody)"},
+    {"tls-key", "", ARGS_PATH, AT(tls_key), RUN, TRUST, "FILE", "its key"},
+    {"client-ca", "", ARGS_PATH, AT(client_ca), RUN, TRUST, "FILE",
+     "certificates of CAs, in PEM: a client with one of theirs has scope submit, and its common name"},
+    {"no-token", "", ARGS_FLAG, AT(no_token), RUN, TRUST, NULL,
+     "require no token: on loopback addresses only; any user of this machine can then submit"},
+    {"codecs", "", ARGS_CHOICE, AT(codecs), RUN, TRUST, CODEC_POLICY_CHOICES,
+     "codecs that may run here (any if the agent listens on loopback addresses only, else allowlist); "
+     "allowlist: built-in codecs and those of --codec-list"},
+    {"codec-list", "", ARGS_PATH, AT(codec_list), RUN, TRUST, "FILE",
+     "allowed codecs, one SHA-256 of a .so or .c file per line (DIR/codecs.allow); a listed .c file is "
+     "compiled here. To add one: sha256sum my.c >>DIR/codecs.allow"},
+    {"require-isolation", "", ARGS_CHOICE, AT(require_isolation), RUN, TRUST, ISOLATION_CHOICES,
+     "least isolation of any codec from this machine, as SECURITY.md describes (files for codecs that are "
+     "not built in); none: run them without"},
+    {"scope", "", ARGS_CHOICE, AT(scope), TOKEN, TOKENS, SCOPE_CHOICES,
+     "add, invite: what the token allows (submit): see jobs and results; run jobs of its own; everybody's "
+     "jobs"},
+    {"expires", "", ARGS_TEXT, AT(expires), TOKEN, TOKENS, "TIME",
+     "add, invite: for how long the token or the code is valid: 30d, 12h, 10m, 30s (never; a code: 1h)"},
+    {"keep", "", ARGS_TEXT, AT(keep_token), TOKEN, TOKENS, "TIME",
+     "rotate: for how long the former token is valid, too (1h)"},
+    {"invitations", "", ARGS_FLAG, AT(invitations), TOKEN, TOKENS, NULL, "revoke: all invitations"},
+    {"dir", "", ARGS_PATH, AT(dir), ALL, KEEPING, "DIR",
+     "state, packages, results and the token ($XDG_STATE_HOME/psgd/agent-PORT, else "
+     "~/.local/state/psgd/agent-PORT)"},
+    {"slots", "", ARGS_INT, AT(slots), RUN, KEEPING, "N",
+     "jobs that run at a time, each on its part of the processors and of --job-memory (1)", .min = 1,
+     .max = 256},
+    {"queue", "", ARGS_INT, AT(queue), RUN, KEEPING, "N", "jobs that may wait in the queue (16)",
+     .max = 10000},
+    {"keep", "", ARGS_INT, AT(keep), RUN, KEEPING, "N", "ended jobs that are kept (64)", .min = 1,
+     .max = 100000},
+    {"keep-days", "", ARGS_INT, AT(keep_days), RUN, KEEPING, "N", "for how long they are kept (no limit)",
+     .min = 1, .max = 36500},
+    {"keep-gib", "", ARGS_INT, AT(keep_gib), RUN, KEEPING, "N",
+     "GiB of their records, models, ... (no limit)", .min = 1, .max = 1 << 20},
+    {"blob-limit", "", ARGS_INT, AT(blob_limit_gib), RUN, KEEPING, "N",
+     "GiB of packages kept for the next job (16)", .min = 1, .max = 1 << 20},
+    {"job-memory", "", ARGS_INT, AT(job_memory_gib), RUN, KEEPING, "N",
+     "GiB of memory that a node's process may use (80 % of the machine's memory; 0: no limit)",
+     .max = 1 << 20},
+    {"job-disk", "", ARGS_INT, AT(job_disk_gib), RUN, KEEPING, "N",
+     "GiB of files that a node of a job may write (32; 0: no limit)", .max = 1 << 20},
+    {"leave-running", "", ARGS_FLAG, AT(leave_running), RUN, KEEPING, NULL,
+     "keep running jobs at a clean stop; the next agent with the same --dir adopts them"},
+    {"metrics-per-job", "", ARGS_FLAG, AT(metrics_per_job), RUN, OUTPUT, NULL,
+     "label the gauges of running jobs in GET /metrics with their ids, too: a new time series for each job"},
+    {"help", "h", ARGS_FLAG, AT(wants_help), ALL, OUTPUT, NULL, "print this help"},
+    {"version", "V", ARGS_FLAG, AT(wants_version), ALL, OUTPUT, NULL, "print the version"},
+};
+
+static const char *const groups[] = {"Network", "Security", "Tokens", "State and limits", "Messages", NULL};
+
+const struct args agent_options_table = {"agent --help lists the options.", table,
+                                         sizeof table / sizeof *table, groups};
+const char agent_exit_help[] =
+    "\nExit status: 0 stopped by SIGTERM or SIGINT, or done, 2 wrong usage, 6 no such member or a name that "
+    "is\n"
+    "taken, 7 insecure options, or a folder or\n"
+    "token file that others can read or change, 71 a port, an address or the folder is not available.\n";
+
+const char *agent_token_usage(char *out, size_t size, const char *name)
+{
+    static const char *const lines[][2] = {
+        {"list", "who may use the agent of this folder, and open invitations"},
+        {"add NAME", "a token for NAME, printed once"},
+        {"revoke NAME", "takes NAME's tokens back; revoke --invitations: all codes"},
+        {"rotate [NAME]", "another token for NAME, or for the owner; the former one stays valid for --keep"},
+        {"invite", "prints the command by which one more user joins (with TLS)"},
+    };
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s %s token %-13s  %s\n", i ? "      " : "usage:", name,
+                              lines[i][0], lines[i][1]);
+    if (n < size)
+        snprintf(out + n, size - n,
+                 "\nThese change files of the agent's folder; an agent that runs goes by them from its next "
+                 "request on.\n");
+    return out;
+}
+
+void agent_usage(FILE *f, unsigned verb, const char *name)
+{
+    char text[2048];
+
+    if (verb == RUN)
+        fprintf(f,
+                "usage: %s [--port N] [--bind ADDRESS] [--dir DIR] [options]\n"
+                "       %s token list|add NAME|revoke NAME|rotate [NAME]|invite [options]\n\n"
+                "Waits for jobs and runs their nodes on this machine. `%s token --help`: who may use it.\n",
+                name, name, name);
+    else
+        fputs(agent_token_usage(text, sizeof text, name), f);
+    args_help(f, &agent_options_table, verb, NULL);
+    fputs(agent_exit_help, f);
+}
+
+int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char **argv, struct err *e)
+{
+    *out = (struct agent_options){.port = AGENT_PORT,
+                                  .bind = "127.0.0.1",
+                                  .queue = 16,
+                                  .slots = 1,
+                                  .keep = 64,
+                                  .blob_limit_gib = 16,
+                                  .codecs = -1,
+                                  .scope = SCOPE_SUBMIT,
+                                  .require_isolation = -1,
+                                  .job_memory_gib = -1,
+                                  .job_disk_gib = 32};
+    if (args_parse(&agent_options_table, verb, argc, argv, out, &out->found, e) < 0)
+        return e->code;
+    if (!out->tls_cert[0] != !out->tls_key[0])
+        return err_set(e, ERR_USAGE, "--tls-cert and --tls-key are a pair: a certificate and its key");
+    if (verb == RUN && out->found.n_operands > 0)
+        return err_set(e, ERR_USAGE, "\"%s\" is not an option; agent --help lists them",
+                       out->found.operands[0]);
+    return 0;
+}
+
+int agent_default_folder(struct agent_options *o, struct err *e)
+{
+    char state[DIR_MAX - 32];
+
+    if (o->dir[0])
+        return 0;
+    if (file_state_dir(state, sizeof state, e) < 0)
+        return e->code;
+    snprintf(o->dir, sizeof o->dir, "%s/agent-%d", state, o->port);
+    return 0;
+}

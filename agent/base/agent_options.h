@@ -1,0 +1,58 @@
+/* agent_options -- the agent's command line. */
+#ifndef PSGD_AGENT_OPTIONS_H
+#define PSGD_AGENT_OPTIONS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "shared/base/args.h"
+#include "shared/base/err.h"
+
+/* The verbs, as bits: running, and `agent token`. */
+enum { AGENT_RUN = 1, AGENT_TOKEN = 2 };
+
+enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the folder fit PATH_MAX */
+
+struct agent_options {
+    int port;
+    char bind[256];
+    char data_bind[256];                          /* "": the same as bind */
+    char dir[DIR_MAX];                            /* "": named by the port, in the user's state folder */
+    const char *allow_hosts[ALLOW_HOSTS_MAX + 1]; /* point into argv; ends with NULL */
+    char token_file[PATH_MAX];                    /* "": DIR/token */
+    char cluster_token[PATH_MAX];                 /* "": none */
+    char tls_cert[PATH_MAX], tls_key[PATH_MAX];   /* "": the agent's own, in DIR */
+    char client_ca[PATH_MAX];                     /* "": no client has a certificate */
+    bool no_token, tls, insecure_no_tls, leave_running;
+    bool metrics_per_job;
+    int queue, slots, keep, blob_limit_gib;
+    int keep_days, keep_gib;          /* 0: no limit */
+    int codecs;                       /* enum codec_policy; -1: by the listening address */
+    char codec_list[PATH_MAX];        /* "": DIR/codecs.allow */
+    int job_memory_gib;               /* -1: a fraction of the machine's; 0: no limit */
+    int job_disk_gib;                 /* 0: no limit */
+    int scope;                        /* of `agent token`: enum scope */
+    char expires[16], keep_token[16]; /* "": not given */
+    bool invitations;
+    int require_isolation; /* enum isolation; -1: not given */
+    bool wants_help, wants_version;
+    struct args_found found; /* the operands of `agent token` */
+};
+
+/* Parses as shared/base/args.h describes. ERR_USAGE. */
+int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char **argv, struct err *e);
+
+/* Without --dir: the folder that is named by the port. */
+int agent_default_folder(struct agent_options *o, struct err *e);
+
+/* For docs/reference/. */
+extern const struct args agent_options_table;
+extern const char agent_exit_help[];
+/* The usage of `NAME token`; an installed agent is called psgd-agent. Returns `out`. */
+const char *agent_token_usage(char *out, size_t size, const char *name);
+
+/* Prints the text of --help; `name`: of the program. */
+void agent_usage(FILE *f, unsigned verb, const char *name);
+
+#endif

@@ -1,0 +1,69 @@
+#include "agent/jobs/artifact.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/base/compat.h"
+
+const char *artifact_find(const char *name)
+{
+    for (int i = 0; i < N_ARTIFACTS; i++)
+        if (strcmp(artifacts[i].name, name) == 0)
+            return artifacts[i].name;
+    return NULL;
+}
+
+const char *artifact_type(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    if (strcmp(dot, ".csv") == 0)
+        return "text/csv; charset=utf-8";
+    if (strcmp(dot, ".log") == 0 || strcmp(dot, ".c") == 0)
+        return "text/plain; charset=utf-8";
+    if (strcmp(dot, ".json") == 0)
+        return "application/json";
+    return strcmp(dot, ".jsonl") == 0 ? "application/x-ndjson" : "application/octet-stream";
+}
+
+static bool is_of_package(const char *name)
+{
+    return strcmp(name, artifact_name(ARTIFACT_CODEC_SOURCE)) == 0 ||
+           strcmp(name, artifact_name(ARTIFACT_CODEC_MANIFEST)) == 0;
+}
+
+int artifact_open(int *out, uint64_t *bytes, int dir_fd, const char *folder, const char *name, struct err *e)
+{
+    char path[128];
+    struct stat st;
+    int fd;
+
+    snprintf(path, sizeof path, "jobs/%s/%s/%s", folder, is_of_package(name) ? "packages" : "run", name);
+    fd = compat_open_beneath(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY); /* does not block on a pipe */
+    if (fd < 0)
+        return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "%s has no %s", folder, name)
+                               : err_errno(e, ERR_REFUSED, "%s of %s", name, folder);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_nlink != 1 && !is_of_package(name))) {
+        close(fd);
+        return err_set(e, ERR_REFUSED, "%s of %s is not a plain file", name, folder);
+    }
+    *out = fd;
+    *bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+uint64_t artifact_whole_lines(int fd, uint64_t bytes)
+{
+    char buf[ARTIFACT_LINE_MAX];
+    size_t n = bytes < sizeof buf ? (size_t)bytes : sizeof buf;
+    const char *lf;
+
+    if (pread(fd, buf, n, (off_t)(bytes - n)) != (ssize_t)n)
+        return 0;
+    lf = memrchr(buf, '\n', n);
+    return lf ? bytes - n + (size_t)(lf - buf) + 1 : 0;
+}

@@ -1,0 +1,36 @@
+/* event_stream -- one client's position in a job's events: from the journal to text/event-stream or
+ * ndjson. */
+#ifndef PSGD_STREAM_H
+#define PSGD_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "agent/agent.h"
+
+static const double STREAM_QUIET_S = 15;
+
+struct stream {
+    struct agent *agent;
+    char id[JOB_ID_MAX + 1];
+    int attempt;
+    bool is_ndjson, is_open, holds;
+    off_t at;                       /* in the journal */
+    double last_at;                 /* clock_now() of the last byte sent */
+    size_t n, n_sent;               /* of `text` */
+    char text[EVENT_LINE_MAX + 64]; /* one formatted event */
+};
+
+/* `holds`: its reader may hold the job's reservation, which ends when the last such stream is closed. */
+void stream_open(struct stream *s, struct agent *a, const char *id, int attempt, uint64_t after,
+                 bool is_ndjson, bool holds);
+void stream_close(struct stream *s); /* fine on {0} */
+
+/* Reads up to `size` bytes; 0: none available now; -1: end of the stream. */
+ssize_t stream_read(struct stream *s, char *buf, size_t size);
+
+/* Returns whether stream_read would return other than 0. */
+bool stream_is_ready(const struct stream *s);
+
+#endif

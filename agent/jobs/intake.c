@@ -1,0 +1,76 @@
+#include "agent/jobs/intake.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+bool intake_is(const char *name, const char *text, size_t len)
+{
+    char head[32];
+    int n = snprintf(head, sizeof head, "{\"event\":\"%s\"", name);
+
+    return (size_t)n < len && memcmp(text, head, (size_t)n) == 0;
+}
+
+static enum intake_kind kind_of(const char *text, size_t len)
+{
+    return intake_is("progress", text, len) ? INTAKE_PROGRESS
+           : intake_is("eval", text, len)   ? INTAKE_EVAL
+                                            : INTAKE_OTHER;
+}
+
+static bool take_token(struct intake *in, double room, double now)
+{
+    double since = in->filled_at > 0 ? now - in->filled_at : INFINITY;
+
+    in->tokens = fmin(in->tokens + fmin(since, 1e9) * INTAKE_RATE * room, INTAKE_BURST * room);
+    in->filled_at = now;
+    if (in->tokens < 1)
+        return false;
+    in->tokens -= 1;
+    return true;
+}
+
+static void hold(struct intake_line *held, const char *text, size_t len)
+{
+    memcpy(held->text, text, len);
+    held->len = len;
+}
+
+bool intake_offer(struct intake *in, const char *text, size_t len, double room, double now)
+{
+    enum intake_kind kind = kind_of(text, len);
+
+    in->n_seen++;
+    if (take_token(in, room, now))
+        return true;
+    if (kind == INTAKE_OTHER) {
+        in->n_dropped++;
+        return false;
+    }
+    in->n_dropped += in->held[kind].len > 0;
+    hold(&in->held[kind], text, len);
+    return false;
+}
+
+bool intake_take_held(struct intake *in, struct intake_line *out, double room, double now, bool is_last)
+{
+    int k = 0;
+
+    while (k < N_INTAKE_HELD && in->held[k].len == 0)
+        k++;
+    if (k == N_INTAKE_HELD || !(is_last || take_token(in, room, now)))
+        return false;
+    hold(out, in->held[k].text, in->held[k].len);
+    in->held[k].len = 0;
+    return true;
+}
+
+uint64_t intake_n_held(const struct intake *in)
+{
+    uint64_t n = 0;
+
+    for (int k = 0; k < N_INTAKE_HELD; k++)
+        n += in->held[k].len > 0;
+    return n;
+}
