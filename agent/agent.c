@@ -12,10 +12,11 @@
 #include <unistd.h>
 
 #include "agent/access/token_verb.h"
+#include "agent/agent_open.h"
 #include "agent/base/listen.h"
 #include "agent/base/log.h"
 #include "agent/http/api_server.h"
-#include "agent/jobs/job_action.h"
+#include "agent/jobs/job_end.h"
 #include "agent/jobs/retention.h"
 #include "shared/base/address.h"
 #include "shared/base/clock.h"
@@ -66,7 +67,7 @@ static void turn(struct agent *a, struct api_server *s, double wait_s)
 
     loop_turn(&a->loop, max_wait < wait_s ? max_wait : wait_s);
     http_server_turn(s->http);
-    keep_trim(a);
+    retention_trim(&a->jobs);
 }
 
 static bool job_is_alive(const struct job *j)
@@ -83,7 +84,7 @@ static size_t n_to_stop(const struct agent *a)
 {
     size_t n = 0;
 
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = a->jobs.first; t; t = t->next)
         n += job_is_alive(&t->job) && !t->unwritten.is_waiting && !may_keep_running(a, t);
     return n;
 }
@@ -95,9 +96,9 @@ static void shut_down(struct agent *a, struct api_server *s)
     double until;
 
     log_line(LOG_LEVEL_INFO, "agent", NULL, "stopping");
-    a->is_stopping = true;
+    a->jobs.is_stopping = true;
     http_server_quiesce(s->http);
-    for (struct task *t = a->first; t; t = t->next)
+    for (struct task *t = a->jobs.first; t; t = t->next)
         if (!may_keep_running(a, t))
             job_stop(t, REASON_AGENT_STOPPED, "the agent was stopped", END_GRACE_S);
     while (n_to_stop(a) > 0)
@@ -111,12 +112,12 @@ static void log_start(const struct agent *a)
     log_line(LOG_LEVEL_INFO, "agent", NULL, "psgd agent " PSGD_VERSION " listens on %s%s, dir %s, token %s",
              a->address, a->allows_plain ? "" : " with TLS only", a->opt.dir,
              a->opt.no_token ? "(none required)" : a->opt.token_file);
-    if (a->codecs.policy == CODECS_ALLOWLIST)
+    if (a->jobs.codecs.policy == CODECS_ALLOWLIST)
         log_line(LOG_LEVEL_INFO, "agent", NULL, "codecs: the built-in ones and those listed in %s",
-                 a->codecs.list);
-    log_line(a->isolation.level < ISOLATION_DEFAULT ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "agent", NULL,
-             "isolation of codecs: %s%s%s", isolation_name(a->isolation.level),
-             a->isolation.lacks[0] ? "; " : "", a->isolation.lacks);
+                 a->jobs.codecs.list);
+    log_line(a->jobs.isolation.level < ISOLATION_DEFAULT ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "agent", NULL,
+             "isolation of codecs: %s%s%s", isolation_name(a->jobs.isolation.level),
+             a->jobs.isolation.lacks[0] ? "; " : "", a->jobs.isolation.lacks);
     if (a->opt.no_token)
         log_line(LOG_LEVEL_WARN, "agent", NULL,
                  "--no-token: every user of this machine can run code through this agent");
@@ -142,23 +143,23 @@ static int run(struct agent *a, int listen_fd, struct err *e)
     struct api_server *s;
     struct err link;
 
-    a->is_subreaper = become_subreaper();
+    a->jobs.is_subreaper = become_subreaper();
     if (api_server_open(&s, a, listen_fd, e) < 0)
         return e->code;
-    if (stop_signal_open(&stop, &a->loop, e) < 0 || task_restore_all(a, e) < 0) {
+    if (stop_signal_open(&stop, &a->loop, e) < 0 || agent_restore(a, e) < 0) {
         api_server_close(s);
         return e->code;
     }
     if (a->is_local &&
-        token_link(a->opt.no_token ? "" : a->opt.token_file, a->identity.pin, a->opt.port, &link) < 0)
+        token_link(a->opt.no_token ? "" : a->opt.token_file, a->auth.identity.pin, a->opt.port, &link) < 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
     log_start(a);
-    runner_about_ask(&a->runner_about, &a->loop, a->runner_exe);
+    runner_about_ask(&a->jobs.runner_about, &a->loop, a->jobs.runner_exe);
     if (agent_invite(a, &link) < 0)
         log_line(LOG_LEVEL_ERROR, "agent", NULL, "no invitation: %s", link.text);
     while (!stop.is_received)
         turn(a, s, 3600);
-    runner_about_clear(&a->runner_about);
+    runner_about_clear(&a->jobs.runner_about);
     shut_down(a, s);
     if (a->is_local && !a->opt.no_token)
         token_unlink(a->opt.token_file, a->opt.port);
@@ -190,16 +191,16 @@ static int start(struct agent_options *o, struct err *e)
         close(l.fd);
         return e->code;
     }
-    a.data = data;
+    a.jobs.data = data;
     a.allows_plain = l.allows_plain;
     a.is_insecure = !l.is_loopback && l.allows_plain;
     a.is_local = l.is_loopback || l.is_any;
     memcpy(a.host, l.host, sizeof a.host);
     memcpy(a.address, l.address, sizeof a.address);
-    snprintf(a.runner_exe, sizeof a.runner_exe, "%s/job_runner", exe_dir);
+    snprintf(a.jobs.runner_exe, sizeof a.jobs.runner_exe, "%s/job_runner", exe_dir);
     snprintf(a.exe, sizeof a.exe, "/proc/self/exe"); /* also when its file was replaced meanwhile */
-    snprintf(a.codecs.builtin_dir, sizeof a.codecs.builtin_dir, "%s/codecs", exe_dir);
-    rc = isolation_ask(&a.isolation, a.runner_exe, o->require_isolation, e);
+    snprintf(a.jobs.codecs.builtin_dir, sizeof a.jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
+    rc = isolation_ask(&a.jobs.isolation, a.jobs.runner_exe, o->require_isolation, e);
     if (rc < 0)
         close(l.fd);
     else

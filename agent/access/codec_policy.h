@@ -10,11 +10,9 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "agent/base/agent_options.h"
 #include "shared/base/crypto.h"
 #include "shared/plugin/elf.h"
-
-enum codec_policy { CODECS_BUILTIN, CODECS_ALLOWLIST, CODECS_ANY };
-#define CODEC_POLICY_CHOICES "builtin|allowlist|any" /* in the order of the enum */
 
 struct codec_rules {
     enum codec_policy policy;

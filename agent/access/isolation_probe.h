@@ -1,7 +1,7 @@
 /* isolation_probe -- how far codecs are kept from this machine: what its runners can do, and what a codec
  * needs. */
-#ifndef PSGD_AGENT_ISOLATION_H
-#define PSGD_AGENT_ISOLATION_H
+#ifndef PSGD_ISOLATION_PROBE_H
+#define PSGD_ISOLATION_PROBE_H
 
 #include <stdbool.h>
 

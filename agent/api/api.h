@@ -80,6 +80,15 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
 ROUTES(ROUTE)
 #undef ROUTE
 
+extern const struct route routes[];
+extern const size_t n_routes;
+
+/* As counts.h counts it: 1 for the first route, 0 for NULL; and the labels of the numbers. route_label: NULL:
+ * there is no such number. */
+size_t route_number(const struct route *r);
+const char *route_label(size_t i);
+const char *method_label(size_t i);
+
 struct task;
 struct job;
 
@@ -92,6 +101,10 @@ struct task *api_task(struct agent *a, const struct request *rq, struct response
 
 /* Parses timeout_s, which is 60 if it is not given, and at most 3600; false: answered with 400. */
 bool api_timeout(double *out, const struct request *rq, struct response *rs);
+
+/* Whether the request may reach the job with this key. Two members with scope `submit` must not reach each
+ * other's jobs. A request without the job's key gets the same answer whether or not the job exists. */
+bool api_is_open(const struct request *rq, const char key_sha256[SHA256_HEX]);
 
 /* Whether a list for this request has the job in it. */
 bool api_is_listed(const struct request *rq, const struct job *j);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/api/agent_state.h"
 #include "agent/api/api.h"
 #include "agent/base/log.h"
 #include "agent/jobs/drain.h"
@@ -43,15 +43,15 @@ void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
     bool ready;
 
     (void)rq;
-    if (a->is_stopping)
+    if (a->jobs.is_stopping)
         json_array_append_new(reasons, json_string("stopping"));
-    if (a->is_draining)
+    if (a->jobs.is_draining)
         json_array_append_new(reasons, json_string("draining"));
-    if (agent_disk_free(a) < DISK_LOW)
+    if (jobs_disk_free(&a->jobs) < DISK_LOW)
         json_array_append_new(reasons, json_string("disk_low"));
-    if (task_count_unwritten(a) > 0)
+    if (task_count_unwritten(&a->jobs) > 0)
         json_array_append_new(reasons, json_string("journal_failed"));
-    if (access(a->runner_exe, X_OK) < 0)
+    if (access(a->jobs.runner_exe, X_OK) < 0)
         json_array_append_new(reasons, json_string("no_job_runner"));
     ready = json_array_size(reasons) == 0;
     respond_json(rs, ready ? 200 : 503, json_pack("{s:b,s:o}", "ready", (int)ready, "reasons", reasons));
@@ -60,7 +60,7 @@ void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
 /* Of any codec; `required`: what one that is not built in needs. */
 static json_t *isolation_json(const struct agent *a)
 {
-    const struct agent_isolation *is = &a->isolation;
+    const struct agent_isolation *is = &a->jobs.isolation;
 
     return json_pack("{s:s,s:i,s:b,s:b,s:b,s:s,s:s}", "level", isolation_name(is->level), "landlock_abi",
                      is->landlock_abi, "seccomp", (int)is->has_seccomp, "own_user", (int)is->has_own_user,
@@ -73,14 +73,14 @@ static const uint8_t *find_provable(const struct agent *a, const char *key)
 {
     const uint8_t *found = NULL;
 
-    if (a->token.is_long && proof_is_of(a->token.digest, key))
-        found = a->token.digest;
-    if (a->cluster.is_long && proof_is_of(a->cluster.digest, key))
-        found = a->cluster.digest;
-    for (size_t i = 0; i < a->members.n && !found; i++)
-        if (members_find(&a->members, a->members.list[i].digest, clock_wall()) &&
-            proof_is_of(a->members.list[i].digest, key))
-            found = a->members.list[i].digest;
+    if (a->auth.token.is_long && proof_is_of(a->auth.token.digest, key))
+        found = a->auth.token.digest;
+    if (a->auth.cluster.is_long && proof_is_of(a->auth.cluster.digest, key))
+        found = a->auth.cluster.digest;
+    for (size_t i = 0; i < a->auth.members.n && !found; i++)
+        if (members_find(&a->auth.members, a->auth.members.list[i].digest, clock_wall()) &&
+            proof_is_of(a->auth.members.list[i].digest, key))
+            found = a->auth.members.list[i].digest;
     return found;
 }
 
@@ -100,15 +100,15 @@ void api_prove(struct agent *a, const struct request *rq, struct response *rs)
         respond_problem(rs, NOT_FOUND, NULL, "no token of this agent has that key");
         return;
     }
-    proof_make(proof, digest, nonce, a->identity.pin);
-    respond_json(rs, 200, json_pack("{s:s, s:s}", "pin", a->identity.pin, "proof", proof));
+    proof_make(proof, digest, nonce, a->auth.identity.pin);
+    respond_json(rs, 200, json_pack("{s:s, s:s}", "pin", a->auth.identity.pin, "proof", proof));
 }
 
 void api_agent(struct agent *a, const struct request *rq, struct response *rs)
 {
-    size_t n_active = task_count(a, job_is_active), n_slots = (size_t)a->opt.slots;
+    size_t n_active = task_count(&a->jobs, job_is_active), n_slots = (size_t)a->opt.slots;
     int n_codecs;
-    const char *codecs = choice_at(CODEC_POLICY_CHOICES, (int)a->codecs.policy, &n_codecs);
+    const char *codecs = choice_at(CODEC_POLICY_CHOICES, (int)a->jobs.codecs.policy, &n_codecs);
     char data_host[64];
     json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:o,s:o,s:f,s:f}", "id", a->id, "version", PSGD_VERSION,
                           "api", 1, "address", a->address, "pid", (int)getpid(), "started_at",
@@ -117,22 +117,22 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     struct machine m;
 
     machine_look(&m);
-    address_host(data_host, sizeof data_host, (const struct sockaddr *)&a->data.at);
+    address_host(data_host, sizeof data_host, (const struct sockaddr *)&a->jobs.data.at);
     json_object_set_new(o, "cpus", json_integer((json_int_t)m.cpus));
     json_object_set_new(o, "mem_bytes", json_integer((json_int_t)m.mem_bytes));
     json_object_set_new(o, "machine", machine_json(&m));
-    json_object_set_new(o, "runner", runner_about_json(&a->runner_about));
+    json_object_set_new(o, "runner", runner_about_json(&a->jobs.runner_about));
     json_object_set_new(o, "data_host", json_string(data_host));
-    json_object_set_new(o, "disk_free_bytes", json_integer((json_int_t)agent_disk_free(a)));
+    json_object_set_new(o, "disk_free_bytes", json_integer((json_int_t)jobs_disk_free(&a->jobs)));
     json_object_set_new(o, "isolation", isolation_json(a));
     json_object_set_new(o, "slots", json_integer(a->opt.slots));
     json_object_set_new(o, "slots_free",
                         json_integer(n_active < n_slots ? (json_int_t)(n_slots - n_active) : 0));
-    json_object_set_new(o, "draining", json_boolean(a->is_draining));
+    json_object_set_new(o, "draining", json_boolean(a->jobs.is_draining));
     json_object_set_new(o, "limits",
                         json_pack("{s:i,s:i,s:i,s:i,s:s#,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
                                   "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "codecs", codecs,
-                                  n_codecs, "job_memory_bytes", (json_int_t)a->job_memory));
+                                  n_codecs, "job_memory_bytes", (json_int_t)a->jobs.job_memory));
     if (rq->is_authorised)
         json_object_set_new(o, "you",
                             json_pack("{s:s,s:s}", "name", rq->who, "scope", scope_name(rq->scope)));
@@ -144,13 +144,13 @@ static void set_draining(struct agent *a, bool is_draining, struct response *rs)
 {
     struct err e;
 
-    if (drain_set(a, is_draining, &e) < 0)
+    if (drain_set(&a->jobs, is_draining, &e) < 0)
         respond_error(rs, &e);
     else
         respond_json(rs, 200,
-                     json_pack("{s:b,s:I,s:I}", "draining", (int)a->is_draining, "running",
-                               (json_int_t)task_count(a, job_is_active), "queued",
-                               (json_int_t)task_count(a, job_is_pending)));
+                     json_pack("{s:b,s:I,s:I}", "draining", (int)a->jobs.is_draining, "running",
+                               (json_int_t)task_count(&a->jobs, job_is_active), "queued",
+                               (json_int_t)task_count(&a->jobs, job_is_pending)));
 }
 
 void api_drain(struct agent *a, const struct request *rq, struct response *rs)
@@ -169,7 +169,7 @@ static json_t *jobs_json(const struct agent *a, const struct request *rq, bool (
 {
     json_t *list = json_array();
 
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = a->jobs.first; t; t = t->next)
         if (is_it(&t->job) && api_is_listed(rq, &t->job))
             json_array_append_new(list, task_json(t));
     return list;
@@ -189,14 +189,14 @@ static json_t *recent_json(const struct agent *a, const struct request *rq)
     json_t *list = json_array();
     size_t n = 0, n_all = 0;
 
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = a->jobs.first; t; t = t->next)
         n_all++;
     ended = calloc(n_all + 1, sizeof *ended);
     if (!ended) {
         json_decref(list);
         return NULL;
     }
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = a->jobs.first; t; t = t->next)
         if (job_state_is_terminal(t->job.state) && api_is_listed(rq, &t->job))
             ended[n++] = t;
     if (n > 1)
@@ -209,9 +209,9 @@ static json_t *recent_json(const struct agent *a, const struct request *rq)
 
 static const char *state_of(const struct agent *a)
 {
-    bool is_busy = task_count(a, job_is_active) > 0;
+    bool is_busy = task_count(&a->jobs, job_is_active) > 0;
 
-    if (a->is_draining)
+    if (a->jobs.is_draining)
         return is_busy ? "draining" : "drained";
     return is_busy ? "busy" : "idle";
 }
@@ -223,11 +223,11 @@ void api_status(struct agent *a, const struct request *rq, struct response *rs)
                               "uptime_s", uptime_json(a), "state", state_of(a));
     json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:I}", "agent", about, "running", jobs_json(a, rq, job_is_active),
                           "queued", jobs_json(a, rq, job_is_pending), "recent", recent_json(a, rq),
-                          "disk_free_bytes", (json_int_t)agent_disk_free(a));
+                          "disk_free_bytes", (json_int_t)jobs_disk_free(&a->jobs));
 
-    if (task_count_unwritten(a) > 0)
+    if (task_count_unwritten(&a->jobs) > 0)
         json_object_set_new(about, "journal_failed", json_true());
-    json_object_set_new(about, "isolation", json_string(isolation_name(a->isolation.level)));
+    json_object_set_new(about, "isolation", json_string(isolation_name(a->jobs.isolation.level)));
     if (a->is_insecure)
         json_object_set_new(about, "insecure", json_true());
     respond_page(rs, o);
@@ -257,7 +257,7 @@ void api_join(struct agent *a, const struct request *rq, struct response *rs)
     if (rc == 0 && !is_member_name(name))
         rc = err_set(&e, ERR_CONFIG, "/name: empty, with control characters, or one that begins with CN=");
     if (rc == 0)
-        rc = members_join(&a->members, code, name, token, &e);
+        rc = members_join(&a->auth.members, code, name, token, &e);
     json_decref(doc);
     explicit_bzero(code, sizeof code);
     if (rc < 0) {

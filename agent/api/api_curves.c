@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/api/agent_state.h"
 #include "agent/api/api.h"
 #include "agent/api/curve.h"
 #include "agent/jobs/artifact.h"
@@ -45,8 +45,8 @@ void api_curves(struct agent *a, const struct request *rq, struct response *rs)
         respond_problem(rs, BAD_REQUEST, e.hint, "%s", e.text);
         return;
     }
-    if (artifact_open(&fd, &bytes, a->dir_fd, task_folder(t), artifact_name((enum artifact_id)parsed.file),
-                      &e) < 0) {
+    if (artifact_open(&fd, &bytes, a->jobs.dir_fd, task_folder(t),
+                      artifact_name((enum artifact_id)parsed.file), &e) < 0) {
         fd = -1;
         if (e.code != ERR_NOT_FOUND) {
             respond_error(rs, &e);
@@ -54,5 +54,5 @@ void api_curves(struct agent *a, const struct request *rq, struct response *rs)
         }
     }
     identify(more, sizeof more, &q, t, fd);
-    curve_ask(a, &q, fd, more, rq, rs);
+    curve_ask(&a->curves, &q, fd, more, rq, rs);
 }

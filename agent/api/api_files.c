@@ -60,7 +60,7 @@ static void respond_file(const struct task *t, const char *name, const struct pa
     uint64_t bytes;
 
     rs->type = artifact_type(name);
-    if (artifact_open(&fd, &bytes, t->agent->dir_fd, task_folder(t), name, &e) < 0) {
+    if (artifact_open(&fd, &bytes, t->jobs->dir_fd, task_folder(t), name, &e) < 0) {
         if (e.code != ERR_NOT_FOUND || !p->may_be_missing)
             respond_error(rs, &e);
         return;
@@ -152,7 +152,7 @@ void api_artifacts(struct agent *a, const struct request *rq, struct response *r
         struct err e;
         int fd;
 
-        if (artifact_open(&fd, &bytes, a->dir_fd, task_folder(t), artifacts[i].name, &e) < 0)
+        if (artifact_open(&fd, &bytes, a->jobs.dir_fd, task_folder(t), artifacts[i].name, &e) < 0)
             continue;
         json_array_append_new(list, json_pack("{s:s,s:I,s:o,s:b}", "name", artifacts[i].name, "bytes",
                                               (json_int_t)bytes, "sha256",
@@ -194,7 +194,7 @@ void api_model(struct agent *a, const struct request *rq, struct response *rs)
 /* Only the length is of use: blobs have no GET, and a HEAD sends no body. */
 void api_blob_head(struct agent *a, const struct request *rq, struct response *rs)
 {
-    int64_t size = blob_size(&a->blobs, rq->arg[0]);
+    int64_t size = blob_size(&a->jobs.blobs, rq->arg[0]);
 
     rs->type = "application/octet-stream";
     if (size < 0) {
@@ -210,5 +210,5 @@ void api_blob_head(struct agent *a, const struct request *rq, struct response *r
  * agent/http/ and blob.c. */
 void api_blob_put(struct agent *a, const struct request *rq, struct response *rs)
 {
-    rs->status = blob_size(&a->blobs, rq->arg[0]) >= 0 ? 200 : 0;
+    rs->status = blob_size(&a->jobs.blobs, rq->arg[0]) >= 0 ? 200 : 0;
 }

@@ -4,68 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/api/agent_state.h"
 #include "agent/api/api.h"
 #include "agent/api/etag.h"
 #include "agent/jobs/job_action.h"
+#include "agent/jobs/job_end.h"
 #include "agent/jobs/packages.h"
 #include "agent/jobs/peers.h"
+#include "agent/jobs/retention.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
 
 enum { MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
-
-static const double MAX_WAIT_S = 3600, DEFAULT_WAIT_S = 60;
-
-json_t *api_body(const struct request *rq, struct response *rs)
-{
-    struct err e;
-    json_t *doc;
-
-    if (json_parse(&doc, rq->body ? rq->body : "", rq->body_len, "body", &e) == 0)
-        return doc;
-    respond_problem(rs, BAD_REQUEST, NULL, "%s", e.text);
-    return NULL;
-}
-
-bool api_is_listed(const struct request *rq, const struct job *j)
-{
-    return !rq->is_authorised /* it may see the list all the same: of a loopback address */ ||
-           rq->scope != SCOPE_SUBMIT || strcmp(j->owner, rq->who) == 0;
-}
-
-/* Two members with scope `submit` must not reach each other's jobs. A request without the job's key gets the
- * same answer whether or not the job exists. */
-static bool is_open(const struct request *rq, const char key_sha256[SHA256_HEX])
-{
-    bool has_key = key_sha256[0] && rq->job_key[0] &&
-                   equal_in_constant_time(key_sha256, rq->job_key, SHA256_HEX);
-
-    return has_key || rq->scope == SCOPE_ADMIN || (rq->scope == SCOPE_READ && rq->route->needs == NEEDS_READ);
-}
-
-static void respond_unknown(const struct agent *a, const struct request *rq, struct response *rs)
-{
-    const struct forgotten *f = task_find(a, rq->arg[0]) ? NULL : forgotten_find(&a->forgotten, rq->arg[0]);
-
-    if (f && is_open(rq, f->key_sha256))
-        respond_problem(rs, GONE, NULL, "%s was removed at %s: %s", f->id, f->at, f->why);
-    else
-        respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
-}
-
-struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
-{
-    struct task *t = task_attempt(a, rq->arg[0], rq->attempt);
-
-    if (!t || !is_open(rq, t->job.key_sha256)) {
-        respond_unknown(a, rq, rs);
-        return NULL;
-    }
-    if (rq->scope != SCOPE_READ)
-        job_touch(t);
-    return t;
-}
 
 static void respond_job(struct response *rs, int status, const struct task *t)
 {
@@ -93,7 +44,7 @@ static int compare_request(const struct job *j, const struct job_spec *spec, str
 
 static void respond_busy(struct agent *a, const struct request *rq, struct response *rs)
 {
-    const struct task *t = a->first;
+    const struct task *t = a->jobs.first;
     const char *id;
     const struct job *j;
 
@@ -124,7 +75,9 @@ static int check_codec(const struct agent *a, const struct job_spec *spec, struc
 
     if (!spec->codec_sha256[0])
         return 0;
-    return codec_admit(&use, &a->codecs, &offer, e) < 0 ? e->code : packages_isolate(a, spec, &offer, use, e);
+    return codec_admit(&use, &a->jobs.codecs, &offer, e) < 0
+               ? e->code
+               : packages_isolate(&a->jobs, spec, &offer, use, e);
 }
 
 /* The slots and places that other jobs have: an earlier attempt of this one is about to end. */
@@ -133,7 +86,7 @@ static size_t count_others(const struct agent *a, const struct job_spec *spec,
 {
     size_t n = 0;
 
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = a->jobs.first; t; t = t->next)
         n += is_it(&t->job) && strcmp(t->job.spec.id, spec->id) != 0;
     return n;
 }
@@ -146,9 +99,9 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
     int n_nodes = spec->node_count + spec->server_count;
     uint64_t n_files = runner_files(n_nodes);
 
-    if (a->is_stopping)
+    if (a->jobs.is_stopping)
         respond_problem(rs, DRAINING, NULL, "%s is stopping", a->address);
-    else if (a->is_draining)
+    else if (a->jobs.is_draining)
         respond_problem(rs, DRAINING,
                         "Use other agents, or let it take jobs again: job_submit agents resume ADDRESS.",
                         "%s was drained and takes no new jobs", a->address);
@@ -156,12 +109,12 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
         respond_problem(
             rs, BAD_REQUEST, "Send X-Job-Key: 43 characters of base64url, of 32 random bytes.",
             "with a token of scope submit a job needs a key, with which its submitter reaches it later");
-    else if (n_files > a->job_files)
+    else if (n_files > a->jobs.job_files)
         respond_problem(
             rs, TOO_LARGE,
             "Start that agent with a larger hard limit of open files (ulimit -Hn, LimitNOFILE=).",
             "a node of a job of %d nodes may need %llu open files, a process at %s has at most %llu", n_nodes,
-            (unsigned long long)n_files, a->address, (unsigned long long)a->job_files);
+            (unsigned long long)n_files, a->address, (unsigned long long)a->jobs.job_files);
     else if (is_busy && spec->no_queue)
         respond_busy(a, rq, rs);
     else if (is_busy && n_pending >= (size_t)a->opt.queue)
@@ -188,8 +141,8 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
         respond_error(rs, &e);
         return;
     }
-    t = task_find(a, spec.id);
-    if (t && !is_open(rq, t->job.key_sha256)) {
+    t = task_find(&a->jobs, spec.id);
+    if (t && !api_is_open(rq, t->job.key_sha256)) {
         respond_problem(rs, JOB_EXISTS, NULL, "the id %s is in use; choose another one", spec.id);
         return;
     }
@@ -207,13 +160,13 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
     }
     if (!may_reserve(a, rq, &spec, rs))
         return;
-    if (task_add(a, &spec, rq->who, rq->job_key, &t, &e) < 0) {
+    if (task_add(&a->jobs, &spec, rq->who, rq->job_key, &t, &e) < 0) {
         respond_error(rs, &e);
         return;
     }
     job_reserved(t);
-    job_supersede(a);
-    job_schedule(a);
+    job_supersede(&a->jobs);
+    job_schedule(&a->jobs);
     respond_job(rs, 201, t);
     snprintf(rs->location, sizeof rs->location, "/v1/jobs/%s", spec.id);
 }
@@ -232,7 +185,7 @@ void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
     if (!query_number(&left, rq, rs, "limit", 1, UINT64_MAX))
         return;
     list = json_array();
-    for (const struct task *t = a->last; t && left > 0; t = t->prev)
+    for (const struct task *t = a->jobs.last; t && left > 0; t = t->prev)
         if ((!state || t->job.state == only) && api_is_listed(rq, &t->job)) {
             json_array_append_new(list, task_json(t));
             left--;
@@ -258,21 +211,21 @@ static bool is_meant(const struct task *t, const struct request *rq)
 void api_forget(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs), *next;
-    char why[FORGOTTEN_WHY_MAX];
+    char why[TOMBSTONE_WHY_MAX];
     struct err e;
 
     if (!t)
         return;
-    for (t = a->first; t; t = t->next)
+    for (t = a->jobs.first; t; t = t->next)
         if (is_meant(t, rq) && !job_state_is_terminal(t->job.state)) {
             respond_problem(rs, WRONG_STATE, "Cancel it first.", "%s is %s", t->job.spec.id,
                             job_state_name(t->job.state));
             return;
         }
     snprintf(why, sizeof why, "deleted by %s", rq->who[0] ? rq->who : "a client without a token");
-    for (t = a->first; t; t = next) {
+    for (t = a->jobs.first; t; t = next) {
         next = t->next;
-        if (is_meant(t, rq) && task_forget(t, why, &e) < 0) {
+        if (is_meant(t, rq) && retention_remove(t, why, &e) < 0) {
             respond_error(rs, &e);
             return;
         }
@@ -313,7 +266,7 @@ void api_package(struct agent *a, const struct request *rq, struct response *rs)
     if (t->job.pid || (t->job.state != JOB_PENDING && t->job.state != JOB_PREPARING))
         respond_problem(rs, WRONG_STATE, NULL, "%s is %s and accepts no more packages", t->job.spec.id,
                         job_state_name(t->job.state));
-    else if (packages_link(a, t, &note, p, &e) < 0 || task_record(t, &note, &e) < 0)
+    else if (packages_link(&a->jobs, t, &note, p, &e) < 0 || task_record(t, &note, &e) < 0)
         respond_error(rs, &e);
     else
         job_advance(t);
@@ -400,18 +353,6 @@ void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
     job_stop(t, c.has_failed ? REASON_JOB_FAILED : REASON_USER_CANCELLED,
              c.reason[0] ? c.reason : "cancelled", c.grace_s);
     respond_job(rs, 202, t);
-}
-
-bool api_timeout(double *out, const struct request *rq, struct response *rs)
-{
-    const char *text = query_get(rq, "timeout_s");
-    char *end;
-
-    *out = text ? strtod(text, &end) : DEFAULT_WAIT_S;
-    if (!text || (!*end && strspn(text, "0123456789.") == strlen(text) && *out <= MAX_WAIT_S))
-        return true;
-    respond_problem(rs, BAD_REQUEST, NULL, "timeout_s=%s: not a number from 0 to %g", text, MAX_WAIT_S);
-    return false;
 }
 
 void api_wait(struct agent *a, const struct request *rq, struct response *rs)

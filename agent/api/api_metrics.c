@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/api/agent_state.h"
 #include "agent/api/api.h"
 #include "agent/api/process_use.h"
 #include "agent/api/prometheus.h"
@@ -20,7 +20,7 @@ static void put_one(FILE *f, const char *name, const char *type, const char *hel
 
 static void put_build(FILE *f, const struct agent *a)
 {
-    const json_t *facts = a->runner_about.facts;
+    const json_t *facts = a->jobs.runner_about.facts;
     const json_t *abi = json_object_get(facts, "codec_abi");
     char number[24];
     const struct label labels[] = {{"version", PSGD_VERSION},
@@ -40,16 +40,16 @@ static void put_agent(FILE *f, const struct agent *a)
 {
     size_t n_peers = 0;
 
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = a->jobs.first; t; t = t->next)
         if (job_is_active(&t->job))
             n_peers += (size_t)(t->job.spec.node_count + t->job.spec.server_count - 1);
     put_one(f, "psgd_agent_slots", "gauge", "Jobs that the agent may run at a time.", a->opt.slots);
     put_one(f, "psgd_agent_slots_used", "gauge", "Jobs that hold one of the slots.",
-            (double)task_count(a, job_is_active));
+            (double)task_count(&a->jobs, job_is_active));
     put_one(f, "psgd_agent_draining", "gauge", "1 while the agent is drained and takes no new jobs.",
-            a->is_draining);
+            a->jobs.is_draining);
     put_one(f, "psgd_agent_disk_free_bytes", "gauge", "Space on the agent's disk that packages may use.",
-            (double)agent_disk_free(a));
+            (double)jobs_disk_free(&a->jobs));
     put_one(f, "psgd_job_peers", "gauge", "Other nodes of the jobs that hold a slot, on any machine.",
             (double)n_peers);
 }
@@ -58,7 +58,7 @@ static void put_states(FILE *f, const struct agent *a)
 {
     size_t n[N_JOB_STATES] = {0};
 
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = a->jobs.first; t; t = t->next)
         n[t->job.state]++;
     prometheus_family(f, "psgd_jobs", "gauge", "Jobs that the agent keeps, the ended ones among them.");
     for (int s = 0; s < N_JOB_STATES; s++)
@@ -161,7 +161,7 @@ static void put_running(FILE *f, const struct agent *a, const struct request *rq
                         const char *help, double (*value_of)(const struct job *))
 {
     prometheus_family(f, name, "gauge", help);
-    for (const struct task *t = a->first; t; t = t->next) {
+    for (const struct task *t = a->jobs.first; t; t = t->next) {
         const struct job *j = &t->job;
         double v = value_of(j);
         char node[16], slot[16];
@@ -200,8 +200,8 @@ static void put_requests(FILE *f, const struct counts *c)
 
     prometheus_family(f, total, "counter",
                       "Requests answered. The route is none where no route takes the path.");
-    for (size_t r = 0; counts_route(r); r++)
-        for (size_t m = 0; m <= N_METHODS; m++)
+    for (size_t r = 0; route_label(r); r++)
+        for (size_t m = 0; m < COUNTS_METHODS; m++)
             for (size_t s = 0; s < COUNTS_STATUSES; s++) {
                 char code[16];
 
@@ -211,24 +211,24 @@ static void put_requests(FILE *f, const struct counts *c)
                 prometheus_sample(
                     f, total,
                     (struct label[]){
-                        {"route", counts_route(r)}, {"method", counts_method(m)}, {"code", code}, {0}},
+                        {"route", route_label(r)}, {"method", method_label(m)}, {"code", code}, {0}},
                     (double)c->requests[r][m][s]);
             }
     prometheus_family(f, spent, "histogram",
                       "From the head of a request to its answer, which some routes are asked to wait for.");
-    for (size_t r = 0; counts_route(r); r++)
-        for (size_t m = 0; m <= N_METHODS; m++)
+    for (size_t r = 0; route_label(r); r++)
+        for (size_t m = 0; m < COUNTS_METHODS; m++)
             if (histogram_count(&c->request_s[r][m]) > 0)
                 prometheus_histogram(
-                    f, spent, (struct label[]){{"route", counts_route(r)}, {"method", counts_method(m)}, {0}},
+                    f, spent, (struct label[]){{"route", route_label(r)}, {"method", method_label(m)}, {0}},
                     &c->request_s[r][m], histogram_request_bounds);
 }
 
 static void put_process(FILE *f, const struct agent *a)
 {
-    struct self s;
+    struct process_use s;
 
-    self_look(&s);
+    process_use_look(&s);
     put_one(f, "process_cpu_seconds_total", "counter", "Processor time of the agent, without its jobs.",
             s.cpu_s);
     put_one(f, "process_resident_memory_bytes", "gauge", "Memory of the agent, without its jobs.",
@@ -249,15 +249,15 @@ void api_metrics(struct agent *a, const struct request *rq, struct response *rs)
         put_build(f, a);
         put_agent(f, a);
         put_states(f, a);
-        put_ends(f, &a->counts);
-        put_durations(f, &a->counts);
-        put_roles(f, &a->counts);
-        put_phases(f, &a->counts);
+        put_ends(f, &a->jobs.counts);
+        put_durations(f, &a->jobs.counts);
+        put_roles(f, &a->jobs.counts);
+        put_phases(f, &a->jobs.counts);
         put_running(f, a, rq, "psgd_train_loss", "Loss of the last step of a job that runs.", loss_of);
         put_running(f, a, rq, "psgd_eval_accuracy_ratio", "Accuracy of its last evaluation, 0 to 1.",
                     accuracy_of);
         put_running(f, a, rq, "psgd_job_progress_ratio", "Steps done of its steps, 0 to 1.", progress_of);
-        put_requests(f, &a->counts);
+        put_requests(f, &a->jobs.counts);
         put_process(f, a);
     }
     is_whole = f && !ferror(f);

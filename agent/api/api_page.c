@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/agent.h"
+#include "agent/api/agent_state.h"
 #include "agent/api/api.h"
 
-static int make_page(struct lasting *l, struct err *e)
+static int make_page(struct static_document *l, struct err *e)
 {
     static const char mode[] = "{\"mode\":\"agent\"}";
     char *text = NULL;
@@ -22,7 +22,7 @@ static int make_page(struct lasting *l, struct err *e)
         free(text);
         return err_set(e, ERR_NOMEM, "no memory for the page");
     }
-    lasting_set(l, text, len);
+    static_document_set(l, text, len);
     return 0;
 }
 
@@ -37,6 +37,6 @@ void api_page(struct agent *a, const struct request *rq, struct response *rs)
             return;
         }
     }
-    respond_lasting(rq, rs, &a->page, "text/html; charset=utf-8");
+    respond_static(rq, rs, &a->page, "text/html; charset=utf-8");
     rs->policy = a->page_policy;
 }

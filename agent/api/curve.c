@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "agent/api/etag.h"
 #include "shared/base/clock.h"
 #include "shared/base/memory_file.h"
@@ -21,7 +20,7 @@ enum { N_ARGS = 6, OUT_MAX_BYTES = 64 << 20, CPU_S = 30, BACKGROUND = 10 };
 #define MEMORY_BYTES (512ull << 20)
 
 struct curve {
-    struct agent *agent;
+    struct curves *all;
     struct curve *next;
     char args[N_ARGS][QUERY_VALUE_MAX + 1]; /* as curve_main takes them */
     char etag[24];
@@ -33,11 +32,11 @@ struct curve {
     struct err why; /* code 0: the document is complete */
 };
 
-static void start_next(struct agent *a);
+static void start_next(struct curves *all);
 
 static void unlink_curve(struct curve *c)
 {
-    struct curve **at = &c->agent->curves.first;
+    struct curve **at = &c->all->first;
 
     while (*at && *at != c)
         at = &(*at)->next;
@@ -49,18 +48,18 @@ static void unlink_curve(struct curve *c)
 static void finish(struct curve *c)
 {
     unlink_curve(c);
-    timer_cancel(&c->agent->loop, &c->deadline);
+    timer_cancel(c->all->loop, &c->deadline);
     c->is_done = true;
     c->is_running = false;
-    c->agent->n_changes++;
-    start_next(c->agent);
+    (*c->all->n_changes)++;
+    start_next(c->all);
 }
 
 static void end_process(struct curve *c)
 {
     if (!c->is_running)
         return;
-    loop_unwatch(&c->agent->loop, &c->watch);
+    loop_unwatch(c->all->loop, &c->watch);
     child_end(&c->child, 0);
     c->is_running = false;
 }
@@ -90,7 +89,7 @@ static void on_ended(void *arg, uint32_t events)
     int status;
 
     (void)events;
-    loop_unwatch(&c->agent->loop, &c->watch); /* before child_wait closes the descriptor */
+    loop_unwatch(c->all->loop, &c->watch); /* before child_wait closes the descriptor */
     status = child_wait(&c->child);
     if (WIFSIGNALED(status))
         err_set(&c->why, ERR_IO, "the process that makes curves was killed by signal %d", WTERMSIG(status));
@@ -117,7 +116,7 @@ static int confine(void *arg)
 static int start(struct curve *c)
 {
     char verb[] = "curves";
-    char *argv[N_ARGS + 3] = {c->agent->exe, verb};
+    char *argv[N_ARGS + 3] = {c->all->exe, verb};
     const struct child_how how = {.argv = argv,
                                   .folder = "/",
                                   .out = c->out,
@@ -133,18 +132,18 @@ static int start(struct curve *c)
         return c->why.code;
     c->watch = (struct watch){.fd = c->child.fd, .ready = on_ended, .arg = c};
     c->is_running = true;
-    if (loop_watch(&c->agent->loop, &c->watch, EPOLLIN, &c->why) == 0)
+    if (loop_watch(c->all->loop, &c->watch, EPOLLIN, &c->why) == 0)
         return 0;
     end_process(c);
     return c->why.code;
 }
 
-static void start_next(struct agent *a)
+static void start_next(struct curves *all)
 {
     struct curve *waits = NULL;
     int n = 0;
 
-    for (struct curve *c = a->curves.first; c; c = c->next) {
+    for (struct curve *c = all->first; c; c = c->next) {
         n += c->is_running;
         if (!c->is_running && !waits)
             waits = c;
@@ -186,10 +185,10 @@ size_t curves_count(const struct curves *all)
     return n;
 }
 
-static struct curve *curve_new(struct agent *a, const struct series_query *q, int fd, struct err *e)
+static struct curve *curve_new(struct curves *all, const struct series_query *q, int fd, struct err *e)
 {
     const char *const args[N_ARGS] = {q->file, q->names, q->x, q->points, q->from, q->to};
-    struct curve *c = calloc(1, sizeof *c), **last = &a->curves.first;
+    struct curve *c = calloc(1, sizeof *c), **last = &all->first;
 
     if (!c) {
         err_set(e, ERR_NOMEM, "no memory for curves");
@@ -200,7 +199,7 @@ static struct curve *curve_new(struct agent *a, const struct series_query *q, in
         free(c);
         return NULL;
     }
-    c->agent = a;
+    c->all = all;
     c->fd = fd;
     for (int i = 0; i < N_ARGS; i++)
         snprintf(c->args[i], sizeof c->args[i], "%s", args[i] ? args[i] : "");
@@ -208,11 +207,11 @@ static struct curve *curve_new(struct agent *a, const struct series_query *q, in
         last = &(*last)->next;
     *last = c;
     c->deadline = (struct timer){.due = on_deadline, .arg = c};
-    timer_set(&a->loop, &c->deadline, clock_now() + CURVE_S);
+    timer_set(all->loop, &c->deadline, clock_now() + CURVE_S);
     return c;
 }
 
-void curve_ask(struct agent *a, const struct series_query *q, int fd, const char *more,
+void curve_ask(struct curves *all, const struct series_query *q, int fd, const char *more,
                const struct request *rq, struct response *rs)
 {
     char etag[sizeof rs->etag];
@@ -221,22 +220,23 @@ void curve_ask(struct agent *a, const struct series_query *q, int fd, const char
     struct err e = {0};
 
     etag_make(etag, more, strlen(more));
-    bytes = known_length(&a->curves, etag);
+    bytes = known_length(all, etag);
     if (bytes > 0 && etag_is_in(rq->if_none_match, etag)) {
         etag_unchanged(rs, etag, bytes);
     } else if (rq->method == METHOD_HEAD) {
         rs->type = "application/json";
         memcpy(rs->etag, etag, sizeof etag);
-    } else if (curves_count(&a->curves) >= CURVES_AT_ONCE + CURVES_WAITING) {
+    } else if (curves_count(all) >= CURVES_AT_ONCE + CURVES_WAITING) {
         respond_problem(rs, OVERLOADED, NULL, "%d requests for curves wait already", CURVES_WAITING);
-    } else if (!(c = curve_new(a, q, fd, &e))) {
+    } else if (!(c = curve_new(all, q, fd, &e))) {
         respond_error(rs, &e);
     } else {
         memcpy(c->etag, etag, sizeof etag);
         rs->kind = RESPONSE_CURVE;
         rs->curve = c;
+        rs->free_curve = curve_free;
         rs->deadline = HUGE_VAL;
-        start_next(a);
+        start_next(all);
     }
     if (!c && fd >= 0)
         close(fd);
@@ -250,14 +250,14 @@ bool curve_is_ready(const struct curve *c)
 void curve_respond(struct response *rs)
 {
     struct curve *c = rs->curve;
-    struct agent *a = c->agent;
+    struct curves *all = c->all;
     uint64_t bytes = bytes_of(c->out);
     struct err why = c->why; /* the curve goes with the response that waited */
     char etag[sizeof rs->etag];
     int out = c->out;
 
     if (!c->is_done) {
-        respond_problem(rs, DRAINING, NULL, "%s is stopping", a->address);
+        respond_problem(rs, DRAINING, NULL, "%s is stopping", all->address);
     } else if (why.code == ERR_TIMEOUT) {
         respond_problem(rs, TIMED_OUT, "Ask for fewer names, or for a part: from=, to=.", "%s", why.text);
     } else if (why.code == ERR_PROTOCOL) {
@@ -265,7 +265,7 @@ void curve_respond(struct response *rs)
     } else if (why.code) {
         respond_error(rs, &why);
     } else {
-        remember_length(&a->curves, c->etag, bytes);
+        remember_length(all, c->etag, bytes);
         memcpy(etag, c->etag, sizeof etag);
         c->out = -1;
         response_clear(rs);
@@ -280,9 +280,9 @@ void curve_free(struct curve *c)
         return;
     end_process(c);
     if (!c->is_done) {
-        timer_cancel(&c->agent->loop, &c->deadline);
+        timer_cancel(c->all->loop, &c->deadline);
         unlink_curve(c);
-        start_next(c->agent);
+        start_next(c->all);
     }
     if (c->fd >= 0)
         close(c->fd);
@@ -291,8 +291,10 @@ void curve_free(struct curve *c)
     free(c);
 }
 
-bool curve_is_own(const struct curves *all, pid_t child)
+bool curve_is_own(const void *curves, pid_t child)
 {
+    const struct curves *all = curves;
+
     for (const struct curve *c = all->first; c; c = c->next)
         if (c->is_running && c->child.pid == child)
             return true;

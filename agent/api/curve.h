@@ -16,8 +16,11 @@ enum { CURVES_AT_ONCE = 2, CURVES_WAITING = 30, CURVES_KNOWN = 64, CURVE_S = 60 
 
 struct curve;
 
-/* {0} is without any. */
 struct curves {
+    struct loop *loop;
+    char *exe;           /* of this program */
+    const char *address; /* of the agent, for messages */
+    uint64_t *n_changes; /* incremented when a curve is ready, so that its request is looked at */
     struct curve *first; /* those that run or wait, the oldest first */
     struct {             /* of the last ones: an answer 304 states the length of the document */
         char etag[24];
@@ -28,7 +31,7 @@ struct curves {
 
 /* Answers with the curves of `fd` (taken; -1: the file has no rows yet). The response waits (RESPONSE_CURVE),
  * or is 304, or a problem: OVERLOADED, too many wait. `more` identifies file and question, for the ETag. */
-void curve_ask(struct agent *a, const struct series_query *q, int fd, const char *more,
+void curve_ask(struct curves *all, const struct series_query *q, int fd, const char *more,
                const struct request *rq, struct response *rs);
 bool curve_is_ready(const struct curve *c);
 /* Then: the document, or the problem. Before, when the agent stops: the problem. */
@@ -36,8 +39,8 @@ void curve_respond(struct response *rs);
 /* Ends its process; NULL is allowed. */
 void curve_free(struct curve *c);
 
-size_t curves_count(const struct curves *all);            /* that run or wait */
-bool curve_is_own(const struct curves *all, pid_t child); /* one of these processes */
+size_t curves_count(const struct curves *all);      /* that run or wait */
+bool curve_is_own(const void *curves, pid_t child); /* one of the processes of struct curves */
 
 /* main() of `agent curves FILE NAMES X POINTS FROM TO`, with the file as descriptor 3. */
 int curve_main(int argc, char **argv);

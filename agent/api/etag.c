@@ -47,7 +47,7 @@ void etag_unchanged(struct response *rs, const char etag[ETAG_TEXT], uint64_t by
     memcpy(rs->etag, etag, ETAG_TEXT);
 }
 
-static void tag(const struct request *rq, struct response *rs, const void *bytes, size_t len)
+static void tag_response(const struct request *rq, struct response *rs, const void *bytes, size_t len)
 {
     etag_make(rs->etag, bytes, len);
     if (etag_is_in(rq->if_none_match, rs->etag)) {
@@ -61,7 +61,7 @@ static void tag(const struct request *rq, struct response *rs, const void *bytes
 void etag_by_body(const struct request *rq, struct response *rs)
 {
     if (rs->kind == RESPONSE_BYTES && rs->body && (rs->status == 0 || rs->status == 200))
-        tag(rq, rs, rs->body, rs->len);
+        tag_response(rq, rs, rs->body, rs->len);
 }
 
 void etag_by_file(const struct request *rq, struct response *rs, const struct stat *st)
@@ -71,7 +71,7 @@ void etag_by_file(const struct request *rq, struct response *rs, const struct st
                      (unsigned long long)st->st_ino, (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
                      (unsigned long long)rs->after, (unsigned long long)rs->bytes);
 
-    tag(rq, rs, text, (size_t)n);
+    tag_response(rq, rs, text, (size_t)n);
 }
 
 /* Sets elapsed_s of each job, in its place among the keys: to 0, or with `to` back to those values. */
@@ -112,6 +112,31 @@ void respond_jobs(const struct request *rq, struct response *rs, json_t *take)
     }
     respond_json(rs, 200, take);
     if (rs->status == 200)
-        tag(rq, rs, still, strlen(still));
+        tag_response(rq, rs, still, strlen(still));
     free(still);
+}
+
+void static_document_set(struct static_document *l, char *take, size_t len)
+{
+    static_document_clear(l);
+    l->text = take;
+    l->len = len;
+    etag_make(l->etag, take, len);
+}
+
+void static_document_clear(struct static_document *l)
+{
+    free(l->text);
+    *l = (struct static_document){0};
+}
+
+void respond_static(const struct request *rq, struct response *rs, const struct static_document *l,
+                    const char *type)
+{
+    if (etag_is_in(rq->if_none_match, l->etag)) {
+        etag_unchanged(rs, l->etag, l->len);
+        return;
+    }
+    *rs = (struct response){.type = type, .static_body = l->text, .len = l->len};
+    memcpy(rs->etag, l->etag, sizeof l->etag);
 }

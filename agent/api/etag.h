@@ -26,4 +26,20 @@ void etag_unchanged(struct response *rs, const char etag[ETAG_TEXT], uint64_t by
 /* Whether a value of If-None-Match (NULL: not sent) has the tag, by the weak comparison, or is `*`. */
 bool etag_is_in(const char *if_none_match, const char *etag);
 
+/* A document that is the same as long as the agent runs, and that nobody needs a token to ask for: made at
+ * the first request, and sent from the one place in memory, whatever the number of clients. */
+/* {0} is not made yet. */
+struct static_document {
+    char *text; /* owned; NULL: not made yet */
+    size_t len;
+    char etag[ETAG_TEXT];
+};
+
+void static_document_set(struct static_document *l, char *take, size_t len);
+void static_document_clear(struct static_document *l);
+
+/* Responds with it and its ETag, or with 304. It must outlive the server. */
+void respond_static(const struct request *rq, struct response *rs, const struct static_document *l,
+                    const char *type);
+
 #endif

@@ -6,14 +6,16 @@
 #include <string.h>
 #include <strings.h>
 
+#include "agent/api/api.h"
+#include "agent/jobs/blob.h"
 #include "shared/base/suggest.h"
 #include "shared/http/origin.h"
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-"
 
-static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
+static bool refuse(struct gate_answer *v, enum problem p, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static bool refuse(struct verdict *v, enum problem p, const char *fmt, ...)
+static bool refuse(struct gate_answer *v, enum problem p, const char *fmt, ...)
 {
     va_list ap;
 
@@ -37,7 +39,7 @@ static bool target_is_plain(const char *target, const char **query)
     return !target[path] || *query;
 }
 
-static bool query_pair(struct request *rq, const char *pair, size_t len, struct verdict *v)
+static bool query_pair(struct request *rq, const char *pair, size_t len, struct gate_answer *v)
 {
     const char *eq = memchr(pair, '=', len);
     size_t n_key = eq ? (size_t)(eq - pair) : 0, n_value = eq ? len - n_key - 1 : 0;
@@ -66,7 +68,7 @@ static bool query_pair(struct request *rq, const char *pair, size_t len, struct 
     return true;
 }
 
-static bool query_parse(struct request *rq, const char *query, struct verdict *v)
+static bool query_parse(struct request *rq, const char *query, struct gate_answer *v)
 {
     if (strspn(query, PLAIN ",&=") != strlen(query))
         return refuse(v, BAD_REQUEST, "the query holds other characters than A-Z a-z 0-9 / _ . - , & =");
@@ -87,7 +89,8 @@ static bool serves(const struct route *r, enum method m)
     return r->method == m || (r->method == METHOD_GET && m == METHOD_HEAD);
 }
 
-static bool find_route(struct request *rq, const struct gate_input *in, size_t path_len, struct verdict *v)
+static bool find_route(struct request *rq, const struct gate_input *in, size_t path_len,
+                       struct gate_answer *v)
 {
     size_t n_allow;
 
@@ -108,7 +111,7 @@ static bool find_route(struct request *rq, const struct gate_input *in, size_t p
 }
 
 /* Whether the request is meant for this agent, and not made by a page of another web site. */
-static bool check_site(const struct gate_rules *rules, const struct gate_input *in, struct verdict *v)
+static bool check_site(const struct gate_rules *rules, const struct gate_input *in, struct gate_answer *v)
 {
     const struct own_names own = {.bound_host = rules->bound_host,
                                   .local_host = in->local_host,
@@ -153,7 +156,7 @@ static void identify(const struct gate_rules *rules, const struct gate_input *in
         accept_as(rq, m->name, m->scope);
 }
 
-static bool scope_suffices(const struct request *rq, struct verdict *v)
+static bool scope_suffices(const struct request *rq, struct gate_answer *v)
 {
     enum needs needs = rq->route->needs;
     enum scope least = needs == NEEDS_ADMIN ? SCOPE_ADMIN : needs == NEEDS_SUBMIT ? SCOPE_SUBMIT : SCOPE_READ;
@@ -167,7 +170,7 @@ static bool scope_suffices(const struct request *rq, struct verdict *v)
 }
 
 static bool check_token(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
-                        struct verdict *v)
+                        struct gate_answer *v)
 {
     static const char bearer[] = "Bearer ";
     enum needs needs = rq->route->needs;
@@ -199,7 +202,7 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
                                               : "a token is needed");
 }
 
-static bool take_job_key(const struct gate_input *in, struct request *rq, struct verdict *v)
+static bool take_job_key(const struct gate_input *in, struct request *rq, struct gate_answer *v)
 {
     uint8_t digest[SHA256_BYTES];
     const char *value;
@@ -214,7 +217,7 @@ static bool take_job_key(const struct gate_input *in, struct request *rq, struct
     return true;
 }
 
-static bool take_attempt(const struct gate_input *in, struct request *rq, struct verdict *v)
+static bool take_attempt(const struct gate_input *in, struct request *rq, struct gate_answer *v)
 {
     const char *value;
     size_t n = header_count(in->headers, in->n_headers, "X-Job-Attempt", &value);
@@ -235,7 +238,7 @@ static bool media_type_is_ours(const char *type)
            (n == 24 && strncasecmp(type, "application/octet-stream", n) == 0);
 }
 
-static bool check_body(const struct gate_input *in, const struct request *rq, struct verdict *v)
+static bool check_body(const struct gate_input *in, const struct request *rq, struct gate_answer *v)
 {
     const struct route *r = rq->route;
     const char *length, *type, *unused;
@@ -269,12 +272,12 @@ static bool check_body(const struct gate_input *in, const struct request *rq, st
 }
 
 bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
-                struct verdict *v)
+                struct gate_answer *v)
 {
     const char *query, *accept;
 
     *rq = (struct request){0};
-    *v = (struct verdict){0};
+    *v = (struct gate_answer){0};
     rq->has_tls = in->has_tls;
     while (rq->method < N_METHODS && strcmp(method_names[rq->method], in->method) != 0)
         rq->method++;

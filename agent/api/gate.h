@@ -9,8 +9,6 @@
 #include "agent/api/routes.h"
 #include "shared/http/head.h"
 
-enum { DISK_RESERVE_MIB = 64 }; /* kept free of uploads, for journals and records */
-
 struct gate_rules {
     const char *bound_host; /* "127.0.0.1", "::1" */
     int port;
@@ -35,7 +33,7 @@ struct gate_input {
     uint64_t disk_free;              /* bytes that uploads may use: all but the reserve */
 };
 
-struct verdict {
+struct gate_answer {
     enum problem problem; /* PROBLEM_NONE: accepted, and `rq` is filled */
     char detail[320], hint[128];
     char allow[40];      /* METHOD_NOT_ALLOWED */
@@ -45,6 +43,6 @@ struct verdict {
 
 /* Returns whether the request is accepted. */
 bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
-                struct verdict *v);
+                struct gate_answer *v);
 
 #endif

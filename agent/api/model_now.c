@@ -60,7 +60,7 @@ void model_now_respond(struct task *t, struct response *rs)
         respond_problem(rs, WRONG_STATE, NULL, "node %d of %s: %s", spec->node, spec->id, t->model_error);
     } else {
         snprintf(name, sizeof name, SNAPSHOT_NAME ".tmp.%ld", (long)t->runner.pid);
-        if (artifact_open(&fd, &bytes, t->agent->dir_fd, task_folder(t), name, &e) < 0) {
+        if (artifact_open(&fd, &bytes, t->jobs->dir_fd, task_folder(t), name, &e) < 0) {
             respond_error(rs, &e);
             return;
         }

@@ -3,7 +3,7 @@
 #ifndef PSGD_MODEL_NOW_H
 #define PSGD_MODEL_NOW_H
 
-#include "agent/agent.h"
+#include "agent/api/agent_state.h"
 #include "agent/api/routes.h"
 
 /* Returns whether the node trains, and so has a model that changes; otherwise fills the response. */

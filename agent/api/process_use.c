@@ -31,7 +31,7 @@ static double count_files(void)
     return n;
 }
 
-static void look_at_memory(struct self *s)
+static void look_at_memory(struct process_use *s)
 {
     FILE *f = fopen("/proc/self/statm", "re");
     double page = (double)sysconf(_SC_PAGESIZE), all, resident;
@@ -46,11 +46,11 @@ static void look_at_memory(struct self *s)
     fclose(f);
 }
 
-void self_look(struct self *s)
+void process_use_look(struct process_use *s)
 {
     struct rlimit files;
 
-    *s = (struct self){.cpu_s = cpu_s(), .open_files = count_files(), .max_open_files = NAN};
+    *s = (struct process_use){.cpu_s = cpu_s(), .open_files = count_files(), .max_open_files = NAN};
     look_at_memory(s);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
         s->max_open_files = (double)files.rlim_cur;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "agent/api/counts.h"
+#include "agent/jobs/counts.h"
 
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/api/api.h"
-#include "agent/api/curve.h"
 #include "agent/base/log.h"
 #include "shared/base/json.h"
 
@@ -17,13 +15,6 @@ const char *const method_names[N_METHODS] = {
     [METHOD_GET] = "GET", [METHOD_HEAD] = "HEAD",     [METHOD_POST] = "POST",
     [METHOD_PUT] = "PUT", [METHOD_DELETE] = "DELETE",
 };
-
-#define ROUTE(method, pattern, handler, needs, max_body, flags, summary, takes, answers, ...)                \
-    {METHOD_##method, pattern, handler, NEEDS_##needs, max_body,                                             \
-     flags,           summary, takes,   answers,       {__VA_ARGS__}},
-const struct route routes[] = {ROUTES(ROUTE)};
-#undef ROUTE
-const size_t n_routes = sizeof routes / sizeof routes[0];
 
 static bool argument_fits(const char *kind, size_t kind_len, const char *value)
 {
@@ -153,7 +144,8 @@ void response_clear(struct response *rs)
 {
     if (rs->kind == RESPONSE_FILE && rs->fd >= 0)
         close(rs->fd);
-    curve_free(rs->curve);
+    if (rs->curve)
+        rs->free_curve(rs->curve);
     free(rs->body);
     *rs = (struct response){0};
 }

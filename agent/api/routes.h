@@ -54,9 +54,10 @@ struct response {
     enum response_kind kind;
     int status; /* 0: 200 */
     const char *type;
-    char *body;          /* owned */
-    const char *lasting; /* in place of body: `len` bytes that outlive the server */
-    struct curve *curve; /* RESPONSE_CURVE: owned */
+    char *body;              /* owned */
+    const char *static_body; /* in place of body: `len` bytes that outlive the server */
+    struct curve *curve;     /* RESPONSE_CURVE: owned, freed by free_curve */
+    void (*free_curve)(struct curve *);
     size_t len;
     int fd; /* RESPONSE_FILE: owned until the server takes it */
     uint64_t bytes;
@@ -95,9 +96,6 @@ struct route {
                           * 400 on without one is a problem; those of the gate (gate.h) are not listed */
     const char *keys[N_QUERY_MAX + 1]; /* of the query */
 };
-
-extern const struct route routes[];
-extern const size_t n_routes;
 
 /* Returns whether `path` fits the pattern; fills rq->arg. */
 bool route_matches(const struct route *r, const char *path, size_t len, struct request *rq);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "agent/access/codec_policy.h"
 #include "agent/base/scope.h"
 #include "shared/base/args.h"
 #include "shared/base/file.h"

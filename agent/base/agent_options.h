@@ -14,6 +14,10 @@ enum { AGENT_RUN = 1, AGENT_TOKEN = 2 };
 
 enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the folder fit PATH_MAX */
 
+/* Which codecs an agent runs (--codecs). */
+enum codec_policy { CODECS_BUILTIN, CODECS_ALLOWLIST, CODECS_ANY };
+#define CODEC_POLICY_CHOICES "builtin|allowlist|any" /* in the order of the enum */
+
 struct agent_options {
     int port;
     char bind[256];

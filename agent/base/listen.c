@@ -8,12 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-int address_port(const struct sockaddr_storage *a)
-{
-    return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)(const void *)a)->sin6_port
-                                          : ((const struct sockaddr_in *)(const void *)a)->sin_port);
-}
-
 static int may_listen(const struct listener *l, const struct agent_options *opt, struct err *e)
 {
     if (l->is_loopback || !opt->no_token)

@@ -19,9 +19,6 @@ struct listener {
     bool allows_plain; /* HTTP without TLS, too */
 };
 
-/* Returns the port of an IPv4 or IPv6 address. */
-int address_port(const struct sockaddr_storage *a);
-
 /* ERR_AUTH: not a loopback address, and no token. ERR_USAGE: no such address. ERR_IO: the port is in use. */
 int listener_open(struct listener *out, const struct agent_options *opt, struct err *e);
 

@@ -6,11 +6,11 @@
 int api_server_open(struct api_server **out, struct agent *a, int listen_fd, struct err *e)
 {
     struct api_server *s = calloc(1, sizeof *s);
-    const struct identity *id = &a->identity;
+    const struct identity *id = &a->auth.identity;
     struct http_options o = {.loop = &a->loop,
                              .service = &api_service,
                              .arg = s,
-                             .n_changes = &a->n_changes,
+                             .n_changes = &a->jobs.n_changes,
                              .allows_plain = a->allows_plain,
                              .max = CONNECTIONS_MAX,
                              .max_strangers = STRANGERS_MAX,
@@ -22,9 +22,9 @@ int api_server_open(struct api_server **out, struct agent *a, int listen_fd, str
                                  .rules = {.bound_host = a->host,
                                            .port = a->opt.port,
                                            .allow_hosts = a->opt.allow_hosts,
-                                           .token = a->opt.no_token ? NULL : &a->token,
-                                           .cluster = a->cluster.path[0] ? &a->cluster : NULL,
-                                           .members = &a->members,
+                                           .token = a->opt.no_token ? NULL : &a->auth.token,
+                                           .cluster = a->auth.cluster.path[0] ? &a->auth.cluster : NULL,
+                                           .members = &a->auth.members,
                                            .takes_certificates = id->client_ca != NULL}};
     if (!s || !s->sources)
         err_set(e, ERR_NOMEM, "no memory for the server");

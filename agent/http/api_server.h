@@ -3,8 +3,9 @@
 #ifndef PSGD_AGENT_API_SERVER_H
 #define PSGD_AGENT_API_SERVER_H
 
-#include "agent/agent.h"
+#include "agent/api/agent_state.h"
 #include "agent/api/api.h"
+#include "agent/api/gate.h"
 #include "agent/http/sources.h"
 #include "agent/jobs/event_stream.h"
 #include "shared/http/http_server.h"

@@ -21,7 +21,7 @@ struct api_server *exchange_server(const struct exchange *x)
 
 static bool wait_is_over(const struct exchange *x)
 {
-    const struct task *t = task_attempt(exchange_server(x)->agent, x->rs.id, x->rs.attempt);
+    const struct task *t = task_attempt(&exchange_server(x)->agent->jobs, x->rs.id, x->rs.attempt);
 
     if (x->rs.kind == RESPONSE_CURVE)
         return curve_is_ready(x->rs.curve);
@@ -79,10 +79,10 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
                                   .certificate = certificate,
                                   .certificate_refusal = refusal,
                                   .now = clock_wall(),
-                                  .disk_free = agent_disk_free(h->agent)};
-    struct verdict v = {0};
+                                  .disk_free = jobs_disk_free(&h->agent->jobs)};
+    struct gate_answer v = {0};
 
-    agent_refresh_tokens(h->agent);
+    auth_refresh(&h->agent->auth);
     if (x->call->conn->refusal) {
         x->rq.method = N_METHODS;
         respond_problem(&x->rs, BAD_REQUEST, NULL, "the head of the request is not valid: %s",
@@ -152,7 +152,7 @@ static void begin(struct http_call *c)
     if (x->rq.route->flags & ROUTE_UPLOAD) {
         x->rq.route->handler(exchange_server(x)->agent, &x->rq, &x->rs);
         if (!x->rs.status &&
-            blob_begin(&x->upload, &exchange_server(x)->agent->blobs, x->rq.arg[0], body_bytes, &e) < 0)
+            blob_begin(&x->upload, &exchange_server(x)->agent->jobs.blobs, x->rq.arg[0], body_bytes, &e) < 0)
             respond_error(&x->rs, &e);
     } else if (body_bytes > 0) {
         take_body(x, body_bytes);
@@ -166,7 +166,7 @@ static void receive(struct http_call *c, const char *bytes, size_t len)
     struct exchange *x = c->own;
 
     if (x->upload.is_open) {
-        blob_add(&x->upload, &exchange_server(x)->agent->blobs, bytes, len);
+        blob_add(&x->upload, &exchange_server(x)->agent->jobs.blobs, bytes, len);
     } else if (x->body && len <= x->body_size - x->rq.body_len) {
         memcpy(x->body + x->rq.body_len, bytes, len);
         x->rq.body_len += len;
@@ -178,8 +178,8 @@ static void end_upload(struct exchange *x)
     struct agent *a = exchange_server(x)->agent;
     struct err e;
 
-    if (blob_end(&x->upload, &a->blobs, &e) == 0) {
-        blob_trim(&a->blobs, BLOB_YOUNG_S);
+    if (blob_end(&x->upload, &a->jobs.blobs, &e) == 0) {
+        blob_trim(&a->jobs.blobs, BLOB_YOUNG_S);
         x->rs.status = 201;
     } else if (e.code == ERR_CONFIG) {
         respond_problem(&x->rs, DIGEST_MISMATCH, NULL, "%s", e.text);
@@ -196,7 +196,7 @@ static bool waits(const struct exchange *x)
 /* Answers a request that waits, new or resumed, or suspends it. */
 static void wait_or_answer(struct exchange *x)
 {
-    struct task *t = task_attempt(exchange_server(x)->agent, x->rs.id, x->rs.attempt);
+    struct task *t = task_attempt(&exchange_server(x)->agent->jobs, x->rs.id, x->rs.attempt);
 
     if (!wait_is_over(x) && !x->call->server->is_closing) {
         http_park(x->call, x->rs.deadline);
@@ -253,7 +253,7 @@ static void end(struct http_call *c)
     if (!x)
         return;
     stream_close(&x->stream);
-    blob_drop(&x->upload, &h->agent->blobs);
+    blob_drop(&x->upload, &h->agent->jobs.blobs);
     response_clear(&x->rs);
     if (x->body)
         explicit_bzero(x->body, x->body_size); /* a start document holds a key */

@@ -10,8 +10,8 @@ static void set_body(struct http_answer *out, struct exchange *x)
     struct response *rs = &x->rs;
 
     if (rs->kind == RESPONSE_STREAM) {
-        stream_open(&x->stream, exchange_server(x)->agent, rs->id, rs->attempt, rs->after, rs->is_ndjson,
-                    rs->holds);
+        stream_open(&x->stream, &exchange_server(x)->agent->jobs, rs->id, rs->attempt, rs->after,
+                    rs->is_ndjson, rs->holds);
         out->kind = HTTP_STREAM;
     } else if (rs->kind == RESPONSE_FILE && (rs->fd < 0 || rs->bytes > 0)) {
         out->kind = rs->fd < 0 ? HTTP_LENGTH : HTTP_FILE;
@@ -21,7 +21,7 @@ static void set_body(struct http_answer *out, struct exchange *x)
     } else {
         out->kind = rs->body ? HTTP_BYTES : HTTP_LASTING;
         out->bytes = rs->body;
-        out->lasting = rs->lasting ? rs->lasting : "";
+        out->lasting = rs->static_body ? rs->static_body : "";
         out->len = rs->len;
     }
 }
@@ -56,7 +56,8 @@ void exchange_respond(struct exchange *x)
         rs->fd = -1;
     else if (a.kind == HTTP_BYTES)
         rs->body = NULL;
-    counts_request(&h->agent->counts, x->asked, x->rq.method, (int)a.status, clock_now() - x->begun);
+    counts_request(&h->agent->jobs.counts, route_number(x->asked), x->rq.method, (int)a.status,
+                   clock_now() - x->begun);
     if (a.status == 401 && x->rq.route) {
         sources_failed(h->sources, conn_source(x->call->conn), clock_now());
         exchange_log_refusal(x, "not a code that is accepted");

@@ -10,6 +10,8 @@
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
 
+enum { DISK_RESERVE_MIB = 64 }; /* kept free of uploads, for journals and records */
+
 struct blob_store {
     int dir_fd;
     uint64_t limit;    /* of bytes that no job links; beyond it the least recently used blobs are removed */

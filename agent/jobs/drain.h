@@ -4,13 +4,13 @@
 #ifndef PSGD_DRAIN_H
 #define PSGD_DRAIN_H
 
-#include "agent/agent.h"
+#include "agent/jobs/jobs.h"
 
-/* Sets a->is_draining from the folder. ERR_IO. */
-int drain_load(struct agent *a, struct err *e);
+/* Sets jobs->is_draining from the folder. ERR_IO. */
+int drain_load(struct jobs *jobs, struct err *e);
 
 /* Drains or resumes; the same again changes nothing. It is on the disk when this returns 0. ERR_IO,
  * ERR_NOSPACE: nothing has changed. */
-int drain_set(struct agent *a, bool is_draining, struct err *e);
+int drain_set(struct jobs *jobs, bool is_draining, struct err *e);
 
 #endif

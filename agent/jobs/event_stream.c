@@ -6,12 +6,12 @@
 #include "agent/jobs/job_action.h"
 #include "shared/base/clock.h"
 
-void stream_open(struct stream *s, struct agent *a, const char *id, int attempt, uint64_t after,
+void stream_open(struct stream *s, struct jobs *jobs, const char *id, int attempt, uint64_t after,
                  bool is_ndjson, bool holds)
 {
-    struct task *t = task_attempt(a, id, attempt);
+    struct task *t = task_attempt(jobs, id, attempt);
 
-    *s = (struct stream){.agent = a,
+    *s = (struct stream){.jobs = jobs,
                          .attempt = attempt,
                          .is_ndjson = is_ndjson,
                          .is_open = true,
@@ -27,7 +27,7 @@ void stream_open(struct stream *s, struct agent *a, const char *id, int attempt,
 
 void stream_close(struct stream *s)
 {
-    struct task *t = s->is_open ? task_attempt(s->agent, s->id, s->attempt) : NULL;
+    struct task *t = s->is_open ? task_attempt(s->jobs, s->id, s->attempt) : NULL;
 
     s->is_open = false;
     if (t && s->holds)
@@ -70,7 +70,7 @@ static bool is_quiet(const struct stream *s)
 
 ssize_t stream_read(struct stream *s, char *buf, size_t size)
 {
-    const struct task *t = task_attempt(s->agent, s->id, s->attempt);
+    const struct task *t = task_attempt(s->jobs, s->id, s->attempt);
     size_t n = 0;
 
     if (!t && s->n == s->n_sent)
@@ -103,7 +103,7 @@ ssize_t stream_read(struct stream *s, char *buf, size_t size)
 
 bool stream_is_ready(const struct stream *s)
 {
-    const struct task *t = task_attempt(s->agent, s->id, s->attempt);
+    const struct task *t = task_attempt(s->jobs, s->id, s->attempt);
 
     return !t || s->n_sent < s->n || s->at < t->journal.end || job_state_is_terminal(t->job.state) ||
            is_quiet(s);

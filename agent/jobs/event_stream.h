@@ -1,18 +1,18 @@
 /* event_stream -- one client's position in a job's events: from the journal to text/event-stream or
  * ndjson. */
-#ifndef PSGD_STREAM_H
-#define PSGD_STREAM_H
+#ifndef PSGD_EVENT_STREAM_H
+#define PSGD_EVENT_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "agent/agent.h"
+#include "agent/jobs/jobs.h"
 
 static const double STREAM_QUIET_S = 15;
 
 struct stream {
-    struct agent *agent;
+    struct jobs *jobs;
     char id[JOB_ID_MAX + 1];
     int attempt;
     bool is_ndjson, is_open, holds;
@@ -23,7 +23,7 @@ struct stream {
 };
 
 /* `holds`: its reader may hold the job's reservation, which ends when the last such stream is closed. */
-void stream_open(struct stream *s, struct agent *a, const char *id, int attempt, uint64_t after,
+void stream_open(struct stream *s, struct jobs *jobs, const char *id, int attempt, uint64_t after,
                  bool is_ndjson, bool holds);
 void stream_close(struct stream *s); /* fine on {0} */
 

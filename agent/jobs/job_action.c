@@ -13,6 +13,7 @@
 
 #include "agent/base/log.h"
 #include "agent/jobs/folder_use.h"
+#include "agent/jobs/job_end.h"
 #include "agent/jobs/packages.h"
 #include "agent/jobs/runner_events.h"
 #include "agent/jobs/slots.h"
@@ -21,116 +22,12 @@
 #include "shared/job/reason.h"
 #include "shared/records/artifacts.h"
 
-static const double TICK_S = 1;
 static const double RETURN_S = 30; /* lease after a restart of the agent, for the submitter to reconnect */
-
-/* Jobs stopped for one of these reasons are cancelled; for any other reason they have failed. */
-static const char *const reasons_to_cancel[] = {
-    REASON_USER_CANCELLED, REASON_JOB_FAILED, REASON_LEASE_EXPIRED, REASON_AGENT_STOPPED, REASON_SUPERSEDED};
-
-enum job_state job_end_for(const char *reason)
-{
-    for (size_t i = 0; i < sizeof reasons_to_cancel / sizeof reasons_to_cancel[0]; i++)
-        if (strcmp(reasons_to_cancel[i], reason) == 0)
-            return JOB_CANCELLED;
-    return JOB_FAILED;
-}
-
-static const char *reason_of(const struct err *e)
-{
-    return e->code == ERR_NOSPACE ? REASON_DISK_FULL : REASON_INTERNAL;
-}
-
-static void warn(const struct task *t, const char *area, const struct err *e)
-{
-    log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "%s: %s", area, e->text);
-}
-
-void job_release(struct task *t)
-{
-    struct loop *l = &t->agent->loop;
-
-    timer_cancel(l, &t->tick);
-    loop_unwatch(l, &t->runner_watch);
-    loop_unwatch(l, &t->order_watch);
-    notify_remove(&t->agent->notify, &t->events_file);
-    tail_close(&t->tail);
-    runner_clear(&t->runner);
-    if (t->data_fd >= 0)
-        close(t->data_fd);
-    t->data_fd = -1;
-    free(t->end);
-    t->end = NULL;
-}
-
-/* A runner that was killed, or its compiler, may have left files half written. */
-static void sweep_run_folder(const struct task *t)
-{
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/run", t->dir);
-    file_sweep(path);
-}
-
-/* A timer's callback. The slot stays taken until the end is written: a disk that does not take it takes no
- * other job's reservation either. */
-static void write_end(void *arg)
-{
-    struct task *t = arg;
-    struct outcome *o = &t->unwritten;
-    bool is_first = !o->is_waiting;
-    struct event ev;
-
-    event_state(&ev, EVENT_END, o->state, o->reason, o->message);
-    o->is_waiting = task_record(t, &ev, &o->why) < 0;
-    if (o->is_waiting) {
-        if (is_first)
-            log_line(LOG_LEVEL_ERROR, "agent", t->job.spec.id,
-                     "%s, but this is not written: %s; it is tried again every second",
-                     job_state_name(o->state), o->why.text);
-        t->tick = (struct timer){.due = write_end, .arg = t};
-        timer_set(&t->agent->loop, &t->tick, clock_now() + TICK_S);
-        return;
-    }
-    journal_rest(&t->journal);
-    job_schedule(t->agent);
-}
-
-void job_finish(struct task *t, enum job_state s, const char *reason, const char *message)
-{
-    struct outcome *o = &t->unwritten;
-
-    if (o->is_waiting) /* it has ended before: how is decided */
-        return;
-    o->state = s;
-    snprintf(o->reason, sizeof o->reason, "%s", reason);
-    snprintf(o->message, sizeof o->message, "%s", message);
-    job_release(t);
-    sweep_run_folder(t);
-    write_end(t);
-}
-
-static int enter(struct task *t, enum job_state s, const char *reason, const char *message, struct err *e)
-{
-    struct event ev;
-
-    event_state(&ev, EVENT_STATE, s, reason, message);
-    return task_record(t, &ev, e);
-}
-
-/* A transition that is not allowed, or a failed write, ends the job. */
-void job_enter(struct task *t, enum job_state s, const char *reason, const char *message)
-{
-    struct err e;
-
-    if (enter(t, s, reason, message, &e) < 0)
-        job_stop(t, reason_of(&e), e.text, 0);
-}
 
 /* Writes the reason and returns true if the runner's files are more than the agent gives a job. */
 static bool has_too_many_files(char *why, size_t size, const struct task *t)
 {
-    uint64_t most = t->agent->job_disk;
+    uint64_t most = t->jobs->job_disk;
     char path[sizeof t->dir + 8];
     struct folder_use use;
 
@@ -170,8 +67,8 @@ static void on_tick(void *arg)
     struct task *t = arg;
     double now = clock_now();
 
-    timer_set(&t->agent->loop, &t->tick, now + TICK_S);
-    follow_again(t); /* also for file systems without change notification */
+    timer_set(t->jobs->loop, &t->tick, now + JOB_TICK_S);
+    runner_events_again(t); /* also for file systems without change notification */
     if (!job_state_is_terminal(t->job.state))
         check_limits(t, now);
     if (!job_state_is_terminal(t->job.state) && t->kill_at > 0 && now > t->kill_at)
@@ -181,7 +78,7 @@ static void on_tick(void *arg)
 static void start_ticking(struct task *t, double at)
 {
     t->tick = (struct timer){.due = on_tick, .arg = t};
-    timer_set(&t->agent->loop, &t->tick, at);
+    timer_set(t->jobs->loop, &t->tick, at);
 }
 
 /* Creates an empty file, so that it can be followed from the first byte. */
@@ -204,7 +101,7 @@ static void on_order_pipe(void *arg, uint32_t events)
 
     (void)events;
     if (runner_flush(&t->runner))
-        loop_unwatch(&t->agent->loop, &t->order_watch);
+        loop_unwatch(t->jobs->loop, &t->order_watch);
 }
 
 /* A pipe holds 64 KiB, or one page when the user's pipes are many; the start of thousands of nodes takes
@@ -216,7 +113,7 @@ static int order(struct task *t, const char *line, size_t len, struct err *e)
     if (t->runner.n_unsent == 0 || t->order_watch.on)
         return 0;
     t->order_watch = (struct watch){.fd = t->runner.control_fd, .ready = on_order_pipe, .arg = t};
-    return loop_watch(&t->agent->loop, &t->order_watch, EPOLLOUT, e);
+    return loop_watch(t->jobs->loop, &t->order_watch, EPOLLOUT, e);
 }
 
 static int send_job(struct task *t, struct err *e)
@@ -227,7 +124,7 @@ static int send_job(struct task *t, struct err *e)
                      "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d,"
                      "\"time_limit_s\":%.9g,\"require_isolation\":\"%s\"}\n",
                      s->id, s->attempt, s->node, s->role, s->workers_on_host, s->time_limit_s,
-                     isolation_name(packages_isolation(t->agent, t)));
+                     isolation_name(packages_isolation(t->jobs, t)));
 
     return order(t, line, (size_t)n, e);
 }
@@ -243,25 +140,25 @@ static uint64_t processor_time(const struct job_spec *s)
 static int spawn(struct task *t, struct err *e)
 {
     char run_dir[PATH_MAX];
-    struct runner_plan plan = {.exe = t->agent->runner_exe,
+    struct runner_plan plan = {.exe = t->jobs->runner_exe,
                                .run_dir = run_dir,
                                .data_fd = t->data_fd,
-                               .max_memory = slots_memory(t->agent),
+                               .max_memory = slots_memory(t->jobs),
                                .max_cpu_s = processor_time(&t->job.spec),
                                .max_files = runner_files(t->job.spec.node_count + t->job.spec.server_count)};
     struct event note;
     cpu_set_t processors;
 
     snprintf(run_dir, sizeof run_dir, "%s/run", t->dir);
-    if (slots_processors(&processors, t->agent, t->job.slot))
+    if (slots_processors(&processors, t->jobs, t->job.slot))
         plan.processors = &processors;
     if (make_events_file(t, e) < 0 || runner_fork(&t->runner, &plan, e) < 0)
         return e->code;
     event_init(&note, NOTE_RUNNER);
     note.pid = t->runner.pid;
     note.start_ticks = t->runner.start_ticks;
-    memcpy(note.boot, t->agent->boot, sizeof note.boot);
-    if (task_record(t, &note, e) < 0 || follow_start(t, e) < 0)
+    memcpy(note.boot, t->jobs->boot, sizeof note.boot);
+    if (task_record(t, &note, e) < 0 || runner_events_start(t, e) < 0)
         return e->code;
     /* NOT_FOUND: the runner was killed before; its end is found as that of every runner. */
     if ((send_job(t, e) < 0 && e->code != ERR_NOT_FOUND) || runner_go(&t->runner, plan.exe, e) < 0)
@@ -282,7 +179,7 @@ void job_advance(struct task *t)
         return;
     job_enter(t, JOB_PREPARING, REASON_LOADING_PACKAGES, "job_runner loads the packages");
     if (t->job.state == JOB_PREPARING && spawn(t, &e) < 0) {
-        loop_unwatch(&t->agent->loop, &t->runner_watch);
+        loop_unwatch(t->jobs->loop, &t->runner_watch);
         if (t->runner.pid) {
             char how[MESSAGE_MAX];
 
@@ -295,8 +192,8 @@ void job_advance(struct task *t)
 
 static int bind_data_socket(struct task *t, struct err *e)
 {
-    struct sockaddr_storage at = t->agent->data.at;
-    socklen_t len = t->agent->data.len;
+    struct sockaddr_storage at = t->jobs->data.at;
+    socklen_t len = t->jobs->data.len;
     struct event note;
 
     t->data_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -311,7 +208,7 @@ static int bind_data_socket(struct task *t, struct err *e)
     event_init(&note, NOTE_SOCKET);
     note.data_port = address_port(&at);
     /* Active: after a restart, which may have left fewer slots. */
-    note.slot = job_is_active(&t->job) ? t->job.slot % t->agent->opt.slots : slots_free(t->agent);
+    note.slot = job_is_active(&t->job) ? t->job.slot % t->jobs->opt->slots : slots_free(t->jobs);
     return task_record(t, &note, e);
 }
 
@@ -321,17 +218,17 @@ static void promote(struct task *t)
     struct err e;
 
     if (!t->tick.on)
-        start_ticking(t, clock_now() + TICK_S);
+        start_ticking(t, clock_now() + JOB_TICK_S);
     if (bind_data_socket(t, &e) < 0 ||
-        enter(t, JOB_PREPARING, REASON_WAITING_FOR_PACKAGES, "waits for its packages", &e) < 0)
-        job_finish(t, JOB_FAILED, reason_of(&e), e.text);
+        job_move(t, JOB_PREPARING, REASON_WAITING_FOR_PACKAGES, "waits for its packages", &e) < 0)
+        job_finish(t, JOB_FAILED, job_reason_of(&e), e.text);
     else
         job_advance(t);
 }
 
 static void say_why_it_waits(struct task *t)
 {
-    if (t->agent->is_draining)
+    if (t->jobs->is_draining)
         job_enter(t, JOB_PENDING, REASON_DRAINING, "waits in the queue until the agent is resumed");
     else
         job_enter(t, JOB_PENDING, REASON_AGENT_BUSY, "waits in the queue for the agent's slot");
@@ -340,16 +237,16 @@ static void say_why_it_waits(struct task *t)
 /* The job was reserved just now, or before the agent was restarted, and has to wait. */
 static void enter_queue(struct task *t)
 {
-    start_ticking(t, clock_now() + TICK_S);
+    start_ticking(t, clock_now() + JOB_TICK_S);
     say_why_it_waits(t);
 }
 
-void job_supersede(struct agent *a)
+void job_supersede(struct jobs *jobs)
 {
     char message[64];
 
-    for (struct task *t = a->first; t; t = t->next) {
-        const struct job_spec *last = &task_find(a, t->job.spec.id)->job.spec;
+    for (struct task *t = jobs->first; t; t = t->next) {
+        const struct job_spec *last = &task_find(jobs, t->job.spec.id)->job.spec;
 
         if (t->job.spec.attempt == last->attempt)
             continue;
@@ -360,40 +257,40 @@ void job_supersede(struct agent *a)
 
 static bool is_fenced(const struct task *t)
 {
-    for (const struct task *u = t->agent->first; u; u = u->next)
+    for (const struct task *u = t->jobs->first; u; u = u->next)
         if (strcmp(u->job.spec.id, t->job.spec.id) == 0 && u->job.spec.attempt < t->job.spec.attempt &&
             !job_state_is_terminal(u->job.state))
             return true;
     return false;
 }
 
-static struct task *first_pending(const struct agent *a)
+static struct task *first_pending(const struct jobs *jobs)
 {
-    struct task *t = a->first;
+    struct task *t = jobs->first;
 
     while (t && (!job_is_pending(&t->job) || t->unwritten.is_waiting || is_fenced(t)))
         t = t->next;
     return t;
 }
 
-void job_schedule(struct agent *a)
+void job_schedule(struct jobs *jobs)
 {
     struct task *t;
 
-    if (a->is_stopping)
+    if (jobs->is_stopping)
         return;
     /* A promoted job may end at once, which frees the slot again. */
-    while (!a->is_draining && slots_free(a) >= 0 && (t = first_pending(a)) != NULL)
+    while (!jobs->is_draining && slots_free(jobs) >= 0 && (t = first_pending(jobs)) != NULL)
         promote(t);
-    for (t = a->first; t; t = t->next)
+    for (t = jobs->first; t; t = t->next)
         if (job_is_pending(&t->job) && !t->tick.on)
             enter_queue(t);
 }
 
-void job_requeue(struct agent *a)
+void job_requeue(struct jobs *jobs)
 {
-    job_schedule(a);
-    for (struct task *t = a->first; t; t = t->next)
+    job_schedule(jobs);
+    for (struct task *t = jobs->first; t; t = t->next)
         if (job_is_pending(&t->job) && !t->unwritten.is_waiting)
             say_why_it_waits(t);
 }
@@ -417,47 +314,12 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
     snprintf(ev.digest, sizeof ev.digest, "%s", digest);
     ev.nodes = nodes;
     ev.monotonic_s = clock_now();
-    if (task_record(t, &ev, e) < 0 || enter(t, JOB_RUNNING, "", "started", e) < 0) {
-        job_stop(t, reason_of(e), e->text, STOP_GRACE_S);
+    if (task_record(t, &ev, e) < 0 || job_move(t, JOB_RUNNING, "", "started", e) < 0) {
+        job_stop(t, job_reason_of(e), e->text, STOP_GRACE_S);
         return e->code;
     }
     t->limit_at = ev.monotonic_s + t->job.spec.time_limit_s;
     return 0;
-}
-
-void job_kill_by(struct task *t, double kill_at)
-{
-    if (t->kill_at == 0 || kill_at < t->kill_at)
-        t->kill_at = kill_at;
-}
-
-/* The first reason counts. It is kept here, too, as the journal may not take the state `stopping`. */
-static void remember_stop(struct task *t, const char *reason, const char *message)
-{
-    if (t->stop_reason[0])
-        return;
-    snprintf(t->stop_reason, sizeof t->stop_reason, "%s", reason);
-    snprintf(t->stop_message, sizeof t->stop_message, "%s", message);
-}
-
-void job_stop(struct task *t, const char *reason, const char *message, double grace_s)
-{
-    double kill_at = clock_now() + grace_s;
-    struct err e;
-
-    if (job_state_is_terminal(t->job.state) || t->unwritten.is_waiting)
-        return;
-    if (!t->runner.pid) {
-        job_finish(t, job_end_for(reason), reason, message);
-        return;
-    }
-    remember_stop(t, reason, message);
-    if (t->job.state != JOB_STOPPING && enter(t, JOB_STOPPING, reason, message, &e) < 0)
-        warn(t, "stop", &e);
-    runner_signal(&t->runner, SIGTERM);
-    runner_signal(&t->runner, SIGCONT); /* a stopped process takes the other one only when it continues */
-    job_kill_by(t, kill_at);
-    timer_set(&t->agent->loop, &t->tick, grace_s < TICK_S ? kill_at + 1e-3 : clock_now() + TICK_S);
 }
 
 static void renew_lease(struct task *t, double seconds)
@@ -491,7 +353,7 @@ void job_stream_closed(struct task *t)
 
 static bool is_of_another_boot(const struct task *t)
 {
-    return t->job.pid && strcmp(t->job.boot, t->agent->boot) != 0;
+    return t->job.pid && strcmp(t->job.boot, t->jobs->boot) != 0;
 }
 
 /* A pid of another boot is another process's. */
@@ -514,20 +376,20 @@ static void adopt(struct task *t)
 
     t->n_skip = j->n_copied;
     if (j->state == JOB_STOPPING)
-        remember_stop(t, j->reason, j->message);
+        job_remember_stop(t, j->reason, j->message);
     if (find_runner(t, &e) < 0) {
-        follow_past(t);
+        runner_events_past(t);
         if (is_of_another_boot(t))
-            follow_conclude(t, REASON_INTERRUPTED, "the machine was restarted while it ran");
+            runner_events_conclude(t, REASON_INTERRUPTED, "the machine was restarted while it ran");
         else
-            follow_conclude(t, REASON_RUNNER_DIED,
-                            "job_runner ended while no agent was running; its exit status is unknown");
+            runner_events_conclude(t, REASON_RUNNER_DIED,
+                                   "job_runner ended while no agent was running; its exit status is unknown");
         return;
     }
     log_line(LOG_LEVEL_INFO, "agent", j->spec.id, "runner: process %d still runs and is adopted", j->pid);
     t->limit_at = clock_now() + j->spec.time_limit_s - ran;
     start_ticking(t, clock_now());
-    if (follow_start(t, &e) < 0)
+    if (runner_events_start(t, &e) < 0)
         job_stop(t, REASON_INTERNAL, e.text, STOP_GRACE_S);
     else if (j->state == JOB_STOPPING)
         job_stop(t, j->reason, j->message, STOP_GRACE_S);
@@ -545,7 +407,9 @@ static void end_runner(struct task *t)
     poll(&gone, 1, 2000);
 }
 
-void job_restore(struct task *t)
+/* Adopts the runner of a started job, keeps the reservation of a job without a runner for job_schedule, and
+ * ends a job between the two. */
+static void restore(struct task *t)
 {
     /* A reservation has a time limit, and a job that runs has a process. */
     bool is_lost = t->job.has_gap &&
@@ -575,4 +439,17 @@ void job_restore(struct task *t)
     /* Before the start a runner ends with its agent; this one may still be exiting. */
     end_runner(t);
     job_finish(t, JOB_FAILED, REASON_AGENT_RESTARTED, "the agent was restarted before the job was started");
+}
+
+void job_restore_all(struct jobs *jobs)
+{
+    jobs->slot_freed = job_schedule;
+    jobs->is_stopping =
+        true; /* no scheduling: a job ended here must not start one that is about to be ended */
+    for (struct task *t = jobs->first; t; t = t->next)
+        if (!job_state_is_terminal(t->job.state))
+            restore(t);
+    job_supersede(jobs);
+    jobs->is_stopping = false;
+    job_schedule(jobs);
 }

@@ -3,17 +3,17 @@
 #ifndef PSGD_JOB_ACTION_H
 #define PSGD_JOB_ACTION_H
 
-#include "agent/agent.h"
+#include "agent/jobs/jobs.h"
 
 /* A reservation is a fence: kills the runners of all attempts of which a later one is reserved. */
-void job_supersede(struct agent *a);
+void job_supersede(struct jobs *jobs);
 
 /* Assigns free slots to the jobs that have waited longest; none while the agent is draining. An attempt waits
  * until all earlier ones of its job have ended. */
-void job_schedule(struct agent *a);
+void job_schedule(struct jobs *jobs);
 
 /* Tells the jobs that wait why they do, after is_draining has changed. */
-void job_requeue(struct agent *a);
+void job_requeue(struct jobs *jobs);
 
 /* Starts the runner of a job that has a slot and all its packages. */
 void job_advance(struct task *t);
@@ -22,23 +22,6 @@ void job_advance(struct task *t);
  * shown. */
 int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e);
 
-/* Moves to a non-terminal state; on failure the job is stopped. */
-void job_enter(struct task *t, enum job_state s, const char *reason, const char *message);
-
-/* Records the last event and releases everything; the slot is assigned to the next job. The runner must
- * have ended. */
-void job_finish(struct task *t, enum job_state s, const char *reason, const char *message);
-
-/* Returns the terminal state of a job that was stopped for this reason. */
-enum job_state job_end_for(const char *reason);
-
-/* Ends a job that has not ended: at once if it has no runner, else by SIGTERM and after grace_s SIGKILL.
- * `reason` decides whether it counts as failed or cancelled. */
-void job_stop(struct task *t, const char *reason, const char *message, double grace_s);
-
-/* Kills the runner at `kill_at` (clock_now), or earlier if an earlier time is set. */
-void job_kill_by(struct task *t, double kill_at);
-
 /* The submitter sent a request; a stream of the job's events was opened or closed. */
 void job_touch(struct task *t);
 /* The reservation was made: the lease is short until its submitter asks again, as it may have died since. */
@@ -46,11 +29,9 @@ void job_reserved(struct task *t);
 void job_stream_opened(struct task *t);
 void job_stream_closed(struct task *t);
 
-/* Call after the journal was read: adopts the runner of a started job, keeps the reservation of a job
- * without a runner for job_schedule, and ends a job between the two. */
-void job_restore(struct task *t);
-
-/* Releases everything but the journal; signals no process. */
-void job_release(struct task *t);
+/* Call after the journals were read (task_read_all): resumes the jobs that have not ended. Adopts the runner
+ * of a started job, keeps the reservation of a job without a runner, and ends a job between the two. From
+ * then on a slot that gets free is assigned. */
+void job_restore_all(struct jobs *jobs);
 
 #endif

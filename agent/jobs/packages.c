@@ -46,18 +46,18 @@ int packages_parse(struct event *note, const json_t *doc, enum package p, struct
     return 0;
 }
 
-static void blob_path(char out[PATH_MAX], const struct agent *a, const char *hex)
+static void blob_path(char out[PATH_MAX], const struct jobs *jobs, const char *hex)
 {
-    snprintf(out, PATH_MAX, "%s/blobs/%s", a->opt.dir, hex);
+    snprintf(out, PATH_MAX, "%s/blobs/%s", jobs->opt->dir, hex);
 }
 
 /* A manifest is accepted only if it names the files it was sent with. */
-static int check_manifest(const struct agent *a, const struct event *note, struct err *e)
+static int check_manifest(const struct jobs *jobs, const struct event *note, struct err *e)
 {
     struct codec_manifest m;
     char path[PATH_MAX];
 
-    blob_path(path, a, note->hex[MANIFEST]);
+    blob_path(path, jobs, note->hex[MANIFEST]);
     if (codec_manifest_read(&m, path, e) < 0)
         return err_at(e, "/files/%s", CODEC_MANIFEST_NAME);
     if (strcmp(m.sha256, note->hex[OBJECT]) != 0 || strcmp(m.source_sha256, note->hex[SOURCE]) != 0)
@@ -67,22 +67,22 @@ static int check_manifest(const struct agent *a, const struct event *note, struc
 }
 
 /* Digests of all built-in codecs are only compared where it matters. */
-static bool counts_as_builtin(const struct agent *a, const char *object_hex, const char *source_hex,
+static bool counts_as_builtin(const struct jobs *jobs, const char *object_hex, const char *source_hex,
                               enum codec_use use)
 {
-    return !a->isolation.is_required && a->isolation.level < a->isolation.required &&
-           codec_is_builtin(&a->codecs, object_hex, source_hex, use);
+    return !jobs->isolation.is_required && jobs->isolation.level < jobs->isolation.required &&
+           codec_is_builtin(&jobs->codecs, object_hex, source_hex, use);
 }
 
-int packages_isolate(const struct agent *a, const struct job_spec *spec, const struct codec_offer *offer,
+int packages_isolate(const struct jobs *jobs, const struct job_spec *spec, const struct codec_offer *offer,
                      enum codec_use use, struct err *e)
 {
-    bool is_builtin = counts_as_builtin(a, offer->object_hex, offer->source_hex, use);
+    bool is_builtin = counts_as_builtin(jobs, offer->object_hex, offer->source_hex, use);
 
-    return isolation_admit(&a->isolation, offer->name, is_builtin, spec->require_isolation, e);
+    return isolation_admit(&jobs->isolation, offer->name, is_builtin, spec->require_isolation, e);
 }
 
-enum isolation packages_isolation(const struct agent *a, const struct task *t)
+enum isolation packages_isolation(const struct jobs *jobs, const struct task *t)
 {
     const char(*hex)[SHA256_HEX] = t->job.packages[PACKAGE_CODEC].hex;
     char path[PATH_MAX];
@@ -91,12 +91,12 @@ enum isolation packages_isolation(const struct agent *a, const struct task *t)
     snprintf(path, sizeof path, "%s/packages/" CODEC_OBJECT_NAME, t->dir);
     is_compiled = access(path, F_OK) < 0;
     return isolation_for(
-        &a->isolation,
-        counts_as_builtin(a, hex[OBJECT], hex[SOURCE], is_compiled ? CODEC_COMPILE : CODEC_LOAD),
+        &jobs->isolation,
+        counts_as_builtin(jobs, hex[OBJECT], hex[SOURCE], is_compiled ? CODEC_COMPILE : CODEC_LOAD),
         t->job.spec.require_isolation);
 }
 
-static int check_codec(enum codec_use *use, const struct agent *a, const struct task *t,
+static int check_codec(enum codec_use *use, const struct jobs *jobs, const struct task *t,
                        const struct event *note, struct err *e)
 {
     char path[PATH_MAX];
@@ -105,18 +105,19 @@ static int check_codec(enum codec_use *use, const struct agent *a, const struct 
                                       .source_hex = note->hex[SOURCE],
                                       .object = path};
 
-    blob_path(path, a, note->hex[OBJECT]);
-    if (codec_admit(use, &a->codecs, &offer, e) < 0 || packages_isolate(a, &t->job.spec, &offer, *use, e) < 0)
+    blob_path(path, jobs, note->hex[OBJECT]);
+    if (codec_admit(use, &jobs->codecs, &offer, e) < 0 ||
+        packages_isolate(jobs, &t->job.spec, &offer, *use, e) < 0)
         return e->code;
     if (note->hex[MANIFEST][0])
-        return check_manifest(a, note, e);
+        return check_manifest(jobs, note, e);
     return *use == CODEC_COMPILE
                ? err_set(e, ERR_CONFIG, "/files/%s: missing, but the codec must be compiled here",
                          CODEC_MANIFEST_NAME)
                : 0;
 }
 
-int packages_link(struct agent *a, const struct task *t, const struct event *note, enum package p,
+int packages_link(struct jobs *jobs, const struct task *t, const struct event *note, enum package p,
                   struct err *e)
 {
     const char *const *names = files_of[p];
@@ -124,15 +125,15 @@ int packages_link(struct agent *a, const struct task *t, const struct event *not
     char path[PATH_MAX];
 
     for (size_t i = 0; names[i]; i++)
-        if (note->hex[i][0] && blob_size(&a->blobs, note->hex[i]) < 0)
+        if (note->hex[i][0] && blob_size(&jobs->blobs, note->hex[i]) < 0)
             return err_set(e, ERR_NOT_FOUND, "no blob %s on this agent", note->hex[i]);
-    if (p == PACKAGE_CODEC && check_codec(&use, a, t, note, e) < 0)
+    if (p == PACKAGE_CODEC && check_codec(&use, jobs, t, note, e) < 0)
         return e->code;
     for (size_t i = 0; names[i]; i++) {
         bool is_left_out = !note->hex[i][0] || (p == PACKAGE_CODEC && i == OBJECT && use == CODEC_COMPILE);
 
         snprintf(path, sizeof path, "%s/packages/%s", t->dir, names[i]);
-        if (!is_left_out && blob_link(&a->blobs, note->hex[i], AT_FDCWD, path, e) < 0)
+        if (!is_left_out && blob_link(&jobs->blobs, note->hex[i], AT_FDCWD, path, e) < 0)
             return e->code;
         if (is_left_out && unlink(path) < 0 && errno != ENOENT)
             return err_errno(e, ERR_IO, "%s", path);

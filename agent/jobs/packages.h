@@ -3,7 +3,7 @@
 #ifndef PSGD_PACKAGES_H
 #define PSGD_PACKAGES_H
 
-#include "agent/agent.h"
+#include "agent/jobs/jobs.h"
 #include "shared/job/package.h"
 
 /* {"files":{"codec.so":"HEX"}} -> the digests in the order of the package's files; an optional file may be
@@ -14,15 +14,15 @@ int packages_parse(struct event *note, const json_t *doc, enum package p, struct
  * first link. A codec's object that this machine cannot load, or that is not trusted, is not linked:
  * job_runner then compiles the source. ERR_NOT_FOUND: a blob is not stored; ERR_CODEC: refused; ERR_CONFIG:
  * the manifest describes other files. */
-int packages_link(struct agent *a, const struct task *t, const struct event *note, enum package p,
+int packages_link(struct jobs *jobs, const struct task *t, const struct event *note, enum package p,
                   struct err *e);
 
 /* Checks that this machine isolates the codec as far as it needs, see isolation.h. ERR_REFUSED. */
-int packages_isolate(const struct agent *a, const struct job_spec *spec, const struct codec_offer *offer,
+int packages_isolate(const struct jobs *jobs, const struct job_spec *spec, const struct codec_offer *offer,
                      enum codec_use use, struct err *e);
 
 /* Returns the isolation level that the job's codec needs at least. The agent passes it to the runner. The
  * job's packages must be complete. */
-enum isolation packages_isolation(const struct agent *a, const struct task *t);
+enum isolation packages_isolation(const struct jobs *jobs, const struct task *t);
 
 #endif

@@ -1,11 +1,36 @@
 /* retention -- which ended jobs an agent keeps: as many as --keep says, for --keep-days, and of --keep-gib.
- * Those that ended first go first; a job that has not ended stays. Their names stay known (forgotten.h). */
-#ifndef PSGD_KEEP_H
-#define PSGD_KEEP_H
+ * Those that ended first go first; a job that has not ended stays.
+ *
+ * Of a removed job a tombstone says why: a request for it is answered with 410 and the reason. The latest
+ * TOMBSTONES_MAX are kept, in forgotten.json in the agent's folder. */
+#ifndef PSGD_RETENTION_H
+#define PSGD_RETENTION_H
 
-#include "agent/agent.h"
+#include "agent/jobs/jobs.h"
+#include "shared/base/clock.h"
+
+enum { TOMBSTONES_MAX = 256, TOMBSTONE_WHY_MAX = 160 };
+
+struct tombstone {
+    char id[JOB_ID_MAX + 1];
+    char key_sha256[SHA256_HEX]; /* as in struct job */
+    char at[CLOCK_TEXT];         /* the time, as clock_text writes it */
+    char why[TOMBSTONE_WHY_MAX]; /* "deleted by owner" */
+};
+
+/* Reads the tombstones; a missing file is an empty list. ERR_CONFIG: the file is damaged, and the list has
+ * the jobs before the damage. ERR_IO, ERR_NOMEM. */
+int retention_open(struct jobs *jobs, struct err *e);
+void retention_close(struct jobs *jobs);
+
+/* The tombstone of a removed job; NULL: there is none. */
+const struct tombstone *retention_tombstone(const struct jobs *jobs, const char *id);
+
+/* Removes a terminal job from memory and disk: also after a power failure it is gone. `why` is on its
+ * tombstone. ERR_IO: it is still there. */
+int retention_remove(struct task *t, const char *why, struct err *e);
 
 /* Removes what is beyond the limits. Call it in every turn of the loop: it costs little where nothing is. */
-void keep_trim(struct agent *a);
+void retention_trim(struct jobs *jobs);
 
 #endif

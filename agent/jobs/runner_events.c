@@ -8,7 +8,7 @@
 
 #include "agent/base/log.h"
 #include "agent/jobs/artifact.h"
-#include "agent/jobs/job_action.h"
+#include "agent/jobs/job_end.h"
 #include "agent/jobs/success.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
@@ -88,7 +88,7 @@ static void on_mass_line(struct task *t, const char *text, size_t len)
 {
     uint64_t n_dropped = t->intake.n_dropped;
 
-    if (t->is_cut) /* follow_again comes back to it */
+    if (t->is_cut) /* runner_events_again comes back to it */
         return;
     if (t->n_skip > 0) {
         t->n_skip--;
@@ -157,7 +157,7 @@ static void on_model_line(struct task *t, const char *text, size_t len)
     } else {
         memcpy(t->model_error, line.error, sizeof t->model_error);
         t->n_models++;
-        t->agent->n_changes++;
+        t->jobs->n_changes++;
     }
     json_decref(doc);
 }
@@ -187,14 +187,14 @@ static bool read_lines(struct task *t)
     return more;
 }
 
-void follow_read(struct task *t)
+void runner_events_read(struct task *t)
 {
     bool more = read_lines(t);
 
     if (!t->end) /* what was held is recorded with the end */
         record_held(t, false);
     if (more && t->tick.on)
-        timer_set(&t->agent->loop, &t->tick, clock_now());
+        timer_set(t->jobs->loop, &t->tick, clock_now());
 }
 
 static void rewind_lines(struct task *t)
@@ -208,16 +208,16 @@ static void rewind_lines(struct task *t)
     t->is_cut = false;
 }
 
-void follow_again(struct task *t)
+void runner_events_again(struct task *t)
 {
     if (t->is_cut)
         rewind_lines(t);
-    follow_read(t);
+    runner_events_read(t);
 }
 
 static void on_events_written(void *arg)
 {
-    follow_read(arg);
+    runner_events_read(arg);
 }
 
 /* Records a dead runner's last log lines as log events. Non-printable bytes are replaced. */
@@ -231,7 +231,7 @@ static void record_last_log_lines(struct task *t)
     ssize_t got;
     int fd;
 
-    if (artifact_open(&fd, &bytes, t->agent->dir_fd, task_folder(t), artifact_name(ARTIFACT_LOG), &e) < 0)
+    if (artifact_open(&fd, &bytes, t->jobs->dir_fd, task_folder(t), artifact_name(ARTIFACT_LOG), &e) < 0)
         return;
     n = bytes < LOG_TAIL_BYTES ? (size_t)bytes : LOG_TAIL_BYTES;
     got = pread(fd, buf, n, (off_t)(bytes - n));
@@ -324,7 +324,7 @@ static void conclude_reported(struct task *t, const struct event *end)
 }
 
 /* The runner has ended, and its lines are read. */
-void follow_conclude(struct task *t, const char *reason, const char *how)
+void runner_events_conclude(struct task *t, const char *reason, const char *how)
 {
     const struct event *end = t->end;
     bool was_stopped = ended_by_stop(t);
@@ -349,20 +349,20 @@ void follow_conclude(struct task *t, const char *reason, const char *how)
 
 static bool is_own(void *arg, pid_t child)
 {
-    const struct agent *a = arg;
+    const struct jobs *jobs = arg;
 
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = jobs->first; t; t = t->next)
         if (t->runner.pid == child)
             return true;
-    return curve_is_own(&a->curves, child) ||
-           (a->runner_about.watch.on && a->runner_about.child.pid == child);
+    return (jobs->runner_about.watch.on && jobs->runner_about.child.pid == child) ||
+           (jobs->is_other_child && jobs->is_other_child(jobs->other_children, child));
 }
 
 /* Without seccomp a codec may have started processes, in sessions of their own, whose parents have ended. */
-static void end_orphans(struct agent *a)
+static void end_orphans(struct jobs *jobs)
 {
-    if (a->is_subreaper)
-        process_end_orphans(is_own, a);
+    if (jobs->is_subreaper)
+        process_end_orphans(is_own, jobs);
 }
 
 /* The runner may have left megabytes of events: each turn of the loop reads a bounded part, so that other
@@ -374,8 +374,8 @@ static void on_runner_gone(void *arg, uint32_t events)
     char how[MESSAGE_MAX];
 
     (void)events;
-    notify_remove(&t->agent->notify, &t->events_file);
-    loop_unwatch(&t->agent->loop, &t->order_watch);
+    notify_remove(&t->jobs->notify, &t->events_file);
+    loop_unwatch(t->jobs->loop, &t->order_watch);
     runner_signal(&t->runner, SIGKILL);
     if (++t->n_last_turns < LAST_TURNS_MAX && read_lines(t))
         return;
@@ -384,11 +384,11 @@ static void on_runner_gone(void *arg, uint32_t events)
         rewind_lines(t);
         return;
     }
-    loop_unwatch(&t->agent->loop, &t->runner_watch);
+    loop_unwatch(t->jobs->loop, &t->runner_watch);
     runner_reap(&t->runner, how, sizeof how);
-    end_orphans(t->agent);
+    end_orphans(t->jobs);
     if (!job_state_is_terminal(t->job.state))
-        follow_conclude(t, REASON_RUNNER_DIED, how);
+        runner_events_conclude(t, REASON_RUNNER_DIED, how);
 }
 
 static int open_events(struct task *t, struct err *e)
@@ -396,29 +396,29 @@ static int open_events(struct task *t, struct err *e)
     uint64_t bytes;
     int fd;
 
-    if (artifact_open(&fd, &bytes, t->agent->dir_fd, task_folder(t), artifact_name(ARTIFACT_EVENTS), e) < 0)
+    if (artifact_open(&fd, &bytes, t->jobs->dir_fd, task_folder(t), artifact_name(ARTIFACT_EVENTS), e) < 0)
         return e->code;
     tail_open(&t->tail, fd);
     return 0;
 }
 
 /* Watches the process first: its end must be noticed even if it has damaged its file. */
-int follow_start(struct task *t, struct err *e)
+int runner_events_start(struct task *t, struct err *e)
 {
-    struct agent *a = t->agent;
+    struct jobs *jobs = t->jobs;
     struct err why;
 
     t->runner_watch = (struct watch){.fd = t->runner.pidfd, .ready = on_runner_gone, .arg = t};
-    if (loop_watch(&a->loop, &t->runner_watch, EPOLLIN, e) < 0 || open_events(t, e) < 0)
+    if (loop_watch(jobs->loop, &t->runner_watch, EPOLLIN, e) < 0 || open_events(t, e) < 0)
         return e->code;
     t->events_file = (struct notify_file){.written = on_events_written, .arg = t};
-    if (notify_add(&a->notify, &t->events_file, t->tail.fd, &why) < 0) /* the tick reads once a second */
+    if (notify_add(&jobs->notify, &t->events_file, t->tail.fd, &why) < 0) /* the tick reads once a second */
         log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "%s; the runner's events are read once a second",
                  why.text);
     return 0;
 }
 
-void follow_past(struct task *t)
+void runner_events_past(struct task *t)
 {
     struct err e;
 

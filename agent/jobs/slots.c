@@ -2,15 +2,15 @@
 
 #include <stdlib.h>
 
-int slots_free(const struct agent *a)
+int slots_free(const struct jobs *jobs)
 {
     /* Jobs that an agent with more slots has left may have a higher slot. */
-    if (task_count(a, job_is_active) >= (size_t)a->opt.slots)
+    if (task_count(jobs, job_is_active) >= (size_t)jobs->opt->slots)
         return -1;
-    for (int slot = 0; slot < a->opt.slots; slot++) {
+    for (int slot = 0; slot < jobs->opt->slots; slot++) {
         bool is_free = true;
 
-        for (const struct task *t = a->first; t; t = t->next)
+        for (const struct task *t = jobs->first; t; t = t->next)
             is_free &= !job_is_active(&t->job) || t->job.slot != slot;
         if (is_free)
             return slot;
@@ -18,9 +18,9 @@ int slots_free(const struct agent *a)
     return -1;
 }
 
-bool slots_processors(cpu_set_t *out, const struct agent *a, int slot)
+bool slots_processors(cpu_set_t *out, const struct jobs *jobs, int slot)
 {
-    int n_slots = a->opt.slots, n, from, to, seen = 0;
+    int n_slots = jobs->opt->slots, n, from, to, seen = 0;
     cpu_set_t all;
 
     CPU_ZERO(out);
@@ -39,7 +39,7 @@ bool slots_processors(cpu_set_t *out, const struct agent *a, int slot)
     return true;
 }
 
-uint64_t slots_memory(const struct agent *a)
+uint64_t slots_memory(const struct jobs *jobs)
 {
-    return a->job_memory / (uint64_t)a->opt.slots;
+    return jobs->job_memory / (uint64_t)jobs->opt->slots;
 }

@@ -6,15 +6,15 @@
 
 #include <sched.h>
 
-#include "agent/agent.h"
+#include "agent/jobs/jobs.h"
 
 /* The lowest slot that no job has; -1: all are taken. */
-int slots_free(const struct agent *a);
+int slots_free(const struct jobs *jobs);
 
 /* Returns false if the slot has all processors of the agent. */
-bool slots_processors(cpu_set_t *out, const struct agent *a, int slot);
+bool slots_processors(cpu_set_t *out, const struct jobs *jobs, int slot);
 
 /* Bytes that a runner may use; 0: no limit. */
-uint64_t slots_memory(const struct agent *a);
+uint64_t slots_memory(const struct jobs *jobs);
 
 #endif

@@ -71,7 +71,7 @@ static int read_asked(struct asked *a, const struct task *t, struct err *e)
 
 static int open_artifact(int *fd, uint64_t *bytes, const struct task *t, enum artifact_id a, struct err *e)
 {
-    return artifact_open(fd, bytes, t->agent->dir_fd, task_folder(t), artifact_name(a), e);
+    return artifact_open(fd, bytes, t->jobs->dir_fd, task_folder(t), artifact_name(a), e);
 }
 
 static bool is_server(const struct task *t)

@@ -7,7 +7,7 @@
 #ifndef PSGD_SUCCESS_H
 #define PSGD_SUCCESS_H
 
-#include "agent/agent.h"
+#include "agent/jobs/jobs.h"
 
 /* Call when the runner has ended and its lines are read. `message`: what the node has done. ERR_REFUSED: the
  * report is wrong, and *e has why. ERR_NOMEM, ERR_IO: this agent cannot tell. */

@@ -102,3 +102,9 @@ bool address_is_loopback(const struct sockaddr *a)
     }
     return false;
 }
+
+int address_port(const struct sockaddr_storage *a)
+{
+    return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)(const void *)a)->sin6_port
+                                          : ((const struct sockaddr_in *)(const void *)a)->sin_port);
+}

@@ -34,6 +34,9 @@ void address_text(char out[ADDRESS_TEXT], const struct sockaddr_storage *a);
 /* The same without a scope; "" if it is neither IPv4 nor IPv6. */
 void address_host(char *out, size_t size, const struct sockaddr *a);
 
+/* Returns the port of an IPv4 or IPv6 address. */
+int address_port(const struct sockaddr_storage *a);
+
 /* Whether the two are one address; ports and scopes are not compared. */
 bool address_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 

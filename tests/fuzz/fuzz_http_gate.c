@@ -75,7 +75,7 @@ static void check_host(const char *host)
     must(found);
 }
 
-static void check_let_in(const struct gate_input *in, const struct request *rq, const struct verdict *v)
+static void check_let_in(const struct gate_input *in, const struct request *rq, const struct gate_answer *v)
 {
     const char *value;
     size_t n;
@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     size_t n = 0;
     struct gate_input in;
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     if (!text)
         return 0;

@@ -28,20 +28,20 @@ static void open_on_folder(struct fixture *f)
     f->opt.port = l.port;
     assert_ok(agent_open(&f->agent, &f->opt, &e));
     f->agent.allows_plain = l.allows_plain;
-    assert_ok(data_address_find(&f->agent.data, &f->opt, &e));
+    assert_ok(data_address_find(&f->agent.jobs.data, &f->opt, &e));
     f->at = l.at;
     f->at_len = l.len;
     memcpy(f->agent.host, l.host, sizeof l.host);
     memcpy(f->agent.address, l.address, sizeof l.address);
     assert_non_null(getcwd(cwd, sizeof cwd));
-    snprintf(f->agent.runner_exe, sizeof f->agent.runner_exe, "%s/tests/lib/fake_runner.sh", cwd);
+    snprintf(f->agent.jobs.runner_exe, sizeof f->agent.jobs.runner_exe, "%s/tests/lib/fake_runner.sh", cwd);
     assert_ok(file_exe_dir(path, sizeof path, &e)); /* build/tests/unit/agent; of a fuzzer build/fuzz */
     tests = strstr(path, "/tests/");
     if (tests)
         snprintf(f->agent.exe, sizeof f->agent.exe, "%.*s/agent", (int)(tests - path), path);
-    f->agent.isolation.level = ISOLATION_USER; /* of fake_runner.sh, which runs no codec */
+    f->agent.jobs.isolation.level = ISOLATION_USER; /* of fake_runner.sh, which runs no codec */
     assert_ok(api_server_open(&f->server, &f->agent, l.fd, &e));
-    assert_ok(task_restore_all(&f->agent, &e));
+    assert_ok(agent_restore(&f->agent, &e));
     if (f->opt.no_token)
         return;
     snprintf(path, sizeof path, "%s/token", f->opt.dir);
@@ -70,8 +70,8 @@ void fixture_open(struct fixture *f)
 void fixture_crash(struct fixture *f)
 {
     /* Its streams end with the process; no client is left to release a reservation for it. */
-    f->agent.is_stopping = true;
-    for (struct task *t = f->agent.first; t; t = t->next)
+    f->agent.jobs.is_stopping = true;
+    for (struct task *t = f->agent.jobs.first; t; t = t->next)
         t->n_streams += 1000;
     api_server_close(f->server);
     agent_close(&f->agent);
@@ -85,7 +85,7 @@ void fixture_reopen(struct fixture *f)
 
 void fixture_close(struct fixture *f)
 {
-    for (struct task *t = f->agent.first; t; t = t->next)
+    for (struct task *t = f->agent.jobs.first; t; t = t->next)
         runner_signal(&t->runner, SIGKILL);
     fixture_crash(f);
     unit_remove(f->folder);
@@ -97,7 +97,7 @@ void fixture_turn(struct fixture *f)
 
     loop_turn(&f->agent.loop, max_wait < 0.005 ? max_wait : 0.005);
     http_server_turn(f->server->http);
-    keep_trim(&f->agent);
+    retention_trim(&f->agent.jobs);
 }
 
 void client_open(struct client *c, struct fixture *f)
@@ -311,7 +311,7 @@ int job_send_start(struct fixture *f, struct reply *r, const char *id)
 
 void job_until(struct fixture *f, const char *id, const char *state)
 {
-    const struct task *t = task_find(&f->agent, id);
+    const struct task *t = task_find(&f->agent.jobs, id);
     double until = clock_now() + PATIENCE_S;
 
     assert_non_null(t);

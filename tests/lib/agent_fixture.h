@@ -3,7 +3,7 @@
 #ifndef PSGD_TEST_AGENT_FIXTURE_H
 #define PSGD_TEST_AGENT_FIXTURE_H
 
-#include "agent/agent.h"
+#include "agent/agent_open.h"
 #include "agent/http/api_server.h"
 
 struct fixture {

@@ -34,7 +34,7 @@ static int ask_about(struct fixture *f, const char *attempt, const char *method,
 
 static void attempt_until(struct fixture *f, int attempt, const char *state)
 {
-    const struct task *t = task_attempt(&f->agent, id, attempt);
+    const struct task *t = task_attempt(&f->agent.jobs, id, attempt);
     double until = clock_now() + UNIT_PATIENCE_S;
 
     assert_non_null(t);
@@ -50,12 +50,12 @@ TEST(a_later_attempt_ends_a_stopped_runner_of_an_earlier_one_and_gets_its_slot)
 
     fixture_open(&f);
     job_run(&f, id, "forever");
-    pid = task_find(&f.agent, id)->runner.pid;
+    pid = task_find(&f.agent.jobs, id)->runner.pid;
     kill(-pid, SIGSTOP);
     assert_int_equal(reserve(&f, 2), 201);
     assert_true(reply_has(&r, "attempt", "2"));
     attempt_until(&f, 1, "cancelled");
-    assert_string_equal(task_attempt(&f.agent, id, 1)->job.reason, "Superseded");
+    assert_string_equal(task_attempt(&f.agent.jobs, id, 1)->job.reason, "Superseded");
     assert_false(process_is_running(pid));
     attempt_until(&f, 2, "preparing");
     fixture_close(&f);
@@ -68,14 +68,14 @@ TEST(a_free_slot_is_not_given_to_an_attempt_while_an_earlier_one_ends)
 
     fixture_open(&f);
     job_run(&f, id, "forever");
-    pid = task_find(&f.agent, id)->runner.pid;
+    pid = task_find(&f.agent.jobs, id)->runner.pid;
     assert_int_equal(reserve(&f, 2), 201);
     assert_true(reply_has(&r, "state", "pending"));
     assert_non_null(strstr(r.body, "position 1 of 1, behind its earlier attempt"));
-    while (strcmp(job_state_name(task_attempt(&f.agent, id, 2)->job.state), "pending") == 0)
+    while (strcmp(job_state_name(task_attempt(&f.agent.jobs, id, 2)->job.state), "pending") == 0)
         fixture_turn(&f);
     assert_false(process_is_running(pid));
-    assert_string_equal(job_state_name(task_attempt(&f.agent, id, 1)->job.state), "cancelled");
+    assert_string_equal(job_state_name(task_attempt(&f.agent.jobs, id, 1)->job.state), "cancelled");
     fixture_close(&f);
 }
 
@@ -91,8 +91,8 @@ TEST(an_attempt_runs_on_if_a_later_one_cannot_be_reserved)
     assert_int_equal(reserve(&f, 2), 409);
     for (int i = 0; i < 20; i++)
         fixture_turn(&f);
-    assert_string_equal(job_state_name(task_find(&f.agent, id)->job.state), "running");
-    assert_true(process_is_running(task_find(&f.agent, id)->runner.pid));
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, id)->job.state), "running");
+    assert_true(process_is_running(task_find(&f.agent.jobs, id)->runner.pid));
     fixture_close(&f);
 }
 
@@ -107,7 +107,7 @@ TEST(an_earlier_attempt_is_ended_after_a_restart)
     fixture_crash(&f);
     fixture_reopen(&f);
     attempt_until(&f, 1, "cancelled");
-    assert_string_equal(task_attempt(&f.agent, id, 1)->job.reason, "Superseded");
+    assert_string_equal(task_attempt(&f.agent.jobs, id, 1)->job.reason, "Superseded");
     attempt_until(&f, 2, "preparing");
     fixture_close(&f);
 }
@@ -149,11 +149,11 @@ TEST(a_request_that_names_an_attempt_reaches_only_that_one)
     assert_int_equal(ask_about(&f, "1x", "GET", "/v1/jobs/j-abcdef"), 400);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
     assert_true(reply_has(&r, "attempt", "2"));
-    assert_string_equal(job_state_name(task_find(&f.agent, id)->job.state), "preparing");
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, id)->job.state), "preparing");
     assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 409);
     assert_int_equal(ask_about(&f, "1", "DELETE", "/v1/jobs/j-abcdef"), 204);
-    assert_null(task_attempt(&f.agent, id, 1));
-    assert_non_null(task_find(&f.agent, id));
+    assert_null(task_attempt(&f.agent.jobs, id, 1));
+    assert_non_null(task_find(&f.agent.jobs, id));
     fixture_close(&f);
 }
 
@@ -168,10 +168,10 @@ TEST(a_job_is_forgotten_with_all_its_attempts)
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{}"), 202);
     attempt_until(&f, 2, "cancelled");
     assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 204);
-    assert_null(task_find(&f.agent, id));
+    assert_null(task_find(&f.agent.jobs, id));
     fixture_crash(&f);
     fixture_reopen(&f);
-    assert_null(task_find(&f.agent, id));
+    assert_null(task_find(&f.agent.jobs, id));
     fixture_close(&f);
 }
 
@@ -190,8 +190,8 @@ TEST(attempts_are_known_after_a_restart_each_with_its_folder)
     assert_int_equal(mkdir(path, 0700), 0);
     fixture_crash(&f);
     fixture_reopen(&f);
-    assert_string_equal(job_state_name(task_attempt(&f.agent, id, 1)->job.state), "succeeded");
-    assert_int_equal(task_find(&f.agent, id)->job.spec.attempt, 12);
+    assert_string_equal(job_state_name(task_attempt(&f.agent.jobs, id, 1)->job.state), "succeeded");
+    assert_int_equal(task_find(&f.agent.jobs, id)->job.spec.attempt, 12);
     assert_int_equal(reserve(&f, 11), 409);
     fixture_close(&f);
 }

@@ -34,7 +34,7 @@ static void turn_for_ticks(struct fixture *f)
 
 static const char *state_of(struct fixture *f, const char *id)
 {
-    const struct task *t = task_find(&f->agent, id);
+    const struct task *t = task_find(&f->agent.jobs, id);
 
     return t ? job_state_name(t->job.state) : "unknown";
 }
@@ -99,7 +99,7 @@ TEST(the_time_limit_counts_across_a_restart_whatever_the_clock_says)
     fixture_reopen(&f);
     job_until(&f, "j-abcdef", "failed");
     assert_true(clock_now() - began >= 3);
-    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "TimeLimit");
+    assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.reason, "TimeLimit");
     offset_s = 0;
     fixture_close(&f);
 }

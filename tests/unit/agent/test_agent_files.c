@@ -110,7 +110,7 @@ TEST(an_object_for_another_machine_is_omitted_and_its_source_and_manifest_are_ar
     assert_non_null(strstr(r.body, "its source was not sent"));
     assert_false(has_package_file(&f, "codec.json"));
 
-    f.agent.codecs.cc = "sh"; /* only its existence counts: job_runner compiles */
+    f.agent.jobs.codecs.cc = "sh"; /* only its existence counts: job_runner compiles */
     assert_int_equal(bind_codec(&f, hex, source, manifest), 204);
     assert_false(has_package_file(&f, "codec.so"));
     assert_true(has_package_file(&f, "codec.c") && has_package_file(&f, "codec.json"));

@@ -64,9 +64,9 @@ static void until_streams(struct fixture *f, unsigned n)
 {
     double until = clock_now() + UNIT_PATIENCE_S;
 
-    while (task_find(&f->agent, "j-first1")->n_streams != n && clock_now() < until)
+    while (task_find(&f->agent.jobs, "j-first1")->n_streams != n && clock_now() < until)
         fixture_turn(f);
-    assert_int_equal(task_find(&f->agent, "j-first1")->n_streams, n);
+    assert_int_equal(task_find(&f->agent.jobs, "j-first1")->n_streams, n);
 }
 
 TEST(a_reservation_ends_seconds_after_its_stream_unless_another_is_opened)
@@ -83,16 +83,16 @@ TEST(a_reservation_ends_seconds_after_its_stream_unless_another_is_opened)
     /* A stream that is opened again in time keeps the reservation. */
     client_close(&c);
     until_streams(&f, 0);
-    assert_true(task_find(&f.agent, "j-first1")->lease_at <= clock_now() + BROKEN_LEASE_S);
+    assert_true(task_find(&f.agent.jobs, "j-first1")->lease_at <= clock_now() + BROKEN_LEASE_S);
     follow_events(&c, &f, "j-first1");
-    task_find(&f.agent, "j-first1")->lease_at = clock_now() - 1;
+    task_find(&f.agent.jobs, "j-first1")->lease_at = clock_now() - 1;
     for (int i = 0; i < 20; i++)
         fixture_turn(&f);
-    assert_string_equal(job_state_name(task_find(&f.agent, "j-first1")->job.state), "preparing");
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-first1")->job.state), "preparing");
     client_close(&c);
     job_until(&f, "j-first1", "cancelled");
-    assert_string_equal(task_find(&f.agent, "j-first1")->job.reason, "LeaseExpired");
-    assert_string_equal(job_state_name(task_find(&f.agent, "j-second")->job.state), "preparing");
+    assert_string_equal(task_find(&f.agent.jobs, "j-first1")->job.reason, "LeaseExpired");
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-second")->job.state), "preparing");
     fixture_close(&f);
 }
 
@@ -103,7 +103,7 @@ TEST(a_reservation_without_keepalive_expires)
 
     fixture_open(&f);
     job_reserve(&f, &r, "j-first1", false);
-    t = task_find(&f.agent, "j-first1");
+    t = task_find(&f.agent.jobs, "j-first1");
     t->lease_at = clock_now() - 1;
     timer_set(&f.agent.loop, &t->tick, clock_now());
     job_until(&f, "j-first1", "cancelled");
@@ -128,7 +128,7 @@ TEST(the_lease_is_short_until_the_submitter_asks_again)
 
     fixture_open(&f);
     job_reserve(&f, &r, "j-first1", false);
-    t = task_find(&f.agent, "j-first1");
+    t = task_find(&f.agent.jobs, "j-first1");
     assert_true(t->lease_at <= clock_now() + FIRST_LEASE_S);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 200);
     assert_true(t->lease_at > clock_now() + FIRST_LEASE_S);
@@ -157,7 +157,7 @@ TEST(a_start_that_the_pipe_has_no_room_for_arrives_when_the_runner_reads)
     job_reserve(&f, &r, "j-first1", false);
     job_send_packages(&f, "j-first1", "ok");
     job_until(&f, "j-first1", "ready");
-    t = task_find(&f.agent, "j-first1");
+    t = task_find(&f.agent.jobs, "j-first1");
     kill(-t->runner.pid, SIGSTOP);
     while (write(t->runner.control_fd, fill, sizeof fill) > 0)
         continue;
@@ -193,7 +193,7 @@ TEST(the_time_limit_ends_a_job_as_failed)
 
         id[7] = (char)('1' + i);
         job_run(&f, id, behave[i]);
-        t = task_find(&f.agent, id);
+        t = task_find(&f.agent.jobs, id);
         t->limit_at = clock_now() - 1;
         timer_set(&f.agent.loop, &t->tick, clock_now());
         job_until(&f, id, "failed");
@@ -216,7 +216,7 @@ TEST(a_busy_agent_queues_or_refuses)
     assert_int_equal(job_reserve(&f, &r, "j-second", false), 200); /* idempotent */
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL), 202);
     job_until(&f, "j-first1", "cancelled");
-    assert_string_equal(job_state_name(task_find(&f.agent, "j-second")->job.state), "preparing");
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-second")->job.state), "preparing");
     fixture_close(&f);
 }
 
@@ -263,7 +263,7 @@ TEST(a_draining_agent_ends_what_runs_and_keeps_the_queue)
     assert_non_null(strstr(r.body, "job_submit agents resume"));
     assert_int_equal(job_reserve(&f, &r, "j-second", false), 200); /* it is known */
     assert_true(reply_has(&r, "reason", "Draining"));
-    assert_string_equal(job_state_name(task_find(&f.agent, "j-first1")->job.state), "running");
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-first1")->job.state), "running");
     ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL);
     job_until(&f, "j-first1", "cancelled");
     ask(&f, &r, "GET", "/v1/status", NULL);
@@ -282,12 +282,12 @@ TEST(a_job_with_more_nodes_than_a_process_can_connect_to_is_refused)
     struct fixture f = {0};
 
     fixture_open(&f);
-    f.agent.job_files = runner_files(1) - 1;
+    f.agent.jobs.job_files = runner_files(1) - 1;
     assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 413);
     assert_true(reply_has(&r, "code", "TOO_LARGE"));
     assert_non_null(strstr(r.body, "may need 1024 open files, a process at 127.0.0.1"));
     assert_non_null(strstr(r.body, "has at most 1023"));
-    f.agent.job_files++;
+    f.agent.jobs.job_files++;
     assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 201);
     fixture_close(&f);
 }
@@ -315,7 +315,7 @@ TEST(cancel_works_from_every_state)
         assert_int_equal(
             ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"reason\":\"enough\",\"grace_s\":0.2}"), 202);
         job_until(&f, "j-abcdef", "cancelled");
-        assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "UserCancelled");
+        assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.reason, "UserCancelled");
         assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL), 200);
         fixture_close(&f);
     }
@@ -366,11 +366,11 @@ TEST(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors)
 
     f.opt.job_memory_gib = 4;
     fixture_open(&f);
-    f.agent.job_memory = (uint64_t)4 << 30;
-    assert_int_equal(slots_memory(&f.agent), (uint64_t)2 << 30);
+    f.agent.jobs.job_memory = (uint64_t)4 << 30;
+    assert_int_equal(slots_memory(&f.agent.jobs), (uint64_t)2 << 30);
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     for (int i = 0; i < 2; i++)
-        assert_true(slots_processors(&own[i], &f.agent, i));
+        assert_true(slots_processors(&own[i], &f.agent.jobs, i));
     CPU_OR(&both, &own[0], &own[1]);
     assert_true(CPU_EQUAL(&both, &all));
     CPU_AND(&both, &own[0], &own[1]);
@@ -379,19 +379,20 @@ TEST(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors)
     job_reserve(&f, &r, "j-second", false);
     job_reserve(&f, &r, "j-third1", false);
     job_until(&f, "j-second", "preparing");
-    assert_string_equal(job_state_name(task_find(&f.agent, "j-third1")->job.state), "pending");
-    assert_int_equal(task_find(&f.agent, "j-first1")->job.slot, 0);
-    assert_int_equal(task_find(&f.agent, "j-second")->job.slot, 1);
-    assert_int_equal(sched_getaffinity(task_find(&f.agent, "j-first1")->runner.pid, sizeof both, &both), 0);
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-third1")->job.state), "pending");
+    assert_int_equal(task_find(&f.agent.jobs, "j-first1")->job.slot, 0);
+    assert_int_equal(task_find(&f.agent.jobs, "j-second")->job.slot, 1);
+    assert_int_equal(sched_getaffinity(task_find(&f.agent.jobs, "j-first1")->runner.pid, sizeof both, &both),
+                     0);
     assert_true(CPU_EQUAL(&both, &own[0]));
     fixture_crash(&f);
     fixture_reopen(&f);
-    assert_int_equal(task_find(&f.agent, "j-second")->job.slot, 1);
+    assert_int_equal(task_find(&f.agent.jobs, "j-second")->job.slot, 1);
     /* The slot that becomes free is the next job's. */
     ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", "{\"grace_s\":0}");
     job_until(&f, "j-first1", "cancelled");
     job_until(&f, "j-third1", "preparing");
-    assert_int_equal(task_find(&f.agent, "j-third1")->job.slot, 0);
+    assert_int_equal(task_find(&f.agent.jobs, "j-third1")->job.slot, 0);
     ask(&f, &r, "GET", "/v1/agent", NULL);
     assert_non_null(strstr(r.body, "\"slots\":2,\"slots_free\":0"));
     fixture_close(&f);
@@ -410,11 +411,11 @@ TEST(an_agent_with_fewer_slots_than_before_gives_none_until_enough_jobs_have_end
     fixture_crash(&f);
     f.opt.slots = 1;
     fixture_reopen(&f);
-    assert_int_equal(task_find(&f.agent, "j-second")->job.slot, 0);
-    assert_false(slots_processors(&set, &f.agent, 0));
+    assert_int_equal(task_find(&f.agent.jobs, "j-second")->job.slot, 0);
+    assert_false(slots_processors(&set, &f.agent.jobs, 0));
     ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", "{\"grace_s\":0}");
     job_until(&f, "j-first1", "cancelled");
-    assert_string_equal(job_state_name(task_find(&f.agent, "j-third1")->job.state), "pending");
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-third1")->job.state), "pending");
     ask(&f, &r, "POST", "/v1/jobs/j-second/cancel", "{\"grace_s\":0}");
     job_until(&f, "j-third1", "preparing");
     fixture_close(&f);

@@ -28,9 +28,9 @@ static void turn_until_unwritten(struct fixture *f)
 {
     double until = clock_now() + UNIT_PATIENCE_S;
 
-    while (task_count_unwritten(&f->agent) == 0 && clock_now() < until)
+    while (task_count_unwritten(&f->agent.jobs) == 0 && clock_now() < until)
         fixture_turn(f);
-    assert_int_equal(task_count_unwritten(&f->agent), 1);
+    assert_int_equal(task_count_unwritten(&f->agent.jobs), 1);
 }
 
 TEST(an_end_that_cannot_be_written_has_not_happened_until_it_is)
@@ -114,7 +114,7 @@ TEST(a_reservation_that_cannot_be_written_is_refused_and_leaves_nothing)
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 404);
     fixture_crash(&f);
     fixture_reopen(&f);
-    assert_null(task_find(&f.agent, "j-abcdef"));
+    assert_null(task_find(&f.agent.jobs, "j-abcdef"));
     assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 201);
     fixture_close(&f);
 }

@@ -16,7 +16,7 @@ static struct reply r;
 /* Checks that every event occurs once, in order; progress lines are 1, 2, 3, ... as the runner wrote them. */
 static void check_events(struct fixture *f, const char *id)
 {
-    struct task *t = task_find(&f->agent, id);
+    struct task *t = task_find(&f->agent.jobs, id);
     char line[EVENT_LINE_MAX + 1];
     uint64_t seq = 0, step = 0;
     size_t len;
@@ -46,7 +46,7 @@ static void wait_for_end(int pid)
 
 static void wait_for_progress(struct fixture *f, const char *id, uint64_t step)
 {
-    const struct task *t = task_find(&f->agent, id);
+    const struct task *t = task_find(&f->agent.jobs, id);
     double until = clock_now() + UNIT_PATIENCE_S;
 
     while (t->job.step < step && clock_now() < until)
@@ -103,7 +103,7 @@ TEST(runners_adopted_together_are_followed_by_one_inotify_instance)
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", NULL), 202);
     job_until(&f, "j-first1", "cancelled");
     assert_int_equal(inotify_count(), 1);
-    wait_for_progress(&f, "j-second", task_find(&f.agent, "j-second")->job.step + 4);
+    wait_for_progress(&f, "j-second", task_find(&f.agent.jobs, "j-second")->job.step + 4);
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-second/cancel", NULL), 202);
     job_until(&f, "j-second", "cancelled");
     assert_int_equal(inotify_count(), 0);
@@ -120,7 +120,7 @@ TEST(a_runner_that_finished_during_the_restart_keeps_its_outcome)
     fixture_open(&f);
     job_run(&f, "j-abcdef", "ok");
     wait_for_progress(&f, "j-abcdef", 1);
-    pid = task_find(&f.agent, "j-abcdef")->job.pid;
+    pid = task_find(&f.agent.jobs, "j-abcdef")->job.pid;
     fixture_crash(&f);
     wait_for_end(pid);
     fixture_reopen(&f);
@@ -137,13 +137,13 @@ TEST(a_runner_that_died_during_the_restart_is_reported)
     fixture_open(&f);
     job_run(&f, "j-abcdef", "unresponsive");
     wait_for_progress(&f, "j-abcdef", 1);
-    pid = task_find(&f.agent, "j-abcdef")->job.pid;
+    pid = task_find(&f.agent.jobs, "j-abcdef")->job.pid;
     fixture_crash(&f);
     kill(-pid, SIGKILL);
     wait_for_end(pid);
     fixture_reopen(&f);
     job_until(&f, "j-abcdef", "failed");
-    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "RunnerDied");
+    assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.reason, "RunnerDied");
     fixture_close(&f);
 }
 
@@ -154,16 +154,16 @@ TEST(a_job_that_a_restart_of_the_machine_ended_was_interrupted)
     int pid;
 
     fixture_open(&f);
-    snprintf(f.agent.boot, sizeof f.agent.boot, "the boot before");
+    snprintf(f.agent.jobs.boot, sizeof f.agent.jobs.boot, "the boot before");
     job_run(&f, "j-abcdef", "unresponsive");
     wait_for_progress(&f, "j-abcdef", 1);
-    pid = task_find(&f.agent, "j-abcdef")->job.pid;
+    pid = task_find(&f.agent.jobs, "j-abcdef")->job.pid;
     fixture_crash(&f);
     kill(-pid, SIGKILL);
     wait_for_end(pid);
     fixture_reopen(&f);
     job_until(&f, "j-abcdef", "failed");
-    j = &task_find(&f.agent, "j-abcdef")->job;
+    j = &task_find(&f.agent.jobs, "j-abcdef")->job;
     assert_string_equal(j->reason, "Interrupted");
     assert_string_equal(j->message, "the machine was restarted while it ran");
     fixture_close(&f);
@@ -179,7 +179,7 @@ TEST(a_process_that_reuses_the_pid_is_not_adopted)
     fixture_open(&f);
     job_run(&f, "j-abcdef", "forever");
     wait_for_progress(&f, "j-abcdef", 1);
-    kill(-task_find(&f.agent, "j-abcdef")->job.pid, SIGKILL);
+    kill(-task_find(&f.agent.jobs, "j-abcdef")->job.pid, SIGKILL);
     fixture_crash(&f);
     /* The journal names a live process, this one, with the start time of a dead one. */
     snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
@@ -195,7 +195,7 @@ TEST(a_process_that_reuses_the_pid_is_not_adopted)
     }
     free(text);
     fixture_reopen(&f);
-    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "RunnerDied");
+    assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.reason, "RunnerDied");
     fixture_close(&f); /* and this process is still alive */
 }
 
@@ -213,7 +213,7 @@ TEST(a_runner_that_corrupted_its_event_file_is_stopped)
     assert_int_equal(symlink("/dev/zero", path), 0);
     fixture_reopen(&f);
     job_until(&f, "j-abcdef", "failed");
-    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "Internal");
+    assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.reason, "Internal");
     fixture_close(&f);
 }
 
@@ -226,11 +226,11 @@ TEST(a_ready_runner_ends_with_its_agent_and_fails_its_job)
     job_reserve(&f, &r, "j-abcdef", false);
     job_send_packages(&f, "j-abcdef", "unresponsive"); /* does not end by itself */
     job_until(&f, "j-abcdef", "ready");
-    pid = task_find(&f.agent, "j-abcdef")->job.pid;
+    pid = task_find(&f.agent.jobs, "j-abcdef")->job.pid;
     fixture_crash(&f);
     fixture_reopen(&f);
-    assert_string_equal(job_state_name(task_find(&f.agent, "j-abcdef")->job.state), "failed");
-    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "AgentRestarted");
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-abcdef")->job.state), "failed");
+    assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.reason, "AgentRestarted");
     /* Our child, as the previous agent was this process: dead, and waiting to be reaped. */
     assert_int_equal(waitpid(pid, NULL, WNOHANG), pid);
     assert_int_equal(job_reserve(&f, &r, "j-after1", true), 201); /* the slot is free */
@@ -312,13 +312,13 @@ TEST(a_reservation_whose_submitter_does_not_reconnect_ends)
     fixture_crash(&f);
     begun = clock_now();
     fixture_reopen(&f);
-    for (t = f.agent.first; t; t = t->next)
+    for (t = f.agent.jobs.first; t; t = t->next)
         assert_true(t->lease_at > begun && t->lease_at < clock_now() + 60);
-    task_find(&f.agent, "j-holder")->lease_at = clock_now() - 1;
-    task_find(&f.agent, "j-first1")->lease_at = clock_now() - 1;
+    task_find(&f.agent.jobs, "j-holder")->lease_at = clock_now() - 1;
+    task_find(&f.agent.jobs, "j-first1")->lease_at = clock_now() - 1;
     job_until(&f, "j-holder", "cancelled");
     job_until(&f, "j-first1", "cancelled");
-    assert_string_equal(task_find(&f.agent, "j-first1")->job.reason, "LeaseExpired");
+    assert_string_equal(task_find(&f.agent.jobs, "j-first1")->job.reason, "LeaseExpired");
     fixture_close(&f);
 }
 
@@ -336,7 +336,7 @@ TEST(stopping_a_job_continues_after_a_restart)
     job_until(&f, "j-abcdef", "stopping");
     ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":0}");
     job_until(&f, "j-abcdef", "cancelled");
-    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.message, "enough");
+    assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.message, "enough");
     fixture_close(&f);
 }
 
@@ -348,10 +348,10 @@ TEST(ended_jobs_are_unchanged_by_a_restart)
     fixture_open(&f);
     job_run(&f, "j-abcdef", "ok");
     job_until(&f, "j-abcdef", "succeeded");
-    before = job_json(&task_find(&f.agent, "j-abcdef")->job, 0);
+    before = job_json(&task_find(&f.agent.jobs, "j-abcdef")->job, 0);
     fixture_crash(&f);
     fixture_reopen(&f);
-    after = job_json(&task_find(&f.agent, "j-abcdef")->job, 0);
+    after = job_json(&task_find(&f.agent.jobs, "j-abcdef")->job, 0);
     /* The journal has millisecond resolution. */
     json_object_del(before, "elapsed_s");
     json_object_del(after, "elapsed_s");
@@ -374,7 +374,7 @@ TEST(an_incompletely_written_reservation_is_discarded)
     snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/journal.jsonl", f.folder);
     assert_ok(file_write(path, "{\"note\":\"res", 12, 0600, &e));
     fixture_reopen(&f);
-    assert_null(task_find(&f.agent, "j-abcdef"));
+    assert_null(task_find(&f.agent.jobs, "j-abcdef"));
     assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 201);
     fixture_close(&f);
 }
@@ -443,7 +443,7 @@ TEST(a_running_job_goes_on_with_a_damaged_journal_or_ends_with_its_process)
         fixture_open(&f);
         job_run(&f, "j-abcdef", "forever");
         wait_for_progress(&f, "j-abcdef", 4);
-        pid = task_find(&f.agent, "j-abcdef")->runner.pid;
+        pid = task_find(&f.agent.jobs, "j-abcdef")->runner.pid;
         fixture_crash(&f);
         damage_line(&f, cases[i].line);
         fixture_reopen(&f);
@@ -470,7 +470,7 @@ TEST(the_folder_of_an_unrestored_job_is_not_reused)
     assert_int_equal(rename(path, away), 0);
     assert_int_equal(mkdir(path, 0700), 0); /* temporarily the file cannot be opened */
     fixture_reopen(&f);
-    assert_null(task_find(&f.agent, "j-abcdef"));
+    assert_null(task_find(&f.agent.jobs, "j-abcdef"));
     assert_int_equal(job_reserve(&f, &r, "j-abcdef", true), 409);
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(rename(away, path), 0);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/jobs/retention.h"
 #include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"
@@ -21,8 +22,8 @@ TEST(ended_jobs_beyond_the_keep_limit_are_removed)
         job_reserve(&f, &r, id, false);
         ask(&f, &r, "POST", path, NULL);
     }
-    assert_null(task_find(&f.agent, "j-job001"));
-    assert_non_null(task_find(&f.agent, "j-job002"));
+    assert_null(task_find(&f.agent.jobs, "j-job001"));
+    assert_non_null(task_find(&f.agent.jobs, "j-job002"));
     snprintf(path, sizeof path, "%s/agent/jobs/j-job001", f.folder);
     assert_int_not_equal(access(path, F_OK), 0);
     for (int i = 0; i < 2; i++) { /* also after a restart */
@@ -55,20 +56,20 @@ TEST(ended_jobs_that_are_too_old_or_too_big_are_removed)
     fixture_open(&f);
     end_one(&f, "j-first1");
     end_one(&f, "j-second");
-    task_find(&f.agent, "j-first1")->job.finished_at -= 2 * 86400 - 60;
+    task_find(&f.agent.jobs, "j-first1")->job.finished_at -= 2 * 86400 - 60;
     fixture_turn(&f);
-    assert_non_null(task_find(&f.agent, "j-first1"));
-    task_find(&f.agent, "j-first1")->job.finished_at -= 120;
+    assert_non_null(task_find(&f.agent.jobs, "j-first1"));
+    task_find(&f.agent.jobs, "j-first1")->job.finished_at -= 120;
     ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL);
     fixture_turn(&f);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 410);
     assert_non_null(strstr(r.body, "for 2 days (--keep-days)"));
     end_one(&f, "j-third1");
-    task_find(&f.agent, "j-third1")->kept_bytes = (uint64_t)1 << 30;
+    task_find(&f.agent.jobs, "j-third1")->kept_bytes = (uint64_t)1 << 30;
     fixture_turn(&f);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-second", NULL), 410);
     assert_non_null(strstr(r.body, "1 GiB of ended jobs (--keep-gib)"));
-    assert_non_null(task_find(&f.agent, "j-third1")); /* the last one stays, however big */
+    assert_non_null(task_find(&f.agent.jobs, "j-third1")); /* the last one stays, however big */
     fixture_close(&f);
 }
 
@@ -86,7 +87,7 @@ TEST(jobs_can_be_removed_from_a_disk_that_takes_no_reason)
     fixture_turn(&f);
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-first1", NULL), 410);
     assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-second", NULL), 204);
-    assert_null(f.agent.first);
+    assert_null(f.agent.jobs.first);
     fixture_close(&f);
 }
 
@@ -102,14 +103,14 @@ TEST(a_job_that_cannot_be_removed_is_tried_again_after_a_minute)
     assert_int_equal(mkdir(path, 0700), 0);
     end_one(&f, "j-second");
     fixture_turn(&f);
-    assert_non_null(task_find(&f.agent, "j-first1"));
-    assert_true(f.agent.trim_at > clock_now() + 50);
+    assert_non_null(task_find(&f.agent.jobs, "j-first1"));
+    assert_true(f.agent.jobs.trim_at > clock_now() + 50);
     assert_int_equal(rmdir(path), 0);
     fixture_turn(&f);
-    assert_non_null(task_find(&f.agent, "j-first1"));
-    f.agent.trim_at = clock_now();
+    assert_non_null(task_find(&f.agent.jobs, "j-first1"));
+    f.agent.jobs.trim_at = clock_now();
     fixture_turn(&f);
-    assert_null(task_find(&f.agent, "j-first1"));
+    assert_null(task_find(&f.agent.jobs, "j-first1"));
     fixture_close(&f);
 }
 
@@ -130,7 +131,7 @@ TEST(an_agent_starts_with_a_damaged_list_of_removed_jobs)
         assert_true(fputs(damaged[i], list) >= 0);
         assert_int_equal(fclose(list), 0);
         fixture_reopen(&f);
-        assert_non_null(task_find(&f.agent, "j-first1"));
+        assert_non_null(task_find(&f.agent.jobs, "j-first1"));
     }
     assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-first1", NULL), 204);
     fixture_crash(&f);
@@ -139,27 +140,52 @@ TEST(an_agent_starts_with_a_damaged_list_of_removed_jobs)
     fixture_close(&f);
 }
 
+static void write_tombstones(const struct fixture *f, int n)
+{
+    char path[128];
+    FILE *out;
+
+    snprintf(path, sizeof path, "%s/agent/forgotten.json", f->folder);
+    out = fopen(path, "w");
+    assert_non_null(out);
+    for (int i = 0; i < n; i++)
+        fprintf(out, "%c{\"id\":\"j-%06d\",\"key_sha256\":\"\",\"at\":\"\",\"why\":\"deleted by owner\"}",
+                i ? ',' : '[', i);
+    fputc(']', out);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void reserve_and_remove(struct fixture *f, const char *id)
+{
+    char path[64];
+
+    assert_int_equal(job_reserve(f, &r, id, false), 201);
+    snprintf(path, sizeof path, "/v1/jobs/%s/cancel", id);
+    ask(f, &r, "POST", path, "{\"grace_s\":0}");
+    snprintf(path, sizeof path, "/v1/jobs/%s", id);
+    assert_int_equal(ask(f, &r, "DELETE", path, NULL), 204);
+}
+
 TEST(the_list_of_removed_jobs_is_bounded)
 {
-    const char *dir = unit_folder();
-    struct forgotten_list l;
-    struct job_spec job = {0};
-    struct err e;
+    struct fixture f = {0};
+    const struct jobs *jobs = &f.agent.jobs;
 
-    assert_ok(forgotten_load(&l, dir, &e));
-    for (int i = 0; i < FORGOTTEN_MAX + 3; i++) {
-        snprintf(job.id, sizeof job.id, "j-%06d", i);
-        assert_ok(forgotten_add(&l, dir, &job, "", "deleted by owner", &e));
-    }
-    forgotten_clear(&l);
-    assert_ok(forgotten_load(&l, dir, &e));
-    assert_int_equal(l.n, FORGOTTEN_MAX);
-    assert_ok(forgotten_add(&l, dir, &job, "", "deleted by owner", &e)); /* another attempt of it */
-    assert_null(forgotten_find(&l, "j-000002"));
-    assert_non_null(forgotten_find(&l, "j-000003"));
-    assert_string_equal(forgotten_find(&l, "j-000258")->why, "deleted by owner");
-    forgotten_clear(&l);
-    unit_remove(dir);
+    fixture_open(&f);
+    fixture_crash(&f);
+    write_tombstones(&f, TOMBSTONES_MAX + 3);
+    fixture_reopen(&f);
+    assert_null(retention_tombstone(jobs, "j-000002"));
+    assert_non_null(retention_tombstone(jobs, "j-000003"));
+    assert_string_equal(retention_tombstone(jobs, "j-000258")->why, "deleted by owner");
+    reserve_and_remove(&f, "j-again01");
+    reserve_and_remove(&f, "j-again01"); /* has one tombstone */
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    assert_null(retention_tombstone(jobs, "j-000003"));
+    assert_non_null(retention_tombstone(jobs, "j-000004"));
+    assert_string_equal(retention_tombstone(jobs, "j-again01")->why, "deleted by owner");
+    fixture_close(&f);
 }
 
 int main(void)

@@ -63,9 +63,9 @@ TEST(a_data_socket_that_cannot_be_created_is_reported_with_its_cause)
     rlim_t old;
 
     fixture_open(&f);
-    assert_ok(task_add(&f.agent, &spec, "owner", "", &t, &e));
+    assert_ok(task_add(&f.agent.jobs, &spec, "owner", "", &t, &e));
     old = limit_files(3);
-    job_schedule(&f.agent);
+    job_schedule(&f.agent.jobs);
     limit_files(old);
     assert_non_null(strstr(t->job.message, "data socket: Too many open files: this process may have 3 "));
     fixture_close(&f);
@@ -79,7 +79,7 @@ TEST(malformed_runner_lines_are_dropped)
     fixture_open(&f);
     job_run(&f, "j-abcdef", "noise");
     job_until(&f, "j-abcdef", "succeeded");
-    t = task_find(&f.agent, "j-abcdef");
+    t = task_find(&f.agent.jobs, "j-abcdef");
     assert_int_equal(t->n_bad_lines, 4 + 2);
     assert_int_equal(t->n_models, 1); /* which the journal does not have */
     assert_int_equal(t->job.last_seq, 4 + 4 + 2 + 1);
@@ -113,7 +113,7 @@ TEST(the_death_of_a_runner_is_an_event_with_its_last_output)
         fixture_open(&f);
         job_reserve(&f, &r, "j-abcdef", false);
         job_send_packages(&f, "j-abcdef", cases[i].behave);
-        t = task_find(&f.agent, "j-abcdef");
+        t = task_find(&f.agent.jobs, "j-abcdef");
         if (cases[i].starts) {
             job_until(&f, "j-abcdef", "ready");
             job_send_start(&f, &r, "j-abcdef");
@@ -160,7 +160,7 @@ TEST(output_of_a_dead_runner_is_read_to_its_end_over_many_turns)
 
     fixture_open(&f);
     job_run(&f, "j-abcdef", "unresponsive");
-    t = task_find(&f.agent, "j-abcdef");
+    t = task_find(&f.agent.jobs, "j-abcdef");
     gone.fd = t->runner.pidfd;
     kill(-t->runner.pid, SIGKILL);
     assert_int_equal(poll(&gone, 1, 60000), 1);
@@ -189,7 +189,7 @@ TEST(a_runner_that_reported_its_end_and_hangs_is_killed_soon_whatever_its_grace_
     fixture_open(&f);
     job_run(&f, "j-abcdef", "linger");
     job_until(&f, "j-abcdef", "running");
-    t = task_find(&f.agent, "j-abcdef");
+    t = task_find(&f.agent.jobs, "j-abcdef");
     while (t->job.step < 1 && clock_now() < until) /* its signal handler is set */
         fixture_turn(&f);
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":600}"), 202);
@@ -206,7 +206,7 @@ TEST(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended)
     FILE *file;
 
     fixture_open(&f);
-    f.agent.job_disk = 1 << 20;
+    f.agent.jobs.job_disk = 1 << 20;
     job_run(&f, "j-abcdef", "unresponsive");
     snprintf(path, sizeof path, "%s/agent/jobs/j-abcdef/run/big", f.folder);
     file = fopen(path, "w");
@@ -214,13 +214,13 @@ TEST(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended)
     assert_int_equal(ftruncate(fileno(file), 1 << 30), 0); /* a hole occupies nothing */
     for (double until = clock_now() + 2.5; clock_now() < until;)
         fixture_turn(&f);
-    assert_string_equal(job_state_name(task_find(&f.agent, "j-abcdef")->job.state), "running");
+    assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-abcdef")->job.state), "running");
     for (int i = 0; i < 1 << 20; i++)
         putc(1, file);
     assert_int_equal(fclose(file), 0);
     job_until(&f, "j-abcdef", "failed");
-    assert_string_equal(task_find(&f.agent, "j-abcdef")->job.reason, "DiskFull");
-    assert_non_null(strstr(task_find(&f.agent, "j-abcdef")->job.message, "(agent --job-disk)"));
+    assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.reason, "DiskFull");
+    assert_non_null(strstr(task_find(&f.agent.jobs, "j-abcdef")->job.message, "(agent --job-disk)"));
     fixture_close(&f);
 }
 

@@ -1,6 +1,6 @@
-#include "agent/api/counts.h"
+#include "agent/jobs/counts.h"
 
-#include "agent/api/problem.h"
+#include "agent/api/api.h"
 #include "shared/job/reason.h"
 #include "tests/unit/unit.h"
 
@@ -114,7 +114,7 @@ static uint64_t requests_with(int status)
     uint64_t n = 0;
 
     for (size_t r = 0; r < COUNTS_ROUTES; r++)
-        for (size_t m = 0; m <= N_METHODS; m++)
+        for (size_t m = 0; m < COUNTS_METHODS; m++)
             for (size_t s = 0; s < COUNTS_STATUSES; s++)
                 n += counts_status(s) == status ? c.requests[r][m][s] : 0;
     return n;
@@ -126,15 +126,15 @@ TEST(every_status_that_the_agent_answers_with_is_counted_as_itself)
     for (int p = PROBLEM_NONE + 1; p < N_PROBLEMS; p++) {
         uint64_t n = requests_with(problem_status((enum problem)p));
 
-        counts_request(&c, NULL, N_METHODS, problem_status((enum problem)p), 0.002);
+        counts_request(&c, route_number(NULL), COUNTS_METHODS - 1, problem_status((enum problem)p), 0.002);
         assert_int_equal(requests_with(problem_status((enum problem)p)), n + 1);
     }
-    counts_request(&c, &routes[n_routes - 1], METHOD_PUT, 299, 100);
+    counts_request(&c, route_number(&routes[n_routes - 1]), METHOD_PUT, 299, 100);
     assert_int_equal(requests_with(0), 1);
     assert_int_equal(c.request_s[n_routes][METHOD_PUT].n[COUNTS_BOUNDS], 1);
-    assert_string_equal(counts_route(n_routes), routes[n_routes - 1].pattern);
-    assert_null(counts_route(n_routes + 1));
-    assert_string_equal(counts_method(N_METHODS), "other");
+    assert_string_equal(route_label(n_routes), routes[n_routes - 1].pattern);
+    assert_null(route_label(n_routes + 1));
+    assert_string_equal(method_label(COUNTS_METHODS - 1), "other");
 }
 
 TEST(each_reason_has_an_index)

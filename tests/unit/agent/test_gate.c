@@ -32,7 +32,7 @@ struct gate_case {
 };
 
 static bool check(const struct gate_case *c, const struct gate_rules *by, bool is_loopback,
-                  struct request *rq, struct verdict *v)
+                  struct request *rq, struct gate_answer *v)
 {
     struct gate_input in = {.method = c->method,
                             .target = c->target,
@@ -151,7 +151,7 @@ TEST(each_rule_of_the_gate_has_its_response)
         {"PUT", "/v1/blobs/sha256/x", {HOST, AUTH, JSON, LENGTH}, NOT_FOUND},
     };
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         bool ok = check(&cases[i], &rules, true, &rq, &v);
@@ -177,7 +177,7 @@ TEST(invalid_requests_are_reported)
          "1048576 are free for uploads on the agent's disk, and 64 MiB more are reserved"},
     };
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_false(check(&cases[i].request, &rules, true, &rq, &v));
@@ -189,7 +189,7 @@ TEST(the_status_needs_no_token_on_loopback_only)
 {
     static const struct gate_case status = {"GET", "/v1/status", {HOST}, PROBLEM_NONE};
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     assert_true(check(&status, &rules, true, &rq, &v));
     assert_false(rq.is_authorised);
@@ -204,7 +204,7 @@ TEST(without_a_token_every_request_is_authorized_and_the_other_rules_apply)
     static const struct gate_case jobs = {"GET", "/v1/jobs", {HOST}, PROBLEM_NONE};
     static const struct gate_case evil = {"GET", "/v1/jobs", {{"Host", "evil.example"}}, FORBIDDEN};
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     assert_true(check(&jobs, &open_rules, true, &rq, &v));
     assert_true(rq.is_authorised);
@@ -232,7 +232,7 @@ TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
     const struct token cluster = {.name = "cluster", .scope = SCOPE_SUBMIT, .is_valid = true};
     struct gate_rules with = rules;
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     with.members = &members;
     with.cluster = &cluster;
@@ -275,7 +275,7 @@ TEST(a_certificate_of_a_client_stands_for_a_token_of_scope_submit)
                             .has_tls = true,
                             .certificate = "CN=ann"};
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     by.takes_certificates = true;
     sha256(token.digest, "right-token", 11);
@@ -320,7 +320,7 @@ TEST(a_key_of_a_job_is_one_of_43_characters)
     static const char key[] = "0123456789012345678901234567890123456789-_z";
     struct gate_case c = {"GET", "/v1/jobs/j-abcdef", {HOST, AUTH, {"X-Job-Key", key}}, PROBLEM_NONE};
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     assert_true(check(&c, &rules, true, &rq, &v));
     assert_int_equal(strlen(rq.job_key), 64);
@@ -338,7 +338,7 @@ TEST(an_attempt_is_one_number_from_1)
     struct gate_case c = {"GET", "/v1/jobs/j-abcdef", {HOST, AUTH, {"X-Job-Attempt", "12"}}, PROBLEM_NONE};
     static const char *const wrong[] = {"", "0", "-1", "1 2", "0x1", "99999999"};
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     assert_true(check(&c, &rules, true, &rq, &v));
     assert_int_equal(rq.attempt, 12);
@@ -358,7 +358,7 @@ TEST(a_request_target_may_have_512_bytes)
     char target[TARGET_MAX + 2];
     struct gate_case c = {"GET", target, {HOST, AUTH}, NOT_FOUND};
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
     int n = snprintf(target, sizeof target, "/v1/jobs?state=");
 
     memset(target + n, 'a', sizeof target - (size_t)n);
@@ -377,7 +377,7 @@ TEST(path_parameters_are_passed_on)
                                        {HOST, AUTH, {"Accept", "text/html, application/x-ndjson"}},
                                        PROBLEM_NONE};
     struct request rq;
-    struct verdict v;
+    struct gate_answer v;
 
     assert_true(check(&c, &rules, true, &rq, &v));
     assert_string_equal(rq.arg[0], "j-abcdef");

@@ -309,10 +309,10 @@ TEST(announced_uploads_count_before_their_bytes_come)
 
     fixture_open(&f);
     /* As much as fits twice and not three times, whatever other programs write meanwhile. */
-    room = agent_disk_free(&f.agent) / 2;
+    room = jobs_disk_free(&f.agent.jobs) / 2;
     room = room < BLOB_BODY ? room : BLOB_BODY;
     blob = room / 5 * 2;
-    f.agent.blobs.promised = agent_disk_free(&f.agent) - room;
+    f.agent.jobs.blobs.promised = jobs_disk_free(&f.agent.jobs) - room;
     for (int i = 0; i < 3; i++) {
         client_open(&c[i], &f);
         client_send(&c[i], text, (size_t)snprintf(text, sizeof text, head, i, f.token, blob));

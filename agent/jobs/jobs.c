@@ -1,3 +1,5 @@
+#include "agent/jobs/jobs.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -5,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "agent/base/log.h"
-#include "agent/jobs/job_action.h"
-#include "agent/jobs/retention.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/job/reason.h"
@@ -18,11 +19,11 @@ enum { FOLDER_MAX = JOB_ID_MAX + 16 };
 
 static const char *const job_folders[] = {"/run", "/packages"};
 
-struct task *task_attempt(const struct agent *a, const char *id, int attempt)
+struct task *task_attempt(const struct jobs *jobs, const char *id, int attempt)
 {
     struct task *found = NULL;
 
-    for (struct task *t = a->first; t; t = t->next) {
+    for (struct task *t = jobs->first; t; t = t->next) {
         int own = t->job.spec.attempt;
 
         if (strcmp(t->job.spec.id, id) == 0 &&
@@ -32,9 +33,9 @@ struct task *task_attempt(const struct agent *a, const char *id, int attempt)
     return found;
 }
 
-struct task *task_find(const struct agent *a, const char *id)
+struct task *task_find(const struct jobs *jobs, const char *id)
 {
-    return task_attempt(a, id, 0);
+    return task_attempt(jobs, id, 0);
 }
 
 const char *task_folder(const struct task *t)
@@ -42,11 +43,23 @@ const char *task_folder(const struct task *t)
     return strrchr(t->dir, '/') + 1;
 }
 
-size_t task_count(const struct agent *a, bool (*is_it)(const struct job *))
+uint64_t jobs_disk_free(const struct jobs *jobs)
+{
+    struct statvfs v;
+    const uint64_t reserve = ((uint64_t)DISK_RESERVE_MIB << 20) + jobs->blobs.promised;
+    uint64_t free_bytes;
+
+    if (fstatvfs(jobs->dir_fd, &v) < 0)
+        return 0;
+    free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
+    return free_bytes > reserve ? free_bytes - reserve : 0;
+}
+
+size_t task_count(const struct jobs *jobs, bool (*is_it)(const struct job *))
 {
     size_t n = 0;
 
-    for (struct task *t = a->first; t; t = t->next)
+    for (struct task *t = jobs->first; t; t = t->next)
         n += is_it(&t->job);
     return n;
 }
@@ -74,7 +87,7 @@ static bool parse_folder(struct job_spec *out, const char *name)
     return is_job_id(out->id) && strcmp(again, name) == 0;
 }
 
-static struct task *task_new(struct agent *a, const char *folder, struct err *e)
+static struct task *task_new(struct jobs *jobs, const char *folder, struct err *e)
 {
     struct task *t = calloc(1, sizeof *t);
 
@@ -82,45 +95,63 @@ static struct task *task_new(struct agent *a, const char *folder, struct err *e)
         err_set(e, ERR_NOMEM, "no memory for a job");
         return NULL;
     }
-    t->agent = a;
+    t->jobs = jobs;
     t->data_fd = -1;
     job_init(&t->job);
-    snprintf(t->dir, sizeof t->dir, "%s/jobs/%s", a->opt.dir, folder);
+    snprintf(t->dir, sizeof t->dir, "%s/jobs/%s", jobs->opt->dir, folder);
     return t;
+}
+
+void task_release(struct task *t)
+{
+    struct loop *l = t->jobs->loop;
+
+    timer_cancel(l, &t->tick);
+    loop_unwatch(l, &t->runner_watch);
+    loop_unwatch(l, &t->order_watch);
+    notify_remove(&t->jobs->notify, &t->events_file);
+    tail_close(&t->tail);
+    runner_clear(&t->runner);
+    if (t->data_fd >= 0)
+        close(t->data_fd);
+    t->data_fd = -1;
+    free(t->end);
+    t->end = NULL;
 }
 
 static void task_free(struct task *t)
 {
-    job_release(t);
+    task_release(t);
     journal_close(&t->journal);
     job_clear(&t->job);
     free(t);
 }
 
 /* Keeps the list in order of reservation; the folder is read in any order. */
-static void task_insert(struct agent *a, struct task *t)
+static void task_insert(struct jobs *jobs, struct task *t)
 {
-    struct task *after = a->last;
+    struct task *after = jobs->last;
 
     while (after && after->job.order > t->job.order)
         after = after->prev;
     t->prev = after;
-    t->next = after ? after->next : a->first;
-    *(after ? &after->next : &a->first) = t;
-    *(t->next ? &t->next->prev : &a->last) = t;
-    if (t->job.order > a->n_reserved)
-        a->n_reserved = t->job.order;
+    t->next = after ? after->next : jobs->first;
+    *(after ? &after->next : &jobs->first) = t;
+    *(t->next ? &t->next->prev : &jobs->last) = t;
+    if (t->job.order > jobs->n_reserved)
+        jobs->n_reserved = t->job.order;
 }
 
-static void task_unlink(struct task *t)
+void task_drop(struct task *t)
 {
-    struct agent *a = t->agent;
+    struct jobs *jobs = t->jobs;
 
-    *(t->prev ? &t->prev->next : &a->first) = t->next;
-    *(t->next ? &t->next->prev : &a->last) = t->prev;
+    *(t->prev ? &t->prev->next : &jobs->first) = t->next;
+    *(t->next ? &t->next->prev : &jobs->last) = t->prev;
+    task_free(t);
 }
 
-static int journal_path(char *out, size_t size, const struct task *t, struct err *e)
+int task_journal_path(char *out, size_t size, const struct task *t, struct err *e)
 {
     return file_join(out, size, t->dir, "journal.jsonl", e);
 }
@@ -163,12 +194,12 @@ static int open_journal(struct task *t, off_t *cut, struct err *e)
     const struct journal_replay r = {.event = replay, .damage = note_damage, .arg = t};
     char path[PATH_MAX];
 
-    if (journal_path(path, sizeof path, t, e) < 0 || journal_open(&t->journal, path, &r, cut, e) < 0)
+    if (task_journal_path(path, sizeof path, t, e) < 0 || journal_open(&t->journal, path, &r, cut, e) < 0)
         return e->code;
     return 0;
 }
 
-int task_add(struct agent *a, const struct job_spec *spec, const char *owner, const char *key_sha256,
+int task_add(struct jobs *jobs, const struct job_spec *spec, const char *owner, const char *key_sha256,
              struct task **out, struct err *e)
 {
     char folder[FOLDER_MAX], path[PATH_MAX];
@@ -177,7 +208,7 @@ int task_add(struct agent *a, const struct job_spec *spec, const char *owner, co
     off_t cut;
 
     name_folder(folder, spec);
-    t = task_new(a, folder, e);
+    t = task_new(jobs, folder, e);
     if (!t)
         return e->code;
     /* An existing folder belongs to an earlier job that could not be restored: it must not be removed. */
@@ -194,17 +225,17 @@ int task_add(struct agent *a, const struct job_spec *spec, const char *owner, co
         if (file_mkdirs(path, 0700, e) < 0)
             goto fail;
     }
-    snprintf(path, sizeof path, "%s/jobs", a->opt.dir);
+    snprintf(path, sizeof path, "%s/jobs", jobs->opt->dir);
     if (open_journal(t, &cut, e) < 0 || file_sync_folder(t->dir, e) < 0 || file_sync_folder(path, e) < 0)
         goto fail;
     event_init(&ev, NOTE_RESERVE);
-    ev.order = a->n_reserved + 1;
+    ev.order = jobs->n_reserved + 1;
     ev.spec = *spec;
     snprintf(ev.owner, sizeof ev.owner, "%s", owner);
     snprintf(ev.key_sha256, sizeof ev.key_sha256, "%s", key_sha256);
     if (task_record(t, &ev, e) < 0)
         goto fail;
-    task_insert(a, t);
+    task_insert(jobs, t);
     *out = t;
     return 0;
 fail:
@@ -214,37 +245,11 @@ fail:
     return e->code;
 }
 
-int task_forget(struct task *t, const char *why, struct err *e)
-{
-    struct agent *a = t->agent;
-    char dir[sizeof t->dir], path[PATH_MAX];
-    struct err left;
-
-    memcpy(dir, t->dir, sizeof dir);
-    if (journal_path(path, sizeof path, t, e) < 0)
-        return e->code;
-    /* On a full disk a job must be removable, and only its reason is lost. */
-    if (forgotten_add(&a->forgotten, a->opt.dir, &t->job.spec, t->job.key_sha256, why, &left) < 0)
-        log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id,
-                 "jobs: after a restart its removal is not explained any more: %s", left.text);
-    /* Before the rest: what an interrupted removal leaves is no job, and the next start removes it. */
-    if (unlink(path) < 0 && errno != ENOENT)
-        return err_errno(e, ERR_IO, "%s", path);
-    if (file_sync_name(path, e) < 0)
-        return e->code;
-    task_unlink(t);
-    task_free(t);
-    a->n_changes++;
-    if (file_remove_tree(dir, &left) < 0)
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", left.text);
-    return 0;
-}
-
-size_t task_count_unwritten(const struct agent *a)
+size_t task_count_unwritten(const struct jobs *jobs)
 {
     size_t n = 0;
 
-    for (const struct task *t = a->first; t; t = t->next)
+    for (const struct task *t = jobs->first; t; t = t->next)
         n += t->unwritten.is_waiting;
     return n;
 }
@@ -258,7 +263,7 @@ static void show_place(json_t *v, const struct task *t)
     int position = 0, length = 0;
     bool is_past = false;
 
-    for (const struct task *u = t->agent->first; u; u = u->next) {
+    for (const struct task *u = t->jobs->first; u; u = u->next) {
         if (job_is_active(&u->job))
             holder = u;
         if (!job_is_pending(&u->job))
@@ -278,9 +283,9 @@ static void show_place(json_t *v, const struct task *t)
     if (behind && strcmp(behind, t->job.spec.id) == 0)
         behind = "its earlier attempt";
     json_object_set_new(v, "message",
-                        json_sprintf("waits in the queue of %s, position %d of %d%s%s%s", t->agent->address,
+                        json_sprintf("waits in the queue of %s, position %d of %d%s%s%s", t->jobs->address,
                                      position, length, behind ? ", behind " : "", behind ? behind : "",
-                                     t->agent->is_draining ? ", until the agent is resumed" : ""));
+                                     t->jobs->is_draining ? ", until the agent is resumed" : ""));
 }
 
 json_t *task_json(const struct task *t)
@@ -321,10 +326,10 @@ int task_record(struct task *t, struct event *ev, struct err *e)
         return e->code;
     }
     json_decref(before.nodes);
-    t->agent->n_changes++;
-    counts_event(&t->agent->counts, ev, &before, &t->job);
+    t->jobs->n_changes++;
+    counts_event(&t->jobs->counts, ev, &before, &t->job);
     if (ev->kind == EVENT_END)
-        t->n_ended = ++t->agent->n_ended;
+        t->n_ended = ++t->jobs->n_ended;
     if (ev->kind == EVENT_STATE || ev->kind == EVENT_END)
         log_line(ev->kind == EVENT_END && ev->state == JOB_FAILED ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "agent",
                  t->job.spec.id, "%s%s%s: %s", job_state_name(ev->state), ev->reason[0] ? " " : "",
@@ -332,9 +337,9 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     return 0;
 }
 
-static int restore(struct agent *a, const char *folder, struct err *e)
+static int read_job(struct jobs *jobs, const char *folder, struct err *e)
 {
-    struct task *t = task_new(a, folder, e);
+    struct task *t = task_new(jobs, folder, e);
     char path[sizeof t->dir + 8];
     off_t cut;
 
@@ -361,49 +366,37 @@ static int restore(struct agent *a, const char *folder, struct err *e)
         snprintf(path, sizeof path, "%s/run", t->dir);
         file_sweep(path); /* a power failure may have undone what was removed at its end */
     }
-    task_insert(a, t);
+    task_insert(jobs, t);
     return 0;
 }
 
-int task_restore_all(struct agent *a, struct err *e)
+int task_read_all(struct jobs *jobs, struct err *e)
 {
     char path[PATH_MAX];
     struct job_spec named;
     struct dirent *d;
-    DIR *jobs;
+    DIR *folders;
 
-    if (file_join(path, sizeof path, a->opt.dir, "jobs", e) < 0 || file_mkdirs(path, 0700, e) < 0)
+    if (file_join(path, sizeof path, jobs->opt->dir, "jobs", e) < 0 || file_mkdirs(path, 0700, e) < 0)
         return e->code;
-    jobs = opendir(path);
-    if (!jobs)
+    folders = opendir(path);
+    if (!folders)
         return err_errno(e, ERR_IO, "%s", path);
-    while ((d = readdir(jobs)) != NULL) {
-        if (!parse_folder(&named, d->d_name) || restore(a, d->d_name, e) == 0)
+    while ((d = readdir(folders)) != NULL) {
+        if (!parse_folder(&named, d->d_name) || read_job(jobs, d->d_name, e) == 0)
             continue;
         log_line(LOG_LEVEL_ERROR, "agent", d->d_name, "journal: %s; the job is not restored", e->text);
         if (e->code == ERR_NOMEM) { /* rather no agent than one that does not know a job that runs */
-            closedir(jobs);
+            closedir(folders);
             return e->code;
         }
     }
-    closedir(jobs);
-    a->is_stopping = true; /* no scheduling: a job ended here must not start one that is about to be ended */
-    for (struct task *t = a->first; t; t = t->next)
-        if (!job_state_is_terminal(t->job.state))
-            job_restore(t);
-    job_supersede(a);
-    a->is_stopping = false;
-    job_schedule(a);
-    keep_trim(a);
+    closedir(folders);
     return 0;
 }
 
-void task_close_all(struct agent *a)
+void task_close_all(struct jobs *jobs)
 {
-    while (a->first) {
-        struct task *t = a->first;
-
-        task_unlink(t);
-        task_free(t);
-    }
+    while (jobs->first)
+        task_drop(jobs->first);
 }

@@ -1,32 +1,24 @@
-/* agent -- the state of the daemon: its options, its folder, and the jobs with everything that belongs to
- * them. */
-#ifndef PSGD_AGENT_H
-#define PSGD_AGENT_H
+/* jobs -- the jobs of this agent, each with everything that belongs to it on this machine, and what they
+ * share: the agent's folder, slots, limits, and the rules for codecs. */
+#ifndef PSGD_AGENT_JOBS_H
+#define PSGD_AGENT_JOBS_H
 
 #include <limits.h>
 #include <time.h>
 
 #include "agent/access/codec_policy.h"
-#include "agent/access/identity.h"
 #include "agent/access/isolation_probe.h"
-#include "agent/access/members.h"
-#include "agent/api/counts.h"
-#include "agent/api/curve.h"
-#include "agent/api/gate.h"
-#include "agent/api/static_document.h"
 #include "agent/base/agent_options.h"
-#include "agent/base/listen.h"
 #include "agent/base/notify.h"
 #include "agent/jobs/artifact.h"
 #include "agent/jobs/blob.h"
-#include "agent/jobs/intake.h"
+#include "agent/jobs/counts.h"
 #include "agent/jobs/job.h"
 #include "agent/jobs/journal.h"
 #include "agent/jobs/runner_about.h"
+#include "agent/jobs/runner_lines.h"
 #include "agent/jobs/supervise.h"
-#include "agent/jobs/tail.h"
-#include "agent/jobs/tombstones.h"
-#include "page/page.h"
+#include "shared/base/address.h"
 #include "shared/base/loop.h"
 
 enum {
@@ -59,9 +51,12 @@ struct outcome {
     struct err why; /* the journal's last error */
 };
 
+struct jobs;
+struct tombstones;
+
 /* A job with its resources on this machine. */
 struct task {
-    struct agent *agent;
+    struct jobs *jobs;
     struct task *next, *prev; /* in order of reservation */
     struct job job;
     struct journal journal;
@@ -96,17 +91,16 @@ struct task {
     struct file_digest digests[N_ARTIFACTS];
 };
 
-struct agent {
-    struct agent_options opt;
-    struct loop loop;
+struct jobs {
+    const struct agent_options *opt; /* of the agent, as its address is */
+    struct loop *loop;
+    const char *address; /* "127.0.0.1:15387", for messages */
+    int dir_fd;          /* of the agent's folder, opt->dir */
+    char boot[PROCESS_BOOT];
     struct notify notify;
-    struct token token, cluster; /* the agent's own, and one that others share; path "": none */
-    struct identity identity;
-    struct members members;
     struct blob_store blobs;
-    struct forgotten_list forgotten;
-    struct address data;
-    char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
+    struct tombstones *removed; /* retention.h; owned */
+    struct address data;        /* at which other machines reach the nodes of this one, with port 0 */
     char runner_exe[PATH_MAX];
     struct runner_about runner_about;
     struct codec_rules codecs;
@@ -114,65 +108,53 @@ struct agent {
     uint64_t job_memory; /* memory limit of the runners of all slots in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
     uint64_t job_disk;   /* limit of the files of a run folder in bytes; 0: no limit */
-    char boot[PROCESS_BOOT];
-    int dir_fd, lock_fd;
-    double since_wall, since;
-    bool is_stopping;  /* no job is given a slot any more */
-    bool is_draining;  /* takes no new jobs until it is resumed, also after a restart: drain.h */
-    bool allows_plain; /* HTTP without TLS, on the same port */
-    bool is_insecure;  /* the same beyond loopback */
-    bool is_local;     /* can be reached at a loopback address */
-    bool is_subreaper; /* becomes the parent of what a runner leaves */
+    bool is_stopping;    /* no job is given a slot any more */
+    bool is_draining;    /* takes no new jobs until it is resumed, also after a restart: drain.h */
+    bool is_subreaper;   /* the agent becomes the parent of what a runner leaves */
+    /* Whether the agent has started this process for something else than a job. */
+    bool (*is_other_child)(const void *arg, pid_t child);
+    const void *other_children;            /* its argument */
+    void (*slot_freed)(struct jobs *jobs); /* a job has ended; set by job_restore_all */
     struct task *first, *last;
     double trim_at;      /* clock_now() at which ended jobs may be removed again, after one could not be */
     uint64_t n_ended;    /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */
     struct counts counts;
-    struct curves curves;
-    struct lasting openapi, page; /* as GET /openapi.json and GET / answer */
-    char page_policy[PAGE_POLICY];
-    char exe[PATH_MAX]; /* this program */
     uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };
 
-/* Takes the folder's lock, loads its id, token and key, and opens the blob store. */
-int agent_open(struct agent *a, const struct agent_options *opt, struct err *e);
-void agent_close(struct agent *a);
-
-/* Reads token files and members again if they were changed, and logs what is wrong with them. */
-void agent_refresh_tokens(struct agent *a);
-
-/* Keeps ADDRESS#PIN in the folder, for `agent token invite`, and prints an invitation where TLS is required.
- */
-int agent_invite(struct agent *a, struct err *e);
-
 /* Returns the bytes that uploads may use: free space without the reserve for journals and records, and
  * without what the uploads in flight have announced. */
-uint64_t agent_disk_free(const struct agent *a);
+uint64_t jobs_disk_free(const struct jobs *jobs);
 
 /* The job's attempt, or with 0 its latest one on this agent; NULL: there is none. */
-struct task *task_attempt(const struct agent *a, const char *id, int attempt);
-struct task *task_find(const struct agent *a, const char *id); /* the latest */
+struct task *task_attempt(const struct jobs *jobs, const char *id, int attempt);
+struct task *task_find(const struct jobs *jobs, const char *id); /* the latest */
 /* The name of its folder in jobs/. */
 const char *task_folder(const struct task *t);
-size_t task_count(const struct agent *a, bool (*is_it)(const struct job *));
+size_t task_count(const struct jobs *jobs, bool (*is_it)(const struct job *));
 
 /* Creates the job's folder and journal; owner, key_sha256: as in struct job. ERR_CONFLICT: the folder exists
  * already; ERR_IO, ERR_NOSPACE: nothing is left behind. */
-int task_add(struct agent *a, const struct job_spec *spec, const char *owner, const char *key_sha256,
+int task_add(struct jobs *jobs, const struct job_spec *spec, const char *owner, const char *key_sha256,
              struct task **out, struct err *e);
 
-/* Removes a terminal job from memory and disk: also after a power failure it is gone. `why`: as in
- * forgotten.h. ERR_IO: it is still there. */
-int task_forget(struct task *t, const char *why, struct err *e);
+/* The path of its journal. ERR_CONFIG: too long. */
+int task_journal_path(char *out, size_t size, const struct task *t, struct err *e);
 
-/* Reads every job's journal, removes what a killed agent or runner has left half written, and resumes the
- * jobs that have not ended. ERR_NOMEM: some job is not known. */
-int task_restore_all(struct agent *a, struct err *e);
-void task_close_all(struct agent *a);
+/* Removes it from the list and frees it; its folder stays. */
+void task_drop(struct task *t);
+
+/* Stops watching its runner and closes what it has open, but for the journal; signals no process. */
+void task_release(struct task *t);
+
+/* Reads every job's journal, and removes what a killed agent or runner has left half written. ERR_NOMEM: some
+ * job is not known. */
+int task_read_all(struct jobs *jobs, struct err *e);
+void task_close_all(struct jobs *jobs);
 
 /* The number of jobs whose end is not written yet. */
-size_t task_count_unwritten(const struct agent *a);
+size_t task_count_unwritten(const struct jobs *jobs);
 
 /* The resource of docs/protocol.md 1.4. */
 json_t *task_json(const struct task *t);

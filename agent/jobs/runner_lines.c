@@ -1,8 +1,63 @@
-#include "agent/jobs/intake.h"
+#include "agent/jobs/runner_lines.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+void tail_open(struct tail *t, int fd)
+{
+    *t = (struct tail){.is_open = true, .fd = fd};
+}
+
+void tail_close(struct tail *t)
+{
+    if (t->is_open)
+        close(t->fd);
+    *t = (struct tail){0};
+}
+
+static void take_bytes(struct tail *t, const char *bytes, size_t len,
+                       void (*line)(void *, const char *, size_t), void *arg)
+{
+    while (len > 0) {
+        const char *lf = memchr(bytes, '\n', len);
+        size_t n = lf ? (size_t)(lf - bytes) : len;
+
+        if (!t->is_too_long && n > sizeof t->line - t->n) {
+            t->is_too_long = true;
+            t->n_dropped++;
+        }
+        if (!t->is_too_long) {
+            memcpy(t->line + t->n, bytes, n);
+            t->n += n;
+        }
+        if (!lf)
+            return;
+        if (!t->is_too_long)
+            line(arg, t->line, t->n);
+        t->n = 0;
+        t->is_too_long = false;
+        bytes += n + 1;
+        len -= n + 1;
+    }
+}
+
+bool tail_read(struct tail *t, void (*line)(void *arg, const char *text, size_t len), void *arg)
+{
+    size_t left = TAIL_TURN_BYTES;
+    char buf[16384];
+    ssize_t n;
+
+    while (left > 0 && ((n = read(t->fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))) {
+        if (n < 0)
+            continue;
+        take_bytes(t, buf, (size_t)n, line, arg);
+        left -= (size_t)n < left ? (size_t)n : left;
+    }
+    return left == 0;
+}
 
 bool intake_is(const char *name, const char *text, size_t len)
 {
@@ -31,7 +86,7 @@ static bool take_token(struct intake *in, double room, double now)
     return true;
 }
 
-static void hold(struct intake_line *held, const char *text, size_t len)
+static void hold_line(struct intake_line *held, const char *text, size_t len)
 {
     memcpy(held->text, text, len);
     held->len = len;
@@ -49,7 +104,7 @@ bool intake_offer(struct intake *in, const char *text, size_t len, double room, 
         return false;
     }
     in->n_dropped += in->held[kind].len > 0;
-    hold(&in->held[kind], text, len);
+    hold_line(&in->held[kind], text, len);
     return false;
 }
 
@@ -61,7 +116,7 @@ bool intake_take_held(struct intake *in, struct intake_line *out, double room, d
         k++;
     if (k == N_INTAKE_HELD || !(is_last || take_token(in, room, now)))
         return false;
-    hold(out, in->held[k].text, in->held[k].len);
+    hold_line(out, in->held[k].text, in->held[k].len);
     in->held[k].len = 0;
     return true;
 }

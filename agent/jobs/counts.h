@@ -4,13 +4,13 @@
 #ifndef PSGD_COUNTS_H
 #define PSGD_COUNTS_H
 
-#include "agent/api/routes.h"
 #include "agent/jobs/job.h"
 
 enum {
     COUNTS_CODECS = 64, /* all codecs after so many count as one */
     COUNTS_REASONS = 48,
-    COUNTS_ROUTES = 64,
+    COUNTS_ROUTES = 64, /* with 0 for requests that no route takes */
+    COUNTS_METHODS = 6, /* with the last one for any other */
     COUNTS_STATUSES = 32,
     COUNTS_BOUNDS = 11
 };
@@ -39,23 +39,20 @@ struct counts {
     struct count_codec codecs[COUNTS_CODECS + 1]; /* the last one: all without a place of their own */
     size_t n_codecs;
     double phase_s[N_STEP_PHASES];
-    uint64_t requests[COUNTS_ROUTES][N_METHODS + 1][COUNTS_STATUSES];
-    struct histogram request_s[COUNTS_ROUTES][N_METHODS + 1];
+    uint64_t requests[COUNTS_ROUTES][COUNTS_METHODS][COUNTS_STATUSES];
+    struct histogram request_s[COUNTS_ROUTES][COUNTS_METHODS];
 };
 
 /* The event has made `now` of the job `before`. */
 void counts_event(struct counts *c, const struct event *ev, const struct job *before, const struct job *now);
 
-/* A request was answered, so long after its head had arrived. route NULL: none has this path and method.
- * method N_METHODS: another one. */
-void counts_request(struct counts *c, const struct route *route, enum method method, int status,
-                    double seconds);
+/* A request was answered, so long after its head had arrived; the numbers of its route and method are api.h's
+ * (route_number). */
+void counts_request(struct counts *c, size_t route, size_t method, int status, double seconds);
 
 /* The labels of the indices. NULL or 0: the index is not used. */
 const char *counts_codec(const struct counts *c, size_t i);
 const char *counts_reason(size_t i);
-const char *counts_route(size_t i);
-const char *counts_method(size_t i);
 int counts_status(size_t i);
 
 uint64_t histogram_count(const struct histogram *h); /* of all observations */

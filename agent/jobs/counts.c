@@ -1,9 +1,8 @@
-#include "agent/api/counts.h"
+#include "agent/jobs/counts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/api/api.h"
 #include "shared/job/reason.h"
 
 #define OTHER "other"
@@ -16,10 +15,6 @@ const double histogram_request_bounds[COUNTS_BOUNDS] = {0.0005, 0.001, 0.0025, 0
 /* All that the agent answers with; after them, 0 for any other. */
 static const int statuses[COUNTS_STATUSES] = {200, 201, 202, 204, 206, 304, 400, 401, 403, 404, 405,
                                               409, 410, 411, 413, 415, 422, 429, 500, 503, 504, 507};
-
-#define ONE(...) +1
-_Static_assert(0 ROUTES(ONE) < COUNTS_ROUTES, "raise COUNTS_ROUTES");
-#undef ONE
 
 static void observe(struct histogram *h, const double bounds[COUNTS_BOUNDS], double v)
 {
@@ -112,17 +107,6 @@ void counts_event(struct counts *c, const struct event *ev, const struct job *be
         observe(&k->duration, histogram_job_bounds, now->finished_at - now->started_at);
 }
 
-/* Index 0 is for requests that no route takes. */
-const char *counts_route(size_t i)
-{
-    return i == 0 ? "none" : i <= n_routes ? routes[i - 1].pattern : NULL;
-}
-
-const char *counts_method(size_t i)
-{
-    return i < N_METHODS ? method_names[i] : OTHER;
-}
-
 int counts_status(size_t i)
 {
     return statuses[i];
@@ -137,11 +121,8 @@ static size_t status_of(int status)
     return i;
 }
 
-void counts_request(struct counts *c, const struct route *route, enum method method, int status,
-                    double seconds)
+void counts_request(struct counts *c, size_t route, size_t method, int status, double seconds)
 {
-    size_t r = route ? (size_t)(route - routes) + 1 : 0;
-
-    c->requests[r][method][status_of(status)]++;
-    observe(&c->request_s[r][method], histogram_request_bounds, seconds);
+    c->requests[route][method][status_of(status)]++;
+    observe(&c->request_s[route][method], histogram_request_bounds, seconds);
 }

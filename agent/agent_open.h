@@ -1,0 +1,20 @@
+/* agent_open -- opens an agent on its folder, and resumes the jobs that are there. */
+#ifndef PSGD_AGENT_OPEN_H
+#define PSGD_AGENT_OPEN_H
+
+#include "agent/api/agent_state.h"
+
+/* Takes the folder's lock, loads its id, tokens and key, and opens the blob store. *a must not move
+ * afterwards. */
+int agent_open(struct agent *a, const struct agent_options *opt, struct err *e);
+void agent_close(struct agent *a);
+
+/* Reads every job's journal, resumes the jobs that have not ended, and removes those that are not kept.
+ * ERR_NOMEM: some job is not known. */
+int agent_restore(struct agent *a, struct err *e);
+
+/* Keeps ADDRESS#PIN in the folder, for `agent token invite`, and prints an invitation where TLS is
+ * required. */
+int agent_invite(struct agent *a, struct err *e);
+
+#endif

@@ -1,0 +1,31 @@
+/* agent_state -- the agent as its requests see it: composed of what its rooms keep, each of which knows its
+ * own struct only. */
+#ifndef PSGD_AGENT_STATE_H
+#define PSGD_AGENT_STATE_H
+
+#include "agent/access/auth.h"
+#include "agent/api/curve.h"
+#include "agent/api/etag.h"
+#include "agent/base/agent_options.h"
+#include "agent/jobs/jobs.h"
+#include "page/page.h"
+#include "shared/base/loop.h"
+
+struct agent {
+    struct agent_options opt;
+    struct loop loop;
+    struct auth auth;
+    struct jobs jobs;
+    struct curves curves;
+    struct static_document openapi, page; /* as GET /openapi.json and GET / answer */
+    char page_policy[PAGE_POLICY];
+    char id[16], host[64], address[80]; /* "127.0.0.1", "127.0.0.1:15387" */
+    char exe[PATH_MAX];                 /* this program */
+    int lock_fd;
+    double since_wall, since;
+    bool allows_plain; /* HTTP without TLS, on the same port */
+    bool is_insecure;  /* the same beyond loopback */
+    bool is_local;     /* can be reached at a loopback address */
+};
+
+#endif
