@@ -106,9 +106,9 @@ NEW
     BUILD=none limited tests/check-layers
     echo '#include "runner/exchange/exchange.h"' >>runner/mesh/mesh.h
     echo '#include "submit/verbs/verbs.h"' >>runner/node.h
-    echo '#include "shared/json.h"' >>codecs/compress/loops.h
+    echo '#include "shared/base/json.h"' >>codecs/compress/loops.h
     mkdir sim/new
-    echo '#include "shared/err.h"' >sim/new/new.h
+    echo '#include "shared/base/err.h"' >sim/new/new.h
     run limited tests/check-layers
     echo "$output"
     [ "$status" -eq 1 ]
