@@ -329,6 +329,7 @@ C
 
 # The simulator's weights are a job's, to the last bit.
 @test "distances and norms are of whole vectors on several servers, on agents as in the simulator" {
+    # shellcheck disable=SC2054 # the name of a data set
     local job=(--codec ps --aggregate geomedian --clip-norm 0.1 --model mlp-tutorial --node_count 3 --epochs 1
         --dataset digits:train=240,test=50 --batch_size 16)
     start_agents 5

@@ -295,6 +295,7 @@ rows_that_overflow() { # rows_that_overflow PART OF...
         # shellcheck disable=SC2086
         run "$SUBMIT" simulate -q "${OVERFLOWING[@]}" --node_count 3 $way -o out
         [ "$status" -eq 1 ]
+        # shellcheck disable=SC2053 # a pattern
         [[ "$(jq -r .message out/run.json)" == $said ]]
         rm -r out
     done <<'EOF'
