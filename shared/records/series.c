@@ -7,7 +7,6 @@
 
 #include "shared/job/settings.h"
 #include "shared/records/record_scan.h"
-#include "shared/records/series_file.h"
 #include "shared/records/series_points.h"
 
 enum { NODE_SPAN = 2 * SIMULATED_NODES_MAX, POINTS_LEAST = 8 };

@@ -1,3 +1,5 @@
+#include "shared/records/series_request.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -5,8 +7,6 @@
 #include <string.h>
 
 #include "shared/base/suggest.h"
-#include "shared/records/artifacts.h"
-#include "shared/records/series_file.h"
 
 const char *const series_x_names[] = {"step", "epoch", "time", "bytes", NULL};
 
@@ -27,7 +27,7 @@ const struct series_file *series_file_of(int artifact)
     return NULL;
 }
 
-static int find(const char *text, const char *const *choices, const char *what, struct err *e)
+static int find_choice(const char *text, const char *const *choices, const char *what, struct err *e)
 {
     for (int i = 0; choices[i]; i++)
         if (strcmp(text, choices[i]) == 0)
@@ -126,8 +126,8 @@ int series_request_set(struct series_request *r, const struct series_query *q, s
         names[i] = series_files[i].name;
     *r = (struct series_request){
         .from = -INFINITY, .to = INFINITY, .nodes_most = SIZE_MAX, .points_in_all = SERIES_POINTS_IN_ALL};
-    if ((file = find(q->file ? q->file : "train", names, "file", e)) < 0 ||
-        (x = find(q->x ? q->x : "step", series_x_names, "x", e)) < 0 ||
+    if ((file = find_choice(q->file ? q->file : "train", names, "file", e)) < 0 ||
+        (x = find_choice(q->x ? q->x : "step", series_x_names, "x", e)) < 0 ||
         set_number(&points, q->points, "points", e) < 0 || set_number(&r->from, q->from, "from", e) < 0 ||
         set_number(&r->to, q->to, "to", e) < 0)
         return e->code;
