@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/api/api.h"
 #include "agent/api/problem.h"
-#include "agent/api/routes.h"
 #include "agent/base/agent_options.h"
 #include "shared/base/json.h"
 #include "shared/job/job_state.h"
