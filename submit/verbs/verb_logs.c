@@ -11,6 +11,7 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
+#include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
 /* A log is fetched in parts of at most 4 MiB; a line longer than LINE_MAX_BYTES may be printed in several. */
@@ -94,7 +95,7 @@ int verb_logs(const struct options *o, struct err *e)
         bool more = false;
 
         if (o->follow) {
-            verb_ask_nodes(&s, ask_s);
+            submitted_ask_nodes(&s, ask_s);
             more = !job_state_is_terminal(outcome_state(&s, JOB_RUNNING));
         }
         rc = print_all(&s, o, seen, more, e);

@@ -1,4 +1,4 @@
-/* submit and run: run the stages in order. Before the start every failure undoes everything; after the
+/* submit: runs the stages in order. Before the start every failure undoes everything; after the
  * start the job does not need this process. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -237,7 +237,7 @@ static int retry(struct submission *s, struct err *e)
     return interrupt_signal() ? 128 + interrupt_signal() : EXIT_JOB_FAILED;
 }
 
-static int submit(const struct options *o, struct err *e)
+int verb_submit_job(const struct options *o, struct err *e)
 {
     struct submission s;
     int rc;
@@ -257,13 +257,5 @@ int verb_submit(const struct options *o, struct err *e)
         return verb_fetch(o, e);
     if (o->args.n_operands > 0)
         return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->args.operands[0]);
-    return submit(o, e);
-}
-
-int verb_run(const struct options *o, struct err *e)
-{
-    if (o->exec[0])
-        return submit(o, e);
-    err_set(e, ERR_USAGE, "run needs an executor: --exec FILE.c");
-    return err_hint(e, "docs/executors.md shows how one is written; job_submit without a verb trains.");
+    return verb_submit_job(o, e);
 }

@@ -33,7 +33,4 @@ const char *verb_forms(const struct verb *v);
 void verb_print_help(FILE *f, const struct verb *v);
 void verb_print_all(FILE *f);
 
-int verb_help(const struct options *o, struct err *e);
-int verb_version(const struct options *o, struct err *e);
-
 #endif

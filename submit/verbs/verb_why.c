@@ -12,6 +12,7 @@
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
+#include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
 static const double ask_s = 3;
@@ -57,7 +58,7 @@ static int ask(json_t **out, const struct options *o, const char *id, struct err
     int rc = submission_init(&s, o, e) < 0 || job_index_load(&s, id, e) < 0 ? e->code : 0;
 
     if (rc == 0)
-        n_answers = verb_ask_nodes(&s, ask_s);
+        n_answers = submitted_ask_nodes(&s, ask_s);
     if (rc == 0)
         rc = interrupt_check(e);
     if (rc == 0 && n_answers == 0 && !job_state_is_terminal(s.state)) {

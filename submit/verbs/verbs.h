@@ -38,6 +38,12 @@ int verb_predict(const struct options *o, struct err *e);
 int verb_export(const struct options *o, struct err *e);
 int verb_model(const struct options *o, struct err *e);
 
+int verb_help(const struct options *o, struct err *e);
+int verb_version(const struct options *o, struct err *e);
+
+/* Submits the job that the options describe: what submit and run share. */
+int verb_submit_job(const struct options *o, struct err *e);
+
 /* The common end of submit and wait: watches the job, collects and prints its results; also handles a
  * signal or --timeout while watching. */
 int verb_finish(struct submission *s, struct err *e);
@@ -50,8 +56,5 @@ int verb_exit_status(const struct submission *s);
 
 /* Prints the contents of run.json on stdout: as JSON with --json, else as a table. */
 void verb_show_run(bool ok, const struct submission *s);
-
-/* Requests GET /v1/jobs/ID from all nodes at once, with `timeout_s`; returns the number of answers. */
-size_t verb_ask_nodes(struct submission *s, double timeout_s);
 
 #endif

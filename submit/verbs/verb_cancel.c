@@ -1,0 +1,68 @@
+/* cancel: ends jobs. */
+#include <stdio.h>
+
+#include "shared/base/clock.h"
+#include "submit/results/job_index.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
+#include "submit/verbs/submitted_job.h"
+#include "submit/verbs/verbs.h"
+
+static const double STOP_S = 30;
+
+/* A node with a silent agent keeps its reservation and is cancelled once the agent answers. */
+static void cancel_nodes(struct submission *s, const char *reason)
+{
+    submission_cancel(s, reason, false);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        s->nodes[i].is_reserved &= s->nodes[i].silent_since > 0;
+}
+
+/* 202 means that the node will end: waits until every node has ended, even if the first one's end decides
+ * the job. */
+static int cancel_one(const struct options *o, const char *id, struct err *e)
+{
+    double until = clock_now() + STOP_S;
+    struct submission s;
+    int rc = submitted_ask(&s, o, id, e);
+
+    if (rc == 0) {
+        if (job_state_is_terminal(s.state))
+            until = 0; /* its end is in the index: no waiting */
+        for (size_t i = 0; i < s.n_nodes; i++)
+            s.nodes[i].is_reserved = true;
+        do {
+            cancel_nodes(&s, o->reason);
+            http_poll(s.http, 0.1);
+            submitted_ask_nodes(&s, SUBMITTED_ASK_S);
+            submitted_update(&s);
+        } while (submission_count_ended(&s) < s.n_nodes && clock_now() < until && !interrupt_signal());
+        submitted_print_silent(&s);
+        if (!job_state_is_terminal(s.state) && interrupt_check(e) < 0)
+            rc = e->code;
+        else if (!job_state_is_terminal(s.state))
+            rc = err_set(e, ERR_TIMEOUT, "%s: not every node ended within %g s", s.id, STOP_S);
+        else if (o->json)
+            output_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,
+                        NULL);
+        else
+            printf("%s: %s\n", s.id, job_state_name(s.state));
+    }
+    if (rc == 0) {
+        struct err ignored;
+
+        job_index_save(&s, &ignored);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+int verb_cancel(const struct options *o, struct err *e)
+{
+    if (o->args.n_operands == 0)
+        return err_set(e, ERR_USAGE, "cancel needs a job: job_submit list shows them");
+    for (int i = 0; i < o->args.n_operands; i++)
+        if (cancel_one(o, o->args.operands[i], e) < 0)
+            return e->code;
+    return 0;
+}

@@ -1,0 +1,177 @@
+/* list: the jobs that were submitted from here, and those of others that agents show. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "submit/results/job_index.h"
+#include "submit/results/labels.h"
+#include "submit/stages/progress_bar.h"
+#include "submit/terminal/console.h"
+#include "submit/terminal/interrupt.h"
+#include "submit/terminal/standard_output.h"
+#include "submit/terminal/text.h"
+#include "submit/terminal/text_table.h"
+#include "submit/verbs/seen_jobs.h"
+#include "submit/verbs/submitted_job.h"
+#include "submit/verbs/verbs.h"
+
+enum { LISTED = 20 };
+
+static bool has_tag(const json_t *tags, const char *wanted)
+{
+    const json_t *tag;
+    size_t i;
+
+    json_array_foreach(tags, i, tag) if (json_is_string(tag) &&
+                                         strcmp(json_string_value(tag), wanted) == 0) return true;
+    return false;
+}
+
+static bool is_wanted(const struct submission *s, const struct options *o)
+{
+    for (const char *const *tag = o->tags; *tag; tag++)
+        if (!has_tag(json_object_get(s->facts, "tags"), *tag))
+            return false;
+    return true;
+}
+
+static json_t *job_json(const struct submission *s, const char *state, const char *at)
+{
+    int node;
+
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:O?, s:O?}", "id", s->id, "name", s->settings.name,
+                     "codec", s->settings.codec, "state", state, "submitted_at", at, "folder", s->folder,
+                     "waits_for", progress_waits_for(&node, s) ? json_integer(node) : json_null(), "tags",
+                     json_object_get(s->facts, "tags"), "note", json_object_get(s->facts, "note"));
+}
+
+static void put_job(struct text_table *t, const struct submission *s, const char *state, const char *at)
+{
+    char labels[LABELS_MAX];
+    int node;
+
+    labels_text(labels, sizeof labels, s->facts);
+    text_table_cell(t, "%s", s->id);
+    if (progress_waits_for(&node, s))
+        text_table_cell(t, "%s, waits for node(%d)", state, node);
+    else
+        text_table_cell(t, "%s", state);
+    text_table_cell(t, "%.19s", at);
+    text_table_cell(t, "%s", s->settings.codec);
+    text_table_cell(t, "%s", s->settings.name);
+    text_table_cell(t, "%s%s%s", s->folder, labels[0] ? "  " : "", labels);
+}
+
+static int list_one(const struct options *o, const char *id, json_t *list, struct text_table *t,
+                    struct err *e)
+{
+    const char *state;
+    struct submission s;
+    int rc = submitted_load(&s, o, id, e);
+
+    if (rc == 0 && is_wanted(&s, o) && o->quiet && !o->json) {
+        printf("%s\n", s.id);
+    } else if (rc == 0 && is_wanted(&s, o)) {
+        bool known = job_state_is_terminal(s.state) || submitted_ask_nodes(&s, SUBMITTED_ASK_S) > 0;
+        char at[CLOCK_TEXT];
+
+        submitted_update(&s);
+        state = known ? job_state_name(s.state) : "unreachable";
+        clock_text(at, s.submitted_at);
+        if (o->json)
+            json_array_append_new(list, job_json(&s, state, at));
+        else
+            put_job(t, &s, state, at);
+    }
+    submission_clear(&s);
+    return rc;
+}
+
+/* The jobs of others that the agents show. */
+static size_t list_seen(const struct options *o, json_t *list, struct text_table *t, size_t most,
+                        size_t *n_more)
+{
+    json_t *jobs = o->tags[0] ? NULL : seen_jobs_ask(o), *job; /* agents do not know of tags */
+    size_t i, n = json_array_size(jobs);
+
+    json_array_foreach(jobs, i, job)
+    {
+        const char *by = json_text_at(job, "submitted_by");
+
+        if (i >= most) {
+            ++*n_more;
+        } else if (o->json) {
+            json_array_append_new(
+                list, json_pack("{s:O, s:O, s:O, s:O, s:O, s:n, s:n, s:n, s:n, s:O?}", "id",
+                                json_object_get(job, "id"), "name", json_object_get(job, "name"), "codec",
+                                json_object_get(json_object_get(job, "settings"), "codec"), "state",
+                                json_object_get(job, "state"), "submitted_at",
+                                json_object_get(job, "submitted_at"), "folder", "waits_for", "tags", "note",
+                                "submitted_by", json_object_get(job, "submitted_by")));
+        } else if (o->quiet) {
+            text_print("%s\n", json_text_at(job, "id"));
+        } else {
+            text_table_cell(t, "%s", json_text_at(job, "id"));
+            text_table_cell(t, "%s", json_text_at(job, "state"));
+            text_table_cell(t, "%.19s", json_text_at(job, "submitted_at"));
+            text_table_cell(t, "%s", json_text_at(json_object_get(job, "settings"), "codec"));
+            text_table_cell(t, "%s", json_text_at(job, "name"));
+            text_table_cell(t, "on the agents%s%s", by[0] ? ", of " : "", by);
+        }
+    }
+    json_decref(jobs);
+    return n;
+}
+
+static int print_list(const struct options *o, const struct text_table *t, json_t *list, size_t n,
+                      size_t n_more, struct err *e)
+{
+    if (o->json) {
+        output_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
+        return 0;
+    }
+    if (o->quiet) /* their ids have been printed, for scripts */
+        return 0;
+    if (n == 0) {
+        console_plain("No job has been submitted from here yet.");
+        return 0;
+    }
+    if (text_table_print(t, e) < 0)
+        return e->code;
+    if (n_more > 0)
+        printf("%zu more: job_submit list --all\n", n_more);
+    return 0;
+}
+
+/* Newest first. */
+int verb_list(const struct options *o, struct err *e)
+{
+    static const char *const heads[] = {"job", "state", "submitted (UTC)", "codec", "name", "results"};
+    size_t most = o->all || o->json || o->quiet || o->tags[0] ? SIZE_MAX : LISTED, n_more;
+    json_t *list = json_array();
+    struct text_table t = {0};
+    char **ids;
+    size_t n;
+    int rc;
+
+    if (job_index_list(&ids, &n, e) < 0) {
+        json_decref(list);
+        return e->code;
+    }
+    n_more = n > most ? n - most : 0;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        text_table_column(&t, false, "%s", heads[i]);
+    for (size_t i = n; i-- > n_more && !interrupt_signal();)
+        if (ids[i] && list_one(o, ids[i], list, &t, e) < 0)
+            console_error("%s: %s", ids[i], e->text);
+    for (size_t i = 0; i < n; i++)
+        free(ids[i]);
+    free(ids);
+    n += list_seen(o, list, &t, most, &n_more);
+    rc = print_list(o, &t, list, n, n_more, e);
+    text_table_clear(&t);
+    json_decref(list);
+    return rc < 0 ? rc : interrupt_check(e);
+}
