@@ -366,7 +366,7 @@ static void report_weights(const struct node *n)
 
     sha256(digest, w, net_n_trained(n->net) * sizeof *w);
     hex_encode(hex, digest, sizeof digest);
-    report_result(n->report, hex);
+    report_result(n->report, hex, exchange_combined_nothing(n->exchange));
 }
 
 static int finish_models(struct node *n, struct err *e)

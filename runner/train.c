@@ -252,8 +252,6 @@ static void report_skipped(struct worker_loop *w)
         fprintf(stderr,
                 "%llu messages were dropped: newer ones replaced them, or their receiver accepted none\n",
                 overtaken);
-    if (w->n->job.node == 0 && exchange_combined_nothing(w->n->exchange))
-        report_warn(w->n->report, "no exchange had a contribution with a weight: nothing was combined");
     if (w->n->step.n_left_out == 0)
         return;
     snprintf(text, sizeof text,
