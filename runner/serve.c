@@ -68,7 +68,7 @@ int node_serve(struct node *n, struct err *e)
 {
     static node_does *const doing[N_WORKER_WANTS] = {
         [WORKER_WAITS] = wait_for_event, [WORKER_RECORDS] = record};
-    struct serving s = {.n = n};
+    struct serving s = {.n = n, .held_up = {.by = STALL_NO_NODE}};
 
     return node_live(n, doing, &s, e) < 0 ? e->code : node_report_progress(n, e);
 }
