@@ -74,7 +74,7 @@ TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
 CODEC_SOURCES := $(patsubst codecs/%.c,$(BUILD)/codecs/%.c,$(wildcard codecs/*.c))
-HEADERS := $(patsubst %,$(BUILD)/include/%.h,codec wire executor)
+HEADERS := $(patsubst %,$(BUILD)/include/%.h,codec codec_option codec_events wire executor)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c tests/suite/test_*.c))
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
 EXECUTORS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard examples/executors/*.c tests/executors/*.c))
@@ -170,13 +170,14 @@ $(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $< $(keep)
 
-# A codec includes codec.h and wire.h and no other header of the project.
-$(BUILD)/codecs/%.so: codecs/%.c codecs/codec.h codecs/wire.h $(HARDENING_STAMP)
+# A codec includes codec.h or codec_events.h and no other header of the project.
+CODEC_HEADERS := $(wildcard codecs/*.h)
+$(BUILD)/codecs/%.so: codecs/%.c $(CODEC_HEADERS) $(HARDENING_STAMP)
 	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(BLAS_H) $(HARDEN) $(CFLAGS) $(FAST) $(SANITIZE) $(HARDEN_LINK) -o $@ $< $(keep)
 
-$(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) codecs/codec.h codecs/wire.h codecs/executor.h
+$(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) $(CODEC_HEADERS)
 	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) $(keep)

@@ -11,4 +11,4 @@ static const struct codec_combine allreduce = {.when = CODEC_EACH_STEP};
 
 CODEC_PLUGIN(.name = "allreduce", .source = "Patarasuk and Yuan 2009; Thakur et al. 2005",
              .equation = "g <- (1 / n) sum_k g_k", .combine = &allreduce,
-             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY, .compression = CODEC_LOSSY_UP)
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY)

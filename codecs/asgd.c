@@ -6,7 +6,7 @@
  * itself meanwhile; the update of Hogwild (Niu et al., NIPS 2011) with many steps in one. In ssgd the changes
  * of all workers are added, as platoon's SUM does: with n workers that is n times the mean's step, which
  * overshoots where `every` is long. */
-#include "codec.h"
+#include "codec_events.h"
 
 static float asgd_contribute(struct codec *c, float *const *v)
 {
@@ -30,4 +30,4 @@ static const struct codec_combine asgd = {.when = CODEC_EACH_ROUND,
 
 CODEC_PLUGIN(.name = "asgd", .source = "platoon 0.6.1, param_sync; Niu et al., NIPS 2011",
              .equation = "x <- x + sum_k (w_k - x); w_k <- x; asgd: x <- x + (w - w_old)", .combine = &asgd,
-             .compression = CODEC_LOSSY)
+             .more = CODEC_MORE(.compression = CODEC_LOSSY))

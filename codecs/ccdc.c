@@ -15,7 +15,7 @@
  * Cost per step: for each of the C(n - 1, r) sets T a worker sends 8 + 4 n_params / r bytes to each of r
  * workers. A network with multicast would carry each message once, r times less than ndc; TCP carries it r
  * times, as much as ndc, and an r-th of what `plain` sends by messages. */
-#include "codec.h"
+#include "codec_events.h"
 
 enum { BLOCKS_MAX = 512 }; /* block_of() looks at each */
 
@@ -34,16 +34,16 @@ struct worker_set {
 
 static bool is_in(const struct codec *c, struct worker_set s, int worker)
 {
-    return worker == s.in || (worker != s.out && c->host->holds(c, s.block, worker));
+    return worker == s.in || (worker != s.out && codec_holds(c, s.block, worker));
 }
 
 /* The block whose holders are this set; -1: there is none. */
 static int block_of(const struct codec *c, struct worker_set s)
 {
-    for (int b = 0; b < c->n_blocks; b++) {
+    for (int b = 0; b < c->run->n_blocks; b++) {
         int w = 0;
 
-        while (w < c->n_workers && c->host->holds(c, b, w) == is_in(c, s, w))
+        while (w < c->n_workers && codec_holds(c, b, w) == is_in(c, s, w))
             w++;
         if (w == c->n_workers)
             return b;
@@ -54,7 +54,7 @@ static int block_of(const struct codec *c, struct worker_set s)
 /* Part k of a vector is [part_at(c, k), part_at(c, k + 1)); no part is longer than part 0. */
 static size_t part_at(const struct codec *c, int k)
 {
-    return (c->n_params * (size_t)k + (size_t)c->redundancy - 1) / (size_t)c->redundancy;
+    return (c->n_params * (size_t)k + (size_t)c->run->redundancy - 1) / (size_t)c->run->redundancy;
 }
 
 struct coded_part {
@@ -69,10 +69,10 @@ static struct coded_part part_of(const struct codec *c, uint64_t step, int block
     int rank = 0;
 
     for (int i = 0; i < holder; i++)
-        rank += c->host->holds(c, block, i);
-    return (struct coded_part){s->blocks + (step % 2 * (size_t)c->n_blocks + (size_t)block) * c->n_params +
-                                   part_at(c, rank),
-                               part_at(c, rank + 1) - part_at(c, rank)};
+        rank += codec_holds(c, block, i);
+    return (struct coded_part){
+        s->blocks + (step % 2 * (size_t)c->run->n_blocks + (size_t)block) * c->n_params + part_at(c, rank),
+        part_at(c, rank + 1) - part_at(c, rank)};
 }
 
 static void add_bits(float *to, size_t n_to, struct coded_part p)
@@ -94,10 +94,10 @@ static void add_bits(float *to, size_t n_to, struct coded_part p)
 static void add_parts(struct codec *c, float *to, size_t n, int block, int from, int but)
 {
     for (int k = 0; k < c->n_workers; k++)
-        if (k != but && c->host->holds(c, block, k)) {
+        if (k != but && codec_holds(c, block, k)) {
             int b = block_of(c, (struct worker_set){block, k, from});
 
-            add_bits(to, n, part_of(c, c->step, b, from));
+            add_bits(to, n, part_of(c, c->run->step, b, from));
         }
 }
 
@@ -106,37 +106,37 @@ static int ccdc_open(struct codec *c)
     struct ccdc *s = c->state;
     int rc;
 
-    if (c->n_blocks > BLOCKS_MAX)
-        return codec_fail(c, "%d sets of %d workers each hold a block; at most %d may", c->n_blocks,
-                          c->redundancy, BLOCKS_MAX);
-    for (int b = 0; b < c->n_blocks; b++)
+    if (c->run->n_blocks > BLOCKS_MAX)
+        return codec_fail(c, "%d sets of %d workers each hold a block; at most %d may", c->run->n_blocks,
+                          c->run->redundancy, BLOCKS_MAX);
+    for (int b = 0; b < c->run->n_blocks; b++)
         for (int in = 0; in < c->n_workers; in++)
             for (int out = 0; out < c->n_workers; out++)
-                if (!c->host->holds(c, b, in) && c->host->holds(c, b, out) &&
+                if (!codec_holds(c, b, in) && codec_holds(c, b, out) &&
                     block_of(c, (struct worker_set){b, out, in}) < 0)
                     return codec_fail(c,
                                       "not every set of %d workers holds a block; use --block_assignment iid",
-                                      c->redundancy);
-    if ((rc = c->host->zeros(c, &s->blocks, 2 * (size_t)c->n_blocks * c->n_params)) < 0)
+                                      c->run->redundancy);
+    if ((rc = codec_zeros(c, &s->blocks, 2 * (size_t)c->run->n_blocks * c->n_params)) < 0)
         return rc;
-    if ((rc = c->host->zeros(c, &s->arrived, 2 * (size_t)c->n_blocks * (size_t)c->n_workers)) < 0)
+    if ((rc = codec_zeros(c, &s->arrived, 2 * (size_t)c->run->n_blocks * (size_t)c->n_workers)) < 0)
         return rc;
-    return c->host->zeros(c, &s->coded, part_at(c, 1));
+    return codec_zeros(c, &s->coded, part_at(c, 1));
 }
 
 static float *arrived(const struct codec *c, uint64_t step)
 {
     const struct ccdc *s = c->state;
 
-    return s->arrived + step % 2 * (size_t)c->n_blocks * (size_t)c->n_workers;
+    return s->arrived + step % 2 * (size_t)c->run->n_blocks * (size_t)c->n_workers;
 }
 
 static int ccdc_on_block(struct codec *c)
 {
     const struct ccdc *s = c->state;
 
-    memcpy(s->blocks + (c->step % 2 * (size_t)c->n_blocks + (size_t)c->block) * c->n_params, c->grads,
-           c->n_params * sizeof *c->grads);
+    memcpy(s->blocks + (c->run->step % 2 * (size_t)c->run->n_blocks + (size_t)c->run->block) * c->n_params,
+           c->grads, c->n_params * sizeof *c->grads);
     return CODEC_GO;
 }
 
@@ -146,19 +146,19 @@ static int send_all(struct codec *c)
     struct ccdc *s = c->state;
     size_t n = part_at(c, 1);
 
-    for (int b = 0; b < c->n_blocks; b++) {
+    for (int b = 0; b < c->run->n_blocks; b++) {
         struct wire_out *out;
 
-        if (c->host->holds(c, b, c->node))
+        if (codec_holds(c, b, c->run->node))
             continue;
         memset(s->coded, 0, n * sizeof *s->coded);
-        add_parts(c, s->coded, n, b, c->node, -1);
-        out = c->host->message(c);
-        wire_put_u32(out, (uint32_t)c->step);
+        add_parts(c, s->coded, n, b, c->run->node, -1);
+        out = codec_message(c);
+        wire_put_u32(out, (uint32_t)c->run->step);
         wire_put_u32(out, (uint32_t)b);
         wire_put_f32s(out, s->coded, n);
         for (int k = 0; k < c->n_workers; k++) {
-            int rc = c->host->holds(c, b, k) ? c->host->send(c, k) : CODEC_GO;
+            int rc = codec_holds(c, b, k) ? codec_send(c, k) : CODEC_GO;
 
             if (rc < 0)
                 return rc;
@@ -171,11 +171,11 @@ static int send_all(struct codec *c)
 static void ccdc_decode(struct codec *c, int block)
 {
     for (int i = 0; i < c->n_workers; i++)
-        if (c->host->holds(c, block, i)) {
-            int to = block_of(c, (struct worker_set){block, i, c->node});
-            struct coded_part p = part_of(c, c->step, block, i);
+        if (codec_holds(c, block, i)) {
+            int to = block_of(c, (struct worker_set){block, i, c->run->node});
+            struct coded_part p = part_of(c, c->run->step, block, i);
 
-            add_parts(c, p.at, p.n, to, i, c->node);
+            add_parts(c, p.at, p.n, to, i, c->run->node);
         }
 }
 
@@ -183,8 +183,8 @@ static int n_foreign(const struct codec *c)
 {
     int n = 0;
 
-    for (int b = 0; b < c->n_blocks; b++)
-        n += !c->host->holds(c, b, c->node);
+    for (int b = 0; b < c->run->n_blocks; b++)
+        n += !codec_holds(c, b, c->run->node);
     return n;
 }
 
@@ -192,20 +192,20 @@ static int n_foreign(const struct codec *c)
 static int ccdc_finish(struct codec *c)
 {
     struct ccdc *s = c->state;
-    float part = 1.0f / (float)c->n_blocks;
+    float part = 1.0f / (float)c->run->n_blocks;
 
-    if (!s->is_computed || s->received[c->step % 2] < n_foreign(c) * c->redundancy)
+    if (!s->is_computed || s->received[c->run->step % 2] < n_foreign(c) * c->run->redundancy)
         return CODEC_WAIT;
-    for (int b = 0; b < c->n_blocks; b++) {
-        const float *g = s->blocks + (c->step % 2 * (size_t)c->n_blocks + (size_t)b) * c->n_params;
+    for (int b = 0; b < c->run->n_blocks; b++) {
+        const float *g = s->blocks + (c->run->step % 2 * (size_t)c->run->n_blocks + (size_t)b) * c->n_params;
 
-        if (!c->host->holds(c, b, c->node))
+        if (!codec_holds(c, b, c->run->node))
             ccdc_decode(c, b);
         for (size_t i = 0; i < c->n_params; i++)
             c->grads[i] = (b > 0 ? c->grads[i] : 0) + part * g[i];
     }
-    s->received[c->step % 2] = 0;
-    memset(arrived(c, c->step), 0, (size_t)c->n_blocks * (size_t)c->n_workers * sizeof *s->arrived);
+    s->received[c->run->step % 2] = 0;
+    memset(arrived(c, c->run->step), 0, (size_t)c->run->n_blocks * (size_t)c->n_workers * sizeof *s->arrived);
     s->is_computed = false;
     return CODEC_GO;
 }
@@ -227,14 +227,15 @@ static int ccdc_on_message(struct codec *c, int from, struct wire_in *in)
     struct coded_part p;
     float *has_it;
 
-    if (!wire_ok(in) || step < c->step || step > c->step + 1 || block >= (uint32_t)c->n_blocks ||
-        c->host->holds(c, (int)block, from) || !c->host->holds(c, (int)block, c->node))
+    if (!wire_ok(in) || step < c->run->step || step > c->run->step + 1 ||
+        block >= (uint32_t)c->run->n_blocks || codec_holds(c, (int)block, from) ||
+        !codec_holds(c, (int)block, c->run->node))
         return codec_fail(c, "worker %d sent a malformed message", from);
     has_it = arrived(c, step) + block * (size_t)c->n_workers + (size_t)from;
     if (*has_it > 0)
         return codec_fail(c, "worker %d sent a message twice", from);
     *has_it = 1;
-    p = part_of(c, step, block_of(c, (struct worker_set){(int)block, c->node, from}), from);
+    p = part_of(c, step, block_of(c, (struct worker_set){(int)block, c->run->node, from}), from);
     memcpy(p.at, v, p.n * sizeof *v);
     s->received[step % 2]++;
     return ccdc_finish(c);
@@ -242,7 +243,7 @@ static int ccdc_on_message(struct codec *c, int from, struct wire_in *in)
 
 static struct codec_cost ccdc_sends(const struct codec *c)
 {
-    uint64_t messages = (uint64_t)n_foreign(c) * (uint64_t)c->redundancy;
+    uint64_t messages = (uint64_t)n_foreign(c) * (uint64_t)c->run->redundancy;
 
     return (struct codec_cost){messages, messages * (8 + 4 * part_at(c, 1))};
 }
@@ -250,10 +251,12 @@ static struct codec_cost ccdc_sends(const struct codec *c)
 static const struct codec_events ccdc = {
     .on_block = ccdc_on_block, .on_grad = ccdc_on_grad, .on_message = ccdc_on_message};
 
-CODEC_PLUGIN(.name = "ccdc", .source = "Li et al., IEEE Trans. Inf. Theory 2018, section IV",
-             .equation = "m_{i,T} = XOR over k in T of part i of block (T - k + i); g <- mean of all blocks",
-             .cost =
-                 "each step 8 + 4 n_params / r bytes to r workers for each of C(n - 1, r) sets of workers",
-             .state_size = sizeof(struct ccdc), .open = ccdc_open, .events = &ccdc, .sends = ccdc_sends,
-             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD, .compression = CODEC_UNCOMPRESSED,
-             .result = CODEC_MEAN_OF_GRADIENTS)
+CODEC_PLUGIN(
+        .name = "ccdc", .source = "Li et al., IEEE Trans. Inf. Theory 2018, section IV",
+        .equation = "m_{i,T} = XOR over k in T of part i of block (T - k + i); g <- mean of all blocks",
+        .state_size = sizeof(struct ccdc), .open = ccdc_open, .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD,
+        .more = CODEC_MORE(
+                .cost =
+                    "each step 8 + 4 n_params / r bytes to r workers for each of C(n - 1, r) sets of workers",
+                .events = &ccdc, .sends = ccdc_sends, .compression = CODEC_UNCOMPRESSED,
+                .result = CODEC_MEAN_OF_GRADIENTS))

@@ -15,7 +15,7 @@
  * computed at. */
 #include <math.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 enum { ADAPTIVE = 1 };
 
@@ -38,15 +38,15 @@ static const struct codec_option options[] = {
 static int dc_asgd_open(struct codec *c)
 {
     struct dc_asgd *d = c->state;
-    size_t n_workers = c->node < 0 ? (size_t)c->n_workers : 0, n = c->n_params;
+    size_t n_workers = c->run->node < 0 ? (size_t)c->n_workers : 0, n = c->n_params;
     int rc;
 
     if (codec_has_statistics(c))
         return codec_fail(c, "running statistics (batch_norm) have no gradient to compensate");
     if (isnan(d->lambda))
         d->lambda = d->mode == ADAPTIVE ? 2 : 0.04f;
-    if ((rc = c->host->zeros(c, &d->at, n_workers * n)) < 0 ||
-        (rc = c->host->zeros(c, &d->mean_square, n_workers ? n : 0)) < 0)
+    if ((rc = codec_zeros(c, &d->at, n_workers * n)) < 0 ||
+        (rc = codec_zeros(c, &d->mean_square, n_workers ? n : 0)) < 0)
         return rc;
     for (size_t m = 0; m < n_workers; m++)
         memcpy(d->at + m * n, c->params, n * sizeof *d->at);
@@ -58,7 +58,7 @@ static int dc_asgd_encode(struct codec *c, struct wire_out *out)
     const struct dc_asgd *d = c->state;
 
     wire_put_u32(out, d->version);
-    c->host->put_vector(c, out, c->grads, c->n_params);
+    codec_put_vector(c, out, c->grads, c->n_params);
     return CODEC_GO;
 }
 
@@ -66,10 +66,10 @@ static int dc_asgd_merge(struct codec *c, int from, struct wire_in *in)
 {
     struct dc_asgd *d = c->state;
     uint32_t version = wire_get_u32(in);
-    const float *g = c->host->get_vector(c, in, c->n_params), *at = d->at + (size_t)from * c->n_params;
+    const float *g = codec_get_vector(c, in, c->n_params), *at = d->at + (size_t)from * c->n_params;
     float lambda = d->lambda;
 
-    if (!wire_ok(in) || version > c->round)
+    if (!wire_ok(in) || version > c->run->round)
         return codec_fail(c, "worker %d sent a malformed gradient", from);
     for (size_t i = 0; i < c->n_params; i++) {
         float square = g[i] * g[i];
@@ -81,13 +81,13 @@ static int dc_asgd_merge(struct codec *c, int from, struct wire_in *in)
         c->grads[i] = g[i] + lambda * square * (c->params[i] - at[i]);
     }
     d->from = from;
-    return c->host->record(c, "staleness", (double)(c->round - version));
+    return codec_record(c, "staleness", (double)(c->run->round - version));
 }
 
 static int dc_asgd_apply(struct codec *c)
 {
     struct dc_asgd *d = c->state;
-    int rc = c->host->update(c);
+    int rc = codec_update(c);
 
     memcpy(d->at + (size_t)d->from * c->n_params, c->params, c->n_params * sizeof *d->at);
     return rc;
@@ -95,8 +95,8 @@ static int dc_asgd_apply(struct codec *c)
 
 static int dc_asgd_reply(struct codec *c, struct wire_out *out)
 {
-    wire_put_u32(out, (uint32_t)c->round + 1); /* with the update of this round */
-    c->host->put_vector(c, out, c->params, c->n_params);
+    wire_put_u32(out, (uint32_t)c->run->round + 1); /* with the update of this round */
+    codec_put_vector(c, out, c->params, c->n_params);
     return CODEC_GO;
 }
 
@@ -104,7 +104,7 @@ static int dc_asgd_adopt(struct codec *c, struct wire_in *in)
 {
     struct dc_asgd *d = c->state;
     uint32_t version = wire_get_u32(in);
-    const float *x = c->host->get_vector(c, in, c->n_params);
+    const float *x = codec_get_vector(c, in, c->n_params);
 
     if (!wire_ok(in))
         return codec_fail(c, "the server sent malformed weights");
@@ -121,8 +121,8 @@ static const struct codec_round dc_asgd = {.before_update = true,
                                            .adopt = dc_asgd_adopt};
 
 CODEC_PLUGIN(.name = "dc_asgd", .source = "Zheng et al., ICML 2017, eq. 10 and Algorithm 2",
-             .equation = "x <- x - eta (g + lambda g * g * (x - x_m))",
-             .cost = "each step 4 S + 4 n_params bytes to S servers, and as many back",
-             .state_size = sizeof(struct dc_asgd), .options = options, .open = dc_asgd_open,
-             .round = &dc_asgd, .updates_on_server = true, .limits = CODEC_NO_SSGD,
-             .compression = CODEC_LOSSY_PARAMS)
+             .equation = "x <- x - eta (g + lambda g * g * (x - x_m))", .state_size = sizeof(struct dc_asgd),
+             .options = options, .open = dc_asgd_open, .limits = CODEC_NO_SSGD,
+             .more = CODEC_MORE(.cost = "each step 4 S + 4 n_params bytes to S servers, and as many back",
+                                .round = &dc_asgd, .updates_on_server = true,
+                                .compression = CODEC_LOSSY_PARAMS))

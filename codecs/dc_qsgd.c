@@ -15,7 +15,7 @@
  *
  * Cost per step: 4 S bytes to S servers, 4 S + 4 n_params back, then 8 S + 4 n_params to the servers. A
  * server's codec.csv has a row "staleness" for each change: others' changes since the worker got x. */
-#include "codec.h"
+#include "codec_events.h"
 
 enum { ASK, CHANGE }; /* the first word of a worker's message */
 
@@ -36,15 +36,15 @@ static int dc_qsgd_open(struct codec *c)
 
     if (codec_has_statistics(c))
         return codec_fail(c, "running statistics (batch_norm) have no gradient to compensate");
-    return c->host->zeros(c, &d->x, c->node < 0 ? 0 : c->n_params);
+    return codec_zeros(c, &d->x, c->run->node < 0 ? 0 : c->n_params);
 }
 
 static int dc_qsgd_on_grad(struct codec *c)
 {
     int rc;
 
-    wire_put_u32(c->host->message(c), ASK);
-    rc = c->host->send(c, c->server);
+    wire_put_u32(codec_message(c), ASK);
+    rc = codec_send(c, c->run->server);
     return rc < 0 ? rc : CODEC_WAIT;
 }
 
@@ -63,24 +63,24 @@ static void compensate(struct codec *c, const float *x)
 static int dc_qsgd_on_step(struct codec *c)
 {
     struct dc_qsgd *d = c->state;
-    struct wire_out *out = c->host->message(c);
+    struct wire_out *out = codec_message(c);
 
     for (size_t i = 0; i < c->n_params; i++)
         d->x[i] = c->params[i] - d->x[i];
     wire_put_u32(out, CHANGE);
     wire_put_u32(out, d->version);
-    c->host->put_vector(c, out, d->x, c->n_params);
-    return c->host->send(c, c->server);
+    codec_put_vector(c, out, d->x, c->n_params);
+    return codec_send(c, c->run->server);
 }
 
 static int dc_qsgd_answer(struct codec *c, int to)
 {
     const struct dc_qsgd *d = c->state;
-    struct wire_out *out = c->host->message_to(c, to);
+    struct wire_out *out = codec_message_to(c, to);
 
     wire_put_u32(out, d->version);
-    c->host->put_vector(c, out, c->params, c->n_params);
-    return c->host->send(c, to);
+    codec_put_vector(c, out, c->params, c->n_params);
+    return codec_send(c, to);
 }
 
 static int dc_qsgd_serve(struct codec *c, int from, struct wire_in *in)
@@ -94,12 +94,12 @@ static int dc_qsgd_serve(struct codec *c, int from, struct wire_in *in)
     if (is_change == ASK)
         return dc_qsgd_answer(c, from);
     version = wire_get_u32(in);
-    change = c->host->get_vector(c, in, c->n_params);
+    change = codec_get_vector(c, in, c->n_params);
     if (!wire_ok(in) || version > d->version)
         return codec_fail(c, "worker %d sent a malformed change", from);
     for (size_t i = 0; i < c->n_params; i++)
         c->params[i] += change[i];
-    return c->host->record(c, "staleness", d->version++ - version);
+    return codec_record(c, "staleness", d->version++ - version);
 }
 
 static int dc_qsgd_on_message(struct codec *c, int from, struct wire_in *in)
@@ -108,11 +108,11 @@ static int dc_qsgd_on_message(struct codec *c, int from, struct wire_in *in)
     uint32_t version;
     const float *x;
 
-    if (c->node < 0)
+    if (c->run->node < 0)
         return dc_qsgd_serve(c, from, in);
     version = wire_get_u32(in);
-    x = c->host->get_vector(c, in, c->n_params);
-    if (from != c->server || !wire_ok(in))
+    x = codec_get_vector(c, in, c->n_params);
+    if (from != c->run->server || !wire_ok(in))
         return codec_fail(c, "node %d sent malformed weights", from);
     d->version = version;
     compensate(c, x);
@@ -122,7 +122,7 @@ static int dc_qsgd_on_message(struct codec *c, int from, struct wire_in *in)
 static int dc_qsgd_on_lost(struct codec *c, int node)
 {
     (void)node;
-    return c->node < 0 ? CODEC_GO : CODEC_WAIT; /* for the server */
+    return c->run->node < 0 ? CODEC_GO : CODEC_WAIT; /* for the server */
 }
 
 static const float *dc_qsgd_model(const struct codec *c)
@@ -132,7 +132,7 @@ static const float *dc_qsgd_model(const struct codec *c)
 
 static struct codec_cost dc_qsgd_sends(const struct codec *c)
 {
-    return c->node < 0
+    return c->run->node < 0
                ? (struct codec_cost){(uint64_t)c->n_workers, (uint64_t)c->n_workers * (4 + 4 * c->n_params)}
                : (struct codec_cost){2, 12 + 4 * c->n_params};
 }
@@ -143,10 +143,14 @@ static const struct codec_events dc_qsgd = {.on_grad = dc_qsgd_on_grad,
                                             .on_lost = dc_qsgd_on_lost,
                                             .is_quiescent_between_steps = true};
 
-CODEC_PLUGIN(.name = "dc_qsgd", .source = "Parallel-SGD, q_ext_ext; Zheng et al., ICML 2017, eq. 10",
-             .equation = "g' = g + lambda g * g * (x - w); w <- x - eta g'; x <- x - eta Q(g')",
-             .cost = "each step 12 S + 4 n_params bytes to S servers, in two messages to each, and 4 S + 4 "
-                     "n_params back",
-             .state_size = sizeof(struct dc_qsgd), .options = options, .open = dc_qsgd_open,
-             .events = &dc_qsgd, .model = dc_qsgd_model, .sends = dc_qsgd_sends,
-             .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS, .compression = CODEC_LOSSY_PARAMS)
+CODEC_PLUGIN(
+        .name = "dc_qsgd", .source = "Parallel-SGD, q_ext_ext; Zheng et al., ICML 2017, eq. 10",
+        .equation = "g' = g + lambda g * g * (x - w); w <- x - eta g'; x <- x - eta Q(g')",
+        .state_size = sizeof(struct dc_qsgd), .options = options, .open = dc_qsgd_open,
+        .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS,
+        .more = CODEC_MORE(
+                .cost =
+                    "each step 12 S + 4 n_params bytes to S servers, in two messages to each, and 4 S + 4 "
+                    "n_params back",
+                .events = &dc_qsgd, .model = dc_qsgd_model, .sends = dc_qsgd_sends,
+                .compression = CODEC_LOSSY_PARAMS))

@@ -35,4 +35,4 @@ CODEC_PLUGIN(.name = "diloco", .source = "Douillard et al. 2023, Algorithm 1",
              .equation = "D = mean_k(x_k - x); u <- mu u + D; x <- x + lr (D + mu u)",
              .state_size = sizeof(struct diloco), .options = options,
              .vectors = CODEC_VECTORS(offsetof(struct diloco, u)), .combine = &diloco,
-             .limits = CODEC_NO_ASGD, .compression = CODEC_LOSSY)
+             .limits = CODEC_NO_ASGD)

@@ -18,4 +18,4 @@ static const struct codec_combine doublesqueeze = {.when = CODEC_EACH_STEP};
 
 CODEC_PLUGIN(.name = "doublesqueeze", .source = "Tang et al., ICML 2019, Algorithm 1",
              .equation = "g <- Q(mean_k Q(g_k + d_k) + d); d_k, d: what Q lost of the last message",
-             .combine = &doublesqueeze, .compression = CODEC_LOSSY, .limits = CODEC_NO_ASGD)
+             .combine = &doublesqueeze, .limits = CODEC_NO_ASGD)

@@ -11,7 +11,7 @@
  *
  * Cost: 8 S + 4 n_params bytes to S servers in a step with a push, and as many back in one with a fetch. A
  * server's codec.csv has a row "staleness" for each push: others' pushes since the weights it began from. */
-#include "codec.h"
+#include "codec_events.h"
 
 struct downpour {
     int n_push, n_fetch;
@@ -33,7 +33,7 @@ static const struct codec_option options[] = {
 static int downpour_open(struct codec *c)
 {
     struct downpour *d = c->state;
-    size_t n = c->node < 0 ? 0 : c->n_params;
+    size_t n = c->run->node < 0 ? 0 : c->n_params;
     int rc;
 
     if (codec_has_statistics(c))
@@ -42,7 +42,7 @@ static int downpour_open(struct codec *c)
         d->n_fetch = d->n_push;
     if (d->n_fetch % d->n_push != 0)
         return codec_fail(c, "n_fetch=%d is not a multiple of n_push=%d", d->n_fetch, d->n_push);
-    if ((rc = c->host->zeros(c, &d->pushed, n)) < 0 || (rc = c->host->zeros(c, &d->fetched, n)) < 0)
+    if ((rc = codec_zeros(c, &d->pushed, n)) < 0 || (rc = codec_zeros(c, &d->fetched, n)) < 0)
         return rc;
     memcpy(d->pushed, c->params, n * sizeof *d->pushed);
     return CODEC_GO;
@@ -51,12 +51,12 @@ static int downpour_open(struct codec *c)
 static int downpour_send(struct codec *c, int to, bool wants_weights, const float *v)
 {
     const struct downpour *d = c->state;
-    struct wire_out *out = c->host->message_to(c, to);
+    struct wire_out *out = codec_message_to(c, to);
 
     wire_put_u32(out, d->version);
     wire_put_u32(out, wants_weights);
-    c->host->put_vector(c, out, v, c->n_params);
-    return c->host->send(c, to);
+    codec_put_vector(c, out, v, c->n_params);
+    return codec_send(c, to);
 }
 
 static void use_fetched(struct codec *c)
@@ -74,7 +74,7 @@ static void use_fetched(struct codec *c)
 static int downpour_push(struct codec *c)
 {
     struct downpour *d = c->state;
-    bool wants_weights = d->is_last || c->step % (uint64_t)d->n_fetch == 0;
+    bool wants_weights = d->is_last || c->run->step % (uint64_t)d->n_fetch == 0;
     int rc;
 
     for (size_t i = 0; i < c->n_params; i++) {
@@ -83,7 +83,7 @@ static int downpour_push(struct codec *c)
     }
     d->is_held = false;
     d->is_fetching = wants_weights;
-    rc = downpour_send(c, c->server, wants_weights, d->fetched);
+    rc = downpour_send(c, c->run->server, wants_weights, d->fetched);
     return rc < 0 ? rc : d->is_last ? CODEC_WAIT : CODEC_GO;
 }
 
@@ -92,8 +92,8 @@ static int downpour_on_step(struct codec *c)
     struct downpour *d = c->state;
 
     use_fetched(c);
-    d->is_last = c->step == c->n_steps;
-    if (!d->is_last && c->step % (uint64_t)d->n_push != 0)
+    d->is_last = c->run->step == c->run->n_steps;
+    if (!d->is_last && c->run->step % (uint64_t)d->n_push != 0)
         return CODEC_GO;
     d->is_held = d->is_fetching;
     return d->is_held ? CODEC_WAIT : downpour_push(c);
@@ -103,7 +103,7 @@ static int downpour_on_step(struct codec *c)
 static int downpour_add(struct codec *c, int from, uint32_t version, bool wants_weights, const float *change)
 {
     struct downpour *d = c->state;
-    int rc = c->host->record(c, "staleness", d->version - version);
+    int rc = codec_record(c, "staleness", d->version - version);
 
     for (size_t i = 0; i < c->n_params; i++)
         c->params[i] += change[i];
@@ -115,13 +115,13 @@ static int downpour_on_message(struct codec *c, int from, struct wire_in *in)
 {
     struct downpour *d = c->state;
     uint32_t version = wire_get_u32(in), wants_weights = wire_get_u32(in);
-    const float *v = c->host->get_vector(c, in, c->n_params);
+    const float *v = codec_get_vector(c, in, c->n_params);
 
-    if (c->node < 0 ? from < 0 : from != c->server)
+    if (c->run->node < 0 ? from < 0 : from != c->run->server)
         return codec_fail(c, "node %d has no part in this exchange", from);
-    if (!wire_ok(in) || wants_weights > 1 || (c->node < 0 ? version > d->version : !d->is_fetching))
+    if (!wire_ok(in) || wants_weights > 1 || (c->run->node < 0 ? version > d->version : !d->is_fetching))
         return codec_fail(c, "node %d sent a malformed vector", from);
-    if (c->node < 0)
+    if (c->run->node < 0)
         return downpour_add(c, from, version, wants_weights, v);
     d->version = version;
     d->is_fetching = false;
@@ -136,7 +136,7 @@ static int downpour_on_message(struct codec *c, int from, struct wire_in *in)
 static int downpour_on_lost(struct codec *c, int node)
 {
     (void)node;
-    return c->node < 0 ? CODEC_GO : CODEC_WAIT; /* for the server */
+    return c->run->node < 0 ? CODEC_GO : CODEC_WAIT; /* for the server */
 }
 
 static const float *downpour_model(const struct codec *c)
@@ -151,7 +151,8 @@ static const struct codec_events downpour = {.on_step = downpour_on_step,
 
 CODEC_PLUGIN(.name = "downpour", .source = "Dean et al., NIPS 2012, section 4.1 and Algorithm 1",
              .equation = "push: x <- x + (w - w_pushed); fetch: w <- x + (w - w_pushed)",
-             .cost = "8 S + 4 n_params bytes to S servers each n_push steps, and back each n_fetch",
              .state_size = sizeof(struct downpour), .options = options, .open = downpour_open,
-             .events = &downpour, .model = downpour_model, .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS,
-             .compression = CODEC_LOSSY_PARAMS)
+             .limits = CODEC_NO_SSGD | CODEC_ASGD_NEEDS_SERVERS,
+             .more = CODEC_MORE(
+                     .cost = "8 S + 4 n_params bytes to S servers each n_push steps, and back each n_fetch",
+                     .events = &downpour, .model = downpour_model, .compression = CODEC_LOSSY_PARAMS))

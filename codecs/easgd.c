@@ -12,7 +12,7 @@
  * servers sent to it. */
 #include <math.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 struct easgd {
     float alpha;
@@ -31,8 +31,8 @@ static int easgd_open(struct codec *c)
     if (isnan(e->alpha))
         e->alpha = 0.9f / (float)c->n_workers;
     if (c->is_sync && e->alpha * (float)c->n_workers > 1)
-        c->host->log(c, "alpha=%g with %d workers moves the center beyond their mean; up to %g it does not",
-                     (double)e->alpha, c->n_workers, 1.0 / c->n_workers);
+        codec_log(c, "alpha=%g with %d workers moves the center beyond their mean; up to %g it does not",
+                  (double)e->alpha, c->n_workers, 1.0 / c->n_workers);
     return CODEC_GO;
 }
 

@@ -55,4 +55,4 @@ CODEC_PLUGIN(
             "m <- beta1 m + (1 - beta1) D; v <- beta2 v + (1 - beta2) D^2; x <- x + lr m / (sqrt(v) + tau)",
         .state_size = sizeof(struct fedadam), .options = options,
         .vectors = CODEC_VECTORS(offsetof(struct fedadam, m), offsetof(struct fedadam, v)),
-        .open = fedadam_open, .combine = &fedadam, .limits = CODEC_NO_ASGD, .compression = CODEC_LOSSY_UP)
+        .open = fedadam_open, .combine = &fedadam, .limits = CODEC_NO_ASGD)

@@ -34,4 +34,4 @@ CODEC_PLUGIN(.name = "fedavgm", .source = "Hsu, Qi and Brown 2019, section 4.3",
              .equation = "v <- beta v + sum_k (n_k / n) (w - w_k); w <- w - lr v",
              .state_size = sizeof(struct fedavgm), .options = options,
              .vectors = CODEC_VECTORS(offsetof(struct fedavgm, v)), .combine = &fedavgm,
-             .limits = CODEC_NO_ASGD, .compression = CODEC_LOSSY_UP)
+             .limits = CODEC_NO_ASGD)

@@ -7,7 +7,7 @@
  * paper's average has equal weights; its Q is unbiased, a biased Q here should have ef=true; servers may
  * compress the average, too. In asgd, which the paper does not treat, a server moves by 1 / n_workers of
  * each difference as it arrives. */
-#include "codec.h"
+#include "codec_events.h"
 
 static int fedpaq_apply(struct codec *c, const float *const *mean)
 {
@@ -23,4 +23,4 @@ static const struct codec_combine fedpaq = {
 
 CODEC_PLUGIN(.name = "fedpaq", .source = "Reisizadeh et al., AISTATS 2020, Algorithm 1",
              .equation = "w <- w_0 + sum_k (n_k / n) Q(w_k - w_0)", .combine = &fedpaq,
-             .compression = CODEC_LOSSY, .result = CODEC_MEAN_OF_PARAMETERS)
+             .more = CODEC_MORE(.result = CODEC_MEAN_OF_PARAMETERS))

@@ -54,5 +54,4 @@ CODEC_PLUGIN(.name = "fedyogi", .source = "Reddi et al., ICLR 2021, Algorithm 2"
                          "m / (sqrt(v) + tau)",
              .state_size = sizeof(struct fedyogi), .options = options,
              .vectors = CODEC_VECTORS(offsetof(struct fedyogi, m), offsetof(struct fedyogi, v)),
-             .open = fedyogi_open, .combine = &fedyogi, .limits = CODEC_NO_ASGD,
-             .compression = CODEC_LOSSY_UP)
+             .open = fedyogi_open, .combine = &fedyogi, .limits = CODEC_NO_ASGD)

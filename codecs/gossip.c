@@ -6,7 +6,7 @@
  * (graph=exponential: Ying et al., NeurIPS 2021, made symmetric). Workers end near each other, not equal.
  * Cost per step: 4 + 4 n_params bytes to each neighbor. The worker's own weights replace those of a lost
  * neighbor. */
-#include "codec.h"
+#include "codec_events.h"
 
 enum { RING, NEAR_MAX = 64 };
 
@@ -30,8 +30,8 @@ static int gossip_open(struct codec *c)
 
     for (int apart = 0; apart < c->n_workers; apart++)
         if (is_near(g, apart) || is_near(g, c->n_workers - apart))
-            g->near[g->n++] = (c->node + apart) % c->n_workers;
-    return c->host->zeros(c, &g->latest, 2 * (size_t)g->n * c->n_params);
+            g->near[g->n++] = (c->run->node + apart) % c->n_workers;
+    return codec_zeros(c, &g->latest, 2 * (size_t)g->n * c->n_params);
 }
 
 /* Averages once the weights of this step are received from all neighbors that have not left; the worker's
@@ -39,29 +39,30 @@ static int gossip_open(struct codec *c)
 static int average(struct codec *c)
 {
     const struct gossip *g = c->state;
-    const float *own = g->latest + c->step % 2 * c->n_params, *w = own;
+    const float *own = g->latest + c->run->step % 2 * c->n_params, *w = own;
 
     for (int k = 0; k < g->n; k++)
-        if (g->received[k] <= c->step && !c->host->has_left(c, g->near[k]))
+        if (g->received[k] <= c->run->step && !codec_has_left(c, g->near[k]))
             return k > 0 ? CODEC_WAIT : CODEC_GO;
     for (int k = 0; k < g->n; k++, w += 2 * c->n_params)
         for (size_t i = 0; i < c->n_params; i++)
-            c->params[i] = (k > 0 ? c->params[i] : 0) + (g->received[k] > c->step ? w : own)[i] / (float)g->n;
+            c->params[i] = (k > 0 ? c->params[i] : 0) +
+                           (g->received[k] > c->run->step ? w : own)[i] / (float)g->n;
     return CODEC_GO;
 }
 
 static int gossip_send(struct codec *c)
 {
     struct gossip *g = c->state;
-    struct wire_out *out = c->host->message(c);
+    struct wire_out *out = codec_message(c);
     int rc = CODEC_GO;
 
-    wire_put_u32(out, (uint32_t)c->step);
-    c->host->put_vector(c, out, c->params, c->n_params);
+    wire_put_u32(out, (uint32_t)c->run->step);
+    codec_put_vector(c, out, c->params, c->n_params);
     for (int k = 1; k < g->n && rc == CODEC_GO; k++)
-        rc = c->host->send(c, g->near[k]);
-    memcpy(g->latest + c->step % 2 * c->n_params, c->params, c->n_params * sizeof *c->params);
-    g->received[0] = c->step + 1;
+        rc = codec_send(c, g->near[k]);
+    memcpy(g->latest + c->run->step % 2 * c->n_params, c->params, c->n_params * sizeof *c->params);
+    g->received[0] = c->run->step + 1;
     return rc < 0 ? rc : average(c);
 }
 
@@ -69,12 +70,12 @@ static int gossip_receive(struct codec *c, int from, struct wire_in *in)
 {
     struct gossip *g = c->state;
     uint32_t step = wire_get_u32(in);
-    const float *w = c->host->get_vector(c, in, c->n_params);
+    const float *w = codec_get_vector(c, in, c->n_params);
     int k = 1;
 
     while (k < g->n && g->near[k] != from)
         k++;
-    if (!wire_ok(in) || k == g->n || step < c->step || step > c->step + 1)
+    if (!wire_ok(in) || k == g->n || step < c->run->step || step > c->run->step + 1)
         return codec_fail(c, "node %d sent malformed weights", from);
     memcpy(g->latest + (2 * (size_t)k + step % 2) * c->n_params, w, c->n_params * sizeof *w);
     g->received[k] = step + 1;
@@ -100,6 +101,7 @@ static const struct codec_events gossip = {.on_grad = gossip_send,
                                            .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "gossip", .source = "Lian et al., NIPS 2017, Algorithm 1 (D-PSGD)",
-             .cost = "each step 4 + 4 n_params bytes to each neighbor", .state_size = sizeof(struct gossip),
-             .options = options, .open = gossip_open, .events = &gossip, .sends = gossip_sends,
-             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD, .result = CODEC_OWN_RESULT)
+             .state_size = sizeof(struct gossip), .options = options, .open = gossip_open,
+             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD,
+             .more = CODEC_MORE(.cost = "each step 4 + 4 n_params bytes to each neighbor", .events = &gossip,
+                                .sends = gossip_sends, .result = CODEC_OWN_RESULT))

@@ -18,7 +18,7 @@
  * "lazy" for each gradient that is not: |dQ|^2. */
 #include <math.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 enum { D = 10 };
 
@@ -43,25 +43,25 @@ static const struct codec_option options[] = {
 static int laq_open(struct codec *c)
 {
     struct laq *l = c->state;
-    size_t n = c->node < 0 ? 0 : c->n_params;
+    size_t n = c->run->node < 0 ? 0 : c->n_params;
     int rc;
 
     if (codec_has_statistics(c))
         return codec_fail(
             c, "running statistics (batch_norm) move without a learning rate, which equation 7 needs");
-    if ((rc = c->host->zeros(c, &l->known, n)) < 0 || (rc = c->host->zeros(c, &l->last, n)) < 0 ||
-        (rc = c->host->zeros(c, &l->moved, c->node < 0 ? 0 : D)) < 0)
+    if ((rc = codec_zeros(c, &l->known, n)) < 0 || (rc = codec_zeros(c, &l->last, n)) < 0 ||
+        (rc = codec_zeros(c, &l->moved, c->run->node < 0 ? 0 : D)) < 0)
         return rc;
     memcpy(l->last, c->params, n * sizeof *l->last);
     l->n_lazy = l->patience; /* the first gradient is sent */
-    return c->host->zeros(c, &l->sum, c->n_params);
+    return codec_zeros(c, &l->sum, c->n_params);
 }
 
 /* |theta_k - theta_{k-1}|^2 over the last D steps, divided by eta^2. */
 static float movement(struct codec *c)
 {
     struct laq *l = c->state;
-    float *now = &l->moved[c->step % D], all = 0;
+    float *now = &l->moved[c->run->step % D], all = 0;
 
     *now = 0;
     for (size_t i = 0; i < c->n_params; i++)
@@ -143,7 +143,7 @@ static int laq_encode(struct codec *c, struct wire_out *out)
     wire_put_u32(out, !is_lazy);
     if (is_lazy) {
         l->n_lazy++;
-        return c->host->record(c, "lazy", (double)size);
+        return codec_record(c, "lazy", (double)size);
     }
     put_levels(c, out, g);
     l->error = error;
@@ -216,10 +216,11 @@ static const struct codec_round laq = {.before_update = true,
                                        .reply = laq_reply,
                                        .adopt = laq_adopt};
 
-CODEC_PLUGIN(
-        .name = "laq", .source = "Sun et al., NeurIPS 2019, eq. 5 to 7",
-        .equation = "dQ = quantized (g - Q_m), sent if |dQ|^2 is large enough; g <- (1 / n) sum_m Q_m",
-        .cost = "each step 4 bytes to each other worker or of S servers, 4 (4 S) + bits / 8 n_params more if "
-                "sent; 4 n_params back from servers",
-        .state_size = sizeof(struct laq), .options = options, .open = laq_open, .round = &laq,
-        .limits = CODEC_NO_ASGD, .compression = CODEC_UNCOMPRESSED, .result = CODEC_EQUAL_RESULT)
+CODEC_PLUGIN(.name = "laq", .source = "Sun et al., NeurIPS 2019, eq. 5 to 7",
+             .equation = "dQ = quantized (g - Q_m), sent if |dQ|^2 is large enough; g <- (1 / n) sum_m Q_m",
+             .state_size = sizeof(struct laq), .options = options, .open = laq_open, .limits = CODEC_NO_ASGD,
+             .more = CODEC_MORE(.cost = "each step 4 bytes to each other worker or of S servers, 4 (4 S) + "
+                                        "bits / 8 n_params more if "
+                                        "sent; 4 n_params back from servers",
+                                .round = &laq, .compression = CODEC_UNCOMPRESSED,
+                                .result = CODEC_EQUAL_RESULT))

@@ -21,7 +21,7 @@
  * bits / 8 for each parameter, in words of 4 bytes for each tensor. */
 #include <math.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 enum { ROUNDS = 20 };
 
@@ -44,23 +44,23 @@ static int loss_aware_open(struct codec *c)
     if (codec_has_statistics(c))
         return codec_fail(c,
                           "running statistics (batch_norm) are no weights: in few bits they may be negative");
-    return c->host->zeros(c, &l->v, c->node < 0 ? c->n_params : 0);
+    return codec_zeros(c, &l->v, c->run->node < 0 ? c->n_params : 0);
 }
 
 static int loss_aware_encode(struct codec *c, struct wire_out *out)
 {
-    c->host->put_vector(c, out, c->grads, c->n_params);
+    codec_put_vector(c, out, c->grads, c->n_params);
     return CODEC_GO;
 }
 
 static int loss_aware_merge(struct codec *c, int from, struct wire_in *in)
 {
-    const float *g = c->host->get_vector(c, in, c->n_params);
+    const float *g = codec_get_vector(c, in, c->n_params);
 
     if (!wire_ok(in))
         return codec_fail(c, "worker %d sent a malformed gradient", from);
     for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_contributions;
+        c->grads[i] = (c->run->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_contributions;
     return CODEC_GO;
 }
 
@@ -70,7 +70,7 @@ static int loss_aware_apply(struct codec *c)
 
     for (size_t i = 0; i < c->n_params; i++)
         l->v[i] = l->decay * l->v[i] + (1 - l->decay) * c->grads[i] * c->grads[i];
-    return c->host->update(c);
+    return codec_update(c);
 }
 
 static float most_of(const struct loss_aware *l)
@@ -135,8 +135,8 @@ static int loss_aware_reply(struct codec *c, struct wire_out *out)
 {
     const struct loss_aware *l = c->state;
 
-    for (int k = 0; k < c->n_layers; k++) {
-        const struct codec_layer *layer = &c->layers[k];
+    for (int k = 0; k < c->run->n_layers; k++) {
+        const struct codec_layer *layer = &c->run->layers[k];
 
         put_layer(l, out, c->params + layer->offset, l->v + layer->offset, layer->n);
     }
@@ -147,8 +147,8 @@ static int loss_aware_adopt(struct codec *c, struct wire_in *in)
 {
     const struct loss_aware *l = c->state;
 
-    for (int k = 0; k < c->n_layers; k++)
-        get_layer(l, in, c->params + c->layers[k].offset, c->layers[k].n);
+    for (int k = 0; k < c->run->n_layers; k++)
+        get_layer(l, in, c->params + c->run->layers[k].offset, c->run->layers[k].n);
     return wire_ok(in) ? CODEC_GO : codec_fail(c, "the server sent malformed weights");
 }
 
@@ -161,21 +161,21 @@ static size_t reply_bytes(const struct codec *c)
 {
     size_t bytes = 0;
 
-    for (int k = 0; k < c->n_layers; k++)
-        bytes += 4 + 4 * words_of(c->state, c->layers[k].n);
+    for (int k = 0; k < c->run->n_layers; k++)
+        bytes += 4 + 4 * words_of(c->state, c->run->layers[k].n);
     return bytes;
 }
 
 static size_t loss_aware_message_bytes(const struct codec *c)
 {
-    return 64 + 4 * c->n_params + 8 * (size_t)c->n_layers;
+    return 64 + 4 * c->n_params + 8 * (size_t)c->run->n_layers;
 }
 
 static struct codec_cost loss_aware_sends(const struct codec *c)
 {
     uint64_t to = codec_receivers(c);
 
-    return (struct codec_cost){to, to * (c->node < 0 ? reply_bytes(c) : 4 * c->n_params)};
+    return (struct codec_cost){to, to * (c->run->node < 0 ? reply_bytes(c) : 4 * c->n_params)};
 }
 
 static const struct codec_round loss_aware = {.before_update = true,
@@ -188,7 +188,9 @@ static const struct codec_round loss_aware = {.before_update = true,
 CODEC_PLUGIN(
         .name = "loss_aware", .source = "Hou and Kwok, ICLR 2018; Hou, Zhang and Kwok, ICLR 2019",
         .equation = "w <- w - eta mean_k g_k; workers get alpha b, min sum_i sqrt(v_i) (w_i - alpha b_i)^2",
-        .cost = "each step 4 n_params bytes to the servers; back 4 for each tensor and bits / 8 n_params",
         .state_size = sizeof(struct loss_aware), .options = options, .open = loss_aware_open,
-        .message_bytes = loss_aware_message_bytes, .round = &loss_aware, .updates_on_server = true,
-        .compression = CODEC_LOSSY_UP, .sends = loss_aware_sends, .result = CODEC_EQUAL_RESULT)
+        .more = CODEC_MORE(
+                .cost =
+                    "each step 4 n_params bytes to the servers; back 4 for each tensor and bits / 8 n_params",
+                .message_bytes = loss_aware_message_bytes, .round = &loss_aware, .updates_on_server = true,
+                .compression = CODEC_LOSSY_UP, .sends = loss_aware_sends, .result = CODEC_EQUAL_RESULT))

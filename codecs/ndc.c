@@ -10,7 +10,7 @@
  *
  * Cost per step: for each of its blocks a worker sends 8 + 4 n_params / r bytes to each of the n - r others,
  * an r-th of what `plain` sends by messages. */
-#include "codec.h"
+#include "codec_events.h"
 
 struct ndc {
     float *blocks;  /* (2, n_blocks, n_params): of this step and the next, since other workers may be ahead */
@@ -23,20 +23,20 @@ static float *at(const struct codec *c, uint64_t step, int block)
 {
     const struct ndc *s = c->state;
 
-    return s->blocks + (step % 2 * (size_t)c->n_blocks + (size_t)block) * c->n_params;
+    return s->blocks + (step % 2 * (size_t)c->run->n_blocks + (size_t)block) * c->n_params;
 }
 
 static float *arrived(const struct codec *c, uint64_t step)
 {
     const struct ndc *s = c->state;
 
-    return s->arrived + step % 2 * (size_t)c->n_blocks * (size_t)c->n_workers;
+    return s->arrived + step % 2 * (size_t)c->run->n_blocks * (size_t)c->n_workers;
 }
 
 /* A block has one slice per holder; slice k is [slice_at(c, k), slice_at(c, k + 1)). */
 static size_t slice_at(const struct codec *c, int k)
 {
-    return c->n_params * (size_t)k / (size_t)c->redundancy;
+    return c->n_params * (size_t)k / (size_t)c->run->redundancy;
 }
 
 static int rank_of(const struct codec *c, int block, int holder)
@@ -44,7 +44,7 @@ static int rank_of(const struct codec *c, int block, int holder)
     int rank = 0;
 
     for (int i = 0; i < holder; i++)
-        rank += c->host->holds(c, block, i);
+        rank += codec_holds(c, block, i);
     return rank;
 }
 
@@ -52,24 +52,24 @@ static int ndc_open(struct codec *c)
 {
     struct ndc *s = c->state;
 
-    int rc = c->host->zeros(c, &s->blocks, 2 * (size_t)c->n_blocks * c->n_params);
+    int rc = codec_zeros(c, &s->blocks, 2 * (size_t)c->run->n_blocks * c->n_params);
 
-    return rc < 0 ? rc : c->host->zeros(c, &s->arrived, 2 * (size_t)c->n_blocks * (size_t)c->n_workers);
+    return rc < 0 ? rc : codec_zeros(c, &s->arrived, 2 * (size_t)c->run->n_blocks * (size_t)c->n_workers);
 }
 
 static int ndc_send(struct codec *c)
 {
-    int rank = rank_of(c, c->block, c->node), rc = CODEC_GO;
+    int rank = rank_of(c, c->run->block, c->run->node), rc = CODEC_GO;
     size_t from = slice_at(c, rank);
-    struct wire_out *out = c->host->message(c);
+    struct wire_out *out = codec_message(c);
 
-    memcpy(at(c, c->step, c->block), c->grads, c->n_params * sizeof *c->grads);
-    wire_put_u32(out, (uint32_t)c->step);
-    wire_put_u32(out, (uint32_t)c->block);
+    memcpy(at(c, c->run->step, c->run->block), c->grads, c->n_params * sizeof *c->grads);
+    wire_put_u32(out, (uint32_t)c->run->step);
+    wire_put_u32(out, (uint32_t)c->run->block);
     wire_put_f32s(out, c->grads + from, slice_at(c, rank + 1) - from);
     for (int i = 0; i < c->n_workers && rc == CODEC_GO; i++)
-        if (!c->host->holds(c, c->block, i))
-            rc = c->host->send(c, i);
+        if (!codec_holds(c, c->run->block, i))
+            rc = codec_send(c, i);
     return rc;
 }
 
@@ -77,24 +77,24 @@ static int n_foreign(const struct codec *c)
 {
     int n = 0;
 
-    for (int b = 0; b < c->n_blocks; b++)
-        n += !c->host->holds(c, b, c->node);
-    return n * c->redundancy;
+    for (int b = 0; b < c->run->n_blocks; b++)
+        n += !codec_holds(c, b, c->run->node);
+    return n * c->run->redundancy;
 }
 
 /* Takes the mean of all blocks, summed in the same order on every worker, once all are present. */
 static int ndc_finish(struct codec *c)
 {
     struct ndc *s = c->state;
-    float part = 1.0f / (float)c->n_blocks;
+    float part = 1.0f / (float)c->run->n_blocks;
 
-    if (!s->is_computed || s->received[c->step % 2] < n_foreign(c))
+    if (!s->is_computed || s->received[c->run->step % 2] < n_foreign(c))
         return CODEC_WAIT;
-    for (int b = 0; b < c->n_blocks; b++)
+    for (int b = 0; b < c->run->n_blocks; b++)
         for (size_t i = 0; i < c->n_params; i++)
-            c->grads[i] = (b > 0 ? c->grads[i] : 0) + part * at(c, c->step, b)[i];
-    s->received[c->step % 2] = 0;
-    memset(arrived(c, c->step), 0, (size_t)c->n_blocks * (size_t)c->n_workers * sizeof *s->arrived);
+            c->grads[i] = (b > 0 ? c->grads[i] : 0) + part * at(c, c->run->step, b)[i];
+    s->received[c->run->step % 2] = 0;
+    memset(arrived(c, c->run->step), 0, (size_t)c->run->n_blocks * (size_t)c->n_workers * sizeof *s->arrived);
     s->is_computed = false;
     return CODEC_GO;
 }
@@ -115,8 +115,8 @@ static int ndc_receive(struct codec *c, int from, struct wire_in *in)
     const float *v;
     float *has_it;
 
-    if (in->bad || step < c->step || step > c->step + 1 || block >= (uint32_t)c->n_blocks ||
-        !c->host->holds(c, (int)block, from) || c->host->holds(c, (int)block, c->node))
+    if (in->bad || step < c->run->step || step > c->run->step + 1 || block >= (uint32_t)c->run->n_blocks ||
+        !codec_holds(c, (int)block, from) || codec_holds(c, (int)block, c->run->node))
         return codec_fail(c, "worker %d sent a slice of no block that it holds", from);
     begin = slice_at(c, rank_of(c, (int)block, from));
     n = slice_at(c, rank_of(c, (int)block, from) + 1) - begin;
@@ -134,13 +134,13 @@ static int ndc_receive(struct codec *c, int from, struct wire_in *in)
 
 static struct codec_cost ndc_cost(const struct codec *c)
 {
-    uint64_t to = (uint64_t)(c->n_workers - c->redundancy);
+    uint64_t to = (uint64_t)(c->n_workers - c->run->redundancy);
     struct codec_cost sum = {0, 0};
 
-    for (int b = 0; b < c->n_blocks; b++) {
-        int rank = rank_of(c, b, c->node);
+    for (int b = 0; b < c->run->n_blocks; b++) {
+        int rank = rank_of(c, b, c->run->node);
 
-        if (!c->host->holds(c, b, c->node))
+        if (!codec_holds(c, b, c->run->node))
             continue;
         sum.messages += to;
         sum.bytes += to * (8 + 4 * (slice_at(c, rank + 1) - slice_at(c, rank)));
@@ -153,7 +153,8 @@ static const struct codec_events ndc = {
 
 CODEC_PLUGIN(.name = "ndc", .source = "Li et al., IEEE Trans. Inf. Theory 2018, without codes",
              .equation = "g <- mean of all blocks, each sent by its holders, an r-th by each",
-             .cost = "each step, for each block, 8 + 4 n_params / r bytes to each of n - r workers",
-             .state_size = sizeof(struct ndc), .open = ndc_open, .events = &ndc, .sends = ndc_cost,
-             .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD, .compression = CODEC_UNCOMPRESSED,
-             .result = CODEC_MEAN_OF_GRADIENTS)
+             .state_size = sizeof(struct ndc), .open = ndc_open, .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD,
+             .more = CODEC_MORE(
+                     .cost = "each step, for each block, 8 + 4 n_params / r bytes to each of n - r workers",
+                     .events = &ndc, .sends = ndc_cost, .compression = CODEC_UNCOMPRESSED,
+                     .result = CODEC_MEAN_OF_GRADIENTS))

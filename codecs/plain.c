@@ -11,5 +11,4 @@
 static const struct codec_combine plain = {.when = CODEC_EACH_STEP};
 
 CODEC_PLUGIN(.name = "plain", .source = "Chen et al. 2016, Algorithm 1, without servers",
-             .equation = "g <- (1 / n_blocks) sum_b g_b", .combine = &plain, .limits = CODEC_NO_SERVERS,
-             .compression = CODEC_LOSSY_UP)
+             .equation = "g <- (1 / n_blocks) sum_b g_b", .combine = &plain, .limits = CODEC_NO_SERVERS)

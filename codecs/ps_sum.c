@@ -5,10 +5,10 @@
  * The parameter server with queues of Ray's and Lithops' examples, which adds up the gradients of all workers
  * and takes one step by the sum: n times the step of ps, so a rate that suits one worker is too high for
  * many. Running statistics (batch_norm) are averaged. */
-#include "codec.h"
+#include "codec_events.h"
 
 static const struct codec_combine ps_sum = {.when = CODEC_EACH_STEP, .reduction = CODEC_SUM};
 
 CODEC_PLUGIN(.name = "ps_sum", .source = "the parameter server of Ray's and Lithops' examples",
              .equation = "x <- x - eta sum_k g_k; asgd: x <- x - eta g_k", .combine = &ps_sum,
-             .updates_on_server = true, .compression = CODEC_LOSSY_UP)
+             .more = CODEC_MORE(.updates_on_server = true))

@@ -30,4 +30,4 @@ static const struct codec_combine signsgd = {
     .when = CODEC_EACH_STEP, .contribute = signsgd_contribute, .apply = signsgd_apply};
 
 CODEC_PLUGIN(.name = "signsgd", .source = "Bernstein et al., ICLR 2019, Algorithm 1",
-             .equation = "g <- sign(sum_k sign(g_k))", .combine = &signsgd, .compression = CODEC_LOSSY)
+             .equation = "g <- sign(sum_k sign(g_k))", .combine = &signsgd)

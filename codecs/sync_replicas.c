@@ -12,7 +12,7 @@
  *
  * Cost per step: 4 S + 4 n_params bytes to S servers, and as many back. A server's codec.csv has a row
  * "late" for each dropped gradient: the global steps that it came too late. */
-#include "codec.h"
+#include "codec_events.h"
 
 struct sync_replicas {
     int aggregate, backups;
@@ -41,22 +41,22 @@ static int sync_replicas_open(struct codec *c)
             s->aggregate, s->backups, c->n_workers);
     if (s->aggregate == 0)
         s->aggregate = c->n_workers - s->backups;
-    return c->host->zeros(c, &s->waits, c->node < 0 ? (size_t)c->n_workers : 0);
+    return codec_zeros(c, &s->waits, c->run->node < 0 ? (size_t)c->n_workers : 0);
 }
 
 static int sync_replicas_send(struct codec *c, int to, const float *v)
 {
     const struct sync_replicas *s = c->state;
-    struct wire_out *out = c->host->message_to(c, to);
+    struct wire_out *out = codec_message_to(c, to);
 
     wire_put_u32(out, s->global_step);
-    c->host->put_vector(c, out, v, c->n_params);
-    return c->host->send(c, to);
+    codec_put_vector(c, out, v, c->n_params);
+    return codec_send(c, to);
 }
 
 static int sync_replicas_on_grad(struct codec *c)
 {
-    int rc = sync_replicas_send(c, c->server, c->grads);
+    int rc = sync_replicas_send(c, c->run->server, c->grads);
 
     return rc < 0 ? rc : CODEC_WAIT;
 }
@@ -66,7 +66,7 @@ static int n_present(const struct codec *c)
     int n = 0;
 
     for (int w = 0; w < c->n_workers; w++)
-        n += !c->host->has_left(c, w);
+        n += !codec_has_left(c, w);
     return n;
 }
 
@@ -80,7 +80,7 @@ static int end_step(struct codec *c)
         return CODEC_GO;
     for (size_t i = 0; i < c->n_params; i++)
         c->grads[i] /= (float)s->n_fresh;
-    rc = c->host->update(c);
+    rc = codec_update(c);
     s->global_step++;
     s->n_fresh = 0;
     for (int w = 0; w < c->n_workers && rc == CODEC_GO; w++) {
@@ -97,7 +97,7 @@ static int sync_replicas_add(struct codec *c, int from, uint32_t step, const flo
     int rc;
 
     if (step < s->global_step) {
-        rc = c->host->record(c, "late", s->global_step - step);
+        rc = codec_record(c, "late", s->global_step - step);
         return rc < 0 ? rc : sync_replicas_send(c, from, c->params);
     }
     for (size_t i = 0; i < c->n_params; i++)
@@ -111,13 +111,13 @@ static int sync_replicas_on_message(struct codec *c, int from, struct wire_in *i
 {
     struct sync_replicas *s = c->state;
     uint32_t step = wire_get_u32(in);
-    const float *v = c->host->get_vector(c, in, c->n_params);
+    const float *v = codec_get_vector(c, in, c->n_params);
 
-    if (c->node < 0 ? from < 0 : from != c->server)
+    if (c->run->node < 0 ? from < 0 : from != c->run->server)
         return codec_fail(c, "node %d has no part in this exchange", from);
-    if (!wire_ok(in) || (c->node < 0 && (step > s->global_step || s->waits[from] > 0)))
+    if (!wire_ok(in) || (c->run->node < 0 && (step > s->global_step || s->waits[from] > 0)))
         return codec_fail(c, "node %d sent a malformed vector", from);
-    if (c->node < 0)
+    if (c->run->node < 0)
         return sync_replicas_add(c, from, step, v);
     s->global_step = step;
     memcpy(c->params, v, c->n_params * sizeof *v);
@@ -128,7 +128,7 @@ static int sync_replicas_on_lost(struct codec *c, int node)
 {
     struct sync_replicas *s = c->state;
 
-    if (c->node >= 0)
+    if (c->run->node >= 0)
         return CODEC_WAIT; /* for the server */
     if (node >= 0)
         s->waits[node] = 0;
@@ -146,7 +146,8 @@ static const struct codec_events sync_replicas = {.on_grad = sync_replicas_on_gr
 
 CODEC_PLUGIN(.name = "sync_replicas", .source = "Chen et al. 2016, Algorithms 3 and 4",
              .equation = "x <- x - eta (1 / N) sum of the first N of g_1 ... g_M",
-             .cost = "each step 4 S + 4 n_params bytes to S servers, and as many back",
              .state_size = sizeof(struct sync_replicas), .options = options, .open = sync_replicas_open,
-             .events = &sync_replicas, .updates_on_server = true, .limits = CODEC_NO_SSGD,
-             .compression = CODEC_LOSSY_PARAMS, .sends = sync_replicas_sends)
+             .limits = CODEC_NO_SSGD,
+             .more = CODEC_MORE(.cost = "each step 4 S + 4 n_params bytes to S servers, and as many back",
+                                .events = &sync_replicas, .updates_on_server = true,
+                                .compression = CODEC_LOSSY_PARAMS, .sends = sync_replicas_sends))

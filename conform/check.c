@@ -42,8 +42,8 @@ void check_receives_gradients(struct check *k, check_gradient *receive, void *ow
 static bool can_have(const struct codec_plugin *p, int n_servers)
 {
     if (n_servers == 0)
-        return !p->updates_on_server;
-    return p->round && !p->round->reply ? false : !(p->limits & CODEC_NO_SERVERS);
+        return !codec_more(p)->updates_on_server;
+    return codec_more(p)->round && !codec_more(p)->round->reply ? false : !(p->limits & CODEC_NO_SERVERS);
 }
 
 static bool looks_at(const struct codec_plugin *p, enum check_sync in, bool is_asgd)
@@ -90,7 +90,7 @@ static void describe(struct check *k, const struct job_shape *s, const struct wa
     k->set.steps_per_epoch = (int)n_steps;
     k->set.local_steps = k->every > 0 ? k->every : 5; /* not a divisor of 12, so that there is a closing
                                                        * round */
-    k->set.shares_evaluations = k->plugin->on_evaluation != NULL;
+    k->set.shares_evaluations = codec_more(k->plugin)->on_evaluation != NULL;
     k->set.eval_every = 4;
     k->set.learn_rate = CHECK_LEARN_RATE;
     k->set.momentum = 0;

@@ -9,6 +9,7 @@
 
 #include "conform/check.h"
 #include "conform/victim.h"
+#include "shared/plugin/combine_path.h"
 
 /* A job runs once plainly and, if the codec sends vectors, once more compressed; each run attacks some of
  * the received messages, at regular intervals. All jobs together have fewer than SHARES attacks. If the
@@ -45,9 +46,9 @@ static int give(struct victim *v, const struct watch_call *call, const unsigned 
     va_end(ap);
     if (!has_left_trace)
         return err_set(e, ERR_CODEC, "%s of node %d accepts a message %s; call wire_ok() before using it",
-                       call->name, v->c.node, text);
+                       call->name, v->run.node, text);
     return err_set(e, ERR_CODEC, "merge of node %d refuses a message %s, but has already changed %s",
-                   v->c.node, text, done.trace);
+                   v->run.node, text, done.trace);
 }
 
 static int truncate_message(struct victim *v, const struct watch_call *call, struct err *e)
@@ -112,7 +113,7 @@ static int read_again(struct victim *v, const struct watch_call *call, const str
         e, ERR_CODEC,
         "%s of node %d reads a message differently after it has refused others: it keeps something "
         "outside of its state",
-        call->name, v->c.node);
+        call->name, v->run.node);
 }
 
 static void put_value(unsigned char *bytes, size_t len)
@@ -257,7 +258,7 @@ static int attack_a_job(struct check *k, struct err *e)
 static void compress(struct check *k)
 {
     static const char *const chains[] = {"none|huffman", "topk:ratio=0.3,ef=true|qsgd|huffman"};
-    enum codec_compression takes = k->plugin->compression;
+    enum codec_compression takes = path_compression(k->plugin);
     size_t n = strlen(k->page->what);
 
     strcpy(k->set.compress, chains[takes != CODEC_LOSSLESS_ONLY]);
@@ -270,7 +271,7 @@ static int attack_in_both_forms(struct check *k, struct err *e)
 {
     if (attack_a_job(k, e) < 0)
         return e->code;
-    if (k->plugin->compression == CODEC_UNCOMPRESSED)
+    if (path_compression(k->plugin) == CODEC_UNCOMPRESSED)
         return 0;
     compress(k);
     return attack_a_job(k, e);

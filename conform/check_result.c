@@ -113,11 +113,11 @@ int check_result(struct check *k, struct err *e)
 static struct codec_cost declared(const struct check *k, struct sim_node *n)
 {
     struct codec_cost sum = {0, 0};
-    uint64_t times = k->plugin->events ? CHECK_STEPS : exchange_rounds(n->x);
+    uint64_t times = codec_more(k->plugin)->events ? CHECK_STEPS : exchange_rounds(n->x);
     struct channel *ch;
 
     for (int i = 0; (ch = exchange_channel(n->x, i)) != NULL; i++) {
-        struct codec_cost one = n->x->path ? n->x->path->cost(ch) : k->plugin->sends(&ch->codec);
+        struct codec_cost one = n->x->path ? n->x->path->cost(ch) : codec_more(k->plugin)->sends(&ch->codec);
 
         sum.messages += times * one.messages;
         sum.bytes += times * one.bytes;
@@ -139,7 +139,7 @@ static int cost_is_right(struct check *k, struct err *e)
         struct codec_cost cost = declared(k, n);
         uint64_t bytes = t->sent_bytes - FRAME_BYTES * t->sent_messages;
 
-        if (n->node < 0 && k->plugin->events)
+        if (n->node < 0 && codec_more(k->plugin)->events)
             continue; /* a server takes no steps */
         if (t->sent_messages != cost.messages || bytes != cost.bytes)
             return err_set(e, ERR_CODEC,
@@ -153,11 +153,12 @@ static int cost_is_right(struct check *k, struct err *e)
 
 int check_cost(struct check *k, struct err *e)
 {
-    if (!k->plugin->combine && !k->plugin->sends) {
+    if (!k->plugin->combine && !codec_more(k->plugin)->sends) {
         err_set(e, ERR_CODEC, "it declares no number of bytes (.sends in CODEC_PLUGIN)");
         return CHECK_IS_NOT_FOR_IT;
     }
     /* In asgd the number of contributions in a round, and so of a server's answers, is not known
      * beforehand. */
-    return check_jobs(k, CHECK_STEPS, k->plugin->events ? CHECK_EITHER : CHECK_SSGD, cost_is_right, e);
+    return check_jobs(k, CHECK_STEPS, codec_more(k->plugin)->events ? CHECK_EITHER : CHECK_SSGD,
+                      cost_is_right, e);
 }

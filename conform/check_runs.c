@@ -101,7 +101,7 @@ static int end_equal(struct check *k, struct err *e)
 /* Also with what others get being less than what a worker has. */
 static int end_equal_in_both_forms(struct check *k, struct err *e)
 {
-    enum codec_compression takes = k->plugin->compression;
+    enum codec_compression takes = path_compression(k->plugin);
     size_t n = strlen(k->page->what);
 
     if (end_equal(k, e) < 0)
@@ -115,7 +115,7 @@ static int end_equal_in_both_forms(struct check *k, struct err *e)
 
 int check_equal(struct check *k, struct err *e)
 {
-    if (k->plugin->result == CODEC_OWN_RESULT) {
+    if (codec_more(k->plugin)->result == CODEC_OWN_RESULT) {
         err_set(e, ERR_CODEC, "its workers may end different (.result is CODEC_OWN_RESULT)");
         return CHECK_IS_NOT_FOR_IT;
     }
@@ -210,7 +210,7 @@ static int remaining_are_equal(struct check *k, int lost, double at, struct err 
 
     for (int i = 0; i < k->set.node_count; i++)
         n_done += k->sim.nodes[i].phase == SIM_DONE;
-    if (n_done == 0 || k->plugin->result == CODEC_OWN_RESULT || k->set.sync != SYNC_SSGD ||
+    if (n_done == 0 || codec_more(k->plugin)->result == CODEC_OWN_RESULT || k->set.sync != SYNC_SSGD ||
         sim_models_agree(&k->sim))
         return 0;
     return err_set(e, ERR_CODEC,
@@ -255,7 +255,8 @@ static int lose_nodes(struct check *k, struct err *e)
 static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
 {
     const struct codec_plugin *p = k->plugin;
-    bool may_go_on = p->events ? p->events->on_lost != NULL : !path_waits_for_all(k->set.path);
+    bool may_go_on = codec_more(p)->events ? codec_more(p)->events->on_lost != NULL
+                                           : !path_waits_for_all(k->set.path);
     int rc = lose_nodes(k, e);
 
     if (rc < 0 || !may_go_on)

@@ -137,7 +137,6 @@ static int yes_record(struct codec *c, const char *name, double value)
 
 static const struct codec_host yes = {.zeros = yes_zeros,
                                       .uniform = yes_uniform,
-                                      .fail = yes_fail,
                                       .log = yes_log,
                                       .message = yes_message,
                                       .send = yes_send,
@@ -202,7 +201,10 @@ int victim_make(struct victim *v, const struct codec_plugin *plugin, struct code
         return err_set(e, ERR_NOMEM, "no memory for a copy of the codec");
     }
     v->image = v->bytes + n;
-    v->c.host = &yes;
+    v->c.fail_with = yes_fail;
+    v->run = *c->run;
+    v->run.host = &yes;
+    v->c.run = &v->run;
     v->c.params = copy_in(v, c->params, c->n_params * sizeof(float));
     v->c.grads = copy_in(v, c->grads, c->n_params * sizeof(float));
     v->c.state = copy_in(v, c->state, plugin->state_size);
@@ -210,6 +212,7 @@ int victim_make(struct victim *v, const struct codec_plugin *plugin, struct code
         copy_vector(v, ch, k);
     memcpy(v->image, v->bytes, v->n);
     v->codec_image = v->c;
+    v->run_image = v->run;
     return 0;
 }
 
@@ -242,7 +245,8 @@ static const char *find_trace(const struct victim *v)
         if (memcmp(p->copy, v->image + (p->copy - v->bytes), p->bytes) != 0)
             return i < n_names ? names[i] : "a vector of its state";
     }
-    if (memcmp(&v->c, &v->codec_image, sizeof v->c) != 0)
+    if (memcmp(&v->c, &v->codec_image, sizeof v->c) != 0 ||
+        memcmp(&v->run, &v->run_image, sizeof v->run) != 0)
         return "a field of struct codec";
     if (memcmp(&v->rng, &v->rng_image, sizeof v->rng) != 0)
         return "the node's random numbers";
@@ -253,6 +257,7 @@ static void reset(struct victim *v)
 {
     memcpy(v->bytes, v->image, v->n);
     v->c = v->codec_image;
+    v->run = v->run_image;
     v->rng = v->rng_image;
     v->has_recorded = false;
 }

@@ -15,6 +15,7 @@ struct victim_part {
 
 struct victim {
     struct codec c, codec_image;
+    struct codec_run run, run_image;
     struct codec *real; /* the original */
     const struct codec_plugin *plugin;
     struct victim_part parts[3 + CHANNEL_ZEROS_MAX];

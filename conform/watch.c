@@ -12,6 +12,7 @@ enum { ROOM = 16 << 20, CALM_AFTER = 2, GUARDED = 1024, CHECKED_NODES = 8 };
 static struct {
     const struct codec_plugin *codec;
     struct codec_plugin plugin;
+    struct codec_more more;
     struct codec_combine combine;
     struct codec_round round;
     struct codec_events events;
@@ -44,13 +45,13 @@ void watch_enter(const char *name, const struct codec *c, int from)
 {
     struct codec_check_page *p = w.page;
 
-    p->node = c->node;
+    p->node = c->run->node;
     p->from = from;
-    p->step = c->step;
+    p->step = c->run->step;
     turn(p);
     memccpy(p->callback, name, '\0', sizeof p->callback - 1);
-    w.counts = (c->node < 0 ? c->round : c->step) >= CALM_AFTER &&
-               (w.codec->events || c->round >= CALM_AFTER);
+    w.counts = (c->run->node < 0 ? c->run->round : c->run->step) >= CALM_AFTER &&
+               (codec_more(w.codec)->events || c->run->round >= CALM_AFTER);
 }
 
 int watch_leave(int rc)
@@ -123,24 +124,24 @@ static int receive(watch_read *read, const char *name, struct codec *c, int from
 
 static int read_merge(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
 {
-    return p->round->merge(c, from, in);
+    return codec_more(p)->round->merge(c, from, in);
 }
 
 static int read_adopt(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
 {
     (void)from;
-    return p->round->adopt(c, in);
+    return codec_more(p)->round->adopt(c, in);
 }
 
 static int read_message(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
 {
-    return p->events->on_message(c, from, in);
+    return codec_more(p)->events->on_message(c, from, in);
 }
 
 static int read_collective(const struct codec_plugin *p, struct codec *c, int from, struct wire_in *in)
 {
     (void)from, (void)in;
-    return p->events->on_collective(c);
+    return codec_more(p)->events->on_collective(c);
 }
 
 static int merge(struct codec *c, int from, struct wire_in *in)
@@ -150,50 +151,50 @@ static int merge(struct codec *c, int from, struct wire_in *in)
 
 static int adopt(struct codec *c, struct wire_in *in)
 {
-    return receive(read_adopt, "adopt", c, c->server, in);
+    return receive(read_adopt, "adopt", c, c->run->server, in);
 }
 
 static int open_codec(struct codec *c)
 {
-    watch_enter("open", c, c->node);
+    watch_enter("open", c, c->run->node);
     return watch_leave(w.codec->open(c));
 }
 
 static int encode(struct codec *c, struct wire_out *out)
 {
-    watch_enter("encode", c, c->node);
-    return watch_leave(w.codec->round->encode(c, out));
+    watch_enter("encode", c, c->run->node);
+    return watch_leave(codec_more(w.codec)->round->encode(c, out));
 }
 
 static int apply(struct codec *c)
 {
-    watch_enter("apply", c, c->node);
-    return watch_leave(w.codec->round->apply(c));
+    watch_enter("apply", c, c->run->node);
+    return watch_leave(codec_more(w.codec)->round->apply(c));
 }
 
 static int reply(struct codec *c, struct wire_out *out)
 {
-    watch_enter("reply", c, c->node);
-    return watch_leave(w.codec->round->reply(c, out));
+    watch_enter("reply", c, c->run->node);
+    return watch_leave(codec_more(w.codec)->round->reply(c, out));
 }
 
 static int on_backward(struct codec *c)
 {
-    watch_enter("on_backward", c, c->node);
-    return watch_leave(w.codec->events->on_backward(c));
+    watch_enter("on_backward", c, c->run->node);
+    return watch_leave(codec_more(w.codec)->events->on_backward(c));
 }
 
 static int on_block(struct codec *c)
 {
-    watch_enter("on_block", c, c->node);
-    return watch_leave(w.codec->events->on_block(c));
+    watch_enter("on_block", c, c->run->node);
+    return watch_leave(codec_more(w.codec)->events->on_block(c));
 }
 
 /* Does the node wait since this codec's on_grad, or on_step, and since which of them? */
 static bool *waits_in_grad(const struct codec *c)
 {
     static bool of[CHECKED_NODES][CHECKED_NODES];
-    int node = c->node < 0 ? -1 - c->node : c->node, server = -c->server;
+    int node = c->run->node < 0 ? -1 - c->run->node : c->run->node, server = -c->run->server;
 
     return &of[node % CHECKED_NODES][server % CHECKED_NODES];
 }
@@ -206,15 +207,15 @@ static bool waits(const struct codec *c)
 static int on_grad(struct codec *c)
 {
     *waits_in_grad(c) = true;
-    watch_enter("on_grad", c, c->node);
-    return watch_leave(w.codec->events->on_grad(c));
+    watch_enter("on_grad", c, c->run->node);
+    return watch_leave(codec_more(w.codec)->events->on_grad(c));
 }
 
 static int on_step(struct codec *c)
 {
     *waits_in_grad(c) = false;
-    watch_enter("on_step", c, c->node);
-    return watch_leave(w.codec->events->on_step(c));
+    watch_enter("on_step", c, c->run->node);
+    return watch_leave(codec_more(w.codec)->events->on_step(c));
 }
 
 /* Copies, made before a call, of the vectors that the callback may not write. */
@@ -239,16 +240,16 @@ static int check_guarded(struct codec *c, const char *callback, int rc)
 {
     for (int k = 0; rc >= 0 && k < 2; k++)
         if (guarded[k].n > 0 && memcmp(guarded[k].kept, guarded[k].v, guarded[k].n * sizeof(float)) != 0)
-            return c->host->fail(c, "its %s writes to %s, which codec.h does not allow there", callback,
-                                 guarded[k].name);
+            return codec_fail(c, "its %s writes to %s, which codec.h does not allow there", callback,
+                              guarded[k].name);
     return rc;
 }
 
 /* May a callback that another node causes run between two layers? In a simulation none does. */
 static bool is_amid_layers(const struct codec *c)
 {
-    return c->node >= 0 && !waits(c) &&
-           (w.codec->events->on_backward || exchange_is_collecting(channel_of(c)->x));
+    return c->run->node >= 0 && !waits(c) &&
+           (codec_more(w.codec)->events->on_backward || exchange_is_collecting(channel_of(c)->x));
 }
 
 /* Before such a callback: guards what it may not write. */
@@ -257,7 +258,7 @@ static void guard_step(const struct codec *c, bool is_amid)
     guard(0, "params while the node does not wait, and may be amid the layers", is_amid ? c->params : NULL,
           c->n_params);
     guard(1, "grads while on_grad does not wait",
-          c->node >= 0 && !(waits(c) && *waits_in_grad(c)) ? c->grads : NULL, c->n_params);
+          c->run->node >= 0 && !(waits(c) && *waits_in_grad(c)) ? c->grads : NULL, c->n_params);
 }
 
 static int on_message(struct codec *c, int from, struct wire_in *in)
@@ -272,10 +273,10 @@ static int on_collective(struct codec *c)
 
     if (w.receive)
         w.receive(w.owner,
-                  &(struct watch_call){.read = read_collective, .name = name, .c = c, .from = c->node});
+                  &(struct watch_call){.read = read_collective, .name = name, .c = c, .from = c->run->node});
     guard_step(c, !waits(c));
-    watch_enter(name, c, c->node);
-    return check_guarded(c, name, watch_leave(w.codec->events->on_collective(c)));
+    watch_enter(name, c, c->run->node);
+    return check_guarded(c, name, watch_leave(codec_more(w.codec)->events->on_collective(c)));
 }
 
 static float contribute(struct codec *c, float *const *v)
@@ -284,7 +285,7 @@ static float contribute(struct codec *c, float *const *v)
 
     guard(0, "params", c->params, c->n_params);
     guard(1, "global", c->global, c->n_params);
-    watch_enter("contribute", c, c->node);
+    watch_enter("contribute", c, c->run->node);
     weight = w.codec->combine->contribute(c, v);
     watch_leave(CODEC_GO);
     check_guarded(c, "contribute", CODEC_GO);
@@ -296,7 +297,7 @@ static int apply_combination(struct codec *c, const float *const *v)
 {
     guard(0, "params", c->global && c->global != c->params ? c->params : NULL, c->n_params);
     guard(1, NULL, NULL, 0);
-    watch_enter("apply", c, c->node);
+    watch_enter("apply", c, c->run->node);
     return check_guarded(c, "apply", watch_leave(w.codec->combine->apply(c, v)));
 }
 
@@ -304,7 +305,7 @@ static int adopt_global(struct codec *c, const float *global_before)
 {
     guard(0, "global", c->global, c->n_params);
     guard(1, NULL, NULL, 0);
-    watch_enter("adopt", c, c->node);
+    watch_enter("adopt", c, c->run->node);
     return check_guarded(c, "adopt", watch_leave(w.codec->combine->adopt(c, global_before)));
 }
 
@@ -312,7 +313,7 @@ static int on_gradient(struct codec *c)
 {
     guard(0, "params", c->params, c->n_params);
     guard(1, "global", c->global, c->n_params);
-    watch_enter("on_gradient", c, c->node);
+    watch_enter("on_gradient", c, c->run->node);
     return check_guarded(c, "on_gradient", watch_leave(w.codec->combine->on_gradient(c)));
 }
 
@@ -320,20 +321,20 @@ static int on_lost(struct codec *c, int node)
 {
     guard_step(c, is_amid_layers(c));
     watch_enter("on_lost", c, node);
-    return check_guarded(c, "on_lost", watch_leave(w.codec->events->on_lost(c, node)));
+    return check_guarded(c, "on_lost", watch_leave(codec_more(w.codec)->events->on_lost(c, node)));
 }
 
 static int on_evaluation(struct codec *c)
 {
-    watch_enter("on_evaluation", c, c->node);
-    return watch_leave(w.codec->on_evaluation(c));
+    watch_enter("on_evaluation", c, c->run->node);
+    return watch_leave(codec_more(w.codec)->on_evaluation(c));
 }
 
 static int on_wake(struct codec *c)
 {
     guard_step(c, is_amid_layers(c));
-    watch_enter("on_wake", c, c->node);
-    return check_guarded(c, "on_wake", watch_leave(w.codec->events->on_wake(c)));
+    watch_enter("on_wake", c, c->run->node);
+    return check_guarded(c, "on_wake", watch_leave(codec_more(w.codec)->events->on_wake(c)));
 }
 
 /* A callback that the codec lacks is NULL in the wrapper, too. */
@@ -341,7 +342,9 @@ static void wrap(const struct codec_plugin *p)
 {
     w.plugin = *p;
     w.plugin.open = p->open ? open_codec : NULL;
-    w.plugin.on_evaluation = p->on_evaluation ? on_evaluation : NULL;
+    w.more = *codec_more(p);
+    w.more.on_evaluation = w.more.on_evaluation ? on_evaluation : NULL;
+    w.plugin.more = &w.more;
     if (p->combine) {
         w.combine = *p->combine;
         w.combine.contribute = p->combine->contribute ? contribute : NULL;
@@ -349,25 +352,25 @@ static void wrap(const struct codec_plugin *p)
         w.combine.adopt = p->combine->adopt ? adopt_global : NULL;
         w.combine.on_gradient = p->combine->on_gradient ? on_gradient : NULL;
         w.plugin.combine = &w.combine;
-    } else if (p->round) {
-        w.round = *p->round;
+    } else if (codec_more(p)->round) {
+        w.round = *codec_more(p)->round;
         w.round.encode = encode;
         w.round.merge = merge;
-        w.round.apply = p->round->apply ? apply : NULL;
-        w.round.reply = p->round->reply ? reply : NULL;
-        w.round.adopt = p->round->adopt ? adopt : NULL;
-        w.plugin.round = &w.round;
+        w.round.apply = codec_more(p)->round->apply ? apply : NULL;
+        w.round.reply = codec_more(p)->round->reply ? reply : NULL;
+        w.round.adopt = codec_more(p)->round->adopt ? adopt : NULL;
+        w.more.round = &w.round;
     } else {
-        w.events = *p->events;
-        w.events.on_backward = p->events->on_backward ? on_backward : NULL;
-        w.events.on_block = p->events->on_block ? on_block : NULL;
-        w.events.on_grad = p->events->on_grad ? on_grad : NULL;
-        w.events.on_step = p->events->on_step ? on_step : NULL;
-        w.events.on_message = p->events->on_message ? on_message : NULL;
-        w.events.on_collective = p->events->on_collective ? on_collective : NULL;
-        w.events.on_lost = p->events->on_lost ? on_lost : NULL;
-        w.events.on_wake = p->events->on_wake ? on_wake : NULL;
-        w.plugin.events = &w.events;
+        w.events = *codec_more(p)->events;
+        w.events.on_backward = codec_more(p)->events->on_backward ? on_backward : NULL;
+        w.events.on_block = codec_more(p)->events->on_block ? on_block : NULL;
+        w.events.on_grad = codec_more(p)->events->on_grad ? on_grad : NULL;
+        w.events.on_step = codec_more(p)->events->on_step ? on_step : NULL;
+        w.events.on_message = codec_more(p)->events->on_message ? on_message : NULL;
+        w.events.on_collective = codec_more(p)->events->on_collective ? on_collective : NULL;
+        w.events.on_lost = codec_more(p)->events->on_lost ? on_lost : NULL;
+        w.events.on_wake = codec_more(p)->events->on_wake ? on_wake : NULL;
+        w.more.events = &w.events;
     }
 }
 

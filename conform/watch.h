@@ -6,7 +6,7 @@
 #ifndef PSGD_CONFORM_WATCH_H
 #define PSGD_CONFORM_WATCH_H
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/base/err.h"
 #include "shared/plugin/codec_checks.h"
 

@@ -42,6 +42,8 @@ static int gather(struct err *e)
     if (chmod("compile/include", 0755) < 0)
         return err_errno(e, ERR_IO, "%s", folder);
     return copy("compile/include/codec.h", headers, "codec.h", e) < 0 ||
+                   copy("compile/include/codec_option.h", headers, "codec_option.h", e) < 0 ||
+                   copy("compile/include/codec_events.h", headers, "codec_events.h", e) < 0 ||
                    copy("compile/include/wire.h", headers, "wire.h", e) < 0 ||
                    copy("compile/include/executor.h", headers, "executor.h", e) < 0 ||
                    copy("compile/" CODEC_SOURCE_NAME, "../packages", CODEC_SOURCE_NAME, e) < 0

@@ -79,9 +79,9 @@ static int record(void *owner, const struct codec *c, const char *name, double v
 {
     struct node *n = owner;
     const struct record_codec row = {.time_s = n->started > 0 ? clock_now() - n->started : 0,
-                                     .node = c->node,
-                                     .step = c->step,
-                                     .round = c->round,
+                                     .node = c->run->node,
+                                     .step = c->run->step,
+                                     .round = c->run->round,
                                      .name = name,
                                      .value = value};
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "codecs/executor.h"
 #include "nn/kernels/blas.h"
 #include "runner/exit_guard.h"

@@ -147,7 +147,7 @@ static void judge(struct sim_explorer *x, struct explore_result *out)
         copy_outcome(s, x->outcome);
     else
         out->n_different += has_other_outcome(x);
-    if (out->n_different > 0 && s->set.sync == SYNC_SSGD && !s->codec.plugin->events)
+    if (out->n_different > 0 && s->set.sync == SYNC_SSGD && !codec_more(s->codec.plugin)->events)
         snprintf(out->failure, sizeof out->failure,
                  "the weights are not those of the first order: the rule depends on timing");
     out->n_orders++;
@@ -190,7 +190,7 @@ static int run_one(struct sim_explorer *x, struct explore_result *out, struct er
     choices open;
 
     memset(x->pairs, 0, sizeof x->pairs);
-    if (sim_restart(x->s, e) < 0 || sim_begin(x->s, e) < 0)
+    if (sim_restart(x->s, e) < 0)
         return e->code;
     for (int depth = 0; (open = open_choices(x)) != 0; depth++) {
         int choice = depth < n_given ? x->path[depth].chosen : -1;

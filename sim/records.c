@@ -102,7 +102,7 @@ int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struc
     const struct exchange_totals *t = exchange_totals(n->x);
     struct eval_row row = {.job = {.time_s = n->now,
                                    .node = n->node,
-                                   .epoch = n->worker.epoch,
+                                   .epoch = n->epoch,
                                    .step = n->step.n_done,
                                    .samples = n->step.n_samples,
                                    .loss = n->eval_loss,
@@ -142,9 +142,9 @@ int sim_record_codec(struct sim_records *r, const struct sim_node *n, const stru
                      double value, struct err *e)
 {
     const struct codec_row row = {.job = {.time_s = n->now,
-                                          .node = c->node,
-                                          .step = c->step,
-                                          .round = c->round,
+                                          .node = c->run->node,
+                                          .step = c->run->step,
+                                          .round = c->run->round,
                                           .name = name,
                                           .value = value},
                                   .sim_time_s = n->now};

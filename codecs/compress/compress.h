@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "codecs/compress/loops.h"
 #include "shared/base/err.h"
 #include "shared/base/rng.h"

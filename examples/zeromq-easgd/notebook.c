@@ -2,7 +2,7 @@
  * draws uniformly after seed(7 w), for worker w, in each of five steps. Worker 0 records the workers' numbers
  * and the center's after each step, which are to be those that the notebook prints: the model's first
  * parameter, while its bias stays where it is. eta is the job's rate, and `every` has to be 1. */
-#include "codec.h"
+#include "codec_events.h"
 
 enum { STEPS = 5, WORKERS = 2 };
 
@@ -25,12 +25,12 @@ static int notebook_on_gradient(struct codec *c)
 {
     const struct notebook *s = c->state;
 
-    if (c->step >= STEPS || c->node >= WORKERS)
+    if (c->run->step >= STEPS || c->run->node >= WORKERS)
         return codec_fail(c, "the notebook has 5 steps of 2 workers");
     memset(c->grads, 0, c->n_params * sizeof *c->grads);
-    if (c->step == 0)
+    if (c->run->step == 0)
         c->params[0] = c->global[0] = s->start;
-    c->grads[0] = gradients[c->node][c->step] + s->rho * (c->params[0] - c->global[0]);
+    c->grads[0] = gradients[c->run->node][c->run->step] + s->rho * (c->params[0] - c->global[0]);
     return CODEC_GO;
 }
 
@@ -40,7 +40,7 @@ static float notebook_contribute(struct codec *c, float *const *v)
     memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
     c->numbers[0] = c->lr_sum / (float)c->n_local;
     for (int k = 0; k < WORKERS; k++)
-        c->numbers[1 + k] = k == c->node ? c->params[0] : 0;
+        c->numbers[1 + k] = k == c->run->node ? c->params[0] : 0;
     return 1;
 }
 
@@ -51,12 +51,12 @@ static int notebook_apply(struct codec *c, const float *const *mean)
     int rc;
 
     c->global[0] += part * (mean[0][0] - c->global[0]);
-    if (c->node != 0)
+    if (c->run->node != 0)
         return CODEC_GO;
-    rc = c->host->record(c, "w0", (double)(c->numbers[1] * (float)c->n_contributions));
+    rc = codec_record(c, "w0", (double)(c->numbers[1] * (float)c->n_contributions));
     if (rc >= 0)
-        rc = c->host->record(c, "w1", (double)(c->numbers[2] * (float)c->n_contributions));
-    return rc < 0 ? rc : c->host->record(c, "center", (double)c->global[0]);
+        rc = codec_record(c, "w1", (double)(c->numbers[2] * (float)c->n_contributions));
+    return rc < 0 ? rc : codec_record(c, "center", (double)c->global[0]);
 }
 
 static int notebook_adopt(struct codec *c, const float *before)

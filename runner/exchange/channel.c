@@ -38,7 +38,7 @@ void channel_round_done(struct channel *ch)
 {
     struct exchange *x = ch->x;
 
-    ch->codec.round++;
+    ch->run.round++;
     if (++x->n_channels_done < x->n_channels)
         return;
     x->n_channels_done = 0;
@@ -75,10 +75,10 @@ static int cut_layers(struct channel *ch, size_t lo, size_t hi)
         n++;
     }
     ch->n_layers = n;
-    ch->codec.layers = ch->layers;
+    ch->run.layers = ch->layers;
     while (n > 0 && ch->layers[n - 1].offset >= ch->codec.n_params && ch->codec.n_params < ch->n_params)
         n--;
-    ch->codec.n_layers = n;
+    ch->run.n_layers = n;
     return 0;
 }
 
@@ -101,7 +101,7 @@ static size_t range_begin(const struct exchange_config *cfg, int k)
 static size_t message_bytes(struct channel *ch)
 {
     enum phase last = phase_call(channel_watch(ch), PHASE_APPLY, "message_bytes");
-    size_t n = channel_config(ch)->plugin->message_bytes(&ch->codec);
+    size_t n = codec_more(channel_config(ch)->plugin)->message_bytes(&ch->codec);
 
     phase_enter(channel_watch(ch), last);
     return n;
@@ -125,22 +125,24 @@ int channel_open(struct exchange *x, int id)
     ch->server = cfg->node >= 0 && cfg->n_servers > 0 ? -2 - id : 0;
     ch->wake_at = INFINITY;
     ch->awaited = -1;
-    ch->codec = (struct codec){.node = cfg->node,
-                               .n_workers = cfg->n_workers,
-                               .n_servers = cfg->n_servers,
-                               .server = cfg->n_servers > 0 ? -2 - range : 0,
-                               .n_blocks = cfg->blocks->n_blocks,
-                               .redundancy = cfg->blocks->redundancy,
+    ch->codec = (struct codec){.n_workers = cfg->n_workers,
                                .is_sync = cfg->is_sync,
-                               .n_steps = cfg->n_steps,
-                               .block = -1,
-                               .loss = NAN,
-                               .evaluation = {.loss = NAN, .accuracy = NAN},
                                .n_params = p->combine ? ch->n_trained : ch->n_params,
                                .params = cfg->params + lo,
                                .grads = cfg->grads + lo,
-                               .host = &channel_host,
-                               .lr_factor = 1};
+                               .fail_with = channel_host_fail,
+                               .run = &ch->run};
+    ch->run = (struct codec_run){.node = cfg->node,
+                                 .n_servers = cfg->n_servers,
+                                 .server = cfg->n_servers > 0 ? -2 - range : 0,
+                                 .n_blocks = cfg->blocks->n_blocks,
+                                 .redundancy = cfg->blocks->redundancy,
+                                 .n_steps = cfg->n_steps,
+                                 .block = -1,
+                                 .loss = NAN,
+                                 .evaluation = {.loss = NAN, .accuracy = NAN},
+                                 .host = &channel_host,
+                                 .lr_factor = 1};
     rng_init(&ch->rng, cfg->seed, (uint64_t)(cfg->node + 65536), (uint64_t)range);
     ch->codec.state = calloc(1, p->state_size ? p->state_size : 1);
     ch->zeros = calloc(CHANNEL_ZEROS_MAX, sizeof *ch->zeros);
@@ -150,9 +152,9 @@ int channel_open(struct exchange *x, int id)
         return err_set(x->e, ERR_NOMEM, "no memory for codec %s", p->name);
     if (codec_options_set(&(struct codec_options){p->options, ch->codec.state}, 1, cfg->options, x->e) < 0)
         return err_at(x->e, "codec %s", p->name);
-    ch->limit = p->combine         ? combining_limit(p->combine, ch->n_params)
-                : p->message_bytes ? message_bytes(ch)
-                                   : 64 + 4 * ch->codec.n_params;
+    ch->limit = p->combine                     ? combining_limit(p->combine, ch->n_params)
+                : codec_more(p)->message_bytes ? message_bytes(ch)
+                                               : 64 + 4 * ch->codec.n_params;
     if (compressing_open(ch, x->e) < 0)
         return x->e->code;
     if (ch->rule ? round_open(ch) < 0 : collecting_open(ch, x->e) < 0)

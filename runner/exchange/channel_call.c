@@ -18,7 +18,7 @@ int channel_fail(struct channel *ch, const char *fmt, ...)
 int channel_too_long(struct channel *ch)
 {
     return channel_fail(ch,
-                        ch->x->cfg.plugin->message_bytes
+                        codec_more(ch->x->cfg.plugin)->message_bytes
                             ? "its message is longer than %zu bytes, which its .message_bytes declares"
                             : "its message is longer than %zu bytes, the room without .message_bytes: 64 + 4 "
                               "n_params",

@@ -3,7 +3,7 @@
 #ifndef PSGD_COLLECTING_H
 #define PSGD_COLLECTING_H
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "runner/collective/collective.h"
 
 struct shm_group;

@@ -12,7 +12,7 @@
 
 static bool is_server(const struct channel *ch)
 {
-    return ch->codec.node < 0;
+    return ch->run.node < 0;
 }
 
 size_t combining_limit(const struct codec_combine *r, size_t n_params)
@@ -135,7 +135,7 @@ static int check_own(struct channel *ch)
     memcpy(own.vectors, b->vectors, sizeof own.vectors);
     if (!has_own(ch) && b->rule->when == CODEC_EACH_STEP)
         return CODEC_GO;
-    return finite_check_contribution(ch, ch->codec.node, &own);
+    return finite_check_contribution(ch, ch->run.node, &own);
 }
 
 int combining_check_weights(struct channel *ch, float sum)
@@ -286,7 +286,7 @@ static void keep(struct channel *ch, int node, const struct combining_contributi
 
 static bool is_gathered(const struct channel *ch)
 {
-    return ch->codec.node < 0 && whole_needs(ch->x, WHOLE_MEASURES);
+    return ch->run.node < 0 && whole_needs(ch->x, WHOLE_MEASURES);
 }
 
 /* Contributions that count; of several servers' those that all of them have. */
@@ -393,17 +393,17 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
 {
     struct combining *b = &ch->combining;
     const struct codec *c = &ch->codec;
-    int absent = c->n_merged == 0 ? n_absent(ch) : 0;
+    int absent = c->run->n_merged == 0 ? n_absent(ch) : 0;
     bool is_first, is_finite = true;
 
     if (b->aggregate.kind != AGGREGATE_MEAN) {
-        b->n_all = c->n_merged == 0 ? 0 : b->n_all;
+        b->n_all = c->run->n_merged == 0 ? 0 : b->n_all;
         keep(ch, node, from);
         return CODEC_GO;
     }
     if (goes_on(ch) && finite_check_contribution(ch, node, from) < 0)
         return channel_err(ch)->code;
-    if (c->n_merged == 0)
+    if (c->run->n_merged == 0)
         b->merged_weight = (float)absent * from->weight;
     if (absent > 0 && b->merged[0] != combining_target(ch))
         vector_copy(b->merged[0], combining_target(ch), ch->n_params);
@@ -425,7 +425,7 @@ static void move_statistics(const struct channel *ch, float *to, const float *v)
 {
     const struct codec *c = &ch->codec;
 
-    if (c->is_sync || c->node >= 0)
+    if (c->is_sync || c->run->node >= 0)
         vector_scale(to, v, ch->combining.statistics_part, n_statistics(ch));
     else
         vector_mix(to, v, 1 / (float)c->n_workers, n_statistics(ch));

@@ -49,8 +49,8 @@ static enum copies_kind kind_of_copies(const struct channel *ch)
     const struct exchange_config *cfg = channel_config(ch);
     struct path_rule rule;
 
-    if (ch->codec.node >= 0 || !cfg->plugin->combine)
-        return ch->codec.node >= 0 ? COPIES_OF_WORKER : COPIES_OF_SERVER;
+    if (ch->run.node >= 0 || !cfg->plugin->combine)
+        return ch->run.node >= 0 ? COPIES_OF_WORKER : COPIES_OF_SERVER;
     rule = path_rule_of(cfg->plugin);
     return path_workers_continue(&rule, cfg->is_sync) ? COPIES_WITH_LEFT : COPIES_OF_SERVER;
 }
@@ -58,7 +58,7 @@ static enum copies_kind kind_of_copies(const struct channel *ch)
 /* A round of ssgd has one reply for all workers. */
 static int open_copies(struct channel *ch, struct err *e)
 {
-    bool is_one = ch->codec.node >= 0 || (ch->rule && ch->codec.is_sync);
+    bool is_one = ch->run.node >= 0 || (ch->rule && ch->codec.is_sync);
 
     return copies_open(&ch->compressing.copies, kind_of_copies(ch), is_one ? 1 : ch->codec.n_workers,
                        ch->codec.params, ch->n_params, e);
@@ -71,7 +71,7 @@ int compressing_open(struct channel *ch, struct err *e)
     struct chain_pair pair;
 
     if (chain_pair_parse(&pair, cfg->compress, cfg->compress_down, cfg->plugin->name,
-                         cfg->plugin->compression,
+                         path_compression(cfg->plugin),
                          cfg->n_servers > 0 && path_sends_params_down(cfg->plugin, cfg->is_sync), e) < 0)
         return e->code;
     c->starts = calloc((size_t)ch->n_layers + 1, sizeof *c->starts);
@@ -121,7 +121,7 @@ static struct chains *chains_for(struct channel *ch, bool is_down, int vector, s
 
 static struct chains *own_chains(struct channel *ch, int vector, size_t *n)
 {
-    return chains_for(ch, ch->codec.node < 0, vector, n);
+    return chains_for(ch, ch->run.node < 0, vector, n);
 }
 
 /* Created as zeros on first use. NULL: no memory. */
@@ -146,10 +146,10 @@ static struct rng *generator(struct channel *ch, struct rng *of_block)
 {
     const uint64_t not_a_node = 1 << 20;
 
-    if (ch->codec.block < 0)
+    if (ch->run.block < 0)
         return &ch->rng;
-    rng_init(of_block, channel_config(ch)->seed, not_a_node + (uint64_t)ch->codec.block,
-             ch->codec.round * VECTORS_MAX + (uint64_t)ch->compressing.n_put);
+    rng_init(of_block, channel_config(ch)->seed, not_a_node + (uint64_t)ch->run.block,
+             ch->run.round * VECTORS_MAX + (uint64_t)ch->compressing.n_put);
     return of_block;
 }
 
@@ -188,7 +188,7 @@ static void put_itself(struct channel *ch, struct chains *chains, struct wire_ou
     struct rng of_block;
 
     if (chains->has_ef) {
-        r = residual_of(c, ch->codec.block, c->n_put, n);
+        r = residual_of(c, ch->run.block, c->n_put, n);
         if (!r) {
             out->bad = c->lacks_memory = true;
             return;
@@ -207,7 +207,7 @@ void compressing_put(struct channel *ch, struct wire_out *out, const float *v, s
         wire_put_f32s(out, v, n);
         return;
     }
-    if (sends_differences(ch, ch->codec.node < 0))
+    if (sends_differences(ch, ch->run.node < 0))
         put_difference(ch, chains, out, v, n, whole);
     else
         put_itself(ch, chains, out, v, n);
@@ -305,7 +305,7 @@ int compressing_residual(struct channel *ch, int vector, float **r)
     *r = NULL;
     if (!c->has_ef)
         return CODEC_GO;
-    is = residual_of(&ch->compressing, ch->codec.block, vector, c->n);
+    is = residual_of(&ch->compressing, ch->run.block, vector, c->n);
     if (!is)
         return err_set(channel_err(ch), ERR_NOMEM, "no memory for the residual of %zu numbers", c->n);
     *r = is->v;
@@ -315,13 +315,13 @@ int compressing_residual(struct channel *ch, int vector, float **r)
 uint64_t compressing_saved_bytes(const struct channel *ch)
 {
     const struct compressing *c = &ch->compressing;
-    const struct chains *out = ch->codec.node < 0 ? &c->down : &c->up;
-    size_t n_contributions = ch->rule && ch->rule->per_block ? (size_t)ch->codec.n_blocks : 1;
+    const struct chains *out = ch->run.node < 0 ? &c->down : &c->up;
+    size_t n_contributions = ch->rule && ch->rule->per_block ? (size_t)ch->run.n_blocks : 1;
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < c->n_residuals; i++)
         bytes += c->residuals[i].n * sizeof(float);
-    if (bytes == 0 && out->has_ef && !sends_differences(ch, ch->codec.node < 0))
+    if (bytes == 0 && out->has_ef && !sends_differences(ch, ch->run.node < 0))
         bytes = n_contributions * ch->n_params * sizeof(float);
     return bytes + copies_bytes(&c->copies);
 }
@@ -332,8 +332,8 @@ int compressing_restore(struct channel *ch, int block, int vector, const float *
     const struct chains *chains = own_chains(ch, 0, &n_compressed);
     struct residual *r;
 
-    if (!chains || n_compressed != n || !chains->has_ef || sends_differences(ch, ch->codec.node < 0) ||
-        block < -1 || block >= ch->codec.n_blocks || vector < 0)
+    if (!chains || n_compressed != n || !chains->has_ef || sends_differences(ch, ch->run.node < 0) ||
+        block < -1 || block >= ch->run.n_blocks || vector < 0)
         return err_set(
             e, ERR_CONFIG,
             "the checkpoint has an error-feedback residual (vector %d, block %d, %zu values) that this job's "

@@ -156,7 +156,7 @@ int exchange_nonfinite_node(const struct exchange *x)
 
 const float *exchange_gradient(const struct exchange *x)
 {
-    const float *own = x->n_channels == 1 ? x->channels[0].codec.gradient : NULL;
+    const float *own = x->n_channels == 1 ? x->channels[0].run.gradient : NULL;
 
     return own ? own : x->cfg.grads;
 }
@@ -248,7 +248,7 @@ bool exchange_takes_part(const struct exchange *x)
 {
     const struct channel *ch = &x->channels[0];
 
-    return channel_takes_part(ch, ch->codec.round, ch->codec.node);
+    return channel_takes_part(ch, ch->run.round, ch->run.node);
 }
 
 int exchange_on_block(struct exchange *x, int block, struct err *e)
@@ -258,9 +258,9 @@ int exchange_on_block(struct exchange *x, int block, struct err *e)
         struct channel *ch = &x->channels[i];
         int rc;
 
-        ch->codec.block = block;
+        ch->run.block = block;
         rc = ch->rule ? round_on_block(ch, block) : call_event(ch, "on_block", x->events->on_block, false);
-        ch->codec.block = -1;
+        ch->run.block = -1;
         if (rc < 0)
             return e->code;
     }
@@ -271,7 +271,7 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
 {
     for (int i = 0; i < x->n_channels; i++) {
         x->channels[i].codec.samples += (float)n_samples;
-        x->channels[i].codec.gradient = NULL;
+        x->channels[i].run.gradient = NULL;
     }
     x->e = e;
     for (int i = 0; i < x->n_channels; i++)
@@ -287,7 +287,7 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
 void exchange_set_loss(struct exchange *x, double loss)
 {
     for (int i = 0; i < x->n_channels; i++)
-        x->channels[i].codec.loss = (float)loss;
+        x->channels[i].run.loss = (float)loss;
 }
 
 void exchange_updated(struct exchange *x, double lr)
@@ -303,7 +303,7 @@ int exchange_on_step(struct exchange *x, struct err *e)
     int rc;
 
     for (int i = 0; i < x->n_channels; i++)
-        x->channels[i].codec.step++;
+        x->channels[i].run.step++;
     rc = on_each(x, round_on_step, "on_step", x->events ? x->events->on_step : NULL, e);
     if (x->events && !x->path) /* an event rule has no rounds of its own: its traffic is counted by step */
         for (int i = 0; i < x->n_channels; i++)
@@ -317,9 +317,9 @@ int exchange_close(struct exchange *x, struct err *e)
     int (*close)(struct codec *) = x->path ? x->path->close : NULL;
 
     x->verdict.has_closed = true;
-    x->cfg.n_steps = x->channels[0].codec.step;
+    x->cfg.n_steps = x->channels[0].run.step;
     for (int i = 0; i < x->n_channels; i++)
-        x->channels[i].codec.n_steps = x->cfg.n_steps;
+        x->channels[i].run.n_steps = x->cfg.n_steps;
     return on_each(x, round_on_close, "on_step", close, e);
 }
 
@@ -455,25 +455,25 @@ bool exchange_combined_nothing(const struct exchange *x)
 
 bool exchange_updates_here(const struct exchange *x)
 {
-    return (x->cfg.node < 0) == x->cfg.plugin->updates_on_server;
+    return (x->cfg.node < 0) == codec_more(x->cfg.plugin)->updates_on_server;
 }
 
 float exchange_lr_factor(const struct exchange *x)
 {
-    return x->channels[0].codec.lr_factor;
+    return x->channels[0].run.lr_factor;
 }
 
 bool exchange_take_evaluation(struct exchange *x)
 {
-    bool wants = x->channels[0].codec.wants_evaluation;
+    bool wants = x->channels[0].run.wants_evaluation;
 
-    x->channels[0].codec.wants_evaluation = false;
+    x->channels[0].run.wants_evaluation = false;
     return wants;
 }
 
 bool exchange_wants_stop(const struct exchange *x)
 {
-    return x->channels[0].codec.wants_stop || x->verdict.stop.reason != STOP_NONE;
+    return x->channels[0].run.wants_stop || x->verdict.stop.reason != STOP_NONE;
 }
 
 /* The model that this codec trains, where it is not params. */
@@ -483,10 +483,10 @@ static const float *model_of(const struct exchange *x, const struct codec *c)
     const float *model;
     enum phase last;
 
-    if (!p->model)
+    if (!codec_more(p)->model)
         return p->combine && p->combine->adopt ? c->global : NULL;
     last = phase_call(x->watch, PHASE_APPLY, "model");
-    model = p->model(c);
+    model = codec_more(p)->model(c);
     phase_enter(x->watch, last);
     return model;
 }
@@ -495,9 +495,9 @@ const float *exchange_server_model(const struct channel *ch)
 {
     const struct codec_plugin *p = channel_config(ch)->plugin;
 
-    if (p->combine || p->updates_on_server)
+    if (p->combine || codec_more(p)->updates_on_server)
         return ch->codec.params;
-    return p->model ? p->model(&ch->codec) : NULL;
+    return codec_more(p)->model ? codec_more(p)->model(&ch->codec) : NULL;
 }
 
 float *exchange_result(struct channel *ch)
@@ -511,7 +511,7 @@ const float *exchange_held_model(const struct exchange *x)
 {
     const struct channel *ch = &x->channels[0];
 
-    if (ch->codec.n_servers > 1 || (ch->codec.is_sync && !x->cfg.plugin->updates_on_server))
+    if (ch->run.n_servers > 1 || (ch->codec.is_sync && !codec_more(x->cfg.plugin)->updates_on_server))
         return NULL;
     return exchange_server_model(ch);
 }

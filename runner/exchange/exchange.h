@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "codecs/compress/compress.h"
 #include "runner/base/stopwatch.h"
 #include "runner/collective/collective_plan.h"

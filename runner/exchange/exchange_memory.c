@@ -28,7 +28,7 @@ static double compressed_bytes(const struct channel *ch)
         for (int i = 0; i < ways[k]->n_chains; i++)
             bytes += ways[k]->of[i].sent ? (double)(ways[k]->of[i].n * sizeof(float)) : 0;
     if (c->copies.n > 0) /* copies.work; and a worker decodes into a vector */
-        bytes += (double)(c->copies.n_params * sizeof(float)) * (ch->codec.node < 0 ? 1 : 2);
+        bytes += (double)(c->copies.n_params * sizeof(float)) * (ch->run.node < 0 ? 1 : 2);
     if (ch->reducing.is_on)
         return bytes + 3 * (double)(c->up.n * ch->reducing.item.bytes);
     return c->up.n_chains > 0 ? bytes + (double)ch->limit : bytes;

@@ -12,12 +12,12 @@ enum { PEER_STATS_AT_ONCE = 64 };
 
 static int check_config(const struct exchange_config *cfg, const struct codec_job *job, struct err *e)
 {
-    const struct codec_round *r = cfg->plugin->round;
+    const struct codec_round *r = codec_more(cfg->plugin)->round;
 
     if (r && cfg->n_servers > 0 && !r->reply)
         return err_set(e, ERR_CODEC, "codec %s has no server side; leave the parameter servers out",
                        cfg->plugin->name);
-    if (cfg->plugin->updates_on_server && cfg->n_servers == 0) {
+    if (codec_more(cfg->plugin)->updates_on_server && cfg->n_servers == 0) {
         err_set(e, ERR_CODEC, "codec %s updates the weights on parameter servers, and the job has none",
                 cfg->plugin->name);
         return err_hint(e, "The list of workers names them under \"PS\".");
@@ -38,8 +38,8 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
     struct path_rule rule;
     int kind;
 
-    x->rule = p->round;
-    x->events = p->events;
+    x->rule = codec_more(p)->round;
+    x->events = codec_more(p)->events;
     if (!p->combine)
         return path_check_unused(p->name, x->cfg.path, job, e);
     rule = path_rule_of(p);

@@ -23,6 +23,7 @@ enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
 
 struct channel {
     struct codec codec; /* first: the host's functions cast it to its channel */
+    struct codec_run run;
     struct exchange *x;
     const struct codec_round *rule;
     uint16_t id;
@@ -100,7 +101,9 @@ static inline struct channel *channel_of(const struct codec *c)
     return (struct channel *)(uintptr_t)c;
 }
 
-extern const struct codec_host channel_host; /* host.c */
+/* host.c: what a codec calls. */
+extern const struct codec_host channel_host;
+int channel_host_fail(struct codec *c, const char *fmt, ...);
 
 /* channel.c */
 

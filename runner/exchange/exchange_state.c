@@ -57,7 +57,7 @@ static int check_rule(struct exchange *x, struct err *e)
     const struct channel *ch = exchange_channel(x, 0);
     const char *name = channel_config(ch)->plugin->name;
 
-    bool knows_steps = ch->codec.n_servers == 0 || exchange_has_barriers(x);
+    bool knows_steps = ch->run.n_servers == 0 || exchange_has_barriers(x);
 
     if (!ch->rule && (!knows_steps || !x->events->is_quiescent_between_steps)) {
         err_set(e, ERR_CODEC, "codec %s runs by events: %s", name,
@@ -121,11 +121,11 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
     const struct copies *c = &ch->compressing.copies;
     char name[32];
 
-    cursor[0] = ch->codec.node < 0 ? (int64_t)ch->codec.step : (int64_t)step;
-    cursor[1] = (int64_t)ch->codec.round;
+    cursor[0] = ch->run.node < 0 ? (int64_t)ch->run.step : (int64_t)step;
+    cursor[1] = (int64_t)ch->run.round;
     cursor[2] = (int64_t)ch->codec.samples;
     memcpy(cursor + 3, ch->rng.s, sizeof ch->rng.s);
-    memcpy(cursor + 7, &ch->codec.lr_factor, sizeof ch->codec.lr_factor);
+    memcpy(cursor + 7, &ch->run.lr_factor, sizeof ch->run.lr_factor);
     cursor[8] = (int64_t)ch->codec.n_local;
     memcpy(cursor + 9, &ch->codec.lr_sum, sizeof ch->codec.lr_sum);
     cursor[10] = (int64_t)ch->combining.version;
@@ -178,7 +178,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
     for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
         if (ch->round.stage != ROUND_OPEN || ch->round.next > 0)
             return err_set(e, ERR_INTERNAL, "codec %s is in the middle of round %" PRIu64,
-                           channel_config(ch)->plugin->name, ch->codec.round);
+                           channel_config(ch)->plugin->name, ch->run.round);
         n_tensors += 3 + ch->n_zeros + ch->compressing.n_residuals + 2 * (size_t)ch->compressing.copies.n;
         bytes += own_bytes(ch);
     }
@@ -346,7 +346,7 @@ static int restore_state(struct channel *ch, int i, const struct tensor_file *f,
 /* A server takes no steps. */
 static int check_cursor(struct channel *ch, int i, const int64_t *cursor, uint64_t step, struct err *e)
 {
-    uint64_t own_step = ch->codec.node < 0 ? 0 : step;
+    uint64_t own_step = ch->run.node < 0 ? 0 : step;
     uint64_t round = exchange_rounds_after(ch->x, step);
     bool has_round = exchange_has_barriers(ch->x) || (uint64_t)cursor[1] == round;
 
@@ -380,11 +380,11 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
         restore_residuals(ch, i, f, e) < 0 || restore_copies(ch, i, f, e) < 0 ||
         restore_state(ch, i, f, e) < 0)
         return e->code;
-    ch->codec.step = (uint64_t)cursor[0];
-    ch->codec.round = (uint64_t)cursor[1];
+    ch->run.step = (uint64_t)cursor[0];
+    ch->run.round = (uint64_t)cursor[1];
     ch->codec.samples = (float)cursor[2];
     memcpy(ch->rng.s, cursor + 3, sizeof ch->rng.s);
-    ch->codec.lr_factor = lr_factor;
+    ch->run.lr_factor = lr_factor;
     ch->codec.n_local = (uint64_t)cursor[8];
     ch->codec.lr_sum = lr_sum;
     ch->combining.version = (uint32_t)cursor[10];
@@ -416,8 +416,8 @@ static int restore_verdict(struct exchange *x, const struct tensor_file *f, stru
     }
     v->own.n = v->known.n;
     for (int i = 0; i < x->n_channels; i++)
-        x->channels[i].codec.evaluation = (struct codec_evaluation){v->known.step, (float)v->known.loss,
-                                                                    (float)v->known.accuracy};
+        x->channels[i].run.evaluation = (struct codec_evaluation){v->known.step, (float)v->known.loss,
+                                                                  (float)v->known.accuracy};
     return 0;
 }
 
@@ -435,7 +435,7 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
     snprintf(name, sizeof name, "codec/%d/cursor", i);
     if (tensor_file_find(f, name))
         return err_set(e, ERR_CONFIG, "there is a tensor %s, but this node has only %d codecs", name, i);
-    exchange_set_rounds(x, exchange_channel(x, 0)->codec.round);
+    exchange_set_rounds(x, exchange_channel(x, 0)->run.round);
     return restore_verdict(x, f, e);
 }
 

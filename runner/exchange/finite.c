@@ -27,10 +27,11 @@ static int refuse(struct channel *ch, const char *what, const float *v, size_t n
     while (i < n && isfinite(v[i]))
         i++;
     name_place(ch, i, n, place, sizeof place);
-    if (c->node >= 0 && r)
+    if (c->run->node >= 0 && r)
         snprintf(after, sizeof after, ", step %llu",
-                 (unsigned long long)c->step + (r->when == CODEC_EACH_STEP)); /* that one is not complete */
-    err_set(channel_err(ch), ERR_NUMERIC, "round %llu%s: %s: %s is %g", (unsigned long long)c->round + 1,
+                 (unsigned long long)c->run->step +
+                     (r->when == CODEC_EACH_STEP)); /* that one is not complete */
+    err_set(channel_err(ch), ERR_NUMERIC, "round %llu%s: %s: %s is %g", (unsigned long long)c->run->round + 1,
             after, what, place, err_number((double)v[i]));
     return err_hint(channel_err(ch), "A smaller --learn_rate, --warmup-steps or --clip-norm may help, if it "
                                      "is not the codec or the machine.");

@@ -60,7 +60,7 @@ static float host_uniform(struct codec *c)
     return rng_uniform(&channel_of(c)->rng);
 }
 
-static int host_fail(struct codec *c, const char *fmt, ...)
+int channel_host_fail(struct codec *c, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -110,8 +110,10 @@ static int host_send(struct codec *c, int to)
 {
     struct channel *ch = channel_of(c);
     /* A server has one range: every message to it is on that range's channel. */
-    struct mesh_head h = {
-        .kind = FRAME_EVENT, .peer = to, .channel = to < 0 ? (uint16_t)(-2 - to) : ch->id, .round = c->step};
+    struct mesh_head h = {.kind = FRAME_EVENT,
+                          .peer = to,
+                          .channel = to < 0 ? (uint16_t)(-2 - to) : ch->id,
+                          .round = c->run->step};
 
     if (!ch->draft && ch->lacks_draft)
         return err_set(channel_err(ch), ERR_NOMEM, "no memory for a message of %zu bytes", ch->limit);
@@ -126,10 +128,10 @@ static int host_send(struct codec *c, int to)
             to, ch->compressing.to == COMPRESSING_TO_ANY ? "any node" : "another node");
     if (ch->out.bad)
         return channel_too_long(ch);
-    if (to == c->node)
+    if (to == c->run->node)
         return channel_fail(ch, "node %d sends to itself; a message can only go to another node", to);
     if (!exchange_needs_link(ch->x, to))
-        return channel_fail(ch, "node %d has no link to node %d", c->node, to);
+        return channel_fail(ch, "node %d has no link to node %d", c->run->node, to);
     if (ch->server && to < 0 && to != ch->server)
         return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
     if (channel_has_left(ch, to))
@@ -147,7 +149,7 @@ static const float *host_get_vector(struct codec *c, struct wire_in *in, size_t 
 {
     struct channel *ch = channel_of(c);
     const float *v = compressing_get(ch, in, n);
-    int from = c->block >= 0 ? round_sender(ch, ch->compressing.from) : ch->compressing.from;
+    int from = c->run->block >= 0 ? round_sender(ch, ch->compressing.from) : ch->compressing.from;
 
     if (!v || finite_check_message(ch, from, v, n) == CODEC_GO)
         return v;
@@ -157,13 +159,13 @@ static const float *host_get_vector(struct codec *c, struct wire_in *in, size_t 
 
 static bool host_holds(const struct codec *c, int block, int worker)
 {
-    return block >= 0 && block < c->n_blocks && worker >= 0 && worker < c->n_workers &&
+    return block >= 0 && block < c->run->n_blocks && worker >= 0 && worker < c->n_workers &&
            blocks_holds(channel_config(channel_of(c))->blocks, block, worker);
 }
 
 static bool host_has_left(const struct codec *c, int node)
 {
-    return node >= -1 - c->n_servers && node < c->n_workers && node != -1 &&
+    return node >= -1 - c->run->n_servers && node < c->n_workers && node != -1 &&
            channel_has_left(channel_of(c), node);
 }
 
@@ -173,9 +175,9 @@ static uint64_t step_of_workers(const struct channel *ch)
 {
     const struct codec *c = &ch->codec;
     bool is_common = (ch->rule && c->is_sync) || exchange_is_fed(ch->x);
-    uint64_t step = is_common ? c->round : c->round / (uint64_t)c->n_workers;
+    uint64_t step = is_common ? c->run->round : c->run->round / (uint64_t)c->n_workers;
 
-    return step < c->n_steps ? step : c->n_steps - 1;
+    return step < c->run->n_steps ? step : c->run->n_steps - 1;
 }
 
 int channel_update(struct channel *ch, const double *norm)
@@ -184,7 +186,7 @@ int channel_update(struct channel *ch, const double *norm)
     const struct codec *c = &ch->codec;
     enum phase last = phase_enter(channel_watch(ch), PHASE_APPLY);
     int rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), ch->n_params, step_of_workers(ch),
-                         c->lr_factor, norm, channel_err(ch));
+                         c->run->lr_factor, norm, channel_err(ch));
 
     phase_enter(channel_watch(ch), last);
     return rc;
@@ -194,7 +196,7 @@ static int host_update(struct codec *c)
 {
     struct channel *ch = channel_of(c);
 
-    if (c->node >= 0 || !channel_config(ch)->plugin->updates_on_server)
+    if (c->run->node >= 0 || !codec_more(channel_config(ch)->plugin)->updates_on_server)
         return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
     if (whole_needs(ch->x, WHOLE_NORM)) {
         ch->whole.owes_update = true; /* made when the norm is gathered: round.c */
@@ -220,7 +222,6 @@ static int host_record(struct codec *c, const char *name, double value)
 
 const struct codec_host channel_host = {.zeros = host_zeros,
                                         .uniform = host_uniform,
-                                        .fail = host_fail,
                                         .log = host_log,
                                         .message = host_message,
                                         .send = host_send,

@@ -2,7 +2,7 @@
 #ifndef PSGD_EXCHANGE_LAYERS_H
 #define PSGD_EXCHANGE_LAYERS_H
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/base/err.h"
 #include "shared/records/tensor_file.h"
 

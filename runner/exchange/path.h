@@ -6,7 +6,7 @@
 #ifndef PSGD_PATH_H
 #define PSGD_PATH_H
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/base/err.h"
 
 struct channel;

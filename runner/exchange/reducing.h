@@ -8,7 +8,7 @@
 #ifndef PSGD_REDUCING_H
 #define PSGD_REDUCING_H
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "runner/collective/collective.h"
 
 struct channel;

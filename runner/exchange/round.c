@@ -18,7 +18,7 @@
 
 static bool is_server(const struct channel *ch)
 {
-    return ch->codec.node < 0;
+    return ch->run.node < 0;
 }
 
 /* Contributions in the round: a draw is of workers, who then hold a block each. */
@@ -62,11 +62,11 @@ static int send_contribution(struct channel *ch, int k, struct mesh_buf *b, doub
                           .peer = ch->server,
                           .channel = ch->id,
                           .index = (uint32_t)k,
-                          .round = ch->codec.round};
+                          .round = ch->run.round};
     int rc = ch->server ? channel_send(ch, &h, b, encode_s) : CODEC_GO;
 
     for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {
-        if (w == ch->codec.node || channel_has_left(ch, w) ||
+        if (w == ch->run.node || channel_has_left(ch, w) ||
             (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, k, w)))
             continue;
         if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* asgd does not wait */
@@ -78,7 +78,7 @@ static int send_contribution(struct channel *ch, int k, struct mesh_buf *b, doub
         encode_s = 0; /* counted once, not per receiver */
     }
     if (rc == CODEC_GO && !ch->server)
-        round_push(ch, k, b, ch->codec.round, ch->codec.node);
+        round_push(ch, k, b, ch->run.round, ch->run.node);
     else
         mesh_buf_put(b);
     return rc;
@@ -89,12 +89,12 @@ static int contribute(struct channel *ch, int k)
     double seconds;
     struct mesh_buf *b;
 
-    if (!channel_takes_part(ch, ch->codec.round, ch->codec.node))
+    if (!channel_takes_part(ch, ch->run.round, ch->run.node))
         return CODEC_GO;
 
-    ch->codec.block = ch->rule->per_block ? k : -1;
+    ch->run.block = ch->rule->per_block ? k : -1;
     b = channel_encode(ch, "encode", ch->rule->encode, &seconds);
-    ch->codec.block = -1;
+    ch->run.block = -1;
     return b ? send_contribution(ch, k, b, seconds) : -1;
 }
 
@@ -171,10 +171,10 @@ static int end_barrier(struct channel *ch)
     struct mesh_buf *b;
     double seconds;
 
-    if (!round_agrees(ch) || (ch->codec.step < ch->codec.n_steps && !ch->codec.wants_stop))
+    if (!round_agrees(ch) || (ch->run.step < ch->run.n_steps && !ch->run.wants_stop))
         return CODEC_GO;
     b = channel_encode(ch, "encode", encode_empty, &seconds);
-    if (!b || send_contribution(ch, ch->codec.node, b, seconds) < 0)
+    if (!b || send_contribution(ch, ch->run.node, b, seconds) < 0)
         return -1;
     mark_sent(ch, ROUND_ENDS);
     return round_advance(ch);
@@ -189,7 +189,7 @@ static int end_round(struct channel *ch, int first, int last, uint64_t worker_ro
     ch->round.next = 0;
     ch->round.stage = ROUND_OPEN;
     channel_begin_local(ch);
-    ch->codec.n_merged = 0;
+    ch->run.n_merged = 0;
     round_resume_workers(ch);
     channel_round_done(ch);
     return ch->rule->before_update ? CODEC_GO : end_barrier(ch);
@@ -222,7 +222,7 @@ static int gather(struct channel *ch)
             return -1;
     }
     whole_end_round(ch);
-    return end_round(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+    return end_round(ch, 0, ch->codec.n_workers - 1, ch->run.round);
 }
 
 int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
@@ -242,14 +242,14 @@ int round_advance(struct channel *ch)
         return round_advance_without_lost(ch);
     ch->codec.n_contributions = round_size(ch);
     for (; r->next < r->n_contributions; r->next++) {
-        if (!channel_takes_part(ch, ch->codec.round, r->next))
+        if (!channel_takes_part(ch, ch->run.round, r->next))
             continue;
         if (!round_has(ch, r->next))
             return CODEC_WAIT;
         if (merge_one(ch, r->next) < 0)
             return -1;
     }
-    return round_close(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+    return round_close(ch, 0, ch->codec.n_workers - 1, ch->run.round);
 }
 
 /* asgd on a server: one contribution is a round. */
@@ -272,7 +272,7 @@ int round_on_grad(struct channel *ch)
 {
     if (!ch->rule->before_update)
         return CODEC_GO;
-    if (!ch->rule->per_block && contribute(ch, ch->codec.node) < 0)
+    if (!ch->rule->per_block && contribute(ch, ch->run.node) < 0)
         return -1;
     return contributed(ch);
 }
@@ -283,22 +283,22 @@ int round_on_step(struct channel *ch)
 
     if (ch->rule->before_update)
         return end_barrier(ch);
-    if (ch->codec.step % every != 0 && ch->codec.step != ch->codec.n_steps)
+    if (ch->run.step % every != 0 && ch->run.step != ch->run.n_steps)
         return CODEC_GO;
-    return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
+    return contribute(ch, ch->run.node) < 0 ? -1 : contributed(ch);
 }
 
 int round_on_close(struct channel *ch)
 {
-    if (ch->rule->before_update || ch->codec.step % channel_config(ch)->local_steps == 0)
+    if (ch->rule->before_update || ch->run.step % channel_config(ch)->local_steps == 0)
         return end_barrier(ch);
-    return contribute(ch, ch->codec.node) < 0 ? -1 : contributed(ch);
+    return contribute(ch, ch->run.node) < 0 ? -1 : contributed(ch);
 }
 
 /* The server awaits no contribution of a worker that does not take part: its reply may be early. */
 static bool is_early(const struct channel *ch, const struct mesh_head *h)
 {
-    return ch->draw && ch->round.stage == ROUND_OPEN && h->round == ch->codec.round && !ch->round.early;
+    return ch->draw && ch->round.stage == ROUND_OPEN && h->round == ch->run.round && !ch->round.early;
 }
 
 static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
@@ -308,7 +308,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
         ch->round.early = b;
         return CODEC_WAIT;
     }
-    if (h->peer != ch->server || h->round != ch->codec.round || ch->round.stage != ROUND_AWAITS_REPLY) {
+    if (h->peer != ch->server || h->round != ch->run.round || ch->round.stage != ROUND_AWAITS_REPLY) {
         mesh_buf_put(b);
         return channel_fail(ch, "node %d sent an unexpected reply", h->peer);
     }
@@ -339,20 +339,20 @@ static int on_contribution(struct channel *ch, const struct mesh_head *h, struct
     const struct round *r = &ch->round;
     const struct inbox *in = &r->inbox[h->index];
     bool is_redundant = round_has_redundancy(ch);
-    bool is_known = h->round < ch->codec.round || (h->round == ch->codec.round && (int)h->index < r->next) ||
+    bool is_known = h->round < ch->run.round || (h->round == ch->run.round && (int)h->index < r->next) ||
                     (in->n > 0 && h->round <= in->contributions[(in->first + in->n - 1) % r->depth].round);
 
     if (is_known && is_redundant) {
         mesh_buf_put(b); /* another holder was faster */
         return CODEC_GO;
     }
-    if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->codec.round + 1)) {
+    if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->run.round + 1)) {
         mesh_buf_put(b);
         channel_fail(ch, "node %d sent its contribution to round %llu in round %llu", h->peer,
-                     (unsigned long long)h->round, (unsigned long long)ch->codec.round);
+                     (unsigned long long)h->round, (unsigned long long)ch->run.round);
         return channel_blame(ch, h->peer);
     }
-    if (r->stage != ROUND_OPEN && h->round == ch->codec.round)
+    if (r->stage != ROUND_OPEN && h->round == ch->run.round)
         channel_waited(ch, h->peer);
     round_push(ch, (int)h->index, b, h->round, h->peer);
     if (is_redundant && round_is_nearly_full(ch, (int)h->index))
@@ -391,7 +391,7 @@ bool round_is_hopeless(const struct channel *ch)
         return missing >= 0 && channel_has_left(ch, missing) && !ch->round.agreement.is_lost[missing];
     }
     for (int k = ch->round.next; ch->codec.is_sync && k < ch->round.n_contributions; k++)
-        if (channel_takes_part(ch, ch->codec.round, k) && !round_can_still_come(ch, k))
+        if (channel_takes_part(ch, ch->run.round, k) && !round_can_still_come(ch, k))
             return true;
     return false;
 }
@@ -424,14 +424,14 @@ int round_awaits(const struct channel *ch)
     if (round_agrees(ch))
         return round_awaits_agreement(ch);
     for (int k = r->next; k < r->n_contributions; k++)
-        if (channel_takes_part(ch, ch->codec.round, k) && !round_has(ch, k))
+        if (channel_takes_part(ch, ch->run.round, k) && !round_has(ch, k))
             return ch->rule->per_block ? holder(ch, k) : k;
     return -1;
 }
 
 void round_waits_for(const struct channel *ch, char *out, size_t size)
 {
-    unsigned long long round = ch->codec.round + 1;
+    unsigned long long round = ch->run.round + 1;
 
     if (ch->server)
         snprintf(out, size, "the reply of node %d in round %llu", ch->server, round);

@@ -6,11 +6,11 @@
 int round_open(struct channel *ch)
 {
     struct round *r = &ch->round;
-    bool is_synchronous_among_workers = ch->codec.is_sync && ch->codec.n_servers == 0;
+    bool is_synchronous_among_workers = ch->codec.is_sync && ch->run.n_servers == 0;
 
     if (ch->server) /* a server's worker receives replies, not contributions */
         return CODEC_GO;
-    r->n_contributions = ch->rule->per_block ? ch->codec.n_blocks : ch->codec.n_workers;
+    r->n_contributions = ch->rule->per_block ? ch->run.n_blocks : ch->codec.n_workers;
     r->depth = channel_config(ch)->blocks->redundancy + 3;
     r->inbox = calloc((size_t)r->n_contributions, sizeof *r->inbox);
     r->contributions = calloc((size_t)r->n_contributions * (size_t)r->depth, sizeof *r->contributions);
@@ -23,7 +23,7 @@ int round_open(struct channel *ch)
     /* Contribution k is worker k's: without redundancy, so is block k, or the job is refused
      * (combine_path.c). */
     r->kept = calloc((size_t)r->n_contributions, sizeof(struct mesh_buf *));
-    if (!r->kept || !agreement_open(&r->agreement, r->n_contributions, ch->codec.node))
+    if (!r->kept || !agreement_open(&r->agreement, r->n_contributions, ch->run.node))
         return err_set(channel_err(ch), ERR_NOMEM, "no memory for the statements of %d workers",
                        r->n_contributions);
     return CODEC_GO;
@@ -93,7 +93,7 @@ static bool is_ahead(const struct channel *ch, int worker)
 void round_resume_workers(struct channel *ch)
 {
     for (int w = 0; round_has_redundancy(ch) && w < ch->codec.n_workers; w++)
-        if (w != ch->codec.node && !is_ahead(ch, w))
+        if (w != ch->run.node && !is_ahead(ch, w))
             channel_pause(ch, w, false);
 }
 
@@ -101,7 +101,7 @@ bool round_has(const struct channel *ch, int k)
 {
     const struct inbox *in = &ch->round.inbox[k];
 
-    return in->n > 0 && in->contributions[in->first].round == ch->codec.round;
+    return in->n > 0 && in->contributions[in->first].round == ch->run.round;
 }
 
 int round_sender(const struct channel *ch, int k)
@@ -117,11 +117,11 @@ int round_merge(struct channel *ch, int k)
     struct contribution *c = &in->contributions[in->first];
     int rc;
 
-    ch->codec.block = ch->rule->per_block ? k : -1;
+    ch->run.block = ch->rule->per_block ? k : -1;
     rc = channel_decode(ch, PHASE_DECODE, "merge", ch->rule->merge, k, c->buf);
-    ch->codec.block = -1;
+    ch->run.block = -1;
     c->saved = ch->compressing.saved_in;
-    ch->codec.n_merged++;
+    ch->run.n_merged++;
     return rc;
 }
 
@@ -130,7 +130,7 @@ void round_finish(struct channel *ch, int k)
     struct contribution c = pop(ch, &ch->round.inbox[k]);
 
     ch->compressing.saved_in = c.saved;
-    if (c.from != ch->codec.node)
+    if (c.from != ch->run.node)
         channel_received(ch, c.from, c.buf->len);
     if (ch->round.kept)
         ch->round.kept[k] = c.buf;

@@ -13,15 +13,15 @@ bool round_agrees(const struct channel *ch)
 
 bool round_goes_on(const struct channel *ch)
 {
-    return round_agrees(ch) || (ch->codec.node < 0 && ch->codec.is_sync && channel_config(ch)->goes_on);
+    return round_agrees(ch) || (ch->run.node < 0 && ch->codec.is_sync && channel_config(ch)->goes_on);
 }
 
 /* Is the round incomplete without this contribution, which is missing? */
 static bool is_awaited(const struct channel *ch, int k)
 {
-    if (round_has(ch, k) || !channel_takes_part(ch, ch->codec.round, k))
+    if (round_has(ch, k) || !channel_takes_part(ch, ch->run.round, k))
         return false;
-    return round_agrees(ch) ? agreement_counts(&ch->round.agreement, k, ch->codec.round)
+    return round_agrees(ch) ? agreement_counts(&ch->round.agreement, k, ch->run.round)
                             : round_can_still_come(ch, k);
 }
 
@@ -61,16 +61,16 @@ static int begin_merging(struct channel *ch)
 /* The round will have fewer contributions than n_contributions was during the merges so far: undoes these. */
 static void undo_merges(struct channel *ch)
 {
-    if (ch->codec.n_merged > 0)
+    if (ch->run.n_merged > 0)
         undo_restore(&ch->round.undo, ch);
-    ch->codec.n_merged = 0;
+    ch->run.n_merged = 0;
     ch->round.next = 0;
 }
 
 /* Contribution k is malformed: drops it and declares its sender lost. */
 int round_refuse(struct channel *ch, int k, int from)
 {
-    ch->codec.n_merged = 0;
+    ch->run.n_merged = 0;
     round_drop(ch, k);
     return channel_blame(ch, from);
 }
@@ -102,7 +102,7 @@ static int close_complete(struct channel *ch)
             round_finish(ch, k);
     }
     r->can_undo = false;
-    return round_close(ch, 0, ch->codec.n_workers - 1, ch->codec.round);
+    return round_close(ch, 0, ch->codec.n_workers - 1, ch->run.round);
 }
 
 int round_advance_without_lost(struct channel *ch)
@@ -139,7 +139,7 @@ static int restate(struct channel *ch)
 {
     struct round *r = &ch->round;
     struct agreement *a = &r->agreement;
-    struct mesh_head h = {.kind = FRAME_LOSS, .channel = ch->id, .round = ch->codec.round};
+    struct mesh_head h = {.kind = FRAME_LOSS, .channel = ch->id, .round = ch->run.round};
     struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
     int rc = CODEC_GO;
 
@@ -151,11 +151,11 @@ static int restate(struct channel *ch)
         if (a->is_lost[w]) /* a worker that closed the round with it relays it; else it does not count */
             round_drop(ch, w);
     }
-    agreement_restate(a, ch->codec.round);
+    agreement_restate(a, ch->run.round);
     agreement_write(a, b->bytes);
     b->len = agreement_bytes(a);
     for (h.peer = 0; rc == CODEC_GO && h.peer < a->n; h.peer++)
-        if (h.peer != ch->codec.node && !channel_has_left(ch, h.peer))
+        if (h.peer != ch->run.node && !channel_has_left(ch, h.peer))
             rc = send(ch, &h, b);
     mesh_buf_put(b);
     return rc;
@@ -165,9 +165,9 @@ static int restate(struct channel *ch)
 static int relay_contributions(struct channel *ch)
 {
     const struct agreement *a = &ch->round.agreement;
-    struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .channel = ch->id, .round = ch->codec.round - 1};
+    struct mesh_head h = {.kind = FRAME_CONTRIBUTION, .channel = ch->id, .round = ch->run.round - 1};
 
-    if (agreement_relayer(a, ch->x->peer_stats.has_left) != ch->codec.node)
+    if (agreement_relayer(a, ch->x->peer_stats.has_left) != ch->run.node)
         return CODEC_GO;
     for (h.peer = 0; h.peer < a->n; h.peer++)
         for (int w = 0; agreement_is_behind(a, h.peer) && !channel_has_left(ch, h.peer) && w < a->n; w++) {
@@ -246,7 +246,7 @@ int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mes
     struct agreement_statement s;
     int rc = CODEC_GO;
 
-    if (!agreement_read(&s, a, h->peer, ch->codec.round, h->round, b->bytes, b->len)) {
+    if (!agreement_read(&s, a, h->peer, ch->run.round, h->round, b->bytes, b->len)) {
         mesh_buf_put(b);
         channel_fail(ch, "node %d sent a malformed statement on lost workers", h->peer);
         return channel_blame(ch, h->peer);
@@ -275,7 +275,7 @@ int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_
     const struct agreement *a = &r->agreement;
     int k = (int)h->index;
 
-    if (h->round != ch->codec.round || r->inbox[k].n > 0 || !agreement_counts(a, k, h->round)) {
+    if (h->round != ch->run.round || r->inbox[k].n > 0 || !agreement_counts(a, k, h->round)) {
         mesh_buf_put(b);
         return CODEC_GO;
     }
@@ -301,5 +301,5 @@ void round_waits_for_agreement(const struct channel *ch, char *out, size_t size)
         snprintf(out, size, "the final message of node %d", node);
     else
         snprintf(out, size, "the contribution of node %d in round %llu", node,
-                 (unsigned long long)ch->codec.round + 1);
+                 (unsigned long long)ch->run.round + 1);
 }

@@ -111,7 +111,7 @@ static int pass_on(struct exchange *x, const struct verdict_result *r, enum stop
 
 static int call_codec(struct channel *ch)
 {
-    int (*on_evaluation)(struct codec *) = channel_config(ch)->plugin->on_evaluation;
+    int (*on_evaluation)(struct codec *) = codec_more(channel_config(ch)->plugin)->on_evaluation;
     enum phase last;
     int rc;
 
@@ -133,12 +133,12 @@ static int take(struct exchange *x, const struct verdict_result *r, enum stop_re
     if (v->stop.reason == STOP_NONE && reason != STOP_NONE)
         v->stop = (struct stop){reason, r->step, r->loss, r->accuracy};
     for (int i = 0; i < x->n_channels; i++) {
-        x->channels[i].codec.evaluation = (struct codec_evaluation){r->step, (float)r->loss,
-                                                                    (float)r->accuracy};
+        x->channels[i].run.evaluation = (struct codec_evaluation){r->step, (float)r->loss,
+                                                                  (float)r->accuracy};
         if (call_codec(&x->channels[i]) < 0)
             return x->e->code;
     }
-    if (!is_server(x) && v->stop.reason == STOP_NONE && x->channels[0].codec.wants_stop)
+    if (!is_server(x) && v->stop.reason == STOP_NONE && x->channels[0].run.wants_stop)
         v->stop = (struct stop){STOP_CODEC, r->step, r->loss, r->accuracy};
     v->waits &= v->own.n > r->n;
     return CODEC_GO;
@@ -312,7 +312,7 @@ static int on_stop(struct exchange *x, const struct mesh_head *h, const struct m
     if (h->peer >= 0 || is_server(x) || b->len > 0)
         return refuse(x, h->peer);
     if (v->stop.reason == STOP_NONE)
-        v->stop = (struct stop){STOP_CODEC, x->channels[0].codec.step, NAN, NAN};
+        v->stop = (struct stop){STOP_CODEC, x->channels[0].run.step, NAN, NAN};
     return CODEC_GO;
 }
 
@@ -332,7 +332,7 @@ int verdict_tell_stop(struct exchange *x)
 {
     struct verdict *v = &x->verdict;
 
-    if (!is_server(x) || v->has_told || !x->channels[0].codec.wants_stop)
+    if (!is_server(x) || v->has_told || !x->channels[0].run.wants_stop)
         return CODEC_GO;
     v->has_told = true;
     v->stop = (struct stop){.reason = STOP_CODEC, .loss = NAN, .accuracy = NAN};
@@ -396,12 +396,12 @@ bool exchange_must_close(const struct exchange *x)
 {
     bool ends_early = x->verdict.stop.reason != STOP_NONE || x->feed.is_over;
 
-    return ends_early && !x->verdict.has_closed && x->channels[0].codec.step < x->cfg.n_steps;
+    return ends_early && !x->verdict.has_closed && x->channels[0].run.step < x->cfg.n_steps;
 }
 
 bool exchange_close_is_amid(const struct exchange *x)
 {
-    return exchange_has_local_steps(x) && x->channels[0].codec.step % x->cfg.local_steps != 0;
+    return exchange_has_local_steps(x) && x->channels[0].run.step % x->cfg.local_steps != 0;
 }
 
 bool exchange_close_changes(const struct exchange *x)

@@ -12,7 +12,7 @@ enum { FIRST_SERVER = -2 };
 /* Does the norm of a gradient decide on its update? A skipped one is left out on all servers or on none. */
 static bool norm_decides(const struct exchange_config *cfg)
 {
-    return cfg->plugin->updates_on_server && (cfg->clips || cfg->skips_nonfinite);
+    return codec_more(cfg->plugin)->updates_on_server && (cfg->clips || cfg->skips_nonfinite);
 }
 
 bool whole_needs(const struct exchange *x, enum whole_kind kind)
@@ -22,7 +22,7 @@ bool whole_needs(const struct exchange *x, enum whole_kind kind)
     if (cfg->n_servers < 2 || !cfg->is_sync)
         return false;
     return kind == WHOLE_MEASURES ? cfg->plugin->combine && aggregate_compares(&cfg->aggregate)
-                                  : norm_decides(cfg) && !cfg->plugin->events;
+                                  : norm_decides(cfg) && !codec_more(cfg->plugin)->events;
 }
 
 bool whole_links_servers(const struct exchange *x)
@@ -94,7 +94,7 @@ static void drop_parts(struct channel *ch, bool counts)
         for (int k = 0; k < WHOLE_KINDS; k++) {
             struct mesh_buf **b = part_of(ch, s, (enum whole_kind)k);
 
-            if (*b && counts && s != ch->codec.node)
+            if (*b && counts && s != ch->run.node)
                 channel_received(ch, s, (*b)->len);
             mesh_buf_put(*b);
             *b = NULL;
@@ -119,7 +119,7 @@ void whole_end_round(struct channel *ch)
 int whole_awaits(const struct channel *ch)
 {
     for (int k = 0; ch->whole.parts && k < WHOLE_KINDS; k++) {
-        bool is_sent = *part_of(ch, ch->codec.node, (enum whole_kind)k);
+        bool is_sent = *part_of(ch, ch->run.node, (enum whole_kind)k);
 
         for (int s = FIRST_SERVER; is_sent && s >= last_server(ch); s--)
             if (!*part_of(ch, s, (enum whole_kind)k))
@@ -165,20 +165,20 @@ static int send_part(struct channel *ch, enum whole_kind kind)
 {
     static void (*const write[WHOLE_KINDS])(struct channel *, struct mesh_buf *) = {
         [WHOLE_MEASURES] = write_measures, [WHOLE_NORM] = write_norm};
-    struct mesh_head h = {.kind = FRAME_PART, .index = (uint32_t)kind, .round = ch->codec.round};
+    struct mesh_head h = {.kind = FRAME_PART, .index = (uint32_t)kind, .round = ch->run.round};
     struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
     enum phase last;
 
     if (!b)
         return err_set(channel_err(ch), ERR_NOMEM, "no memory for a message");
-    *part_of(ch, ch->codec.node, kind) = b;
+    *part_of(ch, ch->run.node, kind) = b;
     last = phase_enter(channel_watch(ch), PHASE_APPLY);
     write[kind](ch, b);
     phase_enter(channel_watch(ch), last);
     compressing_begin_writing(ch); /* it compresses nothing: resets saved_out */
     for (h.peer = FIRST_SERVER; h.peer >= last_server(ch); h.peer--) {
         h.channel = (uint16_t)(FIRST_SERVER - h.peer);
-        if (h.peer != ch->codec.node && channel_send(ch, &h, b, 0) < 0)
+        if (h.peer != ch->run.node && channel_send(ch, &h, b, 0) < 0)
             return channel_err(ch)->code;
     }
     return CODEC_GO;
@@ -201,7 +201,7 @@ static void find_common(struct channel *ch)
 
 int whole_gather(struct channel *ch, enum whole_kind kind)
 {
-    if (!*part_of(ch, ch->codec.node, kind) && send_part(ch, kind) < 0)
+    if (!*part_of(ch, ch->run.node, kind) && send_part(ch, kind) < 0)
         return channel_err(ch)->code;
     if (whole_awaits(ch))
         return CODEC_WAIT;
@@ -231,14 +231,14 @@ int whole_on_part(struct channel *ch, const struct mesh_head *h, struct mesh_buf
 {
     enum whole_kind kind = (enum whole_kind)h->index;
 
-    if (h->index < WHOLE_KINDS && whole_needs(ch->x, kind) && h->round == ch->codec.round &&
+    if (h->index < WHOLE_KINDS && whole_needs(ch->x, kind) && h->round == ch->run.round &&
         !*part_of(ch, h->peer, kind) && is_well_formed(ch, kind, b)) {
         *part_of(ch, h->peer, kind) = b;
         return CODEC_GO;
     }
     mesh_buf_put(b);
     return channel_fail(ch, "node %d, a server, sent a malformed part of a sum in round %llu", h->peer,
-                        (unsigned long long)ch->codec.round + 1);
+                        (unsigned long long)ch->run.round + 1);
 }
 
 /* Value (a, b), b <= a, of the measure of vector number `vector` in a part of n contributions. */

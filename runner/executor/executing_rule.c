@@ -49,9 +49,8 @@ int executing_open_rule(struct executing *ex, struct err *e)
 
     ex->rule = (struct codec_plugin){.name = n->codec.executor->name,
                                      .state_size = sizeof ex,
-                                     .events = &events,
-                                     .message_bytes = message_bytes,
-                                     .compression = CODEC_UNCOMPRESSED};
+                                     .more = CODEC_MORE(.events = &events, .message_bytes = message_bytes,
+                                                        .compression = CODEC_UNCOMPRESSED)};
     cfg.plugin = &ex->rule;
     cfg.blocks = &n->blocks;
     cfg.params = cfg.grads = nothing;
@@ -118,8 +117,8 @@ int executing_send(struct executing *ex, int to, const char *bytes, size_t n, st
         if (channel_has_left(ex->channel, to))
             return err_set(e, ERR_LOST, "node %d has ended, and receives no further message", to);
         ex->channel->x->e = e;
-        k = mailbox_put(c->host->message(c), n > 0 ? bytes + at : "", n - at);
-        if (c->host->send(c, to) < 0 || node_catch_up(ex->n, e) < 0)
+        k = mailbox_put(codec_message(c), n > 0 ? bytes + at : "", n - at);
+        if (codec_send(c, to) < 0 || node_catch_up(ex->n, e) < 0)
             return e->code;
         at += k;
     } while (at < n);

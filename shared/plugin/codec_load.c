@@ -10,7 +10,7 @@
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/elf.h"
 
-static int check_option_table(const struct codec_plugin *p, struct err *e)
+static int check_options(const struct codec_plugin *p, struct err *e)
 {
     if (codec_options_check(p->options, p->state_size, e) < 0)
         return e->code;
@@ -26,14 +26,14 @@ static int check_lists(const struct codec_plugin *p, struct err *e)
     const struct {
         const char *field;
         unsigned value, max;
-    } lists[] = {{"compression", p->compression, CODEC_COMPRESSION_MAX},
+    } lists[] = {{"compression", codec_more(p)->compression, CODEC_COMPRESSION_MAX},
                  {"limits", p->limits, CODEC_LIMITS_MAX},
-                 {"result", p->result, CODEC_RESULT_MAX}};
+                 {"result", codec_more(p)->result, CODEC_RESULT_MAX}};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (lists[i].value > lists[i].max)
-            return err_set(e, ERR_CODEC, ".%s is %u, and codec.h lists values up to %u", lists[i].field,
-                           lists[i].value, lists[i].max);
+            return err_set(e, ERR_CODEC, ".%s is %u, and codec_events.h lists values up to %u",
+                           lists[i].field, lists[i].value, lists[i].max);
     return 0;
 }
 
@@ -58,7 +58,7 @@ static int check_combine(const struct codec_plugin *p, struct err *e)
         {r->contributes_change && (!r->keeps_global || r->contribute || !r->apply),
          "contributes_change needs keeps_global and apply(), and no contribute()"},
         {r->adopt && !r->keeps_global, "it has adopt() without keeps_global"},
-        {p->updates_on_server && (!is_each_step || r->apply),
+        {codec_more(p)->updates_on_server && (!is_each_step || r->apply),
          "updates_on_server needs CODEC_EACH_STEP without apply()"},
     };
 
@@ -68,22 +68,26 @@ static int check_combine(const struct codec_plugin *p, struct err *e)
     return 0;
 }
 
-static int check_plugin(const struct codec_plugin *p, const char *path, struct err *e)
+static bool has_layout(const struct codec_plugin *p)
 {
-    const struct codec_round *r = p->round;
+    return p->layout[0] == CODEC_ABI && p->layout[1] == sizeof *p && p->layout[2] == sizeof(struct codec) &&
+           (!p->more ||
+            (p->more->layout[0] == sizeof *p->more && p->more->layout[1] == sizeof(struct codec_run) &&
+             p->more->layout[2] == sizeof(struct codec_host)));
+}
 
-    if (p->abi != CODEC_ABI || p->plugin_size != sizeof *p || p->codec_size != sizeof(struct codec) ||
-        p->host_size != sizeof(struct codec_host)) {
-        err_set(e, ERR_CODEC,
-                "%s: built against codec.h with ABI %u (sizes %u, %u, %u); this psgd has ABI %d (sizes %zu, "
-                "%zu, %zu)",
-                path, p->abi, p->plugin_size, p->codec_size, p->host_size, CODEC_ABI, sizeof *p,
-                sizeof(struct codec), sizeof(struct codec_host));
-        return err_hint(e, "Compile the codec again with this psgd's codec.h. " CODEC_ABI_RENAMES ".");
+static int check(const struct codec_plugin *p, const char *path, struct err *e)
+{
+    const struct codec_round *r = codec_more(p)->round;
+
+    if (!has_layout(p)) {
+        err_set(e, ERR_CODEC, "%s: built against codec.h with ABI %u; this psgd has ABI %d, or other sizes",
+                path, p->layout[0], CODEC_ABI);
+        return err_hint(e, "Compile the codec again with this psgd's codec.h. " CODEC_ABI_CHANGES ".");
     }
     if (!p->name || !codec_is_name(p->name))
         return err_set(e, ERR_CODEC, "%s: the codec's name is not 1 to 32 of a-z, 0-9 and _", path);
-    if (!p->combine + !r + !p->events != 2)
+    if (!p->combine + !r + !codec_more(p)->events != 2)
         return err_set(e, ERR_CODEC, "%s: codec %s needs combine, round or events, exactly one", path,
                        p->name);
     if (p->combine && check_combine(p, e) < 0)
@@ -100,7 +104,7 @@ static int check_plugin(const struct codec_plugin *p, const char *path, struct e
     if (r && r->per_block && r->reply)
         return err_set(e, ERR_CODEC, "%s: the round of codec %s is per_block and has a server side", path,
                        p->name);
-    if (p->updates_on_server && r && !r->reply)
+    if (codec_more(p)->updates_on_server && r && !r->reply)
         return err_set(e, ERR_CODEC, "%s: codec %s updates on servers and has no server side", path, p->name);
     if ((p->limits & CODEC_NO_SSGD) && (p->limits & CODEC_NO_ASGD))
         return err_set(e, ERR_CODEC, "%s: codec %s excludes both ssgd and asgd (.limits): no job can use it",
@@ -115,22 +119,21 @@ static int check_plugin(const struct codec_plugin *p, const char *path, struct e
         if (*at > p->state_size || p->state_size - *at < sizeof(float *))
             return err_set(e, ERR_CODEC, "%s: codec %s: .vectors names byte %zu of a state of %zu bytes",
                            path, p->name, *at, p->state_size);
-    return check_lists(p, e) < 0 || check_option_table(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name)
-                                                                 : 0;
+    return check_lists(p, e) < 0 || check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
 }
 
 bool codec_is_star(const struct codec_plugin *p, int n_servers)
 {
-    return n_servers > 0 && !p->events;
+    return n_servers > 0 && !codec_more(p)->events;
 }
 
 enum codec_result codec_result(const struct codec_plugin *p)
 {
     const struct codec_combine *r = p->combine;
 
-    if (!r || p->result != CODEC_EQUAL_RESULT)
-        return p->result;
-    if (p->overlaps || r->contribute || r->apply || r->adopt || r->on_gradient)
+    if (!r || codec_more(p)->result != CODEC_EQUAL_RESULT)
+        return codec_more(p)->result;
+    if (codec_more(p)->overlaps || r->contribute || r->apply || r->adopt || r->on_gradient)
         return CODEC_EQUAL_RESULT;
     return r->when == CODEC_EACH_ROUND ? CODEC_MEAN_OF_PARAMETERS
            : r->reduction == CODEC_SUM ? CODEC_SUM_OF_GRADIENTS
@@ -139,16 +142,16 @@ enum codec_result codec_result(const struct codec_plugin *p)
 
 unsigned codec_limits(const struct codec_plugin *p)
 {
-    const struct codec_round *r = p->round;
+    const struct codec_round *r = codec_more(p)->round;
     bool is_whole = r            ? r->before_update && !r->per_block
                     : p->combine ? p->combine->contribute != NULL && p->combine->when == CODEC_EACH_STEP
                                  : false;
     bool has_global = p->combine && p->combine->keeps_global;
 
     return p->limits | (is_whole ? CODEC_WHOLE_GRADIENTS : 0) | (has_global ? CODEC_ASGD_NEEDS_SERVERS : 0) |
-           (p->events && !p->events->on_lost ? CODEC_NO_ON_LOST : 0) |
-           (p->updates_on_server && p->events ? CODEC_CLIPS_A_RANGE : 0) |
-           (p->updates_on_server && (r || (p->combine && p->combine->contribute))
+           (codec_more(p)->events && !codec_more(p)->events->on_lost ? CODEC_NO_ON_LOST : 0) |
+           (codec_more(p)->updates_on_server && codec_more(p)->events ? CODEC_CLIPS_A_RANGE : 0) |
+           (codec_more(p)->updates_on_server && (r || (p->combine && p->combine->contribute))
                 ? CODEC_CLIPS_A_RANGE_IN_ASGD
                 : 0);
 }
@@ -254,7 +257,7 @@ int codec_library_symbol(const void **out, struct codec_library *l, const char *
     return *out ? 0 : no_symbol(l, path, symbol, e);
 }
 
-static int load_plugin(struct codec_library *l, const char *path, struct err *e)
+static int load(struct codec_library *l, const char *path, struct err *e)
 {
     static const struct codec_symbol symbol = {CODEC_SYMBOL, "codec", "CODEC_PLUGIN", "codec.h"};
     const void *plugin;
@@ -262,7 +265,7 @@ static int load_plugin(struct codec_library *l, const char *path, struct err *e)
     if (codec_library_symbol(&plugin, l, path, &symbol, e) < 0)
         return e->code;
     l->plugin = plugin;
-    return check_plugin(l->plugin, path, e);
+    return check(l->plugin, path, e);
 }
 
 int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
@@ -295,7 +298,7 @@ int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
 
 int codec_library_load(struct codec_library *l, const char *path, struct err *e)
 {
-    if (load_plugin(l, path, e) == 0)
+    if (load(l, path, e) == 0)
         return 0;
     codec_library_drop(l);
     return e->code = ERR_CODEC;

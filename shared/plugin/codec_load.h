@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
 #include "shared/job/aggregate.h"
@@ -20,6 +20,12 @@ struct codec_library {
     int fd; /* of the loaded copy in memory; open as long as the library, whose path names it */
     char sha256[SHA256_HEX]; /* of that copy */
 };
+
+/* What a source of an older ABI must change, for the message that refuses it. */
+#define CODEC_ABI_CHANGES                                                                                    \
+    "ABI 11 moved all but combinations to codec_events.h: a rule of rounds or events includes it, declares " \
+    ".more = CODEC_MORE(.events = ..., and other fields that codec_plugin lost), reads c->run->node for "    \
+    "c->node, and calls codec_send(c, to) for c->host->send(c, to)"
 
 /* The greatest values of codec.h's enumerations, by which tables are indexed; larger ones are invalid. */
 enum {

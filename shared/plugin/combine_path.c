@@ -214,7 +214,7 @@ int path_drawn(double share, int n)
 }
 
 /* The quickest of those that the job allows. */
-static enum path_kind choose_path(const struct path_rule *p, const struct codec_job *job)
+static enum path_kind choose(const struct path_rule *p, const struct codec_job *job)
 {
     if (job->n_servers > 0)
         return PATH_SERVERS;
@@ -230,9 +230,9 @@ struct path_rule path_rule_of(const struct codec_plugin *p)
 {
     return (struct path_rule){.name = p->name,
                               .is_each_step = p->combine->when == CODEC_EACH_STEP,
-                              .updates_on_server = p->updates_on_server,
+                              .updates_on_server = codec_more(p)->updates_on_server,
                               .sums = p->combine->reduction == CODEC_SUM,
-                              .overlaps = p->overlaps,
+                              .overlaps = codec_more(p)->overlaps,
                               .combines_params = p->combine->when == CODEC_EACH_ROUND &&
                                                  !p->combine->contribute && !p->combine->contributes_change,
                               .applies = p->combine->apply,
@@ -244,12 +244,22 @@ bool path_servers_send_params(const struct path_rule *p, bool is_sync)
     return p->updates_on_server || !is_sync || (p->combines_params && (!p->applies || p->adopts));
 }
 
+enum codec_compression path_compression(const struct codec_plugin *p)
+{
+    const struct codec_combine *r = p->combine;
+    enum codec_compression declared = codec_more(p)->compression;
+
+    if (declared != CODEC_BY_CONTENT)
+        return declared;
+    return r && (r->when == CODEC_EACH_STEP || r->contributes_change) ? CODEC_LOSSY : CODEC_LOSSLESS_ONLY;
+}
+
 bool path_sends_params_down(const struct codec_plugin *p, bool is_sync)
 {
     struct path_rule rule;
 
     if (!p->combine)
-        return p->compression == CODEC_LOSSY_PARAMS;
+        return codec_more(p)->compression == CODEC_LOSSY_PARAMS;
     rule = path_rule_of(p);
     return path_servers_send_params(&rule, is_sync);
 }
@@ -261,7 +271,7 @@ bool path_workers_continue(const struct path_rule *p, bool is_sync)
 
 int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e)
 {
-    enum path_kind kind = wanted == PATH_AUTO ? choose_path(p, job) : wanted;
+    enum path_kind kind = wanted == PATH_AUTO ? choose(p, job) : wanted;
     const struct refusal *r = refusal_of(p, kind, job);
 
     if (!r && aggregate_check(&job->aggregate,

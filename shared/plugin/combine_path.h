@@ -23,7 +23,8 @@ bool path_overlaps(const struct path_rule *p, enum overlap wanted);
  * (runner/exchange/copies.h)? Else they are gradients or changes, or parameters from which each worker
  * computes others that it continues from. */
 bool path_servers_send_params(const struct path_rule *p, bool is_sync);
-/* Of any rule. */
+/* Of any rule: what its vectors tolerate, never CODEC_BY_CONTENT; whether its servers send parameters. */
+enum codec_compression path_compression(const struct codec_plugin *p);
 bool path_sends_params_down(const struct codec_plugin *p, bool is_sync);
 /* Does a worker contribute the weights that have become of what the servers sent last? */
 bool path_workers_continue(const struct path_rule *p, bool is_sync);

@@ -11,9 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/base/child.h"
 #include "shared/base/file.h"
+#include "shared/plugin/codec_load.h"
 
 enum { WORDS_MAX = 16, CPU_MAX_S = 120, SOURCE_MAX = 1 << 20 /* bytes */ };
 
@@ -57,8 +58,7 @@ static int split(char **words, char *text)
 }
 
 /* Starts the compiler with stdout and stderr connected to `out`. */
-static int start_compiler(struct child *c, char **argv, int out, int (*confine)(void *), void *arg,
-                          struct err *e)
+static int start(struct child *c, char **argv, int out, int (*confine)(void *), void *arg, struct err *e)
 {
     const struct child_how how = {.argv = argv,
                                   .out = out,
@@ -75,7 +75,7 @@ static int start_compiler(struct child *c, char **argv, int out, int (*confine)(
     return err_hint(e, "Install one (gcc or clang), or set $CC for job_submit.");
 }
 
-static int finish_compiler(struct child *c, const char *name, struct err *e)
+static int finish(struct child *c, const char *name, struct err *e)
 {
     int status = child_wait(c);
 
@@ -89,18 +89,19 @@ static int finish_compiler(struct child *c, const char *name, struct err *e)
 }
 
 /* Explains errors of a codec that was written for an older codec.h. */
-static void hint_renames(const char *source, struct err *e)
+static void hint_changes(const char *source, struct err *e)
 {
-    static const char *const old[] = {"n_words", "rests_between_steps", "CODEC_OPTION_WORD", "CODEC_WORD"};
+    static const char *const moved[] = {
+        "->host->", ".round =", ".events =", ".compression =", "CODEC_WAIT", "->node", "->step", "wire_"};
     struct err ignored;
     char *text;
     size_t len;
 
     if (file_read(&text, &len, source, SOURCE_MAX, &ignored) < 0)
         return;
-    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
-        if (strstr(text, old[i])) {
-            err_hint(e, "%s.", CODEC_ABI_RENAMES);
+    for (size_t i = 0; strstr(text, "\"codec.h\"") && i < sizeof moved / sizeof *moved; i++)
+        if (strstr(text, moved[i])) {
+            err_hint(e, "%s.", CODEC_ABI_CHANGES);
             break;
         }
     free(text);
@@ -136,10 +137,10 @@ int compile_confined(const char *cc, const char *source, const char *object, con
     argv[n++] = file;
     argv[n++] = libm;
     argv[n] = NULL;
-    if (start_compiler(&c, argv, STDERR_FILENO, confine, arg, e) < 0)
+    if (start(&c, argv, STDERR_FILENO, confine, arg, e) < 0)
         return err_at(e, "%s", source);
-    if (finish_compiler(&c, argv[0], e) < 0) {
-        hint_renames(file, e);
+    if (finish(&c, argv[0], e) < 0) {
+        hint_changes(file, e);
         return err_at(e, "%s", source);
     }
     return 0;
@@ -163,14 +164,14 @@ void compile_version(char *out, size_t size, const char *cc)
     argv[n_words] = NULL;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return;
-    rc = start_compiler(&c, argv, fds[1], NULL, NULL, &ignored);
+    rc = start(&c, argv, fds[1], NULL, NULL, &ignored);
     close(fds[1]);
     while (rc == 0 && len < sizeof text - 1 &&
            ((n = read(fds[0], text + len, sizeof text - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
         len += n > 0 ? (size_t)n : 0;
     close(fds[0]);
     text[len] = '\0';
-    if (rc == 0 && finish_compiler(&c, argv[0], &ignored) == 0)
+    if (rc == 0 && finish(&c, argv[0], &ignored) == 0)
         snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
 }
 

@@ -79,23 +79,23 @@ static void look(struct report *r, const char *path, const char *options)
         return;
     p = l.plugin;
     r->e.code = 0;
-    f->has_events = p->events != NULL;
+    f->has_events = codec_more(p)->events != NULL;
     snprintf(f->name, sizeof f->name, "%s", p->name);
     snprintf(f->source, sizeof f->source, "%s", p->source ? p->source : "");
     snprintf(f->equation, sizeof f->equation, "%s", p->equation ? p->equation : "");
-    snprintf(f->cost, sizeof f->cost, "%s", p->cost ? p->cost : "");
-    f->updates_on_server = p->updates_on_server;
+    snprintf(f->cost, sizeof f->cost, "%s", codec_more(p)->cost ? codec_more(p)->cost : "");
+    f->updates_on_server = codec_more(p)->updates_on_server;
     f->has_open = p->open != NULL;
-    f->sees_evaluations = p->on_evaluation != NULL;
+    f->sees_evaluations = codec_more(p)->on_evaluation != NULL;
     f->has_local_steps = codec_common_of(p) != NULL;
-    f->collects = p->events && p->events->on_collective;
+    f->collects = codec_more(p)->events && codec_more(p)->events->on_collective;
     f->ends_equal = codec_result(p) != CODEC_OWN_RESULT;
-    f->compression = p->compression;
+    f->compression = path_compression(p);
     f->limits = codec_limits(p);
     f->state_size = p->state_size;
     f->combines = p->combine != NULL;
     if (p->combine) {
-        f->overlaps = p->overlaps;
+        f->overlaps = codec_more(p)->overlaps;
         f->sums = p->combine->reduction == CODEC_SUM;
         f->combines_params = path_rule_of(p).combines_params;
         f->applies = p->combine->apply;
@@ -108,16 +108,16 @@ static void look(struct report *r, const char *path, const char *options)
         f->sends_grads = p->combine->when == CODEC_EACH_STEP;
         f->sends_params = !f->sends_grads;
         f->per_block = f->sends_grads && !p->combine->contribute;
-    } else if (p->round) {
-        f->has_reply = p->round->reply != NULL;
-        f->has_adopt = p->round->adopt != NULL;
-        f->per_block = p->round->per_block;
-        f->sends_grads = p->round->before_update;
-        f->sends_params = !p->round->before_update;
+    } else if (codec_more(p)->round) {
+        f->has_reply = codec_more(p)->round->reply != NULL;
+        f->has_adopt = codec_more(p)->round->adopt != NULL;
+        f->per_block = codec_more(p)->round->per_block;
+        f->sends_grads = codec_more(p)->round->before_update;
+        f->sends_params = !codec_more(p)->round->before_update;
     } else {
-        f->sends_grads = p->events->on_grad != NULL;
-        f->sends_params = p->events->on_step != NULL;
-        f->is_quiescent_between_steps = p->events->is_quiescent_between_steps;
+        f->sends_grads = codec_more(p)->events->on_grad != NULL;
+        f->sends_params = codec_more(p)->events->on_step != NULL;
+        f->is_quiescent_between_steps = codec_more(p)->events->is_quiescent_between_steps;
     }
     look_at_options(f, p, options, &r->e);
 }

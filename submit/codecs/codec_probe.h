@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/base/err.h"
 #include "shared/job/path_kinds.h"
 #include "shared/plugin/codec_options.h"

@@ -79,13 +79,12 @@ static void trial_log(struct codec *c, const char *fmt, ...)
 
 static bool trial_holds(const struct codec *c, int block, int worker)
 {
-    return block >= 0 && block < c->n_blocks && worker >= 0 && worker < c->n_workers &&
+    return block >= 0 && block < c->run->n_blocks && worker >= 0 && worker < c->n_workers &&
            blocks_holds(trial.t->blocks, block, worker);
 }
 
 static const struct codec_host host = {.zeros = trial_zeros,
                                        .uniform = trial_uniform,
-                                       .fail = trial_fail,
                                        .log = trial_log,
                                        .holds = trial_holds,
                                        .array = trial_array,
@@ -120,10 +119,10 @@ static bool show_model(struct codec *c, const struct codec_plugin *p, const stru
     static struct codec_layer layers[TENSORS_MAX];
     static char names[TENSORS_MAX][TENSOR_NAME];
 
-    c->n_layers = list(layers, names, 0, false, m);
+    c->run->n_layers = list(layers, names, 0, false, m);
     if (!p->combine)
-        c->n_layers = list(layers, names, c->n_layers, true, m);
-    c->layers = layers;
+        c->run->n_layers = list(layers, names, c->run->n_layers, true, m);
+    c->run->layers = layers;
     c->n_params = p->combine ? m->n_trained : m->n_params;
     c->params = room(m->n_params, sizeof(float));
     c->grads = room(m->n_params, sizeof(float));
@@ -151,19 +150,21 @@ static bool make_state(struct codec *c, const struct codec_plugin *p)
 int trial_open(const struct codec_plugin *p, const char *options, const struct trial *t, struct err *e)
 {
     const struct settings *set = t->set;
-    struct codec c = {.node = t->is_of_servers ? -2 : 0,
-                      .n_workers = set->node_count,
-                      .n_servers = set->server_count,
-                      .server = set->server_count > 0 ? -2 : 0,
-                      .n_blocks = t->blocks->n_blocks,
-                      .redundancy = set->redundancy,
+    struct codec_run run = {.node = t->is_of_servers ? -2 : 0,
+                            .n_servers = set->server_count,
+                            .server = set->server_count > 0 ? -2 : 0,
+                            .n_blocks = t->blocks->n_blocks,
+                            .redundancy = set->redundancy,
+                            .n_steps = settings_steps(set),
+                            .block = -1,
+                            .loss = NAN,
+                            .evaluation = {.loss = NAN, .accuracy = NAN},
+                            .host = &host,
+                            .lr_factor = 1};
+    struct codec c = {.n_workers = set->node_count,
                       .is_sync = set->sync == SYNC_SSGD,
-                      .n_steps = settings_steps(set),
-                      .block = -1,
-                      .loss = NAN,
-                      .evaluation = {.loss = NAN, .accuracy = NAN},
-                      .host = &host,
-                      .lr_factor = 1};
+                      .fail_with = trial_fail,
+                      .run = &run};
 
     if (!p->open)
         return 0;

@@ -9,7 +9,7 @@
 #ifndef PSGD_SUBMIT_OPEN_CHECK_H
 #define PSGD_SUBMIT_OPEN_CHECK_H
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/job/blocks.h"
 #include "shared/job/model_spec.h"
 #include "shared/job/settings.h"

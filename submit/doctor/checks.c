@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/base/address.h"
 #include "submit/terminal/text.h"
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "shared/base/child.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"

@@ -1,5 +1,5 @@
 /* Each enumeration of codec.h has a last value; the .compression of this codec is beyond it. */
-#include "codec.h"
+#include "codec_events.h"
 
 static int beyond_on_step(struct codec *c)
 {
@@ -9,5 +9,6 @@ static int beyond_on_step(struct codec *c)
 
 static const struct codec_events beyond = {.on_step = beyond_on_step};
 
-CODEC_PLUGIN(.name = "beyond", .events = &beyond,
-             .compression = (enum codec_compression)(CODEC_LOSSY_PARAMS + 1))
+CODEC_PLUGIN(.name = "beyond",
+             .more = CODEC_MORE(.events = &beyond,
+                                .compression = (enum codec_compression)(CODEC_LOSSY_PARAMS + 1)))

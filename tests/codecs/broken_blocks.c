@@ -18,7 +18,7 @@ static int broken_open(struct codec *c)
 {
     struct broken *b = c->state;
 
-    return c->host->zeros(c, &b->noisy, c->n_params);
+    return codec_zeros(c, &b->noisy, c->n_params);
 }
 
 /* All holders of a block must send the same: this noise differs between nodes. */
@@ -27,9 +27,9 @@ static int broken_encode(struct codec *c, struct wire_out *out)
     const struct broken *b = c->state;
 
     for (size_t i = 0; i < c->n_params; i++)
-        b->noisy[i] = c->grads[i] * (b->what == NOISE ? 1 + 1e-3f * c->host->uniform(c) : 1);
-    wire_put_u32(out, (uint32_t)c->node);
-    c->host->put_vector(c, out, b->noisy, c->n_params);
+        b->noisy[i] = c->grads[i] * (b->what == NOISE ? 1 + 1e-3f * codec_uniform(c) : 1);
+    wire_put_u32(out, (uint32_t)c->run->node);
+    codec_put_vector(c, out, b->noisy, c->n_params);
     return CODEC_GO;
 }
 
@@ -38,7 +38,7 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
 {
     const struct broken *b = c->state;
     uint32_t holder = wire_get_u32(in);
-    const float *g = c->host->get_vector(c, in, c->n_params);
+    const float *g = codec_get_vector(c, in, c->n_params);
 
     if (!wire_ok(in) || (b->what == HOLDER && holder != (uint32_t)from))
         return codec_fail(c, "a malformed gradient of block %d", from);
@@ -49,4 +49,4 @@ static const struct codec_round broken = {
     .before_update = true, .per_block = true, .encode = broken_encode, .merge = broken_merge};
 
 CODEC_PLUGIN(.name = "broken_blocks", .source = "a test", .state_size = sizeof(struct broken),
-             .options = options, .open = broken_open, .round = &broken)
+             .options = options, .open = broken_open, .more = CODEC_MORE(.round = &broken))

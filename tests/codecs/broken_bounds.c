@@ -1,5 +1,5 @@
 /* broken_bounds -- the mean of all gradients, read from a message without checking its length. */
-#include "codec.h"
+#include "codec_events.h"
 
 static int broken_encode(struct codec *c, struct wire_out *out)
 {
@@ -14,7 +14,7 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
         float g;
 
         memcpy(&g, in->bytes + i * sizeof g, sizeof g);
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g / (float)c->n_contributions;
+        c->grads[i] = (c->run->n_merged > 0 ? c->grads[i] : 0) + g / (float)c->n_contributions;
     }
     return CODEC_GO;
 }
@@ -22,4 +22,5 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
 static const struct codec_round broken = {
     .before_update = true, .encode = broken_encode, .merge = broken_merge};
 
-CODEC_PLUGIN(.name = "broken_bounds", .source = "a test", .round = &broken, .result = CODEC_MEAN_OF_GRADIENTS)
+CODEC_PLUGIN(.name = "broken_bounds", .source = "a test",
+             .more = CODEC_MORE(.round = &broken, .result = CODEC_MEAN_OF_GRADIENTS))

@@ -1,6 +1,6 @@
 /* broken_events -- the mean of all gradients, by messages of its own, and one misunderstanding of when an
  * event rule is called, which the option selects. Without one it is right. */
-#include "codec.h"
+#include "codec_events.h"
 
 enum { RIGHT, WAIT, GRADS, PARAMS, EARLY, STEP };
 enum { WORKERS_MAX = 8 };
@@ -22,7 +22,7 @@ static int broken_open(struct codec *c)
     struct broken *b = c->state;
 
     return c->n_workers > WORKERS_MAX ? codec_fail(c, "it is for %d workers", WORKERS_MAX)
-                                      : c->host->zeros(c, &b->g, 2 * (size_t)c->n_workers * c->n_params);
+                                      : codec_zeros(c, &b->g, 2 * (size_t)c->n_workers * c->n_params);
 }
 
 static float *gradient_of(const struct codec *c, int worker, uint64_t step)
@@ -37,11 +37,12 @@ static int mean(struct codec *c)
     struct broken *b = c->state;
 
     for (int k = 0; k < c->n_workers; k++)
-        if (b->have[k] <= c->step)
+        if (b->have[k] <= c->run->step)
             return CODEC_WAIT;
     for (int k = 0; k < c->n_workers; k++)
         for (size_t i = 0; i < c->n_params; i++)
-            c->grads[i] = (k > 0 ? c->grads[i] : 0) + gradient_of(c, k, c->step)[i] / (float)c->n_workers;
+            c->grads[i] = (k > 0 ? c->grads[i] : 0) +
+                          gradient_of(c, k, c->run->step)[i] / (float)c->n_workers;
     b->is_waiting = false;
     return CODEC_GO;
 }
@@ -49,17 +50,17 @@ static int mean(struct codec *c)
 static int broken_on_grad(struct codec *c)
 {
     struct broken *b = c->state;
-    struct wire_out *out = c->host->message(c);
+    struct wire_out *out = codec_message(c);
 
     if (b->has_paused)
         return codec_fail(c, "on_grad is called, although on_message has returned CODEC_WAIT");
-    wire_put_u32(out, (uint32_t)c->step);
+    wire_put_u32(out, (uint32_t)c->run->step);
     wire_put_f32s(out, c->grads, c->n_params);
     for (int to = 0; to < c->n_workers; to++)
-        if (to != c->node && c->host->send(c, to) < 0)
+        if (to != c->run->node && codec_send(c, to) < 0)
             return -1;
-    memcpy(gradient_of(c, c->node, c->step), c->grads, c->n_params * sizeof *c->grads);
-    b->have[c->node] = c->step + 1;
+    memcpy(gradient_of(c, c->run->node, c->run->step), c->grads, c->n_params * sizeof *c->grads);
+    b->have[c->run->node] = c->run->step + 1;
     b->is_waiting = true;
     return mean(c);
 }
@@ -70,8 +71,8 @@ static int broken_on_step(struct codec *c)
     struct broken *b = c->state;
 
     for (int k = 0; b->what == STEP && k < c->n_workers; k++)
-        if (b->have[k] == c->step + 1)
-            b->have[k] = c->step;
+        if (b->have[k] == c->run->step + 1)
+            b->have[k] = c->run->step;
     return CODEC_GO;
 }
 
@@ -81,7 +82,7 @@ static int broken_on_message(struct codec *c, int from, struct wire_in *in)
     const float *g = wire_get_f32s(in, c->n_params);
     struct broken *b = c->state;
 
-    if (!wire_ok(in) || step < c->step || step > c->step + (b->what != EARLY))
+    if (!wire_ok(in) || step < c->run->step || step > c->run->step + (b->what != EARLY))
         return codec_fail(c, "worker %d sent a malformed gradient, or of another step", from);
     memcpy(gradient_of(c, from, step), g, c->n_params * sizeof *g);
     b->have[from] = step + 1;
@@ -107,6 +108,7 @@ static const struct codec_events broken = {.on_grad = broken_on_grad,
                                            .on_backward = broken_on_backward};
 
 CODEC_PLUGIN(.name = "broken_events", .source = "a test", .state_size = sizeof(struct broken),
-             .options = options, .open = broken_open, .events = &broken,
+             .options = options, .open = broken_open,
              .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD | CODEC_NO_REDUNDANCY,
-             .compression = CODEC_UNCOMPRESSED, .result = CODEC_MEAN_OF_GRADIENTS)
+             .more = CODEC_MORE(.events = &broken, .compression = CODEC_UNCOMPRESSED,
+                                .result = CODEC_MEAN_OF_GRADIENTS))

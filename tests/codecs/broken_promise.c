@@ -2,7 +2,7 @@
  * selects. */
 #include <stdlib.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 enum { COST, MEMORY, ALIGNED, GLOBAL, TRACE, TAKEN, SIGN };
 
@@ -48,7 +48,7 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
     }
     part = part_of(c);
     for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + part * g[i];
+        c->grads[i] = (c->run->n_merged > 0 ? c->grads[i] : 0) + part * g[i];
     return CODEC_GO;
 }
 
@@ -64,4 +64,4 @@ static const struct codec_round broken = {
     .before_update = true, .encode = broken_encode, .merge = broken_merge};
 
 CODEC_PLUGIN(.name = "broken_promise", .source = "a test", .state_size = sizeof(struct broken),
-             .options = options, .round = &broken, .sends = broken_sends)
+             .options = options, .more = CODEC_MORE(.round = &broken, .sends = broken_sends))

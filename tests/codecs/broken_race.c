@@ -1,6 +1,6 @@
 /* broken_race -- the mean of all gradients, by messages without a step number: a message counts for the
  * present step of its receiver, even if it is early. */
-#include "codec.h"
+#include "codec_events.h"
 
 struct broken {
     float *latest; /* (n_workers, n_params): the latest gradient of each worker */
@@ -12,7 +12,7 @@ static int broken_open(struct codec *c)
 {
     struct broken *b = c->state;
 
-    return c->host->zeros(c, &b->latest, (size_t)c->n_workers * c->n_params);
+    return codec_zeros(c, &b->latest, (size_t)c->n_workers * c->n_params);
 }
 
 static int go_on(struct codec *c)
@@ -33,13 +33,13 @@ static int go_on(struct codec *c)
 static int broken_on_grad(struct codec *c)
 {
     struct broken *b = c->state;
-    struct wire_out *out = c->host->message(c);
+    struct wire_out *out = codec_message(c);
 
     wire_put_f32s(out, c->grads, c->n_params);
     for (int to = 0; to < c->n_workers; to++)
-        if (to != c->node && c->host->send(c, to) < 0)
+        if (to != c->run->node && codec_send(c, to) < 0)
             return -1;
-    memcpy(b->latest + (size_t)c->node * c->n_params, c->grads, c->n_params * sizeof *c->grads);
+    memcpy(b->latest + (size_t)c->run->node * c->n_params, c->grads, c->n_params * sizeof *c->grads);
     b->is_waiting = true;
     return go_on(c);
 }
@@ -59,4 +59,5 @@ static int broken_on_message(struct codec *c, int from, struct wire_in *in)
 static const struct codec_events broken = {.on_grad = broken_on_grad, .on_message = broken_on_message};
 
 CODEC_PLUGIN(.name = "broken_race", .source = "a test", .state_size = sizeof(struct broken),
-             .open = broken_open, .events = &broken, .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD)
+             .open = broken_open, .limits = CODEC_NO_SERVERS | CODEC_NO_ASGD,
+             .more = CODEC_MORE(.events = &broken))

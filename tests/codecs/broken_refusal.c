@@ -1,6 +1,6 @@
 /* broken_refusal -- the mean of all gradients, sent behind a tag and their number. It refuses what is cut
  * short without a trace; what it does wrong with other messages the option selects. */
-#include "codec.h"
+#include "codec_events.h"
 
 enum { EXTRA, COUNT, PART, FACTOR, DRAW, RECORD, OUTSIDE, N_TAG = 0x5eed };
 
@@ -33,13 +33,13 @@ static void leave_trace(struct codec *c, uint32_t n)
         b->n_seen = (int)n;
         break;
     case FACTOR:
-        c->lr_factor *= 0.5f;
+        c->run->lr_factor *= 0.5f;
         break;
     case DRAW:
-        c->host->uniform(c);
+        codec_uniform(c);
         break;
     case RECORD:
-        c->host->record(c, "refused", 1);
+        codec_record(c, "refused", 1);
         break;
     case OUTSIDE:
         n_refused++;
@@ -75,7 +75,7 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
     for (size_t i = 0; i < c->n_params; i++) {
         if (!(g[i] - g[i] == 0))
             return codec_fail(c, "worker %d sent a gradient that is not finite", from);
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + part * g[i];
+        c->grads[i] = (c->run->n_merged > 0 ? c->grads[i] : 0) + part * g[i];
     }
     return CODEC_GO;
 }
@@ -84,4 +84,4 @@ static const struct codec_round broken = {
     .before_update = true, .encode = broken_encode, .merge = broken_merge};
 
 CODEC_PLUGIN(.name = "broken_refusal", .source = "a test", .state_size = sizeof(struct broken),
-             .options = options, .round = &broken)
+             .options = options, .more = CODEC_MORE(.round = &broken))

@@ -6,19 +6,19 @@ static int n_rounds;
 
 static int broken_apply(struct codec *c)
 {
-    c->lr_factor = 1 / (float)++n_rounds;
-    return c->host->update(c);
+    c->run->lr_factor = 1 / (float)++n_rounds;
+    return codec_update(c);
 }
 
 static int broken_reply(struct codec *c, struct wire_out *out)
 {
-    c->host->put_vector(c, out, c->params, c->n_params);
+    codec_put_vector(c, out, c->params, c->n_params);
     return CODEC_GO;
 }
 
 static int broken_adopt(struct codec *c, struct wire_in *in)
 {
-    const float *w = c->host->get_vector(c, in, c->n_params);
+    const float *w = codec_get_vector(c, in, c->n_params);
 
     if (!wire_ok(in))
         return codec_fail(c, "the server sent malformed weights");
@@ -33,4 +33,5 @@ static const struct codec_round broken = {.before_update = true,
                                           .reply = broken_reply,
                                           .adopt = broken_adopt};
 
-CODEC_PLUGIN(.name = "broken_server", .source = "a test", .round = &broken, .updates_on_server = true)
+CODEC_PLUGIN(.name = "broken_server", .source = "a test",
+             .more = CODEC_MORE(.round = &broken, .updates_on_server = true))

@@ -1,5 +1,5 @@
 /* broken_sum -- the mean of all gradients, but the first gradient is not divided by their number. */
-#include "codec.h"
+#include "codec_events.h"
 
 static int broken_encode(struct codec *c, struct wire_out *out)
 {
@@ -14,11 +14,12 @@ static int broken_merge(struct codec *c, int from, struct wire_in *in)
     if (!wire_ok(in))
         return codec_fail(c, "worker %d sent a malformed gradient", from);
     for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = c->n_merged > 0 ? c->grads[i] + g[i] / (float)c->n_contributions : g[i];
+        c->grads[i] = c->run->n_merged > 0 ? c->grads[i] + g[i] / (float)c->n_contributions : g[i];
     return CODEC_GO;
 }
 
 static const struct codec_round broken = {
     .before_update = true, .encode = broken_encode, .merge = broken_merge};
 
-CODEC_PLUGIN(.name = "broken_sum", .source = "a test", .round = &broken, .result = CODEC_MEAN_OF_GRADIENTS)
+CODEC_PLUGIN(.name = "broken_sum", .source = "a test",
+             .more = CODEC_MORE(.round = &broken, .result = CODEC_MEAN_OF_GRADIENTS))

@@ -1,5 +1,5 @@
 /* The state size exceeds any memory, as after an underflow below zero. */
-#include "codec.h"
+#include "codec_events.h"
 
 static int bulky_on_step(struct codec *c)
 {
@@ -9,4 +9,4 @@ static int bulky_on_step(struct codec *c)
 
 static const struct codec_events bulky = {.on_step = bulky_on_step};
 
-CODEC_PLUGIN(.name = "bulky", .events = &bulky, .state_size = SIZE_MAX)
+CODEC_PLUGIN(.name = "bulky", .state_size = SIZE_MAX, .more = CODEC_MORE(.events = &bulky))

@@ -1,5 +1,5 @@
 /* collect -- an event rule that requests all collectives one after another and checks their results. */
-#include "codec.h"
+#include "codec_events.h"
 
 enum { SLICE = 3, STAGES = 5 };
 
@@ -11,7 +11,7 @@ struct collect {
 /* The input of worker k at i in the present step: small integers, so that sums are exact. */
 static float value(const struct codec *c, int k, size_t i)
 {
-    return (float)(100 * k + (int)i + (int)c->step);
+    return (float)(100 * k + (int)i + (int)c->run->step);
 }
 
 static size_t length(const struct codec *c)
@@ -23,19 +23,19 @@ static int collect_open(struct codec *c)
 {
     struct collect *s = c->state;
 
-    if (c->host->zeros(c, &s->in, length(c)) < 0 || c->host->zeros(c, &s->out[0], length(c)) < 0)
+    if (codec_zeros(c, &s->in, length(c)) < 0 || codec_zeros(c, &s->out[0], length(c)) < 0)
         return -1;
-    return c->host->zeros(c, &s->out[1], length(c));
+    return codec_zeros(c, &s->out[1], length(c));
 }
 
 static int request(struct codec *c)
 {
-    const struct codec_host *h = c->host;
+    const struct codec_host *h = c->run->host;
     struct collect *s = c->state;
     float *out = s->out[s->n_done % 2];
 
     for (size_t i = 0; i < length(c); i++)
-        s->in[i] = value(c, c->node, i);
+        s->in[i] = value(c, c->run->node, i);
     switch (s->stage) {
     case 0:
         return h->all_reduce(c, CODEC_SUM, s->in, out, length(c));
@@ -52,7 +52,7 @@ static int request(struct codec *c)
 
 static float expected(const struct codec *c, int stage, size_t i)
 {
-    size_t mine = c->host->slice(c, length(c), c->node);
+    size_t mine = codec_slice(c, length(c), c->run->node);
     int k = (int)(i / SLICE);
     float sum = 0;
 
@@ -81,7 +81,7 @@ static int collect_on_step(struct codec *c)
 static int collect_on_collective(struct codec *c)
 {
     struct collect *s = c->state;
-    size_t mine = c->host->slice(c, length(c), c->node);
+    size_t mine = codec_slice(c, length(c), c->run->node);
 
     for (size_t i = 0; i < length(c); i++)
         if ((s->stage != 1 || (i >= mine && i < mine + SLICE)) &&
@@ -95,4 +95,4 @@ static const struct codec_events collect = {.on_step = collect_on_step,
                                             .on_collective = collect_on_collective};
 
 CODEC_PLUGIN(.name = "collect", .source = "a test", .state_size = sizeof(struct collect),
-             .open = collect_open, .events = &collect)
+             .open = collect_open, .more = CODEC_MORE(.events = &collect))

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 enum { LINES = 100000, AT_ONCE = 100 };
 
@@ -29,7 +29,7 @@ static int flood_on_step(struct codec *c)
     char lines[AT_ONCE * (sizeof line - 1)];
     int fd = events_fd();
 
-    if (c->node != 0 || c->step != 3)
+    if (c->run->node != 0 || c->run->step != 3)
         return CODEC_GO;
     for (int i = 0; i < AT_ONCE; i++)
         memcpy(lines + (size_t)i * (sizeof line - 1), line, sizeof line - 1);
@@ -41,4 +41,4 @@ static int flood_on_step(struct codec *c)
 
 static const struct codec_events flood = {.on_step = flood_on_step};
 
-CODEC_PLUGIN(.name = "flood", .source = "a test", .events = &flood)
+CODEC_PLUGIN(.name = "flood", .source = "a test", .more = CODEC_MORE(.events = &flood))

@@ -1,5 +1,5 @@
 /* Violates the contract: its result depends on how many contributions any node has merged before. */
-#include "codec.h"
+#include "codec_events.h"
 
 static float n_merged;
 
@@ -15,12 +15,12 @@ static int merge(struct codec *c, int from, struct wire_in *in)
 
     if (!wire_ok(in))
         return codec_fail(c, "worker %d sent malformed weights", from);
-    n_merged = c->step == 1 && from == c->node ? n_merged + 1 : n_merged;
+    n_merged = c->run->step == 1 && from == c->run->node ? n_merged + 1 : n_merged;
     for (size_t i = 0; i < c->n_params; i++)
-        c->params[i] += w[i] * n_merged * (float)(c->node + 1);
+        c->params[i] += w[i] * n_merged * (float)(c->run->node + 1);
     return CODEC_GO;
 }
 
 static const struct codec_round rule = {.encode = encode, .merge = merge};
 
-CODEC_PLUGIN(.name = "has_globals", .source = "a test", .round = &rule)
+CODEC_PLUGIN(.name = "has_globals", .source = "a test", .more = CODEC_MORE(.round = &rule))

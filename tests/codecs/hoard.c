@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 enum { CHUNK = 64 << 20 };
 
@@ -29,7 +29,7 @@ static int hoard_on_step(struct codec *c)
 {
     const struct hoard *h = c->state;
 
-    while (c->node == 0 && c->step == 3)
+    while (c->run->node == 0 && c->run->step == 3)
         if (h->hides)
             hide();
         else
@@ -40,4 +40,4 @@ static int hoard_on_step(struct codec *c)
 static const struct codec_events hoard = {.on_step = hoard_on_step};
 
 CODEC_PLUGIN(.name = "hoard", .source = "a test", .state_size = sizeof(struct hoard), .options = options,
-             .events = &hoard)
+             .more = CODEC_MORE(.events = &hoard))

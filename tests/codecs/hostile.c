@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codec.h"
+#include "codec_events.h"
 #include "executor.h"
 #include "hostile/acts.h"
 
@@ -87,7 +87,7 @@ static int hostile_on_step(struct codec *c)
 static const struct codec_events hostile = {.on_step = hostile_on_step, .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "hostile", .source = "a test", .state_size = sizeof(struct hostile), .options = options,
-             .open = hostile_open, .events = &hostile)
+             .open = hostile_open, .more = CODEC_MORE(.events = &hostile))
 
 /* The same as an executor, with `act` and `pid` as arguments. */
 static int hostile_run(struct executor *x)

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 enum { WITH_NOTHING, WITH_NO_MODEL, WITH_MODEL, WITH_ROWS, WITH_PROGRESS, WITH_SUM, WITH_MAX = WITH_SUM };
 
@@ -72,20 +72,20 @@ static int lie_on_step(struct codec *c)
     char text[512];
     int n;
 
-    if (c->step < 3)
+    if (c->run->step < 3)
         return CODEC_GO;
     if (l->with == WITH_NO_MODEL)
         put("final.safetensors", 0, "weights", 7);
     if (l->with >= WITH_MODEL)
-        write_model(c->n_steps);
+        write_model(c->run->n_steps);
     n = snprintf(text, sizeof text, "9.9,0,worker,1,1,1,%" PRIu64 ",99,0.01,1,0.1,0,0,0,0,0,0,0,0,0,0\n",
-                 c->n_steps);
+                 c->run->n_steps);
     if (l->with >= WITH_ROWS)
         put("train.csv", O_APPEND, text, (size_t)n);
     n = snprintf(text, sizeof text,
                  "{\"event\":\"progress\",\"epoch\":1,\"epochs\":1,\"step\":%" PRIu64 ",\"steps\":%" PRIu64
                  ",\"loss\":0.01,\"accuracy\":1}\n",
-                 c->n_steps, c->n_steps);
+                 c->run->n_steps, c->run->n_steps);
     if (l->with >= WITH_PROGRESS)
         put("events.jsonl", O_APPEND, text, (size_t)n);
     n = snprintf(text, sizeof text, "{\"event\":\"result\",\"params_sha256\":\"%064d\"}\n", 0);
@@ -105,4 +105,4 @@ static const struct codec_option options[] = {
 static const struct codec_events liar = {.on_step = lie_on_step};
 
 CODEC_PLUGIN(.name = "liar", .source = "a test", .state_size = sizeof(struct liar), .options = options,
-             .events = &liar)
+             .more = CODEC_MORE(.events = &liar))

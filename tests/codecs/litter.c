@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 static int litter_on_step(struct codec *c)
 {
     char name[32];
 
-    for (unsigned i = 0; c->node == 0; i++) {
+    for (unsigned i = 0; c->run->node == 0; i++) {
         snprintf(name, sizeof name, "litter-%u", i % 2000);
         close(open(name, O_WRONLY | O_CREAT, 0600));
         usleep(100);
@@ -19,4 +19,4 @@ static int litter_on_step(struct codec *c)
 
 static const struct codec_events litter = {.on_step = litter_on_step};
 
-CODEC_PLUGIN(.name = "litter", .source = "a test", .events = &litter)
+CODEC_PLUGIN(.name = "litter", .source = "a test", .more = CODEC_MORE(.events = &litter))

@@ -8,7 +8,7 @@ struct mumble {
 
 static int mumble_encode(struct codec *c, struct wire_out *out)
 {
-    bool is_short = c->node == 1 && c->round == 2;
+    bool is_short = c->run->node == 1 && c->run->round == 2;
 
     wire_put_f32s(out, c->grads, c->n_params - is_short);
     return CODEC_GO;
@@ -51,4 +51,5 @@ static const struct codec_round mumble = {.before_update = true,
                                           .reply = mumble_reply,
                                           .adopt = mumble_adopt};
 
-CODEC_PLUGIN(.name = "mumble", .source = "a test", .state_size = sizeof(struct mumble), .round = &mumble)
+CODEC_PLUGIN(.name = "mumble", .source = "a test", .state_size = sizeof(struct mumble),
+             .more = CODEC_MORE(.round = &mumble))

@@ -1,7 +1,7 @@
 /* ping -- an event rule: after each step every worker sends its step number to the next worker, and waits
  * until the previous worker has reached the same step. A ping may arrive before this node's own step is
  * done. */
-#include "codec.h"
+#include "codec_events.h"
 
 struct ping {
     uint32_t received; /* steps that the previous worker has completed */
@@ -11,13 +11,13 @@ static int is_received(const struct codec *c)
 {
     const struct ping *p = c->state;
 
-    return p->received >= c->step ? CODEC_GO : CODEC_WAIT;
+    return p->received >= c->run->step ? CODEC_GO : CODEC_WAIT;
 }
 
 static int ping_on_step(struct codec *c)
 {
-    wire_put_u32(c->host->message(c), (uint32_t)c->step);
-    if (c->host->send(c, (c->node + 1) % c->n_workers) < 0)
+    wire_put_u32(codec_message(c), (uint32_t)c->run->step);
+    if (codec_send(c, (c->run->node + 1) % c->n_workers) < 0)
         return codec_fail(c, "cannot send");
     return is_received(c);
 }
@@ -32,4 +32,5 @@ static int ping_on_message(struct codec *c, int from, struct wire_in *in)
 
 static const struct codec_events ping = {.on_step = ping_on_step, .on_message = ping_on_message};
 
-CODEC_PLUGIN(.name = "ping", .source = "a test", .state_size = sizeof(struct ping), .events = &ping)
+CODEC_PLUGIN(.name = "ping", .source = "a test", .state_size = sizeof(struct ping),
+             .more = CODEC_MORE(.events = &ping))

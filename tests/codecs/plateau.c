@@ -1,6 +1,6 @@
 /* plateau -- the mean of weights, as fedavg, at a learning rate that is multiplied by `factor` whenever
  * `patience` evaluations in a row have not lowered the test loss; after the third time the job ends. */
-#include "codec.h"
+#include "codec_events.h"
 
 struct plateau {
     float factor;
@@ -20,20 +20,21 @@ static const struct codec_option options[] = {
 static int plateau_on_evaluation(struct codec *c)
 {
     struct plateau *s = c->state;
-    float loss = c->evaluation.loss;
+    float loss = c->run->evaluation.loss;
 
     if (s->best == 0 || loss < s->best) {
         s->best = loss;
         s->n_bad = 0;
     } else if (++s->n_bad == s->patience) {
-        c->lr_factor *= s->factor;
+        c->run->lr_factor *= s->factor;
         s->n_bad = 0;
-        c->wants_stop = ++s->n_cuts == 3;
+        c->run->wants_stop = ++s->n_cuts == 3;
     }
-    return c->host->record(c, "lr_factor", (double)c->lr_factor);
+    return codec_record(c, "lr_factor", (double)c->run->lr_factor);
 }
 
 static const struct codec_combine plateau = {.when = CODEC_EACH_ROUND};
 
 CODEC_PLUGIN(.name = "plateau", .source = "a page of codecs/README.md", .state_size = sizeof(struct plateau),
-             .options = options, .combine = &plateau, .on_evaluation = plateau_on_evaluation)
+             .options = options, .combine = &plateau,
+             .more = CODEC_MORE(.on_evaluation = plateau_on_evaluation))

@@ -44,4 +44,4 @@ static int reach_open(struct codec *c)
 
 static const struct codec_round reach = {.encode = mean_encode, .merge = mean_merge};
 
-CODEC_PLUGIN(.name = "reach", .source = "a test", .round = &reach, .open = reach_open)
+CODEC_PLUGIN(.name = "reach", .source = "a test", .open = reach_open, .more = CODEC_MORE(.round = &reach))

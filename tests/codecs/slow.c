@@ -11,9 +11,9 @@ static int slow_encode(struct codec *c, struct wire_out *out)
 {
     static const char is_ahead[] = "is-ahead";
 
-    if (c->node == 0 && c->step == 15)
+    if (c->run->node == 0 && c->run->step == 15)
         close(creat(is_ahead, 0600));
-    while (c->node == 2 && access(is_ahead, F_OK) < 0)
+    while (c->run->node == 2 && access(is_ahead, F_OK) < 0)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     wire_put_f32s(out, c->grads, c->n_params);
     return CODEC_GO;
@@ -31,4 +31,4 @@ static int slow_merge(struct codec *c, int block, struct wire_in *in)
 static const struct codec_round slow = {
     .before_update = true, .per_block = true, .encode = slow_encode, .merge = slow_merge};
 
-CODEC_PLUGIN(.name = "slow", .source = "a test", .round = &slow)
+CODEC_PLUGIN(.name = "slow", .source = "a test", .more = CODEC_MORE(.round = &slow))

@@ -2,7 +2,7 @@
  * processor time. */
 #include <time.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 enum { AT_OPEN = 1, AT_APPLY, AT_ON_GRADIENT, AT_MODEL };
 
@@ -56,4 +56,4 @@ static const struct codec_combine stuck = {
     .when = CODEC_EACH_ROUND, .keeps_global = true, .apply = stuck_apply, .on_gradient = stuck_on_gradient};
 
 CODEC_PLUGIN(.name = "stuck", .source = "a test", .state_size = sizeof(struct stuck), .options = options,
-             .combine = &stuck, .open = stuck_open, .model = stuck_model)
+             .combine = &stuck, .open = stuck_open, .more = CODEC_MORE(.model = stuck_model))

@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L /* chdir */
 #include <unistd.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 static int leave(struct codec *c)
 {
@@ -11,11 +11,11 @@ static int leave(struct codec *c)
 
 static int wander_on_step(struct codec *c)
 {
-    if (c->step == 3 && leave(c) < 0)
+    if (c->run->step == 3 && leave(c) < 0)
         return -1;
-    return c->host->record(c, "steps", (double)c->step);
+    return codec_record(c, "steps", (double)c->run->step);
 }
 
 static const struct codec_events wander = {.on_step = wander_on_step, .is_quiescent_between_steps = true};
 
-CODEC_PLUGIN(.name = "wander", .source = "a test", .open = leave, .events = &wander)
+CODEC_PLUGIN(.name = "wander", .source = "a test", .open = leave, .more = CODEC_MORE(.events = &wander))

@@ -46,13 +46,13 @@ runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
     cat >talks.c <<'C'
 #include <stdio.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 static int talk(struct codec *c)
 {
     static char line[1 << 20] = {[0 ... sizeof line - 2] = '0', '\n'};
 
-    for (int i = 0; i < 270 && c->step == 0; i++)
+    for (int i = 0; i < 270 && c->run->step == 0; i++)
         fwrite(line, 1, sizeof line, stdout);
     puts("the last word");
     fflush(stdout);
@@ -61,7 +61,7 @@ static int talk(struct codec *c)
 
 static const struct codec_events talks = {.on_grad = talk};
 
-CODEC_PLUGIN(.name = "talks", .source = "a test", .events = &talks)
+CODEC_PLUGIN(.name = "talks", .source = "a test", .more = CODEC_MORE(.events = &talks))
 C
     "$SUBMIT" --codec talks.c --node_count 1 --dataset "$FEW" --epochs 1 --model softmax --round-timeout 200 -o out >log 2>&1
     [ "$(stat -c %s out/logs/worker-0.log)" -eq $((4 << 20)) ]
@@ -287,7 +287,7 @@ ready_by_hand() {
 @test "a lost worker can be tolerated: the others finish without it while there are enough" {
     start_agents 4
     write_workers 3 1
-    gated fedavg 'c->node == 1'
+    gated fedavg 'c->run->node == 1'
     "$SUBMIT" --codec gated.c --node_count 3 "${PAST_GATE[@]}" --local-steps 5 --record-every 100 --on-node-loss continue \
         --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$!
@@ -304,7 +304,7 @@ ready_by_hand() {
 # A job of three workers and no server, of which node 1 is killed while it trains.
 continues_without_one() { # continues_without_one CODEC OPTION...
     start_agents 3
-    gated "$1" 'c->node == 1'
+    gated "$1" 'c->run->node == 1'
     shift
     "$SUBMIT" --codec gated.c "$@" --node_count 3 "${PAST_GATE[@]}" --record-every 100 --on-node-loss continue --min-nodes 2 \
         --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
@@ -684,16 +684,16 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
-#include "codec.h"
+#include "codec_events.h"
 static int nap_on_step(struct codec *c) /* node 1 stands until the file is there */
 {
     const struct timespec nap = {.tv_nsec = 10000000};
-    while (c->node == 1 && access("go", F_OK) < 0)
+    while (c->run->node == 1 && access("go", F_OK) < 0)
         nanosleep(&nap, NULL);
     return CODEC_GO;
 }
 static const struct codec_events nap = {.on_step = nap_on_step};
-CODEC_PLUGIN(.name = "nap", .source = "a test", .events = &nap)
+CODEC_PLUGIN(.name = "nap", .source = "a test", .more = CODEC_MORE(.events = &nap))
 C
     "$SUBMIT" -q --codec nap.c --node_count 2 --epochs 1 --model softmax --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     local pid=$! s=0 runner

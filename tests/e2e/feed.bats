@@ -16,7 +16,7 @@ rows() { awk -F, -v node="$1" 'NR > 1 && $2 == node' out/records/train.csv; }
 #include <time.h>
 #include <unistd.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 static void wait_for(const char *path)
 {
@@ -26,11 +26,11 @@ static void wait_for(const char *path)
 
 static float contribute(struct codec *c, float *const *v)
 {
-    if (c->node == 2 && c->step == 3) {
+    if (c->run->node == 2 && c->run->step == 3) {
         close(creat("at-gate-2", 0600));
         wait_for("gate-open");
     }
-    if (c->node != 2 && c->step == 3)
+    if (c->run->node != 2 && c->run->step == 3)
         wait_for("gate-begin");
     memcpy(v[0], c->grads, c->n_params * sizeof *v[0]);
     return 1;
@@ -38,7 +38,8 @@ static float contribute(struct codec *c, float *const *v)
 
 static const struct codec_combine rule = {.when = CODEC_EACH_STEP, .contribute = contribute};
 
-CODEC_PLUGIN(.name = "gate", .source = "test", .equation = "g <- mean g", .combine = &rule, .updates_on_server = true)
+CODEC_PLUGIN(.name = "gate", .source = "test", .equation = "g <- mean g", .combine = &rule,
+             .more = CODEC_MORE(.updates_on_server = true))
 C
     "$SUBMIT" --codec gate.c --parallel_sgd asgd --feed shared --node_count 3 --batch_size 64 --epochs 4 --model softmax -o out \
         >log 2>&1 3>&- &

@@ -65,13 +65,13 @@ has_no_executable_data() {
     # A codec may have neither an array nor such a call. One that has both:
     cat >array.c <<'C'
 #include <stdio.h>
-#include "codec.h"
+#include "codec_events.h"
 
 static int open_array(struct codec *c)
 {
     char text[64];
 
-    snprintf(text, sizeof text + (size_t)c->node, "worker %d", c->node);
+    snprintf(text, sizeof text + (size_t)c->run->node, "worker %d", c->run->node);
     return text[0] == 'w' ? CODEC_GO : -1;
 }
 
@@ -89,7 +89,7 @@ static int merge(struct codec *c, int from, struct wire_in *in)
 
 static const struct codec_round array = {.encode = encode, .merge = merge};
 
-CODEC_PLUGIN(.name = "array", .source = "a test", .open = open_array, .round = &array)
+CODEC_PLUGIN(.name = "array", .source = "a test", .open = open_array, .more = CODEC_MORE(.round = &array))
 C
     # What job_submit and job_runner compile has these, too.
     read -ra flags < <(strings "$BUILD/job_runner" | grep -m 1 -e '-shared.*-fstack-protector')

@@ -352,15 +352,15 @@ gated() {
     if grep -q CODEC_EACH_STEP "$codec"; then what=grads; fi
     {
         printf '#define _GNU_SOURCE\n#include <fcntl.h>\n#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n'
-        sed '/^static const struct codec_combine/,$d' "$codec"
+        sed '/^static const struct codec_combine/,$d; s/"codec.h"/"codec_events.h"/' "$codec"
         cat <<EOF
 static float contribute(struct codec *c, float *const *v)
 {
     static const char open[] = "gate-open"; /* in the run folder, as codecs see no other one */
     char at_gate[64];
 
-    if (c->step >= 60 && (${2:-1}) && access(open, F_OK) < 0) {
-        snprintf(at_gate, sizeof at_gate, "at-gate-%d", c->node);
+    if (c->run->step >= 60 && (${2:-1}) && access(open, F_OK) < 0) {
+        snprintf(at_gate, sizeof at_gate, "at-gate-%d", c->run->node);
         close(creat(at_gate, 0600));
         while (access(open, F_OK) < 0)
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

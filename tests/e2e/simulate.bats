@@ -175,11 +175,11 @@ simulated() {
 @test "a codec that crashes ends the simulator and not job_submit" {
     cat >crash.c <<'C'
 #include <stdlib.h>
-#include "codec.h"
+#include "codec_events.h"
 static int encode(struct codec *c, struct wire_out *out) { (void)c; (void)out; abort(); }
 static int merge(struct codec *c, int from, struct wire_in *in) { (void)c; (void)from; (void)in; return CODEC_GO; }
 static const struct codec_round crash = {.encode = encode, .merge = merge};
-CODEC_PLUGIN(.name = "crash", .source = "none", .round = &crash)
+CODEC_PLUGIN(.name = "crash", .source = "none", .more = CODEC_MORE(.round = &crash))
 C
     run "$SUBMIT" simulate -q --codec crash.c --node_count 2 --gradients 10 -o out
     echo "$output"
@@ -191,7 +191,7 @@ C
 write_loop() { # loop.c, a codec that hangs in its first encode, without taking the processor from other tests
     cat >loop.c <<'C'
 #include <unistd.h>
-#include "codec.h"
+#include "codec_events.h"
 static int encode(struct codec *c, struct wire_out *out)
 {
     volatile int busy = 1;
@@ -202,7 +202,7 @@ static int encode(struct codec *c, struct wire_out *out)
 }
 static int merge(struct codec *c, int from, struct wire_in *in) { (void)c; (void)from; (void)in; return CODEC_GO; }
 static const struct codec_round loop = {.encode = encode, .merge = merge};
-CODEC_PLUGIN(.name = "loop", .source = "none", .round = &loop)
+CODEC_PLUGIN(.name = "loop", .source = "none", .more = CODEC_MORE(.round = &loop))
 C
     LOOPING=("$SUBMIT" simulate --codec loop.c --node_count 2 --gradients 10 --steps 2 --epochs 1 -o out)
 }
@@ -383,15 +383,15 @@ PY
     [[ "$output" == *"5 orders of deliveries: all succeed"* ]]
     # A worker that skips its second round if the other's contribution is late.
     cat >late.c <<'C'
-#include "codec.h"
+#include "codec_events.h"
 struct late { uint32_t n_received; };
 static int on_step(struct codec *c)
 {
     struct late *l = c->state;
-    wire_put_u32(c->host->message(c), 7);
-    if (c->step == 2 && l->n_received == 0)
+    wire_put_u32(codec_message(c), 7);
+    if (c->run->step == 2 && l->n_received == 0)
         return codec_fail(c, "no contribution arrived");
-    return c->host->send(c, 1 - c->node);
+    return codec_send(c, 1 - c->run->node);
 }
 static int on_message(struct codec *c, int from, struct wire_in *in)
 {
@@ -400,7 +400,8 @@ static int on_message(struct codec *c, int from, struct wire_in *in)
     return CODEC_GO;
 }
 static const struct codec_events late = {.on_step = on_step, .on_message = on_message};
-CODEC_PLUGIN(.name = "late", .source = "none", .state_size = sizeof(struct late), .events = &late)
+CODEC_PLUGIN(.name = "late", .source = "none", .state_size = sizeof(struct late),
+             .more = CODEC_MORE(.events = &late))
 C
     run "$SUBMIT" simulate -q --codec late.c --node_count 2 --gradients 10 --steps 2 --epochs 1 --exhaustive -o one
     echo "$output"
@@ -419,7 +420,7 @@ forge() {
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "codec.h"
+#include "codec_events.h"
 static int forge_grad(struct codec *c)
 {
     char line[4096] = "", path[4200];
@@ -433,7 +434,7 @@ static int forge_grad(struct codec *c)
     _exit(0);
 }
 static const struct codec_events forge = {.on_grad = forge_grad};
-CODEC_PLUGIN(.name = "forge", .source = "a test", .events = &forge)
+CODEC_PLUGIN(.name = "forge", .source = "a test", .more = CODEC_MORE(.events = &forge))
 C
     sed -i "s/SUMMARY/$(jq -n --arg s "$1" '$s' | sed 's/[\\&/]/\\&/g')/" forge.c
 }

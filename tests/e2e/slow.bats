@@ -64,17 +64,17 @@ is_ahead() { [ -e "agent$1/jobs/$(only_job "$1")/run/is-ahead" ]; }
     start_agents 3
     cat >late.c <<'C'
 #include <time.h>
-#include "codec.h"
+#include "codec_events.h"
 static int late_on_step(struct codec *c) /* node 2 takes half a second longer, from step 10 on */
 {
     const struct timespec nap = {.tv_nsec = 500000000};
 
-    if (c->node == 2 && c->step >= 10)
+    if (c->run->node == 2 && c->run->step >= 10)
         nanosleep(&nap, NULL);
     return CODEC_GO;
 }
 static const struct codec_events late = {.on_step = late_on_step};
-CODEC_PLUGIN(.name = "late", .source = "a test", .events = &late)
+CODEC_PLUGIN(.name = "late", .source = "a test", .more = CODEC_MORE(.events = &late))
 C
     "$SUBMIT" --codec late.c --node_count 3 --dataset digits:train=1200,test=200 --epochs 1 --batch_size 20 --model softmax -o out >table 2>log
     cat table log

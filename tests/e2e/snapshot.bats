@@ -21,7 +21,7 @@ write_ender() {
     cat >ender.c <<'CODEC'
 #include <time.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 struct ender {
     int at;
@@ -30,7 +30,7 @@ struct ender {
 static int ender_on_step(struct codec *c)
 {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    c->wants_stop = c->step == (uint64_t)((struct ender *)c->state)->at;
+    c->run->wants_stop = c->run->step == (uint64_t)((struct ender *)c->state)->at;
     return CODEC_GO;
 }
 
@@ -39,7 +39,7 @@ static const struct codec_option options[] = {
 static const struct codec_events ender = {.on_step = ender_on_step, .is_quiescent_between_steps = true};
 
 CODEC_PLUGIN(.name = "ender", .source = "a test", .state_size = sizeof(struct ender), .options = options,
-             .events = &ender, .compression = CODEC_UNCOMPRESSED)
+             .more = CODEC_MORE(.events = &ender, .compression = CODEC_UNCOMPRESSED))
 CODEC
 }
 

@@ -139,11 +139,11 @@ PY
 poisoning_codec() {
     cat >poison.c <<'C'
 #include <math.h>
-#include "codec.h"
+#include "codec_events.h"
 
 static int poison_encode(struct codec *c, struct wire_out *out)
 {
-    if (c->node == 1 && c->round == 4)
+    if (c->run->node == 1 && c->run->round == 4)
         c->grads[0] = NAN;
     wire_put_f32s(out, c->grads, c->n_params);
     return CODEC_GO;
@@ -155,13 +155,13 @@ static int poison_merge(struct codec *c, int from, struct wire_in *in)
 
     (void)from;
     for (size_t i = 0; i < c->n_params; i++)
-        c->grads[i] = (c->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_contributions;
+        c->grads[i] = (c->run->n_merged > 0 ? c->grads[i] : 0) + g[i] / (float)c->n_contributions;
     return CODEC_GO;
 }
 
 static const struct codec_round poison = {.before_update = true, .encode = poison_encode, .merge = poison_merge};
 
-CODEC_PLUGIN(.name = "poison", .source = "a test", .round = &poison)
+CODEC_PLUGIN(.name = "poison", .source = "a test", .more = CODEC_MORE(.round = &poison))
 C
 }
 
@@ -177,12 +177,12 @@ faulty_codecs() {
     cat >weights.c <<'C'
 #include <math.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 static float contribute(struct codec *c, float *const *v)
 {
     memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
-    for (size_t i = 0; c->node == 1 && i < c->n_params; i++)
+    for (size_t i = 0; c->run->node == 1 && i < c->n_params; i++)
         v[0][i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : 1e30f;
     return c->samples;
 }
@@ -193,20 +193,20 @@ C
     cat >number.c <<'C'
 #include <math.h>
 
-#include "codec.h"
+#include "codec_events.h"
 
 static float contribute(struct codec *c, float *const *v)
 {
     memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
-    c->numbers[1] = c->node == 1 ? -INFINITY : 1;
+    c->numbers[1] = c->run->node == 1 ? -INFINITY : 1;
     return 1;
 }
 static const struct codec_combine rule = {.when = CODEC_EACH_ROUND, .n_numbers = 2, .contribute = contribute};
 CODEC_PLUGIN(.name = "number", .source = "a test", .combine = &rule)
 C
     # Finite, but its norm, which qsgd sends, is not.
-    sed 's/i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : 1e30f/3e38f/; s/"weights"/"large"/; s/.combine = &rule/&, .compression = CODEC_LOSSY/' weights.c >large.c
-    sed 's/^    c->host->put_vector(c, out, c->params, c->n_params);/    if (c->node == 1) c->params[7] = __builtin_nanf("");\n&/' \
+    sed 's/i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : 1e30f/3e38f/; s/"weights"/"large"/; s/.combine = &rule/&, .more = CODEC_MORE(.compression = CODEC_LOSSY)/' weights.c >large.c
+    sed 's/^    codec_put_vector(c, out, c->params, c->n_params);/    if (c->run->node == 1) c->params[7] = __builtin_nanf("");\n&/' \
         "$BATS_TEST_DIRNAME/../../codecs/gossip.c" >neighbors.c
 }
 
@@ -346,18 +346,18 @@ EOF
     start_agents 1
     cat >worse.c <<'C'
 #include <math.h>
-#include "codec.h"
+#include "codec_events.h"
 
 static int worse_step(struct codec *c)
 {
-    if (c->step == 7)
+    if (c->run->step == 7)
         c->params[3] = INFINITY;
     return CODEC_GO;
 }
 
 static const struct codec_events worse = {.on_step = worse_step};
 
-CODEC_PLUGIN(.name = "worse", .source = "a test", .events = &worse)
+CODEC_PLUGIN(.name = "worse", .source = "a test", .more = CODEC_MORE(.events = &worse))
 C
     run "$SUBMIT" --codec worse.c --node_count 1 --epochs 1 --model softmax --dataset "$FEW" --on-nonfinite skip -o out
     [ "$status" -ne 0 ]

@@ -67,11 +67,11 @@ sys.exit(subprocess.call(sys.argv[1:], stdout=w))' "$SUBMIT" "$@"
 @test "invalid UTF-8 is shown with question marks, and refused in names that must be found again" {
     start_agents 1
     cat >$'caf\xe9.c' <<'C'
-#include "codec.h"
+#include "codec_events.h"
 static int encode(struct codec *c, struct wire_out *out) { (void)out; return codec_fail(c, "caf\xe9 is closed"); }
 static int merge(struct codec *c, int from, struct wire_in *in) { (void)c; (void)from; (void)in; return CODEC_GO; }
 static const struct codec_round cafe = {.encode = encode, .merge = merge};
-CODEC_PLUGIN(.name = "cafe", .source = "caf\xe9", .round = &cafe)
+CODEC_PLUGIN(.name = "cafe", .source = "caf\xe9", .more = CODEC_MORE(.round = &cafe))
 C
     run "$SUBMIT" codecs test $'caf\xe9.c' --check ends --json
     [ "$status" -eq 1 ]
@@ -285,9 +285,9 @@ while True:
     listed
     refused 6 "ABI 0" --codec "$BUILD/tests/codecs/old_abi.so" --node_count 2
     [[ "$output" == *"ABI 5"* ]]
-    [[ "$output" == *"n_words to n_contributions"* ]]
-    printf '#include "codec.h"\nint n(struct codec *c)\n{\n    return c->n_words;\n}\n' >old.c
-    refused 6 "n_words to n_contributions" --codec old.c --node_count 2
+    [[ "$output" == *"ABI 11 moved all but combinations to codec_events.h"* ]]
+    printf '#include "codec.h"\nint n(struct codec *c)\n{\n    return c->node;\n}\n' >old.c
+    refused 6 "reads c->run->node for c->node" --codec old.c --node_count 2
 }
 
 @test "a shared object that is no codec" {

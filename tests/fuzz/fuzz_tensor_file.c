@@ -30,7 +30,7 @@ static int keeper_open(struct codec *c)
     struct keeper *k = c->state;
 
     opened = c;
-    if (c->host->zeros(c, &k->vector, c->n_params) < 0)
+    if (codec_zeros(c, &k->vector, c->n_params) < 0)
         return -1;
     vector = k->vector;
     return CODEC_GO;
@@ -49,8 +49,10 @@ static int no_merge(struct codec *c, int from, struct wire_in *in)
 }
 
 static const struct codec_round rounds = {.encode = no_encode, .merge = no_merge};
-static const struct codec_plugin keeper = {
-    .name = "keeper", .state_size = sizeof(struct keeper), .open = keeper_open, .round = &rounds};
+static const struct codec_plugin keeper = {.name = "keeper",
+                                           .state_size = sizeof(struct keeper),
+                                           .open = keeper_open,
+                                           .more = CODEC_MORE(.round = &rounds)};
 
 /* Made once: a restore sets everything that matters. */
 static struct checkpoint *node(struct model_spec *spec)

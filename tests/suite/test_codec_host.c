@@ -17,8 +17,8 @@ static const struct codec_layer layers[] = {
 };
 
 static struct err e;
-static struct codec *codec;     /* the one opened last */
-static struct codec seen[8][2]; /* copies of views: in encode and in merge, by block */
+static struct codec *codec;         /* the one opened last */
+static struct codec_run seen[8][2]; /* copies of views: in encode and in merge, by block */
 static int (*ask)(struct codec *);
 static int n_asked;
 static int answer; /* returned by a callback */
@@ -48,15 +48,15 @@ static int call(struct codec *c)
 
 static int encode(struct codec *c, struct wire_out *out)
 {
-    seen[c->block < 0 ? 0 : c->block][0] = *c;
-    c->host->put_vector(c, out, c->grads, c->n_params);
+    seen[c->run->block < 0 ? 0 : c->run->block][0] = *c->run;
+    codec_put_vector(c, out, c->grads, c->n_params);
     return CODEC_GO;
 }
 
 static int merge(struct codec *c, int from, struct wire_in *in)
 {
-    seen[from][1] = *c;
-    return c->host->get_vector(c, in, c->n_params) && wire_ok(in) ? CODEC_GO : -1;
+    seen[from][1] = *c->run;
+    return codec_get_vector(c, in, c->n_params) && wire_ok(in) ? CODEC_GO : -1;
 }
 
 static int adopt(struct codec *c, struct wire_in *in)
@@ -119,8 +119,8 @@ static int record(void *owner, const struct codec *c, const char *name, double v
     struct fixture *f = owner;
 
     (void)err;
-    snprintf(f->recorded, sizeof f->recorded, "%d %llu %s %g", c->node, (unsigned long long)c->step, name,
-             value);
+    snprintf(f->recorded, sizeof f->recorded, "%d %llu %s %g", c->run->node, (unsigned long long)c->run->step,
+             name, value);
     return 0;
 }
 
@@ -170,25 +170,26 @@ TEST(layers_are_clipped_to_the_range_of_a_server)
 {
     struct fixture f;
 
-    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0));
-    assert_int_equal(codec->n_layers, 3);
-    assert_string_equal(codec->layers[2].name, "third");
-    assert_true(codec->layers[2].offset == 8 && codec->layers[2].n_dims == 2 &&
-                codec->layers[0].shape[1] == 3);
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, 0, 0));
+    assert_int_equal(codec->run->n_layers, 3);
+    assert_string_equal(codec->run->layers[2].name, "third");
+    assert_true(codec->run->layers[2].offset == 8 && codec->run->layers[2].n_dims == 2 &&
+                codec->run->layers[0].shape[1] == 3);
     close_node(&f);
     /* Of two servers the second has the numbers 6 .. 11, of five the third 4 .. 6. */
-    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, -3, 2));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, -3, 2));
     assert_int_equal(codec->n_params, 6);
-    assert_int_equal(codec->n_layers, 2);
-    assert_true(codec->layers[0].offset == 0 && codec->layers[1].offset == 2 && codec->layers[1].n_dims == 2);
+    assert_int_equal(codec->run->n_layers, 2);
+    assert_true(codec->run->layers[0].offset == 0 && codec->run->layers[1].offset == 2 &&
+                codec->run->layers[1].n_dims == 2);
     close_node(&f);
-    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, -4, 5));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, -4, 5));
     assert_ptr_equal(codec->params, f.params + 4);
-    assert_int_equal(codec->n_layers, 2);
-    assert_string_equal(codec->layers[0].name, "first");
-    assert_true(codec->layers[0].offset == 0 && codec->layers[0].n == 2 && codec->layers[0].n_dims == 1 &&
-                codec->layers[0].shape[0] == 2);
-    assert_true(codec->layers[1].offset == 2 && codec->layers[1].n == codec->n_params - 2);
+    assert_int_equal(codec->run->n_layers, 2);
+    assert_string_equal(codec->run->layers[0].name, "first");
+    assert_true(codec->run->layers[0].offset == 0 && codec->run->layers[0].n == 2 &&
+                codec->run->layers[0].n_dims == 1 && codec->run->layers[0].shape[0] == 2);
+    assert_true(codec->run->layers[1].offset == 2 && codec->run->layers[1].n == codec->n_params - 2);
     close_node(&f);
 }
 
@@ -196,22 +197,22 @@ TEST(a_contribution_for_a_block_has_its_block_and_holders)
 {
     struct fixture f;
 
-    assert_ok(open_node(&f, &(struct codec_plugin){.round = &of_blocks}, 0, 0));
-    assert_int_equal(codec->block, -1);
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &of_blocks)}, 0, 0));
+    assert_int_equal(codec->run->block, -1);
     assert_ok(exchange_on_block(f.x, 0, &e));
     assert_int_equal(exchange_on_grad(f.x, 1, &e), CODEC_WAIT); /* for the other's */
     assert_int_equal(seen[0][0].block, 0);
     assert_int_equal(seen[0][1].block, 0);
-    assert_int_equal(codec->block, -1);
-    assert_true(codec->host->holds(codec, 0, 0) && codec->host->holds(codec, 1, 1));
-    assert_false(codec->host->holds(codec, 0, 1) || codec->host->holds(codec, 2, 0) ||
-                 codec->host->holds(codec, -1, 0) || codec->host->holds(codec, 0, 2));
+    assert_int_equal(codec->run->block, -1);
+    assert_true(codec_holds(codec, 0, 0) && codec_holds(codec, 1, 1));
+    assert_false(codec_holds(codec, 0, 1) || codec_holds(codec, 2, 0) || codec_holds(codec, -1, 0) ||
+                 codec_holds(codec, 0, 2));
     close_node(&f);
 }
 
 static int look_at_block(struct codec *c)
 {
-    seen[n_asked++][0] = *c;
+    seen[n_asked++][0] = *c->run;
     return CODEC_GO;
 }
 
@@ -226,7 +227,7 @@ TEST(an_event_rule_sees_each_block_before_the_gradient_of_its_step)
     struct codec_events of_each = events;
     struct fixture f;
 
-    assert_ok(open_node(&f, &(struct codec_plugin){.events = &of_each}, 0, 0));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &of_each)}, 0, 0));
     assert_false(exchange_wants_blocks(f.x));
     of_each.on_block = look_at_block;
     assert_true(exchange_wants_blocks(f.x));
@@ -235,7 +236,7 @@ TEST(an_event_rule_sees_each_block_before_the_gradient_of_its_step)
     assert_int_equal(n_asked, 2);
     assert_int_equal(seen[0][0].block, 1);
     assert_int_equal(seen[1][0].block, 0);
-    assert_int_equal(codec->block, -1);
+    assert_int_equal(codec->run->block, -1);
     of_each.on_block = wait_in_block;
     assert_int_equal(exchange_on_block(f.x, 0, &e), ERR_CODEC);
     assert_error_has("on_block");
@@ -247,7 +248,7 @@ TEST(parameters_are_in_the_state_before_open)
     struct fixture f;
     struct exchange *x;
 
-    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, 0, 0));
     assert_true(((struct state *)codec->state)->rate == 0.5f);
     f.cfg.options = "rate=0.25";
     assert_ok(exchange_new(&x, &f.cfg, &e));
@@ -263,7 +264,7 @@ static int returned;
 
 static int fails_at_once(struct codec *c)
 {
-    (c->host->fail)(c, "it has a reason"); /* cmocka has a macro of that name */
+    codec_fail(c, "it has a reason");
     return returned;
 }
 
@@ -309,21 +310,22 @@ TEST(a_codec_that_fails_without_a_message_or_returns_an_invalid_value_has_failed
         e = (struct err){.code = ERR_LOST,
                          .text = "an older error"}; /* so that it is not mistaken for this one */
         ask = returns;
-        assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), ERR_CODEC);
+        assert_int_equal(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, 0, 0),
+                         ERR_CODEC);
         snprintf(expected, sizeof expected, "%s%s", "codec made: its open", cases[i].expected);
         assert_error_has(expected);
         ask = NULL;
-        assert_ok(open_node(&f, &(struct codec_plugin){.round = &bad_encode}, 0, 0));
+        assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &bad_encode)}, 0, 0));
         assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
         snprintf(expected, sizeof expected, "%s%s", "codec made: its encode", cases[i].expected);
         assert_error_has(expected);
         close_node(&f);
-        assert_ok(open_node(&f, &(struct codec_plugin){.round = &bad_merge}, 0, 0));
+        assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &bad_merge)}, 0, 0));
         assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC); /* merges its own contribution */
         snprintf(expected, sizeof expected, "%s%s", "codec made: its merge", cases[i].expected);
         assert_error_has(expected);
         close_node(&f);
-        assert_ok(open_node(&f, &(struct codec_plugin){.events = &bad_event}, 0, 0));
+        assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &bad_event)}, 0, 0));
         assert_int_equal(exchange_on_grad(f.x, 1, &e), cases[i].in_events ? ERR_CODEC : CODEC_WAIT);
         snprintf(expected, sizeof expected, "%s%s", "codec made: its on_grad", cases[i].expected);
         if (cases[i].in_events)
@@ -338,7 +340,8 @@ TEST(the_error_message_of_a_codec_is_reported_whatever_it_returns)
 
     ask = fails_at_once;
     for (returned = -1; returned >= -96; returned -= 95) {
-        assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), ERR_CODEC);
+        assert_int_equal(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, 0, 0),
+                         ERR_CODEC);
         assert_error_has("codec made: it has a reason");
     }
     ask = NULL;
@@ -348,14 +351,14 @@ static float *somewhere;
 
 static int zeros_outside(struct codec *c)
 {
-    return c->host->zeros(c, &somewhere, 3);
+    return codec_zeros(c, &somewhere, 3);
 }
 
 static int zeros_twice(struct codec *c)
 {
     struct state *s = c->state;
 
-    return c->host->zeros(c, &s->v, 3) < 0 ? -1 : c->host->zeros(c, &s->v, 3);
+    return codec_zeros(c, &s->v, 3) < 0 ? -1 : codec_zeros(c, &s->v, 3);
 }
 
 static int array_outside(struct codec *c)
@@ -367,12 +370,12 @@ static int array_twice(struct codec *c)
 {
     struct state *s = c->state;
 
-    return c->host->zeros(c, &s->v, 3) < 0 ? -1 : codec_array(c, &s->v, 3);
+    return codec_zeros(c, &s->v, 3) < 0 ? -1 : codec_array(c, &s->v, 3);
 }
 
 static int array_of_nothing(struct codec *c)
 {
-    return c->host->array(c, &((struct state *)c->state)->v, 3, 0);
+    return c->run->host->array(c, &((struct state *)c->state)->v, 3, 0);
 }
 
 static int array_beyond_memory(struct codec *c)
@@ -382,7 +385,7 @@ static int array_beyond_memory(struct codec *c)
 
 static int zeros_beyond_memory(struct codec *c)
 {
-    return c->host->zeros(c, &((struct state *)c->state)->v, SIZE_MAX / 2);
+    return codec_zeros(c, &((struct state *)c->state)->v, SIZE_MAX / 2);
 }
 
 TEST(invalid_requests_for_zeros_are_refused_with_a_message)
@@ -405,11 +408,12 @@ TEST(invalid_requests_for_zeros_are_refused_with_a_message)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         ask = cases[i].ask;
-        assert_int_equal(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0), cases[i].code);
+        assert_int_equal(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, 0, 0),
+                         cases[i].code);
         assert_error_has(cases[i].expected);
     }
     ask = NULL;
-    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &events)}, 0, 0));
     ask = zeros_twice;
     assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
     assert_error_has("after open()");
@@ -428,7 +432,7 @@ TEST(an_array_of_any_type_is_zeroed_counted_and_freed)
 
     for (int k = 0; k < 2; k++) {
         ask = k == 1 ? make_items : NULL;
-        assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0));
+        assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, 0, 0));
         for (int i = 0; k == 1 && i < 5; i++)
             assert_true(((struct state *)codec->state)->items[i].n == 0);
         bytes[k] = exchange_bytes(f.x);
@@ -444,10 +448,10 @@ TEST(common_random_numbers_are_those_of_the_job_whichever_node_asks)
     struct fixture f;
 
     for (int k = 0; k < 3; k++) {
-        assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, nodes[k], 1));
-        codec->host->uniform(codec); /* which changes nothing about them */
-        codec->host->common(codec, 7, numbers[k], 4);
-        codec->host->common(codec, 8, other, 4);
+        assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, nodes[k], 1));
+        codec_uniform(codec); /* which changes nothing about them */
+        codec_common(codec, 7, numbers[k], 4);
+        codec_common(codec, 8, other, 4);
         close_node(&f);
         assert_memory_equal(numbers[k], numbers[0], sizeof numbers[0]);
         for (int i = 0; i < 4; i++)
@@ -457,7 +461,7 @@ TEST(common_random_numbers_are_those_of_the_job_whichever_node_asks)
 
 static int ask_update(struct codec *c)
 {
-    return c->host->update(c);
+    return codec_update(c);
 }
 
 TEST(a_server_updates_its_range_at_the_step_of_the_workers)
@@ -468,27 +472,27 @@ TEST(a_server_updates_its_range_at_the_step_of_the_workers)
                                                    .apply = ask_update,
                                                    .reply = encode,
                                                    .adopt = adopt};
-    static const struct codec_plugin plugin = {.round = &with_update, .updates_on_server = true};
+    const struct codec_plugin plugin = {.more = CODEC_MORE(.round = &with_update, .updates_on_server = true)};
     struct fixture f;
 
     for (int sync = 0; sync < 2; sync++) {
         assert_ok(open_node(&f, &plugin, -3, 2));
         assert_true(exchange_updates_here(f.x));
         codec->is_sync = sync;
-        codec->round = 7;
-        codec->lr_factor = 0.5f;
-        assert_ok(codec->host->update(codec));
+        codec->run->round = 7;
+        codec->run->lr_factor = 0.5f;
+        assert_ok(codec_update(codec));
         assert_true(f.updated.from == 6 && f.updated.n == 6 && f.updated.lr_factor == 0.5f);
         assert_int_equal(f.updated.step,
                          sync ? 7 : 3); /* in asgd the contributions of two workers are two rounds */
-        codec->round = 1000;
-        assert_ok(codec->host->update(codec));
+        codec->run->round = 1000;
+        assert_ok(codec_update(codec));
         assert_int_equal(f.updated.step, 8); /* the last one */
         close_node(&f);
     }
     assert_ok(open_node(&f, &plugin, 0, 1));
     assert_false(exchange_updates_here(f.x));
-    assert_int_equal(codec->host->update(codec), ERR_CODEC);
+    assert_int_equal(codec_update(codec), ERR_CODEC);
     assert_error_has("update() is for the servers");
     close_node(&f);
     assert_int_equal(open_node(&f, &plugin, 0, 0), ERR_CODEC);
@@ -499,8 +503,8 @@ static int wait_and_wake(struct codec *c)
 {
     if (n_asked > 1)
         return CODEC_GO;
-    c->host->wake(c, 1000);
-    c->host->wake(c, 0.02); /* the last call counts */
+    codec_wake(c, 1000);
+    codec_wake(c, 0.02); /* the last call counts */
     return CODEC_WAIT;
 }
 
@@ -511,7 +515,7 @@ TEST(a_codec_timer_fires_once)
     double begun, at, asked;
 
     ask = NULL;
-    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &events)}, 0, 0));
     assert_true(isinf(exchange_wakes_at(f.x)));
     ask = wait_and_wake;
     begun = clock_now();
@@ -537,8 +541,8 @@ static int just_wait(struct codec *c)
 
 static int send_to_the_other(struct codec *c)
 {
-    wire_put_u32(c->host->message(c), 1);
-    return c->host->send(c, 1);
+    wire_put_u32(codec_message(c), 1);
+    return codec_send(c, 1);
 }
 
 /* The rescue of a rule that has waited in vain: it sends once more. */
@@ -546,7 +550,7 @@ static int wait_then_send(struct codec *c)
 {
     if (n_asked > 1)
         return send_to_the_other(c) < 0 ? -1 : CODEC_GO;
-    c->host->wake(c, 0.001);
+    codec_wake(c, 0.001);
     return CODEC_WAIT;
 }
 
@@ -557,7 +561,7 @@ TEST(a_message_that_a_timer_sends_reaches_its_peer)
     struct fixture f;
 
     ask = NULL;
-    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &events)}, 0, 0));
     ask = wait_then_send;
     assert_int_equal(exchange_on_grad(f.x, 1, &e), CODEC_WAIT);
     assert_ok(mesh_poll(mesh_mem_node(f.net, 1), &ev, 0, &e));
@@ -577,7 +581,7 @@ static struct exchange *open_that_goes_on(struct fixture *f)
     struct exchange *x;
 
     ask = NULL;
-    assert_ok(open_node(f, &(struct codec_plugin){.events = &events}, 0, 0));
+    assert_ok(open_node(f, &(struct codec_plugin){.more = CODEC_MORE(.events = &events)}, 0, 0));
     f->cfg.goes_on = true;
     f->cfg.min_nodes = 1;
     assert_ok(exchange_new(&x, &f->cfg, &e));
@@ -605,23 +609,23 @@ TEST(messages_to_a_node_that_has_left_are_not_counted_as_traffic)
 
 static int send_to_itself(struct codec *c)
 {
-    wire_put_u32(c->host->message(c), 1);
-    return c->host->send(c, c->node);
+    wire_put_u32(codec_message(c), 1);
+    return codec_send(c, c->run->node);
 }
 
 /* A server of a rule of CODEC_LOSSY_PARAMS writes its parameters into a message for node `to`, 0: for any,
  * and sends it to node 1. */
 static int send_params(struct codec *c, int to)
 {
-    struct wire_out *out = to ? c->host->message_to(c, to) : c->host->message(c);
+    struct wire_out *out = to ? codec_message_to(c, to) : codec_message(c);
 
-    c->host->put_vector(c, out, c->params, c->n_params);
-    return c->host->send(c, 1);
+    codec_put_vector(c, out, c->params, c->n_params);
+    return codec_send(c, 1);
 }
 
 TEST(a_message_with_differences_is_for_the_node_that_it_was_begun_for)
 {
-    struct codec_plugin plugin = {.events = &events, .compression = CODEC_LOSSY_PARAMS};
+    struct codec_plugin plugin = {.more = CODEC_MORE(.events = &events, .compression = CODEC_LOSSY_PARAMS)};
     struct exchange *x;
     struct fixture f;
 
@@ -649,7 +653,7 @@ TEST(a_codec_that_sends_to_its_own_node_has_failed)
     struct fixture f;
 
     ask = NULL;
-    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 0, 0));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &events)}, 0, 0));
     ask = send_to_itself;
     assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);
     assert_error_has("node 0 sends to itself");
@@ -671,21 +675,20 @@ TEST(a_codec_is_notified_of_lost_peers_and_of_peers_that_left)
     ev.kind = MESH_LOST;
     assert_int_equal(exchange_on_event(x, &ev, &e), CODEC_GO);
     assert_int_equal(n_asked, 1 + 200 + 200);
-    assert_true(codec->host->has_left(codec, 1));
-    assert_false(codec->host->has_left(codec, 0) || codec->host->has_left(codec, -2) ||
-                 codec->host->has_left(codec, 7));
+    assert_true(codec_has_left(codec, 1));
+    assert_false(codec_has_left(codec, 0) || codec_has_left(codec, -2) || codec_has_left(codec, 7));
     exchange_free(x);
     close_node(&f);
 }
 
 static int ask_record(struct codec *c)
 {
-    return c->host->record(c, "staleness", 1.5);
+    return codec_record(c, "staleness", 1.5);
 }
 
 static int ask_record_wrongly(struct codec *c)
 {
-    return c->host->record(c, "a,b", 1);
+    return codec_record(c, "a,b", 1);
 }
 
 TEST(a_record_has_its_node_step_and_name)
@@ -693,7 +696,7 @@ TEST(a_record_has_its_node_step_and_name)
     struct fixture f;
 
     ask = NULL;
-    assert_ok(open_node(&f, &(struct codec_plugin){.events = &events}, 1, 0));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &events)}, 1, 0));
     assert_ok(exchange_on_step(f.x, &e));
     ask = ask_record;
     assert_ok(exchange_on_grad(f.x, 1, &e));
@@ -709,10 +712,10 @@ TEST(requests_of_a_codec_to_its_node_are_honored)
     struct fixture f;
 
     ask = NULL;
-    assert_ok(open_node(&f, &(struct codec_plugin){.round = &rounds}, 0, 0));
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.round = &rounds)}, 0, 0));
     assert_true(exchange_lr_factor(f.x) == 1 && !exchange_take_evaluation(f.x) && !exchange_wants_stop(f.x));
-    codec->lr_factor = 0.25f;
-    codec->wants_evaluation = codec->wants_stop = true;
+    codec->run->lr_factor = 0.25f;
+    codec->run->wants_evaluation = codec->run->wants_stop = true;
     assert_true(exchange_lr_factor(f.x) == 0.25f && exchange_wants_stop(f.x));
     assert_true(exchange_take_evaluation(f.x));
     assert_false(exchange_take_evaluation(f.x)); /* once */

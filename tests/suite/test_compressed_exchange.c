@@ -287,9 +287,9 @@ TEST(a_codec_that_needs_exact_messages_refuses_lossy_chains)
     assert_int_equal(open_alone("gossip", "topk", NULL, &e), ERR_CONFIG);
     assert_error_has("--compress topk: codec gossip accepts lossless compression only");
     assert_int_equal(open_alone("gossip", "none|huffman", NULL, &e), 0);
-    assert_int_equal(open_alone("plain", "topk", "fp16", &e), ERR_CONFIG);
+    assert_int_equal(open_alone("fedavg", NULL, "fp16", &e), ERR_CONFIG);
     assert_error_has(
-        "--compress-down fp16: codec plain accepts only lossless compression of what servers send");
+        "--compress-down fp16: codec fedavg accepts only lossless compression of what servers send");
     assert_int_equal(open_alone("plain", "topk:ratio=3", NULL, &e), ERR_CONFIG);
     assert_error_has("--compress: topk: ratio: 3 is not between 1e-06 and 1");
     assert_int_equal(open_alone("plain", "topk", "none|huffman", &e), 0);

@@ -291,23 +291,23 @@ static struct {
 
 static int ask_twice(struct codec *c)
 {
-    c->host->all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
-    return c->host->all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
+    codec_all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
+    return codec_all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
 }
 
 static int ask_in_place(struct codec *c)
 {
-    return c->host->all_reduce(c, CODEC_SUM, broken.a, broken.a + 3, 4);
+    return codec_all_reduce(c, CODEC_SUM, broken.a, broken.a + 3, 4);
 }
 
 static int ask_of_no_worker(struct codec *c)
 {
-    return c->host->broadcast(c, 1, broken.a, broken.b, 4);
+    return codec_broadcast(c, 1, broken.a, broken.b, 4);
 }
 
 static int ask_into_the_same(struct codec *c)
 {
-    return c->host->all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
+    return codec_all_reduce(c, CODEC_SUM, broken.a, broken.b, 4);
 }
 
 static int ask_on_collective(struct codec *c)
@@ -332,7 +332,7 @@ TEST(invalid_collective_requests_are_refused_with_a_message)
     assert_int_equal(blocks_init(&blocks, BLOCKS_IID, 1, 1, &e), 0);
     for (size_t k = 0; k < N_OF(cases); k++) {
         struct codec_events events = {.on_grad = cases[k].ask, .on_collective = ask_on_collective};
-        struct codec_plugin plugin = {.name = "broken", .events = &events};
+        struct codec_plugin plugin = {.name = "broken", .more = CODEC_MORE(.events = &events)};
         struct mesh_mem *net = mesh_mem_new(1, 0, 64, 1);
         float params[4] = {0}, grads[4] = {0};
         struct exchange *x;

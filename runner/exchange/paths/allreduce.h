@@ -3,7 +3,7 @@
 #ifndef PSGD_ALLREDUCE_H
 #define PSGD_ALLREDUCE_H
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 
 struct channel;
 

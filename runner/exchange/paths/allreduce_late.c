@@ -62,7 +62,7 @@ static int copy_present(struct channel *ch, float *copy, const float *present)
 
     return vector_scale(copy, present, 1, ch->n_params) || b->rule->when == CODEC_EACH_ROUND
                ? CODEC_GO
-               : finite_check_contribution(ch, ch->codec.node, &own);
+               : finite_check_contribution(ch, ch->run.node, &own);
 }
 
 /* The collectives read copies: the next steps change params and grads. */
@@ -91,7 +91,7 @@ static int exchange_gradients(struct channel *ch)
     struct codec *c = &ch->codec;
     struct combining_local local = b->late.local;
     bool is_first = !b->late.has_result;
-    int turn = b->turn, rc = c->step + 1 < c->n_steps ? begin(ch, b->own[0]) : CODEC_GO;
+    int turn = b->turn, rc = c->run->step + 1 < c->run->n_steps ? begin(ch, b->own[0]) : CODEC_GO;
 
     if (rc < 0)
         return rc;
@@ -128,12 +128,12 @@ static int exchange_parameters(struct channel *ch)
         keep_statistics(ch);
     }
     if (b->late.is_last) /* whatever the last combination makes of the rule's wish */
-        c->wants_stop = c->step < c->n_steps;
+        c->run->wants_stop = c->run->step < c->run->n_steps;
     if (rc < 0 || b->late.is_last)
         return rc;
     vector_copy(b->late.at, c->params, ch->n_params);
     rc = begin(ch, b->late.at);
-    b->late.is_due = b->late.is_last = c->step == c->n_steps || c->wants_stop;
+    b->late.is_due = b->late.is_last = c->run->step == c->run->n_steps || c->run->wants_stop;
     return rc == CODEC_GO && b->late.is_last ? CODEC_WAIT : rc;
 }
 

@@ -59,7 +59,7 @@ int allreduce_finish(struct channel *ch, const float *const *vectors, const floa
     b->has_combined |= vectors != NULL;
     b->statistics_part = b->rule->reduction == CODEC_SUM ? 1 / total : 1;
     if (vectors && is_gradient(ch))
-        c->gradient = vectors[0]; /* which the update checks */
+        c->run->gradient = vectors[0]; /* which the update checks */
     else if (vectors && (rc = check_combination(ch, vectors, numbers)) == CODEC_GO &&
              (rc = combining_apply(ch, vectors, numbers)) == CODEC_GO)
         rc = combining_adopt(ch);
@@ -136,7 +136,7 @@ static int reduce(struct channel *ch, const float *v)
 
     if (ch->reducing.is_on)
         return reducing_start(ch, b->at, b->rule->reduction, v, result_of(ch, b->at));
-    return c->host->all_reduce(c, b->rule->reduction, v, result_of(ch, b->at), ch->n_params);
+    return codec_all_reduce(c, b->rule->reduction, v, result_of(ch, b->at), ch->n_params);
 }
 
 static int complete(struct channel *ch, bool is_empty)
@@ -175,7 +175,7 @@ static int reduce_tail(struct channel *ch)
     for (int k = 0; k < n; k++)
         b->tail[k] = b->weight * b->numbers[k];
     b->tail[n] = b->weight;
-    return c->host->all_reduce(c, CODEC_SUM, b->tail, b->tails[b->turn], (size_t)n + 1);
+    return codec_all_reduce(c, CODEC_SUM, b->tail, b->tails[b->turn], (size_t)n + 1);
 }
 
 static int take_tail(struct channel *ch)
@@ -232,7 +232,7 @@ static int on_grad(struct codec *c)
 
 bool allreduce_is_due(const struct codec *c)
 {
-    return c->step % channel_config(channel_of(c))->local_steps == 0 || c->step == c->n_steps;
+    return c->run->step % channel_config(channel_of(c))->local_steps == 0 || c->run->step == c->run->n_steps;
 }
 
 static int on_step(struct codec *c)

@@ -85,9 +85,9 @@ static struct codec_cost gather_cost(const struct channel *ch)
         return (struct codec_cost){0, 0};
     if (is_per_block(ch->combining.rule)) {
         n_messages = 0;
-        for (int b = 0; b < c->n_blocks; b++)
-            for (int to = 0; c->host->holds(c, b, c->node) && to < c->n_workers; to++)
-                n_messages += !c->host->holds(c, b, to);
+        for (int b = 0; b < c->run->n_blocks; b++)
+            for (int to = 0; codec_holds(c, b, c->run->node) && to < c->n_workers; to++)
+                n_messages += !codec_holds(c, b, to);
     }
     return (struct codec_cost){n_messages, n_messages * combining_bytes(ch, combining_is_weighted(ch))};
 }

@@ -11,7 +11,7 @@
 
 static bool replies_with_parameters(const struct channel *ch)
 {
-    return !ch->codec.is_sync || channel_config(ch)->plugin->updates_on_server;
+    return !ch->codec.is_sync || codec_more(channel_config(ch)->plugin)->updates_on_server;
 }
 
 /* Only a rule that says what it contributes can leave a combination without contributions. */
@@ -31,13 +31,13 @@ static int servers_open(struct channel *ch)
     struct combining *b = &ch->combining;
     bool is_unused = ch->codec.is_sync || !b->rule->apply;
 
-    for (int k = 0; ch->codec.node < 0 && k < b->n_vectors; k++) {
+    for (int k = 0; ch->run.node < 0 && k < b->n_vectors; k++) {
         if (k == 0 && is_unused)
             b->merged[k] = unused(ch);
         else if (combining_room(ch, &b->merged[k]) < 0)
             return channel_err(ch)->code;
     }
-    return ch->codec.node < 0 ? combining_open_aggregate(ch, ch->codec.n_workers) : CODEC_GO;
+    return ch->run.node < 0 ? combining_open_aggregate(ch, ch->codec.n_workers) : CODEC_GO;
 }
 
 static void put_norm(struct wire_out *out, double norm)
@@ -80,14 +80,14 @@ static int servers_merge(struct codec *c, int from, struct wire_in *in)
     uint32_t version = c->is_sync ? 0 : wire_get_u32(in);
     double norm = whole_is_told(ch->x) ? get_norm(in) : 0;
 
-    if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > c->round || norm < 0)
+    if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > c->run->round || norm < 0)
         return channel_fail(ch, "node %d sent a malformed contribution", from);
     if (to.weight > 0)
         to.vectors[0] = compressing_whole(ch, from, to.vectors[0]);
     ch->combining.grad_norm = norm;
     if (combining_merge(ch, from, &to) < 0)
         return channel_err(ch)->code;
-    return c->is_sync ? CODEC_GO : c->host->record(c, "staleness", (double)(c->round - version));
+    return c->is_sync ? CODEC_GO : codec_record(c, "staleness", (double)(c->run->round - version));
 }
 
 static int servers_apply(struct codec *c)
@@ -99,8 +99,8 @@ static int servers_apply(struct codec *c)
     b->is_empty = rc == CODEC_WAIT;
     if (rc != CODEC_GO || !replies_with_parameters(ch))
         return rc < 0 ? rc : CODEC_GO;
-    if (channel_config(ch)->plugin->updates_on_server)
-        return c->host->update(c);
+    if (codec_more(channel_config(ch)->plugin)->updates_on_server)
+        return codec_update(c);
     return combining_apply(ch, (const float *const *)b->merged, b->merged_numbers);
 }
 
@@ -111,7 +111,7 @@ static int servers_reply(struct codec *c, struct wire_out *out)
 
     if (replies_with_parameters(ch)) {
         if (!c->is_sync)
-            wire_put_u32(out, (uint32_t)c->round + 1); /* includes the update of this round */
+            wire_put_u32(out, (uint32_t)c->run->round + 1); /* includes the update of this round */
         compressing_put(ch, out, b->before ? b->before : c->params, ch->n_params);
         return CODEC_GO;
     }
@@ -178,7 +178,7 @@ static const struct codec_round *servers_round(const struct codec_combine *r)
 /* And what a server tells the others. */
 static struct codec_cost with_parts(const struct channel *ch, struct codec_cost c)
 {
-    uint64_t n_others = ch->codec.node < 0 ? (uint64_t)ch->codec.n_servers - 1 : 0;
+    uint64_t n_others = ch->run.node < 0 ? (uint64_t)ch->run.n_servers - 1 : 0;
 
     for (int kind = 0; kind < WHOLE_KINDS; kind++)
         if (whole_needs(ch->x, (enum whole_kind)kind)) {
@@ -191,7 +191,7 @@ static struct codec_cost with_parts(const struct channel *ch, struct codec_cost 
 static struct codec_cost servers_cost(const struct channel *ch)
 {
     uint64_t to = codec_receivers(&ch->codec);
-    bool is_server = ch->codec.node < 0;
+    bool is_server = ch->run.node < 0;
     uint64_t bytes = is_server && replies_with_parameters(ch)
                          ? sizeof(float) * ch->n_params
                          : combining_bytes(ch, is_server ? may_be_empty(ch) : combining_is_weighted(ch));

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"

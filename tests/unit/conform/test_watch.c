@@ -29,18 +29,19 @@ static int encode(struct codec *c, struct wire_out *out)
 }
 
 static const struct codec_round rule = {.encode = encode, .merge = merge};
-static const struct codec_plugin plugin = {.name = "a", .round = &rule};
+static const struct codec_plugin plugin = {.name = "a", .more = CODEC_MORE(.round = &rule)};
 
 static int call_merge(struct codec *c, const void *bytes, size_t len)
 {
     struct wire_in in = {.bytes = bytes, .len = len};
 
-    return watch_plugin()->round->merge(c, 3, &in);
+    return watch_plugin()->more->round->merge(c, 3, &in);
 }
 
 TEST(the_page_shows_the_current_callback_and_nothing_after_its_return)
 {
-    struct codec c = {.node = 1, .step = 5};
+    struct codec_run run = {.node = 1, .step = 5};
+    struct codec c = {.run = &run};
     uint32_t seven = 7;
 
     assert_ok(watch_open(&plugin, &page, &e));
@@ -48,7 +49,7 @@ TEST(the_page_shows_the_current_callback_and_nothing_after_its_return)
     assert_string_equal(seen, "merge");
     assert_true(page.node == 1 && page.from == 3 && page.step == 5 && page.n_turns == 2);
     assert_string_equal(page.callback, "");
-    assert_int_equal(watch_plugin()->round->encode(&c, NULL), CODEC_WAIT);
+    assert_int_equal(watch_plugin()->more->round->encode(&c, NULL), CODEC_WAIT);
     assert_int_equal(page.n_turns, 4);
 }
 
@@ -56,14 +57,15 @@ TEST(optional_callbacks_that_a_codec_lacks_stay_absent)
 {
     assert_ok(watch_open(&plugin, &page, &e));
     assert_null(watch_plugin()->open);
-    assert_null(watch_plugin()->round->apply);
-    assert_null(watch_plugin()->round->reply);
-    assert_null(watch_plugin()->events);
+    assert_null(watch_plugin()->more->round->apply);
+    assert_null(watch_plugin()->more->round->reply);
+    assert_null(watch_plugin()->more->events);
 }
 
 TEST(a_message_ends_at_the_end_of_accessible_memory)
 {
-    struct codec c = {.node = 1};
+    struct codec_run run = {.node = 1};
+    struct codec c = {.run = &run};
     uint32_t values[3] = {7, 7, 7};
 
     assert_ok(watch_open(&plugin, &page, &e));
@@ -119,20 +121,22 @@ static void count(void *owner, const struct watch_call *call)
 TEST(a_completed_collective_calls_the_receive_hook)
 {
     static const struct codec_events events = {.on_collective = on_collective};
-    static const struct codec_plugin collects = {.name = "b", .events = &events};
-    struct codec c = {.node = 1};
+    const struct codec_plugin collects = {.name = "b", .more = CODEC_MORE(.events = &events)};
+    struct codec_run run = {.node = 1};
+    struct codec c = {.run = &run};
     int n = 0;
 
     assert_ok(watch_open(&collects, &page, &e));
     watch_receives(count, &n);
-    assert_int_equal(watch_plugin()->events->on_collective(&c), CODEC_GO);
+    assert_int_equal(watch_plugin()->more->events->on_collective(&c), CODEC_GO);
     watch_receives(NULL, NULL);
     assert_int_equal(n, 1);
 }
 
 TEST(allocations_are_counted_in_the_codec_after_its_second_round_only)
 {
-    struct codec c = {.node = 1, .step = 9, .round = 1};
+    struct codec_run run = {.node = 1, .step = 9, .round = 1};
+    struct codec c = {.run = &run};
     uint32_t seven = 7;
     uint64_t before;
 
@@ -141,7 +145,7 @@ TEST(allocations_are_counted_in_the_codec_after_its_second_round_only)
     call_merge(&c, &seven, sizeof seven);
     watch_allocation(seen);
     assert_int_equal(watch_allocations(), before);
-    c.round = 2;
+    run.round = 2;
     call_merge(&c, &seven, sizeof seven);
     watch_allocation(seen);
     assert_int_equal(watch_allocations(), before + 1);

@@ -30,9 +30,9 @@ static int keeper_open(struct codec *c)
     struct keeper *k = c->state;
 
     opened = c;
-    if (c->host->zeros(c, &k->now, c->n_params) < 0 || c->host->zeros(c, &k->before, c->n_params) < 0)
+    if (codec_zeros(c, &k->now, c->n_params) < 0 || codec_zeros(c, &k->before, c->n_params) < 0)
         return -1;
-    return c->host->zeros(c, &k->few, 3);
+    return codec_zeros(c, &k->few, 3);
 }
 
 static int no_encode(struct codec *c, struct wire_out *out)
@@ -50,10 +50,12 @@ static int no_merge(struct codec *c, int from, struct wire_in *in)
 static const struct codec_round rounds = {.encode = no_encode, .merge = no_merge};
 static const struct codec_events events = {0};
 static const struct codec_events resting_events = {.is_quiescent_between_steps = true};
-static const struct codec_plugin keeper = {
-    .name = "keeper", .state_size = sizeof(struct keeper), .open = keeper_open, .round = &rounds};
-static const struct codec_plugin by_events = {.name = "by_events", .events = &events};
-static const struct codec_plugin resting = {.name = "resting", .events = &resting_events};
+static const struct codec_plugin keeper = {.name = "keeper",
+                                           .state_size = sizeof(struct keeper),
+                                           .open = keeper_open,
+                                           .more = CODEC_MORE(.round = &rounds)};
+static const struct codec_plugin by_events = {.name = "by_events", .more = CODEC_MORE(.events = &events)};
+static const struct codec_plugin resting = {.name = "resting", .more = CODEC_MORE(.events = &resting_events)};
 
 /* One node of a job, which a test can make differ from another one. */
 struct fixture {
@@ -135,13 +137,13 @@ static void work(struct fixture *f)
     k->few[2] = 1.5f;
     k->sum = 0.1;
     k->n = 42;
-    opened->lr_factor = 0.25f;
-    opened->step = 20;
-    opened->round = 5;
+    opened->run->lr_factor = 0.25f;
+    opened->run->step = 20;
+    opened->run->round = 5;
     opened->samples = 256;
     exchange_set_rounds(f->c.exchange, 5);
     for (int i = 0; i < 9; i++)
-        opened->host->uniform(opened);
+        codec_uniform(opened);
     f->c.epoch = 2;
     f->c.step = 20;
     f->c.samples = 1280;
@@ -209,11 +211,11 @@ TEST(a_node_is_restored_bit_for_bit)
     k = opened->state;
     assert_true(k->now[1] == -3 && k->before[2] == 7 && k->sum == 0.1 && k->n == 42 && k->few[2] == 1.5f);
     assert_ptr_not_equal(k->now, ((struct keeper *)then->state)->now);
-    assert_true(opened->lr_factor == 0.25f);
-    assert_true(opened->step == 20 && opened->round == 5 && opened->samples == 256);
+    assert_true(opened->run->lr_factor == 0.25f);
+    assert_true(opened->run->step == 20 && opened->run->round == 5 && opened->samples == 256);
     assert_int_equal(exchange_rounds(b.c.exchange), 5);
     for (int i = 0; i < 5; i++)
-        assert_true(opened->host->uniform(opened) == then->host->uniform(then));
+        assert_true(codec_uniform(opened) == codec_uniform(then));
     assert_true(b.c.epoch == 2 && b.c.step == 20 && b.c.samples == 1280);
     free(bytes);
     close_node(&a);

@@ -13,7 +13,7 @@ static float in[N_NODES][LONGEST], out[N_NODES][LONGEST];
 
 static int sums_on_grad(struct codec *c)
 {
-    return c->host->all_reduce(c, CODEC_SUM, in[c->node], out[c->node], n_asked);
+    return codec_all_reduce(c, CODEC_SUM, in[c->run->node], out[c->run->node], n_asked);
 }
 
 static int sums_on_collective(struct codec *c)
@@ -23,7 +23,7 @@ static int sums_on_collective(struct codec *c)
 }
 
 static const struct codec_events events = {.on_grad = sums_on_grad, .on_collective = sums_on_collective};
-static const struct codec_plugin sums = {.name = "sums", .events = &events};
+static const struct codec_plugin sums = {.name = "sums", .more = CODEC_MORE(.events = &events)};
 
 /* The bytes that each of two nodes with shared memory sends over its connection for a sum of n numbers. */
 static uint64_t sent_for(size_t n)
@@ -104,8 +104,8 @@ static float contribute_doubled(struct codec *c, float *const *v)
 {
     for (size_t i = 0; i < c->n_params; i++)
         v[0][i] = 2 * c->grads[i];
-    c->numbers[0] = (float)(c->node + 1);
-    return (float)(c->node + 1);
+    c->numbers[0] = (float)(c->run->node + 1);
+    return (float)(c->run->node + 1);
 }
 
 static float mean_number[N_WORKERS];
@@ -114,7 +114,7 @@ static int apply_doubled(struct codec *c, const float *const *v)
 {
     for (size_t i = 0; i < c->n_params; i++)
         c->grads[i] = v[0][i];
-    mean_number[c->node] = c->numbers[0];
+    mean_number[c->run->node] = c->numbers[0];
     return CODEC_GO;
 }
 

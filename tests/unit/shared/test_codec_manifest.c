@@ -1,6 +1,6 @@
 #include "shared/plugin/codec_manifest.h"
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "codecs/executor.h"
 #include "shared/base/json.h"
 #include "tests/unit/unit.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "codecs/codec.h"
+#include "codecs/codec_events.h"
 #include "submit/doctor/checks.h"
 
 /* A patient whose agent has answered with these keys besides its id, and the findings about it. */
