@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/base/compat.h"
+#include "shared/base/file.h"
+#include "shared/job/reason.h"
 
 const char *artifact_find(const char *name)
 {
@@ -53,6 +56,23 @@ int artifact_open(int *out, uint64_t *bytes, int dir_fd, const char *folder, con
     }
     *out = fd;
     *bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+static bool is_in_run(const char *name)
+{
+    return artifact_find(name) && !is_of_package(name);
+}
+
+size_t artifact_clean_run(const char *job_folder, const char *reason)
+{
+    char path[PATH_MAX];
+
+    if (file_join(path, sizeof path, job_folder, "run", &(struct err){0}) < 0)
+        return 0;
+    if (strcmp(reason, REASON_DISK_FULL) == 0)
+        return file_keep_only(path, is_in_run);
+    file_sweep(path);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #define PSGD_ARTIFACT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shared/base/err.h"
@@ -24,5 +25,11 @@ int artifact_open(int *fd, uint64_t *bytes, int dir_fd, const char *folder, cons
 /* Returns the length of the file's prefix of whole lines; 0 if the last ARTIFACT_LINE_MAX bytes hold no
  * line feed. */
 uint64_t artifact_whole_lines(int fd, uint64_t bytes);
+
+/* Removes from the folder `run` of a job's folder, once its node has ended for `reason` ("": it has
+ * succeeded), temporary files of a process that was killed; after REASON_DISK_FULL all files but the
+ * artifacts, as nobody can fetch the others. After another end they stay, for the codec's author, as long as
+ * the job does. Returns how many were removed for a full disk. */
+size_t artifact_clean_run(const char *job_folder, const char *reason);
 
 #endif

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "agent/base/log.h"
+#include "agent/jobs/artifact.h"
 #include "shared/base/clock.h"
-#include "shared/base/file.h"
 #include "shared/job/reason.h"
 
 /* Jobs stopped for one of these reasons are cancelled; for any other reason they have failed. */
@@ -31,13 +31,13 @@ static void warn(const struct task *t, const char *area, const struct err *e)
     log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "%s: %s", area, e->text);
 }
 
-/* A runner that was killed, or its compiler, may have left files half written. */
-static void sweep_run_folder(const struct task *t)
+static void clean_run_folder(const struct task *t, const char *reason)
 {
-    char path[PATH_MAX];
+    size_t n = artifact_clean_run(t->dir, reason);
 
-    snprintf(path, sizeof path, "%s/run", t->dir);
-    file_sweep(path);
+    if (n > 0)
+        log_line(LOG_LEVEL_INFO, "agent", t->job.spec.id,
+                 "%zu files of the node that are no results were removed, to free the disk", n);
 }
 
 /* A timer's callback. The slot stays taken until the end is written: a disk that does not take it takes no
@@ -74,7 +74,7 @@ void job_finish(struct task *t, enum job_state s, const char *reason, const char
     snprintf(o->reason, sizeof o->reason, "%s", reason);
     snprintf(o->message, sizeof o->message, "%s", message);
     task_release(t);
-    sweep_run_folder(t);
+    clean_run_folder(t, reason);
     write_end(t);
 }
 

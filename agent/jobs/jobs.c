@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
+#include "agent/jobs/artifact.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/job/reason.h"
@@ -363,8 +364,7 @@ static int read_job(struct jobs *jobs, const char *folder, struct err *e)
     file_sweep(t->dir);
     if (job_state_is_terminal(t->job.state)) {
         journal_rest(&t->journal);
-        snprintf(path, sizeof path, "%s/run", t->dir);
-        file_sweep(path); /* a power failure may have undone what was removed at its end */
+        artifact_clean_run(t->dir, t->job.reason); /* a power failure may have undone that of its end */
     }
     task_insert(jobs, t);
     return 0;

@@ -288,6 +288,33 @@ int file_remove_tree(const char *path, struct err *e)
     return remove_tree_at(AT_FDCWD, path, path, e);
 }
 
+static bool is_regular(int parent, const char *name)
+{
+    struct stat st;
+
+    return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+size_t file_keep_only(const char *path, bool (*is_kept)(const char *name))
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *d;
+    size_t n = 0;
+
+    if (fd >= 0 && !dir)
+        close(fd);
+    while (dir && (d = readdir(dir)) != NULL) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+            continue;
+        if (!is_kept(d->d_name) || !is_regular(dirfd(dir), d->d_name))
+            n += remove_tree_at(dirfd(dir), d->d_name, path, &(struct err){0}) == 0;
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
 int file_join(char *out, size_t size, const char *dir, const char *name, struct err *e)
 {
     if (snprintf(out, size, "%s/%s", dir, name) >= (int)size)

@@ -44,6 +44,10 @@ int file_mkdirs(const char *path, mode_t mode, struct err *e);
 /* Removes a folder and its contents; a missing one is not an error. Never follows links. */
 int file_remove_tree(const char *path, struct err *e);
 
+/* Removes all that a folder contains, but for regular files whose name is_kept() accepts. Returns how many
+ * files and folders were removed. Never follows links; of a path that is one, nothing is removed. */
+size_t file_keep_only(const char *dir, bool (*is_kept)(const char *name));
+
 /* Joins folder and name; ERR_CONFIG if the path does not fit. */
 int file_join(char *out, size_t size, const char *dir, const char *name, struct err *e);
 

@@ -180,6 +180,8 @@ EOT
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), DiskFull: the node has written more than 1000 files"* ]]
+    [ -z "$(compgen -G 'agent0/jobs/*/run/litter-*')" ]
+    [ -s "agent0/jobs/$(only_job 0)/run/node.log" ]
     serves_the_next_job
 }
 

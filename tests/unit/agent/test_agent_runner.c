@@ -199,10 +199,13 @@ TEST(a_runner_that_reported_its_end_and_hangs_is_killed_soon_whatever_its_grace_
     fixture_close(&f);
 }
 
-TEST(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended)
+TEST(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended_and_only_its_artifacts_stay)
 {
+    struct err e;
+    static const char *const kept[] = {"events.jsonl", "node.log", "train.csv"};
+    static const char *const others[] = {"big", "start.json", "eval.csv", "comm.csv", "codec.c", "folder"};
     struct fixture f = {0};
-    char path[256];
+    char path[256], *dir;
     FILE *file;
 
     fixture_open(&f);
@@ -218,9 +221,26 @@ TEST(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended)
     for (int i = 0; i < 1 << 20; i++)
         putc(1, file);
     assert_int_equal(fclose(file), 0);
+    dir = strrchr(path, '/') + 1;
+    strcpy(dir, "eval.csv"); /* an artifact's name, and no file */
+    assert_int_equal(mkdir(path, 0700), 0);
+    strcpy(dir, "codec.c"); /* an artifact that is in another folder */
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    strcpy(dir, "comm.csv");
+    assert_int_equal(symlink("../packages/settings.json", path), 0);
+    strcpy(dir, "folder");
+    assert_int_equal(mkdir(path, 0700), 0);
+    strcat(path, "/more");
+    assert_ok(file_write(path, "x", 1, 0600, &e));
     job_until(&f, "j-abcdef", "failed");
     assert_string_equal(task_find(&f.agent.jobs, "j-abcdef")->job.reason, "DiskFull");
     assert_non_null(strstr(task_find(&f.agent.jobs, "j-abcdef")->job.message, "(agent --job-disk)"));
+    for (size_t i = 0; i < N_OF(kept) + N_OF(others); i++) {
+        strcpy(dir, i < N_OF(kept) ? kept[i] : others[i - N_OF(kept)]);
+        assert_int_equal(access(path, F_OK), i < N_OF(kept) ? 0 : -1);
+    }
+    strcpy(dir, "../packages/settings.json");
+    assert_int_equal(access(path, F_OK), 0);
     fixture_close(&f);
 }
 
@@ -261,7 +281,8 @@ int main(void)
         cmocka_unit_test(the_death_of_a_runner_is_an_event_with_its_last_output),
         cmocka_unit_test(output_of_a_dead_runner_is_read_to_its_end_over_many_turns),
         cmocka_unit_test(a_runner_that_reported_its_end_and_hangs_is_killed_soon_whatever_its_grace_time),
-        cmocka_unit_test(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended),
+        cmocka_unit_test(
+            a_runner_whose_files_occupy_too_much_of_the_disk_is_ended_and_only_its_artifacts_stay),
         cmocka_unit_test(no_process_of_a_runner_survives_its_end),
     };
 

@@ -222,6 +222,43 @@ TEST(a_sweep_removes_temporary_files_of_ended_processes_only)
     unit_remove(dir);
 }
 
+static bool is_a(const char *name)
+{
+    return strcmp(name, "a") == 0;
+}
+
+TEST(a_folder_is_emptied_but_for_what_is_kept_and_links_are_not_followed)
+{
+    const char *dir = unit_folder();
+    char path[256], link[256];
+    struct err e;
+
+    snprintf(path, sizeof path, "%s/of/a/a", dir);
+    assert_ok(file_mkdirs(path, 0700, &e));
+    snprintf(path, sizeof path, "%s/out", dir);
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    snprintf(path, sizeof path, "%s/of/link", dir);
+    assert_int_equal(symlink("../out", path), 0);
+    snprintf(path, sizeof path, "%s/of/b", dir);
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    snprintf(path, sizeof path, "%s/of", dir);
+    snprintf(link, sizeof link, "%s/to_of", dir);
+    assert_int_equal(symlink("of", link), 0);
+    assert_int_equal(file_keep_only(link, is_a), 0);
+    assert_int_equal(n_entries(path), 3);
+    assert_int_equal(file_keep_only(path, is_a), 3); /* the folder a is no file */
+    assert_int_equal(n_entries(path), 0);
+    snprintf(path, sizeof path, "%s/out", dir);
+    assert_int_equal(file_keep_only(dir, is_a), 3);
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    snprintf(path, sizeof path, "%s/a", dir);
+    assert_ok(file_write(path, "x", 1, 0600, &e));
+    assert_int_equal(file_keep_only(dir, is_a), 1);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(file_keep_only("/nowhere", is_a), 0);
+    unit_remove(dir);
+}
+
 TEST(a_file_extension_needs_a_name_before_it)
 {
     assert_true(file_has_ending("mean.c", ".c"));
@@ -274,6 +311,7 @@ int main(void)
         cmocka_unit_test(removing_a_tree_does_not_follow_symlinks),
         cmocka_unit_test(an_overlong_path_is_refused),
         cmocka_unit_test(a_sweep_removes_temporary_files_of_ended_processes_only),
+        cmocka_unit_test(a_folder_is_emptied_but_for_what_is_kept_and_links_are_not_followed),
         cmocka_unit_test(a_file_extension_needs_a_name_before_it),
         cmocka_unit_test(the_program_folder_contains_this_program),
         cmocka_unit_test(state_is_stored_in_xdg_state_home_or_in_home),
