@@ -137,7 +137,7 @@ static bool become_subreaper(void)
            prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-static int run(struct agent *a, int listen_fd, struct err *e)
+static int run_agent(struct agent *a, int listen_fd, struct err *e)
 {
     struct stop_signal stop = {.watch.fd = -1};
     struct api_server *s;
@@ -169,7 +169,7 @@ static int run(struct agent *a, int listen_fd, struct err *e)
     return 0;
 }
 
-static int start(struct agent_options *o, struct err *e)
+static int start_agent(struct agent_options *o, struct err *e)
 {
     char exe_dir[PATH_MAX - 16];
     struct listener l;
@@ -204,12 +204,12 @@ static int start(struct agent_options *o, struct err *e)
     if (rc < 0)
         close(l.fd);
     else
-        rc = run(&a, l.fd, e);
+        rc = run_agent(&a, l.fd, e);
     agent_close(&a);
     return rc;
 }
 
-static enum exit_status status_of(int code, bool is_token)
+static enum exit_status exit_status_of(int code, bool is_token)
 {
     if (is_token && (code == ERR_CONFLICT || code == ERR_NOT_FOUND))
         return EXIT_INVALID;
@@ -254,10 +254,10 @@ int main(int argc, char **argv)
     else if (rc == 0 && o.wants_version)
         puts("agent (psgd) " PSGD_VERSION);
     else if (rc == 0)
-        rc = is_token ? token_verb(&o, &e) : start(&o, &e);
+        rc = is_token ? token_verb(&o, &e) : start_agent(&o, &e);
     if (rc == 0 && fflush(stdout) != 0)
         rc = err_errno(&e, ERR_IO, "standard output");
     if (rc < 0)
         fprintf(stderr, "agent: %s\n%s%s", e.text, e.hint, e.hint[0] ? "\n" : "");
-    return (int)status_of(rc, is_token);
+    return (int)exit_status_of(rc, is_token);
 }

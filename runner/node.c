@@ -199,11 +199,6 @@ int node_enter_folder(const struct node *n, struct err *e)
     return fchdir(n->folder_fd) < 0 ? err_errno(e, ERR_IO, "the node's folder") : 0;
 }
 
-bool node_keeps_epoch(const struct node *n, int epoch)
-{
-    return n->set.checkpoint_every > 0 && epoch > 0 && epoch % n->set.checkpoint_every == 0;
-}
-
 int node_write_checkpoint(struct node *n, int epoch, struct err *e)
 {
     const char *name = artifact_name(ARTIFACT_CHECKPOINT);
@@ -274,6 +269,30 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     return 0;
 }
 
+int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owner, struct err *e)
+{
+    struct worker_ask ask;
+    int wants;
+
+    worker_open(&n->worker, &(struct worker_config){.set = &n->set,
+                                                    .exchange = n->exchange,
+                                                    .step = &n->step,
+                                                    .blocks = n->loader.blocks,
+                                                    .first_epoch = n->first_epoch,
+                                                    .has_test = n->loader.n_test > 0,
+                                                    .started = n->started});
+    while ((wants = worker_next(&n->worker, &ask, e)) != WORKER_IS_DONE) {
+        if (wants < 0)
+            return wants;
+        n->epoch = n->worker.epoch;
+        if (wants == WORKER_SAVES && node_write_checkpoint(n, ask.epoch, e) < 0)
+            return e->code;
+        if (doing[wants] && doing[wants](owner, &ask, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 int node_pump(struct node *n, double deadline, bool *came, struct err *e)
 {
     struct mesh_event ev;
@@ -286,7 +305,7 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
     *came = ev.kind != MESH_NOTHING && (ev.kind != MESH_MESSAGE || ev.head.kind != FRAME_WAIT);
     if (flag_is_up(&node_interrupted))
         return err_set(e, ERR_CANCELLED, "asked to stop");
-    return exchange_on_event(n->exchange, &ev, e);
+    return n->executing ? exchange_on_event(n->exchange, &ev, e) : worker_event(&n->worker, &ev, e);
 }
 
 int node_receive(struct node *n, struct err *e)
@@ -366,7 +385,7 @@ static void report_weights(const struct node *n)
 
     sha256(digest, w, net_n_trained(n->net) * sizeof *w);
     hex_encode(hex, digest, sizeof digest);
-    report_result(n->report, hex);
+    report_result(n->report, hex, exchange_combined_nothing(n->exchange));
 }
 
 static int finish_models(struct node *n, struct err *e)

@@ -10,6 +10,7 @@
 #include "nn/metrics.h"
 #include "nn/net.h"
 #include "runner/core/step.h"
+#include "runner/core/worker.h"
 #include "runner/exchange/exchange.h"
 #include "runner/lines/orders.h"
 #include "runner/lines/report.h"
@@ -46,6 +47,7 @@ struct node {
     int n_layers;
     struct exchange *exchange;
     struct step step;
+    struct worker worker; /* of node_live */
     struct mesh *mesh;
     struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
     struct send_pool *send_pool; /* NULL: nodes share no memory for messages */
@@ -106,8 +108,12 @@ int node_execute(struct node *n, struct err *e); /* that of a node of an executo
 int node_finish(struct node *n, struct err *e);
 void node_clear(struct node *n); /* at any point; does not notify the peers */
 
-/* For train.c and serve.c: passes one mesh event to the exchange, waiting for it until `deadline` or at
- * most a second; *came: whether there was one. Returns the result of exchange_on_event. */
+/* For train.c and serve.c: drives the node's worker to its end, and writes checkpoints. doing: what else it
+ * may want; NULL: nothing is to be done for it. */
+typedef int node_does(void *owner, const struct worker_ask *ask, struct err *e);
+int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owner, struct err *e);
+/* Passes one mesh event to the worker, or of an executor to the exchange, waiting for it until `deadline` or
+ * at most a second; *came: whether there was one. A code: the event has ended this node's part. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
 /* Processes received messages without waiting, a limited number of each peer. */
 int node_receive(struct node *n, struct err *e);
@@ -150,8 +156,6 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
 /* Changes to the node's folder, which file names are relative to: a codec runs in this process, and may
  * have called chdir. */
 int node_enter_folder(const struct node *n, struct err *e);
-/* Returns whether a checkpoint is written at the end of this epoch (from 1). */
-bool node_keeps_epoch(const struct node *n, int epoch);
 int node_write_checkpoint(struct node *n, int epoch, struct err *e);
 
 #endif

@@ -190,7 +190,7 @@ static int run_one(struct sim_explorer *x, struct explore_result *out, struct er
     choices open;
 
     memset(x->pairs, 0, sizeof x->pairs);
-    if (sim_restart(x->s, e) < 0)
+    if (sim_restart(x->s, e) < 0 || sim_begin(x->s, e) < 0)
         return e->code;
     for (int depth = 0; (open = open_choices(x)) != 0; depth++) {
         int choice = depth < n_given ? x->path[depth].chosen : -1;

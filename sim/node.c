@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "runner/exchange/barrier.h"
-#include "runner/exchange/exchange_state.h"
-#include "runner/exchange/verdict.h"
 #include "sim/records.h"
 #include "sim/sim.h"
 
-enum { IDLE = CODEC_WAIT + 1, YIELDS };
+enum { IDLE = 1, YIELDS };
 
 static void spend(struct sim_node *n, enum phase phase, double seconds)
 {
@@ -77,10 +75,6 @@ int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct e
 
 static int finish(struct sim *s, struct sim_node *n, struct err *e)
 {
-    if (n->node >= 0)
-        exchange_end_rounds(n->x);
-    if (s->records && sim_record_comm(s->records, s, n, e) < 0)
-        return e->code;
     n->phase = SIM_DONE;
     n->ended_at = n->now;
     exchange_detach(n->x);
@@ -106,176 +100,103 @@ static double draw_step(const struct sim_steps *t, struct rng *rng)
     return t->s[t->n > 1 ? rng_below(rng, (uint32_t)t->n) : 0];
 }
 
-void sim_node_begin(struct sim *s, struct sim_node *n)
+static void draw_step_time(struct sim *s, struct sim_node *n)
 {
-    step_begin(&n->step);
     n->step_time = draw_step(&s->steps, &n->rng) / n->speed * ((double)n->n_blocks / s->nodes[0].n_blocks);
     if (s->straggler.share > 0 && rng_uniform(&n->rng) < (float)s->straggler.share)
         n->step_time *= s->straggler.factor;
 }
 
-/* Enters a phase in which the codec waits, or continues at once. */
-static void enter_phase(struct sim_node *n, enum sim_phase phase, int rc)
+static int record(struct sim *s, struct sim_node *n, struct err *e)
 {
-    n->phase = phase;
-    if (rc != CODEC_WAIT)
-        return;
-    n->waits_since = n->now;
-    phase_enter(exchange_watch(n->x), PHASE_WAIT);
+    const struct record_train *row = n->ask.train;
+
+    if (s->records &&
+        ((row && sim_record_step(s->records, row, e) < 0) || sim_record_comm(s->records, s, n, e) < 0))
+        return e->code;
+    return 0;
 }
 
-/* Ends the computation of one block's gradient. After the last one of the step the codec gets it. */
-static int end_block(struct sim *s, struct sim_node *n, struct err *e)
+/* Before a block is computed, or a step begins in which there is nothing to compute. */
+static int begin_block(struct sim *s, struct sim_node *n, struct err *e)
 {
-    struct trainer_batch b = {
-        .node = n->node, .i = n->at_block, .block = n->blocks[n->at_block], .step = n->step.n_done};
-    struct net_score score = {0};
-    int rc;
-
+    (void)e;
+    if (n->ask.i == 0)
+        draw_step_time(s, n);
     n->phase = SIM_BEGINS;
-    if (!exchange_takes_part(n->x)) {
-        step_sit_out(&n->step);
-        n->at_block = n->n_blocks - 1;
-    } else {
-        s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &score);
-        if (step_add_block(&n->step, n->grads, b.block, &score, e) < 0)
-            return e->code;
-    }
-    if (++n->at_block < n->n_blocks)
-        return 0;
-    n->at_block = 0;
-    rc = step_exchange(&n->step, e);
-    spend_on_reading(s, n);
-    enter_phase(n, SIM_IN_GRAD, rc);
-    return rc;
+    return 0;
 }
 
-static int check_test(const struct sim *s, const struct sim_node *n, struct err *e)
+static int begin_wait(struct sim *s, struct sim_node *n, struct err *e)
 {
-    return s->trainer->has_test ? step_check_test(&n->step, n->eval_loss, step_is_last(&n->step), e) : 0;
+    (void)s, (void)e;
+    n->phase = SIM_WAITS;
+    n->waits_since = n->now;
+    return 0;
 }
 
-static int begin_evaluation(struct sim *s, struct sim_node *n)
+static int begin_evaluation(struct sim *s, struct sim_node *n, struct err *e)
 {
+    (void)e;
     n->phase = SIM_EVALUATES;
-    phase_enter(exchange_watch(n->x), PHASE_EVALUATE);
     n->now += s->eval_time_s / n->speed;
     return 0;
 }
 
-/* The job ends here: as end_job() in train.c. */
-static int end_job(struct sim *s, struct sim_node *n, struct err *e)
-{
-    int rc;
-
-    if (exchange_must_close(n->x)) {
-        n->has_changed = exchange_close_changes(n->x);
-        rc = exchange_close(n->x, e);
-        spend_on_reading(s, n);
-        enter_phase(n, SIM_CLOSES, rc);
-        return rc == CODEC_GO ? end_job(s, n, e) : rc;
-    }
-    if (exchange_has_barriers(n->x) && !n->has_met_end) {
-        n->has_met_end = n->has_changed = true;
-        rc = exchange_reach(n->x, BARRIER_END, (uint64_t)n->epoch, e);
-        enter_phase(n, SIM_AT_END, rc);
-        return rc;
-    }
-    if (n->evaluated == n->step.n_done && !n->has_changed)
-        return check_test(s, n, e) < 0 ? e->code : finish(s, n, e);
-    n->is_ending = true;
-    return begin_evaluation(s, n);
-}
-
-static int end_step(struct sim *s, struct sim_node *n, struct err *e)
-{
-    const struct record_train row = step_end(&n->step, 0);
-
-    if (s->records && ((step_is_recorded(&n->step) && sim_record_step(s->records, &row, e) < 0) ||
-                       sim_record_comm(s->records, s, n, e) < 0))
-        return e->code;
-    sim_node_begin(s, n);
-    n->phase = SIM_BEGINS;
-    if (step_is_last(&n->step))
-        return end_job(s, n, e);
-    if (exchange_take_evaluation(n->x) || step_is_evaluated_by_all(&n->step))
-        return begin_evaluation(s, n);
-    return 0;
-}
-
-static int end_sharing(struct sim *s, struct sim_node *n, struct err *e)
-{
-    if (n->is_ending)
-        return finish(s, n, e);
-    if (step_is_last(&n->step))
-        return end_job(s, n, e);
-    phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
-    sim_node_begin(s, n);
-    n->epoch = (int)(n->step.n_done / (uint64_t)s->set.steps_per_epoch) + 1;
-    n->phase = SIM_BEGINS;
-    return 0;
-}
-
-/* As in train.c: evaluations that all workers make; of the last ones those in ssgd, after a whole epoch. */
-static bool shares(const struct sim *s, const struct sim_node *n)
-{
-    bool is_whole = n->step.n_done % (uint64_t)s->set.steps_per_epoch == 0 && !n->has_changed &&
-                    !exchange_closes_early(n->x, n->step.n_done);
-
-    if (!exchange_shares_evaluations(n->x))
-        return false;
-    return n->is_ending ? is_whole && s->set.sync == SYNC_SSGD : step_is_evaluated_by_all(&n->step);
-}
-
-static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
-{
-    int rc = CODEC_GO;
-
-    s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), &n->eval_loss, &n->eval_accuracy);
-    n->evaluated = n->step.n_done;
-    if (s->records && sim_record_evaluation(s->records, n, e) < 0)
-        return e->code;
-    if (check_test(s, n, e) < 0)
-        return e->code;
-    if (shares(s, n))
-        rc = exchange_evaluated(n->x, n->step.n_done, n->eval_loss, n->eval_accuracy, e);
-    enter_phase(n, SIM_SHARES, rc);
-    return rc == CODEC_GO ? end_sharing(s, n, e) : rc;
-}
-
-/* The first node to update finds that a sum is not finite, and the simulation ends: the node whose gradient
- * was not finite is named in its place. */
-static int name_own(struct sim *s, struct err *e)
-{
-    struct err own;
-
-    for (int i = 0; e->code == ERR_NUMERIC && i < s->set.node_count; i++)
-        if (s->nodes[i].x && step_check_own(&s->nodes[i].step, &own) < 0) {
-            *e = own;
-            break;
-        }
-    return e->code;
-}
-
-/* Continues after CODEC_GO. */
+/* Until it computes, evaluates, waits, or its part is over. */
 static int go_on(struct sim *s, struct sim_node *n, struct err *e)
 {
-    int rc;
+    static int (*const doing[N_WORKER_WANTS])(struct sim *, struct sim_node *, struct err *) = {
+        [WORKER_COMPUTES] = begin_block,       [WORKER_SITS_OUT] = begin_block, [WORKER_WAITS] = begin_wait,
+        [WORKER_EVALUATES] = begin_evaluation, [WORKER_IS_DONE] = finish,
+    };
 
-    if (n->phase == SIM_AT_END || n->phase == SIM_CLOSES)
-        return end_job(s, n, e);
-    if (n->phase == SIM_SHARES)
-        return end_sharing(s, n, e);
-    if (n->phase == SIM_IN_STEP)
-        return end_step(s, n, e);
-    phase_enter(exchange_watch(n->x), PHASE_APPLY);
-    if (step_update(&n->step, e) < 0)
-        return name_own(s, e);
-    phase_enter(exchange_watch(n->x), PHASE_COMPUTE);
-    rc = exchange_on_step(n->x, e);
-    spend_on_reading(s, n);
-    enter_phase(n, SIM_IN_STEP, rc);
-    return rc == CODEC_GO ? end_step(s, n, e) : rc;
+    for (;;) {
+        n->wants = worker_next(&n->worker, &n->ask, e);
+        if (n->wants < 0)
+            return n->wants;
+        if (n->wants == WORKER_GOES_ON || n->wants == WORKER_WAITS)
+            spend_on_reading(s, n);
+        if (n->wants == WORKER_RECORDS && record(s, n, e) < 0)
+            return e->code;
+        if (doing[n->wants])
+            return doing[n->wants](s, n, e);
+    }
+}
+
+int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e)
+{
+    worker_open(&n->worker, &(struct worker_config){.set = &s->set,
+                                                    .exchange = n->x,
+                                                    .step = &n->step,
+                                                    .blocks = n->blocks,
+                                                    .has_test = s->trainer->has_test});
+    return go_on(s, n, e);
+}
+
+static int end_block(struct sim *s, struct sim_node *n, struct err *e)
+{
+    struct trainer_batch b = {.node = n->node, .i = n->ask.i, .block = n->ask.block, .step = n->step.n_done};
+    struct net_score score = {0};
+
+    if (n->wants == WORKER_COMPUTES) {
+        s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &score);
+        if (worker_computed(&n->worker, n->grads, &score, e) < 0)
+            return e->code;
+    }
+    return go_on(s, n, e);
+}
+
+/* The time of a step is drawn once more: a step that follows an evaluation has begun anew. */
+static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
+{
+    s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), &n->eval_loss, &n->eval_accuracy);
+    if (s->records && sim_record_evaluation(s->records, n, e) < 0)
+        return e->code;
+    if (worker_evaluated(&n->worker, n->eval_loss, n->eval_accuracy, e) < 0)
+        return e->code;
+    draw_step_time(s, n);
+    return go_on(s, n, e);
 }
 
 static int check_time(const struct sim *s, const struct sim_node *n, struct err *e)
@@ -283,17 +204,11 @@ static int check_time(const struct sim *s, const struct sim_node *n, struct err 
     char what[128];
 
     /* At a barrier a worker waits for the slowest one, and a simulated one hangs only if it is killed. */
-    if (n->phase == SIM_SERVES || n->phase == SIM_AT_END || n->now - n->waits_since <= s->set.round_timeout_s)
+    if (exchange_is_at_barrier(n->x) || n->now - n->waits_since <= s->set.round_timeout_s)
         return 0;
     exchange_waits_for(n->x, what, sizeof what);
     err_set(e, ERR_TIMEOUT, "%s has not arrived for %g s", what, s->set.round_timeout_s);
     return err_hint(e, "Use a longer --round-timeout.");
-}
-
-static bool is_waiting(const struct sim_node *n)
-{
-    return n->phase == SIM_IN_GRAD || n->phase == SIM_IN_STEP || n->phase == SIM_CLOSES ||
-           n->phase == SIM_AT_END || n->phase == SIM_SHARES;
 }
 
 /* Processes one event of the mesh. */
@@ -302,35 +217,27 @@ static int receive(struct sim *s, struct sim_node *n, struct err *e)
     struct mesh_event ev;
     int rc;
 
-    if (is_waiting(n) && check_time(s, n, e) < 0)
+    if (n->phase == SIM_WAITS && n->node >= 0 && check_time(s, n, e) < 0)
         return e->code;
     if (mesh_poll(n->mesh, &ev, 0, e) < 0)
         return e->code;
     n->has_room = false;
-    rc = exchange_on_event(n->x, &ev, e);
+    rc = worker_event(&n->worker, &ev, e);
     spend_on_reading(s, n);
     n->waits_since = n->now;
     if (rc < 0)
         return rc;
     if (s->records && sim_record_comm(s->records, s, n, e) < 0)
         return e->code;
-    if (n->phase == SIM_SERVES && exchange_release(n->x, e) < 0)
-        return e->code;
-    if (n->phase == SIM_SERVES)
-        return exchange_is_over(n->x) ? finish(s, n, e) : 0;
-    return rc == CODEC_GO && is_waiting(n) ? go_on(s, n, e) : rc;
+    return n->phase == SIM_WAITS && !worker_waits(&n->worker) ? go_on(s, n, e) : 0;
 }
 
 /* Runs a node that is not busy. Returns IDLE: nothing to do until it is woken; YIELDS: other nodes run
  * first. */
 static int act(struct sim *s, struct sim_node *n, struct err *e)
 {
-    int rc;
-
-    if (n->phase == SIM_COMPUTES) {
-        rc = end_block(s, n, e);
-        return rc == CODEC_GO && n->phase == SIM_IN_GRAD ? go_on(s, n, e) : rc;
-    }
+    if (n->phase == SIM_COMPUTES)
+        return end_block(s, n, e);
     if (n->phase == SIM_EVALUATES)
         return end_evaluation(s, n, e);
     if (n->has_room || mesh_sim_has_news(s->net, n->slot))
@@ -342,7 +249,7 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
     n->has_computed = true;
     n->may_step = false;
     n->phase = SIM_COMPUTES;
-    if (exchange_takes_part(n->x))
+    if (n->wants == WORKER_COMPUTES)
         n->now += n->step_time / n->n_blocks;
     return 0;
 }

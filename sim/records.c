@@ -102,7 +102,7 @@ int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struc
     const struct exchange_totals *t = exchange_totals(n->x);
     struct eval_row row = {.job = {.time_s = n->now,
                                    .node = n->node,
-                                   .epoch = n->epoch,
+                                   .epoch = n->worker.epoch,
                                    .step = n->step.n_done,
                                    .samples = n->step.n_samples,
                                    .loss = n->eval_loss,

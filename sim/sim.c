@@ -142,8 +142,6 @@ static int open_step(struct sim *s, struct sim_node *n, struct err *e)
 
 static int open_worker(struct sim *s, struct sim_node *n, struct err *e)
 {
-    n->phase = SIM_BEGINS;
-    n->epoch = 1;
     n->n_blocks = blocks_of(&s->blocks, n->node, s->waking); /* has room for all blocks */
     n->blocks = malloc((size_t)n->n_blocks * sizeof *n->blocks);
     if (!n->blocks)
@@ -160,7 +158,7 @@ static int open_node(struct sim *s, int slot, const struct sim_speed *speed, str
                            .slot = slot,
                            .timer = INFINITY,
                            .node = mesh_node_at(s->set.node_count, slot),
-                           .phase = SIM_SERVES,
+                           .phase = SIM_WAITS,
                            .eval_loss = NAN,
                            .eval_accuracy = NAN};
     rng_init(&n->rng, s->timing, 0x5d, (uint64_t)slot);
@@ -283,6 +281,7 @@ int sim_open(struct sim *s, const struct settings *set, const struct simulation 
              struct stopwatch *guard, struct err *e)
 {
     *s = (struct sim){.set = *set, .how = *how, .timing = set->seed, .guard = guard};
+    s->set.checkpoint_every = 0; /* a simulation writes none */
     sim_queue_init(&s->queue, s->timing);
     if (open_all(s, folder, e) == 0)
         return 0;
@@ -290,14 +289,19 @@ int sim_open(struct sim *s, const struct settings *set, const struct simulation 
     return e->code;
 }
 
-static int begin(struct sim *s, struct err *e)
+int sim_begin(struct sim *s, struct err *e)
+{
+    for (int i = 0; i < s->n_nodes; i++)
+        if (sim_node_begin(s, &s->nodes[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
+static int wake_all(struct sim *s, struct err *e)
 {
     for (int i = 0; i < s->n_nodes; i++) {
         struct sim_node *n = &s->nodes[i];
 
-        phase_enter(exchange_watch(n->x), n->node < 0 ? PHASE_WAIT : PHASE_COMPUTE);
-        if (n->node >= 0)
-            sim_node_begin(s, n);
         if (sim_queue_push(&s->queue, (struct sim_event){.at = 0, .what = SIM_WAKE, .slot = i}, e) < 0)
             return e->code;
         n->is_busy = true;
@@ -370,7 +374,7 @@ int sim_run(struct sim *s, struct err *e)
 {
     struct sim_event ev;
 
-    if (begin(s, e) < 0)
+    if (sim_begin(s, e) < 0 || wake_all(s, e) < 0)
         return e->code;
     while (sim_queue_pop(&s->queue, &ev)) {
         if (happen(s, &ev, e) < 0)
@@ -464,11 +468,7 @@ int sim_restart(struct sim *s, struct err *e)
 {
     close_nodes(s);
     sim_queue_init(&s->queue, s->timing);
-    if (open_nodes(s, e) < 0)
-        return e->code;
-    for (int i = 0; i < s->set.node_count; i++)
-        sim_node_begin(s, &s->nodes[i]);
-    return 0;
+    return open_nodes(s, e);
 }
 
 void sim_close(struct sim *s)

@@ -6,6 +6,7 @@
 #define PSGD_SIM_H
 
 #include "runner/core/step.h"
+#include "runner/core/worker.h"
 #include "runner/exchange/exchange.h"
 #include "shared/base/flag.h"
 #include "shared/job/schedule.h"
@@ -23,15 +24,10 @@ struct sim_node {
     int node, slot;
     double now; /* its own time, as seen by its exchange; never before the queue's when it runs */
     enum sim_phase {
-        SIM_BEGINS,   /* before computing the gradient of a block */
-        SIM_COMPUTES, /* computes it until woken */
-        SIM_IN_GRAD,  /* waits for the codec, before the update */
-        SIM_IN_STEP,  /* waits for the codec, after the update */
-        SIM_CLOSES,   /* waits for the codec, as the job ends early: exchange/verdict.h */
-        SIM_AT_END,   /* waits at the last barrier: exchange/barrier.h */
+        SIM_BEGINS,   /* before computing the gradient of a block, or a step without one */
+        SIM_COMPUTES, /* it until woken */
+        SIM_WAITS,    /* for what its codec, or its part of the job, needs */
         SIM_EVALUATES,
-        SIM_SHARES, /* waits for what all workers make of their evaluation */
-        SIM_SERVES,
         SIM_DONE,
         SIM_FAILED,
         SIM_KILLED
@@ -47,18 +43,17 @@ struct sim_node {
     struct mesh *mesh;
     float *params, *grads; /* (n_params) */
     struct step step;
-    int *blocks, n_blocks, at_block;
+    struct worker worker;
+    int wants;             /* enum worker_wants: what it does now */
+    struct worker_ask ask; /* its details */
+    int *blocks, n_blocks;
     double speed, step_time; /* of the present step: stragglers */
     struct rng rng;
-    int epoch; /* from 1 */
     double waits_since;
     const struct mesh_buf *encoded;  /* the message whose encoding was charged last, */
     uint64_t encoded_round;          /* and its round: it is charged once */
     uint64_t read[N_STEP_PHASES];    /* bytes read by its exchange that were already timed */
     double eval_loss, eval_accuracy; /* the latest; NAN: none */
-    uint64_t evaluated;              /* the step after which it was made */
-    bool has_met_end, is_ending;     /* it has been at the last barrier; its last evaluation is under way */
-    bool has_changed;                /* its model, since the step that it ends with */
     double ended_at;
     struct err *e; /* error; NULL: none */
 };
@@ -114,6 +109,8 @@ void sim_close(struct sim *s);
 
 /* Resets all nodes to the state before sim_run(), for a search or a check of a codec. */
 int sim_restart(struct sim *s, struct err *e);
+/* Part of sim_run(): every node begins its part of the job. */
+int sim_begin(struct sim *s, struct err *e);
 /* Fails all nodes that still wait after the last event. */
 void sim_end_hanging(struct sim *s);
 
@@ -154,8 +151,8 @@ int sim_record_codec(struct sim_records *r, const struct sim_node *n, const stru
 /* explore.c: the carry callback of the simulated mesh while every order is tried. */
 int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err *e);
 
-/* node.c: begins a step, now. */
-void sim_node_begin(struct sim *s, struct sim_node *n);
+/* node.c: begins its part of the job, now. */
+int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e);
 /* Runs the node as far as possible. A node's failure is stored in the node; an error is one of the
  * simulator. */
 int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e);

@@ -48,6 +48,7 @@ static json_t *node_json(const struct sim *s, const struct sim_node *n)
         sim_weights_sha256(digest, s, n);
         hex_encode(hex, digest, sizeof digest);
         json_object_set_new(o, "params_sha256", json_string(hex));
+        json_object_set_new(o, "combined_nothing", json_boolean(exchange_combined_nothing(n->x)));
     }
     json_object_set_new(o, "loss", json_real_or_null(n->step.loss));
     json_object_set_new(o, "accuracy", json_real_or_null(n->step.accuracy));
@@ -72,15 +73,6 @@ static uint64_t count_left_out(const struct sim *s)
     return n;
 }
 
-/* As the first worker that has come to its end knows. */
-static bool combined_nothing(const struct sim *s)
-{
-    for (int i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].node >= 0 && s->nodes[i].phase == SIM_DONE)
-            return exchange_combined_nothing(s->nodes[i].x);
-    return false;
-}
-
 json_t *sim_summary(const struct sim *s, const struct explore_result *found, double seconds)
 {
     uint64_t n_messages = mesh_sim_messages(s->net);
@@ -103,7 +95,6 @@ json_t *sim_summary(const struct sim *s, const struct explore_result *found, dou
         return NULL;
     }
     json_object_set_new(o, "left_out", json_integer((json_int_t)count_left_out(s)));
-    json_object_set_new(o, "combined_nothing", json_boolean(combined_nothing(s)));
     json_object_set_new(o, "cause", s->cause >= 0 ? json_integer(s->nodes[s->cause].node) : json_null());
     for (int i = 0; i < s->n_nodes; i++)
         json_array_append_new(nodes, node_json(s, &s->nodes[i]));

@@ -47,7 +47,7 @@ static int write_pem(const char *path, gnutls_datum_t *pem, struct err *e)
 }
 
 /* The certificate first: a key without one would be found at the next start, and refused. */
-static int make(const char *key_path, const char *certificate_path, struct err *e)
+static int make_identity(const char *key_path, const char *certificate_path, struct err *e)
 {
     unsigned bits = GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1);
     gnutls_x509_privkey_t key = NULL;
@@ -139,7 +139,7 @@ int identity_load(struct identity *out, const char *dir, struct err *e)
 
     if (file_join(key_path, sizeof key_path, dir, "tls.key", e) < 0 ||
         file_join(certificate_path, sizeof certificate_path, dir, "tls.crt", e) < 0 ||
-        (access(key_path, F_OK) < 0 && make(key_path, certificate_path, e) < 0))
+        (access(key_path, F_OK) < 0 && make_identity(key_path, certificate_path, e) < 0))
         return e->code;
     rc = read_pair(out, certificate_path, key_path, e);
     if (rc == ERR_AUTH)

@@ -13,7 +13,7 @@
 
 enum { ANSWER_MAX = 1024, CPU_MAX_S = 10 };
 
-static int parse(struct agent_isolation *out, const char *text, size_t len, struct err *e)
+static int parse_isolation(struct agent_isolation *out, const char *text, size_t len, struct err *e)
 {
     static const struct json_field fields[] = {
         {.key = "level",
@@ -59,7 +59,7 @@ static int begin_with_one_thread(void *unused)
 }
 
 /* *len: bytes of the answer. ERR_IO. */
-static int ask(char answer[ANSWER_MAX], size_t *len, const char *exe, struct err *e)
+static int ask_runner(char answer[ANSWER_MAX], size_t *len, const char *exe, struct err *e)
 {
     char option[] = "--isolation";
     char *argv[] = {(char *)(uintptr_t)exe, option, NULL};
@@ -88,7 +88,7 @@ int isolation_ask(struct agent_isolation *out, const char *runner_exe, int requi
     struct err why;
     size_t len = 0;
 
-    if (ask(answer, &len, runner_exe, &why) < 0 || parse(&is, answer, len, &why) < 0) {
+    if (ask_runner(answer, &len, runner_exe, &why) < 0 || parse_isolation(&is, answer, len, &why) < 0) {
         is.level = ISOLATION_NONE;
         snprintf(is.lacks, sizeof is.lacks, "%.*s", (int)sizeof is.lacks - 1, why.text);
     }

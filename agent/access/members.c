@@ -275,7 +275,7 @@ static void drop_old(struct members *m)
 }
 
 /* Returns the descriptor of the lock, with the list as it is now, or an error. */
-static int begin(struct members *m, struct err *e)
+static int begin_change(struct members *m, struct err *e)
 {
     int fd = take_lock(m, e);
 
@@ -290,7 +290,7 @@ static int begin(struct members *m, struct err *e)
 }
 
 /* Saves unless `rc` is an error; what was not saved is not in the list either. */
-static int end(struct members *m, int fd, int rc, struct err *e)
+static int end_change(struct members *m, int fd, int rc, struct err *e)
 {
     struct err ignored;
 
@@ -312,8 +312,8 @@ static struct member *find_name(const struct members *m, const char *name)
     return NULL;
 }
 
-static int append(struct members *m, const char *name, enum scope scope, double until,
-                  const uint8_t digest[SHA256_BYTES], struct err *e)
+static int append_member(struct members *m, const char *name, enum scope scope, double until,
+                         const uint8_t digest[SHA256_BYTES], struct err *e)
 {
     struct member *k = &m->list[m->n];
 
@@ -339,13 +339,13 @@ static int append_new(struct members *m, const char *name, enum scope scope, dou
     uint8_t digest[SHA256_BYTES];
 
     token_make(token, digest);
-    return append(m, name, scope, until, digest, e);
+    return append_member(m, name, scope, until, digest, e);
 }
 
 /* `rc` with an error leaves no token to be used. */
 static int end_with(struct members *m, int fd, int rc, char token[BASE64_TEXT], struct err *e)
 {
-    rc = end(m, fd, rc, e);
+    rc = end_change(m, fd, rc, e);
     if (rc < 0)
         explicit_bzero(token, BASE64_TEXT);
     return rc;
@@ -354,7 +354,7 @@ static int end_with(struct members *m, int fd, int rc, char token[BASE64_TEXT], 
 int members_invite(struct members *m, enum scope scope, double for_s, char code[BASE64_TEXT], struct err *e)
 {
     struct invitation k = {.scope = scope, .until = clock_wall() + for_s};
-    int fd = begin(m, e);
+    int fd = begin_change(m, e);
 
     if (fd < 0)
         return fd;
@@ -388,7 +388,7 @@ static struct invitation *find_code(const struct members *m, const char *code)
 int members_join(struct members *m, const char *code, const char *name, char token[BASE64_TEXT],
                  struct err *e)
 {
-    int fd = begin(m, e);
+    int fd = begin_change(m, e);
     struct invitation *found, used;
     char own[MEMBER_NAME + 1];
 
@@ -412,7 +412,7 @@ bool is_member_name(const char *name)
     return name[0] && strlen(name) <= MEMBER_NAME && utf8_is_clean(name) && strncmp(name, "CN=", 3) != 0;
 }
 
-static int check_name(const struct members *m, const char *name, struct err *e)
+static int check_member_name(const struct members *m, const char *name, struct err *e)
 {
     if (!is_member_name(name))
         return err_set(e, ERR_USAGE,
@@ -427,17 +427,18 @@ static int check_name(const struct members *m, const char *name, struct err *e)
 int members_add(struct members *m, const char *name, enum scope scope, double for_s, char token[BASE64_TEXT],
                 struct err *e)
 {
-    int fd = begin(m, e), rc;
+    int fd = begin_change(m, e), rc;
 
     if (fd < 0)
         return fd;
-    rc = check_name(m, name, e) < 0 ? e->code : append_new(m, name, scope, time_after(for_s), token, e);
+    rc = check_member_name(m, name, e) < 0 ? e->code
+                                           : append_new(m, name, scope, time_after(for_s), token, e);
     return end_with(m, fd, rc, token, e);
 }
 
 int members_rotate(struct members *m, const char *name, double keep_s, char token[BASE64_TEXT], struct err *e)
 {
-    int fd = begin(m, e);
+    int fd = begin_change(m, e);
     double until = clock_wall() + keep_s;
     const struct member *last;
     struct member old;
@@ -446,7 +447,7 @@ int members_rotate(struct members *m, const char *name, double keep_s, char toke
         return fd;
     last = find_name(m, name);
     if (!last)
-        return end(m, fd, err_set(e, ERR_NOT_FOUND, "no member is called %s", name), e);
+        return end_change(m, fd, err_set(e, ERR_NOT_FOUND, "no member is called %s", name), e);
     old = *last;
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->list[i].name, name) == 0 && (m->list[i].until == 0 || m->list[i].until > until))
@@ -458,33 +459,33 @@ int members_rotate(struct members *m, const char *name, double keep_s, char toke
 int members_keep(struct members *m, const char *name, enum scope scope, double for_s,
                  const uint8_t digest[SHA256_BYTES], struct err *e)
 {
-    int fd = begin(m, e);
+    int fd = begin_change(m, e);
 
-    return fd < 0 ? fd : end(m, fd, append(m, name, scope, clock_wall() + for_s, digest, e), e);
+    return fd < 0 ? fd : end_change(m, fd, append_member(m, name, scope, clock_wall() + for_s, digest, e), e);
 }
 
 int members_revoke(struct members *m, const char *name, struct err *e)
 {
-    int fd = begin(m, e);
+    int fd = begin_change(m, e);
     size_t n = 0;
 
     if (fd < 0)
         return fd;
     if (!find_name(m, name))
-        return end(m, fd, err_set(e, ERR_NOT_FOUND, "no member is called %s", name), e);
+        return end_change(m, fd, err_set(e, ERR_NOT_FOUND, "no member is called %s", name), e);
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->list[i].name, name) != 0)
             m->list[n++] = m->list[i];
     m->n = n;
-    return end(m, fd, 0, e);
+    return end_change(m, fd, 0, e);
 }
 
 int members_revoke_invitations(struct members *m, struct err *e)
 {
-    int fd = begin(m, e);
+    int fd = begin_change(m, e);
 
     if (fd < 0)
         return fd;
     m->n_invitations = 0;
-    return end(m, fd, 0, e);
+    return end_change(m, fd, 0, e);
 }

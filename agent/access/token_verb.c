@@ -45,7 +45,7 @@ static void list_one(const char *name, enum scope scope, double since, double un
     putchar('\n');
 }
 
-static int list(struct members *m, struct agent_options *o, struct err *e)
+static int list_tokens(struct members *m, struct agent_options *o, struct err *e)
 {
     (void)e;
     printf("%-32s  %-6s  %-24s  %s\n", "name", "scope", "since", "expires");
@@ -65,7 +65,7 @@ static int print_secret(char secret[BASE64_TEXT])
     return 0;
 }
 
-static int add(struct members *m, struct agent_options *o, struct err *e)
+static int add_token(struct members *m, struct agent_options *o, struct err *e)
 {
     char token[BASE64_TEXT];
     double for_s;
@@ -140,12 +140,12 @@ static const struct {
     int min_operands, max_operands; /* with the name */
     int (*run)(struct members *, struct agent_options *, struct err *);
 } verbs[] = {
-    {"list", 1, 1, list},     {"add", 2, 2, add},       {"revoke", 1, 2, take_back},
-    {"rotate", 1, 2, rotate}, {"invite", 1, 1, invite},
+    {"list", 1, 1, list_tokens}, {"add", 2, 2, add_token}, {"revoke", 1, 2, take_back},
+    {"rotate", 1, 2, rotate},    {"invite", 1, 1, invite},
 };
 
-static int run(struct agent_options *o, int (*verb)(struct members *, struct agent_options *, struct err *),
-               struct err *e)
+static int run_token_verb(struct agent_options *o,
+                          int (*verb)(struct members *, struct agent_options *, struct err *), struct err *e)
 {
     char whole[PATH_MAX];
     struct members m;
@@ -174,7 +174,7 @@ int token_verb(struct agent_options *o, struct err *e)
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(verbs[i].name, name) == 0 && o->found.n_operands >= verbs[i].min_operands &&
             o->found.n_operands <= verbs[i].max_operands)
-            return run(o, verbs[i].run, e);
+            return run_token_verb(o, verbs[i].run, e);
     err_set(e, ERR_USAGE, "token %s: %s", name, name[0] ? "not a verb, or not its arguments" : "what?");
     return err_hint(e, "agent token --help lists them.");
 }

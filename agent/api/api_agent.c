@@ -207,7 +207,7 @@ static json_t *recent_json(const struct agent *a, const struct request *rq)
     return list;
 }
 
-static const char *state_of(const struct agent *a)
+static const char *agent_state_of(const struct agent *a)
 {
     bool is_busy = task_count(&a->jobs, job_is_active) > 0;
 
@@ -220,7 +220,7 @@ void api_status(struct agent *a, const struct request *rq, struct response *rs)
 {
     json_t *about = json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:s}", "id", a->id, "version", PSGD_VERSION,
                               "address", a->address, "pid", (int)getpid(), "since", time_json(a->since_wall),
-                              "uptime_s", uptime_json(a), "state", state_of(a));
+                              "uptime_s", uptime_json(a), "state", agent_state_of(a));
     json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:I}", "agent", about, "running", jobs_json(a, rq, job_is_active),
                           "queued", jobs_json(a, rq, job_is_pending), "recent", recent_json(a, rq),
                           "disk_free_bytes", (json_int_t)jobs_disk_free(&a->jobs));

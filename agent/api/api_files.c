@@ -36,7 +36,7 @@ void api_events(struct agent *a, const struct request *rq, struct response *rs)
 }
 
 /* What is served of a file, from the bytes that it has now. */
-struct part {
+struct file_part {
     bool is_whole_lines;
     bool may_be_missing; /* and is empty then */
     bool is_bounded;     /* at most PART_BYTES */
@@ -44,14 +44,14 @@ struct part {
 };
 
 /* Takes `after` from the query; false: answered with 400. */
-static bool take_after(struct part *p, const struct request *rq, struct response *rs)
+static bool take_after(struct file_part *p, const struct request *rq, struct response *rs)
 {
     p->is_bounded = query_get(rq, "after") != NULL;
     return query_number(&p->after, rq, rs, "after", 0, 0);
 }
 
 /* Responds with a file as it is now. */
-static void respond_file(const struct task *t, const char *name, const struct part *p,
+static void respond_file(const struct task *t, const char *name, const struct file_part *p,
                          const struct request *rq, struct response *rs)
 {
     struct stat st;
@@ -80,7 +80,7 @@ static void respond_file(const struct task *t, const char *name, const struct pa
 void api_logs(struct agent *a, const struct request *rq, struct response *rs)
 {
     const struct task *t = api_task(a, rq, rs);
-    struct part p = {.may_be_missing = true};
+    struct file_part p = {.may_be_missing = true};
 
     if (t && take_after(&p, rq, rs))
         respond_file(t, artifact_name(ARTIFACT_LOG), &p, rq, rs);
@@ -101,7 +101,7 @@ void api_records(struct agent *a, const struct request *rq, struct response *rs)
     const struct task *t = api_task(a, rq, rs);
     const char *kind = query_get(rq, "kind"), *name;
     char wanted[QUERY_VALUE_MAX + 8], kinds[128];
-    struct part p = {.is_whole_lines = true, .may_be_missing = true};
+    struct file_part p = {.is_whole_lines = true, .may_be_missing = true};
 
     if (!t || !take_after(&p, rq, rs))
         return;
@@ -174,7 +174,7 @@ void api_artifact(struct agent *a, const struct request *rq, struct response *rs
     if (!name)
         respond_problem(rs, NOT_FOUND, NULL, "a job has no artifact of this name");
     else
-        respond_file(t, name, &(struct part){0}, rq, rs);
+        respond_file(t, name, &(struct file_part){0}, rq, rs);
 }
 
 void api_model(struct agent *a, const struct request *rq, struct response *rs)

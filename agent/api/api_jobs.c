@@ -272,7 +272,7 @@ void api_package(struct agent *a, const struct request *rq, struct response *rs)
         job_advance(t);
 }
 
-static void start(struct task *t, const struct start_document *d, struct response *rs)
+static void start_job(struct task *t, const struct start_document *d, struct response *rs)
 {
     struct err e;
 
@@ -299,7 +299,7 @@ void api_start(struct agent *a, const struct request *rq, struct response *rs)
     if (start_document_parse(&d, doc, &t->job.spec, &e) < 0) {
         respond_error(rs, &e);
     } else {
-        start(t, &d, rs);
+        start_job(t, &d, rs);
         start_document_clear(&d);
     }
     json_decref(doc);

@@ -45,7 +45,7 @@ static void unlink_curve(struct curve *c)
 }
 
 /* Its place goes to the next one, and its request is answered. */
-static void finish(struct curve *c)
+static void finish_curve(struct curve *c)
 {
     unlink_curve(c);
     timer_cancel(c->all->loop, &c->deadline);
@@ -70,7 +70,7 @@ static void on_deadline(void *arg)
 
     end_process(c);
     err_set(&c->why, ERR_TIMEOUT, "the curves were not made within %d s", CURVE_S);
-    finish(c);
+    finish_curve(c);
 }
 
 /* What a process that fails leaves in place of the document: its error. */
@@ -97,7 +97,7 @@ static void on_ended(void *arg, uint32_t events)
         read_why(c);
     else if (WEXITSTATUS(status) != EXIT_SUCCESS)
         err_set(&c->why, ERR_IO, "the process that makes curves ended with status %d", WEXITSTATUS(status));
-    finish(c);
+    finish_curve(c);
 }
 
 /* In the process: behind the nodes of jobs, and within bounds. */
@@ -113,7 +113,7 @@ static int confine(void *arg)
     return setrlimit(RLIMIT_FSIZE, &bytes) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ? -1 : 0;
 }
 
-static int start(struct curve *c)
+static int start_curve(struct curve *c)
 {
     char verb[] = "curves";
     char *argv[N_ARGS + 3] = {c->all->exe, verb};
@@ -148,11 +148,11 @@ static void start_next(struct curves *all)
         if (!c->is_running && !waits)
             waits = c;
     }
-    if (waits && n < CURVES_AT_ONCE && start(waits) < 0)
-        finish(waits);
+    if (waits && n < CURVES_AT_ONCE && start_curve(waits) < 0)
+        finish_curve(waits);
 }
 
-static uint64_t bytes_of(int fd)
+static uint64_t file_bytes(int fd)
 {
     struct stat st;
 
@@ -251,7 +251,7 @@ void curve_respond(struct response *rs)
 {
     struct curve *c = rs->curve;
     struct curves *all = c->all;
-    uint64_t bytes = bytes_of(c->out);
+    uint64_t bytes = file_bytes(c->out);
     struct err why = c->why; /* the curve goes with the response that waited */
     char etag[sizeof rs->etag];
     int out = c->out;

@@ -15,7 +15,7 @@ static const char *argument(char **argv, int i)
     return argv[i][0] ? argv[i] : NULL;
 }
 
-static int make(const struct series_query *q, struct err *e)
+static int make_curves(const struct series_query *q, struct err *e)
 {
     struct series_request r;
     struct series *s = NULL;
@@ -49,7 +49,7 @@ int curve_main(int argc, char **argv)
                               .points = argument(argv, 5),
                               .from = argument(argv, 6),
                               .to = argument(argv, 7)};
-    if (make(&q, &e) == 0)
+    if (make_curves(&q, &e) == 0)
         return EXIT_SUCCESS;
     /* In place of the document, of which a part may be there. */
     if (ftruncate(STDOUT_FILENO, 0) == 0 && lseek(STDOUT_FILENO, 0, SEEK_SET) == 0)

@@ -13,9 +13,9 @@
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-"
 
-static bool refuse(struct gate_answer *v, enum problem p, const char *fmt, ...)
+static bool refuse_request(struct gate_answer *v, enum problem p, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static bool refuse(struct gate_answer *v, enum problem p, const char *fmt, ...)
+static bool refuse_request(struct gate_answer *v, enum problem p, const char *fmt, ...)
 {
     va_list ap;
 
@@ -48,20 +48,20 @@ static bool query_pair(struct request *rq, const char *pair, size_t len, struct 
     const char *near;
 
     if (!eq || n_key == 0 || n_key >= sizeof key || n_value == 0 || n_value > QUERY_VALUE_MAX)
-        return refuse(v, BAD_REQUEST, "the query is not key=value");
+        return refuse_request(v, BAD_REQUEST, "the query is not key=value");
     snprintf(key, sizeof key, "%.*s", (int)n_key, pair);
     for (; *keys; keys++)
         if (strcmp(*keys, key) == 0)
             break;
     if (!*keys) {
         near = suggest(key, rq->route->keys);
-        return refuse(v, BAD_REQUEST,
-                      near ? "the query's key \"%s\" is unknown; did you mean \"%s\"?"
-                           : "the query's key \"%s\" is unknown here",
-                      key, near);
+        return refuse_request(v, BAD_REQUEST,
+                              near ? "the query's key \"%s\" is unknown; did you mean \"%s\"?"
+                                   : "the query's key \"%s\" is unknown here",
+                              key, near);
     }
     if (query_get(rq, key))
-        return refuse(v, BAD_REQUEST, "the query has \"%s\" twice", key);
+        return refuse_request(v, BAD_REQUEST, "the query has \"%s\" twice", key);
     rq->query[rq->n_query].key = *keys;
     memcpy(rq->query[rq->n_query].value, eq + 1, n_value);
     rq->query[rq->n_query++].value[n_value] = '\0';
@@ -71,7 +71,8 @@ static bool query_pair(struct request *rq, const char *pair, size_t len, struct 
 static bool query_parse(struct request *rq, const char *query, struct gate_answer *v)
 {
     if (strspn(query, PLAIN ",&=") != strlen(query))
-        return refuse(v, BAD_REQUEST, "the query holds other characters than A-Z a-z 0-9 / _ . - , & =");
+        return refuse_request(v, BAD_REQUEST,
+                              "the query holds other characters than A-Z a-z 0-9 / _ . - , & =");
     for (;;) {
         size_t n = strcspn(query, "&");
 
@@ -106,8 +107,8 @@ static bool find_route(struct request *rq, const struct gate_input *in, size_t p
                  method_names[routes[i].method], routes[i].method == METHOD_GET ? ", HEAD" : "");
     }
     if (v->allow[0])
-        return refuse(v, METHOD_NOT_ALLOWED, "this path allows %s", v->allow);
-    return refuse(v, NOT_FOUND, "no resource has this path");
+        return refuse_request(v, METHOD_NOT_ALLOWED, "this path allows %s", v->allow);
+    return refuse_request(v, NOT_FOUND, "no resource has this path");
 }
 
 /* Whether the request is meant for this agent, and not made by a page of another web site. */
@@ -122,16 +123,16 @@ static bool check_site(const struct gate_rules *rules, const struct gate_input *
 
     switch (host_check(&own, in->headers, in->n_headers, &host)) {
     case HOST_IS_NOT_ONE:
-        return refuse(v, BAD_REQUEST, "%s", host_is_not_one);
+        return refuse_request(v, BAD_REQUEST, "%s", host_is_not_one);
     case HOST_IS_FOREIGN:
         snprintf(v->hint, sizeof v->hint,
                  "Start the agent with --allow-host NAME if it is known by that name.");
-        return refuse(v, FORBIDDEN, "this agent is not \"%.100s\"", host);
+        return refuse_request(v, FORBIDDEN, "this agent is not \"%.100s\"", host);
     case HOST_IS_OWN:
         break;
     }
     why = origin_refusal(&own, in->headers, in->n_headers);
-    return !why || refuse(v, FORBIDDEN, "%s", why);
+    return !why || refuse_request(v, FORBIDDEN, "%s", why);
 }
 
 static void accept_as(struct request *rq, const char *name, enum scope scope)
@@ -165,8 +166,8 @@ static bool scope_suffices(const struct request *rq, struct gate_answer *v)
         return true;
     snprintf(v->hint, sizeof v->hint, "On the agent's machine, `agent token add NAME --scope %s` makes one.",
              scope_name(least));
-    return refuse(v, FORBIDDEN, "this needs a token of scope %s; the one of %s has %s", scope_name(least),
-                  rq->who, scope_name(rq->scope));
+    return refuse_request(v, FORBIDDEN, "this needs a token of scope %s; the one of %s has %s",
+                          scope_name(least), rq->who, scope_name(rq->scope));
 }
 
 static bool check_token(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
@@ -187,19 +188,19 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
         return true;
     if (in->certificate_refusal) {
         snprintf(v->hint, sizeof v->hint, "Present another certificate, or a token and no certificate.");
-        return refuse(v, UNAUTHORIZED, "the client's certificate is not accepted: %s",
-                      in->certificate_refusal);
+        return refuse_request(v, UNAUTHORIZED, "the client's certificate is not accepted: %s",
+                              in->certificate_refusal);
     }
     if (rq->is_authorised)
         return scope_suffices(rq, v);
     v->has_wrong_token = n == 1;
     snprintf(v->hint, sizeof v->hint,
              "Send the token of the agent's token file: Authorization: Bearer TOKEN");
-    return refuse(v, UNAUTHORIZED,
-                  n > 1                       ? "more than one Authorization header"
-                  : n == 1                    ? "the token is not this agent's"
-                  : rules->takes_certificates ? "a token or a client's certificate is needed"
-                                              : "a token is needed");
+    return refuse_request(v, UNAUTHORIZED,
+                          n > 1                       ? "more than one Authorization header"
+                          : n == 1                    ? "the token is not this agent's"
+                          : rules->takes_certificates ? "a token or a client's certificate is needed"
+                                                      : "a token is needed");
 }
 
 static bool take_job_key(const struct gate_input *in, struct request *rq, struct gate_answer *v)
@@ -211,7 +212,7 @@ static bool take_job_key(const struct gate_input *in, struct request *rq, struct
     if (n == 0)
         return true;
     if (n > 1 || !is_base64url(value))
-        return refuse(v, BAD_REQUEST, "X-Job-Key is not one key of 43 letters, digits, '-' and '_'");
+        return refuse_request(v, BAD_REQUEST, "X-Job-Key is not one key of 43 letters, digits, '-' and '_'");
     sha256(digest, value, strlen(value));
     hex_encode(rq->job_key, digest, sizeof digest);
     return true;
@@ -226,7 +227,7 @@ static bool take_attempt(const struct gate_input *in, struct request *rq, struct
         return true;
     if (n > 1 || strlen(value) > 7 || strspn(value, "0123456789") != strlen(value) ||
         (rq->attempt = atoi(value)) == 0)
-        return refuse(v, BAD_REQUEST, "X-Job-Attempt is not one number from 1");
+        return refuse_request(v, BAD_REQUEST, "X-Job-Attempt is not one number from 1");
     return true;
 }
 
@@ -245,29 +246,30 @@ static bool check_body(const struct gate_input *in, const struct request *rq, st
     size_t n = header_count(in->headers, in->n_headers, "Content-Length", &length);
 
     if (header_count(in->headers, in->n_headers, "Transfer-Encoding", &unused) > 0)
-        return refuse(v, BAD_REQUEST, "Transfer-Encoding is not supported: send a Content-Length");
+        return refuse_request(v, BAD_REQUEST, "Transfer-Encoding is not supported: send a Content-Length");
     if (n == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
         return true;
     if (n == 0)
-        return refuse(v, LENGTH_REQUIRED, "a Content-Length is needed");
+        return refuse_request(v, LENGTH_REQUIRED, "a Content-Length is needed");
     if (n > 1 || !length[0] || strlen(length) > 18 || strspn(length, "0123456789") != strlen(length))
-        return refuse(v, BAD_REQUEST, "exactly one Content-Length in decimal digits is needed");
+        return refuse_request(v, BAD_REQUEST, "exactly one Content-Length in decimal digits is needed");
     v->body_bytes = strtoull(length, NULL, 10);
     if (v->body_bytes == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
         return true;
     if (r->max_body > 0 &&
         (header_count(in->headers, in->n_headers, "Content-Type", &type) != 1 || !media_type_is_ours(type)))
-        return refuse(v, UNSUPPORTED_MEDIA_TYPE,
-                      "a Content-Type of application/json or application/octet-stream is needed");
+        return refuse_request(v, UNSUPPORTED_MEDIA_TYPE,
+                              "a Content-Type of application/json or application/octet-stream is needed");
     if (v->body_bytes > r->max_body)
-        return refuse(v, TOO_LARGE, "%llu bytes exceed the limit of %llu for this path",
-                      (unsigned long long)v->body_bytes, (unsigned long long)r->max_body);
+        return refuse_request(v, TOO_LARGE, "%llu bytes exceed the limit of %llu for this path",
+                              (unsigned long long)v->body_bytes, (unsigned long long)r->max_body);
     if (v->body_bytes > in->disk_free)
-        return refuse(v, DISK_FULL,
-                      "%llu bytes do not fit: %llu are free for uploads on the agent's disk, and %d MiB more "
-                      "are reserved "
-                      "for what jobs write",
-                      (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free, DISK_RESERVE_MIB);
+        return refuse_request(
+            v, DISK_FULL,
+            "%llu bytes do not fit: %llu are free for uploads on the agent's disk, and %d MiB more "
+            "are reserved "
+            "for what jobs write",
+            (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free, DISK_RESERVE_MIB);
     return true;
 }
 
@@ -282,7 +284,7 @@ bool gate_check(const struct gate_rules *rules, const struct gate_input *in, str
     while (rq->method < N_METHODS && strcmp(method_names[rq->method], in->method) != 0)
         rq->method++;
     if (!target_is_plain(in->target, &query))
-        return refuse(v, NOT_FOUND, "no resource has this path");
+        return refuse_request(v, NOT_FOUND, "no resource has this path");
     if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||
         (query && !query_parse(rq, query, v)) || !check_site(rules, in, v) ||
         !check_token(rules, in, rq, v) || !take_job_key(in, rq, v) || !take_attempt(in, rq, v) ||

@@ -28,7 +28,7 @@ static int put_label(FILE *f, int n, const char *name, const char *value)
     return n + 1;
 }
 
-static void put_number(FILE *f, double v)
+static void put_value(FILE *f, double v)
 {
     char text[NUMBER_TEXT_MAX];
 
@@ -50,12 +50,12 @@ static void put_sample(FILE *f, const char *name, const char *suffix, const stru
             n = put_label(f, n, l->name, l->value);
     if (!isnan(bound)) {
         fprintf(f, "%sle=\"", n > 0 ? "," : "{");
-        put_number(f, bound);
+        put_value(f, bound);
         fputc('"', f);
         n++;
     }
     fputs(n > 0 ? "} " : " ", f);
-    put_number(f, value);
+    put_value(f, value);
     fputc('\n', f);
 }
 

@@ -16,7 +16,7 @@ _Static_assert((int)TLS_CLIENT_MAX == (int)OWNER_MAX, "a client's certificate na
 
 struct api_server *exchange_server(const struct exchange *x)
 {
-    return x->call->server->options.arg;
+    return http_arg(x->call);
 }
 
 static bool wait_is_over(const struct exchange *x)
@@ -198,7 +198,7 @@ static void wait_or_answer(struct exchange *x)
 {
     struct task *t = task_attempt(&exchange_server(x)->agent->jobs, x->rs.id, x->rs.attempt);
 
-    if (!wait_is_over(x) && !x->call->server->is_closing) {
+    if (!wait_is_over(x) && !http_is_closing(x->call)) {
         http_park(x->call, x->rs.deadline);
         return;
     }
@@ -248,7 +248,7 @@ static ssize_t read_events(struct http_call *c, char *buf, size_t size)
 static void end(struct http_call *c)
 {
     struct exchange *x = c->own;
-    struct api_server *h = c->server->options.arg;
+    struct api_server *h = http_arg(c);
 
     if (!x)
         return;

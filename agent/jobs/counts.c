@@ -112,7 +112,7 @@ int counts_status(size_t i)
     return statuses[i];
 }
 
-static size_t status_of(int status)
+static size_t status_index(int status)
 {
     size_t i = 0;
 
@@ -123,6 +123,6 @@ static size_t status_of(int status)
 
 void counts_request(struct counts *c, size_t route, size_t method, int status, double seconds)
 {
-    c->requests[route][method][status_of(status)]++;
+    c->requests[route][method][status_index(status)]++;
     observe(&c->request_s[route][method], histogram_request_bounds, seconds);
 }

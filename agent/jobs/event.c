@@ -65,6 +65,7 @@ static const struct json_field stopped_fields[] = {
 
 static const struct json_field result_fields[] = {
     {.key = "params_sha256", .kind = JSON_FIELD_TEXT, EVENT_AT(params_sha256), .required = true},
+    {.key = "combined_nothing", .kind = JSON_FIELD_BOOL, EVENT_AT(combined_nothing)},
     {0},
 };
 

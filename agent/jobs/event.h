@@ -82,6 +82,7 @@ struct event {
     double loss, accuracy; /* NAN: not given */
     int waits_for; /* PROGRESS: the node that it waits for, for a second or more; EVENT_NO_NODE: none */
     char params_sha256[SHA256_HEX]; /* RESULT */
+    bool combined_nothing;          /* RESULT */
 
     char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */
     enum isolation isolation;             /* ISOLATION, with text, which may be "" */

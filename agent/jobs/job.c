@@ -86,6 +86,7 @@ static int apply_result(struct job *j, const struct event *ev, struct err *e)
     (void)e;
     infer_running(j, ev);
     memcpy(j->params_sha256, ev->params_sha256, sizeof j->params_sha256);
+    j->combined_nothing = ev->combined_nothing;
     j->n_copied++;
     return 0;
 }

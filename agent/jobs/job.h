@@ -39,6 +39,7 @@ struct job {
     double waits_since;  /* clock_wall() of the first line that said so */
     struct stop stopped; /* as the runner reports; STOP_NONE: not, or not yet */
     char params_sha256[SHA256_HEX]; /* of its weights in the end, as it reports; "": not, or not yet */
+    bool combined_nothing;          /* no exchange had a contribution with a weight, as it reports */
     char engine[ENGINE_MAX];        /* as the runner reports; "": not reported yet */
     bool is_isolation_known;        /* the runner has reported it */
     enum isolation isolation;

@@ -88,6 +88,7 @@ json_t *job_json(const struct job *j, double now)
     json_object_set_new(o, "waits_for", waits_for(j));
     json_object_set_new(o, "stopped", stop_json(&j->stopped));
     json_object_set_new(o, "params_sha256", text_or_null(j->params_sha256));
+    json_object_set_new(o, "combined_nothing", json_boolean(j->combined_nothing));
     json_object_set_new(o, "comm", comm_json(&j->comm));
     json_object_set_new(o, "nodes", j->nodes ? json_incref(j->nodes) : json_array());
     json_object_set_new(o, "last_seq", json_integer((json_int_t)j->last_seq));

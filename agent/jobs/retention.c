@@ -175,7 +175,7 @@ static bool ended_before(const struct task *t, const struct task *u)
 
 /* Of its journal and its runner's files, which do not change any more; packages are links to blobs, which
  * have a limit of their own. */
-static uint64_t bytes_of(struct task *t)
+static uint64_t kept_bytes_of(struct task *t)
 {
     char path[sizeof t->dir + 8];
 
@@ -202,7 +202,7 @@ static struct kept count_ended(struct jobs *jobs)
             continue;
         k.n++;
         if (jobs->opt->keep_gib > 0)
-            k.bytes += bytes_of(t);
+            k.bytes += kept_bytes_of(t);
         if (!k.oldest || ended_before(t, k.oldest))
             k.oldest = t;
     }

@@ -25,7 +25,7 @@ static int read_answer(struct runner_about *r, int status, struct err *e)
     return json_parse(&r->facts, text, (size_t)n, "job_runner --about", e);
 }
 
-static void has_ended(void *arg, uint32_t events)
+static void runner_has_ended(void *arg, uint32_t events)
 {
     struct runner_about *r = arg;
     int status;
@@ -55,7 +55,7 @@ void runner_about_ask(struct runner_about *r, struct loop *l, char *runner_exe)
     r->out = fds[0];
     rc = child_start(&r->child, &how, &r->broken);
     close(fds[1]);
-    r->watch = (struct watch){.fd = r->child.fd, .ready = has_ended, .arg = r};
+    r->watch = (struct watch){.fd = r->child.fd, .ready = runner_has_ended, .arg = r};
     if (rc == 0 && loop_watch(l, &r->watch, EPOLLIN, &r->broken) < 0)
         child_end(&r->child, 0);
     if (r->broken.code) {

@@ -74,7 +74,7 @@ static int open_artifact(int *fd, uint64_t *bytes, const struct task *t, enum ar
     return artifact_open(fd, bytes, t->jobs->dir_fd, task_folder(t), artifact_name(a), e);
 }
 
-static bool is_server(const struct task *t)
+static bool is_server_node(const struct task *t)
 {
     return strcmp(t->job.spec.role, "server") == 0;
 }
@@ -87,7 +87,7 @@ static int check_files(const struct task *t, struct err *e)
         int fd;
 
         if (!(artifacts[i].flags & NEEDED) ||
-            !artifact_is_of(&artifacts[i], is_server(t), t->job.spec.executor))
+            !artifact_is_of(&artifacts[i], is_server_node(t), t->job.spec.executor))
             continue;
         if (open_artifact(&fd, &bytes, t, (enum artifact_id)i, e) < 0)
             return e->code;
@@ -228,7 +228,7 @@ static int check_executor(const struct task *t, char message[MESSAGE_MAX], struc
     return 0;
 }
 
-static int check(const struct task *t, char message[MESSAGE_MAX], struct err *e)
+static int check_node(const struct task *t, char message[MESSAGE_MAX], struct err *e)
 {
     struct asked *a;
     int rc;
@@ -237,7 +237,7 @@ static int check(const struct task *t, char message[MESSAGE_MAX], struct err *e)
         return e->code;
     if (t->job.spec.executor)
         return check_executor(t, message, e);
-    if (is_server(t)) {
+    if (is_server_node(t)) {
         snprintf(message, MESSAGE_MAX, "all its workers have finished");
         return 0;
     }
@@ -251,7 +251,7 @@ static int check(const struct task *t, char message[MESSAGE_MAX], struct err *e)
 
 int success_check(const struct task *t, char message[MESSAGE_MAX], struct err *e)
 {
-    if (check(t, message, e) == 0)
+    if (check_node(t, message, e) == 0)
         return 0;
     if (e->code != ERR_NOMEM && e->code != ERR_IO)
         e->code = ERR_REFUSED; /* not found, not a plain file, not a model, ... */

@@ -133,9 +133,10 @@ void report_stopped(struct report *r, const struct stop *s)
     write_line(r, line);
 }
 
-void report_result(struct report *r, const char *params_sha256)
+void report_result(struct report *r, const char *params_sha256, bool combined_nothing)
 {
-    write_line(r, json_pack("{ss ss}", "event", "result", "params_sha256", params_sha256));
+    write_line(r, json_pack("{ss ss sb}", "event", "result", "params_sha256", params_sha256,
+                            "combined_nothing", (int)combined_nothing));
 }
 
 void report_warn(struct report *r, const char *text)

@@ -42,8 +42,9 @@ void report_eval(struct report *r, const struct report_progress *p);
 /* The model was written as it is after this step, or was not, for the reason `error`. */
 void report_model(struct report *r, uint64_t step, const char *error);
 void report_stopped(struct report *r, const struct stop *s);
-/* SHA-256 of the weights that a worker ends with, by which nodes are compared. */
-void report_result(struct report *r, const char *params_sha256);
+/* SHA-256 of the weights that a worker ends with, by which nodes are compared, and
+ * exchange_combined_nothing(). */
+void report_result(struct report *r, const char *params_sha256, bool combined_nothing);
 /* A warning for the user, in the node's log and shown by job_submit, such as "this step was left out". */
 void report_warn(struct report *r, const char *text);
 /* The state and reason that an error code ends a node with. */

@@ -21,7 +21,7 @@ static const struct addrinfo *of_other_family(const struct addrinfo *a, int fami
 }
 
 /* A line that stands twice in /etc/hosts is one address. */
-static void add(struct addresses *all, const struct addrinfo *a)
+static void add_address(struct addresses *all, const struct addrinfo *a)
 {
     struct address new = {.len = a->ai_addrlen};
 
@@ -54,7 +54,7 @@ int address_find(struct addresses *out, const char *host, int port)
 
         if (!a)
             continue;
-        add(out, a);
+        add_address(out, a);
         next[turn] = of_family(a->ai_next, a->ai_family);
     }
     freeaddrinfo(found);

@@ -75,7 +75,7 @@ static bool has_long(const struct known *k, const char *name)
 }
 
 /* The hint has the option's first name, as --help does. */
-static int unknown(const struct args *a, const struct known *k, const char *name, struct err *e)
+static int unknown_option(const struct args *a, const struct known *k, const char *name, struct err *e)
 {
     const char *choices[ARGS_MAX + 1], *near;
     char first[ARGS_NAME];
@@ -97,7 +97,7 @@ static int unknown(const struct args *a, const struct known *k, const char *name
 }
 
 /* getopt_long accepts abbreviations and does not treat '_' as '-', so long options are checked here first. */
-static int prepare(const struct args *a, const struct known *k, char *text, struct err *e)
+static int prepare_long_option(const struct args *a, const struct known *k, char *text, struct err *e)
 {
     char name[ARGS_NAME];
 
@@ -105,7 +105,7 @@ static int prepare(const struct args *a, const struct known *k, char *text, stru
         return 0;
     fold(text + 2);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
-    return has_long(k, name) ? 0 : unknown(a, k, name, e);
+    return has_long(k, name) ? 0 : unknown_option(a, k, name, e);
 }
 
 static int set_number(const struct args_option *t, const char *name, const char *text, void *out,
@@ -226,8 +226,8 @@ static const struct args_option *option_of(const struct args *a, unsigned verb, 
     return NULL;
 }
 
-static int take(const struct args *a, unsigned verb, int c, void *out, struct args_found *found,
-                struct err *e)
+static int take_option(const struct args *a, unsigned verb, int c, void *out, struct args_found *found,
+                       struct err *e)
 {
     const struct args_option *t = option_of(a, verb, c == ':' || c == '?' ? optopt : c);
     char name[ARGS_NAME];
@@ -256,13 +256,13 @@ int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void 
     while (rc == 0 && c != -1) {
         int next = optind ? optind : 1;
 
-        if (next < argc && prepare(a, &k, argv[next], e) < 0)
+        if (next < argc && prepare_long_option(a, &k, argv[next], e) < 0)
             return e->code;
         c = getopt_long(argc, argv, k.shorts, k.longs, NULL);
         if (c == 1)
             rc = add_operand(found, optarg, e);
         else if (c != -1)
-            rc = take(a, verb, c, out, found, e);
+            rc = take_option(a, verb, c, out, found, e);
     }
     for (int i = optind; rc == 0 && i < argc; i++)
         rc = add_operand(found, argv[i], e);

@@ -27,7 +27,7 @@ static void drop_handlers(void)
 
 /* The parent-death signal is kept across exec. A compiler removes its temporary files on SIGTERM; a codec
  * may ignore it. */
-static void begin(pid_t parent, bool is_foreign)
+static void begin_child(pid_t parent, bool is_foreign)
 {
     if (is_foreign)
         setpgid(0, 0);
@@ -47,7 +47,7 @@ int child_fork(struct child *c, bool is_foreign, struct err *e)
     if (c->pid < 0)
         return err_call(e, ERR_IO, CALL_FORK, "fork");
     if (c->pid == 0) {
-        begin(parent, is_foreign);
+        begin_child(parent, is_foreign);
         return 1;
     }
     if (is_foreign) /* in the parent as well, so that the group exists before any signal to it */

@@ -58,7 +58,7 @@ static void watched_free(struct watched *w)
 }
 
 /* Only ESRCH means that it has ended: a kernel short of memory must not end a job. */
-static bool has_ended(int stat_fd)
+static bool process_has_ended(int stat_fd)
 {
     struct process p;
 
@@ -67,7 +67,7 @@ static bool has_ended(int stat_fd)
 
 /* WNOWAIT: the process stays a zombie, with its pid, until its parent waits for it. A byte reports the end,
  * not end of file: processes forked meanwhile hold the pipe open. */
-static void *watch(void *arg)
+static void *watch_process(void *arg)
 {
     struct watched *w = arg;
     struct pollfd reader = {.fd = w->notify_fd}; /* POLLERR after the read end is closed */
@@ -77,7 +77,7 @@ static void *watch(void *arg)
         while (waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
             continue;
     else
-        while (!has_ended(w->stat_fd) && poll(&reader, 1, LOOK_MS) <= 0)
+        while (!process_has_ended(w->stat_fd) && poll(&reader, 1, LOOK_MS) <= 0)
             continue;
     while (write(w->notify_fd, "", 1) < 0 && errno == EINTR)
         continue;
@@ -94,7 +94,7 @@ static int watch_start(struct watched *w)
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    rc = pthread_create(&thread, NULL, watch, w);
+    rc = pthread_create(&thread, NULL, watch_process, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0)
         pthread_detach(thread);
@@ -119,7 +119,7 @@ static int watch_open(pid_t pid)
         watched_free(w);
         return fails(why == ENOENT ? ESRCH : why);
     }
-    is_over = is_child ? info.si_pid == pid : has_ended(w->stat_fd);
+    is_over = is_child ? info.si_pid == pid : process_has_ended(w->stat_fd);
     if (pipe2(fds, O_CLOEXEC) < 0) {
         why = errno;
         watched_free(w);
@@ -127,7 +127,7 @@ static int watch_open(pid_t pid)
     }
     w->notify_fd = fds[1];
     if (is_over) {
-        watch(w);
+        watch_process(w);
         return fds[0];
     }
     why = watch_start(w);
@@ -195,7 +195,7 @@ static int opened(const struct walk *w, const char *name, int flags)
 }
 
 /* Walks one component; an empty one changes nothing. */
-static int step(struct walk *w, const char *component, size_t len, int flags)
+static int walk_step(struct walk *w, const char *component, size_t len, int flags)
 {
     char name[NAME_MAX + 1] = ".";
     int next, why;
@@ -229,9 +229,9 @@ static int open_by_component(int dir_fd, const char *path, int flags)
         return -1;
     w.device = st.st_dev;
     for (; (slash = strchr(path, '/')) != NULL; path = slash + 1)
-        if (step(&w, path, (size_t)(slash - path), O_PATH) < 0)
+        if (walk_step(&w, path, (size_t)(slash - path), O_PATH) < 0)
             return -1;
-    return step(&w, path, strlen(path), flags);
+    return walk_step(&w, path, strlen(path), flags);
 }
 
 int compat_open_beneath(int dir_fd, const char *path, int flags)

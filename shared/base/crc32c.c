@@ -97,7 +97,7 @@ static inline uint32_t all_or_none(uint32_t v)
 }
 
 /* a * once ^ b * twice, in one loop, because each step depends on the one before it. */
-static inline uint32_t merge(uint32_t a, uint32_t once, uint32_t b, uint32_t twice)
+static inline uint32_t multiply_sum(uint32_t a, uint32_t once, uint32_t b, uint32_t twice)
 {
     uint32_t sum = 0;
 
@@ -128,7 +128,7 @@ WITH_INSTRUCTION static uint32_t by_instruction(uint32_t crc, const uint8_t *p, 
                 b = take_8(b, v[1]);
                 c = take_8(c, v[2]);
             }
-            crc = merge(b, st->once, crc, st->twice) ^ c;
+            crc = multiply_sum(b, st->once, crc, st->twice) ^ c;
         }
     }
     for (; len >= 8; len -= 8, p += 8) {

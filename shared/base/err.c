@@ -17,7 +17,7 @@ static void write_text(char *out, size_t size, const char *fmt, va_list ap)
         out[utf8_whole(out, size - 1)] = '\0';
 }
 
-static void append(struct err *e, const char *text)
+static void append_text(struct err *e, const char *text)
 {
     size_t n = strlen(e->text);
 
@@ -53,9 +53,9 @@ static int set_errno(struct err *e, int code, enum call call, int error, const c
     e->code = code_of(error, limit[0], code);
     e->hint[0] = '\0';
     write_text(e->text, sizeof e->text, fmt, ap);
-    append(e, strerror(error));
+    append_text(e, strerror(error));
     if (limit[0])
-        append(e, limit);
+        append_text(e, limit);
     return e->code;
 }
 
@@ -90,7 +90,7 @@ int err_at(struct err *e, const char *fmt, ...)
     va_start(ap, fmt);
     write_text(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
-    append(e, old);
+    append_text(e, old);
     return e->code;
 }
 

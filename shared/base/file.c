@@ -152,7 +152,7 @@ int file_temporary(char *out, size_t size, const char *path, struct err *e)
 }
 
 /* A process that nobody has waited for yet writes no more. */
-static bool has_ended(pid_t pid)
+static bool writer_has_ended(pid_t pid)
 {
     struct process p;
 
@@ -171,7 +171,7 @@ static bool is_left_over(const char *name)
     if (!pid)
         return false;
     n = strtol(pid, &end, 10);
-    return n > 0 && n <= INT_MAX && !*end && (n == getpid() || has_ended((pid_t)n));
+    return n > 0 && n <= INT_MAX && !*end && (n == getpid() || writer_has_ended((pid_t)n));
 }
 
 void file_sweep(const char *dir)

@@ -165,7 +165,7 @@ static int fill_number(void *out, const json_t *v, const struct json_field *f, c
     return 0;
 }
 
-static int fill(void *out, const json_t *v, const struct json_field *f, const char *at, struct err *e)
+static int fill_struct(void *out, const json_t *v, const struct json_field *f, const char *at, struct err *e)
 {
     switch (f->kind) {
     case JSON_FIELD_TEXT:
@@ -198,7 +198,7 @@ int json_to_struct(void *out, const json_t *object, const struct json_field *fie
 
         if (!v && f->required)
             return err_set(e, ERR_CONFIG, "%s/%s: missing", at, f->key);
-        if (v && fill((char *)out + f->offset, v, f, at, e) < 0)
+        if (v && fill_struct((char *)out + f->offset, v, f, at, e) < 0)
             return e->code;
     }
     return 0;

@@ -91,7 +91,7 @@ static void read_rlimit(char out[NUMBER], int which)
         snprintf(out, NUMBER, "%llu", (unsigned long long)r.rlim_cur);
 }
 
-static const struct limit *find(enum call call, int error)
+static const struct limit *find_limit(enum call call, int error)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].error == error && (rows[i].call == call || rows[i].call == CALL_OTHER))
@@ -100,7 +100,7 @@ static const struct limit *find(enum call call, int error)
 }
 
 /* Writes the limit's value; *sysctl: where it is set, or NULL. */
-static void look(char value[NUMBER], const char **sysctl, const struct limit *l)
+static void read_limit(char value[NUMBER], const char **sysctl, const struct limit *l)
 {
     char inner[NUMBER] = "";
 
@@ -117,7 +117,7 @@ static void look(char value[NUMBER], const char **sysctl, const struct limit *l)
 
 void limit_text(char out[LIMIT_TEXT], enum call call, int error)
 {
-    const struct limit *l = find(call, error);
+    const struct limit *l = find_limit(call, error);
     char value[NUMBER];
     const char *sysctl;
     int n;
@@ -127,7 +127,7 @@ void limit_text(char out[LIMIT_TEXT], enum call call, int error)
         return;
     if (l->sysctl && !read_sysctl(value, l->sysctl) && error == EMFILE)
         l = &descriptors; /* the same error has two causes, and this is the other one */
-    look(value, &sysctl, l);
+    read_limit(value, &sysctl, l);
     n = snprintf(out, LIMIT_TEXT, l->what, value);
     if (n < 0 || n >= LIMIT_TEXT)
         return;

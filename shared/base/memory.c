@@ -35,7 +35,7 @@ static struct {
 } kept;
 
 /* Opens a file, or returns the kept one. */
-static FILE *begin(const char *path)
+static FILE *open_kept(const char *path)
 {
     struct kept *k = kept.files, *end = kept.files + kept.n;
 
@@ -58,7 +58,7 @@ static FILE *begin(const char *path)
     return k->file;
 }
 
-static void finish(FILE *f)
+static void close_kept(FILE *f)
 {
     if (f && !kept.is_on)
         fclose(f);
@@ -67,14 +67,14 @@ static void finish(FILE *f)
 /* Returns the number in the file's first line of this form, or `otherwise`. */
 static double number_in(const char *path, const char *form, double otherwise)
 {
-    FILE *f = begin(path);
+    FILE *f = open_kept(path);
     double number = otherwise;
     char line[256];
 
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, form, &number) == 1)
             break;
-    finish(f);
+    close_kept(f);
     return number;
 }
 
@@ -109,7 +109,7 @@ static double left_in_groups(const struct kind *k, char *group)
 
 static double left_in_all_groups(void)
 {
-    FILE *f = begin("/proc/self/cgroup"); /* lines of ID:CONTROLLERS:GROUP */
+    FILE *f = open_kept("/proc/self/cgroup"); /* lines of ID:CONTROLLERS:GROUP */
     char line[PATH_MAX + 64], controller[64], group[PATH_MAX];
     double least = HUGE_VAL;
 
@@ -122,7 +122,7 @@ static double left_in_all_groups(void)
             if (strcmp(controller, kinds[i].controller) == 0)
                 least = fmin(least, left_in_groups(&kinds[i], group));
     }
-    finish(f);
+    close_kept(f);
     return least;
 }
 

@@ -17,7 +17,7 @@
 #define MFD_NOEXEC_SEAL 8U
 #endif
 
-static int make(void)
+static int make_sealed(void)
 {
     int fd = memfd_create("psgd-copy", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
@@ -25,7 +25,7 @@ static int make(void)
 }
 
 /* ERR_IO: an I/O error, or the file became shorter meanwhile. */
-static int fill(int to, int from, size_t len, struct err *e)
+static int copy_bytes(int to, int from, size_t len, struct err *e)
 {
     while (len > 0) {
         ssize_t n = sendfile(to, from, NULL, len);
@@ -57,10 +57,10 @@ int memory_file_copy(const char *path, size_t most, struct err *e)
         err_set(e, ERR_CONFIG, "%s: not a regular file of at most %zu bytes", path, most);
         goto done;
     }
-    to = make();
+    to = make_sealed();
     if (to < 0) {
         err_errno(e, ERR_IO, "memfd_create");
-    } else if (fill(to, from, (size_t)st.st_size, e) < 0 ||
+    } else if (copy_bytes(to, from, (size_t)st.st_size, e) < 0 ||
                (fcntl(to, F_ADD_SEALS, seals) < 0 && err_errno(e, ERR_IO, "sealing a copy in memory") < 0)) {
         err_at(e, "%s", path);
         close(to);
@@ -73,7 +73,7 @@ done:
 
 int memory_file_make(const void *bytes, size_t len, struct err *e)
 {
-    int fd = make();
+    int fd = make_sealed();
 
     if (fd < 0)
         return err_errno(e, ERR_IO, "memfd_create");

@@ -13,21 +13,21 @@
 
 enum { ROUNDS = 50 };
 
-struct entry {
+struct process_entry {
     pid_t pid, parent;
     bool is_descendant;
 };
 
-struct table {
-    struct entry *entries;
+struct process_table {
+    struct process_entry *entries;
     size_t n, size;
 };
 
-static bool add(struct table *t, struct entry new)
+static bool add_process(struct process_table *t, struct process_entry new)
 {
     if (t->n == t->size) {
         size_t size = t->size ? 2 * t->size : 256;
-        struct entry *more = realloc(t->entries, size * sizeof *more);
+        struct process_entry *more = realloc(t->entries, size * sizeof *more);
 
         if (!more)
             return false;
@@ -40,7 +40,7 @@ static bool add(struct table *t, struct entry new)
 
 /* Lists the processes that have ended, and were not waited for, or those that have not. Without memory the
  * list is incomplete. */
-static void list(struct table *t, bool have_ended)
+static void list_processes(struct process_table *t, bool have_ended)
 {
     DIR *proc = opendir("/proc");
     struct dirent *d;
@@ -50,14 +50,14 @@ static void list(struct table *t, bool have_ended)
         struct process p;
 
         if (pid > 0 && process_look(&p, pid) && p.has_ended == have_ended &&
-            !add(t, (struct entry){.pid = pid, .parent = p.parent}))
+            !add_process(t, (struct process_entry){.pid = pid, .parent = p.parent}))
             break;
     }
     if (proc)
         closedir(proc);
 }
 
-static bool has_descendant(const struct table *t, pid_t pid)
+static bool has_descendant(const struct process_table *t, pid_t pid)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->entries[i].pid == pid)
@@ -66,14 +66,14 @@ static bool has_descendant(const struct table *t, pid_t pid)
 }
 
 /* A parent may be listed after its child: repeats until nothing changes. */
-static size_t mark(struct table *t, pid_t root, bool (*is_kept)(void *, pid_t), void *arg)
+static size_t mark(struct process_table *t, pid_t root, bool (*is_kept)(void *, pid_t), void *arg)
 {
     size_t n_marked = 0, before;
 
     do {
         before = n_marked;
         for (size_t i = 0; i < t->n; i++) {
-            struct entry *p = &t->entries[i];
+            struct process_entry *p = &t->entries[i];
             bool is_child = p->parent == root && !(is_kept && is_kept(arg, p->pid));
 
             if (p->is_descendant || p->pid == root || !(is_child || has_descendant(t, p->parent)))
@@ -85,7 +85,7 @@ static size_t mark(struct table *t, pid_t root, bool (*is_kept)(void *, pid_t), 
     return n_marked;
 }
 
-static void signal_all(const struct table *t, int signal)
+static void signal_all(const struct process_table *t, int signal)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->entries[i].is_descendant)
@@ -94,10 +94,10 @@ static void signal_all(const struct table *t, int signal)
 
 size_t process_tree_kill(pid_t root, bool (*is_kept)(void *arg, pid_t child), void *arg)
 {
-    struct table t = {0};
+    struct process_table t = {0};
     size_t n;
 
-    list(&t, false);
+    list_processes(&t, false);
     n = mark(&t, root, is_kept, arg);
     signal_all(&t, SIGSTOP);
     signal_all(&t, SIGKILL);
@@ -107,9 +107,9 @@ size_t process_tree_kill(pid_t root, bool (*is_kept)(void *arg, pid_t child), vo
 
 static void reap(bool (*is_kept)(void *arg, pid_t child), void *arg)
 {
-    struct table t = {0};
+    struct process_table t = {0};
 
-    list(&t, true);
+    list_processes(&t, true);
     for (size_t i = 0; i < t.n; i++)
         if (t.entries[i].parent == getpid() && !is_kept(arg, t.entries[i].pid))
             waitpid(t.entries[i].pid, NULL, WNOHANG);

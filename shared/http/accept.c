@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
-#include "shared/http/http_server.h"
+#include "shared/http/http_server_private.h"
 
 enum {
     FILES_EACH = 3,    /* a connection's socket, and a socket pair while it has a request */

@@ -11,7 +11,7 @@
 
 #include "shared/base/address.h"
 #include "shared/base/clock.h"
-#include "shared/http/http_server.h"
+#include "shared/http/http_server_private.h"
 
 enum { SILENCE_MS = 30000 };
 

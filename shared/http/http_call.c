@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "shared/base/clock.h"
-#include "shared/http/http_server.h"
+#include "shared/http/http_server_private.h"
 
 enum {
     POOL_BYTES = 64 << 10, /* per connection. Uploads arrive in chunks of it: 16 KiB halve their speed, 128

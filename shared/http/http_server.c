@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
+#include "shared/http/http_server_private.h"
 
 static void on_tick(void *arg)
 {
@@ -84,6 +85,16 @@ double http_server_max_wait(const struct http_server *h)
     if (h->conns.ready)
         return 0;
     return MHD_get_timeout(h->daemon, &ms) == MHD_YES ? 1e-3 * (double)ms : 3600;
+}
+
+void *http_arg(const struct http_call *c)
+{
+    return c->server->options.arg;
+}
+
+bool http_is_closing(const struct http_call *c)
+{
+    return c->server->is_closing;
 }
 
 bool http_server_is_busy(const struct http_server *h)

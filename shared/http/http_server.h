@@ -68,21 +68,6 @@ struct http_options {
     unsigned max, max_strangers, max_per_source;
 };
 
-struct http_server {
-    struct http_options options;
-    struct loop *loop;
-    struct MHD_Daemon *daemon;
-    struct conns conns;
-    struct watch watch;
-    struct timer tick;
-    struct http_call *parked;
-    unsigned n_calls;
-    uint64_t n_seen;      /* *n_changes when suspended requests were last checked */
-    bool look, suspended; /* suspended requests must be checked; one was suspended in this turn */
-    bool is_closing;      /* suspended requests go on now, or never */
-    char chunk[HTTP_CHUNK];
-};
-
 /* Takes listen_fd, also on failure. What the options point to must outlive the server. */
 int http_server_open(struct http_server **out, const struct http_options *o, int listen_fd, struct err *e);
 
@@ -100,6 +85,11 @@ void http_server_quiesce(struct http_server *h);
 
 /* Ends every connection. */
 void http_server_close(struct http_server *h);
+
+/* What the options have for the service. */
+void *http_arg(const struct http_call *c);
+/* Whether the server is being closed: suspended requests go on now, or never. */
+bool http_is_closing(const struct http_call *c);
 
 /* A line for the service's log. */
 void http_warn(const struct http_server *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* C(n, r), or BLOCKS_MAX + 1 when it is larger. Each product is a binomial, so the division is exact. */
-static int choose(int n, int r)
+static int binomial(int n, int r)
 {
     long long c = 1;
 
@@ -51,7 +51,7 @@ int blocks_init(struct blocks *b, enum block_assignment assignment, int n_nodes,
         return err_set(e, ERR_CONFIG, "dup needs a number of workers that redundancy divides, not %d and %d",
                        n, r);
     *b = (struct blocks){
-        .n_nodes = n, .n_blocks = dup ? n / r : choose(n, r), .redundancy = r, .is_equal = true};
+        .n_nodes = n, .n_blocks = dup ? n / r : binomial(n, r), .redundancy = r, .is_equal = true};
     if (b->n_blocks > BLOCKS_MAX)
         return err_set(e, ERR_CONFIG,
                        "iid with %d workers and redundancy %d makes more than %d blocks; use dup", n, r,

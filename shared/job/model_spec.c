@@ -127,7 +127,7 @@ static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err
 }
 
 /* The name is printed on terminals. */
-static int check_name(const char *name, struct err *e)
+static int check_model_name(const char *name, struct err *e)
 {
     return utf8_is_clean(name) ? 0 : err_set(e, ERR_CONFIG, "/name: contains a control character");
 }
@@ -140,7 +140,7 @@ int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
 
     *t = (struct model_spec){0};
     if (json_only_keys(doc, keys, "", e) < 0 || json_get_int(&version, doc, "version", 1, 1, "", e) < 0 ||
-        json_get_text(t->name, sizeof t->name, doc, "name", "", e) < 0 || check_name(t->name, e) < 0 ||
+        json_get_text(t->name, sizeof t->name, doc, "name", "", e) < 0 || check_model_name(t->name, e) < 0 ||
         shape_parse(&t->in, json_object_get(doc, "input"), "/input", e) < 0)
         return e->code;
     t->n_in = shape_count(&t->in);

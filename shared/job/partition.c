@@ -20,7 +20,7 @@ struct deal {
     struct rng rng;
 };
 
-static int no_memory(const struct deal *d, struct err *e)
+static int no_memory_to_deal(const struct deal *d, struct err *e)
 {
     return err_set(e, ERR_NOMEM, "no memory to divide %zu samples", d->set->n);
 }
@@ -58,7 +58,7 @@ static int sort_by_label(struct deal *d, size_t *start, struct err *e)
     }
     free(at);
     free(sorted);
-    return sorted && at ? 0 : no_memory(d, e);
+    return sorted && at ? 0 : no_memory_to_deal(d, e);
 }
 
 /* Sorted by label or by the first target. */
@@ -74,7 +74,7 @@ static int deal_sorted(struct deal *d, struct err *e)
         return 0;
     }
     start = malloc(((size_t)d->set->n_classes + 1) * sizeof *start);
-    rc = start ? sort_by_label(d, start, e) : no_memory(d, e);
+    rc = start ? sort_by_label(d, start, e) : no_memory_to_deal(d, e);
     free(start);
     return rc;
 }
@@ -135,7 +135,7 @@ static int deal_shards(struct deal *d, size_t n_shards, struct err *e)
     }
     free(sorted);
     free(order);
-    return order && sorted ? 0 : no_memory(d, e);
+    return order && sorted ? 0 : no_memory_to_deal(d, e);
 }
 
 /* Uniform in (0, 1), excluding 0 because its logarithm is taken. */
@@ -237,7 +237,7 @@ static int deal_dirichlet(struct deal *d, double alpha, struct err *e)
     double *log_q = malloc(d->n_blocks * n_classes * sizeof *log_q);
     double *w = malloc(d->n_blocks * n_classes * sizeof *w);
     uint32_t *sorted = malloc(d->set->n * sizeof *sorted);
-    int rc = start && left && log_q && w && sorted ? sort_by_label(d, start, e) : no_memory(d, e);
+    int rc = start && left && log_q && w && sorted ? sort_by_label(d, start, e) : no_memory_to_deal(d, e);
 
     if (rc == 0) {
         memcpy(sorted, d->items, d->set->n * sizeof *sorted);
@@ -330,7 +330,7 @@ static int deal_labels(struct deal *d, size_t n_labels, struct err *e)
         if (rc == 0)
             rc = deal_hands(d, &h, numbers, sorted, e);
     } else {
-        rc = no_memory(d, e);
+        rc = no_memory_to_deal(d, e);
     }
     free(h.order);
     free(sorted);
@@ -352,7 +352,7 @@ static int by_size(const void *a, const void *b, void *arg)
 }
 
 /* Gives each group a block, and blocks their sizes. */
-static void choose_blocks(struct deal *d, struct group *groups, uint32_t *order, size_t *sizes)
+static void choose_group_blocks(struct deal *d, struct group *groups, uint32_t *order, size_t *sizes)
 {
     size_t n = d->set->n_groups;
 
@@ -403,11 +403,11 @@ static int deal_groups(struct deal *d, struct err *e)
         for (size_t i = 0; i < d->set->n; i++)
             groups[d->set->groups[i]].n++;
         memcpy(items, d->items, d->set->n * sizeof *items);
-        choose_blocks(d, groups, order, sizes);
+        choose_group_blocks(d, groups, order, sizes);
         fill_groups(d, groups, items, sizes);
         rc = check_blocks(d, "with whole groups", e);
     } else {
-        rc = no_memory(d, e);
+        rc = no_memory_to_deal(d, e);
     }
     free(sizes);
     free(items);
@@ -564,8 +564,8 @@ static int deal(struct partition *p, struct deal *d, const struct partition_rule
 }
 
 /* items: all samples, shuffled. */
-static int apply(struct partition *p, uint32_t *items, const struct partition_set *set,
-                 const struct partition_rule *rule, size_t n_blocks, uint64_t seed, struct err *e)
+static int apply_rule(struct partition *p, uint32_t *items, const struct partition_set *set,
+                      const struct partition_rule *rule, size_t n_blocks, uint64_t seed, struct err *e)
 {
     struct deal d = {.set = set,
                      .items = items,
@@ -625,7 +625,7 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
     if (rule->kind == PARTITION_IID)
         fill_rows(p, items);
     else
-        rc = apply(p, items, set, rule, n_blocks, seed, e);
+        rc = apply_rule(p, items, set, rule, n_blocks, seed, e);
     free(items);
     if (rc < 0) {
         partition_clear(p);

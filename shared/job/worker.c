@@ -122,7 +122,7 @@ static size_t count_all(const struct worker_list *w)
 }
 
 /* Appends one address; workers and servers are numbered in order and sorted afterwards; spares come last. */
-static int add(struct worker_list *w, enum role role, const json_t *v, const char *at, struct err *e)
+static int add_worker(struct worker_list *w, enum role role, const json_t *v, const char *at, struct err *e)
 {
     size_t n = count_all(w);
     struct worker *new = &w->nodes[n];
@@ -152,14 +152,14 @@ static int add_all(struct worker_list *w, enum role role, const json_t *v, const
 
     if (json_is_string(v)) {
         snprintf(at, sizeof at, "/%s", key);
-        return add(w, role, v, at, e);
+        return add_worker(w, role, v, at, e);
     }
     if (!json_is_array(v))
         return err_set(e, ERR_CONFIG, "/%s: neither an address nor a list of addresses", key);
     json_array_foreach(v, i, one)
     {
         snprintf(at, sizeof at, "%s%s/%zu", key[0] ? "/" : "", key, i);
-        if (add(w, role, one, at, e) < 0)
+        if (add_worker(w, role, one, at, e) < 0)
             return e->code;
     }
     return 0;
@@ -179,7 +179,7 @@ static int add_pairs(struct worker_list *w, const json_t *doc, struct err *e)
         snprintf(at, sizeof at, "/%zu", i);
         if (!rule || json_array_size(pair) != 2 || (strcmp(rule, "PS") != 0 && strcmp(rule, "Worker") != 0))
             return err_set(e, ERR_CONFIG, "%s: not [\"PS\", address] or [\"Worker\", address]", at);
-        if (add(w, strcmp(rule, "PS") == 0 ? SERVER : WORKER, json_array_get(pair, 1), at, e) < 0)
+        if (add_worker(w, strcmp(rule, "PS") == 0 ? SERVER : WORKER, json_array_get(pair, 1), at, e) < 0)
             return e->code;
     }
     return 0;
@@ -292,7 +292,7 @@ static size_t count_addresses(const json_t *doc)
            (json_is_array(spares) ? json_array_size(spares) : 1);
 }
 
-static int parse(struct worker_list *w, const json_t *doc, struct err *e)
+static int parse_worker(struct worker_list *w, const json_t *doc, struct err *e)
 {
     static const char *const known[] = {"PS", "Worker", "Spare", "nodes", "version", NULL};
     const json_t *ps = json_object_get(doc, "PS");
@@ -329,7 +329,7 @@ int worker_list_parse(struct worker_list *out, const json_t *doc, const char *wh
     w.nodes = calloc(n + 1, sizeof *w.nodes);
     if (!w.nodes)
         return err_set(e, ERR_NOMEM, "%s: no memory for %zu nodes", what, n);
-    if (parse(&w, doc, e) < 0)
+    if (parse_worker(&w, doc, e) < 0)
         goto fail;
     if (w.n_workers == 0) {
         err_set(e, ERR_CONFIG, "/Worker: no worker is listed");

@@ -10,7 +10,7 @@
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/elf.h"
 
-static int check_options(const struct codec_plugin *p, struct err *e)
+static int check_option_table(const struct codec_plugin *p, struct err *e)
 {
     if (codec_options_check(p->options, p->state_size, e) < 0)
         return e->code;
@@ -76,7 +76,7 @@ static bool has_layout(const struct codec_plugin *p)
              p->more->layout[2] == sizeof(struct codec_host)));
 }
 
-static int check(const struct codec_plugin *p, const char *path, struct err *e)
+static int check_plugin(const struct codec_plugin *p, const char *path, struct err *e)
 {
     const struct codec_round *r = codec_more(p)->round;
 
@@ -119,7 +119,8 @@ static int check(const struct codec_plugin *p, const char *path, struct err *e)
         if (*at > p->state_size || p->state_size - *at < sizeof(float *))
             return err_set(e, ERR_CODEC, "%s: codec %s: .vectors names byte %zu of a state of %zu bytes",
                            path, p->name, *at, p->state_size);
-    return check_lists(p, e) < 0 || check_options(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name) : 0;
+    return check_lists(p, e) < 0 || check_option_table(p, e) < 0 ? err_at(e, "%s: codec %s", path, p->name)
+                                                                 : 0;
 }
 
 bool codec_is_star(const struct codec_plugin *p, int n_servers)
@@ -257,7 +258,7 @@ int codec_library_symbol(const void **out, struct codec_library *l, const char *
     return *out ? 0 : no_symbol(l, path, symbol, e);
 }
 
-static int load(struct codec_library *l, const char *path, struct err *e)
+static int load_plugin(struct codec_library *l, const char *path, struct err *e)
 {
     static const struct codec_symbol symbol = {CODEC_SYMBOL, "codec", "CODEC_PLUGIN", "codec.h"};
     const void *plugin;
@@ -265,7 +266,7 @@ static int load(struct codec_library *l, const char *path, struct err *e)
     if (codec_library_symbol(&plugin, l, path, &symbol, e) < 0)
         return e->code;
     l->plugin = plugin;
-    return check(l->plugin, path, e);
+    return check_plugin(l->plugin, path, e);
 }
 
 int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
@@ -298,7 +299,7 @@ int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
 
 int codec_library_load(struct codec_library *l, const char *path, struct err *e)
 {
-    if (load(l, path, e) == 0)
+    if (load_plugin(l, path, e) == 0)
         return 0;
     codec_library_drop(l);
     return e->code = ERR_CODEC;

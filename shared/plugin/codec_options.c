@@ -70,7 +70,7 @@ static void store(const struct codec_option *o, void *at, double v)
     }
 }
 
-static double load(const struct codec_option *o, const void *at)
+static double load_value(const struct codec_option *o, const void *at)
 {
     const void *field = (const char *)at + o->offset;
     float f;
@@ -116,7 +116,7 @@ static void value_text(char out[VALUE_MAX], const struct codec_option *o, double
 }
 
 /* "alpha (0 to 1, default 0.5: ...)" for each, as far as they fit. */
-static void describe(char *out, size_t size, const struct codec_options *sets, size_t n_sets)
+static void describe_options(char *out, size_t size, const struct codec_options *sets, size_t n_sets)
 {
     size_t n = 0;
 
@@ -143,13 +143,13 @@ static int add_parameters(const struct codec_options *sets, size_t n_sets, struc
     char list[768];
     struct err first = *e;
 
-    describe(list, sizeof list, sets, n_sets);
+    describe_options(list, sizeof list, sets, n_sets);
     if (!list[0])
         return err_set(e, ERR_CONFIG, "%.200s; it takes none", first.text);
     return err_set(e, ERR_CONFIG, "%.200s; it takes %s", first.text, list);
 }
 
-static int unknown(const char *name, const struct codec_options *sets, size_t n_sets, struct err *e)
+static int unknown_parameter(const char *name, const struct codec_options *sets, size_t n_sets, struct err *e)
 {
     const char *names[SETS_MAX * CODEC_OPTIONS_MAX + 1];
     const char *near;
@@ -218,7 +218,7 @@ static int set_one(const struct codec_options *sets, size_t n_sets, char *text,
             store(o, sets[s].at, v);
             return 0;
         }
-    return unknown(text, sets, n_sets, e);
+    return unknown_parameter(text, sets, n_sets, e);
 }
 
 int codec_options_set(const struct codec_options *sets, size_t n_sets, const char *text, struct err *e)
@@ -251,7 +251,7 @@ int codec_options_text(char *out, size_t size, const struct codec_options *set, 
     for (const struct codec_option *o = set->table; o && o->name; o++) {
         char value[VALUE_MAX];
 
-        value_text(value, o, load(o, set->at));
+        value_text(value, o, load_value(o, set->at));
         if (value[0])
             n += (size_t)snprintf(out + n, size - n, "%s%s=%s", n > 0 ? "," : "", o->name, value);
         if (n >= size)
@@ -285,7 +285,7 @@ json_t *codec_options_values(const struct codec_options *set)
     json_t *all = json_object();
 
     for (const struct codec_option *o = set->table; all && o && o->name; o++)
-        json_object_set_new(all, o->name, value_json(o, load(o, set->at)));
+        json_object_set_new(all, o->name, value_json(o, load_value(o, set->at)));
     return all;
 }
 

@@ -214,7 +214,7 @@ int path_drawn(double share, int n)
 }
 
 /* The quickest of those that the job allows. */
-static enum path_kind choose(const struct path_rule *p, const struct codec_job *job)
+static enum path_kind choose_path(const struct path_rule *p, const struct codec_job *job)
 {
     if (job->n_servers > 0)
         return PATH_SERVERS;
@@ -271,7 +271,7 @@ bool path_workers_continue(const struct path_rule *p, bool is_sync)
 
 int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e)
 {
-    enum path_kind kind = wanted == PATH_AUTO ? choose(p, job) : wanted;
+    enum path_kind kind = wanted == PATH_AUTO ? choose_path(p, job) : wanted;
     const struct refusal *r = refusal_of(p, kind, job);
 
     if (!r && aggregate_check(&job->aggregate,

@@ -58,7 +58,8 @@ static int split(char **words, char *text)
 }
 
 /* Starts the compiler with stdout and stderr connected to `out`. */
-static int start(struct child *c, char **argv, int out, int (*confine)(void *), void *arg, struct err *e)
+static int start_compiler(struct child *c, char **argv, int out, int (*confine)(void *), void *arg,
+                          struct err *e)
 {
     const struct child_how how = {.argv = argv,
                                   .out = out,
@@ -75,7 +76,7 @@ static int start(struct child *c, char **argv, int out, int (*confine)(void *), 
     return err_hint(e, "Install one (gcc or clang), or set $CC for job_submit.");
 }
 
-static int finish(struct child *c, const char *name, struct err *e)
+static int finish_compiler(struct child *c, const char *name, struct err *e)
 {
     int status = child_wait(c);
 
@@ -137,9 +138,9 @@ int compile_confined(const char *cc, const char *source, const char *object, con
     argv[n++] = file;
     argv[n++] = libm;
     argv[n] = NULL;
-    if (start(&c, argv, STDERR_FILENO, confine, arg, e) < 0)
+    if (start_compiler(&c, argv, STDERR_FILENO, confine, arg, e) < 0)
         return err_at(e, "%s", source);
-    if (finish(&c, argv[0], e) < 0) {
+    if (finish_compiler(&c, argv[0], e) < 0) {
         hint_changes(file, e);
         return err_at(e, "%s", source);
     }
@@ -164,14 +165,14 @@ void compile_version(char *out, size_t size, const char *cc)
     argv[n_words] = NULL;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return;
-    rc = start(&c, argv, fds[1], NULL, NULL, &ignored);
+    rc = start_compiler(&c, argv, fds[1], NULL, NULL, &ignored);
     close(fds[1]);
     while (rc == 0 && len < sizeof text - 1 &&
            ((n = read(fds[0], text + len, sizeof text - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
         len += n > 0 ? (size_t)n : 0;
     close(fds[0]);
     text[len] = '\0';
-    if (rc == 0 && finish(&c, argv[0], &ignored) == 0)
+    if (rc == 0 && finish_compiler(&c, argv[0], &ignored) == 0)
         snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
 }
 

@@ -2,7 +2,7 @@
 
 #include "shared/plugin/codec_options.h"
 
-static int check(const struct executor_plugin *p, const char *path, struct err *e)
+static int check_executor(const struct executor_plugin *p, const char *path, struct err *e)
 {
     if (p->abi != EXECUTOR_ABI || p->plugin_size != sizeof *p ||
         p->executor_size != sizeof(struct executor) || p->host_size != sizeof(struct executor_host)) {
@@ -21,7 +21,7 @@ static int check(const struct executor_plugin *p, const char *path, struct err *
     return 0;
 }
 
-static int load(struct codec_library *l, const char *path, struct err *e)
+static int load_executor(struct codec_library *l, const char *path, struct err *e)
 {
     static const struct codec_symbol symbol = {EXECUTOR_SYMBOL, "executor", "EXECUTOR_PLUGIN", "executor.h"};
     const void *plugin;
@@ -29,12 +29,12 @@ static int load(struct codec_library *l, const char *path, struct err *e)
     if (codec_library_symbol(&plugin, l, path, &symbol, e) < 0)
         return e->code;
     l->executor = plugin;
-    return check(l->executor, path, e);
+    return check_executor(l->executor, path, e);
 }
 
 int executor_library_load(struct codec_library *l, const char *path, struct err *e)
 {
-    if (load(l, path, e) == 0)
+    if (load_executor(l, path, e) == 0)
         return 0;
     codec_library_drop(l);
     return e->code = ERR_CODEC;

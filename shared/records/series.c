@@ -22,7 +22,7 @@ struct running {
     double last, before;
 };
 
-struct node {
+struct series_node {
     int node;
     uint64_t rows;
     double x;                    /* of its last row */
@@ -45,7 +45,7 @@ struct series {
     bool is_of_batch[SERIES_NAMES]; /* of train.csv: a mean over a mini-batch */
     size_t n_slots;                 /* values of a row: those asked for, or as many as may occur */
     size_t most;                    /* points of a node */
-    struct node *nodes;
+    struct series_node *nodes;
     size_t n_nodes, n_held, last;
     uint32_t index_of[NODE_SPAN]; /* of a node, plus SIMULATED_NODES_MAX: 1 + its index in `nodes` */
     struct series_points mean;
@@ -125,7 +125,7 @@ void series_free(struct series *s)
     free(s);
 }
 
-static int no_memory(struct err *e)
+static int no_memory_for_curves(struct err *e)
 {
     return err_set(e, ERR_NOMEM, "no memory for the series of a node");
 }
@@ -133,19 +133,19 @@ static int no_memory(struct err *e)
 /* Each new node leaves fewer points for the others. */
 static int add_node(struct series *s, int node, struct err *e)
 {
-    struct node *moved;
+    struct series_node *moved;
 
     if (s->n_nodes == s->n_held) {
         moved = realloc(s->nodes, (s->n_held * 2 + 8) * sizeof *moved);
         if (!moved)
-            return no_memory(e);
+            return no_memory_for_curves(e);
         s->nodes = moved;
         s->n_held = s->n_held * 2 + 8;
     }
-    s->nodes[s->n_nodes++] = (struct node){.node = node,
-                                           .x = -INFINITY,
-                                           .is_shown = s->n_nodes <= s->r.nodes_most,
-                                           .points = {.n_names = s->n_slots}};
+    s->nodes[s->n_nodes++] = (struct series_node){.node = node,
+                                                  .x = -INFINITY,
+                                                  .is_shown = s->n_nodes <= s->r.nodes_most,
+                                                  .points = {.n_names = s->n_slots}};
     s->index_of[node + SIMULATED_NODES_MAX] = (uint32_t)s->n_nodes;
     if (s->n_nodes * s->most <= s->r.points_in_all || s->most <= POINTS_LEAST || s->n_nodes > s->r.nodes_most)
         return 0;
@@ -155,7 +155,7 @@ static int add_node(struct series *s, int node, struct err *e)
     return 0;
 }
 
-static int find_node(struct node **out, struct series *s, double number, struct err *e)
+static int find_node(struct series_node **out, struct series *s, double number, struct err *e)
 {
     int node = (int)number;
 
@@ -185,7 +185,8 @@ static bool is_real(double v)
 }
 
 /* A row's x; RECORD_MISSING: it has none. */
-static double x_of(const struct series *s, struct node *n, const struct record_text *cells, double step)
+static double x_of(const struct series *s, struct series_node *n, const struct record_text *cells,
+                   double step)
 {
     double v[VALUES];
 
@@ -217,8 +218,8 @@ static void weigh(const struct series *s, double batch, double *weights)
 }
 
 /* `batch`: the samples since the row before. */
-static int add_values(struct series *s, struct node *n, double step, double batch, const double *values,
-                      struct err *e)
+static int add_values(struct series *s, struct series_node *n, double step, double batch,
+                      const double *values, struct err *e)
 {
     double weights[SERIES_NAMES];
 
@@ -229,11 +230,11 @@ static int add_values(struct series *s, struct node *n, double step, double batc
     s->rows++;
     if ((n->is_shown && series_points_put(&n->points, s->most, n->rows, n->x, values, NULL) < 0) ||
         (n->node >= 0 && series_points_put(&s->mean, s->r.points, (uint64_t)step, n->x, values, weights) < 0))
-        return no_memory(e);
+        return no_memory_for_curves(e);
     return 0;
 }
 
-static int add_held(struct series *s, struct node *n, struct err *e)
+static int add_held(struct series *s, struct series_node *n, struct err *e)
 {
     bool is_held = n->is_held;
 
@@ -242,7 +243,7 @@ static int add_held(struct series *s, struct node *n, struct err *e)
 }
 
 /* The slot of a value's name; -1: it is not asked for, or one of too many. */
-static int slot_of(struct series *s, const struct record_text *name)
+static int series_slot_of(struct series *s, const struct record_text *name)
 {
     for (size_t i = 0; i < s->r.n_names; i++)
         if (strlen(s->r.names[i]) == name->len && memcmp(s->r.names[i], name->text, name->len) == 0)
@@ -254,10 +255,10 @@ static int slot_of(struct series *s, const struct record_text *name)
 }
 
 /* The values of one step, which are in rows one after the other, make one row. */
-static int hold(struct series *s, struct node *n, double x, double step, const struct record_text *cells,
-                struct err *e)
+static int hold(struct series *s, struct series_node *n, double x, double step,
+                const struct record_text *cells, struct err *e)
 {
-    int slot = slot_of(s, &cells[s->to[NAME]]);
+    int slot = series_slot_of(s, &cells[s->to[NAME]]);
 
     if (slot < 0)
         return 0;
@@ -273,13 +274,13 @@ static int hold(struct series *s, struct node *n, double x, double step, const s
     return 0;
 }
 
-static int add_row(void *ctx, const struct record_text *cells, struct err *e)
+static int add_series_row(void *ctx, const struct record_text *cells, struct err *e)
 {
     struct series *s = ctx;
     double values[SERIES_NAMES];
     double node = number_at(s, cells, NODE);
     double step = number_at(s, cells, STEP), samples = number_at(s, cells, SAMPLES), batch = 0;
-    struct node *n;
+    struct series_node *n;
     double x;
 
     if (!(fabs(node) < SIMULATED_NODES_MAX) || !(step >= 0 && step <= 0x1p53))
@@ -307,7 +308,7 @@ static struct record_scan scan_of(struct series *s, const char *what)
                                 .columns = s->wanted,
                                 .n = s->n_wanted,
                                 .needed = (uint32_t)(((uint64_t)1 << s->n_needed) - 1),
-                                .row = add_row,
+                                .row = add_series_row,
                                 .ctx = s};
 }
 
@@ -409,7 +410,7 @@ int series_write(FILE *out, struct series *s, struct err *e)
         fprintf(out, "\"nodes_left_out\":%zu,", s->n_nodes - n_shown);
     fputs("\"nodes\":[", out);
     for (size_t i = 0; i < n_shown; i++) {
-        const struct node *n = &s->nodes[i];
+        const struct series_node *n = &s->nodes[i];
 
         fprintf(out, "%s{\"node\":%d,\"role\":\"%s\",\"rows\":%llu,", i ? "," : "", n->node,
                 n->node < 0 ? "server" : "worker", (unsigned long long)n->rows);

@@ -60,8 +60,8 @@ static void add_value(struct point_value *v, uint64_t key, double value, double 
     }
 }
 
-static void add_row(const struct series_points *p, struct point *b, uint64_t key, double x,
-                    const double *values, const double *weights)
+static void add_point_row(const struct series_points *p, struct point *b, uint64_t key, double x,
+                          const double *values, const double *weights)
 {
     struct point_value *v = point_values(b);
 
@@ -79,7 +79,7 @@ static void add_row(const struct series_points *p, struct point *b, uint64_t key
 }
 
 /* `later` has higher keys than `to`, which becomes both. */
-static void merge(const struct series_points *p, struct point *to, struct point *later)
+static void merge_points(const struct series_points *p, struct point *to, struct point *later)
 {
     struct point_value *t = point_values(to);
     const struct point_value *l = point_values(later);
@@ -107,7 +107,7 @@ static void halve(struct series_points *p)
         struct point *last = n > 0 ? series_points_at(p, n - 1) : NULL;
 
         if (last && place_of_key(p, last->key) == place_of_key(p, b->key))
-            merge(p, last, b);
+            merge_points(p, last, b);
         else if (n++ < i)
             memcpy(series_points_at(p, n - 1), b, point_size(p));
     }
@@ -126,7 +126,7 @@ static bool has_place(const struct series_points *p, size_t i, uint64_t place)
 }
 
 /* The first point whose place is not before this one; p->n: none. */
-static size_t find(const struct series_points *p, uint64_t place)
+static size_t find_point(const struct series_points *p, uint64_t place)
 {
     size_t low = 0;
     size_t high = p->n;
@@ -172,17 +172,17 @@ int series_points_put(struct series_points *p, size_t most, uint64_t key, double
                       const double *weights)
 {
     uint64_t place = place_of_key(p, key);
-    size_t at = find(p, place);
+    size_t at = find_point(p, place);
 
     p->last = at;
     if (has_place(p, at, place)) {
-        add_row(p, series_points_at(p, at), key, x, values, weights);
+        add_point_row(p, series_points_at(p, at), key, x, values, weights);
         return 0;
     }
     if (insert(p, most, at) < 0)
         return -1;
     series_points_at(p, at)->key = key;
-    add_row(p, series_points_at(p, at), key, x, values, weights);
+    add_point_row(p, series_points_at(p, at), key, x, values, weights);
     series_points_reduce(p, most);
     return 0;
 }

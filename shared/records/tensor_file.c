@@ -403,7 +403,7 @@ const char *tensor_file_meta(const struct tensor_file *f, const char *key)
     return json_string_value(json_object_get(json_object_get(f->header, meta_key), key));
 }
 
-static json_t *describe(const struct tensor_view *t, size_t begin)
+static json_t *describe_tensor(const struct tensor_view *t, size_t begin)
 {
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[t->type].name, "shape",
                      json_sizes(t->shape, (size_t)t->n_dims), "data_offsets", (json_int_t)begin,
@@ -419,7 +419,7 @@ static json_t *describe_meta(const struct tensor_meta *meta)
     return o;
 }
 
-static int check_name(const json_t *header, const char *name, struct err *e)
+static int check_tensor_name(const json_t *header, const char *name, struct err *e)
 {
     if (!name[0] || strnlen(name, TENSOR_NAME) == TENSOR_NAME || json_object_get(header, name) ||
         strcmp(name, meta_key) == 0)
@@ -438,9 +438,9 @@ static int describe_all(json_t *header, struct iovec *data, const struct tensor_
         for (size_t i = 0; i < n; i++) {
             if (types[t[i].type].size != width)
                 continue;
-            if (check_name(header, t[i].name, e) < 0)
+            if (check_tensor_name(header, t[i].name, e) < 0)
                 return e->code;
-            if (json_object_set_new(header, t[i].name, describe(&t[i], at)) < 0)
+            if (json_object_set_new(header, t[i].name, describe_tensor(&t[i], at)) < 0)
                 return err_set(e, ERR_NOMEM, "cannot describe tensor \"%s\"", t[i].name);
             *data = (struct iovec){.iov_base = (void *)(uintptr_t)t[i].data, .iov_len = tensor_bytes(&t[i])};
             at += data++->iov_len;
@@ -483,8 +483,8 @@ static int make_head(struct iovec *head, const json_t *header, struct err *e)
 }
 
 /* The data is written from where it is: a copy would double the memory of a large model. */
-static int write_file(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
-                      bool is_synced, struct err *e)
+static int write_tensors(const char *path, const struct tensor_view *t, size_t n,
+                         const struct tensor_meta *meta, bool is_synced, struct err *e)
 {
     struct iovec *parts = calloc(n + 1, sizeof *parts);
     json_t *header = json_object();
@@ -507,11 +507,11 @@ static int write_file(const char *path, const struct tensor_view *t, size_t n, c
 int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
                       struct err *e)
 {
-    return write_file(path, t, n, meta, true, e);
+    return write_tensors(path, t, n, meta, true, e);
 }
 
 int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
                                const struct tensor_meta *meta, struct err *e)
 {
-    return write_file(path, t, n, meta, false, e);
+    return write_tensors(path, t, n, meta, false, e);
 }

@@ -41,7 +41,7 @@ void trace_head_init(struct trace_head *h, int node)
     trace_clock_id(h->clock_id);
 }
 
-static int check(const struct trace_record *r, size_t i, struct err *e)
+static int check_trace_record(const struct trace_record *r, size_t i, struct err *e)
 {
     bool is_message = r->kind == TRACE_SENT || r->kind == TRACE_RECEIVED;
 
@@ -74,7 +74,7 @@ int trace_file_parse(struct trace_head *h, const struct trace_record **records, 
         return err_set(e, ERR_PROTOCOL, "it has %zu records, at most %d are allowed", count,
                        TRACE_RECORDS_MAX);
     for (size_t i = 0; i < count; i++)
-        if (check(&r[i], i, e) < 0)
+        if (check_trace_record(&r[i], i, e) < 0)
             return e->code;
     *records = r;
     *n = count;

@@ -107,8 +107,8 @@ static bool is_known(const struct model_spec *m, const char *name)
     return false;
 }
 
-static int check(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
-                 bool with_values, struct err *e)
+static int check_weights(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
+                         bool with_values, struct err *e)
 {
     char shape[TENSOR_SHAPE_TEXT];
 
@@ -128,11 +128,11 @@ static int check(const struct tensor_file *f, const char *prefix, const struct m
 
 int weights_check(const struct tensor_file *f, const char *prefix, const struct model_spec *m, struct err *e)
 {
-    return check(f, prefix, m, true, e);
+    return check_weights(f, prefix, m, true, e);
 }
 
 int weights_check_shapes(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
                          struct err *e)
 {
-    return check(f, prefix, m, false, e);
+    return check_weights(f, prefix, m, false, e);
 }

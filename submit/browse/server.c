@@ -139,7 +139,7 @@ static struct work *work_new(struct server *s, const char *method, struct target
 
 static struct server *server_of(const struct http_call *c)
 {
-    return c->server->options.arg;
+    return http_arg(c);
 }
 
 /* Takes what the answer owns. */
@@ -256,7 +256,7 @@ static void proceed(struct http_call *c)
 {
     struct work *w = c->own;
 
-    if (c->server->is_closing)
+    if (http_is_closing(c))
         return;
     c->is_brief = w->answer.status == 0;
     if (!c->is_brief)

@@ -88,6 +88,7 @@ static void take_result(struct progress_view *p, const json_t *o)
     get_text(p->params_sha256, sizeof p->params_sha256, o, "params_sha256");
     if (!is_sha256_hex(p->params_sha256))
         p->params_sha256[0] = '\0';
+    p->combined_nothing = json_is_true(json_object_get(o, "combined_nothing"));
 }
 
 int reply_agent(struct agent_view *out, const char *text, size_t len, struct err *e)

@@ -37,6 +37,7 @@ struct progress_view {
     bool is_held_up;     /* it waits for another node: */
     int waits_for;
     char params_sha256[SHA256_HEX]; /* of the weights that a worker ends with; "": not known */
+    bool combined_nothing;          /* a worker reports that no exchange had a contribution with a weight */
 };
 
 struct job_view {

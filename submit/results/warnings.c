@@ -61,17 +61,28 @@ static bool promises_equal(const struct submission *s)
            json_is_true(json_object_get(json_object_get(s->facts, "codec"), "ends_equal"));
 }
 
-/* Known of a simulation; of a job on agents, worker 0 warns. */
-static bool combined_nothing(const struct submission *s)
+static bool has_combined_nothing(const struct submission *s)
 {
-    const json_t *result = json_object_get(json_object_get(s->facts, "simulation"), "result");
-
-    return json_is_true(json_object_get(result, "combined_nothing"));
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].view.progress.combined_nothing)
+            return true;
+    return false;
 }
 
+static json_t *combined_nothing(const struct submission *s)
+{
+    if (!has_combined_nothing(s))
+        return NULL;
+    return json_sprintf(
+        "No exchange had a contribution with a weight, so nothing was combined: contribute() of codec "
+        "%s returned 0 each time, on every worker.",
+        s->settings.codec);
+}
+
+/* Workers of which nothing was combined differ for that reason. */
 static json_t *workers_differ(const struct submission *s)
 {
-    const struct node *common = promises_equal(s) ? most_common(s) : NULL;
+    const struct node *common = promises_equal(s) && !has_combined_nothing(s) ? most_common(s) : NULL;
     char others[LIST], equal[LIST];
     size_t n_others, n_equal;
 
@@ -81,11 +92,6 @@ static json_t *workers_differ(const struct submission *s)
     n_equal = list(equal, s, common, true);
     if (n_others == 0)
         return NULL;
-    if (combined_nothing(s))
-        return json_sprintf(
-            "No exchange had a contribution with a weight, so nothing was combined, and the workers end "
-            "different: contribute() of codec %s returned 0 each time, on every worker.",
-            s->settings.codec);
     return json_sprintf(
         "The workers end different: the weights of node%s %s differ from those of node%s %s, and "
         "codec %s does not declare that they may (CODEC_OWN_RESULT). `job_submit codecs test` "
@@ -141,7 +147,8 @@ static json_t *asgd_failed(const struct submission *s)
 
 json_t *warnings_json(const struct submission *s)
 {
-    static json_t *(*const of[])(const struct submission *) = {workers_differ, sums_are_false, asgd_failed};
+    static json_t *(*const of[])(const struct submission *) = {combined_nothing, workers_differ,
+                                                               sums_are_false, asgd_failed};
     const json_t *of_data = json_object_get(json_object_get(s->facts, "data"), "warnings");
     json_t *all = json_is_array(of_data) ? json_copy((json_t *)(uintptr_t)of_data) : json_array(), *one;
 

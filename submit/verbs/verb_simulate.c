@@ -241,6 +241,7 @@ static void take_node(struct node *n, const json_t *o, int64_t steps)
     comm_update(&p->comm, json_object_get(o, "comm"));
     stop_parse(&p->stopped, json_object_get(o, "stopped"));
     text_of(p->params_sha256, sizeof p->params_sha256, o, "params_sha256");
+    p->combined_nothing = json_is_true(json_object_get(o, "combined_nothing"));
 }
 
 static int take_nodes(struct run *r, struct err *e)

@@ -32,7 +32,7 @@ static struct job {
 static struct codec_library lib;
 static struct blocks blocks;
 
-struct worker {
+struct lossy_worker {
     enum { BEGINS, IN_GRAD, IN_STEP, DONE, FAILED, DEAD } phase;
     uint64_t step;
     float params[N_PARAMS], grads[N_PARAMS];
@@ -48,7 +48,7 @@ struct queue {
 
 static struct world {
     struct mesh_sim *net;
-    struct worker workers[WORKERS_MAX];
+    struct lossy_worker workers[WORKERS_MAX];
     struct queue under_way[WORKERS_MAX][WORKERS_MAX]; /* by receiver and sender */
     int n_deaths, n_parts;
 } world;
@@ -80,7 +80,7 @@ static void world_open(void)
 
     memset(&world, 0, sizeof world);
     for (int i = 0; i < job.n_workers; i++) {
-        struct worker *w = &world.workers[i];
+        struct lossy_worker *w = &world.workers[i];
         struct exchange_config cfg = {.plugin = lib.plugin,
                                       .node = i,
                                       .n_workers = job.n_workers,
@@ -114,7 +114,7 @@ static void world_close(void)
     mesh_sim_free(world.net);
 }
 
-static void leave(struct worker *w, bool well)
+static void leave(struct lossy_worker *w, bool well)
 {
     int slot = (int)(w - world.workers);
 
@@ -123,7 +123,7 @@ static void leave(struct worker *w, bool well)
 }
 
 /* Continues according to the codec's return value. */
-static void go_on(struct worker *w, int rc)
+static void go_on(struct lossy_worker *w, int rc)
 {
     while (rc == CODEC_GO && w->phase != BEGINS) {
         if (w->phase == IN_STEP) {
@@ -142,7 +142,7 @@ static void go_on(struct worker *w, int rc)
         leave(w, false);
 }
 
-static void step(struct worker *w)
+static void step(struct lossy_worker *w)
 {
     int node = (int)(w - world.workers), rc = 0;
 
@@ -154,7 +154,7 @@ static void step(struct worker *w)
     go_on(w, rc < 0 ? rc : exchange_on_grad(w->x, 1, &w->e));
 }
 
-static void receive(struct worker *w)
+static void receive(struct lossy_worker *w)
 {
     struct mesh_event ev;
     int rc;
@@ -170,14 +170,14 @@ static void receive(struct worker *w)
 }
 
 /* The first message in flight there arrives. */
-static void deliver(struct worker *w, struct queue *q)
+static void deliver(struct lossy_worker *w, struct queue *q)
 {
     q->n--;
     mesh_sim_deliver(world.net, q->messages[q->first++]);
     receive(w);
 }
 
-static bool is_over(const struct worker *w)
+static bool is_over(const struct lossy_worker *w)
 {
     return w->phase >= DONE;
 }
@@ -216,7 +216,7 @@ static choices open_choices(void)
 static void take(int choice)
 {
     int node = choice / SOURCES, source = choice % SOURCES;
-    struct worker *w = &world.workers[node];
+    struct lossy_worker *w = &world.workers[node];
     struct queue *q = &world.under_way[node][source == DROP ? dead_sender(node) : source % WORKERS_MAX];
 
     if (source == node) {
@@ -239,12 +239,12 @@ static void take(int choice)
 /* Checks the final state, when no choice is left. */
 static void check_end(const char *order)
 {
-    const struct worker *first = NULL;
+    const struct lossy_worker *first = NULL;
     int n_done = 0;
 
     failure[0] = '\0';
     for (int i = 0; i < job.n_workers && !failure[0]; i++) {
-        const struct worker *w = &world.workers[i];
+        const struct lossy_worker *w = &world.workers[i];
 
         n_done += w->phase == DONE;
         if (w->phase < DONE || (w->phase == FAILED && i != job.fails && world.n_parts == 0))
@@ -517,7 +517,7 @@ TEST(of_two_workers_that_cannot_reach_each_other_at_least_one_ends_and_the_other
 /* Sends a message of worker 1 to worker 0, which has sent its first contribution and waits. */
 static int send_to_waiting_worker(struct mesh_head head, const void *bytes, size_t len, struct err *e)
 {
-    struct worker *w = &world.workers[0];
+    struct lossy_worker *w = &world.workers[0];
     struct mesh_event ev = {.kind = MESH_MESSAGE, .head = head, .buf = mesh_buf_take(w->mesh)};
 
     memcpy(ev.buf->bytes, bytes, len);

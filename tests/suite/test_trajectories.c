@@ -45,12 +45,12 @@ static void gradient(struct trainer *t, const struct trainer_batch *b, const flo
 
 /* ---- the optimizers, in double ---- */
 
-struct worker {
+struct double_worker {
     double w[P], g[P], m[P], v[P];
     int t;
 };
 
-static void update(struct worker *k, enum optimizer_kind kind)
+static void update(struct double_worker *k, enum optimizer_kind kind)
 {
     double rate = lr;
 
@@ -80,7 +80,7 @@ static void update(struct worker *k, enum optimizer_kind kind)
 struct job {
     int n, m; /* workers, and those that take part in this round */
     bool is_in[N_MAX];
-    struct worker k[N_MAX];
+    struct double_worker k[N_MAX];
     double x[P], a[P], b[P]; /* the global parameters, and vectors that the rule keeps */
     double own[N_MAX][P];    /* and those of each worker */
     int n_local;

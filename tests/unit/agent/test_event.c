@@ -36,6 +36,10 @@ TEST(runner_lines_are_parsed)
     assert_ok(read_line(&ev, "{\"event\":\"result\",\"params_sha256\":\"" HEX "\"}", true, &e));
     assert_int_equal(ev.kind, EVENT_RESULT);
     assert_string_equal(ev.params_sha256, HEX);
+    assert_false(ev.combined_nothing);
+    assert_ok(read_line(&ev, "{\"event\":\"result\",\"params_sha256\":\"" HEX "\",\"combined_nothing\":true}",
+                        true, &e));
+    assert_true(ev.combined_nothing);
     assert_ok(read_line(&ev, "{\"event\":\"ready\",\"codec_sha256\":\"x\",\"n_params\":3}", true, &e));
     assert_int_equal(ev.kind, EVENT_READY);
     assert_ok(read_line(&ev, "{\"event\":\"end\",\"state\":\"succeeded\",\"reason\":null,\"message\":\"\"}",
@@ -68,6 +72,7 @@ TEST(runner_lines_that_are_not_allowed_are_refused)
         "{\"event\":\"progress\",\"epoch\":1,\"step\":1,\"waits_for\":5000}",
         "{\"event\":\"result\",\"params_sha256\":\"0f\"}",
         "{\"event\":\"result\"}",
+        "{\"event\":\"result\",\"params_sha256\":\"" HEX "\",\"combined_nothing\":1}",
         "{\"event\":\"log\",\"level\":\"shout\",\"text\":\"\"}",
         "{\"event\":\"log\",\"level\":\"info\",\"text\":\"a\\u0000b\"}",
         "{\"event\":\"reserve\"}",

@@ -98,6 +98,7 @@ TEST(a_node_tells_on_whom_it_waits_and_what_its_weights_are_in_the_end)
     };
     const char *job =
         "{\"state\":\"running\",\"waits_for\":{\"node\":1,\"since\":\"now\"},\"params_sha256\":null}";
+    const char *nothing = "{\"state\":\"running\",\"params_sha256\":\"" HEX "\",\"combined_nothing\":true}";
     struct progress_view p;
     struct job_view v;
     struct event ev;
@@ -112,6 +113,9 @@ TEST(a_node_tells_on_whom_it_waits_and_what_its_weights_are_in_the_end)
     assert_ok(reply_job(&v, job, strlen(job), &e));
     assert_true(v.progress.is_held_up && v.progress.waits_for == 1);
     assert_string_equal(v.progress.params_sha256, "");
+    assert_false(v.progress.combined_nothing);
+    assert_ok(reply_job(&v, nothing, strlen(nothing), &e));
+    assert_true(v.progress.combined_nothing);
 }
 
 TEST(an_end_event_needs_an_end_state)

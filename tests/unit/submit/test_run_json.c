@@ -158,6 +158,21 @@ TEST(workers_that_end_different_are_named_unless_the_rule_means_it)
     submission_clear(&s);
 }
 
+TEST(workers_whose_exchanges_combined_nothing_get_one_warning_and_equal_ones_too)
+{
+    static const char what[] = "No exchange had a contribution with a weight, so nothing was combined: ";
+    struct submission s;
+
+    begin(&s);
+    json_object_set_new(s.facts, "codec", json_pack("{s:b}", "ends_equal", 1));
+    s.nodes[1].view.progress.combined_nothing = true;
+    end_with(&s, "abc");
+    assert_memory_equal(warning(&s), what, strlen(what));
+    end_with(&s, "aaa");
+    assert_memory_equal(warning(&s), what, strlen(what));
+    submission_clear(&s);
+}
+
 TEST(a_rule_that_fails_in_asgd_is_pointed_to_the_limit_that_refuses_it)
 {
     struct submission s;
@@ -216,6 +231,7 @@ int main(void)
         cmocka_unit_test(the_mean_over_the_workers_leaves_out_servers_and_lost_workers),
         cmocka_unit_test(equal_workers_need_no_line_with_their_mean_and_a_number_that_none_has_is_null),
         cmocka_unit_test(workers_that_end_different_are_named_unless_the_rule_means_it),
+        cmocka_unit_test(workers_whose_exchanges_combined_nothing_get_one_warning_and_equal_ones_too),
         cmocka_unit_test(a_rule_that_fails_in_asgd_is_pointed_to_the_limit_that_refuses_it),
         cmocka_unit_test(a_codec_that_takes_longer_than_all_else_is_what_bounds_the_job),
         cmocka_unit_test(bytes_of_nodes_that_share_a_machine_are_said_to_be_those_of_a_network),

@@ -1,0 +1,414 @@
+#include "runner/core/worker.h"
+
+#include <math.h>
+
+#include "runner/exchange/barrier.h"
+#include "runner/exchange/exchange_state.h"
+#include "runner/exchange/feed.h"
+#include "runner/exchange/verdict.h"
+
+typedef int state(struct worker *w, struct worker_ask *ask, struct err *e);
+
+static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_params, at_step_end,
+    after_step, at_epoch_end, at_epoch_met, at_epoch_eval, at_close, after_close, at_last_barrier,
+    at_last_eval, at_share, after_eval, at_end, is_done, at_rounds, at_barrier, at_release, has_heard;
+
+bool worker_keeps_epoch(const struct settings *set, int epoch)
+{
+    return set->checkpoint_every > 0 && epoch > 0 && epoch % set->checkpoint_every == 0;
+}
+
+static struct stopwatch *watch_of(const struct worker *w)
+{
+    return exchange_watch(w->cfg.exchange);
+}
+
+static int go_to(struct worker *w, state *next)
+{
+    w->state = next;
+    return WORKER_GOES_ON;
+}
+
+/* After a call of the exchange that returned rc. */
+static int then(struct worker *w, int rc, state *next)
+{
+    if (rc < 0)
+        return rc;
+    w->state = next;
+    if (rc == CODEC_GO)
+        return WORKER_GOES_ON;
+    w->waits = true;
+    w->resumed = phase_enter(watch_of(w), PHASE_WAIT);
+    return WORKER_WAITS;
+}
+
+static int save(struct worker *w, struct worker_ask *ask, int epoch, state *next)
+{
+    w->state = next;
+    w->saves = true;
+    w->resumed = phase_enter(watch_of(w), PHASE_CHECKPOINT);
+    ask->epoch = epoch;
+    return WORKER_SAVES;
+}
+
+static int evaluate(struct worker *w, int at)
+{
+    w->at = at;
+    w->state = at_share;
+    return WORKER_EVALUATES;
+}
+
+static bool keeps(const struct worker *w)
+{
+    return worker_keeps_epoch(w->cfg.set, w->epoch);
+}
+
+static uint64_t rows_per_epoch(const struct worker *w)
+{
+    return (uint64_t)w->cfg.set->steps_per_epoch;
+}
+
+/* Steps. */
+
+static int at_epoch(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask, (void)e;
+    if (w->has_ended)
+        return go_to(w, at_end);
+    if (w->epoch == w->cfg.set->epochs || step_is_last(w->cfg.step)) {
+        w->at = AT_JOB_END; /* what ends the job has come with an epoch's evaluation, or since then */
+        w->is_whole = false;
+        return go_to(w, at_close);
+    }
+    w->epoch++;
+    w->row = w->cfg.step->n_done % rows_per_epoch(w);
+    phase_enter(watch_of(w), PHASE_COMPUTE);
+    step_begin(w->cfg.step);
+    return go_to(w, at_row);
+}
+
+static int at_row(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask;
+    w->at_block = 0;
+    if (step_is_last(w->cfg.step))
+        return go_to(w, at_epoch_end);
+    if (exchange_is_fed(w->cfg.exchange))
+        return then(w, exchange_await_next(w->cfg.exchange, e), at_shared_row);
+    return go_to(w, w->row < rows_per_epoch(w) ? in_blocks : at_epoch_end);
+}
+
+/* The first one of a later epoch is kept for it. */
+static int at_shared_row(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    struct exchange *x = w->cfg.exchange;
+
+    (void)ask;
+    if (!exchange_next_is_of(x, (uint64_t)w->epoch - 1, rows_per_epoch(w)))
+        return go_to(w, at_epoch_end);
+    w->cfg.step->place = exchange_take_next(x);
+    w->row = w->cfg.step->place % rows_per_epoch(w);
+    return exchange_ask_next(x, e) < 0 ? e->code : go_to(w, in_blocks);
+}
+
+static int in_blocks(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)e;
+    if (w->at_block == 0 && !exchange_takes_part(w->cfg.exchange)) {
+        step_sit_out(w->cfg.step);
+        w->state = at_gradient;
+        return WORKER_SITS_OUT;
+    }
+    ask->row = w->row;
+    ask->i = w->at_block;
+    ask->block = w->cfg.blocks[w->at_block];
+    return WORKER_COMPUTES;
+}
+
+int worker_computed(struct worker *w, float *grads, const struct net_score *score, struct err *e)
+{
+    if (step_add_block(w->cfg.step, grads, w->cfg.blocks[w->at_block], score, e) < 0)
+        return e->code;
+    if (++w->at_block == w->cfg.step->cfg.n_blocks)
+        w->state = at_gradient;
+    return 0;
+}
+
+static int at_gradient(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask;
+    return then(w, step_exchange(w->cfg.step, e), at_update);
+}
+
+static int at_update(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    struct step *s = w->cfg.step;
+    enum phase last = phase_enter(watch_of(w), PHASE_APPLY);
+
+    if (step_update(s, e) < 0)
+        return e->code;
+    phase_enter(watch_of(w), last);
+    if (exchange_closes_early(w->cfg.exchange, s->n_done) && keeps(w))
+        return save(w, ask, w->epoch, at_params);
+    return go_to(w, at_params);
+}
+
+static int at_params(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask;
+    return then(w, exchange_on_step(w->cfg.exchange, e), at_step_end);
+}
+
+static int at_step_end(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)e;
+    w->train = step_end(w->cfg.step, w->cfg.started);
+    ask->train = step_is_recorded(w->cfg.step) ? &w->train : NULL;
+    w->state = after_step;
+    return WORKER_RECORDS;
+}
+
+/* The evaluation at the epoch's end comes soon. */
+static int after_step(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    const struct step *s = w->cfg.step;
+    bool is_asked = exchange_take_evaluation(w->cfg.exchange) || step_is_evaluated(s);
+
+    (void)ask, (void)e;
+    w->row++;
+    if (is_asked && w->row < rows_per_epoch(w) && !step_is_last(s)) {
+        phase_enter(watch_of(w), PHASE_EVALUATE);
+        return evaluate(w, WITHIN_EPOCH);
+    }
+    return go_to(w, at_row);
+}
+
+/* Ends of epochs, and of the job. */
+
+static int at_epoch_end(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    struct exchange *x = w->cfg.exchange;
+    bool is_last = step_is_last(w->cfg.step);
+
+    (void)ask;
+    if (watch_of(w)->tracer)
+        watch_of(w)->tracer->step = 0;
+    w->is_whole = !exchange_is_fed(x) && w->row == rows_per_epoch(w) &&
+                  !exchange_closes_early(x, w->cfg.step->n_done);
+    /* What a longer job goes on with is replaced at the job's end: by the result that comes with the last
+     * barrier, or by an exchange that a longer job has later. */
+    w->is_saved = is_last && (exchange_has_barriers(x) || exchange_must_close(x));
+    w->at = is_last ? AT_JOB_END : AT_EPOCH_END;
+    if (w->is_whole && exchange_has_barriers(x) && keeps(w))
+        return then(w, exchange_reach(x, BARRIER_EPOCH, w->cfg.step->n_done / rows_per_epoch(w), e),
+                    at_epoch_met);
+    return go_to(w, at_epoch_met);
+}
+
+static int at_epoch_met(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)e;
+    if (w->is_whole && w->is_saved && keeps(w))
+        return save(w, ask, w->epoch, at_epoch_eval);
+    return go_to(w, at_epoch_eval);
+}
+
+static int at_epoch_eval(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask, (void)e;
+    phase_enter(watch_of(w), PHASE_EVALUATE);
+    w->is_whole = w->is_whole && !w->is_saved;
+    return w->at == AT_JOB_END ? go_to(w, at_close) : evaluate(w, AT_EPOCH_END);
+}
+
+/* A decision of the job's nodes may have come after the last step's exchange. */
+static int at_close(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    struct exchange *x = w->cfg.exchange;
+
+    (void)ask;
+    w->has_ended = true;
+    w->ends_with_new = w->evaluated != w->cfg.step->n_done || exchange_close_changes(x) ||
+                       exchange_has_barriers(x);
+    if (!exchange_must_close(x))
+        return go_to(w, at_last_barrier);
+    return then(w, exchange_close(x, e), after_close);
+}
+
+static int after_close(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask, (void)e;
+    w->state = at_last_barrier;
+    return WORKER_RECORDS;
+}
+
+static int at_last_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    struct exchange *x = w->cfg.exchange;
+
+    (void)ask;
+    if (!exchange_has_barriers(x))
+        return go_to(w, at_last_eval);
+    return then(w, exchange_reach(x, BARRIER_END, w->cfg.step->n_done / rows_per_epoch(w), e), at_last_eval);
+}
+
+static int check_test(const struct worker *w, struct err *e)
+{
+    const struct step *s = w->cfg.step;
+
+    return w->cfg.has_test ? step_check_test(s, w->loss, step_is_last(s), e) : 0;
+}
+
+/* The model that is the job's result. */
+static int at_last_eval(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask;
+    phase_enter(watch_of(w), PHASE_EVALUATE);
+    if (w->ends_with_new)
+        return evaluate(w, AT_JOB_END);
+    return check_test(w, e) < 0 ? e->code : go_to(w, after_eval);
+}
+
+int worker_evaluated(struct worker *w, double loss, double accuracy, struct err *e)
+{
+    w->evaluated = w->cfg.step->n_done;
+    w->loss = loss;
+    w->accuracy = accuracy;
+    return check_test(w, e);
+}
+
+/* Evaluations that all workers make after the same steps. Of the job's last ones those in ssgd, after a whole
+ * epoch, which a longer job goes on with. */
+static bool is_shared(const struct worker *w)
+{
+    if (!exchange_shares_evaluations(w->cfg.exchange))
+        return false;
+    return w->at == WITHIN_EPOCH   ? step_is_evaluated(w->cfg.step)
+           : w->at == AT_EPOCH_END ? true
+                                   : w->is_whole && w->cfg.set->sync == SYNC_SSGD;
+}
+
+static int at_share(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask;
+    if (!is_shared(w))
+        return go_to(w, after_eval);
+    return then(w, exchange_evaluated(w->cfg.exchange, w->evaluated, w->loss, w->accuracy, e), after_eval);
+}
+
+static int after_eval(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)e;
+    if (w->at == WITHIN_EPOCH) {
+        phase_enter(watch_of(w), PHASE_COMPUTE);
+        step_begin(w->cfg.step);
+        return go_to(w, at_row);
+    }
+    return w->is_whole && keeps(w) ? save(w, ask, w->epoch, at_epoch) : go_to(w, at_epoch);
+}
+
+static int at_end(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask, (void)e;
+    exchange_end_rounds(w->cfg.exchange);
+    w->state = is_done;
+    return WORKER_RECORDS;
+}
+
+static int is_done(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)w, (void)ask, (void)e;
+    return WORKER_IS_DONE;
+}
+
+/* Servers. */
+
+static bool is_server(const struct worker *w)
+{
+    return w->cfg.step->cfg.node < 0;
+}
+
+/* A server is at the end of an epoch when it has closed as many rounds as the workers have by then. Rounds
+ * close one at a time, so none is missed. An early last round ends no epoch. */
+static int at_rounds(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    struct exchange *x = w->cfg.exchange;
+    bool is_over = exchange_has_barriers(x) || exchange_stopped(x)->reason != STOP_NONE;
+
+    for (; !is_over && w->next_saved <= w->cfg.set->epochs; w->next_saved++) {
+        uint64_t step = (uint64_t)w->next_saved * rows_per_epoch(w);
+
+        if (step > settings_steps(w->cfg.set) || exchange_rounds_after(x, step) > exchange_rounds(x))
+            break;
+        if (worker_keeps_epoch(w->cfg.set, w->next_saved))
+            return save(w, ask, w->next_saved++, at_rounds);
+    }
+    return at_barrier(w, ask, e);
+}
+
+/* At the last barrier no state is saved: that of the last epoch, if it is kept, was at that epoch's. */
+static int at_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    enum barrier_kind kind;
+    uint64_t epoch;
+
+    if (exchange_is_reached(w->cfg.exchange, &kind, &epoch) && kind == BARRIER_EPOCH &&
+        epoch <= (uint64_t)w->cfg.set->epochs && worker_keeps_epoch(w->cfg.set, (int)epoch))
+        return save(w, ask, (int)epoch, at_release);
+    return at_release(w, ask, e);
+}
+
+static int at_release(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    if (exchange_release(w->cfg.exchange, e) < 0)
+        return e->code;
+    if (exchange_is_over(w->cfg.exchange))
+        return is_done(w, ask, e);
+    w->state = has_heard;
+    w->waits = true;
+    phase_enter(watch_of(w), PHASE_WAIT);
+    w->resumed = PHASE_COMPUTE;
+    return WORKER_WAITS;
+}
+
+static int has_heard(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    (void)ask, (void)e;
+    w->state = at_rounds;
+    return WORKER_RECORDS;
+}
+
+void worker_open(struct worker *w, const struct worker_config *cfg)
+{
+    *w = (struct worker){
+        .cfg = *cfg, .epoch = cfg->first_epoch, .state = at_epoch, .loss = NAN, .accuracy = NAN};
+    if (!is_server(w))
+        return;
+    w->state = at_rounds;
+    w->next_saved = cfg->first_epoch + 1;
+}
+
+int worker_next(struct worker *w, struct worker_ask *ask, struct err *e)
+{
+    if (w->saves)
+        phase_enter(watch_of(w), w->resumed);
+    w->saves = false;
+    *ask = (struct worker_ask){.epoch = w->epoch};
+    return w->state(w, ask, e);
+}
+
+bool worker_waits(const struct worker *w)
+{
+    return w->waits;
+}
+
+int worker_event(struct worker *w, struct mesh_event *ev, struct err *e)
+{
+    int rc = exchange_on_event(w->cfg.exchange, ev, e);
+
+    if (w->waits && (rc == CODEC_GO || is_server(w))) {
+        w->waits = false;
+        phase_enter(watch_of(w), w->resumed);
+    }
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,135 @@
+/* worker -- a node's part in a training job as a state machine, without socket, clock, file or network: in
+ * which order it computes, exchanges, updates, evaluates, records and saves. A driver asks worker_next what
+ * to do, does it, and says so; it owns time, data, model and disk. Drivers: the runner in real time
+ * (runner/train.c, serve.c), the simulator in virtual time (sim/node.c), and a training loop of one's own
+ * (tests/unit/runner/test_worker.c).
+ *
+ * The states are functions of worker.c. Those of a worker; where one may wait for other nodes, WORKER_WAITS
+ * comes before the next:
+ *
+ *   state            what happens                                    asks for          next
+ *   at_epoch         the next epoch begins                                             at_row
+ *                    after the last one, or a decision ends the job                    at_close, at_end
+ *   at_row           the next mini-batch; may wait: --feed shared                      in_blocks
+ *                    none is left, or the job ends                                     at_epoch_end
+ *   in_blocks        each of the worker's blocks                     WORKER_COMPUTES   at_gradient
+ *                    it takes no part in this round                  WORKER_SITS_OUT   at_gradient
+ *   at_gradient      the codec's exchange of gradients; may wait                       at_update
+ *   at_update        the optimizer's step                                              at_params
+ *                    the same, before an extra round at the end      WORKER_SAVES      at_params
+ *   at_params        the codec's exchange of params; may wait                          at_step_end
+ *   at_step_end      rows of train.csv and comm.csv                  WORKER_RECORDS    after_step
+ *   after_step       --eval-every or the codec, within an epoch      WORKER_EVALUATES  at_share
+ *                    else                                                              at_row
+ *   at_epoch_end     barrier before a checkpoint (asgd); may wait                      at_epoch_met
+ *   at_epoch_met     the job's end will change what is saved         WORKER_SAVES      at_epoch_eval
+ *   at_epoch_eval    of the job's last epoch                                           at_close
+ *                    of another one                                  WORKER_EVALUATES  at_share
+ *   at_close         last exchange, if a decision ends it; may wait                    after_close
+ *   after_close      rows of comm.csv of that exchange               WORKER_RECORDS    at_last_barrier
+ *   at_last_barrier  for the servers' model (asgd); may wait                           at_last_eval
+ *   at_last_eval     unless this model was evaluated already         WORKER_EVALUATES  at_share
+ *   at_share         evaluations that nodes decide by; may wait                        after_eval
+ *   after_eval       within an epoch                                                   at_row
+ *                    at an epoch's end, unless it is saved           WORKER_SAVES      at_epoch
+ *   at_end           rows of what came after the last step           WORKER_RECORDS    WORKER_IS_DONE
+ *
+ * An evaluation is recorded before the epoch's checkpoint is saved, so that a job that goes on from there has
+ * all rows up to it. A job that exchanges once more after its last step saves the state before that exchange,
+ * which a longer job does not have there.
+ *
+ * A server takes no steps: it waits for events until its last worker has left.
+ *
+ *   at_rounds        those of an epoch with a checkpoint are closed  WORKER_SAVES      at_rounds
+ *                    else                                                              at_barrier
+ *   at_barrier       all workers wait at the end of such an epoch    WORKER_SAVES      at_release
+ *   at_release       they go on; then an event of the mesh           WORKER_WAITS      has_heard
+ *                    after the last worker has left                  WORKER_IS_DONE
+ *   has_heard        rows of comm.csv                                WORKER_RECORDS    at_rounds
+ *
+ * The machine switches the phases of the exchange's stopwatch: what the driver does for an ask is timed as
+ * the phase of its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */
+#ifndef PSGD_RUNNER_WORKER_H
+#define PSGD_RUNNER_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nn/net.h"
+#include "runner/core/step.h"
+#include "runner/exchange/exchange.h"
+#include "shared/base/err.h"
+#include "shared/job/settings.h"
+#include "shared/records/record.h"
+
+enum worker_wants {
+    WORKER_GOES_ON,   /* nothing; the exchange may have been called, whose time a simulation adds now */
+    WORKER_COMPUTES,  /* the gradient of a block of a mini-batch: then call worker_computed */
+    WORKER_SITS_OUT,  /* nothing: this step has no gradient of this worker */
+    WORKER_WAITS,     /* events of the mesh, until worker_waits is false; a server: one */
+    WORKER_EVALUATES, /* the model on the test set: then call worker_evaluated */
+    WORKER_RECORDS,   /* the row of train.csv, if there is one, and rows of comm.csv for a closed round */
+    WORKER_SAVES,     /* a checkpoint of the epoch */
+    WORKER_IS_DONE,   /* the node's part is over */
+    N_WORKER_WANTS
+};
+
+struct worker_ask {
+    int epoch;                        /* from 1: the present one; WORKER_SAVES: whose checkpoint it is */
+    size_t row;                       /* WORKER_COMPUTES: of the mini-batch in its epoch, from 0 */
+    int block, i;                     /* WORKER_COMPUTES: its number, and that it is the worker's i-th */
+    const struct record_train *train; /* WORKER_RECORDS, valid until the next call; NULL: no row */
+};
+
+struct worker_config { /* pointers are borrowed while the worker is used */
+    const struct settings *set;
+    struct exchange *exchange; /* attached to a mesh */
+    struct step *step;         /* its config has node, blocks, exchange and settings of this node */
+    const int *blocks;         /* (step's n_blocks) */
+    int first_epoch;           /* completed epochs: of a checkpoint, or 0 */
+    bool has_test;             /* there is a test set, whose loss must be a number */
+    double started;            /* the time, of the exchange's stopwatch, that rows' time_s counts from */
+};
+
+struct worker {
+    struct worker_config cfg;
+    int epoch; /* from 1; 0: none yet. A server: that of its checkpoint, or 0 */
+
+    /* Internal. */
+    int (*state)(struct worker *, struct worker_ask *, struct err *);
+    bool waits;         /* until an event brings what the last exchange waits for */
+    enum phase resumed; /* the phase after that wait, or after a checkpoint was saved */
+    bool saves;
+    size_t row;
+    int at_block;
+    struct record_train train;
+    enum { WITHIN_EPOCH, AT_EPOCH_END, AT_JOB_END } at; /* the present evaluation */
+    uint64_t evaluated;                                 /* the step after which it has evaluated last */
+    double loss, accuracy;                              /* then, on the test set */
+    bool is_whole;      /* the epoch is complete, and a longer job would have it just so */
+    bool is_saved;      /* its checkpoint comes before the job's end */
+    bool shares_last;   /* the job's last evaluation, too */
+    bool ends_with_new; /* model: none that was evaluated */
+    bool has_ended;
+    int next_saved; /* server: the first epoch whose rounds may not be closed */
+};
+
+void worker_open(struct worker *w, const struct worker_config *cfg);
+/* Goes to the next state; do not call it while worker_waits. Returns what the driver is asked to do (*ask:
+ * details), or a code: the node has failed, for the reason in *e. */
+int worker_next(struct worker *w, struct worker_ask *ask, struct err *e);
+/* grads (n_params): the block's gradient, whose loss and hits are in *score. ERR_NUMERIC: step_add_block. */
+int worker_computed(struct worker *w, float *grads, const struct net_score *score, struct err *e);
+/* accuracy NAN: there is none. ERR_NUMERIC: step_check_test. */
+int worker_evaluated(struct worker *w, double loss, double accuracy, struct err *e);
+/* An event of the mesh, at any time: takes ownership of its buffer. Returns 0 or a code, as
+ * exchange_on_event. */
+int worker_event(struct worker *w, struct mesh_event *ev, struct err *e);
+/* Whether worker_next would wait for an event. */
+bool worker_waits(const struct worker *w);
+
+/* Whether a checkpoint is written at the end of this epoch (from 1). */
+bool worker_keeps_epoch(const struct settings *set, int epoch);
+
+#endif
