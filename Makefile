@@ -104,7 +104,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test equal test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
+.PHONY: all test equal test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
@@ -391,12 +391,15 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/base/hardening_probe.sh page/assemble submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
+SCRIPTS := $(wildcard examples/*/run) examples/cluster.sh setup.sh .ci/run docs/tool/generate docs/tool/manuals packaging/deb packaging/install packaging/psgd nn/kernels/onednn_probe.sh shared/base/hardening_probe.sh page/assemble submit/demo.sh submit/local_agents.sh tests/run tests/check-layers tests/check-names tests/check-warnings tests/valgrind.sh tests/systems/run tests/systems/in_root tests/systems/old_processors.sh tests/systems/mixed_job.sh tests/systems/tally.sh tests/fuzz/run
 check-scripts:
 	$(Q)$(if $(call have,shellcheck),shellcheck $(SCRIPTS) && shellcheck -s bash -e SC2034 -e SC2016 tests/e2e/*.bats tests/e2e/lib.bash,echo 'skipped: shellcheck is not installed')
 
 check-layers: ## no file includes a header that docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers
+
+check-names: ## a struct's tag and a module's name exist once in the tree, a static function carries a noun
+	$(Q)tests/check-names
 
 # The folders that packaging/install takes: PREFIX, and one by one.
 FOLDERS := PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR DOCDIR UNITDIR PYTHONDIR
