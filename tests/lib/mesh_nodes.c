@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -288,10 +289,9 @@ double watched_until_event(struct mesh *m, struct mesh_event *ev)
     return watched;
 }
 
-int raw_link(const struct opening *o)
+int raw_link(const struct opening *o, uint32_t received)
 {
-    const uint32_t received[MESH_NODES] = {0};
-    struct tcp_link l = {.fd = -1, .received = received};
+    struct tcp_link l = {.fd = -1, .received = &received};
     struct err e = {0};
 
     assert_ok(tcp_link_resolve(&l, &o->cfg, &o->cfg.address.peers[0], &e));
@@ -302,6 +302,7 @@ int raw_link(const struct opening *o)
         assert_int_equal(poll(&fd, 1, 1000 * MESH_TIMEOUT_S), 1);
         assert_ok(tcp_link_advance(&l, &o->cfg, &e));
     }
+    fcntl(l.fd, F_SETFL, fcntl(l.fd, F_GETFL) & ~O_NONBLOCK);
     return l.fd;
 }
 

@@ -77,8 +77,9 @@ double watched_until_event(struct mesh *m, struct mesh_event *ev);
 int listen_anywhere(int *port); /* a non-blocking listening socket; sets its port */
 int connect_to(int port);
 void send_raw_frame(int fd, const struct frame *f);
-/* Connects a socket to o's first peer, which is opening, and authenticates it with the key. */
-int raw_link(const struct opening *o);
+/* Connects a blocking socket to o's first peer, which is opening or polls, authenticates it with the key, and
+ * states that its messages up to number `received` have arrived. */
+int raw_link(const struct opening *o, uint32_t received);
 struct frame raw_contribution(int from, uint32_t seq); /* empty, to node 0 */
 
 #endif

@@ -43,7 +43,7 @@ static void open_node_0(struct opening o[MESH_NODES], int fds[MESH_NODES])
     pthread_create(&opener, NULL, opening_run_one, &o[0]);
     for (int i = 1; i < MESH_NODES; i++) {
         close(o[i].cfg.address.listen_fd);
-        fds[i] = raw_link(&o[i]);
+        fds[i] = raw_link(&o[i], 0);
     }
     pthread_join(opener, NULL);
     assert_non_null(o[0].mesh);

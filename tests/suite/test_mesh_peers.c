@@ -104,7 +104,7 @@ static void raw_open(struct raw_pair *r)
     pair_prepare(&r->p);
     close(r->p.o[1].cfg.address.listen_fd);
     pthread_create(&t, NULL, opening_run_one, &r->p.o[0]);
-    r->fd = raw_link(&r->p.o[1]);
+    r->fd = raw_link(&r->p.o[1], 0);
     pthread_join(t, NULL);
     assert_non_null(r->p.o[0].mesh);
 }
@@ -473,7 +473,7 @@ TEST(a_repeated_handshake_frame_costs_the_connection_and_not_the_peer)
         send_raw_frame(r.fd, &again);
         assert_true(read(r.fd, &byte, 1) <= 0); /* closed */
         close(r.fd);
-        r.fd = raw_link(&r.p.o[1]);
+        r.fd = raw_link(&r.p.o[1], 0);
         send_raw_frame(r.fd, &message);
         pthread_join(t, NULL);
         assert_int_equal(r.ev.kind, MESH_MESSAGE);
@@ -481,6 +481,110 @@ TEST(a_repeated_handshake_frame_costs_the_connection_and_not_the_peer)
         mesh_buf_put(r.ev.buf);
         raw_close(&r);
     }
+}
+
+/* More bytes than the kernel keeps of a connection that is not read. */
+enum { N_LONG = 16 };
+
+/* Reads node 0's next message, and returns its number of the round. */
+static uint64_t read_message(int fd)
+{
+    static uint8_t payload[MESH_LIMIT];
+    uint8_t header[FRAME_BYTES];
+    struct frame f;
+    struct err e = {0};
+
+    assert_int_equal(recv(fd, header, sizeof header, MSG_WAITALL), sizeof header);
+    assert_ok(frame_unpack(&f, header, &e));
+    assert_true(f.len <= sizeof payload);
+    if (f.len > 0) /* of no bytes, recv waits for one */
+        assert_int_equal(recv(fd, payload, f.len, MSG_WAITALL), f.len);
+    return f.round;
+}
+
+static void send_contribution(int fd, uint32_t seq, uint32_t ack)
+{
+    struct frame f = raw_contribution(1, seq);
+
+    f.ack = ack;
+    send_raw_frame(fd, &f);
+}
+
+/* Node 1 connects anew, and says that it has received so many messages. Returns once node 0 sends there. */
+static void reconnect(struct raw_pair *r, uint32_t received)
+{
+    int before = r->fd;
+    char byte;
+
+    r->fd = raw_link(&r->p.o[1], received);
+    if (received == 0)
+        assert_int_equal(recv(r->fd, &byte, 1, MSG_PEEK), 1);
+    close(before);
+}
+
+static void check_next_message(struct raw_pair *r, uint64_t round)
+{
+    assert_int_equal(r->ev.kind, MESH_MESSAGE);
+    assert_int_equal(r->ev.head.round, round);
+    mesh_buf_put(r->ev.buf);
+}
+
+TEST(what_was_received_on_an_earlier_connection_may_be_acknowledged_on_a_later_one)
+{
+    for (int by_handshake = 0; by_handshake < 2; by_handshake++) {
+        uint64_t n_again = 0;
+        struct raw_pair r;
+        pthread_t polling;
+
+        raw_open(&r);
+        for (uint64_t k = 0; k < N_LONG; k++)
+            send_bytes(r.p.o[0].mesh, 1, k, MESH_LIMIT, 7);
+        pthread_create(&polling, NULL, await_event, &r);
+        for (uint64_t k = 0; k < N_LONG; k++)
+            assert_int_equal(read_message(r.fd), k);
+        reconnect(&r, 0); /* node 0 sends all messages again */
+        if (by_handshake)
+            reconnect(&r, N_LONG);
+        send_contribution(r.fd, 1, N_LONG);
+        pthread_join(polling, NULL);
+        check_next_message(&r, 1);
+        send_bytes(r.p.o[0].mesh, 1, N_LONG, 10, 8);
+        pthread_create(&polling, NULL, await_event, &r);
+        while (read_message(r.fd) != N_LONG)
+            n_again++;
+        /* Only what node 0 had sent before it got the acknowledgement, if at all. */
+        assert_true(n_again < (by_handshake ? 1 : N_LONG));
+        send_contribution(r.fd, 2, N_LONG + 1);
+        pthread_join(polling, NULL);
+        check_next_message(&r, 2);
+        raw_close(&r);
+    }
+}
+
+/* The good-bye, too, may have been received before. */
+TEST(a_node_closes_once_its_good_bye_was_received_on_any_connection)
+{
+    struct raw_pair r;
+    pthread_t closing;
+    const struct frame ack = {
+        .kind = FRAME_ACK, .job = frame_job("j-test01"), .attempt = 1, .from = 1, .to = 0, .ack = N_LONG + 1};
+    static char rest[1 << 16];
+    double start;
+
+    raw_open(&r);
+    for (uint64_t k = 0; k < N_LONG; k++)
+        send_bytes(r.p.o[0].mesh, 1, k, MESH_LIMIT, 7);
+    start = clock_now();
+    pthread_create(&closing, NULL, opening_close_one, &r.p.o[0]);
+    for (uint64_t k = 0; k <= N_LONG; k++)
+        read_message(r.fd);
+    reconnect(&r, 0);
+    send_raw_frame(r.fd, &ack);
+    while (recv(r.fd, rest, sizeof rest, 0) > 0)
+        continue;
+    pthread_join(closing, NULL);
+    assert_true(clock_now() - start < MESH_TIMEOUT_S);
+    close(r.fd);
 }
 
 /* Between messages, in a header, after it, and in a payload. */
@@ -578,6 +682,8 @@ int main(void)
         cmocka_unit_test(a_message_changed_after_it_was_sent_is_copied_again),
         cmocka_unit_test(a_retransmitted_message_is_delivered_once),
         cmocka_unit_test(a_repeated_handshake_frame_costs_the_connection_and_not_the_peer),
+        cmocka_unit_test(what_was_received_on_an_earlier_connection_may_be_acknowledged_on_a_later_one),
+        cmocka_unit_test(a_node_closes_once_its_good_bye_was_received_on_any_connection),
         cmocka_unit_test(a_peer_that_dies_at_any_byte_is_lost_with_its_partial_message),
         cmocka_unit_test(a_peer_that_hangs_is_lost_after_ten_seconds_if_all_are_expected_to_read),
         cmocka_unit_test(a_good_bye_to_a_hanging_peer_times_out_with_a_report),

@@ -52,6 +52,7 @@ struct tcp_peer {
     size_t first, n_in_flight, n_unsent;
     size_t n_descriptors; /* in the queue */
     uint32_t acked;
+    uint32_t sent, received; /* seq of the last message wholly sent on any connection, and acknowledged */
     enum { SENDS_NOTHING, SENDS_MESSAGE, SENDS_ACK } sends;
     uint8_t out[FRAME_BYTES];
     size_t n_out;        /* bytes of the current frame, header and payload, that are sent */

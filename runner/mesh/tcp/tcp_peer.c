@@ -59,6 +59,23 @@ static void release(struct tcp_peer *p, size_t n)
     }
 }
 
+/* Removes from the queue what the peer has received, except a message partly sent, whose frame must be
+ * finished. */
+static void release_received(struct tcp_peer *p)
+{
+    int32_t n = (int32_t)(p->received - p->acked);
+    size_t most = p->n_in_flight + (p->sends == SENDS_MESSAGE ? 0 : p->n_unsent);
+
+    if (n > 0)
+        release(p, (size_t)n < most ? (size_t)n : most);
+}
+
+/* Whether a node that closes has nothing more to send: the peer has received its BYE. */
+static bool has_said_bye(const struct tcp *t, const struct tcp_peer *p)
+{
+    return t->is_closing && p->n_in_flight + p->n_unsent == 0;
+}
+
 /* Resets the connection's own state: the frames partly sent and received. A sink stays: the peer sends the
  * same message again. */
 static void disconnect(struct tcp_peer *p)
@@ -70,6 +87,7 @@ static void disconnect(struct tcp_peer *p)
     p->sends = SENDS_NOTHING;
     p->n_header = p->n_payload = p->n_stage = p->stage_at = 0;
     p->is_writing = false;
+    release_received(p);
 }
 
 /* A dropped peer may still run and later read slots that its descriptors refer to: they must not be
@@ -104,11 +122,11 @@ void tcp_peer_break(struct tcp *t, struct tcp_peer *p, double timeout, const cha
 {
     double now = clock_now();
 
-    if (p->has_left) {
+    disconnect(p);
+    if (p->has_left || has_said_bye(t, p)) {
         tcp_peer_drop(t, p, "");
         return;
     }
-    disconnect(p);
     p->state = PEER_AWAITED;
     t->n_awaited++;
     t->maintain_at = 0;
@@ -137,16 +155,17 @@ static void broken_by(struct tcp *t, struct tcp_peer *p, int error)
     broken(t, p, why);
 }
 
-/* The peer has received all messages up to `ack`. False: `ack` is invalid. */
+/* The peer has received all messages up to `ack`. False: `ack` is invalid. It may be ahead of what this
+ * connection carried: the handshake states what the peer had received when it wrote that frame, and until the
+ * handshake was complete the peer may have read more of the connection before. */
 static bool take_ack(struct tcp_peer *p, uint32_t ack)
 {
-    uint32_t n = ack - p->acked;
-
-    if ((int32_t)n <= 0)
-        return true; /* outdated: the handshake acknowledged more */
-    if (n > p->n_in_flight)
+    if ((int32_t)(ack - p->received) <= 0)
+        return true; /* outdated: another frame acknowledged more */
+    if ((int32_t)(ack - p->sent) > 0)
         return false;
-    release(p, n);
+    p->received = ack;
+    release_received(p);
     p->lost_at = 0;
     return true;
 }
@@ -190,6 +209,15 @@ static bool next_frame(struct tcp *t, struct tcp_peer *p)
     return true;
 }
 
+static void count_as_sent(struct tcp_peer *p)
+{
+    p->n_in_flight++;
+    p->n_unsent--;
+    if ((int32_t)(p->acked + (uint32_t)p->n_in_flight - p->sent) > 0)
+        p->sent = p->acked + (uint32_t)p->n_in_flight;
+    release_received(p);
+}
+
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -219,8 +247,8 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
         budget -= smaller(budget, (size_t)n);
         if (p->n_out == FRAME_BYTES + len) {
             p->sends = SENDS_NOTHING;
-            p->n_in_flight += m ? 1 : 0;
-            p->n_unsent -= m ? 1 : 0;
+            if (m)
+                count_as_sent(p);
         } else if (p->tls ? n == 0 : (size_t)n < v[0].iov_len + v[1].iov_len) {
             tcp_peer_watch(t, p, true, p->is_paused);
             return;
@@ -228,7 +256,7 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
     }
     if (p->fd < 0)
         return;
-    if (p->has_left && !next_frame(t, p))
+    if (p->has_left ? !next_frame(t, p) : has_said_bye(t, p))
         tcp_peer_drop(t, p, "");
     else /* with the budget used up, epoll gives it another turn, even if nothing is queued yet */
         tcp_peer_watch(t, p, budget == 0 || next_frame(t, p), p->is_paused);
@@ -378,8 +406,8 @@ static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t 
 /* After a frame with an acknowledgement: sends what is queued, and an ACK if one is due. */
 static void continue_sending(struct tcp *t, struct tcp_peer *p)
 {
-    if (t->is_closing && p->n_in_flight + p->n_unsent == 0)
-        tcp_peer_drop(t, p, ""); /* it has acknowledged the BYE */
+    if (has_said_bye(t, p))
+        tcp_peer_drop(t, p, "");
     else if (!p->is_writing)
         tcp_peer_flush(t, p, AT_ONCE);
 }
