@@ -1,5 +1,5 @@
 /* api_server -- the agent's API over HTTP: bytes <-> struct request and struct response. How the bytes come
- * and go is http_server.h's; here are the life of a request (exchange.c) and its response (respond.c). */
+ * and go is http_server.h's; here is the life of a request, with its response (api_call.c). */
 #ifndef PSGD_AGENT_API_SERVER_H
 #define PSGD_AGENT_API_SERVER_H
 
@@ -7,7 +7,6 @@
 #include "agent/api/api.h"
 #include "agent/api/gate.h"
 #include "agent/http/sources.h"
-#include "agent/jobs/event_stream.h"
 #include "shared/http/http_server.h"
 
 enum {
@@ -26,34 +25,12 @@ struct api_server {
     unsigned n_logged, n_unlogged; /* refused requests, in the present second */
 };
 
-/* One request with its response: the `own` of its http_call. */
-struct exchange {
-    struct http_call *call;
-    char request_id[20];
-    double begun;              /* clock_now() */
-    const struct route *asked; /* as rq.route, which is NULL once the request is refused */
-    struct request rq;
-    struct response rs;
-    char *body;
-    size_t body_size;
-    struct blob_upload upload;
-    struct stream stream;
-};
-
 /* Takes listen_fd, also on failure. `a` must outlive the server, whose `http` the caller turns. */
 int api_server_open(struct api_server **out, struct agent *a, int listen_fd, struct err *e);
 
 /* Ends every connection. */
 void api_server_close(struct api_server *s);
 
-extern const struct http_service api_service; /* exchange.c */
-
-struct api_server *exchange_server(const struct exchange *x);
-/* Logs a refused request: one line a second for each source, and LINES_PER_S of all, so that they cannot fill
- * the disk. A merely malformed request is answered, not logged. */
-void exchange_log_refusal(struct exchange *x, const char *why);
-
-/* respond.c: sends x->rs. */
-void exchange_respond(struct exchange *x);
+extern const struct http_service api_service; /* api_call.c */
 
 #endif

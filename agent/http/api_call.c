@@ -1,11 +1,13 @@
 #include "agent/http/api_server.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/api/curve.h"
 #include "agent/api/model_now.h"
 #include "agent/base/log.h"
+#include "agent/jobs/event_stream.h"
 #include "shared/base/clock.h"
 
 enum { LINES_PER_S = 16 };
@@ -14,14 +16,28 @@ static const size_t BODIES_MAX = 64 << 20, STRANGE_BODIES_MAX = 4 << 20;
 
 _Static_assert((int)TLS_CLIENT_MAX == (int)OWNER_MAX, "a client's certificate names an owner");
 
-struct api_server *exchange_server(const struct exchange *x)
+/* One request with its response: the `own` of its http_call. */
+struct api_call {
+    struct http_call *call;
+    char request_id[20];
+    double begun;              /* clock_now() */
+    const struct route *asked; /* as rq.route, which is NULL once the request is refused */
+    struct request rq;
+    struct response rs;
+    char *body;
+    size_t body_size;
+    struct blob_upload upload;
+    struct stream stream;
+};
+
+static struct api_server *server_of(const struct api_call *x)
 {
     return http_arg(x->call);
 }
 
-static bool wait_is_over(const struct exchange *x)
+static bool wait_is_over(const struct api_call *x)
 {
-    const struct task *t = task_attempt(&exchange_server(x)->agent->jobs, x->rs.id, x->rs.attempt);
+    const struct task *t = task_attempt(&server_of(x)->agent->jobs, x->rs.id, x->rs.attempt);
 
     if (x->rs.kind == RESPONSE_CURVE)
         return curve_is_ready(x->rs.curve);
@@ -32,14 +48,16 @@ static bool wait_is_over(const struct exchange *x)
 
 static bool is_ready(const struct http_call *c)
 {
-    const struct exchange *x = c->own;
+    const struct api_call *x = c->own;
 
     return x->stream.is_open ? stream_is_ready(&x->stream) : wait_is_over(x);
 }
 
-void exchange_log_refusal(struct exchange *x, const char *why)
+/* One line a second for each source, and LINES_PER_S of all, so that they cannot fill the disk. A merely
+ * malformed request is answered, not logged. */
+static void log_refusal(struct api_call *x, const char *why)
 {
-    struct api_server *h = exchange_server(x);
+    struct api_server *h = server_of(x);
 
     if (!sources_may_log(h->sources, conn_source(x->call->conn), clock_now()) || h->n_logged == LINES_PER_S) {
         h->n_unlogged++;
@@ -50,10 +68,74 @@ void exchange_log_refusal(struct exchange *x, const char *why)
              x->call->conn->inbox->head.target, x->call->conn->peer_host, why);
 }
 
-/* Returns whether the source has failed too often to try again now, and then fills the response. */
-static bool is_slowed(struct exchange *x)
+/* The body, of which http_respond takes over what the response owns. */
+static void set_body(struct http_answer *out, struct api_call *x)
 {
-    int wait_s = sources_slowed_s(exchange_server(x)->sources, conn_source(x->call->conn), clock_now());
+    struct response *rs = &x->rs;
+
+    if (rs->kind == RESPONSE_STREAM) {
+        stream_open(&x->stream, &server_of(x)->agent->jobs, rs->id, rs->attempt, rs->after, rs->is_ndjson,
+                    rs->holds);
+        out->kind = HTTP_STREAM;
+    } else if (rs->kind == RESPONSE_FILE && (rs->fd < 0 || rs->bytes > 0)) {
+        out->kind = rs->fd < 0 ? HTTP_LENGTH : HTTP_FILE;
+        out->fd = rs->fd;
+        out->at = rs->after;
+        out->len = rs->bytes;
+    } else {
+        out->kind = rs->body ? HTTP_BYTES : HTTP_LASTING;
+        out->bytes = rs->body;
+        out->lasting = rs->static_body ? rs->static_body : "";
+        out->len = rs->len;
+    }
+}
+
+static void respond(struct api_call *x)
+{
+    struct api_server *h = server_of(x);
+    struct response *rs = &x->rs;
+    struct http_answer a = {.status = rs->status ? (unsigned)rs->status : 200};
+    char number[16];
+
+    snprintf(number, sizeof number, "%d", rs->retry_after_s);
+    const struct header headers[] = {
+        {"Content-Type", rs->type},
+        {"X-Request-Id", x->request_id},
+        {"X-Content-Type-Options", "nosniff"},
+        {"Cache-Control", "no-store"},
+        {"Location", rs->location[0] ? rs->location : NULL},
+        {"Allow", rs->allow[0] ? rs->allow : NULL},
+        {"ETag", rs->etag[0] ? rs->etag : NULL},
+        {"WWW-Authenticate", a.status == 401 ? "Bearer" : NULL},
+        {"Retry-After", rs->retry_after_s ? number : NULL},
+        {"Content-Security-Policy", rs->policy},
+        {"Referrer-Policy", rs->policy ? "no-referrer" : NULL},
+    };
+    a.headers = headers;
+    a.n_headers = sizeof headers / sizeof headers[0];
+    set_body(&a, x);
+    if (!http_respond(x->call, &a))
+        return;
+    if (a.kind == HTTP_FILE)
+        rs->fd = -1;
+    else if (a.kind == HTTP_BYTES)
+        rs->body = NULL;
+    counts_request(&h->agent->jobs.counts, route_number(x->asked), x->rq.method, (int)a.status,
+                   clock_now() - x->begun);
+    if (a.status == 401 && x->rq.route) {
+        sources_failed(h->sources, conn_source(x->call->conn), clock_now());
+        log_refusal(x, "not a code that is accepted");
+    }
+    if (x->rq.route && a.status != 401 && x->rq.method != METHOD_GET && x->rq.method != METHOD_HEAD &&
+        (x->rq.is_authorised || a.status < 400))
+        log_line(LOG_LEVEL_INFO, "agent", x->rq.route->flags & ROUTE_JOB ? x->rq.arg[0] : NULL,
+                 "http: %s %s %u", x->request_id, x->call->conn->inbox->head.target, a.status);
+}
+
+/* Returns whether the source has failed too often to try again now, and then fills the response. */
+static bool is_slowed(struct api_call *x)
+{
+    int wait_s = sources_slowed_s(server_of(x)->sources, conn_source(x->call->conn), clock_now());
 
     if (wait_s == 0)
         return false;
@@ -63,9 +145,9 @@ static bool is_slowed(struct exchange *x)
     return true;
 }
 
-static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
+static bool pass_gate(struct api_call *x, uint64_t *body_bytes)
 {
-    struct api_server *h = exchange_server(x);
+    struct api_server *h = server_of(x);
     const struct head *head = &x->call->conn->inbox->head;
     const char *refusal = NULL;
     const char *certificate = x->call->conn->tls ? tls_session_client(x->call->conn->tls, &refusal) : NULL;
@@ -102,14 +184,14 @@ static bool pass_gate(struct exchange *x, uint64_t *body_bytes)
         memcpy(x->rs.allow, v.allow, sizeof x->rs.allow);
     }
     if (v.problem == UNAUTHORIZED || v.problem == FORBIDDEN)
-        exchange_log_refusal(x, v.detail);
+        log_refusal(x, v.detail);
     return false;
 }
 
 /* Makes room for a body, or fills the response. */
-static void take_body(struct exchange *x, uint64_t bytes)
+static void take_body(struct api_call *x, uint64_t bytes)
 {
-    struct api_server *h = exchange_server(x);
+    struct api_server *h = server_of(x);
 
     if (h->body_bytes + bytes > (x->rq.is_authorised ? BODIES_MAX : STRANGE_BODIES_MAX)) {
         respond_problem(&x->rs, OVERLOADED, NULL, "the requests that are being received fill their memory");
@@ -127,7 +209,7 @@ static void take_body(struct exchange *x, uint64_t bytes)
 /* Called when the head is received, before the body. */
 static void begin(struct http_call *c)
 {
-    struct exchange *x = calloc(1, sizeof *x);
+    struct api_call *x = calloc(1, sizeof *x);
     uint64_t body_bytes;
     uint8_t id[8];
     struct err e;
@@ -142,7 +224,7 @@ static void begin(struct http_call *c)
     hex_encode(x->request_id + 2, id, sizeof id);
     x->begun = clock_now();
     if (!pass_gate(x, &body_bytes)) {
-        exchange_respond(x);
+        respond(x);
         return;
     }
     x->asked = x->rq.route;
@@ -150,32 +232,32 @@ static void begin(struct http_call *c)
         conn_is_known(c->conn);
     c->conn->deadline = conn_deadline(body_bytes);
     if (x->rq.route->flags & ROUTE_UPLOAD) {
-        x->rq.route->handler(exchange_server(x)->agent, &x->rq, &x->rs);
+        x->rq.route->handler(server_of(x)->agent, &x->rq, &x->rs);
         if (!x->rs.status &&
-            blob_begin(&x->upload, &exchange_server(x)->agent->jobs.blobs, x->rq.arg[0], body_bytes, &e) < 0)
+            blob_begin(&x->upload, &server_of(x)->agent->jobs.blobs, x->rq.arg[0], body_bytes, &e) < 0)
             respond_error(&x->rs, &e);
     } else if (body_bytes > 0) {
         take_body(x, body_bytes);
     }
     if (x->rs.status)
-        exchange_respond(x);
+        respond(x);
 }
 
 static void receive(struct http_call *c, const char *bytes, size_t len)
 {
-    struct exchange *x = c->own;
+    struct api_call *x = c->own;
 
     if (x->upload.is_open) {
-        blob_add(&x->upload, &exchange_server(x)->agent->jobs.blobs, bytes, len);
+        blob_add(&x->upload, &server_of(x)->agent->jobs.blobs, bytes, len);
     } else if (x->body && len <= x->body_size - x->rq.body_len) {
         memcpy(x->body + x->rq.body_len, bytes, len);
         x->rq.body_len += len;
     }
 }
 
-static void end_upload(struct exchange *x)
+static void end_upload(struct api_call *x)
 {
-    struct agent *a = exchange_server(x)->agent;
+    struct agent *a = server_of(x)->agent;
     struct err e;
 
     if (blob_end(&x->upload, &a->jobs.blobs, &e) == 0) {
@@ -188,15 +270,15 @@ static void end_upload(struct exchange *x)
     }
 }
 
-static bool waits(const struct exchange *x)
+static bool waits(const struct api_call *x)
 {
     return x->rs.kind == RESPONSE_WAIT || x->rs.kind == RESPONSE_CURVE || x->rs.kind == RESPONSE_MODEL;
 }
 
 /* Answers a request that waits, new or resumed, or suspends it. */
-static void wait_or_answer(struct exchange *x)
+static void wait_or_answer(struct api_call *x)
 {
-    struct task *t = task_attempt(&exchange_server(x)->agent->jobs, x->rs.id, x->rs.attempt);
+    struct task *t = task_attempt(&server_of(x)->agent->jobs, x->rs.id, x->rs.attempt);
 
     if (!wait_is_over(x) && !http_is_closing(x->call)) {
         http_park(x->call, x->rs.deadline);
@@ -210,11 +292,11 @@ static void wait_or_answer(struct exchange *x)
         respond_json(&x->rs, 200, task_json(t));
     else
         respond_problem(&x->rs, GONE, NULL, "the job was removed meanwhile");
-    exchange_respond(x);
+    respond(x);
 }
 
 /* Called when the whole request is received. */
-static void finish(struct exchange *x)
+static void finish(struct api_call *x)
 {
     if (x->upload.is_open) {
         end_upload(x);
@@ -223,31 +305,31 @@ static void finish(struct exchange *x)
     if (x->body)
         x->body[x->rq.body_len] = '\0';
     x->rq.body = x->body;
-    x->rq.route->handler(exchange_server(x)->agent, &x->rq, &x->rs);
+    x->rq.route->handler(server_of(x)->agent, &x->rq, &x->rs);
 }
 
 static void proceed(struct http_call *c)
 {
-    struct exchange *x = c->own;
+    struct api_call *x = c->own;
 
     if (!waits(x))
         finish(x);
     if (waits(x))
         wait_or_answer(x);
     else
-        exchange_respond(x);
+        respond(x);
 }
 
 static ssize_t read_events(struct http_call *c, char *buf, size_t size)
 {
-    struct exchange *x = c->own;
+    struct api_call *x = c->own;
 
     return stream_read(&x->stream, buf, size);
 }
 
 static void end(struct http_call *c)
 {
-    struct exchange *x = c->own;
+    struct api_call *x = c->own;
     struct api_server *h = http_arg(c);
 
     if (!x)
