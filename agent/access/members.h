@@ -52,7 +52,7 @@ void members_close(struct members *m);
 int members_refresh(struct members *m, struct err *e);
 
 /* 1 to MEMBER_NAME bytes without control characters that do not begin with "CN=", as the names of clients
- * with certificates do (shared/http/tls.h). */
+ * with certificates do (shared/http/tls_session.h). */
 bool is_member_name(const char *name);
 
 /* NULL: nobody has the token of this digest at this time. */

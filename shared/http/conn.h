@@ -13,7 +13,7 @@
 #include "shared/base/loop.h"
 #include "shared/http/head.h"
 #include "shared/http/source.h"
-#include "shared/http/tls.h"
+#include "shared/http/tls_session.h"
 
 enum conn_state {
     CONN_FIRST,     /* no byte has come: whether the client speaks TLS is not known */

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "agent/access/identity.h"
-#include "shared/http/tls.h"
+#include "shared/http/tls_session.h"
 #include "tests/unit/unit.h"
 
 enum { N = 7 };

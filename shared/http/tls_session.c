@@ -1,4 +1,4 @@
-#include "shared/http/tls.h"
+#include "shared/http/tls_session.h"
 
 #include <errno.h>
 #include <gnutls/gnutls.h>

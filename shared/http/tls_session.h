@@ -1,4 +1,4 @@
-/* tls -- the server's end of TLS 1.3, over a connected non-blocking socket.
+/* tls_session -- the server's end of TLS 1.3, over a connected non-blocking socket.
  * The library's own TLS is not used: in its epoll mode (0.9.75) an unfinished handshake occupies a processor,
  * and it hands over requests without the bytes that they were made of. */
 #ifndef PSGD_HTTP_TLS_H
