@@ -14,6 +14,7 @@
 #include "submit/data/data_sets.h"
 #include "submit/options/options_table.h"
 #include "submit/verbs/verb_table.h"
+#include "submit/verbs/verbs.h"
 
 enum { VALUES = 8192 };
 
