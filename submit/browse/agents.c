@@ -43,8 +43,8 @@ struct order {
     bool is_over;
 };
 
-struct agent {
-    struct node node;
+struct watched_agent {
+    struct job_node node;
     enum ask ask;
     double asked_at, due_at;
     bool is_up, is_known; /* known: it has answered, or failed to */
@@ -61,7 +61,7 @@ struct agent {
 struct agents {
     struct http *http;
     struct worker_list workers;
-    struct agent *all;
+    struct watched_agent *all;
     size_t n;
     double prove_at;
     struct order orders[N_ORDERS];
@@ -71,7 +71,7 @@ struct agents {
 };
 
 /* The message without the number of a node, which agents have in jobs only. */
-static void fail(struct agent *g, const struct err *e)
+static void fail(struct watched_agent *g, const struct err *e)
 {
     const char *after = strncmp(e->text, "node(", 5) == 0 ? strstr(e->text, "): ") : NULL;
 
@@ -90,7 +90,7 @@ static int read_list(struct worker_list *out, const struct options *o, struct er
     return hosts_read(out, o, e);
 }
 
-static void prepare(struct agent *g, const struct worker *w, const struct options *o)
+static void prepare(struct watched_agent *g, const struct worker *w, const struct options *o)
 {
     struct err e;
 
@@ -138,7 +138,7 @@ static void prove(struct agents *a)
     node_prove_all(&a->all[0].node, a->n, sizeof *a->all, &ignored);
     a->prove_at = clock_now() + prove_every_s;
     for (size_t i = 0; i < a->n; i++) {
-        struct agent *g = &a->all[i];
+        struct watched_agent *g = &a->all[i];
 
         if (node_must_prove(&g->node) && g->node.call.err.code)
             fail(g, &g->node.call.err);
@@ -170,7 +170,7 @@ static const char *file_name(int file)
 }
 
 /* Opens the copy of the file that is next; one that is full keeps back no other one. */
-static int open_copy(struct agents *a, struct agent *g, struct order *w, struct err *e)
+static int open_copy(struct agents *a, struct watched_agent *g, struct order *w, struct err *e)
 {
     for (; w->file < N_COPIED; w->file++) {
         if (job_files_append(&g->fd, &g->had, &a->copies, w->task.id, w->node, w->attempt, file_name(w->file),
@@ -183,7 +183,7 @@ static int open_copy(struct agents *a, struct agent *g, struct order *w, struct 
     return e->code;
 }
 
-static void set_key(const struct agents *a, struct node *n, const struct order *w)
+static void set_key(const struct agents *a, struct job_node *n, const struct order *w)
 {
     n->attempt = w->attempt;
     n->job_key[0] = '\0';
@@ -191,7 +191,7 @@ static void set_key(const struct agents *a, struct node *n, const struct order *
         job_key_derive(n->job_key, a->secret, w->task.id, w->node);
 }
 
-static int ask_order(struct agents *a, struct agent *g, struct err *e)
+static int ask_order(struct agents *a, struct watched_agent *g, struct err *e)
 {
     static const char reason[] = "{\"reason\":\"cancelled in the browser\"}";
     struct order *w = g->order;
@@ -219,7 +219,7 @@ static struct order *next_order(struct agents *a, size_t agent)
     return NULL;
 }
 
-static void end_order(struct agent *g, const struct err *why)
+static void end_order(struct watched_agent *g, const struct err *why)
 {
     if (g->order && why)
         g->order->why = *why;
@@ -230,7 +230,7 @@ static void end_order(struct agent *g, const struct err *why)
 
 /* A part of a file has come: the next one, or the next file. Where half a part cannot be taken back, it ends
  * in a row that is read as damaged. */
-static void take_part(struct agents *a, struct agent *g, bool is_good)
+static void take_part(struct agents *a, struct watched_agent *g, bool is_good)
 {
     struct order *w = g->order;
     struct stat st;
@@ -247,7 +247,7 @@ static void take_part(struct agents *a, struct agent *g, bool is_good)
     g->order = NULL;
 }
 
-static void take_agent(struct agent *g)
+static void take_agent(struct watched_agent *g)
 {
     const struct http_request *r = &g->node.call;
     struct err ignored;
@@ -261,7 +261,7 @@ static void take_agent(struct agent *g)
     json_decref(o);
 }
 
-static int take_jobs(struct agent *g, struct err *e)
+static int take_jobs(struct watched_agent *g, struct err *e)
 {
     const struct http_request *r = &g->node.call;
     json_t *o;
@@ -278,12 +278,12 @@ static int take_jobs(struct agent *g, struct err *e)
 }
 
 /* Whether the answer says nothing of the agent as such, only of the job that was asked for. */
-static bool is_about_job(const struct agent *g)
+static bool is_about_job(const struct watched_agent *g)
 {
     return g->ask == ASK_ORDER && !g->node.call.err.code && g->node.call.status < 500;
 }
 
-static void take_answer(struct agents *a, struct agent *g)
+static void take_answer(struct agents *a, struct watched_agent *g)
 {
     struct err e = {0};
     int rc = node_answer(&g->node, &e);
@@ -301,7 +301,7 @@ static void take_answer(struct agents *a, struct agent *g)
         fail(g, &e);
 }
 
-static int ask_jobs(struct agents *a, struct node *n, struct err *e)
+static int ask_jobs(struct agents *a, struct job_node *n, struct err *e)
 {
     if (node_ask(a->http, n, "GET", NULL, 0, e, "/v1/jobs?limit=%d", JOBS_LISTED) < 0)
         return e->code;
@@ -309,9 +309,9 @@ static int ask_jobs(struct agents *a, struct node *n, struct err *e)
     return 0;
 }
 
-static void start(struct agents *a, struct agent *g, enum ask what)
+static void start(struct agents *a, struct watched_agent *g, enum ask what)
 {
-    struct node *n = &g->node;
+    struct job_node *n = &g->node;
     struct err e = {0};
     int rc;
 
@@ -348,7 +348,7 @@ static void refuse_orders(struct agents *a, size_t agent)
 
 static void drive(struct agents *a, size_t i)
 {
-    struct agent *g = &a->all[i];
+    struct watched_agent *g = &a->all[i];
     double now = clock_now();
     struct err e;
 
@@ -399,7 +399,7 @@ uint64_t agents_version(const struct agents *a)
     return sum;
 }
 
-static size_t slots_used(const struct agent *g)
+static size_t slots_used(const struct watched_agent *g)
 {
     enum job_state state;
     size_t used = 0;
@@ -421,7 +421,7 @@ json_t *agents_json(const struct agents *a)
     json_t *list = json_array();
 
     for (size_t i = 0; i < a->n; i++) {
-        const struct agent *g = &a->all[i];
+        const struct watched_agent *g = &a->all[i];
 
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:o, s:o, s:o}", "address", g->node.at.address, "state",

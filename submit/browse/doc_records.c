@@ -166,7 +166,7 @@ int document_peers(json_t **out, const struct shown *s, struct err *e)
 /* How often each value of a codec's occurs. Each of several servers records its part of the same gradient:
  * that counts once, as the first server has it. */
 enum { FIRST_SERVER = -2 };
-struct histogram {
+struct record_histogram {
     const char *name;
     size_t n;
     struct count {
@@ -177,7 +177,7 @@ struct histogram {
 
 static int add_value(void *ctx, const struct record_text *c, struct err *e)
 {
-    struct histogram *h = ctx;
+    struct record_histogram *h = ctx;
     double v = record_number(&c[1]);
     size_t low = 0;
     size_t high = h->n;
@@ -208,7 +208,7 @@ static int add_value(void *ctx, const struct record_text *c, struct err *e)
 int document_histogram(json_t **out, const struct shown *s, const char *name, struct err *e)
 {
     static const char *const columns[] = {"name", "value", "node"};
-    struct histogram *h = calloc(1, sizeof *h);
+    struct record_histogram *h = calloc(1, sizeof *h);
     struct record_scan scan = {.columns = columns, .n = 3, .needed = 0x7, .row = add_value, .ctx = h};
     json_t *counts = json_array();
     int rc = h && counts ? 0 : err_set(e, ERR_NOMEM, "no memory for the histogram");

@@ -15,7 +15,7 @@
 
 enum { POINTS = 500, POINTS_IN_ALL = 4096, NODES = 64, LOG_LINES = 2000, DOCUMENT_MAX = 2 << 20, PATH = 256 };
 
-struct report {
+struct report_page {
     FILE *out; /* the data of the page */
     const struct shown *s;
     const char *id;
@@ -23,14 +23,14 @@ struct report {
 };
 
 /* The path of one of the job's documents. */
-static const char *of_job(char path[PATH], const struct report *r, const char *which)
+static const char *of_job(char path[PATH], const struct report_page *r, const char *which)
 {
     snprintf(path, PATH, "/api/jobs/%s%s", r->id, which);
     return path;
 }
 
 /* Adds a document under its path. One that is too long is left out, as one that the job has not. */
-static void put(struct report *r, const char *path, const char *text, size_t len)
+static void put(struct report_page *r, const char *path, const char *text, size_t len)
 {
     if (len > DOCUMENT_MAX)
         return;
@@ -39,7 +39,7 @@ static void put(struct report *r, const char *path, const char *text, size_t len
 }
 
 /* Takes ownership. */
-static int put_json(struct report *r, const char *path, json_t *doc, struct err *e)
+static int put_json(struct report_page *r, const char *path, json_t *doc, struct err *e)
 {
     char *text = doc ? json_dump(doc, JSON_COMPACT) : NULL;
 
@@ -51,7 +51,8 @@ static int put_json(struct report *r, const char *path, json_t *doc, struct err 
     return 0;
 }
 
-static int put_series(struct report *r, const char *file, const char *names, const char *x, struct err *e)
+static int put_series(struct report_page *r, const char *file, const char *names, const char *x,
+                      struct err *e)
 {
     const struct series_query q = {.file = file, .names = names, .x = x};
     struct series_request request;
@@ -81,7 +82,7 @@ static int put_series(struct report *r, const char *file, const char *names, con
     return rc == ERR_PROTOCOL ? 0 : rc; /* a file of another version */
 }
 
-static int put_curves(struct report *r, struct err *e)
+static int put_curves(struct report_page *r, struct err *e)
 {
     static const char *const xs[] = {"step", "epoch", "time", "bytes"};
 
@@ -96,7 +97,7 @@ static int put_curves(struct report *r, struct err *e)
     return put_series(r, "metrics", NULL, "step", e);
 }
 
-static int put_of_job(struct report *r, const char *which, json_t *doc, struct err *e)
+static int put_of_job(struct report_page *r, const char *which, json_t *doc, struct err *e)
 {
     char path[PATH];
 
@@ -104,14 +105,14 @@ static int put_of_job(struct report *r, const char *which, json_t *doc, struct e
 }
 
 /* Adds what a job may lack; `rc` says whether it does. */
-static int put_if(struct report *r, const char *which, int rc, json_t **doc, struct err *e)
+static int put_if(struct report_page *r, const char *which, int rc, json_t **doc, struct err *e)
 {
     if (rc == 0)
         return put_of_job(r, which, *doc, e);
     return rc == ERR_NOT_FOUND || rc == ERR_PROTOCOL ? 0 : rc;
 }
 
-static int put_log(struct report *r, struct err *e)
+static int put_log(struct report_page *r, struct err *e)
 {
     const struct log_query q = {.limit = LOG_LINES, .is_tail = true};
     json_t *doc;
@@ -119,7 +120,7 @@ static int put_log(struct report *r, struct err *e)
     return document_log(&doc, r->s, &q, e) < 0 ? e->code : put_of_job(r, "/log", doc, e);
 }
 
-static int put_all(struct report *r, const char *folder, struct err *e)
+static int put_all(struct report_page *r, const char *folder, struct err *e)
 {
     json_t *line = document_line(r->s->run, r->id, folder, false);
     json_t *doc = NULL;
@@ -165,7 +166,7 @@ static const char *from_here(const char *folder)
 static int make(char **out, size_t *len, const struct shown *s, const char *folder, struct err *e)
 {
     const char *id = shown_text(s->run, "id");
-    struct report r = {.s = s, .id = id};
+    struct report_page r = {.s = s, .id = id};
     char *data = NULL;
     size_t data_len = 0;
     bool is_whole;

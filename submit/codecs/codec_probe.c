@@ -21,7 +21,7 @@
 
 static const double LOAD_MAX_S = 10;
 
-struct report {
+struct probe_report {
     struct codec_facts facts;
     struct err e; /* code 0: the facts are valid */
 };
@@ -69,7 +69,7 @@ static int look_at_options(struct codec_facts *f, const struct codec_plugin *p, 
     return rc;
 }
 
-static void look(struct report *r, const char *path, const char *options)
+static void look(struct probe_report *r, const char *path, const char *options)
 {
     struct codec_facts *f = &r->facts;
     struct codec_library l;
@@ -124,17 +124,17 @@ static void look(struct report *r, const char *path, const char *options)
 
 /* What the process does: it looks at a codec or at an executor, or tries to open a codec for a job. */
 struct probe {
-    void (*look)(struct report *r, const struct probe *p);
+    void (*look)(struct probe_report *r, const struct probe *p);
     const char *path, *options;
-    const struct trial *trial;
+    const struct open_check *trial;
 };
 
-static void look_at_codec(struct report *r, const struct probe *p)
+static void look_at_codec(struct probe_report *r, const struct probe *p)
 {
     look(r, p->path, p->options);
 }
 
-static void look_at_executor(struct report *r, const struct probe *p)
+static void look_at_executor(struct probe_report *r, const struct probe *p)
 {
     struct codec_library l;
 
@@ -145,7 +145,7 @@ static void look_at_executor(struct report *r, const struct probe *p)
     snprintf(r->facts.name, sizeof r->facts.name, "%s", l.executor->name);
 }
 
-static void try_open(struct report *r, const struct probe *p)
+static void try_open(struct probe_report *r, const struct probe *p)
 {
     struct codec_library l;
 
@@ -157,7 +157,7 @@ static void try_open(struct report *r, const struct probe *p)
 
 static void be_the_probe(int fd, const struct probe *p)
 {
-    static struct report r = {.e.code = ERR_INTERNAL};
+    static struct probe_report r = {.e.code = ERR_INTERNAL};
 
     p->look(&r, p);
     if (file_write_all(fd, &r, sizeof r, "probe", &(struct err){0}) < 0)
@@ -196,7 +196,7 @@ static bool are_flags(const struct codec_facts *f)
 
 /* The reporting process ran the codec's code, which could write into the pipe, too: terminates every text
  * and checks every number that this program uses. */
-static int check(struct report *r, const char *path, struct err *e)
+static int check(struct probe_report *r, const char *path, struct err *e)
 {
     struct codec_facts *f = &r->facts;
     const struct {
@@ -222,7 +222,7 @@ static int check(struct report *r, const char *path, struct err *e)
 }
 
 /* Reads the whole report. False: the process ended, or the time was over, before it was complete. */
-static bool await(struct report *r, int fd)
+static bool await(struct probe_report *r, int fd)
 {
     double until = clock_now() + LOAD_MAX_S;
     size_t n = 0;
@@ -260,7 +260,7 @@ static int failed(struct child *c, const char *path, struct err *e)
 }
 
 /* ERR_CODEC: the process did not report; ERR_IO, ERR_NOMEM: it could not be started. */
-static int probe(struct report *r, const struct probe *p, struct err *e)
+static int probe(struct probe_report *r, const struct probe *p, struct err *e)
 {
     struct child c;
     int fds[2];
@@ -283,7 +283,7 @@ static int probe(struct report *r, const struct probe *p, struct err *e)
 
 static int inspect(struct codec_facts *out, const struct probe *p, struct err *e)
 {
-    struct report r;
+    struct probe_report r;
 
     if (probe(&r, p, e) < 0 || check(&r, p->path, e) < 0)
         return e->code;
@@ -301,9 +301,9 @@ int executor_probe(struct codec_facts *out, const char *path, struct err *e)
     return inspect(out, &(struct probe){.look = look_at_executor, .path = path, .options = ""}, e);
 }
 
-int codec_probe_open(const char *path, const char *options, const struct trial *t, struct err *e)
+int codec_probe_open(const char *path, const char *options, const struct open_check *t, struct err *e)
 {
-    struct report r;
+    struct probe_report r;
     int rc = probe(&r, &(struct probe){try_open, path, options, t}, e);
 
     if (rc == ERR_CODEC || (rc == 0 && r.e.code != ERR_CODEC))

@@ -41,6 +41,6 @@ int executor_probe(struct codec_facts *out, const char *path, struct err *e);
 
 /* Tries a built-in codec's open() in the same way (open_check.h). ERR_CODEC: it refuses the job. A process
  * that does not answer is no refusal: the nodes say what is wrong with it. */
-int codec_probe_open(const char *path, const char *options, const struct trial *t, struct err *e);
+int codec_probe_open(const char *path, const char *options, const struct open_check *t, struct err *e);
 
 #endif

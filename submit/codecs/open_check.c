@@ -14,7 +14,7 @@ enum { TENSORS_MAX = MODEL_LAYERS_MAX * LAYER_TENSORS };
 
 /* One trial at a time: the process is the probe's, and ends after it. */
 static struct {
-    const struct trial *t;
+    const struct open_check *t;
     struct rng rng;
     uint64_t seed;
     size_t bytes; /* allocated */
@@ -147,7 +147,7 @@ static bool make_state(struct codec *c, const struct codec_plugin *p)
     return is_made;
 }
 
-int trial_open(const struct codec_plugin *p, const char *options, const struct trial *t, struct err *e)
+int trial_open(const struct codec_plugin *p, const char *options, const struct open_check *t, struct err *e)
 {
     const struct settings *set = t->set;
     struct codec_run run = {.node = t->is_of_servers ? -2 : 0,

@@ -16,7 +16,7 @@
 
 enum { TRIAL_BYTES_MAX = 256 << 20 };
 
-struct trial {
+struct open_check {
     const struct settings *set;
     const struct model_spec *model;
     const struct blocks *blocks;
@@ -24,6 +24,6 @@ struct trial {
 };
 
 /* ERR_CODEC: open() refuses the job, by fail(). */
-int trial_open(const struct codec_plugin *p, const char *options, const struct trial *t, struct err *e);
+int trial_open(const struct codec_plugin *p, const char *options, const struct open_check *t, struct err *e);
 
 #endif

@@ -34,7 +34,7 @@ bool codec_list_is_one(const char *text)
 }
 
 /* One entry, resolved. */
-struct entry {
+struct list_entry {
     char rule[256]; /* "": any */
     const char *up, *down;
 };
@@ -54,7 +54,7 @@ static const char *value_of(const char *option, const char *key)
     return strncmp(option, key, n) == 0 && option[n] == '=' ? option + n + 1 : NULL;
 }
 
-static int take_preset(struct entry *to, const struct preset *p, struct err *e)
+static int take_preset(struct list_entry *to, const struct preset *p, struct err *e)
 {
     for (const char *const *option = p->options; *option; option++) {
         const char *rule = value_of(*option, "codec"), *up = value_of(*option, "compress"),
@@ -84,14 +84,14 @@ static bool begins_with_compressor(const char *text)
 }
 
 /* `text` must outlive the entry. */
-static int resolve(struct entry *to, const char *text, struct err *e)
+static int resolve(struct list_entry *to, const char *text, struct err *e)
 {
     bool is_name = text[strcspn(text, ":|")] == '\0', is_chain = begins_with_compressor(text);
     const struct preset *p = is_name ? preset_find(text) : NULL;
     char exe_dir[PATH_MAX], name[256];
     struct codec_file found;
 
-    *to = (struct entry){.up = as_they_are, .down = as_they_are};
+    *to = (struct list_entry){.up = as_they_are, .down = as_they_are};
     if (p)
         return take_preset(to, p, e);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
@@ -112,7 +112,7 @@ static int resolve(struct entry *to, const char *text, struct err *e)
     return 0;
 }
 
-struct reading {
+struct list_reading {
     struct codec_list *l;
     const struct model_spec *m;
     json_t *given; /* {"layer0": "sgq", "*": ...} */
@@ -146,9 +146,9 @@ static int append(char to[CHAIN_LIST_TEXT_MAX + 1], const char *name, const char
 }
 
 /* The codec `text` for the layer, or tensor, of that name. */
-static int add(struct reading *r, const char *name, const char *text, struct err *e)
+static int add(struct list_reading *r, const char *name, const char *text, struct err *e)
 {
-    struct entry one;
+    struct list_entry one;
 
     if (resolve(&one, text, e) < 0 || share_rule(r->l, one.rule, e) < 0)
         return e->code;
@@ -194,7 +194,7 @@ static int check_count(const char *text, const struct model_spec *m, struct err 
         e, "The first entry is the last layer's. By name: '{\"layer0\": \"sgq\", \"*\": \"plain\"}'.");
 }
 
-static int read_commas(struct reading *r, const char *text, struct err *e)
+static int read_commas(struct list_reading *r, const char *text, struct err *e)
 {
     char one[CHAIN_TEXT_MAX + 1], name[CHAIN_NAME_MAX + 1];
 
@@ -215,7 +215,7 @@ static int read_commas(struct reading *r, const char *text, struct err *e)
     return 0;
 }
 
-static int add_member(struct reading *r, const char *key, const json_t *v, struct err *e)
+static int add_member(struct list_reading *r, const char *key, const json_t *v, struct err *e)
 {
     if (!key[0] || strlen(key) > CHAIN_NAME_MAX || key[strcspn(key, "=:|;")])
         return err_set(e, ERR_CONFIG, "\"%.60s\" is not the name of a layer", key);
@@ -224,7 +224,7 @@ static int add_member(struct reading *r, const char *key, const json_t *v, struc
     return add(r, key, json_string_value(v), e) < 0 ? err_at(e, "%s", key) : 0;
 }
 
-static int read_object(struct reading *r, const char *text, struct err *e)
+static int read_object(struct list_reading *r, const char *text, struct err *e)
 {
     json_t *doc, *v;
     const char *key;
@@ -240,7 +240,7 @@ static int read_object(struct reading *r, const char *text, struct err *e)
 }
 
 /* The entry of each layer with parameters, in the order of the model: that of its first tensor. */
-static int list_entries(struct reading *r, const struct chain_list *chains, struct err *e)
+static int list_entries(struct list_reading *r, const struct chain_list *chains, struct err *e)
 {
     char name[CHAIN_NAME_MAX + 1], tensor[TENSOR_NAME];
 
@@ -258,7 +258,7 @@ static int list_entries(struct reading *r, const struct chain_list *chains, stru
                : err_set(e, ERR_NOMEM, "no memory for a list of codecs");
 }
 
-static int finish(struct reading *r, struct err *e)
+static int finish(struct list_reading *r, struct err *e)
 {
     struct chain_list chains;
     struct codec_list *l = r->l;
@@ -277,7 +277,7 @@ static int finish(struct reading *r, struct err *e)
 
 int codec_list_read(struct codec_list *l, const char *text, const struct model_spec *m, struct err *e)
 {
-    struct reading r = {.l = l, .m = m, .given = json_object()};
+    struct list_reading r = {.l = l, .m = m, .given = json_object()};
     int rc;
 
     *l = (struct codec_list){0};

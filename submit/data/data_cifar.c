@@ -40,14 +40,14 @@ int cifar_unpack(uint8_t *x, int32_t *y, const uint8_t *bytes, size_t n, const s
     return 0;
 }
 
-struct half {
+struct cifar_half {
     uint8_t *x;
     int32_t *y;
     size_t n;
 };
 
 /* Appends the records of one file. */
-static int append(struct half *h, const char *path, const struct cifar_form *form, struct err *e)
+static int append(struct cifar_half *h, const char *path, const struct cifar_form *form, struct err *e)
 {
     uint8_t *bytes, *x;
     int32_t *y;
@@ -90,7 +90,7 @@ static bool is_packed_twin(const char *name, const char *before)
 }
 
 /* Reads all files of a half in order of their names; if a file exists plain and packed, the plain one. */
-static int read_half(struct half *h, const char *dir, const char *prefix, const struct cifar_form *form,
+static int read_half(struct cifar_half *h, const char *dir, const char *prefix, const struct cifar_form *form,
                      struct err *e)
 {
     struct dirent **names = NULL;
@@ -124,7 +124,7 @@ static int read_half(struct half *h, const char *dir, const char *prefix, const 
 static int open_set(struct dataset *d, const char *path, const char *train, const char *test,
                     const struct cifar_form *form, const struct data_use *use, struct err *e)
 {
-    struct half halves[2] = {0};
+    struct cifar_half halves[2] = {0};
 
     e->code = 0;
     if (use->is_whole && !data_is_folder(path))

@@ -68,12 +68,12 @@ static int compare_numbers(const void *a, const void *b)
 }
 
 /* A label as people read it: in lower case, without spaces, a number by its value. */
-struct reading {
+struct label_reading {
     char key[LABEL_LEN + 1];
     const struct csv_cell *label;
 };
 
-static void read_as_people(struct reading *out, const struct csv_cell *c)
+static void read_as_people(struct label_reading *out, const struct csv_cell *c)
 {
     size_t n = 0;
     double v;
@@ -96,12 +96,12 @@ static void read_as_people(struct reading *out, const struct csv_cell *c)
 
 static int by_key(const void *a, const void *b)
 {
-    return strcmp(((const struct reading *)a)->key, ((const struct reading *)b)->key);
+    return strcmp(((const struct label_reading *)a)->key, ((const struct label_reading *)b)->key);
 }
 
 static void check_classes(const struct csv_classes *c, struct data_warnings *w)
 {
-    struct reading *all = malloc(c->n * sizeof *all);
+    struct label_reading *all = malloc(c->n * sizeof *all);
     size_t n = 0;
 
     for (size_t i = 0; all && i < c->n; i++)

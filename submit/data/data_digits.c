@@ -33,12 +33,12 @@ enum pen {
     PEN_CORNER, /* the stroke turns */
 };
 
-struct point {
+struct digit_point {
     enum pen pen;
     float x, y;
 };
 
-static const struct point glyphs[10][POINTS] = {
+static const struct digit_point glyphs[10][POINTS] = {
     {{PEN_DOWN, .5f, 0},
      {PEN_CURVE, .1f, .18f},
      {PEN_CURVE, 0, .5f},
@@ -118,7 +118,7 @@ static float rng_signed(struct rng *r)
 }
 
 /* Places the glyph with random variation, in pixel coordinates. Returns the number of points. */
-static int place(struct point out[POINTS], const struct point *glyph, struct rng *r)
+static int place(struct digit_point out[POINTS], const struct digit_point *glyph, struct rng *r)
 {
     float a = turn * rng_signed(r);
     float sin_a = a * (1 - a * a / 6); /* exact to 1e-5 here, without libm */
@@ -195,13 +195,14 @@ INLINE float spline(float a, float b, float c, float d, float t)
     return b + .5f * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
 }
 
-INLINE void draw_strokes(union distances *near, const struct point *p, int n, float reach)
+INLINE void draw_strokes(union distances *near, const struct digit_point *p, int n, float reach)
 {
     for (int i = 0; i + 1 < n; i++) {
-        const struct point *b = &p[i];
-        const struct point *c = &p[i + 1];
-        const struct point *a = b->pen == PEN_CURVE ? b - 1 : b;
-        const struct point *d = c->pen == PEN_CURVE && i + 2 < n && p[i + 2].pen != PEN_DOWN ? c + 1 : c;
+        const struct digit_point *b = &p[i];
+        const struct digit_point *c = &p[i + 1];
+        const struct digit_point *a = b->pen == PEN_CURVE ? b - 1 : b;
+        const struct digit_point *d = c->pen == PEN_CURVE && i + 2 < n && p[i + 2].pen != PEN_DOWN ? c + 1
+                                                                                                   : c;
         int steps = a == b && c == d ? 1 : SPAN_STEPS;
         float x = b->x;
         float y = b->y;
@@ -222,7 +223,7 @@ INLINE void draw_strokes(union distances *near, const struct point *p, int n, fl
 
 FAST void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_t index)
 {
-    struct point p[POINTS];
+    struct digit_point p[POINTS];
     union distances near;
     struct rng shape, noise;
     float radius, edge, ink;

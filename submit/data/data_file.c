@@ -17,14 +17,14 @@ bool data_is_bomb(uint64_t unpacked, uint64_t packed)
 }
 
 /* A file that is being read into `buf`, of which `len` of `size` bytes are filled. */
-struct reading {
+struct file_reading {
     gzFile file;
     uint8_t *buf;
     size_t size, len, max;
     bool is_promised; /* `max` is what the file's own header says */
 };
 
-static int more_than(const struct reading *r, struct err *e)
+static int more_than(const struct file_reading *r, struct err *e)
 {
     if (r->is_promised)
         return err_set(e, ERR_CONFIG, "%zu bytes expected by its header, and more follow", r->max);
@@ -41,7 +41,7 @@ int data_hint_large(struct err *e)
 }
 
 /* Fills the buffer, as far as there is more to read; *is_end: nothing is left. */
-static int fill(struct reading *r, bool *is_end, struct err *e)
+static int fill(struct file_reading *r, bool *is_end, struct err *e)
 {
     size_t room = r->size - r->len;
     int k = gzread(r->file, r->buf + r->len, room < INT_MAX ? (unsigned)room : INT_MAX);
@@ -63,7 +63,7 @@ static int fill(struct reading *r, bool *is_end, struct err *e)
 
 /* Doubles the size, up to one byte more than the maximum, as long as there is more to read: sizes stored in
  * the file are not trusted. */
-static int read_rest(struct reading *r, struct err *e)
+static int read_rest(struct file_reading *r, struct err *e)
 {
     bool is_end = false;
 
@@ -84,7 +84,7 @@ static int read_rest(struct reading *r, struct err *e)
 }
 
 /* Reads the file's beginning, and from then on one byte more than that promises at most. */
-static int read_head(struct reading *r, data_promise promise, struct err *e)
+static int read_head(struct file_reading *r, data_promise promise, struct err *e)
 {
     size_t size = r->size;
     bool is_end = false;
@@ -110,7 +110,7 @@ static int read_file(uint8_t **out, size_t *len, size_t max, data_promise promis
                      struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct reading r = {.max = max};
+    struct file_reading r = {.max = max};
     struct stat st;
     int rc = 0;
 

@@ -29,13 +29,13 @@ static const struct json_field fields[] = {
     {0},
 };
 
-struct file {
+struct libsvm_file {
     const char *path;
     struct table_part part;
     size_t len, n_values;
 };
 
-static int scan(struct file *f, const struct libsvm_form *form, struct err *e)
+static int scan(struct libsvm_file *f, const struct libsvm_form *form, struct err *e)
 {
     uint8_t *bytes;
     size_t n_rows;
@@ -49,7 +49,7 @@ static int scan(struct file *f, const struct libsvm_form *form, struct err *e)
                                                                                  : 0;
 }
 
-static int parse(struct file *f, const struct libsvm_form *form, struct err *e)
+static int parse(struct libsvm_file *f, const struct libsvm_form *form, struct err *e)
 {
     if (!f->path[0])
         return 0;
@@ -57,8 +57,8 @@ static int parse(struct file *f, const struct libsvm_form *form, struct err *e)
 }
 
 /* Both files have as many values as the one with the larger index, if their number is not given. */
-static int open_files(struct dataset *d, struct file *train, struct file *test, struct libsvm_form *form,
-                      const struct data_use *use, struct err *e)
+static int open_files(struct dataset *d, struct libsvm_file *train, struct libsvm_file *test,
+                      struct libsvm_form *form, const struct data_use *use, struct err *e)
 {
     if (scan(train, form, e) < 0 || scan(test, form, e) < 0)
         return e->code;
@@ -76,7 +76,7 @@ int libsvm_open(struct dataset *d, const char *arg, const char *path, const stru
     struct libsvm_options o = {.target = "no", .group = "none", .first = 1, .test = 0.2, .seed = 1};
     const struct preprocessing *p = use->known;
     char train_path[PATH_MAX] = "", test_path[PATH_MAX];
-    struct file train = {.path = train_path}, test = {.path = test_path};
+    struct libsvm_file train = {.path = train_path}, test = {.path = test_path};
     struct libsvm_form form;
     int rc;
 

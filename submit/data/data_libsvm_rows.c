@@ -14,7 +14,7 @@ struct rows {
     size_t line;
 };
 
-struct row {
+struct libsvm_row {
     const char *at, *end; /* what is left of the row */
     size_t line;
     size_t n_read, last; /* its entries so far, the last index + 1 */
@@ -25,21 +25,21 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static void skip_blanks(struct row *r)
+static void skip_blanks(struct libsvm_row *r)
 {
     while (r->at < r->end && is_blank(*r->at))
         r->at++;
 }
 
 /* The next row that is not empty, without its comment. */
-static bool next_row(struct row *r, struct rows *all)
+static bool next_row(struct libsvm_row *r, struct rows *all)
 {
     while (all->at < all->end) {
         const char *feed = memchr(all->at, '\n', (size_t)(all->end - all->at));
         const char *stop = feed ? feed : all->end;
         const char *comment = memchr(all->at, '#', (size_t)(stop - all->at));
 
-        *r = (struct row){.at = all->at, .end = comment ? comment : stop, .line = ++all->line};
+        *r = (struct libsvm_row){.at = all->at, .end = comment ? comment : stop, .line = ++all->line};
         all->at = feed ? feed + 1 : all->end;
         skip_blanks(r);
         if (r->at < r->end)
@@ -49,7 +49,7 @@ static bool next_row(struct row *r, struct rows *all)
 }
 
 /* The next text between blanks; false: the row ends. */
-static bool next_word(struct csv_cell *w, struct row *r)
+static bool next_word(struct csv_cell *w, struct libsvm_row *r)
 {
     skip_blanks(r);
     *w = (struct csv_cell){.at = r->at, .line = r->line};
@@ -66,7 +66,7 @@ static int no_entry(const struct csv_cell *w, struct err *e)
 }
 
 /* Reads the index of an entry; *value: the text behind the colon. */
-static int read_index(size_t *index, struct csv_cell *value, const struct csv_cell *w, struct row *r,
+static int read_index(size_t *index, struct csv_cell *value, const struct csv_cell *w, struct libsvm_row *r,
                       const struct libsvm_form *form, struct err *e)
 {
     const char *colon = memchr(w->at, ':', w->len);
@@ -94,7 +94,7 @@ static int read_index(size_t *index, struct csv_cell *value, const struct csv_ce
 }
 
 /* Reads the words before the entries; len 0: there is none. *w: the first entry; false: the row has none. */
-static bool read_head(struct csv_cell *label, struct csv_cell *qid, struct csv_cell *w, struct row *r)
+static bool read_head(struct csv_cell *label, struct csv_cell *qid, struct csv_cell *w, struct libsvm_row *r)
 {
     bool more = next_word(w, r);
 
@@ -129,7 +129,7 @@ static int check_head(const struct csv_cell *label, const struct csv_cell *qid,
                : 0;
 }
 
-static int scan_row(size_t *n_values, struct row *r, const struct libsvm_form *form, bool lacks_label,
+static int scan_row(size_t *n_values, struct libsvm_row *r, const struct libsvm_form *form, bool lacks_label,
                     struct err *e)
 {
     struct csv_cell label, qid, w, value;
@@ -151,7 +151,7 @@ static bool lacks_labels(const char *text, size_t len)
 {
     struct rows all = {.at = text, .end = text + len};
     struct csv_cell label, qid, w;
-    struct row r;
+    struct libsvm_row r;
 
     if (!next_row(&r, &all))
         return false;
@@ -165,7 +165,7 @@ int libsvm_scan(size_t *n_values, size_t *n_rows, const char *text, size_t len,
     size_t mark = data_mark(text, len);
     struct rows all = {.at = text + mark, .end = text + len};
     bool lacks_label = lacks_labels(text + mark, len - mark);
-    struct row r;
+    struct libsvm_row r;
 
     *n_values = *n_rows = 0;
     if (data_check_text(text, len, e) < 0)
@@ -198,7 +198,7 @@ static int make_room(struct csv_table *t, const struct libsvm_form *form, bool h
     return err_set(e, ERR_NOMEM, "no memory for %zu rows of %zu values", t->n_rows, t->n_values);
 }
 
-static int parse_row(struct csv_table *t, size_t i, struct row *r, const struct libsvm_form *form,
+static int parse_row(struct csv_table *t, size_t i, struct libsvm_row *r, const struct libsvm_form *form,
                      struct err *e)
 {
     struct csv_cell label, qid, w, value;
@@ -232,7 +232,7 @@ int libsvm_parse(struct csv_table *t, const char *text, size_t len, const struct
 {
     size_t mark = data_mark(text, len), ignored;
     struct rows all = {.at = text + mark, .end = text + len};
-    struct row r;
+    struct libsvm_row r;
     int rc;
 
     *t = (struct csv_table){.n_values = form->n_values};

@@ -27,14 +27,15 @@ static const struct json_field fields[] = {
 };
 
 /* A source of arrays: get() returns the bytes of an .npy file, which the caller frees. */
-struct source {
-    int (*get)(const struct source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e);
+struct npy_source {
+    int (*get)(const struct npy_source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e);
     const uint8_t *zip;
     size_t zip_len;
     const char *folder;
 };
 
-static int get_member(const struct source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e)
+static int get_member(const struct npy_source *s, const char *name, uint8_t **bytes, size_t *len,
+                      struct err *e)
 {
     char member[32];
 
@@ -42,7 +43,7 @@ static int get_member(const struct source *s, const char *name, uint8_t **bytes,
     return zip_member(bytes, len, s->zip, s->zip_len, member, e);
 }
 
-static int get_file(const struct source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e)
+static int get_file(const struct npy_source *s, const char *name, uint8_t **bytes, size_t *len, struct err *e)
 {
     char file[32], path[PATH_MAX];
 
@@ -115,7 +116,7 @@ static int shape_of(struct shape *s, const struct npy_array *a, struct err *e)
     return 0;
 }
 
-struct half {
+struct npy_half {
     size_t n, n_truth;
     struct shape shape;
     enum tensor_type type;
@@ -128,7 +129,7 @@ struct half {
     size_t n_groups;
 };
 
-static int read_x(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
+static int read_x(struct npy_half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
 {
     if (shape_of(&h->shape, a, e) < 0)
         return e->code;
@@ -184,7 +185,7 @@ static int label_of(int32_t *out, const struct npy_array *a, size_t i, size_t wi
     return 0;
 }
 
-static int read_y(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
+static int read_y(struct npy_half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
 {
     size_t width = a->n / a->shape[0];
 
@@ -209,7 +210,8 @@ static int read_y(struct half *h, const struct npy_array *a, const struct npy_op
     return 0;
 }
 
-static int read_groups(struct half *h, const struct npy_array *a, const struct npy_options *o, struct err *e)
+static int read_groups(struct npy_half *h, const struct npy_array *a, const struct npy_options *o,
+                       struct err *e)
 {
     (void)o;
     if (npy_is_float(a) || a->n != a->shape[0])
@@ -231,8 +233,8 @@ static int compare_groups(const void *a, const void *b, void *arg)
     return (x > y) - (x < y);
 }
 
-static int read_array(struct half *h, const struct source *s, const char *name,
-                      int (*read)(struct half *, const struct npy_array *, const struct npy_options *,
+static int read_array(struct npy_half *h, const struct npy_source *s, const char *name,
+                      int (*read)(struct npy_half *, const struct npy_array *, const struct npy_options *,
                                   struct err *),
                       const struct npy_options *o, struct err *e)
 {
@@ -250,14 +252,14 @@ static int read_array(struct half *h, const struct source *s, const char *name,
     return rc < 0 ? err_at(e, "%s", name) : 0;
 }
 
-static int check_numbers(const struct half *h, const char *x, const char *y, struct err *e)
+static int check_numbers(const struct npy_half *h, const char *x, const char *y, struct err *e)
 {
     return h->n == h->n_truth ? 0
                               : err_set(e, ERR_CONFIG, "%s has %zu sample%s, %s has %zu", x, h->n,
                                         h->n == 1 ? "" : "s", y, h->n_truth);
 }
 
-static int read_half(struct half *h, const struct source *s, const char *x, const char *y,
+static int read_half(struct npy_half *h, const struct npy_source *s, const char *x, const char *y,
                      const struct npy_options *o, struct err *e)
 {
     if (read_array(h, s, x, read_x, o, e) < 0 || read_array(h, s, y, read_y, o, e) < 0)
@@ -266,7 +268,7 @@ static int read_half(struct half *h, const struct source *s, const char *x, cons
 }
 
 /* Samples whose labels or targets may be missing. */
-static int read_whole(struct half *h, const struct source *s, const char *x, const char *y,
+static int read_whole(struct npy_half *h, const struct npy_source *s, const char *x, const char *y,
                       const struct npy_options *o, struct err *e)
 {
     if (read_array(h, s, x, read_x, o, e) < 0)
@@ -276,7 +278,7 @@ static int read_whole(struct half *h, const struct source *s, const char *x, con
     return check_numbers(h, x, y, e);
 }
 
-static int check_alike(const struct half *a, const struct half *b, struct err *e)
+static int check_alike(const struct npy_half *a, const struct npy_half *b, struct err *e)
 {
     static const char *const types[] = {
         [TENSOR_U8] = "bytes", [TENSOR_F32] = "floats", [TENSOR_I32] = "tokens"};
@@ -301,7 +303,7 @@ static int check_alike(const struct half *a, const struct half *b, struct err *e
                    shape_text(one, &a->shape), shape_text(other, &b->shape));
 }
 
-static int count_classes(const struct half *h)
+static int count_classes(const struct npy_half *h)
 {
     int32_t max = h->n_columns > 2 ? h->n_columns - 1 : 1;
 
@@ -311,9 +313,10 @@ static int count_classes(const struct half *h)
 }
 
 /* x, or the test half of arrays that come in halves. */
-static int open_whole(struct dataset *d, const struct source *s, const struct npy_options *o, struct err *e)
+static int open_whole(struct dataset *d, const struct npy_source *s, const struct npy_options *o,
+                      struct err *e)
 {
-    struct half h = {0};
+    struct npy_half h = {0};
     int rc = read_whole(&h, s, "x", "y", o, e);
 
     if (rc == ERR_NOT_FOUND && !h.x)
@@ -335,8 +338,8 @@ static int open_whole(struct dataset *d, const struct source *s, const struct np
     return rc;
 }
 
-static int take_groups(struct dataset *d, struct half *h, const struct source *s, const struct npy_options *o,
-                       struct err *e)
+static int take_groups(struct dataset *d, struct npy_half *h, const struct npy_source *s,
+                       const struct npy_options *o, struct err *e)
 {
     if (read_array(h, s, o->group, read_groups, o, e) < 0)
         return e->code;
@@ -346,9 +349,10 @@ static int take_groups(struct dataset *d, struct half *h, const struct source *s
     return data_number_groups(d, compare_groups, h->groups, e);
 }
 
-static int open_halves(struct dataset *d, const struct source *s, const struct npy_options *o, struct err *e)
+static int open_halves(struct dataset *d, const struct npy_source *s, const struct npy_options *o,
+                       struct err *e)
 {
-    struct half halves[2] = {0};
+    struct npy_half halves[2] = {0};
     bool is_one = false;
     int test_classes;
     int rc = read_half(&halves[0], s, "x_train", "y_train", o, e);
@@ -393,7 +397,7 @@ static int open_halves(struct dataset *d, const struct source *s, const struct n
     return rc;
 }
 
-static int open_source(struct dataset *d, const struct source *s, const struct npy_options *o,
+static int open_source(struct dataset *d, const struct npy_source *s, const struct npy_options *o,
                        const struct data_use *use, struct err *e)
 {
     return use->is_whole ? open_whole(d, s, o, e) : open_halves(d, s, o, e);
@@ -410,7 +414,7 @@ int npz_open(struct dataset *d, const char *arg, const char *path, const struct 
         return e->code;
     if (data_read(&bytes, &len, path, e) < 0)
         return err_hint(e, "--data FILE names the .npz file.");
-    rc = open_source(d, &(struct source){.get = get_member, .zip = bytes, .zip_len = len}, &o, use, e);
+    rc = open_source(d, &(struct npy_source){.get = get_member, .zip = bytes, .zip_len = len}, &o, use, e);
     free(bytes);
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
@@ -421,7 +425,7 @@ int npy_open(struct dataset *d, const char *arg, const char *path, const struct 
 
     if (data_options_as(&o, fields, NULL, "npy", arg, use, e) < 0)
         return e->code;
-    return open_source(d, &(struct source){.get = get_file, .folder = path}, &o, use, e) < 0
+    return open_source(d, &(struct npy_source){.get = get_file, .folder = path}, &o, use, e) < 0
                ? err_at(e, "%s", path)
                : 0;
 }

@@ -31,17 +31,17 @@ static const struct {
 
 /* The header is the text of a Python dictionary:
  * {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
-struct text {
+struct npy_text {
     const char *at, *end;
 };
 
-static void skip_spaces(struct text *t)
+static void skip_spaces(struct npy_text *t)
 {
     while (t->at < t->end && *t->at == ' ')
         t->at++;
 }
 
-static bool take(struct text *t, const char *text)
+static bool take(struct npy_text *t, const char *text)
 {
     size_t n = strlen(text);
 
@@ -52,7 +52,7 @@ static bool take(struct text *t, const char *text)
     return true;
 }
 
-static bool take_string(struct text *t, char out[24])
+static bool take_string(struct npy_text *t, char out[24])
 {
     size_t n = 0;
 
@@ -64,7 +64,7 @@ static bool take_string(struct text *t, char out[24])
     return take(t, "'");
 }
 
-static bool take_size(struct text *t, size_t *out)
+static bool take_size(struct npy_text *t, size_t *out)
 {
     const char *start;
 
@@ -76,7 +76,7 @@ static bool take_size(struct text *t, size_t *out)
 }
 
 /* "(3, 4)", "(3,)" */
-static bool take_shape(struct text *t, struct npy_array *a)
+static bool take_shape(struct npy_text *t, struct npy_array *a)
 {
     if (!take(t, "("))
         return false;
@@ -87,7 +87,7 @@ static bool take_shape(struct text *t, struct npy_array *a)
     return true;
 }
 
-static bool take_dictionary(struct text *t, char descr[24], bool *is_fortran, struct npy_array *a)
+static bool take_dictionary(struct npy_text *t, char descr[24], bool *is_fortran, struct npy_array *a)
 {
     bool has_descr = false, has_order = false, has_shape = false;
 
@@ -154,7 +154,7 @@ static int parse_head(struct npy_array *a, size_t *start, const uint8_t *bytes, 
     size_t at, header;
     char descr[24] = "";
     bool is_fortran = false;
-    struct text t;
+    struct npy_text t;
 
     *a = (struct npy_array){0};
     if (len < 12 || memcmp(bytes, magic, sizeof magic) != 0)
@@ -168,7 +168,7 @@ static int parse_head(struct npy_array *a, size_t *start, const uint8_t *bytes, 
         header |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
     if (header > len - at)
         return err_set(e, ERR_CONFIG, "a header of %zu bytes in a file of %zu", header, len);
-    t = (struct text){(const char *)bytes + at, (const char *)bytes + at + header};
+    t = (struct npy_text){(const char *)bytes + at, (const char *)bytes + at + header};
     if (!take_dictionary(&t, descr, &is_fortran, a))
         return err_set(
             e, ERR_CONFIG,

@@ -7,7 +7,7 @@
 
 enum { PADDING, UNKNOWN, FIRST_WORD };
 
-struct text {
+struct line_text {
     const char *at;
     size_t len;
     uint32_t count; /* in the training lines */
@@ -21,7 +21,7 @@ struct line {
 
 /* A hash table with open addressing; the room is a power of two, at most half full. */
 struct vocabulary {
-    struct text *slots;
+    struct line_text *slots;
     size_t room, n;
 };
 
@@ -36,13 +36,13 @@ static bool is_letter(char c)
 }
 
 /* Reads the next token at or after *at; false at the end of the line. */
-static bool next_token(const char **at, const char *end, struct text *w)
+static bool next_token(const char **at, const char *end, struct line_text *w)
 {
     const char *p = *at;
 
     while (p < end && is_space(*p))
         p++;
-    *w = (struct text){.at = p};
+    *w = (struct line_text){.at = p};
     if (p == end)
         return false;
     if (is_letter(*p))
@@ -57,7 +57,7 @@ static bool next_token(const char **at, const char *end, struct text *w)
 
 static int count_tokens_up_to(int most, const char *at, const char *end)
 {
-    struct text w;
+    struct line_text w;
     int n = 0;
 
     while (n < most && next_token(&at, end, &w))
@@ -65,10 +65,10 @@ static int count_tokens_up_to(int most, const char *at, const char *end)
     return n;
 }
 
-static struct text *slot_of(const struct vocabulary *t, const struct text *w)
+static struct line_text *slot_of(const struct vocabulary *t, const struct line_text *w)
 {
     for (size_t k = (size_t)names_hash(w->at, w->len);; k++) {
-        struct text *s = &t->slots[k & (t->room - 1)];
+        struct line_text *s = &t->slots[k & (t->room - 1)];
 
         if (!s->at || (s->len == w->len && memcmp(s->at, w->at, w->len) == 0))
             return s;
@@ -90,9 +90,9 @@ static int grow(struct vocabulary *t, struct err *e)
     return 0;
 }
 
-static int count_token(struct vocabulary *t, const struct text *w, struct err *e)
+static int count_token(struct vocabulary *t, const struct line_text *w, struct err *e)
 {
-    struct text *s;
+    struct line_text *s;
 
     if (2 * t->n >= t->room && grow(t, e) < 0)
         return e->code;
@@ -107,8 +107,8 @@ static int count_token(struct vocabulary *t, const struct text *w, struct err *e
 
 static int by_frequency(const void *a, const void *b)
 {
-    const struct text *x = *(struct text *const *)a;
-    const struct text *y = *(struct text *const *)b;
+    const struct line_text *x = *(struct line_text *const *)a;
+    const struct line_text *y = *(struct line_text *const *)b;
     int c;
 
     if (x->count != y->count)
@@ -118,7 +118,7 @@ static int by_frequency(const void *a, const void *b)
 }
 
 /* The n words, one after another, each with its zero byte; NULL: no memory. */
-static char *words_of(struct text *const *order, size_t n)
+static char *words_of(struct line_text *const *order, size_t n)
 {
     size_t len = 0;
     char *words, *to;
@@ -136,7 +136,7 @@ static char *words_of(struct text *const *order, size_t n)
 /* Numbers the most frequent words; *vocab becomes the size in use, and *words their texts in that order. */
 static int number_tokens(struct vocabulary *t, int *vocab, char **words, struct err *e)
 {
-    struct text **order = malloc((t->n + 1) * sizeof(struct text *));
+    struct line_text **order = malloc((t->n + 1) * sizeof(struct line_text *));
     size_t n = 0;
 
     if (!order)
@@ -144,7 +144,7 @@ static int number_tokens(struct vocabulary *t, int *vocab, char **words, struct 
     for (size_t i = 0; i < t->room; i++)
         if (t->slots[i].at)
             order[n++] = &t->slots[i];
-    qsort(order, n, sizeof(struct text *), by_frequency);
+    qsort(order, n, sizeof(struct line_text *), by_frequency);
     for (size_t i = 0; i < n; i++)
         order[i]->token = i < (size_t)(*vocab - FIRST_WORD) ? (int32_t)i + FIRST_WORD : UNKNOWN;
     if (n < (size_t)(*vocab - FIRST_WORD))
@@ -229,7 +229,7 @@ static int make_vocabulary(struct vocabulary *t, int *vocab, char **words, const
         return e->code;
     for (size_t i = 0; i < n; i++) {
         const char *at = lines[i].at;
-        struct text w;
+        struct line_text w;
 
         while (!is_test[i] && next_token(&at, lines[i].end, &w))
             if (count_token(t, &w, e) < 0)
@@ -244,7 +244,7 @@ static int take_words(struct vocabulary *t, const struct names *words, struct er
     if (grow(t, e) < 0)
         return e->code;
     for (size_t i = 0; i < words->n; i++) {
-        const struct text w = {.at = words->at[i], .len = strlen(words->at[i])};
+        const struct line_text w = {.at = words->at[i], .len = strlen(words->at[i])};
 
         if (count_token(t, &w, e) < 0)
             return e->code;
@@ -256,11 +256,11 @@ static int take_words(struct vocabulary *t, const struct names *words, struct er
 static void encode(int32_t *x, const struct line *l, int length, const struct vocabulary *t)
 {
     const char *at = l->at;
-    struct text w;
+    struct line_text w;
     int n = 0;
 
     while (n < length && next_token(&at, l->end, &w)) {
-        const struct text *s = slot_of(t, &w);
+        const struct line_text *s = slot_of(t, &w);
 
         x[n++] = s->at ? s->token : UNKNOWN;
     }

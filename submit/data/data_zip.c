@@ -38,7 +38,7 @@ static int broken(struct err *e, const char *what)
     return err_set(e, ERR_CONFIG, "not a zip file that can be read: %s", what);
 }
 
-struct entry {
+struct zip_member {
     const uint8_t *data; /* packed */
     uint32_t method, crc, packed, size;
 };
@@ -57,13 +57,13 @@ static const uint8_t *find_end(const uint8_t *zip, size_t len)
 
 /* Finds the data after the local header that the directory entry p points at. `directory`: where the
  * central directory begins. */
-static int locate(struct entry *m, const uint8_t *zip, size_t directory, const uint8_t *p, struct err *e)
+static int locate(struct zip_member *m, const uint8_t *zip, size_t directory, const uint8_t *p, struct err *e)
 {
     size_t at = le32(p + 42);
     size_t name_len = le16(p + 28);
     size_t head;
 
-    *m = (struct entry){
+    *m = (struct zip_member){
         .method = le16(p + 10), .crc = le32(p + 16), .packed = le32(p + 20), .size = le32(p + 24)};
     if (le16(p + 8) & 1)
         return broken(e, "a member is encrypted");
@@ -101,7 +101,7 @@ static void list_name(char list[LIST_LEN], const uint8_t *name, size_t len)
     utf8_clean(list, strlen(list), false);
 }
 
-static int find(struct entry *m, const uint8_t *zip, size_t len, const char *name, struct err *e)
+static int find(struct zip_member *m, const uint8_t *zip, size_t len, const char *name, struct err *e)
 {
     const uint8_t *end = find_end(zip, len);
     const uint8_t *p, *found = NULL;
@@ -142,7 +142,7 @@ static int find(struct entry *m, const uint8_t *zip, size_t len, const char *nam
 }
 
 /* The member's first bytes are those of an array as long as the member. */
-static int check_promise(const uint8_t *bytes, size_t len, const struct entry *m, struct err *e)
+static int check_promise(const uint8_t *bytes, size_t len, const struct zip_member *m, struct err *e)
 {
     uint64_t whole;
 
@@ -154,7 +154,7 @@ static int check_promise(const uint8_t *bytes, size_t len, const struct entry *m
                          (unsigned long long)whole, m->size);
 }
 
-static int inflate_all(uint8_t *out, const struct entry *m, struct err *e)
+static int inflate_all(uint8_t *out, const struct zip_member *m, struct err *e)
 {
     size_t head = m->size < DATA_HEAD ? m->size : DATA_HEAD;
     z_stream z = {.avail_in = m->packed, .avail_out = (uInt)head, .next_out = out};
@@ -178,7 +178,7 @@ static int inflate_all(uint8_t *out, const struct entry *m, struct err *e)
 }
 
 /* A stored member is its own data. */
-static int copy_all(uint8_t *out, const struct entry *m, struct err *e)
+static int copy_all(uint8_t *out, const struct zip_member *m, struct err *e)
 {
     if (check_promise(m->data, m->size, m, e) < 0)
         return e->code;
@@ -189,7 +189,7 @@ static int copy_all(uint8_t *out, const struct entry *m, struct err *e)
 int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, const char *name,
                struct err *e)
 {
-    struct entry m = {0};
+    struct zip_member m = {0};
     uint8_t *bytes;
     int rc;
 

@@ -25,7 +25,7 @@ static enum level check_reached(const struct patient *p, const struct patient *f
 
 static enum level check_access(const struct patient *p, const struct patient *first, char *text, size_t size)
 {
-    const struct node *n = &p->node;
+    const struct job_node *n = &p->node;
 
     (void)first;
     if (p->is_here)
@@ -221,7 +221,7 @@ static enum level check_age(const struct patient *p, const struct patient *first
     return LEVEL_WARNING;
 }
 
-static const struct check checks[] = {
+static const struct doctor_check checks[] = {
     {"reached", check_reached, NULL, false},
     {"access", check_access, NULL, false},
     {"scope", check_scope, "On that machine: agent token add NAME --scope submit, or agent token invite.",
@@ -256,7 +256,7 @@ static const struct check checks[] = {
 void checks_run(struct patient *p, const struct patient *first)
 {
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-        const struct check *c = &checks[i];
+        const struct doctor_check *c = &checks[i];
         char text[FINDING_TEXT] = "";
         enum level l;
 

@@ -4,7 +4,7 @@
 
 #include "submit/doctor/patient.h"
 
-struct check {
+struct doctor_check {
     const char *name;
     /* Writes one sentence, without a full stop, and returns how bad it is; "": there is nothing to say.
      * `first`: the first patient that has answered, which others must agree with. */

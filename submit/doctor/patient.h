@@ -19,12 +19,12 @@ struct finding {
 };
 
 struct patient {
-    struct node node;  /* of this machine: without an address */
-    bool is_here;      /* it is this machine */
-    const char *role;  /* in worker.json: "worker", "server", "spare" */
-    bool has_token;    /* one was found, and sent */
-    bool has_answered; /* with facts */
-    int code;          /* of the first error, for the exit status; 0: none */
+    struct job_node node; /* of this machine: without an address */
+    bool is_here;         /* it is this machine */
+    const char *role;     /* in worker.json: "worker", "server", "spare" */
+    bool has_token;       /* one was found, and sent */
+    bool has_answered;    /* with facts */
+    int code;             /* of the first error, for the exit status; 0: none */
     struct finding findings[FINDINGS_MAX];
     size_t n_findings;
 

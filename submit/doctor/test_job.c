@@ -52,10 +52,10 @@ static void forget(struct submission *s)
     job_index_forget(s->id);
 }
 
-static void judge(struct trial *t, const struct submission *s, double seconds)
+static void judge(struct test_job *t, const struct submission *s, double seconds)
 {
     int at = outcome_cause(s);
-    const struct node *n = at >= 0 ? &s->nodes[at] : NULL;
+    const struct job_node *n = at >= 0 ? &s->nodes[at] : NULL;
 
     if (!n && outcome_state(s, JOB_FAILED) == JOB_SUCCEEDED) {
         snprintf(t->text, sizeof t->text, "All %zu nodes have connected and summed gradients, in %.1f s.",
@@ -70,7 +70,7 @@ static void judge(struct trial *t, const struct submission *s, double seconds)
         snprintf(t->text, sizeof t->text, "An agent has not answered until the end of the job.");
 }
 
-void trial_run(struct trial *t, const struct options *given, size_t n_agents)
+void trial_run(struct test_job *t, const struct options *given, size_t n_agents)
 {
     struct options *o = malloc(sizeof *o);
     struct submission s = {0};

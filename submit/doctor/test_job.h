@@ -6,13 +6,13 @@
 
 #include "submit/options/submit_options.h"
 
-struct trial {
+struct test_job {
     int code;        /* err_code; 0: it has succeeded, or was not run */
     char text[1400]; /* one sentence; "": not run */
 };
 
 /* Runs it on all n_agents agents of the list, each as a worker: 0, 1, ... are the workers, then come the
  * servers, then the spares. Leaves nothing on the agents. */
-void trial_run(struct trial *t, const struct options *given, size_t n_agents);
+void trial_run(struct test_job *t, const struct options *given, size_t n_agents);
 
 #endif

@@ -21,7 +21,7 @@ static const char *const descr[N_TENSOR_TYPES] = {
 };
 
 /* One file of the archive. */
-struct entry {
+struct zip_entry {
     const struct tensor_view *t;
     char name[ENTRY_NAME];
     char header[NPY_HEADER];
@@ -47,7 +47,7 @@ static void put_le(struct out *o, size_t v, int n_bytes)
         o->bytes[o->len++] = (unsigned char)(v >> (8 * i));
 }
 
-static void npy_header(struct entry *x)
+static void npy_header(struct zip_entry *x)
 {
     const struct tensor_view *t = x->t;
     char *h = x->header;
@@ -79,14 +79,14 @@ static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t len)
     return crc;
 }
 
-static size_t content_len(const struct entry *x)
+static size_t content_len(const struct zip_entry *x)
 {
     return x->header_len + tensor_bytes(x->t);
 }
 
 /* Writes the fields that a file's own header and the directory share, from "version needed" to the name's
  * length. */
-static void put_common(struct out *o, const struct entry *x)
+static void put_common(struct out *o, const struct zip_entry *x)
 {
     put_le(o, VERSION, 2);
     put_le(o, 0, 2); /* flags */
@@ -100,7 +100,7 @@ static void put_common(struct out *o, const struct entry *x)
     put_le(o, 0, 2); /* extra field */
 }
 
-static void put_file(struct out *o, struct entry *x)
+static void put_file(struct out *o, struct zip_entry *x)
 {
     x->at = o->len;
     put_le(o, 0x04034b50, 4);
@@ -110,7 +110,7 @@ static void put_file(struct out *o, struct entry *x)
     put(o, x->t->data, tensor_bytes(x->t));
 }
 
-static void put_directory(struct out *o, const struct entry *x, size_t n)
+static void put_directory(struct out *o, const struct zip_entry *x, size_t n)
 {
     size_t at = o->len, len;
 
@@ -137,7 +137,7 @@ static void put_directory(struct out *o, const struct entry *x, size_t n)
 }
 
 /* Computes names, headers and checksums, and the length of the archive. */
-static int prepare(struct entry *x, const struct tensor_view *t, size_t n, size_t *total, struct err *e)
+static int prepare(struct zip_entry *x, const struct tensor_view *t, size_t n, size_t *total, struct err *e)
 {
     *total = 22;
     for (size_t i = 0; i < n; i++) {
@@ -160,7 +160,7 @@ static int prepare(struct entry *x, const struct tensor_view *t, size_t n, size_
 
 int npz_write(const char *path, const struct tensor_view *t, size_t n, struct err *e)
 {
-    struct entry *x = calloc(n + 1, sizeof *x);
+    struct zip_entry *x = calloc(n + 1, sizeof *x);
     struct out o = {0};
     size_t total = 0;
     int rc = x ? prepare(x, t, n, &total, e) : err_set(e, ERR_NOMEM, "no memory for %zu tensors", n);

@@ -10,14 +10,14 @@
 #include "submit/results/result_rows.h"
 
 /* A file, and the columns whose values are curves; or the columns that have a value's name and the value. */
-struct source {
+struct scalar_source {
     enum artifact_id from;
     const char *tag;                      /* before the column's name */
     const char *columns[SCALARS_MAX + 1]; /* end with NULL */
     const char *name;                     /* NULL: the values' names are those of the columns */
 };
 
-static const struct source sources[] = {
+static const struct scalar_source sources[] = {
     {ARTIFACT_TRAIN,
      "train",
      {"loss", "accuracy", "lr", "grad_norm", "compute_s", "wait_s", "sent_bytes", "recv_bytes"},
@@ -27,14 +27,14 @@ static const struct source sources[] = {
     {ARTIFACT_CODEC_RECORDS, "codec", {"value"}, "name"},
 };
 
-struct reading {
-    const struct source *source;
+struct scalar_reading {
+    const struct scalar_source *source;
     const struct artifact *a;
     scalars_use *use;
     void *with;
 };
 
-static const struct record_text *cell_of(const struct reading *r, const struct record_text *cells,
+static const struct record_text *cell_of(const struct scalar_reading *r, const struct record_text *cells,
                                          const char *name)
 {
     return &cells[artifact_column(r->a, name)];
@@ -57,7 +57,7 @@ static void put_tag(char out[SCALAR_TAG], const char *before, const char *name, 
 
 static int take_row(void *with, const struct record_text *cells, struct err *e)
 {
-    const struct reading *r = with;
+    const struct scalar_reading *r = with;
     const struct record_text *name = r->source->name ? cell_of(r, cells, r->source->name) : NULL;
     struct scalars s = {.node = (int)strtol(cell_of(r, cells, "node")->text, NULL, 10),
                         .step = strtoull(cell_of(r, cells, "step")->text, NULL, 10),
@@ -78,7 +78,7 @@ static int take_row(void *with, const struct record_text *cells, struct err *e)
 int scalars_each(const char *folder, scalars_use *use, void *with, struct err *e)
 {
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
-        struct reading r = {&sources[i], &artifacts[sources[i].from], use, with};
+        struct scalar_reading r = {&sources[i], &artifacts[sources[i].from], use, with};
 
         if (result_rows(folder, r.a, take_row, &r, e) < 0)
             return e->code;

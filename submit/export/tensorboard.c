@@ -13,7 +13,7 @@
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2 };
 
-struct writing {
+struct tensorboard_writing {
     const json_t *run;
     const char *to;
     struct appender files;
@@ -73,7 +73,7 @@ static int put_scalars(FILE *f, const struct scalars *s, double began, struct er
     return put_event(f, &event, e);
 }
 
-static int choose_file(struct writing *w, int node, struct err *e)
+static int choose_file(struct tensorboard_writing *w, int node, struct err *e)
 {
     char name[SCALARS_NODE];
 
@@ -90,7 +90,7 @@ static int choose_file(struct writing *w, int node, struct err *e)
 
 static int use(const struct scalars *s, void *with, struct err *e)
 {
-    struct writing *w = with;
+    struct tensorboard_writing *w = with;
     bool is_new;
     FILE *f;
 
@@ -102,7 +102,7 @@ static int use(const struct scalars *s, void *with, struct err *e)
 
 int tensorboard_write(const char *folder, const json_t *run, const char *to, struct err *e)
 {
-    struct writing w = {.run = run, .to = to};
+    struct tensorboard_writing w = {.run = run, .to = to};
     int rc = scalars_each(folder, use, &w, e);
 
     return appender_end(&w.files, rc, e);

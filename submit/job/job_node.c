@@ -14,29 +14,29 @@
 
 enum { DOWNLOAD_S = 3600, SAID_MAX = 1536 };
 
-bool node_is_server(const struct node *n)
+bool node_is_server(const struct job_node *n)
 {
     return n->at.node < 0;
 }
 
-const char *node_host(const struct node *n)
+const char *node_host(const struct job_node *n)
 {
     return n->at.advertise[0] ? n->at.advertise : n->at.host;
 }
 
-const char *node_role(const struct node *n)
+const char *node_role(const struct job_node *n)
 {
     return node_is_server(n) ? "server" : "worker";
 }
 
-const char *node_state(const struct node *n)
+const char *node_state(const struct job_node *n)
 {
     if (n->silent_since == 0 || n->is_ended)
         return job_state_name(n->view.state);
     return n->silence.code == ERR_UNREACHABLE ? "unreachable" : "unknown";
 }
 
-const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n)
+const char *node_log_name(char out[NODE_LOG_NAME], const struct job_node *n)
 {
     if (node_is_server(n))
         snprintf(out, NODE_LOG_NAME, "ps-%d", -2 - n->at.node);
@@ -45,8 +45,8 @@ const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n)
     return out;
 }
 
-static void note_source(struct node *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void note_source(struct node *n, const char *fmt, ...)
+static void note_source(struct job_node *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void note_source(struct job_node *n, const char *fmt, ...)
 {
     size_t k = strlen(n->token_sources);
     va_list ap;
@@ -57,7 +57,7 @@ static void note_source(struct node *n, const char *fmt, ...)
 }
 
 /* ERR_NOT_FOUND: no such file; ERR_AUTH: it holds no token, or cannot be read. */
-static int read_token(struct node *n, const char *path, struct err *e)
+static int read_token(struct job_node *n, const char *path, struct err *e)
 {
     const char *known = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     char *text;
@@ -81,7 +81,7 @@ static int read_token(struct node *n, const char *path, struct err *e)
 }
 
 /* An agent of this user on this machine that uses TLS has left its pin beside its token. */
-static int find_local_pin(struct node *n, struct err *e)
+static int find_local_pin(struct job_node *n, struct err *e)
 {
     char state[PATH_MAX], path[PATH_MAX], *text;
     size_t len;
@@ -98,7 +98,7 @@ static int find_local_pin(struct node *n, struct err *e)
 }
 
 /* What `join` has kept. */
-static int find_joined(struct node *n, struct err *e)
+static int find_joined(struct job_node *n, struct err *e)
 {
     struct access a;
 
@@ -112,7 +112,7 @@ static int find_joined(struct node *n, struct err *e)
 }
 
 /* The fingerprint of the list of workers. */
-static int take_listed_pin(struct node *n, struct err *e)
+static int take_listed_pin(struct job_node *n, struct err *e)
 {
     if (!n->at.pin[0])
         return 0;
@@ -129,7 +129,7 @@ static int take_listed_pin(struct node *n, struct err *e)
 }
 
 /* Order: the option, the entry in the worker list, the link of a local agent, the environment. */
-static int find_token(struct node *n, const char *token_file, struct err *e)
+static int find_token(struct job_node *n, const char *token_file, struct err *e)
 {
     const char *environment = getenv("PSGD_TOKEN_FILE");
     char state[PATH_MAX];
@@ -159,13 +159,13 @@ static int find_token(struct node *n, const char *token_file, struct err *e)
     return 0;
 }
 
-bool node_has_ca(const struct node *n)
+bool node_has_ca(const struct job_node *n)
 {
     return n->credentials && n->credentials->ca[0];
 }
 
 /* A token that is named counts more than that of a joined agent, whose pin counts in any case. */
-int node_find_access(struct node *n, const struct credentials *c, struct err *e)
+int node_find_access(struct job_node *n, const struct credentials *c, struct err *e)
 {
     bool is_named = c->token_file[0] || n->at.token_file[0], in_clear = c->insecure_no_tls;
 
@@ -188,25 +188,25 @@ int node_find_access(struct node *n, const struct credentials *c, struct err *e)
     return 0;
 }
 
-bool node_must_prove(const struct node *n)
+bool node_must_prove(const struct job_node *n)
 {
     return n->must_prove && !n->pin[0];
 }
 
-static struct claim claim_of(struct node *n)
+static struct claim claim_of(struct job_node *n)
 {
     return (struct claim){n->label, n->at.address, n->token, n->token_sources, n->pin, {0}};
 }
 
-int node_prove_all(struct node *nodes, size_t n, size_t stride, struct err *e)
+int node_prove_all(struct job_node *nodes, size_t n, size_t stride, struct err *e)
 {
     struct claim *claims = calloc(n + 1, sizeof *claims);
-    struct node **of = calloc(n + 1, sizeof *of);
+    struct job_node **of = calloc(n + 1, sizeof *of);
     size_t n_claims = 0;
     int rc = claims && of ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
 
     for (size_t i = 0; i < n && rc == 0; i++) {
-        struct node *one = (void *)((char *)nodes + i * stride);
+        struct job_node *one = (void *)((char *)nodes + i * stride);
 
         if (!node_must_prove(one))
             continue;
@@ -222,7 +222,7 @@ int node_prove_all(struct node *nodes, size_t n, size_t stride, struct err *e)
     return rc;
 }
 
-static void prepare(struct node *n, struct http_request *r, const char *method)
+static void prepare(struct job_node *n, struct http_request *r, const char *method)
 {
     const struct credentials *c = n->credentials;
 
@@ -243,7 +243,7 @@ static void prepare(struct node *n, struct http_request *r, const char *method)
                                .timeout_s = CALL_S};
 }
 
-static int start(struct http *h, struct node *n, struct http_request *r, const char *path, struct err *e)
+static int start(struct http *h, struct job_node *n, struct http_request *r, const char *path, struct err *e)
 {
     n->contact_at = clock_now();
     if (node_must_prove(n)) {
@@ -269,7 +269,7 @@ static int start(struct http *h, struct node *n, struct http_request *r, const c
     return http_start(h, r, e);
 }
 
-static int send_request(struct http *h, struct node *n, const char *method, const void *body, size_t len,
+static int send_request(struct http *h, struct job_node *n, const char *method, const void *body, size_t len,
                         struct err *e, uint64_t max, const char *fmt, va_list ap)
 {
     struct http_request *r = &n->call;
@@ -285,8 +285,8 @@ static int send_request(struct http *h, struct node *n, const char *method, cons
     return start(h, n, r, path, e);
 }
 
-int node_ask(struct http *h, struct node *n, const char *method, const void *body, size_t len, struct err *e,
-             const char *fmt, ...)
+int node_ask(struct http *h, struct job_node *n, const char *method, const void *body, size_t len,
+             struct err *e, const char *fmt, ...)
 {
     va_list ap;
     int rc;
@@ -297,7 +297,7 @@ int node_ask(struct http *h, struct node *n, const char *method, const void *bod
     return rc;
 }
 
-int node_put_blob(struct http *h, struct node *n, const char *hex, const void *bytes, int fd, size_t len,
+int node_put_blob(struct http *h, struct job_node *n, const char *hex, const void *bytes, int fd, size_t len,
                   double timeout_s, struct err *e)
 {
     struct http_request *r = &n->call;
@@ -314,7 +314,7 @@ int node_put_blob(struct http *h, struct node *n, const char *hex, const void *b
     return start(h, n, r, path, e);
 }
 
-int node_download(struct http *h, struct node *n, int fd, uint64_t max, const char *path, struct err *e)
+int node_download(struct http *h, struct job_node *n, int fd, uint64_t max, const char *path, struct err *e)
 {
     struct http_request *r = &n->call;
 
@@ -328,7 +328,7 @@ int node_download(struct http *h, struct node *n, int fd, uint64_t max, const ch
     return start(h, n, r, path, e);
 }
 
-int node_get(struct http *h, struct node *n, uint64_t max, struct err *e, const char *fmt, ...)
+int node_get(struct http *h, struct job_node *n, uint64_t max, struct err *e, const char *fmt, ...)
 {
     va_list ap;
     int rc;
@@ -343,7 +343,7 @@ int node_get(struct http *h, struct node *n, uint64_t max, struct err *e, const 
     return node_answer(n, e);
 }
 
-int node_answer(const struct node *n, struct err *e)
+int node_answer(const struct job_node *n, struct err *e)
 {
     const struct http_request *r = &n->call;
 
@@ -362,7 +362,7 @@ int node_answer(const struct node *n, struct err *e)
     return err_at(e, "node(%d)", n->at.node);
 }
 
-void node_end(struct node *n, enum job_state state, const char *reason, const char *message)
+void node_end(struct job_node *n, enum job_state state, const char *reason, const char *message)
 {
     if (n->is_ended)
         return;
@@ -374,7 +374,7 @@ void node_end(struct node *n, enum job_state state, const char *reason, const ch
     n->ended_at = clock_now();
 }
 
-void node_say(struct node *n, bool is_more, const char *fmt, ...)
+void node_say(struct job_node *n, bool is_more, const char *fmt, ...)
 {
     char text[SAID_MAX];
     uint64_t n_hidden;
@@ -395,7 +395,7 @@ void node_say(struct node *n, bool is_more, const char *fmt, ...)
     (is_more ? console_more : console_info)("node(%d): %s", n->at.node, text);
 }
 
-static void take_state(struct node *n, const struct event *ev)
+static void take_state(struct job_node *n, const struct job_event *ev)
 {
     if (ev->state == JOB_READY || ev->state == JOB_RUNNING)
         n->is_ready = true;
@@ -408,7 +408,7 @@ static void take_state(struct node *n, const struct event *ev)
     snprintf(n->view.message, sizeof n->view.message, "%s", ev->message);
 }
 
-static void note_event(struct node *n, double now)
+static void note_event(struct job_node *n, double now)
 {
     if (n->event_at > 0 && now - n->event_at > n->longest_gap)
         n->longest_gap = now - n->event_at;
@@ -417,8 +417,8 @@ static void note_event(struct node *n, double now)
 
 static void on_event(void *arg, const char *line, size_t len)
 {
-    struct node *n = arg;
-    struct event ev;
+    struct job_node *n = arg;
+    struct job_event ev;
     struct err e;
 
     if (reply_event(&ev, &n->view.progress, line, len, &e) < 0) {
@@ -441,7 +441,7 @@ static void on_event(void *arg, const char *line, size_t len)
         node_say(n, true, "%s", ev.message);
 }
 
-int node_open_stream(struct http *h, struct node *n, struct err *e)
+int node_open_stream(struct http *h, struct job_node *n, struct err *e)
 {
     char path[HTTP_URL];
 
@@ -456,7 +456,7 @@ int node_open_stream(struct http *h, struct node *n, struct err *e)
     return start(h, n, &n->stream, path, e);
 }
 
-int node_take_view(struct node *n, struct err *e)
+int node_take_view(struct job_node *n, struct err *e)
 {
     struct job_view v;
 
@@ -472,7 +472,7 @@ int node_take_view(struct node *n, struct err *e)
     return 0;
 }
 
-void node_forget(struct http *h, struct node *n)
+void node_forget(struct http *h, struct job_node *n)
 {
     http_clear(h, &n->call);
     http_clear(h, &n->stream);

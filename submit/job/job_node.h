@@ -29,7 +29,7 @@ struct pace {      /* of one worker; {0}: nothing is known */
     double found_s;    /* its step_s there */
 };
 
-struct node {
+struct job_node {
     struct worker at;
     const char *job;                       /* the job's id; the submission's */
     int attempt;                           /* of the job, which all requests name; 0: none */
@@ -73,54 +73,54 @@ struct node {
     struct http_request call, stream;
 };
 
-const char *node_role(const struct node *n); /* "worker", "server" */
-bool node_is_server(const struct node *n);
-const char *node_host(const struct node *n); /* its host name for the other nodes */
+const char *node_role(const struct job_node *n); /* "worker", "server" */
+bool node_is_server(const struct job_node *n);
+const char *node_host(const struct job_node *n); /* its host name for the other nodes */
 /* For display and run.json; "unreachable" if its agent does not answer and its end has not been seen,
  * "unknown" if it answers, and does not know. */
-const char *node_state(const struct node *n);
+const char *node_state(const struct job_node *n);
 /* Name of its log: "worker-0", for a server "ps-0". */
-const char *node_log_name(char out[NODE_LOG_NAME], const struct node *n);
+const char *node_log_name(char out[NODE_LOG_NAME], const struct job_node *n);
 
 /* Finds pin and token of an agent that was joined, that the list of workers gives the key of, or that is on
  * this machine. A token alone suffices: the agent has to prove that it knows it before the first request
  * (submit/net/prove.h). A missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot
  * be read, or the list has another key than `join`. With a CA no pin is needed, and only the list's counts;
  * with a certificate of the user's a token counts if it is named. `c` must outlive the node. */
-int node_find_access(struct node *n, const struct credentials *c, struct err *e);
-bool node_has_ca(const struct node *n); /* its certificate must be one of a CA */
+int node_find_access(struct job_node *n, const struct credentials *c, struct err *e);
+bool node_has_ca(const struct job_node *n); /* its certificate must be one of a CA */
 
 /* It gets nothing until it has proved that it knows the token. */
-bool node_must_prove(const struct node *n);
+bool node_must_prove(const struct job_node *n);
 /* Lets all those of n nodes, `stride` bytes apart, do so at once; each would otherwise do so at its first
  * request, while the others wait. Of one that does not, node_answer has the reason. ERR_NOMEM,
  * ERR_CANCELLED. */
-int node_prove_all(struct node *nodes, size_t n, size_t stride, struct err *e);
+int node_prove_all(struct job_node *nodes, size_t n, size_t stride, struct err *e);
 
 /* Starts n->call: a request for the path given by fmt. */
-int node_ask(struct http *h, struct node *n, const char *method, const void *body, size_t len, struct err *e,
-             const char *fmt, ...) __attribute__((format(printf, 7, 8)));
+int node_ask(struct http *h, struct job_node *n, const char *method, const void *body, size_t len,
+             struct err *e, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
 /* The same for a blob, from memory or (fd > 0) from a file. */
-int node_put_blob(struct http *h, struct node *n, const char *hex, const void *bytes, int fd, size_t len,
+int node_put_blob(struct http *h, struct job_node *n, const char *hex, const void *bytes, int fd, size_t len,
                   double timeout_s, struct err *e);
 /* GET into the caller's file, at most `max` bytes. */
-int node_download(struct http *h, struct node *n, int fd, uint64_t max, const char *path, struct err *e);
+int node_download(struct http *h, struct job_node *n, int fd, uint64_t max, const char *path, struct err *e);
 /* 0 if n->call was answered with 2xx; otherwise an error that names the node. */
-int node_answer(const struct node *n, struct err *e);
+int node_answer(const struct job_node *n, struct err *e);
 /* node_ask without a body for an answer of up to `max` bytes, polled until done; then node_answer. */
-int node_get(struct http *h, struct node *n, uint64_t max, struct err *e, const char *fmt, ...)
+int node_get(struct http *h, struct job_node *n, uint64_t max, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
 /* Prints what the node, or its agent, has caused, and no more of it than is allowed (allowance.h). `is_more`:
  * on the terminal only with -v. */
-void node_say(struct node *n, bool is_more, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void node_say(struct job_node *n, bool is_more, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Opens the stream of the job's events after last_seq. Events update `view`, is_ready and is_ended. */
-int node_open_stream(struct http *h, struct node *n, struct err *e);
+int node_open_stream(struct http *h, struct job_node *n, struct err *e);
 
 /* Parses an answer of /v1/jobs/{id} in n->call into `view`, is_ready and is_ended. */
-int node_take_view(struct node *n, struct err *e);
-void node_end(struct node *n, enum job_state state, const char *reason, const char *message);
-void node_forget(struct http *h, struct node *n);
+int node_take_view(struct job_node *n, struct err *e);
+void node_end(struct job_node *n, enum job_state state, const char *reason, const char *message);
+void node_forget(struct http *h, struct job_node *n);
 
 #endif

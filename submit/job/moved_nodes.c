@@ -7,7 +7,7 @@
 #include "submit/net/moved_agents.h"
 #include "submit/terminal/console.h"
 
-static void take_access(struct node *n, const struct access *a)
+static void take_access(struct job_node *n, const struct access *a)
 {
     struct err e;
 
@@ -21,16 +21,16 @@ static void take_access(struct node *n, const struct access *a)
         console_error("%s", e.text);
 }
 
-int moved_nodes_find(struct node *nodes, size_t n, size_t stride, struct err *e)
+int moved_nodes_find(struct job_node *nodes, size_t n, size_t stride, struct err *e)
 {
     struct moved_agent *s = calloc(n + 1, sizeof *s);
-    struct node **without = calloc(n + 1, sizeof *without);
+    struct job_node **without = calloc(n + 1, sizeof *without);
     struct access_list known = {0};
     size_t n_without = 0;
     int rc = s && without ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
 
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        struct node *one = (void *)((char *)nodes + i * stride);
+        struct job_node *one = (void *)((char *)nodes + i * stride);
 
         if (one->pin[0] || one->token[0] || node_has_ca(one))
             continue;

@@ -5,7 +5,7 @@
 #include "shared/job/reason.h"
 
 /* Was the node cancelled because another had failed? */
-static bool was_stopped(const struct node *n)
+static bool was_stopped(const struct job_node *n)
 {
     return strcmp(n->view.reason, REASON_JOB_FAILED) == 0;
 }
@@ -13,7 +13,7 @@ static bool was_stopped(const struct node *n)
 /* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
  * node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite, and end at about the
  * same time, but only one knows that it was its own gradient. */
-static int blame(const struct node *n)
+static int blame(const struct job_node *n)
 {
     if (was_stopped(n))
         return 5;
@@ -26,12 +26,12 @@ static int blame(const struct node *n)
     return strcmp(n->view.reason, REASON_NUMERIC_DIVERGENCE) == 0 && strstr(n->view.message, REASON_OF_A_SUM);
 }
 
-static bool has_not_failed(const struct node *n)
+static bool has_not_failed(const struct job_node *n)
 {
     return !n->is_ended || n->view.state == JOB_SUCCEEDED;
 }
 
-bool outcome_tolerates(const struct submission *s, const struct node *n)
+bool outcome_tolerates(const struct submission *s, const struct job_node *n)
 {
     int n_remaining = 0;
 
@@ -45,7 +45,7 @@ bool outcome_tolerates(const struct submission *s, const struct node *n)
 
 /* A job that was not watched is judged from its nodes' resources, all of which are seen at about the same
  * time. Their own times are then compared; machines' clocks may differ, but no protocol depends on them. */
-static bool ended_before(const struct node *a, const struct node *b)
+static bool ended_before(const struct job_node *a, const struct job_node *b)
 {
     const char *x = a->view.finished_at, *y = b->view.finished_at;
 
@@ -57,8 +57,8 @@ int outcome_cause(const struct submission *s)
     int cause = -1;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
-        const struct node *c = cause < 0 ? NULL : &s->nodes[cause];
+        const struct job_node *n = &s->nodes[i];
+        const struct job_node *c = cause < 0 ? NULL : &s->nodes[cause];
 
         if (has_not_failed(n) || outcome_tolerates(s, n))
             continue;

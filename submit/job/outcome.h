@@ -7,7 +7,7 @@
 /* True if the job tolerates the failure of this worker: with --on-node-loss continue, while at least
  * --min-nodes workers have not failed. A node that ended before its start is none that the others have worked
  * with: the job has then not begun, and fails. */
-bool outcome_tolerates(const struct submission *s, const struct node *n);
+bool outcome_tolerates(const struct submission *s, const struct job_node *n);
 
 /* Index of the node whose end explains the others'; -1 while every ended node succeeded or its failure is
  * tolerated. */

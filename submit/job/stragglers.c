@@ -15,7 +15,7 @@ static double busy_s(const struct comm *c)
 }
 
 /* Returns whether the node has taken steps since the last report. */
-static bool take_report(struct node *n, bool is_resumed)
+static bool take_report(struct job_node *n, bool is_resumed)
 {
     const struct progress_view *v = &n->view.progress;
     struct pace *p = &n->pace;
@@ -50,7 +50,7 @@ static double median(const struct submission *s)
     size_t n = 0, n_known = 0;
 
     for (size_t i = 0; all && i < s->n_nodes; i++) {
-        const struct node *node = &s->nodes[i];
+        const struct job_node *node = &s->nodes[i];
 
         n += !node_is_server(node);
         if (!node_is_server(node) && node->pace.step_s > 0)
@@ -79,7 +79,7 @@ static void judge(struct pace *p, double median_s)
 }
 
 /* Seconds per step since the beginning. */
-static double average(const struct node *n)
+static double average(const struct job_node *n)
 {
     const struct progress_view *v = &n->view.progress;
 
@@ -111,7 +111,7 @@ void stragglers_find(struct submission *s)
     char text[160];
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
         bool was_slow = n->pace.since > 0;
 
         if (node_is_server(n) || s->settings.executor ||

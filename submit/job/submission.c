@@ -167,7 +167,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
         has_keys = false;
     }
     for (size_t i = 0; i < n_workers + n_servers; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
 
         n->at = w->nodes[i < n_workers ? i : w->n_workers + i - n_workers];
         n->job = s->id;
@@ -184,7 +184,8 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
     return rc < 0 ? rc : moved_nodes_find(s->nodes, s->n_nodes, sizeof *s->nodes, e);
 }
 
-int submission_move_node(const struct submission *s, struct node *n, const struct worker *to, struct err *e)
+int submission_move_node(const struct submission *s, struct job_node *n, const struct worker *to,
+                         struct err *e)
 {
     int node = n->at.node;
 
@@ -195,12 +196,12 @@ int submission_move_node(const struct submission *s, struct node *n, const struc
     return node_find_access(n, &s->opt->credentials, e);
 }
 
-const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n)
+const struct codec_blobs *submission_codec(const struct submission *s, const struct job_node *n)
 {
     return node_is_server(n) && s->server_codec.object.len ? &s->server_codec : &s->codec;
 }
 
-const json_t *submission_codec_facts(const struct submission *s, const struct node *n)
+const json_t *submission_codec_facts(const struct submission *s, const struct job_node *n)
 {
     const json_t *of_server = node_is_server(n) ? json_object_get(s->facts, "server_codec") : NULL;
 
@@ -230,7 +231,7 @@ static void say_waiting(const struct submission *s)
     char amount[TEXT_AMOUNT];
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
+        const struct job_node *n = &s->nodes[i];
 
         if (!n->call.busy)
             continue;
@@ -267,7 +268,7 @@ void submission_keep_lease(struct submission *s)
     struct err ignored;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
 
         if (n->is_reserved && !n->is_ended && !n->call.busy && clock_now() - n->contact_at > RENEW_S)
             node_ask(s->http, n, "GET", NULL, 0, &ignored, "/v1/jobs/%s", s->id);
@@ -289,7 +290,7 @@ static void send_cancel(struct submission *s, const char *body)
     struct err ignored;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
 
         if (body && n->is_reserved && !n->is_ended && n->silent_since == 0)
             node_ask(s->http, n, "POST", body, strlen(body), &ignored, "/v1/jobs/%s/cancel", s->id);

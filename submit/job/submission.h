@@ -57,7 +57,7 @@ struct submission {
     double submitted_at;        /* clock_wall */
     double deadline;            /* clock_now; 0: none (--timeout) */
     struct worker_list workers; /* all nodes listed in --workers */
-    struct node *nodes;         /* nodes of this job: workers, then servers */
+    struct job_node *nodes;     /* nodes of this job: workers, then servers */
     size_t n_nodes;
     json_t *facts; /* facts known before the start, for the job index and run.json */
     struct model_spec model_spec;
@@ -92,11 +92,12 @@ void submission_clear(struct submission *s);
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
 
 /* Another agent takes the node, whose requests have ended. */
-int submission_move_node(const struct submission *s, struct node *n, const struct worker *to, struct err *e);
+int submission_move_node(const struct submission *s, struct job_node *n, const struct worker *to,
+                         struct err *e);
 
 /* The codec shipped to the node, and its facts: {"name","sha256",...}. */
-const struct codec_blobs *submission_codec(const struct submission *s, const struct node *n);
-const json_t *submission_codec_facts(const struct submission *s, const struct node *n);
+const struct codec_blobs *submission_codec(const struct submission *s, const struct job_node *n);
+const json_t *submission_codec_facts(const struct submission *s, const struct job_node *n);
 
 /* Some node's call has not finished. */
 bool submission_is_calling(const struct submission *s);

@@ -13,7 +13,7 @@ struct own_agent {
     struct child child; /* pid 0: it has ended */
     char folder[PATH_MAX], log[PATH_MAX];
     struct http *http;
-    struct node node; /* this agent, by its own token */
+    struct job_node node; /* this agent, by its own token */
 };
 
 /* Starts it, without the jobs of earlier launches of this task, and waits until it answers. `token_file`:

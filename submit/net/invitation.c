@@ -20,9 +20,9 @@ static size_t last_word(const char **word, const char *text)
     return (size_t)(end - start);
 }
 
-int invitation_parse(struct invitation *out, const char *text, struct err *e)
+int invitation_parse(struct agent_invitation *out, const char *text, struct err *e)
 {
-    struct invitation v = {0};
+    struct agent_invitation v = {0};
     const char *word, *pin, *code;
     size_t len = last_word(&word, text);
     char host[256];

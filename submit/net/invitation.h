@@ -8,13 +8,13 @@
 
 enum { INVITATION_MAX = 1024 };
 
-struct invitation {
+struct agent_invitation {
     char address[ADDRESS_MAX]; /* "host:port", normalized */
     char pin[BASE64_TEXT], code[BASE64_TEXT];
 };
 
 /* Parses it, alone or as the last word of the command that the agent prints, in quotes or not. ERR_USAGE. */
-int invitation_parse(struct invitation *out, const char *text, struct err *e);
+int invitation_parse(struct agent_invitation *out, const char *text, struct err *e);
 
 /* Reads the first line of a file, at most INVITATION_MAX bytes, so that the code is in no list of processes
  * and no history of a shell. ERR_USAGE: there is none, or a longer one; ERR_IO. */

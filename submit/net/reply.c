@@ -248,7 +248,7 @@ int reply_holder(char *out, size_t size, const char *text, size_t len, struct er
     return 0;
 }
 
-static enum event_kind kind_of(const char *name)
+static enum job_event_kind kind_of(const char *name)
 {
     static const char *const names[] = {
         [EVENT_STATE] = "state",     [EVENT_PROGRESS] = "progress", [EVENT_EVAL] = "eval",
@@ -258,19 +258,19 @@ static enum event_kind kind_of(const char *name)
 
     for (int k = EVENT_STATE; name && k <= EVENT_END; k++)
         if (strcmp(names[k], name) == 0)
-            return (enum event_kind)k;
+            return (enum job_event_kind)k;
     return EVENT_OTHER;
 }
 
-int reply_event(struct event *out, struct progress_view *progress, const char *line, size_t len,
+int reply_event(struct job_event *out, struct progress_view *progress, const char *line, size_t len,
                 struct err *e)
 {
     json_t *o;
 
     if (parse_object(&o, line, len, e) < 0)
         return e->code;
-    *out = (struct event){.kind = kind_of(json_string_value(json_object_get(o, "event"))),
-                          .seq = (uint64_t)get_count(o, "seq", 0)};
+    *out = (struct job_event){.kind = kind_of(json_string_value(json_object_get(o, "event"))),
+                              .seq = (uint64_t)get_count(o, "seq", 0)};
     if ((out->kind == EVENT_STATE || out->kind == EVENT_END) && !get_state(&out->state, o)) {
         json_decref(o);
         return err_set(e, ERR_PROTOCOL, "event: /state: missing or not a job's state");

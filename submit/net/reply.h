@@ -56,7 +56,7 @@ struct job_view {
     uint64_t last_seq;
 };
 
-enum event_kind {
+enum job_event_kind {
     EVENT_OTHER,
     EVENT_STATE,
     EVENT_PROGRESS,
@@ -67,8 +67,8 @@ enum event_kind {
     EVENT_END
 };
 
-struct event {
-    enum event_kind kind;
+struct job_event {
+    enum job_event_kind kind;
     uint64_t seq;
     enum job_state state;           /* EVENT_STATE, EVENT_END */
     char reason[40], message[1024]; /* both; EVENT_LOG: message is the text, reason the level */
@@ -100,7 +100,7 @@ int reply_holder(char *out, size_t size, const char *text, size_t len, struct er
 
 /* Parses one line of a job's events. Progress, eval, stopped and result events update the fields of
  * `progress` that they contain. */
-int reply_event(struct event *out, struct progress_view *progress, const char *line, size_t len,
+int reply_event(struct job_event *out, struct progress_view *progress, const char *line, size_t len,
                 struct err *e);
 
 /* The message and code of an answer that is not 2xx, problem+json or not. Returns the code. */

@@ -63,7 +63,7 @@ static bool has_one_at(const char *folder, const struct checkpoint_position *p, 
     return is_found;
 }
 
-static bool all_have(const char *folder, const struct checkpoint_position *p, const struct node *nodes,
+static bool all_have(const char *folder, const struct checkpoint_position *p, const struct job_node *nodes,
                      size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -72,7 +72,7 @@ static bool all_have(const char *folder, const struct checkpoint_position *p, co
     return true;
 }
 
-bool checkpoint_find_common(uint64_t *step, const char *folder, const struct node *nodes, size_t n)
+bool checkpoint_find_common(uint64_t *step, const char *folder, const struct job_node *nodes, size_t n)
 {
     static const char *const endings[] = {"", CHECKPOINT_PREVIOUS};
 

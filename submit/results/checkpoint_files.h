@@ -21,7 +21,7 @@ void checkpoint_position_of(struct checkpoint_position *out, const struct tensor
 bool checkpoint_is_at(const struct tensor_file *f, const struct checkpoint_position *p, int node);
 
 /* Whether the folder has checkpoints of all n nodes of one point of the job, and of which step. */
-bool checkpoint_find_common(uint64_t *step, const char *folder, const struct node *nodes, size_t n);
+bool checkpoint_find_common(uint64_t *step, const char *folder, const struct job_node *nodes, size_t n);
 
 /* "checkpoints/node-1.safetensors", for a server "checkpoints/ps-0.safetensors"; `ending` "" or
  * CHECKPOINT_PREVIOUS. */

@@ -9,7 +9,7 @@
 
 /* One node's part of the collection. */
 struct yield {
-    struct node *node;
+    struct job_node *node;
     struct artifact_list list;
     bool is_received;
     int fd;            /* the artifact being downloaded; 0: none */
@@ -27,7 +27,7 @@ struct collection {
 
 /* Prints what is missing and why; the results are then incomplete, unless the job tolerates the node's
  * failure. */
-void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why);
+void collect_miss(struct collection *c, const struct job_node *n, const char *what, const char *why);
 
 /* Each writes the downloaded artifacts (yields with bytes) into the folder. */
 int collect_records(struct collection *c, const struct artifact *a, struct err *e);

@@ -191,7 +191,7 @@ static bool sum_trained(char hex[SHA256_HEX], const struct model_spec *m, const 
 
 void collect_check_sums(struct collection *c, const struct yield *y)
 {
-    const struct node *shown = y->node;
+    const struct job_node *shown = y->node;
     char hex[SHA256_HEX];
     struct tensor_file f;
     struct err ignored;
@@ -202,7 +202,7 @@ void collect_check_sums(struct collection *c, const struct yield *y)
     is_summed = sum_trained(hex, c->model, &f);
     tensor_file_close(&f);
     for (size_t i = 0; is_summed && i < c->s->n_nodes; i++) {
-        struct node *n = &c->s->nodes[i];
+        struct job_node *n = &c->s->nodes[i];
         char *said = n->view.progress.params_sha256;
 
         if (n != shown && (!shown->model_sha256[0] || strcmp(n->model_sha256, shown->model_sha256) != 0))

@@ -11,7 +11,7 @@
 /* Returns false if the node has no usable trace. */
 static bool read_trace(struct collection *c, const struct yield *y, struct trace_node *t)
 {
-    struct node *n = y->node;
+    struct job_node *n = y->node;
     struct err e;
 
     if (y->len == 0)

@@ -37,7 +37,7 @@ static int index_path(char *out, size_t size, const char *id, struct err *e)
 }
 
 /* The absolute path of the token file, because later commands may run in other folders. */
-static const char *token_file(char out[PATH_MAX], const struct submission *s, const struct node *n)
+static const char *token_file(char out[PATH_MAX], const struct submission *s, const struct job_node *n)
 {
     const char *option = s->opt->credentials.token_file;
     const char *named = option[0] ? option : n->at.token_file;
@@ -48,7 +48,7 @@ static const char *token_file(char out[PATH_MAX], const struct submission *s, co
 /* Adds the cause of a failure: of a watched job, or the one found by an earlier command. */
 static int put_reason(json_t *o, const struct submission *s)
 {
-    const struct node *cause = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
+    const struct job_node *cause = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
     json_t *why = NULL;
 
     if (cause)
@@ -71,7 +71,7 @@ json_t *job_index_json(const struct submission *s)
     json_t *o;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
+        const struct job_node *n = &s->nodes[i];
 
         json_array_append_new(nodes,
                               json_pack("{s:i, s:s, s:s, s:o, s:s}", "node", n->at.node, "role", node_role(n),

@@ -7,7 +7,7 @@
 
 #include "shared/base/file.h"
 
-struct table {
+struct prediction_table {
     size_t n;
     const int32_t *labels, *classes; /* (n); NULL: no labels; no classes, but values */
     const float *probability;        /* (n); NULL: there is none */
@@ -35,16 +35,16 @@ static bool are_classes(const int32_t *classes, size_t n, int n_classes)
     return true;
 }
 
-static int open_table(struct table *t, const struct dataset *d, const char *half, const struct tensor_file *f,
-                      struct err *e)
+static int open_table(struct prediction_table *t, const struct dataset *d, const char *half,
+                      const struct tensor_file *f, struct err *e)
 {
     bool is_test = strcmp(half, "test") == 0;
     bool fits;
 
-    *t = (struct table){.n = is_test ? d->n_test : d->n_train,
-                        .labels = is_test ? d->test_y : d->train_y,
-                        .targets = is_test ? d->test_t : d->train_t,
-                        .n_targets = d->n_targets};
+    *t = (struct prediction_table){.n = is_test ? d->n_test : d->n_train,
+                                   .labels = is_test ? d->test_y : d->train_y,
+                                   .targets = is_test ? d->test_t : d->train_t,
+                                   .n_targets = d->n_targets};
     t->classes = find(f, "class", TENSOR_I32, 1, t->n, 0);
     t->probability = find(f, "probability", TENSOR_F32, 1, t->n, 0);
     t->values = find(f, "values", TENSOR_F32, 2, t->n, (size_t)d->n_targets);
@@ -52,7 +52,7 @@ static int open_table(struct table *t, const struct dataset *d, const char *half
     return fits ? 0 : err_set(e, ERR_PROTOCOL, "the predictions are not those of these samples");
 }
 
-static int list_names(struct table *t, const struct dataset *d, struct err *e)
+static int list_names(struct prediction_table *t, const struct dataset *d, struct err *e)
 {
     const char *name = d->class_names;
 
@@ -79,7 +79,7 @@ static void put_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
-static void put_class(FILE *out, const struct table *t, size_t i)
+static void put_class(FILE *out, const struct prediction_table *t, size_t i)
 {
     fprintf(out, "%zu,", i);
     if (t->labels)
@@ -108,7 +108,7 @@ static void put_numbered(FILE *out, const char *name, int n)
         fprintf(out, ",%s_%d", name, j);
 }
 
-static void put_header(FILE *out, const struct table *t)
+static void put_header(FILE *out, const struct prediction_table *t)
 {
     fputs("index", out);
     if (t->classes) {
@@ -121,7 +121,7 @@ static void put_header(FILE *out, const struct table *t)
     put_numbered(out, "predicted", t->n_targets);
 }
 
-static void put_row(FILE *out, const struct table *t, size_t i)
+static void put_row(FILE *out, const struct prediction_table *t, size_t i)
 {
     size_t k = (size_t)t->n_targets;
 
@@ -135,7 +135,7 @@ static void put_row(FILE *out, const struct table *t, size_t i)
     put_vector(out, t->values + i * k, t->n_targets);
 }
 
-static int write_table(const char *path, const struct table *t, struct err *e)
+static int write_table(const char *path, const struct prediction_table *t, struct err *e)
 {
     char *text = NULL;
     size_t len = 0;
@@ -160,7 +160,7 @@ static int write_table(const char *path, const struct table *t, struct err *e)
 }
 
 /* The samples with a probability or value that is not finite. */
-static size_t count_not_finite(const struct table *t)
+static size_t count_not_finite(const struct prediction_table *t)
 {
     size_t k = t->classes ? 1 : (size_t)t->n_targets, n = 0;
     const float *v = t->classes ? t->probability : t->values;
@@ -199,7 +199,7 @@ int predictions_check_path(const char *path, struct err *e)
 int predictions_write(const char *path, const struct dataset *d, const char *half,
                       const struct tensor_file *f, struct data_warnings *w, struct err *e)
 {
-    struct table t;
+    struct prediction_table t;
     size_t n_bad;
     int rc;
 

@@ -45,7 +45,7 @@ static const char program[] = "\n"
                               "     for k, t in head.items() if k != '__metadata__'}\n"
                               "print(rows['accuracy'], {k: v.shape for k, v in w.items()})\n";
 
-static json_t *node_json(const struct node *n)
+static json_t *node_json(const struct job_node *n)
 {
     const struct progress_view *p = &n->view.progress;
     json_t *o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "node", n->at.node, "role",
@@ -93,11 +93,11 @@ static json_t *job_comm(const struct submission *s)
  * different steps differ: their files name the step. */
 static json_t *models_agree(const struct submission *s)
 {
-    const struct node *first = NULL;
+    const struct job_node *first = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *k = &s->nodes[i];
+        const struct job_node *k = &s->nodes[i];
 
         if (node_is_server(k) || !k->model_sha256[0])
             continue;
@@ -130,7 +130,7 @@ static json_t *means(const struct submission *s)
 }
 
 /* Codec and last log lines of the node that decided the failure. */
-static json_t *failure(const struct submission *s, const struct node *cause)
+static json_t *failure(const struct submission *s, const struct job_node *cause)
 {
     const json_t *codec = submission_codec_facts(s, cause);
 

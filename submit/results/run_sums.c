@@ -49,7 +49,7 @@ double run_mean(const struct submission *s, size_t offset, bool of_batch, bool *
 
     *differ = false;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *k = &s->nodes[i];
+        const struct job_node *k = &s->nodes[i];
         double v, weight = of_batch ? blocks_in_ratio(s->settings.block_ratio, k->at.node) : 1;
 
         memcpy(&v, (const char *)&k->view.progress + offset, sizeof v);

@@ -21,7 +21,7 @@ static void table_head(FILE *f, bool is_executor)
     fprintf(f, "%9s  %9s  %11s\n", "sent", "received", "time");
 }
 
-static void table_row(FILE *f, const struct node *n, bool is_executor)
+static void table_row(FILE *f, const struct job_node *n, bool is_executor)
 {
     const struct progress_view *p = &n->view.progress;
     char accuracy[TEXT_AMOUNT], loss[TEXT_AMOUNT], sent[TEXT_AMOUNT], received[TEXT_AMOUNT],

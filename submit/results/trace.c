@@ -11,7 +11,7 @@ static const double drift = 50e-6;
 
 /* One clock measurement: *offset is our clock minus the node's, *round_trip the time of the request,
  * seconds. */
-static int measure(double *offset, double *round_trip, struct http *h, struct node *n, struct err *e)
+static int measure(double *offset, double *round_trip, struct http *h, struct job_node *n, struct err *e)
 {
     struct agent_view agent;
     double sent = clock_now();
@@ -29,7 +29,7 @@ static int measure(double *offset, double *round_trip, struct http *h, struct no
     return 0;
 }
 
-int trace_find_offset(struct trace_node *t, struct http *h, struct node *n, struct err *e)
+int trace_find_offset(struct trace_node *t, struct http *h, struct job_node *n, struct err *e)
 {
     char ours[TRACE_CLOCK_ID];
     double age;
@@ -53,7 +53,7 @@ int trace_find_offset(struct trace_node *t, struct http *h, struct node *n, stru
     return 0;
 }
 
-struct writing {
+struct trace_writing {
     FILE *out;
     const struct trace_node *nodes;
     size_t n_nodes;
@@ -61,19 +61,19 @@ struct writing {
     bool has_events;
 };
 
-static void begin_event(struct writing *w)
+static void begin_event(struct trace_writing *w)
 {
     fputs(w->has_events ? ",\n" : "\n", w->out);
     w->has_events = true;
 }
 
 /* Microseconds since the origin of a time of this node. */
-static double at(const struct writing *w, const struct trace_node *t, uint64_t ns)
+static double at(const struct trace_writing *w, const struct trace_node *t, uint64_t ns)
 {
     return ((double)ns * 1e-9 + t->offset_s - w->origin) * 1e6;
 }
 
-static size_t index_of(const struct writing *w, int node)
+static size_t index_of(const struct trace_writing *w, int node)
 {
     size_t i = 0;
 
@@ -82,7 +82,7 @@ static size_t index_of(const struct writing *w, int node)
     return i;
 }
 
-static void write_names(struct writing *w, size_t i)
+static void write_names(struct trace_writing *w, size_t i)
 {
     const struct trace_node *t = &w->nodes[i];
 
@@ -104,7 +104,7 @@ static void write_names(struct writing *w, size_t i)
             i + 1, TRACK_PHASES);
 }
 
-static void write_span(struct writing *w, size_t i, const struct trace_record *r)
+static void write_span(struct trace_writing *w, size_t i, const struct trace_record *r)
 {
     const struct trace_node *t = &w->nodes[i];
     bool is_step = r->kind == TRACE_STEP;
@@ -120,7 +120,7 @@ static void write_span(struct writing *w, size_t i, const struct trace_record *r
 
 /* Both ends of an arrow share an id, made from sender, receiver and the number of the message between them.
  * Below 2^53, because a reader may only have floating-point numbers. */
-static void write_message(struct writing *w, size_t i, const struct trace_record *r)
+static void write_message(struct trace_writing *w, size_t i, const struct trace_record *r)
 {
     bool is_sent = r->kind == TRACE_SENT;
     size_t other = index_of(w, r->peer);
@@ -137,7 +137,7 @@ static void write_message(struct writing *w, size_t i, const struct trace_record
             r->peer);
 }
 
-static void write_clocks(struct writing *w)
+static void write_clocks(struct trace_writing *w)
 {
     fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC of the machine that "
           "wrote this; "
@@ -157,7 +157,7 @@ static void write_clocks(struct writing *w)
 
 int trace_write(FILE *out, const struct trace_node *nodes, size_t n, struct err *e)
 {
-    struct writing w = {.out = out, .nodes = nodes, .n_nodes = n};
+    struct trace_writing w = {.out = out, .nodes = nodes, .n_nodes = n};
     bool has_origin = false;
 
     for (size_t i = 0; i < n; i++)

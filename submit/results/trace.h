@@ -23,7 +23,7 @@ struct trace_node {
 /* Finds the offset of the node's clock. Nodes with our clock have none; other agents are asked for their
  * time several times, and the quickest answer counts, uncertain by half its round trip. The clocks may have
  * drifted apart by 50 millionths of the time since the trace began, which is added to the uncertainty. */
-int trace_find_offset(struct trace_node *t, struct http *h, struct node *n, struct err *e);
+int trace_find_offset(struct trace_node *t, struct http *h, struct job_node *n, struct err *e);
 
 /* ERR_IO: the file could not be written. */
 int trace_write(FILE *out, const struct trace_node *nodes, size_t n, struct err *e);

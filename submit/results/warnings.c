@@ -7,20 +7,20 @@
 
 enum { NAMED_MAX = 8, LIST = 16 * (NAMED_MAX + 2) };
 
-static const char *weights_of(const struct node *n)
+static const char *weights_of(const struct job_node *n)
 {
     return node_is_server(n) ? "" : n->view.progress.params_sha256;
 }
 
-static bool is_equal(const struct node *a, const struct node *b)
+static bool is_equal(const struct job_node *a, const struct job_node *b)
 {
     return strcmp(weights_of(a), weights_of(b)) == 0;
 }
 
 /* The first node of the largest group with equal weights; NULL: no node has reported any. */
-static const struct node *most_common(const struct submission *s)
+static const struct job_node *most_common(const struct submission *s)
 {
-    const struct node *best = NULL;
+    const struct job_node *best = NULL;
     size_t n_best = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
@@ -38,13 +38,13 @@ static const struct node *most_common(const struct submission *s)
 
 /* Writes "1, 3 and 12 more": the nodes with weights whose equality to those of `other` is `equal`. Returns
  * their number. */
-static size_t list(char out[LIST], const struct submission *s, const struct node *other, bool equal)
+static size_t list(char out[LIST], const struct submission *s, const struct job_node *other, bool equal)
 {
     size_t n = 0, at = 0;
 
     out[0] = '\0';
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *k = &s->nodes[i];
+        const struct job_node *k = &s->nodes[i];
 
         if (weights_of(k)[0] && is_equal(k, other) == equal && n++ < NAMED_MAX)
             at += (size_t)snprintf(out + at, LIST - at, "%s%d", n > 1 ? ", " : "", k->at.node);
@@ -82,7 +82,7 @@ static json_t *combined_nothing(const struct submission *s)
 /* Workers of which nothing was combined differ for that reason. */
 static json_t *workers_differ(const struct submission *s)
 {
-    const struct node *common = promises_equal(s) && !has_combined_nothing(s) ? most_common(s) : NULL;
+    const struct job_node *common = promises_equal(s) && !has_combined_nothing(s) ? most_common(s) : NULL;
     char others[LIST], equal[LIST];
     size_t n_others, n_equal;
 

@@ -15,8 +15,8 @@
 static const double PAUSE_S = 2, AGAIN_S = 0.2;
 
 /* FOLDER/mirror/checkpoints/node-0.safetensors and then `ending`. */
-static int name_copy(char path[PATH_MAX], const struct submission *s, const struct node *n, const char *kind,
-                     const char *ending, struct err *e)
+static int name_copy(char path[PATH_MAX], const struct submission *s, const struct job_node *n,
+                     const char *kind, const char *ending, struct err *e)
 {
     char name[64], below[96];
 
@@ -31,7 +31,7 @@ static int epoch_of_all(const struct submission *s)
     int64_t epoch = s->settings.epochs;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
+        const struct job_node *n = &s->nodes[i];
 
         if (!node_is_server(n) && n->view.progress.epoch - 1 < epoch)
             epoch = n->view.progress.epoch - 1;
@@ -47,7 +47,7 @@ static bool can_ask(const struct submission *s)
     return true;
 }
 
-static int begin_one(int *fd, struct submission *s, struct node *n, struct err *e)
+static int begin_one(int *fd, struct submission *s, struct job_node *n, struct err *e)
 {
     const struct artifact *a = &artifacts[ARTIFACT_CHECKPOINT];
     char path[PATH_MAX], from[160];
@@ -80,7 +80,8 @@ static int begin(struct mirror *m, struct submission *s, struct err *e)
 }
 
 /* Opens the download of a node as a file of tensors. */
-static int open_copy(struct tensor_file *f, const struct submission *s, const struct node *n, struct err *e)
+static int open_copy(struct tensor_file *f, const struct submission *s, const struct job_node *n,
+                     struct err *e)
 {
     char path[PATH_MAX];
 
@@ -112,7 +113,7 @@ static bool agree(int *epoch, const struct submission *s)
 }
 
 /* The copy before becomes the previous one, which all nodes have if this program ends between two of them. */
-static int place(const struct submission *s, const struct node *n, struct err *e)
+static int place(const struct submission *s, const struct job_node *n, struct err *e)
 {
     char new[PATH_MAX], now[PATH_MAX], before[PATH_MAX];
 

@@ -17,7 +17,7 @@ static const double redraw_s = 0.2, report_s = 10;
 static const double estimated_s = 1;
 
 /* Progress of one node, 0..1; 0 if nothing is known yet. */
-static double ratio_of(const struct node *n)
+static double ratio_of(const struct job_node *n)
 {
     const struct progress_view *p = &n->view.progress;
     double ratio = p->steps > 0 ? (double)p->step / (double)p->steps : 0;
@@ -32,12 +32,12 @@ static size_t add(char *out, size_t size, size_t n, const char *name, double val
     return isnan(value) || n >= size ? n : n + (size_t)snprintf(out + n, size - n, ", %s %.4g", name, value);
 }
 
-static bool is_held_up(const struct node *n)
+static bool is_held_up(const struct job_node *n)
 {
     return n->view.progress.is_held_up && n->view.state == JOB_RUNNING && n->silent_since == 0;
 }
 
-double progress_left(struct progress *p, double ratio, double now)
+double progress_left(struct progress_bar *p, double ratio, double now)
 {
     if (p->began_at == 0 && ratio > 0 && ratio < 1) {
         p->began_at = now;
@@ -48,7 +48,7 @@ double progress_left(struct progress *p, double ratio, double now)
     return (1 - ratio) * (now - p->began_at) / (ratio - p->began);
 }
 
-const char *progress_text(char *out, size_t size, const struct node *n, double left_s)
+const char *progress_text(char *out, size_t size, const struct job_node *n, double left_s)
 {
     const struct progress_view *p = &n->view.progress;
     char amount[TEXT_AMOUNT];
@@ -99,7 +99,7 @@ static void draw_bar(char out[LINE], const char *label, double ratio, const char
     snprintf(out, LINE, "%-9s [%s] %s", label, bar, text);
 }
 
-static void draw_node(char out[LINE], const struct node *n, double left_s)
+static void draw_node(char out[LINE], const struct job_node *n, double left_s)
 {
     char label[32];
     char text[192];
@@ -111,15 +111,15 @@ static void draw_node(char out[LINE], const struct node *n, double left_s)
 
 static int by_ratio(const void *a, const void *b)
 {
-    double x = ratio_of(*(const struct node *const *)a);
-    double y = ratio_of(*(const struct node *const *)b);
+    double x = ratio_of(*(const struct job_node *const *)a);
+    double y = ratio_of(*(const struct job_node *const *)b);
 
     return (x > y) - (x < y);
 }
 
 /* Sorts the workers, least advanced first, into `order` and returns their number. Servers make no steps and
  * are left out. */
-static size_t sort_workers(const struct node **order, const struct submission *s)
+static size_t sort_workers(const struct job_node **order, const struct submission *s)
 {
     size_t n = 0;
 
@@ -130,7 +130,7 @@ static size_t sort_workers(const struct node **order, const struct submission *s
     return n;
 }
 
-static double mean_ratio(const struct node *const *order, size_t n)
+static double mean_ratio(const struct job_node *const *order, size_t n)
 {
     double sum = 0;
 
@@ -139,7 +139,7 @@ static double mean_ratio(const struct node *const *order, size_t n)
     return n ? sum / (double)n : 0;
 }
 
-static void draw(const struct submission *s, const struct node **order, size_t n, double left_s)
+static void draw(const struct submission *s, const struct job_node **order, size_t n, double left_s)
 {
     char lines[BARS_MAX][LINE];
     const char *pointers[BARS_MAX];
@@ -164,7 +164,7 @@ static void draw(const struct submission *s, const struct node **order, size_t n
     console_bars(pointers, k);
 }
 
-static void console_lines(const struct submission *s, const struct node **order, size_t n, double left_s)
+static void console_lines(const struct submission *s, const struct job_node **order, size_t n, double left_s)
 {
     char text[256];
 
@@ -178,10 +178,10 @@ static void console_lines(const struct submission *s, const struct node **order,
                          progress_text(text, sizeof text, &s->nodes[i], left_s));
 }
 
-void progress_show(struct progress *p, const struct submission *s)
+void progress_show(struct progress_bar *p, const struct submission *s)
 {
     double now = clock_now();
-    const struct node **order;
+    const struct job_node **order;
     double left_s;
     size_t n;
     int tenth;

@@ -54,7 +54,7 @@ static void choose_place(char best[PATH_MAX], const struct submission *s)
 /* {"attempt":1,"state":"failed","node":1,"reason":"NodeLost",...} for run.json. */
 static void note_attempt(struct submission *s)
 {
-    const struct node *n = &s->nodes[s->cause];
+    const struct job_node *n = &s->nodes[s->cause];
     json_t *attempts = json_object_get(s->facts, "attempts");
     char folder[48], at[CLOCK_TEXT];
 

@@ -9,7 +9,7 @@
 
 static const double probe_after_s = 5, probe_timeout_s = 5, retry_s = 0.25, end_s = 5;
 
-void silence_begin(struct submission *s, struct node *n, const struct err *why, bool is_reported)
+void silence_begin(struct submission *s, struct job_node *n, const struct err *why, bool is_reported)
 {
     char until[TEXT_AMOUNT];
 
@@ -29,7 +29,7 @@ void silence_begin(struct submission *s, struct node *n, const struct err *why, 
 
 /* A stream that ends in order, but without the job's end, is no broken connection: after a power failure the
  * end may have a number that was seen before, and an agent may be faulty. The job itself says how it is. */
-static void ask_for_state(struct submission *s, struct node *n)
+static void ask_for_state(struct submission *s, struct job_node *n)
 {
     bool is_first = n->cut_at == 0 || n->event_at > n->cut_at;
     char until[TEXT_AMOUNT];
@@ -47,7 +47,7 @@ static void ask_for_state(struct submission *s, struct node *n)
 }
 
 /* Takes the answer. ERR_UNREACHABLE: for --agent-timeout there was neither an end nor an event. */
-static int look_at_cut(struct submission *s, struct node *n, struct err *e)
+static int look_at_cut(struct submission *s, struct job_node *n, struct err *e)
 {
     struct err ignored;
 
@@ -63,7 +63,7 @@ static int look_at_cut(struct submission *s, struct node *n, struct err *e)
 }
 
 /* Handles a stream that closed, or was refused, before the end event of the job. */
-static int take_end_of_stream(struct submission *s, struct node *n, struct err *e)
+static int take_end_of_stream(struct submission *s, struct job_node *n, struct err *e)
 {
     struct err why = n->stream.err;
 
@@ -86,7 +86,7 @@ static int take_end_of_stream(struct submission *s, struct node *n, struct err *
 
 /* Takes the answer of a probe: the stream is silent, too, if the agent's disk does not take the job's end.
  * The events know the rest, and may be newer. */
-static void look_at_probe(struct submission *s, struct node *n)
+static void look_at_probe(struct submission *s, struct job_node *n)
 {
     bool is_first = n->unwritten_at == 0;
     char until[TEXT_AMOUNT];
@@ -108,7 +108,7 @@ static void look_at_probe(struct submission *s, struct node *n)
 }
 
 /* A stream without new data may mean a frozen agent: probes it with a simple request. */
-static void probe(struct submission *s, struct node *n)
+static void probe(struct submission *s, struct job_node *n)
 {
     double now = clock_now();
     struct err e;
@@ -130,7 +130,7 @@ static void probe(struct submission *s, struct node *n)
     }
 }
 
-int silence_look(struct submission *s, struct node *n, struct err *e)
+int silence_look(struct submission *s, struct job_node *n, struct err *e)
 {
     struct err why;
 
@@ -164,7 +164,7 @@ int silence_look(struct submission *s, struct node *n, struct err *e)
     return 0;
 }
 
-void silence_lose(struct submission *s, struct node *n, const struct err *why)
+void silence_lose(struct submission *s, struct job_node *n, const struct err *why)
 {
     http_clear(s->http, &n->stream);
     n->is_lost = true;
@@ -172,7 +172,7 @@ void silence_lose(struct submission *s, struct node *n, const struct err *why)
 }
 
 /* An agent that answers has results to fetch. */
-void silence_follow(struct submission *s, struct node *n)
+void silence_follow(struct submission *s, struct job_node *n)
 {
     struct err why;
 

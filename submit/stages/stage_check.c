@@ -201,7 +201,7 @@ static int try_codec(const struct submission *s, const struct codec_blobs *codec
                      bool is_of_servers, struct err *e)
 {
     const struct settings *set = &s->settings;
-    struct trial t = {.set = set, .model = &s->model_spec, .is_of_servers = is_of_servers};
+    struct open_check t = {.set = set, .model = &s->model_spec, .is_of_servers = is_of_servers};
     char path[MEMORY_FILE_PATH];
     struct blocks blocks;
     int fd, rc;

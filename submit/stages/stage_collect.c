@@ -50,7 +50,7 @@ static const struct artifact_view *find_listed(const struct yield *y, const char
     return NULL;
 }
 
-void collect_miss(struct collection *c, const struct node *n, const char *what, const char *why)
+void collect_miss(struct collection *c, const struct job_node *n, const char *what, const char *why)
 {
     c->is_missing |= !outcome_tolerates(c->s, n);
     console_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
@@ -70,7 +70,7 @@ static void request_all(struct collection *c, const char *path)
 
 static void take_job(struct collection *c, struct yield *y)
 {
-    struct node *n = y->node;
+    struct job_node *n = y->node;
     struct job_view v;
     struct err e;
 

@@ -35,7 +35,7 @@ static int receive_all(struct submission *s, struct err *e)
     char until[TEXT_AMOUNT];
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
+        const struct job_node *n = &s->nodes[i];
 
         while (n->call.busy) {
             if (clock_now() > report_at) {
@@ -66,7 +66,7 @@ static int ask_agents(struct submission *s, size_t *n_failed, struct err *e)
     if (receive_all(s, e) < 0)
         return e->code;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
         struct err *at = *n_failed ? &other : e;
 
         if (node_answer(n, at) < 0)
@@ -85,7 +85,7 @@ struct substitutes {
 /* A job with --retries takes listed workers beyond --node_count first; servers are all in use. NULL: none is
  * left. */
 static const struct worker *next_substitute(struct substitutes *u, const struct submission *s,
-                                            const struct node *n)
+                                            const struct job_node *n)
 {
     const struct worker_list *w = &s->workers;
 
@@ -99,7 +99,7 @@ static int substitute(struct submission *s, struct substitutes *u, size_t *found
 {
     *found = 0;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
         const struct worker *at;
         struct err why;
 
@@ -119,7 +119,7 @@ static int return_to_listed(struct submission *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct worker_list *w = &s->workers;
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
         size_t at = node_is_server(n) ? w->n_workers + i - (size_t)s->settings.node_count : i;
         struct err why;
 
@@ -167,10 +167,10 @@ static int contact_agents(struct submission *s, struct err *e)
 
 static int by_agent(const void *a, const void *b)
 {
-    return strcmp((*(struct node *const *)a)->agent.id, (*(struct node *const *)b)->agent.id);
+    return strcmp((*(struct job_node *const *)a)->agent.id, (*(struct job_node *const *)b)->agent.id);
 }
 
-static int sort_by_agent(struct node **order, struct submission *s, struct err *e)
+static int sort_by_agent(struct job_node **order, struct submission *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         order[i] = &s->nodes[i];
@@ -183,7 +183,7 @@ static int sort_by_agent(struct node **order, struct submission *s, struct err *
 }
 
 /* Number of workers on the machine of this node, judged by host names. */
-static int workers_on_host(const struct submission *s, const struct node *n)
+static int workers_on_host(const struct submission *s, const struct job_node *n)
 {
     int count = 0;
 
@@ -192,7 +192,7 @@ static int workers_on_host(const struct submission *s, const struct node *n)
     return count;
 }
 
-static char *reservation(const struct submission *s, const struct node *n)
+static char *reservation(const struct submission *s, const struct job_node *n)
 {
     const char *user = getenv("USER");
     char host[65] = "";
@@ -234,7 +234,7 @@ static void place_in_queue(char *out, size_t size, const struct job_view *v)
 }
 
 /* Prints the job that holds the slot, the place in the queue, and how long this one waits. */
-static void print_queue(struct submission *s, struct node *n)
+static void print_queue(struct submission *s, struct job_node *n)
 {
     struct job_view now = n->view; /* of a request: the node's own view follows its stream of events */
     bool is_drained;
@@ -259,7 +259,7 @@ static void print_queue(struct submission *s, struct node *n)
 
 /* Requests the reservation, or repeats the request if the agent forgot it. An agent that does not answer
  * now did so a moment ago: it is retried like one that becomes silent later. */
-static int request_slot(struct submission *s, struct node *n, struct err *e)
+static int request_slot(struct submission *s, struct job_node *n, struct err *e)
 {
     char *body = reservation(s, n);
     int rc;
@@ -282,7 +282,7 @@ static int request_slot(struct submission *s, struct node *n, struct err *e)
     return node_open_stream(s->http, n, e);
 }
 
-static bool is_queued(const struct node *n)
+static bool is_queued(const struct job_node *n)
 {
     return n->view.state == JOB_PENDING && !n->is_ended;
 }
@@ -290,7 +290,7 @@ static bool is_queued(const struct node *n)
 /* The reason why a node ended before the start is more useful than "the stream closed". An agent that was
  * away and no longer knows a node in its queue is asked again; a slot that was held is not, because another
  * submitter waiting for ours may have it now (see the order above). */
-static int look_at(struct submission *s, struct node *n, struct err *e)
+static int look_at(struct submission *s, struct job_node *n, struct err *e)
 {
     if (n->is_ended)
         return err_set(e, n->view.state == JOB_CANCELLED ? ERR_CANCELLED : ERR_REFUSED,
@@ -310,7 +310,7 @@ static int look_at_all(struct submission *s, bool *is_away, struct err *e)
 {
     *is_away = false;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
 
         if (n->is_reserved && look_at(s, n, e) < 0)
             return e->code;
@@ -320,7 +320,7 @@ static int look_at_all(struct submission *s, bool *is_away, struct err *e)
 }
 
 /* Waits until the node has its slot and the agents of all reserved nodes answer. */
-static int reserve(struct submission *s, struct node *n, struct err *e)
+static int reserve(struct submission *s, struct job_node *n, struct err *e)
 {
     double reported_at = 0;
     bool is_away;
@@ -346,7 +346,7 @@ static int reserve(struct submission *s, struct node *n, struct err *e)
 
 int stage_place(struct submission *s, struct err *e)
 {
-    struct node **order = calloc(s->n_nodes, sizeof *order);
+    struct job_node **order = calloc(s->n_nodes, sizeof *order);
     int rc;
 
     if (!order)

@@ -21,7 +21,7 @@ static const double WAIT_REPORT_S = 10, READY_S = 120;
 /* Slowest transfer of a blob before it counts as stuck. */
 static const double least_bytes_per_s = 50e3;
 
-struct file {
+struct shipped_file {
     const char *name;
     const struct blob *blob;
 };
@@ -30,43 +30,43 @@ enum ship_state { SHIP_NEXT, SHIP_HEAD, SHIP_PUT, SHIP_BIND, SHIP_DONE };
 
 /* Progress of one node through its packages. */
 struct shipment {
-    struct node *node;
+    struct job_node *node;
     enum ship_state state;
     int package, file, n_files;
-    struct file files[FILES_MAX];
+    struct shipped_file files[FILES_MAX];
     char *body;       /* of the package being bound */
     bool is_reported; /* the node was reported as ready */
 };
 
-static int package_files(struct file out[FILES_MAX], const struct submission *s, const struct node *n,
-                         int package)
+static int package_files(struct shipped_file out[FILES_MAX], const struct submission *s,
+                         const struct job_node *n, int package)
 {
     const struct codec_blobs *codec = submission_codec(s, n);
 
     switch (package) {
     case PACKAGE_SETTINGS:
-        out[0] = (struct file){"settings.json", &s->settings_blob};
+        out[0] = (struct shipped_file){"settings.json", &s->settings_blob};
         return 1;
     case PACKAGE_CODEC:
-        out[0] = (struct file){CODEC_OBJECT_NAME, &codec->object};
-        out[1] = (struct file){CODEC_MANIFEST_NAME, &codec->manifest};
-        out[2] = (struct file){CODEC_SOURCE_NAME, &codec->source};
+        out[0] = (struct shipped_file){CODEC_OBJECT_NAME, &codec->object};
+        out[1] = (struct shipped_file){CODEC_MANIFEST_NAME, &codec->manifest};
+        out[2] = (struct shipped_file){CODEC_SOURCE_NAME, &codec->source};
         return codec->source.len ? 3 : 2;
     case PACKAGE_MODEL:
-        out[0] = (struct file){"model.json", &s->model};
-        out[1] = (struct file){PREPROCESSING_FILE, &s->preprocessing};
+        out[0] = (struct shipped_file){"model.json", &s->model};
+        out[1] = (struct shipped_file){PREPROCESSING_FILE, &s->preprocessing};
         return s->preprocessing.len ? 2 : 1;
     case PACKAGE_WEIGHTS:
-        out[0] = (struct file){"weights.safetensors",
-                               s->checkpoints ? &s->checkpoints[n - s->nodes] : &s->weights};
+        out[0] = (struct shipped_file){"weights.safetensors",
+                                       s->checkpoints ? &s->checkpoints[n - s->nodes] : &s->weights};
         return 1;
     default:
         if (node_is_server(n))
             return 0;
-        out[0] = (struct file){"train.safetensors", &s->shards[n->at.node]};
+        out[0] = (struct shipped_file){"train.safetensors", &s->shards[n->at.node]};
         if (s->settings.executor)
             return 1;
-        out[1] = (struct file){"test.safetensors", &s->test};
+        out[1] = (struct shipped_file){"test.safetensors", &s->test};
         return 2;
     }
 }
@@ -217,7 +217,7 @@ struct patience {
 
 static int look_at(const struct shipment *x, struct patience *p, struct err *e)
 {
-    const struct node *n = x->node;
+    const struct job_node *n = x->node;
     char until[TEXT_AMOUNT];
 
     if (x->is_reported || n->silent_since > 0)
@@ -274,7 +274,7 @@ static void estimate(const struct submission *s)
 
     for (size_t i = 0; i < s->n_nodes; i++)
         for (int p = 0; p < N_PACKAGES; p++) {
-            struct file files[FILES_MAX];
+            struct shipped_file files[FILES_MAX];
             int n = s->nodes[i].view.lacks[p] ? package_files(files, s, &s->nodes[i], p) : 0;
 
             for (int k = 0; k < n; k++)

@@ -21,7 +21,7 @@ static json_t *peers(const struct submission *s, size_t me, const uint8_t job_ke
     json_t *list = json_array();
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i], *mine = &s->nodes[me];
+        const struct job_node *n = &s->nodes[i], *mine = &s->nodes[me];
         json_t *peer = json_pack("{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role", node_role(n),
                                  "address", n->at.address, "host", node_host(n), "data_port",
                                  n->view.data_port);
@@ -78,14 +78,14 @@ static char **orders_new(const struct submission *s)
     return orders;
 }
 
-static int send_order(struct submission *s, struct node *n, const char *order, struct err *e)
+static int send_order(struct submission *s, struct job_node *n, const char *order, struct err *e)
 {
     return node_ask(s->http, n, "POST", order, strlen(order), e, "/v1/jobs/%s/start", s->id);
 }
 
 /* The answer to an order. An agent that ended before it answered may have carried the order out, and another
  * agent's node may run already: the order is repeated, which changes nothing, for --agent-timeout. */
-static int take_answer(struct submission *s, struct node *n, const char *order, struct err *e)
+static int take_answer(struct submission *s, struct job_node *n, const char *order, struct err *e)
 {
     double until = clock_now() + s->opt->agent_timeout_s, next;
     int rc;

@@ -27,8 +27,8 @@ static const double quiet_s = 5;
 /* Time between such reports. */
 static const double report_quiet_s = 60;
 
-struct watch {
-    struct progress progress;
+struct job_watch {
+    struct progress_bar progress;
     struct mirror mirror;
     double failed_at;         /* clock_now of the first end that is no success; 0: none yet */
     double stopped_at;        /* when the others were cancelled; 0: not yet */
@@ -36,7 +36,7 @@ struct watch {
     double quiet_reported_at; /* clock_now of the last report of a worker without events */
 };
 
-static void report_change(struct node *n)
+static void report_change(struct job_node *n)
 {
     const char *reason = n->view.reason;
     const char *message = n->view.message;
@@ -50,10 +50,10 @@ static void report_change(struct node *n)
 
 /* Called once the other nodes have reported their reasons, or had time to: fixes the cause of the failure
  * and cancels the others. */
-static void stop_others(struct submission *s, struct watch *w)
+static void stop_others(struct submission *s, struct job_watch *w)
 {
     char reason[160];
-    const struct node *n;
+    const struct job_node *n;
     struct err e;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
@@ -71,7 +71,7 @@ static void stop_others(struct submission *s, struct watch *w)
     w->stopped_at = clock_now();
 }
 
-static void judge(struct submission *s, struct watch *w)
+static void judge(struct submission *s, struct job_watch *w)
 {
     double now = clock_now();
     char limit[TEXT_AMOUNT];
@@ -90,7 +90,7 @@ static void judge(struct submission *s, struct watch *w)
         silence_lose(s, &s->nodes[i], &e);
     }
     for (size_t i = 0; i < s->n_nodes && w->stopped_at > 0 && now - w->stopped_at > stop_s; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
 
         if (n->is_ended)
             continue;
@@ -107,7 +107,7 @@ static bool find_done(const struct submission *s, double *at, double *longest)
 
     *at = *longest = 0;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
+        const struct job_node *n = &s->nodes[i];
 
         if (node_is_server(n))
             continue;
@@ -122,7 +122,7 @@ static bool find_done(const struct submission *s, double *at, double *longest)
 
 /* Reports workers without events while others are done. The other workers finish without a worker they
  * lost, so only this check notices it. It may hang or still compute: the user decides. */
-static void report_quiet_workers(const struct submission *s, struct watch *w)
+static void report_quiet_workers(const struct submission *s, struct job_watch *w)
 {
     double now = clock_now(), done_at, longest;
     char limit[TEXT_AMOUNT];
@@ -131,7 +131,7 @@ static void report_quiet_workers(const struct submission *s, struct watch *w)
     if (w->failed_at > 0 || now - w->quiet_reported_at < report_quiet_s || !find_done(s, &done_at, &longest))
         return;
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct node *n = &s->nodes[i];
+        const struct job_node *n = &s->nodes[i];
         double quiet = now - fmax(w->began, fmax(done_at, n->event_at));
 
         if (node_is_server(n) || n->is_ended || n->silent_since > 0 || quiet < fmax(quiet_s, longest))
@@ -156,7 +156,7 @@ static void conclude(struct submission *s)
 static int open_streams(struct submission *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
 
         if (!n->is_ended && !n->stream.busy && node_open_stream(s->http, n, e) < 0)
             return e->code;
@@ -164,11 +164,11 @@ static int open_streams(struct submission *s, struct err *e)
     return 0;
 }
 
-static int watch(struct watch *w, struct submission *s, struct err *e)
+static int watch(struct job_watch *w, struct submission *s, struct err *e)
 {
     for (;;) {
         for (size_t i = 0; i < s->n_nodes; i++) {
-            struct node *n = &s->nodes[i];
+            struct job_node *n = &s->nodes[i];
 
             silence_follow(s, n);
             report_change(n);
@@ -192,7 +192,7 @@ static int watch(struct watch *w, struct submission *s, struct err *e)
 int stage_watch(struct submission *s, struct err *e)
 {
     const double now = clock_now();
-    struct watch w = {
+    struct job_watch w = {
         .progress = {.reported_at = now}, .began = now, .quiet_reported_at = now - report_quiet_s};
     int rc = open_streams(s, e) < 0 ? e->code : watch(&w, s, e);
 

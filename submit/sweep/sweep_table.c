@@ -17,7 +17,7 @@ enum { N_SHOWN = sizeof shown / sizeof *shown };
 _Static_assert(SWEEP_AXES + 1 + N_SHOWN <= TEXT_TABLE_COLUMNS,
                "a column for each option that varies, and the runs");
 
-struct row {
+struct sweep_row {
     size_t n_runs, n_failed;
     struct sweep_mean of[N_SHOWN];
 };
@@ -63,7 +63,7 @@ static int measure(struct compare_numbers *out, bool *has_run, const struct swee
     return rc;
 }
 
-static int make_row(struct row *row, const struct sweep *s, size_t combination, struct err *e)
+static int make_row(struct sweep_row *row, const struct sweep *s, size_t combination, struct err *e)
 {
     size_t n = s->plan.n_repeats;
     struct compare_numbers *all = calloc(n, sizeof *all);
@@ -71,7 +71,7 @@ static int make_row(struct row *row, const struct sweep *s, size_t combination, 
     int rc = all && values ? 0 : err_set(e, ERR_NOMEM, "no memory for the table of the sweep");
     bool has_run;
 
-    *row = (struct row){.n_runs = n};
+    *row = (struct sweep_row){.n_runs = n};
     for (size_t i = 0; i < n && rc == 0; i++) {
         rc = measure(&all[i], &has_run, s, combination, i, e);
         row->n_failed += !has_run;
@@ -97,7 +97,7 @@ static void put_mean(struct text_table *t, enum compare_result which, const stru
         text_table_cell(t, "%s ± %s", mean, compare_result_text(deviation, which, m->deviation));
 }
 
-static int print(const struct sweep *s, const struct row *rows, struct err *e)
+static int print(const struct sweep *s, const struct sweep_row *rows, struct err *e)
 {
     const struct sweep_plan *p = &s->plan;
     struct text_table t = {0};
@@ -122,7 +122,7 @@ static int print(const struct sweep *s, const struct row *rows, struct err *e)
     return rc;
 }
 
-static json_t *row_json(const struct sweep *s, const struct row *row, size_t combination)
+static json_t *row_json(const struct sweep *s, const struct sweep_row *row, size_t combination)
 {
     json_t *values = json_object(), *o;
 
@@ -138,7 +138,7 @@ static json_t *row_json(const struct sweep *s, const struct row *row, size_t com
     return o;
 }
 
-static void print_json(const struct sweep *s, const struct row *rows)
+static void print_json(const struct sweep *s, const struct sweep_row *rows)
 {
     json_t *list = json_array();
 
@@ -167,7 +167,7 @@ static void put_number(FILE *f, double v)
         fprintf(f, "%.9g", v);
 }
 
-static void put_csv(FILE *f, const struct sweep *s, const struct row *rows)
+static void put_csv(FILE *f, const struct sweep *s, const struct sweep_row *rows)
 {
     const struct sweep_plan *p = &s->plan;
 
@@ -193,7 +193,7 @@ static void put_csv(FILE *f, const struct sweep *s, const struct row *rows)
     fputc('\n', f);
 }
 
-static int write_csv(const struct sweep *s, const struct row *rows, struct err *e)
+static int write_csv(const struct sweep *s, const struct sweep_row *rows, struct err *e)
 {
     char path[PATH_MAX], *text = NULL;
     size_t size = 0;
@@ -213,7 +213,7 @@ static int write_csv(const struct sweep *s, const struct row *rows, struct err *
 
 int sweep_report(const struct sweep *s, bool is_json, struct err *e)
 {
-    struct row *rows = calloc(s->plan.n_combinations, sizeof *rows);
+    struct sweep_row *rows = calloc(s->plan.n_combinations, sizeof *rows);
     int rc = rows ? 0 : err_set(e, ERR_NOMEM, "no memory for the table of the sweep");
 
     for (size_t c = 0; c < s->plan.n_combinations && rc == 0; c++)

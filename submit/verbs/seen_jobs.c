@@ -110,7 +110,7 @@ const json_t *seen_jobs_find(const json_t *jobs, const char *which)
     return found;
 }
 
-static int load_node(struct node *n, const json_t *said, struct err *e)
+static int load_node(struct job_node *n, const json_t *said, struct err *e)
 {
     char *text = json_dumps(json_object_get(said, "job"), JSON_COMPACT);
     int rc = text ? reply_job(&n->view, text, strlen(text), e) : err_set(e, ERR_NOMEM, "no memory");

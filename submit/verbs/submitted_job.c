@@ -49,7 +49,7 @@ size_t submitted_ask_nodes(struct submission *s, double timeout_s)
             busy |= s->nodes[i].call.busy;
     }
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct node *n = &s->nodes[i];
+        struct job_node *n = &s->nodes[i];
 
         if (n->call.busy)
             err_set(&n->silence, ERR_UNREACHABLE, "%s does not answer (for %g s)", n->label, timeout_s);
@@ -93,7 +93,7 @@ int submitted_ask(struct submission *s, const struct options *o, const char *id,
 }
 
 /* Prints details of a node beyond its line in the table. */
-static void print_node(const struct submission *s, const struct node *n)
+static void print_node(const struct submission *s, const struct job_node *n)
 {
     char text[256];
 

@@ -20,7 +20,7 @@ static const double answer_s = 8;
 
 struct joined {
     const struct access *access;
-    struct node node;
+    struct job_node node;
     struct err why; /* why it cannot be used; code 0: it answers */
 };
 
@@ -43,7 +43,7 @@ static const char *state_of(const struct joined *j)
 static void begin(struct http *h, struct joined *j, const struct access *a)
 {
     static const struct credentials none = {0};
-    struct node *n = &j->node;
+    struct job_node *n = &j->node;
     struct err e;
 
     j->access = a;
@@ -56,7 +56,7 @@ static void begin(struct http *h, struct joined *j, const struct access *a)
 
 static void end(struct joined *j)
 {
-    struct node *n = &j->node;
+    struct job_node *n = &j->node;
 
     if (j->why.code)
         return;
@@ -288,7 +288,7 @@ static int add(const struct options *o, const char *operand, struct err *e)
 /* Joined or not, as for a job. */
 static int ask_about_drain(const struct options *o, const char *operand, bool is_draining, struct err *e)
 {
-    struct node n = {0};
+    struct job_node n = {0};
     struct http *h;
     struct drain_view v;
     int rc;

@@ -25,7 +25,7 @@ struct doctor {
     struct worker_list workers;
     struct patient *all; /* (n): this machine, then the nodes of worker.json */
     size_t n;
-    struct trial trial; /* with --connect */
+    struct test_job trial; /* with --connect */
 };
 
 /* A user's codec is compiled on this machine by $CC, else cc. */

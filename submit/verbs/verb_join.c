@@ -48,7 +48,7 @@ static int take_answer(struct access *a, const struct http_request *r, struct er
     return rc;
 }
 
-static int ask(struct access *a, const struct invitation *v, struct err *e)
+static int ask(struct access *a, const struct agent_invitation *v, struct err *e)
 {
     struct http *h = http_new(e);
     char name[64], label[ADDRESS_MAX + 16];
@@ -88,7 +88,7 @@ static int ask(struct access *a, const struct invitation *v, struct err *e)
 }
 
 /* The operand, or the line that it stands for. */
-static int find_invitation(struct invitation *v, const char *operand, struct err *e)
+static int find_invitation(struct agent_invitation *v, const char *operand, struct err *e)
 {
     char line[INVITATION_MAX];
     int rc;
@@ -109,7 +109,7 @@ static int find_invitation(struct invitation *v, const char *operand, struct err
 int verb_join_by(const char *operand, struct err *e)
 {
     struct access a = {.joined_at = clock_wall()};
-    struct invitation v;
+    struct agent_invitation v;
     int rc;
 
     if (find_invitation(&v, operand, e) < 0)

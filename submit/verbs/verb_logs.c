@@ -18,7 +18,7 @@
 enum { PART_MAX = 4 << 20, LINE_MAX_BYTES = 1 << 20 };
 static const double follow_s = 1, ask_s = 3;
 
-static void print_lines(const struct node *n, char *text, size_t len)
+static void print_lines(const struct job_node *n, char *text, size_t len)
 {
     char label[NODE_LOG_NAME];
 
@@ -35,7 +35,8 @@ static void print_lines(const struct node *n, char *text, size_t len)
 }
 
 /* Prints the log after byte *seen; only whole lines while more may follow. */
-static int print_log(struct submission *s, struct node *n, uint64_t *seen, bool more_may_come, struct err *e)
+static int print_log(struct submission *s, struct job_node *n, uint64_t *seen, bool more_may_come,
+                     struct err *e)
 {
     const struct http_request *r = &n->call;
     size_t len;

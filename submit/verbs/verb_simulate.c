@@ -26,14 +26,15 @@
 
 #define STEP_TIME_S "0.01" /* of stand-in gradients, which cannot be measured */
 
-struct run {
+struct simulation_run {
     struct submission s;
     struct options opt; /* the options given, and those derived from them */
     struct temp packages;
     json_t *summary;
 };
 
-static int put_text(const struct run *r, const char *name, const void *bytes, size_t len, struct err *e)
+static int put_text(const struct simulation_run *r, const char *name, const void *bytes, size_t len,
+                    struct err *e)
 {
     char path[PATH_MAX];
 
@@ -43,7 +44,7 @@ static int put_text(const struct run *r, const char *name, const void *bytes, si
 }
 
 /* An unlinked file is reachable through the descriptor that this process holds. */
-static int put_blob(const struct run *r, const char *name, const struct blob *b, struct err *e)
+static int put_blob(const struct simulation_run *r, const char *name, const struct blob *b, struct err *e)
 {
     char path[PATH_MAX], held[64];
 
@@ -57,7 +58,7 @@ static int put_blob(const struct run *r, const char *name, const struct blob *b,
     return symlink(held, path) < 0 ? err_errno(e, ERR_IO, "%s", path) : 0;
 }
 
-static int put_packages(struct run *r, struct err *e)
+static int put_packages(struct simulation_run *r, struct err *e)
 {
     const struct submission *s = &r->s;
     json_t *doc = simulation_json(&r->opt.simulation);
@@ -84,7 +85,7 @@ static int put_packages(struct run *r, struct err *e)
 }
 
 /* Checks the options of the simulation and their combinations. */
-static int check_options(struct run *r, struct err *e)
+static int check_options(struct simulation_run *r, struct err *e)
 {
     struct simulation *how = &r->opt.simulation;
     json_t *doc;
@@ -111,7 +112,7 @@ static int check_options(struct run *r, struct err *e)
     return 0;
 }
 
-static int prepare(struct run *r, struct err *e)
+static int prepare(struct simulation_run *r, struct err *e)
 {
     struct submission *s = &r->s;
     int rc;
@@ -137,7 +138,7 @@ static int prepare(struct run *r, struct err *e)
 }
 
 /* Prints the result of a search through all orders. */
-static void show_search(const struct run *r, const json_t *search)
+static void show_search(const struct simulation_run *r, const json_t *search)
 {
     const char *failure = json_string_value(json_object_get(search, "failure"));
     const char *order = json_string_value(json_object_get(search, "order"));
@@ -156,7 +157,7 @@ static void show_search(const struct run *r, const json_t *search)
         text_print("next: the same command with --replay %s instead of --exhaustive\n", order);
 }
 
-static int run_simulator(struct run *r, struct err *e)
+static int run_simulator(struct simulation_run *r, struct err *e)
 {
     const struct helper how = {.program = "simulator",
                                .folder = r->packages.path,
@@ -170,7 +171,7 @@ static int run_simulator(struct run *r, struct err *e)
 
 /* What the times of a step, the test set, a codec and a message depend on: not the rule, nor its rates and
  * seed, so that runs which differ in these take the same times. NULL: no memory. */
-static json_t *what_is_measured(const struct run *r)
+static json_t *what_is_measured(const struct simulation_run *r)
 {
     static const char *const keys[] = {
         "model",   "dataset",    "transform",   "batch_size",       "math",
@@ -188,7 +189,7 @@ static json_t *what_is_measured(const struct run *r)
 
 /* Takes what the file of --measured has before the simulation, and adds to it afterwards. In both cases the
  * simulation's options then have the times, as if they had been given. */
-static int with_measured(struct run *r, bool is_over, struct err *e)
+static int with_measured(struct simulation_run *r, bool is_over, struct err *e)
 {
     const char *file = r->opt.measured;
     json_t *of;
@@ -219,7 +220,7 @@ static void text_of(char *out, size_t size, const json_t *o, const char *key)
     snprintf(out, size, "%s", text ? text : "");
 }
 
-static void take_node(struct node *n, const json_t *o, int64_t steps)
+static void take_node(struct job_node *n, const json_t *o, int64_t steps)
 {
     struct progress_view *p = &n->view.progress;
     char state[16];
@@ -244,7 +245,7 @@ static void take_node(struct node *n, const json_t *o, int64_t steps)
     p->combined_nothing = json_is_true(json_object_get(o, "combined_nothing"));
 }
 
-static int take_nodes(struct run *r, struct err *e)
+static int take_nodes(struct simulation_run *r, struct err *e)
 {
     struct submission *s = &r->s;
     const json_t *nodes = json_object_get(r->summary, "nodes");
@@ -265,7 +266,7 @@ static int take_nodes(struct run *r, struct err *e)
     return 0;
 }
 
-static int keep_results(struct run *r, struct err *e)
+static int keep_results(struct simulation_run *r, struct err *e)
 {
     struct submission *s = &r->s;
     json_t *run;
@@ -286,10 +287,10 @@ static int keep_results(struct run *r, struct err *e)
     return 0;
 }
 
-static void show(const struct run *r)
+static void show(const struct simulation_run *r)
 {
     const struct submission *s = &r->s;
-    const struct node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
+    const struct job_node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
     char simulated[TEXT_AMOUNT], took[TEXT_AMOUNT];
 
     if (n)
@@ -317,7 +318,7 @@ static void show(const struct run *r)
                                                                               : ", and not all are finite");
 }
 
-static int simulate(struct run *r, struct err *e)
+static int simulate(struct simulation_run *r, struct err *e)
 {
     struct submission *s = &r->s;
 
@@ -334,9 +335,10 @@ static int simulate(struct run *r, struct err *e)
 }
 
 /* `work` on a run with the options. */
-static int with_run(int (*work)(struct run *r, struct err *e), const struct options *o, struct err *e)
+static int with_run(int (*work)(struct simulation_run *r, struct err *e), const struct options *o,
+                    struct err *e)
 {
-    struct run *r = calloc(1, sizeof *r);
+    struct simulation_run *r = calloc(1, sizeof *r);
     int rc;
 
     if (!r)

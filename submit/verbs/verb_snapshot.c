@@ -16,7 +16,7 @@
 
 #define MODEL_MAX ((uint64_t)4 << 30) /* if the job's record does not have its size */
 
-static struct node *find_node(struct submission *s, int node, struct err *e)
+static struct job_node *find_node(struct submission *s, int node, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         if (s->nodes[i].at.node == node)
@@ -25,7 +25,7 @@ static struct node *find_node(struct submission *s, int node, struct err *e)
     return NULL;
 }
 
-static int download(struct submission *s, struct node *n, int fd, struct err *e)
+static int download(struct submission *s, struct job_node *n, int fd, struct err *e)
 {
     char from[160];
 
@@ -42,7 +42,7 @@ struct moment {
     unsigned long long epoch, step;
 };
 
-static int read_moment(struct moment *out, const char *path, const struct node *n, struct err *e)
+static int read_moment(struct moment *out, const char *path, const struct job_node *n, struct err *e)
 {
     struct tensor_file f;
     const char *epoch, *step;
@@ -58,7 +58,7 @@ static int read_moment(struct moment *out, const char *path, const struct node *
     return rc;
 }
 
-static void show(const struct options *o, const struct submission *s, const struct node *n,
+static void show(const struct options *o, const struct submission *s, const struct job_node *n,
                  const struct moment *m)
 {
     if (o->json)
@@ -104,7 +104,7 @@ static int name_file(int fd, bool is_named, const char *temporary, const char *p
 }
 
 /* The file gets its name when it is whole: a process that is killed leaves none. */
-static int write_file(struct submission *s, struct node *n, const struct options *o, struct err *e)
+static int write_file(struct submission *s, struct job_node *n, const struct options *o, struct err *e)
 {
     char temporary[PATH_MAX], written[64];
     struct moment m = {0};
@@ -134,7 +134,7 @@ static int write_file(struct submission *s, struct node *n, const struct options
 int verb_snapshot(const struct options *o, struct err *e)
 {
     struct submission s;
-    struct node *n = NULL;
+    struct job_node *n = NULL;
     int rc;
 
     if (!o->output[0])

@@ -69,7 +69,7 @@ static const char *fact(const json_t *codec, const char *key)
 }
 
 /* Prints what the node that decided the failure ran, and its last log lines. */
-static void print_last_log(const struct submission *s, const struct node *n)
+static void print_last_log(const struct submission *s, const struct job_node *n)
 {
     const json_t *codec = submission_codec_facts(s, n);
     json_t *line;
@@ -97,7 +97,7 @@ static void print_next(const struct submission *s)
 
 static void report_end(const struct submission *s)
 {
-    const struct node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
+    const struct job_node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
 
     if (n)
         console_error("Job %s %s: node(%d), %s%s%s", s->id, job_state_name(s->state), n->at.node,

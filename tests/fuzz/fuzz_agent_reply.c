@@ -45,7 +45,7 @@ static void as_job(const char *text, size_t len)
 static void as_events(char *text, size_t len)
 {
     struct progress_view p;
-    struct event ev;
+    struct job_event ev;
     struct err e;
 
     progress_view_init(&p);

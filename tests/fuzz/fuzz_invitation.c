@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     char text[INVITATION_MAX], whole[2 * INVITATION_MAX];
-    struct invitation in, again;
+    struct agent_invitation in, again;
     struct err e;
 
     if (len >= sizeof text)

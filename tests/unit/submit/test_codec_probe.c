@@ -117,7 +117,8 @@ static int try_open(const char *path, const char *options, bool is_of_servers)
     assert_ok(blocks_init(&blocks, BLOCKS_IID, 3, 2, &e));
     rc = codec_probe_open(
         path, options,
-        &(struct trial){.set = &set, .model = &model, .blocks = &blocks, .is_of_servers = is_of_servers}, &e);
+        &(struct open_check){.set = &set, .model = &model, .blocks = &blocks, .is_of_servers = is_of_servers},
+        &e);
     blocks_clear(&blocks);
     json_decref(doc);
     return rc;

@@ -90,7 +90,7 @@ TEST(bars_follow_the_width_of_the_terminal)
 
 TEST(the_time_left_is_that_of_the_slowest_node_since_it_was_first_seen)
 {
-    struct progress p = {0};
+    struct progress_bar p = {0};
 
     assert_true(isnan(progress_left(&p, 0, 100)));
     assert_true(isnan(progress_left(&p, 0.5, 110))); /* resumed: half of it is not this run's */

@@ -15,7 +15,7 @@ TEST(an_invitation_is_read_alone_or_as_the_command_that_holds_it)
         "job_submit join 'here:1#" PIN "#" CODE "'\r\n",
         "  job_submit join \"http://here:1#" PIN "#" CODE "\"  ",
     };
-    struct invitation v;
+    struct agent_invitation v;
     struct err e;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -44,7 +44,7 @@ TEST(other_texts_are_refused_and_not_repeated)
         "#" PIN "#" CODE,
         "here:1#" PIN "#bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb.b",
     };
-    struct invitation v = {.address = "before"};
+    struct agent_invitation v = {.address = "before"};
     struct err e;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -11,7 +11,7 @@ struct end {
 };
 
 static struct submission s;
-static struct node nodes[8];
+static struct job_node nodes[8];
 
 static void put(const struct end *ends, size_t n)
 {

@@ -53,7 +53,7 @@ TEST(text_of_an_agent_cannot_control_the_terminal)
     const char *text =
         "{\"seq\":1,\"event\":\"log\",\"level\":\"info\",\"text\":\"\\u001b[2J\\u009b31m\\u0007ok\"}";
     struct progress_view p;
-    struct event ev;
+    struct job_event ev;
 
     progress_view_init(&p);
     assert_ok(reply_event(&ev, &p, text, strlen(text), &e));
@@ -67,7 +67,7 @@ TEST(progress_keeps_fields_that_an_event_omits)
     const char *eval = "{\"seq\":3,\"event\":\"eval\",\"epoch\":1,\"loss\":0.5,\"accuracy\":0.75}";
     const char *stopped = "{\"seq\":4,\"event\":\"stopped\",\"reason\":\"codec\",\"step\":3}";
     struct progress_view p;
-    struct event ev;
+    struct job_event ev;
 
     progress_view_init(&p);
     assert_ok(reply_event(&ev, &p, progress, strlen(progress), &e));
@@ -101,7 +101,7 @@ TEST(a_node_tells_on_whom_it_waits_and_what_its_weights_are_in_the_end)
     const char *nothing = "{\"state\":\"running\",\"params_sha256\":\"" HEX "\",\"combined_nothing\":true}";
     struct progress_view p;
     struct job_view v;
-    struct event ev;
+    struct job_event ev;
 
     progress_view_init(&p);
     for (size_t i = 0; i < N_OF(cases); i++) {
@@ -122,7 +122,7 @@ TEST(an_end_event_needs_an_end_state)
 {
     const char *text = "{\"seq\":4,\"event\":\"end\",\"state\":\"running\"}";
     struct progress_view p;
-    struct event ev;
+    struct job_event ev;
 
     progress_view_init(&p);
     assert_int_equal(reply_event(&ev, &p, text, strlen(text), &e), ERR_PROTOCOL);

@@ -8,7 +8,7 @@ enum { WORKERS = 3 };
 
 struct bench {
     struct submission s;
-    struct node nodes[WORKERS + 1]; /* and a server, which takes no steps */
+    struct job_node nodes[WORKERS + 1]; /* and a server, which takes no steps */
 };
 
 static void open_bench(struct bench *b, size_t n_workers)

@@ -60,7 +60,7 @@ static pid_t agent_that_keeps(const char *path, char *address, size_t size)
 static void assert_reported(const char *reason, const char *expected)
 {
     const char *folder = unit_folder();
-    struct node node = {.is_reserved = true, .label = "agent x", .at.host = "127.0.0.1"};
+    struct job_node node = {.is_reserved = true, .label = "agent x", .at.host = "127.0.0.1"};
     struct submission s = {.id = "j-abcdef", .nodes = &node, .n_nodes = 1};
     char path[128], back[201];
     struct err e = {0};
@@ -134,7 +134,7 @@ static pid_t agent_of_node(const char *answer, const char *events, char *address
 }
 
 /* Starts a job of two nodes, of which the second one's agent answers so. Returns stage_start's code. */
-static int start_two(struct submission *s, struct node nodes[2], const char *answer, const char *events,
+static int start_two(struct submission *s, struct job_node nodes[2], const char *answer, const char *events,
                      struct err *e)
 {
     static const char accepted[] =
@@ -152,11 +152,11 @@ static int start_two(struct submission *s, struct node nodes[2], const char *ans
     s->files = json_array();
     assert_non_null(s->http);
     for (int i = 0; i < 2; i++) {
-        nodes[i] = (struct node){.at = {.node = i, .host = "127.0.0.1"},
-                                 .job = s->id,
-                                 .is_reserved = true,
-                                 .is_ready = true,
-                                 .view = {.state = JOB_READY, .data_port = 1}};
+        nodes[i] = (struct job_node){.at = {.node = i, .host = "127.0.0.1"},
+                                     .job = s->id,
+                                     .is_reserved = true,
+                                     .is_ready = true,
+                                     .view = {.state = JOB_READY, .data_port = 1}};
         snprintf(nodes[i].label, sizeof nodes[i].label, "agent %d", i);
         agents[i] = agent_of_node(i == 0 ? accepted : answer, i == 0 ? "" : events, nodes[i].at.address,
                                   sizeof nodes[i].at.address);
@@ -181,7 +181,7 @@ TEST(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal
 {
     static const char refused[] = "HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
     struct submission s;
-    struct node nodes[2];
+    struct job_node nodes[2];
     struct err e = {0};
 
     assert_int_equal(start_two(&s, nodes, refused, ENDED, &e), 0);
@@ -199,7 +199,7 @@ TEST(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal
 TEST(a_node_whose_agent_does_not_answer_its_order_is_lost)
 {
     struct submission s;
-    struct node nodes[2];
+    struct job_node nodes[2];
     struct err e = {0};
 
     assert_int_equal(start_two(&s, nodes, "", "", &e), 0);
@@ -214,7 +214,7 @@ TEST(a_refused_order_of_a_node_that_goes_on_is_an_error)
     static const char refused[] =
         "HTTP/1.1 422 Unprocessable\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
     struct submission s;
-    struct node nodes[2];
+    struct job_node nodes[2];
     struct err e = {0};
 
     assert_int_equal(start_two(&s, nodes, refused, "", &e), ERR_CONFIG);
@@ -263,7 +263,8 @@ static pid_t agent_that_answers_late(char *address, size_t size)
 TEST(a_package_is_reported_also_if_the_event_that_its_node_is_ready_comes_before_the_answer)
 {
     struct options opt = {.agent_timeout_s = 60, .bandwidth_mbps = 100};
-    struct node node = {.at.host = "127.0.0.1", .job = "j-abcdefgh", .label = "agent x", .is_reserved = true};
+    struct job_node node = {
+        .at.host = "127.0.0.1", .job = "j-abcdefgh", .label = "agent x", .is_reserved = true};
     struct submission s = {
         .id = "j-abcdefgh", .opt = &opt, .attempt = 1, .nodes = &node, .n_nodes = 1, .cause = -1};
     struct stderr_catch said;
@@ -323,7 +324,7 @@ static pid_t agent_that_floods(int n, char *address, size_t size)
 TEST(an_agent_that_sends_one_line_after_the_other_does_not_fill_the_terminal)
 {
     enum { LINES = 20000 };
-    struct node n = {.at.host = "127.0.0.1", .label = "agent x", .job = "j-abcdefgh"};
+    struct job_node n = {.at.host = "127.0.0.1", .label = "agent x", .job = "j-abcdefgh"};
     char path[128], *text;
     const char *folder = unit_folder();
     struct err e = {0};
