@@ -218,7 +218,7 @@ void monitor_answer(struct monitor_state *m)
 
     /* One event at a time: handling one may close what another is of. */
     while (goes_on) {
-        int n = epoll_wait(m->answer_poll, &ev, 1, -1);
+        int n = epoll_wait(m->answer_poll, &ev, 1, monitor_end_silent_dials(m));
 
         if (n == 1 && ev.data.u64 == MONITOR_REQUESTS)
             goes_on = answer(m);

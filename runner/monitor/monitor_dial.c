@@ -4,6 +4,7 @@
  * table; what another program gets is the monitor's HELLO, of which the job process chooses one bit (TLS).
  * A probe (tcp_open.c) is never handed over. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,7 +12,12 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
+#include "shared/base/clock.h"
 #include "shared/base/fd_pass.h"
+
+/* A node of the job may be silent while it computes, and is then connected to again. A program that has never
+ * answered as that node gets the time of a handshake only (tcp_link.c). */
+static const double SILENT_MOST_S = 60;
 
 /* The tag of an event: twice the peer's index, and one more if it is of the job process's end. */
 static bool is_watched(const struct monitor_state *m, const struct monitor_peer *p, int op, int fd,
@@ -96,6 +102,12 @@ static void report(const struct monitor_peer *p, const struct err *why)
     fd_pass_send(d->news_fd, &news, sizeof news, news.state == TCP_GREETED ? d->link.fd : -1, MSG_DONTWAIT);
 }
 
+/* What a job process that does not give up a connection could keep open. Connecting ends by the kernel. */
+static bool has_limit(const struct monitor_peer *p)
+{
+    return p->dial && (p->dial->link.state == LINK_HELLO || p->dial->link.state == LINK_LISTENS);
+}
+
 static void advance(struct monitor_state *m, struct monitor_peer *p)
 {
     struct tcp_link *l = &p->dial->link;
@@ -105,6 +117,9 @@ static void advance(struct monitor_state *m, struct monitor_peer *p)
     if (tcp_link_advance(l, &p->dial->cfg, &why) == 0 && tcp_link_events(l) != tcp_link_events(&before) &&
         !is_watched(m, p, EPOLL_CTL_MOD, l->fd, tcp_link_events(l), false))
         err_call(&why, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl");
+    p->has_answered |= l->state == LINK_GREETED;
+    if (l->state != before.state && (l->state == LINK_LISTENS || p->has_answered))
+        l->deadline = clock_now() + SILENT_MOST_S;
     if (why.code || l->state != before.state || l->was_seen != before.was_seen)
         report(p, &why);
     if (why.code || l->state == LINK_GREETED)
@@ -135,4 +150,24 @@ void monitor_continue_dial(struct monitor_state *m, uint64_t tag)
             advance(m, p);
     }
     pthread_mutex_unlock(&m->lock);
+}
+
+int monitor_end_silent_dials(struct monitor_state *m)
+{
+    double now = clock_now(), next = INFINITY;
+
+    pthread_mutex_lock(&m->lock);
+    for (struct monitor_peer *p = m->peers; p && p < m->peers + m->n_peers; p++) {
+        struct err why = {0};
+
+        if (has_limit(p) && p->dial->link.deadline > now) {
+            next = fmin(next, p->dial->link.deadline);
+        } else if (has_limit(p)) {
+            tcp_link_timed_out(&p->dial->link, &p->dial->cfg, &why);
+            report(p, &why);
+            give_up(m, p);
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+    return isinf(next) ? -1 : (int)((next - now) * 1e3) + 1;
 }

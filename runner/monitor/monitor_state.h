@@ -30,6 +30,7 @@ struct monitor_peer {
     struct mesh_peer at;       /* without its key */
     struct tcp_places places;  /* n 0: not found yet */
     struct monitor_dial *dial; /* NULL: none; owned */
+    bool has_answered;         /* a connection to it has been handed over */
 };
 
 /* Tags of the events of answer_poll: this one, or of a connection (monitor_dial.c). */
@@ -93,6 +94,9 @@ void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct
 int monitor_dial(struct monitor_state *m, struct monitor_peer *p, uint32_t place, const struct tcp_aim *aim);
 /* Continues with what answer_poll has found; `tag`: the event's. */
 void monitor_continue_dial(struct monitor_state *m, uint64_t tag);
+/* Gives up the connections at which the other end has been silent for too long, and tells the job process.
+ * Returns the milliseconds until the next may be, or -1: there is none. */
+int monitor_end_silent_dials(struct monitor_state *m);
 /* Gives up all connections that are not handed over. */
 void monitor_end_dials(struct monitor_state *m);
 

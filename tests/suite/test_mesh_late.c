@@ -122,6 +122,39 @@ TEST(nodes_that_poll_rarely_reconnect)
     close_pair(&p, m);
 }
 
+/* How long the monitor still lets its node wait for the other one's answer; 0: it does not wait. */
+static double monitor_waits(struct node_monitor *m)
+{
+    double s = 0;
+
+    pthread_mutex_lock(&m->state.lock);
+    if (m->state.peers[0].dial)
+        s = m->state.peers[0].dial->link.deadline - clock_now();
+    pthread_mutex_unlock(&m->state.lock);
+    return s;
+}
+
+/* Each end of a broken connection waits for the other's process, which computes: so much longer than 5 s, the
+ * time for an answer of a program that has never been that node, that few connections await being accepted. */
+TEST(a_monitor_lets_its_node_wait_a_minute_for_one_that_has_answered_before)
+{
+    struct node_monitor m[2];
+    struct pair p;
+
+    for (int polling = 0; polling < 2; polling++) {
+        double end = clock_now() + MESH_TIMEOUT_S, waits = 0;
+
+        open_pair(&p, m);
+        cut(p.o[polling].mesh);
+        while (waits < 30 && clock_now() < end) {
+            assert_int_equal(receive(p.o[polling].mesh, 0.01).kind, MESH_NOTHING);
+            waits = monitor_waits(&m[polling]);
+        }
+        assert_true(waits > 30);
+        close_pair(&p, m);
+    }
+}
+
 /* A machine that drops packets does not answer a SYN either, and the kernel retransmits it after a second
  * at the earliest. Simulated here by filling node 0's backlog of connections. */
 TEST(a_machine_that_returns_is_reached_at_once)
@@ -213,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_computes_for_long_while_a_connection_breaks_is_not_lost),
         cmocka_unit_test(nodes_that_poll_rarely_reconnect),
+        cmocka_unit_test(a_monitor_lets_its_node_wait_a_minute_for_one_that_has_answered_before),
         cmocka_unit_test(a_machine_that_returns_is_reached_at_once),
         cmocka_unit_test(a_node_that_dies_computing_while_disconnected_is_lost_within_a_second),
         cmocka_unit_test(a_node_is_not_lost_because_another_address_of_its_name_refuses_connections),

@@ -960,6 +960,26 @@ TEST(a_connection_is_handed_over_only_if_the_peer_answers_as_that_node_of_this_j
     close(listener);
 }
 
+/* The job process, as link_to_peer, does not give up the connection. */
+TEST(a_connection_to_a_program_that_does_not_answer_is_given_up)
+{
+    uint8_t hello[HELLO_BYTES], more;
+    int port, fd, listener = listen_here(&port);
+    struct trial t;
+
+    start(&t, "node.log", link_to_peer, (struct node){0});
+    give_peer(&t, port);
+    fd = accept(listener, NULL, NULL);
+    assert_int_equal(recv(fd, hello, sizeof hello, MSG_WAITALL), sizeof hello);
+    assert_int_equal(recv(fd, &more, 1, 0), 0);
+    close(fd);
+    finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    assert_non_null(strstr(t.log, "did not finish the handshake in time"));
+    close(listener);
+    trial_clear(&t);
+}
+
 /* To a probe nothing is sent. */
 TEST(a_probe_is_not_handed_over_and_tells_when_the_peer_closes_it)
 {
@@ -991,6 +1011,7 @@ int main(void)
         cmocka_unit_test(a_node_with_too_many_threads_is_ended_with_a_report),
         cmocka_unit_test(only_nodes_in_the_agents_list_are_connected_to),
         cmocka_unit_test(a_connection_is_handed_over_only_if_the_peer_answers_as_that_node_of_this_job),
+        cmocka_unit_test(a_connection_to_a_program_that_does_not_answer_is_given_up),
         cmocka_unit_test(a_probe_is_not_handed_over_and_tells_when_the_peer_closes_it),
         cmocka_unit_test(a_codec_that_hangs_ends_its_node_with_a_report),
         cmocka_unit_test(a_codec_that_hangs_ends_its_node_after_the_agent_has_ended),
