@@ -134,8 +134,8 @@ static double monitor_waits(struct node_monitor *m)
     return s;
 }
 
-/* Each end of a broken connection waits for the other's process, which computes: for so much longer than 5 s,
- * the time for an answer of a program that has never been that node, that few connections wait in its queue. */
+/* Each end of a broken connection waits for the other's process, which computes: so long that few connections
+ * wait in its queue, and longer than 5 s, the time of a program that has never answered as that node. */
 TEST(a_monitor_lets_its_node_wait_a_minute_for_one_that_has_answered_before)
 {
     struct node_monitor m[2];
