@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "nn/optimizer.h"
-#include "runner/exchange/barrier.h"
-#include "runner/exchange/verdict.h"
 #include "shared/base/rng.h"
 
 enum { N_LAYERS = 3 };
@@ -138,6 +136,43 @@ static void node_open(struct cluster *c, int slot)
          &n->e);
 }
 
+/* Servers update with update(). */
+static void open_step(struct cluster *c, struct cluster_node *n)
+{
+    n->n_blocks = n->node < 0 ? 0 : blocks_of(&c->blocks, n->node, n->blocks);
+    must(step_open(&n->step,
+                   &(struct step_config){.set = &c->set,
+                                         .schedule = &c->schedule,
+                                         .exchange = n->x,
+                                         .layers = n->layers,
+                                         .n_layers = N_LAYERS,
+                                         .node = n->node,
+                                         .params = n->params,
+                                         .n_params = c->cfg.n_params,
+                                         .n_trained = c->cfg.n_params,
+                                         .n_blocks = n->n_blocks},
+                   &n->e),
+         &n->e);
+}
+
+/* The job ends within its only epoch, by a number of steps. */
+static void make_settings(struct cluster *c)
+{
+    struct err e = {0};
+
+    must(schedule_parse(&c->schedule, "constant", &e), &e);
+    c->set = (struct settings){.node_count = c->cfg.n_workers,
+                               .server_count = c->cfg.n_servers,
+                               .sync = c->cfg.is_asgd ? SYNC_ASGD : SYNC_SSGD,
+                               .epochs = 1,
+                               .steps_per_epoch = (int)c->cfg.n_steps + 1,
+                               .max_steps = (int)c->cfg.n_steps,
+                               .batch_size = 10,
+                               .learn_rate = (double)LR,
+                               .record_every = 1,
+                               .eval_every = (int)c->cfg.eval_every};
+}
+
 enum { OPENED_MAX = 64 };
 
 /* A codec is opened once and stays loaded: libFuzzer reads an object's counters until the end, and each
@@ -177,9 +212,13 @@ void cluster_open(struct cluster *c, const struct cluster_config *cfg)
         must(blocks_init_shared(&c->blocks, cfg->n_workers, &e), &e);
     else
         must(blocks_init(&c->blocks, cfg->assignment, cfg->n_workers, c->cfg.redundancy, &e), &e);
+    make_settings(c);
     c->nodes = calloc((size_t)c->n_nodes, sizeof *c->nodes);
-    for (int i = 0; i < c->n_nodes; i++)
+    for (int i = 0; i < c->n_nodes; i++) {
+        c->nodes[i].blocks = calloc((size_t)c->blocks.n_blocks + 1, sizeof *c->nodes[i].blocks);
         node_open(c, i);
+        open_step(c, &c->nodes[i]);
+    }
     c->net = mesh_mem_new(cfg->n_workers, cfg->n_servers, exchange_limit(c->nodes[0].x), cfg->seed);
     for (int i = 0; i < c->n_nodes; i++) {
         struct cluster_node *n = &c->nodes[i];
@@ -199,9 +238,10 @@ static void end_node(struct cluster *c, struct cluster_node *n, bool well)
 }
 
 /* From end to front, as layers are computed, and with `bucket` exchanged meanwhile. */
-static int make_gradient(const struct cluster *c, struct cluster_node *n, int block)
+static int make_gradient(const struct cluster *c, struct cluster_node *n)
 {
     bool overlaps = c->cfg.bucket > 0;
+    int block = n->ask.block;
 
     if (overlaps)
         must(exchange_on_backward(n->x, &n->e), &n->e);
@@ -211,114 +251,81 @@ static int make_gradient(const struct cluster *c, struct cluster_node *n, int bl
         struct mesh_event ev;
 
         n->grads[i] = c->cfg.is_convex ? n->params[i] - cluster_target(block, i)
-                                       : cluster_gradient(n->step, block, i);
+                                       : cluster_gradient(n->step.n_done, block, i);
         if (overlaps && i > 0 &&
             (exchange_on_ready(n->x, i, &n->e) < 0 || mesh_poll(n->mesh, &ev, 0, &n->e) < 0 ||
-             exchange_on_event(n->x, &ev, &n->e) < 0))
+             worker_event(&n->worker, &ev, &n->e) < 0))
             return -1;
     }
     return 0;
 }
 
-static int begin_step(struct cluster *c, struct cluster_node *n)
+static int compute_block(const struct cluster *c, struct cluster_node *n)
 {
-    int n_own = 0;
+    const struct net_score score = {.n = 1};
 
-    for (int b = 0; b < c->blocks.n_blocks; b++)
-        n_own += blocks_holds(&c->blocks, b, n->node);
-    float *sum = calloc(c->cfg.n_params, sizeof *sum);
-
-    for (int b = 0; b < c->blocks.n_blocks; b++) {
-        if (!blocks_holds(&c->blocks, b, n->node))
-            continue;
-        if (make_gradient(c, n, b) < 0 ||
-            (exchange_wants_blocks(n->x) && exchange_on_block(n->x, b, &n->e) < 0)) {
-            free(sum);
-            return -1;
-        }
-        for (size_t i = 0; i < c->cfg.n_params; i++)
-            sum[i] += n->grads[i] / (float)n_own;
-    }
-    memcpy(n->grads, sum, c->cfg.n_params * sizeof *sum);
-    free(sum);
-    n->phase = NODE_IN_GRAD;
-    return exchange_on_grad(n->x, 10, &n->e);
+    return make_gradient(c, n) < 0 ? -1 : worker_computed(&n->worker, n->grads, &score, &n->e);
 }
 
-static bool is_last(const struct cluster *c, const struct cluster_node *n)
+static int evaluate_step(const struct cluster *c, struct cluster_node *n)
 {
-    return n->step == c->cfg.n_steps || exchange_wants_stop(n->x);
+    uint64_t step = n->step.n_done;
+
+    return worker_evaluated(&n->worker, (double)step, c->cfg.accuracy ? c->cfg.accuracy(n->node, step) : NAN,
+                            &n->e);
 }
 
-static int update_params(struct cluster *c, struct cluster_node *n)
+/* Until the node waits, is done, or has a step to begin. */
+static int advance_node(const struct cluster *c, struct cluster_node *n)
 {
-    for (size_t i = 0; exchange_updates_here(n->x) && i < c->cfg.n_params; i++)
-        n->params[i] -= LR * exchange_lr_factor(n->x) * exchange_gradient(n->x)[i];
-    exchange_updated(n->x, (double)LR);
-    n->step++;
-    n->phase = NODE_IN_STEP;
-    return exchange_on_step(n->x, &n->e);
-}
+    int rc = 0;
 
-static bool is_evaluated(const struct cluster *c, const struct cluster_node *n)
-{
-    return n->phase == NODE_IN_STEP && c->cfg.eval_every > 0 && n->step % c->cfg.eval_every == 0;
-}
-
-/* The codec returned GO: the step continues. */
-static int go_on(struct cluster *c, struct cluster_node *n)
-{
-    int rc = CODEC_GO;
-
-    while (rc == CODEC_GO && n->phase != NODE_DONE) {
-        if (n->phase == NODE_IN_GRAD) {
-            rc = update_params(c, n);
-        } else if (!is_last(c, n) && is_evaluated(c, n)) {
-            n->phase = NODE_SHARES;
-            rc = exchange_evaluated(n->x, n->step, (double)n->step,
-                                    c->cfg.accuracy ? c->cfg.accuracy(n->node, n->step) : NAN, &n->e);
-        } else if (!is_last(c, n)) {
-            n->phase = NODE_BEGINS;
-            return CODEC_GO;
-        } else if (exchange_must_close(n->x)) {
-            n->phase = NODE_CLOSES;
-            rc = exchange_close(n->x, &n->e);
-        } else if (exchange_has_barriers(n->x) && n->phase != NODE_AT_END) {
-            n->phase = NODE_AT_END;
-            rc = exchange_reach(n->x, BARRIER_END, 1, &n->e);
-        } else {
-            end_node(c, n, true);
-        }
-    }
+    do {
+        n->wants = worker_next(&n->worker, &n->ask, &n->e);
+        if (n->wants == WORKER_COMPUTES && n->ask.i > 0)
+            rc = compute_block(c, n);
+        else if (n->wants == WORKER_EVALUATES)
+            rc = evaluate_step(c, n);
+        else if (n->wants < 0 || n->wants == WORKER_COMPUTES || n->wants == WORKER_SITS_OUT ||
+                 n->wants == WORKER_WAITS || n->wants == WORKER_IS_DONE)
+            return n->wants;
+    } while (rc == 0);
     return rc;
+}
+
+static int begin_step(const struct cluster *c, struct cluster_node *n)
+{
+    if (n->wants == WORKER_COMPUTES && compute_block(c, n) < 0)
+        return -1;
+    return advance_node(c, n);
 }
 
 /* One turn of one node; false: nothing happened. */
 static bool turn(struct cluster *c, struct cluster_node *n)
 {
     struct mesh_event ev;
-    bool is_waiting = n->node < 0 || n->phase != NODE_BEGINS;
-    int rc;
+    bool is_waiting = worker_waits(&n->worker);
+    int rc = 0;
 
     mesh_poll(n->mesh, &ev, 0, &n->e);
     if (ev.kind == MESH_NOTHING && (is_waiting || exchange_must_wait(n->x)))
         return false;
-    if (ev.kind != MESH_NOTHING)
-        rc = exchange_on_event(n->x, &ev, &n->e);
-    else
+    if (ev.kind == MESH_NOTHING)
         rc = begin_step(c, n);
-    if (n->node < 0 && rc >= 0)
-        rc = exchange_release(n->x, &n->e);
-    if (n->node < 0 && rc >= 0) {
-        if (exchange_is_over(n->x))
-            end_node(c, n, true);
-        return true;
-    }
-    if (rc == CODEC_GO && n->phase != NODE_BEGINS)
-        rc = go_on(c, n);
+    else if ((rc = worker_event(&n->worker, &ev, &n->e)) == 0 && is_waiting && !worker_waits(&n->worker))
+        rc = advance_node(c, n);
     if (rc < 0)
         end_node(c, n, false);
+    else if (n->wants == WORKER_IS_DONE)
+        end_node(c, n, true);
     return true;
+}
+
+static void begin_node(struct cluster *c, struct cluster_node *n)
+{
+    worker_open(&n->worker, &(struct worker_config){
+                                .set = &c->set, .exchange = n->x, .step = &n->step, .blocks = n->blocks});
+    must(advance_node(c, n) < 0 ? n->e.code : 0, &n->e);
 }
 
 static bool is_killed(const struct cluster_config *cfg, int node, uint64_t n_turns)
@@ -333,6 +340,8 @@ bool cluster_run(struct cluster *c)
     uint64_t n_turns = 0;
 
     rng_init(&rng, c->cfg.seed, 7, 7);
+    for (int i = 0; i < c->n_nodes; i++)
+        begin_node(c, &c->nodes[i]);
     for (;;) {
         bool happened = false, unfinished = false;
         int first = (int)rng_below(&rng, (uint32_t)c->n_nodes);
@@ -360,6 +369,8 @@ void cluster_close(struct cluster *c)
 {
     for (int i = 0; i < c->n_nodes; i++) {
         exchange_free(c->nodes[i].x);
+        step_close(&c->nodes[i].step);
+        free(c->nodes[i].blocks);
         free(c->nodes[i].params);
         free(c->nodes[i].grads);
     }

@@ -1,9 +1,10 @@
 /* cluster -- all nodes of a job in one thread, over mesh_mem, with synthetic gradients: every exchange is
- * the real one; the order in which nodes run and messages arrive depends on the seed. */
+ * the real one, and so is what each node does next (runner/core/worker.h); the order in which nodes run and
+ * messages arrive depends on the seed. */
 #ifndef PSGD_TEST_CLUSTER_H
 #define PSGD_TEST_CLUSTER_H
 
-#include "runner/exchange/exchange.h"
+#include "runner/core/worker.h"
 #include "shared/plugin/codec_load.h"
 #include "tests/lib/mesh_mem.h"
 
@@ -19,7 +20,7 @@ struct cluster_config {
     int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
     enum path_kind path;
     struct aggregate aggregate;
-    int n_drawn;      /* workers that take part in a round; 0: all. cluster_run() does not know it */
+    int n_drawn;      /* workers that take part in a round; 0: all */
     double clip_norm; /* of updates on servers, without running statistics; 0: no limit */
     enum collective_algorithm allreduce;
     uint64_t local_steps, n_steps;
@@ -44,20 +45,14 @@ struct cluster_node {
     int node;
     float *params, *grads;
     struct codec_layer layers[3];
-    uint64_t step;
+    int *blocks, n_blocks;
+    struct step step;
+    struct worker worker;
+    int wants; /* enum worker_wants: what it does next, or waits for */
+    struct worker_ask ask;
     double clip_norm;
     size_t n_trained;
-    enum {
-        NODE_BEGINS,
-        NODE_IN_GRAD,
-        NODE_IN_STEP,
-        NODE_SHARES,
-        NODE_CLOSES,
-        NODE_AT_END,
-        NODE_DONE,
-        NODE_FAILED,
-        NODE_KILLED
-    } phase;
+    enum { NODE_RUNS, NODE_DONE, NODE_FAILED, NODE_KILLED } phase;
     struct exchange *x;
     struct mesh *mesh;
     struct err e;
@@ -72,6 +67,8 @@ struct cluster {
     struct cluster_config cfg;
     const struct codec_library *lib; /* borrowed: it stays loaded */
     struct blocks blocks;
+    struct settings set;
+    struct schedule schedule;
     struct mesh_mem *net;
     int n_nodes;
     struct cluster_node *nodes; /* workers, then servers */

@@ -78,6 +78,10 @@ static void open_bench(struct bench *b, const char *codec, bool is_asgd)
     b->node.n_peers = 1;
     b->node.set.round_timeout_s = 0.1;
     exchange_attach(b->node.exchange, b->node.mesh, NULL);
+    worker_open(&b->node.worker, &(struct worker_config){.set = &b->c.set,
+                                                         .exchange = b->node.exchange,
+                                                         .step = &b->c.nodes[0].step,
+                                                         .blocks = b->c.nodes[0].blocks});
 }
 
 static void close_bench(struct bench *b)

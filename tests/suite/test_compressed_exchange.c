@@ -340,7 +340,7 @@ static void assert_resumes(struct cluster_config cfg, uint64_t at)
     for (int i = 0; i < rest.n_nodes; i++) {
         carry_over(half.nodes[i].x, rest.nodes[i].x, at);
         memcpy(rest.nodes[i].params, half.nodes[i].params, N_PARAMS * sizeof(float));
-        rest.nodes[i].step = at;
+        rest.nodes[i].step.n_done = at;
     }
     assert_true(cluster_run(&rest));
     for (int i = 0; i < cfg.n_workers; i++)

@@ -44,7 +44,7 @@ static void carry_over(struct cluster *to, struct cluster *from, uint64_t step)
         assert_ok(exchange_restore(to->nodes[i].x, &f, step, &e));
         tensor_file_close(&f);
         memcpy(to->nodes[i].params, from->nodes[i].params, N_PARAMS * sizeof(float));
-        to->nodes[i].step = step;
+        to->nodes[i].step.n_done = step;
     }
     unit_remove(dir);
 }

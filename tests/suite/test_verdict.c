@@ -68,7 +68,7 @@ TEST(synchronous_workers_end_after_the_same_step_as_a_job_of_that_many_steps)
             for (int w = 0; w < WORKERS; w++) {
                 const struct stop *why = exchange_stopped(c.nodes[w].x);
 
-                assert_int_equal(c.nodes[w].step, END);
+                assert_int_equal(c.nodes[w].step.n_done, END);
                 assert_int_equal(why->reason, STOP_TARGET_ACCURACY);
                 assert_int_equal(why->step, END);
                 assert_true(fabs(why->accuracy - 23.0 / 40) < 1e-12 && why->loss == END);
@@ -85,7 +85,7 @@ static bool has_done_all(const struct cluster *c, int worker)
 {
     const struct cluster_node *n = &c->nodes[worker];
 
-    return n->step == c->cfg.n_steps && exchange_stopped(n->x)->reason == STOP_NONE;
+    return n->step.n_done == c->cfg.n_steps && exchange_stopped(n->x)->reason == STOP_NONE;
 }
 
 TEST(asynchronous_workers_end_after_the_step_in_which_the_same_decision_reaches_them)
@@ -119,7 +119,7 @@ TEST(asynchronous_workers_end_after_the_step_in_which_the_same_decision_reaches_
                     continue;
                 n_stopped++;
                 assert_int_equal(why->reason, STOP_TARGET_ACCURACY);
-                assert_true(c.nodes[w].step >= why->step && why->accuracy >= 0.5);
+                assert_true(c.nodes[w].step.n_done >= why->step && why->accuracy >= 0.5);
                 assert_true(!first || (why->step == first->step && why->accuracy == first->accuracy));
                 first = why;
             }
@@ -152,7 +152,7 @@ TEST(patience_ends_a_job_on_all_nodes)
 
                 assert_int_equal(why->reason, STOP_PATIENCE);
                 assert_int_equal(why->step, 32);
-                assert_true(i >= WORKERS || c.nodes[i].step == 32);
+                assert_true(i >= WORKERS || c.nodes[i].step.n_done == 32);
             }
             cluster_close(&c);
         }
@@ -193,10 +193,10 @@ TEST(a_lost_worker_does_not_hold_up_the_others)
                 if (exchange_stopped(n->x)->reason != STOP_TARGET_ACCURACY &&
                     !(cfg.is_asgd && has_done_all(&c, w)))
                     fail_msg("%s, killed at turn %d: node %d ends with step %d", cfg.codec, (int)at, w,
-                             (int)n->step);
-                if (other && !cfg.is_asgd && n->step != other->step)
-                    fail_msg("%s, killed at turn %d: steps %d and %d", cfg.codec, (int)at, (int)n->step,
-                             (int)other->step);
+                             (int)n->step.n_done);
+                if (other && !cfg.is_asgd && n->step.n_done != other->step.n_done)
+                    fail_msg("%s, killed at turn %d: steps %d and %d", cfg.codec, (int)at,
+                             (int)n->step.n_done, (int)other->step.n_done);
                 other = n;
             }
             cluster_close(&c);
@@ -232,7 +232,7 @@ TEST(two_coordinators_in_a_row_are_lost_at_any_points)
                         fail_msg("%s, killed at turns %d and %d: node %d: %s", cfg.codec, (int)at,
                                  (int)(at + gap), w, n->e.text);
                     if (!cfg.is_asgd)
-                        assert_int_equal(n->step, c.nodes[2].step);
+                        assert_int_equal(n->step.n_done, c.nodes[2].step.n_done);
                 }
                 cluster_close(&c);
             }
@@ -465,9 +465,9 @@ TEST(a_codec_sees_evaluations_and_decides_by_them)
 
                 assert_int_equal(exchange_stopped(n->x)->reason, STOP_CODEC);
                 if (is_asgd)
-                    assert_in_range(n->step, 4, 199);
+                    assert_in_range(n->step.n_done, 4, 199);
                 else
-                    assert_int_equal(n->step, 28);
+                    assert_int_equal(n->step.n_done, 28);
                 if (!is_asgd)
                     assert_true(exchange_lr_factor(n->x) == 0.125f);
                 assert_string_equal(n->record.name, "lr_factor");
