@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/nn/both_kernels.h"
+#include "tests/lib/both_kernels.h"
 #include "tests/unit/unit.h"
 
 struct scene {

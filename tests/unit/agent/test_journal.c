@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "agent/jobs/job.h"
-#include "tests/unit/small_disk.h"
+#include "tests/lib/small_disk.h"
 
 static char path[128];
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#include "tests/unit/agent/inotify_count.h"
+#include "tests/lib/inotify_count.h"
 
 enum { N_FILES = 3 };
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "tests/lib/agent_fixture.h"
+#include "tests/lib/both_kernels.h"
 #include "tests/lib/emulated.h"
-#include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"
 
 struct scene {

@@ -5,7 +5,7 @@
 #include "nn/layers/conv.h"
 #include "shared/base/json.h"
 #include "shared/base/rng.h"
-#include "tests/unit/nn/layer_check.h"
+#include "tests/lib/layer_check.h"
 #include "tests/unit/unit.h"
 
 struct shape_case {

@@ -1,4 +1,4 @@
-#include "tests/unit/nn/layer_check.h"
+#include "tests/lib/layer_check.h"
 
 #define DENSE(n)   "{\"kind\": \"dense\", \"units\": " #n "}"
 #define DROPOUT(p) "{\"kind\": \"dropout\", \"rate\": " #p "}"

@@ -1,4 +1,4 @@
-#include "tests/unit/nn/layer_check.h"
+#include "tests/lib/layer_check.h"
 
 #define EMBED    "{\"kind\": \"embedding\", \"vocab\": 9, \"units\": 3}"
 #define DENSE(n) "{\"kind\": \"dense\", \"units\": " #n "}"

@@ -3,7 +3,7 @@
 #include "nn/layers/layer.h"
 #include "shared/base/json.h"
 #include "shared/base/rng.h"
-#include "tests/unit/nn/layer_check.h"
+#include "tests/lib/layer_check.h"
 
 struct shape_case {
     int h, w, c, rows, cols, row_stride, col_stride;

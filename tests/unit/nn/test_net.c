@@ -8,7 +8,7 @@
 #include "shared/base/json.h"
 #include "shared/base/rng.h"
 #include "shared/job/placement.h"
-#include "tests/unit/nn/layer_check.h"
+#include "tests/lib/layer_check.h"
 #include "tests/unit/unit.h"
 
 #define DENSE(n) "{\"kind\": \"dense\", \"units\": " #n "}"

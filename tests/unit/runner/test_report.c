@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "agent/jobs/event.h"
-#include "tests/unit/small_disk.h"
+#include "tests/lib/small_disk.h"
 
 /* Runs `write` in a folder of its own and reads its one line as the agent does. */
 static void line_of(void (*write)(struct report *), struct event *ev)

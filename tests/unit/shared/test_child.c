@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
+#include "tests/lib/both_kernels.h"
 #include "tests/lib/emulated.h"
-#include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"
 
 static struct err e;

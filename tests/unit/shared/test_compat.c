@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
+#include "tests/lib/both_kernels.h"
 #include "tests/lib/old_kernel.h"
-#include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"
 
 enum { PATIENCE_MS = 1000 * UNIT_PATIENCE_S };

@@ -2,7 +2,7 @@
 #include <limits.h>
 
 #include "nn/layers/packed.h"
-#include "tests/unit/nn/layer_check.h"
+#include "tests/lib/layer_check.h"
 
 #define EMBED     "{\"kind\": \"embedding\", \"vocab\": 9, \"units\": 3, \"init_scale\": 1}"
 #define DENSE(n)  "{\"kind\": \"dense\", \"units\": " #n "}"

@@ -7,8 +7,8 @@
 #include "agent/jobs/job_action.h"
 #include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
-#include "tests/unit/agent/inotify_count.h"
-#include "tests/unit/nn/both_kernels.h"
+#include "tests/lib/both_kernels.h"
+#include "tests/lib/inotify_count.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;

@@ -1,5 +1,5 @@
 /* batch_norm and layer_norm. */
-#include "tests/unit/nn/layer_check.h"
+#include "tests/lib/layer_check.h"
 
 #define BATCH    "{\"kind\": \"batch_norm\"}"
 #define LAYER    "{\"kind\": \"layer_norm\"}"

@@ -5,7 +5,7 @@
 
 #include "codecs/codec_events.h"
 #include "tests/lib/agent_fixture.h"
-#include "tests/unit/nn/both_kernels.h"
+#include "tests/lib/both_kernels.h"
 #include "tests/unit/unit.h"
 
 static struct reply r;

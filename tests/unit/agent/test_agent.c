@@ -15,9 +15,9 @@
 #include "shared/base/clock.h"
 #include "shared/base/crypto.h"
 #include "tests/lib/agent_fixture.h"
+#include "tests/lib/both_kernels.h"
 #include "tests/lib/emulated.h"
 #include "tests/lib/own_root.h"
-#include "tests/unit/nn/both_kernels.h"
 #include "tests/unit/unit.h"
 
 struct scene {
