@@ -6,26 +6,6 @@
 
 #include "shared/plugin/codec_options.h"
 
-const struct exchange_config *channel_config(const struct channel *ch)
-{
-    return &ch->x->cfg;
-}
-
-struct stopwatch *channel_watch(const struct channel *ch)
-{
-    return ch->x->watch;
-}
-
-struct err *channel_err(const struct channel *ch)
-{
-    return ch->x->e;
-}
-
-bool channel_takes_part(const struct channel *ch, uint64_t round, int worker)
-{
-    return !ch->draw || draw_has(ch->draw, round, worker);
-}
-
 void channel_begin_local(struct channel *ch)
 {
     ch->codec.samples = 0;
@@ -100,10 +80,10 @@ static size_t range_begin(const struct exchange_config *cfg, int k)
 
 static size_t message_bytes(struct channel *ch)
 {
-    enum phase last = phase_call(channel_watch(ch), PHASE_APPLY, "message_bytes");
-    size_t n = codec_more(channel_config(ch)->plugin)->message_bytes(&ch->codec);
+    enum phase last = phase_call(ch->x->watch, PHASE_APPLY, "message_bytes");
+    size_t n = codec_more(ch->x->cfg.plugin)->message_bytes(&ch->codec);
 
-    phase_enter(channel_watch(ch), last);
+    phase_enter(ch->x->watch, last);
     return n;
 }
 
@@ -168,9 +148,9 @@ int channel_open(struct exchange *x, int id)
             return x->e->code;
     if (!p->open)
         return CODEC_GO;
-    last = phase_call(channel_watch(ch), PHASE_APPLY, "open");
+    last = phase_call(ch->x->watch, PHASE_APPLY, "open");
     rc = channel_after_call(ch, "open", p->open(&ch->codec), false);
-    phase_enter(channel_watch(ch), last);
+    phase_enter(ch->x->watch, last);
     return rc;
 }
 

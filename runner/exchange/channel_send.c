@@ -1,11 +1,6 @@
 /* channel_send -- a channel's messages to and from one peer, and the statistics on them. */
 #include "runner/exchange/exchange_private.h"
 
-bool channel_has_left(const struct channel *ch, int node)
-{
-    return ch->x->peer_stats.has_left[exchange_slot(ch->x, node)];
-}
-
 bool channel_is_behind(const struct channel *ch, int node)
 {
     return mesh_queued_for(ch->x->mesh, node) >= EXCHANGE_BACKLOG_MAX;

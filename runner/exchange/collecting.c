@@ -54,19 +54,19 @@ static int make_buckets(struct channel *ch, struct err *e)
     for (size_t k = 0; k < n; k++)
         starts[k] = ch->layers[n - 1 - k].offset;
     ch->collecting.buckets = starts;
-    ch->collecting.n_buckets = collective_buckets(starts, n, ch->n_params, channel_config(ch)->bucket);
+    ch->collecting.n_buckets = collective_buckets(starts, n, ch->n_params, ch->x->cfg.bucket);
     return 0;
 }
 
 int collecting_open(struct channel *ch, struct err *e)
 {
-    const struct exchange_config *cfg = channel_config(ch);
+    const struct exchange_config *cfg = &ch->x->cfg;
     struct collective_config config = {.n_nodes = cfg->n_workers,
                                        .me = cfg->node,
                                        .algorithm = cfg->allreduce,
                                        .send = send_chunk,
                                        .received = received_chunk,
-                                       .watch = channel_watch(ch),
+                                       .watch = ch->x->watch,
                                        .owner = ch};
 
     if (cfg->n_servers > 0)
@@ -121,12 +121,12 @@ int collecting_notify(struct channel *ch)
     int rc = CODEC_GO;
 
     while (rc >= 0 && ch->collecting.is_done) {
-        enum phase last = phase_call(channel_watch(ch), PHASE_APPLY, "on_collective");
+        enum phase last = phase_call(ch->x->watch, PHASE_APPLY, "on_collective");
 
         ch->collecting.is_done = false;
         channel_before_call(ch);
         rc = channel_after_call(ch, "on_collective", ch->x->events->on_collective(&ch->codec), true);
-        phase_enter(channel_watch(ch), last);
+        phase_enter(ch->x->watch, last);
         ch->is_waiting = rc == CODEC_WAIT;
     }
     return rc < 0 ? rc : CODEC_GO;
@@ -150,7 +150,7 @@ int collecting_ready(struct channel *ch, size_t ready)
     s->ready = ready;
     if (!collecting_is_on_mesh(ch))
         return CODEC_GO;
-    rc = after_mesh(ch, collective_ready(s->collective, ready, channel_err(ch)));
+    rc = after_mesh(ch, collective_ready(s->collective, ready, ch->x->e));
     s->is_done |= rc == COLLECTIVE_DONE;
     return rc < 0 ? rc : CODEC_GO;
 }
@@ -189,10 +189,10 @@ static void account(struct channel *ch)
 /* Summing is timed as waiting here: the two alternate part by part. */
 static int advance_in_shm(struct channel *ch, struct err *e)
 {
-    enum phase last = phase_enter(channel_watch(ch), PHASE_WAIT);
+    enum phase last = phase_enter(ch->x->watch, PHASE_WAIT);
     int rc = shm_group_poll(ch->collecting.shm_group, e);
 
-    phase_enter(channel_watch(ch), last);
+    phase_enter(ch->x->watch, last);
     if (rc <= 0)
         return rc < 0 ? rc : COLLECTIVE_UNDER_WAY;
     account(ch);
@@ -212,7 +212,7 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
     else if (s->shm_group && ev->kind == MESH_NOTHING)
         shm_group_poll(s->shm_group, &later);
     if (rc == COLLECTIVE_UNDER_WAY && collecting_is_on_mesh(ch))
-        rc = after_mesh(ch, collective_on_event(s->collective, ev, channel_err(ch)));
+        rc = after_mesh(ch, collective_on_event(s->collective, ev, ch->x->e));
     if (rc < 0)
         return rc;
     s->is_done |= rc == COLLECTIVE_DONE;
@@ -278,7 +278,7 @@ static bool is_private(const struct channel *ch, const struct collective_ask *as
 
 static int start_in_shm(struct channel *ch, const struct collective_ask *ask, enum collecting_step step)
 {
-    struct err *e = channel_err(ch);
+    struct err *e = ch->x->e;
     const struct shm_collective c = {
         .kind = ask->kind == COLLECTIVE_BROADCAST ? SHM_BROADCAST : SHM_ALL_REDUCE,
         .in = ask->in,
@@ -314,7 +314,7 @@ static int start_between(struct channel *ch)
     ask.buckets = NULL;
     ask.n_buckets = 0;
     s->step = COLLECTING_BETWEEN;
-    return after_mesh(ch, collective_start(s->collective, &ask, channel_err(ch)));
+    return after_mesh(ch, collective_start(s->collective, &ask, ch->x->e));
 }
 
 /* The sum of a machine stays in `sum`, as other machines may read `out` until the next collective is done. */
@@ -362,7 +362,7 @@ static int start(struct channel *ch, const struct collective_ask *ask)
         return start_inside(ch, ask);
     if (fits_shm(ch, ask))
         return start_in_shm(ch, ask, COLLECTING_IN_SHM);
-    return collective_start(ch->collecting.collective, ask, channel_err(ch));
+    return collective_start(ch->collecting.collective, ask, ch->x->e);
 }
 
 int collecting_start(struct channel *ch, struct collective_ask *ask)

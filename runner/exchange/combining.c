@@ -29,7 +29,7 @@ int combining_room(struct channel *ch, float **at)
 
     *at = calloc(n ? n : 1, sizeof **at);
     if (!*at)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a vector of %zu numbers", n);
+        return err_set(ch->x->e, ERR_NOMEM, "no memory for a vector of %zu numbers", n);
     b->rooms[b->n_rooms++] = *at;
     return CODEC_GO;
 }
@@ -43,7 +43,7 @@ static int open_global(struct channel *ch)
     if (is_server(ch))
         return CODEC_GO;
     if (combining_room(ch, &c->global) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     vector_copy(c->global, c->params, ch->n_params);
     return CODEC_GO;
 }
@@ -58,14 +58,14 @@ static bool has_own(const struct channel *ch)
 static bool is_copied(const struct channel *ch)
 {
     return ch->combining.path->events && ch->combining.rule->when == CODEC_EACH_ROUND &&
-           !channel_config(ch)->blocks->is_equal;
+           !ch->x->cfg.blocks->is_equal;
 }
 
 int combining_open(struct channel *ch, struct err *e)
 {
     struct combining *b = &ch->combining;
 
-    b->rule = channel_config(ch)->plugin->combine;
+    b->rule = ch->x->cfg.plugin->combine;
     b->path = ch->x->path;
     if (!b->rule)
         return CODEC_GO;
@@ -117,7 +117,7 @@ static float write_own(struct channel *ch)
     struct codec *c = &ch->codec;
 
     if (b->rule->contribute) {
-        stopwatch_call(channel_watch(ch), "contribute");
+        stopwatch_call(ch->x->watch, "contribute");
         return b->rule->contribute(c, b->own);
     }
     for (size_t i = 0; i < c->n_params; i++)
@@ -156,8 +156,8 @@ int combining_contribute(struct channel *ch)
     if (!has_own(ch))
         return check_own(ch);
     b->weight = write_own(ch);
-    if (channel_err(ch)->code < 0)
-        return channel_err(ch)->code;
+    if (ch->x->e->code < 0)
+        return ch->x->e->code;
     if (!(b->weight >= 0) || !isfinite(b->weight))
         return channel_fail(ch, "its contribute returned the weight %g; a weight is finite and not negative",
                             (double)b->weight);
@@ -247,7 +247,7 @@ int combining_open_aggregate(struct channel *ch, int n_most)
     struct combining *b = &ch->combining;
     size_t n = (size_t)n_most;
 
-    b->aggregate = channel_config(ch)->aggregate;
+    b->aggregate = ch->x->cfg.aggregate;
     if (b->aggregate.kind == AGGREGATE_MEAN)
         return CODEC_GO;
     b->n_most = n_most;
@@ -258,8 +258,8 @@ int combining_open_aggregate(struct channel *ch, int n_most)
     b->inputs = calloc(n, sizeof *b->inputs);
     if (b->all && b->inputs && b->all_numbers && b->senders && b->work)
         return CODEC_GO;
-    return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d contributions of %zu numbers at once",
-                   n_most, (size_t)b->n_vectors * ch->n_params);
+    return err_set(ch->x->e, ERR_NOMEM, "no memory for %d contributions of %zu numbers at once", n_most,
+                   (size_t)b->n_vectors * ch->n_params);
 }
 
 /* The vectors number `vector` of all contributions; the one after the last is that of their numbers. */
@@ -361,7 +361,7 @@ static void aggregate_params(struct channel *ch, int vector)
 static int aggregate(struct channel *ch)
 {
     struct combining *b = &ch->combining;
-    struct err *e = channel_err(ch);
+    struct err *e = ch->x->e;
 
     if (n_counted(ch) == 0 && (b->n_all == 0 || b->rule->contribute))
         return CODEC_WAIT;
@@ -386,7 +386,7 @@ int combining_finish_merging(struct channel *ch)
 /* Does the job go on, with what is merged, after a contribution that is refused? */
 static bool goes_on(const struct channel *ch)
 {
-    return channel_config(ch)->goes_on || !ch->codec.is_sync;
+    return ch->x->cfg.goes_on || !ch->codec.is_sync;
 }
 
 int combining_merge(struct channel *ch, int node, const struct combining_contribution *from)
@@ -402,7 +402,7 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
         return CODEC_GO;
     }
     if (goes_on(ch) && finite_check_contribution(ch, node, from) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     if (c->run->n_merged == 0)
         b->merged_weight = (float)absent * from->weight;
     if (absent > 0 && b->merged[0] != combining_target(ch))
@@ -412,7 +412,7 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
     is_first = b->merged_weight == 0;
     b->merged_weight += from->weight;
     if (combining_check_weights(ch, b->merged_weight) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     for (int k = 0; k < b->n_vectors; k++)
         is_finite &= merge_vector(ch, b->merged[k], from->vectors[k], from->weight, is_first);
     is_finite &= merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers,
@@ -444,7 +444,7 @@ int combining_apply(struct channel *ch, const float *const *vectors, const float
         vector_copy(b->before, c->global, ch->n_params);
     if (b->rule->apply) {
         move_statistics(ch, target + c->n_params, vectors[0] + c->n_params);
-        stopwatch_call(channel_watch(ch), "apply");
+        stopwatch_call(ch->x->watch, "apply");
         return channel_after_call(ch, "apply", b->rule->apply(c, vectors), false);
     }
     if (vectors[0] != target)
@@ -461,7 +461,7 @@ int combining_adopt(struct channel *ch)
 
     if (b->rule->adopt) {
         vector_copy(c->params + c->n_params, c->global + c->n_params, n_statistics(ch));
-        stopwatch_call(channel_watch(ch), "adopt");
+        stopwatch_call(ch->x->watch, "adopt");
         return channel_after_call(ch, "adopt", b->rule->adopt(c, b->before), false);
     }
     if (c->global)
@@ -477,8 +477,8 @@ int combining_on_gradient(struct channel *ch)
 
     if (!r || !r->on_gradient)
         return CODEC_GO;
-    last = phase_call(channel_watch(ch), PHASE_APPLY, "on_gradient");
+    last = phase_call(ch->x->watch, PHASE_APPLY, "on_gradient");
     rc = channel_after_call(ch, "on_gradient", r->on_gradient(&ch->codec), false);
-    phase_enter(channel_watch(ch), last);
+    phase_enter(ch->x->watch, last);
     return rc;
 }

@@ -46,7 +46,7 @@ static int open_chains(struct channel *ch, struct chains *c, const struct chain_
 
 static enum copies_kind kind_of_copies(const struct channel *ch)
 {
-    const struct exchange_config *cfg = channel_config(ch);
+    const struct exchange_config *cfg = &ch->x->cfg;
     struct path_rule rule;
 
     if (ch->run.node >= 0 || !cfg->plugin->combine)
@@ -66,7 +66,7 @@ static int open_copies(struct channel *ch, struct err *e)
 
 int compressing_open(struct channel *ch, struct err *e)
 {
-    const struct exchange_config *cfg = channel_config(ch);
+    const struct exchange_config *cfg = &ch->x->cfg;
     struct compressing *c = &ch->compressing;
     struct chain_pair pair;
 
@@ -148,7 +148,7 @@ static struct rng *generator(struct channel *ch, struct rng *of_block)
 
     if (ch->run.block < 0)
         return &ch->rng;
-    rng_init(of_block, channel_config(ch)->seed, not_a_node + (uint64_t)ch->run.block,
+    rng_init(of_block, ch->x->cfg.seed, not_a_node + (uint64_t)ch->run.block,
              ch->run.round * VECTORS_MAX + (uint64_t)ch->compressing.n_put);
     return of_block;
 }
@@ -307,7 +307,7 @@ int compressing_residual(struct channel *ch, int vector, float **r)
         return CODEC_GO;
     is = residual_of(&ch->compressing, ch->run.block, vector, c->n);
     if (!is)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for the residual of %zu numbers", c->n);
+        return err_set(ch->x->e, ERR_NOMEM, "no memory for the residual of %zu numbers", c->n);
     *r = is->v;
     return CODEC_GO;
 }

@@ -493,7 +493,7 @@ static const float *model_of(const struct exchange *x, const struct codec *c)
 
 const float *exchange_server_model(const struct channel *ch)
 {
-    const struct codec_plugin *p = channel_config(ch)->plugin;
+    const struct codec_plugin *p = ch->x->cfg.plugin;
 
     if (p->combine || codec_more(p)->updates_on_server)
         return ch->codec.params;

@@ -95,6 +95,16 @@ static inline int exchange_slot(const struct exchange *x, int node)
 /* Is the exchange after local steps, of parameters? Else there is one in each step. */
 bool exchange_has_local_steps(const struct exchange *x);
 
+static inline bool channel_takes_part(const struct channel *ch, uint64_t round, int worker)
+{
+    return !ch->draw || draw_has(ch->draw, round, worker);
+}
+
+static inline bool channel_has_left(const struct channel *ch, int node) /* sent BYE, or is lost */
+{
+    return ch->x->peer_stats.has_left[exchange_slot(ch->x, node)];
+}
+
 /* Of a codec that a callback or a function of the host got. */
 static inline struct channel *channel_of(const struct codec *c)
 {
@@ -112,11 +122,7 @@ int channel_host_fail(struct codec *c, const char *fmt, ...);
 int channel_open(struct exchange *x, int id);
 void channel_clear(struct channel *ch); /* after round_clear */
 
-const struct exchange_config *channel_config(const struct channel *ch);
-struct stopwatch *channel_watch(const struct channel *ch);
-struct err *channel_err(const struct channel *ch); /* of the call that is under way */
 void channel_round_done(struct channel *ch);
-bool channel_takes_part(const struct channel *ch, uint64_t round, int worker);
 void channel_begin_local(struct channel *ch); /* the next local steps: none are done yet */
 
 /* channel_call.c */
@@ -162,7 +168,6 @@ void channel_received(struct channel *ch, int from, size_t len);
 /* A message of that peer has arrived: accounts for the wait since round.sent_at. */
 void channel_waited(struct channel *ch, int peer);
 void channel_pause(struct channel *ch, int node, bool on);
-bool channel_has_left(const struct channel *ch, int node);  /* sent BYE, or is lost */
 bool channel_is_behind(const struct channel *ch, int node); /* many messages to it are queued */
 void channel_overtaken(struct channel *ch); /* counts a contribution dropped in favor of a newer one */
 

@@ -12,7 +12,7 @@ enum { CURSOR = 11, KNOWN = sizeof(struct verdict_result) / sizeof(int64_t) };
 
 static size_t state_size(struct channel *ch)
 {
-    return channel_config(ch)->plugin->state_size;
+    return ch->x->cfg.plugin->state_size;
 }
 
 static void *field_of(const struct channel *ch, size_t k)
@@ -47,7 +47,7 @@ static int check_vectors(struct channel *ch, struct err *e)
                 e, ERR_CODEC,
                 "codec %s cannot be saved: the field at byte %zu of its state does not hold one of its "
                 "vectors of %zu %s",
-                channel_config(ch)->plugin->name, ch->zeros[k].at, ch->zeros[k].n,
+                ch->x->cfg.plugin->name, ch->zeros[k].at, ch->zeros[k].n,
                 ch->zeros[k].item ? "bytes" : "numbers");
     return 0;
 }
@@ -55,7 +55,7 @@ static int check_vectors(struct channel *ch, struct err *e)
 static int check_rule(struct exchange *x, struct err *e)
 {
     const struct channel *ch = exchange_channel(x, 0);
-    const char *name = channel_config(ch)->plugin->name;
+    const char *name = ch->x->cfg.plugin->name;
 
     bool knows_steps = ch->run.n_servers == 0 || exchange_has_barriers(x);
 
@@ -178,7 +178,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
     for (int i = 0; (ch = exchange_channel(x, i)) != NULL; i++) {
         if (ch->round.stage != ROUND_OPEN || ch->round.next > 0)
             return err_set(e, ERR_INTERNAL, "codec %s is in the middle of round %" PRIu64,
-                           channel_config(ch)->plugin->name, ch->run.round);
+                           ch->x->cfg.plugin->name, ch->run.round);
         n_tensors += 3 + ch->n_zeros + ch->compressing.n_residuals + 2 * (size_t)ch->compressing.copies.n;
         bytes += own_bytes(ch);
     }
@@ -335,7 +335,7 @@ static int restore_state(struct channel *ch, int i, const struct tensor_file *f,
         return e->code;
     if (size != state_size(ch))
         return err_set(e, ERR_CONFIG, "codec/%d/state has %zu bytes, codec %s has %zu", i, size,
-                       channel_config(ch)->plugin->name, state_size(ch));
+                       ch->x->cfg.plugin->name, state_size(ch));
     if (size > 0)
         memcpy(ch->codec.state, state, size);
     for (size_t k = 0; k < ch->n_zeros; k++)
@@ -442,7 +442,7 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
 bool exchange_closes_early(struct exchange *x, uint64_t step)
 {
     struct channel *ch = exchange_channel(x, 0);
-    const struct exchange_config *cfg = channel_config(ch);
+    const struct exchange_config *cfg = &ch->x->cfg;
 
     return exchange_has_local_steps(x) && !exchange_has_barriers(x) && step == cfg->n_steps &&
            step % cfg->local_steps != 0;
@@ -452,12 +452,12 @@ uint64_t exchange_rounds_after(struct exchange *x, uint64_t step)
 {
     struct channel *ch = exchange_channel(x, 0);
 
-    return exchange_has_local_steps(x) ? step / channel_config(ch)->local_steps : step;
+    return exchange_has_local_steps(x) ? step / ch->x->cfg.local_steps : step;
 }
 
 uint64_t exchange_rounds_in_all(struct exchange *x)
 {
-    const struct exchange_config *cfg = channel_config(exchange_channel(x, 0));
+    const struct exchange_config *cfg = &x->cfg;
     uint64_t n = exchange_rounds_after(x, cfg->n_steps);
 
     if (!exchange_channel(x, 0)->rule)

@@ -31,10 +31,10 @@ static int refuse(struct channel *ch, const char *what, const float *v, size_t n
         snprintf(after, sizeof after, ", step %llu",
                  (unsigned long long)c->run->step +
                      (r->when == CODEC_EACH_STEP)); /* that one is not complete */
-    err_set(channel_err(ch), ERR_NUMERIC, "round %llu%s: %s: %s is %g", (unsigned long long)c->run->round + 1,
-            after, what, place, err_number((double)v[i]));
-    return err_hint(channel_err(ch), "A smaller --learn_rate, --warmup-steps or --clip-norm may help, if it "
-                                     "is not the codec or the machine.");
+    err_set(ch->x->e, ERR_NUMERIC, "round %llu%s: %s: %s is %g", (unsigned long long)c->run->round + 1, after,
+            what, place, err_number((double)v[i]));
+    return err_hint(ch->x->e, "A smaller --learn_rate, --warmup-steps or --clip-norm may help, if it "
+                              "is not the codec or the machine.");
 }
 
 static int check(struct channel *ch, const char *what, const float *const *vectors, const float *numbers)
@@ -53,14 +53,14 @@ static bool is_left_out(const struct channel *ch)
 {
     const struct codec_combine *r = ch->combining.rule;
 
-    return channel_config(ch)->skips_nonfinite && (!r || r->when == CODEC_EACH_STEP);
+    return ch->x->cfg.skips_nonfinite && (!r || r->when == CODEC_EACH_STEP);
 }
 
 int finite_check_contribution(struct channel *ch, int from, const struct combining_contribution *is)
 {
     char what[96];
 
-    if (is->weight == 0 || channel_config(ch)->aggregate.kind != AGGREGATE_MEAN || is_left_out(ch))
+    if (is->weight == 0 || ch->x->cfg.aggregate.kind != AGGREGATE_MEAN || is_left_out(ch))
         return CODEC_GO;
     snprintf(what, sizeof what, "node %d contributed a vector that is not finite", from);
     return check(ch, what, is->vectors, is->numbers);

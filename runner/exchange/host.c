@@ -15,7 +15,7 @@ static int make_vector(struct codec *c, const char *call, void *at, size_t n, si
 {
     struct channel *ch = channel_of(c);
     size_t offset = (uintptr_t)at - (uintptr_t)c->state;
-    size_t size = channel_config(ch)->plugin->state_size, bytes = item ? item : sizeof(float);
+    size_t size = ch->x->cfg.plugin->state_size, bytes = item ? item : sizeof(float);
     void *p;
 
     if (ch->x->mesh)
@@ -30,8 +30,8 @@ static int make_vector(struct codec *c, const char *call, void *at, size_t n, si
         return channel_fail(ch, "it makes more than %d vectors (%s)", CHANNEL_ZEROS_MAX, call);
     p = n <= SIZE_MAX / bytes ? calloc(n ? n : 1, bytes) : NULL;
     if (!p)
-        return err_set(channel_err(ch), ERR_NOMEM, "codec %s: no memory for %zu items of %zu bytes (%s)",
-                       channel_config(ch)->plugin->name, n, bytes, call);
+        return err_set(ch->x->e, ERR_NOMEM, "codec %s: no memory for %zu items of %zu bytes (%s)",
+                       ch->x->cfg.plugin->name, n, bytes, call);
     ch->zeros[ch->n_zeros++] = (struct codec_vector){
         .v = p, .n = item ? n * item : n, .item = item, .at = offset};
     memcpy(at, &p, sizeof p);
@@ -52,7 +52,7 @@ static int host_array(struct codec *c, void *at, size_t n, size_t size)
 
 static void host_common(const struct codec *c, uint64_t key, float *out, size_t n)
 {
-    rng_common(out, n, channel_config(channel_of(c))->seed, key);
+    rng_common(out, n, channel_of(c)->x->cfg.seed, key);
 }
 
 static float host_uniform(struct codec *c)
@@ -68,7 +68,7 @@ int channel_host_fail(struct codec *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (channel_err(channel_of(c))->code == ERR_NUMERIC) /* that is why get_vector() returned NULL */
+    if (channel_of(c)->x->e->code == ERR_NUMERIC) /* that is why get_vector() returned NULL */
         return ERR_NUMERIC;
     return channel_fail(channel_of(c), "%s", text);
 }
@@ -81,7 +81,7 @@ static void host_log(struct codec *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "codec %s: %s\n", channel_config(channel_of(c))->plugin->name, text);
+    fprintf(stderr, "codec %s: %s\n", channel_of(c)->x->cfg.plugin->name, text);
 }
 
 static struct wire_out *host_message(struct codec *c)
@@ -116,7 +116,7 @@ static int host_send(struct codec *c, int to)
                           .round = c->run->step};
 
     if (!ch->draft && ch->lacks_draft)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a message of %zu bytes", ch->limit);
+        return err_set(ch->x->e, ERR_NOMEM, "no memory for a message of %zu bytes", ch->limit);
     if (!ch->draft)
         return channel_fail(ch, "send() without a message()");
     if (ch->compressing.lacks_receiver ||
@@ -160,7 +160,7 @@ static const float *host_get_vector(struct codec *c, struct wire_in *in, size_t 
 static bool host_holds(const struct codec *c, int block, int worker)
 {
     return block >= 0 && block < c->run->n_blocks && worker >= 0 && worker < c->n_workers &&
-           blocks_holds(channel_config(channel_of(c))->blocks, block, worker);
+           blocks_holds(channel_of(c)->x->cfg.blocks, block, worker);
 }
 
 static bool host_has_left(const struct codec *c, int node)
@@ -182,13 +182,13 @@ static uint64_t step_of_workers(const struct channel *ch)
 
 int channel_update(struct channel *ch, const double *norm)
 {
-    const struct exchange_config *cfg = channel_config(ch);
+    const struct exchange_config *cfg = &ch->x->cfg;
     const struct codec *c = &ch->codec;
-    enum phase last = phase_enter(channel_watch(ch), PHASE_APPLY);
+    enum phase last = phase_enter(ch->x->watch, PHASE_APPLY);
     int rc = cfg->update(cfg->owner, (size_t)(c->params - cfg->params), ch->n_params, step_of_workers(ch),
-                         c->run->lr_factor, norm, channel_err(ch));
+                         c->run->lr_factor, norm, ch->x->e);
 
-    phase_enter(channel_watch(ch), last);
+    phase_enter(ch->x->watch, last);
     return rc;
 }
 
@@ -196,7 +196,7 @@ static int host_update(struct codec *c)
 {
     struct channel *ch = channel_of(c);
 
-    if (c->run->node >= 0 || !codec_more(channel_config(ch)->plugin)->updates_on_server)
+    if (c->run->node >= 0 || !codec_more(ch->x->cfg.plugin)->updates_on_server)
         return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
     if (whole_needs(ch->x, WHOLE_NORM)) {
         ch->whole.owes_update = true; /* made when the norm is gathered: round.c */
@@ -207,17 +207,17 @@ static int host_update(struct codec *c)
 
 static void host_wake(struct codec *c, double seconds)
 {
-    channel_of(c)->wake_at = stopwatch_now(channel_watch(channel_of(c))) + fmax(seconds, 0);
+    channel_of(c)->wake_at = stopwatch_now(channel_of(c)->x->watch) + fmax(seconds, 0);
 }
 
 static int host_record(struct codec *c, const char *name, double value)
 {
     struct channel *ch = channel_of(c);
-    const struct exchange_config *cfg = channel_config(ch);
+    const struct exchange_config *cfg = &ch->x->cfg;
 
     if (!codec_is_name(name))
         return channel_fail(ch, "record(): a name is 1 to 32 of a-z, 0-9 and _");
-    return cfg->record ? cfg->record(cfg->owner, c, name, value, channel_err(ch)) : CODEC_GO;
+    return cfg->record ? cfg->record(cfg->owner, c, name, value, ch->x->e) : CODEC_GO;
 }
 
 const struct codec_host channel_host = {.zeros = host_zeros,

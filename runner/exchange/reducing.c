@@ -52,7 +52,7 @@ int reducing_open(struct channel *ch)
     r->out[1] = malloc(n_bytes);
     if (r->in && r->out[0] && r->out[1] && make_head(ch) == CODEC_GO)
         return CODEC_GO;
-    return err_set(channel_err(ch), ERR_NOMEM, "no memory for %zu compressed numbers", ch->n_params);
+    return err_set(ch->x->e, ERR_NOMEM, "no memory for %zu compressed numbers", ch->n_params);
 }
 
 void reducing_clear(struct reducing *r)
@@ -95,7 +95,7 @@ static int start_items(struct channel *ch)
     float *residual = NULL;
 
     if (compressing_residual(ch, r->vector, &residual) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     chain_to_items(chain_of(ch), residual, r->v, r->head.sum, ch->codec.n_workers, r->in);
     if (collecting_is_in_memory(ch))
         return start_floats(ch);
@@ -115,7 +115,7 @@ static int start_head(struct channel *ch)
     float *residual = NULL;
 
     if (compressing_residual(ch, r->vector, &residual) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     if (r->head.n_scales > 0)
         chain_measure(chain_of(ch), residual, r->v, r->head.in);
     vector_copy(r->head.in + r->head.n_scales, r->v + ch->compressing.up.n, n_statistics(ch));

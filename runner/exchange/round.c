@@ -67,7 +67,7 @@ static int send_contribution(struct channel *ch, int k, struct mesh_buf *b, doub
 
     for (int w = 0; rc == CODEC_GO && !ch->server && w < ch->codec.n_workers; w++) {
         if (w == ch->run.node || channel_has_left(ch, w) ||
-            (ch->rule->per_block && blocks_holds(channel_config(ch)->blocks, k, w)))
+            (ch->rule->per_block && blocks_holds(ch->x->cfg.blocks, k, w)))
             continue;
         if (!ch->codec.is_sync && channel_is_behind(ch, w)) { /* asgd does not wait */
             channel_overtaken(ch);
@@ -147,7 +147,7 @@ static int await_reply(struct channel *ch)
 static void mark_sent(struct channel *ch, enum round_stage next)
 {
     ch->round.stage = next;
-    ch->round.sent_at = stopwatch_now(channel_watch(ch));
+    ch->round.sent_at = stopwatch_now(ch->x->watch);
 }
 
 static int contributed(struct channel *ch)
@@ -279,7 +279,7 @@ int round_on_grad(struct channel *ch)
 
 int round_on_step(struct channel *ch)
 {
-    uint64_t every = channel_config(ch)->local_steps;
+    uint64_t every = ch->x->cfg.local_steps;
 
     if (ch->rule->before_update)
         return end_barrier(ch);
@@ -290,7 +290,7 @@ int round_on_step(struct channel *ch)
 
 int round_on_close(struct channel *ch)
 {
-    if (ch->rule->before_update || ch->run.step % channel_config(ch)->local_steps == 0)
+    if (ch->rule->before_update || ch->run.step % ch->x->cfg.local_steps == 0)
         return end_barrier(ch);
     return contribute(ch, ch->run.node) < 0 ? -1 : contributed(ch);
 }
@@ -324,7 +324,7 @@ static bool may_contribute(const struct channel *ch, const struct mesh_head *h)
     if (!channel_takes_part(ch, h->round, h->peer))
         return false;
     if (ch->rule->per_block)
-        return blocks_holds(channel_config(ch)->blocks, (int)h->index, h->peer);
+        return blocks_holds(ch->x->cfg.blocks, (int)h->index, h->peer);
     return h->index == (uint32_t)h->peer;
 }
 
@@ -408,7 +408,7 @@ static bool has_begun(const struct channel *ch)
 /* The holder of a block, if it has one only. */
 static int holder(const struct channel *ch, int block)
 {
-    return channel_config(ch)->blocks->redundancy == 1 ? channel_config(ch)->blocks->holders[block] : -1;
+    return ch->x->cfg.blocks->redundancy == 1 ? ch->x->cfg.blocks->holders[block] : -1;
 }
 
 int round_awaits(const struct channel *ch)

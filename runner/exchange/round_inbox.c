@@ -11,21 +11,20 @@ int round_open(struct channel *ch)
     if (ch->server) /* a server's worker receives replies, not contributions */
         return CODEC_GO;
     r->n_contributions = ch->rule->per_block ? ch->run.n_blocks : ch->codec.n_workers;
-    r->depth = channel_config(ch)->blocks->redundancy + 3;
+    r->depth = ch->x->cfg.blocks->redundancy + 3;
     r->inbox = calloc((size_t)r->n_contributions, sizeof *r->inbox);
     r->contributions = calloc((size_t)r->n_contributions * (size_t)r->depth, sizeof *r->contributions);
     if (!r->inbox || !r->contributions)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for %d contributions", r->n_contributions);
+        return err_set(ch->x->e, ERR_NOMEM, "no memory for %d contributions", r->n_contributions);
     for (int w = 0; w < r->n_contributions; w++)
         r->inbox[w].contributions = r->contributions + w * r->depth;
-    if (!channel_config(ch)->goes_on || !is_synchronous_among_workers || round_has_redundancy(ch))
+    if (!ch->x->cfg.goes_on || !is_synchronous_among_workers || round_has_redundancy(ch))
         return CODEC_GO;
     /* Contribution k is worker k's: without redundancy, so is block k, or the job is refused
      * (combine_path.c). */
     r->kept = calloc((size_t)r->n_contributions, sizeof(struct mesh_buf *));
     if (!r->kept || !agreement_open(&r->agreement, r->n_contributions, ch->run.node))
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for the statements of %d workers",
-                       r->n_contributions);
+        return err_set(ch->x->e, ERR_NOMEM, "no memory for the statements of %d workers", r->n_contributions);
     return CODEC_GO;
 }
 
@@ -73,19 +72,19 @@ void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, i
 
 bool round_has_redundancy(const struct channel *ch)
 {
-    return ch->draw || (ch->rule->per_block && channel_config(ch)->blocks->redundancy > 1);
+    return ch->draw || (ch->rule->per_block && ch->x->cfg.blocks->redundancy > 1);
 }
 
 /* Room remains for one more contribution of each holder: a holder is paused only after one of its own. */
 bool round_is_nearly_full(const struct channel *ch, int k)
 {
-    return ch->round.inbox[k].n >= ch->round.depth - channel_config(ch)->blocks->redundancy;
+    return ch->round.inbox[k].n >= ch->round.depth - ch->x->cfg.blocks->redundancy;
 }
 
 static bool is_ahead(const struct channel *ch, int worker)
 {
     for (int k = 0; k < ch->round.n_contributions; k++)
-        if (round_is_nearly_full(ch, k) && blocks_holds(channel_config(ch)->blocks, k, worker))
+        if (round_is_nearly_full(ch, k) && blocks_holds(ch->x->cfg.blocks, k, worker))
             return true;
     return false;
 }
@@ -140,7 +139,7 @@ void round_finish(struct channel *ch, int k)
 
 bool round_can_still_come(const struct channel *ch, int k)
 {
-    const struct blocks *blocks = channel_config(ch)->blocks;
+    const struct blocks *blocks = ch->x->cfg.blocks;
 
     if (ch->round.inbox[k].n > 0)
         return true;

@@ -13,7 +13,7 @@ bool round_agrees(const struct channel *ch)
 
 bool round_goes_on(const struct channel *ch)
 {
-    return round_agrees(ch) || (ch->run.node < 0 && ch->codec.is_sync && channel_config(ch)->goes_on);
+    return round_agrees(ch) || (ch->run.node < 0 && ch->codec.is_sync && ch->x->cfg.goes_on);
 }
 
 /* Is the round incomplete without this contribution, which is missing? */
@@ -144,7 +144,7 @@ static int restate(struct channel *ch)
     int rc = CODEC_GO;
 
     if (!b)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a statement on lost workers");
+        return err_set(ch->x->e, ERR_NOMEM, "no memory for a statement on lost workers");
     undo_merges(ch);
     for (int w = 0; w < a->n; w++) {
         a->counted[w] = r->kept[w];
@@ -208,8 +208,8 @@ int round_accuse(struct channel *ch, int from)
 {
     char why[MESH_REASON_MAX];
 
-    snprintf(why, sizeof why, "%.*s", MESH_REASON_MAX - 1, channel_err(ch)->text);
-    *channel_err(ch) = (struct err){0};
+    snprintf(why, sizeof why, "%.*s", MESH_REASON_MAX - 1, ch->x->e->text);
+    *ch->x->e = (struct err){0};
     agreement_lose(&ch->round.agreement, from);
     if (restate(ch) < 0 || exchange_lose(ch->x, from, why) < 0)
         return -1;
@@ -224,7 +224,7 @@ static int adopt_losses(struct channel *ch, int from, const struct agreement_sta
     char why[64];
 
     if (agreement_names_lost(s, a->self))
-        return err_set(channel_err(ch), ERR_LOST,
+        return err_set(ch->x->e, ERR_LOST,
                        "node %d continues without this node, which it or another node has lost", from);
     snprintf(why, sizeof why, "node %d reported it", from);
     for (int w = 0; w < a->n; w++)

@@ -20,7 +20,7 @@ static struct codec_vector vector_of(const struct channel *ch, size_t i)
 
 static size_t state_size(const struct channel *ch)
 {
-    return channel_config(ch)->plugin->state_size;
+    return ch->x->cfg.plugin->state_size;
 }
 
 static int make_room(struct undo *u, struct channel *ch)
@@ -38,7 +38,7 @@ static int make_room(struct undo *u, struct channel *ch)
     if (u->vectors && u->state)
         return 0;
     undo_clear(u);
-    return err_set(channel_err(ch), ERR_NOMEM, "no memory to keep %zu bytes of the codec", bytes);
+    return err_set(ch->x->e, ERR_NOMEM, "no memory to keep %zu bytes of the codec", bytes);
 }
 
 int undo_keep(struct undo *u, struct channel *ch)
@@ -46,7 +46,7 @@ int undo_keep(struct undo *u, struct channel *ch)
     char *to;
 
     if (!u->vectors && make_room(u, ch) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     to = u->vectors;
     for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
         struct codec_vector v = vector_of(ch, i);

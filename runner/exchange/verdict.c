@@ -111,7 +111,7 @@ static int pass_on(struct exchange *x, const struct verdict_result *r, enum stop
 
 static int call_codec(struct channel *ch)
 {
-    int (*on_evaluation)(struct codec *) = codec_more(channel_config(ch)->plugin)->on_evaluation;
+    int (*on_evaluation)(struct codec *) = codec_more(ch->x->cfg.plugin)->on_evaluation;
     enum phase last;
     int rc;
 

@@ -66,7 +66,7 @@ size_t whole_bytes(const struct exchange *x, enum whole_kind kind)
 
 int whole_open(struct channel *ch)
 {
-    const struct exchange_config *cfg = channel_config(ch);
+    const struct exchange_config *cfg = &ch->x->cfg;
 
     if (cfg->node >= 0 || !whole_links_servers(ch->x))
         return CODEC_GO;
@@ -75,7 +75,7 @@ int whole_open(struct channel *ch)
     ch->whole.ranks = calloc((size_t)cfg->n_workers, sizeof *ch->whole.ranks);
     return ch->whole.parts && ch->whole.common && ch->whole.ranks
                ? CODEC_GO
-               : err_set(channel_err(ch), ERR_NOMEM, "no memory for the parts of %d servers", cfg->n_servers);
+               : err_set(ch->x->e, ERR_NOMEM, "no memory for the parts of %d servers", cfg->n_servers);
 }
 
 static struct mesh_buf **part_of(const struct channel *ch, int server, enum whole_kind kind)
@@ -85,7 +85,7 @@ static struct mesh_buf **part_of(const struct channel *ch, int server, enum whol
 
 static int last_server(const struct channel *ch)
 {
-    return FIRST_SERVER - channel_config(ch)->n_servers + 1;
+    return FIRST_SERVER - ch->x->cfg.n_servers + 1;
 }
 
 static void drop_parts(struct channel *ch, bool counts)
@@ -170,16 +170,16 @@ static int send_part(struct channel *ch, enum whole_kind kind)
     enum phase last;
 
     if (!b)
-        return err_set(channel_err(ch), ERR_NOMEM, "no memory for a message");
+        return err_set(ch->x->e, ERR_NOMEM, "no memory for a message");
     *part_of(ch, ch->run.node, kind) = b;
-    last = phase_enter(channel_watch(ch), PHASE_APPLY);
+    last = phase_enter(ch->x->watch, PHASE_APPLY);
     write[kind](ch, b);
-    phase_enter(channel_watch(ch), last);
+    phase_enter(ch->x->watch, last);
     compressing_begin_writing(ch); /* it compresses nothing: resets saved_out */
     for (h.peer = FIRST_SERVER; h.peer >= last_server(ch); h.peer--) {
         h.channel = (uint16_t)(FIRST_SERVER - h.peer);
         if (h.peer != ch->run.node && channel_send(ch, &h, b, 0) < 0)
-            return channel_err(ch)->code;
+            return ch->x->e->code;
     }
     return CODEC_GO;
 }
@@ -202,7 +202,7 @@ static void find_common(struct channel *ch)
 int whole_gather(struct channel *ch, enum whole_kind kind)
 {
     if (!*part_of(ch, ch->run.node, kind) && send_part(ch, kind) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     if (whole_awaits(ch))
         return CODEC_WAIT;
     if (kind == WHOLE_MEASURES)

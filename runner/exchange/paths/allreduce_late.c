@@ -20,9 +20,9 @@ int allreduce_late_open(struct channel *ch)
     bool is_of_rounds = b->rule->when == CODEC_EACH_ROUND;
 
     if (!is_of_rounds && !b->own[0] && combining_room(ch, &b->own[0]) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     if (is_of_rounds && (combining_room(ch, &b->late.at) < 0 || combining_room(ch, &b->late.now) < 0))
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     return CODEC_GO;
 }
 

@@ -9,14 +9,14 @@
 int allreduce_open(struct channel *ch)
 {
     if (reducing_open(ch) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     return ch->x->is_late ? allreduce_late_open(ch) : CODEC_GO;
 }
 
 /* Workers with as many blocks (shared/job/blocks.h) compute as many samples. */
 static bool weights_are_equal(const struct channel *ch)
 {
-    return !ch->combining.rule->contribute && channel_config(ch)->blocks->is_equal;
+    return !ch->combining.rule->contribute && ch->x->cfg.blocks->is_equal;
 }
 
 /* Vector k of the contribution times `part`, where a collective reads it: in shared memory, where the
@@ -119,7 +119,7 @@ static int make_results(struct channel *ch)
 
     for (int k = 0; k < b->n_vectors; k++)
         if (!allreduce_result(ch, b->turn, k) && combining_room(ch, result_room(ch, b->turn, k)) < 0)
-            return channel_err(ch)->code;
+            return ch->x->e->code;
     return CODEC_GO;
 }
 
@@ -185,7 +185,7 @@ static int take_tail(struct channel *ch)
     int n = b->rule->n_numbers;
 
     if (combining_check_weights(ch, tail[n]) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     if (tail[n] == 0)
         return complete(ch, true);
     for (int k = 0; k < n; k++)
@@ -201,7 +201,7 @@ int allreduce_begin(struct channel *ch)
     b->turn = !b->turn;
     b->at = -1;
     if (make_results(ch) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     return weights_are_equal(ch) ? reduce_next(ch) : reduce_tail(ch);
 }
 
@@ -232,7 +232,7 @@ static int on_grad(struct codec *c)
 
 bool allreduce_is_due(const struct codec *c)
 {
-    return c->run->step % channel_config(channel_of(c))->local_steps == 0 || c->run->step == c->run->n_steps;
+    return c->run->step % channel_of(c)->x->cfg.local_steps == 0 || c->run->step == c->run->n_steps;
 }
 
 static int on_step(struct codec *c)

@@ -23,7 +23,7 @@ static int gather_open(struct channel *ch)
     for (int k = 0; k < b->n_vectors; k++) {
         b->merged[k] = replaces ? combining_target(ch) : b->own[k];
         if (!b->merged[k] && combining_room(ch, &b->merged[k]) < 0)
-            return channel_err(ch)->code;
+            return ch->x->e->code;
     }
     return combining_open_aggregate(ch, ch->round.n_contributions);
 }

@@ -11,7 +11,7 @@
 
 static bool replies_with_parameters(const struct channel *ch)
 {
-    return !ch->codec.is_sync || codec_more(channel_config(ch)->plugin)->updates_on_server;
+    return !ch->codec.is_sync || codec_more(ch->x->cfg.plugin)->updates_on_server;
 }
 
 /* Only a rule that says what it contributes can leave a combination without contributions. */
@@ -35,7 +35,7 @@ static int servers_open(struct channel *ch)
         if (k == 0 && is_unused)
             b->merged[k] = unused(ch);
         else if (combining_room(ch, &b->merged[k]) < 0)
-            return channel_err(ch)->code;
+            return ch->x->e->code;
     }
     return ch->run.node < 0 ? combining_open_aggregate(ch, ch->codec.n_workers) : CODEC_GO;
 }
@@ -86,7 +86,7 @@ static int servers_merge(struct codec *c, int from, struct wire_in *in)
         to.vectors[0] = compressing_whole(ch, from, to.vectors[0]);
     ch->combining.grad_norm = norm;
     if (combining_merge(ch, from, &to) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     return c->is_sync ? CODEC_GO : codec_record(c, "staleness", (double)(c->run->round - version));
 }
 
@@ -99,7 +99,7 @@ static int servers_apply(struct codec *c)
     b->is_empty = rc == CODEC_WAIT;
     if (rc != CODEC_GO || !replies_with_parameters(ch))
         return rc < 0 ? rc : CODEC_GO;
-    if (codec_more(channel_config(ch)->plugin)->updates_on_server)
+    if (codec_more(ch->x->cfg.plugin)->updates_on_server)
         return codec_update(c);
     return combining_apply(ch, (const float *const *)b->merged, b->merged_numbers);
 }
@@ -117,7 +117,7 @@ static int servers_reply(struct codec *c, struct wire_out *out)
     }
     for (int k = 0; k < b->n_vectors; k++)
         b->vectors[k] = b->merged[k];
-    if (channel_config(ch)->goes_on)
+    if (ch->x->cfg.goes_on)
         wire_put_u32(out, (uint32_t)c->n_contributions);
     b->weight = b->is_empty ? 0 : 1;
     memcpy(b->numbers, b->merged_numbers, sizeof b->numbers);
@@ -135,7 +135,7 @@ static int adopt_parameters(struct channel *ch, struct wire_in *in)
     if (!wire_ok(in))
         return channel_fail(ch, "the server sent malformed parameters");
     if (finite_check_parameters(ch, ch->server, v) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     b->version = version;
     vector_copy(c->global ? c->global : c->params, v, ch->n_params);
     if (b->before)
@@ -152,14 +152,14 @@ static int servers_adopt(struct codec *c, struct wire_in *in)
 
     if (replies_with_parameters(ch))
         return adopt_parameters(ch, in);
-    n = channel_config(ch)->goes_on ? wire_get_u32(in) : (uint32_t)(ch->draw ? ch->draw->m : c->n_workers);
+    n = ch->x->cfg.goes_on ? wire_get_u32(in) : (uint32_t)(ch->draw ? ch->draw->m : c->n_workers);
     if (!combining_get(&mean, ch, in, may_be_empty(ch)) || n > (uint32_t)c->n_workers)
         return channel_fail(ch, "the server sent a malformed combination");
     c->n_contributions = (int)n;
     if (mean.weight == 0)
         return CODEC_GO;
     if (finite_check_combination(ch, ch->server, mean.vectors, mean.numbers) < 0)
-        return channel_err(ch)->code;
+        return ch->x->e->code;
     rc = combining_apply(ch, mean.vectors, mean.numbers);
     return rc == CODEC_GO ? combining_adopt(ch) : rc;
 }
