@@ -60,7 +60,7 @@ int channel_blame(struct channel *ch, int from)
 }
 
 struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
-                                int (*encode)(struct codec *, struct wire_out *), double *seconds)
+                                int (*encode)(struct channel *, struct wire_out *), double *seconds)
 {
     struct mesh_buf *b = mesh_buf_take(ch->x->mesh);
     struct stopwatch *w = ch->x->watch;
@@ -76,7 +76,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
     last = phase_call(w, PHASE_ENCODE, callback);
     start = stopwatch_since(w);
     channel_before_call(ch);
-    if (channel_after_call(ch, callback, encode(&ch->codec, &ch->out), false) < 0)
+    if (channel_after_call(ch, callback, encode(ch, &ch->out), false) < 0)
         goto fail;
     if (ch->compressing.lacks_memory) {
         err_set(ch->x->e, ERR_NOMEM, "no memory for a residual of the compressors' error feedback");
@@ -96,7 +96,7 @@ fail:
 }
 
 int channel_decode(struct channel *ch, enum phase phase, const char *callback,
-                   int (*read)(struct codec *, int from, struct wire_in *), int from,
+                   int (*read)(struct channel *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b)
 {
     struct wire_in in = {.bytes = b->bytes, .len = b->len};
@@ -106,7 +106,7 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
     ch->x->read_bytes[phase] += b->len;
     compressing_begin_reading(ch, from);
     channel_before_call(ch);
-    rc = channel_after_call(ch, callback, read(&ch->codec, from, &in), !ch->rule);
+    rc = channel_after_call(ch, callback, read(ch, from, &in), !ch->rule);
     if (rc >= 0 && ch->x->e->code == ERR_NUMERIC) /* a codec that goes on without the vector it asked for */
         rc = ERR_NUMERIC;
     if (rc >= 0)
@@ -124,7 +124,51 @@ int channel_apply(struct channel *ch)
         return CODEC_GO;
     last = phase_call(ch->x->watch, PHASE_APPLY, "apply");
     channel_before_call(ch);
-    rc = channel_after_call(ch, "apply", ch->rule->apply(&ch->codec), false);
+    rc = channel_after_call(ch, "apply", ch->rule->apply(ch), false);
     phase_enter(ch->x->watch, last);
     return rc;
+}
+
+/* The messages of a codec's rounds. */
+
+static const struct codec_round *round_of(const struct channel *ch)
+{
+    return codec_more(ch->x->cfg.plugin)->round;
+}
+
+static int encode(struct channel *ch, struct wire_out *out)
+{
+    return round_of(ch)->encode(&ch->codec, out);
+}
+
+static int merge(struct channel *ch, int from, struct wire_in *in)
+{
+    return round_of(ch)->merge(&ch->codec, from, in);
+}
+
+static int apply(struct channel *ch)
+{
+    return round_of(ch)->apply(&ch->codec);
+}
+
+static int reply(struct channel *ch, struct wire_out *out)
+{
+    return round_of(ch)->reply(&ch->codec, out);
+}
+
+static int adopt(struct channel *ch, int server, struct wire_in *in)
+{
+    (void)server;
+    return round_of(ch)->adopt(&ch->codec, in);
+}
+
+struct round_rule round_rule_of(const struct codec_round *r)
+{
+    return (struct round_rule){.before_update = r->before_update,
+                               .per_block = r->per_block,
+                               .encode = encode,
+                               .merge = merge,
+                               .apply = r->apply ? apply : NULL,
+                               .reply = reply,
+                               .adopt = adopt};
 }

@@ -405,44 +405,11 @@ int collecting_start(struct channel *ch, struct collective_ask *ask)
     return CODEC_WAIT;
 }
 
-static int collect(struct codec *c, struct collective_ask ask)
+int collecting_all_reduce(struct channel *ch, enum codec_reduction what, const float *in, float *out,
+                          size_t n)
 {
-    return collecting_start(channel_of(c), &ask);
-}
+    struct collective_ask ask = {
+        .kind = COLLECTIVE_ALL_REDUCE, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n};
 
-int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n)
-{
-    return collect(
-        c, (struct collective_ask){
-               .kind = COLLECTIVE_ALL_REDUCE, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
-}
-
-int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
-                              size_t n)
-{
-    return collect(
-        c,
-        (struct collective_ask){
-            .kind = COLLECTIVE_REDUCE_SCATTER, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
-}
-
-int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n)
-{
-    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
-}
-
-int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n)
-{
-    return collect(
-        c, (struct collective_ask){.kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
-}
-
-int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n)
-{
-    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
-}
-
-size_t collecting_slice(const struct codec *c, size_t n, int k)
-{
-    return collective_slice(n, k, c->n_workers);
+    return collecting_start(ch, &ask);
 }

@@ -53,19 +53,12 @@ int collecting_ready(struct channel *ch, size_t ready); /* grads are computed fr
 bool collecting_is_on_mesh(const struct channel *ch);   /* a collective is under way there */
 int collecting_notify(struct channel *ch);              /* calls on_collective if a collective is done */
 bool collecting_is_hopeless(const struct channel *ch);  /* waits for a chunk that can no longer arrive */
-/* Begins a collective of a path: CODEC_WAIT or a code. */
-int collecting_start(struct channel *ch, struct collective_ask *ask);
 /* The node that it waits for, or else the rule; -1: none in particular. */
 int collecting_awaits(const struct channel *ch);
 void collecting_waits_for(const struct channel *ch, char *out, size_t size);
-
-/* For struct codec_host. */
-int collecting_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n);
-int collecting_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
-                              size_t n);
-int collecting_all_gather(struct codec *c, const float *in, float *out, size_t n);
-int collecting_broadcast(struct codec *c, int root, const float *in, float *out, size_t n);
-int collecting_all_to_all(struct codec *c, const float *in, float *out, size_t n);
-size_t collecting_slice(const struct codec *c, size_t n, int k);
+/* Begins a collective: CODEC_WAIT or a code. */
+int collecting_start(struct channel *ch, struct collective_ask *ask);
+int collecting_all_reduce(struct channel *ch, enum codec_reduction what, const float *in, float *out,
+                          size_t n);
 
 #endif

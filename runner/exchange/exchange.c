@@ -323,6 +323,11 @@ int exchange_close(struct exchange *x, struct err *e)
     return on_each(x, round_on_close, "on_step", close, e);
 }
 
+static int read_event(struct channel *ch, int from, struct wire_in *in)
+{
+    return ch->x->events->on_message(&ch->codec, from, in);
+}
+
 static int on_message(struct exchange *x, struct mesh_event *ev)
 {
     int index = x->cfg.node < 0 ? 0 : ev->head.channel;
@@ -341,7 +346,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
         if (ev->head.kind != FRAME_EVENT)
             rc = channel_fail(ch, "node %d sent a message that is not an event", ev->head.peer);
         else if (events->on_message)
-            rc = channel_decode(ch, PHASE_DECODE, "on_message", events->on_message, ev->head.peer, ev->buf);
+            rc = channel_decode(ch, PHASE_DECODE, "on_message", read_event, ev->head.peer, ev->buf);
         channel_received(ch, ev->head.peer, ev->buf->len);
         mesh_buf_put(ev->buf);
         if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */

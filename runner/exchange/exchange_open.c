@@ -38,7 +38,10 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
     struct path_rule rule;
     int kind;
 
-    x->rule = codec_more(p)->round;
+    if (codec_more(p)->round) {
+        x->of_codec = round_rule_of(codec_more(p)->round);
+        x->rule = &x->of_codec;
+    }
     x->events = codec_more(p)->events;
     if (!p->combine)
         return path_check_unused(p->name, x->cfg.path, job, e);

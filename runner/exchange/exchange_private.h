@@ -25,7 +25,7 @@ struct channel {
     struct codec codec; /* first: the host's functions cast it to its channel */
     struct codec_run run;
     struct exchange *x;
-    const struct codec_round *rule;
+    const struct round_rule *rule; /* NULL: it has no rounds */
     uint16_t id;
     int server;       /* the node that serves this range; 0 between workers */
     size_t n_params;  /* in the range, with running statistics */
@@ -60,10 +60,11 @@ struct exchange {
     struct exchange_config cfg;
     /* One of the two, the other is NULL: the callbacks of the job's rule, or those of a path for a rule that
      * combines. */
-    const struct codec_round *rule;
+    const struct round_rule *rule;
     const struct codec_events *events;
-    const struct path *path; /* NULL: another kind of rule */
-    bool is_late;            /* combinations are: path_overlaps() */
+    struct round_rule of_codec; /* what `rule` points to, if the codec has rounds */
+    const struct path *path;    /* NULL: another kind of rule */
+    bool is_late;               /* combinations are: path_overlaps() */
     struct mesh *mesh;
     struct err *e; /* of the call that is under way */
     int n_channels;
@@ -115,6 +116,13 @@ static inline struct channel *channel_of(const struct codec *c)
 extern const struct codec_host channel_host;
 int channel_host_fail(struct codec *c, const char *fmt, ...);
 
+/* On a server: an update by grads. `norm`: of the whole gradient, of which grads are a range; NULL: they are
+ * all of it, or its norm decides nothing. */
+int channel_update(struct channel *ch, const double *norm);
+/* The same, when that norm is known: at once, or at the end of the round (whole.h). */
+int channel_owe_update(struct channel *ch);
+int channel_record(struct channel *ch, const char *name, double value); /* a row of codec.csv */
+
 /* channel.c */
 
 /* Makes channel `id` of the exchange: the codec's view and state, its parameters, its open(). CODEC_GO or a
@@ -132,18 +140,15 @@ void channel_begin_local(struct channel *ch); /* the next local steps: none are 
  * failed without an error or returned a value that codec.h does not define. */
 void channel_before_call(struct channel *ch);
 int channel_after_call(struct channel *ch, const char *callback, int rc, bool may_wait);
-/* Has `encode`, the codec's `callback`, write a message into a new buffer. NULL: it failed, and the
- * exchange's error is set. */
+/* Has `encode`, named `callback`, write a message into a new buffer. NULL: it failed, and the exchange's error
+ * is set. */
 struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
-                                int (*encode)(struct codec *, struct wire_out *), double *seconds);
+                                int (*encode)(struct channel *, struct wire_out *), double *seconds);
 /* Passes a message to `read`, timed as `phase`. */
 int channel_decode(struct channel *ch, enum phase phase, const char *callback,
-                   int (*read)(struct codec *, int from, struct wire_in *), int from,
+                   int (*read)(struct channel *, int from, struct wire_in *), int from,
                    const struct mesh_buf *b);
-int channel_apply(struct channel *ch); /* the rule's apply, if it has one */
-/* On a server: an update by grads. `norm`: of the whole gradient, of which grads are a range; NULL: they are
- * all of it, or its norm decides nothing. */
-int channel_update(struct channel *ch, const double *norm);
+int channel_apply(struct channel *ch);    /* the rule's apply, if it has one */
 int channel_too_long(struct channel *ch); /* the error of a message beyond `limit` */
 /* Sets the exchange's error, with the codec's name. ERR_CODEC. */
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

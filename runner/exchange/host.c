@@ -1,4 +1,4 @@
-/* host -- the functions of struct codec_host, except the collectives. */
+/* host -- the functions of struct codec_host. Only these get a codec that does not come from its channel. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -192,12 +192,8 @@ int channel_update(struct channel *ch, const double *norm)
     return rc;
 }
 
-static int host_update(struct codec *c)
+int channel_owe_update(struct channel *ch)
 {
-    struct channel *ch = channel_of(c);
-
-    if (c->run->node >= 0 || !codec_more(ch->x->cfg.plugin)->updates_on_server)
-        return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
     if (whole_needs(ch->x, WHOLE_NORM)) {
         ch->whole.owes_update = true; /* made when the norm is gathered: round.c */
         return CODEC_GO;
@@ -205,19 +201,72 @@ static int host_update(struct codec *c)
     return channel_update(ch, whole_is_told(ch->x) ? &ch->combining.grad_norm : NULL);
 }
 
+static int host_update(struct codec *c)
+{
+    struct channel *ch = channel_of(c);
+
+    if (c->run->node >= 0 || !codec_more(ch->x->cfg.plugin)->updates_on_server)
+        return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
+    return channel_owe_update(ch);
+}
+
 static void host_wake(struct codec *c, double seconds)
 {
     channel_of(c)->wake_at = stopwatch_now(channel_of(c)->x->watch) + fmax(seconds, 0);
 }
 
-static int host_record(struct codec *c, const char *name, double value)
+int channel_record(struct channel *ch, const char *name, double value)
 {
-    struct channel *ch = channel_of(c);
     const struct exchange_config *cfg = &ch->x->cfg;
 
+    return cfg->record ? cfg->record(cfg->owner, &ch->codec, name, value, ch->x->e) : CODEC_GO;
+}
+
+static int host_record(struct codec *c, const char *name, double value)
+{
     if (!codec_is_name(name))
-        return channel_fail(ch, "record(): a name is 1 to 32 of a-z, 0-9 and _");
-    return cfg->record ? cfg->record(cfg->owner, c, name, value, ch->x->e) : CODEC_GO;
+        return channel_fail(channel_of(c), "record(): a name is 1 to 32 of a-z, 0-9 and _");
+    return channel_record(channel_of(c), name, value);
+}
+
+static int collect(struct codec *c, struct collective_ask ask)
+{
+    return collecting_start(channel_of(c), &ask);
+}
+
+static int host_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n)
+{
+    return collecting_all_reduce(channel_of(c), what, in, out, n);
+}
+
+static int host_reduce_scatter(struct codec *c, enum codec_reduction what, const float *in, float *out,
+                               size_t n)
+{
+    return collect(
+        c,
+        (struct collective_ask){
+            .kind = COLLECTIVE_REDUCE_SCATTER, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
+}
+
+static int host_all_gather(struct codec *c, const float *in, float *out, size_t n)
+{
+    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
+}
+
+static int host_broadcast(struct codec *c, int root, const float *in, float *out, size_t n)
+{
+    return collect(
+        c, (struct collective_ask){.kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
+}
+
+static int host_all_to_all(struct codec *c, const float *in, float *out, size_t n)
+{
+    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
+}
+
+static size_t host_slice(const struct codec *c, size_t n, int k)
+{
+    return collective_slice(n, k, c->n_workers);
 }
 
 const struct codec_host channel_host = {.zeros = host_zeros,
@@ -225,12 +274,12 @@ const struct codec_host channel_host = {.zeros = host_zeros,
                                         .log = host_log,
                                         .message = host_message,
                                         .send = host_send,
-                                        .all_reduce = collecting_all_reduce,
-                                        .slice = collecting_slice,
-                                        .reduce_scatter = collecting_reduce_scatter,
-                                        .all_gather = collecting_all_gather,
-                                        .broadcast = collecting_broadcast,
-                                        .all_to_all = collecting_all_to_all,
+                                        .all_reduce = host_all_reduce,
+                                        .slice = host_slice,
+                                        .reduce_scatter = host_reduce_scatter,
+                                        .all_gather = host_all_gather,
+                                        .broadcast = host_broadcast,
+                                        .all_to_all = host_all_to_all,
                                         .put_vector = host_put_vector,
                                         .get_vector = host_get_vector,
                                         .holds = host_holds,

@@ -14,7 +14,7 @@ struct channel;
 struct path {
     bool has_levels; /* its all-reduces run inside each machine, and between machines */
     /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */
-    const struct codec_round *(*round)(const struct codec_combine *rule);
+    const struct round_rule *(*round)(const struct codec_combine *rule);
     const struct codec_events *(*events)(const struct codec_combine *rule, bool is_late);
     /* Of events: exchange_close(). CODEC_GO, CODEC_WAIT as on_step, or a code. */
     int (*close)(struct codec *c);

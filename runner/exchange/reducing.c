@@ -86,7 +86,7 @@ static int start_floats(struct channel *ch)
     chain_of_items(chain_of(ch), r->head.sum, c->n_workers, r->in, to);
     if (r->v != to)
         vector_copy(to + n, r->v + n, n_statistics(ch));
-    return codec_all_reduce(c, r->what, to, r->result, ch->n_params);
+    return collecting_all_reduce(ch, r->what, to, r->result, ch->n_params);
 }
 
 static int start_items(struct channel *ch)
@@ -111,7 +111,6 @@ static int start_items(struct channel *ch)
 static int start_head(struct channel *ch)
 {
     struct reducing *r = &ch->reducing;
-    struct codec *c = &ch->codec;
     float *residual = NULL;
 
     if (compressing_residual(ch, r->vector, &residual) < 0)
@@ -120,7 +119,7 @@ static int start_head(struct channel *ch)
         chain_measure(chain_of(ch), residual, r->v, r->head.in);
     vector_copy(r->head.in + r->head.n_scales, r->v + ch->compressing.up.n, n_statistics(ch));
     r->head.is_under_way = true;
-    return codec_all_reduce(c, CODEC_SUM, r->head.in, r->head.sum, r->head.n);
+    return collecting_all_reduce(ch, CODEC_SUM, r->head.in, r->head.sum, r->head.n);
 }
 
 int reducing_start(struct channel *ch, int vector, enum codec_reduction what, const float *v, float *result)

@@ -113,15 +113,9 @@ static int merge_received(struct channel *ch)
     return round_close(ch, 0, -1, 0);
 }
 
-static int adopt(struct codec *c, int from, struct wire_in *in)
-{
-    (void)from;
-    return ((struct channel *)c)->rule->adopt(c, in);
-}
-
 static int adopt_reply(struct channel *ch, struct mesh_buf *b)
 {
-    int rc = channel_decode(ch, PHASE_APPLY, "adopt", adopt, ch->server, b);
+    int rc = channel_decode(ch, PHASE_APPLY, "adopt", ch->rule->adopt, ch->server, b);
 
     channel_received(ch, ch->server, b->len);
     mesh_buf_put(b);
@@ -158,9 +152,9 @@ static int contributed(struct channel *ch)
     return ch->codec.is_sync ? round_advance(ch) : merge_received(ch);
 }
 
-static int encode_empty(struct codec *c, struct wire_out *out)
+static int encode_empty(struct channel *ch, struct wire_out *out)
 {
-    (void)c, (void)out;
+    (void)ch, (void)out;
     return CODEC_GO;
 }
 

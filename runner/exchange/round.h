@@ -1,13 +1,27 @@
-/* round -- runs a round rule (struct codec_round): the round that a channel is in. round.c runs it,
- * round_inbox.c keeps received contributions, round_loss.c continues without lost workers. */
+/* round -- runs rounds: in each, every worker sends one contribution, and all are merged in order. round.c
+ * runs them, round_inbox.c keeps received contributions, round_loss.c continues without lost workers. What
+ * the messages of a round say is a round_rule's: a codec's (struct codec_round), or a path's (path.h). */
 #ifndef PSGD_ROUND_H
 #define PSGD_ROUND_H
 
+#include "codecs/wire.h"
 #include "runner/exchange/agreement.h"
 #include "runner/exchange/undo.h"
 #include "runner/mesh/mesh.h"
 
 struct channel;
+struct codec_round;
+
+/* Writes and reads the messages of a round, for one channel; each function as in struct codec_round. */
+struct round_rule {
+    bool before_update, per_block;
+    int (*encode)(struct channel *ch, struct wire_out *out);
+    int (*merge)(struct channel *ch, int from, struct wire_in *in);
+    int (*apply)(struct channel *ch); /* NULL: nothing is left to do */
+    int (*reply)(struct channel *ch, struct wire_out *out);
+    int (*adopt)(struct channel *ch, int server, struct wire_in *in);
+};
+struct round_rule round_rule_of(const struct codec_round *r); /* of a codec */
 
 struct contribution { /* received, or this worker's own */
     struct mesh_buf *buf;

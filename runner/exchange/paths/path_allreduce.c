@@ -132,11 +132,10 @@ static float *result_of(struct channel *ch, int k)
 static int reduce(struct channel *ch, const float *v)
 {
     struct combining *b = &ch->combining;
-    struct codec *c = &ch->codec;
 
     if (ch->reducing.is_on)
         return reducing_start(ch, b->at, b->rule->reduction, v, result_of(ch, b->at));
-    return codec_all_reduce(c, b->rule->reduction, v, result_of(ch, b->at), ch->n_params);
+    return collecting_all_reduce(ch, b->rule->reduction, v, result_of(ch, b->at), ch->n_params);
 }
 
 static int complete(struct channel *ch, bool is_empty)
@@ -169,13 +168,12 @@ static int reduce_next(struct channel *ch)
 static int reduce_tail(struct channel *ch)
 {
     struct combining *b = &ch->combining;
-    struct codec *c = &ch->codec;
     int n = b->rule->n_numbers;
 
     for (int k = 0; k < n; k++)
         b->tail[k] = b->weight * b->numbers[k];
     b->tail[n] = b->weight;
-    return codec_all_reduce(c, CODEC_SUM, b->tail, b->tails[b->turn], (size_t)n + 1);
+    return collecting_all_reduce(ch, CODEC_SUM, b->tail, b->tails[b->turn], (size_t)n + 1);
 }
 
 static int take_tail(struct channel *ch)

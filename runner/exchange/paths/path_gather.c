@@ -28,9 +28,8 @@ static int gather_open(struct channel *ch)
     return combining_open_aggregate(ch, ch->round.n_contributions);
 }
 
-static int gather_encode(struct codec *c, struct wire_out *out)
+static int gather_encode(struct channel *ch, struct wire_out *out)
 {
-    struct channel *ch = channel_of(c);
     int rc = combining_contribute(ch);
 
     if (rc == CODEC_GO && !is_known_to_all(ch))
@@ -38,9 +37,8 @@ static int gather_encode(struct codec *c, struct wire_out *out)
     return rc;
 }
 
-static int gather_merge(struct codec *c, int from, struct wire_in *in)
+static int gather_merge(struct channel *ch, int from, struct wire_in *in)
 {
-    struct channel *ch = channel_of(c);
     struct combining_contribution to;
 
     if (is_known_to_all(ch))
@@ -51,9 +49,8 @@ static int gather_merge(struct codec *c, int from, struct wire_in *in)
     return combining_merge(ch, round_sender(ch, from), &to);
 }
 
-static int gather_apply(struct codec *c)
+static int gather_apply(struct channel *ch)
 {
-    struct channel *ch = channel_of(c);
     struct combining *b = &ch->combining;
     bool is_known = is_known_to_all(ch);
     int rc;
@@ -68,26 +65,26 @@ static int gather_apply(struct codec *c)
 
 #define GATHER .encode = gather_encode, .merge = gather_merge, .apply = gather_apply
 
-static const struct codec_round *gather_round(const struct codec_combine *r)
+static const struct round_rule *gather_round(const struct codec_combine *r)
 {
-    static const struct codec_round of_params = {GATHER}, of_grads = {GATHER, .before_update = true},
-                                    of_blocks = {GATHER, .before_update = true, .per_block = true};
+    static const struct round_rule of_params = {GATHER}, of_grads = {GATHER, .before_update = true},
+                                   of_blocks = {GATHER, .before_update = true, .per_block = true};
 
     return r->when == CODEC_EACH_ROUND ? &of_params : is_per_block(r) ? &of_blocks : &of_grads;
 }
 
 static struct codec_cost gather_cost(const struct channel *ch)
 {
-    const struct codec *c = &ch->codec;
-    uint64_t n_messages = (uint64_t)c->n_workers - 1;
+    const struct blocks *blocks = ch->x->cfg.blocks;
+    uint64_t n_messages = (uint64_t)ch->codec.n_workers - 1;
 
     if (is_known_to_all(ch))
         return (struct codec_cost){0, 0};
     if (is_per_block(ch->combining.rule)) {
         n_messages = 0;
-        for (int b = 0; b < c->run->n_blocks; b++)
-            for (int to = 0; codec_holds(c, b, c->run->node) && to < c->n_workers; to++)
-                n_messages += !codec_holds(c, b, to);
+        for (int b = 0; b < blocks->n_blocks; b++)
+            for (int to = 0; blocks_holds(blocks, b, ch->run.node) && to < ch->codec.n_workers; to++)
+                n_messages += !blocks_holds(blocks, b, to);
     }
     return (struct codec_cost){n_messages, n_messages * combining_bytes(ch, combining_is_weighted(ch))};
 }

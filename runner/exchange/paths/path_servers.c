@@ -58,14 +58,13 @@ static double get_norm(struct wire_in *in)
     return norm;
 }
 
-static int servers_encode(struct codec *c, struct wire_out *out)
+static int servers_encode(struct channel *ch, struct wire_out *out)
 {
-    struct channel *ch = channel_of(c);
     int rc = combining_contribute(ch);
 
     if (rc < 0)
         return rc;
-    if (!c->is_sync)
+    if (!ch->codec.is_sync)
         wire_put_u32(out, ch->combining.version);
     if (whole_is_told(ch->x))
         put_norm(out, ch->x->grad_norm);
@@ -73,26 +72,26 @@ static int servers_encode(struct codec *c, struct wire_out *out)
     return CODEC_GO;
 }
 
-static int servers_merge(struct codec *c, int from, struct wire_in *in)
+static int servers_merge(struct channel *ch, int from, struct wire_in *in)
 {
-    struct channel *ch = channel_of(c);
     struct combining_contribution to;
-    uint32_t version = c->is_sync ? 0 : wire_get_u32(in);
+    uint64_t round = ch->run.round;
+    bool is_sync = ch->codec.is_sync;
+    uint32_t version = is_sync ? 0 : wire_get_u32(in);
     double norm = whole_is_told(ch->x) ? get_norm(in) : 0;
 
-    if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > c->run->round || norm < 0)
+    if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > round || norm < 0)
         return channel_fail(ch, "node %d sent a malformed contribution", from);
     if (to.weight > 0)
         to.vectors[0] = compressing_whole(ch, from, to.vectors[0]);
     ch->combining.grad_norm = norm;
     if (combining_merge(ch, from, &to) < 0)
         return ch->x->e->code;
-    return c->is_sync ? CODEC_GO : codec_record(c, "staleness", (double)(c->run->round - version));
+    return is_sync ? CODEC_GO : channel_record(ch, "staleness", (double)(round - version));
 }
 
-static int servers_apply(struct codec *c)
+static int servers_apply(struct channel *ch)
 {
-    struct channel *ch = channel_of(c);
     struct combining *b = &ch->combining;
     int rc = combining_finish_merging(ch);
 
@@ -100,32 +99,31 @@ static int servers_apply(struct codec *c)
     if (rc != CODEC_GO || !replies_with_parameters(ch))
         return rc < 0 ? rc : CODEC_GO;
     if (codec_more(ch->x->cfg.plugin)->updates_on_server)
-        return codec_update(c);
+        return channel_owe_update(ch);
     return combining_apply(ch, (const float *const *)b->merged, b->merged_numbers);
 }
 
-static int servers_reply(struct codec *c, struct wire_out *out)
+static int servers_reply(struct channel *ch, struct wire_out *out)
 {
-    struct channel *ch = channel_of(c);
     struct combining *b = &ch->combining;
 
     if (replies_with_parameters(ch)) {
-        if (!c->is_sync)
-            wire_put_u32(out, (uint32_t)c->run->round + 1); /* includes the update of this round */
-        compressing_put(ch, out, b->before ? b->before : c->params, ch->n_params);
+        if (!ch->codec.is_sync)
+            wire_put_u32(out, (uint32_t)ch->run.round + 1); /* includes the update of this round */
+        compressing_put(ch, out, b->before ? b->before : ch->codec.params, ch->n_params);
         return CODEC_GO;
     }
     for (int k = 0; k < b->n_vectors; k++)
         b->vectors[k] = b->merged[k];
     if (ch->x->cfg.goes_on)
-        wire_put_u32(out, (uint32_t)c->n_contributions);
+        wire_put_u32(out, (uint32_t)ch->codec.n_contributions);
     b->weight = b->is_empty ? 0 : 1;
     memcpy(b->numbers, b->merged_numbers, sizeof b->numbers);
     combining_put(ch, out, may_be_empty(ch));
     return CODEC_GO;
 }
 
-static int adopt_parameters(struct channel *ch, struct wire_in *in)
+static int adopt_parameters(struct channel *ch, int server, struct wire_in *in)
 {
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
@@ -134,7 +132,7 @@ static int adopt_parameters(struct channel *ch, struct wire_in *in)
 
     if (!wire_ok(in))
         return channel_fail(ch, "the server sent malformed parameters");
-    if (finite_check_parameters(ch, ch->server, v) < 0)
+    if (finite_check_parameters(ch, server, v) < 0)
         return ch->x->e->code;
     b->version = version;
     vector_copy(c->global ? c->global : c->params, v, ch->n_params);
@@ -143,22 +141,22 @@ static int adopt_parameters(struct channel *ch, struct wire_in *in)
     return combining_adopt(ch);
 }
 
-static int servers_adopt(struct codec *c, struct wire_in *in)
+static int servers_adopt(struct channel *ch, int server, struct wire_in *in)
 {
-    struct channel *ch = channel_of(c);
+    struct codec *c = &ch->codec;
     struct combining_contribution mean;
     uint32_t n;
     int rc;
 
     if (replies_with_parameters(ch))
-        return adopt_parameters(ch, in);
+        return adopt_parameters(ch, server, in);
     n = ch->x->cfg.goes_on ? wire_get_u32(in) : (uint32_t)(ch->draw ? ch->draw->m : c->n_workers);
     if (!combining_get(&mean, ch, in, may_be_empty(ch)) || n > (uint32_t)c->n_workers)
         return channel_fail(ch, "the server sent a malformed combination");
     c->n_contributions = (int)n;
     if (mean.weight == 0)
         return CODEC_GO;
-    if (finite_check_combination(ch, ch->server, mean.vectors, mean.numbers) < 0)
+    if (finite_check_combination(ch, server, mean.vectors, mean.numbers) < 0)
         return ch->x->e->code;
     rc = combining_apply(ch, mean.vectors, mean.numbers);
     return rc == CODEC_GO ? combining_adopt(ch) : rc;
@@ -168,9 +166,9 @@ static int servers_adopt(struct codec *c, struct wire_in *in)
     .encode = servers_encode, .merge = servers_merge, .apply = servers_apply, .reply = servers_reply,        \
     .adopt = servers_adopt
 
-static const struct codec_round *servers_round(const struct codec_combine *r)
+static const struct round_rule *servers_round(const struct codec_combine *r)
 {
-    static const struct codec_round of_params = {SERVERS}, of_grads = {SERVERS, .before_update = true};
+    static const struct round_rule of_params = {SERVERS}, of_grads = {SERVERS, .before_update = true};
 
     return r->when == CODEC_EACH_ROUND ? &of_params : &of_grads;
 }
