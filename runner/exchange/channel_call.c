@@ -46,6 +46,17 @@ int channel_after_call(struct channel *ch, const char *callback, int rc, bool ma
                               callback, rc, may_wait ? " nor CODEC_WAIT" : "");
 }
 
+int channel_call(struct channel *ch, enum phase phase, const char *callback, int (*f)(struct channel *))
+{
+    enum phase last = phase_call(ch->x->watch, phase, callback);
+    int rc;
+
+    channel_before_call(ch);
+    rc = channel_after_call(ch, callback, f(ch), true);
+    phase_enter(ch->x->watch, last);
+    return rc;
+}
+
 int channel_blame(struct channel *ch, int from)
 {
     struct exchange *x = ch->x;

@@ -125,7 +125,7 @@ int collecting_notify(struct channel *ch)
 
         ch->collecting.is_done = false;
         channel_before_call(ch);
-        rc = channel_after_call(ch, "on_collective", ch->x->events->on_collective(&ch->codec), true);
+        rc = channel_after_call(ch, "on_collective", ch->x->handlers.on_collective(ch), true);
         phase_enter(ch->x->watch, last);
         ch->is_waiting = rc == CODEC_WAIT;
     }
@@ -375,7 +375,7 @@ int collecting_start(struct channel *ch, struct collective_ask *ask)
     if (!s->collective)
         return channel_fail(ch, "%s is for event rules between workers; leave the parameter servers out",
                             name);
-    if (!ch->x->events->on_collective)
+    if (!ch->x->handlers.on_collective)
         return channel_fail(ch, "it calls %s and has no on_collective", name);
     if (!s->mesh || is_under_way(ch) || s->is_done)
         return channel_fail(ch, "it calls %s in open(), or before the last collective is done", name);

@@ -57,8 +57,7 @@ static bool has_own(const struct channel *ch)
 /* Does a path of collectives scale what is contributed as it is? That needs a copy. */
 static bool is_copied(const struct channel *ch)
 {
-    return ch->combining.path->events && ch->combining.rule->when == CODEC_EACH_ROUND &&
-           !ch->x->cfg.blocks->is_equal;
+    return !ch->rule && ch->combining.rule->when == CODEC_EACH_ROUND && !ch->x->cfg.blocks->is_equal;
 }
 
 int combining_open(struct channel *ch, struct err *e)

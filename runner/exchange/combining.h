@@ -55,7 +55,7 @@ struct combining {
     float tail[CODEC_NUMBERS_MAX + 1];     /* weight times the numbers, and the weight */
     float tails[2][CODEC_NUMBERS_MAX + 1]; /* their sums, of two exchanges in turn */
     float *results[2][CODEC_VECTORS_MAX];  /* combinations, of two exchanges in turn */
-    /* Combinations that are one exchange late (paths/allreduce_late.c). */
+    /* Combinations that are one exchange late. */
     struct {
         bool is_due;                  /* the worker waits for the exchange under way */
         bool is_last;                 /* it is the job's last one */

@@ -91,13 +91,15 @@ void exchange_attach(struct exchange *x, struct mesh *m, const int *machines)
 
 bool exchange_has_messages(const struct exchange *x)
 {
+    const struct codec_events *events = codec_more(x->cfg.plugin)->events;
+
     /* Servers may have another codec. */
-    return x->cfg.n_servers > 0 || x->rule || x->events->on_message;
+    return x->cfg.n_servers > 0 || x->rule || (events && events->on_message);
 }
 
 bool exchange_collects(const struct exchange *x)
 {
-    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->events && x->events->on_collective;
+    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->handlers.on_collective;
 }
 
 bool exchange_has_levels(const struct exchange *x)
@@ -163,7 +165,7 @@ const float *exchange_gradient(const struct exchange *x)
 
 bool exchange_wants_blocks(const struct exchange *x)
 {
-    return x->rule ? x->rule->per_block : x->events->on_block != NULL;
+    return x->rule ? x->rule->per_block : x->handlers.on_block != NULL;
 }
 
 /* Does it wait for a node that has left? */
@@ -172,7 +174,7 @@ static bool is_hopeless(const struct channel *ch)
     if (exchange_is_at_barrier(ch->x) || (ch->x->verdict.waits && ch->server) ||
         (ch->x->feed.waits && ch->server == FEED_SERVER))
         return channel_has_left(ch, ch->server);
-    return ch->is_waiting && (ch->rule ? round_is_hopeless(ch) : collecting_is_hopeless(ch));
+    return ch->is_waiting && ch->x->handlers.is_hopeless(ch);
 }
 
 /* The result of the call under way: CODEC_GO, CODEC_WAIT, or an error if the wait would never end. */
@@ -189,26 +191,13 @@ static int outcome(struct exchange *x)
     return exchange_waits(x) ? CODEC_WAIT : CODEC_GO;
 }
 
-/* An event rule's callback may write messages: it is timed as encoding. */
-static int call_event(struct channel *ch, const char *name, int (*callback)(struct codec *), bool may_wait)
-{
-    enum phase last = phase_call(ch->x->watch, PHASE_ENCODE, name);
-    int rc;
-
-    channel_before_call(ch);
-    rc = channel_after_call(ch, name, callback(&ch->codec), may_wait);
-    phase_enter(ch->x->watch, last);
-    return rc;
-}
-
-/* Calls `of_round`, or the event rule's callback `of_events`, on each channel. */
-static int on_each(struct exchange *x, int (*of_round)(struct channel *), const char *name,
-                   int (*of_events)(struct codec *), struct err *e)
+/* Calls `handler` of each channel; NULL: there is none. */
+static int on_each(struct exchange *x, int (*handler)(struct channel *), struct err *e)
 {
     x->e = e;
     for (int i = 0; i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
-        int rc = ch->rule ? of_round(ch) : of_events ? call_event(ch, name, of_events, true) : CODEC_GO;
+        int rc = handler ? handler(ch) : CODEC_GO;
 
         ch->is_waiting = rc == CODEC_WAIT;
         if (rc < 0 || collecting_notify(ch) < 0)
@@ -221,15 +210,14 @@ static int on_each(struct exchange *x, int (*of_round)(struct channel *), const 
  * overlap with computation. */
 int exchange_on_backward(struct exchange *x, struct err *e)
 {
-    const struct codec_events *events = x->events;
     struct channel *ch = &x->channels[0]; /* there are no servers */
 
-    if (!exchange_collects(x) || !events->on_backward || ch->collecting.n_buckets < 2 ||
+    if (!exchange_collects(x) || !x->handlers.on_backward || ch->collecting.n_buckets < 2 ||
         ch->collecting.shm_group)
         return CODEC_GO;
     x->e = e;
     ch->collecting.ready = x->cfg.n_params;
-    return call_event(ch, "on_backward", events->on_backward, false);
+    return x->handlers.on_backward(ch);
 }
 
 int exchange_on_ready(struct exchange *x, size_t ready, struct err *e)
@@ -259,7 +247,7 @@ int exchange_on_block(struct exchange *x, int block, struct err *e)
         int rc;
 
         ch->run.block = block;
-        rc = ch->rule ? round_on_block(ch, block) : call_event(ch, "on_block", x->events->on_block, false);
+        rc = x->handlers.on_block(ch, block);
         ch->run.block = -1;
         if (rc < 0)
             return e->code;
@@ -281,7 +269,7 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
         return e->code;
     if (whole_is_told(x))
         x->grad_norm = gradient_norm(x->cfg.grads, x->cfg.n_params - x->cfg.n_statistics);
-    return on_each(x, round_on_grad, "on_grad", x->events ? x->events->on_grad : NULL, e);
+    return on_each(x, x->handlers.on_grad, e);
 }
 
 void exchange_set_loss(struct exchange *x, double loss)
@@ -304,8 +292,8 @@ int exchange_on_step(struct exchange *x, struct err *e)
 
     for (int i = 0; i < x->n_channels; i++)
         x->channels[i].run.step++;
-    rc = on_each(x, round_on_step, "on_step", x->events ? x->events->on_step : NULL, e);
-    if (x->events && !x->path) /* an event rule has no rounds of its own: its traffic is counted by step */
+    rc = on_each(x, x->handlers.on_step, e);
+    if (x->handlers.counts_steps) /* an event rule has no rounds of its own */
         for (int i = 0; i < x->n_channels; i++)
             channel_round_done(&x->channels[i]);
     return rc;
@@ -314,59 +302,35 @@ int exchange_on_step(struct exchange *x, struct err *e)
 /* For the rule the present step is the job's last. */
 int exchange_close(struct exchange *x, struct err *e)
 {
-    int (*close)(struct codec *) = x->path ? x->path->close : NULL;
-
     x->verdict.has_closed = true;
     x->cfg.n_steps = x->channels[0].run.step;
     for (int i = 0; i < x->n_channels; i++)
         x->channels[i].run.n_steps = x->cfg.n_steps;
-    return on_each(x, round_on_close, "on_step", close, e);
-}
-
-static int read_event(struct channel *ch, int from, struct wire_in *in)
-{
-    return ch->x->events->on_message(&ch->codec, from, in);
+    return on_each(x, x->handlers.on_close, e);
 }
 
 static int on_message(struct exchange *x, struct mesh_event *ev)
 {
     int index = x->cfg.node < 0 ? 0 : ev->head.channel;
     struct channel *ch = &x->channels[index < x->n_channels ? index : 0];
-    const struct codec_events *events = x->events;
-    int rc = CODEC_GO;
 
-    if (ev->head.channel != ch->id) {
-        mesh_buf_put(ev->buf);
-        channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
-        return exchange_end_wait(ch, channel_blame(ch, ev->head.peer));
-    }
-    if (ch->rule) {
-        rc = round_on_message(ch, &ev->head, ev->buf);
-    } else {
-        if (ev->head.kind != FRAME_EVENT)
-            rc = channel_fail(ch, "node %d sent a message that is not an event", ev->head.peer);
-        else if (events->on_message)
-            rc = channel_decode(ch, PHASE_DECODE, "on_message", read_event, ev->head.peer, ev->buf);
-        channel_received(ch, ev->head.peer, ev->buf->len);
-        mesh_buf_put(ev->buf);
-        if (x->cfg.node < 0) /* a server takes no steps: its traffic is counted by message */
-            channel_round_done(ch);
-    }
-    return exchange_end_wait(ch, rc);
+    if (ev->head.channel == ch->id && x->handlers.on_message)
+        return exchange_end_wait(ch, x->handlers.on_message(ch, &ev->head, ev->buf));
+    mesh_buf_put(ev->buf);
+    channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
+    return exchange_end_wait(ch, channel_blame(ch, ev->head.peer));
 }
 
-/* Calls on_wake of each channel whose time has come. */
+/* Each channel whose time has come. */
 static int wake_up(struct exchange *x)
 {
-    const struct codec_events *events = x->events;
-
-    for (int i = 0; events && events->on_wake && i < x->n_channels; i++) {
+    for (int i = 0; x->handlers.on_wake && i < x->n_channels; i++) {
         struct channel *ch = &x->channels[i];
 
         if (ch->wake_at > stopwatch_now(x->watch))
             continue;
         ch->wake_at = INFINITY;
-        if (exchange_end_wait(ch, call_event(ch, "on_wake", events->on_wake, true)) < 0)
+        if (exchange_end_wait(ch, x->handlers.on_wake(ch)) < 0)
             return x->e->code;
     }
     return CODEC_GO;
@@ -563,7 +527,7 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
     }
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].is_waiting) {
-            (x->channels[i].rule ? round_waits_for : collecting_waits_for)(&x->channels[i], out, size);
+            x->handlers.waits_for(&x->channels[i], out, size);
             return;
         }
 }
@@ -627,7 +591,7 @@ static bool has_traffic(const struct peer_stats *s)
 
 void exchange_end_rounds(struct exchange *x)
 {
-    if (x->events && !x->path && has_traffic(&x->peer_stats))
+    if (x->handlers.counts_steps && has_traffic(&x->peer_stats))
         for (int i = 0; i < x->n_channels; i++)
             channel_round_done(&x->channels[i]);
 }

@@ -20,23 +20,12 @@ int exchange_end_wait(struct channel *ch, int rc)
     return rc;
 }
 
-/* A node has left or is lost and the job continues: calls on_lost of event rules. */
-static int notify_lost(struct exchange *x, int node)
+/* Each channel's round may go on now, or its codec wants to know. */
+static int notify_channels(struct exchange *x, int node, int (*handler)(struct channel *, int))
 {
-    const struct codec_events *events = x->events;
-
-    for (int i = 0; events && events->on_lost && i < x->n_channels; i++) {
-        struct channel *ch = &x->channels[i];
-        enum phase last = phase_call(x->watch, PHASE_DECODE, "on_lost");
-        int rc;
-
-        channel_before_call(ch);
-        rc = exchange_end_wait(ch,
-                               channel_after_call(ch, "on_lost", events->on_lost(&ch->codec, node), true));
-        phase_enter(x->watch, last);
-        if (rc < 0)
-            return rc;
-    }
+    for (int i = 0; handler && i < x->n_channels; i++)
+        if (exchange_end_wait(&x->channels[i], handler(&x->channels[i], node)) < 0)
+            return x->e->code;
     return CODEC_GO;
 }
 
@@ -74,13 +63,7 @@ int exchange_on_ended(struct exchange *x, int node)
     if (x->peer_stats.has_left[exchange_slot(x, node)])
         return CODEC_GO;
     mark_left(x, node);
-    for (int i = 0; i < x->n_channels; i++) {
-        struct channel *ch = &x->channels[i];
-
-        if (ch->rule && exchange_end_wait(ch, round_on_leave(ch)) < 0)
-            return x->e->code;
-    }
-    return notify_lost(x, node);
+    return notify_channels(x, node, x->handlers.on_leave);
 }
 
 int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
@@ -100,11 +83,5 @@ int exchange_on_lost(struct exchange *x, const struct mesh_event *ev)
         return CODEC_GO;
     if (exchange_lose(x, node, ev->why) < 0)
         return x->e->code;
-    for (int i = 0; i < x->n_channels; i++) {
-        struct channel *ch = &x->channels[i];
-
-        if (ch->rule && exchange_end_wait(ch, round_on_loss(ch, node)) < 0)
-            return x->e->code;
-    }
-    return notify_lost(x, node);
+    return notify_channels(x, node, x->handlers.on_loss);
 }

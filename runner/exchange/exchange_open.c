@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/exchange/events.h"
 #include "runner/exchange/exchange_private.h"
 #include "runner/exchange/path.h"
 #include "shared/plugin/codec_load.h"
@@ -30,7 +31,7 @@ bool exchange_has_local_steps(const struct exchange *x)
     return codec_common_of(x->cfg.plugin);
 }
 
-/* The callbacks of the rule, or of the path of one that combines. */
+/* What the channels do at events: as the codec says, or the path of a rule that combines. */
 static int open_rule(struct exchange *x, const struct codec_job *job, struct err *e)
 {
     static const struct path *const paths[PATH_KINDS] = {PATHS(PATH_OBJECT)};
@@ -42,7 +43,7 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
         x->of_codec = round_rule_of(codec_more(p)->round);
         x->rule = &x->of_codec;
     }
-    x->events = codec_more(p)->events;
+    x->handlers = codec_more(p)->events ? events_handlers(codec_more(p)->events) : round_handlers;
     if (!p->combine)
         return path_check_unused(p->name, x->cfg.path, job, e);
     rule = path_rule_of(p);
@@ -52,7 +53,7 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
     x->path = paths[kind];
     x->rule = x->path->round ? x->path->round(p->combine) : NULL;
     x->is_late = path_overlaps(&rule, x->cfg.overlap);
-    x->events = x->path->events ? x->path->events(p->combine, x->is_late) : NULL;
+    x->handlers = x->rule ? round_handlers : x->path->collectives(p->combine, x->is_late);
     return 0;
 }
 
@@ -66,7 +67,7 @@ static int open_peer_stats(struct exchange *x, struct err *e)
     if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0 ||
         barrier_open(x, e) < 0 || verdict_open(x, e) < 0)
         return e->code;
-    if (x->events && n > PEER_STATS_AT_ONCE)
+    if (!x->rule && n > PEER_STATS_AT_ONCE)
         return 0;
     for (int node = -1 - cfg->n_servers; node < cfg->n_workers; node++)
         if (exchange_needs_link(x, node) && !peer_stats_make(&x->peer_stats, exchange_slot(x, node)))

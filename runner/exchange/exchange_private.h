@@ -19,6 +19,26 @@
 #include "runner/exchange/whole.h"
 #include "shared/base/rng.h"
 
+/* What a channel does at an event of its node: of rounds (round.c), of an event rule (events.c), or of a path
+ * of collectives. Functions may be NULL. Each int function returns CODEC_GO, CODEC_WAIT, or a code. */
+struct channel_handlers {
+    int (*on_backward)(struct channel *ch);
+    int (*on_block)(struct channel *ch, int block);
+    int (*on_grad)(struct channel *ch);
+    int (*on_step)(struct channel *ch);
+    int (*on_close)(struct channel *ch); /* exchange_close() */
+    int (*on_message)(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
+    int (*on_collective)(struct channel *ch);                                             /* one is done */
+    int (*on_loss)(struct channel *ch, int node);  /* a node that the rule can do without is lost */
+    int (*on_leave)(struct channel *ch, int node); /* a node has sent BYE */
+    int (*on_wake)(struct channel *ch);            /* wake_at has come */
+    bool (*is_hopeless)(const struct channel *ch); /* waits for what can no longer arrive */
+    int (*awaits)(const struct channel *ch);       /* the node that it waits for; -1: none in particular */
+    void (*waits_for)(const struct channel *ch, char *out, size_t size);
+    bool counts_steps; /* a worker's rounds are its steps, a server's the messages */
+    bool is_quiescent; /* nothing is in transit between two steps */
+};
+
 enum { CHANNEL_ZEROS_MAX = 64 }; /* vectors of one codec */
 
 struct channel {
@@ -58,13 +78,11 @@ struct channel {
 
 struct exchange {
     struct exchange_config cfg;
-    /* One of the two, the other is NULL: the callbacks of the job's rule, or those of a path for a rule that
-     * combines. */
-    const struct round_rule *rule;
-    const struct codec_events *events;
-    struct round_rule of_codec; /* what `rule` points to, if the codec has rounds */
-    const struct path *path;    /* NULL: another kind of rule */
-    bool is_late;               /* combinations are: path_overlaps() */
+    struct channel_handlers handlers;
+    const struct round_rule *rule; /* of a codec, or of a path; NULL: there are no rounds */
+    struct round_rule of_codec;    /* what it points to, if the codec has rounds */
+    const struct path *path;       /* NULL: another kind of rule */
+    bool is_late;                  /* combinations are: path_overlaps() */
     struct mesh *mesh;
     struct err *e; /* of the call that is under way */
     int n_channels;
@@ -140,8 +158,10 @@ void channel_begin_local(struct channel *ch); /* the next local steps: none are 
  * failed without an error or returned a value that codec.h does not define. */
 void channel_before_call(struct channel *ch);
 int channel_after_call(struct channel *ch, const char *callback, int rc, bool may_wait);
-/* Has `encode`, named `callback`, write a message into a new buffer. NULL: it failed, and the exchange's error
- * is set. */
+/* Calls f, timed as `phase` and named `callback`. */
+int channel_call(struct channel *ch, enum phase phase, const char *callback, int (*f)(struct channel *));
+/* Has `encode`, named `callback`, write a message into a new buffer. NULL: it failed, and the exchange's
+ * error is set. */
 struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
                                 int (*encode)(struct channel *, struct wire_out *), double *seconds);
 /* Passes a message to `read`, timed as `phase`. */

@@ -59,7 +59,7 @@ static int check_rule(struct exchange *x, struct err *e)
 
     bool knows_steps = ch->run.n_servers == 0 || exchange_has_barriers(x);
 
-    if (!ch->rule && (!knows_steps || !x->events->is_quiescent_between_steps)) {
+    if (!ch->rule && (!knows_steps || !x->handlers.is_quiescent)) {
         err_set(e, ERR_CODEC, "codec %s runs by events: %s", name,
                 knows_steps ? "the host cannot know when its state is complete"
                             : "its servers receive messages and cannot know the workers' step");

@@ -1,13 +1,12 @@
-/* path -- how the contributions of a rule that combines (struct codec_combine) reach each other. A path is a
- * host's own rule of rounds or of events around the calls of combining.h, so that waiting, lost workers,
- * compression, records and checkpoints are those of every other rule.
+/* path -- how the contributions of a rule that combines (struct codec_combine) reach each other. A path
+ * writes and reads the messages of rounds (round.h), or asks for collectives (collecting.h); its functions
+ * get the channel, and call combining.h for what the rule contributes and makes of the combination.
  *
- * A new path is a line in shared/job/path_kinds.h and a file here. */
+ * A new path is a line in shared/job/path_kinds.h and a file in paths/. */
 #ifndef PSGD_PATH_H
 #define PSGD_PATH_H
 
 #include "codecs/codec_events.h"
-#include "shared/base/err.h"
 
 struct channel;
 
@@ -15,9 +14,7 @@ struct path {
     bool has_levels; /* its all-reduces run inside each machine, and between machines */
     /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */
     const struct round_rule *(*round)(const struct codec_combine *rule);
-    const struct codec_events *(*events)(const struct codec_combine *rule, bool is_late);
-    /* Of events: exchange_close(). CODEC_GO, CODEC_WAIT as on_step, or a code. */
-    int (*close)(struct codec *c);
+    struct channel_handlers (*collectives)(const struct codec_combine *rule, bool is_late);
     int (*open)(struct channel *ch); /* allocates what the path needs; CODEC_GO or a code */
     /* The vectors (n_params) that it allocates when it first needs them. NULL: none. */
     int (*n_later)(const struct channel *ch);

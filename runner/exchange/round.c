@@ -257,12 +257,12 @@ static int merge_and_reply(struct channel *ch, int worker)
                                      : round_close(ch, worker, worker, worker_round);
 }
 
-int round_on_block(struct channel *ch, int block)
+static int on_block(struct channel *ch, int block)
 {
     return ch->rule->per_block ? contribute(ch, block) : CODEC_GO;
 }
 
-int round_on_grad(struct channel *ch)
+static int on_grad(struct channel *ch)
 {
     if (!ch->rule->before_update)
         return CODEC_GO;
@@ -271,7 +271,7 @@ int round_on_grad(struct channel *ch)
     return contributed(ch);
 }
 
-int round_on_step(struct channel *ch)
+static int on_step(struct channel *ch)
 {
     uint64_t every = ch->x->cfg.local_steps;
 
@@ -282,7 +282,7 @@ int round_on_step(struct channel *ch)
     return contribute(ch, ch->run.node) < 0 ? -1 : contributed(ch);
 }
 
-int round_on_close(struct channel *ch)
+static int on_close(struct channel *ch)
 {
     if (ch->rule->before_update || ch->run.step % ch->x->cfg.local_steps == 0)
         return end_barrier(ch);
@@ -354,7 +354,7 @@ static int on_contribution(struct channel *ch, const struct mesh_head *h, struct
     return is_server(ch) || r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
 }
 
-int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+static int on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     if (h->kind == FRAME_REPLY && ch->server)
         return on_reply(ch, h, b);
@@ -372,7 +372,7 @@ int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_
     return ch->codec.is_sync ? on_contribution(ch, h, b) : on_contribution_async(ch, h, b);
 }
 
-bool round_is_hopeless(const struct channel *ch)
+static bool is_hopeless(const struct channel *ch)
 {
     int missing;
 
@@ -405,7 +405,7 @@ static int holder(const struct channel *ch, int block)
     return ch->x->cfg.blocks->redundancy == 1 ? ch->x->cfg.blocks->holders[block] : -1;
 }
 
-int round_awaits(const struct channel *ch)
+static int awaits(const struct channel *ch)
 {
     const struct round *r = &ch->round;
 
@@ -423,7 +423,7 @@ int round_awaits(const struct channel *ch)
     return -1;
 }
 
-void round_waits_for(const struct channel *ch, char *out, size_t size)
+static void waits_for(const struct channel *ch, char *out, size_t size)
 {
     unsigned long long round = ch->run.round + 1;
 
@@ -439,3 +439,15 @@ void round_waits_for(const struct channel *ch, char *out, size_t size)
     else
         snprintf(out, size, "the contribution of node %d in round %llu", ch->round.next, round);
 }
+
+const struct channel_handlers round_handlers = {.on_block = on_block,
+                                                .on_grad = on_grad,
+                                                .on_step = on_step,
+                                                .on_close = on_close,
+                                                .on_message = on_message,
+                                                .on_loss = round_on_loss,
+                                                .on_leave = round_on_leave,
+                                                .is_hopeless = is_hopeless,
+                                                .awaits = awaits,
+                                                .waits_for = waits_for,
+                                                .is_quiescent = true};

@@ -61,20 +61,11 @@ struct round {
     struct mesh_buf **kept; /* (n_contributions) of the last closed round, for peers behind; or NULL */
 };
 
+extern const struct channel_handlers round_handlers;
+
 /* For the channel and its exchange. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
 int round_open(struct channel *ch);
 void round_clear(struct channel *ch);
-int round_on_block(struct channel *ch, int block);
-int round_on_grad(struct channel *ch);
-int round_on_step(struct channel *ch);
-int round_on_close(struct channel *ch); /* exchange_close() */
-int round_on_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
-int round_on_loss(struct channel *ch, int node);  /* a node that the rule can do without is lost */
-int round_on_leave(struct channel *ch);           /* a node has sent BYE */
-bool round_is_hopeless(const struct channel *ch); /* waits for a contribution that can no longer arrive */
-void round_waits_for(const struct channel *ch, char *out, size_t size);
-/* The node whose message the round waits for; -1: none, or any of several. */
-int round_awaits(const struct channel *ch);
 /* Do workers have to agree on the contributions in a round? */
 bool round_agrees(const struct channel *ch);
 /* If they do: declares worker `from` lost, for the reason in the exchange's error, which is cleared. */
@@ -99,6 +90,8 @@ int round_advance(struct channel *ch);
 int round_close(struct channel *ch, int first, int last, uint64_t worker_round);
 
 /* round_loss.c */
+int round_on_loss(struct channel *ch, int node);
+int round_on_leave(struct channel *ch, int node);
 bool round_goes_on(const struct channel *ch); /* a synchronous round that continues without lost workers */
 int round_advance_without_lost(struct channel *ch);
 int round_refuse(struct channel *ch, int k, int from);

@@ -188,8 +188,9 @@ static int continue_round(struct channel *ch)
     return r->stage != ROUND_OPEN ? round_advance(ch) : CODEC_GO;
 }
 
-int round_on_leave(struct channel *ch)
+int round_on_leave(struct channel *ch, int node)
 {
+    (void)node;
     return round_agrees(ch) ? continue_round(ch) : CODEC_GO;
 }
 

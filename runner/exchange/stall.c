@@ -40,10 +40,8 @@ int exchange_awaits(const struct exchange *x)
     for (int i = 0; i < x->n_channels; i++) {
         const struct channel *ch = &x->channels[i];
 
-        if (ch->rule && (ch->is_waiting || x->cfg.node < 0))
-            return round_awaits(ch);
-        if (ch->is_waiting)
-            return collecting_awaits(ch);
+        if (ch->is_waiting || (ch->rule && x->cfg.node < 0))
+            return x->handlers.awaits(ch);
     }
     return STALL_NO_NODE;
 }

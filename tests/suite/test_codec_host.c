@@ -88,6 +88,7 @@ static const struct codec_events events = {
 /* One node over a mesh of two workers and `n_servers` servers. */
 struct fixture {
     struct codec_plugin plugin;
+    struct codec_more more;
     struct exchange_config cfg;
     struct blocks blocks;
     struct mesh_mem *net;
@@ -127,7 +128,8 @@ static int record(void *owner, const struct codec *c, const char *name, double v
 static int open_node(struct fixture *f, const struct codec_plugin *plugin, int node, int n_servers)
 {
     n_asked = 0;
-    *f = (struct fixture){.plugin = *plugin};
+    *f = (struct fixture){.plugin = *plugin, .more = *plugin->more};
+    f->plugin.more = &f->more;
     f->plugin.name = "made";
     f->plugin.state_size = sizeof(struct state);
     f->plugin.options = options;
@@ -229,7 +231,9 @@ TEST(an_event_rule_sees_each_block_before_the_gradient_of_its_step)
 
     assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &of_each)}, 0, 0));
     assert_false(exchange_wants_blocks(f.x));
+    close_node(&f);
     of_each.on_block = look_at_block;
+    assert_ok(open_node(&f, &(struct codec_plugin){.more = CODEC_MORE(.events = &of_each)}, 0, 0));
     assert_true(exchange_wants_blocks(f.x));
     assert_ok(exchange_on_block(f.x, 1, &e));
     assert_ok(exchange_on_block(f.x, 0, &e));

@@ -1,17 +1,16 @@
 /* An all-reduce of all workers for each vector of the contribution. Where rule and job leave the weights
- * open, a short all-reduce of the numbers and the weight comes first, so that a vector is scaled once. */
+ * open, a short all-reduce of the numbers and the weight comes first, so that a vector is scaled once.
+ *
+ * The path `tree` is the same on two levels: the workers of each machine sum their vectors, in shared memory
+ * where they can, one worker of each machine combines these sums with the other machines', and the result
+ * comes back the same way. So one vector goes through a machine's link each way, however many workers it
+ * has. */
+#include <string.h>
+
 #include "runner/base/vector.h"
 #include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
 #include "runner/exchange/path.h"
-#include "runner/exchange/paths/allreduce.h"
-
-int allreduce_open(struct channel *ch)
-{
-    if (reducing_open(ch) < 0)
-        return ch->x->e->code;
-    return ch->x->is_late ? allreduce_late_open(ch) : CODEC_GO;
-}
 
 /* Workers with as many blocks (shared/job/blocks.h) compute as many samples. */
 static bool weights_are_equal(const struct channel *ch)
@@ -48,7 +47,7 @@ static bool is_gradient(const struct channel *ch)
     return r->when == CODEC_EACH_STEP && !r->apply && has_mean;
 }
 
-int allreduce_finish(struct channel *ch, const float *const *vectors, const float *numbers, int turn)
+static int finish_exchange(struct channel *ch, const float *const *vectors, const float *numbers, int turn)
 {
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
@@ -70,7 +69,7 @@ int allreduce_finish(struct channel *ch, const float *const *vectors, const floa
 
 /* Where the last vector's combination replaces what was contributed: in shared memory nobody else reads it
  * then. */
-static float *in_place(const struct channel *ch, int k)
+static float *place_in_memory(const struct channel *ch, int k)
 {
     const struct combining *b = &ch->combining;
     const struct codec *c = &ch->codec;
@@ -94,21 +93,21 @@ static float **result_room(struct channel *ch, int turn, int k)
     return &ch->combining.results[results_alternate(ch) ? turn : 0][k];
 }
 
-float *allreduce_result(struct channel *ch, int turn, int k)
+static float *result_at(struct channel *ch, int turn, int k)
 {
-    float *at = in_place(ch, k);
+    float *at = place_in_memory(ch, k);
 
     return at ? at : *result_room(ch, turn, k);
 }
 
-int allreduce_n_later(const struct channel *ch)
+static int count_later(const struct channel *ch)
 {
     const struct combining *b = &ch->combining;
     int n_turns = results_alternate(ch) ? 2 : 1, n = 0;
 
     for (int turn = 0; turn < n_turns; turn++)
         for (int k = 0; k < b->n_vectors; k++)
-            n += !b->results[turn][k] && !in_place(ch, k);
+            n += !b->results[turn][k] && !place_in_memory(ch, k);
     return ch->codec.n_workers > 1 ? n : 0;
 }
 
@@ -118,18 +117,18 @@ static int make_results(struct channel *ch)
     struct combining *b = &ch->combining;
 
     for (int k = 0; k < b->n_vectors; k++)
-        if (!allreduce_result(ch, b->turn, k) && combining_room(ch, result_room(ch, b->turn, k)) < 0)
+        if (!result_at(ch, b->turn, k) && combining_room(ch, result_room(ch, b->turn, k)) < 0)
             return ch->x->e->code;
     return CODEC_GO;
 }
 
 static float *result_of(struct channel *ch, int k)
 {
-    return allreduce_result(ch, ch->combining.turn, k);
+    return result_at(ch, ch->combining.turn, k);
 }
 
 /* Begins the all-reduce of v, the vector number b->at. */
-static int reduce(struct channel *ch, const float *v)
+static int reduce_vector(struct channel *ch, const float *v)
 {
     struct combining *b = &ch->combining;
 
@@ -138,18 +137,7 @@ static int reduce(struct channel *ch, const float *v)
     return collecting_all_reduce(ch, b->rule->reduction, v, result_of(ch, b->at), ch->n_params);
 }
 
-static int complete(struct channel *ch, bool is_empty)
-{
-    struct combining *b = &ch->combining;
-    const float *v[CODEC_VECTORS_MAX];
-
-    b->is_under_way = false;
-    if (ch->x->is_late)
-        return allreduce_late_complete(ch, is_empty);
-    for (int k = 0; k < b->n_vectors; k++)
-        v[k] = result_of(ch, k);
-    return allreduce_finish(ch, is_empty ? NULL : v, b->merged_numbers, b->turn);
-}
+static int complete_exchange(struct channel *ch, bool is_empty); /* all its collectives are done */
 
 static int reduce_next(struct channel *ch)
 {
@@ -159,10 +147,10 @@ static int reduce_next(struct channel *ch)
     float part = total > 0 ? b->weight : 1;
 
     if (++b->at == b->n_vectors)
-        return complete(ch, false);
+        return complete_exchange(ch, false);
     if (total > 0 && b->rule->reduction == CODEC_MEAN)
         part = b->weight * (float)c->n_workers / total;
-    return reduce(ch, scaled(ch, b->at, part));
+    return reduce_vector(ch, scaled(ch, b->at, part));
 }
 
 static int reduce_tail(struct channel *ch)
@@ -185,13 +173,13 @@ static int take_tail(struct channel *ch)
     if (combining_check_weights(ch, tail[n]) < 0)
         return ch->x->e->code;
     if (tail[n] == 0)
-        return complete(ch, true);
+        return complete_exchange(ch, true);
     for (int k = 0; k < n; k++)
         b->merged_numbers[k] = b->rule->reduction == CODEC_MEAN ? tail[k] / tail[n] : tail[k];
     return reduce_next(ch);
 }
 
-int allreduce_begin(struct channel *ch)
+static int begin_reducing(struct channel *ch)
 {
     struct combining *b = &ch->combining;
 
@@ -203,80 +191,266 @@ int allreduce_begin(struct channel *ch)
     return weights_are_equal(ch) ? reduce_next(ch) : reduce_tail(ch);
 }
 
-static int start(struct codec *c)
+static int start_exchange(struct channel *ch)
 {
-    struct channel *ch = channel_of(c);
     struct combining *b = &ch->combining;
     int rc = combining_contribute(ch);
 
     if (rc < 0)
         return rc;
-    if (c->n_workers == 1 && b->rule->reduction == CODEC_MEAN)
-        return allreduce_finish(ch, b->weight > 0 ? b->vectors : NULL, b->numbers, b->turn);
-    return allreduce_begin(ch);
+    if (ch->codec.n_workers == 1 && b->rule->reduction == CODEC_MEAN)
+        return finish_exchange(ch, b->weight > 0 ? b->vectors : NULL, b->numbers, b->turn);
+    return begin_reducing(ch);
 }
 
-static int on_backward(struct codec *c)
+/* Exchanges whose combination is applied one exchange late, so that workers compute while vectors are summed.
+ * Worker k, whose params are x_k(r) when it contributes for the r-th time:
+ *
+ *   gradients    w(t+1) = w(t) - lr (the combination of g(w(t-1))), first of zeros
+ *                Akiba, Fukuda and Suzuki, "ChainerMN: Scalable Distributed Deep Learning Framework", 2017
+ *   parameters   x_k(r+1) = R(x_k(r)) + (y_k - x_k(r)), where y_k are its params after the local steps from
+ *                x_k(r), and R is what the rule makes of x_k(r) and the combination of all x(r)
+ *                Shen et al., "Faster Distributed Deep Net Training: Computation and Communication Decoupled
+ *                Stochastic Gradient Descent", IJCAI 2019, where R is their mean
+ *
+ * The last gradient is not used. After the last step a rule of rounds waits for its last combination. */
+
+static int open_late(struct channel *ch)
 {
-    int rc = channel_of(c)->reducing.is_on ? CODEC_GO : start(c);
+    struct combining *b = &ch->combining;
+    bool is_of_rounds = b->rule->when == CODEC_EACH_ROUND;
+
+    if (!is_of_rounds && !b->own[0] && combining_room(ch, &b->own[0]) < 0)
+        return ch->x->e->code;
+    if (is_of_rounds && (combining_room(ch, &b->late.at) < 0 || combining_room(ch, &b->late.now) < 0))
+        return ch->x->e->code;
+    return CODEC_GO;
+}
+
+static struct combining_local swap_local(struct channel *ch, struct combining_local to)
+{
+    struct codec *c = &ch->codec;
+    struct combining_local from = {.samples = c->samples, .lr_sum = c->lr_sum, .n_local = c->n_local};
+
+    c->samples = to.samples;
+    c->lr_sum = to.lr_sum;
+    c->n_local = to.n_local;
+    return from;
+}
+
+/* Has the rule apply the exchange of `turn`, which contributed what the worker had done until then. */
+static int apply_late(struct channel *ch, int turn, struct combining_local local)
+{
+    struct combining *b = &ch->combining;
+    struct combining_local now = swap_local(ch, local);
+    const float *v[CODEC_VECTORS_MAX];
+    int rc;
+
+    for (int k = 0; k < b->n_vectors; k++)
+        v[k] = result_at(ch, turn, k);
+    b->late.has_result = false;
+    rc = finish_exchange(ch, b->late.is_empty ? NULL : v, b->merged_numbers, turn);
+    swap_local(ch, now);
+    return rc;
+}
+
+/* Gradients, which nobody has checked, are checked as they are copied: when their sum is applied, they have
+ * been replaced by the next. */
+static int copy_present(struct channel *ch, float *copy, const float *present)
+{
+    struct combining *b = &ch->combining;
+    struct combining_contribution own = {.vectors = {present}, .weight = b->weight};
+
+    return vector_scale(copy, present, 1, ch->n_params) || b->rule->when == CODEC_EACH_ROUND
+               ? CODEC_GO
+               : finite_check_contribution(ch, ch->run.node, &own);
+}
+
+/* The collectives read copies: the next steps change params and grads. */
+static int begin_late(struct channel *ch, float *copy)
+{
+    struct combining *b = &ch->combining;
+    const struct codec *c = &ch->codec;
+    const float *present = b->rule->when == CODEC_EACH_STEP ? c->grads : c->params;
+    int rc = combining_contribute(ch);
+
+    if (rc < 0)
+        return rc;
+    if (b->vectors[0] == present && (rc = copy_present(ch, copy, present)) < 0)
+        return rc;
+    if (b->vectors[0] == present)
+        b->vectors[0] = copy;
+    b->late.local = swap_local(ch, (struct combining_local){0});
+    rc = begin_reducing(ch);
+    return rc < 0 ? rc : CODEC_GO;
+}
+
+/* The rule contributes before it applies: that changes grads. */
+static int exchange_gradients(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    struct combining_local local = b->late.local;
+    bool is_first = !b->late.has_result;
+    int turn = b->turn, rc = c->run->step + 1 < c->run->n_steps ? begin_late(ch, b->own[0]) : CODEC_GO;
+
+    if (rc < 0)
+        return rc;
+    if (!is_first)
+        return apply_late(ch, turn, local);
+    memset(c->grads, 0, c->n_params * sizeof *c->grads);
+    vector_copy(c->grads + c->n_params, c->params + c->n_params, ch->n_params - c->n_params);
+    return CODEC_GO;
+}
+
+/* A variance moved by a difference of variances could be negative: between exchanges a worker has the running
+ * statistics of its own steps, at the end of the job those of the last exchange. */
+static void keep_statistics(struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+
+    if (!b->late.is_last)
+        vector_copy(c->params + c->n_params, b->late.now + c->n_params, ch->n_params - c->n_params);
+}
+
+static int exchange_parameters(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    struct codec *c = &ch->codec;
+    int rc = CODEC_GO;
+
+    if (b->late.has_result) {
+        vector_copy(b->late.now, c->params, ch->n_params);
+        vector_copy(c->params, b->late.at, ch->n_params);
+        rc = apply_late(ch, b->turn, b->late.local);
+        for (size_t i = 0; i < c->n_params; i++)
+            c->params[i] += b->late.now[i] - b->late.at[i];
+        keep_statistics(ch);
+    }
+    if (b->late.is_last) /* whatever the last combination makes of the rule's wish */
+        c->run->wants_stop = c->run->step < c->run->n_steps;
+    if (rc < 0 || b->late.is_last)
+        return rc;
+    vector_copy(b->late.at, c->params, ch->n_params);
+    rc = begin_late(ch, b->late.at);
+    b->late.is_due = b->late.is_last = c->run->step == c->run->n_steps || c->run->wants_stop;
+    return rc == CODEC_GO && b->late.is_last ? CODEC_WAIT : rc;
+}
+
+static int exchange_late(struct channel *ch)
+{
+    ch->combining.late.is_due = false;
+    return ch->combining.rule->when == CODEC_EACH_STEP ? exchange_gradients(ch) : exchange_parameters(ch);
+}
+
+static int complete_exchange(struct channel *ch, bool is_empty)
+{
+    struct combining *b = &ch->combining;
+    const float *v[CODEC_VECTORS_MAX];
+
+    b->is_under_way = false;
+    if (ch->x->is_late) {
+        b->late.has_result = true;
+        b->late.is_empty = is_empty;
+        return b->late.is_due ? exchange_late(ch) : CODEC_GO;
+    }
+    for (int k = 0; k < b->n_vectors; k++)
+        v[k] = result_of(ch, k);
+    return finish_exchange(ch, is_empty ? NULL : v, b->merged_numbers, b->turn);
+}
+
+/* What a channel does at an event of its node. */
+
+static int exchange_now(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+
+    b->late.is_due = b->is_under_way;
+    if (b->is_under_way)
+        return CODEC_WAIT;
+    return ch->x->is_late ? exchange_late(ch) : start_exchange(ch);
+}
+
+static int on_grad(struct channel *ch)
+{
+    return channel_call(ch, PHASE_ENCODE, "on_grad", exchange_now);
+}
+
+static int on_step(struct channel *ch)
+{
+    bool is_due = ch->run.step % ch->x->cfg.local_steps == 0 || ch->run.step == ch->run.n_steps;
+
+    return is_due ? channel_call(ch, PHASE_ENCODE, "on_step", exchange_now) : CODEC_GO;
+}
+
+/* The collective of a gradient as it is may begin while the gradient is computed, uncompressed. */
+static int on_backward(struct channel *ch)
+{
+    int rc = ch->reducing.is_on ? CODEC_GO : channel_call(ch, PHASE_ENCODE, "on_backward", start_exchange);
 
     return rc < 0 ? rc : CODEC_GO;
 }
 
-static int on_grad(struct codec *c)
+/* After an exchange that was not known to be the last one: what is under way is waited for, as all workers
+ * end here. */
+static int close_late(struct channel *ch)
 {
-    return channel_of(c)->combining.is_under_way ? CODEC_WAIT : start(c);
+    struct combining *b = &ch->combining;
+
+    b->late.is_last = b->rule->when == CODEC_EACH_ROUND;
+    b->late.is_due = b->is_under_way;
+    if (b->is_under_way)
+        return CODEC_WAIT;
+    return b->late.is_last ? exchange_late(ch) : CODEC_GO;
 }
 
-bool allreduce_is_due(const struct codec *c)
+static int on_close(struct channel *ch)
 {
-    return c->run->step % channel_of(c)->x->cfg.local_steps == 0 || c->run->step == c->run->n_steps;
+    if (exchange_close_is_amid(ch->x))
+        return on_step(ch);
+    return ch->x->is_late ? channel_call(ch, PHASE_ENCODE, "on_step", close_late) : CODEC_GO;
 }
 
-static int on_step(struct codec *c)
+/* The worker waits only for what is due: the next collective of a late exchange under way is not. */
+static int on_collective(struct channel *ch)
 {
-    return allreduce_is_due(c) ? start(c) : CODEC_GO;
-}
-
-int allreduce_close(struct codec *c)
-{
-    const struct channel *ch = channel_of(c);
-
-    if (ch->x->is_late)
-        return allreduce_late_close(c);
-    return exchange_close_is_amid(ch->x) ? start(c) : CODEC_GO;
-}
-
-int allreduce_on_collective(struct codec *c)
-{
-    struct channel *ch = channel_of(c);
+    struct combining *b = &ch->combining;
     int rc = CODEC_GO;
 
-    if (ch->combining.at < 0)
-        return take_tail(ch);
-    if (ch->reducing.is_on)
+    if (b->at >= 0 && ch->reducing.is_on)
         rc = reducing_on_collective(ch);
-    return rc == CODEC_GO ? reduce_next(ch) : rc;
+    if (rc == CODEC_GO)
+        rc = b->at < 0 ? take_tail(ch) : reduce_next(ch);
+    return rc == CODEC_WAIT && ch->x->is_late && !b->late.is_due ? CODEC_GO : rc;
 }
 
-/* The collective of a gradient as it is may begin while the gradient is computed, uncompressed. */
-const struct codec_events *allreduce_events(const struct codec_combine *r, bool is_late)
+static struct channel_handlers allreduce_handlers(const struct codec_combine *r, bool is_late)
 {
-    static const struct codec_events of_params = {
-        .on_step = on_step, .on_collective = allreduce_on_collective, .is_quiescent_between_steps = true};
-    static const struct codec_events of_grads = {
-        .on_grad = on_grad, .on_collective = allreduce_on_collective, .is_quiescent_between_steps = true};
-    static const struct codec_events of_own_grads = {.on_backward = on_backward,
-                                                     .on_grad = on_grad,
-                                                     .on_collective = allreduce_on_collective,
-                                                     .is_quiescent_between_steps = true};
+    struct channel_handlers h = {.on_collective = on_collective,
+                                 .on_close = on_close,
+                                 .is_hopeless = collecting_is_hopeless,
+                                 .awaits = collecting_awaits,
+                                 .waits_for = collecting_waits_for,
+                                 .is_quiescent = !is_late};
 
-    if (is_late)
-        return allreduce_late_events(r);
-    return r->when == CODEC_EACH_ROUND ? &of_params : r->contribute ? &of_grads : &of_own_grads;
+    if (r->when == CODEC_EACH_ROUND)
+        h.on_step = on_step;
+    else
+        h.on_grad = on_grad;
+    if (r->when == CODEC_EACH_STEP && !r->contribute && !is_late)
+        h.on_backward = on_backward;
+    return h;
 }
 
-const struct path path_allreduce = {.events = allreduce_events,
-                                    .close = allreduce_close,
-                                    .open = allreduce_open,
-                                    .n_later = allreduce_n_later};
+static int allreduce_open(struct channel *ch)
+{
+    if (reducing_open(ch) < 0)
+        return ch->x->e->code;
+    return ch->x->is_late ? open_late(ch) : CODEC_GO;
+}
+
+const struct path path_allreduce = {
+    .collectives = allreduce_handlers, .open = allreduce_open, .n_later = count_later};
+const struct path path_tree = {
+    .has_levels = true, .collectives = allreduce_handlers, .open = allreduce_open, .n_later = count_later};
