@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,9 +22,11 @@ enum { WORDS_MAX = 16, CPU_MAX_S = 120, SOURCE_MAX = 1 << 20 /* bytes */ };
 /* Limit for a source that includes itself, or a macro that expands without end. */
 static const uint64_t memory_max = (uint64_t)4 << 30;
 
+/* The compiler stops at the 20th error: after one, gcc goes on, and the files of a source that includes itself
+ * twice are 2 to the power of 200. clang has the same option. */
 const char compile_flags[] =
     "-std=c11 -O3 -fPIC -shared -ffp-contract=off -fstack-protector-strong -U_FORTIFY_SOURCE "
-    "-D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now";
+    "-D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now -fmax-errors=20";
 
 /* codec.h is in include/ of a build, in ../../include/psgd of an installed tree, or in the source tree. */
 int compile_find_header(char *out, size_t size, const char *exe_dir, struct err *e)
@@ -76,10 +79,37 @@ static int start_compiler(struct child *c, char **argv, int out, int (*confine)(
     return err_hint(e, "Install one (gcc or clang), or set $CC for job_submit.");
 }
 
+static double processor_time_of_children(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_CHILDREN, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* As child_start limits it. */
+static double processor_time_limit(void)
+{
+    struct rlimit own;
+
+    return getrlimit(RLIMIT_CPU, &own) == 0 && own.rlim_max < CPU_MAX_S ? (double)own.rlim_max : CPU_MAX_S;
+}
+
+/* What a program tells that has used up its time differs: gcc starts another one, and exits with a status
+ * when that is killed. */
 static int finish_compiler(struct child *c, const char *name, struct err *e)
 {
+    double before = processor_time_of_children(), limit = processor_time_limit(), used;
     int status = child_wait(c);
 
+    used = processor_time_of_children() - before;
+    if (status != 0 && used > 0.7 * limit) /* the kernel ends it by another, coarser clock */
+        return err_set(
+            e, ERR_CODEC,
+            "%s has failed after %.0f s of processor time, of which it may use %g: does the source "
+            "include itself, or expand a macro without end?",
+            name, used, limit);
     if (WIFSIGNALED(status))
         return err_set(e, ERR_CODEC, "%s was killed by signal %d (%s)", name, WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
@@ -140,7 +170,7 @@ int compile_confined(const char *cc, const char *source, const char *object, con
     argv[n] = NULL;
     if (start_compiler(&c, argv, STDERR_FILENO, confine, arg, e) < 0)
         return err_at(e, "%s", source);
-    if (finish_compiler(&c, argv[0], e) < 0) {
+    if (finish_compiler(&c, cc + strspn(cc, " \t"), e) < 0) {
         hint_changes(file, e);
         return err_at(e, "%s", source);
     }

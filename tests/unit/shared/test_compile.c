@@ -1,6 +1,8 @@
 #include "shared/plugin/compile.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/plugin/elf.h"
@@ -63,11 +65,11 @@ TEST(the_compiler_is_a_program_with_arguments_and_no_shell_command)
 
     snprintf(cc, sizeof cc, " %s\t-a;b $HOME", script(folder, "for w; do echo \"$w\"; done"));
     assert_ok(compile_codec(cc, "-x.c", "out.so", "/nowhere", &e));
-    assert_output(folder,
-                  "-a;b\n$HOME\n-std=c11\n-O3\n-fPIC\n-shared\n-ffp-contract=off\n"
-                  "-fstack-protector-strong\n-U_FORTIFY_SOURCE\n-D_FORTIFY_SOURCE=2\n-Wl,-z,relro,-z,now\n"
-                  "-I./codecs\n-o\nout.so\n"
-                  "./-x.c\n-lm\n");
+    assert_output(folder, "-a;b\n$HOME\n-std=c11\n-O3\n-fPIC\n-shared\n-ffp-contract=off\n"
+                          "-fstack-protector-strong\n-U_FORTIFY_SOURCE\n-D_FORTIFY_SOURCE=2\n-Wl,-z,relro,-z,"
+                          "now\n-fmax-errors=20\n"
+                          "-I./codecs\n-o\nout.so\n"
+                          "./-x.c\n-lm\n");
     unit_remove(folder);
 }
 
@@ -109,6 +111,64 @@ TEST(the_failure_of_a_compiler_is_reported_with_its_own_messages)
     unit_remove(folder);
 }
 
+/* Of gcc and clang. */
+TEST(a_source_that_includes_itself_twice_is_refused_at_once)
+{
+    static const char *const compilers[] = {"gcc", "clang"};
+    static const char text[] = "#include \"twice.c\"\n#include \"twice.c\"\n";
+
+    for (size_t i = 0; i < N_OF(compilers); i++) {
+        const char *folder = unit_folder();
+        char source[128], object[128];
+        struct stderr_catch c;
+
+        if (!compile_is_there(compilers[i])) {
+            unit_remove(folder);
+            continue;
+        }
+        snprintf(source, sizeof source, "%s/twice.c", folder);
+        snprintf(object, sizeof object, "%s/twice.so", folder);
+        assert_ok(file_write(source, text, strlen(text), 0600, &e));
+        stderr_catch_begin(&c);
+        assert_int_equal(compile_codec(compilers[i], source, object, "/nowhere", &e), ERR_CODEC);
+        stderr_catch_end(&c);
+        assert_error_has("twice.c: ");
+        assert_error_has(compilers[i]);
+        assert_error_has("does not compile it (status 1, its output is above)");
+        unit_remove(folder);
+    }
+}
+
+/* A child, whose limit becomes that of the compiler: 1 s. The driver of gcc exits itself when its compiler is
+ * killed; clang is killed. */
+TEST(a_compiler_that_has_used_up_its_processor_time_is_named)
+{
+    static const char *const scripts[] = {"while :; do :; done", "(while :; do :; done); exit 1"};
+
+    if (is_emulated())
+        skip();
+    for (size_t i = 0; i < N_OF(scripts); i++) {
+        const char *folder = unit_folder();
+        pid_t child = fork();
+        int status;
+
+        if (child == 0) {
+            const struct rlimit one = {1, 1};
+            const char *cc = script(folder, scripts[i]);
+
+            setrlimit(RLIMIT_CPU, &one);
+            _exit(compile_codec(cc, "x.c", "x.so", "/nowhere", &e) == ERR_CODEC && strstr(e.text, cc) &&
+                          strstr(e.text,
+                                 "/compiler has failed after 1 s of processor time, of which it may use 1: ")
+                      ? 0
+                      : 1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        unit_remove(folder);
+    }
+}
+
 TEST(only_the_first_line_of_a_compiler_version_counts)
 {
     const char *folder = unit_folder();
@@ -148,6 +208,8 @@ int main(void)
         cmocka_unit_test(the_compiler_is_a_program_with_arguments_and_no_shell_command),
         cmocka_unit_test(the_compiler_has_limits_of_time_and_memory_and_inherits_no_descriptors),
         cmocka_unit_test(the_failure_of_a_compiler_is_reported_with_its_own_messages),
+        cmocka_unit_test(a_source_that_includes_itself_twice_is_refused_at_once),
+        cmocka_unit_test(a_compiler_that_has_used_up_its_processor_time_is_named),
         cmocka_unit_test(only_the_first_line_of_a_compiler_version_counts),
         cmocka_unit_test(a_compiler_is_available_if_a_folder_of_path_contains_it),
     };
