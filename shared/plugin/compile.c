@@ -22,8 +22,8 @@ enum { WORDS_MAX = 16, CPU_MAX_S = 120, SOURCE_MAX = 1 << 20 /* bytes */ };
 /* Limit for a source that includes itself, or a macro that expands without end. */
 static const uint64_t memory_max = (uint64_t)4 << 30;
 
-/* The compiler stops at the 20th error: after one, gcc goes on, and the files of a source that includes itself
- * twice are 2 to the power of 200. clang has the same option. */
+/* The compiler stops at the 20th error: after one, gcc goes on, and the files of a source that includes
+ * itself twice are 2 to the power of 200. clang has the same option. */
 const char compile_flags[] =
     "-std=c11 -O3 -fPIC -shared -ffp-contract=off -fstack-protector-strong -U_FORTIFY_SOURCE "
     "-D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now -fmax-errors=20";

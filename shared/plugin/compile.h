@@ -11,9 +11,9 @@
 extern const char compile_flags[]; /* "-std=c11 -O3 ...", without file names */
 
 /* Compiles `source` into `object` with `cc`, which may contain options ("ccache gcc"); the compiler's
- * output, of at most 20 errors, goes to stderr unchanged. It is not run by a shell, and is limited to 2 minutes
- * of processor time and 4 GiB of memory; the message names the compiler, and these minutes if it needs them. `exe_dir`: the folder of this program, relative to which codec.h is found.
- * ERR_CODEC. */
+ * output, of at most 20 errors, goes to stderr unchanged. It is not run by a shell, and is limited to 2
+ * minutes of processor time and 4 GiB of memory. `exe_dir`: the folder of this program, relative to which
+ * codec.h is found. ERR_CODEC. */
 int compile_codec(const char *cc, const char *source, const char *object, const char *exe_dir, struct err *e);
 
 /* The same in a child that `confine(arg)` restricts first, as in struct child_how. */
