@@ -57,7 +57,7 @@ static int check_operands(const struct verb *v, const struct options *o, struct 
     return err_hint(e, "job_submit help %s shows its arguments.", v->name);
 }
 
-static int run(const struct verb *v, bool is_named, struct options *o, struct err *e)
+static int run_verb(const struct verb *v, bool is_named, struct options *o, struct err *e)
 {
     struct file_to_stdout file;
     int rc;
@@ -83,7 +83,7 @@ static int run(const struct verb *v, bool is_named, struct options *o, struct er
     return file_to_stdout_end(&file, rc, e);
 }
 
-static int end(int status, const struct verb *v)
+static int end_program(int status, const struct verb *v)
 {
     struct err e = {0};
     int rc = output_finish(&e);
@@ -110,13 +110,13 @@ int main(int argc, char **argv)
     console_init(0, false);
     if (argc < 2) {
         verb_print_all(stdout);
-        return end(0, NULL);
+        return end_program(0, NULL);
     }
     v = choose_verb(&is_named, &argc, &argv, &e);
     rc = v ? options_parse(&o, v->options, argc, argv, &e) : e.code;
     if (rc == 0) {
         console_init(o.quiet ? -1 : o.verbose > 0, o.no_color);
-        rc = run(v, is_named, &o, &e);
+        rc = run_verb(v, is_named, &o, &e);
     }
     if (rc < 0) {
         console_failure(&e, failure_name(e.code));
@@ -125,5 +125,5 @@ int main(int argc, char **argv)
         rc = failure_status(e.code);
     }
     options_clear(&o);
-    return end(rc, o.help || o.version ? NULL : v);
+    return end_program(rc, o.help || o.version ? NULL : v);
 }

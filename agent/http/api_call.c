@@ -207,7 +207,7 @@ static void take_body(struct api_call *x, uint64_t bytes)
 }
 
 /* Called when the head is received, before the body. */
-static void begin(struct http_call *c)
+static void begin_request(struct http_call *c)
 {
     struct api_call *x = calloc(1, sizeof *x);
     uint64_t body_bytes;
@@ -243,7 +243,7 @@ static void begin(struct http_call *c)
         respond(x);
 }
 
-static void receive(struct http_call *c, const char *bytes, size_t len)
+static void receive_body(struct http_call *c, const char *bytes, size_t len)
 {
     struct api_call *x = c->own;
 
@@ -296,7 +296,7 @@ static void wait_or_answer(struct api_call *x)
 }
 
 /* Called when the whole request is received. */
-static void finish(struct api_call *x)
+static void finish_request(struct api_call *x)
 {
     if (x->upload.is_open) {
         end_upload(x);
@@ -313,7 +313,7 @@ static void proceed(struct http_call *c)
     struct api_call *x = c->own;
 
     if (!waits(x))
-        finish(x);
+        finish_request(x);
     if (waits(x))
         wait_or_answer(x);
     else
@@ -327,7 +327,7 @@ static ssize_t read_events(struct http_call *c, char *buf, size_t size)
     return stream_read(&x->stream, buf, size);
 }
 
-static void end(struct http_call *c)
+static void end_request(struct http_call *c)
 {
     struct api_call *x = c->own;
     struct api_server *h = http_arg(c);
@@ -358,11 +358,11 @@ static void warn(const char *text)
     log_line(LOG_LEVEL_WARN, "agent", NULL, "%s", text);
 }
 
-const struct http_service api_service = {.begin = begin,
-                                         .receive = receive,
+const struct http_service api_service = {.begin = begin_request,
+                                         .receive = receive_body,
                                          .proceed = proceed,
                                          .is_ready = is_ready,
                                          .read = read_events,
-                                         .end = end,
+                                         .end = end_request,
                                          .tick = tick,
                                          .warn = warn};

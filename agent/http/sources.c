@@ -42,7 +42,7 @@ static size_t set_of(const struct source *s)
     return (h ^ h >> 16) % SETS;
 }
 
-static struct entry *find(const struct sources *t, const struct source *s, double now)
+static struct entry *find_source(const struct sources *t, const struct source *s, double now)
 {
     const struct entry *set = t->sets[set_of(s)];
 
@@ -56,7 +56,7 @@ static struct entry *find(const struct sources *t, const struct source *s, doubl
 /* Returns the source's entry. A new one replaces the least recently used entry of its set. */
 static struct entry *claim(struct sources *t, const struct source *s, double now)
 {
-    struct entry *set = t->sets[set_of(s)], *e = find(t, s, now);
+    struct entry *set = t->sets[set_of(s)], *e = find_source(t, s, now);
 
     if (!e) {
         e = set;
@@ -71,7 +71,7 @@ static struct entry *claim(struct sources *t, const struct source *s, double now
 
 int sources_slowed_s(const struct sources *t, const struct source *s, double now)
 {
-    const struct entry *e = find(t, s, now);
+    const struct entry *e = find_source(t, s, now);
 
     return e && now < e->slowed_to ? (int)ceil(e->slowed_to - now) : 0;
 }

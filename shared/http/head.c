@@ -109,7 +109,7 @@ static bool has_item(const char *list, const char *item)
 }
 
 /* What the header says of the connection and of the length of the body. */
-static bool apply(struct head *h, const struct header *header, bool *has_length, const char **why)
+static bool apply_header(struct head *h, const struct header *header, bool *has_length, const char **why)
 {
     const char *value = header->value;
 
@@ -147,7 +147,7 @@ bool head_parse(struct head *out, char *bytes, size_t len, const char **why)
             return false;
         }
         line = parse_header(header, line, why);
-        if (line && !apply(out, header, &has_length, why))
+        if (line && !apply_header(out, header, &has_length, why))
             return false;
     }
     return line;

@@ -62,7 +62,7 @@ static bool find_end(struct end *out, int fd, int (*name)(int, struct sockaddr *
     return true;
 }
 
-static int64_t ask(int diag_fd, const struct end *there, const struct end *here)
+static int64_t ask_kernel(int diag_fd, const struct end *there, const struct end *here)
 {
     struct {
         struct nlmsghdr head;
@@ -105,5 +105,5 @@ int64_t source_uid(int diag_fd, int accepted_fd)
     if (diag_fd < 0 || !find_end(&here, accepted_fd, getsockname) ||
         !find_end(&there, accepted_fd, getpeername))
         return UID_UNKNOWN;
-    return ask(diag_fd, &there, &here);
+    return ask_kernel(diag_fd, &there, &here);
 }

@@ -90,7 +90,7 @@ static int read_list(struct worker_list *out, const struct options *o, struct er
     return hosts_read(out, o, e);
 }
 
-static void prepare(struct watched_agent *g, const struct worker *w, const struct options *o)
+static void prepare_agent(struct watched_agent *g, const struct worker *w, const struct options *o)
 {
     struct err e;
 
@@ -123,7 +123,7 @@ int agents_open(struct agents **out, const struct options *o, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for %zu agents", a->n);
     }
     for (size_t i = 0; i < a->n; i++)
-        prepare(&a->all[i], &a->workers.nodes[i], o);
+        prepare_agent(&a->all[i], &a->workers.nodes[i], o);
     return 0;
 }
 
@@ -309,7 +309,7 @@ static int ask_jobs(struct agents *a, struct job_node *n, struct err *e)
     return 0;
 }
 
-static void start(struct agents *a, struct watched_agent *g, enum ask what)
+static void start_call(struct agents *a, struct watched_agent *g, enum ask what)
 {
     struct job_node *n = &g->node;
     struct err e = {0};
@@ -367,7 +367,7 @@ static void drive(struct agents *a, size_t i)
     } else if (g->ask != ASK_NOTHING) {
         take_answer(a, g);
         if (g->ask == ASK_JOBS && g->is_up && isnan(g->slots)) {
-            start(a, g, ASK_AGENT);
+            start_call(a, g, ASK_AGENT);
             return;
         }
         g->ask = ASK_NOTHING;
@@ -376,9 +376,9 @@ static void drive(struct agents *a, size_t i)
         refuse_orders(a, i);
     g->order = g->is_up ? next_order(a, i) : NULL;
     if (g->order)
-        start(a, g, ASK_ORDER);
+        start_call(a, g, ASK_ORDER);
     else if (now >= g->due_at)
-        start(a, g, ASK_JOBS);
+        start_call(a, g, ASK_JOBS);
 }
 
 void agents_poll(struct agents *a, double timeout_s)

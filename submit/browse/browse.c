@@ -141,7 +141,7 @@ static int put_jobs(struct shelf_job *jobs, size_t *n, struct browser *b, struct
     return 0;
 }
 
-static int look(struct browser *b, struct err *e)
+static int look_for_jobs(struct browser *b, struct err *e)
 {
     struct shelf_job *jobs;
     size_t n = 0;
@@ -245,7 +245,7 @@ static int keep_up(struct browser *b, struct err *e)
     if (!is_due(b))
         return 0;
     since = clock_now();
-    if (look(b, e) < 0)
+    if (look_for_jobs(b, e) < 0)
         return e->code;
     b->look_at = rested(since, look_s);
     return 0;

@@ -13,7 +13,7 @@
 enum { NODES_SHOWN = 4096, SOURCE_MAX = 256 << 10 };
 
 /* The value if it is of that type, else null. */
-static json_t *copy(const json_t *o, const char *key, json_type type)
+static json_t *copy_value(const json_t *o, const char *key, json_type type)
 {
     json_t *v = json_object_get(o, key);
 
@@ -119,11 +119,11 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     json_t *how_far = progress(run);
     json_t *line = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", id, "name",
-        copy(run, "name", JSON_STRING), "state", copy(run, "state", JSON_STRING), "reason",
-        copy(run, "reason", JSON_STRING), "message", copy(run, "message", JSON_STRING), "codec",
-        copy(set, "codec", JSON_STRING), "node_count", copy_number(set, "node_count"), "dataset",
-        copy(trained, "dataset", JSON_STRING), "model", copy(trained, "model", JSON_STRING), "created_at",
-        copy(run, "submitted_at", JSON_STRING), "elapsed_s", json_real_or_null(elapsed));
+        copy_value(run, "name", JSON_STRING), "state", copy_value(run, "state", JSON_STRING), "reason",
+        copy_value(run, "reason", JSON_STRING), "message", copy_value(run, "message", JSON_STRING), "codec",
+        copy_value(set, "codec", JSON_STRING), "node_count", copy_number(set, "node_count"), "dataset",
+        copy_value(trained, "dataset", JSON_STRING), "model", copy_value(trained, "model", JSON_STRING),
+        "created_at", copy_value(run, "submitted_at", JSON_STRING), "elapsed_s", json_real_or_null(elapsed));
 
     if (!line || !how_far) {
         json_decref(line);
@@ -139,7 +139,7 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
                                   copy_number(comm, "raw_bytes")));
     json_object_set_new(line, "folder", folder ? json_text(folder, SIZE_MAX) : json_null());
     json_object_set_new(line, "tags", texts(json_object_get(json_object_get(run, "facts"), "tags")));
-    json_object_set_new(line, "note", copy(json_object_get(run, "facts"), "note", JSON_STRING));
+    json_object_set_new(line, "note", copy_value(json_object_get(run, "facts"), "note", JSON_STRING));
     json_object_set_new(line, "can_cancel", json_boolean(can_cancel));
     json_object_set_new(line, "executor", json_boolean(is_executor));
     return line;
@@ -157,10 +157,11 @@ static json_t *nodes(const json_t *run)
             break;
         json_array_append_new(
             out, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "node", copy_number(node, "node"), "role",
-                           copy(node, "role", JSON_STRING), "address", copy(node, "address", JSON_STRING),
-                           "state", copy(node, "state", JSON_STRING), "step", copy_number(node, "steps"),
+                           copy_value(node, "role", JSON_STRING), "address",
+                           copy_value(node, "address", JSON_STRING), "state",
+                           copy_value(node, "state", JSON_STRING), "step", copy_number(node, "steps"),
                            "wait_s", copy_number(json_object_get(node, "comm"), "wait_s"), "message",
-                           copy(node, "message", JSON_STRING)));
+                           copy_value(node, "message", JSON_STRING)));
     }
     return out;
 }
@@ -172,8 +173,8 @@ static json_t *files(const json_t *run)
     size_t i;
 
     json_array_foreach(json_object_get(run, "files"), i, file) json_array_append_new(
-        out, json_pack("{s:o, s:o, s:o}", "path", copy(file, "name", JSON_STRING), "bytes",
-                       copy_number(file, "bytes"), "sha256", copy(file, "sha256", JSON_STRING)));
+        out, json_pack("{s:o, s:o, s:o}", "path", copy_value(file, "name", JSON_STRING), "bytes",
+                       copy_number(file, "bytes"), "sha256", copy_value(file, "sha256", JSON_STRING)));
     return out;
 }
 
@@ -257,12 +258,12 @@ json_t *document_job(const struct shown *s, json_t *line)
     }
     json_object_set_new(o, "job", line);
     json_object_set_new(o, "nodes", nodes(s->run));
-    json_object_set_new(o, "settings", copy(s->run, "settings", JSON_OBJECT));
-    json_object_set_new(o, "versions", copy(s->run, "versions", JSON_OBJECT));
-    json_object_set_new(o, "classes", copy(data, "class_names", JSON_ARRAY));
+    json_object_set_new(o, "settings", copy_value(s->run, "settings", JSON_OBJECT));
+    json_object_set_new(o, "versions", copy_value(s->run, "versions", JSON_OBJECT));
+    json_object_set_new(o, "classes", copy_value(data, "class_names", JSON_ARRAY));
     json_object_set_new(o, "warnings", warnings(s));
     json_object_set_new(o, "time", times(comm));
-    json_object_set_new(o, "bound_by", copy(comm, "bound", JSON_STRING));
+    json_object_set_new(o, "bound_by", copy_value(comm, "bound", JSON_STRING));
     json_object_set_new(o, "files", files(s->run));
     json_object_set_new(o, "codec_source", source(s));
     return o;

@@ -179,7 +179,7 @@ static void add_live(struct gathering *g, const struct shown *s)
     }
 }
 
-static void gather(struct gathering *g, const struct shown *s)
+static void gather_lines(struct gathering *g, const struct shown *s)
 {
     if (s->is_live)
         add_live(g, s);
@@ -203,11 +203,11 @@ int document_log(json_t **out, const struct shown *s, const struct log_query *q,
         return err_set(e, ERR_USAGE, "after=%.40s is not the \"next\" of an earlier answer", q->after);
     bounded.limit = q->limit > LIMIT_MOST ? LIMIT_MOST : q->limit > 0 ? q->limit : 500;
     if (q->is_tail) {
-        gather(&counted, s);
+        gather_lines(&counted, s);
         g.fit_skip = counted.fit > bounded.limit ? counted.fit - bounded.limit : 0;
     }
     g.lines = json_array();
-    gather(&g, s);
+    gather_lines(&g, s);
     *out = json_pack("{s:o, s:o, s:I}", "lines", g.lines, "next",
                      g.is_full && !q->is_tail ? json_string(g.last) : json_null(), "total", (json_int_t)g.n);
     return *out ? 0 : err_set(e, ERR_NOMEM, "no memory for the log");

@@ -38,7 +38,7 @@ static bool has_cookie(const struct door *d, const char *header)
     return false;
 }
 
-static enum door_answer refuse(struct door_refusal *out, int status, const char *why)
+static enum door_answer refuse_request(struct door_refusal *out, int status, const char *why)
 {
     *out = (struct door_refusal){status, why};
     return DOOR_REFUSE;
@@ -58,11 +58,12 @@ static enum door_answer check_token(struct door *d, const struct head *head, con
 {
     if (strcmp(head->method, "GET") != 0 || strcmp(path, "/") != 0 ||
         !is_secret(token, strlen(token), d->token))
-        return refuse(out, 403, "the token is not the one that job_submit browse has printed");
+        return refuse_request(out, 403, "the token is not the one that job_submit browse has printed");
     if (d->is_used && !has_cookie(d, header_of(head, "Cookie")))
-        return refuse(out, 403,
-                      "the address was used already, and works once: start job_submit browse again for "
-                      "another one");
+        return refuse_request(
+            out, 403,
+            "the address was used already, and works once: start job_submit browse again for "
+            "another one");
     d->is_used = true;
     return DOOR_WELCOME;
 }
@@ -82,23 +83,24 @@ enum door_answer door_check(struct door *d, const struct head *head, const char 
     enum host_finding found = host_check(&own, head->headers, head->n_headers, &host);
 
     if (found == HOST_IS_NOT_ONE)
-        return refuse(out, 400, host_is_not_one);
+        return refuse_request(out, 400, host_is_not_one);
     if (found == HOST_IS_FOREIGN)
-        return refuse(out, 403,
-                      "the address is none of this page: use the one that job_submit browse has printed");
+        return refuse_request(
+            out, 403, "the address is none of this page: use the one that job_submit browse has printed");
     if (has_twice(head, "Cookie") || has_twice(head, "X-Psgd"))
-        return refuse(out, 400, "a header stands twice in the request");
+        return refuse_request(out, 400, "a header stands twice in the request");
     if (head->body_bytes > 0)
-        return refuse(out, 413, "the request has a body, and none is expected");
+        return refuse_request(out, 413, "the request has a body, and none is expected");
     if (token)
         return check_token(d, head, path, token, out);
     why = origin_refusal(&own, head->headers, head->n_headers);
     if (why)
-        return refuse(out, 403, why);
+        return refuse_request(out, 403, why);
     if (!has_cookie(d, header_of(head, "Cookie")))
-        return refuse(out, 403, "this browser has not opened the address that job_submit browse has printed");
+        return refuse_request(out, 403,
+                              "this browser has not opened the address that job_submit browse has printed");
     if (strcmp(head->method, "POST") == 0 &&
         strcmp(header_of(head, "X-Psgd") ? header_of(head, "X-Psgd") : "", "1") != 0)
-        return refuse(out, 403, "the header X-Psgd: 1 is missing");
+        return refuse_request(out, 403, "the header X-Psgd: 1 is missing");
     return DOOR_SERVE;
 }

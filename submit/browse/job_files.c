@@ -24,7 +24,7 @@ void job_files_close(struct job_files *c)
     c->temp.path[0] = '\0';
 }
 
-static struct copied *find(struct job_files *c, const char *id)
+static struct copied *find_copied(struct job_files *c, const char *id)
 {
     for (size_t i = 0; i < JOB_FILES_JOBS; i++)
         if (strcmp(c->jobs[i].id, id) == 0)
@@ -58,10 +58,10 @@ static struct copied *oldest(struct job_files *c, const struct copied *except)
 
 static struct copied *take_place(struct job_files *c, const char *id)
 {
-    struct copied *j = find(c, id);
+    struct copied *j = find_copied(c, id);
 
     if (!j)
-        j = find(c, "");
+        j = find_copied(c, "");
     if (!j) {
         j = oldest(c, NULL);
         drop(c, j);
@@ -129,7 +129,7 @@ int job_files_append(int *fd, off_t *had, struct job_files *c, const char *id, i
 
 void job_files_count(struct job_files *c, const char *id, off_t appended)
 {
-    struct copied *j = find(c, id); /* another job's files may have needed its room meanwhile */
+    struct copied *j = find_copied(c, id); /* another job's files may have needed its room meanwhile */
 
     if (j && appended > 0)
         j->bytes += (uint64_t)appended;

@@ -132,8 +132,8 @@ static bool is_file(int dir, const char *path, struct stat *st)
 }
 
 /* Takes the folder up, if it has a run.json. `sweep`: the name of the sweep that it is of; NULL: none. */
-static int look(struct library *l, int dir, const char *path, const char *sweep, bool *is_result,
-                struct err *e)
+static int look_at_folder(struct library *l, int dir, const char *path, const char *sweep, bool *is_result,
+                          struct err *e)
 {
     struct stat st;
     struct book *b;
@@ -185,7 +185,7 @@ static int scan(struct library *l, int dir, const char *path, int depth, const c
     struct err why;
     bool is_result;
     char **names;
-    int rc = look(l, dir, path, sweep, &is_result, e);
+    int rc = look_at_folder(l, dir, path, sweep, &is_result, e);
     size_t n;
     int sub;
 

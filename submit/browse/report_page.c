@@ -30,7 +30,7 @@ static const char *of_job(char path[PATH], const struct report_page *r, const ch
 }
 
 /* Adds a document under its path. One that is too long is left out, as one that the job has not. */
-static void put(struct report_page *r, const char *path, const char *text, size_t len)
+static void put_document(struct report_page *r, const char *path, const char *text, size_t len)
 {
     if (len > DOCUMENT_MAX)
         return;
@@ -46,7 +46,7 @@ static int put_json(struct report_page *r, const char *path, json_t *doc, struct
     json_decref(doc);
     if (!text)
         return err_set(e, ERR_NOMEM, "no memory for the report");
-    put(r, path, text, strlen(text));
+    put_document(r, path, text, strlen(text));
     free(text);
     return 0;
 }
@@ -77,7 +77,7 @@ static int put_series(struct report_page *r, const char *file, const char *names
     snprintf(which, sizeof which, "/series?file=%s%s%s&x=%s", file, names ? "&names=" : "",
              names ? names : "", x);
     if (rc == 0)
-        put(r, of_job(path, r, which), text, len);
+        put_document(r, of_job(path, r, which), text, len);
     free(text);
     return rc == ERR_PROTOCOL ? 0 : rc; /* a file of another version */
 }

@@ -228,7 +228,7 @@ static void admit(struct http_call *c, struct target *target)
     }
 }
 
-static void begin(struct http_call *c)
+static void begin_request(struct http_call *c)
 {
     struct target target = {0};
     char why[128];
@@ -284,7 +284,7 @@ static ssize_t read_stream(struct http_call *c, char *buf, size_t size)
     return (ssize_t)n;
 }
 
-static void end(struct http_call *c)
+static void end_request(struct http_call *c)
 {
     struct work *w = c->own;
 
@@ -294,8 +294,11 @@ static void end(struct http_call *c)
         work_free(w);
 }
 
-static const struct http_service page_service = {
-    .begin = begin, .proceed = proceed, .is_ready = is_ready, .read = read_stream, .end = end};
+static const struct http_service page_service = {.begin = begin_request,
+                                                 .proceed = proceed,
+                                                 .is_ready = is_ready,
+                                                 .read = read_stream,
+                                                 .end = end_request};
 
 static struct work *take_done(struct server *s)
 {

@@ -78,7 +78,7 @@ void shelf_free(struct shelf *s)
     free(s);
 }
 
-static struct shelf_job *find(struct shelf_job *jobs, size_t n, const char *id)
+static struct shelf_job *find_listed(struct shelf_job *jobs, size_t n, const char *id)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(jobs[i].id, id) == 0)
@@ -142,7 +142,7 @@ static void note_changes(struct shelf *s, struct shelf_job *jobs, size_t n, cons
 static void note_grown(struct shelf *s, const struct shelf_job *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct shelf_job *before = jobs[i].rows > 0 ? find(s->jobs, s->n, jobs[i].id) : NULL;
+        const struct shelf_job *before = jobs[i].rows > 0 ? find_listed(s->jobs, s->n, jobs[i].id) : NULL;
         struct grown *g;
 
         if (!before || before->rows == jobs[i].rows)
@@ -290,11 +290,11 @@ static int no_job(const char *id, struct err *e)
 static int copy_job(char **folder, char **run, json_t **line, struct err *stale, struct shelf *s,
                     const char *id, struct err *e)
 {
-    struct shelf_job *j = find(s->jobs, s->n, id);
+    struct shelf_job *j = find_listed(s->jobs, s->n, id);
 
     if (j && j->run) {
         wish(s, SHELF_FETCH, id, fetch_s, stale);
-        j = find(s->jobs, s->n, id);
+        j = find_listed(s->jobs, s->n, id);
     }
     if (!j)
         return no_job(id, e);
@@ -351,7 +351,7 @@ int shelf_cancel(struct shelf *s, const char *id, struct err *e)
     int rc;
 
     pthread_mutex_lock(&s->lock);
-    j = find(s->jobs, s->n, id);
+    j = find_listed(s->jobs, s->n, id);
     rc = !j               ? no_job(id, e)
          : !j->can_cancel ? err_set(e, ERR_CONFLICT, "%s does not run on an agent that is known here", id)
                           : wish(s, SHELF_CANCEL, id, cancel_s, e);

@@ -102,7 +102,7 @@ static int list_all(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const struct plac
 }
 
 /* Tries dir/text+ending in order; returns the ending of the first readable file, or NULL. */
-static const char *look(char out[PATH_MAX], const struct places *p, const char *text)
+static const char *look_in_places(char out[PATH_MAX], const struct places *p, const char *text)
 {
     for (int i = 0; i < p->n; i++)
         for (const char *const *end = p->items[i].endings; *end; end++) {
@@ -152,7 +152,7 @@ static int unknown(const char *kind, const char *text, const struct places *p, c
     for (; also && *also && n_choices < FIND_NAMES_MAX; also++)
         choices[n_choices++] = *also;
     choices[n_choices] = NULL;
-    if (look(path, here, text)) {
+    if (look_in_places(path, here, text)) {
         err_set(e, code, "unknown %s \"%s\"", kind, text);
         return err_hint(e, "A file of your own is named with its path: --%s %s", kind, path);
     }
@@ -212,7 +212,7 @@ static bool look_for_module(char out[PATH_MAX], const char *text)
     snprintf(module, sizeof module, "%.*s", (int)len, text);
     add_place(&p, "./codec", 7, ".c", NULL);
     add_place(&p, ".", 1, ".c", NULL);
-    return look(out, &p, module);
+    return look_in_places(out, &p, module);
 }
 
 static const char list_with_a_file[] =
@@ -237,7 +237,7 @@ int find_codec(struct codec_file *out, const char *text, const char *exe_dir, co
                        text);
     add_codec_places(&p, exe_dir);
     add_place(&here, ".", 1, ".c", ".so");
-    ending = look(out->path, &p, text);
+    ending = look_in_places(out->path, &p, text);
     if (!ending && look_for_module(out->path, text))
         ending = ".c";
     if (!ending)
@@ -275,7 +275,7 @@ int find_model(char out[PATH_MAX], const char *text, const char *exe_dir, struct
         return take_path(out, text, ERR_CONFIG, e);
     add_beside(&p, exe_dir, "models", ".json");
     add_place(&here, ".", 1, ".json", NULL);
-    return look(out, &p, text) ? 0 : unknown("model", text, &p, &here, NULL, ERR_CONFIG, e);
+    return look_in_places(out, &p, text) ? 0 : unknown("model", text, &p, &here, NULL, ERR_CONFIG, e);
 }
 
 int find_models(char names[FIND_NAMES_MAX][FIND_NAME_LEN], const char *exe_dir)

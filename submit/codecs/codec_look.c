@@ -44,7 +44,7 @@ static int make_object(struct codec_look *l, const char *exe_dir, struct err *e)
     return l->file.is_source ? compile(l, exe_dir, e) : 0;
 }
 
-static int look(struct codec_look *l, const char *text, struct err *e)
+static int look_up_codec(struct codec_look *l, const char *text, struct err *e)
 {
     size_t n = codec_options_at(text);
     char exe_dir[PATH_MAX], name[PATH_MAX];
@@ -86,7 +86,7 @@ static int open_look(struct codec_look *l, int (*of)(struct codec_look *, const 
 int codec_look_open(struct codec_look *l, const char *text, const char *const *also, struct err *e)
 {
     l->also = also;
-    return open_look(l, look, text, e);
+    return open_look(l, look_up_codec, text, e);
 }
 
 int executor_look_open(struct codec_look *l, const char *path, struct err *e)

@@ -27,7 +27,7 @@ struct probe_report {
 };
 
 /* Prints `doc` to `out` and frees it. */
-static int keep(char *out, size_t size, json_t *doc, struct err *e)
+static int print_document(char *out, size_t size, json_t *doc, struct err *e)
 {
     char *text = doc ? json_dump(doc, JSON_COMPACT) : NULL;
     int rc = 0;
@@ -60,16 +60,16 @@ static int look_at_options(struct codec_facts *f, const struct codec_plugin *p, 
     if (rc == 0)
         rc = codec_options_text(f->options, sizeof f->options, &sets[0], e);
     if (rc == 0)
-        rc = keep(f->values, sizeof f->values, codec_options_values(&sets[0]), e);
+        rc = print_document(f->values, sizeof f->values, codec_options_values(&sets[0]), e);
     if (rc == 0)
-        rc = keep(f->list, sizeof f->list, json_incref(all), e);
+        rc = print_document(f->list, sizeof f->list, json_incref(all), e);
     json_decref(all);
     free(state);
     f->every = common.every;
     return rc;
 }
 
-static void look(struct probe_report *r, const char *path, const char *options)
+static void read_facts(struct probe_report *r, const char *path, const char *options)
 {
     struct codec_facts *f = &r->facts;
     struct codec_library l;
@@ -131,7 +131,7 @@ struct probe {
 
 static void look_at_codec(struct probe_report *r, const struct probe *p)
 {
-    look(r, p->path, p->options);
+    read_facts(r, p->path, p->options);
 }
 
 static void look_at_executor(struct probe_report *r, const struct probe *p)
@@ -196,7 +196,7 @@ static bool are_flags(const struct codec_facts *f)
 
 /* The reporting process ran the codec's code, which could write into the pipe, too: terminates every text
  * and checks every number that this program uses. */
-static int check(struct probe_report *r, const char *path, struct err *e)
+static int check_codec(struct probe_report *r, const char *path, struct err *e)
 {
     struct codec_facts *f = &r->facts;
     const struct {
@@ -222,7 +222,7 @@ static int check(struct probe_report *r, const char *path, struct err *e)
 }
 
 /* Reads the whole report. False: the process ended, or the time was over, before it was complete. */
-static bool await(struct probe_report *r, int fd)
+static bool await_report(struct probe_report *r, int fd)
 {
     double until = clock_now() + LOAD_MAX_S;
     size_t n = 0;
@@ -273,7 +273,7 @@ static int probe(struct probe_report *r, const struct probe *p, struct err *e)
     if (rc > 0)
         be_the_probe(fds[1], p);
     close(fds[1]);
-    if (rc == 0 && !await(r, fds[0]))
+    if (rc == 0 && !await_report(r, fds[0]))
         rc = failed(&c, p->path, e);
     else if (rc == 0)
         child_end(&c, 0); /* it has nothing left to do, and need not exit by itself */
@@ -285,7 +285,7 @@ static int inspect(struct codec_facts *out, const struct probe *p, struct err *e
 {
     struct probe_report r;
 
-    if (probe(&r, p, e) < 0 || check(&r, p->path, e) < 0)
+    if (probe(&r, p, e) < 0 || check_codec(&r, p->path, e) < 0)
         return e->code;
     *out = r.facts;
     return 0;

@@ -91,8 +91,8 @@ static const struct codec_host host = {.zeros = trial_zeros,
                                        .common = trial_common};
 
 /* Trained tensors, or running statistics, in the order of the parameters. */
-static int list(struct codec_layer *layers, char names[][TENSOR_NAME], int n, bool is_state,
-                const struct model_spec *m)
+static int list_layers(struct codec_layer *layers, char names[][TENSOR_NAME], int n, bool is_state,
+                       const struct model_spec *m)
 {
     size_t at = n > 0 ? layers[n - 1].offset + layers[n - 1].n : 0;
 
@@ -119,9 +119,9 @@ static bool show_model(struct codec *c, const struct codec_plugin *p, const stru
     static struct codec_layer layers[TENSORS_MAX];
     static char names[TENSORS_MAX][TENSOR_NAME];
 
-    c->run->n_layers = list(layers, names, 0, false, m);
+    c->run->n_layers = list_layers(layers, names, 0, false, m);
     if (!p->combine)
-        c->run->n_layers = list(layers, names, c->run->n_layers, true, m);
+        c->run->n_layers = list_layers(layers, names, c->run->n_layers, true, m);
     c->run->layers = layers;
     c->n_params = p->combine ? m->n_trained : m->n_params;
     c->params = room(m->n_params, sizeof(float));

@@ -136,7 +136,7 @@ static int share_rule(struct codec_list *l, const char *rule, struct err *e)
     return 0;
 }
 
-static int append(char to[CHAIN_LIST_TEXT_MAX + 1], const char *name, const char *chain, struct err *e)
+static int append_chain(char to[CHAIN_LIST_TEXT_MAX + 1], const char *name, const char *chain, struct err *e)
 {
     size_t n = strlen(to), room = CHAIN_LIST_TEXT_MAX + 1 - n;
 
@@ -146,7 +146,7 @@ static int append(char to[CHAIN_LIST_TEXT_MAX + 1], const char *name, const char
 }
 
 /* The codec `text` for the layer, or tensor, of that name. */
-static int add(struct list_reading *r, const char *name, const char *text, struct err *e)
+static int add_entry(struct list_reading *r, const char *name, const char *text, struct err *e)
 {
     struct list_entry one;
 
@@ -155,8 +155,9 @@ static int add(struct list_reading *r, const char *name, const char *text, struc
     r->compresses_up |= strcmp(one.up, as_they_are) != 0;
     r->compresses_down |= strcmp(one.down, as_they_are) != 0;
     json_object_set_new(r->given, name, json_string(text));
-    return append(r->l->compress, name, one.up, e) < 0 ? e->code
-                                                       : append(r->l->compress_down, name, one.down, e);
+    return append_chain(r->l->compress, name, one.up, e) < 0
+               ? e->code
+               : append_chain(r->l->compress_down, name, one.down, e);
 }
 
 static bool has_parameters(const struct model_spec *m, int layer)
@@ -208,7 +209,7 @@ static int read_commas(struct list_reading *r, const char *text, struct err *e)
         snprintf(name, sizeof name, "layer%d", i);
         if (snprintf(one, sizeof one, "%.*s", (int)length, text) >= (int)sizeof one)
             return err_set(e, ERR_CONFIG, "%s: more than %d characters", name, CHAIN_TEXT_MAX);
-        if (add(r, name, one, e) < 0)
+        if (add_entry(r, name, one, e) < 0)
             return err_at(e, "%s", name);
         text += length + 1;
     }
@@ -221,7 +222,7 @@ static int add_member(struct list_reading *r, const char *key, const json_t *v, 
         return err_set(e, ERR_CONFIG, "\"%.60s\" is not the name of a layer", key);
     if (!json_is_string(v))
         return err_set(e, ERR_CONFIG, "%s: not the name of a codec, in quotes", key);
-    return add(r, key, json_string_value(v), e) < 0 ? err_at(e, "%s", key) : 0;
+    return add_entry(r, key, json_string_value(v), e) < 0 ? err_at(e, "%s", key) : 0;
 }
 
 static int read_object(struct list_reading *r, const char *text, struct err *e)
@@ -258,7 +259,7 @@ static int list_entries(struct list_reading *r, const struct chain_list *chains,
                : err_set(e, ERR_NOMEM, "no memory for a list of codecs");
 }
 
-static int finish(struct list_reading *r, struct err *e)
+static int finish_reading(struct list_reading *r, struct err *e)
 {
     struct chain_list chains;
     struct codec_list *l = r->l;
@@ -283,7 +284,7 @@ int codec_list_read(struct codec_list *l, const char *text, const struct model_s
     *l = (struct codec_list){0};
     rc = (text[0] == '{' ? read_object : read_commas)(&r, text, e);
     if (rc == 0)
-        rc = finish(&r, e);
+        rc = finish_reading(&r, e);
     json_decref(r.given);
     if (rc == 0)
         return 0;

@@ -47,7 +47,7 @@ struct cifar_half {
 };
 
 /* Appends the records of one file. */
-static int append(struct cifar_half *h, const char *path, const struct cifar_form *form, struct err *e)
+static int append_batch(struct cifar_half *h, const char *path, const struct cifar_form *form, struct err *e)
 {
     uint8_t *bytes, *x;
     int32_t *y;
@@ -107,7 +107,7 @@ static int read_half(struct cifar_half *h, const char *dir, const char *prefix, 
         before = name;
         rc = file_join(path, sizeof path, dir, name, e);
         if (rc == 0)
-            rc = append(h, path, form, e);
+            rc = append_batch(h, path, form, e);
     }
     for (int i = 0; i < n; i++)
         free(names[i]);
@@ -128,7 +128,7 @@ static int open_set(struct dataset *d, const char *path, const char *train, cons
 
     e->code = 0;
     if (use->is_whole && !data_is_folder(path))
-        append(&halves[1], path, form, e);
+        append_batch(&halves[1], path, form, e);
     else if (use->is_whole || read_half(&halves[0], path, train, form, e) == 0)
         read_half(&halves[1], path, test, form, e);
     *d = (struct dataset){.n_train = halves[0].n,

@@ -9,7 +9,7 @@
 
 enum { FIRST_VALUES = 1 << 16 /* for which there is room at first */ };
 
-static int grow(struct csv_table *t, size_t *room, const struct csv_form *form, struct err *e)
+static int grow_table(struct csv_table *t, size_t *room, const struct csv_form *form, struct err *e)
 {
     size_t first = FIRST_VALUES / t->n_values, n = *room ? 2 * *room : first ? first : 1;
     float *x = realloc(t->x, n * t->n_values * sizeof *x);
@@ -139,7 +139,7 @@ int csv_parse(struct csv_table *t, char *text, size_t len, const struct csv_form
     while (rc > 0) {
         bool is_guess = t->n_rows == 0 && !has_header && is_auto;
 
-        if (t->n_rows == room && grow(t, &room, form, e) < 0)
+        if (t->n_rows == room && grow_table(t, &room, form, e) < 0)
             rc = e->code;
         else if (add_row(t, &r, form, e) < 0)
             rc = is_guess ? err_hint(e, "If line %zu is a header: header=yes", r.line) : e->code;

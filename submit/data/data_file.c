@@ -41,7 +41,7 @@ int data_hint_large(struct err *e)
 }
 
 /* Fills the buffer, as far as there is more to read; *is_end: nothing is left. */
-static int fill(struct file_reading *r, bool *is_end, struct err *e)
+static int fill_buffer(struct file_reading *r, bool *is_end, struct err *e)
 {
     size_t room = r->size - r->len;
     int k = gzread(r->file, r->buf + r->len, room < INT_MAX ? (unsigned)room : INT_MAX);
@@ -70,7 +70,7 @@ static int read_rest(struct file_reading *r, struct err *e)
     while (!is_end) {
         uint8_t *more;
 
-        if (fill(r, &is_end, e) < 0)
+        if (fill_buffer(r, &is_end, e) < 0)
             return e->code;
         if (r->len < r->size)
             continue;
@@ -92,7 +92,7 @@ static int read_head(struct file_reading *r, data_promise promise, struct err *e
 
     r->size = DATA_HEAD;
     while (!is_end && r->len < r->size)
-        if (fill(r, &is_end, e) < 0)
+        if (fill_buffer(r, &is_end, e) < 0)
             return e->code;
     if (promise(&whole, r->buf, r->len, e) < 0)
         return e->code;

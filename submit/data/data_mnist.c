@@ -22,8 +22,8 @@ static const char *const train_names[] = {"train", NULL};
 static const char *const test_names[] = {"t10k", "test", NULL};
 
 /* `kind`: "images-idx3" or "labels-idx1". The error message has the first name. */
-static int find(char path[PATH_MAX], const char *dir, const char *prefix, const char *const *names,
-                const char *kind, struct err *e)
+static int find_file(char path[PATH_MAX], const char *dir, const char *prefix, const char *const *names,
+                     const char *kind, struct err *e)
 {
     char name[128];
     struct err other;
@@ -58,9 +58,10 @@ static int read_half(void **x, int32_t **y, size_t *n, struct shape *shape, cons
     char path[PATH_MAX];
     size_t n_labels;
 
-    if (find(path, dir, prefix, names, "images-idx3", e) < 0 || read_images(x, n, shape, path, e) < 0)
+    if (find_file(path, dir, prefix, names, "images-idx3", e) < 0 || read_images(x, n, shape, path, e) < 0)
         return e->code;
-    if (find(path, dir, prefix, names, "labels-idx1", e) < 0 || idx_read_labels(y, &n_labels, path, e) < 0)
+    if (find_file(path, dir, prefix, names, "labels-idx1", e) < 0 ||
+        idx_read_labels(y, &n_labels, path, e) < 0)
         return e->code;
     if (n_labels != *n)
         return err_set(e, ERR_CONFIG, "%s: %zu labels for %zu images", path, n_labels, *n);

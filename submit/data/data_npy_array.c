@@ -41,7 +41,7 @@ static void skip_spaces(struct npy_text *t)
         t->at++;
 }
 
-static bool take(struct npy_text *t, const char *text)
+static bool take_word(struct npy_text *t, const char *text)
 {
     size_t n = strlen(text);
 
@@ -56,12 +56,12 @@ static bool take_string(struct npy_text *t, char out[24])
 {
     size_t n = 0;
 
-    if (!take(t, "'"))
+    if (!take_word(t, "'"))
         return false;
     while (t->at < t->end && *t->at != '\'' && n < 23)
         out[n++] = *t->at++;
     out[n] = '\0';
-    return take(t, "'");
+    return take_word(t, "'");
 }
 
 static bool take_size(struct npy_text *t, size_t *out)
@@ -78,11 +78,11 @@ static bool take_size(struct npy_text *t, size_t *out)
 /* "(3, 4)", "(3,)" */
 static bool take_shape(struct npy_text *t, struct npy_array *a)
 {
-    if (!take(t, "("))
+    if (!take_word(t, "("))
         return false;
-    for (a->n_dims = 0; !take(t, ")"); a->n_dims++)
+    for (a->n_dims = 0; !take_word(t, ")"); a->n_dims++)
         if (a->n_dims == NPY_DIMS || !take_size(t, &a->shape[a->n_dims]) ||
-            (!take(t, ",") && (a->n_dims == 0 || t->at == t->end || *t->at != ')')))
+            (!take_word(t, ",") && (a->n_dims == 0 || t->at == t->end || *t->at != ')')))
             return false;
     return true;
 }
@@ -91,18 +91,18 @@ static bool take_dictionary(struct npy_text *t, char descr[24], bool *is_fortran
 {
     bool has_descr = false, has_order = false, has_shape = false;
 
-    if (!take(t, "{"))
+    if (!take_word(t, "{"))
         return false;
-    while (!take(t, "}")) {
+    while (!take_word(t, "}")) {
         char key[24];
 
-        if (!take_string(t, key) || !take(t, ":"))
+        if (!take_string(t, key) || !take_word(t, ":"))
             return false;
         if (strcmp(key, "descr") == 0 && !has_descr && take_string(t, descr)) {
             has_descr = true;
         } else if (strcmp(key, "fortran_order") == 0 && !has_order) {
-            *is_fortran = take(t, "True");
-            has_order = *is_fortran || take(t, "False");
+            *is_fortran = take_word(t, "True");
+            has_order = *is_fortran || take_word(t, "False");
             if (!has_order)
                 return false;
         } else if (strcmp(key, "shape") == 0 && !has_shape && take_shape(t, a)) {
@@ -111,7 +111,7 @@ static bool take_dictionary(struct npy_text *t, char descr[24], bool *is_fortran
             return false;
         }
         skip_spaces(t);
-        if (!take(t, ",") && (t->at == t->end || *t->at != '}'))
+        if (!take_word(t, ",") && (t->at == t->end || *t->at != '}'))
             return false;
     }
     skip_spaces(t);

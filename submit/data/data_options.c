@@ -31,7 +31,8 @@ static json_t *value_json(const struct json_field *fields, const char *key, cons
     return json_string(value);
 }
 
-static int add(json_t *o, const struct json_field *fields, const char *key, const char *value, struct err *e)
+static int add_option(json_t *o, const struct json_field *fields, const char *key, const char *value,
+                      struct err *e)
 {
     json_t *v;
 
@@ -66,7 +67,7 @@ static int options_json(json_t **out, const struct json_field *fields, const cha
         if (!value && !bare)
             rc = err_set(e, ERR_CONFIG, "\"%s\" is not KEY=VALUE", text);
         else
-            rc = add(o, fields, value ? text : bare, value ? value : text, e);
+            rc = add_option(o, fields, value ? text : bare, value ? value : text, e);
     }
     if (rc < 0)
         json_decref(o);

@@ -34,7 +34,7 @@ const char *dataset_name(size_t i)
     return i < N_SETS ? sets[i].name : NULL;
 }
 
-static const struct set *find(const char *name)
+static const struct set *find_set(const char *name)
 {
     size_t len = strcspn(name, ":");
 
@@ -46,14 +46,14 @@ static const struct set *find(const char *name)
 
 bool dataset_is_drawn(const char *name)
 {
-    const struct set *set = find(name);
+    const struct set *set = find_set(name);
 
     return set && set->is_drawn;
 }
 
 int dataset_group_by(char *name, size_t size, const char *column, struct err *e)
 {
-    const struct set *set = find(name);
+    const struct set *set = find_set(name);
     char option[DATASET_GROUP_LEN], more[DATASET_GROUP_LEN + 1];
     const char *given;
 
@@ -95,10 +95,10 @@ void dataset_take_alias(char *name, size_t size)
 
 int dataset_check_name(const char *name, struct err *e)
 {
-    return find(name) ? 0 : no_such_set(name, e);
+    return find_set(name) ? 0 : no_such_set(name, e);
 }
 
-static int apply(const struct preprocessing *p, struct dataset *d, struct err *e)
+static int apply_preprocessing(const struct preprocessing *p, struct dataset *d, struct err *e)
 {
     if (d->may_be_labels && p->n_classes > 0 && dataset_take_labels(d, e) < 0)
         return e->code;
@@ -108,14 +108,14 @@ static int apply(const struct preprocessing *p, struct dataset *d, struct err *e
 int dataset_open_as(struct dataset *d, const char *name, const char *path, const struct data_use *use,
                     struct err *e)
 {
-    const struct set *set = find(name);
+    const struct set *set = find_set(name);
     const char *colon = strchr(name, ':');
 
     if (dataset_check_name(name, e) < 0)
         return e->code;
     if (set->open(d, colon ? colon + 1 : NULL, path, use, e) < 0)
         return err_at(e, "%s", name);
-    if (!use->known || apply(use->known, d, e) == 0)
+    if (!use->known || apply_preprocessing(use->known, d, e) == 0)
         return 0;
     dataset_clear(d);
     return err_at(e, "%s", name);

@@ -103,7 +103,7 @@ static void add_noise(float *t, size_t sample, const struct simulator *s)
 }
 
 /* Draws samples first .. first + n - 1 of the stream. */
-static void draw(float *x, float *t, size_t n, size_t first, const struct simulator *s)
+static void draw_samples(float *x, float *t, size_t n, size_t first, const struct simulator *s)
 {
     size_t in = (size_t)s->in;
 
@@ -138,8 +138,8 @@ static int simulate(struct dataset *d, struct simulator *s, struct err *e)
     d->test_t = malloc(d->n_test * out * sizeof(float));
     if (s->weights && d->train_x && d->train_t && d->test_x && d->test_t) {
         draw_weights(s);
-        draw(d->train_x, d->train_t, d->n_train, 0, s);
-        draw(d->test_x, d->test_t, d->n_test, d->n_train, s);
+        draw_samples(d->train_x, d->train_t, d->n_train, 0, s);
+        draw_samples(d->test_x, d->test_t, d->n_test, d->n_train, s);
         e->code = 0;
     } else {
         dataset_clear(d);

@@ -75,7 +75,7 @@ static struct line_text *slot_of(const struct vocabulary *t, const struct line_t
     }
 }
 
-static int grow(struct vocabulary *t, struct err *e)
+static int grow_vocabulary(struct vocabulary *t, struct err *e)
 {
     struct vocabulary more = {.room = t->room ? 2 * t->room : 1024, .n = t->n};
 
@@ -94,7 +94,7 @@ static int count_token(struct vocabulary *t, const struct line_text *w, struct e
 {
     struct line_text *s;
 
-    if (2 * t->n >= t->room && grow(t, e) < 0)
+    if (2 * t->n >= t->room && grow_vocabulary(t, e) < 0)
         return e->code;
     s = slot_of(t, w);
     if (!s->at) {
@@ -225,7 +225,7 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
 static int make_vocabulary(struct vocabulary *t, int *vocab, char **words, const struct line *lines, size_t n,
                            const bool *is_test, struct err *e)
 {
-    if (grow(t, e) < 0)
+    if (grow_vocabulary(t, e) < 0)
         return e->code;
     for (size_t i = 0; i < n; i++) {
         const char *at = lines[i].at;
@@ -241,7 +241,7 @@ static int make_vocabulary(struct vocabulary *t, int *vocab, char **words, const
 /* The record's words, which the vocabulary points to. */
 static int take_words(struct vocabulary *t, const struct names *words, struct err *e)
 {
-    if (grow(t, e) < 0)
+    if (grow_vocabulary(t, e) < 0)
         return e->code;
     for (size_t i = 0; i < words->n; i++) {
         const struct line_text w = {.at = words->at[i], .len = strlen(words->at[i])};
@@ -270,8 +270,8 @@ static void encode(int32_t *x, const struct line *l, int length, const struct vo
         x[n++] = PADDING;
 }
 
-static int fill(struct dataset *d, const struct line *lines, size_t n, const bool *is_test,
-                const struct vocabulary *t, struct err *e)
+static int fill_dataset(struct dataset *d, const struct line *lines, size_t n, const bool *is_test,
+                        const struct vocabulary *t, struct err *e)
 {
     size_t length = (size_t)d->shape.dim[0];
     int32_t *train, *test;
@@ -380,7 +380,7 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
                          : make_vocabulary(&vocabulary, &d->vocab, &d->words, lines, n, is_test, e);
     }
     if (rc == 0)
-        rc = fill(d, lines, n, is_test, &vocabulary, e);
+        rc = fill_dataset(d, lines, n, is_test, &vocabulary, e);
     if (rc == 0 && form->is_unlabelled)
         forget_labels(d);
     free(vocabulary.slots);

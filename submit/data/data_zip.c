@@ -101,7 +101,7 @@ static void list_name(char list[LIST_LEN], const uint8_t *name, size_t len)
     utf8_clean(list, strlen(list), false);
 }
 
-static int find(struct zip_member *m, const uint8_t *zip, size_t len, const char *name, struct err *e)
+static int find_member(struct zip_member *m, const uint8_t *zip, size_t len, const char *name, struct err *e)
 {
     const uint8_t *end = find_end(zip, len);
     const uint8_t *p, *found = NULL;
@@ -193,7 +193,7 @@ int zip_member(uint8_t **out, size_t *out_len, const uint8_t *zip, size_t len, c
     uint8_t *bytes;
     int rc;
 
-    if (find(&m, zip, len, name, e) < 0)
+    if (find_member(&m, zip, len, name, e) < 0)
         return e->code;
     bytes = malloc((size_t)m.size + 1);
     if (!bytes)

@@ -32,7 +32,7 @@ static int set_options(struct options *o, const struct options *given, size_t n_
     return file_join(o->output, sizeof o->output, folder, "results", e);
 }
 
-static int run(struct submission *s, struct err *e)
+static int run_job(struct submission *s, struct err *e)
 {
     if (stage_read(s, e) < 0 || stage_check(s, e) < 0 || stage_place(s, e) < 0 || stage_ship(s, e) < 0)
         return e->code;
@@ -52,7 +52,7 @@ static void forget(struct submission *s)
     job_index_forget(s->id);
 }
 
-static void judge(struct test_job *t, const struct submission *s, double seconds)
+static void describe_result(struct test_job *t, const struct submission *s, double seconds)
 {
     int at = outcome_cause(s);
     const struct job_node *n = at >= 0 ? &s->nodes[at] : NULL;
@@ -85,13 +85,13 @@ void trial_run(struct test_job *t, const struct options *given, size_t n_agents)
         return;
     }
     if (set_options(o, given, n_agents, folder.path, &e) < 0 || submission_init(&s, o, &e) < 0 ||
-        run(&s, &e) < 0) {
+        run_job(&s, &e) < 0) {
         t->code = e.code;
         snprintf(t->text, sizeof t->text, "%s", e.text);
         if (s.n_nodes > 0)
             submission_release(&s, e.text);
     } else
-        judge(t, &s, clock_now() - started);
+        describe_result(t, &s, clock_now() - started);
     if (s.http)
         forget(&s);
     submission_clear(&s);

@@ -340,7 +340,7 @@ static int write_metrics(struct store *s, struct err *e)
 }
 
 /* No link: a folder from somebody else could have one to any file of this user. */
-static int copy(const struct store *s, int dir, const char *name, struct err *e)
+static int copy_artifact(const struct store *s, int dir, const char *name, struct err *e)
 {
     char to[PATH_MAX], *bytes;
     uint64_t size;
@@ -366,10 +366,10 @@ static int copy_artifacts(const struct store *s, struct err *e)
 
     if (folder_open(&dir, s->folder, e) < 0)
         return e->code;
-    rc = copy(s, dir, "run.json", e);
+    rc = copy_artifact(s, dir, "run.json", e);
     for (int i = 0; i < N_ARTIFACTS && rc == 0; i++)
         if (artifacts[i].kind == ARTIFACT_IS_RECORDS || artifacts[i].kind == ARTIFACT_IS_MODEL)
-            rc = copy(s, dir, artifacts[i].path, e);
+            rc = copy_artifact(s, dir, artifacts[i].path, e);
     close(dir);
     return rc;
 }

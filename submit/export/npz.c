@@ -34,7 +34,7 @@ struct out {
     size_t len;
 };
 
-static void put(struct out *o, const void *bytes, size_t len)
+static void put_bytes(struct out *o, const void *bytes, size_t len)
 {
     if (len > 0)
         memcpy(o->bytes + o->len, bytes, len);
@@ -105,9 +105,9 @@ static void put_file(struct out *o, struct zip_entry *x)
     x->at = o->len;
     put_le(o, 0x04034b50, 4);
     put_common(o, x);
-    put(o, x->name, strlen(x->name));
-    put(o, x->header, x->header_len);
-    put(o, x->t->data, tensor_bytes(x->t));
+    put_bytes(o, x->name, strlen(x->name));
+    put_bytes(o, x->header, x->header_len);
+    put_bytes(o, x->t->data, tensor_bytes(x->t));
 }
 
 static void put_directory(struct out *o, const struct zip_entry *x, size_t n)
@@ -123,7 +123,7 @@ static void put_directory(struct out *o, const struct zip_entry *x, size_t n)
         put_le(o, 0, 2); /* internal attributes */
         put_le(o, 0, 4); /* external attributes */
         put_le(o, x[i].at, 4);
-        put(o, x[i].name, strlen(x[i].name));
+        put_bytes(o, x[i].name, strlen(x[i].name));
     }
     len = o->len - at;
     put_le(o, 0x06054b50, 4);
@@ -137,7 +137,8 @@ static void put_directory(struct out *o, const struct zip_entry *x, size_t n)
 }
 
 /* Computes names, headers and checksums, and the length of the archive. */
-static int prepare(struct zip_entry *x, const struct tensor_view *t, size_t n, size_t *total, struct err *e)
+static int prepare_entry(struct zip_entry *x, const struct tensor_view *t, size_t n, size_t *total,
+                         struct err *e)
 {
     *total = 22;
     for (size_t i = 0; i < n; i++) {
@@ -163,7 +164,7 @@ int npz_write(const char *path, const struct tensor_view *t, size_t n, struct er
     struct zip_entry *x = calloc(n + 1, sizeof *x);
     struct out o = {0};
     size_t total = 0;
-    int rc = x ? prepare(x, t, n, &total, e) : err_set(e, ERR_NOMEM, "no memory for %zu tensors", n);
+    int rc = x ? prepare_entry(x, t, n, &total, e) : err_set(e, ERR_NOMEM, "no memory for %zu tensors", n);
 
     if (rc == 0 && !(o.bytes = malloc(total)))
         rc = err_set(e, ERR_NOMEM, "no memory for %zu bytes", total);

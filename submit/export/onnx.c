@@ -24,7 +24,7 @@ enum { IR_VERSION = 7, OPSET = 13 };
 static const size_t bytes_max = 2000u << 20; /* the maximum of a protocol buffer is 2 GiB */
 
 /* Describes an input or output of the graph: (N, shape). */
-static void describe(struct onnx_graph *g, int field, const char *name, int type, const struct shape *s)
+static void describe_value(struct onnx_graph *g, int field, const char *name, int type, const struct shape *s)
 {
     struct protobuf value = {0}, of_type = {0}, tensor = {0}, shape = {0}, dim = {0};
 
@@ -56,7 +56,7 @@ static void build(struct onnx_graph *g)
     const struct model_spec *m = g->m;
 
     protobuf_text(&g->out, GRAPH_NAME, m->name);
-    describe(g, GRAPH_INPUT, "input", model_spec_vocab(m) > 0 ? ONNX_INT32 : ONNX_FLOAT, &m->in);
+    describe_value(g, GRAPH_INPUT, "input", model_spec_vocab(m) > 0 ? ONNX_INT32 : ONNX_FLOAT, &m->in);
     strcpy(g->at, "input");
     if (needs_lengths(m))
         onnx_find_lengths(g);
@@ -64,7 +64,7 @@ static void build(struct onnx_graph *g)
         onnx_convert[m->layers[i].kind](g, i);
     onnx_channels_last(g);
     onnx_node(g, "Identity", ONNX_INPUTS(g->at), 1, "output", 0, NULL);
-    describe(g, GRAPH_OUTPUT, "output", ONNX_FLOAT, &m->layers[m->n_layers - 1].out);
+    describe_value(g, GRAPH_OUTPUT, "output", ONNX_FLOAT, &m->layers[m->n_layers - 1].out);
 }
 
 /* An entry of metadata_props: the record without which the input cannot be made. */

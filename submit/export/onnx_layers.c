@@ -8,7 +8,7 @@
 #include "shared/records/weights.h"
 
 /* Returns the values of a layer's tensor, which the caller frees; NULL marks the graph as failed. */
-static float *take(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
+static float *copy_tensor(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
 {
     const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
     float *w = malloc(tensor_spec_count(s) * sizeof *w);
@@ -25,7 +25,7 @@ static float *take(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int 
 static void weights(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
 {
     const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
-    float *w = take(g, name, layer, k);
+    float *w = copy_tensor(g, name, layer, k);
 
     if (w)
         onnx_initializer(g, name, ONNX_FLOAT, s->shape, s->n_dims, w, tensor_spec_count(s) * sizeof *w);
@@ -109,7 +109,7 @@ static void conv_weights(struct onnx_graph *g, char name[TENSOR_NAME], int layer
     const size_t *s = g->m->layers[layer].tensors[0].shape;
     size_t n_places = s[0] * s[1], n_in = s[2], n_out = s[3];
     const size_t dims[4] = {n_out, n_in, s[0], s[1]};
-    float *w = take(g, name, layer, 0);
+    float *w = copy_tensor(g, name, layer, 0);
     float *t = malloc(n_places * n_in * n_out * sizeof *t);
 
     g->out.failed |= !t;
@@ -233,7 +233,7 @@ static void gate_weights(struct onnx_graph *g, char name[TENSOR_NAME], const str
     const struct tensor_spec *s = &g->m->layers[r->layer].tensors[k];
     size_t n = s->shape[0], units = (size_t)r->units, width = s->shape[1];
     const size_t dims[3] = {1, width, n};
-    float *w = take(g, name, r->layer, k);
+    float *w = copy_tensor(g, name, r->layer, k);
     float *t = malloc(n * width * sizeof *t);
 
     g->out.failed |= !t;
@@ -261,7 +261,7 @@ static void gate_bias(struct onnx_graph *g, char name[TENSOR_NAME], const struct
     g->out.failed |= !b;
     for (int k = 2; k < l->n_tensors; k++) {
         char own[TENSOR_NAME];
-        float *w = take(g, own, r->layer, k);
+        float *w = copy_tensor(g, own, r->layer, k);
 
         for (size_t to = 0; w && b && to < width; to++)
             b[(size_t)(k - 2) * width + to] =

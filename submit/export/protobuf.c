@@ -11,7 +11,7 @@ void protobuf_clear(struct protobuf *p)
     *p = (struct protobuf){0};
 }
 
-static void put(struct protobuf *p, const void *bytes, size_t len)
+static void put_bytes(struct protobuf *p, const void *bytes, size_t len)
 {
     size_t need, cap = p->cap ? p->cap : 256;
 
@@ -45,7 +45,7 @@ static void put_varint(struct protobuf *p, uint64_t v)
     for (; v > 127; v >>= 7)
         bytes[n++] = (unsigned char)(v | 128);
     bytes[n++] = (unsigned char)v;
-    put(p, bytes, n);
+    put_bytes(p, bytes, n);
 }
 
 static void put_tag(struct protobuf *p, int field, int wire_type)
@@ -62,20 +62,20 @@ void protobuf_int(struct protobuf *p, int field, int64_t value)
 void protobuf_float(struct protobuf *p, int field, float value)
 {
     put_tag(p, field, FOUR_BYTES);
-    put(p, &value, sizeof value);
+    put_bytes(p, &value, sizeof value);
 }
 
 void protobuf_double(struct protobuf *p, int field, double value)
 {
     put_tag(p, field, EIGHT_BYTES);
-    put(p, &value, sizeof value);
+    put_bytes(p, &value, sizeof value);
 }
 
 void protobuf_bytes(struct protobuf *p, int field, const void *bytes, size_t len)
 {
     put_tag(p, field, LENGTH);
     put_varint(p, len);
-    put(p, bytes, len);
+    put_bytes(p, bytes, len);
 }
 
 void protobuf_text(struct protobuf *p, int field, const char *text)
@@ -92,7 +92,7 @@ void protobuf_message(struct protobuf *p, int field, struct protobuf *take)
 
 void protobuf_append(struct protobuf *p, struct protobuf *take)
 {
-    put(p, take->bytes, take->len);
+    put_bytes(p, take->bytes, take->len);
     p->failed |= take->failed;
     protobuf_clear(take);
 }

@@ -48,7 +48,7 @@ static int open_path(const char *path, bool is_new, struct err *e)
     return fd < 0 ? err_errno(e, ERR_IO, "%s", path) : fd;
 }
 
-static int keep(struct appender *a, int i, int fd, const char *path, struct err *e)
+static int keep_descriptor(struct appender *a, int i, int fd, const char *path, struct err *e)
 {
     a->open[i].path = strdup(path);
     a->open[i].f = a->open[i].path ? fdopen(fd, "a") : NULL;
@@ -80,7 +80,7 @@ int appender_file(struct appender *a, FILE **out, bool *is_new, const char *path
         if (close_one(a, i, e) < 0)
             return e->code;
         fd = open_path(path, *is_new, e);
-        if (fd < 0 || keep(a, i, fd, path, e) < 0)
+        if (fd < 0 || keep_descriptor(a, i, fd, path, e) < 0)
             return e->code;
     }
     *out = a->open[i].f;

@@ -141,7 +141,7 @@ int folder_json(json_t **out, int dir, const char *path, size_t max, struct err 
     return rc;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -185,7 +185,7 @@ int folder_list(char ***names, size_t *n, int dir, size_t max, struct err *e)
         closedir(d);
     if (rc == 0) {
         if (*n > 0)
-            qsort(*names, *n, sizeof **names, compare);
+            qsort(*names, *n, sizeof **names, compare_names);
         return 0;
     }
     folder_list_free(*names, *n);

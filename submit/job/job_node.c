@@ -222,7 +222,7 @@ int node_prove_all(struct job_node *nodes, size_t n, size_t stride, struct err *
     return rc;
 }
 
-static void prepare(struct job_node *n, struct http_request *r, const char *method)
+static void prepare_call(struct job_node *n, struct http_request *r, const char *method)
 {
     const struct credentials *c = n->credentials;
 
@@ -243,7 +243,8 @@ static void prepare(struct job_node *n, struct http_request *r, const char *meth
                                .timeout_s = CALL_S};
 }
 
-static int start(struct http *h, struct job_node *n, struct http_request *r, const char *path, struct err *e)
+static int start_call(struct http *h, struct job_node *n, struct http_request *r, const char *path,
+                      struct err *e)
 {
     n->contact_at = clock_now();
     if (node_must_prove(n)) {
@@ -276,13 +277,13 @@ static int send_request(struct http *h, struct job_node *n, const char *method, 
     char path[HTTP_URL];
 
     http_clear(h, r);
-    prepare(n, r, method);
+    prepare_call(n, r, method);
     r->max_reply = max;
     r->body = body;
     r->body_len = len;
     r->body_type = body ? "application/json" : NULL;
     vsnprintf(path, sizeof path, fmt, ap);
-    return start(h, n, r, path, e);
+    return start_call(h, n, r, path, e);
 }
 
 int node_ask(struct http *h, struct job_node *n, const char *method, const void *body, size_t len,
@@ -304,14 +305,14 @@ int node_put_blob(struct http *h, struct job_node *n, const char *hex, const voi
     char path[HTTP_URL];
 
     http_clear(h, r);
-    prepare(n, r, "PUT");
+    prepare_call(n, r, "PUT");
     r->body = bytes;
     r->body_fd = fd;
     r->body_len = len;
     r->body_type = "application/octet-stream";
     r->timeout_s = timeout_s;
     snprintf(path, sizeof path, "/v1/blobs/sha256/%s", hex);
-    return start(h, n, r, path, e);
+    return start_call(h, n, r, path, e);
 }
 
 int node_download(struct http *h, struct job_node *n, int fd, uint64_t max, const char *path, struct err *e)
@@ -319,13 +320,13 @@ int node_download(struct http *h, struct job_node *n, int fd, uint64_t max, cons
     struct http_request *r = &n->call;
 
     http_clear(h, r);
-    prepare(n, r, "GET");
+    prepare_call(n, r, "GET");
     r->reply_fd = fd;
     r->max_reply = max;
     r->timeout_s = DOWNLOAD_S;
     r->must_flow = true;
     r->accept = "application/x-ndjson, */*"; /* events as lines, other files unchanged */
-    return start(h, n, r, path, e);
+    return start_call(h, n, r, path, e);
 }
 
 int node_get(struct http *h, struct job_node *n, uint64_t max, struct err *e, const char *fmt, ...)
@@ -446,14 +447,14 @@ int node_open_stream(struct http *h, struct job_node *n, struct err *e)
     char path[HTTP_URL];
 
     http_clear(h, &n->stream);
-    prepare(n, &n->stream, "GET");
+    prepare_call(n, &n->stream, "GET");
     n->stream.timeout_s = 0;
     n->stream.accept = "application/x-ndjson";
     n->stream.on_line = on_event;
     n->stream.arg = n;
     snprintf(path, sizeof path, "/v1/jobs/%s/events?after=%llu", n->job, (unsigned long long)n->last_seq);
     n->is_streaming = true;
-    return start(h, n, &n->stream, path, e);
+    return start_call(h, n, &n->stream, path, e);
 }
 
 int node_take_view(struct job_node *n, struct err *e)

@@ -64,7 +64,7 @@ static double median(const struct submission *s)
     return m;
 }
 
-static void judge(struct pace *p, double median_s)
+static void mark_straggler(struct pace *p, double median_s)
 {
     if (median_s == 0 || p->step_s <= FACTOR * median_s) {
         p->n_slow = 0;
@@ -117,7 +117,7 @@ void stragglers_find(struct submission *s)
         if (node_is_server(n) || s->settings.executor ||
             !take_report(n, s->settings.starts_from == STARTS_FROM_CHECKPOINT))
             continue;
-        judge(&n->pace, median(s));
+        mark_straggler(&n->pace, median(s));
         if (!was_slow && straggler_text(text, sizeof text, s, i))
             console_info("%s.", text);
     }

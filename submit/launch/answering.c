@@ -10,7 +10,7 @@ enum { REPLY_MAX = 64 };
 
 static const double ANSWER_S = 3;
 
-static int begin(struct http *h, struct http_request *r, const struct worker *w, struct err *e)
+static int begin_question(struct http *h, struct http_request *r, const struct worker *w, struct err *e)
 {
     *r = (struct http_request){.method = "GET",
                                .peer = w->address,
@@ -36,7 +36,7 @@ int answering_ask(enum answer *out, const struct worker *agents, size_t n, struc
     int rc = !h ? e->code : !asked ? err_set(e, ERR_NOMEM, "no memory for %zu agents", n) : 0;
 
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = begin(h, &asked[i], &agents[i], e);
+        rc = begin_question(h, &asked[i], &agents[i], e);
     for (size_t i = 0; i < n && rc == 0; i++)
         while (rc == 0 && asked[i].busy) {
             http_poll(h, 1);

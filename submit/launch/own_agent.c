@@ -40,7 +40,7 @@ static int leave_group(void *arg)
     return setpgid(0, 0);
 }
 
-static int start(struct own_agent *a, const struct worker *at, const char *token_file, struct err *e)
+static int start_agent(struct own_agent *a, const struct worker *at, const char *token_file, struct err *e)
 {
     char dir[PATH_MAX], program[PATH_MAX], port[16], bind[] = "--bind", with_port[] = "--port",
                                                      in[] = "--dir", token[] = "--cluster-token";
@@ -135,7 +135,7 @@ static int start_free(struct own_agent *a, const struct worker *at, const char *
                            "agents that run.");
     }
     /* If another program listens there, the agent says so, as for an address that is none of this machine. */
-    if (prepare_folder(a, at, answer == ANSWERS_NEVER, e) < 0 || start(a, at, token_file, e) < 0 ||
+    if (prepare_folder(a, at, answer == ANSWERS_NEVER, e) < 0 || start_agent(a, at, token_file, e) < 0 ||
         await_answer(a, e) < 0)
         return e->code;
     return open_access(a, e);

@@ -99,7 +99,7 @@ static void split_lines(struct http_request *r, const char *bytes, size_t n)
     }
 }
 
-static bool append(struct http_request *r, const char *bytes, size_t n)
+static bool append_reply(struct http_request *r, const char *bytes, size_t n)
 {
     struct http_private *p = r->private;
 
@@ -140,7 +140,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
     }
     if (good && r->reply_fd > 0)
         return file_write_all(r->reply_fd, bytes, n, "a temporary file", &r->err) < 0 ? 0 : n;
-    return append(r, bytes, n) ? n : 0;
+    return append_reply(r, bytes, n) ? n : 0;
 }
 
 static size_t on_read(char *out, size_t size, size_t n, void *arg)

@@ -32,7 +32,7 @@ static bool is_provable(const struct claim *c)
     return strlen(c->token) >= PROOF_TOKEN_MIN;
 }
 
-static int refuse(struct err *e, const char *label, const char *sources)
+static int refuse_server(struct err *e, const char *label, const char *sources)
 {
     err_set(
         e, ERR_AUTH,
@@ -54,7 +54,7 @@ static int take_answer(const struct claim *c, const struct question *q, struct e
         return err_at(e, "%s", r->peer);
     }
     if (r->status != 200 || json_parse(&doc, r->reply ? r->reply : "", r->reply_len, "answer", e) < 0)
-        return refuse(e, r->peer, c->sources);
+        return refuse_server(e, r->peer, c->sources);
     rc = json_get_text(claimed, sizeof claimed, doc, "pin", "", e) < 0 ||
                  json_get_text(proof, sizeof proof, doc, "proof", "", e) < 0 || !is_base64url(claimed) ||
                  !is_base64url(proof)
@@ -64,7 +64,7 @@ static int take_answer(const struct claim *c, const struct question *q, struct e
     if (rc == 0)
         proof_make(expected, q->digest, q->nonce, claimed);
     if (rc < 0 || !equal_in_constant_time(expected, proof, sizeof proof))
-        return refuse(e, r->peer, c->sources);
+        return refuse_server(e, r->peer, c->sources);
     memcpy(c->pin, claimed, BASE64_TEXT);
     return 0;
 }
@@ -86,7 +86,8 @@ static int unprovable(struct err *e, const struct claim *c)
     return err_hint(e, "`agent token rotate` makes a longer one. The token came from %.300s.", c->sources);
 }
 
-static int begin(struct question *q, const struct claim *c, double timeout_s, struct http *h, struct err *e)
+static int begin_question(struct question *q, const struct claim *c, double timeout_s, struct http *h,
+                          struct err *e)
 {
     char key[PROOF_KEY];
     uint8_t raw[SHA256_BYTES];
@@ -120,7 +121,7 @@ static int poll_all(struct http *h, const struct question *all, size_t n, struct
     return 0;
 }
 
-static void judge(struct claim *c, const struct question *q)
+static void check_answer(struct claim *c, const struct question *q)
 {
     c->why = q->call.err;
     if (c->why.code == 0 && is_provable(c))
@@ -138,11 +139,11 @@ int prove_agents(struct claim *all, size_t n, struct err *e)
     int rc = !h ? e->code : !asked ? err_set(e, ERR_NOMEM, "no memory for %zu agents", n) : 0;
 
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = begin(&asked[i], &all[i], patience(n_in_vain), h, e);
+        rc = begin_question(&asked[i], &all[i], patience(n_in_vain), h, e);
     if (rc == 0)
         rc = poll_all(h, asked, n, e);
     for (size_t i = 0; i < n && rc == 0; i++) {
-        judge(&all[i], &asked[i]);
+        check_answer(&all[i], &asked[i]);
         is_in_vain |= asked[i].call.err.code != 0;
     }
     n_in_vain += is_in_vain;

@@ -43,7 +43,7 @@ static int read_list(json_t **out, const char *file, struct err *e)
     return err_set(e, ERR_CONFIG, "%s: it has no list of measured times", file);
 }
 
-static const json_t *find(const json_t *list, const json_t *of)
+static const json_t *find_times(const json_t *list, const json_t *of)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
         if (json_equal(json_object_get(json_array_get(list, i), "of"), of))
@@ -59,7 +59,7 @@ int measured_take(struct simulation *how, const char *file, const json_t *of, st
 
     if (read_list(&list, file, e) < 0)
         return e->code;
-    found = find(list, of);
+    found = find_times(list, of);
     if (found) {
         options = simulation_json(how);
         doc = options ? measured_options(options, found) : NULL;
@@ -87,7 +87,7 @@ int measured_keep(const char *file, const json_t *of, const json_t *result, stru
 
     if (read_list(&list, file, e) < 0)
         return e->code;
-    if (!find(list, of)) {
+    if (!find_times(list, of)) {
         json_t *measured = json_object();
 
         for (size_t i = 0; i < N_TIMES; i++)

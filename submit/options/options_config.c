@@ -32,7 +32,7 @@ static bool is_named(const struct args_option *t, const char *key)
     return setting && options_is_same_name(setting, key);
 }
 
-static const struct args_option *find(unsigned verb, const char *key)
+static const struct args_option *find_option(unsigned verb, const char *key)
 {
     for (int i = 0; i < options_table.n; i++)
         if (options_in_config(&options_table.options[i], verb) && is_named(&options_table.options[i], key))
@@ -67,11 +67,11 @@ static int unknown(unsigned verb, const char *key, struct err *e)
         }
     choices[n] = NULL;
     near = suggest(typed, choices);
-    err_set(e, ERR_CONFIG, find(~0U, key) ? "/%.100s is for other verbs" : "/%.100s is no option of a job",
-            key);
+    err_set(e, ERR_CONFIG,
+            find_option(~0U, key) ? "/%.100s is for other verbs" : "/%.100s is no option of a job", key);
     if (!near)
         return err_hint(e, "Its keys are the names of options: job_submit config schema lists them.");
-    options_config_key(typed, find(verb, near));
+    options_config_key(typed, find_option(verb, near));
     return err_hint(e, "Did you mean \"%s\"?", typed);
 }
 
@@ -140,7 +140,7 @@ static int take_object(struct options *o, unsigned verb, const json_t *doc, stru
 
     json_object_foreach((json_t *)(uintptr_t)doc, key, v)
     {
-        const struct args_option *t = find(verb, key);
+        const struct args_option *t = find_option(verb, key);
 
         if (strcmp(key, "$schema") == 0)
             continue;

@@ -101,7 +101,7 @@ static int finish_partition(struct options *o, struct err *e)
     return dataset_group_by(set->dataset, sizeof set->dataset, rule.name, e);
 }
 
-static int finish(struct options *o, struct err *e)
+static int finish_options(struct options *o, struct err *e)
 {
     struct schedule schedule;
 
@@ -328,7 +328,7 @@ int options_parse(struct options *o, unsigned verb, int argc, char **argv, struc
     if (options_is_given(o, offsetof(struct options, worker_hosts)) &&
         !options_is_given(o, offsetof(struct options, settings.node_count)))
         o->settings.node_count = hosts_count(o->worker_hosts);
-    return finish(o, e);
+    return finish_options(o, e);
 }
 
 int options_rerun(struct options *o, const struct options *given, const json_t *doc, const char *folder,
@@ -346,5 +346,5 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
                    (const char *)given + options_table.options[i].offset, options_table.options[i].size);
     if (set_all(o, verb, given->sets, e) < 0 || apply_preset(o, e) < 0)
         return e->code;
-    return finish(o, e);
+    return finish_options(o, e);
 }

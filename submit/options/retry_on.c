@@ -20,7 +20,7 @@ static const struct {
 };
 
 /* The reason that the first n characters name; NULL: none. */
-static const char *find(const char *name, size_t n)
+static const char *find_reason(const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i].name) == n && memcmp(names[i].name, name, n) == 0)
@@ -33,7 +33,7 @@ int retry_on_check(const char *list, struct err *e)
     for (;; list++) {
         size_t n = strcspn(list, ",");
 
-        if (!find(list, n))
+        if (!find_reason(list, n))
             return err_set(e, ERR_USAGE, "--retry-on: \"%.*s\" is not one of %s", (int)(n < 40 ? n : 40),
                            list, RETRY_ON_NAMES);
         list += n;
@@ -46,7 +46,7 @@ bool retry_on_has(const char *list, const char *reason)
 {
     for (;; list++) {
         size_t n = strcspn(list, ",");
-        const char *named = find(list, n);
+        const char *named = find_reason(list, n);
 
         if (named && strcmp(named, reason) == 0)
             return true;

@@ -96,7 +96,7 @@ static int make_script(int *fd, const struct plot *p, const char *terminal, int 
 
 /* It reads and writes files in memory: the name of the result is in no command, and no full disk makes half a
  * picture, of which gnuplot says nothing. */
-static int draw(int script, int picture, struct err *e)
+static int draw_picture(int script, int picture, struct err *e)
 {
     char program[] = "gnuplot", name[] = "/proc/self/fd/3";
     char *argv[] = {program, name, NULL};
@@ -124,7 +124,7 @@ int plot_gnuplot(const struct plot *p, const char *terminal, const char *path, i
     memory_file_path(name, picture);
     rc = make_script(&script, p, terminal, width, height, e);
     if (rc == 0)
-        rc = draw(script, picture, e);
+        rc = draw_picture(script, picture, e);
     if (rc == 0)
         rc = file_read(&bytes, &len, name, PICTURE_MAX, e);
     if (rc == 0)

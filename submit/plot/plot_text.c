@@ -102,7 +102,7 @@ static void put_dot(struct canvas *c, double x, double y, size_t curve)
     cell->curve = (uint16_t)(curve + 1);
 }
 
-static void draw(struct canvas *c, const struct plot_curve *p, size_t curve)
+static void draw_curve(struct canvas *c, const struct plot_curve *p, size_t curve)
 {
     double last_x = 0, last_y = 0;
 
@@ -226,7 +226,7 @@ int plot_print(const struct plot *p, const struct plot_look *look, struct err *e
         return err_set(e, ERR_NOMEM, "no memory for the plot");
     find_ranges(&c, p);
     for (size_t i = 0; i < p->n; i++)
-        draw(&c, &p->curves[i], i);
+        draw_curve(&c, &p->curves[i], i);
     for (size_t row = 0; row < c.height; row++)
         print_row(&c, p, look, row);
     print_axis(&c, p, look);

@@ -59,7 +59,7 @@ static void see_loss(void *ctx, double x, double y)
 }
 
 /* The mean curves over the seconds of training, or over bytes. *has_curve: there are evaluations. */
-static int look(struct best *b, bool *has_curve, const struct run *r, const char *x, struct err *e)
+static int read_mean_curve(struct best *b, bool *has_curve, const struct run *r, const char *x, struct err *e)
 {
     const struct series_query q = {.file = "eval", .x = x};
     struct series_request request;
@@ -89,8 +89,9 @@ int compare_measure(struct compare_numbers *out, const struct run *r, double tar
     for (int i = 0; i < N_COMPARE_RESULTS; i++)
         out->result[i] = NAN;
     take_totals(out, r->doc);
-    if (look(&by_time, &has_curve, r, "time", e) < 0 ||
-        (has_curve && !isnan(by_time.reached_at) && look(&by_bytes, &has_curve, r, "bytes", e) < 0))
+    if (read_mean_curve(&by_time, &has_curve, r, "time", e) < 0 ||
+        (has_curve && !isnan(by_time.reached_at) &&
+         read_mean_curve(&by_bytes, &has_curve, r, "bytes", e) < 0))
         return e->code;
     out->result[COMPARE_BEST_ACCURACY] = by_time.highest;
     out->result[COMPARE_BEST_LOSS] = by_time.lowest;

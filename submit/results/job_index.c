@@ -377,7 +377,7 @@ static int read_nodes(struct submission *s, const json_t *list, struct err *e)
     return submission_set_nodes(s, s->workers.n_workers, s->workers.n_servers, e);
 }
 
-static int take(struct submission *s, const json_t *o, struct err *e)
+static int take_entry(struct submission *s, const json_t *o, struct err *e)
 {
     const json_t *facts = json_object_get(o, "facts");
     const json_t *state = json_object_get(o, "state");
@@ -425,7 +425,7 @@ int job_index_load(struct submission *s, const char *id, struct err *e)
 
     if (job_index_read(&o, id, e) < 0)
         return e->code;
-    rc = take(s, o, e);
+    rc = take_entry(s, o, e);
     json_decref(o);
     return rc < 0 ? err_at(e, "the record of %s", id ? id : "the latest job") : 0;
 }

@@ -7,7 +7,7 @@
 #include "shared/base/utf8.h"
 
 /* Appends to a text of *n characters, as many as fit. */
-static void append(char *out, size_t size, size_t *n, const char *before, const char *text)
+static void append_label(char *out, size_t size, size_t *n, const char *before, const char *text)
 {
     int len = *n < size ? snprintf(out + *n, size - *n, "%s%s", before, text) : 0;
 
@@ -22,9 +22,9 @@ const char *labels_text(char *out, size_t size, const json_t *facts)
 
     out[0] = '\0';
     json_array_foreach(json_object_get(facts, "tags"), i, tag) if (json_is_string(tag))
-        append(out, size, &n, n ? " #" : "#", json_string_value(tag));
+        append_label(out, size, &n, n ? " #" : "#", json_string_value(tag));
     if (note[0])
-        append(out, size, &n, n ? "  " : "", note);
+        append_label(out, size, &n, n ? "  " : "", note);
     utf8_clean(out, strlen(out), false);
     return out;
 }

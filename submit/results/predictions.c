@@ -17,8 +17,8 @@ struct prediction_table {
 };
 
 /* The tensor of this shape; n_dims 2: (n, k). */
-static const void *find(const struct tensor_file *f, const char *name, enum tensor_type type, int n_dims,
-                        size_t n, size_t k)
+static const void *find_tensor(const struct tensor_file *f, const char *name, enum tensor_type type,
+                               int n_dims, size_t n, size_t k)
 {
     const struct tensor_view *t = tensor_file_find(f, name);
     bool fits = t && t->type == type && t->n_dims == n_dims && t->shape[0] == n &&
@@ -45,9 +45,9 @@ static int open_table(struct prediction_table *t, const struct dataset *d, const
                                    .labels = is_test ? d->test_y : d->train_y,
                                    .targets = is_test ? d->test_t : d->train_t,
                                    .n_targets = d->n_targets};
-    t->classes = find(f, "class", TENSOR_I32, 1, t->n, 0);
-    t->probability = find(f, "probability", TENSOR_F32, 1, t->n, 0);
-    t->values = find(f, "values", TENSOR_F32, 2, t->n, (size_t)d->n_targets);
+    t->classes = find_tensor(f, "class", TENSOR_I32, 1, t->n, 0);
+    t->probability = find_tensor(f, "probability", TENSOR_F32, 1, t->n, 0);
+    t->values = find_tensor(f, "values", TENSOR_F32, 2, t->n, (size_t)d->n_targets);
     fits = d->n_classes > 0 ? t->classes && are_classes(t->classes, t->n, d->n_classes) : t->values != NULL;
     return fits ? 0 : err_set(e, ERR_PROTOCOL, "the predictions are not those of these samples");
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static int begin(char out[STOP_TEXT], const struct stop *why, const struct settings *set)
+static int begin_sentence(char out[STOP_TEXT], const struct stop *why, const struct settings *set)
 {
     return snprintf(out, STOP_TEXT, "The job ended by its evaluation after step %llu of %llu: ",
                     (unsigned long long)why->step, (unsigned long long)settings_steps(set));
@@ -22,12 +22,12 @@ const char *stopped_text(char out[STOP_TEXT], const struct stop *why, const stru
                  (unsigned long long)why->step);
         break;
     case STOP_TARGET_ACCURACY:
-        n = begin(out, why, set);
+        n = begin_sentence(out, why, set);
         snprintf(out + n, STOP_TEXT - (size_t)n, "the accuracy of %.4f has reached --target-accuracy %g.",
                  why->accuracy, set->target_accuracy);
         break;
     case STOP_PATIENCE:
-        n = begin(out, why, set);
+        n = begin_sentence(out, why, set);
         snprintf(out + n, STOP_TEXT - (size_t)n,
                  "the %s of %.4f is no better than earlier ones (--patience %d).",
                  has_accuracy ? "accuracy" : "loss", has_accuracy ? why->accuracy : why->loss, set->patience);

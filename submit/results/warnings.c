@@ -38,7 +38,7 @@ static const struct job_node *most_common(const struct submission *s)
 
 /* Writes "1, 3 and 12 more": the nodes with weights whose equality to those of `other` is `equal`. Returns
  * their number. */
-static size_t list(char out[LIST], const struct submission *s, const struct job_node *other, bool equal)
+static size_t list_nodes(char out[LIST], const struct submission *s, const struct job_node *other, bool equal)
 {
     size_t n = 0, at = 0;
 
@@ -88,8 +88,8 @@ static json_t *workers_differ(const struct submission *s)
 
     if (!common)
         return NULL;
-    n_others = list(others, s, common, false);
-    n_equal = list(equal, s, common, true);
+    n_others = list_nodes(others, s, common, false);
+    n_equal = list_nodes(equal, s, common, true);
     if (n_others == 0)
         return NULL;
     return json_sprintf(

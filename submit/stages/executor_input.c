@@ -52,7 +52,7 @@ void input_cut(size_t *starts, int n_nodes, const char *bytes, size_t n)
 
 /* Appends a file's bytes, between two files of text with a line feed, so that no line goes on in the next
  * file. */
-static int append(struct input *in, const char *path, struct err *e)
+static int append_file(struct input *in, const char *path, struct err *e)
 {
     struct input more = {0};
     char *grown;
@@ -98,7 +98,7 @@ static int append_of_folder(struct input *in, const char *folder, const char *na
 
     if (file_join(path, sizeof path, folder, name, e) < 0)
         return e->code;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? 0 : append(in, path, e);
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? 0 : append_file(in, path, e);
 }
 
 /* The files of a folder, in the order of their names, without those of folders in it. */
@@ -132,7 +132,7 @@ static int read_input(struct input *in, const char *path, struct err *e)
         return read_folder(in, path, e);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_CONFIG, "--data %s: neither a file nor a folder", path);
-    return append(in, path, e) < 0 ? err_at(e, "--data") : 0;
+    return append_file(in, path, e) < 0 ? err_at(e, "--data") : 0;
 }
 
 /* The byte behind the shard is 0 while it is written. */

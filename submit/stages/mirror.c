@@ -61,7 +61,7 @@ static int begin_one(int *fd, struct submission *s, struct job_node *n, struct e
     return node_download(s->http, n, *fd, a->max, from, e);
 }
 
-static int begin(struct mirror *m, struct submission *s, struct err *e)
+static int open_mirror(struct mirror *m, struct submission *s, struct err *e)
 {
     char path[PATH_MAX];
 
@@ -124,7 +124,7 @@ static int place(const struct submission *s, const struct job_node *n, struct er
     return rename(new, now) < 0 ? err_errno(e, ERR_IO, "%s", now) : 0;
 }
 
-static void end(struct mirror *m, struct submission *s)
+static void end_round(struct mirror *m, struct submission *s)
 {
     int epoch;
     struct err e;
@@ -149,13 +149,13 @@ void mirror_look(struct mirror *m, struct submission *s)
         return;
     if (m->fds) {
         if (!submission_is_calling(s))
-            end(m, s);
+            end_round(m, s);
         return;
     }
     if (clock_now() < m->not_before || epoch_of_all(s) <= m->epoch || !can_ask(s))
         return;
     m->not_before = clock_now() + PAUSE_S;
-    if (begin(m, s, &e) < 0) {
+    if (open_mirror(m, s, &e) < 0) {
         console_error("The checkpoints are not copied: %s", e.text);
         mirror_close(m, s);
     }

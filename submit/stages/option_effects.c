@@ -83,7 +83,7 @@ static const struct effect {
     {AT(settings.threads), has_no_model, STAND_IN, 0},
 };
 
-static int refuse(const struct effect *x, const struct codec_facts *f, struct err *e)
+static int refuse_option(const struct effect *x, const struct codec_facts *f, struct err *e)
 {
     char name[ARGS_NAME], codec[80] = "";
 
@@ -102,6 +102,6 @@ int effects_check(const struct submission *s, const struct codec_facts *f, bool 
 {
     for (const struct effect *x = effects; x < effects + sizeof effects / sizeof *effects; x++)
         if (!(x->how & LATE) != is_placed && options_is_chosen(s->opt, x->option) && x->is_without(s, f))
-            return refuse(x, f, e);
+            return refuse_option(x, f, e);
     return 0;
 }

@@ -27,7 +27,7 @@ static double ratio_of(const struct job_node *n)
     return ratio < 0 ? 0 : ratio > 1 ? 1 : ratio;
 }
 
-static size_t add(char *out, size_t size, size_t n, const char *name, double value)
+static size_t add_value(char *out, size_t size, size_t n, const char *name, double value)
 {
     return isnan(value) || n >= size ? n : n + (size_t)snprintf(out + n, size - n, ", %s %.4g", name, value);
 }
@@ -60,9 +60,9 @@ const char *progress_text(char *out, size_t size, const struct job_node *n, doub
     k += (size_t)snprintf(out + k, size - k, ", %.0f %%", floor(100 * ratio_of(n)));
     if (!isnan(left_s) && !n->is_ended)
         k += (size_t)snprintf(out + k, size - k, ", %s left", text_seconds(amount, left_s));
-    k = add(out, size, k, "loss", p->loss);
-    k = add(out, size, k, "accuracy", p->accuracy);
-    k = add(out, size, k, "test accuracy", p->eval_accuracy);
+    k = add_value(out, size, k, "loss", p->loss);
+    k = add_value(out, size, k, "accuracy", p->accuracy);
+    k = add_value(out, size, k, "test accuracy", p->eval_accuracy);
     k += (size_t)snprintf(out + k, size - k, ", %s sent", text_bytes(amount, p->comm.sent_bytes));
     if (is_held_up(n) && k < size)
         snprintf(out + k, size - k, ", waits for node %d", p->waits_for);
@@ -139,7 +139,7 @@ static double mean_ratio(const struct job_node *const *order, size_t n)
     return n ? sum / (double)n : 0;
 }
 
-static void draw(const struct submission *s, const struct job_node **order, size_t n, double left_s)
+static void draw_lines(const struct submission *s, const struct job_node **order, size_t n, double left_s)
 {
     char lines[BARS_MAX][LINE];
     const char *pointers[BARS_MAX];
@@ -196,7 +196,7 @@ void progress_show(struct progress_bar *p, const struct submission *s)
     tenth = (int)(10 * ratio_of(order[0]));
     left_s = progress_left(p, ratio_of(order[0]), now);
     if (console_is_terminal()) {
-        draw(s, order, n, left_s);
+        draw_lines(s, order, n, left_s);
     } else if (now - p->reported_at > report_s || (tenth > p->tenth && tenth < 10)) {
         console_lines(s, order, n, left_s);
         p->reported_at = now;

@@ -106,8 +106,8 @@ static void copy_samples(const struct cut *c)
 }
 
 /* Describes n samples and their labels or targets, if these are known; returns the number of tensors. */
-static size_t describe(struct tensor_view out[2], const struct dataset *d, size_t n, const void *x,
-                       const void *y)
+static size_t describe_columns(struct tensor_view out[2], const struct dataset *d, size_t n, const void *x,
+                               const void *y)
 {
     struct tensor_view sample = {.name = "x", .type = d->x_type, .n_dims = 1, .shape = {n}, .data = x};
     struct tensor_view truth = {
@@ -160,7 +160,7 @@ static int write_shard(const char *path, const struct cut *c, const struct setti
     snprintf(rows, sizeof rows, "%zu", c->part->n_rows);
     snprintf(cols, sizeof cols, "%zu", c->part->n_cols);
     copy_samples(c);
-    describe(tensors, c->data, c->n_samples, c->x, c->y);
+    describe_columns(tensors, c->data, c->n_samples, c->x, c->y);
     tensors[2] = (struct tensor_view){
         .name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {c->n_own}, .data = c->lengths};
     return tensor_file_write_unsynced(path, tensors, 3 + describe_transform(tensors + 3, augment, c), meta,
@@ -197,7 +197,7 @@ static int make_test(struct submission *s, const struct dataset *d, const struct
     const struct tensor_meta meta[] = {{"dataset", s->settings.dataset}, {0}};
     char path[PATH_MAX];
 
-    describe(tensors, d, d->n_test, d->test_x, d->train_y ? (void *)d->test_y : (void *)d->test_t);
+    describe_columns(tensors, d, d->n_test, d->test_x, d->train_y ? (void *)d->test_y : (void *)d->test_t);
     if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
         tensor_file_write_unsynced(path, tensors, 2, meta, e) < 0)
         return e->code;
@@ -407,7 +407,7 @@ int shard_write_half(const char *path, const struct dataset *d, const struct pre
 
     if (preprocessing_scale(&scale, p, e) < 0)
         return e->code;
-    n_tensors = describe(tensors, d, n, x, labels ? labels : targets);
+    n_tensors = describe_columns(tensors, d, n, x, labels ? labels : targets);
     n_tensors += describe_scale(tensors + n_tensors, &scale);
     rc = tensor_file_write_unsynced(path, tensors, n_tensors, meta, e);
     transform_scale_clear(&scale);

@@ -104,7 +104,7 @@ static int read_workers(struct submission *s, const struct codec_facts *worker, 
 }
 
 /* Makes the codec's manifest: object, source, compiler and flags. */
-static int describe(struct codec_blobs *b, json_t *facts, const struct codec_look *l, struct err *e)
+static int make_manifest(struct codec_blobs *b, json_t *facts, const struct codec_look *l, struct err *e)
 {
     bool is_executor = l->facts.is_executor;
     struct codec_manifest m = {.executor = is_executor, .abi = is_executor ? EXECUTOR_ABI : CODEC_ABI};
@@ -142,7 +142,7 @@ static int take_look(struct codec_blobs *b, json_t **doc, struct codec_look *l, 
     if (rc == 0 && l->file.source[0])
         rc = blob_read(&b->source, l->file.source, CODEC_SOURCE_MAX, e);
     if (rc == 0)
-        rc = describe(b, *doc, l, e);
+        rc = make_manifest(b, *doc, l, e);
     codec_look_close(l);
     if (rc == 0)
         return 0;

@@ -71,7 +71,7 @@ static void stop_others(struct submission *s, struct job_watch *w)
     w->stopped_at = clock_now();
 }
 
-static void judge(struct submission *s, struct job_watch *w)
+static void check_limits(struct submission *s, struct job_watch *w)
 {
     double now = clock_now();
     char limit[TEXT_AMOUNT];
@@ -164,7 +164,7 @@ static int open_streams(struct submission *s, struct err *e)
     return 0;
 }
 
-static int watch(struct job_watch *w, struct submission *s, struct err *e)
+static int watch_nodes(struct job_watch *w, struct submission *s, struct err *e)
 {
     for (;;) {
         for (size_t i = 0; i < s->n_nodes; i++) {
@@ -179,7 +179,7 @@ static int watch(struct job_watch *w, struct submission *s, struct err *e)
         else
             mirror_close(&w->mirror, s);
         report_quiet_workers(s, w);
-        judge(s, w);
+        check_limits(s, w);
         if (submission_count_ended(s) == s->n_nodes)
             return 0;
         progress_show(&w->progress, s);
@@ -194,7 +194,7 @@ int stage_watch(struct submission *s, struct err *e)
     const double now = clock_now();
     struct job_watch w = {
         .progress = {.reported_at = now}, .began = now, .quiet_reported_at = now - report_quiet_s};
-    int rc = open_streams(s, e) < 0 ? e->code : watch(&w, s, e);
+    int rc = open_streams(s, e) < 0 ? e->code : watch_nodes(&w, s, e);
 
     mirror_close(&w.mirror, s);
     if (rc < 0)

@@ -64,8 +64,8 @@ int start_check_kept(const struct submission *s, struct err *e)
 }
 
 /* Copies the model's tensors as floats, in the model's order, contiguously into `values`. */
-static void gather(struct tensor_view *t, float *values, const struct model_spec *m,
-                   const struct tensor_file *f)
+static void gather_values(struct tensor_view *t, float *values, const struct model_spec *m,
+                          const struct tensor_file *f)
 {
     for (int i = 0; i < m->n_layers; i++)
         for (int k = 0; k < m->layers[i].n_tensors; k++, t++) {
@@ -91,7 +91,7 @@ static int write_floats(const char *path, const struct model_spec *m, const stru
     for (int i = 0; i < m->n_layers; i++)
         n += (size_t)m->layers[i].n_tensors;
     if (values && t) {
-        gather(t, values, m, f);
+        gather_values(t, values, m, f);
         rc = tensor_file_write(path, t, n, NULL, e);
     } else {
         rc = err_set(e, ERR_NOMEM, "no memory for %zu weights", m->n_params);

@@ -101,7 +101,7 @@ static int add_axis(struct sweep_plan *p, const char *text, struct err *e)
     return equals[1] == '[' ? add_json(a, equals + 1, e) : add_list(a, equals + 1, e);
 }
 
-static int check(const struct sweep_plan *p, struct err *e)
+static int check_plan(const struct sweep_plan *p, struct err *e)
 {
     for (size_t i = 0; i < p->n_axes; i++)
         if (p->has_seeds && options_is_same_name(p->axes[i].key, "seed"))
@@ -138,7 +138,7 @@ int sweep_plan_make(struct sweep_plan *p, const char *const *sets, int repeat, u
             goto fail;
         }
     }
-    if (check(p, e) == 0)
+    if (check_plan(p, e) == 0)
         return 0;
 fail:
     sweep_plan_clear(p);
@@ -172,7 +172,7 @@ static const char *shown(const char *value)
     return slash && slash[1] ? slash + 1 : value;
 }
 
-static void put(char *out, size_t size, const char *text)
+static void put_text(char *out, size_t size, const char *text)
 {
     size_t n = strlen(out);
 
@@ -195,7 +195,7 @@ static void put_value(char out[SWEEP_NAME], const struct sweep_axis *a, const ch
     if (!is_exact)
         snprintf(part + n, sizeof part - (size_t)n, "~%08x",
                  (unsigned)crc32c_more(crc32c_more(0, a->key, strlen(a->key)), value, strlen(value)));
-    put(out, SWEEP_NAME, part);
+    put_text(out, SWEEP_NAME, part);
 }
 
 /* Of many values the name ends with the checksum of all; the seed is there in any case. */
@@ -213,16 +213,16 @@ void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combina
         sum = crc32c_more(sum, value, strlen(value));
         is_cut = is_cut || strlen(out) + 1 + strlen(value) > ROOM;
         if (!is_cut && out[0])
-            put(out, SWEEP_NAME, "_");
+            put_text(out, SWEEP_NAME, "_");
         if (!is_cut)
-            put(out, SWEEP_NAME, value);
+            put_text(out, SWEEP_NAME, value);
     }
     snprintf(end, sizeof end, "~%08x", (unsigned)sum);
     if (is_cut)
-        put(out, SWEEP_NAME, end);
+        put_text(out, SWEEP_NAME, end);
     snprintf(end, sizeof end, "%sseed=%llu", out[0] ? "_" : "", (unsigned long long)(p->first_seed + repeat));
     if (p->has_seeds)
-        put(out, SWEEP_NAME, end);
+        put_text(out, SWEEP_NAME, end);
 }
 
 void sweep_job_name(char *out, size_t size, const struct sweep_plan *p, size_t combination, size_t repeat)
@@ -240,9 +240,9 @@ void sweep_values_text(char *out, size_t size, const struct sweep_plan *p, size_
 {
     out[0] = '\0';
     for (size_t i = 0; i < p->n_axes; i++) {
-        put(out, size, i ? ", " : "");
-        put(out, size, p->axes[i].key);
-        put(out, size, "=");
-        put(out, size, sweep_value(p, combination, i));
+        put_text(out, size, i ? ", " : "");
+        put_text(out, size, p->axes[i].key);
+        put_text(out, size, "=");
+        put_text(out, size, sweep_value(p, combination, i));
     }
 }

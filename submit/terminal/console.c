@@ -51,7 +51,7 @@ bool console_is_terminal(void)
 }
 
 /* Errors are ignored: stderr may be gone (a closed terminal), and that must not end the job. */
-static void put(int fd, const char *s, size_t n)
+static void put_text(int fd, const char *s, size_t n)
 {
     struct err ignored;
 
@@ -81,7 +81,7 @@ static void hide_bars(void)
     for (int i = 0; i < out.n_bars; i++)
         rows += out.shown[i] == 0 ? 1 : (out.shown[i] - 1) / width + 1;
     snprintf(up, sizeof up, "\r\033[%zuA\033[J", rows);
-    put(STDERR_FILENO, up, strlen(up));
+    put_text(STDERR_FILENO, up, strlen(up));
 }
 
 static void show_bars(void)
@@ -90,8 +90,8 @@ static void show_bars(void)
 
     for (int i = 0; i < out.n_bars; i++) {
         out.shown[i] = strnlen(out.bars[i], width);
-        put(STDERR_FILENO, out.bars[i], out.shown[i]);
-        put(STDERR_FILENO, "\n", 1);
+        put_text(STDERR_FILENO, out.bars[i], out.shown[i]);
+        put_text(STDERR_FILENO, "\n", 1);
     }
 }
 
@@ -106,10 +106,10 @@ void console_bars(const char *const *lines, int n)
     show_bars();
 }
 
-static void keep(const char *line, size_t n)
+static void keep_line(const char *line, size_t n)
 {
     if (out.log_fd >= 0) {
-        put(out.log_fd, line, n);
+        put_text(out.log_fd, line, n);
         return;
     }
     if (!out.kept)
@@ -129,7 +129,7 @@ int console_keep(const char *path, struct err *e)
     if (fd < 0)
         return err_errno(e, ERR_IO, "%s", path);
     out.log_fd = fd;
-    put(fd, out.kept, out.kept_len);
+    put_text(fd, out.kept, out.kept_len);
     return 0;
 }
 
@@ -149,15 +149,15 @@ static void line(int least, const char *level, const char *color, const char *fm
         *lf = '?'; /* one call prints one line, whatever text it contains */
     text[n++] = '\n';
     text[n] = '\0';
-    keep(text, (size_t)n);
+    keep_line(text, (size_t)n);
     if (out.verbosity < least)
         return;
     hide_bars();
     if (out.color && color)
-        put(STDERR_FILENO, color, strlen(color));
-    put(STDERR_FILENO, text, (size_t)n);
+        put_text(STDERR_FILENO, color, strlen(color));
+    put_text(STDERR_FILENO, text, (size_t)n);
     if (out.color && color)
-        put(STDERR_FILENO, "\033[0m", 4);
+        put_text(STDERR_FILENO, "\033[0m", 4);
     show_bars();
 }
 

@@ -7,8 +7,8 @@
 
 #include "shared/base/utf8.h"
 
-static void add(struct text_table *t, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
-static void add(struct text_table *t, const char *fmt, va_list ap)
+static void add_cell(struct text_table *t, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+static void add_cell(struct text_table *t, const char *fmt, va_list ap)
 {
     char *cell = NULL, **cells;
     int n = vasprintf(&cell, fmt, ap);
@@ -36,7 +36,7 @@ void text_table_column(struct text_table *t, bool is_number, const char *fmt, ..
         t->is_number[t->n_columns] = is_number;
     t->n_columns++;
     va_start(ap, fmt);
-    add(t, fmt, ap);
+    add_cell(t, fmt, ap);
     va_end(ap);
 }
 
@@ -45,7 +45,7 @@ void text_table_cell(struct text_table *t, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    add(t, fmt, ap);
+    add_cell(t, fmt, ap);
     va_end(ap);
 }
 

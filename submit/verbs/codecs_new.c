@@ -45,7 +45,7 @@ static const struct codec_template *find_template(const char *kind, struct err *
 }
 
 /* Asks a person; a script gets the first. NULL: no valid answer. */
-static const struct codec_template *ask(struct err *e)
+static const struct codec_template *ask_template(struct err *e)
 {
     char answer[32];
 
@@ -73,7 +73,7 @@ int codec_new(const struct options *o, const char *name, struct err *e)
             "\"%s\": a codec's name is 1 to %d characters of a-z, 0-9 and _, and does not begin with a digit",
             name, CODEC_NAME_MAX);
     snprintf(path, sizeof path, "%s.c", name);
-    t = kind ? find_template(kind, e) : ask(e);
+    t = kind ? find_template(kind, e) : ask_template(e);
     if (!t || write_new(path, t, name, e) < 0)
         return e->code;
     if (o->json) {

@@ -44,7 +44,7 @@ struct ending { /* how the process of a check ended */
 };
 
 /* With -v the codec's own output is shown. */
-static int start(struct child *c, struct test *t, const char *check, struct err *e)
+static int start_test(struct child *c, struct test *t, const char *check, struct err *e)
 {
     char name[16], every[16], seed[24], mutations[24];
     char *argv[] = {t->program, name, t->look.facts.options, every, seed, mutations, NULL};
@@ -63,7 +63,7 @@ static int start(struct child *c, struct test *t, const char *check, struct err 
 }
 
 /* Waits until the process ends or has to be killed. */
-static int watch(struct ending *out, const struct test *t, int fd, struct err *e)
+static int watch_output(struct ending *out, const struct test *t, int fd, struct err *e)
 {
     double began = clock_now(), since = began;
     double late = CHECK_MAX_S + (double)t->o->mutations / MUTATIONS_PER_S;
@@ -91,9 +91,9 @@ static int watch(struct ending *out, const struct test *t, int fd, struct err *e
     }
 }
 
-static int await(struct ending *out, const struct test *t, struct child *c, struct err *e)
+static int await_test(struct ending *out, const struct test *t, struct child *c, struct err *e)
 {
-    int rc = watch(out, t, c->fd, e);
+    int rc = watch_output(out, t, c->fd, e);
 
     out->status = rc < 0 || out->silent_s > 0 || out->is_late ? child_end(c, 0) : child_wait(c);
     return rc;
@@ -172,8 +172,8 @@ static void name_replay(char *out, size_t size, const struct test *t, const char
              text_shell_quote(text, sizeof text, t->text), check, seed, mutations);
 }
 
-static int keep(struct test *t, const struct codec_check *check, const struct codec_check_page *p,
-                struct err *e)
+static int keep_result(struct test *t, const struct codec_check *check, const struct codec_check_page *p,
+                       struct err *e)
 {
     static const struct {
         const char *shown, *json;
@@ -208,7 +208,7 @@ static int run_check(struct test *t, const struct codec_check *check, struct err
     struct child c;
 
     memset(t->page, 0, sizeof *t->page);
-    if (start(&c, t, check->name, e) < 0 || await(&end, t, &c, e) < 0)
+    if (start_test(&c, t, check->name, e) < 0 || await_test(&end, t, &c, e) < 0)
         return e->code;
     page = *t->page;
     page.callback[sizeof page.callback - 1] = '\0';
@@ -217,7 +217,7 @@ static int run_check(struct test *t, const struct codec_check *check, struct err
     explain(&page, &end);
     if (page.outcome < CHECK_HOLDS || page.outcome > CHECK_NOT_FOR_IT)
         return err_set(e, ERR_INTERNAL, "check %s: %s", check->name, page.text);
-    return keep(t, check, &page, e);
+    return keep_result(t, check, &page, e);
 }
 
 static int run_checks(struct test *t, struct err *e)
@@ -238,7 +238,7 @@ static int run_checks(struct test *t, struct err *e)
 }
 
 /* Creates the folder with a link to the object, and the shared page. */
-static int prepare(struct test *t, struct err *e)
+static int prepare_test(struct test *t, struct err *e)
 {
     char dir[PATH_MAX], object[PATH_MAX], so[PATH_MAX];
 
@@ -265,7 +265,7 @@ static int test_found(struct test *t, struct err *e)
 
     if (temp_open(&t->folder, e) < 0)
         return e->code;
-    rc = prepare(t, e) < 0 ? e->code : run_checks(t, e);
+    rc = prepare_test(t, e) < 0 ? e->code : run_checks(t, e);
     json_decref(t->results);
     if (t->page && t->page != MAP_FAILED)
         munmap(t->page, sizeof *t->page);

@@ -10,7 +10,7 @@
 
 enum { COPIED_AT_ONCE = 1 << 16, WRITES_A_FILE = FOR_MODEL | FOR_SNAPSHOT | FOR_PREDICT | FOR_PLOT };
 
-static int refuse(const struct args_option *t, struct err *e)
+static int refuse_option(const struct args_option *t, struct err *e)
 {
     char name[ARGS_NAME];
 
@@ -45,7 +45,7 @@ static int find_dash(char **at, struct options *o, unsigned verb, struct err *e)
         if (!path || strcmp(path, "-") != 0)
             continue;
         if (!(verb & WRITES_A_FILE) || t[i].group != RESULTS || !strstr(t[i].value, "FILE"))
-            return refuse(&t[i], e);
+            return refuse_option(&t[i], e);
         if (*at || o->json)
             return err_set(e, ERR_USAGE, "%s: only one of them can be on standard output",
                            *at ? "--png - and --svg -" : "--json, and - as the file to write");

@@ -26,7 +26,7 @@ static int check_time(const struct helper *h, struct err *e)
 }
 
 /* Waits for the program's end, and ends it on a signal or at the deadline. */
-static int await(const struct helper *h, struct child *c, int *status, struct err *e)
+static int await_helper(const struct helper *h, struct child *c, int *status, struct err *e)
 {
     struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
     int rc = 0;
@@ -41,7 +41,7 @@ static int await(const struct helper *h, struct child *c, int *status, struct er
     return rc;
 }
 
-static int run(const struct helper *h, int *status, struct err *e)
+static int run_helper(const struct helper *h, int *status, struct err *e)
 {
     char dir[PATH_MAX], program[PATH_MAX];
     char *argv[HELPER_ARGS + 3] = {program, h->folder};
@@ -54,7 +54,7 @@ static int run(const struct helper *h, int *status, struct err *e)
     if (file_exe_dir(dir, sizeof dir, e) < 0 || file_join(program, sizeof program, dir, h->program, e) < 0 ||
         child_start(&c, &how, e) < 0)
         return e->code;
-    return await(h, &c, status, e);
+    return await_helper(h, &c, status, e);
 }
 
 int helper_run(json_t **out, const struct helper *h, struct err *e)
@@ -62,7 +62,7 @@ int helper_run(json_t **out, const struct helper *h, struct err *e)
     int code = h->codec ? ERR_CODEC : ERR_INTERNAL;
     int status, rc;
 
-    if (run(h, &status, e) < 0)
+    if (run_helper(h, &status, e) < 0)
         return e->code;
     if (WIFSIGNALED(status)) {
         err_set(e, code, "the %s was killed by signal %d (%s)", h->program, WTERMSIG(status),

@@ -12,7 +12,7 @@
 static const double ask_s = 3;
 
 /* The job as its agents tell it; NULL: one of them would let this user do more, or there is no memory. */
-static json_t *describe(const struct agents *a, const struct live_job *j)
+static json_t *describe_job(const struct agents *a, const struct live_job *j)
 {
     json_t *run = live_run(j, NULL), *said = json_array();
 
@@ -50,7 +50,7 @@ static json_t *sorted(json_t **all, size_t n)
     return list;
 }
 
-static json_t *take(const struct agents *a)
+static json_t *jobs_of_agents(const struct agents *a)
 {
     struct live_jobs jobs;
     struct err ignored;
@@ -61,7 +61,7 @@ static json_t *take(const struct agents *a)
         return NULL;
     all = calloc(jobs.n + 1, sizeof(json_t *));
     for (size_t i = 0; all && i < jobs.n; i++)
-        if ((all[n] = describe(a, &jobs.jobs[i])) != NULL)
+        if ((all[n] = describe_job(a, &jobs.jobs[i])) != NULL)
             n++;
     if (all)
         list = sorted(all, n);
@@ -83,7 +83,7 @@ json_t *seen_jobs_ask(const struct options *o)
     }
     while (!agents_have_told(a) && clock_now() < until && !interrupt_signal())
         agents_poll(a, 0.1);
-    list = take(a);
+    list = jobs_of_agents(a);
     agents_close(a);
     return list;
 }

@@ -40,7 +40,7 @@ static const char *state_of(const struct joined *j)
     return j->why.code == ERR_UNREACHABLE ? "does not answer" : "is in error";
 }
 
-static void begin(struct http *h, struct joined *j, const struct access *a)
+static void ask_agent(struct http *h, struct joined *j, const struct access *a)
 {
     static const struct credentials none = {0};
     struct job_node *n = &j->node;
@@ -54,7 +54,7 @@ static void begin(struct http *h, struct joined *j, const struct access *a)
         j->why = e;
 }
 
-static void end(struct joined *j)
+static void read_answer(struct joined *j)
 {
     struct job_node *n = &j->node;
 
@@ -80,7 +80,7 @@ static int ask_all(struct joined *all, const struct access_list *l, struct err *
     if (!h)
         return e->code;
     for (size_t i = 0; i < l->n; i++)
-        begin(h, &all[i], &l->items[i]);
+        ask_agent(h, &all[i], &l->items[i]);
     while (is_busy && clock_now() < until && !interrupt_signal()) {
         http_poll(h, 0.1);
         is_busy = false;
@@ -88,7 +88,7 @@ static int ask_all(struct joined *all, const struct access_list *l, struct err *
             is_busy |= all[i].node.call.busy;
     }
     for (size_t i = 0; i < l->n; i++) {
-        end(&all[i]);
+        read_answer(&all[i]);
         node_forget(h, &all[i].node);
     }
     http_free(h);
@@ -206,7 +206,7 @@ static int list_once(const struct options *o, bool may_change, bool *is_changed,
     return rc;
 }
 
-static int list(const struct options *o, const char *operand, struct err *e)
+static int list_joined(const struct options *o, const char *operand, struct err *e)
 {
     bool is_changed;
 
@@ -232,7 +232,7 @@ static int take_address(char out[ADDRESS_MAX], const char *operand, struct err *
     return 0;
 }
 
-static int find(struct access *a, const char *operand, struct err *e)
+static int find_access(struct access *a, const char *operand, struct err *e)
 {
     char address[ADDRESS_MAX];
 
@@ -246,12 +246,12 @@ static int find(struct access *a, const char *operand, struct err *e)
     return err_hint(e, "job_submit agents list shows the addresses.");
 }
 
-static int show(const struct options *o, const char *operand, struct err *e)
+static int show_agent(const struct options *o, const char *operand, struct err *e)
 {
     struct access a;
     struct access_list one = {.n = 1, .items = &a};
     struct joined j = {0};
-    int rc = find(&a, operand, e) < 0 ? e->code : ask_all(&j, &one, e);
+    int rc = find_access(&a, operand, e) < 0 ? e->code : ask_all(&j, &one, e);
 
     if (rc == 0 && o->json)
         output_json(true, joined_json(&j), NULL, NULL);
@@ -279,7 +279,7 @@ static int forget(const struct options *o, const char *operand, struct err *e)
     return 0;
 }
 
-static int add(const struct options *o, const char *operand, struct err *e)
+static int add_agent(const struct options *o, const char *operand, struct err *e)
 {
     (void)o;
     return verb_join_by(operand, e);
@@ -337,8 +337,8 @@ static int resume(const struct options *o, const char *operand, struct err *e)
 static const struct {
     const char *name;
     int (*run)(const struct options *o, const char *operand, struct err *e);
-} actions[] = {{"list", list},     {"add", add},     {"show", show},
-               {"remove", forget}, {"drain", drain}, {"resume", resume}};
+} actions[] = {{"list", list_joined}, {"add", add_agent}, {"show", show_agent},
+               {"remove", forget},    {"drain", drain},   {"resume", resume}};
 
 int verb_agents(const struct options *o, struct err *e)
 {

@@ -117,7 +117,7 @@ static void print_presets(void)
     }
 }
 
-static int list(const struct options *o, const char *text, struct err *e)
+static int print_list(const struct options *o, const char *text, struct err *e)
 {
     json_t *codecs = list_codecs(e), *compressors = codecs ? compressor_list_json(e) : NULL;
 
@@ -267,7 +267,7 @@ static json_t *look_at_codec(const char *text, struct err *e)
     return doc;
 }
 
-static int show(const struct options *o, const char *text, struct err *e)
+static int show_codec(const struct options *o, const char *text, struct err *e)
 {
     bool is_compressor = compressor_is_named(text);
     json_t *doc = is_compressor ? compressor_look_json(text, e) : look_at_codec(text, e);
@@ -289,8 +289,10 @@ int verb_codecs(const struct options *o, struct err *e)
         const char *text;
         int least, most; /* operands */
         int (*run)(const struct options *o, const char *operand, struct err *e);
-    } actions[] = {
-        {"list", 1, 1, list}, {"show", 2, 2, show}, {"new", 2, 3, codec_new}, {"test", 2, 2, codec_test}};
+    } actions[] = {{"list", 1, 1, print_list},
+                   {"show", 2, 2, show_codec},
+                   {"new", 2, 3, codec_new},
+                   {"test", 2, 2, codec_test}};
 
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (o->args.n_operands >= actions[i].least && o->args.n_operands <= actions[i].most &&

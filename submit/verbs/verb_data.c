@@ -80,7 +80,7 @@ static int unpacked_sum(char hex[SHA256_HEX], const struct data_file *f, const c
     return x ? 0 : err_set(e, ERR_NOMEM, "no memory");
 }
 
-static int check(const struct data_file *f, const char *path, struct err *e)
+static int check_data_file(const struct data_file *f, const char *path, struct err *e)
 {
     char hex[SHA256_HEX];
 
@@ -131,7 +131,7 @@ static int fetch(struct http *h, const struct data_file *f, const char *dir, con
     if (file_join(path, sizeof path, dir, f->name, e) < 0 ||
         snprintf(part, sizeof part, "%s.part.%ld", path, (long)getpid()) >= (int)sizeof part)
         return err_set(e, ERR_CONFIG, "%s: path too long", dir);
-    if (access(path, F_OK) == 0 && check(f, path, &ignored) == 0) {
+    if (access(path, F_OK) == 0 && check_data_file(f, path, &ignored) == 0) {
         console_info("%s exists and is correct.", path);
         return 0;
     }
@@ -148,7 +148,7 @@ static int fetch(struct http *h, const struct data_file *f, const char *dir, con
         console_info("Downloading %s.", url);
         rc = download(h, url, part, e);
         if (rc == 0)
-            rc = check(f, part, e);
+            rc = check_data_file(f, part, e);
         if (rc == 0)
             rc = sha256_file(sum, &bytes, part, e);
         if (rc == 0 && rename(part, path) < 0)

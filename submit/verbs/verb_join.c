@@ -48,7 +48,7 @@ static int take_answer(struct access *a, const struct http_request *r, struct er
     return rc;
 }
 
-static int ask(struct access *a, const struct agent_invitation *v, struct err *e)
+static int ask_for_token(struct access *a, const struct agent_invitation *v, struct err *e)
 {
     struct http *h = http_new(e);
     char name[64], label[ADDRESS_MAX + 16];
@@ -116,7 +116,8 @@ int verb_join_by(const char *operand, struct err *e)
         return e->code;
     snprintf(a.pin, sizeof a.pin, "%s", v.pin);
     snprintf(a.address, sizeof a.address, "%s", v.address);
-    rc = access_prepare(e) < 0 || ask(&a, &v, e) < 0 ? e->code : access_save(&a, e); /* a code serves once */
+    rc = access_prepare(e) < 0 || ask_for_token(&a, &v, e) < 0 ? e->code
+                                                               : access_save(&a, e); /* a code serves once */
     if (rc == 0)
         console_info("Joined agent %s at %s. next: list \"%s\" in worker.json.", a.agent, a.address,
                      a.address);

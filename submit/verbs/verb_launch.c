@@ -201,7 +201,7 @@ static int follow(struct launch *l, struct err *e)
     }
 }
 
-static int run(struct launch *l, struct err *e)
+static int run_tasks(struct launch *l, struct err *e)
 {
     bool is_chief = tasks_is_chief(&l->tasks);
     char name[TASK_NAME];
@@ -230,7 +230,7 @@ int verb_launch(const struct options *o, struct err *e)
     l.opt = o;
     if (tasks_open(&l.tasks, o, e) < 0)
         return e->code;
-    rc = run(&l, e);
+    rc = run_tasks(&l, e);
     tasks_clear(&l.tasks);
     return rc;
 }

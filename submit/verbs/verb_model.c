@@ -109,7 +109,7 @@ static int list_one(const struct options *o, const char *name, json_t *list, str
     return 0;
 }
 
-static int list(const struct options *o, const char *operand, struct err *e)
+static int list_models(const struct options *o, const char *operand, struct err *e)
 {
     static char names[FIND_NAMES_MAX][FIND_NAME_LEN];
     char exe_dir[PATH_MAX];
@@ -340,7 +340,7 @@ int verb_model(const struct options *o, struct err *e)
         const char *text;
         int n_operands; /* with the name of the action */
         int (*run)(const struct options *o, const char *operand, struct err *e);
-    } actions[] = {{"list", 1, list}, {"inspect", 2, inspect}, {"convert", 2, convert}};
+    } actions[] = {{"list", 1, list_models}, {"inspect", 2, inspect}, {"convert", 2, convert}};
 
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (o->args.n_operands == actions[i].n_operands && strcmp(o->args.operands[0], actions[i].text) == 0)

@@ -44,7 +44,7 @@ struct adding {
     struct err *e;
 };
 
-static void add(void *ctx, double x, double y)
+static void add_point(void *ctx, double x, double y)
 {
     struct adding *a = ctx;
 
@@ -66,7 +66,7 @@ static int take_curve(struct plot_curve *c, const struct options *o, const struc
     request.nodes_most = 0;
     if (run_series(&doc, r->folder, &request, e) < 0)
         return e->code;
-    run_series_each(json_object_get(doc, "mean"), o->plot_y, add, &a);
+    run_series_each(json_object_get(doc, "mean"), o->plot_y, add_point, &a);
     json_decref(doc);
     if (failed.code < 0)
         *e = failed;
@@ -137,7 +137,7 @@ static int print_json(const struct plot *p, const struct options *o, const struc
     return 0;
 }
 
-static int draw(const struct plot *p, const struct options *o, struct err *e)
+static int draw_image(const struct plot *p, const struct options *o, struct err *e)
 {
     struct plot_look look = {.width = o->plot_width ? o->plot_width : columns_here(),
                              .height = o->plot_height ? o->plot_height : 24,
@@ -192,7 +192,7 @@ static int plot(const struct options *o, const struct run *runs, size_t n, struc
     if (rc == 0 && n_points == 0)
         rc = no_value(o, runs, n, e);
     if (rc == 0)
-        rc = draw(&p, o, e);
+        rc = draw_image(&p, o, e);
     if (rc == 0 && o->json)
         rc = print_json(&p, o, runs, e);
     for (size_t i = 0; p.curves && i < n; i++) {

@@ -243,7 +243,7 @@ static void print_confusion(const json_t *rows)
     }
 }
 
-static void show(const struct predict *p)
+static void show_predictions(const struct predict *p)
 {
     const struct options *o = &p->opt;
     json_t *metrics = json_object_get(p->summary, "metrics"), *v;
@@ -288,7 +288,7 @@ static int predict(struct predict *p, const char *operand, struct err *e)
     if (open_data(p, e) < 0 || temp_open(&p->folder, e) < 0 || put_files(p, e) < 0 ||
         run_predictor(p, e) < 0 || write_table(p, e) < 0)
         return e->code;
-    show(p);
+    show_predictions(p);
     return 0;
 }
 

@@ -33,7 +33,7 @@ static int write_report(const char *folder, json_t *written, struct err *e)
     return rc;
 }
 
-static void show(const struct options *o, json_t *written)
+static void show_report(const struct options *o, json_t *written)
 {
     json_t *path;
     size_t i;
@@ -55,7 +55,7 @@ int verb_report(const struct options *o, struct err *e)
     for (int i = 0; i < o->args.n_operands && rc == 0; i++)
         rc = write_report(o->args.operands[i], written, e);
     if (rc == 0 || !o->json)
-        show(o, written);
+        show_report(o, written);
     json_decref(written);
     return rc;
 }

@@ -112,7 +112,7 @@ static int check_options(struct simulation_run *r, struct err *e)
     return 0;
 }
 
-static int prepare(struct simulation_run *r, struct err *e)
+static int prepare_run(struct simulation_run *r, struct err *e)
 {
     struct submission *s = &r->s;
     int rc;
@@ -287,7 +287,7 @@ static int keep_results(struct simulation_run *r, struct err *e)
     return 0;
 }
 
-static void show(const struct simulation_run *r)
+static void show_results(const struct simulation_run *r)
 {
     const struct submission *s = &r->s;
     const struct job_node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
@@ -322,13 +322,13 @@ static int simulate(struct simulation_run *r, struct err *e)
 {
     struct submission *s = &r->s;
 
-    if (temp_open(&r->packages, e) < 0 || prepare(r, e) < 0 || with_measured(r, false, e) < 0 ||
+    if (temp_open(&r->packages, e) < 0 || prepare_run(r, e) < 0 || with_measured(r, false, e) < 0 ||
         put_packages(r, e) < 0 || derived_prepare(s, e) < 0)
         return e->code;
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, e) < 0 ||
         with_measured(r, true, e) < 0 || take_nodes(r, e) < 0 || keep_results(r, e) < 0)
         return e->code;
-    show(r);
+    show_results(r);
     return s->state == JOB_SUCCEEDED && !s->is_complete ? EXIT_INCOMPLETE
            : s->state == JOB_SUCCEEDED                  ? 0
                                                         : EXIT_JOB_FAILED;
@@ -361,5 +361,5 @@ int verb_simulate(const struct options *o, struct err *e)
 
 int verb_simulate_check(const struct options *o, struct err *e)
 {
-    return with_run(prepare, o, e);
+    return with_run(prepare_run, o, e);
 }

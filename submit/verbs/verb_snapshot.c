@@ -58,8 +58,8 @@ static int read_moment(struct moment *out, const char *path, const struct job_no
     return rc;
 }
 
-static void show(const struct options *o, const struct submission *s, const struct job_node *n,
-                 const struct moment *m)
+static void show_snapshot(const struct options *o, const struct submission *s, const struct job_node *n,
+                          const struct moment *m)
 {
     if (o->json)
         output_json(true,
@@ -127,7 +127,7 @@ static int write_file(struct submission *s, struct job_node *n, const struct opt
         unlink(temporary);
     close(fd);
     if (rc == 0)
-        show(o, s, n, &m);
+        show_snapshot(o, s, n, &m);
     return rc;
 }
 

@@ -21,7 +21,7 @@
 #include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
-static int prepare(struct submission *s, struct err *e)
+static int prepare_submission(struct submission *s, struct err *e)
 {
     if (submission_check_time(s, e) < 0 || stage_read(s, e) < 0 || submission_check_time(s, e) < 0 ||
         stage_check(s, e) < 0 || submission_check_time(s, e) < 0)
@@ -204,7 +204,7 @@ static int begin_results(struct submission *s, struct err *e)
 
 static int attempt(struct submission *s, struct err *e)
 {
-    if (prepare(s, e) < 0)
+    if (prepare_submission(s, e) < 0)
         return undo(s, e);
     if (s->attempt == 1)
         echo_options(s->opt);

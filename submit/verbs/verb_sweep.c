@@ -11,7 +11,7 @@
 #include "submit/terminal/exit_status.h"
 #include "submit/verbs/verbs.h"
 
-static int check(const struct options *o, struct err *e)
+static int check_sweep_options(const struct options *o, struct err *e)
 {
     if (o->args.n_operands > 0)
         return err_set(e, ERR_USAGE, "\"%s\": sweep takes options only", o->args.operands[0]);
@@ -94,7 +94,7 @@ static int sweep(struct sweep *s, struct err *e)
 {
     size_t n_failed = 0;
 
-    if (check(s->opt, e) < 0 ||
+    if (check_sweep_options(s->opt, e) < 0 ||
         sweep_plan_make(&s->plan, s->opt->sets, s->opt->repeat, s->opt->settings.seed, e) < 0 ||
         sweep_open(s, e) < 0 || sweep_check(s, s->opt->simulate ? verb_simulate_check : check_job, e) < 0 ||
         sweep_begin(s, e) < 0 || run_all(s, &n_failed, e) < 0 || sweep_report(s, s->opt->json, e) < 0)

@@ -117,7 +117,7 @@ static const struct {
     const char *typed, *is;
 } aliases[] = {{"retrieve", "fetch"}};
 
-static const struct verb *find(const char *name)
+static const struct verb *find_verb(const char *name)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
         if (strcmp(aliases[i].typed, name) == 0)
@@ -178,7 +178,7 @@ static int unknown_verb(const char *name, struct err *e)
 
 const struct verb *verb_find(const char *name, struct err *e)
 {
-    const struct verb *v = find(name);
+    const struct verb *v = find_verb(name);
 
     if (!v)
         unknown_verb(name, e);

@@ -37,7 +37,7 @@ static void take_kept(json_t **run, const struct submission *s, bool has_answers
     }
 }
 
-static int describe(json_t **out, struct submission *s, bool has_answers, struct err *e)
+static int describe_job(json_t **out, struct submission *s, bool has_answers, struct err *e)
 {
     struct err ignored;
 
@@ -51,7 +51,7 @@ static int describe(json_t **out, struct submission *s, bool has_answers, struct
 }
 
 /* Asks the agents; with none of them left, the index tells the end of a job that was watched. */
-static int ask(json_t **out, const struct options *o, const char *id, struct err *e)
+static int ask_agents(json_t **out, const struct options *o, const char *id, struct err *e)
 {
     struct submission s;
     size_t n_answers = 0;
@@ -70,7 +70,7 @@ static int ask(json_t **out, const struct options *o, const char *id, struct err
         console_info("%zu of %zu agents answer%s", n_answers, s.n_nodes,
                      n_answers == 0 ? "; this is what was recorded when the job was watched." : ".");
     if (rc == 0)
-        rc = describe(out, &s, n_answers > 0, e);
+        rc = describe_job(out, &s, n_answers > 0, e);
     submission_clear(&s);
     return rc;
 }
@@ -81,7 +81,7 @@ int verb_why(const struct options *o, struct err *e)
     json_t *run, *why;
     int rc;
 
-    rc = job && access(job, F_OK) == 0 ? run_file_read(&run, job, e) : ask(&run, o, job, e);
+    rc = job && access(job, F_OK) == 0 ? run_file_read(&run, job, e) : ask_agents(&run, o, job, e);
     if (rc < 0)
         return rc;
     rc = why_json(&why, run, e);

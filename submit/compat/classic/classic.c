@@ -49,7 +49,7 @@ static const struct style styles[] = {
 };
 
 /* NULL: tidy. */
-static const struct style *find(const char *name)
+static const struct style *find_style(const char *name)
 {
     for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
         if (strcmp(styles[i].name, name) == 0)
@@ -59,7 +59,7 @@ static const struct style *find(const char *name)
 
 int classic_prepare(const struct submission *s, struct err *e)
 {
-    if (!find(s->csv_style) || access(".", W_OK | X_OK) == 0)
+    if (!find_style(s->csv_style) || access(".", W_OK | X_OK) == 0)
         return 0;
     err_errno(e, ERR_IO, "--csv-style %s: the current folder", s->csv_style);
     return err_hint(e, "Parallel-SGD's files are written there; run job_submit in another folder.");
@@ -120,8 +120,8 @@ static int write_csv(struct classic *c, const struct csv *csv, struct err *e)
 }
 
 /* A file of the results; one that is not there is left out. */
-static int copy(const struct classic *c, const char *from, const char *form, int node, double wall,
-                struct err *e)
+static int copy_records(const struct classic *c, const char *from, const char *form, int node, double wall,
+                        struct err *e)
 {
     char path[PATH_MAX], name[CLASSIC_NAME], *bytes;
     char folder[CLASSIC_NAME];
@@ -163,7 +163,7 @@ static int write_models(const struct classic *c, struct err *e)
         const char *own = json_string_value(json_object_get(classic_node(c, node), "model_sha256"));
 
         if (own && strcmp(own, kept) == 0 &&
-            copy(c, path, c->style->model, node, classic_started(c, node), e) < 0)
+            copy_records(c, path, c->style->model, node, classic_started(c, node), e) < 0)
             return e->code;
     }
     return 0;
@@ -176,13 +176,13 @@ static int write_all(struct classic *c, struct err *e)
             return e->code;
     if (classic_write_logs(c, e) < 0 || write_models(c, e) < 0)
         return e->code;
-    return copy(c, "logs/submit.log", c->style->submit_log, -1, c->s->submitted_at, e);
+    return copy_records(c, "logs/submit.log", c->style->submit_log, -1, c->s->submitted_at, e);
 }
 
 int classic_write(const struct submission *s, const json_t *run, struct err *e)
 {
     char letters[80];
-    struct classic c = {.s = s, .run = run, .style = find(s->csv_style), .letters = letters};
+    struct classic c = {.s = s, .run = run, .style = find_style(s->csv_style), .letters = letters};
     int rc;
 
     if (!c.style)
