@@ -129,8 +129,9 @@ NEW
     [[ "$output" == *'has no table'* ]]
 }
 
-@test "a tag, a base name and a static word that are taken are reported" {
-    mkdir -p agent/api nn submit shared sim
+@test "a tag, a base name and a static word that are taken are reported, and a unit test of no module" {
+    mkdir -p agent/api nn submit shared sim tests/unit/{agent,nn}
+    touch tests/unit/agent/test_one.c tests/unit/nn/test_other.c
     for f in agent/api/one nn/two submit/three shared/four; do
         printf 'static int find(int i)\n{\n    return i;\n}\nstatic int find_%s(void)\n{\n    return find(1);\n}\n' "${f##*/}" >$f.c
     done
@@ -139,11 +140,13 @@ NEW
     rm shared/four.c
     "$ROOT/tests/check-names" .
     printf 'struct thing {\n    int a;\n};\nstruct thing *give(void);\n' >sim/one.c
+    touch tests/unit/nn/test_one.c
     run "$ROOT/tests/check-names" .
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *'a tag that is defined more than once: thing: nn/other.h sim/one.c'* ]]
     [[ "$output" == *'a base name of more than one file: one.c: agent/api/one.c sim/one.c'* ]]
+    [[ "$output" == *'a unit test that is named after no module of its room: tests/unit/nn/test_one.c' ]]
 }
 
 @test "docs/reference is what the programs say" {
