@@ -1,8 +1,4 @@
 #include "submit/sweep/sweep_plan.h"
-#include "submit/sweep/sweep_table.h"
-
-#include <math.h>
-#include <sys/stat.h>
 
 #include "tests/unit/unit.h"
 
@@ -120,45 +116,6 @@ TEST(unclear_lists_are_refused)
     assert_error_has("more than 10000 runs");
 }
 
-TEST(a_folder_with_other_files_is_refused_and_left_as_it_is)
-{
-    struct options opt = {.simulate = true};
-    struct sweep s = {.opt = &opt};
-    const char *folder = unit_folder();
-    char path[PATH_MAX];
-
-    snprintf(opt.output, sizeof opt.output, "%s", folder);
-    assert_ok(file_join(path, sizeof path, folder, "runs", &e));
-    assert_int_equal(mkdir(path, 0700), 0);
-    assert_ok(sweep_open(&s, &e));
-    assert_int_equal(sweep_begin(&s, &e), ERR_CONFLICT);
-    assert_error_has("has other files, as runs, and no sweep");
-    sweep_close(&s);
-    assert_int_equal(rmdir(path), 0);
-    assert_ok(file_join(path, sizeof path, folder, "sweep.json.tmp.99999999",
-                        &e)); /* of a process that has ended */
-    assert_ok(file_write(path, "", 0, 0600, &e));
-    assert_ok(sweep_open(&s, &e));
-    assert_ok(sweep_begin(&s, &e));
-    sweep_close(&s);
-    assert_ok(sweep_open(&s, &e));
-    assert_ok(sweep_begin(&s, &e)); /* it goes on */
-    sweep_close(&s);
-    unit_remove(folder);
-}
-
-TEST(the_deviation_is_that_of_a_sample)
-{
-    struct sweep_mean m = sweep_mean_of((const double[]){2, NAN, 4, 6}, 4);
-
-    assert_int_equal(m.n, 3);
-    assert_true(m.mean == 4 && m.deviation == 2);
-    m = sweep_mean_of((const double[]){2}, 1);
-    assert_true(m.mean == 2 && isnan(m.deviation));
-    m = sweep_mean_of((const double[]){NAN}, 1);
-    assert_true(m.n == 0 && isnan(m.mean));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,8 +124,6 @@ int main(void)
         cmocka_unit_test(names_of_long_values_fit_and_differ),
         cmocka_unit_test(names_of_many_values_fit_differ_and_have_the_seed),
         cmocka_unit_test(unclear_lists_are_refused),
-        cmocka_unit_test(a_folder_with_other_files_is_refused_and_left_as_it_is),
-        cmocka_unit_test(the_deviation_is_that_of_a_sample),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
