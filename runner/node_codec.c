@@ -50,8 +50,17 @@ int node_enter_sandbox(struct node *n, struct err *e)
 
     if (sandbox_enter(&s, n->folder_fd, n->job.require_isolation, e) < 0)
         return e->code;
-    fprintf(stderr, "isolation: %s%s%s%s\n", isolation_name(s.level),
-            s.has_own_tree ? ", in a tree of directories of its own" : "", s.lacks[0] ? "; " : "", s.lacks);
+    fprintf(stderr, "isolation: %s, %s a tree of directories of its own%s%s%s%s\n", isolation_name(s.level),
+            s.has_own_tree ? "in" : "without", s.has_own_tree ? "" : ": ", s.has_own_tree ? "" : s.no_tree,
+            s.lacks[0] ? "; " : "", s.lacks);
+    if (n->job.own_tree && !s.has_own_tree) {
+        err_set(
+            e, ERR_CODEC,
+            "this node has no tree of directories of its own, although its agent found out at its start that "
+            "nodes can have one: %s",
+            s.no_tree);
+        return err_hint(e, "An agent that is started anew finds out again.");
+    }
     if (report_isolation(n->report, &s, e) < 0)
         return e->code;
     blas_start_threads();

@@ -119,12 +119,13 @@ static int order(struct task *t, const char *line, size_t len, struct err *e)
 static int send_job(struct task *t, struct err *e)
 {
     const struct job_spec *s = &t->job.spec;
-    char line[320];
+    char line[352];
     int n = snprintf(line, sizeof line,
                      "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d,"
-                     "\"time_limit_s\":%.9g,\"require_isolation\":\"%s\"}\n",
+                     "\"time_limit_s\":%.9g,\"require_isolation\":\"%s\",\"own_tree\":%s}\n",
                      s->id, s->attempt, s->node, s->role, s->workers_on_host, s->time_limit_s,
-                     isolation_name(packages_isolation(t->jobs, t)));
+                     isolation_name(packages_isolation(t->jobs, t)),
+                     t->jobs->isolation.has_own_tree ? "true" : "false");
 
     return order(t, line, (size_t)n, e);
 }

@@ -25,6 +25,7 @@ struct orders_job {
     char role[8];
     double time_limit_s;              /* from the start; 0: none */
     enum isolation require_isolation; /* the least for this codec */
+    bool own_tree;                    /* the agent's nodes have a tree of directories of their own */
 };
 
 struct orders_start {

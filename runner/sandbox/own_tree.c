@@ -87,10 +87,17 @@ static int make_root(void)
 
     if (fs >= 0 && syscall(CALL_FSCONFIG, fs, FS_CREATE, NULL, NULL, 0) == 0)
         root = (int)syscall(CALL_FSMOUNT, fs, FS_CLOEXEC, ATTR_PLAIN);
-    if (fs >= 0)
+    if (fs >= 0) {
+        int error = errno;
+
         close(fs);
+        errno = error;
+    }
     if (root >= 0 && !place_tree(root, AT_FDCWD, "/proc")) {
+        int error = errno;
+
         close(root);
+        errno = error;
         root = -1;
     }
     return root;
@@ -122,17 +129,18 @@ static bool make_read_only(int root)
     return syscall(CALL_MOUNT_SETATTR, root, "", AT_EMPTY_PATH, &a, sizeof a) == 0;
 }
 
-/* -1: none can be made. `here`: the run folder's path, NULL: none. */
+/* -1 and errno: none can be made. `here`: the run folder's path, NULL: none. */
 static int make_tree(const char *here)
 {
     const mode_t mask = umask(0022); /* for a user that the process becomes */
     int self = copy_tree("/proc/self"), folder = here ? copy_tree(".") : -1;
-    int root = self >= 0 && (folder >= 0 || !here) ? make_root() : -1;
+    int root = self >= 0 && (folder >= 0 || !here) ? make_root() : -1, error;
     bool is_made = root >= 0 && make_folders(root, "/proc/self") && place_tree(self, root, "proc/self");
 
     if (is_made && here)
         is_made = make_folders(root, here) && place_tree(folder, root, here + 1);
     is_made = is_made && make_read_only(root);
+    error = errno;
     umask(mask);
     if (self >= 0)
         close(self);
@@ -142,6 +150,7 @@ static int make_tree(const char *here)
         umount2("/proc", MNT_DETACH);
         close(root);
     }
+    errno = error;
     return is_made ? root : -1;
 }
 
@@ -160,16 +169,27 @@ static int enter_tree(const char *here, int folder_fd)
     return close(fd);
 }
 
-int sandbox_own_tree(int folder_fd, struct err *e)
+/* 0, with the reason: errno. */
+static int cannot(char *why, size_t size, const char *step)
+{
+    snprintf(why, size, "%s: %s", step, strerror(errno));
+    return 0;
+}
+
+int sandbox_own_tree(int folder_fd, char *why, size_t size, struct err *e)
 {
     char path[PATH_MAX], *here = folder_fd < 0 ? NULL : path;
     int root, rc;
 
-    if ((here && !getcwd(path, sizeof path)) || !enter_namespace() ||
-        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || (root = make_tree(here)) < 0)
-        return 0;
+    if (here && !getcwd(path, sizeof path))
+        return cannot(why, size, "the run folder's path");
+    if (!enter_namespace() || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return cannot(why, size, "a namespace of mounts");
+    if ((root = make_tree(here)) < 0)
+        return cannot(why, size, "making the tree");
     /* The tree before is then at the same place as this one, and above it. */
     if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0) {
+        cannot(why, size, "pivot_root");
         rc = umount2("/proc", MNT_DETACH) < 0 || (here && chdir(here) < 0) ? -1 : 0;
     } else {
         rc = enter_tree(here, folder_fd) < 0 ? -1 : 1;

@@ -40,7 +40,9 @@ static int enter(struct sandbox *s, int folder_fd, struct err *e)
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_errno(e, ERR_IO, "no_new_privs");
-    if (!IS_SANITIZED && landlock_version() > 0 && (rc = sandbox_own_tree(folder_fd, e)) < 0)
+    snprintf(s->no_tree, sizeof s->no_tree, IS_SANITIZED ? "a build with sanitizers" : "no Landlock");
+    if (!IS_SANITIZED && landlock_version() > 0 &&
+        (rc = sandbox_own_tree(folder_fd, s->no_tree, sizeof s->no_tree, e)) < 0)
         return rc;
     s->has_own_tree = rc > 0;
     if ((rc = sandbox_own_user(folder_fd, no_user, sizeof no_user, e)) < 0)

@@ -30,7 +30,8 @@ struct sandbox {
     enum isolation level;
     int landlock_abi; /* 0: this kernel has none */
     bool has_seccomp, has_own_user, has_own_tree;
-    char lacks[256]; /* why the level is not the next one, as a part of a sentence; "" at the highest */
+    char lacks[256];   /* why the level is not the next one, as a part of a sentence; "" at the highest */
+    char no_tree[128]; /* why it has no tree of its own, as a part of a sentence */
 };
 
 /* `folder_fd`: the run folder, which is the working folder; it is replaced by the same folder in a tree of
@@ -50,7 +51,7 @@ int sandbox_compiler(void *arg);
 /* Parts of the above, one per file (that of own_user.c is in own_user.h). Each returns 1 if the layer is
  * entered, 0 if this kernel or user cannot have it (`why`: a part of a sentence), or ERR_IO. */
 int sandbox_limits(bool has_own_user, struct err *e);
-int sandbox_own_tree(int folder_fd, struct err *e);
+int sandbox_own_tree(int folder_fd, char *why, size_t size, struct err *e);
 /* The kernel's version of Landlock; -1 and errno: it has none. */
 int landlock_version(void);
 /* *abi: landlock_version. */

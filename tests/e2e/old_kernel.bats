@@ -73,3 +73,20 @@ runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_
     "$SUBMIT" simulate -q --codec fedavg --node_count 4 --epochs 1 -o sim
     [ "$(jq -r .state sim/run.json)" = succeeded ]
 }
+
+# The agent asks on this kernel, and its nodes start on the older one.
+@test "a node without a tree of directories of its own fails if its agent found that nodes have one" {
+    setup_old_kernel
+    cp "$KEPT/agent" "$T/bin/agent"
+    ln -s "$KEPT/codecs" "$T/bin/codecs"
+    printf '#!/bin/sh\nexec "%s/job_runner" "$@"\n' "$KEPT" >"$T/bin/job_runner"
+    start_agent 0 --require-isolation none
+    write_workers 1
+    [ "$(api 0 GET /v1/agent | jq .isolation.own_tree)" = true ] || skip "no namespace of mounts here"
+    printf '#!/bin/sh\nexec "%s" "%s/job_runner" "$@"\n' "$T/old_kernel" "$KEPT" >"$T/bin/job_runner"
+    run "$KEPT/job_submit" --codec fedavg --node_count 1 --dataset "$FEW" --epochs 1 -o out
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"this node has no tree of directories of its own, although its agent found out at its start that nodes can have one: "* ]]
+    [ "$(jq -r '.reason' out/run.json)" = IsolationTooLow ]
+    grep -q '^isolation: process, without a tree of directories of its own: no Landlock' out/logs/worker-0.log
+}

@@ -88,6 +88,8 @@ static int work_in_the_common_tree(int folder_fd)
         return 1;
     if (s.level < ISOLATION_FILES)
         return NOT_HERE;
+    if (!strstr(s.no_tree, strerror(EPERM)))
+        return 4;
     if (s.has_own_tree || !can("new", O_WRONLY | O_CREAT) || unlink("new") < 0)
         return 2;
     return can("/etc/passwd", O_RDONLY) || can("../new", O_WRONLY | O_CREAT) ? 3 : 0;
