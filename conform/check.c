@@ -68,8 +68,8 @@ static bool has_way(const struct codec_plugin *p, const struct way *w, const str
     return w->path != PATH_AUTO && (w->path == PATH_SERVERS) == (s->n_servers > 0);
 }
 
-static void describe(struct check *k, const struct job_shape *s, const struct way *w, uint64_t n_steps,
-                     bool is_asgd)
+static void describe_job(struct check *k, const struct job_shape *s, const struct way *w, uint64_t n_steps,
+                         bool is_asgd)
 {
     const char *path = w->path == PATH_TREE || w->path == PATH_GATHER ? path_name(w->path) : "";
 
@@ -147,7 +147,7 @@ int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body
             !has_way(k->plugin, w, s))
             continue;
         is_tried = true;
-        describe(k, s, w, n_steps, is_asgd);
+        describe_job(k, s, w, n_steps, is_asgd);
         rc = run_job(k, body, e);
         if (rc < 0)
             return rc;

@@ -230,7 +230,7 @@ static int attack(const struct watch_call *call, struct err *e)
 }
 
 /* Attacks some of the messages, early and late ones, at every kind of node. */
-static void receive(void *owner, const struct watch_call *call)
+static void attack_some(void *owner, const struct watch_call *call)
 {
     (void)owner;
     if (hunt.rc < 0 || hunt.n_received++ % EVERY != 0 || hunt.n_done == ATTACKS ||
@@ -246,7 +246,7 @@ static int attack_a_job(struct check *k, struct err *e)
     hunt.rc = 0;
     rng_init(&hunt.rng, hunt.seed, 0xbad, 0);
     k->page->seed = hunt.seed;
-    watch_receives(receive, NULL);
+    watch_receives(attack_some, NULL);
     if (check_run(k, hunt.seed, e) < 0)
         return e->code;
     if (hunt.rc < 0)

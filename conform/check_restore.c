@@ -77,7 +77,7 @@ static void save_node(struct saved *s, const struct sim_node *n)
 
 /* Called before a node passes the gradient of this step to its codec, so the last step is done. At the
  * first such call all servers have answered, and no node has sent a message of this step. */
-static void save(void *owner, const struct trainer_batch *b, const float *params, const float *grads)
+static void save_params(void *owner, const struct trainer_batch *b, const float *params, const float *grads)
 {
     struct saved *s = owner;
     const struct sim *sim = &s->check->sim;
@@ -125,7 +125,7 @@ static int go_on(struct check *k, const struct saved *s, struct err *e)
     return check_ended(k, e) < 0 ? err_at(e, "restored after %d steps", SAVED_AT) : 0;
 }
 
-static int compare(const struct check *k, const struct saved *s, struct err *e)
+static int compare_params(const struct check *k, const struct saved *s, struct err *e)
 {
     for (int i = 0; i < k->set.node_count; i++)
         for (size_t p = 0; p < CHECK_PARAMS; p++)
@@ -139,9 +139,9 @@ static int compare(const struct check *k, const struct saved *s, struct err *e)
     return 0;
 }
 
-static int follow(struct check *k, struct saved *s, struct err *e)
+static int run_to_end(struct check *k, struct saved *s, struct err *e)
 {
-    check_receives_gradients(k, save, s);
+    check_receives_gradients(k, save_params, s);
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
     if (s->rc < 0) {
@@ -150,7 +150,7 @@ static int follow(struct check *k, struct saved *s, struct err *e)
     }
     for (int i = 0; i < k->set.node_count; i++)
         memcpy(s->last[i], k->sim.nodes[i].params, sizeof s->last[i]);
-    return go_on(k, s, e) < 0 ? e->code : compare(k, s, e);
+    return go_on(k, s, e) < 0 ? e->code : compare_params(k, s, e);
 }
 
 /* With an optimizer that has state. */
@@ -166,7 +166,7 @@ static int restored_is_the_same(struct check *k, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory to save a job");
     s->check = k;
     k->set.optimizer = OPTIMIZER_ADAM;
-    rc = follow(k, s, e);
+    rc = run_to_end(k, s, e);
     free(s);
     return rc;
 }

@@ -16,7 +16,7 @@ struct course { /* of a job: gradients given to the codec, and its results */
     float params[CHECK_WORKERS][CHECK_STEPS + 1][CHECK_PARAMS]; /* before each step, and at the end */
 };
 
-static void keep(void *owner, const struct trainer_batch *b, const float *params, const float *grads)
+static void record_step(void *owner, const struct trainer_batch *b, const float *params, const float *grads)
 {
     struct course *course = owner;
 
@@ -66,10 +66,10 @@ static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *
     return 0;
 }
 
-static int follow(struct check *k, struct course *c, struct err *e)
+static int run_rule(struct check *k, struct course *c, struct err *e)
 {
     memset(c->sums, 0, sizeof c->sums);
-    check_receives_gradients(k, keep, c);
+    check_receives_gradients(k, record_step, c);
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
     for (int i = 0; i < k->set.node_count; i++)
@@ -93,7 +93,7 @@ static int result_is_right(struct check *k, struct err *e)
     if (!c)
         return err_set(e, ERR_NOMEM, "no memory for the course of a job");
     c->check = k;
-    rc = follow(k, c, e);
+    rc = run_rule(k, c, e);
     free(c);
     return rc;
 }

@@ -27,7 +27,7 @@ int check_ends(struct check *k, struct err *e)
     return rc == CHECK_IS_NOT_FOR_IT ? ERR_CODEC : rc; /* it refuses every job */
 }
 
-static int compare(const struct check *k, float (*first)[CHECK_PARAMS], uint64_t seed, struct err *e)
+static int compare_params(const struct check *k, float (*first)[CHECK_PARAMS], uint64_t seed, struct err *e)
 {
     for (int i = 0; i < k->set.node_count; i++) {
         const float *own = k->sim.nodes[i].params;
@@ -51,7 +51,7 @@ static int try_timing(struct check *k, float (*first)[CHECK_PARAMS], uint64_t se
         return e->code;
     for (int i = 0; i < k->set.node_count && seed == 1; i++)
         memcpy(first[i], k->sim.nodes[i].params, sizeof first[i]);
-    return compare(k, first, seed, e);
+    return compare_params(k, first, seed, e);
 }
 
 static int all_timings_give_the_same(struct check *k, struct err *e)

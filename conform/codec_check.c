@@ -91,7 +91,7 @@ static int find_check(check_body **out, const char *name, struct err *e)
     return err_set(e, ERR_USAGE, "unknown check \"%s\"", name);
 }
 
-static int run(struct check *k, const char *name, struct err *e)
+static int run_check(struct check *k, const char *name, struct err *e)
 {
     struct codec_library lib;
     check_body *body = NULL;
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
         return 1;
     }
     guard();
-    rc = run(&k, argv[1], &e);
+    rc = run_check(&k, argv[1], &e);
     if (rc == ERR_NOMEM)
         rc = err_set(&e, ERR_CODEC, "%s: the codec takes more than %d MB of memory", k.page->what,
                      MEMORY_MAX / 1000000);

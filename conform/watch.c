@@ -102,7 +102,7 @@ void watch_fault(const void *address)
     }
 }
 
-static int receive(watch_read *read, const char *name, struct codec *c, int from, struct wire_in *in)
+static int deliver_message(watch_read *read, const char *name, struct codec *c, int from, struct wire_in *in)
 {
     struct wire_in placed = *in;
     unsigned char *at;
@@ -146,12 +146,12 @@ static int read_collective(const struct codec_plugin *p, struct codec *c, int fr
 
 static int merge(struct codec *c, int from, struct wire_in *in)
 {
-    return receive(read_merge, "merge", c, from, in);
+    return deliver_message(read_merge, "merge", c, from, in);
 }
 
 static int adopt(struct codec *c, struct wire_in *in)
 {
-    return receive(read_adopt, "adopt", c, c->run->server, in);
+    return deliver_message(read_adopt, "adopt", c, c->run->server, in);
 }
 
 static int open_codec(struct codec *c)
@@ -166,7 +166,7 @@ static int encode(struct codec *c, struct wire_out *out)
     return watch_leave(codec_more(w.codec)->round->encode(c, out));
 }
 
-static int apply(struct codec *c)
+static int apply_result(struct codec *c)
 {
     watch_enter("apply", c, c->run->node);
     return watch_leave(codec_more(w.codec)->round->apply(c));
@@ -226,7 +226,7 @@ static struct {
     float kept[GUARDED];
 } guarded[2];
 
-static void guard(int k, const char *name, const float *v, size_t n)
+static void guard_vector(int k, const char *name, const float *v, size_t n)
 {
     guarded[k].name = name;
     guarded[k].v = v;
@@ -255,16 +255,16 @@ static bool is_amid_layers(const struct codec *c)
 /* Before such a callback: guards what it may not write. */
 static void guard_step(const struct codec *c, bool is_amid)
 {
-    guard(0, "params while the node does not wait, and may be amid the layers", is_amid ? c->params : NULL,
-          c->n_params);
-    guard(1, "grads while on_grad does not wait",
-          c->run->node >= 0 && !(waits(c) && *waits_in_grad(c)) ? c->grads : NULL, c->n_params);
+    guard_vector(0, "params while the node does not wait, and may be amid the layers",
+                 is_amid ? c->params : NULL, c->n_params);
+    guard_vector(1, "grads while on_grad does not wait",
+                 c->run->node >= 0 && !(waits(c) && *waits_in_grad(c)) ? c->grads : NULL, c->n_params);
 }
 
 static int on_message(struct codec *c, int from, struct wire_in *in)
 {
     guard_step(c, is_amid_layers(c));
-    return check_guarded(c, "on_message", receive(read_message, "on_message", c, from, in));
+    return check_guarded(c, "on_message", deliver_message(read_message, "on_message", c, from, in));
 }
 
 static int on_collective(struct codec *c)
@@ -283,8 +283,8 @@ static float contribute(struct codec *c, float *const *v)
 {
     float weight;
 
-    guard(0, "params", c->params, c->n_params);
-    guard(1, "global", c->global, c->n_params);
+    guard_vector(0, "params", c->params, c->n_params);
+    guard_vector(1, "global", c->global, c->n_params);
     watch_enter("contribute", c, c->run->node);
     weight = w.codec->combine->contribute(c, v);
     watch_leave(CODEC_GO);
@@ -295,24 +295,24 @@ static float contribute(struct codec *c, float *const *v)
 /* On a server global is params. */
 static int apply_combination(struct codec *c, const float *const *v)
 {
-    guard(0, "params", c->global && c->global != c->params ? c->params : NULL, c->n_params);
-    guard(1, NULL, NULL, 0);
+    guard_vector(0, "params", c->global && c->global != c->params ? c->params : NULL, c->n_params);
+    guard_vector(1, NULL, NULL, 0);
     watch_enter("apply", c, c->run->node);
     return check_guarded(c, "apply", watch_leave(w.codec->combine->apply(c, v)));
 }
 
 static int adopt_global(struct codec *c, const float *global_before)
 {
-    guard(0, "global", c->global, c->n_params);
-    guard(1, NULL, NULL, 0);
+    guard_vector(0, "global", c->global, c->n_params);
+    guard_vector(1, NULL, NULL, 0);
     watch_enter("adopt", c, c->run->node);
     return check_guarded(c, "adopt", watch_leave(w.codec->combine->adopt(c, global_before)));
 }
 
 static int on_gradient(struct codec *c)
 {
-    guard(0, "params", c->params, c->n_params);
-    guard(1, "global", c->global, c->n_params);
+    guard_vector(0, "params", c->params, c->n_params);
+    guard_vector(1, "global", c->global, c->n_params);
     watch_enter("on_gradient", c, c->run->node);
     return check_guarded(c, "on_gradient", watch_leave(w.codec->combine->on_gradient(c)));
 }
@@ -356,7 +356,7 @@ static void wrap(const struct codec_plugin *p)
         w.round = *codec_more(p)->round;
         w.round.encode = encode;
         w.round.merge = merge;
-        w.round.apply = codec_more(p)->round->apply ? apply : NULL;
+        w.round.apply = codec_more(p)->round->apply ? apply_result : NULL;
         w.round.reply = codec_more(p)->round->reply ? reply : NULL;
         w.round.adopt = codec_more(p)->round->adopt ? adopt : NULL;
         w.more.round = &w.round;

@@ -15,7 +15,7 @@ enum { SOURCE_MAX = 16 << 20 };
 
 static const char folder[] = "compile";
 
-static int copy(const char *to, const char *dir, const char *name, struct err *e)
+static int copy_file(const char *to, const char *dir, const char *name, struct err *e)
 {
     char from[PATH_MAX], *text;
     size_t len;
@@ -31,7 +31,7 @@ static int copy(const char *to, const char *dir, const char *name, struct err *e
 }
 
 /* The compiler may be another user, who cannot reach the files' own places, nor files of this one. */
-static int gather(struct err *e)
+static int gather_sources(struct err *e)
 {
     char exe_dir[PATH_MAX], headers[PATH_MAX];
 
@@ -41,18 +41,18 @@ static int gather(struct err *e)
         return e->code;
     if (chmod("compile/include", 0755) < 0)
         return err_errno(e, ERR_IO, "%s", folder);
-    return copy("compile/include/codec.h", headers, "codec.h", e) < 0 ||
-                   copy("compile/include/codec_option.h", headers, "codec_option.h", e) < 0 ||
-                   copy("compile/include/codec_events.h", headers, "codec_events.h", e) < 0 ||
-                   copy("compile/include/wire.h", headers, "wire.h", e) < 0 ||
-                   copy("compile/include/executor.h", headers, "executor.h", e) < 0 ||
-                   copy("compile/" CODEC_SOURCE_NAME, "../packages", CODEC_SOURCE_NAME, e) < 0
+    return copy_file("compile/include/codec.h", headers, "codec.h", e) < 0 ||
+                   copy_file("compile/include/codec_option.h", headers, "codec_option.h", e) < 0 ||
+                   copy_file("compile/include/codec_events.h", headers, "codec_events.h", e) < 0 ||
+                   copy_file("compile/include/wire.h", headers, "wire.h", e) < 0 ||
+                   copy_file("compile/include/executor.h", headers, "executor.h", e) < 0 ||
+                   copy_file("compile/" CODEC_SOURCE_NAME, "../packages", CODEC_SOURCE_NAME, e) < 0
                ? e->code
                : 0;
 }
 
 /* In the folder. Returns to the parent folder, as the working directory is the runner's. */
-static int compile(struct codec_library *out, struct err *e)
+static int compile_source(struct codec_library *out, struct err *e)
 {
     char here[] = ".";
     int rc;
@@ -70,7 +70,7 @@ static int compile(struct codec_library *out, struct err *e)
 int compile_here(struct codec_library *out, struct err *e)
 {
     struct err ignored;
-    int rc = gather(e) < 0 ? e->code : compile(out, e);
+    int rc = gather_sources(e) < 0 ? e->code : compile_source(out, e);
 
     file_remove_tree(folder, &ignored);
     return rc;

@@ -76,15 +76,15 @@ int node_load_codec(struct node *n, struct err *e)
     return rc;
 }
 
-static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, const double *norm,
-                  struct err *e)
+static int update_params(void *owner, size_t from, size_t n, uint64_t step, float lr_factor,
+                         const double *norm, struct err *e)
 {
     struct node *node = owner;
 
     return step_apply(&node->step, from, n, net_grads(node->net) + from, step, lr_factor, norm, e);
 }
 
-static int record(void *owner, const struct codec *c, const char *name, double value, struct err *e)
+static int record_value(void *owner, const struct codec *c, const char *name, double value, struct err *e)
 {
     struct node *n = owner;
     const struct record_codec row = {.time_s = n->started > 0 ? clock_now() - n->started : 0,
@@ -105,7 +105,7 @@ static int list_layers(struct node *n, struct err *e)
     return layers_list(&n->layers, t, (size_t)n->n_layers, e);
 }
 
-static void warn(void *owner, const char *text)
+static void report_warning(void *owner, const char *text)
 {
     const struct node *n = owner;
 
@@ -127,7 +127,7 @@ static int open_step(struct node *n, struct err *e)
                                            .momentum = net_momentum(n->net),
                                            .n_blocks = n->loader.n_blocks,
                                            .has_labels = n->loader.train.labels,
-                                           .warn = warn,
+                                           .warn = report_warning,
                                            .owner = n},
                      e);
 }
@@ -173,8 +173,8 @@ int node_open_exchange(struct node *n, struct err *e)
     cfg.grads = net_grads(n->net);
     cfg.layers = n->layers;
     cfg.n_layers = n->n_layers;
-    cfg.update = update;
-    cfg.record = record;
+    cfg.update = update_params;
+    cfg.record = record_value;
     cfg.owner = n;
     cfg.watch = n->monitor->watch;
     if (exchange_new(&n->exchange, &cfg, e) < 0)

@@ -112,7 +112,7 @@ static int load_samples(struct predictor *w, struct err *e)
 }
 
 /* Sample i has the outputs z (n_out). */
-static void take(struct predictor *w, size_t i, const float *z)
+static void take_outputs(struct predictor *w, size_t i, const float *z)
 {
     int k = w->spec.n_out;
     int c;
@@ -127,7 +127,7 @@ static void take(struct predictor *w, size_t i, const float *z)
         w->probability[i] = k > 1 ? w->p[c] : c == 1 ? w->p[0] : 1 - w->p[0];
 }
 
-static void predict(struct predictor *w)
+static void predict_samples(struct predictor *w)
 {
     size_t n = w->loader.n_test, batch = (size_t)w->batch_size;
     struct truth truth = loader_truth(&w->batch);
@@ -143,7 +143,7 @@ static void predict(struct predictor *w)
         if (w->metrics)
             metrics_add(w->metrics, z, &truth, (int)m);
         for (size_t j = 0; j < m; j++)
-            take(w, i + j, z + j * (size_t)w->spec.n_out);
+            take_outputs(w, i + j, z + j * (size_t)w->spec.n_out);
     }
 }
 
@@ -202,11 +202,11 @@ static json_t *summary(const struct predictor *w)
     return json_pack("{s:b, s:I, s:o}", "ok", 1, "samples", (json_int_t)w->loader.n_test, "metrics", metrics);
 }
 
-static int run(struct predictor *w, json_t **out, struct err *e)
+static int run_predictor(struct predictor *w, json_t **out, struct err *e)
 {
     if (load_model(w, e) < 0 || load_weights(w, e) < 0 || load_samples(w, e) < 0)
         return e->code;
-    predict(w);
+    predict_samples(w);
     if (write_predictions(w, e) < 0)
         return e->code;
     *out = summary(w);
@@ -239,7 +239,7 @@ int main(int argc, char **argv)
     w.batch_size = atoi(argv[2]);
     blas_set_threads(atoi(argv[3]), 1);
     blas_allow_onednn(strcmp(argv[4], "auto") == 0);
-    rc = run(&w, &result, &e);
+    rc = run_predictor(&w, &result, &e);
     if (helper_summary_write(rc < 0 ? helper_summary_failure(&e) : result, w.folder, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
         rc = e.code;

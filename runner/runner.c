@@ -38,7 +38,7 @@ static void offer_to_oom_killer(void)
         close(fd);
 }
 
-static int end(struct report *r, const char *reason, const struct err *e)
+static int report_failure(struct report *r, const char *reason, const struct err *e)
 {
     const struct report_ending *of_code = report_ending(e->code);
     const char *state = reason ? "failed" : of_code->state;
@@ -93,7 +93,7 @@ static const char *name_of(const struct node *n)
     return n->set.executor ? n->codec.executor->name : n->codec.plugin->name;
 }
 
-static int work(struct node *n, struct orders *orders, struct err *e)
+static int connect_and_work(struct node *n, struct orders *orders, struct err *e)
 {
     struct orders_start start;
     int rc;
@@ -114,11 +114,11 @@ static int work(struct node *n, struct orders *orders, struct err *e)
 /* A monitor that was killed is a part of the runner that was. */
 static int end_node(struct node *n, const char *reason, const struct err *e)
 {
-    return end(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);
+    return report_failure(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);
 }
 
 /* Runs the node from its packages to the end of the job, and reports the end. Returns the exit status. */
-static int run(struct node *n, struct orders *orders, const char *warning)
+static int run_node(struct node *n, struct orders *orders, const char *warning)
 {
     const char *reason = NULL;
     struct err e = {0}, also;
@@ -127,10 +127,10 @@ static int run(struct node *n, struct orders *orders, const char *warning)
         return end_node(n, reason, &e);
     announce_engine(n->report, warning);
     if (report_ready(n->report, n->codec_sha256, n->net ? net_n_params(n->net) : 0, &e) < 0)
-        return end(n->report, NULL, &e);
+        return report_failure(n->report, NULL, &e);
     fprintf(stderr, "ready: %s %s, %zu parameters\n", kind_of(n), name_of(n),
             n->net ? net_n_params(n->net) : 0);
-    if (work(n, orders, &e) < 0) {
+    if (connect_and_work(n, orders, &e) < 0) {
         node_flush_records(n, &also); /* the rows so far are written before the end is reported */
         node_close_trace(n);
         return end_node(n, NULL, &e);
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
     }
     fprintf(stderr, "job %s, attempt %d, node %d (%s), pid %ld\n", n.job.job, n.job.attempt, n.job.node,
             n.job.role, (long)getpid());
-    status = run(&n, &orders, warning);
+    status = run_node(&n, &orders, warning);
     node_clear(&n);
     orders_close(&orders);
     report_close(&report);

@@ -77,7 +77,7 @@ static choices open_choices(const struct sim_explorer *x)
 }
 
 /* Executes a choice, and everything at that node that follows without another choice. */
-static int take(struct sim_explorer *x, int choice, struct err *e)
+static int take_choice(struct sim_explorer *x, int choice, struct err *e)
 {
     struct sim *s = x->s;
     struct sim_node *n = &s->nodes[choice / SOURCES];
@@ -102,7 +102,7 @@ static int take(struct sim_explorer *x, int choice, struct err *e)
 }
 
 /* Returns the choice at the end of the schedule; -1: none is left that leads to a new state. */
-static int choose(struct sim_explorer *x, choices open)
+static int choose_next(struct sim_explorer *x, choices open)
 {
     const struct branch *last = x->n_path > 0 ? &x->path[x->n_path - 1] : NULL;
     choices asleep = last ? (last->asleep | last->done) & ~all_of(last->chosen / SOURCES) : 0;
@@ -133,7 +133,7 @@ static bool has_other_outcome(const struct sim_explorer *x)
 }
 
 /* Writes the failure of a schedule that has ended. */
-static void judge(struct sim_explorer *x, struct explore_result *out)
+static void judge_schedule(struct sim_explorer *x, struct explore_result *out)
 {
     struct sim *s = x->s;
 
@@ -200,12 +200,12 @@ static int run_one(struct sim_explorer *x, struct explore_result *out, struct er
                            EXPLORE_DEPTH);
         if (depth < n_given && !(open & (choices)1 << choice))
             return err_set(e, ERR_CONFIG, "this job has no such order: choice %d is not possible", depth + 1);
-        if (depth >= n_given && (choice = choose(x, open)) < 0)
+        if (depth >= n_given && (choice = choose_next(x, open)) < 0)
             return 1;
-        if (take(x, choice, e) < 0)
+        if (take_choice(x, choice, e) < 0)
             return e->code;
     }
-    judge(x, out);
+    judge_schedule(x, out);
     return 0;
 }
 

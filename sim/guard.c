@@ -14,7 +14,7 @@ static struct {
     double limit_s;
 } guard;
 
-static _Noreturn void end(void)
+static _Noreturn void end_process(void)
 {
     struct err e;
     char what[96];
@@ -27,7 +27,7 @@ static _Noreturn void end(void)
 }
 
 /* Time in which this process was stopped does not count: of a longer break a period does. */
-static void *look(void *arg)
+static void *watch_calls(void *arg)
 {
     const double period_s = fmin(1, guard.limit_s / 4);
     const struct timespec pause = {.tv_sec = (time_t)period_s,
@@ -41,7 +41,7 @@ static void *look(void *arg)
 
         took_s = stopwatch_in_codec(&guard.watch) && n == n_calls ? took_s + period_s : 0;
         if (took_s > guard.limit_s)
-            end();
+            end_process();
         n_calls = n;
         nanosleep(&pause, NULL);
     }
@@ -55,7 +55,7 @@ struct stopwatch *guard_begin(const char *folder, const char *name, double limit
     guard.folder = folder;
     guard.name = name;
     guard.limit_s = limit_s;
-    if (pthread_create(&thread, NULL, look, NULL) != 0) {
+    if (pthread_create(&thread, NULL, watch_calls, NULL) != 0) {
         err_call(e, ERR_NOMEM, CALL_THREAD, "a thread");
         return NULL;
     }

@@ -117,7 +117,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     return net->cfg.carry(net->cfg.owner, l, e);
 }
 
-static void append(struct node *n, struct sim_message *l)
+static void append_message(struct node *n, struct sim_message *l)
 {
     l->next = NULL;
     *n->last = l;
@@ -177,7 +177,7 @@ static int break_pair(struct mesh_sim *net, int from, int to, struct err *e)
     l = end_message(net, from, to, MESH_LOST, "it cannot be reached", e);
     if (!l)
         return e->code;
-    append(&net->nodes[to], l);
+    append_message(&net->nodes[to], l);
     return 0;
 }
 
@@ -213,7 +213,7 @@ void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *l)
         sim_message_put(&net->messages, l);
         return;
     }
-    append(to, l);
+    append_message(to, l);
 }
 
 /* Returns the link to the first message whose sender is not paused. */
@@ -327,7 +327,7 @@ static void sim_pause(struct mesh *m, int node, bool on)
 }
 
 /* Drops messages received from the pair's sender and not taken. */
-static void forget(struct mesh_sim *net, struct node *n, uint32_t pair)
+static void drop_messages(struct mesh_sim *net, struct node *n, uint32_t pair)
 {
     struct sim_message **at = &n->first;
 
@@ -363,10 +363,10 @@ static void sim_drop(struct mesh *m, int node, const char *why)
     r->next = net->reasons;
     net->reasons = r;
     from->is_broken = true;
-    forget(net, self, (uint32_t)(from - net->pairs.of));
+    drop_messages(net, self, (uint32_t)(from - net->pairs.of));
     l = end_message(net, other, self->slot, MESH_LOST, r->why, &ignored);
     if (l)
-        append(self, l);
+        append_message(self, l);
     from = get_pair(net, self->slot, other, &ignored);
     if (from)
         from->is_broken = true;

@@ -96,8 +96,8 @@ static ssize_t moved(ssize_t n)
 }
 
 /* In portions of the size that a runner passes to the kernel. */
-static int copy(const struct sim_wire *w, const unsigned char *from, unsigned char *to, size_t len,
-                struct err *e)
+static int copy_message(const struct sim_wire *w, const unsigned char *from, unsigned char *to, size_t len,
+                        struct err *e)
 {
     size_t sent = 0, received = 0;
 
@@ -122,7 +122,7 @@ int sim_wire_exchange(const struct sim_wire *w, const void *from, void *to, size
     double begun = clock_now();
 
     crc32c(from, len); /* only for its time */
-    if (copy(w, from, to, len, e) < 0)
+    if (copy_message(w, from, to, len, e) < 0)
         return e->code;
     crc32c(to, len);
     *seconds = clock_now() - begun;

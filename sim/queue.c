@@ -22,7 +22,7 @@ static bool is_before(const struct sim_event *a, const struct sim_event *b)
     return a->at < b->at || (a->at == b->at && a->order < b->order);
 }
 
-static int grow(struct sim_queue *q, struct err *e)
+static int grow_heap(struct sim_queue *q, struct err *e)
 {
     size_t room = q->room ? 2 * q->room : FIRST_ROOM;
     struct sim_event *heap = realloc(q->heap, room * sizeof *heap);
@@ -39,7 +39,7 @@ int sim_queue_push(struct sim_queue *q, struct sim_event ev, struct err *e)
     size_t i = q->n;
 
     assert(ev.at >= q->now);
-    if (q->n == q->room && grow(q, e) < 0)
+    if (q->n == q->room && grow_heap(q, e) < 0)
         return e->code;
     q->n++;
     ev.order = (uint64_t)(uint32_t)rng_u64(&q->rng) << 32 | q->n_pushed++;

@@ -86,15 +86,15 @@ static double speed_of(const struct sim_speed *speed, int node, struct rng *r)
 }
 
 /* The exchange's `update`: the optimizer on a server. */
-static int update(void *owner, size_t from, size_t n_params, uint64_t step, float lr_factor,
-                  const double *norm, struct err *e)
+static int update_params(void *owner, size_t from, size_t n_params, uint64_t step, float lr_factor,
+                         const double *norm, struct err *e)
 {
     struct sim_node *n = owner;
 
     return step_apply(&n->step, from, n_params, n->grads + from, step, lr_factor, norm, e);
 }
 
-static int record(void *owner, const struct codec *c, const char *name, double value, struct err *e)
+static int record_value(void *owner, const struct codec *c, const char *name, double value, struct err *e)
 {
     struct sim_node *n = owner;
 
@@ -114,8 +114,8 @@ static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
     cfg.grads = n->grads;
     cfg.layers = s->layers;
     cfg.n_layers = s->n_layers;
-    cfg.update = update;
-    cfg.record = record;
+    cfg.update = update_params;
+    cfg.record = record_value;
     cfg.owner = n;
     cfg.time = &n->now;
     cfg.process = s->guard;

@@ -85,7 +85,7 @@ static int write_model(const struct sim *s, struct err *e)
 }
 
 /* Runs a simulation, from its documents to its summary. */
-static int simulate(struct sim *s, json_t **summary, struct err *e)
+static int simulate_or_search(struct sim *s, json_t **summary, struct err *e)
 {
     bool is_search = s->how.exhaustive || s->how.replay[0];
     struct explore_result found;
@@ -98,7 +98,7 @@ static int simulate(struct sim *s, json_t **summary, struct err *e)
     return write_model(s, e);
 }
 
-static int run(const char *folder, json_t **summary, struct err *e)
+static int run_folder(const char *folder, json_t **summary, struct err *e)
 {
     static char codecs[160]; /* as long as the guard's thread */
     struct stopwatch *guard;
@@ -117,7 +117,7 @@ static int run(const char *folder, json_t **summary, struct err *e)
     guard = guard_begin(folder, codecs, CALL_MAX_S, e);
     if (!guard || sim_open(&s, &set, &how, folder, guard, e) < 0)
         return e->code;
-    rc = simulate(&s, summary, e);
+    rc = simulate_or_search(&s, summary, e);
     if (s.records && sim_records_close(s.records, &late) < 0 && rc == 0) {
         *e = late;
         rc = late.code;
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     blas_choose_core(argv);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
-    rc = run(argv[1], &summary, &e);
+    rc = run_folder(argv[1], &summary, &e);
     if (rc < 0) {
         json_decref(summary);
         summary = helper_summary_failure(&e);

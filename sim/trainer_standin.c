@@ -102,7 +102,7 @@ static const struct trainer_ops ops = {.begin = standin_begin,
                                        .tensors = standin_tensors,
                                        .free = standin_free};
 
-static void fill(float *v, size_t n, uint64_t seed, uint64_t what)
+static void fill_vector(float *v, size_t n, uint64_t seed, uint64_t what)
 {
     struct rng r;
 
@@ -127,8 +127,8 @@ int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct
     s->t = (struct trainer){.ops = &ops, .n_params = n_params, .n_trained = n_params, .has_test = true};
     s->seed = seed;
     s->view = (struct tensor_view){.name = "weights", .type = TENSOR_F32, .n_dims = 1, .shape = {n_params}};
-    fill(s->target, n_params, seed, 0x7a);
-    fill(s->noise, NOISE, seed, 0x15);
+    fill_vector(s->target, n_params, seed, 0x7a);
+    fill_vector(s->noise, NOISE, seed, 0x15);
     *out = &s->t;
     return 0;
 }

@@ -131,7 +131,7 @@ static int keep_order(struct sim_wires *w, const struct sim_message *l, double *
     return 0;
 }
 
-static int push(struct sim_wires *w, struct sim_message *l, struct err *e)
+static int queue_message(struct sim_wires *w, struct sim_message *l, struct err *e)
 {
     return sim_queue_push(w->queue, (struct sim_event){.at = l->at, .what = l->due, .message = l}, e);
 }
@@ -142,14 +142,14 @@ static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_message *l
     l->next = NULL;
     l->lane = NULL;
     if (lane->first && l->at < lane->last->at)
-        return push(w, l, e);
+        return queue_message(w, l, e);
     l->lane = lane;
     if (lane->first) {
         lane->last = lane->last->next = l;
         return 0;
     }
     lane->first = lane->last = l;
-    return push(w, l, e);
+    return queue_message(w, l, e);
 }
 
 /* After a message leaves the queue, the next of its lane is queued. */
@@ -164,7 +164,7 @@ static int dequeue(struct sim_wires *w, struct sim_message *l, struct err *e)
         return 0;
     __builtin_prefetch(lane->first->next, 1); /* messages are scattered in memory, and this one is needed
                                                * soon */
-    return push(w, lane->first, e);
+    return queue_message(w, lane->first, e);
 }
 
 static int carry_inside(struct sim_wires *w, struct sim_message *l, double now, struct err *e)
@@ -178,7 +178,7 @@ static int carry_inside(struct sim_wires *w, struct sim_message *l, double now, 
     if (keep_order(w, l, &at, e) < 0)
         return e->code;
     l->at = at;
-    return push(w, l, e);
+    return queue_message(w, l, e);
 }
 
 int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, struct err *e)

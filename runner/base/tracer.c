@@ -8,7 +8,7 @@
 #include "shared/base/file.h"
 #include "shared/records/artifacts.h"
 
-static void flush(struct tracer *t)
+static void flush_records(struct tracer *t)
 {
     struct err e = {0};
 
@@ -53,7 +53,7 @@ uint64_t tracer_free(struct tracer *t)
 
     if (!t)
         return 0;
-    flush(t);
+    flush_records(t);
     n_dropped = t->head.n_dropped;
     if (t->fd >= 0) {
         /* If this fails too, the file's count is 0, and the node's log has the number. */
@@ -66,7 +66,7 @@ uint64_t tracer_free(struct tracer *t)
     return n_dropped;
 }
 
-static void add(struct tracer *t, struct trace_record r)
+static void add_record(struct tracer *t, struct trace_record r)
 {
     if (t->fd < 0 || t->n_written + t->n_held == TRACE_RECORDS_MAX) {
         t->head.n_dropped++;
@@ -76,7 +76,7 @@ static void add(struct tracer *t, struct trace_record r)
     r.round = t->round;
     t->held[t->n_held++] = r;
     if (t->n_held == TRACER_HELD)
-        flush(t);
+        flush_records(t);
 }
 
 static uint64_t nanoseconds(double s)
@@ -87,12 +87,12 @@ static uint64_t nanoseconds(double s)
 void tracer_span(struct tracer *t, enum trace_kind kind, double begin, double end)
 {
     if (end > begin)
-        add(t, (struct trace_record){
-                   .begin_ns = nanoseconds(begin), .end_ns = nanoseconds(end), .kind = (uint8_t)kind});
+        add_record(t, (struct trace_record){
+                          .begin_ns = nanoseconds(begin), .end_ns = nanoseconds(end), .kind = (uint8_t)kind});
 }
 
 void tracer_message(struct tracer *t, enum trace_kind kind, int peer, uint64_t seq, double at)
 {
-    add(t, (struct trace_record){
-               .begin_ns = nanoseconds(at), .end_ns = seq, .peer = peer, .kind = (uint8_t)kind});
+    add_record(t, (struct trace_record){
+                      .begin_ns = nanoseconds(at), .end_ns = seq, .peer = peer, .kind = (uint8_t)kind});
 }

@@ -132,7 +132,7 @@ static bool is_prepared(const struct prepared *r, const struct collective_ask *a
 }
 
 /* The plan for `ask`: that of one of the last collectives of its kind, or a new one. */
-static const struct prepared *prepare(struct collective *c, const struct collective_ask *ask, struct err *e)
+static const struct prepared *find_plan(struct collective *c, const struct collective_ask *ask, struct err *e)
 {
     struct prepared *r = c->prepared[ask->kind];
     int *oldest = &c->oldest[ask->kind];
@@ -220,7 +220,7 @@ static int copy_own(struct collective *c, size_t first, size_t end, struct err *
 }
 
 /* Sends every chunk that can be sent now. */
-static int push(struct collective *c, struct err *e)
+static int send_chunks(struct collective *c, struct err *e)
 {
     const struct collective_plan *p = &c->now->plan;
 
@@ -240,7 +240,7 @@ static int push(struct collective *c, struct err *e)
     return COLLECTIVE_DONE;
 }
 
-static void resume(struct collective *c, int node)
+static void resume_sender(struct collective *c, int node)
 {
     if (!c->senders[node].is_paused)
         return;
@@ -303,7 +303,7 @@ static void add_chunk(struct collective *c, const struct plan_recv *v)
 }
 
 /* Processes chunks in the order of the plan, as far as they have arrived. */
-static void take(struct collective *c)
+static void take_chunks(struct collective *c)
 {
     const struct collective_plan *p = &c->now->plan;
 
@@ -318,7 +318,7 @@ static void take(struct collective *c)
         add_chunk(c, v);
         phase_enter(c->cfg.watch, last);
         c->senders[v->from].is_staged = false;
-        resume(c, v->from);
+        resume_sender(c, v->from);
     }
 }
 
@@ -327,8 +327,8 @@ int collective_ready(struct collective *c, size_t ready, struct err *e)
     if (ready < c->ready && copy_own(c, ready, c->ready, e) < 0)
         return e->code;
     c->ready = ready < c->ready ? ready : c->ready;
-    take(c);
-    return push(c, e);
+    take_chunks(c);
+    return send_chunks(c, e);
 }
 
 int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e)
@@ -336,7 +336,7 @@ int collective_start(struct collective *c, const struct collective_ask *ask, str
     assert(!c->now && ask->in != ask->out);
     c->ask = *ask;
     c->ask.item = ask->item ? ask->item : &floats;
-    c->now = prepare(c, &c->ask, e);
+    c->now = find_plan(c, &c->ask, e);
     if (!c->now)
         return e->code;
     c->number++;
@@ -345,7 +345,7 @@ int collective_start(struct collective *c, const struct collective_ask *ask, str
     for (int k = 0; k < c->cfg.n_nodes; k++) {
         c->senders[k].cursor = c->now->plan.first[k];
         c->senders[k].received = 0;
-        resume(c, k);
+        resume_sender(c, k);
     }
     return collective_ready(c, ask->ready, e);
 }
@@ -359,9 +359,9 @@ int collective_on_event(struct collective *c, const struct mesh_event *ev, struc
         s->is_staged |= v->op != PLAN_COPY;
         s->cursor = v->next;
         s->received++;
-        take(c);
+        take_chunks(c);
     }
-    return push(c, e);
+    return send_chunks(c, e);
 }
 
 uint64_t collective_summed(const struct collective *c)

@@ -142,7 +142,7 @@ static void recv_all(struct builder *b, int from, enum plan_op op, bool is_sum, 
         recv_chunk(b, from, op, is_sum, i.chunk);
 }
 
-static void copy(struct builder *b, enum plan_vector to, struct range r)
+static void add_copy(struct builder *b, enum plan_vector to, struct range r)
 {
     b->p->copies[b->p->n_copies++] = (struct plan_copy){to, r.first, r.n};
 }
@@ -185,13 +185,13 @@ static void ring(struct builder *b)
  * overwrites it. */
 static void reduce_scatter(struct builder *b)
 {
-    copy(b, PLAN_OUT, slice_of(b, b->me - 1));
+    add_copy(b, PLAN_OUT, slice_of(b, b->me - 1));
     ring_down(b, PLAN_OUT);
 }
 
 static void all_gather(struct builder *b)
 {
-    copy(b, PLAN_OUT, slice_of(b, b->me));
+    add_copy(b, PLAN_OUT, slice_of(b, b->me));
     ring_up(b);
 }
 
@@ -368,7 +368,7 @@ static void broadcast(struct builder *b)
     if (rank > 0)
         send_chunk(b, parent_of(b, root, rank), PLAN_OUT, (struct range){0, 0});
     else
-        copy(b, PLAN_OUT, b->whole);
+        add_copy(b, PLAN_OUT, b->whole);
     for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);)
         tree_down(b, root, i.chunk);
 }
@@ -389,7 +389,7 @@ static void direct(struct builder *b)
     int me = b->me, n_nodes = b->n_nodes;
     int last = me == n_nodes - 1 ? me - 1 : n_nodes - 1;
 
-    copy(b, PLAN_KEPT, b->whole);
+    add_copy(b, PLAN_KEPT, b->whole);
     for (struct chunks i = chunks_of(b, b->whole); next_chunk(&i);) {
         for (int d = 1; d < n_nodes; d++)
             send_chunk(b, at_distance(b, d), PLAN_KEPT, i.chunk);
@@ -403,8 +403,8 @@ static void all_to_all(struct builder *b)
 {
     int me = b->me;
 
-    copy(b, PLAN_KEPT, b->whole);
-    copy(b, PLAN_OUT, slice_of(b, me));
+    add_copy(b, PLAN_KEPT, b->whole);
+    add_copy(b, PLAN_OUT, slice_of(b, me));
     for (int d = 1; d < b->n_nodes; d++) {
         send_all(b, at_distance(b, d), PLAN_KEPT, slice_of(b, me + d));
         recv_all(b, at_distance(b, -d), PLAN_COPY, false, slice_of(b, me - d));
@@ -555,7 +555,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, 
     p->n_copies = p->n_sends = p->n_recvs = 0;
     choose(&p->ask);
     if (ask->n_nodes == 1)
-        copy(&b, PLAN_OUT, b.whole);
+        add_copy(&b, PLAN_OUT, b.whole);
     else
         by[ask->kind](&b);
     if (b.no_memory || !sent || !p->first) {

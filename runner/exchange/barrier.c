@@ -48,8 +48,8 @@ size_t barrier_bytes(const struct exchange *x)
     return most * sizeof(float);
 }
 
-static int send(struct exchange *x, int to, uint16_t channel, enum barrier_kind kind, uint64_t epoch,
-                const float *params, size_t n, struct err *e)
+static int send_barrier(struct exchange *x, int to, uint16_t channel, enum barrier_kind kind, uint64_t epoch,
+                        const float *params, size_t n, struct err *e)
 {
     const struct mesh_head h = {
         .kind = FRAME_BARRIER, .peer = to, .channel = channel, .index = kind, .round = epoch};
@@ -77,7 +77,7 @@ int exchange_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, s
     b->n_open = x->n_channels;
     for (int i = 0; i < x->n_channels; i++) {
         b->answered[i] = false;
-        if (send(x, x->channels[i].server, x->channels[i].id, kind, epoch, NULL, 0, e) < 0)
+        if (send_barrier(x, x->channels[i].server, x->channels[i].id, kind, epoch, NULL, 0, e) < 0)
             return e->code;
     }
     return CODEC_WAIT;
@@ -197,7 +197,8 @@ int exchange_release(struct exchange *x, struct err *e)
         if (!is_for(w, kind, epoch))
             continue;
         w->waits = false;
-        if (send(x, k, ch->id, kind, w->epoch, model, kind == BARRIER_END && model ? ch->n_params : 0, e) < 0)
+        if (send_barrier(x, k, ch->id, kind, w->epoch, model, kind == BARRIER_END && model ? ch->n_params : 0,
+                         e) < 0)
             return e->code;
     }
     b->waited_since = stopwatch_now(x->watch);
@@ -233,7 +234,7 @@ int exchange_tell_under_way(struct exchange *x, double period, struct err *e)
 
         w->is_heard = false;
         if (w->waits && !w->is_gone && mesh_queued_for(x->mesh, k) == 0 &&
-            send(x, k, x->channels[0].id, BARRIER_UNDER_WAY, w->epoch, NULL, 0, e) < 0)
+            send_barrier(x, k, x->channels[0].id, BARRIER_UNDER_WAY, w->epoch, NULL, 0, e) < 0)
             return e->code;
     }
     return CODEC_GO;
@@ -249,7 +250,7 @@ int exchange_tell_computes(struct exchange *x, double period, struct err *e)
     b->told_at = now;
     for (int i = 0; i < x->n_channels; i++)
         if (mesh_queued_for(x->mesh, x->channels[i].server) == 0 &&
-            send(x, x->channels[i].server, x->channels[i].id, BARRIER_COMPUTES, 0, NULL, 0, e) < 0)
+            send_barrier(x, x->channels[i].server, x->channels[i].id, BARRIER_COMPUTES, 0, NULL, 0, e) < 0)
             return e->code;
     return CODEC_GO;
 }

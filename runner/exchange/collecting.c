@@ -356,7 +356,7 @@ static int next_step(struct channel *ch)
     return COLLECTIVE_DONE;
 }
 
-static int start(struct channel *ch, const struct collective_ask *ask)
+static int start_collective(struct channel *ch, const struct collective_ask *ask)
 {
     if (fits_inside(ch, ask))
         return start_inside(ch, ask);
@@ -396,7 +396,7 @@ int collecting_start(struct channel *ch, struct collective_ask *ask)
     if (ask->kind == COLLECTIVE_ALL_REDUCE && exchange_has_levels(ch->x))
         ask->levels = PLAN_TWO_LEVELS;
     s->item_bytes = ask->item ? ask->item->bytes : sizeof(float);
-    rc = start(ch, ask);
+    rc = start_collective(ch, ask);
     if (rc < 0)
         return rc;
     s->last_out = ask->out;

@@ -87,8 +87,8 @@ int exchange_can_save(struct exchange *x, struct err *e)
     return 0;
 }
 
-static void add(struct exchange_state *s, int channel, const char *name, enum tensor_type type, size_t n,
-                const void *data)
+static void add_tensor(struct exchange_state *s, int channel, const char *name, enum tensor_type type,
+                       size_t n, const void *data)
 {
     struct tensor_view *t = &s->tensors[s->n++];
 
@@ -109,7 +109,7 @@ static void save_each(struct exchange_state *s, int i, const struct copies *c, c
     for (int k = 0; v && k < c->n; k++) {
         snprintf(text, sizeof text, "%s/%d", name, k);
         if (v[k])
-            add(s, i, text, TENSOR_F32, c->n_params, v[k]);
+            add_tensor(s, i, text, TENSOR_F32, c->n_params, v[k]);
     }
 }
 
@@ -129,22 +129,22 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
     cursor[8] = (int64_t)ch->codec.n_local;
     memcpy(cursor + 9, &ch->codec.lr_sum, sizeof ch->codec.lr_sum);
     cursor[10] = (int64_t)ch->combining.version;
-    add(s, i, "cursor", TENSOR_I64, CURSOR, cursor);
+    add_tensor(s, i, "cursor", TENSOR_I64, CURSOR, cursor);
     memcpy(state, ch->codec.state, state_size(ch));
     for (size_t k = 0; k < ch->n_zeros; k++)
         memcpy(state + ch->zeros[k].at, &nothing, sizeof nothing);
-    add(s, i, "state", TENSOR_U8, state_size(ch), state);
+    add_tensor(s, i, "state", TENSOR_U8, state_size(ch), state);
     for (size_t k = 0; k < ch->n_zeros; k++) {
         snprintf(name, sizeof name, "vector%zu", k);
-        add(s, i, name, type_of(&ch->zeros[k]), ch->zeros[k].n, vector_in(ch, k)->v);
+        add_tensor(s, i, name, type_of(&ch->zeros[k]), ch->zeros[k].n, vector_in(ch, k)->v);
     }
     if (ch->codec.global)
-        add(s, i, "global", TENSOR_F32, ch->n_params, ch->codec.global);
+        add_tensor(s, i, "global", TENSOR_F32, ch->n_params, ch->codec.global);
     for (size_t k = 0; k < ch->compressing.n_residuals; k++) {
         const struct residual *r = &ch->compressing.residuals[k];
 
         snprintf(name, sizeof name, "residual/%d/%d", r->block, r->vector);
-        add(s, i, name, TENSOR_F32, r->n, r->v);
+        add_tensor(s, i, name, TENSOR_F32, r->n, r->v);
     }
     save_each(s, i, c, "copy", c->of);
     save_each(s, i, c, "left", c->left);
@@ -220,8 +220,8 @@ void exchange_state_clear(struct exchange_state *s)
 
 /* The tensor codec/i/name, a vector of the given type. ERR_CONFIG: it is missing, or of another type or
  * shape. */
-static int find(const void **data, size_t *n, const struct tensor_file *f, int i, const char *name,
-                enum tensor_type type, struct err *e)
+static int find_tensor(const void **data, size_t *n, const struct tensor_file *f, int i, const char *name,
+                       enum tensor_type type, struct err *e)
 {
     char whole[TENSOR_NAME];
     const struct tensor_view *t;
@@ -242,7 +242,7 @@ static int restore_global(struct channel *ch, int i, const struct tensor_file *f
     const void *data;
     size_t n;
 
-    if (find(&data, &n, f, i, "global", TENSOR_F32, e) < 0)
+    if (find_tensor(&data, &n, f, i, "global", TENSOR_F32, e) < 0)
         return e->code;
     if (n != ch->n_params)
         return err_set(e, ERR_CONFIG, "codec/%d/global has %zu values, the model has %zu there", i, n,
@@ -259,7 +259,7 @@ static int restore_vectors(struct channel *ch, int i, const struct tensor_file *
 
     for (size_t k = 0; k < ch->n_zeros; k++) {
         snprintf(name, sizeof name, "vector%zu", k);
-        if (find(&data, &n, f, i, name, type_of(&ch->zeros[k]), e) < 0)
+        if (find_tensor(&data, &n, f, i, name, type_of(&ch->zeros[k]), e) < 0)
             return e->code;
         if (n != ch->zeros[k].n)
             return err_set(e, ERR_CONFIG, "codec/%d/%s has %zu values, but the codec's vector has %zu", i,
@@ -302,7 +302,7 @@ static int restore_each(float **v, const struct copies *c, const char *name, int
 
     for (int k = 0; v && k < c->n; k++) {
         snprintf(text, sizeof text, "%s/%d", name, k);
-        if (find(&data, &n, f, i, text, TENSOR_F32, e) < 0)
+        if (find_tensor(&data, &n, f, i, text, TENSOR_F32, e) < 0)
             return e->code;
         if (n != c->n_params)
             return err_set(e, ERR_CONFIG, "codec/%d/%s has %zu values, the model has %zu there", i, text, n,
@@ -331,7 +331,7 @@ static int restore_state(struct channel *ch, int i, const struct tensor_file *f,
     const void *state;
     size_t size;
 
-    if (find(&state, &size, f, i, "state", TENSOR_U8, e) < 0)
+    if (find_tensor(&state, &size, f, i, "state", TENSOR_U8, e) < 0)
         return e->code;
     if (size != state_size(ch))
         return err_set(e, ERR_CONFIG, "codec/%d/state has %zu bytes, codec %s has %zu", i, size,
@@ -366,7 +366,7 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     float lr_factor, lr_sum;
     size_t n;
 
-    if (find(&data, &n, f, i, "cursor", TENSOR_I64, e) < 0)
+    if (find_tensor(&data, &n, f, i, "cursor", TENSOR_I64, e) < 0)
         return e->code;
     cursor = data;
     if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0 || cursor[8] < 0 || cursor[10] < 0 ||

@@ -9,7 +9,7 @@ bool exchange_is_fed(const struct exchange *x)
     return x->cfg.blocks->is_shared;
 }
 
-static int send(struct exchange *x, int to, enum feed_order order, uint64_t p)
+static int send_order(struct exchange *x, int to, enum feed_order order, uint64_t p)
 {
     const struct mesh_head h = {
         .kind = FRAME_FEED, .peer = to, .channel = x->channels[0].id, .index = order, .round = p};
@@ -32,7 +32,7 @@ int exchange_ask_next(struct exchange *x, struct err *e)
         return CODEC_GO;
     x->e = e;
     f->has_asked = true;
-    return send(x, FEED_SERVER, FEED_ASK, 0);
+    return send_order(x, FEED_SERVER, FEED_ASK, 0);
 }
 
 int exchange_await_next(struct exchange *x, struct err *e)
@@ -61,13 +61,13 @@ bool exchange_feed_is_over(const struct exchange *x)
     return x->feed.is_over;
 }
 
-static int give(struct exchange *x, int worker)
+static int give_part(struct exchange *x, int worker)
 {
     struct feed *f = &x->feed;
 
     if (f->n_given == x->cfg.n_steps)
-        return send(x, worker, FEED_OVER, 0);
-    return send(x, worker, FEED_NEXT, f->n_given++);
+        return send_order(x, worker, FEED_OVER, 0);
+    return send_order(x, worker, FEED_NEXT, f->n_given++);
 }
 
 static int on_answer(struct exchange *x, const struct mesh_head *h)
@@ -89,7 +89,7 @@ int feed_on_message(struct exchange *x, const struct mesh_event *ev)
                      (h->index == FEED_OVER || (h->index == FEED_NEXT && h->round < x->cfg.n_steps));
 
     if (exchange_is_fed(x) && ev->buf->len == 0 && (is_asked || is_answer))
-        return is_asked ? give(x, h->peer) : on_answer(x, h);
+        return is_asked ? give_part(x, h->peer) : on_answer(x, h);
     err_set(x->e, ERR_PROTOCOL, "node %d sent an order about mini-batches that it cannot give", h->peer);
     return h->peer < 0 ? x->e->code : channel_blame(&x->channels[0], h->peer);
 }

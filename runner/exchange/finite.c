@@ -17,7 +17,7 @@ static void name_place(const struct channel *ch, size_t i, size_t n, char *out, 
 }
 
 /* `what` is not finite: v (n). */
-static int refuse(struct channel *ch, const char *what, const float *v, size_t n)
+static int refuse_vector(struct channel *ch, const char *what, const float *v, size_t n)
 {
     const struct codec_combine *r = ch->combining.rule;
     const struct codec *c = &ch->codec;
@@ -37,15 +37,16 @@ static int refuse(struct channel *ch, const char *what, const float *v, size_t n
                               "is not the codec or the machine.");
 }
 
-static int check(struct channel *ch, const char *what, const float *const *vectors, const float *numbers)
+static int check_vectors(struct channel *ch, const char *what, const float *const *vectors,
+                         const float *numbers)
 {
     const struct combining *b = &ch->combining;
 
     for (int k = 0; k < b->n_vectors; k++)
         if (!gradient_is_finite(vectors[k], ch->n_params))
-            return refuse(ch, what, vectors[k], ch->n_params);
+            return refuse_vector(ch, what, vectors[k], ch->n_params);
     if (numbers && !gradient_is_finite(numbers, (size_t)b->rule->n_numbers))
-        return refuse(ch, what, numbers, (size_t)b->rule->n_numbers);
+        return refuse_vector(ch, what, numbers, (size_t)b->rule->n_numbers);
     return CODEC_GO;
 }
 
@@ -63,7 +64,7 @@ int finite_check_contribution(struct channel *ch, int from, const struct combini
     if (is->weight == 0 || ch->x->cfg.aggregate.kind != AGGREGATE_MEAN || is_left_out(ch))
         return CODEC_GO;
     snprintf(what, sizeof what, "node %d contributed a vector that is not finite", from);
-    return check(ch, what, is->vectors, is->numbers);
+    return check_vectors(ch, what, is->vectors, is->numbers);
 }
 
 int finite_check_combination(struct channel *ch, int from, const float *const *vectors, const float *numbers)
@@ -74,7 +75,7 @@ int finite_check_combination(struct channel *ch, int from, const float *const *v
         return CODEC_GO;
     if (from < 0)
         snprintf(what, sizeof what, "node %d, a server, sent a combination that is not finite", from);
-    return check(ch, what, vectors, numbers);
+    return check_vectors(ch, what, vectors, numbers);
 }
 
 int finite_check_parameters(struct channel *ch, int from, const float *v)
@@ -83,7 +84,7 @@ int finite_check_parameters(struct channel *ch, int from, const float *v)
 
     snprintf(what, sizeof what, "node %d, a server, sent parameters that are not finite", from);
     return is_left_out(ch) || gradient_is_finite(v, ch->n_params) ? CODEC_GO
-                                                                  : refuse(ch, what, v, ch->n_params);
+                                                                  : refuse_vector(ch, what, v, ch->n_params);
 }
 
 int finite_check_message(struct channel *ch, int from, const float *v, size_t n)
@@ -91,5 +92,5 @@ int finite_check_message(struct channel *ch, int from, const float *v, size_t n)
     char what[96];
 
     snprintf(what, sizeof what, "node %d sent a vector that is not finite", from);
-    return is_left_out(ch) || gradient_is_finite(v, n) ? CODEC_GO : refuse(ch, what, v, n);
+    return is_left_out(ch) || gradient_is_finite(v, n) ? CODEC_GO : refuse_vector(ch, what, v, n);
 }

@@ -128,7 +128,7 @@ int round_advance_without_lost(struct channel *ch)
     return CODEC_GO;
 }
 
-static int send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
+static int send_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     compressing_begin_writing(ch); /* it compresses nothing: resets saved_out */
     return channel_send(ch, h, b, 0);
@@ -156,7 +156,7 @@ static int restate(struct channel *ch)
     b->len = agreement_bytes(a);
     for (h.peer = 0; rc == CODEC_GO && h.peer < a->n; h.peer++)
         if (h.peer != ch->run.node && !channel_has_left(ch, h.peer))
-            rc = send(ch, &h, b);
+            rc = send_message(ch, &h, b);
     mesh_buf_put(b);
     return rc;
 }
@@ -172,7 +172,7 @@ static int relay_contributions(struct channel *ch)
     for (h.peer = 0; h.peer < a->n; h.peer++)
         for (int w = 0; agreement_is_behind(a, h.peer) && !channel_has_left(ch, h.peer) && w < a->n; w++) {
             h.index = (uint32_t)w;
-            if (a->is_lost[w] && ch->round.kept[w] && send(ch, &h, ch->round.kept[w]) < 0)
+            if (a->is_lost[w] && ch->round.kept[w] && send_message(ch, &h, ch->round.kept[w]) < 0)
                 return -1;
         }
     return CODEC_GO;

@@ -17,7 +17,7 @@ double stop_rule_error(double loss, double accuracy)
     return isfinite(v) ? v : INFINITY;
 }
 
-static int append(struct stop_rule *r, double error, struct err *e)
+static int append_error(struct stop_rule *r, double error, struct err *e)
 {
     if (r->n == r->room) {
         size_t room = r->room ? 2 * r->room : 64;
@@ -56,7 +56,7 @@ int stop_rule_add(enum stop_reason *out, struct stop_rule *r, double loss, doubl
     double error = stop_rule_error(loss, accuracy);
     bool is_reached = r->target > 0 && accuracy >= r->target;
 
-    if (append(r, error, e) < 0)
+    if (append_error(r, error, e) < 0)
         return e->code;
     *out = is_over(r, error) ? STOP_PATIENCE : STOP_NONE;
     if (is_reached)
@@ -66,7 +66,7 @@ int stop_rule_add(enum stop_reason *out, struct stop_rule *r, double loss, doubl
 
 int stop_rule_add_earlier(struct stop_rule *r, double error, struct err *e)
 {
-    if (append(r, error, e) < 0)
+    if (append_error(r, error, e) < 0)
         return e->code;
     is_over(r, error);
     return 0;

@@ -65,8 +65,8 @@ static int coordinator(const struct exchange *x)
     return k;
 }
 
-static int send(struct exchange *x, int to, enum verdict_kind kind, enum stop_reason reason,
-                const void *payload, size_t len)
+static int send_vote(struct exchange *x, int to, enum verdict_kind kind, enum stop_reason reason,
+                     const void *payload, size_t len)
 {
     uint16_t channel = (uint16_t)(to < 0 ? FIRST_SERVER - to : x->channels[0].id);
     const struct mesh_head h = {
@@ -93,7 +93,7 @@ static int send_to_workers(struct exchange *x, enum verdict_kind kind, enum stop
                            const struct verdict_result *r)
 {
     for (int k = 0; k < x->cfg.n_workers; k++)
-        if (k != x->cfg.node && is_present(x, k) && send(x, k, kind, reason, r, r ? sizeof *r : 0) < 0)
+        if (k != x->cfg.node && is_present(x, k) && send_vote(x, k, kind, reason, r, r ? sizeof *r : 0) < 0)
             return x->e->code;
     return CODEC_GO;
 }
@@ -102,7 +102,7 @@ static int send_to_workers(struct exchange *x, enum verdict_kind kind, enum stop
 static int pass_on(struct exchange *x, const struct verdict_result *r, enum stop_reason reason)
 {
     for (int s = 1; s < x->cfg.n_servers; s++)
-        if (send(x, FIRST_SERVER - s, VERDICT_RESULT, reason, r, sizeof *r) < 0)
+        if (send_vote(x, FIRST_SERVER - s, VERDICT_RESULT, reason, r, sizeof *r) < 0)
             return x->e->code;
     if (x->cfg.n_servers > 0 || reason == STOP_NONE || !x->cfg.goes_on)
         return CODEC_GO;
@@ -125,7 +125,7 @@ static int call_codec(struct channel *ch)
 }
 
 /* The mean of all workers is known here. `reason`: the decision. */
-static int take(struct exchange *x, const struct verdict_result *r, enum stop_reason reason)
+static int take_result(struct exchange *x, const struct verdict_result *r, enum stop_reason reason)
 {
     struct verdict *v = &x->verdict;
 
@@ -149,7 +149,8 @@ static int announce(struct exchange *x, const struct verdict_result *r)
 {
     enum stop_reason reason;
 
-    if (stop_rule_add(&reason, &x->verdict.rule, r->loss, r->accuracy, x->e) < 0 || take(x, r, reason) < 0)
+    if (stop_rule_add(&reason, &x->verdict.rule, r->loss, r->accuracy, x->e) < 0 ||
+        take_result(x, r, reason) < 0)
         return x->e->code;
     for (int k = 0; k < x->cfg.n_workers; k++)
         x->verdict.reports[k].known = *r;
@@ -167,13 +168,13 @@ static int answer_late(struct exchange *x)
         if (k == x->cfg.node || !is_present(x, k) || r->own.n != v->known.n || r->known.n >= v->known.n)
             continue;
         r->known = v->known;
-        if (send(x, k, VERDICT_RESULT, v->stop.reason, &v->known, sizeof v->known) < 0)
+        if (send_vote(x, k, VERDICT_RESULT, v->stop.reason, &v->known, sizeof v->known) < 0)
             return x->e->code;
     }
     return CODEC_GO;
 }
 
-static struct verdict_result mean(const struct exchange *x, uint64_t n)
+static struct verdict_result mean_result(const struct exchange *x, uint64_t n)
 {
     struct verdict_result m = {.n = n, .step = UINT64_MAX};
     int n_present = 0;
@@ -193,7 +194,7 @@ static struct verdict_result mean(const struct exchange *x, uint64_t n)
     return m;
 }
 
-static int refuse(struct exchange *x, int from)
+static int refuse_result(struct exchange *x, int from)
 {
     err_set(x->e, ERR_PROTOCOL, "node %d sent a result of an evaluation that it cannot have", from);
     return from < 0 ? x->e->code : channel_blame(&x->channels[0], from);
@@ -208,11 +209,11 @@ static int refuse_known(struct exchange *x, const struct verdict_result *known)
     while (&v->reports[k].known != known)
         k++;
     v->reports[k].known = (struct verdict_result){0};
-    return refuse(x, k);
+    return refuse_result(x, k);
 }
 
 /* Of the coordinator: announces what has become known, if anything. */
-static int conclude(struct exchange *x)
+static int announce_result(struct exchange *x)
 {
     struct verdict *v = &x->verdict;
     const struct verdict_result *latest = &v->known;
@@ -231,22 +232,22 @@ static int conclude(struct exchange *x)
         return answer_late(x);
     if (x->cfg.is_sync && latest->n > least)
         return refuse_known(x, latest);
-    m = latest->n > v->known.n ? *latest : mean(x, least);
+    m = latest->n > v->known.n ? *latest : mean_result(x, least);
     if (announce(x, &m) < 0)
         return x->e->code;
-    return conclude(x);
+    return announce_result(x);
 }
 
-static int report(struct exchange *x)
+static int send_report(struct exchange *x)
 {
     struct verdict *v = &x->verdict;
     const struct verdict_report r = {v->own, v->known};
 
     v->reported_to = coordinator(x);
     if (v->reported_to != x->cfg.node)
-        return send(x, v->reported_to, VERDICT_REPORT, STOP_NONE, &r, sizeof r);
+        return send_vote(x, v->reported_to, VERDICT_REPORT, STOP_NONE, &r, sizeof r);
     v->reports[x->cfg.node] = r;
-    return conclude(x);
+    return announce_result(x);
 }
 
 int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e)
@@ -256,7 +257,7 @@ int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double ac
     x->e = e;
     v->own = (struct verdict_result){v->own.n + 1, step, loss, accuracy};
     v->waits = x->cfg.is_sync;
-    if (report(x) < 0)
+    if (send_report(x) < 0)
         return e->code;
     return v->waits ? CODEC_WAIT : CODEC_GO;
 }
@@ -271,14 +272,14 @@ static int on_report(struct exchange *x, const struct mesh_head *h, const struct
     struct verdict_report r, *last = h->peer >= 0 ? &x->verdict.reports[h->peer] : NULL;
 
     if (!last || b->len != sizeof r || h->round != STOP_NONE || (is_server(x) && x->cfg.node != FIRST_SERVER))
-        return refuse(x, h->peer);
+        return refuse_result(x, h->peer);
     memcpy(&r, b->bytes, sizeof r);
     if (!can_be(x, &r.own) || !can_be(x, &r.known) || r.own.n < last->own.n || r.known.n > r.own.n)
-        return refuse(x, h->peer);
+        return refuse_result(x, h->peer);
     last->own = r.own;
     if (r.known.n > last->known.n) /* else a result is on its way */
         last->known = r.known;
-    return coordinator(x) == x->cfg.node ? conclude(x) : CODEC_GO;
+    return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
 
 /* The n-th mean is known when each worker has made n evaluations, this one, too. In asgd a decision may reach
@@ -292,15 +293,15 @@ static int on_result(struct exchange *x, const struct mesh_head *h, const struct
     struct verdict_result r;
 
     if (!may_send || b->len != sizeof r || h->round >= N_STOP_REASONS)
-        return refuse(x, h->peer);
+        return refuse_result(x, h->peer);
     memcpy(&r, b->bytes, sizeof r);
     if (r.n == 0 || !can_be(x, &r) ||
         (!is_server(x) && r.n > v->own.n && (x->cfg.is_sync || h->round == STOP_NONE)))
-        return refuse(x, h->peer);
+        return refuse_result(x, h->peer);
     if (r.n <= v->known.n)
         return CODEC_GO; /* passed on by another worker */
     if (stop_rule_add(&ignored, &v->rule, r.loss, r.accuracy, x->e) < 0 ||
-        take(x, &r, (enum stop_reason)h->round) < 0)
+        take_result(x, &r, (enum stop_reason)h->round) < 0)
         return x->e->code;
     return is_server(x) ? CODEC_GO : pass_on(x, &r, (enum stop_reason)h->round);
 }
@@ -310,7 +311,7 @@ static int on_stop(struct exchange *x, const struct mesh_head *h, const struct m
     struct verdict *v = &x->verdict;
 
     if (h->peer >= 0 || is_server(x) || b->len > 0)
-        return refuse(x, h->peer);
+        return refuse_result(x, h->peer);
     if (v->stop.reason == STOP_NONE)
         v->stop = (struct stop){STOP_CODEC, x->channels[0].run.step, NAN, NAN};
     return CODEC_GO;
@@ -324,7 +325,7 @@ int verdict_on_message(struct exchange *x, const struct mesh_event *ev)
     uint32_t kind = ev->head.index;
 
     if (kind >= VERDICT_KINDS || (kind != VERDICT_STOP && !x->verdict.is_on))
-        return refuse(x, ev->head.peer);
+        return refuse_result(x, ev->head.peer);
     return of_kind[kind](x, &ev->head, ev->buf);
 }
 
@@ -349,8 +350,8 @@ int verdict_look(struct exchange *x)
         return CODEC_GO;
     v->n_left = x->n_left;
     if (!is_server(x) && v->reported_to != coordinator(x) && v->own.n > 0)
-        return report(x);
-    return coordinator(x) == x->cfg.node ? conclude(x) : CODEC_GO;
+        return send_report(x);
+    return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
 
 /* Of the coordinator: the first worker whose result others wait for. */

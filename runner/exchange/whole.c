@@ -128,7 +128,7 @@ int whole_awaits(const struct channel *ch)
     return 0;
 }
 
-static void put(struct mesh_buf *b, const void *bytes, size_t len)
+static void put_bytes(struct mesh_buf *b, const void *bytes, size_t len)
 {
     memcpy(b->bytes + b->len, bytes, len);
     b->len += len;
@@ -146,7 +146,7 @@ static void write_measures(struct channel *ch, struct mesh_buf *b)
     for (int v = 0; c->n_all > 0 && v < c->n_vectors; v++) {
         combining_measure(ch, v);
         for (size_t row = 0; row < (size_t)c->n_all; row++)
-            put(b, c->work + row * (size_t)c->n_all, (row + 1) * sizeof(double));
+            put_bytes(b, c->work + row * (size_t)c->n_all, (row + 1) * sizeof(double));
     }
 }
 
@@ -158,7 +158,7 @@ static void write_norm(struct channel *ch, struct mesh_buf *b)
 
     if (!gradient_is_finite(grads + ch->n_trained, ch->n_params - ch->n_trained))
         square = NAN;
-    put(b, &square, sizeof square);
+    put_bytes(b, &square, sizeof square);
 }
 
 static int send_part(struct channel *ch, enum whole_kind kind)

@@ -8,19 +8,19 @@
 #include "runner/executor/executing.h"
 
 /* Returns whether the call may do its work: after an error none does. */
-static bool enter(struct executing *ex)
+static bool enter_call(struct executing *ex)
 {
     phase_enter(ex->n->monitor->watch, PHASE_WAIT);
     return !ex->failed.code;
 }
 
-static int leave(struct executing *ex)
+static int leave_call(struct executing *ex)
 {
     phase_enter(ex->n->monitor->watch, PHASE_APPLY);
     return ex->failed.code;
 }
 
-static int refuse(struct executing *ex, const char *fmt, ...)
+static int refuse_call(struct executing *ex, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -30,18 +30,18 @@ static int refuse(struct executing *ex, const char *fmt, ...)
     va_end(ap);
     if (!ex->failed.code)
         err_set(&ex->failed, ERR_CODEC, "executor %s: %s", ex->rule.name, text);
-    return leave(ex);
+    return leave_call(ex);
 }
 
 /* After work that returned rc. An error that is the executor's own names it. */
-static int end(struct executing *ex, int rc, const struct err *e)
+static int end_program_call(struct executing *ex, int rc, const struct err *e)
 {
     if (rc < 0) {
         ex->failed = *e;
         if (rc == ERR_CODEC)
             err_at(&ex->failed, "executor %s", ex->rule.name);
     }
-    return leave(ex);
+    return leave_call(ex);
 }
 
 static bool is_node(const struct executing *ex, int node)
@@ -59,7 +59,7 @@ static void host_log(struct executor *x, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     fprintf(stderr, "executor %s: %s\n", ex->rule.name, text);
-    leave(ex);
+    leave_call(ex);
 }
 
 static int host_fail(struct executor *x, const char *fmt, ...)
@@ -70,7 +70,7 @@ static int host_fail(struct executor *x, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return refuse(executing_of(x), "%s", text);
+    return refuse_call(executing_of(x), "%s", text);
 }
 
 static int host_progress(struct executor *x, double percent)
@@ -78,13 +78,13 @@ static int host_progress(struct executor *x, double percent)
     struct executing *ex = executing_of(x);
     struct err e;
 
-    if (!enter(ex))
-        return leave(ex);
+    if (!enter_call(ex))
+        return leave_call(ex);
     if (percent > ex->percent) /* the last percent is the host's: run() has returned */
         ex->percent = percent < EXECUTOR_STEPS - 1 ? (int)percent : EXECUTOR_STEPS - 1;
     if (report_is_due(ex->n->report, stopwatch_since(ex->n->monitor->watch)))
         node_report_executing(ex->n);
-    return end(ex, node_receive(ex->n, &e), &e);
+    return end_program_call(ex, node_receive(ex->n, &e), &e);
 }
 
 static int host_write(struct executor *x, const void *bytes, size_t n)
@@ -92,7 +92,8 @@ static int host_write(struct executor *x, const void *bytes, size_t n)
     struct executing *ex = executing_of(x);
     struct err e;
 
-    return enter(ex) ? end(ex, output_write(&ex->output, bytes, n, &e), &e) : leave(ex);
+    return enter_call(ex) ? end_program_call(ex, output_write(&ex->output, bytes, n, &e), &e)
+                          : leave_call(ex);
 }
 
 static int host_print(struct executor *x, const char *fmt, ...)
@@ -105,7 +106,7 @@ static int host_print(struct executor *x, const char *fmt, ...)
     n = vasprintf(&text, fmt, ap);
     va_end(ap);
     if (n < 0)
-        return refuse(executing_of(x), "print(): no memory, or a bad format");
+        return refuse_call(executing_of(x), "print(): no memory, or a bad format");
     rc = host_write(x, text, (size_t)n);
     free(text);
     return rc;
@@ -116,14 +117,15 @@ static int host_send(struct executor *x, int to, const void *bytes, size_t n)
     struct executing *ex = executing_of(x);
     struct err e;
 
-    if (!enter(ex))
-        return leave(ex);
+    if (!enter_call(ex))
+        return leave_call(ex);
     if (!is_node(ex, to) || to == x->node)
-        return refuse(ex, "node %d sends to node %d; a message goes to another node, 0 to %d", x->node, to,
-                      x->n_nodes - 1);
+        return refuse_call(ex, "node %d sends to node %d; a message goes to another node, 0 to %d", x->node,
+                           to, x->n_nodes - 1);
     if (n > EXECUTOR_MESSAGE_MAX)
-        return refuse(ex, "it sends a message of %zu bytes; the longest has %zu", n, EXECUTOR_MESSAGE_MAX);
-    return end(ex, executing_send(ex, to, bytes, n, &e), &e);
+        return refuse_call(ex, "it sends a message of %zu bytes; the longest has %zu", n,
+                           EXECUTOR_MESSAGE_MAX);
+    return end_program_call(ex, executing_send(ex, to, bytes, n, &e), &e);
 }
 
 static void drop_taken(struct executing *ex)
@@ -134,7 +136,7 @@ static void drop_taken(struct executing *ex)
     }
 }
 
-static int take(struct executing *ex, int from, struct executor_bytes *out, struct err *e)
+static int take_message(struct executing *ex, int from, struct executor_bytes *out, struct err *e)
 {
     if (executing_wait_for(ex, from, e) < 0)
         return e->code;
@@ -148,13 +150,13 @@ static int host_receive(struct executor *x, int from, struct executor_bytes *out
     struct executing *ex = executing_of(x);
     struct err e;
 
-    if (!enter(ex))
-        return leave(ex);
+    if (!enter_call(ex))
+        return leave_call(ex);
     if (!is_node(ex, from) || from == x->node)
-        return refuse(ex, "node %d receives from node %d; a message comes from another node, 0 to %d",
-                      x->node, from, x->n_nodes - 1);
+        return refuse_call(ex, "node %d receives from node %d; a message comes from another node, 0 to %d",
+                           x->node, from, x->n_nodes - 1);
     drop_taken(ex);
-    return end(ex, take(ex, from, out, &e), &e);
+    return end_program_call(ex, take_message(ex, from, out, &e), &e);
 }
 
 static int host_gather(struct executor *x, int root, const void *bytes, size_t n, struct executor_bytes *out)
@@ -163,43 +165,43 @@ static int host_gather(struct executor *x, int root, const void *bytes, size_t n
     struct err e;
     int rc = 0;
 
-    if (!enter(ex))
-        return leave(ex);
+    if (!enter_call(ex))
+        return leave_call(ex);
     if (!is_node(ex, root))
-        return refuse(ex, "it gathers on node %d, and the nodes are 0 to %d", root, x->n_nodes - 1);
+        return refuse_call(ex, "it gathers on node %d, and the nodes are 0 to %d", root, x->n_nodes - 1);
     if (n > EXECUTOR_MESSAGE_MAX)
-        return refuse(ex, "it gathers %zu bytes of a node; the most is %zu", n, EXECUTOR_MESSAGE_MAX);
+        return refuse_call(ex, "it gathers %zu bytes of a node; the most is %zu", n, EXECUTOR_MESSAGE_MAX);
     if (root != x->node)
-        return end(ex, executing_send(ex, root, bytes, n, &e), &e);
+        return end_program_call(ex, executing_send(ex, root, bytes, n, &e), &e);
     drop_taken(ex);
     out[root] = (struct executor_bytes){bytes, n};
     for (int k = 0; k < x->n_nodes && rc == 0; k++)
         if (k != root)
-            rc = take(ex, k, &out[k], &e);
-    return end(ex, rc, &e);
+            rc = take_message(ex, k, &out[k], &e);
+    return end_program_call(ex, rc, &e);
 }
 
-static int reduce(struct executor *x, enum fold_type type, enum executor_fold how, void *v, size_t n)
+static int fold_values(struct executor *x, enum fold_type type, enum executor_fold how, void *v, size_t n)
 {
     struct executing *ex = executing_of(x);
     struct err e;
 
-    if (!enter(ex))
-        return leave(ex);
+    if (!enter_call(ex))
+        return leave_call(ex);
     if (n > EXECUTOR_MESSAGE_MAX / sizeof(double))
-        return refuse(ex, "it reduces %zu numbers; the most is %zu", n,
-                      EXECUTOR_MESSAGE_MAX / sizeof(double));
-    return end(ex, executing_reduce(ex, type, how, v, n, &e), &e);
+        return refuse_call(ex, "it reduces %zu numbers; the most is %zu", n,
+                           EXECUTOR_MESSAGE_MAX / sizeof(double));
+    return end_program_call(ex, executing_reduce(ex, type, how, v, n, &e), &e);
 }
 
 static int host_reduce_doubles(struct executor *x, enum executor_fold how, double *v, size_t n)
 {
-    return reduce(x, FOLD_DOUBLE, how, v, n);
+    return fold_values(x, FOLD_DOUBLE, how, v, n);
 }
 
 static int host_reduce_floats(struct executor *x, enum executor_fold how, float *v, size_t n)
 {
-    return reduce(x, FOLD_FLOAT, how, v, n);
+    return fold_values(x, FOLD_FLOAT, how, v, n);
 }
 
 static int host_broadcast(struct executor *x, int root, void *bytes, size_t n)
@@ -207,13 +209,13 @@ static int host_broadcast(struct executor *x, int root, void *bytes, size_t n)
     struct executing *ex = executing_of(x);
     struct err e;
 
-    if (!enter(ex))
-        return leave(ex);
+    if (!enter_call(ex))
+        return leave_call(ex);
     if (!is_node(ex, root))
-        return refuse(ex, "node %d broadcasts, and the nodes are 0 to %d", root, x->n_nodes - 1);
+        return refuse_call(ex, "node %d broadcasts, and the nodes are 0 to %d", root, x->n_nodes - 1);
     if (n > EXECUTOR_MESSAGE_MAX)
-        return refuse(ex, "it broadcasts %zu bytes; the most is %zu", n, EXECUTOR_MESSAGE_MAX);
-    return end(ex, executing_broadcast(ex, root, bytes, n, &e), &e);
+        return refuse_call(ex, "it broadcasts %zu bytes; the most is %zu", n, EXECUTOR_MESSAGE_MAX);
+    return end_program_call(ex, executing_broadcast(ex, root, bytes, n, &e), &e);
 }
 
 const struct executor_host executing_host = {.log = host_log,

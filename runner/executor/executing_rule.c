@@ -88,7 +88,7 @@ int executing_wait(struct executing *ex, struct err *e)
     return 0;
 }
 
-static void await(struct executing *ex, int node)
+static void await_node(struct executing *ex, int node)
 {
     ex->channel->awaited = node;
     ex->channel->is_waiting = node >= 0;
@@ -102,9 +102,9 @@ int executing_wait_for(struct executing *ex, int from, struct err *e)
         return 0;
     if (channel_has_left(ex->channel, from))
         return err_set(e, ERR_LOST, "node %d has ended, and has sent no further message", from);
-    await(ex, from);
+    await_node(ex, from);
     rc = executing_wait(ex, e);
-    await(ex, -1);
+    await_node(ex, -1);
     return rc;
 }
 

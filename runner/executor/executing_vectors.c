@@ -36,7 +36,7 @@ void vectors_clear(struct vectors *v)
 }
 
 /* Runs a collective of n bytes, whole words, from `in` to the other `out`. */
-static int run(struct executing *ex, enum collective_kind kind, int root, size_t n, struct err *e)
+static int run_collective(struct executing *ex, enum collective_kind kind, int root, size_t n, struct err *e)
 {
     static const struct collective_item word = {.bytes = WORD};
     struct vectors *v = &ex->vectors;
@@ -75,12 +75,12 @@ int executing_reduce(struct executing *ex, enum fold_type type, enum executor_fo
         return e->code;
     memcpy(at->in, v, n * size);
     memset(at->in + n * size, 0, n_nodes * slice - n * size);
-    if (run(ex, COLLECTIVE_ALL_TO_ALL, 0, n_nodes * slice, e) < 0)
+    if (run_collective(ex, COLLECTIVE_ALL_TO_ALL, 0, n_nodes * slice, e) < 0)
         return e->code;
     memcpy(at->in + own * slice, at->out[at->last], slice);
     for (size_t k = 1; k < n_nodes; k++)
         fold(at->in + own * slice, at->out[at->last] + k * slice, n_slice);
-    if (run(ex, COLLECTIVE_ALL_GATHER, 0, n_nodes * slice, e) < 0)
+    if (run_collective(ex, COLLECTIVE_ALL_GATHER, 0, n_nodes * slice, e) < 0)
         return e->code;
     memcpy(v, at->out[at->last], n * size);
     return 0;
@@ -97,7 +97,7 @@ int executing_broadcast(struct executing *ex, int root, void *bytes, size_t n, s
         return e->code;
     memset(at->in + whole - WORD, 0, WORD);
     memcpy(at->in, bytes, n);
-    if (run(ex, COLLECTIVE_BROADCAST, root, whole, e) < 0)
+    if (run_collective(ex, COLLECTIVE_BROADCAST, root, whole, e) < 0)
         return e->code;
     memcpy(bytes, at->out[at->last], n);
     return 0;

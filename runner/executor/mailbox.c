@@ -19,7 +19,7 @@ size_t mailbox_put(struct wire_out *out, const char *bytes, size_t n)
 }
 
 /* Room for `more` bytes behind those that are there. */
-static int grow(struct mailbox *b, size_t more, struct err *e)
+static int grow_partial(struct mailbox *b, size_t more, struct err *e)
 {
     size_t n = b->partial ? b->partial->n : 0, room = b->room;
     struct mailbox_message *grown;
@@ -38,7 +38,7 @@ static int grow(struct mailbox *b, size_t more, struct err *e)
     return 0;
 }
 
-static void finish(struct mailbox *b)
+static void finish_message(struct mailbox *b)
 {
     b->partial->next = NULL;
     if (!b->first)
@@ -62,14 +62,14 @@ int mailbox_take_in(struct mailbox *b, struct wire_in *in, struct err *e)
     if (!wire_ok(in) || left > EXECUTOR_MESSAGE_MAX || (b->partial && left != b->left))
         return err_set(e, ERR_PROTOCOL, "a malformed piece of a message");
     b->left = (size_t)left;
-    if (grow(b, k, e) < 0)
+    if (grow_partial(b, k, e) < 0)
         return e->code;
     memcpy(b->partial->bytes + b->partial->n, bytes, k);
     b->partial->n += k;
     b->left -= k;
     b->n_pieces++;
     if (b->left == 0)
-        finish(b);
+        finish_message(b);
     return 0;
 }
 

@@ -94,7 +94,7 @@ void node_report_executing(const struct node *n)
 }
 
 /* The sentence for an executor that has returned `rc`, if it has failed. */
-static int judge(const struct executing *ex, int rc, struct err *e)
+static int executor_result(const struct executing *ex, int rc, struct err *e)
 {
     if (ex->failed.code) {
         *e = ex->failed;
@@ -118,7 +118,7 @@ int node_execute(struct node *n, struct err *e)
     rc = n->codec.executor->run(&ex->x);
     fflush(stdout);
     phase_enter(watch, PHASE_COMPUTE);
-    if (judge(ex, rc, e) < 0 || output_sync(&ex->output, e) < 0)
+    if (executor_result(ex, rc, e) < 0 || output_sync(&ex->output, e) < 0)
         return e->code;
     /* All of it counts as one step, and so as one round of comm.csv. */
     if (exchange_on_step(n->exchange, e) < 0 || node_record_comm(n, e) < 0 || node_flush_records(n, e) < 0)

@@ -20,7 +20,7 @@ int output_open(struct output *o, struct err *e)
     return o->fd < 0 ? err_errno(e, ERR_IO, "%s", name) : 0;
 }
 
-static int flush(struct output *o, struct err *e)
+static int flush_line(struct output *o, struct err *e)
 {
     size_t n = o->n_held;
 
@@ -34,7 +34,7 @@ int output_write(struct output *o, const void *bytes, size_t n, struct err *e)
         return err_set(e, ERR_CODEC, "its %s would have more than %zu bytes", artifact_name(ARTIFACT_OUTPUT),
                        EXECUTOR_OUTPUT_MAX);
     o->n_bytes += n;
-    if (n > OUTPUT_HELD - o->n_held && flush(o, e) < 0)
+    if (n > OUTPUT_HELD - o->n_held && flush_line(o, e) < 0)
         return e->code;
     if (n > OUTPUT_HELD)
         return file_write_all(o->fd, bytes, n, artifact_name(ARTIFACT_OUTPUT), e);
@@ -46,7 +46,7 @@ int output_write(struct output *o, const void *bytes, size_t n, struct err *e)
 
 int output_sync(struct output *o, struct err *e)
 {
-    if (flush(o, e) < 0)
+    if (flush_line(o, e) < 0)
         return e->code;
     return fsync(o->fd) < 0 ? err_errno(e, ERR_IO, "%s", artifact_name(ARTIFACT_OUTPUT)) : 0;
 }

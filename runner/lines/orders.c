@@ -33,7 +33,7 @@ void orders_close(struct orders *o)
     *o = (struct orders){.fd = -1};
 }
 
-static int grow(struct orders *o, struct err *e)
+static int grow_text(struct orders *o, struct err *e)
 {
     size_t cap = o->cap ? 2 * o->cap : 4096;
     char *text;
@@ -57,7 +57,7 @@ int orders_fill(struct orders *o, struct err *e)
 {
     ssize_t n;
 
-    if (grow(o, e) < 0)
+    if (grow_text(o, e) < 0)
         return e->code;
     n = read(o->fd, o->text + o->len, o->cap - o->len);
     if (n < 0 && errno == EBADF)

@@ -31,7 +31,7 @@ void report_close(struct report *r)
 }
 
 /* Takes `line`. Writes it if it and `room` more bytes fit on the disk. */
-static int put(struct report *r, json_t *line, size_t room, struct err *e)
+static int queue_line(struct report *r, json_t *line, size_t room, struct err *e)
 {
     const char *file = artifact_name(ARTIFACT_EVENTS);
     char *text = line ? json_line(line) : NULL;
@@ -51,7 +51,7 @@ static int put(struct report *r, json_t *line, size_t room, struct err *e)
 /* Every line leaves room for the last one, which reports a full disk. */
 static int put_line(struct report *r, json_t *line, struct err *e)
 {
-    return put(r, line, LAST_LINE, e);
+    return queue_line(r, line, LAST_LINE, e);
 }
 
 /* Of a line that may be missing. */
@@ -171,8 +171,8 @@ const struct report_ending *report_ending(int code)
 
 void report_end(struct report *r, const char *state, const char *reason, const char *message)
 {
-    put(r,
-        json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
-                  json_text(message, SIZE_MAX)),
-        0, &(struct err){0}); /* without it the agent says that the runner died */
+    queue_line(r,
+               json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
+                         json_text(message, SIZE_MAX)),
+               0, &(struct err){0}); /* without it the agent says that the runner died */
 }

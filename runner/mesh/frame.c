@@ -17,13 +17,13 @@ uint64_t frame_job(const char *job_id)
     return job;
 }
 
-static void put(uint8_t *at, uint64_t v, int bytes)
+static void put_int(uint8_t *at, uint64_t v, int bytes)
 {
     for (int i = 0; i < bytes; i++)
         at[i] = (uint8_t)(v >> 8 * i);
 }
 
-static uint64_t get(const uint8_t *at, int bytes)
+static uint64_t get_int(const uint8_t *at, int bytes)
 {
     uint64_t v = 0;
 
@@ -36,26 +36,26 @@ void frame_pack(uint8_t out[FRAME_BYTES], const struct frame *f)
 {
     memset(out, 0, FRAME_BYTES);
     memcpy(out, "PSGD", 4);
-    put(out + 4, FRAME_VERSION, 2);
-    put(out + 6, (uint64_t)f->kind, 1);
-    put(out + 7, (f->wants_tls ? FLAG_TLS : 0u) | (f->is_descriptor ? FLAG_DESCRIPTOR : 0u), 1);
-    put(out + 8, f->job, 8);
-    put(out + 16, f->attempt, 4);
-    put(out + 20, (uint32_t)f->from, 4);
-    put(out + 24, (uint32_t)f->to, 4);
-    put(out + 28, f->channel, 2);
-    put(out + 30, f->len, 6);
-    put(out + 36, f->round, 8);
-    put(out + 44, f->index, 4);
-    put(out + 48, f->seq, 4);
-    put(out + 52, f->ack, 4);
-    put(out + 56, f->crc, 4);
-    put(out + 60, crc32c(out, 60), 4);
+    put_int(out + 4, FRAME_VERSION, 2);
+    put_int(out + 6, (uint64_t)f->kind, 1);
+    put_int(out + 7, (f->wants_tls ? FLAG_TLS : 0u) | (f->is_descriptor ? FLAG_DESCRIPTOR : 0u), 1);
+    put_int(out + 8, f->job, 8);
+    put_int(out + 16, f->attempt, 4);
+    put_int(out + 20, (uint32_t)f->from, 4);
+    put_int(out + 24, (uint32_t)f->to, 4);
+    put_int(out + 28, f->channel, 2);
+    put_int(out + 30, f->len, 6);
+    put_int(out + 36, f->round, 8);
+    put_int(out + 44, f->index, 4);
+    put_int(out + 48, f->seq, 4);
+    put_int(out + 52, f->ack, 4);
+    put_int(out + 56, f->crc, 4);
+    put_int(out + 60, crc32c(out, 60), 4);
 }
 
 bool frame_has_other_version(const uint8_t in[FRAME_BYTES])
 {
-    return memcmp(in, "PSGD", 4) == 0 && get(in + 4, 2) != FRAME_VERSION;
+    return memcmp(in, "PSGD", 4) == 0 && get_int(in + 4, 2) != FRAME_VERSION;
 }
 
 static unsigned flags_of(uint64_t kind)
@@ -67,7 +67,7 @@ static unsigned flags_of(uint64_t kind)
 
 int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e)
 {
-    uint64_t kind = get(in + 6, 1);
+    uint64_t kind = get_int(in + 6, 1);
 
     if (memcmp(in, "PSGD", 4) != 0)
         return err_set(e, ERR_PROTOCOL,
@@ -76,8 +76,8 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
         return err_set(e, ERR_PROTOCOL,
                        "the peer uses version %u of the data plane, this node version %d: install the same "
                        "psgd on both",
-                       (unsigned)get(in + 4, 2), FRAME_VERSION);
-    if (get(in + 60, 4) != crc32c(in, 60))
+                       (unsigned)get_int(in + 4, 2), FRAME_VERSION);
+    if (get_int(in + 60, 4) != crc32c(in, 60))
         return err_set(e, ERR_PROTOCOL, "the checksum of a frame header is wrong");
     if (kind < FRAME_HELLO || kind >= FRAME_KINDS || (in[7] & ~flags_of(kind)) != 0)
         return err_set(e, ERR_PROTOCOL, "a frame has kind %u and flags %u, unknown in version %d",
@@ -86,29 +86,29 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
         .kind = (enum frame_kind)kind,
         .wants_tls = in[7] & FLAG_TLS,
         .is_descriptor = in[7] & FLAG_DESCRIPTOR,
-        .job = get(in + 8, 8),
-        .attempt = (uint32_t)get(in + 16, 4),
-        .from = (int32_t)get(in + 20, 4),
-        .to = (int32_t)get(in + 24, 4),
-        .channel = (uint16_t)get(in + 28, 2),
-        .len = get(in + 30, 6),
-        .round = get(in + 36, 8),
-        .index = (uint32_t)get(in + 44, 4),
-        .seq = (uint32_t)get(in + 48, 4),
-        .ack = (uint32_t)get(in + 52, 4),
-        .crc = (uint32_t)get(in + 56, 4),
+        .job = get_int(in + 8, 8),
+        .attempt = (uint32_t)get_int(in + 16, 4),
+        .from = (int32_t)get_int(in + 20, 4),
+        .to = (int32_t)get_int(in + 24, 4),
+        .channel = (uint16_t)get_int(in + 28, 2),
+        .len = get_int(in + 30, 6),
+        .round = get_int(in + 36, 8),
+        .index = (uint32_t)get_int(in + 44, 4),
+        .seq = (uint32_t)get_int(in + 48, 4),
+        .ack = (uint32_t)get_int(in + 52, 4),
+        .crc = (uint32_t)get_int(in + 56, 4),
     };
     return 0;
 }
 
 void frame_descriptor_pack(uint8_t out[FRAME_DESCRIPTOR_BYTES], uint64_t offset, uint64_t len)
 {
-    put(out, offset, 8);
-    put(out + 8, len, 8);
+    put_int(out, offset, 8);
+    put_int(out + 8, len, 8);
 }
 
 void frame_descriptor_unpack(const uint8_t in[FRAME_DESCRIPTOR_BYTES], uint64_t *offset, uint64_t *len)
 {
-    *offset = get(in, 8);
-    *len = get(in + 8, 8);
+    *offset = get_int(in, 8);
+    *len = get_int(in + 8, 8);
 }

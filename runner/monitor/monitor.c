@@ -41,7 +41,7 @@ static _Noreturn void kill_node(const struct monitor_state *m)
 }
 
 /* The second thread. It ends with the conversation, or the process. */
-static void *answer(void *arg)
+static void *answer_requests(void *arg)
 {
     struct monitor_state *m = arg;
 
@@ -63,7 +63,7 @@ static bool start_answering(struct monitor_state *m)
     return m->answer_poll >= 0 && pthread_attr_init(&small) == 0 &&
            pthread_attr_setstacksize(&small, STACK) == 0 &&
            pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED) == 0 &&
-           pthread_create(&thread, &small, answer, m) == 0;
+           pthread_create(&thread, &small, answer_requests, m) == 0;
 }
 
 /* Returns when the job process has ended. */
@@ -103,7 +103,7 @@ static void ignore_signals(void)
         sigaction(ignored[i], &ignore, NULL);
 }
 
-static _Noreturn void run(struct monitor_state *m)
+static _Noreturn void monitor_main(struct monitor_state *m)
 {
     int job_fd = compat_pidfd_open(m->job);
 
@@ -146,7 +146,7 @@ static _Noreturn void become_monitor(const struct ends *f, int control_fd, int l
     m.status_fd = process_open_status(job);
     fcntl(m.relay_fd, F_SETFL, O_NONBLOCK);
     orders_open(&m.orders, control_fd);
-    run(&m);
+    monitor_main(&m);
 }
 
 int monitor_start(struct monitor *m, int control_fd, int listen_fd, const struct report *r, struct err *e)

@@ -77,7 +77,7 @@ static void do_watch(struct monitor_state *m, const struct monitor_request *r, s
 
 /* Waits for name servers, without the lock: the submitter chooses the name, and may have a server that does
  * not answer. */
-static void resolve(struct monitor_state *m, struct monitor_peer *p, struct err *e)
+static void resolve_peer(struct monitor_state *m, struct monitor_peer *p, struct err *e)
 {
     struct tcp_places found;
     int rc;
@@ -90,7 +90,7 @@ static void resolve(struct monitor_state *m, struct monitor_peer *p, struct err 
 }
 
 /* NULL, with the reply set: it is no peer, or has no address. */
-static struct monitor_peer *find(struct monitor_state *m, int node, struct monitor_reply *reply)
+static struct monitor_peer *find_peer(struct monitor_state *m, int node, struct monitor_reply *reply)
 {
     struct monitor_peer *p = m->peers;
     struct err e = {0};
@@ -100,7 +100,7 @@ static struct monitor_peer *find(struct monitor_state *m, int node, struct monit
     if (!p || p == m->peers + m->n_peers)
         err_set(&e, ERR_LOST, "node %d is not in the agent's list of nodes", node);
     else if (p->places.n == 0)
-        resolve(m, p, &e);
+        resolve_peer(m, p, &e);
     if (!e.code)
         return p;
     reply->code = EHOSTUNREACH;
@@ -111,7 +111,7 @@ static struct monitor_peer *find(struct monitor_state *m, int node, struct monit
 static void do_find(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
                     int *fd)
 {
-    const struct monitor_peer *p = find(m, r->node, reply);
+    const struct monitor_peer *p = find_peer(m, r->node, reply);
 
     (void)fd;
     if (p)
@@ -122,7 +122,7 @@ static void do_dial(struct monitor_state *m, const struct monitor_request *r, st
                     int *fd)
 {
     const struct tcp_aim aim = {.is_probe = r->is_probe, .tls = (enum mesh_tls)r->tls};
-    struct monitor_peer *p = find(m, r->node, reply);
+    struct monitor_peer *p = find_peer(m, r->node, reply);
 
     if (!p)
         return;
@@ -191,7 +191,7 @@ void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct
 }
 
 /* Handles a request and sends its reply. Returns false if it was none. */
-static bool answer(struct monitor_state *m)
+static bool answer_request(struct monitor_state *m)
 {
     struct monitor_request packet, request;
     struct monitor_reply reply;
@@ -221,7 +221,7 @@ void monitor_answer(struct monitor_state *m)
         int n = epoll_wait(m->answer_poll, &ev, 1, monitor_end_silent_dials(m));
 
         if (n == 1 && ev.data.u64 == MONITOR_REQUESTS)
-            goes_on = answer(m);
+            goes_on = answer_request(m);
         else if (n == 1)
             monitor_continue_dial(m, ev.data.u64);
         else

@@ -22,8 +22,8 @@ static int has_ended(struct monitor *m, struct err *e)
 }
 
 /* *fd: the descriptor that came with the reply, or -1. */
-static int ask(struct monitor *m, const struct monitor_request *r, struct monitor_reply *reply, int *fd,
-               struct err *e)
+static int ask_monitor(struct monitor *m, const struct monitor_request *r, struct monitor_reply *reply,
+                       int *fd, struct err *e)
 {
     ssize_t n;
 
@@ -45,7 +45,7 @@ static int ask_for_fd(struct monitor *m, const struct monitor_request *r)
     struct err e;
     int fd;
 
-    if (ask(m, r, &reply, &fd, &e) < 0)
+    if (ask_monitor(m, r, &reply, &fd, &e) < 0)
         errno = EPIPE;
     else if (reply.code)
         errno = reply.code;
@@ -54,13 +54,13 @@ static int ask_for_fd(struct monitor *m, const struct monitor_request *r)
     return fd;
 }
 
-static int find(void *owner, int node, struct tcp_places *out, struct err *e)
+static int find_addresses(void *owner, int node, struct tcp_places *out, struct err *e)
 {
     struct monitor_request r = {.ask = MONITOR_FIND, .node = node};
     struct monitor_reply reply;
     int fd;
 
-    if (ask(owner, &r, &reply, &fd, e) < 0)
+    if (ask_monitor(owner, &r, &reply, &fd, e) < 0)
         return e->code;
     if (reply.code)
         return err_set(e, ERR_LOST, "%s", reply.text);
@@ -68,7 +68,7 @@ static int find(void *owner, int node, struct tcp_places *out, struct err *e)
     return 0;
 }
 
-static int dial(void *owner, int node, uint32_t index, const struct tcp_aim *aim)
+static int dial_peer(void *owner, int node, uint32_t index, const struct tcp_aim *aim)
 {
     return ask_for_fd(
         owner,
@@ -101,7 +101,8 @@ static int memory(void *owner, size_t bytes)
 
 struct tcp_dialer monitor_dialer(struct monitor *m)
 {
-    return (struct tcp_dialer){.find = find, .dial = dial, .exchanges_hellos = true, .owner = m};
+    return (struct tcp_dialer){
+        .find = find_addresses, .dial = dial_peer, .exchanges_hellos = true, .owner = m};
 }
 
 struct shm_source monitor_source(struct monitor *m)
@@ -119,7 +120,7 @@ int monitor_watch(struct monitor *m, bool is_executor, const char *name, double 
     for (char *c = r.name; *c; c++) /* it is shown, and only printed */
         if (*c <= ' ' || *c > '~')
             *c = '?';
-    if (ask(m, &r, &reply, &fd, e) < 0)
+    if (ask_monitor(m, &r, &reply, &fd, e) < 0)
         return e->code;
     errno = reply.code;
     return reply.code ? err_errno(e, ERR_IO, "watching %s", name) : 0;

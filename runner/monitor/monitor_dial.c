@@ -93,7 +93,7 @@ void monitor_end_dials(struct monitor_state *m)
 }
 
 /* Without waiting: a job process that does not read its news gets none. */
-static void report(const struct monitor_peer *p, const struct err *why)
+static void report_dial(const struct monitor_peer *p, const struct err *why)
 {
     const struct monitor_dial *d = p->dial;
     struct tcp_news news;
@@ -108,7 +108,7 @@ static bool has_limit(const struct monitor_peer *p)
     return p->dial && (p->dial->link.state == LINK_HELLO || p->dial->link.state == LINK_LISTENS);
 }
 
-static void advance(struct monitor_state *m, struct monitor_peer *p)
+static void advance_dial(struct monitor_state *m, struct monitor_peer *p)
 {
     struct tcp_link *l = &p->dial->link;
     const struct tcp_link before = *l;
@@ -121,7 +121,7 @@ static void advance(struct monitor_state *m, struct monitor_peer *p)
     if (l->state != before.state && (l->state == LINK_LISTENS || p->has_answered))
         l->deadline = clock_now() + SILENT_MOST_S;
     if (why.code || l->state != before.state || l->was_seen != before.was_seen)
-        report(p, &why);
+        report_dial(p, &why);
     if (why.code || l->state == LINK_GREETED)
         give_up(m, p);
 }
@@ -133,7 +133,7 @@ static void take_question(const struct monitor_state *m, struct monitor_peer *p)
     ssize_t n = recv(p->dial->news_fd, &byte, sizeof byte, MSG_DONTWAIT);
 
     if (n > 0)
-        report(p, &(struct err){0});
+        report_dial(p, &(struct err){0});
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         give_up(m, p);
 }
@@ -147,7 +147,7 @@ void monitor_continue_dial(struct monitor_state *m, uint64_t tag)
         if (tag % 2)
             take_question(m, p);
         else
-            advance(m, p);
+            advance_dial(m, p);
     }
     pthread_mutex_unlock(&m->lock);
 }
@@ -164,7 +164,7 @@ int monitor_end_silent_dials(struct monitor_state *m)
             next = fmin(next, p->dial->link.deadline);
         } else if (has_limit(p)) {
             tcp_link_timed_out(&p->dial->link, &p->dial->cfg, &why);
-            report(p, &why);
+            report_dial(p, &why);
             give_up(m, p);
         }
     }

@@ -22,7 +22,7 @@ enum { LOADED = 64 << 20, TABLES_PART = 256 };
 
 /* Without CAP_SYS_RESOURCE, which most containers lack, a limit is lowered by a process with the same real
  * user and group only: root's monitor has the job's for this call. */
-static int lower(pid_t job, const struct rlimit *to)
+static int lower_limit(pid_t job, const struct rlimit *to)
 {
     uid_t id = own_user_id(job);
     int rc = prlimit(job, RLIMIT_DATA, to, NULL);
@@ -52,7 +52,7 @@ int monitor_make_memory(struct monitor_state *m, uint64_t bytes)
         errno = ENOMEM;
         return -1;
     }
-    if (lower(m->job, &less) < 0)
+    if (lower_limit(m->job, &less) < 0)
         return -1;
     m->memory_left -= bytes;
     pthread_mutex_unlock(&m->lock);

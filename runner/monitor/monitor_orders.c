@@ -34,7 +34,7 @@ static void take_peers(struct monitor_state *m, const char *line, size_t len)
 
 /* Takes what the monitor itself needs. A line that cannot be read is passed on as it is: the job process
  * finds the same error, and reports it. */
-static void take(struct monitor_state *m, const char *line, size_t len)
+static void take_line(struct monitor_state *m, const char *line, size_t len)
 {
     struct err e;
 
@@ -78,7 +78,7 @@ void monitor_pass_orders(struct monitor_state *m)
         ssize_t n;
 
         if (m->n_relayed == 0)
-            take(m, line, len);
+            take_line(m, line, len);
         n = write(m->relay_fd, line + m->n_relayed, len + 1 - m->n_relayed);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;

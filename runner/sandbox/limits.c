@@ -23,7 +23,7 @@ int limits_threads(void)
     return THREADS + THREADS_PER_PROCESSOR * limits_processors();
 }
 
-static int lower(int what, rlim_t most)
+static int lower_limit(int what, rlim_t most)
 {
     struct rlimit l;
 
@@ -37,8 +37,8 @@ static int lower(int what, rlim_t most)
 /* RLIMIT_NPROC counts all threads of a user, so it is set only for a user that has no other process. */
 int sandbox_limits(bool has_own_user, struct err *e)
 {
-    if ((has_own_user && lower(RLIMIT_NPROC, (rlim_t)limits_threads()) < 0) ||
-        lower(RLIMIT_MSGQUEUE, 0) < 0 || lower(RLIMIT_MEMLOCK, 0) < 0)
+    if ((has_own_user && lower_limit(RLIMIT_NPROC, (rlim_t)limits_threads()) < 0) ||
+        lower_limit(RLIMIT_MSGQUEUE, 0) < 0 || lower_limit(RLIMIT_MEMLOCK, 0) < 0)
         return err_errno(e, ERR_IO, "setrlimit");
     return 1;
 }

@@ -344,8 +344,8 @@ static const struct {
     {"prlimit64", {ONLY(0, ANY_BITS, 0), ONLY(2, ANY_BITS, 0)}, 2}, /* getrlimit() */
 };
 
-static int add(scmp_filter_ctx c, uint32_t action, const char *call, unsigned n,
-               const struct scmp_arg_cmp *args)
+static int add_call_rule(scmp_filter_ctx c, uint32_t action, const char *call, unsigned n,
+                         const struct scmp_arg_cmp *args)
 {
     int nr = seccomp_syscall_resolve_name(call);
     int rc = nr == __NR_SCMP_ERROR ? 0 : seccomp_rule_add_array(c, action, nr, n, args);
@@ -358,7 +358,7 @@ static int add_all(scmp_filter_ctx c, uint32_t action, const char *const *calls,
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = add(c, action, calls[i], 0, NULL);
+        rc = add_call_rule(c, action, calls[i], 0, NULL);
     return rc;
 }
 #define ADD_ALL(c, action, calls) add_all(c, action, calls, sizeof(calls) / sizeof *(calls))
@@ -389,9 +389,9 @@ static int add_signals(scmp_filter_ctx c, scmp_datum_t me)
         struct scmp_arg_cmp of_thread[] = {args[0], args[1]};
 
         of_thread[1].arg = 2;
-        rc = add(c, SCMP_ACT_ALLOW, "kill", 2, args);
+        rc = add_call_rule(c, SCMP_ACT_ALLOW, "kill", 2, args);
         if (rc == 0)
-            rc = add(c, SCMP_ACT_ALLOW, "tgkill", 2, of_thread);
+            rc = add_call_rule(c, SCMP_ACT_ALLOW, "tgkill", 2, of_thread);
     }
     return rc;
 }
@@ -402,9 +402,9 @@ static int add_of_itself(scmp_filter_ctx c, scmp_datum_t me)
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof of_itself / sizeof *of_itself; i++) {
-        rc = add(c, SCMP_ACT_ALLOW, of_itself[i], 1, &zero);
+        rc = add_call_rule(c, SCMP_ACT_ALLOW, of_itself[i], 1, &zero);
         if (rc == 0)
-            rc = add(c, SCMP_ACT_ALLOW, of_itself[i], 1, &own);
+            rc = add_call_rule(c, SCMP_ACT_ALLOW, of_itself[i], 1, &own);
     }
     return rc;
 }
@@ -414,7 +414,8 @@ static int add_arguments(scmp_filter_ctx c)
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof with_arguments / sizeof *with_arguments; i++)
-        rc = add(c, SCMP_ACT_ALLOW, with_arguments[i].call, with_arguments[i].n, with_arguments[i].args);
+        rc = add_call_rule(c, SCMP_ACT_ALLOW, with_arguments[i].call, with_arguments[i].n,
+                           with_arguments[i].args);
     return rc;
 }
 
@@ -448,7 +449,7 @@ static int add_rules(scmp_filter_ctx c)
     if (rc == 0)
         rc = add_of_itself(c, (scmp_datum_t)getpid());
     /* Its flags are behind a pointer, where no filter sees them: glibc falls back to clone. */
-    return rc < 0 ? rc : add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
+    return rc < 0 ? rc : add_call_rule(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
 }
 
 int sandbox_seccomp(char *why, size_t size, struct err *e)

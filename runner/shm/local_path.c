@@ -40,7 +40,7 @@ static void stop_sharing(struct local_path *p, const struct err *why)
     p->why = *why;
 }
 
-static int invite(struct local_path *p, int slot, struct err *e)
+static int invite_node(struct local_path *p, int slot, struct err *e)
 {
     uint8_t bytes[LOCAL_PATH_BYTES];
     int rc;
@@ -128,7 +128,7 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
     p->polled_at = clock_now(); /* not earlier: allocating gigabytes takes a while */
     p->deadline = p->polled_at + cfg->join_s;
     for (int slot = p->me + 1; p->rendezvous && slot < p->n; slot++)
-        if (shares(p, slot) && invite(p, slot, e) < 0)
+        if (shares(p, slot) && invite_node(p, slot, e) < 0)
             return e->code;
     return local_path_advance(p, e);
 }
@@ -222,7 +222,7 @@ int local_path_stop_waiting(struct local_path *p, struct err *e)
 }
 
 /* 1: the memory of all nodes is mapped; 0: not yet; < 0: the error why it cannot be. */
-static int join(struct local_path *p, struct err *e)
+static int join_group(struct local_path *p, struct err *e)
 {
     int rc = rendezvous_advance(p->rendezvous, e);
 
@@ -234,7 +234,7 @@ static int join(struct local_path *p, struct err *e)
 static int send_answer(struct local_path *p, struct err *e)
 {
     struct err why = {0};
-    int joined = p->rendezvous ? join(p, &why) : 1;
+    int joined = p->rendezvous ? join_group(p, &why) : 1;
 
     if (joined == 0)
         return 0;

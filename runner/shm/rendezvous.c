@@ -66,7 +66,7 @@ struct packet { /* in host byte order: both ends run on one machine */
 
 _Static_assert(offsetof(struct packet, proof) == 16 + NONCE && sizeof(struct packet) == 64, "no padding");
 
-static void prove(uint8_t out[SHA256_BYTES], const struct packet *p, const struct member *peer)
+static void write_proof(uint8_t out[SHA256_BYTES], const struct packet *p, const struct member *peer)
 {
     hmac_sha256(out, peer->secret, sizeof peer->secret, p, offsetof(struct packet, proof));
 }
@@ -78,7 +78,7 @@ static int send_packet(const struct rendezvous *r, int i, uint32_t kind, int fd,
     struct packet p = {.magic = MAGIC, .kind = kind, .from = (uint32_t)r->me, .to = (uint32_t)i};
 
     memcpy(p.nonce, peer->nonce, sizeof p.nonce);
-    prove(p.proof, &p, peer);
+    write_proof(p.proof, &p, peer);
     if (fd_pass_send(peer->fd, &p, sizeof p, fd, MSG_DONTWAIT) != (ssize_t)sizeof p)
         return err_errno(e, ERR_LOST, "node %d, on this machine", peer->node);
     return 0;
@@ -112,12 +112,12 @@ static bool is_proved(const struct packet *p, const struct member *peer)
 {
     uint8_t proof[SHA256_BYTES];
 
-    prove(proof, p, peer);
+    write_proof(proof, p, peer);
     return equal_in_constant_time(proof, p->proof, sizeof proof);
 }
 
 /* `how`: EPOLL_CTL_ADD, or EPOLL_CTL_MOD for another tag. */
-static int watch(const struct rendezvous *r, int how, int fd, int tag, struct err *e)
+static int watch_fd(const struct rendezvous *r, int how, int fd, int tag, struct err *e)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = tag};
 
@@ -133,7 +133,7 @@ static int listen_for_others(struct rendezvous *r, struct err *e)
     r->listen_fd = r->source->listen(r->source->owner, r->name);
     if (r->epoll < 0 || r->listen_fd < 0)
         return err_errno(e, ERR_IO, "a socket for the nodes of this machine");
-    return watch(r, EPOLL_CTL_ADD, r->listen_fd, TAG_LISTEN, e);
+    return watch_fd(r, EPOLL_CTL_ADD, r->listen_fd, TAG_LISTEN, e);
 }
 
 static void stop_rendezvous(struct rendezvous *r)
@@ -218,7 +218,7 @@ int rendezvous_connect(struct rendezvous *r, int i, const uint8_t name[RENDEZVOU
     peer->state = MEMBER_CONNECTING;
     if (send_packet(r, i, JOIN, -1, e) < 0)
         return e->code;
-    return watch(r, EPOLL_CTL_ADD, peer->fd, i, e);
+    return watch_fd(r, EPOLL_CTL_ADD, peer->fd, i, e);
 }
 
 /* Checks and maps a member's memory. Closes `fd`. */
@@ -310,7 +310,7 @@ static int receive_join(struct rendezvous *r, int k, struct err *e)
     peer->state = MEMBER_JOINING;
     peer->fd = r->unproven[k];
     r->unproven[k] = -1;
-    if (watch(r, EPOLL_CTL_MOD, peer->fd, (int)p.from, e) < 0)
+    if (watch_fd(r, EPOLL_CTL_MOD, peer->fd, (int)p.from, e) < 0)
         return e->code;
     return send_packet(r, (int)p.from, GIVE, r->memory_fd, e);
 }
@@ -325,12 +325,12 @@ static int accept_unproven(struct rendezvous *r, struct err *e)
     shut(&r->unproven[k]);
     r->unproven[k] = fd;
     r->next_unproven = (k + 1) % RENDEZVOUS_UNPROVEN_MAX;
-    if (watch(r, EPOLL_CTL_ADD, fd, TAG_UNPROVEN + k, e) < 0)
+    if (watch_fd(r, EPOLL_CTL_ADD, fd, TAG_UNPROVEN + k, e) < 0)
         return e->code;
     return receive_join(r, k, e);
 }
 
-static int advance(struct rendezvous *r, struct err *e)
+static int take_events(struct rendezvous *r, struct err *e)
 {
     struct epoll_event ev[EVENTS];
     int n = epoll_wait(r->epoll, ev, EVENTS, 0);
@@ -359,7 +359,7 @@ int rendezvous_advance(struct rendezvous *r, struct err *e)
         *e = r->broken;
         return rc;
     }
-    rc = advance(r, e);
+    rc = take_events(r, e);
     if (rc < 0)
         r->broken = *e;
     return rc;

@@ -179,7 +179,7 @@ static void sum_range(struct shm_group *g, float *out, size_t from, size_t to)
             g->nonfinite |= (uint64_t)1 << i;
 }
 
-static void copy(float *out, const float *in, size_t n)
+static void copy_floats(float *out, const float *in, size_t n)
 {
     if (out != in && n > 0)
         vector_copy(out, in, n);
@@ -200,7 +200,7 @@ static void read_all(struct shm_group *g)
     const struct shm_collective *c = &g->now;
 
     if (c->kind == SHM_BROADCAST)
-        copy(c->out, c->root == g->me ? c->in : in_of(g, c->root), c->n);
+        copy_floats(c->out, c->root == g->me ? c->in : in_of(g, c->root), c->n);
     else
         sum_range(g, c->out, 0, c->n);
 }
@@ -263,7 +263,7 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
     for (int i = 0; i < g->n; i++)
         g->n_taken[i] = 0;
     if (is_read(g))
-        copy(is_small(g) ? mine->slots[g->number % 2] : mine->in, c->in, c->n);
+        copy_floats(is_small(g) ? mine->slots[g->number % 2] : mine->in, c->in, c->n);
     /* Relaxed: `ready` releases both. */
     atomic_store_explicit(&mine->counters->signature[g->number % 2], signature_of(c), memory_order_relaxed);
     atomic_store_explicit(&mine->counters->floats[g->number % 2], c->n, memory_order_relaxed);
@@ -328,7 +328,7 @@ static void take_parts(struct shm_group *g, int i)
     for (; g->n_taken[i] < n_done; g->n_taken[i]++)
         if (g->now.kind == SHM_ALL_REDUCE && i != g->me) {
             part_of(g, i, g->n_taken[i], &from, &to);
-            copy(g->now.out + from, sum_of(g, i, from), to - from);
+            copy_floats(g->now.out + from, sum_of(g, i, from), to - from);
             g->nonfinite |= atomic_load_explicit(&g->views[i].counters->nonfinite, memory_order_relaxed);
         }
 }
@@ -344,7 +344,7 @@ static void sum_part(struct shm_group *g)
     atomic_store_explicit(&mine->counters->nonfinite, g->nonfinite,
                           memory_order_relaxed); /* released by `parts` */
     publish(g, &mine->counters->parts, ++g->part);
-    copy(g->now.out + from, sum_of(g, g->me, from), to - from);
+    copy_floats(g->now.out + from, sum_of(g, g->me, from), to - from);
     for (int i = 0; i < g->n; i++)
         take_parts(g, i);
 }
@@ -361,7 +361,7 @@ static int all_are_done(struct shm_group *g, struct err *e)
 }
 
 /* All vectors are published: does this node's share of the collective. */
-static void work(struct shm_group *g)
+static void work_on_share(struct shm_group *g)
 {
     struct shm_group_counters *mine = g->views[g->me].counters;
 
@@ -385,14 +385,14 @@ static void work(struct shm_group *g)
 }
 
 /* 1: the collective is complete; 0: waiting for other nodes. */
-static int advance(struct shm_group *g, struct err *e)
+static int advance_collective(struct shm_group *g, struct err *e)
 {
     int rc = 1;
 
     if (g->stage == STAGE_READY) {
         rc = all_are_ready(g, e);
         if (rc == 1)
-            work(g);
+            work_on_share(g);
     }
     if (g->stage == STAGE_GATHER) {
         rc = all_are_done(g, e);
@@ -422,7 +422,7 @@ static int spin(struct shm_group *g, struct err *e)
     double start = 0;
 
     for (int tries = 1;; tries++) {
-        int rc = advance(g, e);
+        int rc = advance_collective(g, e);
 
         if (rc != 0)
             return rc;
@@ -455,7 +455,7 @@ static int poll_once(struct shm_group *g, struct err *e)
     atomic_store_explicit(&mine->is_asleep, 1, memory_order_relaxed);
     store_before_load();
     g->must_poll = true;
-    rc = advance(g, e);
+    rc = advance_collective(g, e);
     if (rc != 0)
         atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
     return rc;

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -11,7 +11,7 @@ static int compare(const void *a, const void *b)
 
 void aggregate_sort(double *v, int n)
 {
-    qsort(v, (size_t)n, sizeof *v, compare);
+    qsort(v, (size_t)n, sizeof *v, compare_doubles);
 }
 
 aggregate_function *aggregate_of(enum aggregate_kind kind, bool of_statistics)
@@ -35,7 +35,7 @@ const struct aggregate_halves *aggregate_halves(enum aggregate_kind kind)
 }
 
 /* The measure lies in front of the room that `take` needs. */
-static void run(const struct aggregate_halves *h, float *out, const struct aggregate_input *in)
+static void measure_and_take(const struct aggregate_halves *h, float *out, const struct aggregate_input *in)
 {
     struct aggregate_input rest = *in;
 
@@ -46,10 +46,10 @@ static void run(const struct aggregate_halves *h, float *out, const struct aggre
 
 void aggregate_krum(float *out, const struct aggregate_input *in)
 {
-    run(&krum, out, in);
+    measure_and_take(&krum, out, in);
 }
 
 void aggregate_geomedian(float *out, const struct aggregate_input *in)
 {
-    run(&geomedian, out, in);
+    measure_and_take(&geomedian, out, in);
 }

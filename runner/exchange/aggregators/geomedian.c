@@ -56,7 +56,7 @@ static double distance(const struct weiszfeld *w, int k)
 
 /* next[k] = 1 / max(nu, |z - v_k|), scaled to the sum 1. Returns the mean distance; 0: all finite
  * contributions are z, or there is none. */
-static double weigh(double *next, const struct weiszfeld *w)
+static double weigh_inputs(double *next, const struct weiszfeld *w)
 {
     double mean = 0, total = 0;
     int n_finite = 0;
@@ -79,7 +79,7 @@ static double weigh(double *next, const struct weiszfeld *w)
 }
 
 /* Takes over the next parts; they become the change. Returns how far z has moved. */
-static double move(struct weiszfeld *w, double *next)
+static double move_mean(struct weiszfeld *w, double *next)
 {
     double moved;
 
@@ -143,12 +143,12 @@ void aggregate_geomedian_take(float *out, const struct aggregate_input *in, doub
 
     memset(in->work, 0, 3 * n * sizeof *in->work);
     for (int t = 0; t < ITERATIONS_MAX; t++) {
-        double mean = weigh(next, &w);
+        double mean = weigh_inputs(next, &w);
 
         if (mean == 0)
             break;
         is_moved = true;
-        if (move(&w, next) <= rest * mean)
+        if (move_mean(&w, next) <= rest * mean)
             break;
     }
     for (size_t i = 0; is_moved && i < in->n_params; i++) {

@@ -103,8 +103,8 @@ static int send_frame(struct tcp_link *l, const struct tcp_config *cfg, enum fra
 }
 
 /* The proof of `role` (docs/protocol.md §3). Requires that l->node is a peer. */
-static void prove(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct tcp_config *cfg,
-                  const char *role, const uint8_t *first, const uint8_t *second)
+static void write_proof(uint8_t out[SHA256_BYTES], const struct tcp_link *l, const struct tcp_config *cfg,
+                        const char *role, const uint8_t *first, const uint8_t *second)
 {
     const uint32_t acks[2] = {htole32(l->proof_ack), htole32(l->challenge_ack)};
     uint8_t text[16 + 2 * HELLO_NONCE + sizeof l->pair + sizeof acks] = {0};
@@ -137,7 +137,7 @@ void tcp_link_keep_place(struct tcp_link *l)
     l->place = 0;
 }
 
-static int dial(const struct tcp_link *l, const struct tcp_config *cfg)
+static int dial_target(const struct tcp_link *l, const struct tcp_config *cfg)
 {
     const struct tcp_aim aim = {.is_probe = l->state == LINK_PROBING, .tls = cfg->address.tls};
     const struct tcp_dialer *d = cfg->address.dialer;
@@ -193,7 +193,7 @@ int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link
     l->proof_ack = l->challenge_ack = 0;
     l->at = l->places.at[l->place].at;
     l->at_len = l->places.at[l->place].len;
-    l->fd = dial(l, cfg);
+    l->fd = dial_target(l, cfg);
     if (l->fd < 0)
         return cannot_connect(l, cfg, errno, e);
     return 0;
@@ -287,8 +287,8 @@ static int check_received(struct tcp_link *l, const struct tcp_config *cfg, enum
 }
 
 /* Reads at most to the end of this handshake frame, so that later messages stay in the kernel. */
-static int receive(struct tcp_link *l, const struct tcp_config *cfg, enum frame_kind kind, size_t payload,
-                   bool *complete, struct err *e)
+static int receive_frame(struct tcp_link *l, const struct tcp_config *cfg, enum frame_kind kind,
+                         size_t payload, bool *complete, struct err *e)
 {
     size_t want = FRAME_BYTES + payload;
     char peer[PEER_TEXT];
@@ -318,7 +318,7 @@ static int start_key_proof(struct tcp_link *l, const struct tcp_config *cfg, str
         return 0;
     }
     l->challenge_ack = received_of(l, cfg);
-    prove(proof, l, cfg, "psgd acceptor", l->theirs, l->mine);
+    write_proof(proof, l, cfg, "psgd acceptor", l->theirs, l->mine);
     l->state = LINK_PROOF;
     return send_frame(l, cfg, FRAME_CHALLENGE, l->challenge_ack, proof, sizeof proof, e);
 }
@@ -383,11 +383,11 @@ static int take_challenge(struct tcp_link *l, const struct tcp_config *cfg, stru
     uint8_t expected[SHA256_BYTES];
 
     l->challenge_ack = l->frame.ack;
-    prove(expected, l, cfg, "psgd acceptor", l->mine, l->theirs);
+    write_proof(expected, l, cfg, "psgd acceptor", l->mine, l->theirs);
     if (!equal_in_constant_time(expected, l->in + FRAME_BYTES, SHA256_BYTES))
         return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);
     l->proof_ack = received_of(l, cfg);
-    prove(expected, l, cfg, "psgd connector", l->theirs, l->mine);
+    write_proof(expected, l, cfg, "psgd connector", l->theirs, l->mine);
     l->state = LINK_OPEN;
     return send_frame(l, cfg, FRAME_PROOF, l->proof_ack, expected, sizeof expected, e);
 }
@@ -397,7 +397,7 @@ static int take_proof(struct tcp_link *l, const struct tcp_config *cfg, struct e
     uint8_t expected[SHA256_BYTES];
 
     l->proof_ack = l->frame.ack;
-    prove(expected, l, cfg, "psgd connector", l->mine, l->theirs);
+    write_proof(expected, l, cfg, "psgd connector", l->mine, l->theirs);
     if (!equal_in_constant_time(expected, l->in + FRAME_BYTES, SHA256_BYTES))
         return err_set(e, ERR_AUTH, "node %d does not hold the key of this pair", l->node);
     l->state = LINK_OPEN;
@@ -423,13 +423,13 @@ static void log_link(const struct tcp_link *l)
         fprintf(stderr, "link to node %d: not encrypted\n", l->node);
 }
 
-static int step(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
+static int step_handshake(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     bool complete;
 
     if (l->state == LINK_TLS)
         return advance_tls(l, cfg, e);
-    if (receive(l, cfg, steps[l->state].kind, steps[l->state].payload, &complete, e) < 0)
+    if (receive_frame(l, cfg, steps[l->state].kind, steps[l->state].payload, &complete, e) < 0)
         return e->code;
     if (!complete)
         return 0;
@@ -548,7 +548,7 @@ int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct er
     if (l->state == LINK_LISTENS)
         return advance_probe(l, e);
     do
-        if (step(l, cfg, e) < 0)
+        if (step_handshake(l, cfg, e) < 0)
             return e->code;
     while (l->state != LINK_OPEN && l->tls && tls_has_input(l->tls)); /* polls do not see these bytes */
     if (l->state == LINK_OPEN)

@@ -27,7 +27,7 @@ static bool comes_earlier(int a, int b)
     return (a >= 0) == (b >= 0) ? (a >= 0 ? a < b : a > b) : a >= 0;
 }
 
-static int watch(const struct tcp *t, struct tcp_link *l, int op, uint32_t events, struct err *e)
+static int watch_link(const struct tcp *t, struct tcp_link *l, int op, uint32_t events, struct err *e)
 {
     struct epoll_event ev = {.events = events, .data.ptr = l};
 
@@ -112,7 +112,7 @@ static void note_try(struct tcp *t, size_t i, const struct err *why, double now)
 }
 
 /* Handles a failed connection attempt: schedules the next one, unless the failure is permanent. */
-static int failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
+static int dial_failed(struct tcp *t, size_t i, const struct err *why, struct err *e)
 {
     struct tcp_peer *p = &t->peers[i];
     double now = clock_now();
@@ -168,7 +168,7 @@ static double dial_deadline(const struct tcp *t, size_t i)
 
 /* The later node of a pair connects. The earlier one, once the connection has broken, only probes whether the
  * peer's port is open, to notice early that its process has ended. */
-static int dial(struct tcp *t, size_t i, struct err *e)
+static int dial_peer(struct tcp *t, size_t i, struct err *e)
 {
     struct tcp_link *l = &t->links[i];
     enum link_state state = is_mine_to_dial(t, i) ? LINK_CONNECTING : LINK_PROBING;
@@ -177,8 +177,8 @@ static int dial(struct tcp *t, size_t i, struct err *e)
     l->received = t->received;
     l->deadline = dial_deadline(t, i);
     if (tcp_link_connect(l, &t->cfg, state, &why) < 0 ||
-        watch(t, l, EPOLL_CTL_ADD, tcp_link_events(l), &why) < 0)
-        return failed(t, i, &why, e);
+        watch_link(t, l, EPOLL_CTL_ADD, tcp_link_events(l), &why) < 0)
+        return dial_failed(t, i, &why, e);
     return 0;
 }
 
@@ -234,12 +234,12 @@ static void accept_unproven(struct tcp *t)
     slot = find_slot(t);
     tcp_link_hang_up(slot);
     tcp_link_accepted(slot, &t->cfg, t->received, fd, &from, len);
-    if (watch(t, slot, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
+    if (watch_link(t, slot, EPOLL_CTL_ADD, EPOLLIN, &e) < 0)
         tcp_link_hang_up(slot);
 }
 
 /* Handles a link whose socket is ready. A connection that fails to authenticate is closed silently. */
-static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
+static int advance_link(struct tcp *t, struct tcp_link *l, struct err *e)
 {
     size_t index = (size_t)(l - t->links);
     uint32_t events = tcp_link_events(l);
@@ -249,9 +249,9 @@ static int advance(struct tcp *t, struct tcp_link *l, struct err *e)
 
     if (tcp_link_advance(l, &t->cfg, &why) < 0 ||
         ((l->fd != fd || tcp_link_events(l) != events) &&
-         watch(t, l, l->fd != fd ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, tcp_link_events(l), &why) < 0)) {
+         watch_link(t, l, l->fd != fd ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, tcp_link_events(l), &why) < 0)) {
         if (index < t->n_peers)
-            return failed(t, index, &why, e);
+            return dial_failed(t, index, &why, e);
         if (l->has_other_version && !t->is_open) /* once open, it cannot be a node of this job */
             fprintf(stderr, "%s\n", why.text);
         tcp_link_hang_up(l);
@@ -286,7 +286,7 @@ int tcp_links_serve(struct tcp *t, struct err *e)
     if (!l)
         accept_unproven(t);
     else if (l->fd >= 0)
-        return advance(t, l, e);
+        return advance_link(t, l, e);
     return 0;
 }
 
@@ -321,7 +321,7 @@ static int maintain_links(struct tcp *t, double now, double away, struct err *e)
         if (l->fd < 0 || now <= l->deadline)
             continue;
         tcp_link_timed_out(l, &t->cfg, &why);
-        if (i < t->n_peers && failed(t, i, &why, e) < 0)
+        if (i < t->n_peers && dial_failed(t, i, &why, e) < 0)
             return e->code;
         tcp_link_hang_up(l);
     }
@@ -380,7 +380,7 @@ static int dial_if_due(struct tcp *t, size_t i, double now, struct err *e)
 {
     struct tcp_peer *p = &t->peers[i];
 
-    return p->state == PEER_AWAITED && now >= p->redial_at && t->links[i].fd < 0 ? dial(t, i, e) : 0;
+    return p->state == PEER_AWAITED && now >= p->redial_at && t->links[i].fd < 0 ? dial_peer(t, i, e) : 0;
 }
 
 int tcp_links_maintain(struct tcp *t, double now, struct err *e)

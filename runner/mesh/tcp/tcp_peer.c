@@ -363,7 +363,7 @@ static int check_frame(struct tcp *t, struct tcp_peer *p, struct err *e)
 
 /* Reads with one system call until `*have` is `want` bytes; a NULL `into` discards them. False: bytes are
  * still missing, or the connection is broken. */
-static bool fill(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t *have, size_t want)
+static bool read_bytes(struct tcp *t, struct tcp_peer *p, unsigned char *into, size_t *have, size_t want)
 {
     unsigned char nowhere[1 << 14];
     size_t n_staged = smaller(want - *have, p->n_stage);
@@ -494,7 +494,7 @@ static bool read_header(struct tcp *t, struct tcp_peer *p)
 
     if (p->n_header == FRAME_BYTES)
         return true;
-    if (!fill(t, p, p->header, &p->n_header, FRAME_BYTES))
+    if (!read_bytes(t, p, p->header, &p->n_header, FRAME_BYTES))
         return false;
     p->n_payload = 0;
     p->crc = 0;
@@ -516,7 +516,7 @@ static bool read_payload(struct tcp *t, struct tcp_peer *p)
 {
     unsigned char *into = payload_sink(p);
     size_t before = p->n_payload;
-    bool is_whole = fill(t, p, into, &p->n_payload, p->frame.len);
+    bool is_whole = read_bytes(t, p, into, &p->n_payload, p->frame.len);
 
     if (into && p->fd >= 0)
         p->crc = crc32c_more(p->crc, into + before, p->n_payload - before);

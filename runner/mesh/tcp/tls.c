@@ -35,7 +35,7 @@ struct tls {
     uint8_t in[STAGE_IN], out[STAGE_OUT];
 };
 
-static ssize_t push(gnutls_transport_ptr_t p, const giovec_t *v, int n)
+static ssize_t hold_records(gnutls_transport_ptr_t p, const giovec_t *v, int n)
 {
     struct tls *t = p;
     size_t len = 0;
@@ -81,7 +81,7 @@ static ssize_t pull(gnutls_transport_ptr_t p, void *out, size_t len)
 }
 
 /* Sends all of `out`. Returns 0, or -1 with errno. */
-static int flush(struct tls *t)
+static int send_records(struct tls *t)
 {
     while (t->out_first < t->out_end) {
         ssize_t n = send(t->fd, t->out + t->out_first, t->out_end - t->out_first,
@@ -104,8 +104,8 @@ void tls_close(struct tls *t)
 {
     if (!t)
         return;
-    if (t->is_finished && !t->broken && flush(t) == 0 && gnutls_bye(t->session, GNUTLS_SHUT_WR) == 0)
-        flush(t);
+    if (t->is_finished && !t->broken && send_records(t) == 0 && gnutls_bye(t->session, GNUTLS_SHUT_WR) == 0)
+        send_records(t);
     if (t->session)
         gnutls_deinit(t->session);
     if (t->server)
@@ -172,7 +172,7 @@ int tls_new(struct tls **out, int fd, bool is_server, const char *identity, cons
     }
     gnutls_session_set_ptr(t->session, t);
     gnutls_transport_set_ptr(t->session, t);
-    gnutls_transport_set_vec_push_function(t->session, push);
+    gnutls_transport_set_vec_push_function(t->session, hold_records);
     gnutls_transport_set_pull_function(t->session, pull);
     *out = t;
     return 0;
@@ -187,7 +187,7 @@ static int break_off(struct tls *t)
     return -1;
 }
 
-static int refuse(struct tls *t, int rc, struct err *e)
+static int handshake_failed(struct tls *t, int rc, struct err *e)
 {
     break_off(t);
     if (t->broken != EBADMSG)
@@ -195,7 +195,7 @@ static int refuse(struct tls *t, int rc, struct err *e)
             e, ERR_LOST,
             "the connection ended in the TLS handshake: the key differs, or the process has ended");
     gnutls_alert_send_appropriate(t->session, rc);
-    flush(t);
+    send_records(t);
     if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED)
         return err_set(e, ERR_AUTH, "the other end refused the TLS handshake: %s",
                        gnutls_alert_get_name(gnutls_alert_get(t->session)));
@@ -208,12 +208,12 @@ int tls_handshake(struct tls *t, struct err *e)
 
     while (!t->is_finished && (rc = gnutls_handshake(t->session)) < 0 && rc != GNUTLS_E_AGAIN)
         if (gnutls_error_is_fatal(rc))
-            return refuse(t, rc, e);
+            return handshake_failed(t, rc, e);
     if (rc == 0) {
         t->is_finished = true;
         explicit_bzero(t->key, sizeof t->key);
     }
-    if (flush(t) < 0)
+    if (send_records(t) < 0)
         return t->broken ? err_set(e, ERR_LOST, "TLS handshake: %s", strerror(t->broken)) : TLS_WANTS_WRITE;
     return t->is_finished ? TLS_DONE : TLS_WANTS_READ;
 }
@@ -261,7 +261,7 @@ ssize_t tls_send(struct tls *t, const struct iovec *v, int n)
     }
     if (t->broken || rc < 0)
         return break_off(t);
-    if (flush(t) < 0)
+    if (send_records(t) < 0)
         return -1;
     taken = (ssize_t)t->taken;
     t->taken = 0;
