@@ -27,7 +27,7 @@ static void tapped_gradient(struct trainer *t, const struct trainer_batch *b, co
         tap.receive(tap.owner, b, params, grads);
 }
 
-void check_receives_gradients(struct check *k, check_gradient *receive, void *owner)
+void check_receives_gradients(struct conform_check *k, check_gradient *receive, void *owner)
 {
     if (k->sim.trainer->ops != &tap.ops) {
         tap.real = k->sim.trainer->ops;
@@ -68,8 +68,8 @@ static bool has_way(const struct codec_plugin *p, const struct way *w, const str
     return w->path != PATH_AUTO && (w->path == PATH_SERVERS) == (s->n_servers > 0);
 }
 
-static void describe_job(struct check *k, const struct job_shape *s, const struct way *w, uint64_t n_steps,
-                         bool is_asgd)
+static void describe_job(struct conform_check *k, const struct job_shape *s, const struct way *w,
+                         uint64_t n_steps, bool is_asgd)
 {
     const char *path = w->path == PATH_TREE || w->path == PATH_GATHER ? path_name(w->path) : "";
 
@@ -112,7 +112,7 @@ static void describe_job(struct check *k, const struct job_shape *s, const struc
 }
 
 /* Returns CHECK_IS_NOT_FOR_IT if the codec refuses such a job. */
-static int run_job(struct check *k, check_body *body, struct err *e)
+static int run_job(struct conform_check *k, check_body *body, struct err *e)
 {
     int rc = sim_open(&k->sim, &k->set, &k->how, k->folder, NULL, e);
 
@@ -128,7 +128,7 @@ static int run_job(struct check *k, check_body *body, struct err *e)
     return rc == ERR_CODEC ? err_at(e, "%s", k->page->what) : rc;
 }
 
-int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body *body, struct err *e)
+int check_jobs(struct conform_check *k, uint64_t n_steps, enum check_sync in, check_body *body, struct err *e)
 {
     bool is_for_it = false, is_tried = false;
     struct err why = {0}; /* of the first job that does not apply to the codec */
@@ -162,12 +162,12 @@ int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body
     return is_for_it ? 0 : CHECK_IS_NOT_FOR_IT;
 }
 
-bool check_is_of_mean(const struct check *k)
+bool check_is_of_mean(const struct conform_check *k)
 {
     return strcmp(k->set.aggregate, "mean") == 0;
 }
 
-int check_run(struct check *k, uint64_t timing, struct err *e)
+int check_run(struct conform_check *k, uint64_t timing, struct err *e)
 {
     k->sim.timing = timing;
     k->sim.set = k->set;
@@ -175,7 +175,7 @@ int check_run(struct check *k, uint64_t timing, struct err *e)
     return sim_restart(&k->sim, e) < 0 ? e->code : sim_run(&k->sim, e);
 }
 
-int check_ended(const struct check *k, struct err *e)
+int check_ended(const struct conform_check *k, struct err *e)
 {
     const struct sim_node *n;
 

@@ -19,7 +19,7 @@ enum {
 };
 #define CHECK_LEARN_RATE 0.125 /* a power of 2: a step has only one rounding */
 
-struct check {
+struct conform_check {
     const char *folder;  /* of codec.so */
     const char *options; /* the codec's parameters */
     int every;           /* local steps; 0: the check's choice */
@@ -33,7 +33,7 @@ struct check {
     struct sim sim;
 };
 
-typedef int check_body(struct check *k, struct err *e);
+typedef int check_body(struct conform_check *k, struct err *e);
 
 /* The jobs that a check runs. */
 enum check_sync {
@@ -43,21 +43,22 @@ enum check_sync {
 };
 
 /* Runs `body` in each such job that the codec supports, without and with servers; k->sim is open. */
-int check_jobs(struct check *k, uint64_t n_steps, enum check_sync in, check_body *body, struct err *e);
+int check_jobs(struct conform_check *k, uint64_t n_steps, enum check_sync in, check_body *body,
+               struct err *e);
 
 /* Does the open job take the mean of contributions? A rule's formula and its convergence are about that. */
-bool check_is_of_mean(const struct check *k);
+bool check_is_of_mean(const struct conform_check *k);
 
 /* Runs the open job from its beginning, with messages and steps timed by this seed. ERR_CODEC: the codec
  * refuses the present `set` or `how`. */
-int check_run(struct check *k, uint64_t timing, struct err *e);
+int check_run(struct conform_check *k, uint64_t timing, struct err *e);
 /* Checks that all nodes ended without an error. ERR_CODEC: the message has the first node that did not, and
  * its error. */
-int check_ended(const struct check *k, struct err *e);
+int check_ended(const struct conform_check *k, struct err *e);
 /* Called with each gradient before the codec gets it; NULL: none. */
 typedef void check_gradient(void *owner, const struct trainer_batch *b, const float *params,
                             const float *grads);
-void check_receives_gradients(struct check *k, check_gradient *receive, void *owner);
+void check_receives_gradients(struct conform_check *k, check_gradient *receive, void *owner);
 
 /* Named as in codec_checks. */
 check_body check_ends, check_timing, check_equal, check_result, check_cost, check_converges, check_malformed,

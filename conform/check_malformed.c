@@ -18,7 +18,7 @@
 enum { ATTACKS = 4, EVERY = 5, EXTRA = 64, WORDS = 64, SHARES = 64, CHANGES_MAX = 5000 };
 
 static struct campaign { /* static, because check_jobs passes no context */
-    struct check *check;
+    struct conform_check *check;
     struct rng rng;
     uint64_t seed; /* of this pass over all jobs */
     uint64_t n_received, n_done, n_read, n_changed;
@@ -240,7 +240,7 @@ static void attack_some(void *owner, const struct watch_call *call)
     hunt.rc = attack(call, &hunt.e);
 }
 
-static int attack_a_job(struct check *k, struct err *e)
+static int attack_a_job(struct conform_check *k, struct err *e)
 {
     hunt.n_received = hunt.n_done = 0;
     hunt.rc = 0;
@@ -255,7 +255,7 @@ static int attack_a_job(struct check *k, struct err *e)
 }
 
 /* With all parts that a chain can put in a message: a factor, scales, coded symbols, indices. */
-static void compress(struct check *k)
+static void compress(struct conform_check *k)
 {
     static const char *const chains[] = {"none|huffman", "topk:ratio=0.3,ef=true|qsgd|huffman"};
     enum codec_compression takes = path_compression(k->plugin);
@@ -267,7 +267,7 @@ static void compress(struct check *k)
     snprintf(k->page->what + n, sizeof k->page->what - n, ", compressed");
 }
 
-static int attack_in_both_forms(struct check *k, struct err *e)
+static int attack_in_both_forms(struct conform_check *k, struct err *e)
 {
     if (attack_a_job(k, e) < 0)
         return e->code;
@@ -277,7 +277,7 @@ static int attack_in_both_forms(struct check *k, struct err *e)
     return attack_a_job(k, e);
 }
 
-int check_malformed(struct check *k, struct err *e)
+int check_malformed(struct conform_check *k, struct err *e)
 {
     uint64_t before;
     int rc;

@@ -16,7 +16,7 @@ struct saved_node {
 };
 
 struct saved {
-    struct check *check;
+    struct conform_check *check;
     struct saved_node nodes[CHECK_NODES];
     bool has_servers;
     float last[CHECK_WORKERS][CHECK_PARAMS]; /* of the uninterrupted job */
@@ -111,7 +111,7 @@ static int restore_node(struct sim_node *n, const struct saved *s, struct err *e
     return rc;
 }
 
-static int go_on(struct check *k, const struct saved *s, struct err *e)
+static int go_on(struct conform_check *k, const struct saved *s, struct err *e)
 {
     check_receives_gradients(k, NULL, NULL);
     k->sim.timing = 2;
@@ -125,7 +125,7 @@ static int go_on(struct check *k, const struct saved *s, struct err *e)
     return check_ended(k, e) < 0 ? err_at(e, "restored after %d steps", SAVED_AT) : 0;
 }
 
-static int compare_params(const struct check *k, const struct saved *s, struct err *e)
+static int compare_params(const struct conform_check *k, const struct saved *s, struct err *e)
 {
     for (int i = 0; i < k->set.node_count; i++)
         for (size_t p = 0; p < CHECK_PARAMS; p++)
@@ -139,7 +139,7 @@ static int compare_params(const struct check *k, const struct saved *s, struct e
     return 0;
 }
 
-static int run_to_end(struct check *k, struct saved *s, struct err *e)
+static int run_to_end(struct conform_check *k, struct saved *s, struct err *e)
 {
     check_receives_gradients(k, save_params, s);
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
@@ -154,7 +154,7 @@ static int run_to_end(struct check *k, struct saved *s, struct err *e)
 }
 
 /* With an optimizer that has state. */
-static int restored_is_the_same(struct check *k, struct err *e)
+static int restored_is_the_same(struct conform_check *k, struct err *e)
 {
     struct saved *s;
     int rc;
@@ -171,7 +171,7 @@ static int restored_is_the_same(struct check *k, struct err *e)
     return rc;
 }
 
-int check_restore(struct check *k, struct err *e)
+int check_restore(struct conform_check *k, struct err *e)
 {
     return check_jobs(k, CHECK_STEPS, CHECK_SSGD, restored_is_the_same, e);
 }

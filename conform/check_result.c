@@ -11,7 +11,7 @@
 #include "shared/plugin/codec_options.h"
 
 struct course { /* of a job: gradients given to the codec, and its results */
-    const struct check *check;
+    const struct conform_check *check;
     double sums[CHECK_STEPS][CHECK_PARAMS];                     /* of all workers' gradients */
     float params[CHECK_WORKERS][CHECK_STEPS + 1][CHECK_PARAMS]; /* before each step, and at the end */
 };
@@ -26,7 +26,7 @@ static void record_step(void *owner, const struct trainer_batch *b, const float 
 }
 
 /* Returns the steps from one exchange to the next. */
-static uint64_t interval(const struct check *k)
+static uint64_t interval(const struct conform_check *k)
 {
     return codec_common_of(k->plugin) ? (uint64_t)k->set.local_steps : 1;
 }
@@ -45,7 +45,7 @@ static const char *name_of(enum codec_result r)
  * their gradients. Each holder of a block has added its gradient. */
 static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *e)
 {
-    const struct check *k = c->check;
+    const struct conform_check *k = c->check;
     double n = codec_result(k->plugin) == CODEC_SUM_OF_GRADIENTS ? 1 : k->sim.blocks.n_blocks;
     double part = 1 / (n * k->sim.blocks.redundancy);
 
@@ -66,7 +66,7 @@ static int hold(const struct course *c, uint64_t from, uint64_t to, struct err *
     return 0;
 }
 
-static int run_rule(struct check *k, struct course *c, struct err *e)
+static int run_rule(struct conform_check *k, struct course *c, struct err *e)
 {
     memset(c->sums, 0, sizeof c->sums);
     check_receives_gradients(k, record_step, c);
@@ -82,7 +82,7 @@ static int run_rule(struct check *k, struct course *c, struct err *e)
     return 0;
 }
 
-static int result_is_right(struct check *k, struct err *e)
+static int result_is_right(struct conform_check *k, struct err *e)
 {
     struct course *c;
     int rc;
@@ -98,7 +98,7 @@ static int result_is_right(struct check *k, struct err *e)
     return rc;
 }
 
-int check_result(struct check *k, struct err *e)
+int check_result(struct conform_check *k, struct err *e)
 {
     enum codec_result result = codec_result(k->plugin);
 
@@ -110,7 +110,7 @@ int check_result(struct check *k, struct err *e)
 }
 
 /* Sums over the codecs of a worker: one for each server's range. */
-static struct codec_cost declared(const struct check *k, struct sim_node *n)
+static struct codec_cost declared(const struct conform_check *k, struct sim_node *n)
 {
     struct codec_cost sum = {0, 0};
     uint64_t times = codec_more(k->plugin)->events ? CHECK_STEPS : exchange_rounds(n->x);
@@ -125,7 +125,7 @@ static struct codec_cost declared(const struct check *k, struct sim_node *n)
     return sum;
 }
 
-static int cost_is_right(struct check *k, struct err *e)
+static int cost_is_right(struct conform_check *k, struct err *e)
 {
     const struct path *path = k->sim.nodes[0].x->path;
 
@@ -151,7 +151,7 @@ static int cost_is_right(struct check *k, struct err *e)
     return 0;
 }
 
-int check_cost(struct check *k, struct err *e)
+int check_cost(struct conform_check *k, struct err *e)
 {
     if (!k->plugin->combine && !codec_more(k->plugin)->sends) {
         err_set(e, ERR_CODEC, "it declares no number of bytes (.sends in CODEC_PLUGIN)");

@@ -8,7 +8,7 @@
 
 enum { SOME_TIMINGS = 10, TIMINGS = 100, LOSS_POINTS = 40 };
 
-static int end_under_some_timings(struct check *k, struct err *e)
+static int end_under_some_timings(struct conform_check *k, struct err *e)
 {
     uint64_t last = k->seed > 0 ? k->seed : SOME_TIMINGS;
 
@@ -20,14 +20,15 @@ static int end_under_some_timings(struct check *k, struct err *e)
     return 0;
 }
 
-int check_ends(struct check *k, struct err *e)
+int check_ends(struct conform_check *k, struct err *e)
 {
     int rc = check_jobs(k, CHECK_STEPS, CHECK_BOTH, end_under_some_timings, e);
 
     return rc == CHECK_IS_NOT_FOR_IT ? ERR_CODEC : rc; /* it refuses every job */
 }
 
-static int compare_params(const struct check *k, float (*first)[CHECK_PARAMS], uint64_t seed, struct err *e)
+static int compare_params(const struct conform_check *k, float (*first)[CHECK_PARAMS], uint64_t seed,
+                          struct err *e)
 {
     for (int i = 0; i < k->set.node_count; i++) {
         const float *own = k->sim.nodes[i].params;
@@ -44,7 +45,7 @@ static int compare_params(const struct check *k, float (*first)[CHECK_PARAMS], u
 }
 
 /* Tries one timing of a hundred, or the requested one, and compares its result with the first one's. */
-static int try_timing(struct check *k, float (*first)[CHECK_PARAMS], uint64_t seed, struct err *e)
+static int try_timing(struct conform_check *k, float (*first)[CHECK_PARAMS], uint64_t seed, struct err *e)
 {
     k->page->seed = seed;
     if (check_run(k, seed, e) < 0 || check_ended(k, e) < 0)
@@ -54,7 +55,7 @@ static int try_timing(struct check *k, float (*first)[CHECK_PARAMS], uint64_t se
     return compare_params(k, first, seed, e);
 }
 
-static int all_timings_give_the_same(struct check *k, struct err *e)
+static int all_timings_give_the_same(struct conform_check *k, struct err *e)
 {
     float first[CHECK_WORKERS][CHECK_PARAMS];
 
@@ -66,13 +67,13 @@ static int all_timings_give_the_same(struct check *k, struct err *e)
     return try_timing(k, first, 1, e) < 0 ? e->code : try_timing(k, first, k->seed, e);
 }
 
-int check_timing(struct check *k, struct err *e)
+int check_timing(struct conform_check *k, struct err *e)
 {
     return check_jobs(k, CHECK_STEPS, CHECK_SSGD, all_timings_give_the_same, e);
 }
 
 /* Of the model that a worker ends with: the first worker that differs from worker 0. */
-static int find_different(const struct check *k, struct err *e)
+static int find_different(const struct conform_check *k, struct err *e)
 {
     float first[CHECK_PARAMS];
 
@@ -91,7 +92,7 @@ static int find_different(const struct check *k, struct err *e)
     return 0;
 }
 
-static int end_equal(struct check *k, struct err *e)
+static int end_equal(struct conform_check *k, struct err *e)
 {
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
@@ -99,7 +100,7 @@ static int end_equal(struct check *k, struct err *e)
 }
 
 /* Also with what others get being less than what a worker has. */
-static int end_equal_in_both_forms(struct check *k, struct err *e)
+static int end_equal_in_both_forms(struct conform_check *k, struct err *e)
 {
     enum codec_compression takes = path_compression(k->plugin);
     size_t n = strlen(k->page->what);
@@ -113,7 +114,7 @@ static int end_equal_in_both_forms(struct check *k, struct err *e)
     return end_equal(k, e);
 }
 
-int check_equal(struct check *k, struct err *e)
+int check_equal(struct conform_check *k, struct err *e)
 {
     if (codec_more(k->plugin)->result == CODEC_OWN_RESULT) {
         err_set(e, ERR_CODEC, "its workers may end different (.result is CODEC_OWN_RESULT)");
@@ -123,7 +124,7 @@ int check_equal(struct check *k, struct err *e)
 }
 
 /* Trains from zeros to a point whose coordinates are N(0, 1), with noise of N(0, 1) in each gradient. */
-static int solve(struct check *k, struct err *e)
+static int solve(struct conform_check *k, struct err *e)
 {
     double first, loss, none;
 
@@ -142,7 +143,7 @@ static int solve(struct check *k, struct err *e)
 }
 
 /* Again with a lossy chain, where servers send parameters. */
-static int solve_in_both_forms(struct check *k, struct err *e)
+static int solve_in_both_forms(struct conform_check *k, struct err *e)
 {
     size_t n = strlen(k->page->what);
 
@@ -158,12 +159,12 @@ static int solve_in_both_forms(struct check *k, struct err *e)
     return solve(k, e);
 }
 
-int check_converges(struct check *k, struct err *e)
+int check_converges(struct conform_check *k, struct err *e)
 {
     return check_jobs(k, 20 * CHECK_STEPS, CHECK_BOTH, solve_in_both_forms, e);
 }
 
-static int nothing_is_allocated(struct check *k, struct err *e)
+static int nothing_is_allocated(struct conform_check *k, struct err *e)
 {
     uint64_t before = watch_allocations();
 
@@ -177,7 +178,7 @@ static int nothing_is_allocated(struct check *k, struct err *e)
                    (unsigned long long)(watch_allocations() - before));
 }
 
-int check_memory(struct check *k, struct err *e)
+int check_memory(struct conform_check *k, struct err *e)
 {
     if (!watch_sees_allocations()) {
         err_set(e, ERR_CODEC, "a sanitizer build cannot count allocations");
@@ -186,12 +187,12 @@ int check_memory(struct check *k, struct err *e)
     return check_jobs(k, 2 * CHECK_STEPS, CHECK_EITHER, nothing_is_allocated, e);
 }
 
-static const char *on_node_loss(const struct check *k)
+static const char *on_node_loss(const struct conform_check *k)
 {
     return k->set.on_node_loss == NODE_LOSS_CONTINUES ? "continue" : "abort";
 }
 
-static int no_node_hangs(const struct check *k, int lost, double at, struct err *e)
+static int no_node_hangs(const struct conform_check *k, int lost, double at, struct err *e)
 {
     for (int i = 0; i < k->sim.n_nodes; i++) {
         const struct sim_node *n = &k->sim.nodes[i];
@@ -204,7 +205,7 @@ static int no_node_hangs(const struct check *k, int lost, double at, struct err 
 }
 
 /* The workers that remain must have the declared result. */
-static int remaining_are_equal(struct check *k, int lost, double at, struct err *e)
+static int remaining_are_equal(struct conform_check *k, int lost, double at, struct err *e)
 {
     int n_done = 0;
 
@@ -220,7 +221,7 @@ static int remaining_are_equal(struct check *k, int lost, double at, struct err 
 }
 
 /* Kills one node at one point of a job of `whole` seconds; --seed with a part's number repeats it. */
-static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
+static int lose_one(struct conform_check *k, uint64_t part, double whole, struct err *e)
 {
     int slot = (int)(part - 1) / LOSS_POINTS;
     int node = mesh_node_at(k->set.node_count, slot);
@@ -234,7 +235,7 @@ static int lose_one(struct check *k, uint64_t part, double whole, struct err *e)
 }
 
 /* Kills each node at each point, or only in the requested part. */
-static int lose_nodes(struct check *k, struct err *e)
+static int lose_nodes(struct conform_check *k, struct err *e)
 {
     uint64_t n_parts = (uint64_t)k->sim.n_nodes * LOSS_POINTS;
     uint64_t first = k->seed > 0 ? k->seed : 1, last = k->seed > 0 ? k->seed : n_parts;
@@ -252,7 +253,7 @@ static int lose_nodes(struct check *k, struct err *e)
     return 0;
 }
 
-static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
+static int lose_nodes_and_end_or_go_on(struct conform_check *k, struct err *e)
 {
     const struct codec_plugin *p = k->plugin;
     bool may_go_on = codec_more(p)->events ? codec_more(p)->events->on_lost != NULL
@@ -265,7 +266,7 @@ static int lose_nodes_and_end_or_go_on(struct check *k, struct err *e)
     return lose_nodes(k, e);
 }
 
-int check_loss(struct check *k, struct err *e)
+int check_loss(struct conform_check *k, struct err *e)
 {
     int rc = check_jobs(k, CHECK_STEPS, CHECK_BOTH, lose_nodes_and_end_or_go_on, e);
 

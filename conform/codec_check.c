@@ -91,7 +91,7 @@ static int find_check(check_body **out, const char *name, struct err *e)
     return err_set(e, ERR_USAGE, "unknown check \"%s\"", name);
 }
 
-static int run_check(struct check *k, const char *name, struct err *e)
+static int run_check(struct conform_check *k, const char *name, struct err *e)
 {
     struct codec_library lib;
     check_body *body = NULL;
@@ -116,18 +116,18 @@ static int run_check(struct check *k, const char *name, struct err *e)
 
 int main(int argc, char **argv)
 {
-    static struct check k;
+    static struct conform_check k;
     struct err e = {0};
     int rc;
 
     if (argc != N_LOCAL)
         return helper_main(argc, argv, "codec_check", "job_submit codecs test");
     blas_choose_core(argv);
-    k = (struct check){.folder = ".",
-                       .options = argv[2],
-                       .every = atoi(argv[3]),
-                       .seed = strtoull(argv[4], NULL, 10),
-                       .n_mutations = strtoull(argv[5], NULL, 10)};
+    k = (struct conform_check){.folder = ".",
+                               .options = argv[2],
+                               .every = atoi(argv[3]),
+                               .seed = strtoull(argv[4], NULL, 10),
+                               .n_mutations = strtoull(argv[5], NULL, 10)};
     k.page = mmap(NULL, sizeof *k.page, PROT_READ | PROT_WRITE, MAP_SHARED, CODEC_CHECK_FD, 0);
     if (k.page == MAP_FAILED) {
         perror("codec_check: descriptor 3");

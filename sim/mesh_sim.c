@@ -8,7 +8,7 @@
 #include "runner/exchange/exchange.h"
 #include "sim/pairs.h"
 
-struct node {
+struct endpoint {
     struct mesh mesh;
     struct mesh_sim *net;
     int slot;
@@ -20,19 +20,19 @@ struct node {
     bool wants_room; /* was refused because of a full queue */
 };
 
-struct reason { /* reason of a loss, referenced by messages */
-    struct reason *next;
+struct loss_reason { /* reason of a loss, referenced by messages */
+    struct loss_reason *next;
     char why[MESH_REASON_MAX];
 };
 
 struct mesh_sim {
     struct mesh_sim_config cfg;
     int n;
-    struct node *nodes; /* (n) */
+    struct endpoint *nodes; /* (n) */
     struct mesh_pool pool;
     struct sim_pairs pairs;
     struct sim_messages messages;
-    struct reason *reasons;
+    struct loss_reason *reasons;
     uint64_t n_delivered;
 };
 
@@ -71,7 +71,7 @@ static struct sim_pair *get_pair(struct mesh_sim *net, int from, int to, struct 
 /* Updates the counters after one message of the pair was taken. */
 static void took(struct mesh_sim *net, struct sim_pair *p)
 {
-    struct node *sender = &net->nodes[p->from];
+    struct endpoint *sender = &net->nodes[p->from];
 
     sender->is_stale |= p->n_waiting-- == sender->most;
     if (!sender->wants_room || !net->cfg.on_room)
@@ -83,7 +83,7 @@ static void took(struct mesh_sim *net, struct sim_pair *p)
 static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
                     struct mesh_buf *b, struct err *e)
 {
-    struct node *self = (struct node *)m;
+    struct endpoint *self = (struct endpoint *)m;
     struct mesh_sim *net = self->net;
     int to = slot_of(net, h->peer);
     struct sim_pair *p = get_pair(net, self->slot, to, e);
@@ -117,7 +117,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     return net->cfg.carry(net->cfg.owner, l, e);
 }
 
-static void append_message(struct node *n, struct sim_message *l)
+static void append_message(struct endpoint *n, struct sim_message *l)
 {
     l->next = NULL;
     *n->last = l;
@@ -195,7 +195,7 @@ int mesh_sim_leave(struct mesh_sim *net, int slot, struct err *e)
 
 static void sim_close(struct mesh *m, double deadline)
 {
-    struct node *self = (struct node *)m;
+    struct endpoint *self = (struct endpoint *)m;
     struct err ignored;
 
     (void)deadline;
@@ -204,7 +204,7 @@ static void sim_close(struct mesh *m, double deadline)
 
 void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *l)
 {
-    struct node *to = &net->nodes[l->to];
+    struct endpoint *to = &net->nodes[l->to];
 
     net->n_delivered += l->kind == MESH_MESSAGE;
     if (to->is_gone || (net->pairs.of[l->pair].is_broken && l->kind == MESH_MESSAGE)) {
@@ -217,7 +217,7 @@ void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *l)
 }
 
 /* Returns the link to the first message whose sender is not paused. */
-static struct sim_message **first_open(const struct mesh_sim *net, struct node *n)
+static struct sim_message **first_open(const struct mesh_sim *net, struct endpoint *n)
 {
     struct sim_message **at = &n->first;
 
@@ -231,7 +231,7 @@ bool mesh_sim_has_news(const struct mesh_sim *net, int slot)
     return net->nodes[slot].first && first_open(net, &net->nodes[slot]);
 }
 
-static void unlink_message(struct node *n, struct sim_message **at)
+static void unlink_message(struct endpoint *n, struct sim_message **at)
 {
     struct sim_message *l = *at;
 
@@ -241,7 +241,7 @@ static void unlink_message(struct node *n, struct sim_message **at)
 }
 
 /* Copies a chunk to its sink. MESH_SINK_LATER: it stays queued, and so do later messages of its sender. */
-static enum mesh_sink_result sink_of_chunk(struct node *self, struct sim_message *l)
+static enum mesh_sink_result sink_of_chunk(struct endpoint *self, struct sim_message *l)
 {
     struct mesh *m = &self->mesh;
     void *at = NULL;
@@ -256,7 +256,7 @@ static enum mesh_sink_result sink_of_chunk(struct node *self, struct sim_message
 
 static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
 {
-    struct node *self = (struct node *)m;
+    struct endpoint *self = (struct endpoint *)m;
     struct mesh_sim *net = self->net;
     enum mesh_sink_result where = MESH_SINK_READY;
     struct sim_message **at, *l;
@@ -293,7 +293,7 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
 
 static size_t sim_queued(const struct mesh *m)
 {
-    struct node *self = (struct node *)(uintptr_t)m;
+    struct endpoint *self = (struct endpoint *)(uintptr_t)m;
 
     if (self->is_stale) {
         self->most = 0;
@@ -308,7 +308,7 @@ static size_t sim_queued(const struct mesh *m)
 
 static size_t sim_queued_for(const struct mesh *m, int node)
 {
-    struct node *self = (struct node *)(uintptr_t)m;
+    struct endpoint *self = (struct endpoint *)(uintptr_t)m;
     const struct sim_pair *p = sim_pairs_find(&self->net->pairs, self->slot, slot_of(self->net, node));
 
     return p ? p->n_waiting : 0;
@@ -316,7 +316,7 @@ static size_t sim_queued_for(const struct mesh *m, int node)
 
 static void sim_pause(struct mesh *m, int node, bool on)
 {
-    struct node *self = (struct node *)m;
+    struct endpoint *self = (struct endpoint *)m;
     int from = slot_of(self->net, node);
     struct err ignored;
     struct sim_pair *p = on ? get_pair(self->net, from, self->slot, &ignored)
@@ -327,7 +327,7 @@ static void sim_pause(struct mesh *m, int node, bool on)
 }
 
 /* Drops messages received from the pair's sender and not taken. */
-static void drop_messages(struct mesh_sim *net, struct node *n, uint32_t pair)
+static void drop_messages(struct mesh_sim *net, struct endpoint *n, uint32_t pair)
 {
     struct sim_message **at = &n->first;
 
@@ -347,10 +347,10 @@ static void drop_messages(struct mesh_sim *net, struct node *n, uint32_t pair)
 
 static void sim_drop(struct mesh *m, int node, const char *why)
 {
-    struct node *self = (struct node *)m;
+    struct endpoint *self = (struct endpoint *)m;
     struct mesh_sim *net = self->net;
     int other = slot_of(net, node);
-    struct reason *r = malloc(sizeof *r);
+    struct loss_reason *r = malloc(sizeof *r);
     struct err ignored;
     struct sim_pair *from = get_pair(net, other, self->slot, &ignored);
     struct sim_message *l;
@@ -406,13 +406,13 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
         return e->code;
     }
     for (int i = 0; i < net->n; i++) {
-        struct node *n = &net->nodes[i];
+        struct endpoint *n = &net->nodes[i];
 
-        *n = (struct node){.mesh = {.ops = &ops, .pool = &net->pool},
-                           .net = net,
-                           .slot = i,
-                           .last = &n->first,
-                           .pairs = SIM_NO_PAIR};
+        *n = (struct endpoint){.mesh = {.ops = &ops, .pool = &net->pool},
+                               .net = net,
+                               .slot = i,
+                               .last = &n->first,
+                               .pairs = SIM_NO_PAIR};
     }
     *out = net;
     return 0;
@@ -434,7 +434,7 @@ void mesh_sim_free(struct mesh_sim *net)
         return;
     sim_messages_clear(&net->messages);
     mesh_pool_clear(&net->pool);
-    for (struct reason *r = net->reasons, *next; r; r = next) {
+    for (struct loss_reason *r = net->reasons, *next; r; r = next) {
         next = r->next;
         free(r);
     }

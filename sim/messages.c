@@ -5,12 +5,12 @@
 
 enum { AT_ONCE = 256, CACHE_LINE = 64 };
 
-struct slot {
+struct message_slot {
     alignas(CACHE_LINE) struct sim_message message;
 };
 
 struct sim_messages_block {
-    struct slot slots[AT_ONCE];
+    struct message_slot slots[AT_ONCE];
     struct sim_messages_block *next;
 };
 

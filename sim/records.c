@@ -27,7 +27,7 @@ struct codec_row {
     double sim_time_s;
 };
 
-enum file { TRAIN, EVAL, COMM, CODEC, N_FILES };
+enum sim_file { TRAIN, EVAL, COMM, CODEC, N_FILES };
 
 static const struct {
     const struct artifact *job; /* the file of a job that it extends */

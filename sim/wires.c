@@ -10,7 +10,7 @@ struct lane {
     struct sim_message *first, *last;
 };
 
-struct end { /* of the network: the link of one node, or of one machine */
+struct wire_end { /* of the network: the link of one node, or of one machine */
     struct sim_link link;
     double out_free, in_free; /* when it has sent, and received, all messages so far */
     struct lane out, in;
@@ -19,7 +19,7 @@ struct end { /* of the network: the link of one node, or of one machine */
 
 struct sim_wires {
     int n, n_workers;
-    struct end *ends; /* (n); of the workers of a machine only the first one's is used */
+    struct wire_end *ends; /* (n); of the workers of a machine only the first one's is used */
     const int *machines;
     const struct sim_cuts *cuts;
     struct sim_queue *queue;
@@ -31,7 +31,7 @@ static int machine_of(const struct sim_wires *w, int slot)
     return slot < w->n_workers ? w->machines[slot] : slot;
 }
 
-static struct end *end_of(const struct sim_wires *w, int slot)
+static struct wire_end *end_of(const struct sim_wires *w, int slot)
 {
     return &w->ends[machine_of(w, slot)];
 }
@@ -115,7 +115,7 @@ static double through_cuts(const struct sim_wires *w, const struct sim_message *
  * time. */
 static int keep_order(struct sim_wires *w, const struct sim_message *l, double *first, struct err *e)
 {
-    struct end *from = end_of(w, l->from);
+    struct wire_end *from = end_of(w, l->from);
 
     if (from->link.jitter_s == 0 && end_of(w, l->to)->link.jitter_s == 0 && from->link.bytes_per_s > 0 &&
         w->cuts->n == 0 && !is_inside(w, l))
@@ -183,7 +183,7 @@ static int carry_inside(struct sim_wires *w, struct sim_message *l, double now, 
 
 int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, struct err *e)
 {
-    struct end *from = end_of(w, l->from);
+    struct wire_end *from = end_of(w, l->from);
     const struct sim_link *a = &from->link, *b = &end_of(w, l->to)->link;
     double jitter = (a->jitter_s + b->jitter_s) / 2;
     double start = fmax(now, from->out_free), first;
@@ -204,7 +204,7 @@ int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, stru
 
 int sim_wires_arrive(struct sim_wires *w, struct sim_message *l, struct err *e)
 {
-    struct end *to = end_of(w, l->to);
+    struct wire_end *to = end_of(w, l->to);
     double now = w->queue->now;
     double size = (double)(l->len + FRAME_BYTES) / to->link.bytes_per_s;
 

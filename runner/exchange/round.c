@@ -249,7 +249,7 @@ int round_advance(struct channel *ch)
 /* asgd on a server: one contribution is a round. */
 static int merge_and_reply(struct channel *ch, int worker)
 {
-    const struct inbox *in = &ch->round.inbox[worker];
+    const struct round_inbox *in = &ch->round.inbox[worker];
     uint64_t worker_round = in->contributions[in->first].round;
 
     ch->codec.n_contributions = 1;
@@ -331,7 +331,7 @@ static int on_contribution_async(struct channel *ch, const struct mesh_head *h, 
 static int on_contribution(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     const struct round *r = &ch->round;
-    const struct inbox *in = &r->inbox[h->index];
+    const struct round_inbox *in = &r->inbox[h->index];
     bool is_redundant = round_has_redundancy(ch);
     bool is_known = h->round < ch->run.round || (h->round == ch->run.round && (int)h->index < r->next) ||
                     (in->n > 0 && h->round <= in->contributions[(in->first + in->n - 1) % r->depth].round);

@@ -31,7 +31,7 @@ struct contribution { /* received, or this worker's own */
 };
 
 /* Contributions of one worker (or about one block) that are not merged yet: a ring buffer. */
-struct inbox {
+struct round_inbox {
     struct contribution *contributions; /* (round.depth) */
     int first, n;
 };
@@ -48,7 +48,7 @@ enum round_stage {
 struct round {
     int n_contributions;                /* in a full round */
     int depth;                          /* of an inbox */
-    struct inbox *inbox;                /* (n_contributions) */
+    struct round_inbox *inbox;          /* (n_contributions) */
     struct contribution *contributions; /* (n_contributions, depth) */
     enum round_stage stage;
     double sent_at;   /* stopwatch_now, when the last of the own contributions were sent */

@@ -28,7 +28,7 @@ int round_open(struct channel *ch)
     return CODEC_GO;
 }
 
-static struct contribution pop(const struct channel *ch, struct inbox *in)
+static struct contribution pop(const struct channel *ch, struct round_inbox *in)
 {
     struct contribution c = in->contributions[in->first];
 
@@ -60,7 +60,7 @@ void round_clear(struct channel *ch)
 
 void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, int from)
 {
-    struct inbox *in = &ch->round.inbox[k];
+    struct round_inbox *in = &ch->round.inbox[k];
 
     if (in->n == ch->round.depth) { /* only in asgd: drops the oldest */
         mesh_buf_put(pop(ch, in).buf);
@@ -98,21 +98,21 @@ void round_resume_workers(struct channel *ch)
 
 bool round_has(const struct channel *ch, int k)
 {
-    const struct inbox *in = &ch->round.inbox[k];
+    const struct round_inbox *in = &ch->round.inbox[k];
 
     return in->n > 0 && in->contributions[in->first].round == ch->run.round;
 }
 
 int round_sender(const struct channel *ch, int k)
 {
-    const struct inbox *in = &ch->round.inbox[k];
+    const struct round_inbox *in = &ch->round.inbox[k];
 
     return in->contributions[in->first].from;
 }
 
 int round_merge(struct channel *ch, int k)
 {
-    const struct inbox *in = &ch->round.inbox[k];
+    const struct round_inbox *in = &ch->round.inbox[k];
     struct contribution *c = &in->contributions[in->first];
     int rc;
 

@@ -29,7 +29,7 @@ enum {
     BYTES_AT_ONCE = 64,
 };
 
-struct member { /* one node, this one included */
+struct shm_member { /* one node, this one included */
     int node;
     enum {
         MEMBER_UNKNOWN,  /* no secret known yet */
@@ -49,7 +49,7 @@ struct rendezvous {
     const struct shm_source *source;
     int n, me;
     size_t min_bytes, max_bytes;
-    struct member members[RENDEZVOUS_MAX];
+    struct shm_member members[RENDEZVOUS_MAX];
     int n_missing; /* members whose memory is not mapped yet */
     uint8_t name[RENDEZVOUS_NAME_BYTES];
     int epoll, listen_fd, memory_fd;       /* the last two: -1 once all have joined */
@@ -66,7 +66,7 @@ struct packet { /* in host byte order: both ends run on one machine */
 
 _Static_assert(offsetof(struct packet, proof) == 16 + NONCE && sizeof(struct packet) == 64, "no padding");
 
-static void write_proof(uint8_t out[SHA256_BYTES], const struct packet *p, const struct member *peer)
+static void write_proof(uint8_t out[SHA256_BYTES], const struct packet *p, const struct shm_member *peer)
 {
     hmac_sha256(out, peer->secret, sizeof peer->secret, p, offsetof(struct packet, proof));
 }
@@ -74,7 +74,7 @@ static void write_proof(uint8_t out[SHA256_BYTES], const struct packet *p, const
 /* Sends a packet to member i, with `fd` attached unless -1. It fits into a new socket's empty buffer. */
 static int send_packet(const struct rendezvous *r, int i, uint32_t kind, int fd, struct err *e)
 {
-    const struct member *peer = &r->members[i];
+    const struct shm_member *peer = &r->members[i];
     struct packet p = {.magic = MAGIC, .kind = kind, .from = (uint32_t)r->me, .to = (uint32_t)i};
 
     memcpy(p.nonce, peer->nonce, sizeof p.nonce);
@@ -108,7 +108,7 @@ static int receive_packet(const struct rendezvous *r, int from, uint32_t kind, s
     return n == 0 ? ERR_LOST : ERR_PROTOCOL;
 }
 
-static bool is_proved(const struct packet *p, const struct member *peer)
+static bool is_proved(const struct packet *p, const struct shm_member *peer)
 {
     uint8_t proof[SHA256_BYTES];
 
@@ -163,7 +163,7 @@ int rendezvous_open(struct rendezvous **out, const struct rendezvous_config *cfg
     for (int i = 0; i < r->n; i++) {
         bool is_included = !cfg->includes || cfg->includes[i];
 
-        r->members[i] = (struct member){
+        r->members[i] = (struct shm_member){
             .node = cfg->nodes[i], .fd = -1, .state = is_included ? MEMBER_UNKNOWN : MEMBER_EXCLUDED};
         r->n_missing += is_included && i != r->me;
     }
@@ -197,7 +197,7 @@ const uint8_t *rendezvous_name(const struct rendezvous *r)
 
 void rendezvous_expect(struct rendezvous *r, int i, const uint8_t secret[RENDEZVOUS_SECRET_BYTES])
 {
-    struct member *peer = &r->members[i];
+    struct shm_member *peer = &r->members[i];
 
     memcpy(peer->secret, secret, sizeof peer->secret);
     peer->state = MEMBER_EXPECTED;
@@ -206,7 +206,7 @@ void rendezvous_expect(struct rendezvous *r, int i, const uint8_t secret[RENDEZV
 int rendezvous_connect(struct rendezvous *r, int i, const uint8_t name[RENDEZVOUS_NAME_BYTES],
                        const uint8_t secret[RENDEZVOUS_SECRET_BYTES], struct err *e)
 {
-    struct member *peer = &r->members[i];
+    struct shm_member *peer = &r->members[i];
 
     if (peer->state != MEMBER_UNKNOWN)
         return err_set(e, ERR_PROTOCOL, "node %d sent a second invitation to its memory", peer->node);
@@ -224,7 +224,7 @@ int rendezvous_connect(struct rendezvous *r, int i, const uint8_t name[RENDEZVOU
 /* Checks and maps a member's memory. Closes `fd`. */
 static int take_memory(struct rendezvous *r, int i, int fd, struct err *e)
 {
-    struct member *peer = &r->members[i];
+    struct shm_member *peer = &r->members[i];
     int rc;
 
     if (fd < 0)
@@ -238,7 +238,7 @@ static int take_memory(struct rendezvous *r, int i, int fd, struct err *e)
     return 0;
 }
 
-static void drain_wakeups(struct member *peer)
+static void drain_wakeups(struct shm_member *peer)
 {
     char byte;
 
@@ -257,7 +257,7 @@ static void drain_wakeups(struct member *peer)
 
 static int advance_member(struct rendezvous *r, int i, struct err *e)
 {
-    struct member *peer = &r->members[i];
+    struct shm_member *peer = &r->members[i];
     const uint32_t kind = peer->state == MEMBER_CONNECTING ? GIVE : GIVE_BACK;
     struct packet p;
     int fd, rc;
@@ -290,7 +290,7 @@ static int advance_member(struct rendezvous *r, int i, struct err *e)
 /* Closes a connection without an answer unless its JOIN proves an expected node. */
 static int receive_join(struct rendezvous *r, int k, struct err *e)
 {
-    struct member *peer;
+    struct shm_member *peer;
     struct packet p;
     int fd, rc;
 

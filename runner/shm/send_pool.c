@@ -6,7 +6,7 @@
 #include <emmintrin.h>
 #endif
 
-struct slot {
+struct send_slot {
     struct mesh_buf buf;
     /* The message that it is a copy of, while it is referenced. */
     const struct mesh_buf *message;
@@ -16,7 +16,7 @@ struct slot {
 struct send_pool {
     struct rendezvous *rendezvous;
     struct mesh_pool unused; /* slots without a reference */
-    struct slot slots[SEND_POOL_SLOTS];
+    struct send_slot slots[SEND_POOL_SLOTS];
     size_t n_slots;
 };
 
@@ -63,10 +63,10 @@ struct sealed send_pool_memory(const struct send_pool *s, int i)
     return rendezvous_memory(s->rendezvous, i);
 }
 
-static struct slot *copy_of(struct send_pool *s, const struct mesh_buf *b)
+static struct send_slot *copy_of(struct send_pool *s, const struct mesh_buf *b)
 {
     for (size_t i = 0; i < s->n_slots; i++) {
-        struct slot *slot = &s->slots[i];
+        struct send_slot *slot = &s->slots[i];
 
         if (slot->buf.refs > 0 && slot->message == b && slot->use == b->n_uses && slot->buf.len == b->len)
             return slot;
@@ -90,13 +90,13 @@ static void stream(void *to, const void *from, size_t len)
 
 struct mesh_buf *send_pool_copy(struct send_pool *s, const struct mesh_buf *b)
 {
-    struct slot *slot = copy_of(s, b);
+    struct send_slot *slot = copy_of(s, b);
 
     if (slot) {
         slot->buf.refs++;
         return &slot->buf;
     }
-    slot = (struct slot *)mesh_pool_pop(&s->unused); /* its first member is the buffer */
+    slot = (struct send_slot *)mesh_pool_pop(&s->unused); /* its first member is the buffer */
     if (!slot)
         return NULL;
     slot->buf.len = b->len;
