@@ -220,8 +220,7 @@ static const char *compression(const struct codec_facts *f)
 
     if (f->compression == CODEC_UNCOMPRESSED)
         return "no";
-    return is_up ? (is_down || f->compression == CODEC_LOSSY ? "lossy" : "lossy up")
-                 : (is_down ? "lossy down" : "lossless");
+    return is_up ? (is_down ? "lossy" : "lossy up") : (is_down ? "lossy down" : "lossless");
 }
 
 json_t *codec_look_json(const struct codec_look *l)

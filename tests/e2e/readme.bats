@@ -37,6 +37,11 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
         [ "$(jq -r .state $job/run.json)" = succeeded ]
         [ "$(tail -1 $job/records/eval.csv | cut -d, -f7 | cut -c1-3)" = 0.9 ] # no agent is left: `limited` checks that for each command
     done
+    # Changes bear loss without a word of the rule.
+    for job in topk fp16; do
+        "$SUBMIT" simulate -q --codec outer.c:every=20 --compress $job --node_count 2 --max-steps 40 --model softmax --dataset "$FEW" -o $job
+        jq -e '.state == "succeeded" and .models_agree' $job/run.json
+    done
 }
 
 @test "docs/monitoring.md, its board and its rules name what an agent exports" {
