@@ -63,9 +63,9 @@ simulated() {
     run "$SUBMIT" "${job[@]}" --codec plain --path servers
     [ "$status" -eq 6 ]
     [[ "$output" == *"--path servers: codec plain has no server side"*"hint: Leave --path out"* ]]
-    run "$SUBMIT" "${job[@]}" --codec ps --clip-norm 1
+    run "$SUBMIT" "${job[@]}" --codec dc_asgd --psgd asgd --clip-norm 1
     [ "$status" -eq 6 ]
-    [[ "$output" == *"each of which has a part of the gradient"*"hint: Take one server, or a rule whose workers update"* ]]
+    [[ "$output" == *"no node has the whole, whose norm --clip-norm limits"*"hint: Take one server, or ps"* ]]
 }
 
 @test "a simulation leaves the files of a job, with simulated times" {
