@@ -10,7 +10,7 @@
 #include "runner/lines/report.h"
 #include "runner/monitor/monitor.h"
 
-/* Orders of the agent: the job of node 0 with a time limit in seconds, and the start of a job without peers. */
+/* Orders of the agent: the job of node 0 with a time limit in seconds; the start of a job without peers. */
 #define NODE_RUN_JOB(limit)                                                                                  \
     "{\"job\":\"j-1\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"time_limit_s\":" limit "}\n"
 #define NODE_RUN_START "{\"attempt\":1,\"peers\":[]}\n"
@@ -52,7 +52,7 @@ bool node_run_was_killed(const struct node_run *r);
 void loop_for(double seconds);
 void block_signals(void);
 
-/* Reads the agent's orders up to the start, and prints the job, the number of its peers and its time limit. */
+/* Reads the agent's orders up to the start; prints the job, the number of its peers and its time limit. */
 struct orders node_process_read_start(struct node_process *n);
 
 #endif
