@@ -64,3 +64,52 @@ double square_distance(const float *a, const float *b, size_t n)
         s += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
     return s;
 }
+
+float kind_normal(struct rng *r)
+{
+    return rng_normal(r);
+}
+
+float kind_heavy_tailed(struct rng *r)
+{
+    float x = rng_normal(r);
+
+    return x * x * x * 1e-3f;
+}
+
+float kind_sparse(struct rng *r)
+{
+    return rng_uniform(r) < 0.05f ? rng_normal(r) : 0;
+}
+
+float kind_constant(struct rng *r)
+{
+    (void)r;
+    return -0.37f;
+}
+
+float kind_zero(struct rng *r)
+{
+    (void)r;
+    return 0;
+}
+
+float kind_huge(struct rng *r)
+{
+    return 1e30f * rng_normal(r);
+}
+
+float (*const finite_kinds[N_FINITE_KINDS])(struct rng *r) = {kind_normal, kind_heavy_tailed, kind_sparse,
+                                                              kind_constant, kind_zero};
+
+float *make_vector(size_t n, float (*kind)(struct rng *r), uint64_t seed)
+{
+    float *v = malloc((n + 1) * sizeof *v);
+    struct rng r;
+
+    assert_non_null(v);
+    rng_init(&r, seed, 1, 1);
+    for (size_t i = 0; i < n; i++)
+        v[i] = kind(&r);
+    return v;
+}

@@ -4,6 +4,7 @@
 #define PSGD_TEST_COMPRESS_CASE_H
 
 #include "codecs/compress/chain.h"
+#include "shared/base/rng.h"
 
 struct compress_case {
     struct chain chain;
@@ -22,6 +23,19 @@ void compress_case_send(struct compress_case *k, const float *v, float *residual
 
 /* The same message, cut to `len` bytes, in memory of its own. */
 bool compress_case_reads(struct compress_case *k, const unsigned char *message, size_t len);
+
+/* A number of a vector of each kind, drawn from r. Sums of squares of the first ones are finite. */
+float kind_normal(struct rng *r);
+float kind_heavy_tailed(struct rng *r); /* most are near zero */
+float kind_sparse(struct rng *r);       /* one in twenty is not zero */
+float kind_constant(struct rng *r);
+float kind_zero(struct rng *r);
+float kind_huge(struct rng *r);
+enum { N_FINITE_KINDS = 5 };
+extern float (*const finite_kinds[N_FINITE_KINDS])(struct rng *r);
+
+/* A vector of n numbers of a kind; the caller frees it. */
+float *make_vector(size_t n, float (*kind)(struct rng *r), uint64_t seed);
 
 double square_sum(const float *v, size_t n);
 double square_distance(const float *a, const float *b, size_t n);
