@@ -5,7 +5,7 @@
 #include "agent/base/scope.h"
 #include "shared/base/args.h"
 #include "shared/base/file.h"
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 #include "shared/plugin/isolation.h"
 
 #define AT(member) ARGS_AT(struct agent_options, member)

@@ -6,7 +6,7 @@
 
 #include "shared/base/json.h"
 #include "shared/job/settings.h"
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 
 #define HOST_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:%[]"
 

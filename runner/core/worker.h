@@ -49,8 +49,8 @@
  *
  * The machine switches the phases of the exchange's stopwatch: what the driver does for an ask is timed as
  * the phase of its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */
-#ifndef PSGD_RUNNER_WORKER_H
-#define PSGD_RUNNER_WORKER_H
+#ifndef PSGD_WORKER_H
+#define PSGD_WORKER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -90,7 +90,7 @@ static int read_list(struct worker_list *out, const struct options *o, struct er
     return hosts_read(out, o, e);
 }
 
-static void prepare_agent(struct watched_agent *g, const struct worker *w, const struct options *o)
+static void prepare_agent(struct watched_agent *g, const struct listed_agent *w, const struct options *o)
 {
     struct err e;
 

@@ -86,7 +86,7 @@ static int find_local_pin(struct job_node *n, struct err *e)
     char state[PATH_MAX], path[PATH_MAX], *text;
     size_t len;
 
-    if (!worker_is_loopback(&n->at) || file_state_dir(state, sizeof state, e) < 0 ||
+    if (!listed_agent_is_loopback(&n->at) || file_state_dir(state, sizeof state, e) < 0 ||
         snprintf(path, sizeof path, "%s/agents/%d.pin", state, n->at.port) >= (int)sizeof path)
         return 0;
     if (file_read(&text, &len, path, BASE64_TEXT, e) < 0)
@@ -142,7 +142,7 @@ static int find_token(struct job_node *n, const char *token_file, struct err *e)
         }
         return 0;
     }
-    if (worker_is_loopback(&n->at) && file_state_dir(state, sizeof state, e) == 0 &&
+    if (listed_agent_is_loopback(&n->at) && file_state_dir(state, sizeof state, e) == 0 &&
         snprintf(link, sizeof link, "%s/agents/%d.token", state, n->at.port) < (int)sizeof link) {
         if (read_token(n, link, e) == 0)
             return 0;
@@ -183,7 +183,7 @@ int node_find_access(struct job_node *n, const struct credentials *c, struct err
     n->token_sources[0] = '\0';
     if (find_token(n, c->token_file, e) < 0)
         return e->code;
-    n->must_prove = !n->pin[0] && !in_clear && (n->token[0] || worker_is_loopback(&n->at));
+    n->must_prove = !n->pin[0] && !in_clear && (n->token[0] || listed_agent_is_loopback(&n->at));
     n->is_closed = !n->pin[0] && !in_clear && !n->must_prove;
     return 0;
 }
@@ -232,13 +232,13 @@ static void prepare_call(struct job_node *n, struct http_request *r, const char 
                                .job_key = n->job_key[0] ? n->job_key : NULL,
                                .attempt = n->attempt,
                                .pin = n->pin[0] ? n->pin : NULL,
-                               .pin_origin = n->at.pin[0]                 ? PIN_LISTED
-                                             : worker_is_loopback(&n->at) ? PIN_HERE
-                                                                          : PIN_JOINED,
+                               .pin_origin = n->at.pin[0]                       ? PIN_LISTED
+                                             : listed_agent_is_loopback(&n->at) ? PIN_HERE
+                                                                                : PIN_JOINED,
                                .ca = node_has_ca(n) ? c->ca : NULL,
                                .cert = node_has_ca(n) && c->cert[0] ? c->cert : NULL,
                                .key = node_has_ca(n) ? c->key : NULL,
-                               .is_local = worker_is_loopback(&n->at),
+                               .is_local = listed_agent_is_loopback(&n->at),
                                .max_reply = REPLY_MAX,
                                .timeout_s = CALL_S};
 }

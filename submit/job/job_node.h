@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 #include "submit/net/allowance.h"
 #include "submit/net/credentials.h"
 #include "submit/net/http_client.h"
@@ -30,7 +30,7 @@ struct pace {      /* of one worker; {0}: nothing is known */
 };
 
 struct job_node {
-    struct worker at;
+    struct listed_agent at;
     const char *job;                       /* the job's id; the submission's */
     int attempt;                           /* of the job, which all requests name; 0: none */
     char label[ADDRESS_MAX + 16];          /* "agent 127.0.0.1:15387", for messages */

@@ -184,7 +184,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
     return rc < 0 ? rc : moved_nodes_find(s->nodes, s->n_nodes, sizeof *s->nodes, e);
 }
 
-int submission_move_node(const struct submission *s, struct job_node *n, const struct worker *to,
+int submission_move_node(const struct submission *s, struct job_node *n, const struct listed_agent *to,
                          struct err *e)
 {
     int node = n->at.node;

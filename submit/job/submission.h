@@ -92,7 +92,7 @@ void submission_clear(struct submission *s);
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
 
 /* Another agent takes the node, whose requests have ended. */
-int submission_move_node(const struct submission *s, struct job_node *n, const struct worker *to,
+int submission_move_node(const struct submission *s, struct job_node *n, const struct listed_agent *to,
                          struct err *e);
 
 /* The codec shipped to the node, and its facts: {"name","sha256",...}. */

@@ -10,12 +10,12 @@ enum { REPLY_MAX = 64 };
 
 static const double ANSWER_S = 3;
 
-static int begin_question(struct http *h, struct http_request *r, const struct worker *w, struct err *e)
+static int begin_question(struct http *h, struct http_request *r, const struct listed_agent *w, struct err *e)
 {
     *r = (struct http_request){.method = "GET",
                                .peer = w->address,
                                .is_unproven = true,
-                               .is_local = worker_is_loopback(w),
+                               .is_local = listed_agent_is_loopback(w),
                                .max_reply = REPLY_MAX,
                                .timeout_s = ANSWER_S};
     snprintf(r->url, sizeof r->url, "https://%s/healthz", w->address);
@@ -29,7 +29,7 @@ static enum answer answer_of(const struct http_request *r)
     return r->err.code == 0 && r->status == 200 ? ANSWERS : ANSWERS_NOT;
 }
 
-int answering_ask(enum answer *out, const struct worker *agents, size_t n, struct err *e)
+int answering_ask(enum answer *out, const struct listed_agent *agents, size_t n, struct err *e)
 {
     struct http_request *asked = calloc(n, sizeof *asked);
     struct http *h = http_new(e); /* of its own: its connections are never used for anything else */

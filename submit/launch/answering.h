@@ -3,7 +3,7 @@
 #define PSGD_SUBMIT_ANSWERING_H
 
 #include "shared/base/err.h"
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 
 enum answer {
     ANSWERS,
@@ -12,6 +12,6 @@ enum answer {
 };
 
 /* Asks n agents at once; returns within ANSWER_S. ERR_NOMEM, ERR_CANCELLED. */
-int answering_ask(enum answer *out, const struct worker *agents, size_t n, struct err *e);
+int answering_ask(enum answer *out, const struct listed_agent *agents, size_t n, struct err *e);
 
 #endif

@@ -18,7 +18,7 @@ enum { LOG_MAX = 1 << 20 };
 static const double START_S = 60, STOP_S = 20;
 
 /* Removes the jobs of earlier launches, unless another agent may use the folder. */
-static int prepare_folder(struct own_agent *a, const struct worker *at, bool is_free, struct err *e)
+static int prepare_folder(struct own_agent *a, const struct listed_agent *at, bool is_free, struct err *e)
 {
     char state[PATH_MAX], name[ADDRESS_MAX + 16], jobs[PATH_MAX];
 
@@ -40,7 +40,7 @@ static int leave_group(void *arg)
     return setpgid(0, 0);
 }
 
-static int start_agent(struct own_agent *a, const struct worker *at, const char *token_file, struct err *e)
+static int start_agent(struct own_agent *a, const struct listed_agent *at, const char *token_file, struct err *e)
 {
     char dir[PATH_MAX], program[PATH_MAX], port[16], bind[] = "--bind", with_port[] = "--port",
                                                      in[] = "--dir", token[] = "--cluster-token";
@@ -123,7 +123,8 @@ static int open_access(struct own_agent *a, struct err *e)
     return a->http ? node_find_access(&a->node, &none, e) : e->code;
 }
 
-static int start_free(struct own_agent *a, const struct worker *at, const char *token_file, struct err *e)
+static int start_free(struct own_agent *a, const struct listed_agent *at, const char *token_file,
+                      struct err *e)
 {
     enum answer answer;
 
@@ -141,7 +142,7 @@ static int start_free(struct own_agent *a, const struct worker *at, const char *
     return open_access(a, e);
 }
 
-int own_agent_start(struct own_agent *a, const struct worker *at, const char *token_file, struct err *e)
+int own_agent_start(struct own_agent *a, const struct listed_agent *at, const char *token_file, struct err *e)
 {
     *a = (struct own_agent){.node.at = *at};
     if (start_free(a, at, token_file, e) == 0)

@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #include "shared/base/child.h"
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 #include "submit/job/job_node.h"
 
 struct own_agent {
@@ -19,7 +19,8 @@ struct own_agent {
 /* Starts it, without the jobs of earlier launches of this task, and waits until it answers. `token_file`:
  * that of all tasks, or NULL. ERR_UNREACHABLE: it does not start; ERR_CONFLICT: an agent answers there
  * already. */
-int own_agent_start(struct own_agent *a, const struct worker *at, const char *token_file, struct err *e);
+int own_agent_start(struct own_agent *a, const struct listed_agent *at, const char *token_file,
+                    struct err *e);
 /* ERR_UNREACHABLE: it has ended. */
 int own_agent_check(struct own_agent *a, struct err *e);
 /* The job that came last: its id, "" if none has come, and its state here. */

@@ -6,12 +6,12 @@
 
 #include "submit/options/hosts.h"
 
-static bool is_server(const struct worker *w)
+static bool is_server(const struct listed_agent *w)
 {
     return w->node < 0;
 }
 
-const char *tasks_name(char out[TASK_NAME], const struct worker *w)
+const char *tasks_name(char out[TASK_NAME], const struct listed_agent *w)
 {
     snprintf(out, TASK_NAME, "/job:%s/task:%d", is_server(w) ? "ps" : "worker",
              is_server(w) ? -2 - w->node : w->node);
@@ -23,7 +23,7 @@ size_t tasks_count(const struct tasks *t)
     return t->all.n_workers + t->all.n_servers;
 }
 
-const struct worker *tasks_chief(const struct tasks *t)
+const struct listed_agent *tasks_chief(const struct tasks *t)
 {
     return &t->all.nodes[0];
 }
@@ -74,7 +74,7 @@ static int find_token(struct tasks *t, const struct options *o, struct err *e)
     size_t n_local = 0;
 
     for (size_t i = 0; i < tasks_count(t); i++)
-        n_local += worker_is_loopback(&t->all.nodes[i]);
+        n_local += listed_agent_is_loopback(&t->all.nodes[i]);
     t->token_file = named && named[0] ? named : NULL;
     if (n_local > 0 && n_local < tasks_count(t))
         return err_set(e, ERR_USAGE,

@@ -4,7 +4,7 @@
 
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 
 enum { INVITATION_MAX = 1024 };
 

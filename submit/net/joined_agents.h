@@ -6,7 +6,7 @@
 
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 
 enum { TOKEN_MAX = 256 };
 

@@ -3,7 +3,7 @@
 #ifndef PSGD_SUBMIT_HOSTS_H
 #define PSGD_SUBMIT_HOSTS_H
 
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 #include "submit/options/submit_options.h"
 
 /* ERR_USAGE: a host in the options is no address, or named twice; else as worker_list_read(). */

@@ -359,7 +359,7 @@ static int read_nodes(struct submission *s, const json_t *list, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
     json_array_foreach(list, i, o)
     {
-        struct worker *w = &s->workers.nodes[i];
+        struct listed_agent *w = &s->workers.nodes[i];
         char at[32];
 
         snprintf(at, sizeof at, "/nodes/%zu", i);

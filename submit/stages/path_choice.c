@@ -34,7 +34,7 @@ int path_choice_job(struct codec_job *job, const struct settings *set, struct er
     return aggregate_parse(&job->aggregate, set->aggregate, e) < 0 ? err_at(e, "--aggregate") : 0;
 }
 
-static const char *host_of(const struct worker *w)
+static const char *host_of(const struct listed_agent *w)
 {
     return w->advertise[0] ? w->advertise : w->host;
 }

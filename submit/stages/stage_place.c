@@ -84,8 +84,8 @@ struct substitutes {
 
 /* A job with --retries takes listed workers beyond --node_count first; servers are all in use. NULL: none is
  * left. */
-static const struct worker *next_substitute(struct substitutes *u, const struct submission *s,
-                                            const struct job_node *n)
+static const struct listed_agent *next_substitute(struct substitutes *u, const struct submission *s,
+                                                  const struct job_node *n)
 {
     const struct worker_list *w = &s->workers;
 
@@ -100,7 +100,7 @@ static int substitute(struct submission *s, struct substitutes *u, size_t *found
     *found = 0;
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct job_node *n = &s->nodes[i];
-        const struct worker *at;
+        const struct listed_agent *at;
         struct err why;
 
         if (node_answer(n, &why) != ERR_UNREACHABLE || !(at = next_substitute(u, s, n)))

@@ -49,7 +49,7 @@ static size_t list_silent(char *out, size_t size, const struct launch *l, const 
 
     out[0] = '\0';
     for (size_t i = 0; i < tasks_count(&l->tasks); i++) {
-        const struct worker *w = &l->tasks.all.nodes[i];
+        const struct listed_agent *w = &l->tasks.all.nodes[i];
         char name[TASK_NAME];
 
         if (answers[i] == ANSWERS)

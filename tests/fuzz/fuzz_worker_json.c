@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "shared/base/json.h"
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -15,7 +15,7 @@ static void check(const struct worker_list *w)
     if (w->n_workers == 0)
         abort();
     for (size_t i = 0; i < w->n_workers + w->n_servers; i++) {
-        const struct worker *n = &w->nodes[i];
+        const struct listed_agent *n = &w->nodes[i];
         char host[sizeof n->host];
         struct err e;
         int port;

@@ -24,7 +24,7 @@ static void begin(struct submission *s, const char *id)
     s->workers.n_workers = 2;
     s->workers.n_servers = 1;
     for (int i = 0; i < 3; i++) {
-        struct worker *w = &s->workers.nodes[i];
+        struct listed_agent *w = &s->workers.nodes[i];
 
         w->node = i < 2 ? i : -2;
         w->port = 15387 + i;

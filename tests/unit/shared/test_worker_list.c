@@ -1,4 +1,4 @@
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 
 #include "shared/base/json.h"
 #include "tests/unit/unit.h"

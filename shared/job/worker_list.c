@@ -1,4 +1,4 @@
-#include "shared/job/worker.h"
+#include "shared/job/worker_list.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -94,7 +94,7 @@ int address_parse(char *host, size_t size, int *port, const char *whole, struct 
     return rest[0] ? parse_port(port, rest + 1, text, e) : 0;
 }
 
-static int fill_address(struct worker *w, const json_t *v, struct err *e)
+static int fill_address(struct listed_agent *w, const json_t *v, struct err *e)
 {
     const char *text = json_string_value(v);
 
@@ -106,7 +106,8 @@ static int fill_address(struct worker *w, const json_t *v, struct err *e)
     return 0;
 }
 
-static const struct worker *find_address(const struct worker *nodes, size_t n, const char *address)
+static const struct listed_agent *find_address(const struct listed_agent *nodes, size_t n,
+                                               const char *address)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(nodes[i].address, address) == 0)
@@ -125,10 +126,10 @@ static size_t count_all(const struct worker_list *w)
 static int add_worker(struct worker_list *w, enum role role, const json_t *v, const char *at, struct err *e)
 {
     size_t n = count_all(w);
-    struct worker *new = &w->nodes[n];
-    const struct worker *same;
+    struct listed_agent *new = &w->nodes[n];
+    const struct listed_agent *same;
 
-    *new = (struct worker){0};
+    *new = (struct listed_agent){0};
     if (fill_address(new, v, e) < 0)
         return err_at(e, "%s", at);
     same = find_address(w->nodes, n, new->address);
@@ -185,7 +186,7 @@ static int add_pairs(struct worker_list *w, const json_t *doc, struct err *e)
     return 0;
 }
 
-static int read_advertise(struct worker *w, const json_t *node, const char *at, struct err *e)
+static int read_advertise(struct listed_agent *w, const json_t *node, const char *at, struct err *e)
 {
     char text[sizeof w->advertise];
     size_t n;
@@ -210,7 +211,7 @@ static int read_advertise(struct worker *w, const json_t *node, const char *at, 
 }
 
 /* As job_submit agents prints it, and as curl takes it. */
-static int read_fingerprint(struct worker *w, const json_t *node, const char *at, struct err *e)
+static int read_fingerprint(struct listed_agent *w, const json_t *node, const char *at, struct err *e)
 {
     static const char algorithm[] = "sha256//";
     enum { START = sizeof algorithm - 1, END = START + BASE64_TEXT - 1 };
@@ -245,17 +246,17 @@ static int read_nodes(struct worker_list *w, const json_t *nodes, struct err *e)
         return err_set(e, ERR_CONFIG, "/nodes: not an object");
     json_object_foreach((json_t *)(uintptr_t)nodes, key, v)
     {
-        struct worker named = {0};
+        struct listed_agent named = {0};
         char at[ADDRESS_MAX + 32];
         json_t *text = json_string(key);
         int rc = fill_address(&named, text, e);
-        struct worker *found;
+        struct listed_agent *found;
 
         snprintf(at, sizeof at, "/nodes/%s", key);
         json_decref(text);
         if (rc < 0)
             return err_at(e, "%s", at);
-        found = (struct worker *)(uintptr_t)find_address(w->nodes, count_all(w), named.address);
+        found = (struct listed_agent *)(uintptr_t)find_address(w->nodes, count_all(w), named.address);
         if (!found)
             return err_set(e, ERR_CONFIG, "%s: no Worker, PS or Spare has this address", at);
         if (json_only_keys(v, known, at, e) < 0)
@@ -271,8 +272,8 @@ static int read_nodes(struct worker_list *w, const json_t *nodes, struct err *e)
 
 static int by_role_and_node(const void *a, const void *b)
 {
-    const struct worker *x = a;
-    const struct worker *y = b;
+    const struct listed_agent *x = a;
+    const struct listed_agent *y = b;
 
     if ((x->node < 0) != (y->node < 0))
         return x->node < 0 ? 1 : -1;
@@ -385,7 +386,7 @@ int worker_list_read(struct worker_list *out, const char *path, struct err *e)
     return 0;
 }
 
-bool worker_is_loopback(const struct worker *w)
+bool listed_agent_is_loopback(const struct listed_agent *w)
 {
     return strcmp(w->host, "localhost") == 0 || strcmp(w->host, "::1") == 0 ||
            strncmp(w->host, "127.", 4) == 0;

@@ -1,4 +1,4 @@
-/* worker -- worker.json: the machines a job may use.
+/* worker_list -- worker.json: the machines a job may use.
  *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...],
  *    "Spare": ["host:port", ...],
  *    "nodes": {"host:port": {"token_file": "...", "advertise": "host", "fingerprint": "sha256//BASE64="}}}
@@ -7,8 +7,8 @@
  * An address is host, host:port or [v6]:port, with or without http:// before it; the default port is 15387.
  * Workers are nodes 0, 1, ...; servers -2, -3, ... in the order of the file. A spare takes the place of an
  * agent that does not answer; for a job with --retries, so does a worker beyond --node_count. */
-#ifndef PSGD_WORKER_H
-#define PSGD_WORKER_H
+#ifndef PSGD_WORKER_LIST_H
+#define PSGD_WORKER_LIST_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 
 enum { AGENT_PORT = 15387, ADDRESS_MAX = 272 };
 
-struct worker {
+struct listed_agent {
     int node;                  /* worker 0, 1, ...; server -2, -3, ...; of a spare not set */
     char address[ADDRESS_MAX]; /* "host:port" or "[v6]:port", normalized */
     char host[256];            /* without brackets */
@@ -32,7 +32,7 @@ struct worker {
 
 struct worker_list {
     size_t n_workers, n_servers, n_spares;
-    struct worker *nodes; /* workers first, then servers, then spares */
+    struct listed_agent *nodes; /* workers first, then servers, then spares */
 };
 
 /* Does not change *out on failure. ERR_CONFIG: not JSON (line and column), a bad address, the same address
@@ -42,7 +42,7 @@ int worker_list_parse(struct worker_list *out, const json_t *doc, const char *wh
 void worker_list_clear(struct worker_list *w);
 
 /* Its host is an address, or the name, of the machine itself: 127.x.y.z, ::1, localhost. */
-bool worker_is_loopback(const struct worker *w);
+bool listed_agent_is_loopback(const struct listed_agent *w);
 
 /* "host", "host:port", "[v6]:port" -> host, in lower case or in IPv6's canonical form, and port.
  * ERR_CONFIG. */
