@@ -371,7 +371,7 @@ fails() {
     fails broken_combine.so:what=weight ends 'its contribute returned the weight nan; a weight is finite and not negative'
     fails broken_combine.so:what=negative ends 'its contribute returned the weight -1'
     fails broken_blocks.so:what=noise timing 'redundancy 2: worker 0 ends with other weights under seed 2'
-    fails broken_blocks.so:what=holder malformed '4 workers, redundancy 2: node 1: codec broken_blocks: a malformed gradient'
+    fails broken_blocks.so:what=holder malformed ': codec broken_blocks: a malformed gradient of block '
     fails broken_promise.so:what=trace malformed 'truncated to 0 of its 404 bytes, but has already changed its state'
     fails broken_refusal.so:what=extra malformed 'accepts a message of 412 bytes and 1 more'
     fails broken_refusal.so:what=count malformed 'with 0x0 as its word 0, but has already changed its state'
