@@ -51,7 +51,7 @@ static int wait_for_event(void *owner, const struct worker_ask *ask, struct err 
     return 0;
 }
 
-static int record(void *owner, const struct worker_ask *ask, struct err *e)
+static int record_rounds(void *owner, const struct worker_ask *ask, struct err *e)
 {
     const struct serving *s = owner;
     struct node *n = s->n;
@@ -67,7 +67,7 @@ static int record(void *owner, const struct worker_ask *ask, struct err *e)
 int node_serve(struct node *n, struct err *e)
 {
     static node_does *const doing[N_WORKER_WANTS] = {
-        [WORKER_WAITS] = wait_for_event, [WORKER_RECORDS] = record};
+        [WORKER_WAITS] = wait_for_event, [WORKER_RECORDS] = record_rounds};
     struct serving s = {.n = n, .held_up = {.by = STALL_NO_NODE}};
 
     return node_live(n, doing, &s, e) < 0 ? e->code : node_report_progress(n, e);

@@ -79,7 +79,7 @@ static void between_layers(void *owner, size_t ready)
     t->looked_at = stopwatch_since(t->watch);
 }
 
-static int compute(void *owner, const struct worker_ask *ask, struct err *e)
+static int compute_block(void *owner, const struct worker_ask *ask, struct err *e)
 {
     struct training *t = owner;
     struct node *n = t->n;
@@ -108,7 +108,7 @@ static int compute(void *owner, const struct worker_ask *ask, struct err *e)
     return worker_computed(&n->worker, net_grads(n->net), &score, e);
 }
 
-static int evaluate(void *owner, const struct worker_ask *ask, struct err *e)
+static int evaluate_model(void *owner, const struct worker_ask *ask, struct err *e)
 {
     struct training *t = owner;
     struct node *n = t->n;
@@ -155,7 +155,7 @@ static void show_model(const struct training *t)
     step_begin(&t->n->step);
 }
 
-static int record(void *owner, const struct worker_ask *ask, struct err *e)
+static int record_step(void *owner, const struct worker_ask *ask, struct err *e)
 {
     const struct training *t = owner;
     struct node *n = t->n;
@@ -205,10 +205,10 @@ static void report_stop(const struct node *n)
 
 int node_train(struct node *n, struct err *e)
 {
-    static node_does *const doing[N_WORKER_WANTS] = {[WORKER_COMPUTES] = compute,
+    static node_does *const doing[N_WORKER_WANTS] = {[WORKER_COMPUTES] = compute_block,
                                                      [WORKER_WAITS] = wait_for_go,
-                                                     [WORKER_EVALUATES] = evaluate,
-                                                     [WORKER_RECORDS] = record};
+                                                     [WORKER_EVALUATES] = evaluate_model,
+                                                     [WORKER_RECORDS] = record_step};
     struct training t = {.n = n, .watch = exchange_watch(n->exchange)};
     int rc = loader_batch_init(&t.batch, &n->loader, (size_t)n->max_batch, e);
 

@@ -151,7 +151,7 @@ int sim_record_codec(struct sim_records *r, const struct sim_node *n, const stru
 /* explore.c: the carry callback of the simulated mesh while every order is tried. */
 int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err *e);
 
-/* node.c: begins its part of the job, now. */
+/* sim_node.c: begins its part of the job, now. */
 int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e);
 /* Runs the node as far as possible. A node's failure is stored in the node; an error is one of the
  * simulator. */

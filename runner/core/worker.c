@@ -30,7 +30,7 @@ static int go_to(struct worker *w, state *next)
 }
 
 /* After a call of the exchange that returned rc. */
-static int then(struct worker *w, int rc, state *next)
+static int after_call(struct worker *w, int rc, state *next)
 {
     if (rc < 0)
         return rc;
@@ -42,7 +42,7 @@ static int then(struct worker *w, int rc, state *next)
     return WORKER_WAITS;
 }
 
-static int save(struct worker *w, struct worker_ask *ask, int epoch, state *next)
+static int save_epoch(struct worker *w, struct worker_ask *ask, int epoch, state *next)
 {
     w->state = next;
     w->saves = true;
@@ -51,14 +51,14 @@ static int save(struct worker *w, struct worker_ask *ask, int epoch, state *next
     return WORKER_SAVES;
 }
 
-static int evaluate(struct worker *w, int at)
+static int ask_evaluation(struct worker *w, int at)
 {
     w->at = at;
     w->state = at_share;
     return WORKER_EVALUATES;
 }
 
-static bool keeps(const struct worker *w)
+static bool keeps_epoch(const struct worker *w)
 {
     return worker_keeps_epoch(w->cfg.set, w->epoch);
 }
@@ -94,7 +94,7 @@ static int at_row(struct worker *w, struct worker_ask *ask, struct err *e)
     if (step_is_last(w->cfg.step))
         return go_to(w, at_epoch_end);
     if (exchange_is_fed(w->cfg.exchange))
-        return then(w, exchange_await_next(w->cfg.exchange, e), at_shared_row);
+        return after_call(w, exchange_await_next(w->cfg.exchange, e), at_shared_row);
     return go_to(w, w->row < rows_per_epoch(w) ? in_blocks : at_epoch_end);
 }
 
@@ -137,7 +137,7 @@ int worker_computed(struct worker *w, float *grads, const struct net_score *scor
 static int at_gradient(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     (void)ask;
-    return then(w, step_exchange(w->cfg.step, e), at_update);
+    return after_call(w, step_exchange(w->cfg.step, e), at_update);
 }
 
 static int at_update(struct worker *w, struct worker_ask *ask, struct err *e)
@@ -148,15 +148,15 @@ static int at_update(struct worker *w, struct worker_ask *ask, struct err *e)
     if (step_update(s, e) < 0)
         return e->code;
     phase_enter(watch_of(w), last);
-    if (exchange_closes_early(w->cfg.exchange, s->n_done) && keeps(w))
-        return save(w, ask, w->epoch, at_params);
+    if (exchange_closes_early(w->cfg.exchange, s->n_done) && keeps_epoch(w))
+        return save_epoch(w, ask, w->epoch, at_params);
     return go_to(w, at_params);
 }
 
 static int at_params(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     (void)ask;
-    return then(w, exchange_on_step(w->cfg.exchange, e), at_step_end);
+    return after_call(w, exchange_on_step(w->cfg.exchange, e), at_step_end);
 }
 
 static int at_step_end(struct worker *w, struct worker_ask *ask, struct err *e)
@@ -178,7 +178,7 @@ static int after_step(struct worker *w, struct worker_ask *ask, struct err *e)
     w->row++;
     if (is_asked && w->row < rows_per_epoch(w) && !step_is_last(s)) {
         phase_enter(watch_of(w), PHASE_EVALUATE);
-        return evaluate(w, WITHIN_EPOCH);
+        return ask_evaluation(w, WITHIN_EPOCH);
     }
     return go_to(w, at_row);
 }
@@ -199,17 +199,17 @@ static int at_epoch_end(struct worker *w, struct worker_ask *ask, struct err *e)
      * barrier, or by an exchange that a longer job has later. */
     w->is_saved = is_last && (exchange_has_barriers(x) || exchange_must_close(x));
     w->at = is_last ? AT_JOB_END : AT_EPOCH_END;
-    if (w->is_whole && exchange_has_barriers(x) && keeps(w))
-        return then(w, exchange_reach(x, BARRIER_EPOCH, w->cfg.step->n_done / rows_per_epoch(w), e),
-                    at_epoch_met);
+    if (w->is_whole && exchange_has_barriers(x) && keeps_epoch(w))
+        return after_call(w, exchange_reach(x, BARRIER_EPOCH, w->cfg.step->n_done / rows_per_epoch(w), e),
+                          at_epoch_met);
     return go_to(w, at_epoch_met);
 }
 
 static int at_epoch_met(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     (void)e;
-    if (w->is_whole && w->is_saved && keeps(w))
-        return save(w, ask, w->epoch, at_epoch_eval);
+    if (w->is_whole && w->is_saved && keeps_epoch(w))
+        return save_epoch(w, ask, w->epoch, at_epoch_eval);
     return go_to(w, at_epoch_eval);
 }
 
@@ -218,7 +218,7 @@ static int at_epoch_eval(struct worker *w, struct worker_ask *ask, struct err *e
     (void)ask, (void)e;
     phase_enter(watch_of(w), PHASE_EVALUATE);
     w->is_whole = w->is_whole && !w->is_saved;
-    return w->at == AT_JOB_END ? go_to(w, at_close) : evaluate(w, AT_EPOCH_END);
+    return w->at == AT_JOB_END ? go_to(w, at_close) : ask_evaluation(w, AT_EPOCH_END);
 }
 
 /* A decision of the job's nodes may have come after the last step's exchange. */
@@ -232,7 +232,7 @@ static int at_close(struct worker *w, struct worker_ask *ask, struct err *e)
                        exchange_has_barriers(x);
     if (!exchange_must_close(x))
         return go_to(w, at_last_barrier);
-    return then(w, exchange_close(x, e), after_close);
+    return after_call(w, exchange_close(x, e), after_close);
 }
 
 static int after_close(struct worker *w, struct worker_ask *ask, struct err *e)
@@ -249,7 +249,8 @@ static int at_last_barrier(struct worker *w, struct worker_ask *ask, struct err 
     (void)ask;
     if (!exchange_has_barriers(x))
         return go_to(w, at_last_eval);
-    return then(w, exchange_reach(x, BARRIER_END, w->cfg.step->n_done / rows_per_epoch(w), e), at_last_eval);
+    return after_call(w, exchange_reach(x, BARRIER_END, w->cfg.step->n_done / rows_per_epoch(w), e),
+                      at_last_eval);
 }
 
 static int check_test(const struct worker *w, struct err *e)
@@ -265,7 +266,7 @@ static int at_last_eval(struct worker *w, struct worker_ask *ask, struct err *e)
     (void)ask;
     phase_enter(watch_of(w), PHASE_EVALUATE);
     if (w->ends_with_new)
-        return evaluate(w, AT_JOB_END);
+        return ask_evaluation(w, AT_JOB_END);
     return check_test(w, e) < 0 ? e->code : go_to(w, after_eval);
 }
 
@@ -293,7 +294,8 @@ static int at_share(struct worker *w, struct worker_ask *ask, struct err *e)
     (void)ask;
     if (!is_shared(w))
         return go_to(w, after_eval);
-    return then(w, exchange_evaluated(w->cfg.exchange, w->evaluated, w->loss, w->accuracy, e), after_eval);
+    return after_call(w, exchange_evaluated(w->cfg.exchange, w->evaluated, w->loss, w->accuracy, e),
+                      after_eval);
 }
 
 static int after_eval(struct worker *w, struct worker_ask *ask, struct err *e)
@@ -304,7 +306,7 @@ static int after_eval(struct worker *w, struct worker_ask *ask, struct err *e)
         step_begin(w->cfg.step);
         return go_to(w, at_row);
     }
-    return w->is_whole && keeps(w) ? save(w, ask, w->epoch, at_epoch) : go_to(w, at_epoch);
+    return w->is_whole && keeps_epoch(w) ? save_epoch(w, ask, w->epoch, at_epoch) : go_to(w, at_epoch);
 }
 
 static int at_end(struct worker *w, struct worker_ask *ask, struct err *e)
@@ -341,7 +343,7 @@ static int at_rounds(struct worker *w, struct worker_ask *ask, struct err *e)
         if (step > settings_steps(w->cfg.set) || exchange_rounds_after(x, step) > exchange_rounds(x))
             break;
         if (worker_keeps_epoch(w->cfg.set, w->next_saved))
-            return save(w, ask, w->next_saved++, at_rounds);
+            return save_epoch(w, ask, w->next_saved++, at_rounds);
     }
     return at_barrier(w, ask, e);
 }
@@ -354,7 +356,7 @@ static int at_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
 
     if (exchange_is_reached(w->cfg.exchange, &kind, &epoch) && kind == BARRIER_EPOCH &&
         epoch <= (uint64_t)w->cfg.set->epochs && worker_keeps_epoch(w->cfg.set, (int)epoch))
-        return save(w, ask, (int)epoch, at_release);
+        return save_epoch(w, ask, (int)epoch, at_release);
     return at_release(w, ask, e);
 }
 

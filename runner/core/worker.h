@@ -1,8 +1,8 @@
 /* worker -- a node's part in a training job as a state machine, without socket, clock, file or network: in
  * which order it computes, exchanges, updates, evaluates, records and saves. A driver asks worker_next what
  * to do, does it, and says so; it owns time, data, model and disk. Drivers: the runner in real time
- * (runner/train.c, serve.c), the simulator in virtual time (sim/node.c), the tests' cluster in orders that a
- * seed draws (tests/lib/cluster.c), and a training loop of one's own (tests/unit/runner/test_worker.c).
+ * (runner/train.c, serve.c), the simulator in virtual time (sim/sim_node.c), the tests' cluster in orders
+ * that a seed draws (tests/lib/cluster.c), and a training loop of one's own (tests/unit/runner/test_worker.c).
  *
  * The states are functions of worker.c. Those of a worker; where one may wait for other nodes, WORKER_WAITS
  * comes before the next:

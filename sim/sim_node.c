@@ -1,4 +1,4 @@
-/* node -- one node of a simulation: the loops of runner/train.c and serve.c as an event-driven state
+/* sim_node -- one node of a simulation: the loops of runner/train.c and serve.c as an event-driven state
  * machine around the same steps. */
 #include <math.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct e
     return sim_queue_push(&s->queue, (struct sim_event){.at = until, .what = SIM_WAKE, .slot = n->slot}, e);
 }
 
-static int finish(struct sim *s, struct sim_node *n, struct err *e)
+static int finish_node(struct sim *s, struct sim_node *n, struct err *e)
 {
     n->phase = SIM_DONE;
     n->ended_at = n->now;
@@ -107,7 +107,7 @@ static void draw_step_time(struct sim *s, struct sim_node *n)
         n->step_time *= s->straggler.factor;
 }
 
-static int record(struct sim *s, struct sim_node *n, struct err *e)
+static int record_rows(struct sim *s, struct sim_node *n, struct err *e)
 {
     const struct record_train *row = n->ask.train;
 
@@ -144,11 +144,11 @@ static int begin_evaluation(struct sim *s, struct sim_node *n, struct err *e)
 }
 
 /* Until it computes, evaluates, waits, or its part is over. */
-static int go_on(struct sim *s, struct sim_node *n, struct err *e)
+static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
 {
     static int (*const doing[N_WORKER_WANTS])(struct sim *, struct sim_node *, struct err *) = {
         [WORKER_COMPUTES] = begin_block,       [WORKER_SITS_OUT] = begin_block, [WORKER_WAITS] = begin_wait,
-        [WORKER_EVALUATES] = begin_evaluation, [WORKER_IS_DONE] = finish,
+        [WORKER_EVALUATES] = begin_evaluation, [WORKER_IS_DONE] = finish_node,
     };
 
     for (;;) {
@@ -157,7 +157,7 @@ static int go_on(struct sim *s, struct sim_node *n, struct err *e)
             return n->wants;
         if (n->wants == WORKER_GOES_ON || n->wants == WORKER_WAITS)
             spend_on_reading(s, n);
-        if (n->wants == WORKER_RECORDS && record(s, n, e) < 0)
+        if (n->wants == WORKER_RECORDS && record_rows(s, n, e) < 0)
             return e->code;
         if (doing[n->wants])
             return doing[n->wants](s, n, e);
@@ -171,7 +171,7 @@ int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e)
                                                     .step = &n->step,
                                                     .blocks = n->blocks,
                                                     .has_test = s->trainer->has_test});
-    return go_on(s, n, e);
+    return advance_node(s, n, e);
 }
 
 static int end_block(struct sim *s, struct sim_node *n, struct err *e)
@@ -184,7 +184,7 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
         if (worker_computed(&n->worker, n->grads, &score, e) < 0)
             return e->code;
     }
-    return go_on(s, n, e);
+    return advance_node(s, n, e);
 }
 
 /* The time of a step is drawn once more: a step that follows an evaluation has begun anew. */
@@ -196,7 +196,7 @@ static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
     if (worker_evaluated(&n->worker, n->eval_loss, n->eval_accuracy, e) < 0)
         return e->code;
     draw_step_time(s, n);
-    return go_on(s, n, e);
+    return advance_node(s, n, e);
 }
 
 static int check_time(const struct sim *s, const struct sim_node *n, struct err *e)
@@ -212,7 +212,7 @@ static int check_time(const struct sim *s, const struct sim_node *n, struct err 
 }
 
 /* Processes one event of the mesh. */
-static int receive(struct sim *s, struct sim_node *n, struct err *e)
+static int receive_event(struct sim *s, struct sim_node *n, struct err *e)
 {
     struct mesh_event ev;
     int rc;
@@ -229,7 +229,7 @@ static int receive(struct sim *s, struct sim_node *n, struct err *e)
         return rc;
     if (s->records && sim_record_comm(s->records, s, n, e) < 0)
         return e->code;
-    return n->phase == SIM_WAITS && !worker_waits(&n->worker) ? go_on(s, n, e) : 0;
+    return n->phase == SIM_WAITS && !worker_waits(&n->worker) ? advance_node(s, n, e) : 0;
 }
 
 /* Runs a node that is not busy. Returns IDLE: nothing to do until it is woken; YIELDS: other nodes run
@@ -241,7 +241,7 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
     if (n->phase == SIM_EVALUATES)
         return end_evaluation(s, n, e);
     if (n->has_room || mesh_sim_has_news(s->net, n->slot))
-        return receive(s, n, e);
+        return receive_event(s, n, e);
     if (n->phase != SIM_BEGINS || exchange_must_wait(n->x) || (s->explorer && !n->may_step))
         return IDLE;
     if (n->has_computed && sim_processor_is_wanted(s))
