@@ -1,6 +1,6 @@
 /* round -- runs rounds: in each, every worker sends one contribution, and all are merged in order. round.c
- * runs them, round_inbox.c keeps received contributions, round_loss.c continues without lost workers. What
- * the messages of a round say is a round_rule's: a codec's (struct codec_round), or a path's (path.h). */
+ * keeps and merges them, round_loss.c continues without lost workers. What the messages of a round say is a
+ * round_rule's: a codec's (struct codec_round), or a path's (path.h). */
 #ifndef PSGD_ROUND_H
 #define PSGD_ROUND_H
 
@@ -71,7 +71,7 @@ bool round_agrees(const struct channel *ch);
 /* If they do: declares worker `from` lost, for the reason in the exchange's error, which is cleared. */
 int round_accuse(struct channel *ch, int from);
 
-/* round_inbox.c */
+/* Between round.c and round_loss.c. */
 void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, int from);
 bool round_has(const struct channel *ch, int k);   /* of this round */
 int round_sender(const struct channel *ch, int k); /* of the first one in its inbox */
@@ -79,12 +79,8 @@ void round_drop(struct channel *ch, int k);
 int round_merge(struct channel *ch, int k); /* it stays in its inbox */
 /* Accounts for the merged contribution and removes it from its inbox. */
 void round_finish(struct channel *ch, int k);
-bool round_has_redundancy(const struct channel *ch);
-bool round_is_nearly_full(const struct channel *ch, int k);
-void round_resume_workers(struct channel *ch);
 bool round_can_still_come(const struct channel *ch, int k);
-
-/* round.c. round_advance merges the contributions received so far, in order; round_close ends a round when
+/* round_advance merges the contributions received so far, in order; round_close ends a round when
  * all are merged. A server replies to workers first .. last, which are in `worker_round`. */
 int round_advance(struct channel *ch);
 int round_close(struct channel *ch, int first, int last, uint64_t worker_round);
