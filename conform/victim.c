@@ -274,7 +274,7 @@ struct victim_call victim_call(struct victim *v, const struct watch_call *call, 
     v->n_calls++;
     watch_enter(call->name, &v->c, call->from);
     done.rc = watch_leave(call->read(v->plugin, &v->c, call->from, bytes ? &in : NULL));
-    compressing_begin_reading(channel_of(v->real), call->from);
+    compressing_begin_reading(&channel_of(v->real)->compressing, call->from);
     done.trace = find_trace(v);
     if (done.trace) {
         done.digest = crc32c_more(crc32c(v->bytes, v->n), &v->c, sizeof v->c);

@@ -83,7 +83,7 @@ struct mesh_buf *channel_encode(struct channel *ch, const char *callback,
         return NULL;
     }
     ch->out = (struct wire_out){.bytes = b->bytes, .limit = ch->limit};
-    compressing_begin_writing(ch);
+    compressing_begin_writing(&ch->compressing);
     last = phase_call(w, PHASE_ENCODE, callback);
     start = stopwatch_since(w);
     channel_before_call(ch);
@@ -115,13 +115,13 @@ int channel_decode(struct channel *ch, enum phase phase, const char *callback,
     int rc;
 
     ch->x->read_bytes[phase] += b->len;
-    compressing_begin_reading(ch, from);
+    compressing_begin_reading(&ch->compressing, from);
     channel_before_call(ch);
     rc = channel_after_call(ch, callback, read(ch, from, &in), !ch->rule);
     if (rc >= 0 && ch->x->e->code == ERR_NUMERIC) /* a codec that goes on without the vector it asked for */
         rc = ERR_NUMERIC;
     if (rc >= 0)
-        compressing_end_reading(ch);
+        compressing_end_reading(&ch->compressing);
     phase_enter(ch->x->watch, last);
     return rc;
 }

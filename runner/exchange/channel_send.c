@@ -16,9 +16,9 @@ void channel_pause(struct channel *ch, int node, bool on)
     mesh_pause(ch->x->mesh, node, on);
 }
 
-/* By reference if it is in a buffer, else by view. */
+/* By reference if it is in a buffer, else by view. `saved`: bytes that compression saved in it. */
 static int send_bytes(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, const void *bytes,
-                      size_t len)
+                      size_t len, int64_t saved, double encode_s)
 {
     struct exchange *x = ch->x;
     struct peer_traffic *p = peer_stats_make(&x->peer_stats, exchange_slot(x, h->peer));
@@ -33,39 +33,25 @@ static int send_bytes(struct channel *ch, const struct mesh_head *h, struct mesh
         tracer_message(x->watch->tracer, TRACE_SENT, h->peer, ++p->n_sent, start);
     phase_enter(x->watch, last);
     p->sent.messages++;
-    p->sent.raw_bytes += len;
+    p->sent.raw_bytes += len + (uint64_t)saved;
     p->sent.wire_bytes += len + FRAME_BYTES;
+    p->sent.encode_s += encode_s;
     p->sent.transfer_s += stopwatch_since(x->watch) - start;
     x->totals.sent_messages++;
-    x->totals.raw_bytes += len;
+    x->totals.raw_bytes += len + (uint64_t)saved;
     x->totals.sent_bytes += len + FRAME_BYTES;
-    return CODEC_GO;
-}
-
-/* Accounts for bytes that compression saved in the message sent. */
-static int add_saved(struct channel *ch, int peer, int64_t saved)
-{
-    peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, peer))->sent.raw_bytes += (uint64_t)saved;
-    ch->x->totals.raw_bytes += (uint64_t)saved;
     return CODEC_GO;
 }
 
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s)
 {
-    int rc = send_bytes(ch, h, b, b->bytes, b->len);
-
-    if (rc < 0)
-        return rc;
-    peer_stats_of(&ch->x->peer_stats, exchange_slot(ch->x, h->peer))->sent.encode_s += encode_s;
-    return add_saved(ch, h->peer, ch->compressing.saved_out);
+    return send_bytes(ch, h, b, b->bytes, b->len, ch->compressing.saved_out, encode_s);
 }
 
 int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len,
                       size_t saved)
 {
-    int rc = send_bytes(ch, h, NULL, bytes, len);
-
-    return rc < 0 ? rc : add_saved(ch, h->peer, (int64_t)saved);
+    return send_bytes(ch, h, NULL, bytes, len, (int64_t)saved, 0);
 }
 
 void channel_received(struct channel *ch, int from, size_t len)

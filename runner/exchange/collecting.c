@@ -88,21 +88,13 @@ int collecting_share(struct channel *ch, struct shm_group *group, struct err *e)
     s->shm_group = group;
     s->is_whole = group && shm_group_n(group) == ch->codec.n_workers;
     s->is_inside = !s->is_whole;
+    s->reads_grads = group &&
+                     !ch->x->is_late; /* late vectors are elsewhere: gradients are computed meanwhile */
+    s->is_in_memory = s->reads_grads && s->is_whole;
     if (!group || s->is_whole || shm_group_me(group) > 0)
         return 0;
     s->sum = malloc((ch->n_params + 1) * sizeof *s->sum);
     return s->sum ? 0 : err_set(e, ERR_NOMEM, "no memory for a machine's sum of %zu numbers", ch->n_params);
-}
-
-/* Vectors of late exchanges are not where the gradients are, which are computed meanwhile. */
-bool collecting_reads_grads(const struct channel *ch)
-{
-    return ch->collecting.shm_group && !ch->x->is_late;
-}
-
-bool collecting_is_in_memory(const struct channel *ch)
-{
-    return collecting_reads_grads(ch) && ch->collecting.is_whole;
 }
 
 void collecting_attach(struct channel *ch, struct mesh *m, const int *machines)

@@ -23,6 +23,8 @@ struct collecting {
     struct shm_group *shm_group; /* NULL: collectives go over the mesh */
     bool is_whole;               /* it has all workers */
     bool is_inside;              /* all-reduces of levels use shared memory inside machines */
+    bool reads_grads;  /* all-reduces read their vectors where the gradients are, in shared memory ... */
+    bool is_in_memory; /* ... and send nothing over connections */
     enum collecting_step step;
     struct collective_ask in_shm; /* of a step in shared memory, under way or the last */
     struct collective_ask levels; /* of an all-reduce in three steps */
@@ -42,10 +44,6 @@ int collecting_open(struct channel *ch, struct err *e);
 void collecting_clear(struct channel *ch);
 /* As exchange_share(). */
 int collecting_share(struct channel *ch, struct shm_group *group, struct err *e);
-/* Do all-reduces read their vectors where the gradients are, in shared memory? */
-bool collecting_reads_grads(const struct channel *ch);
-/* Do they, and send nothing over connections? */
-bool collecting_is_in_memory(const struct channel *ch);
 void collecting_attach(struct channel *ch, struct mesh *m, const int *machines); /* as exchange_attach */
 /* Any event. CODEC_GO or an error code. */
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);

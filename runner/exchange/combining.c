@@ -69,6 +69,7 @@ int combining_open(struct channel *ch, struct err *e)
     if (!b->rule)
         return CODEC_GO;
     b->statistics_part = 1;
+    b->is_weighted = b->rule->contribute || b->rule->when == CODEC_EACH_ROUND;
     ch->codec.numbers = b->numbers;
     b->n_vectors = b->rule->n_vectors > 0 ? b->rule->n_vectors : 1;
     if (b->rule->keeps_global && open_global(ch) < 0)
@@ -91,11 +92,6 @@ void combining_clear(struct combining *b)
     free(b->work);
     free(b->inputs);
     *b = (struct combining){0};
-}
-
-bool combining_is_weighted(const struct channel *ch)
-{
-    return ch->combining.rule->contribute || ch->combining.rule->when == CODEC_EACH_ROUND;
 }
 
 /* Running statistics follow the parameters that the rule sees: the host takes their mean. */
@@ -151,7 +147,7 @@ int combining_contribute(struct channel *ch)
     struct codec *c = &ch->codec;
 
     b->vectors[0] = present(ch);
-    b->weight = combining_is_weighted(ch) ? c->samples : 1;
+    b->weight = ch->combining.is_weighted ? c->samples : 1;
     if (!has_own(ch))
         return check_own(ch);
     b->weight = write_own(ch);
@@ -220,10 +216,10 @@ static int n_absent(const struct channel *ch)
 
 /* Merges n numbers of a contribution: into the sum, into the mean of so many of the same weight, or into a
  * running mean. Returns whether they are finite. */
-static bool merge(const struct channel *ch, float *to, const float *v, size_t n, bool is_sum, float weight,
-                  bool is_first)
+static bool merge_values(const struct channel *ch, float *to, const float *v, size_t n, bool is_sum,
+                         float weight, bool is_first)
 {
-    if (is_sum || !combining_is_weighted(ch))
+    if (is_sum || !ch->combining.is_weighted)
         return (is_first ? vector_scale
                          : vector_add)(to, v, is_sum ? weight : 1 / (float)ch->codec.n_contributions, n);
     if (is_first)
@@ -236,9 +232,9 @@ static bool merge_vector(const struct channel *ch, float *to, const float *v, fl
 {
     bool is_sum = ch->combining.rule->reduction == CODEC_SUM;
     size_t n = is_sum ? ch->codec.n_params : ch->n_params;
-    bool is_finite = merge(ch, to, v, n, is_sum, weight, is_first);
+    bool is_finite = merge_values(ch, to, v, n, is_sum, weight, is_first);
 
-    return merge(ch, to + n, v + n, ch->n_params - n, false, weight, is_first) && is_finite;
+    return merge_values(ch, to + n, v + n, ch->n_params - n, false, weight, is_first) && is_finite;
 }
 
 int combining_open_aggregate(struct channel *ch, int n_most)
@@ -375,20 +371,13 @@ static int aggregate(struct channel *ch)
     return finite_check_combination(ch, 0, (const float *const *)b->merged, b->merged_numbers);
 }
 
-int combining_finish_merging(struct channel *ch)
-{
-    if (ch->combining.aggregate.kind != AGGREGATE_MEAN)
-        return aggregate(ch);
-    return ch->combining.merged_weight > 0 ? CODEC_GO : CODEC_WAIT;
-}
-
 /* Does the job go on, with what is merged, after a contribution that is refused? */
 static bool goes_on(const struct channel *ch)
 {
     return ch->x->cfg.goes_on || !ch->codec.is_sync;
 }
 
-int combining_merge(struct channel *ch, int node, const struct combining_contribution *from)
+static int merge_contribution(struct channel *ch, int node, const struct combining_contribution *from)
 {
     struct combining *b = &ch->combining;
     const struct codec *c = &ch->codec;
@@ -414,9 +403,20 @@ int combining_merge(struct channel *ch, int node, const struct combining_contrib
         return ch->x->e->code;
     for (int k = 0; k < b->n_vectors; k++)
         is_finite &= merge_vector(ch, b->merged[k], from->vectors[k], from->weight, is_first);
-    is_finite &= merge(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers,
-                       b->rule->reduction == CODEC_SUM, from->weight, is_first);
+    is_finite &= merge_values(ch, b->merged_numbers, from->numbers, (size_t)b->rule->n_numbers,
+                              b->rule->reduction == CODEC_SUM, from->weight, is_first);
     return is_finite ? CODEC_GO : finite_check_contribution(ch, node, from);
+}
+
+int combining_take(struct channel *ch, int node, struct wire_in *in)
+{
+    struct combining_contribution to;
+
+    if (!combining_get(&to, ch, in, ch->combining.is_weighted))
+        return channel_fail(ch, "node %d sent a malformed contribution", node);
+    if (to.weight > 0 && ch->compressing.copies.left)
+        to.vectors[0] = compressing_whole(ch, node, to.vectors[0]);
+    return merge_contribution(ch, node, &to);
 }
 
 /* A server of an asynchronous job has one worker's: the others count with those that it has. */
@@ -430,7 +430,7 @@ static void move_statistics(const struct channel *ch, float *to, const float *v)
         vector_mix(to, v, 1 / (float)c->n_workers, n_statistics(ch));
 }
 
-int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers)
+static int apply_combination(struct channel *ch, const float *const *vectors, const float *numbers)
 {
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
@@ -466,6 +466,25 @@ int combining_adopt(struct channel *ch)
     if (c->global)
         vector_copy(c->params, c->global, ch->n_params);
     return CODEC_GO;
+}
+
+int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers)
+{
+    int rc = apply_combination(ch, vectors, numbers);
+
+    return rc == CODEC_GO && !is_server(ch) ? combining_adopt(ch) : rc;
+}
+
+int combining_finish(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    int rc = b->merged_weight > 0 ? CODEC_GO : CODEC_WAIT;
+
+    if (b->aggregate.kind != AGGREGATE_MEAN)
+        rc = aggregate(ch);
+    return rc == CODEC_GO && !is_server(ch)
+               ? combining_apply(ch, (const float *const *)b->merged, b->merged_numbers)
+               : rc;
 }
 
 int combining_on_gradient(struct channel *ch)

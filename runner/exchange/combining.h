@@ -27,6 +27,7 @@ struct combining {
     const struct codec_combine *rule; /* NULL: a rule of another kind */
     const struct path *path;
     int n_vectors;
+    bool is_weighted; /* contributions carry a weight; else all weigh the same */
 
     /* This worker's contribution. */
     float *own[CODEC_VECTORS_MAX];           /* written by contribute(), or scaled copies; NULL: none */
@@ -65,11 +66,11 @@ struct combining {
         float *now;                   /* params when that exchange is applied */
     } late;
 
-    bool has_combined;     /* there was a combination to which something was contributed */
-    float statistics_part; /* times the running statistics of a combination is their mean */
-    float *before;         /* c->global before apply(), for adopt(); NULL: the rule has none */
-    double grad_norm;      /* asgd, on a server where whole_is_told(): of the contribution being merged */
-    uint32_t version;      /* asgd, on a worker: rounds of the server that its parameters include */
+    bool has_combined;             /* there was a combination to which something was contributed */
+    float statistics_part;         /* times the running statistics of a combination is their mean */
+    float *before;                 /* c->global before apply(), for adopt(); NULL: the rule has none */
+    double grad_norm;              /* asgd, on a server that is told: of the contribution being merged */
+    uint32_t version;              /* asgd, on a worker: rounds of the server that its parameters include */
     float *rooms[COMBINING_ROOMS]; /* (n_params) each: every vector above that was allocated */
     int n_rooms;
 };
@@ -96,28 +97,26 @@ struct combining_contribution {
 };
 bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
                    bool is_weighted);
-/* Merges a contribution of a node, the n_merged-th of n_contributions: after the last, `merged` is the
- * combination; of running statistics the mean. ERR_NUMERIC: it is not finite. */
-int combining_merge(struct channel *ch, int node, const struct combining_contribution *from);
+/* Reads a contribution of a node and merges it, the n_merged-th of n_contributions: after the last, `merged`
+ * is the combination; of running statistics the mean. ERR_CODEC: it is malformed; ERR_NUMERIC: not finite. */
+int combining_take(struct channel *ch, int node, struct wire_in *in);
 /* For a path that merges: room for as many contributions as a round may have, if their aggregate needs all at
  * once. CODEC_GO or a code. */
 int combining_open_aggregate(struct channel *ch, int n_most);
 /* Of an aggregate that compares, on one of several servers: writes the measure of its range of vector number
- * `vector` of all contributions (n_all, n_all) to `work`, before combining_finish_merging. */
+ * `vector` of all contributions (n_all, n_all) to `work`, before combining_finish. */
 void combining_measure(struct channel *ch, int vector);
-/* After the last merge, and when all servers' measures are there, if they measure (whole.h). Returns a code,
- * CODEC_GO, or CODEC_WAIT: nothing was contributed. */
-int combining_finish_merging(struct channel *ch);
-/* Passes the combination to the rule: on a worker, or on a server in asgd. */
+/* After the last merge, and when all servers' measures are there, if they measure (whole.h): on a worker also
+ * applies the combination. Returns a code, CODEC_GO, or CODEC_WAIT: nothing was contributed. */
+int combining_finish(struct channel *ch);
+/* Passes the combination to the rule: on a server in asgd, or on a worker, whose parameters it moves. */
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);
-int combining_adopt(struct channel *ch); /* on a worker: c->global has changed */
+int combining_adopt(struct channel *ch); /* on a worker: c->global has changed, by the server's apply */
 
 int combining_on_gradient(struct channel *ch); /* before a local update */
 
 /* What the combination replaces if the rule has no apply(): grads, global or params. */
 float *combining_target(const struct channel *ch);
-/* Do contributions carry a weight? Else all weigh the same. */
-bool combining_is_weighted(const struct channel *ch);
 size_t combining_bytes(const struct channel *ch, bool is_weighted); /* of a message, uncompressed */
 
 #endif

@@ -153,13 +153,6 @@ static struct rng *generator(struct channel *ch, struct rng *of_block)
     return of_block;
 }
 
-void compressing_begin_writing(struct channel *ch)
-{
-    ch->compressing.n_put = 0;
-    ch->compressing.saved_out = 0;
-    ch->compressing.lacks_memory = ch->compressing.lacks_receiver = false;
-}
-
 /* Of `whole` numbers the first n are sent as a difference. */
 static void put_difference(struct channel *ch, struct chains *chains, struct wire_out *out, const float *v,
                            size_t n, size_t whole)
@@ -215,19 +208,6 @@ void compressing_put(struct channel *ch, struct wire_out *out, const float *v, s
     if (whole > n)
         wire_put_f32s(out, v + n, whole - n);
     c->saved_out += (int64_t)(whole * sizeof *v) - (int64_t)(out->len - start);
-}
-
-void compressing_begin_reading(struct channel *ch, int from)
-{
-    ch->compressing.n_got = 0;
-    ch->compressing.saved_in = 0;
-    ch->compressing.from = from;
-    copies_begin_reading(&ch->compressing.copies);
-}
-
-void compressing_end_reading(struct channel *ch)
-{
-    copies_end_reading(&ch->compressing.copies);
 }
 
 /* The buffer for the next vector of the message. NULL: no memory. */

@@ -50,11 +50,29 @@ int compressing_open(struct channel *ch, struct err *e);
 void compressing_clear(struct compressing *c);
 
 /* A server sets `to` before. */
-void compressing_begin_writing(struct channel *ch);
+static inline void compressing_begin_writing(struct compressing *c)
+{
+    c->n_put = 0;
+    c->saved_out = 0;
+    c->lacks_memory = c->lacks_receiver = false;
+}
+
 void compressing_put(struct channel *ch, struct wire_out *out, const float *v, size_t n);
 /* Around the processing of a message; after a message that was refused, only the first. */
-void compressing_begin_reading(struct channel *ch, int from); /* negative: from a server */
-void compressing_end_reading(struct channel *ch);
+static inline void compressing_begin_reading(struct compressing *c, int from) /* negative: from a server */
+{
+    c->n_got = 0;
+    c->saved_in = 0;
+    c->from = from;
+    c->copies.is_read = false;
+}
+
+static inline void compressing_end_reading(struct compressing *c)
+{
+    if (c->copies.is_read)
+        copies_swap(&c->copies);
+}
+
 const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n);
 
 /* On a server: the weights v (n_params) that worker `from` contributes, with what the last message to it left

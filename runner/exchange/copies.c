@@ -71,17 +71,10 @@ void copies_forget(struct copies *c, int worker)
     c->left[worker] = NULL;
 }
 
-void copies_begin_reading(struct copies *c)
-{
-    c->is_read = false;
-}
-
-void copies_end_reading(struct copies *c)
+void copies_swap(struct copies *c)
 {
     float *y = c->work;
 
-    if (!c->is_read)
-        return;
     c->work = c->of[0];
     c->of[0] = y;
     c->is_read = false;

@@ -47,8 +47,6 @@ size_t copies_bytes(const struct copies *c); /* of all y and l */
 int copies_index(const struct copies *c, int worker);
 void copies_forget(struct copies *c, int worker); /* it is lost; no-op where all have the same */
 
-/* On a worker, before and after it processes a message. */
-void copies_begin_reading(struct copies *c);
-void copies_end_reading(struct copies *c);
+void copies_swap(struct copies *c); /* on a worker, when a message that is read was processed */
 
 #endif

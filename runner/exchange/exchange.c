@@ -141,7 +141,7 @@ bool exchange_shows_gradient(const struct exchange *x)
 
 bool exchange_sums_in_memory(const struct exchange *x)
 {
-    return collecting_reads_grads(&x->channels[0]);
+    return x->channels[0].collecting.reads_grads;
 }
 
 int exchange_nonfinite_node(const struct exchange *x)
@@ -200,7 +200,7 @@ static int on_each(struct exchange *x, int (*handler)(struct channel *), struct 
         int rc = handler ? handler(ch) : CODEC_GO;
 
         ch->is_waiting = rc == CODEC_WAIT;
-        if (rc < 0 || collecting_notify(ch) < 0)
+        if (rc < 0 || (ch->collecting.is_done && collecting_notify(ch) < 0))
             return e->code;
     }
     return outcome(x);
@@ -265,9 +265,9 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
     for (int i = 0; i < x->n_channels; i++)
         if (combining_on_gradient(&x->channels[i]) < 0)
             return e->code;
-    if (collecting_ready(&x->channels[0], 0) < 0)
+    if (x->channels[0].collecting.ready > 0 && collecting_ready(&x->channels[0], 0) < 0)
         return e->code;
-    if (whole_is_told(x))
+    if (x->tells_norm)
         x->grad_norm = gradient_norm(x->cfg.grads, x->cfg.n_params - x->cfg.n_statistics);
     return on_each(x, x->handlers.on_grad, e);
 }

@@ -52,6 +52,7 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
         return kind;
     x->path = paths[kind];
     x->rule = x->path->round ? x->path->round(p->combine) : NULL;
+    x->tells_norm = whole_is_told(x);
     x->is_late = path_overlaps(&rule, x->cfg.overlap);
     x->handlers = x->rule ? round_handlers : x->path->collectives(p->combine, x->is_late);
     return 0;

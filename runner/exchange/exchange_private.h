@@ -93,7 +93,8 @@ struct exchange {
     struct verdict verdict;
     struct feed feed;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
-    double grad_norm;   /* on a worker, where whole_is_told() */
+    bool tells_norm;    /* whole_is_told() */
+    double grad_norm;   /* on a worker, if it does */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
     struct stopwatch *watch, own_watch; /* cfg.watch, or own_watch */
@@ -122,6 +123,18 @@ static inline bool channel_takes_part(const struct channel *ch, uint64_t round, 
 static inline bool channel_has_left(const struct channel *ch, int node) /* sent BYE, or is lost */
 {
     return ch->x->peer_stats.has_left[exchange_slot(ch->x, node)];
+}
+
+/* Do workers have to agree on the contributions in a round? */
+static inline bool round_agrees(const struct channel *ch)
+{
+    return ch->round.agreement.n > 0;
+}
+
+/* Does a synchronous round continue without lost workers? */
+static inline bool round_goes_on(const struct channel *ch)
+{
+    return round_agrees(ch) || (ch->run.node < 0 && ch->codec.is_sync && ch->x->cfg.goes_on);
 }
 
 /* Of a codec that a callback or a function of the host got. */

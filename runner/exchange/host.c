@@ -94,7 +94,7 @@ static struct wire_out *host_message(struct codec *c)
     ch->out = (struct wire_out){.bytes = ch->draft ? ch->draft->bytes : NULL,
                                 .limit = ch->draft ? ch->limit : 0};
     ch->compressing.to = COMPRESSING_TO_ANY;
-    compressing_begin_writing(ch);
+    compressing_begin_writing(&ch->compressing);
     return &ch->out;
 }
 
@@ -149,7 +149,7 @@ static const float *host_get_vector(struct codec *c, struct wire_in *in, size_t 
 {
     struct channel *ch = channel_of(c);
     const float *v = compressing_get(ch, in, n);
-    int from = c->run->block >= 0 ? round_sender(ch, ch->compressing.from) : ch->compressing.from;
+    int from = c->run->block >= 0 ? ch->round.sender : ch->compressing.from;
 
     if (!v || finite_check_message(ch, from, v, n) == CODEC_GO)
         return v;
@@ -198,7 +198,7 @@ int channel_owe_update(struct channel *ch)
         ch->whole.owes_update = true; /* made when the norm is gathered: round.c */
         return CODEC_GO;
     }
-    return channel_update(ch, whole_is_told(ch->x) ? &ch->combining.grad_norm : NULL);
+    return channel_update(ch, ch->x->tells_norm ? &ch->combining.grad_norm : NULL);
 }
 
 static int host_update(struct codec *c)

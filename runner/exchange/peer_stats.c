@@ -1,18 +1,10 @@
 #include "runner/exchange/peer_stats.h"
 
-#include <assert.h>
 #include <stdlib.h>
-
-enum { PAGE = 8 };
-
-struct peer_stats_page {
-    struct peer_stats_page *next;
-    struct peer_traffic of[PAGE];
-};
 
 static size_t n_pages(const struct peer_stats *s)
 {
-    return ((size_t)s->n + PAGE - 1) / PAGE;
+    return ((size_t)s->n + PEER_STATS_PAGE - 1) / PEER_STATS_PAGE;
 }
 
 int peer_stats_open(struct peer_stats *s, int n, struct err *e)
@@ -42,49 +34,35 @@ void peer_stats_leave(struct peer_stats *s, int slot)
     s->has_left[slot] = true;
 }
 
-static struct peer_traffic *up_to_date(const struct peer_stats *s, struct peer_traffic *k)
+void peer_stats_begin_round(const struct peer_stats *s, struct peer_traffic *k)
 {
     const struct exchange_traffic none = {0};
     uint64_t n_closed = s->n_rounds - k->round;
 
-    if (n_closed == 0)
-        return k;
     k->sent_done = n_closed == 1 ? k->sent : none;
     k->recv_done = n_closed == 1 ? k->received : none;
     k->sent = k->received = none;
     k->round = s->n_rounds;
-    return k;
 }
 
 struct peer_traffic *peer_stats_make(struct peer_stats *s, int slot)
 {
-    struct peer_stats_page *p = s->pages[slot / PAGE];
+    struct peer_stats_page *p = s->pages[slot / PEER_STATS_PAGE];
 
     if (!p) {
         p = calloc(1, sizeof *p);
         if (!p)
             return NULL;
-        s->pages[slot / PAGE] = p;
+        s->pages[slot / PEER_STATS_PAGE] = p;
         p->next = s->made;
         s->made = p;
     }
-    return up_to_date(s, &p->of[slot % PAGE]);
-}
-
-struct peer_traffic *peer_stats_of(const struct peer_stats *s, int slot)
-{
-    assert(s->pages[slot / PAGE]);
-    return up_to_date(s, &s->pages[slot / PAGE]->of[slot % PAGE]);
+    return peer_stats_of(s, slot);
 }
 
 const struct peer_traffic *peer_stats_read(const struct peer_stats *s, int slot)
 {
     static const struct peer_traffic nothing;
 
-    return s->pages[slot / PAGE] ? peer_stats_of(s, slot) : &nothing;
-}
-
-void peer_stats_close_round(struct peer_stats *s)
-{
-    s->n_rounds++;
+    return s->pages[slot / PEER_STATS_PAGE] ? peer_stats_of(s, slot) : &nothing;
 }

@@ -4,6 +4,7 @@
 #ifndef PSGD_PEER_STATS_H
 #define PSGD_PEER_STATS_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,13 @@ struct peer_traffic {
     struct exchange_traffic sent_done, recv_done; /* of the one before */
 };
 
+enum { PEER_STATS_PAGE = 8 };
+
+struct peer_stats_page {
+    struct peer_stats_page *next;
+    struct peer_traffic of[PEER_STATS_PAGE];
+};
+
 struct peer_stats { /* by slot: workers, then servers */
     int n;
     bool *has_left; /* (n): sent BYE, or is lost */
@@ -38,12 +46,26 @@ void peer_stats_leave(struct peer_stats *s, int slot); /* sent BYE, or is lost *
 
 /* Allocates the peer's page if there is none. NULL: no memory. */
 struct peer_traffic *peer_stats_make(struct peer_stats *s, int slot);
+void peer_stats_begin_round(const struct peer_stats *s, struct peer_traffic *k); /* in peer_stats_of */
 /* For a peer whose page exists. */
-struct peer_traffic *peer_stats_of(const struct peer_stats *s, int slot);
+static inline struct peer_traffic *peer_stats_of(const struct peer_stats *s, int slot)
+{
+    struct peer_stats_page *p = s->pages[slot / PEER_STATS_PAGE];
+    struct peer_traffic *k = &p->of[slot % PEER_STATS_PAGE];
+
+    assert(p);
+    if (k->round != s->n_rounds)
+        peer_stats_begin_round(s, k);
+    return k;
+}
+
 /* All zeros for a peer without a page. */
 const struct peer_traffic *peer_stats_read(const struct peer_stats *s, int slot);
 /* The round's traffic becomes that of the previous round: for each peer at its next access, as most peers of
  * a large job have no traffic in most rounds. */
-void peer_stats_close_round(struct peer_stats *s);
+static inline void peer_stats_close_round(struct peer_stats *s)
+{
+    s->n_rounds++;
+}
 
 #endif

@@ -97,7 +97,7 @@ static int start_items(struct channel *ch)
     if (compressing_residual(ch, r->vector, &residual) < 0)
         return ch->x->e->code;
     chain_to_items(chain_of(ch), residual, r->v, r->head.sum, ch->codec.n_workers, r->in);
-    if (collecting_is_in_memory(ch))
+    if (ch->collecting.is_in_memory)
         return start_floats(ch);
     r->turn = !r->turn;
     return collecting_start(ch, &(struct collective_ask){.kind = COLLECTIVE_ALL_REDUCE,
@@ -143,7 +143,7 @@ int reducing_on_collective(struct channel *ch)
         r->head.is_under_way = false;
         return start_items(ch);
     }
-    if (collecting_is_in_memory(ch))
+    if (ch->collecting.is_in_memory)
         return CODEC_GO;
     chain_of_items(chain, r->head.sum, ch->codec.n_workers, r->out[r->turn], r->result);
     if (!has_head)

@@ -137,6 +137,7 @@ int round_merge(struct channel *ch, int k)
     struct contribution *c = &in->contributions[in->first];
     int rc;
 
+    ch->round.sender = c->from;
     ch->run.block = ch->rule->per_block ? k : -1;
     rc = channel_decode(ch, PHASE_DECODE, "merge", ch->rule->merge, k, c->buf);
     ch->run.block = -1;
@@ -513,7 +514,7 @@ static int on_message(struct channel *ch, const struct mesh_head *h, struct mesh
         return whole_on_part(ch, h, b) < 0 ? -1 : ch->round.stage == ROUND_GATHERS ? gather(ch) : CODEC_WAIT;
     if (h->kind == FRAME_LOSS && h->peer >= 0 && round_agrees(ch))
         return round_on_statement(ch, h, b);
-    if (round_is_relayed(ch, h))
+    if (round_agrees(ch) && round_is_relayed(ch, h))
         return round_on_relayed(ch, h, b);
     if (h->kind != FRAME_CONTRIBUTION || !may_contribute(ch, h)) {
         mesh_buf_put(b);

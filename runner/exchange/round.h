@@ -53,6 +53,7 @@ struct round {
     enum round_stage stage;
     double sent_at;   /* stopwatch_now, when the last of the own contributions were sent */
     int next;         /* ssgd: the first contribution not merged yet */
+    int sender;       /* the node that sent the contribution that is being merged */
     struct undo undo; /* used if the job continues without lost workers */
     bool can_undo;    /* undo holds the state before this round */
     struct agreement agreement;
@@ -66,9 +67,8 @@ extern const struct channel_handlers round_handlers;
 /* For the channel and its exchange. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
 int round_open(struct channel *ch);
 void round_clear(struct channel *ch);
-/* Do workers have to agree on the contributions in a round? */
-bool round_agrees(const struct channel *ch);
-/* If they do: declares worker `from` lost, for the reason in the exchange's error, which is cleared. */
+/* If workers have to agree on the contributions in a round: declares worker `from` lost, for the reason in
+ * the exchange's error, which is cleared. */
 int round_accuse(struct channel *ch, int from);
 
 /* Between round.c and round_loss.c. */
@@ -88,7 +88,6 @@ int round_close(struct channel *ch, int first, int last, uint64_t worker_round);
 /* round_loss.c */
 int round_on_loss(struct channel *ch, int node);
 int round_on_leave(struct channel *ch, int node);
-bool round_goes_on(const struct channel *ch); /* a synchronous round that continues without lost workers */
 int round_advance_without_lost(struct channel *ch);
 int round_refuse(struct channel *ch, int k, int from);
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size);

@@ -6,16 +6,6 @@
 
 #include "runner/exchange/exchange_private.h"
 
-bool round_agrees(const struct channel *ch)
-{
-    return ch->round.agreement.n > 0;
-}
-
-bool round_goes_on(const struct channel *ch)
-{
-    return round_agrees(ch) || (ch->run.node < 0 && ch->codec.is_sync && ch->x->cfg.goes_on);
-}
-
 /* Is the round incomplete without this contribution, which is missing? */
 static bool is_awaited(const struct channel *ch, int k)
 {
@@ -130,7 +120,7 @@ int round_advance_without_lost(struct channel *ch)
 
 static int send_message(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
-    compressing_begin_writing(ch); /* it compresses nothing: resets saved_out */
+    compressing_begin_writing(&ch->compressing); /* it compresses nothing: resets saved_out */
     return channel_send(ch, h, b, 0);
 }
 

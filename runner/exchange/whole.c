@@ -175,7 +175,7 @@ static int send_part(struct channel *ch, enum whole_kind kind)
     last = phase_enter(ch->x->watch, PHASE_APPLY);
     write[kind](ch, b);
     phase_enter(ch->x->watch, last);
-    compressing_begin_writing(ch); /* it compresses nothing: resets saved_out */
+    compressing_begin_writing(&ch->compressing); /* it compresses nothing: resets saved_out */
     for (h.peer = FIRST_SERVER; h.peer >= last_server(ch); h.peer--) {
         h.channel = (uint16_t)(FIRST_SERVER - h.peer);
         if (h.peer != ch->run.node && channel_send(ch, &h, b, 0) < 0)

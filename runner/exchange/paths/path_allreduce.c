@@ -23,7 +23,7 @@ static bool weights_are_equal(const struct channel *ch)
 static const float *scaled(struct channel *ch, int k, float part)
 {
     const struct combining *b = &ch->combining;
-    bool is_shared = collecting_reads_grads(ch) && !ch->reducing.is_on;
+    bool is_shared = ch->collecting.reads_grads && !ch->reducing.is_on;
     float *to = is_shared ? shm_group_in(ch->collecting.shm_group) : b->own[k];
 
     if (is_shared ? b->vectors[k] == to : part == 1) /* what is there is contributed as it is */
@@ -59,9 +59,8 @@ static int finish_exchange(struct channel *ch, const float *const *vectors, cons
     b->statistics_part = b->rule->reduction == CODEC_SUM ? 1 / total : 1;
     if (vectors && is_gradient(ch))
         c->run->gradient = vectors[0]; /* which the update checks */
-    else if (vectors && (rc = check_combination(ch, vectors, numbers)) == CODEC_GO &&
-             (rc = combining_apply(ch, vectors, numbers)) == CODEC_GO)
-        rc = combining_adopt(ch);
+    else if (vectors && (rc = check_combination(ch, vectors, numbers)) == CODEC_GO)
+        rc = combining_apply(ch, vectors, numbers);
     channel_begin_local(ch);
     channel_round_done(ch);
     return rc;
@@ -75,7 +74,7 @@ static float *place_in_memory(const struct channel *ch, int k)
     const struct codec *c = &ch->codec;
     bool is_of_rounds = b->rule->when == CODEC_EACH_ROUND;
 
-    if (ch->x->is_late || !collecting_is_in_memory(ch) || k < b->n_vectors - 1)
+    if (ch->x->is_late || !ch->collecting.is_in_memory || k < b->n_vectors - 1)
         return NULL;
     if (is_of_rounds && !b->rule->apply && !c->global)
         return c->params;
@@ -85,7 +84,7 @@ static float *place_in_memory(const struct channel *ch, int k)
 /* Other workers may still receive a result over connections while the next one is made. */
 static bool results_alternate(const struct channel *ch)
 {
-    return ch->x->is_late || (!collecting_is_in_memory(ch) && !ch->reducing.is_on);
+    return ch->x->is_late || (!ch->collecting.is_in_memory && !ch->reducing.is_on);
 }
 
 static float **result_room(struct channel *ch, int turn, int k)

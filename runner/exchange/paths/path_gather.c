@@ -33,34 +33,25 @@ static int gather_encode(struct channel *ch, struct wire_out *out)
     int rc = combining_contribute(ch);
 
     if (rc == CODEC_GO && !is_known_to_all(ch))
-        combining_put(ch, out, combining_is_weighted(ch));
+        combining_put(ch, out, ch->combining.is_weighted);
     return rc;
 }
 
-static int gather_merge(struct channel *ch, int from, struct wire_in *in)
+static int gather_merge(struct channel *ch, int k, struct wire_in *in)
 {
-    struct combining_contribution to;
-
-    if (is_known_to_all(ch))
-        return CODEC_GO;
-    if (!combining_get(&to, ch, in, combining_is_weighted(ch)))
-        return channel_fail(ch, "%s %d: its contribution is malformed",
-                            ch->rule->per_block ? "block" : "node", from);
-    return combining_merge(ch, round_sender(ch, from), &to);
+    (void)k;
+    return is_known_to_all(ch) ? CODEC_GO : combining_take(ch, ch->round.sender, in);
 }
 
 static int gather_apply(struct channel *ch)
 {
     struct combining *b = &ch->combining;
-    bool is_known = is_known_to_all(ch);
     int rc;
 
-    rc = is_known ? (b->weight > 0 ? CODEC_GO : CODEC_WAIT) : combining_finish_merging(ch);
-    if (rc != CODEC_GO)
-        return rc < 0 ? rc : CODEC_GO;
-    rc = is_known ? combining_apply(ch, b->vectors, b->numbers)
-                  : combining_apply(ch, (const float *const *)b->merged, b->merged_numbers);
-    return rc == CODEC_GO ? combining_adopt(ch) : rc;
+    if (is_known_to_all(ch))
+        return b->weight > 0 ? combining_apply(ch, b->vectors, b->numbers) : CODEC_GO;
+    rc = combining_finish(ch);
+    return rc == CODEC_WAIT ? CODEC_GO : rc;
 }
 
 #define GATHER .encode = gather_encode, .merge = gather_merge, .apply = gather_apply
@@ -86,7 +77,7 @@ static struct codec_cost gather_cost(const struct channel *ch)
             for (int to = 0; blocks_holds(blocks, b, ch->run.node) && to < ch->codec.n_workers; to++)
                 n_messages += !blocks_holds(blocks, b, to);
     }
-    return (struct codec_cost){n_messages, n_messages * combining_bytes(ch, combining_is_weighted(ch))};
+    return (struct codec_cost){n_messages, n_messages * combining_bytes(ch, ch->combining.is_weighted)};
 }
 
 const struct path path_gather = {.round = gather_round, .open = gather_open, .cost = gather_cost};

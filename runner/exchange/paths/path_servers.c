@@ -66,26 +66,23 @@ static int servers_encode(struct channel *ch, struct wire_out *out)
         return rc;
     if (!ch->codec.is_sync)
         wire_put_u32(out, ch->combining.version);
-    if (whole_is_told(ch->x))
+    if (ch->x->tells_norm)
         put_norm(out, ch->x->grad_norm);
-    combining_put(ch, out, combining_is_weighted(ch));
+    combining_put(ch, out, ch->combining.is_weighted);
     return CODEC_GO;
 }
 
 static int servers_merge(struct channel *ch, int from, struct wire_in *in)
 {
-    struct combining_contribution to;
     uint64_t round = ch->run.round;
     bool is_sync = ch->codec.is_sync;
     uint32_t version = is_sync ? 0 : wire_get_u32(in);
-    double norm = whole_is_told(ch->x) ? get_norm(in) : 0;
+    double norm = ch->x->tells_norm ? get_norm(in) : 0;
 
-    if (!combining_get(&to, ch, in, combining_is_weighted(ch)) || version > round || norm < 0)
+    if (version > round || norm < 0)
         return channel_fail(ch, "node %d sent a malformed contribution", from);
-    if (to.weight > 0)
-        to.vectors[0] = compressing_whole(ch, from, to.vectors[0]);
     ch->combining.grad_norm = norm;
-    if (combining_merge(ch, from, &to) < 0)
+    if (combining_take(ch, from, in) < 0)
         return ch->x->e->code;
     return is_sync ? CODEC_GO : channel_record(ch, "staleness", (double)(round - version));
 }
@@ -93,7 +90,7 @@ static int servers_merge(struct channel *ch, int from, struct wire_in *in)
 static int servers_apply(struct channel *ch)
 {
     struct combining *b = &ch->combining;
-    int rc = combining_finish_merging(ch);
+    int rc = combining_finish(ch);
 
     b->is_empty = rc == CODEC_WAIT;
     if (rc != CODEC_GO || !replies_with_parameters(ch))
@@ -146,7 +143,6 @@ static int servers_adopt(struct channel *ch, int server, struct wire_in *in)
     struct codec *c = &ch->codec;
     struct combining_contribution mean;
     uint32_t n;
-    int rc;
 
     if (replies_with_parameters(ch))
         return adopt_parameters(ch, server, in);
@@ -158,8 +154,7 @@ static int servers_adopt(struct channel *ch, int server, struct wire_in *in)
         return CODEC_GO;
     if (finite_check_combination(ch, server, mean.vectors, mean.numbers) < 0)
         return ch->x->e->code;
-    rc = combining_apply(ch, mean.vectors, mean.numbers);
-    return rc == CODEC_GO ? combining_adopt(ch) : rc;
+    return combining_apply(ch, mean.vectors, mean.numbers);
 }
 
 #define SERVERS                                                                                              \
@@ -192,7 +187,7 @@ static struct codec_cost servers_cost(const struct channel *ch)
     bool is_server = ch->run.node < 0;
     uint64_t bytes = is_server && replies_with_parameters(ch)
                          ? sizeof(float) * ch->n_params
-                         : combining_bytes(ch, is_server ? may_be_empty(ch) : combining_is_weighted(ch));
+                         : combining_bytes(ch, is_server ? may_be_empty(ch) : ch->combining.is_weighted);
 
     return with_parts(ch, (struct codec_cost){to, to * bytes});
 }
