@@ -517,6 +517,8 @@ static int take_news(struct tcp_link *l, const struct tcp_config *cfg, struct er
     int fd;
     ssize_t n = fd_pass_receive(l->fd, &news, sizeof news, &fd, MSG_DONTWAIT);
 
+    if (n < 0 && errno == ECONNRESET) /* closed with a question unread; once, and before what is to be read */
+        n = fd_pass_receive(l->fd, &news, sizeof news, &fd, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n != (ssize_t)sizeof news || (fd >= 0 && news.state != TCP_GREETED)) {

@@ -270,6 +270,53 @@ TEST(a_connection_to_a_program_that_does_not_answer_is_given_up)
     node_run_clear(&t);
 }
 
+static int find_one(void *owner, int node, struct tcp_places *out, struct err *why)
+{
+    (void)owner;
+    (void)node;
+    (void)why;
+    *out = (struct tcp_places){.n = 1};
+    return 0;
+}
+
+/* `owner`: where the dialer's end is put. */
+static int dial_by_packets(void *owner, int node, uint32_t index, const struct tcp_aim *aim)
+{
+    int ends[2];
+
+    (void)node;
+    (void)index;
+    (void)aim;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    *(int *)owner = ends[0];
+    return ends[1];
+}
+
+/* The kernel then tells the node of a reset before it gives it the last news. */
+TEST(the_last_news_of_a_connection_arrive_though_the_monitor_has_not_read_the_last_question)
+{
+    int monitor_fd;
+    const struct tcp_dialer d = {find_one, dial_by_packets, true, &monitor_fd};
+    const struct mesh_peer peer = {.node = 1, .host = "127.0.0.1", .port = 1};
+    const struct tcp_config cfg = {.address = {.peers = &peer, .n_peers = 1, .dialer = &d}};
+    struct tcp_link l = {.fd = -1};
+    struct tcp_news news = {.state = TCP_CONNECTED};
+    struct err e = {0};
+
+    assert_ok(tcp_link_resolve(&l, &cfg, &peer, &e));
+    assert_ok(tcp_link_connect(&l, &cfg, LINK_PROBING, &e));
+    assert_int_equal(send(monitor_fd, &news, sizeof news, 0), sizeof news);
+    assert_ok(tcp_link_advance(&l, &cfg, &e));
+    assert_int_equal(l.state, LINK_LISTENS);
+    tcp_link_peer_silence(&l);
+    news = (struct tcp_news){.state = TCP_FAILED, .code = ERR_LOST, .why = "node 1 closed the connection"};
+    assert_int_equal(send(monitor_fd, &news, sizeof news, 0), sizeof news);
+    close(monitor_fd);
+    assert_int_equal(tcp_link_advance(&l, &cfg, &e), ERR_LOST);
+    assert_string_equal(e.text, news.why);
+    tcp_link_hang_up(&l);
+}
+
 /* To a probe nothing is sent. */
 TEST(a_probe_is_not_handed_over_and_tells_when_the_peer_closes_it)
 {
@@ -297,6 +344,8 @@ int main(void)
         cmocka_unit_test(only_nodes_in_the_agents_list_are_connected_to),
         cmocka_unit_test(a_connection_is_handed_over_only_if_the_peer_answers_as_that_node_of_this_job),
         cmocka_unit_test(a_connection_to_a_program_that_does_not_answer_is_given_up),
+        cmocka_unit_test(
+            the_last_news_of_a_connection_arrive_though_the_monitor_has_not_read_the_last_question),
         cmocka_unit_test(a_probe_is_not_handed_over_and_tells_when_the_peer_closes_it),
     };
 
