@@ -2,7 +2,8 @@
  * which order it computes, exchanges, updates, evaluates, records and saves. A driver asks worker_next what
  * to do, does it, and says so; it owns time, data, model and disk. Drivers: the runner in real time
  * (runner/train.c, serve.c), the simulator in virtual time (sim/sim_node.c), the tests' cluster in orders
- * that a seed draws (tests/lib/cluster.c), and a training loop of one's own (tests/unit/runner/test_worker.c).
+ * that a seed draws (tests/lib/cluster.c), and a training loop of one's own
+ * (tests/unit/runner/test_worker.c).
  *
  * The states are functions of worker.c. Those of a worker; where one may wait for other nodes, WORKER_WAITS
  * comes before the next:
@@ -49,8 +50,8 @@
  *
  * The machine switches the phases of the exchange's stopwatch: what the driver does for an ask is timed as
  * the phase of its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */
-#ifndef PSGD_WORKER_H
-#define PSGD_WORKER_H
+#ifndef PSGD_WORKER_LIST_H
+#define PSGD_WORKER_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
 #include "shared/base/json.h"
 #include "submit/browse/agents.h"
 #include "submit/browse/documents.h"
-#include "submit/browse/library.h"
+#include "submit/browse/result_list.h"
 #include "submit/browse/server.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/console.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "submit/browse/shelf.h"
+#include "submit/browse/job_list.h"
 #include "submit/files/temp.h"
 
 enum { JOB_FILES_JOBS = 64 };

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "submit/browse/shelf.h"
+#include "submit/browse/job_list.h"
 
 enum { LIVE_NODES = 4096 };
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "submit/browse/shelf.h"
+#include "submit/browse/job_list.h"
 #include "submit/browse/target.h"
 
 struct browse_request {

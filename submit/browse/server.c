@@ -13,7 +13,7 @@
 
 #include "page/page.h"
 #include "shared/http/http_server.h"
-#include "submit/browse/door.h"
+#include "submit/browse/page_access.h"
 #include "submit/browse/page_routes.h"
 
 static const double keep_alive_s = 15;

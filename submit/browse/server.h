@@ -5,7 +5,7 @@
 #ifndef PSGD_BROWSE_SERVER_H
 #define PSGD_BROWSE_SERVER_H
 
-#include "submit/browse/shelf.h"
+#include "submit/browse/job_list.h"
 
 enum { PAGE_CONNECTIONS = 256, PAGE_STRANGERS = 64 };
 

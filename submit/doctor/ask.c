@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "shared/base/clock.h"
-#include "submit/doctor/patient.h"
+#include "submit/doctor/probed_host.h"
 #include "submit/terminal/interrupt.h"
 
 static void read_answer(struct patient *p, double sent_at, double sent_wall)

@@ -2,7 +2,7 @@
 #ifndef PSGD_SUBMIT_CHECKS_H
 #define PSGD_SUBMIT_CHECKS_H
 
-#include "submit/doctor/patient.h"
+#include "submit/doctor/probed_host.h"
 
 struct doctor_check {
     const char *name;

@@ -40,7 +40,8 @@ static int leave_group(void *arg)
     return setpgid(0, 0);
 }
 
-static int start_agent(struct own_agent *a, const struct listed_agent *at, const char *token_file, struct err *e)
+static int start_agent(struct own_agent *a, const struct listed_agent *at, const char *token_file,
+                       struct err *e)
 {
     char dir[PATH_MAX], program[PATH_MAX], port[16], bind[] = "--bind", with_port[] = "--port",
                                                      in[] = "--dir", token[] = "--cluster-token";

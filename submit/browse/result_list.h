@@ -1,7 +1,7 @@
-/* library -- the result folders below a folder, which anybody may have written: itself, those in it, and
+/* result_list -- the result folders below a folder, which anybody may have written: itself, those in it, and
  * those in these; and the runs of the sweeps among them. What has not changed is not read again. */
-#ifndef PSGD_BROWSE_LIBRARY_H
-#define PSGD_BROWSE_LIBRARY_H
+#ifndef PSGD_BROWSE_RESULT_LIST_H
+#define PSGD_BROWSE_RESULT_LIST_H
 
 #include <jansson.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "shared/base/err.h"
-#include "submit/browse/shelf.h"
+#include "submit/browse/job_list.h"
 
 enum { LIBRARY_MOST = 10000, LIBRARY_LOOKED_AT = 100000 }; /* folders with results; others */
 

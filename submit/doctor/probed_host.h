@@ -1,7 +1,7 @@
-/* patient -- an agent, or this machine, as `job_submit doctor` sees it: what it has reported, and what was
- * found. */
-#ifndef PSGD_SUBMIT_PATIENT_H
-#define PSGD_SUBMIT_PATIENT_H
+/* probed_host -- an agent, or this machine, as `job_submit doctor` sees it: what it has reported, and what
+ * was found. */
+#ifndef PSGD_SUBMIT_PROBED_HOST_H
+#define PSGD_SUBMIT_PROBED_HOST_H
 
 #include "shared/plugin/machine.h"
 #include "submit/job/job_node.h"

@@ -1,4 +1,4 @@
-#include "submit/browse/door.h"
+#include "submit/browse/page_access.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* door -- which requests of a browser are served. The address that `browse` prints has a token that works
- * once and becomes a cookie; everything else needs the cookie. A page of another site, which a browser may
- * make ask this one, is known by what shared/http/origin.h reads. The head is valid by shared/http/head.h; a
- * request that two readers may still read differently (a header twice) is refused, as is one with a body,
- * which none of the page's own has. */
-#ifndef PSGD_BROWSE_DOOR_H
-#define PSGD_BROWSE_DOOR_H
+/* page_access -- which requests of a browser are served. The address that `browse` prints has a token that
+ * works once and becomes a cookie; everything else needs the cookie. A page of another site, which a browser
+ * may make ask this one, is known by what shared/http/origin.h reads. The head is valid by
+ * shared/http/head.h; a request that two readers may still read differently (a header twice) is refused, as
+ * is one with a body, which none of the page's own has. */
+#ifndef PSGD_BROWSE_PAGE_ACCESS_H
+#define PSGD_BROWSE_PAGE_ACCESS_H
 
 #include "shared/base/crypto.h"
 #include "shared/http/head.h"

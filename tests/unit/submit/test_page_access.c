@@ -1,4 +1,4 @@
-#include "submit/browse/door.h"
+#include "submit/browse/page_access.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "submit/doctor/patient.h"
+#include "submit/doctor/probed_host.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "submit/browse/library.h"
+#include "submit/browse/result_list.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* shelf -- the jobs that are shown, between the one thread that looks for them (main's, which scans
+/* job_list -- the jobs that are shown, between the one thread that looks for them (main's, which scans
  * folders and asks agents) and the threads that answer the browser. */
-#ifndef PSGD_BROWSE_SHELF_H
-#define PSGD_BROWSE_SHELF_H
+#ifndef PSGD_BROWSE_JOB_LIST_H
+#define PSGD_BROWSE_JOB_LIST_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "submit/browse/shelf.h"
+#include "submit/browse/job_list.h"
 
 #include "tests/unit/unit.h"
 
