@@ -65,7 +65,7 @@ static void log_refusal(struct api_call *x, const char *why)
     }
     h->n_logged++;
     log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s from %s refused: %s", x->request_id,
-             x->call->conn->inbox->head.target, x->call->conn->peer_host, why);
+             x->call->conn->request->head.target, x->call->conn->peer_host, why);
 }
 
 /* The body, of which http_respond takes over what the response owns. */
@@ -129,7 +129,7 @@ static void respond(struct api_call *x)
     if (x->rq.route && a.status != 401 && x->rq.method != METHOD_GET && x->rq.method != METHOD_HEAD &&
         (x->rq.is_authorised || a.status < 400))
         log_line(LOG_LEVEL_INFO, "agent", x->rq.route->flags & ROUTE_JOB ? x->rq.arg[0] : NULL,
-                 "http: %s %s %u", x->request_id, x->call->conn->inbox->head.target, a.status);
+                 "http: %s %s %u", x->request_id, x->call->conn->request->head.target, a.status);
 }
 
 /* Returns whether the source has failed too often to try again now, and then fills the response. */
@@ -148,7 +148,7 @@ static bool is_slowed(struct api_call *x)
 static bool pass_gate(struct api_call *x, uint64_t *body_bytes)
 {
     struct api_server *h = server_of(x);
-    const struct head *head = &x->call->conn->inbox->head;
+    const struct head *head = &x->call->conn->request->head;
     const char *refusal = NULL;
     const char *certificate = x->call->conn->tls ? tls_session_client(x->call->conn->tls, &refusal) : NULL;
     const struct gate_input in = {.method = head->method,

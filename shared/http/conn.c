@@ -79,12 +79,12 @@ static void free_if_unused(struct conn *k)
     free(k);
 }
 
-void conn_forget_inbox(struct conn *k)
+void conn_drop_request(struct conn *k)
 {
-    if (k->inbox)
-        explicit_bzero(k->inbox, sizeof *k->inbox); /* it holds a token */
-    free(k->inbox);
-    k->inbox = NULL;
+    if (k->request)
+        explicit_bzero(k->request, sizeof *k->request); /* it holds a token */
+    free(k->request);
+    k->request = NULL;
 }
 
 void conn_end(struct conn *k)
@@ -104,7 +104,7 @@ void conn_end(struct conn *k)
     close(k->client.fd);
     if (k->inner.fd >= 0)
         close(k->inner.fd);
-    conn_forget_inbox(k);
+    conn_drop_request(k);
     free(k->in);
     free(k->out);
     list_remove(k);

@@ -28,7 +28,7 @@ struct http_call;
 struct http_server;
 
 /* The head of a request, while it arrives and is handled. */
-struct inbox {
+struct request_head {
     size_t n, n_seen; /* bytes; those that head_find_end has seen */
     size_t n_used;    /* those of the request that is handled */
     char bytes[HEAD_MAX + 1];
@@ -54,7 +54,7 @@ struct conn {
     uint32_t client_events, inner_events;
     int library_fd;
     struct tls_session *tls; /* NULL: HTTP without TLS */
-    struct inbox *inbox;
+    struct request_head *request;
     const char *refusal; /* why the head is not valid; NULL: it is */
     uint64_t body_left;
     char *in, *out; /* bytes read that the other end has no room for yet; NULL: none */
@@ -114,7 +114,7 @@ double conn_deadline(uint64_t bytes);
 void conn_begin(struct conn *k);
 /* To be relayed after this turn of the library. */
 void conn_mark_ready(struct conn *k);
-void conn_forget_inbox(struct conn *k);
+void conn_drop_request(struct conn *k);
 
 /* relay.c: waits for the client's first bytes. */
 void conn_wait(struct conn *k);

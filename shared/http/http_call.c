@@ -244,7 +244,7 @@ bool http_respond(struct http_call *c, const struct http_answer *a)
         if (a->headers[i].value &&
             MHD_add_response_header(r, a->headers[i].name, a->headers[i].value) != MHD_YES)
             c->is_failed = true;
-    if (c->conn->inbox->head.wants_close)
+    if (c->conn->request->head.wants_close)
         MHD_add_response_header(r, "Connection", "close");
     if (!c->is_failed)
         c->is_failed = MHD_queue_response(c->connection, a->status, r) != MHD_YES;

@@ -23,7 +23,7 @@ struct http_server;
 /* One request with its response. */
 struct http_call {
     struct http_server *server;
-    struct conn *conn; /* its inbox->head is the request's */
+    struct conn *conn; /* its request->head is the request's */
     struct MHD_Connection *connection;
     void *own; /* the service's; NULL at first */
     bool is_begun, is_answered;

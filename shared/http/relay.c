@@ -132,7 +132,7 @@ static void set_awaited(struct conn *k, bool is_awaited)
 /* Sends the library a head of our own, and of the bytes behind the client's those of the body. */
 static enum progress take_request(struct conn *k, size_t head_len)
 {
-    struct inbox *in = k->inbox;
+    struct request_head *in = k->request;
     const char *why;
     char head[HEAD_WRITTEN_MAX + CHUNK / 4];
     size_t n, n_body = 0;
@@ -164,33 +164,33 @@ static enum progress read_head(struct conn *k)
     ssize_t len, n;
 
     for (;;) {
-        if (k->inbox) {
-            len = head_find_end(k->inbox->bytes, k->inbox->n, &k->inbox->n_seen, &why);
+        if (k->request) {
+            len = head_find_end(k->request->bytes, k->request->n, &k->request->n_seen, &why);
             if (len < 0)
                 k->refusal = why;
             if (len != 0)
-                return take_request(k, len < 0 ? k->inbox->n : (size_t)len);
+                return take_request(k, len < 0 ? k->request->n : (size_t)len);
         }
         if (k->peer_ended)
             return k->is_awaited ? NOTHING : OVER;
-        n = client_recv(k, k->server->chunk, HEAD_MAX - (k->inbox ? k->inbox->n : 0));
+        n = client_recv(k, k->server->chunk, HEAD_MAX - (k->request ? k->request->n : 0));
         if (n < 0)
             return would_block() ? NOTHING : OVER;
         if (n == 0) {
             k->peer_ended = true;
             continue;
         }
-        if (!k->inbox) {
-            k->inbox = calloc(1, sizeof *k->inbox);
-            if (!k->inbox)
+        if (!k->request) {
+            k->request = calloc(1, sizeof *k->request);
+            if (!k->request)
                 return OVER;
             if (!k->is_answered)
                 conn_begin(k);
             else
                 k->deadline = clock_now() + NEXT_HEAD_S;
         }
-        memcpy(k->inbox->bytes + k->inbox->n, k->server->chunk, (size_t)n);
-        k->inbox->n += (size_t)n;
+        memcpy(k->request->bytes + k->request->n, k->server->chunk, (size_t)n);
+        k->request->n += (size_t)n;
     }
 }
 
@@ -413,7 +413,7 @@ void conn_on_client(void *arg, uint32_t events)
 
 void conn_answered(struct conn *k)
 {
-    struct inbox *in = k->inbox;
+    struct request_head *in = k->request;
 
     k->call = NULL;
     k->is_answered = true;
@@ -430,7 +430,7 @@ void conn_answered(struct conn *k)
         in->n -= in->n_used;
         in->n_seen = 0;
         if (in->n == 0)
-            conn_forget_inbox(k);
+            conn_drop_request(k);
     } else {
         k->state = CONN_RESPONSE;
     }

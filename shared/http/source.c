@@ -30,20 +30,20 @@ bool source_is(const struct source *a, const struct source *b)
     return source_has_address(a, b) && a->uid == b->uid;
 }
 
-struct end {
+struct socket_end {
     uint8_t address[16];
     uint16_t port;
     int family;
 };
 
-static bool find_end(struct end *out, int fd, int (*name)(int, struct sockaddr *, socklen_t *))
+static bool find_end(struct socket_end *out, int fd, int (*name)(int, struct sockaddr *, socklen_t *))
 {
     struct sockaddr_storage at;
     socklen_t len = sizeof at;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&at;
 
-    *out = (struct end){.family = AF_INET};
+    *out = (struct socket_end){.family = AF_INET};
     if (name(fd, (struct sockaddr *)&at, &len) < 0)
         return false;
     if (at.ss_family == AF_INET) {
@@ -62,7 +62,7 @@ static bool find_end(struct end *out, int fd, int (*name)(int, struct sockaddr *
     return true;
 }
 
-static int64_t ask_kernel(int diag_fd, const struct end *there, const struct end *here)
+static int64_t ask_kernel(int diag_fd, const struct socket_end *there, const struct socket_end *here)
 {
     struct {
         struct nlmsghdr head;
@@ -100,7 +100,7 @@ int source_uid_open(void)
 
 int64_t source_uid(int diag_fd, int accepted_fd)
 {
-    struct end here, there;
+    struct socket_end here, there;
 
     if (diag_fd < 0 || !find_end(&here, accepted_fd, getsockname) ||
         !find_end(&there, accepted_fd, getpeername))

@@ -12,7 +12,20 @@
 enum { NODE_SPAN = 2 * SIMULATED_NODES_MAX, POINTS_LEAST = 8 };
 
 /* The columns that are read: these, then the values. */
-enum place { NODE, STEP, TIME, SIM_TIME, EPOCH, BATCH, BATCHES, SENT, RECEIVED, NAME, SAMPLES, VALUES };
+enum series_column {
+    NODE,
+    STEP,
+    TIME,
+    SIM_TIME,
+    EPOCH,
+    BATCH,
+    BATCHES,
+    SENT,
+    RECEIVED,
+    NAME,
+    SAMPLES,
+    VALUES
+};
 
 /* Of more, the sum of the x of a point's rows could overflow. */
 static const double x_most = 1e200;

@@ -151,12 +151,13 @@ static int parse_shape(struct tensor_view *t, const json_t *v, struct err *e)
 }
 
 /* Bytes in memory: a header, then the tensors. */
-struct source {
+struct tensor_source {
     const unsigned char *bytes;
     size_t data_at, data_len;
 };
 
-static int parse_offsets(struct tensor_view *t, const json_t *v, const struct source *src, struct err *e)
+static int parse_offsets(struct tensor_view *t, const json_t *v, const struct tensor_source *src,
+                         struct err *e)
 {
     size_t begin, end;
 
@@ -178,7 +179,7 @@ static int parse_offsets(struct tensor_view *t, const json_t *v, const struct so
 }
 
 static int parse_tensor(struct tensor_view *t, const char *name, const json_t *entry,
-                        const struct source *src, struct err *e)
+                        const struct tensor_source *src, struct err *e)
 {
     static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL};
     char at[TENSOR_NAME + 1];
@@ -228,7 +229,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Tensors, sorted by offset, must follow each other from the first byte of the data to the last. */
-static int check_places(const struct tensor_file *f, const struct source *src, struct err *e)
+static int check_places(const struct tensor_file *f, const struct tensor_source *src, struct err *e)
 {
     size_t at = 0;
 
@@ -247,7 +248,7 @@ static int check_places(const struct tensor_file *f, const struct source *src, s
     return 0;
 }
 
-static int parse_tensors(struct tensor_file *f, const struct source *src, struct err *e)
+static int parse_tensors(struct tensor_file *f, const struct tensor_source *src, struct err *e)
 {
     size_t n = json_object_size(f->header);
     const char *key;
@@ -280,7 +281,8 @@ static uint64_t le64(const unsigned char *p)
 }
 
 /* Splits off the header and finds the data. */
-static int parse_header(json_t **out, struct source *src, const unsigned char *p, size_t len, struct err *e)
+static int parse_header(json_t **out, struct tensor_source *src, const unsigned char *p, size_t len,
+                        struct err *e)
 {
     uint64_t n = len >= PREFIX ? le64(p) : 0;
 
@@ -296,7 +298,8 @@ static int parse_header(json_t **out, struct source *src, const unsigned char *p
                        (unsigned long long)n, len - PREFIX);
     if (n == 0 || p[PREFIX] != '{')
         return err_set(e, ERR_CONFIG, "not a safetensors file: its header does not begin with '{'");
-    *src = (struct source){.bytes = p, .data_at = PREFIX + (size_t)n, .data_len = len - PREFIX - (size_t)n};
+    *src = (struct tensor_source){
+        .bytes = p, .data_at = PREFIX + (size_t)n, .data_len = len - PREFIX - (size_t)n};
     return json_parse(out, (const char *)p + PREFIX, (size_t)n, "header", e);
 }
 
@@ -304,7 +307,7 @@ int tensor_file_parse(struct tensor_file *f, const void *bytes, size_t len, cons
 {
     struct tensor_file t = {0};
     json_t *header;
-    struct source src = {0};
+    struct tensor_source src = {0};
 
     assert((uintptr_t)bytes % ALIGN == 0);
     if (parse_header(&header, &src, bytes, len, e) < 0)

@@ -205,7 +205,7 @@ static void respond_welcome(struct http_call *c)
 static void admit(struct http_call *c, struct target *target)
 {
     struct server *s = server_of(c);
-    const struct head *head = &c->conn->inbox->head;
+    const struct head *head = &c->conn->request->head;
     struct door_refusal refusal;
     enum door_answer admitted = door_check(&s->door, head, target->path, target_query(target, "token"),
                                            &refusal);
@@ -237,7 +237,7 @@ static void begin_request(struct http_call *c)
     if (c->conn->refusal) {
         snprintf(why, sizeof why, "the head of the request is not valid: %s", c->conn->refusal);
         respond_problem(c, 400, why);
-    } else if (target_parse(&target, c->conn->inbox->head.target, &e) < 0) {
+    } else if (target_parse(&target, c->conn->request->head.target, &e) < 0) {
         respond_problem(c, e.code == ERR_USAGE ? 400 : 503, e.text);
     } else {
         admit(c, &target);

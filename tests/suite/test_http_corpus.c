@@ -47,7 +47,7 @@ static void canary(const char *after)
 static void check(const char *bytes, size_t len)
 {
     static struct checked_request second;
-    static struct inbox box;
+    static struct request_head box;
     const char *why = NULL;
     enum checked judged = request_read(&second, bytes, len);
     ssize_t found;
