@@ -83,9 +83,9 @@ static void set_body(struct http_answer *out, struct api_call *x)
         out->at = rs->after;
         out->len = rs->bytes;
     } else {
-        out->kind = rs->body ? HTTP_BYTES : HTTP_LASTING;
+        out->kind = rs->body ? HTTP_BYTES : HTTP_STATIC;
         out->bytes = rs->body;
-        out->lasting = rs->static_body ? rs->static_body : "";
+        out->static_bytes = rs->static_body ? rs->static_body : "";
         out->len = rs->len;
     }
 }
@@ -229,7 +229,7 @@ static void begin_request(struct http_call *c)
     }
     x->asked = x->rq.route;
     if (x->rq.is_authorised)
-        conn_is_known(c->conn);
+        conn_mark_authenticated(c->conn);
     c->conn->deadline = conn_deadline(body_bytes);
     if (x->rq.route->flags & ROUTE_UPLOAD) {
         x->rq.route->handler(server_of(x)->agent, &x->rq, &x->rs);

@@ -13,8 +13,8 @@ int api_server_open(struct api_server **out, struct agent *a, int listen_fd, str
                              .n_changes = &a->jobs.n_changes,
                              .allows_plain = a->allows_plain,
                              .max = CONNECTIONS_MAX,
-                             .max_strangers = STRANGERS_MAX,
-                             .max_per_source = STRANGERS_PER_SOURCE};
+                             .max_unauthenticated = UNAUTHENTICATED_MAX,
+                             .max_per_source = UNAUTHENTICATED_PER_SOURCE};
 
     if (s)
         *s = (struct api_server){.agent = a,

@@ -30,10 +30,11 @@ static void evict(struct conn *k, const char *where)
     conn_end(k);
 }
 
-/* Returns the oldest stranger of the address, or, on this machine, of the user with the most there. */
-static struct conn *most_crowded(struct conn *newest)
+/* Returns the oldest unauthenticated connection of the address, or, on this machine, of the user with the
+ * most there. */
+static struct conn *oldest_of_largest_source(struct conn *newest)
 {
-    struct conn *first = newest->server->conns.strangers.first, *oldest = NULL;
+    struct conn *first = newest->server->conns.unauthenticated.first, *oldest = NULL;
     unsigned most = 0;
 
     for (struct conn *k = first; k; k = k->next)
@@ -54,22 +55,23 @@ static struct conn *most_crowded(struct conn *newest)
     return oldest;
 }
 
-/* Keeps the strangers within their limits when `newest` has come. */
+/* Keeps the unauthenticated connections within their limits when `newest` has come. */
 static void make_room(struct conn *newest)
 {
     struct conns *c = &newest->server->conns;
     unsigned n_same = 0;
 
-    for (const struct conn *k = c->strangers.first; k; k = k->next)
+    for (const struct conn *k = c->unauthenticated.first; k; k = k->next)
         n_same += source_has_address(&k->source, &newest->source);
     if (n_same > c->max_per_source)
-        evict(most_crowded(newest), "from one address");
-    else if (c->strangers.n > c->max_strangers || c->strangers.n + c->known.n > c->max)
-        evict(c->strangers.first, "in all");
+        evict(oldest_of_largest_source(newest), "from one address");
+    else if (c->unauthenticated.n > c->max_unauthenticated ||
+             c->unauthenticated.n + c->authenticated.n > c->max)
+        evict(c->unauthenticated.first, "in all");
 }
 
 /* NULL: no memory for it. */
-static void welcome(struct conn *k)
+static void admit_conn(struct conn *k)
 {
     if (!k)
         return;
@@ -98,13 +100,13 @@ void conns_log_unaccepted(struct http_server *h, int error)
     http_warn(h, "%s", e.text);
 }
 
-/* No descriptor or memory is free: a stranger's connection gives its own; otherwise accepting is tried again
- * a moment later. Returns whether to go on at once. */
+/* No descriptor or memory is free: the oldest unauthenticated connection is closed to free some; otherwise
+ * accepting is tried again a moment later. Returns whether to go on at once. */
 static bool free_a_place(struct http_server *h, int error)
 {
     conns_log_unaccepted(h, error);
-    if (h->conns.strangers.first) {
-        evict(h->conns.strangers.first, "for the descriptors left,");
+    if (h->conns.unauthenticated.first) {
+        evict(h->conns.unauthenticated.first, "for the descriptors left,");
         return true;
     }
     loop_unwatch(h->loop, &h->conns.listening);
@@ -132,7 +134,7 @@ static void on_listening(void *arg, uint32_t events)
         int fd = accept4(h->conns.listening.fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            welcome(conn_new(h, fd, (struct sockaddr *)&peer));
+            admit_conn(conn_new(h, fd, (struct sockaddr *)&peer));
             has_freed = false;
         } else if (errno == EAGAIN) {
             return;
@@ -173,7 +175,7 @@ int conns_open(struct http_server *h, int listen_fd, struct err *e)
                         .diag_fd = source_uid_open(),
                         .max = find_max(o->max),
                         .max_per_source = o->max_per_source};
-    c->max_strangers = c->max / (o->max / o->max_strangers);
+    c->max_unauthenticated = c->max / (o->max / o->max_unauthenticated);
     if (loop_watch(h->loop, &c->listening, EPOLLIN, e) == 0)
         return 0;
     conns_close(h);

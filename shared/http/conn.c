@@ -26,7 +26,7 @@ double conn_deadline(uint64_t bytes)
 
 static struct conn_list *list_of(struct conn *k)
 {
-    return k->is_known ? &k->server->conns.known : &k->server->conns.strangers;
+    return k->is_authenticated ? &k->server->conns.authenticated : &k->server->conns.unauthenticated;
 }
 
 static void list_add(struct conn *k)
@@ -49,12 +49,12 @@ static void list_remove(struct conn *k)
     l->n--;
 }
 
-void conn_is_known(struct conn *k)
+void conn_mark_authenticated(struct conn *k)
 {
-    if (k->is_known || k->is_ended)
+    if (k->is_authenticated || k->is_ended)
         return;
     list_remove(k);
-    k->is_known = true;
+    k->is_authenticated = true;
     list_add(k);
 }
 
@@ -206,8 +206,8 @@ void conns_tick(struct http_server *h, double now)
 {
     struct conns *c = &h->conns;
 
-    end_late(&c->strangers, now);
-    end_late(&c->known, now);
+    end_late(&c->unauthenticated, now);
+    end_late(&c->authenticated, now);
     if (c->n_evicted > 1)
         http_warn(h, "http: %u more connections were closed", c->n_evicted - 1);
     c->n_evicted = c->n_unaccepted = 0;
@@ -229,8 +229,8 @@ void conns_close(struct http_server *h)
 
     conns_quiesce(h);
     conns_relay_ready(h);
-    close_all(&c->strangers);
-    close_all(&c->known);
+    close_all(&c->unauthenticated);
+    close_all(&c->authenticated);
     conns_relay_ready(h);
     if (c->diag_fd >= 0)
         close(c->diag_fd);

@@ -1,12 +1,12 @@
 /* conn -- the connections of clients: accepted, limited, timed and ended here; relay.c moves their bytes.
  *
- * A connection is a stranger's until the service says that a request on it has shown who sends it
- * (conn_is_known). The limits of http_options say how many connections may be strangers', and how many of
- * them of one address; another one evicts the oldest, of that address or of all. So a client that shows its
- * token at once is served, however many others show none: a connection can be evicted only until its first
- * request is read. One user of this machine could fill the share of a local address; when it is full, each
- * user counts as a source of its own (source.h), and the oldest connection of the source with the most is
- * evicted. All other places are reserved for known clients. */
+ * A connection is unauthenticated until the service says that a request on it has shown a valid token
+ * (conn_mark_authenticated). The limits of http_options say how many unauthenticated connections there may be
+ * in all, and how many of them of one address; another one evicts the oldest, of that address or of all. So a
+ * client that shows its token at once is served, however many others show none: a connection can be evicted
+ * only until its first request is read. One user of this machine could fill the share of a local address;
+ * when it is full, each user counts as a source of its own (source.h), and the oldest connection of the
+ * source with the most is evicted. All other places are reserved for authenticated clients. */
 #ifndef PSGD_HTTP_CONN_H
 #define PSGD_HTTP_CONN_H
 
@@ -40,7 +40,7 @@ struct conn {
     struct conn *next, *prev; /* in its list, the oldest first; or among the ended ones */
     struct conn *next_ready, *next_starting;
     enum conn_state state;
-    bool is_known, is_loopback, is_uid_asked, is_ended, is_ready, is_closing;
+    bool is_authenticated, is_loopback, is_uid_asked, is_ended, is_ready, is_closing;
     bool is_answered;     /* a request was */
     bool has_library_end; /* the library still has its end of the socket pair */
     bool peer_ended;      /* the client sends no more */
@@ -72,12 +72,12 @@ struct conn_list {
 struct conns {
     struct watch listening;
     struct timer pause; /* accepting is paused: no descriptor or memory was free */
-    struct conn_list strangers, known;
+    struct conn_list unauthenticated, authenticated;
     struct conn *ended;    /* whose end of the library is not closed yet */
     struct conn *ready;    /* to be relayed after the library's turn */
     struct conn *starting; /* given to the library, which has not called conn_started yet */
     int diag_fd;           /* for source_uid */
-    unsigned max, max_strangers, max_per_source;
+    unsigned max, max_unauthenticated, max_per_source;
     unsigned n_awaited;
     unsigned n_evicted, n_unaccepted; /* in the present second, for the log */
 };
@@ -92,10 +92,10 @@ void conns_tick(struct http_server *h, double now);
 /* After the library is stopped: sends what can be sent, and frees all. */
 void conns_close(struct http_server *h);
 
-/* conn.c: a stranger's connection. Takes fd. NULL: no memory. */
+/* conn.c: an unauthenticated connection. Takes fd. NULL: no memory. */
 struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer);
 /* A request was accepted that has shown who sends it. */
-void conn_is_known(struct conn *k);
+void conn_mark_authenticated(struct conn *k);
 /* Its source; asks for the user at the other end where that is on this machine. */
 const struct source *conn_source(struct conn *k);
 /* Closes the client's socket and the socket pair's end, and frees it once the library has closed its own. */
@@ -110,7 +110,7 @@ void conn_answered(struct conn *k);
 /* The time by which a request of so many bytes must be answered, or a response of so many be received. */
 double conn_deadline(uint64_t bytes);
 
-/* Call at the first byte: what crowds without one need not cost. */
+/* Call at the first byte: so a connection that never sends costs no system calls. */
 void conn_begin(struct conn *k);
 /* To be relayed after this turn of the library. */
 void conn_mark_ready(struct conn *k);

@@ -222,8 +222,9 @@ static struct MHD_Response *body_of(struct http_call *c, const struct http_answe
         return MHD_create_response_from_callback(a->len, BLOCK_BYTES, read_nothing, NULL, NULL);
     case HTTP_FILE:
         return MHD_create_response_from_fd_at_offset64(a->len, a->fd, a->at);
-    case HTTP_LASTING:
-        return MHD_create_response_from_buffer(a->len, (void *)(uintptr_t)a->lasting, MHD_RESPMEM_PERSISTENT);
+    case HTTP_STATIC:
+        return MHD_create_response_from_buffer(a->len, (void *)(uintptr_t)a->static_bytes,
+                                               MHD_RESPMEM_PERSISTENT);
     case HTTP_BYTES:
         break;
     }

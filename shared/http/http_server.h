@@ -4,8 +4,8 @@
  *
  * Clients' connections are accepted, limited and read here (conn.h). Only when the whole head of a request
  * has arrived and is valid (head.h) does libmicrohttpd get a connection for that client, one end of a socket
- * pair, and a head that was written here. So a crowd that sends nothing, or half a head, or half a TLS
- * handshake never reaches it, and which heads are accepted does not depend on its version. The price is one
+ * pair, and a head that was written here. So connections that send nothing, or half a head, or half a TLS
+ * handshake never reach it, and which heads are accepted does not depend on its version. The price is one
  * more copy of each body.
  *
  * A request that waits is suspended, and its service asked again whether it goes on when *n_changes has
@@ -63,9 +63,9 @@ struct http_options {
     const uint64_t *n_changes;   /* the service's: suspended requests are looked at when it has changed */
     const struct tls_keys *keys; /* NULL: no TLS */
     bool allows_plain;           /* HTTP without TLS */
-    /* Connections; of these strangers', at most so many in all and of one address or user. Each is at least
+    /* Connections; unauthenticated ones, at most so many in all and of one address or user. Each is at least
      * the next. */
-    unsigned max, max_strangers, max_per_source;
+    unsigned max, max_unauthenticated, max_per_source;
 };
 
 /* Takes listen_fd, also on failure. What the options point to must outlive the server. */
@@ -95,11 +95,11 @@ bool http_is_closing(const struct http_call *c);
 void http_warn(const struct http_server *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 enum http_body {
-    HTTP_BYTES,   /* `bytes`, which are taken */
-    HTTP_LASTING, /* `lasting`, which outlive the server */
-    HTTP_FILE,    /* `len` bytes of `fd` from `at`; the descriptor is taken */
-    HTTP_LENGTH,  /* only the length, of a body that is not sent: to HEAD, and 304 */
-    HTTP_STREAM   /* what the service's read() gives, until its end */
+    HTTP_BYTES,  /* `bytes`, which are taken */
+    HTTP_STATIC, /* `static_bytes`, which outlive the server */
+    HTTP_FILE,   /* `len` bytes of `fd` from `at`; the descriptor is taken */
+    HTTP_LENGTH, /* only the length, of a body that is not sent: to HEAD, and 304 */
+    HTTP_STREAM  /* what the service's read() gives, until its end */
 };
 
 struct http_answer {
@@ -108,7 +108,7 @@ struct http_answer {
     size_t n_headers;
     enum http_body kind;
     char *bytes;
-    const char *lasting;
+    const char *static_bytes;
     uint64_t len, at;
     int fd;
 };

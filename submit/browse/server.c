@@ -146,7 +146,8 @@ static struct server *server_of(const struct http_call *c)
 static void respond(struct http_call *c, struct browse_answer *a, const char *cookie)
 {
     char disposition[160];
-    struct http_answer out = {.status = (unsigned)a->status, .fd = a->fd, .bytes = a->body, .lasting = ""};
+    struct http_answer out = {
+        .status = (unsigned)a->status, .fd = a->fd, .bytes = a->body, .static_bytes = ""};
 
     snprintf(disposition, sizeof disposition, "attachment; filename=\"%s\"", a->name);
     const struct header headers[] = {{"Cache-Control", "no-store"},
@@ -164,7 +165,7 @@ static void respond(struct http_call *c, struct browse_answer *a, const char *co
     out.kind = a->is_events                 ? HTTP_STREAM
                : a->fd >= 0 && a->bytes > 0 ? HTTP_FILE
                : a->body                    ? HTTP_BYTES
-                                            : HTTP_LASTING;
+                                            : HTTP_STATIC;
     out.len = out.kind == HTTP_FILE ? a->bytes : out.kind == HTTP_BYTES ? a->len : 0;
     if (!http_respond(c, &out))
         return;
@@ -214,7 +215,7 @@ static void admit(struct http_call *c, struct target *target)
         respond_problem(c, refusal.status, refusal.why);
         return;
     }
-    conn_is_known(c->conn);
+    conn_mark_authenticated(c->conn);
     if (admitted == DOOR_WELCOME) {
         respond_welcome(c);
     } else if (strcmp(head->method, "GET") != 0 && strcmp(head->method, "HEAD") != 0 &&
@@ -391,8 +392,8 @@ static int open_http(struct server *s, int fd, struct err *e)
                                    .n_changes = &s->n_changes,
                                    .allows_plain = true,
                                    .max = PAGE_CONNECTIONS,
-                                   .max_strangers = PAGE_STRANGERS,
-                                   .max_per_source = PAGE_STRANGERS};
+                                   .max_unauthenticated = PAGE_UNAUTHENTICATED,
+                                   .max_per_source = PAGE_UNAUTHENTICATED};
 
     s->wake = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake, .arg = s};
     if (s->wake.fd < 0)

@@ -7,7 +7,7 @@
 
 #include "submit/browse/job_list.h"
 
-enum { PAGE_CONNECTIONS = 256, PAGE_STRANGERS = 64 };
+enum { PAGE_CONNECTIONS = 256, PAGE_UNAUTHENTICATED = 64 };
 
 struct server;
 

@@ -385,7 +385,7 @@ void http_clear(struct http *h, struct http_request *r)
 /* Of a server with another key than the pinned one: what it is, and what to do. */
 static const struct {
     const char *what, *hint;
-} strangers[] = {
+} pin_failures[] = {
     [PIN_JOINED] =
         {"has another key than the one that was joined: it may be another program",
          "If joined agents have changed their addresses, `job_submit agents` finds them; if the agent "
@@ -418,8 +418,8 @@ static void explain(struct http_request *r, CURLcode rc)
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s%s%s)", r->peer, strerror((int)os_errno),
                 limit[0] ? ": " : "", limit);
     } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
-        err_set(&r->err, ERR_AUTH, "%s %s", r->peer, strangers[r->pin_origin].what);
-        err_hint(&r->err, "%s", strangers[r->pin_origin].hint);
+        err_set(&r->err, ERR_AUTH, "%s %s", r->peer, pin_failures[r->pin_origin].what);
+        err_hint(&r->err, "%s", pin_failures[r->pin_origin].hint);
     } else if (rc == CURLE_PEER_FAILED_VERIFICATION) {
         err_set(
             &r->err, ERR_AUTH,

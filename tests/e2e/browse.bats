@@ -42,7 +42,7 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     start_agents 2
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --dataset digits:train=2560,test=200 --name first -o runs/ended
     start_page runs
-    # A stranger gets nothing; the token works once, the cookie from then on.
+    # A client without the token gets nothing; the token works once, the cookie from then on.
     [ "$(curl -s -o answer -w '%{http_code}' "$PAGE/")" = 403 ]
     [ "$(jq -r .title answer)" = Refused ]
     [ "$(curl -s -o answer -w '%{http_code}' "$PAGE/api/jobs")" = 403 ]

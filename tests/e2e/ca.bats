@@ -69,12 +69,12 @@ here=('ip_address = "127.0.0.1"' tls_www_server)
     needs_certtool
     local kind
     make_ca ca
-    make_ca stranger
+    make_ca other_ca
     make_certificate ca ann tls_www_client
     make_certificate ca right "${here[@]}"
     make_certificate ca wrong-name 'dns_name = "other.example"' tls_www_server
     make_certificate ca expired 'ip_address = "127.0.0.1"' tls_www_server "${LONG_AGO[@]}"
-    make_certificate stranger foreign "${here[@]}"
+    make_certificate other_ca foreign "${here[@]}"
     make_token token
     start_certified 0 right --client-ca ca.pem --cluster-token "$T/token"
     for kind in wrong-name expired foreign; do
@@ -106,8 +106,8 @@ here=('ip_address = "127.0.0.1"' tls_www_server)
     needs_certtool
     local n
     make_ca ca
-    make_ca stranger
-    make_certificate stranger foreign tls_www_client
+    make_ca other_ca
+    make_certificate other_ca foreign tls_www_client
     make_certificate ca expired tls_www_client "${LONG_AGO[@]}"
     make_certificate ca server "${here[@]}"
     make_certificate ca long tls_www_client "cn = \"$(printf '%062d' 0)\""

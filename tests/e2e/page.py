@@ -76,7 +76,7 @@ def amended(folder, job, name, settings, mean):
 
 # What is expected of the browser.
 
-def no_strangers(b, *allowed):
+def only_from(b, *allowed):
     """Nothing was asked beyond the page's own server, and the page's policy was never hit."""
     others = [u for u in b.requests() if not u.startswith(('data:', 'blob:', 'about:', *allowed))]
     assert not others, f'the page asked for {others}'
@@ -163,7 +163,7 @@ def live(b, url, first, second, running):
     b.click('button=Cancel')
     b.click('button=Cancel the job')
     b.wait('.head .state.cancelled')
-    no_strangers(b, origin(url))
+    only_from(b, origin(url))
 
 
 def views(b, url, job, other):
@@ -197,7 +197,7 @@ def views(b, url, job, other):
     theme(b, base)
     keys(b, base, job)
     phone(b, base, places)
-    no_strangers(b, base)
+    only_from(b, base)
 
 
 def tiles(b):
@@ -294,7 +294,7 @@ def many(b, url, job):
     b.wait(lambda: 12000 < steps_drawn(b) < 17000, 'the curves of that range')
     b.click('button=Whole range')
     b.wait(lambda: steps_drawn(b) > 30000, 'the whole range again')
-    no_strangers(b, origin(url))
+    only_from(b, origin(url))
 
 
 def report(b, path):
@@ -320,7 +320,7 @@ def report(b, path):
     b.wait('p~80 are right, 97.50')  # each sample once, though two workers tested the test set
     assert not b.script('return document.body.dataset.owned')
     assert not b.find('button=Cancel')
-    no_strangers(b, 'file://' + urllib.parse.quote(path))
+    only_from(b, 'file://' + urllib.parse.quote(path))
 
 
 def fact(b, name):
@@ -356,7 +356,7 @@ def agent(b, url, job, token):
     file = f'{b.folder}/downloads/train.csv'
     b.wait(lambda: os.path.exists(file) and os.path.getsize(file), 'the file')
     assert not b.find('button=Cancel') and not b.find('input[type=checkbox][aria-label^=Compare]')
-    no_strangers(b, url)
+    only_from(b, url)
 
 
 def main(folder, scenario, *arguments):

@@ -1,5 +1,5 @@
-/* Crowds at the agent's port: who is closed, and that a client with a token is served. Times are not waited
- * for: a test makes them pass. */
+/* Many connections at the agent's port: which of them are closed, and that a client with a token is served.
+ * Times are not waited for: a test makes them pass. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"
 
-enum { MANY = STRANGERS_PER_SOURCE + 6, OTHER_USER = 65534 };
+enum { MANY = UNAUTHENTICATED_PER_SOURCE + 6, OTHER_USER = 65534 };
 
 static struct reply r;
 
@@ -44,13 +44,14 @@ static bool is_open(int fd)
     return recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
 }
 
-static void turn_until(struct fixture *f, unsigned n_strangers)
+static void turn_until(struct fixture *f, unsigned n_unauthenticated)
 {
     double until = clock_now() + UNIT_PATIENCE_S;
 
-    while (conns(f)->strangers.n != n_strangers) {
+    while (conns(f)->unauthenticated.n != n_unauthenticated) {
         if (clock_now() > until)
-            fail_msg("%u connections of strangers, not %u", conns(f)->strangers.n, n_strangers);
+            fail_msg("%u unauthenticated connections, not %u", conns(f)->unauthenticated.n,
+                     n_unauthenticated);
         fixture_turn(f);
     }
 }
@@ -76,17 +77,17 @@ TEST(one_connection_too_many_from_an_address_ends_the_oldest_of_those_without_a_
     client_open(&owner, &f);
     client_get(&owner, &f, "/v1/agent", "");
     client_expect(&owner, &f, "\"version\"");
-    assert_int_equal(conns(&f)->known.n, 1);
+    assert_int_equal(conns(&f)->authenticated.n, 1);
     stderr_catch_begin(&caught);
     for (unsigned i = 0; i < MANY; i++)
         fds[i] = idle(&f, 0);
-    turn_until_closed(&f, fds[MANY - STRANGERS_PER_SOURCE - 1]);
+    turn_until_closed(&f, fds[MANY - UNAUTHENTICATED_PER_SOURCE - 1]);
     stderr_catch_end(&caught);
     for (unsigned i = 0; i < MANY; i++)
-        assert_int_equal(is_open(fds[i]), i >= MANY - STRANGERS_PER_SOURCE);
-    assert_int_equal(conns(&f)->strangers.n, STRANGERS_PER_SOURCE);
+        assert_int_equal(is_open(fds[i]), i >= MANY - UNAUTHENTICATED_PER_SOURCE);
+    assert_int_equal(conns(&f)->unauthenticated.n, UNAUTHENTICATED_PER_SOURCE);
     assert_non_null(strstr(caught.text, "a connection from 127.0.0.1 is closed"));
-    /* A client that comes now is served, and so is one that was known. */
+    /* A client that comes now is served, and so is one that was authenticated. */
     assert_int_equal(ask(&f, &r, "GET", "/v1/agent", NULL), 200);
     owner.n = 0;
     client_get(&owner, &f, "/v1/agent", "");
@@ -118,7 +119,7 @@ static pid_t other_user(const struct fixture *f, int n, int ready, const int go[
     _exit(EXIT_FAILURE);
 }
 
-TEST(a_crowd_of_another_user_of_this_machine_ends_its_own_connections_only)
+TEST(too_many_connections_of_another_user_of_this_machine_end_only_his)
 {
     struct fixture f = {0};
     int ready[2], go[2], mine[16], status;
@@ -132,12 +133,12 @@ TEST(a_crowd_of_another_user_of_this_machine_ends_its_own_connections_only)
     assert_int_equal(pipe2(go, O_CLOEXEC), 0);
     for (size_t i = 0; i < N_OF(mine); i++)
         mine[i] = idle(&f, 0);
-    pid = other_user(&f, 3 * STRANGERS_PER_SOURCE, ready[1], go);
+    pid = other_user(&f, 3 * UNAUTHENTICATED_PER_SOURCE, ready[1], go);
     assert_int_equal(read(ready[0], &c, 1), 1);
-    turn_until(&f, STRANGERS_PER_SOURCE);
+    turn_until(&f, UNAUTHENTICATED_PER_SOURCE);
     for (int i = 0; i < 20; i++)
         fixture_turn(&f);
-    assert_int_equal(conns(&f)->strangers.n, STRANGERS_PER_SOURCE);
+    assert_int_equal(conns(&f)->unauthenticated.n, UNAUTHENTICATED_PER_SOURCE);
     for (size_t i = 0; i < N_OF(mine); i++) {
         assert_true(is_open(mine[i]));
         close(mine[i]);
@@ -152,12 +153,12 @@ TEST(a_crowd_of_another_user_of_this_machine_ends_its_own_connections_only)
     fixture_close(&f);
 }
 
-TEST(a_crowd_with_an_address_for_each_connection_leaves_the_reserved_places)
+TEST(connections_from_as_many_addresses_leave_the_reserved_places)
 {
-    enum { CROWD = STRANGERS_MAX + 100 };
+    enum { MANY_MORE = UNAUTHENTICATED_MAX + 100 };
     struct rlimit files, more;
     struct fixture f = {0};
-    static int fds[CROWD];
+    static int fds[MANY_MORE];
 
     getrlimit(RLIMIT_NOFILE, &files);
     more = files;
@@ -166,17 +167,17 @@ TEST(a_crowd_with_an_address_for_each_connection_leaves_the_reserved_places)
         (files.rlim_max < more.rlim_cur || setrlimit(RLIMIT_NOFILE, &more) < 0))
         skip();
     fixture_open(&f);
-    for (unsigned i = 0; i < CROWD; i++) {
+    for (unsigned i = 0; i < MANY_MORE; i++) {
         fds[i] = idle(&f, i + 1);
         if (i % 64 == 0)
             fixture_turn(&f);
     }
-    turn_until_closed(&f, fds[CROWD - STRANGERS_MAX - 1]);
-    assert_int_equal(conns(&f)->strangers.n, STRANGERS_MAX);
-    assert_true(is_open(fds[CROWD - STRANGERS_MAX]));
+    turn_until_closed(&f, fds[MANY_MORE - UNAUTHENTICATED_MAX - 1]);
+    assert_int_equal(conns(&f)->unauthenticated.n, UNAUTHENTICATED_MAX);
+    assert_true(is_open(fds[MANY_MORE - UNAUTHENTICATED_MAX]));
     for (int i = 0; i < 3; i++)
         assert_int_equal(ask(&f, &r, "GET", "/v1/agent", NULL), 200);
-    for (unsigned i = 0; i < CROWD; i++)
+    for (unsigned i = 0; i < MANY_MORE; i++)
         close(fds[i]);
     fixture_close(&f);
     setrlimit(RLIMIT_NOFILE, &files);
@@ -190,32 +191,32 @@ static rlim_t first_free_descriptor(void)
     return (rlim_t)fd;
 }
 
-TEST(an_agent_without_a_free_descriptor_ends_a_strangers_connection_and_is_never_deaf)
+TEST(an_agent_without_a_free_descriptor_ends_an_unauthenticated_connection_and_goes_on_accepting)
 {
     struct rlimit files, none;
     struct fixture f = {0};
-    int stranger, a, b;
+    int idle_client, a, b;
 
     getrlimit(RLIMIT_NOFILE, &files);
     fixture_open(&f);
-    stranger = idle(&f, 0);
+    idle_client = idle(&f, 0);
     turn_until(&f, 1);
     a = idle(&f, 0);
     b = idle(&f, 0);
     none = (struct rlimit){first_free_descriptor(), files.rlim_max};
     setrlimit(RLIMIT_NOFILE, &none);
-    turn_until_closed(&f, stranger); /* its descriptor is a's, and then b's */
+    turn_until_closed(&f, idle_client); /* its descriptor is a's, and then b's */
     for (int i = 0; i < 20; i++)
         fixture_turn(&f);
-    assert_int_equal(conns(&f)->strangers.n, 1);
-    conn_is_known(conns(&f)->strangers.first);
-    close(a); /* noticed later than the next connection, which finds no descriptor and no stranger */
+    assert_int_equal(conns(&f)->unauthenticated.n, 1);
+    conn_mark_authenticated(conns(&f)->unauthenticated.first);
+    close(a); /* noticed later than the next connection, which finds no descriptor and nothing to evict */
     close(b);
     a = idle(&f, 0);
     setrlimit(RLIMIT_NOFILE, &files);
     assert_int_equal(ask(&f, &r, "GET", "/v1/agent", NULL), 200);
     close(a);
-    close(stranger);
+    close(idle_client);
     fixture_close(&f);
 }
 
@@ -237,9 +238,9 @@ TEST(half_a_TLS_handshake_costs_nothing_and_ends_at_its_deadline)
     assert_int_equal(epoll_wait(f.agent.loop.epoll_fd, &ev, 1, 0), 0);
     assert_true(http_server_max_wait(f.server->http) >= 1);
     conns_tick(f.server->http, clock_now() + 9);
-    assert_int_equal(conns(&f)->strangers.n, N_OF(fds));
+    assert_int_equal(conns(&f)->unauthenticated.n, N_OF(fds));
     conns_tick(f.server->http, clock_now() + 11);
-    assert_int_equal(conns(&f)->strangers.n, 0);
+    assert_int_equal(conns(&f)->unauthenticated.n, 0);
     for (size_t i = 0; i < N_OF(fds); i++)
         close(fds[i]);
     fixture_close(&f);
@@ -258,10 +259,10 @@ TEST(a_byte_a_second_does_not_keep_a_connection_beyond_its_deadline)
         client_send(&c, &"GET /heal"[s - 1], 1);
         fixture_turn(&f);
         conns_tick(f.server->http, begun + s);
-        assert_int_equal(conns(&f)->strangers.n, 1);
+        assert_int_equal(conns(&f)->unauthenticated.n, 1);
     }
     conns_tick(f.server->http, clock_now() + 10);
-    assert_int_equal(conns(&f)->strangers.n, 0);
+    assert_int_equal(conns(&f)->unauthenticated.n, 0);
     client_close(&c);
     fixture_close(&f);
 }
@@ -357,9 +358,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_connection_too_many_from_an_address_ends_the_oldest_of_those_without_a_token),
-        cmocka_unit_test(a_crowd_of_another_user_of_this_machine_ends_its_own_connections_only),
-        cmocka_unit_test(a_crowd_with_an_address_for_each_connection_leaves_the_reserved_places),
-        cmocka_unit_test(an_agent_without_a_free_descriptor_ends_a_strangers_connection_and_is_never_deaf),
+        cmocka_unit_test(too_many_connections_of_another_user_of_this_machine_end_only_his),
+        cmocka_unit_test(connections_from_as_many_addresses_leave_the_reserved_places),
+        cmocka_unit_test(
+            an_agent_without_a_free_descriptor_ends_an_unauthenticated_connection_and_goes_on_accepting),
         cmocka_unit_test(half_a_TLS_handshake_costs_nothing_and_ends_at_its_deadline),
         cmocka_unit_test(a_byte_a_second_does_not_keep_a_connection_beyond_its_deadline),
         cmocka_unit_test(wrong_tokens_are_slowed_after_ten_and_the_right_one_is_not),

@@ -150,7 +150,7 @@ TEST(an_agent_is_known_by_its_key_among_any_number_of_others)
     unit_remove(folder);
 }
 
-TEST(strangers_silent_servers_and_closed_ports_are_nobody_and_cost_one_handshake)
+TEST(other_servers_silent_ones_and_closed_ports_are_not_taken_and_cost_one_handshake)
 {
     const char *folder = unit_folder();
     struct access_list known = {.n = N, .items = joined}, nobody = {0};
@@ -204,7 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_is_known_by_its_key_among_any_number_of_others),
-        cmocka_unit_test(strangers_silent_servers_and_closed_ports_are_nobody_and_cost_one_handshake),
+        cmocka_unit_test(other_servers_silent_ones_and_closed_ports_are_not_taken_and_cost_one_handshake),
         cmocka_unit_test(the_new_address_is_kept_beside_the_token),
     };
 

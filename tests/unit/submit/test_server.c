@@ -38,7 +38,7 @@ static int ask(int fd, const char *path)
 
 TEST(connections_that_show_no_cookie_keep_nobody_out)
 {
-    enum { MANY = 2 * PAGE_STRANGERS };
+    enum { MANY = 2 * PAGE_UNAUTHENTICATED };
     static const char half[] = "GET / HTTP/1.1\r\nHost: 127";
     struct shelf *shelf = shelf_new();
     struct server *s;
