@@ -23,7 +23,7 @@ psgd.sources = {
             file_href: (id, path) => `${of(id)}/files/${path.split('/').map(encodeURIComponent).join('/')}`,
             compare: (ids, target) => json('/api/compare' + query({ids: ids.join(','), target})),
             cancel: (id) => json(of(id) + '/cancel', {method: 'POST', headers: {'X-Psgd': '1'}}),
-            /* Calls back with {jobs(document), changed(document with the changed jobs only), grown({id, rows}), connected(bool, whether that
+            /* Calls back with {jobs(document), changed(document with the changed jobs only), recorded({id, rows}), connected(bool, whether that
              * is final)}; returns a function that ends it. */
             watch: (on) => {
                 const events = new EventSource('/api/events');
@@ -31,7 +31,7 @@ psgd.sources = {
                 events.addEventListener('error', () => on.connected(false, events.readyState === EventSource.CLOSED));
                 events.addEventListener('jobs', (e) => on.jobs(psgd.clean(JSON.parse(e.data))));
                 events.addEventListener('changed', (e) => on.changed(psgd.clean(JSON.parse(e.data))));
-                events.addEventListener('grown', (e) => on.grown(psgd.clean(JSON.parse(e.data))));
+                events.addEventListener('recorded', (e) => on.recorded(psgd.clean(JSON.parse(e.data))));
                 return () => events.close();
             },
         };

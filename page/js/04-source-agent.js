@@ -145,7 +145,7 @@ psgd.sources.agent = () => {
                     on.jobs(doc);
                     doc.jobs
                         .filter((j) => steps.has(j.id) && steps.get(j.id) !== j.progress?.step)
-                        .forEach((j) => on.grown({id: j.id}));
+                        .forEach((j) => on.recorded({id: j.id}));
                     steps = new Map(doc.jobs.map((j) => [j.id, j.progress?.step]));
                 } catch (problem) {
                     on.connected(problem.status !== 0);

@@ -47,13 +47,13 @@ psgd.live = (() => {
         banner,
         say,
         start: () =>
-            psgd.source.watch && psgd.source.watch({jobs: take, changed: change, connected, grown: (what) => tell('grown', what)}),
+            psgd.source.watch && psgd.source.watch({jobs: take, changed: change, connected, recorded: (what) => tell('recorded', what)}),
         /* The list as last heard, or asked for. */
         jobs: async () => {
             if (!jobs) take(await psgd.source.jobs());
             return jobs;
         },
-        /* A listener is {jobs(document), grown({id, rows})}; returns a function that ends it. */
+        /* A listener is {jobs(document), recorded({id, rows})}; returns a function that ends it. */
         listen: (listener) => {
             listeners.add(listener);
             return () => listeners.delete(listener);

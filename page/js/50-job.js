@@ -1,5 +1,5 @@
 /* The view of one job: what it is and how it goes, and one of its tabs. A tab is {name, title, is_for(job), make(job view)}, where
- * is_for says whether such a job has it (absent: each has), and make returns {element, update(document), grown(), end()}, all but
+ * is_for says whether such a job has it (absent: each has), and make returns {element, update(document), recorded(), end()}, all but
  * the first optional. A view opens on the first tab that the job has. */
 psgd.tabs = [];
 
@@ -173,9 +173,9 @@ psgd.views.job = (() => {
                 const has_ended = state.is_over(job) && !state.is_over(view.doc.job);
                 show_job(job);
                 load(); /* the nodes' states, too, and files and warnings at the end */
-                if (has_ended) tab?.grown?.();
+                if (has_ended) tab?.recorded?.();
             },
-            grown: (what) => what.id === id && tab?.grown?.(),
+            recorded: (what) => what.id === id && tab?.recorded?.(),
         });
         load();
         const crumb = psgd.data.mode === 'report' ? null : h('a.crumb', {href: '#/'}, '‹ All jobs');

@@ -212,7 +212,7 @@ psgd.tabs.push({
                 ),
                 more,
             ),
-            grown: () => {
+            recorded: () => {
                 load();
                 load_extra();
             },

@@ -148,7 +148,7 @@ psgd.tabs.push({
                 h('div.charts', {}, time_chart.element, byte_chart.element),
             ),
             update: (doc) => psgd.put(split, [doc.time, doc.bound_by, doc.job.comm], () => bar(doc)),
-            grown: load,
+            recorded: load,
             end: () => [time_chart, byte_chart].forEach((c) => c.end()),
         };
     },

@@ -194,7 +194,7 @@ psgd.tabs.push({
                 psgd.put(nodes, doc.nodes, () => node_table(doc));
                 if (peers) psgd.put(pairs, [peers, doc.nodes], longest);
             },
-            grown: load,
+            recorded: load,
         };
     },
 });

@@ -72,6 +72,6 @@ psgd.tabs.push({
             }
         }, 2000);
         load();
-        return {element: h('div', {}, h('h2', {}, 'Confusion matrix'), place), grown: load};
+        return {element: h('div', {}, h('h2', {}, 'Confusion matrix'), place), recorded: load};
     },
 });

@@ -162,7 +162,7 @@ psgd.tabs.push({
                 follow.disabled = state.is_over(doc.job);
                 follow.parentElement.hidden = psgd.data.mode === 'report';
             },
-            grown: () => follow.checked && again(),
+            recorded: () => follow.checked && again(),
             end: () => {
                 clearInterval(poll);
                 clearTimeout(timer);

@@ -234,7 +234,7 @@ psgd.views.compare = (() => {
         load_curves();
         load_tables();
         show_commands();
-        const end = psgd.live.listen({grown: (what) => ids.includes(what.id) && (load_curves(), load_tables())});
+        const end = psgd.live.listen({recorded: (what) => ids.includes(what.id) && (load_curves(), load_tables())});
         return {
             title,
             element: h(

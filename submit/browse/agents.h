@@ -32,7 +32,7 @@ bool agents_only_show(const struct agents *a, size_t agent);
  * agents have answered, or none can: why not, or a code of 0. ERR_REFUSED: too many requests wait for agents;
  * the job's have not begun. */
 struct agents_task {
-    char id[SHELF_ID];
+    char id[LISTED_ID];
     bool is_cancel;
 };
 int agents_begin(struct agents *a, const struct live_job *j, bool is_cancel, struct err *e);

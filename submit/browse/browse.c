@@ -24,20 +24,20 @@ enum { FETCHED = 64 };
 static const double look_s = 1, scan_s = 2, fresh_s = 0.7, wait_s = 0.05;
 
 struct browser {
-    struct library library;
+    struct result_list results;
     struct agents *agents;
-    struct shelf *shelf;
+    struct job_list *job_list;
     struct server *server;
     struct live_jobs live; /* as of the last look */
     json_t *known;         /* {id: what the index has} */
     struct {
-        char id[SHELF_ID];
+        char id[LISTED_ID];
         double at;
         struct err why; /* they are not complete */
     } fetched[FETCHED]; /* the files of a job, lately */
     size_t n_fetched;
     double look_at, scan_at;
-    uint64_t looked_agents, looked_library; /* their versions at the last look */
+    uint64_t looked_agents, looked_results; /* their versions at the last look */
     bool must_look;
 };
 
@@ -59,19 +59,19 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_NOMEM, "no memory for the list of jobs");
 }
 
-static int put_live(struct shelf_job *out, struct browser *b, const struct live_job *j,
-                    const struct book *book, struct err *e)
+static int put_live(struct listed_job *out, struct browser *b, const struct live_job *j,
+                    const struct result_folder *result, struct err *e)
 {
-    const char *folder = book ? shown_text(book->line, "folder") : NULL;
+    const char *folder = result ? shown_text(result->line, "folder") : NULL;
     json_t *run = live_run(j, known_of(b, j->id));
     char copies[PATH_MAX];
 
-    *out = (struct shelf_job){.can_cancel = !j->is_ended, .rows = j->is_ended ? 0 : j->steps};
+    *out = (struct listed_job){.can_cancel = !j->is_ended, .rows = j->is_ended ? 0 : j->steps};
     snprintf(out->id, sizeof out->id, "%s", j->id);
     out->run = run ? json_dump(run, JSON_COMPACT) : NULL;
     out->line = run ? document_line(run, j->id, folder, out->can_cancel) : NULL;
-    if (book && out->line)
-        json_object_set(out->line, "sweep", json_object_get(book->line, "sweep"));
+    if (result && out->line)
+        json_object_set(out->line, "sweep", json_object_get(result->line, "sweep"));
     out->folder = agents_folder(copies, sizeof copies, b->agents, j->id) ? strdup(copies) : NULL;
     json_decref(run);
     return out->run && out->line ? 0 : no_memory(e);
@@ -98,19 +98,20 @@ static json_t *explain_silence(const struct browser *b, const json_t *line)
     return out;
 }
 
-static int put_book(struct shelf_job *out, const struct browser *b, const struct book *book, struct err *e)
+static int put_result(struct listed_job *out, const struct browser *b, const struct result_folder *result,
+                      struct err *e)
 {
-    *out = (struct shelf_job){.folder = strdup(book->folder),
-                              .line = book->is_settled ? json_incref(book->line)
-                                                       : explain_silence(b, book->line)};
-    snprintf(out->id, sizeof out->id, "%s", book->id);
+    *out = (struct listed_job){.folder = strdup(result->folder),
+                               .line = result->is_settled ? json_incref(result->line)
+                                                          : explain_silence(b, result->line)};
+    snprintf(out->id, sizeof out->id, "%s", result->id);
     return out->folder && out->line ? 0 : no_memory(e);
 }
 
 /* Newest first. */
 static int compare_jobs(const void *a, const void *b)
 {
-    const struct shelf_job *x = a, *y = b;
+    const struct listed_job *x = a, *y = b;
     const char *at = shown_text(x->line, "created_at"), *other = shown_text(y->line, "created_at");
     int order = strcmp(other ? other : "", at ? at : "");
 
@@ -118,24 +119,24 @@ static int compare_jobs(const void *a, const void *b)
 }
 
 /* A job that is in a folder and on agents is shown once: by the folder, if that has its end. */
-static int put_jobs(struct shelf_job *jobs, size_t *n, struct browser *b, struct err *e)
+static int put_jobs(struct listed_job *jobs, size_t *n, struct browser *b, struct err *e)
 {
     for (size_t i = 0; i < b->live.n; i++) {
         const struct live_job *j = &b->live.jobs[i];
-        const struct book *book = library_find(&b->library, j->id);
+        const struct result_folder *result = result_list_find(&b->results, j->id);
 
-        if (book && book->is_settled && j->is_ended)
+        if (result && result->is_settled && j->is_ended)
             continue;
-        if (put_live(&jobs[(*n)++], b, j, book, e) < 0)
+        if (put_live(&jobs[(*n)++], b, j, result, e) < 0)
             return e->code;
     }
-    for (size_t i = 0; i < b->library.n; i++) {
-        const struct book *book = &b->library.books[i];
-        const struct live_job *j = live_find(&b->live, book->id);
+    for (size_t i = 0; i < b->results.n; i++) {
+        const struct result_folder *result = &b->results.folders[i];
+        const struct live_job *j = live_find(&b->live, result->id);
 
-        if (!book->line || (j && !(book->is_settled && j->is_ended)))
+        if (!result->line || (j && !(result->is_settled && j->is_ended)))
             continue;
-        if (put_book(&jobs[(*n)++], b, book, e) < 0)
+        if (put_result(&jobs[(*n)++], b, result, e) < 0)
             return e->code;
     }
     return 0;
@@ -143,21 +144,21 @@ static int put_jobs(struct shelf_job *jobs, size_t *n, struct browser *b, struct
 
 static int look_for_jobs(struct browser *b, struct err *e)
 {
-    struct shelf_job *jobs;
+    struct listed_job *jobs;
     size_t n = 0;
 
     live_clear(&b->live);
     if (agents_jobs(&b->live, b->agents, e) < 0)
         return e->code;
-    jobs = calloc(b->live.n + b->library.n + 1, sizeof *jobs);
+    jobs = calloc(b->live.n + b->results.n + 1, sizeof *jobs);
     if (!jobs)
         return no_memory(e);
     if (put_jobs(jobs, &n, b, e) < 0) {
-        shelf_jobs_free(jobs, n);
+        listed_jobs_free(jobs, n);
         return e->code; /* the list stays as it was */
     }
     qsort(jobs, n, sizeof *jobs, compare_jobs);
-    shelf_put(b->shelf, jobs, n, agents_json(b->agents));
+    job_list_put(b->job_list, jobs, n, agents_json(b->agents));
     return 0;
 }
 
@@ -174,20 +175,20 @@ static bool is_fresh(const struct browser *b, const char *id, struct err *e)
     return false;
 }
 
-static void take_wishes(struct browser *b)
+static void take_requests(struct browser *b)
 {
-    enum shelf_wish what;
-    char id[SHELF_ID];
+    enum job_request_kind what;
+    char id[LISTED_ID];
 
-    while (shelf_take_wish(b->shelf, &what, id)) {
+    while (job_list_take_request(b->job_list, &what, id)) {
         const struct live_job *j = live_find(&b->live, id);
         struct err e = {0};
 
         if (!j)
             err_set(&e, ERR_CONFLICT, "%s is on no agent that answers", id);
-        if (!j || (what == SHELF_FETCH && is_fresh(b, id, &e)) ||
-            agents_begin(b->agents, j, what == SHELF_CANCEL, &e) < 0)
-            shelf_done(b->shelf, what, id, &e);
+        if (!j || (what == JOB_REQUEST_FETCH && is_fresh(b, id, &e)) ||
+            agents_begin(b->agents, j, what == JOB_REQUEST_CANCEL, &e) < 0)
+            job_list_request_done(b->job_list, what, id, &e);
     }
 }
 
@@ -205,7 +206,8 @@ static void take_done(struct browser *b)
             b->fetched[i].why = why;
         }
         b->must_look = true; /* its folder is there now; or its state has changed */
-        shelf_done(b->shelf, task.is_cancel ? SHELF_CANCEL : SHELF_FETCH, task.id, &why);
+        job_list_request_done(b->job_list, task.is_cancel ? JOB_REQUEST_CANCEL : JOB_REQUEST_FETCH, task.id,
+                              &why);
     }
 }
 
@@ -222,13 +224,13 @@ static double rested(double since, double pause_s)
 static bool is_due(struct browser *b)
 {
     uint64_t agents = agents_version(b->agents);
-    bool is_new = b->must_look || b->looked_agents != agents || b->looked_library != b->library.version;
+    bool is_new = b->must_look || b->looked_agents != agents || b->looked_results != b->results.version;
 
     if (!is_new || (!b->must_look && clock_now() < b->look_at))
         return false;
     b->must_look = false;
     b->looked_agents = agents;
-    b->looked_library = b->library.version;
+    b->looked_results = b->results.version;
     return true;
 }
 
@@ -238,7 +240,7 @@ static int keep_up(struct browser *b, struct err *e)
     double since = clock_now();
 
     if (since >= b->scan_at) {
-        if (library_scan(&b->library, e) < 0)
+        if (result_list_scan(&b->results, e) < 0)
             return e->code;
         b->scan_at = rested(since, scan_s);
     }
@@ -256,7 +258,7 @@ static int serve(struct browser *b, struct err *e)
     while (!interrupt_signal()) {
         if (keep_up(b, e) < 0)
             return e->code;
-        take_wishes(b);
+        take_requests(b);
         agents_poll(b->agents, wait_s);
         take_done(b);
     }
@@ -290,14 +292,14 @@ static void open_browser(const struct server *s)
 
 static int open_all(struct browser *b, const struct options *o, const char *dir, struct err *e)
 {
-    if (snprintf(b->library.path, sizeof b->library.path, "%s", dir) >= (int)sizeof b->library.path)
+    if (snprintf(b->results.path, sizeof b->results.path, "%s", dir) >= (int)sizeof b->results.path)
         return err_set(e, ERR_USAGE, "%.100s...: the path is too long", dir);
     b->known = json_object();
-    b->shelf = shelf_new();
+    b->job_list = job_list_new();
     b->must_look = true;
-    if (!b->known || !b->shelf)
+    if (!b->known || !b->job_list)
         return no_memory(e);
-    if (agents_open(&b->agents, o, e) < 0 || server_open(&b->server, b->shelf, o->port, e) < 0)
+    if (agents_open(&b->agents, o, e) < 0 || server_open(&b->server, b->job_list, o->port, e) < 0)
         return e->code;
     return 0;
 }
@@ -322,7 +324,7 @@ int browse(const struct options *o, const char *dir, struct err *e)
         print_url(o, server_url(b->server));
         console_info("The page shows the jobs of %s and of the agents in %s. Ctrl-C ends it.", dir,
                      o->worker_hosts[0] ? "the list of hosts" : o->workers);
-        if (b->library.n == 0 && b->live.n == 0)
+        if (b->results.n == 0 && b->live.n == 0)
             console_info(
                 "There are no results in %s yet, so the page is empty at first: results of job_submit "
                 "are in the folder of -o, else in logs/; job_submit browse DIR shows those.",
@@ -331,14 +333,14 @@ int browse(const struct options *o, const char *dir, struct err *e)
             open_browser(b->server);
         rc = serve(b, e);
     }
-    if (b && b->shelf)
-        shelf_close(b->shelf);
+    if (b && b->job_list)
+        job_list_close(b->job_list);
     if (b) {
         server_close(b->server);
         live_clear(&b->live);
-        library_clear(&b->library);
+        result_list_clear(&b->results);
         agents_close(b->agents);
-        shelf_free(b->shelf);
+        job_list_free(b->job_list);
         json_decref(b->known);
     }
     free(b);

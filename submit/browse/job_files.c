@@ -98,7 +98,7 @@ int job_files_append(int *fd, off_t *had, struct job_files *c, const char *id, i
 {
     char path[PATH_MAX];
     char folder[SHOWN_FOLDER];
-    char name[SHELF_ID + SHOWN_FOLDER + 64];
+    char name[LISTED_ID + SHOWN_FOLDER + 64];
     struct stat st;
 
     if (make_room(c, take_place(c, id), e) < 0)

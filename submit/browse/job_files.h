@@ -17,7 +17,7 @@ struct job_files {
     struct temp temp;
     uint64_t file_most, all_most; /* bytes: 256 MiB of a file, 2 GiB in all */
     struct copied {
-        char id[SHELF_ID]; /* "": none */
+        char id[LISTED_ID]; /* "": none */
         uint64_t bytes;
         double looked_at; /* clock_now */
     } jobs[JOB_FILES_JOBS];

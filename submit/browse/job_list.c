@@ -9,38 +9,38 @@
 #include "shared/base/json.h"
 #include "submit/files/untrusted_folder.h"
 
-enum { WISHES = 64 };
+enum { REQUESTS_MAX = 64 };
 
 static const double fetch_s = 3, cancel_s = 20;
 
-struct wish {
-    enum shelf_wish what;
-    char id[SHELF_ID];
+struct job_request {
+    enum job_request_kind what;
+    char id[LISTED_ID];
     enum { FREE, WAITS, TAKEN, DONE } state;
     size_t n_waiters;
     struct err why;
 };
 
-struct shelf {
+struct job_list {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* of anything here; on the monotonic clock */
     bool is_closed;
-    struct shelf_job *jobs;
+    struct listed_job *jobs;
     size_t n;
     json_t *agents;
     uint64_t version; /* of jobs and agents */
     uint64_t whole;   /* that since which there are the same jobs in the same order */
-    struct grown {
-        char id[SHELF_ID];
+    struct recorded {
+        char id[LISTED_ID];
         uint64_t rows;
-    } grown[SHELF_GROWN]; /* the last of n_grown */
-    uint64_t n_grown;
-    struct wish wishes[WISHES];
+    } recorded[JOB_LIST_RECORDED]; /* the last of n_recorded */
+    uint64_t n_recorded;
+    struct job_request requests[REQUESTS_MAX];
 };
 
-struct shelf *shelf_new(void)
+struct job_list *job_list_new(void)
 {
-    struct shelf *s = calloc(1, sizeof *s);
+    struct job_list *s = calloc(1, sizeof *s);
     pthread_condattr_t how;
 
     if (!s)
@@ -53,11 +53,11 @@ struct shelf *shelf_new(void)
     s->agents = json_array();
     if (s->agents)
         return s;
-    shelf_free(s);
+    job_list_free(s);
     return NULL;
 }
 
-void shelf_jobs_free(struct shelf_job *jobs, size_t n)
+void listed_jobs_free(struct listed_job *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         free(jobs[i].folder);
@@ -67,18 +67,18 @@ void shelf_jobs_free(struct shelf_job *jobs, size_t n)
     free(jobs);
 }
 
-void shelf_free(struct shelf *s)
+void job_list_free(struct job_list *s)
 {
     if (!s)
         return;
-    shelf_jobs_free(s->jobs, s->n);
+    listed_jobs_free(s->jobs, s->n);
     json_decref(s->agents);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-static struct shelf_job *find_listed(struct shelf_job *jobs, size_t n, const char *id)
+static struct listed_job *find_listed(struct listed_job *jobs, size_t n, const char *id)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(jobs[i].id, id) == 0)
@@ -96,7 +96,7 @@ static void put_json(FILE *out, const json_t *v)
 
 /* With the lock held: the list, with the lines that have changed after a version; 0: all. No line is shared
  * with another thread, as counts of references may not be atomic. */
-static void write_list(FILE *out, const struct shelf *s, uint64_t after)
+static void write_list(FILE *out, const struct job_list *s, uint64_t after)
 {
     const char *comma = "";
 
@@ -113,7 +113,7 @@ static void write_list(FILE *out, const struct shelf *s, uint64_t after)
     fputs("}", out);
 }
 
-static bool are_same_jobs(const struct shelf *s, const struct shelf_job *jobs, size_t n)
+static bool are_same_jobs(const struct job_list *s, const struct listed_job *jobs, size_t n)
 {
     if (n != s->n)
         return false;
@@ -124,7 +124,7 @@ static bool are_same_jobs(const struct shelf *s, const struct shelf_job *jobs, s
 }
 
 /* With the lock held: what is new of the jobs and agents that come. */
-static void note_changes(struct shelf *s, struct shelf_job *jobs, size_t n, const json_t *agents)
+static void note_changes(struct job_list *s, struct listed_job *jobs, size_t n, const json_t *agents)
 {
     bool are_same = are_same_jobs(s, jobs, n);
     bool is_new = !are_same || !json_equal(s->agents, agents);
@@ -139,30 +139,30 @@ static void note_changes(struct shelf *s, struct shelf_job *jobs, size_t n, cons
     s->whole = are_same ? s->whole : s->version;
 }
 
-static void note_grown(struct shelf *s, const struct shelf_job *jobs, size_t n)
+static void note_recorded(struct job_list *s, const struct listed_job *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct shelf_job *before = jobs[i].rows > 0 ? find_listed(s->jobs, s->n, jobs[i].id) : NULL;
-        struct grown *g;
+        const struct listed_job *before = jobs[i].rows > 0 ? find_listed(s->jobs, s->n, jobs[i].id) : NULL;
+        struct recorded *g;
 
         if (!before || before->rows == jobs[i].rows)
             continue;
-        g = &s->grown[s->n_grown++ % SHELF_GROWN];
+        g = &s->recorded[s->n_recorded++ % JOB_LIST_RECORDED];
         memcpy(g->id, jobs[i].id, sizeof g->id);
         g->rows = jobs[i].rows;
     }
 }
 
-void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents)
+void job_list_put(struct job_list *s, struct listed_job *jobs, size_t n, json_t *agents)
 {
-    struct shelf_job *old;
+    struct listed_job *old;
     json_t *old_agents;
     size_t n_old;
 
     pthread_mutex_lock(&s->lock);
     if (!agents) /* for want of memory: those before */
         agents = json_incref(s->agents);
-    note_grown(s, jobs, n);
+    note_recorded(s, jobs, n);
     note_changes(s, jobs, n, agents);
     old = s->jobs;
     n_old = s->n;
@@ -172,34 +172,35 @@ void shelf_put(struct shelf *s, struct shelf_job *jobs, size_t n, json_t *agents
     s->agents = agents;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    shelf_jobs_free(old, n_old);
+    listed_jobs_free(old, n_old);
     json_decref(old_agents);
 }
 
-bool shelf_take_wish(struct shelf *s, enum shelf_wish *what, char id[SHELF_ID])
+bool job_list_take_request(struct job_list *s, enum job_request_kind *what, char id[LISTED_ID])
 {
     bool found = false;
 
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < WISHES && !found; i++) {
-        struct wish *w = &s->wishes[i];
+    for (size_t i = 0; i < REQUESTS_MAX && !found; i++) {
+        struct job_request *w = &s->requests[i];
 
         if (w->state != WAITS)
             continue;
         w->state = TAKEN;
         *what = w->what;
-        memcpy(id, w->id, SHELF_ID);
+        memcpy(id, w->id, LISTED_ID);
         found = true;
     }
     pthread_mutex_unlock(&s->lock);
     return found;
 }
 
-void shelf_done(struct shelf *s, enum shelf_wish what, const char *id, const struct err *e)
+void job_list_request_done(struct job_list *s, enum job_request_kind what, const char *id,
+                           const struct err *e)
 {
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < WISHES; i++) {
-        struct wish *w = &s->wishes[i];
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
+        struct job_request *w = &s->requests[i];
 
         if (w->state != TAKEN || w->what != what || strcmp(w->id, id) != 0)
             continue;
@@ -210,7 +211,7 @@ void shelf_done(struct shelf *s, enum shelf_wish what, const char *id, const str
     pthread_mutex_unlock(&s->lock);
 }
 
-void shelf_close(struct shelf *s)
+void job_list_close(struct job_list *s)
 {
     pthread_mutex_lock(&s->lock);
     s->is_closed = true;
@@ -218,7 +219,7 @@ void shelf_close(struct shelf *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-char *shelf_list(struct shelf *s)
+char *job_list_json(struct job_list *s)
 {
     char *text = NULL;
     size_t len = 0;
@@ -249,23 +250,25 @@ static struct timespec in_seconds(double timeout_s)
     return t;
 }
 
-/* With the lock held. ERR_TIMEOUT: the wish is left to the main thread. */
-static int wish(struct shelf *s, enum shelf_wish what, const char *id, double timeout_s, struct err *e)
+/* With the lock held. ERR_TIMEOUT: the request is left to the main thread. */
+static int await_request(struct job_list *s, enum job_request_kind what, const char *id, double timeout_s,
+                         struct err *e)
 {
     const struct timespec until = in_seconds(timeout_s);
-    struct wish *w = NULL;
+    struct job_request *w = NULL;
     int rc = 0;
 
-    for (size_t i = 0; i < WISHES && !w; i++)
-        if (s->wishes[i].state == WAITS && s->wishes[i].what == what && strcmp(s->wishes[i].id, id) == 0)
-            w = &s->wishes[i]; /* another thread's that is not taken yet is as good */
-    for (size_t i = 0; i < WISHES && !w; i++)
-        if (s->wishes[i].state == FREE)
-            w = &s->wishes[i];
+    for (size_t i = 0; i < REQUESTS_MAX && !w; i++)
+        if (s->requests[i].state == WAITS && s->requests[i].what == what &&
+            strcmp(s->requests[i].id, id) == 0)
+            w = &s->requests[i]; /* another thread's that is not taken yet is as good */
+    for (size_t i = 0; i < REQUESTS_MAX && !w; i++)
+        if (s->requests[i].state == FREE)
+            w = &s->requests[i];
     if (!w)
         return err_set(e, ERR_REFUSED, "too many requests wait for agents");
     if (w->state == FREE)
-        *w = (struct wish){.what = what, .state = WAITS};
+        *w = (struct job_request){.what = what, .state = WAITS};
     snprintf(w->id, sizeof w->id, "%s", id);
     w->n_waiters++;
     while (w->state != DONE && !s->is_closed && rc == 0)
@@ -287,13 +290,13 @@ static int no_job(const char *id, struct err *e)
 }
 
 /* With the lock held: what is needed of a job after it. */
-static int copy_job(char **folder, char **run, json_t **line, struct err *stale, struct shelf *s,
+static int copy_job(char **folder, char **run, json_t **line, struct err *stale, struct job_list *s,
                     const char *id, struct err *e)
 {
-    struct shelf_job *j = find_listed(s->jobs, s->n, id);
+    struct listed_job *j = find_listed(s->jobs, s->n, id);
 
     if (j && j->run) {
-        wish(s, SHELF_FETCH, id, fetch_s, stale);
+        await_request(s, JOB_REQUEST_FETCH, id, fetch_s, stale);
         j = find_listed(s->jobs, s->n, id);
     }
     if (!j)
@@ -321,7 +324,7 @@ static int open_live(struct shown *out, const char *folder, const char *run, str
     return json_parse(&out->run, run, strlen(run), "the job", e);
 }
 
-int shelf_open(struct shown *out, json_t **line, struct shelf *s, const char *id, struct err *e)
+int job_list_open_job(struct shown *out, json_t **line, struct job_list *s, const char *id, struct err *e)
 {
     char *folder = NULL;
     char *run = NULL;
@@ -345,26 +348,26 @@ int shelf_open(struct shown *out, json_t **line, struct shelf *s, const char *id
     return rc;
 }
 
-int shelf_cancel(struct shelf *s, const char *id, struct err *e)
+int job_list_cancel_job(struct job_list *s, const char *id, struct err *e)
 {
-    const struct shelf_job *j;
+    const struct listed_job *j;
     int rc;
 
     pthread_mutex_lock(&s->lock);
     j = find_listed(s->jobs, s->n, id);
     rc = !j               ? no_job(id, e)
          : !j->can_cancel ? err_set(e, ERR_CONFLICT, "%s does not run on an agent that is known here", id)
-                          : wish(s, SHELF_CANCEL, id, cancel_s, e);
+                          : await_request(s, JOB_REQUEST_CANCEL, id, cancel_s, e);
     pthread_mutex_unlock(&s->lock);
     return rc;
 }
 
-static void put_events(FILE *out, struct shelf *s, struct shelf_reader *r)
+static void put_events(FILE *out, struct job_list *s, struct job_list_reader *r)
 {
     bool is_first = r->list == 0;
 
     if (is_first)
-        r->grown = s->n_grown;
+        r->recorded = s->n_recorded;
     if (r->list != s->version + 1) {
         bool is_whole = is_first || r->list - 1 < s->whole;
 
@@ -373,24 +376,24 @@ static void put_events(FILE *out, struct shelf *s, struct shelf_reader *r)
         fputs("\n\n", out);
         r->list = s->version + 1;
     }
-    if (s->n_grown - r->grown > SHELF_GROWN)
-        r->grown = s->n_grown - SHELF_GROWN;
-    for (; r->grown < s->n_grown; r->grown++) {
-        const struct grown *g = &s->grown[r->grown % SHELF_GROWN];
+    if (s->n_recorded - r->recorded > JOB_LIST_RECORDED)
+        r->recorded = s->n_recorded - JOB_LIST_RECORDED;
+    for (; r->recorded < s->n_recorded; r->recorded++) {
+        const struct recorded *g = &s->recorded[r->recorded % JOB_LIST_RECORDED];
 
-        fprintf(out, "event: grown\ndata: {\"id\":\"%s\",\"rows\":%llu}\n\n", g->id,
+        fprintf(out, "event: recorded\ndata: {\"id\":\"%s\",\"rows\":%llu}\n\n", g->id,
                 (unsigned long long)g->rows);
     }
 }
 
-int shelf_events(FILE *out, struct shelf *s, struct shelf_reader *r, double timeout_s)
+int job_list_events(FILE *out, struct job_list *s, struct job_list_reader *r, double timeout_s)
 {
     const struct timespec until = in_seconds(timeout_s);
     bool is_closed;
     int rc = 0;
 
     pthread_mutex_lock(&s->lock);
-    while (!s->is_closed && rc == 0 && r->list == s->version + 1 && r->grown == s->n_grown)
+    while (!s->is_closed && rc == 0 && r->list == s->version + 1 && r->recorded == s->n_recorded)
         rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
     is_closed = s->is_closed;
     if (!is_closed)

@@ -36,7 +36,7 @@ static struct live_job *add_job(struct live_jobs *l, const char *id)
         return NULL;
     l->jobs = moved;
     l->jobs[l->n] = (struct live_job){.is_ended = true};
-    snprintf(l->jobs[l->n].id, SHELF_ID, "%s", id);
+    snprintf(l->jobs[l->n].id, LISTED_ID, "%s", id);
     return &l->jobs[l->n++];
 }
 

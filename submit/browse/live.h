@@ -20,7 +20,7 @@ struct live_node {
 };
 
 struct live_job {
-    char id[SHELF_ID];
+    char id[LISTED_ID];
     struct live_node *nodes;
     size_t n;
     bool is_ended;

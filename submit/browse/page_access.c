@@ -5,11 +5,11 @@
 
 #include "shared/http/origin.h"
 
-void door_open(struct door *d, int port)
+void page_access_init(struct page_access *d, int port)
 {
     uint8_t bytes[SHA256_BYTES];
 
-    *d = (struct door){.port = port};
+    *d = (struct page_access){.port = port};
     random_bytes(bytes, sizeof bytes);
     base64url(d->token, bytes);
     random_bytes(bytes, sizeof bytes);
@@ -23,7 +23,7 @@ static bool is_secret(const char *given, size_t len, const char *secret)
 }
 
 /* "a=1; psgd-8000=COOKIE; b=2" */
-static bool has_cookie(const struct door *d, const char *header)
+static bool has_cookie(const struct page_access *d, const char *header)
 {
     size_t n = strlen(d->cookie_name);
 
@@ -38,10 +38,10 @@ static bool has_cookie(const struct door *d, const char *header)
     return false;
 }
 
-static enum door_answer refuse_request(struct door_refusal *out, int status, const char *why)
+static enum page_answer refuse_request(struct page_refusal *out, int status, const char *why)
 {
-    *out = (struct door_refusal){status, why};
-    return DOOR_REFUSE;
+    *out = (struct page_refusal){status, why};
+    return PAGE_REFUSE;
 }
 
 static const char *header_of(const struct head *head, const char *name)
@@ -53,8 +53,8 @@ static const char *header_of(const struct head *head, const char *name)
 }
 
 /* The address that was printed; wherever the user has clicked it. */
-static enum door_answer check_token(struct door *d, const struct head *head, const char *path,
-                                    const char *token, struct door_refusal *out)
+static enum page_answer check_token(struct page_access *d, const struct head *head, const char *path,
+                                    const char *token, struct page_refusal *out)
 {
     if (strcmp(head->method, "GET") != 0 || strcmp(path, "/") != 0 ||
         !is_secret(token, strlen(token), d->token))
@@ -65,7 +65,7 @@ static enum door_answer check_token(struct door *d, const struct head *head, con
             "the address was used already, and works once: start job_submit browse again for "
             "another one");
     d->is_used = true;
-    return DOOR_WELCOME;
+    return PAGE_SET_COOKIE;
 }
 
 static bool has_twice(const struct head *head, const char *name)
@@ -75,8 +75,8 @@ static bool has_twice(const struct head *head, const char *name)
     return header_count(head->headers, head->n_headers, name, &value) > 1;
 }
 
-enum door_answer door_check(struct door *d, const struct head *head, const char *path, const char *token,
-                            struct door_refusal *out)
+enum page_answer page_access_check(struct page_access *d, const struct head *head, const char *path,
+                                   const char *token, struct page_refusal *out)
 {
     const struct own_names own = {.bound_host = "127.0.0.1", .local_host = "127.0.0.1", .port = d->port};
     const char *host, *why;
@@ -102,5 +102,5 @@ enum door_answer door_check(struct door *d, const struct head *head, const char 
     if (strcmp(head->method, "POST") == 0 &&
         strcmp(header_of(head, "X-Psgd") ? header_of(head, "X-Psgd") : "", "1") != 0)
         return refuse_request(out, 403, "the header X-Psgd: 1 is missing");
-    return DOOR_SERVE;
+    return PAGE_SERVE;
 }

@@ -9,7 +9,7 @@
 #include "shared/base/crypto.h"
 #include "shared/http/head.h"
 
-struct door {
+struct page_access {
     int port;
     char token[BASE64_TEXT];
     bool is_used; /* the token */
@@ -17,22 +17,22 @@ struct door {
     char cookie_name[32];
 };
 
-enum door_answer {
-    DOOR_SERVE,
-    DOOR_WELCOME, /* set the cookie, and go to / */
-    DOOR_REFUSE   /* with the status and the reason */
+enum page_answer {
+    PAGE_SERVE,
+    PAGE_SET_COOKIE, /* set the cookie, and go to / */
+    PAGE_REFUSE      /* with the status and the reason */
 };
 
-struct door_refusal {
+struct page_refusal {
     int status;
     const char *why;
 };
 
 /* Makes token and cookie; the latter's name has the port, as browsers send cookies to all ports of a host. */
-void door_open(struct door *d, int port);
+void page_access_init(struct page_access *d, int port);
 
 /* `path` and `token` (NULL: none) are those of the head's target. */
-enum door_answer door_check(struct door *d, const struct head *head, const char *path, const char *token,
-                            struct door_refusal *out);
+enum page_answer page_access_check(struct page_access *d, const struct head *head, const char *path,
+                                   const char *token, struct page_refusal *out);
 
 #endif

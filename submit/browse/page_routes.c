@@ -209,13 +209,13 @@ static int serve_part(struct browse_answer *out, const struct shown *s, json_t *
     return err_set(e, ERR_NOT_FOUND, "a job has no %.60s", part);
 }
 
-static int serve_job(struct browse_answer *out, struct shelf *shelf, const char *path,
+static int serve_job(struct browse_answer *out, struct job_list *job_list, const char *path,
                      const struct browse_request *rq, struct err *e)
 {
     size_t len = strcspn(path, "/");
     const char *part = path[len] ? path + len + 1 : "";
     bool is_post = strcmp(rq->method, "POST") == 0;
-    char id[SHELF_ID];
+    char id[LISTED_ID];
     struct shown s;
     json_t *line;
     int rc;
@@ -225,7 +225,7 @@ static int serve_job(struct browse_answer *out, struct shelf *shelf, const char 
     memcpy(id, path, len);
     id[len] = '\0';
     if (strcmp(part, "cancel") == 0 && is_post) {
-        if (shelf_cancel(shelf, id, e) < 0)
+        if (job_list_cancel_job(job_list, id, e) < 0)
             return e->code;
         set_body(out, 202, type_json, strdup("{}"));
         return 0;
@@ -234,7 +234,7 @@ static int serve_job(struct browse_answer *out, struct shelf *shelf, const char 
         browse_problem(out, 405, "only /cancel of a job takes POST");
         return 0;
     }
-    if (shelf_open(&s, &line, shelf, id, e) < 0)
+    if (job_list_open_job(&s, &line, job_list, id, e) < 0)
         return e->code;
     rc = serve_part(out, &s, line, part, rq, e);
     json_decref(line);
@@ -243,12 +243,12 @@ static int serve_job(struct browse_answer *out, struct shelf *shelf, const char 
 }
 
 /* A job as a run to compare. */
-static int take_run(struct run *out, struct shelf *shelf, const char *id, struct err *e)
+static int take_run(struct run *out, struct job_list *job_list, const char *id, struct err *e)
 {
     struct shown s;
     json_t *line;
 
-    if (shelf_open(&s, &line, shelf, id, e) < 0)
+    if (job_list_open_job(&s, &line, job_list, id, e) < 0)
         return e->code;
     json_decref(line);
     *out = (struct run){.doc = json_incref(s.run)};
@@ -258,9 +258,9 @@ static int take_run(struct run *out, struct shelf *shelf, const char *id, struct
     return 0;
 }
 
-static int take_runs(struct run *runs, size_t *n, struct shelf *shelf, const char *ids, struct err *e)
+static int take_runs(struct run *runs, size_t *n, struct job_list *job_list, const char *ids, struct err *e)
 {
-    char id[SHELF_ID];
+    char id[LISTED_ID];
 
     for (const char *at = ids; *at; at += strspn(at, ",")) {
         size_t len = strcspn(at, ",");
@@ -271,7 +271,7 @@ static int take_runs(struct run *runs, size_t *n, struct shelf *shelf, const cha
             return err_set(e, ERR_USAGE, "ids: \"%.64s\" is not a list of jobs with commas", ids);
         memcpy(id, at, len);
         id[len] = '\0';
-        if (take_run(&runs[*n], shelf, id, e) < 0)
+        if (take_run(&runs[*n], job_list, id, e) < 0)
             return e->code;
         ++*n;
         at += len;
@@ -287,8 +287,8 @@ static void drop_folders(json_t *runs)
     json_array_foreach(runs, i, run) json_object_del(run, "folder");
 }
 
-static int serve_compare(struct browse_answer *out, struct shelf *shelf, const struct browse_request *rq,
-                         struct err *e)
+static int serve_compare(struct browse_answer *out, struct job_list *job_list,
+                         const struct browse_request *rq, struct err *e)
 {
     const char *ids = given(rq, "ids"), *target = given(rq, "target");
     char *end = NULL;
@@ -302,7 +302,7 @@ static int serve_compare(struct browse_answer *out, struct shelf *shelf, const s
         return err_set(e, ERR_NOMEM, "no memory for the runs");
     rc = !ids                             ? err_set(e, ERR_USAGE, "ids: which jobs?")
          : end && (end == target || *end) ? err_set(e, ERR_USAGE, "target=%.40s is not a number", target)
-                                          : take_runs(runs, &n, shelf, ids, e);
+                                          : take_runs(runs, &n, job_list, ids, e);
     if (rc == 0)
         rc = compare_runs(&doc, runs, n, accuracy, e);
     if (rc == 0) {
@@ -328,7 +328,7 @@ static void serve_page(struct browse_answer *out)
     out->type = "text/html; charset=utf-8";
 }
 
-void browse_route(struct browse_answer *out, struct shelf *s, const struct browse_request *rq)
+void browse_route(struct browse_answer *out, struct job_list *s, const struct browse_request *rq)
 {
     static const char jobs[] = "/api/jobs/";
     struct err e = {0};
@@ -342,7 +342,7 @@ void browse_route(struct browse_answer *out, struct shelf *s, const struct brows
     } else if (strcmp(rq->target.path, "/") == 0) {
         serve_page(out);
     } else if (strcmp(rq->target.path, "/api/jobs") == 0) {
-        set_body(out, 200, type_json, shelf_list(s));
+        set_body(out, 200, type_json, job_list_json(s));
     } else if (strcmp(rq->target.path, "/api/compare") == 0) {
         if (serve_compare(out, s, rq, &e) < 0)
             put_error(out, &e);

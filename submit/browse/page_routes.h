@@ -20,11 +20,11 @@ struct browse_answer {
     int fd; /* owned; -1: none */
     uint64_t bytes;
     char name[128]; /* of a file that is to be kept, not shown; "": it is shown */
-    bool is_events; /* a stream of the shelf's events */
+    bool is_events; /* a stream of events of the list of jobs */
 };
 
 /* Fills *out in any case, if need be with what went wrong (application/problem+json). */
-void browse_route(struct browse_answer *out, struct shelf *s, const struct browse_request *rq);
+void browse_route(struct browse_answer *out, struct job_list *s, const struct browse_request *rq);
 void browse_problem(struct browse_answer *out, int status, const char *detail);
 void browse_answer_clear(struct browse_answer *out);
 

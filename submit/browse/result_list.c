@@ -18,7 +18,7 @@
 /* A folder of a sweep, wherever it is found, has its runs in runs/NAME. */
 enum { DEPTH = 2, DEPTH_OF_SWEEP = 2 };
 
-static void drop_line(struct library *l, struct book *b)
+static void drop_line(struct result_list *l, struct result_folder *b)
 {
     if (b->line)
         json_object_del(l->ids, b->id);
@@ -26,48 +26,48 @@ static void drop_line(struct library *l, struct book *b)
     b->line = NULL;
 }
 
-static void clear_book(struct library *l, struct book *b)
+static void clear_folder(struct result_list *l, struct result_folder *b)
 {
     drop_line(l, b);
     free(b->folder);
-    *b = (struct book){0};
+    *b = (struct result_folder){0};
 }
 
-void library_clear(struct library *l)
+void result_list_clear(struct result_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        clear_book(l, &l->books[i]);
-    free(l->books);
+        clear_folder(l, &l->folders[i]);
+    free(l->folders);
     json_decref(l->ids);
     l->ids = NULL;
-    l->books = NULL;
+    l->folders = NULL;
     l->n = 0;
 }
 
-const struct book *library_find(const struct library *l, const char *id)
+const struct result_folder *result_list_find(const struct result_list *l, const char *id)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (l->books[i].line && strcmp(l->books[i].id, id) == 0)
-            return &l->books[i];
+        if (l->folders[i].line && strcmp(l->folders[i].id, id) == 0)
+            return &l->folders[i];
     return NULL;
 }
 
 /* Folders are looked at in the same order each time, so the search starts after the last hit. */
-static struct book *find_folder(struct library *l, const char *folder)
+static struct result_folder *find_folder(struct result_list *l, const char *folder)
 {
     for (size_t i = 0; i < l->n; i++) {
-        struct book *b = &l->books[(l->last + i) % l->n];
+        struct result_folder *b = &l->folders[(l->last + i) % l->n];
 
         if (strcmp(b->folder, folder) != 0)
             continue;
-        l->last = (size_t)(b - l->books) + 1;
+        l->last = (size_t)(b - l->folders) + 1;
         return b;
     }
     return NULL;
 }
 
 /* Copies of a folder have the job's id too: all are shown, the others as ID~2, ID~3, ... */
-static bool choose_id(char id[SHELF_ID], struct library *l, const char *of)
+static bool choose_id(char id[LISTED_ID], struct result_list *l, const char *of)
 {
     const char *known = "abcdefghijklmnopqrstuvwxyz0123456789-";
     json_t *last;
@@ -75,16 +75,16 @@ static bool choose_id(char id[SHELF_ID], struct library *l, const char *of)
 
     if (!of || !of[0] || strlen(of) >= JOB_ID_MAX || strspn(of, known) != strlen(of))
         return false;
-    snprintf(id, SHELF_ID, "%s", of);
+    snprintf(id, LISTED_ID, "%s", of);
     last = json_object_get(l->ids, of);
     for (n = (unsigned)json_integer_value(last); json_object_get(l->ids, id);)
-        snprintf(id, SHELF_ID, "%.*s~%u", JOB_ID_MAX, of, ++n);
+        snprintf(id, LISTED_ID, "%.*s~%u", JOB_ID_MAX, of, ++n);
     if (last)
         json_integer_set(last, n);
     return json_object_set_new(l->ids, id, json_integer(1)) == 0;
 }
 
-static void read_book(struct book *b, struct library *l, int dir, const char *sweep)
+static void read_folder(struct result_folder *b, struct result_list *l, int dir, const char *sweep)
 {
     const char *name = b->folder + strlen(l->path) + (b->folder[strlen(l->path)] == '/');
     enum job_state state;
@@ -112,15 +112,15 @@ static void read_book(struct book *b, struct library *l, int dir, const char *sw
     json_decref(run);
 }
 
-static int add_book(struct library *l, const char *folder, struct err *e)
+static int add_folder(struct result_list *l, const char *folder, struct err *e)
 {
-    struct book *moved = realloc(l->books, (l->n + 1) * sizeof *moved);
+    struct result_folder *moved = realloc(l->folders, (l->n + 1) * sizeof *moved);
 
     if (!moved)
         return err_set(e, ERR_NOMEM, "no memory for the list of results");
-    l->books = moved;
-    l->books[l->n] = (struct book){.folder = strdup(folder)};
-    if (!l->books[l->n].folder)
+    l->folders = moved;
+    l->folders[l->n] = (struct result_folder){.folder = strdup(folder)};
+    if (!l->folders[l->n].folder)
         return err_set(e, ERR_NOMEM, "no memory for the list of results");
     l->n++;
     return 0;
@@ -132,22 +132,22 @@ static bool is_file(int dir, const char *path, struct stat *st)
 }
 
 /* Takes the folder up, if it has a run.json. `sweep`: the name of the sweep that it is of; NULL: none. */
-static int look_at_folder(struct library *l, int dir, const char *path, const char *sweep, bool *is_result,
-                          struct err *e)
+static int look_at_folder(struct result_list *l, int dir, const char *path, const char *sweep,
+                          bool *is_result, struct err *e)
 {
     struct stat st;
-    struct book *b;
+    struct result_folder *b;
 
     *is_result = is_file(dir, "run.json", &st);
     if (!*is_result)
         return 0;
     b = find_folder(l, path);
     if (!b) {
-        if (l->n == LIBRARY_MOST)
+        if (l->n == RESULT_LIST_MAX)
             return 0;
-        if (add_book(l, path, e) < 0)
+        if (add_folder(l, path, e) < 0)
             return e->code;
-        b = &l->books[l->n - 1];
+        b = &l->folders[l->n - 1];
     } else if (b->inode == st.st_ino && b->bytes == st.st_size && b->changed.tv_sec == st.st_mtim.tv_sec &&
                b->changed.tv_nsec == st.st_mtim.tv_nsec) {
         b->is_seen = true;
@@ -157,7 +157,7 @@ static int look_at_folder(struct library *l, int dir, const char *path, const ch
     b->inode = st.st_ino;
     b->bytes = st.st_size;
     b->changed = st.st_mtim;
-    read_book(b, l, dir, sweep);
+    read_folder(b, l, dir, sweep);
     l->version++;
     return 0;
 }
@@ -178,7 +178,7 @@ static bool may_have_results(int dir, const char *name)
 }
 
 /* What is below a folder with results is of that job. */
-static int scan(struct library *l, int dir, const char *path, int depth, const char *sweep, struct err *e)
+static int scan(struct result_list *l, int dir, const char *path, int depth, const char *sweep, struct err *e)
 {
     char below[PATH_MAX];
     struct stat st;
@@ -195,9 +195,9 @@ static int scan(struct library *l, int dir, const char *path, int depth, const c
     }
     if (rc < 0 || is_result || depth == 0)
         return rc;
-    if (folder_list(&names, &n, dir, LIBRARY_MOST, &why) < 0)
+    if (folder_list(&names, &n, dir, RESULT_LIST_MAX, &why) < 0)
         l->is_partial = true;
-    for (size_t i = 0; i < n && rc == 0 && ++l->n_looked_at <= LIBRARY_LOOKED_AT; i++) {
+    for (size_t i = 0; i < n && rc == 0 && ++l->n_looked_at <= RESULT_LIST_LOOKED_AT; i++) {
         if (snprintf(below, sizeof below, "%s/%s", path, names[i]) >= (int)sizeof below ||
             (depth == 1 && !may_have_results(dir, names[i])))
             continue;
@@ -212,7 +212,7 @@ static int scan(struct library *l, int dir, const char *path, int depth, const c
     return rc;
 }
 
-int library_scan(struct library *l, struct err *e)
+int result_list_scan(struct result_list *l, struct err *e)
 {
     size_t kept = 0;
     struct err why;
@@ -223,7 +223,7 @@ int library_scan(struct library *l, struct err *e)
     if (!l->ids && !(l->ids = json_object()))
         return err_set(e, ERR_NOMEM, "no memory for the list of results");
     for (size_t i = 0; i < l->n; i++)
-        l->books[i].is_seen = false;
+        l->folders[i].is_seen = false;
     l->n_looked_at = 0;
     if (folder_open(&dir, l->path, &why) == 0) {
         rc = scan(l, dir, l->path, DEPTH, NULL, e);
@@ -232,10 +232,10 @@ int library_scan(struct library *l, struct err *e)
         l->is_partial = why.code != ERR_NOT_FOUND;
     }
     for (size_t i = 0; i < l->n; i++) {
-        if (l->books[i].is_seen || l->is_partial)
-            l->books[kept++] = l->books[i];
+        if (l->folders[i].is_seen || l->is_partial)
+            l->folders[kept++] = l->folders[i];
         else
-            clear_book(l, &l->books[i]);
+            clear_folder(l, &l->folders[i]);
     }
     l->version += kept < l->n;
     l->n = kept;

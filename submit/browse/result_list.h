@@ -12,10 +12,10 @@
 #include "shared/base/err.h"
 #include "submit/browse/job_list.h"
 
-enum { LIBRARY_MOST = 10000, LIBRARY_LOOKED_AT = 100000 }; /* folders with results; others */
+enum { RESULT_LIST_MAX = 10000, RESULT_LIST_LOOKED_AT = 100000 }; /* folders with results; others */
 
-struct book {
-    char id[SHELF_ID];
+struct result_folder {
+    char id[LISTED_ID];
     char *folder;    /* its path */
     json_t *line;    /* NULL: it has no valid run.json; "sweep": the name of that which it is a run of */
     bool is_settled; /* the job has ended, and this is its end */
@@ -25,22 +25,22 @@ struct book {
     bool is_seen;
 };
 
-struct library {
+struct result_list {
     char path[PATH_MAX];
-    struct book *books;
+    struct result_folder *folders;
     size_t n;
     size_t last;        /* the search's */
-    uint64_t version;   /* of the books; one is new, changed or gone: another one */
+    uint64_t version;   /* of the folders; one is new, changed or gone: another one */
     size_t n_looked_at; /* names in folders, by the last scan */
     bool is_partial; /* the last scan lacked descriptors or memory: what it did not see may still be there */
     json_t *ids;     /* {an id in use: of a job's id, the number of its last copy} */
 };
 
-/* A missing folder has no books. ERR_NOMEM. */
-int library_scan(struct library *l, struct err *e);
-void library_clear(struct library *l);
+/* A missing folder has no results. ERR_NOMEM. */
+int result_list_scan(struct result_list *l, struct err *e);
+void result_list_clear(struct result_list *l);
 
-/* The book with this id; NULL: none. */
-const struct book *library_find(const struct library *l, const char *id);
+/* The folder of the job with this id; NULL: none. */
+const struct result_folder *result_list_find(const struct result_list *l, const char *id);
 
 #endif

@@ -19,7 +19,7 @@
 static const double keep_alive_s = 15;
 
 struct server {
-    struct shelf *shelf;
+    struct job_list *job_list;
     char policy[PAGE_POLICY];
     char url[128];
     pthread_t thread;
@@ -27,7 +27,7 @@ struct server {
     /* The server's thread's. */
     struct loop loop;
     struct http_server *http;
-    struct door door;
+    struct page_access access;
     struct watch wake;  /* an eventfd: a work is done, or the server is to end */
     uint64_t n_changes; /* works that were done */
 
@@ -47,7 +47,7 @@ struct work {
     bool is_abandoned; /* the same: the request was over before that */
     struct browse_request rq;
     struct browse_answer answer; /* status 0: not made yet */
-    struct shelf_reader reader;
+    struct job_list_reader reader;
     char *events;
     size_t n_events, n_sent;
     bool has_ended; /* the stream */
@@ -76,7 +76,7 @@ static void read_events(struct work *w)
     f = open_memstream(&w->events, &w->n_events);
     if (!f)
         return;
-    rc = shelf_events(f, w->server->shelf, &w->reader, keep_alive_s);
+    rc = job_list_events(f, w->server->job_list, &w->reader, keep_alive_s);
     if (rc == 0 && ftell(f) == 0)
         fputs(": keep-alive\n\n", f); /* shows both ends that the connection is alive */
     rc = ferror(f) ? -1 : rc;
@@ -94,7 +94,7 @@ static void *work_thread(void *arg)
     struct server *s = w->server;
 
     if (w->answer.status == 0)
-        browse_route(&w->answer, s->shelf, &w->rq);
+        browse_route(&w->answer, s->job_list, &w->rq);
     else
         read_events(w);
     pthread_mutex_lock(&s->lock);
@@ -186,12 +186,12 @@ static void respond_problem(struct http_call *c, int status, const char *why)
 
 /* Goes on to / by itself: were it a redirection, a browser that came from another site would not send the new
  * cookie there (SameSite). */
-static void respond_welcome(struct http_call *c)
+static void respond_with_cookie(struct http_call *c)
 {
     static const char page[] =
         "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url=/\">"
         "<title>psgd</title><a href=\"/\">To the jobs</a>";
-    const struct door *d = &server_of(c)->door;
+    const struct page_access *d = &server_of(c)->access;
     struct browse_answer a = {
         .fd = -1, .status = 200, .type = "text/html; charset=utf-8", .body = strdup(page)};
     char cookie[160];
@@ -207,17 +207,17 @@ static void admit(struct http_call *c, struct target *target)
 {
     struct server *s = server_of(c);
     const struct head *head = &c->conn->request->head;
-    struct door_refusal refusal;
-    enum door_answer admitted = door_check(&s->door, head, target->path, target_query(target, "token"),
-                                           &refusal);
+    struct page_refusal refusal;
+    enum page_answer admitted = page_access_check(&s->access, head, target->path,
+                                                  target_query(target, "token"), &refusal);
 
-    if (admitted == DOOR_REFUSE) {
+    if (admitted == PAGE_REFUSE) {
         respond_problem(c, refusal.status, refusal.why);
         return;
     }
     conn_mark_authenticated(c->conn);
-    if (admitted == DOOR_WELCOME) {
-        respond_welcome(c);
+    if (admitted == PAGE_SET_COOKIE) {
+        respond_with_cookie(c);
     } else if (strcmp(head->method, "GET") != 0 && strcmp(head->method, "HEAD") != 0 &&
                strcmp(head->method, "POST") != 0) {
         respond_problem(c, 405, "the page takes GET, HEAD and POST");
@@ -421,11 +421,11 @@ static void server_free(struct server *s)
         close(s->wake.fd);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
-    explicit_bzero(&s->door, sizeof s->door);
+    explicit_bzero(&s->access, sizeof s->access);
     free(s);
 }
 
-int server_open(struct server **out, struct shelf *shelf, int port, struct err *e)
+int server_open(struct server **out, struct job_list *job_list, int port, struct err *e)
 {
     struct server *s = calloc(1, sizeof *s);
     int fd;
@@ -436,12 +436,12 @@ int server_open(struct server **out, struct shelf *shelf, int port, struct err *
         free(s);
         return e->code;
     }
-    s->shelf = shelf;
+    s->job_list = job_list;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->idle, NULL);
-    door_open(&s->door, port);
+    page_access_init(&s->access, port);
     page_policy(s->policy, PAGE_SERVED);
-    snprintf(s->url, sizeof s->url, "http://127.0.0.1:%d/?token=%s", port, s->door.token);
+    snprintf(s->url, sizeof s->url, "http://127.0.0.1:%d/?token=%s", port, s->access.token);
     if (open_http(s, fd, e) < 0) {
         server_free(s);
         return e->code;

@@ -12,10 +12,10 @@ enum { PAGE_CONNECTIONS = 256, PAGE_UNAUTHENTICATED = 64 };
 struct server;
 
 /* `port` 0: a free one. ERR_IO: the port is in use, ... */
-int server_open(struct server **out, struct shelf *s, int port, struct err *e);
+int server_open(struct server **out, struct job_list *s, int port, struct err *e);
 /* The address to open, with its token. */
 const char *server_url(const struct server *s);
-/* Ends all connections; the shelf must be closed. */
+/* Ends all connections; the list of jobs must be closed. */
 void server_close(struct server *s);
 
 #endif

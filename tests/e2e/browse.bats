@@ -105,7 +105,7 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     command curl -sN -b jar --max-time 60 "$PAGE/api/events" >events 3>&- &
     HOLDERS+=("$!")
     within 60 grep -qF "{\"id\":\"$live\",\"rows\":" events
-    grep -q '^event: grown' events
+    grep -q '^event: recorded' events
     grep -q '^event: jobs' events
     within 60 has_rows "$live" "$rows"
     [ "$(get "/api/jobs/$live" | jq '.nodes | length')" -eq 2 ]

@@ -49,7 +49,7 @@ TEST(the_copies_of_one_job_make_room_for_those_of_another_that_is_looked_at)
 
 TEST(copies_that_nobody_looks_at_are_removed)
 {
-    char id[SHELF_ID];
+    char id[LISTED_ID];
     struct job_files c;
     struct err e;
 

@@ -18,9 +18,9 @@ static void put_run(const char *folder, const char *name, const char *id, const 
     assert_ok(file_write(path, text, strlen(text), 0600, &e));
 }
 
-static struct library library_of(const char *folder)
+static struct result_list results_of(const char *folder)
 {
-    struct library l = {.books = NULL};
+    struct result_list l = {.folders = NULL};
 
     snprintf(l.path, sizeof l.path, "%s", folder);
     return l;
@@ -29,7 +29,7 @@ static struct library library_of(const char *folder)
 TEST(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed)
 {
     const char *folder = unit_folder();
-    struct library l = library_of(folder);
+    struct result_list l = results_of(folder);
     char path[300];
     struct err e;
 
@@ -39,14 +39,14 @@ TEST(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed)
     put_run(folder, "wrong", "../../etc", "failed");
     snprintf(path, sizeof path, "%s/latest", folder);
     assert_int_equal(symlink("one", path), 0);
-    assert_ok(library_scan(&l, &e));
-    assert_non_null(library_find(&l, "j-one"));
-    assert_true(library_find(&l, "j-one")->is_settled);
-    assert_false(library_find(&l, "j-two")->is_settled);
-    assert_null(library_find(&l, "j-three"));
-    assert_null(library_find(&l, "j-one~2"));
-    assert_null(library_find(&l, "../../etc"));
-    library_clear(&l);
+    assert_ok(result_list_scan(&l, &e));
+    assert_non_null(result_list_find(&l, "j-one"));
+    assert_true(result_list_find(&l, "j-one")->is_settled);
+    assert_false(result_list_find(&l, "j-two")->is_settled);
+    assert_null(result_list_find(&l, "j-three"));
+    assert_null(result_list_find(&l, "j-one~2"));
+    assert_null(result_list_find(&l, "../../etc"));
+    result_list_clear(&l);
     unit_remove(folder);
 }
 
@@ -54,7 +54,7 @@ TEST(runs_of_a_sweep_are_found_and_named_after_it_and_nothing_below_a_result)
 {
     static const char *const files[] = {"S/sweep.json", "group/T/sweep.json", "S/runs/lr-1/sub/sweep.json"};
     const char *folder = unit_folder();
-    struct library l = library_of(folder);
+    struct result_list l = results_of(folder);
     char path[300];
     struct err e;
 
@@ -66,61 +66,61 @@ TEST(runs_of_a_sweep_are_found_and_named_after_it_and_nothing_below_a_result)
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
         assert_ok(file_write(path, "{}", 2, 0600, &e));
     }
-    assert_ok(library_scan(&l, &e));
-    assert_string_equal(shown_text(library_find(&l, "j-one")->line, "sweep"), "S");
-    assert_string_equal(shown_text(library_find(&l, "j-two")->line, "sweep"), "T");
-    assert_null(library_find(&l, "j-below"));
-    assert_null(library_find(&l, "j-deep"));
-    library_clear(&l);
+    assert_ok(result_list_scan(&l, &e));
+    assert_string_equal(shown_text(result_list_find(&l, "j-one")->line, "sweep"), "S");
+    assert_string_equal(shown_text(result_list_find(&l, "j-two")->line, "sweep"), "T");
+    assert_null(result_list_find(&l, "j-below"));
+    assert_null(result_list_find(&l, "j-deep"));
+    result_list_clear(&l);
     unit_remove(folder);
 }
 
 TEST(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten)
 {
     const char *folder = unit_folder();
-    struct library l = library_of(folder);
+    struct result_list l = results_of(folder);
     uint64_t version;
     char path[300];
     struct err e;
 
     put_run(folder, "one", "j-one", "running");
-    assert_ok(library_scan(&l, &e));
-    assert_string_equal(shown_text(library_find(&l, "j-one")->line, "state"), "running");
+    assert_ok(result_list_scan(&l, &e));
+    assert_string_equal(shown_text(result_list_find(&l, "j-one")->line, "state"), "running");
     version = l.version;
-    assert_ok(library_scan(&l, &e)); /* nothing is new */
+    assert_ok(result_list_scan(&l, &e)); /* nothing is new */
     assert_int_equal(l.version, version);
     put_run(folder, "one", "j-one", "succeeded");
-    assert_ok(library_scan(&l, &e));
-    assert_string_equal(shown_text(library_find(&l, "j-one")->line, "state"), "succeeded");
+    assert_ok(result_list_scan(&l, &e));
+    assert_string_equal(shown_text(result_list_find(&l, "j-one")->line, "state"), "succeeded");
     assert_int_equal(l.n, 1);
     assert_true(l.version > version);
     version = l.version;
     snprintf(path, sizeof path, "%s/one", folder);
     assert_ok(file_remove_tree(path, &e));
-    assert_ok(library_scan(&l, &e));
+    assert_ok(result_list_scan(&l, &e));
     assert_int_equal(l.n, 0);
     assert_true(l.version > version);
     unit_remove(folder);
-    assert_ok(library_scan(&l, &e)); /* the whole folder is gone */
-    library_clear(&l);
+    assert_ok(result_list_scan(&l, &e)); /* the whole folder is gone */
+    result_list_clear(&l);
 }
 
 TEST(copies_of_a_folder_are_shown_beside_each_other)
 {
     const char *folder = unit_folder();
-    struct library l = library_of(folder);
+    struct result_list l = results_of(folder);
     struct err e;
 
     put_run(folder, "a", "j-one", "succeeded");
     put_run(folder, "b", "j-one", "succeeded");
-    assert_ok(library_scan(&l, &e));
-    assert_non_null(library_find(&l, "j-one"));
-    assert_non_null(library_find(&l, "j-one~2"));
+    assert_ok(result_list_scan(&l, &e));
+    assert_non_null(result_list_find(&l, "j-one"));
+    assert_non_null(result_list_find(&l, "j-one~2"));
     put_run(folder, "a", "j-one", "failed");
-    assert_ok(library_scan(&l, &e)); /* it keeps its id */
-    assert_non_null(library_find(&l, "j-one"));
-    assert_non_null(library_find(&l, "j-one~2"));
-    library_clear(&l);
+    assert_ok(result_list_scan(&l, &e)); /* it keeps its id */
+    assert_non_null(result_list_find(&l, "j-one"));
+    assert_non_null(result_list_find(&l, "j-one~2"));
+    result_list_clear(&l);
     unit_remove(folder);
 }
 
@@ -128,7 +128,7 @@ TEST(each_of_a_thousand_copies_has_an_id_of_its_own)
 {
     enum { COPIES = 1005 };
     const char *folder = unit_folder();
-    struct library l = library_of(folder);
+    struct result_list l = results_of(folder);
     struct err e;
     char id[32];
 
@@ -136,18 +136,18 @@ TEST(each_of_a_thousand_copies_has_an_id_of_its_own)
         snprintf(id, sizeof id, "%d", i);
         put_run(folder, id, "j-one", "succeeded");
     }
-    assert_ok(library_scan(&l, &e));
-    assert_non_null(library_find(&l, "j-one"));
+    assert_ok(result_list_scan(&l, &e));
+    assert_non_null(result_list_find(&l, "j-one"));
     for (int i = 2; i <= COPIES; i++) {
         snprintf(id, sizeof id, "j-one~%d", i);
-        assert_non_null(library_find(&l, id));
+        assert_non_null(result_list_find(&l, id));
     }
-    library_clear(&l);
+    result_list_clear(&l);
     unit_remove(folder);
 }
 
 /* Scans with so many descriptors. */
-static void scan_with(struct library *l, int n)
+static void scan_with(struct result_list *l, int n)
 {
     struct rlimit most, few;
     struct err e;
@@ -158,42 +158,42 @@ static void scan_with(struct library *l, int n)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
     few = (struct rlimit){(rlim_t)(lowest + n), most.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    assert_ok(library_scan(l, &e));
+    assert_ok(result_list_scan(l, &e));
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
 }
 
 TEST(without_descriptors_what_was_found_is_kept)
 {
     const char *folder = unit_folder();
-    struct library l = library_of(folder);
+    struct result_list l = results_of(folder);
     struct err e;
 
     put_run(folder, "one", "j-one", "succeeded");
     scan_with(&l, 100);
     for (int n = 0; n < 3; n++)
         scan_with(&l, n);
-    assert_non_null(library_find(&l, "j-one"));
+    assert_non_null(result_list_find(&l, "j-one"));
     put_run(folder, "two", "j-two", "succeeded");
     scan_with(&l, 2); /* its folder is opened, its run.json is not */
-    assert_null(library_find(&l, "j-two"));
-    assert_ok(library_scan(&l, &e));
-    assert_non_null(library_find(&l, "j-two"));
+    assert_null(result_list_find(&l, "j-two"));
+    assert_ok(result_list_scan(&l, &e));
+    assert_non_null(result_list_find(&l, "j-two"));
     unit_remove(folder);
-    assert_ok(library_scan(&l, &e));
-    assert_null(library_find(&l, "j-one"));
-    library_clear(&l);
+    assert_ok(result_list_scan(&l, &e));
+    assert_null(result_list_find(&l, "j-one"));
+    result_list_clear(&l);
 }
 
-TEST(a_folder_of_results_is_a_library_of_one)
+TEST(a_folder_of_results_is_a_list_of_one)
 {
     const char *folder = unit_folder();
-    struct library l = library_of(folder);
+    struct result_list l = results_of(folder);
     struct err e;
 
     put_run(folder, ".", "j-one", "succeeded");
-    assert_ok(library_scan(&l, &e));
-    assert_non_null(library_find(&l, "j-one"));
-    library_clear(&l);
+    assert_ok(result_list_scan(&l, &e));
+    assert_non_null(result_list_find(&l, "j-one"));
+    result_list_clear(&l);
     unit_remove(folder);
 }
 
@@ -206,7 +206,7 @@ int main(void)
         cmocka_unit_test(copies_of_a_folder_are_shown_beside_each_other),
         cmocka_unit_test(each_of_a_thousand_copies_has_an_id_of_its_own),
         cmocka_unit_test(without_descriptors_what_was_found_is_kept),
-        cmocka_unit_test(a_folder_of_results_is_a_library_of_one),
+        cmocka_unit_test(a_folder_of_results_is_a_list_of_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ TEST(connections_that_show_no_cookie_keep_nobody_out)
 {
     enum { MANY = 2 * PAGE_UNAUTHENTICATED };
     static const char half[] = "GET / HTTP/1.1\r\nHost: 127";
-    struct shelf *shelf = shelf_new();
+    struct job_list *job_list = job_list_new();
     struct server *s;
     const char *path;
     int fds[MANY];
@@ -48,7 +48,7 @@ TEST(connections_that_show_no_cookie_keep_nobody_out)
     int port;
     int fd;
 
-    assert_ok(server_open(&s, shelf, 0, &e));
+    assert_ok(server_open(&s, job_list, 0, &e));
     path = strstr(server_url(s), "/?token=");
     assert_int_equal(sscanf(server_url(s), "http://127.0.0.1:%d", &port), 1);
     for (int i = 0; i < MANY; i++) {
@@ -61,9 +61,9 @@ TEST(connections_that_show_no_cookie_keep_nobody_out)
     close(fd);
     for (int i = 0; i < MANY; i++)
         close(fds[i]);
-    shelf_close(shelf);
+    job_list_close(job_list);
     server_close(s);
-    shelf_free(shelf);
+    job_list_free(job_list);
 }
 
 /* What came to these bytes until the server closed. */
@@ -92,7 +92,7 @@ static int status_of(int port, const char *bytes, size_t len)
 
 /* A server whose page a browser has opened. */
 struct opened {
-    struct shelf *shelf;
+    struct job_list *job_list;
     struct server *server;
     int port;
     char cookie[512];
@@ -104,8 +104,8 @@ static void open_page(struct opened *o)
     struct err e;
     int n;
 
-    *o = (struct opened){.shelf = shelf_new()};
-    assert_ok(server_open(&o->server, o->shelf, 0, &e));
+    *o = (struct opened){.job_list = job_list_new()};
+    assert_ok(server_open(&o->server, o->job_list, 0, &e));
     assert_int_equal(sscanf(server_url(o->server), "http://127.0.0.1:%d", &o->port), 1);
     n = snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
                  strstr(server_url(o->server), "/?token="));
@@ -116,9 +116,9 @@ static void open_page(struct opened *o)
 
 static void close_page(struct opened *o)
 {
-    shelf_close(o->shelf);
+    job_list_close(o->job_list);
     server_close(o->server);
-    shelf_free(o->shelf);
+    job_list_free(o->job_list);
 }
 
 TEST(raw_heads_are_answered_as_the_agent_answers_them)
