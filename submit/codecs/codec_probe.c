@@ -126,7 +126,7 @@ static void read_facts(struct probe_report *r, const char *path, const char *opt
 struct probe {
     void (*look)(struct probe_report *r, const struct probe *p);
     const char *path, *options;
-    const struct open_check *trial;
+    const struct open_check *open;
 };
 
 static void look_at_codec(struct probe_report *r, const struct probe *p)
@@ -152,7 +152,7 @@ static void try_open(struct probe_report *r, const struct probe *p)
     if (codec_library_open(&l, p->path, &r->e) < 0)
         return;
     r->e.code = 0;
-    trial_open(l.plugin, p->options, p->trial, &r->e);
+    open_check_run(l.plugin, p->options, p->open, &r->e);
 }
 
 static void be_the_probe(int fd, const struct probe *p)

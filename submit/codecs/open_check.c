@@ -12,7 +12,7 @@
 
 enum { TENSORS_MAX = MODEL_LAYERS_MAX * LAYER_TENSORS };
 
-/* One trial at a time: the process is the probe's, and ends after it. */
+/* One check at a time: the process is the probe's, and ends after it. */
 static struct {
     const struct open_check *t;
     struct rng rng;
@@ -20,25 +20,25 @@ static struct {
     size_t bytes; /* allocated */
     char why[512];
     bool has_refused;
-} trial;
+} check;
 
-/* NULL: too much for a trial. The process that this is ends soon, and frees it. */
+/* NULL: too much for a check. The process that this is ends soon, and frees it. */
 static void *room(size_t n, size_t size)
 {
-    void *p = size > 0 && n <= (TRIAL_BYTES_MAX - trial.bytes) / size ? calloc(n ? n : 1, size) : NULL;
+    void *p = size > 0 && n <= (OPEN_CHECK_BYTES_MAX - check.bytes) / size ? calloc(n ? n : 1, size) : NULL;
 
-    trial.bytes += p ? n * size : 0;
+    check.bytes += p ? n * size : 0;
     return p;
 }
 
-static int trial_zeros(struct codec *c, float **at, size_t n)
+static int check_zeros(struct codec *c, float **at, size_t n)
 {
     (void)c;
     *at = room(n, sizeof **at);
     return *at ? CODEC_GO : ERR_NOMEM;
 }
 
-static int trial_array(struct codec *c, void *at, size_t n, size_t size)
+static int check_array(struct codec *c, void *at, size_t n, size_t size)
 {
     void *p = room(n, size);
 
@@ -47,48 +47,48 @@ static int trial_array(struct codec *c, void *at, size_t n, size_t size)
     return p ? CODEC_GO : ERR_NOMEM;
 }
 
-static void trial_common(const struct codec *c, uint64_t key, float *out, size_t n)
+static void check_common(const struct codec *c, uint64_t key, float *out, size_t n)
 {
     (void)c;
-    rng_common(out, n, trial.seed, key);
+    rng_common(out, n, check.seed, key);
 }
 
-static float trial_uniform(struct codec *c)
+static float check_uniform(struct codec *c)
 {
     (void)c;
-    return rng_uniform(&trial.rng);
+    return rng_uniform(&check.rng);
 }
 
-static int trial_fail(struct codec *c, const char *fmt, ...)
+static int check_fail(struct codec *c, const char *fmt, ...)
 {
     va_list ap;
 
     (void)c;
     va_start(ap, fmt);
-    vsnprintf(trial.why, sizeof trial.why, fmt, ap);
+    vsnprintf(check.why, sizeof check.why, fmt, ap);
     va_end(ap);
-    trial.has_refused = true;
+    check.has_refused = true;
     return ERR_CODEC;
 }
 
-static void trial_log(struct codec *c, const char *fmt, ...)
+static void check_log(struct codec *c, const char *fmt, ...)
 {
     (void)c;
     (void)fmt;
 }
 
-static bool trial_holds(const struct codec *c, int block, int worker)
+static bool check_holds(const struct codec *c, int block, int worker)
 {
     return block >= 0 && block < c->run->n_blocks && worker >= 0 && worker < c->n_workers &&
-           blocks_holds(trial.t->blocks, block, worker);
+           blocks_holds(check.t->blocks, block, worker);
 }
 
-static const struct codec_host host = {.zeros = trial_zeros,
-                                       .uniform = trial_uniform,
-                                       .log = trial_log,
-                                       .holds = trial_holds,
-                                       .array = trial_array,
-                                       .common = trial_common};
+static const struct codec_host host = {.zeros = check_zeros,
+                                       .uniform = check_uniform,
+                                       .log = check_log,
+                                       .holds = check_holds,
+                                       .array = check_array,
+                                       .common = check_common};
 
 /* Trained tensors, or running statistics, in the order of the parameters. */
 static int list_layers(struct codec_layer *layers, char names[][TENSOR_NAME], int n, bool is_state,
@@ -147,7 +147,8 @@ static bool make_state(struct codec *c, const struct codec_plugin *p)
     return is_made;
 }
 
-int trial_open(const struct codec_plugin *p, const char *options, const struct open_check *t, struct err *e)
+int open_check_run(const struct codec_plugin *p, const char *options, const struct open_check *t,
+                   struct err *e)
 {
     const struct settings *set = t->set;
     struct codec_run run = {.node = t->is_of_servers ? -2 : 0,
@@ -163,22 +164,22 @@ int trial_open(const struct codec_plugin *p, const char *options, const struct o
                             .lr_factor = 1};
     struct codec c = {.n_workers = set->node_count,
                       .is_sync = set->sync == SYNC_SSGD,
-                      .fail_with = trial_fail,
+                      .fail_with = check_fail,
                       .run = &run};
 
     if (!p->open)
         return 0;
-    trial.t = t;
-    trial.bytes = 0;
-    trial.has_refused = false;
-    rng_init(&trial.rng, set->seed, 0, 0);
-    trial.seed = set->seed;
+    check.t = t;
+    check.bytes = 0;
+    check.has_refused = false;
+    rng_init(&check.rng, set->seed, 0, 0);
+    check.seed = set->seed;
     c.state = calloc(1, p->state_size + 1);
     if (!c.state)
         return 0;
     if (codec_options_set(&(struct codec_options){p->options, c.state}, 1, options, e) < 0)
         return e->code;
-    if (show_model(&c, p, t->model) && make_state(&c, p) && p->open(&c) < 0 && trial.has_refused)
-        return err_set(e, ERR_CODEC, "codec %s: %s", p->name, trial.why);
+    if (show_model(&c, p, t->model) && make_state(&c, p) && p->open(&c) < 0 && check.has_refused)
+        return err_set(e, ERR_CODEC, "codec %s: %s", p->name, check.why);
     return 0;
 }

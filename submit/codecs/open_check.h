@@ -4,8 +4,8 @@
  *
  * What open() sees here differs from a node in three things: the initial weights are all 0.01; one server
  * holds the whole model, also where several share it; and of the host's functions only those exist that
- * prepare a state: zeros(), array(), uniform(), common(), fail(), log() and holds(). Where TRIAL_BYTES_MAX do
- * not suffice, the nodes decide. */
+ * prepare a state: zeros(), array(), uniform(), common(), fail(), log() and holds(). Where
+ * OPEN_CHECK_BYTES_MAX do not suffice, the nodes decide. */
 #ifndef PSGD_SUBMIT_OPEN_CHECK_H
 #define PSGD_SUBMIT_OPEN_CHECK_H
 
@@ -14,7 +14,7 @@
 #include "shared/job/model_spec.h"
 #include "shared/job/settings.h"
 
-enum { TRIAL_BYTES_MAX = 256 << 20 };
+enum { OPEN_CHECK_BYTES_MAX = 256 << 20 };
 
 struct open_check {
     const struct settings *set;
@@ -24,6 +24,7 @@ struct open_check {
 };
 
 /* ERR_CODEC: open() refuses the job, by fail(). */
-int trial_open(const struct codec_plugin *p, const char *options, const struct open_check *t, struct err *e);
+int open_check_run(const struct codec_plugin *p, const char *options, const struct open_check *t,
+                   struct err *e);
 
 #endif

@@ -6,23 +6,24 @@
 #include "submit/doctor/probed_host.h"
 #include "submit/terminal/interrupt.h"
 
-static void read_answer(struct patient *p, double sent_at, double sent_wall)
+static void read_answer(struct probed_host *p, double sent_at, double sent_wall)
 {
     struct err e;
 
     p->connect_s = p->node.call.received_at - sent_at;
     if (node_answer(&p->node, &e) < 0 ||
-        patient_read(p, p->node.call.reply ? p->node.call.reply : "", p->node.call.reply_len, &e) < 0) {
+        probed_host_read(p, p->node.call.reply ? p->node.call.reply : "", p->node.call.reply_len, &e) < 0) {
         if (e.code == ERR_UNREACHABLE && !e.hint[0])
             err_hint(&e, "Start the agent there, or correct its address in worker.json.");
-        patient_fail(p, "reached", &e);
+        probed_host_fail(p, "reached", &e);
         return;
     }
     p->clock_ahead_s -= sent_wall + p->connect_s; /* the answer was written just before it was received */
 }
 
 /* Polls until no call is under way, or the deadline. */
-static int finish_calls(struct http *h, const struct patient *all, size_t n, double deadline, struct err *e)
+static int finish_calls(struct http *h, const struct probed_host *all, size_t n, double deadline,
+                        struct err *e)
 {
     bool busy = true;
 
@@ -37,7 +38,7 @@ static int finish_calls(struct http *h, const struct patient *all, size_t n, dou
     return 0;
 }
 
-static int ask_all(struct http *h, struct patient *all, size_t n, struct err *e)
+static int ask_all(struct http *h, struct probed_host *all, size_t n, struct err *e)
 {
     double sent_at, sent_wall;
     struct err why;
@@ -49,17 +50,17 @@ static int ask_all(struct http *h, struct patient *all, size_t n, struct err *e)
     for (size_t i = 0; i < n; i++)
         if (!all[i].code && !node_must_prove(&all[i].node) &&
             node_ask(h, &all[i].node, "GET", NULL, 0, &why, "/v1/agent") < 0)
-            patient_fail(&all[i], "reached", &why);
+            probed_host_fail(&all[i], "reached", &why);
     if (finish_calls(h, all, n, sent_at + DOCTOR_S, e) < 0)
         return e->code;
     for (size_t i = 0; i < n; i++) {
-        struct patient *p = &all[i];
+        struct probed_host *p = &all[i];
 
         if (p->node.call.busy) {
             err_set(&why, ERR_UNREACHABLE, "node(%d): %s has not answered for %g s", p->node.at.node,
                     p->node.label, DOCTOR_S);
             err_hint(&why, "Is the machine on, and its port open to this one?");
-            patient_fail(p, "reached", &why);
+            probed_host_fail(p, "reached", &why);
             http_clear(h, &p->node.call);
         } else if (!p->code)
             read_answer(p, sent_at, sent_wall);
@@ -68,7 +69,7 @@ static int ask_all(struct http *h, struct patient *all, size_t n, struct err *e)
 }
 
 /* A second request on the connections that are open now. */
-static int measure_round_trips(struct http *h, struct patient *all, size_t n, struct err *e)
+static int measure_round_trips(struct http *h, struct probed_host *all, size_t n, struct err *e)
 {
     double sent_at = clock_now();
     struct err ignored;
@@ -85,7 +86,7 @@ static int measure_round_trips(struct http *h, struct patient *all, size_t n, st
     return 0;
 }
 
-int patients_ask(struct patient *all, size_t n, struct err *e)
+int probed_hosts_ask(struct probed_host *all, size_t n, struct err *e)
 {
     struct http *h = http_new(e);
     int rc;

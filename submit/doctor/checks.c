@@ -11,7 +11,8 @@
 
 static const double DISK_LOW = 256 << 20, DISK_NONE = 16 << 20, CLOCK_FAR_S = 60;
 
-static enum level check_reached(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_reached(const struct probed_host *p, const struct probed_host *first, char *text,
+                                size_t size)
 {
     (void)first;
     if (p->is_here)
@@ -23,7 +24,8 @@ static enum level check_reached(const struct patient *p, const struct patient *f
     return LEVEL_OK;
 }
 
-static enum level check_access(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_access(const struct probed_host *p, const struct probed_host *first, char *text,
+                               size_t size)
 {
     const struct job_node *n = &p->node;
 
@@ -40,7 +42,8 @@ static enum level check_access(const struct patient *p, const struct patient *fi
     return LEVEL_OK;
 }
 
-static enum level check_scope(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_scope(const struct probed_host *p, const struct probed_host *first, char *text,
+                              size_t size)
 {
     (void)first;
     if (p->is_here || !p->scope[0])
@@ -50,7 +53,8 @@ static enum level check_scope(const struct patient *p, const struct patient *fir
 }
 
 /* Programs of one version fit in any case. */
-static enum level check_version(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_version(const struct probed_host *p, const struct probed_host *first, char *text,
+                                size_t size)
 {
     snprintf(text, size, "psgd %s", p->version);
     if (!isnan(p->codec_abi))
@@ -75,7 +79,8 @@ static enum level check_version(const struct patient *p, const struct patient *f
     return LEVEL_WARNING;
 }
 
-static enum level check_runner(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_runner(const struct probed_host *p, const struct probed_host *first, char *text,
+                               size_t size)
 {
     (void)first;
     if (!p->runner_error[0])
@@ -92,7 +97,8 @@ static size_t kernels_of(const char *engine)
     return last ? (size_t)(last - engine) : strlen(engine);
 }
 
-static enum level check_kernels(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_kernels(const struct probed_host *p, const struct probed_host *first, char *text,
+                                size_t size)
 {
     size_t n = kernels_of(p->engine), n_first = kernels_of(first->engine);
 
@@ -107,7 +113,8 @@ static enum level check_kernels(const struct patient *p, const struct patient *f
     return LEVEL_WARNING;
 }
 
-static enum level check_clock(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_clock(const struct probed_host *p, const struct probed_host *first, char *text,
+                              size_t size)
 {
     double off = fabs(p->clock_ahead_s);
 
@@ -119,7 +126,8 @@ static enum level check_clock(const struct patient *p, const struct patient *fir
     return off > CLOCK_FAR_S ? LEVEL_WARNING : LEVEL_OK;
 }
 
-static enum level check_slot(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_slot(const struct probed_host *p, const struct probed_host *first, char *text,
+                             size_t size)
 {
     (void)first;
     if (isnan(p->slots_free))
@@ -130,7 +138,8 @@ static enum level check_slot(const struct patient *p, const struct patient *firs
     return p->slots_free > 0 ? LEVEL_OK : LEVEL_WARNING;
 }
 
-static enum level check_disk(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_disk(const struct probed_host *p, const struct probed_host *first, char *text,
+                             size_t size)
 {
     char amount[TEXT_AMOUNT];
 
@@ -144,7 +153,7 @@ static enum level check_disk(const struct patient *p, const struct patient *firs
                                            : LEVEL_OK;
 }
 
-static enum level check_isolation(const struct patient *p, const struct patient *first, char *text,
+static enum level check_isolation(const struct probed_host *p, const struct probed_host *first, char *text,
                                   size_t size)
 {
     (void)first;
@@ -186,7 +195,7 @@ static bool takes(const char *at, const struct addresses *all)
 
 /* A job tries each address of the name. The nodes resolve it where they run, to others perhaps: only what
  * does not leave a machine is an error for certain. */
-static enum level check_data_plane(const struct patient *p, const struct patient *first, char *text,
+static enum level check_data_plane(const struct probed_host *p, const struct probed_host *first, char *text,
                                    size_t size)
 {
     const char *host = node_host(&p->node);
@@ -211,7 +220,8 @@ static enum level check_data_plane(const struct patient *p, const struct patient
     return is_local ? LEVEL_ERROR : LEVEL_WARNING;
 }
 
-static enum level check_age(const struct patient *p, const struct patient *first, char *text, size_t size)
+static enum level check_age(const struct probed_host *p, const struct probed_host *first, char *text,
+                            size_t size)
 {
     (void)first;
     if (p->has_machine)
@@ -253,7 +263,7 @@ static const struct doctor_check checks[] = {
     {"compiler", check_compiler, "Install gcc or clang there.", true},
 };
 
-void checks_run(struct patient *p, const struct patient *first)
+void checks_run(struct probed_host *p, const struct probed_host *first)
 {
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const struct doctor_check *c = &checks[i];
@@ -264,7 +274,7 @@ void checks_run(struct patient *p, const struct patient *first)
             continue;
         l = c->look(p, first, text, sizeof text);
         if (text[0])
-            patient_note(p, l, c->name, c->fix, "%s", text);
+            probed_host_note(p, l, c->name, c->fix, "%s", text);
         if (l == LEVEL_ERROR && !p->code)
             p->code = ERR_REFUSED;
     }

@@ -7,7 +7,8 @@
 
 static const double GIB = 1 << 30;
 
-enum level check_free_memory(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_free_memory(const struct probed_host *p, const struct probed_host *first, char *text,
+                             size_t size)
 {
     const struct machine *m = &p->machine;
 
@@ -18,7 +19,7 @@ enum level check_free_memory(const struct patient *p, const struct patient *firs
 }
 
 /* An agent that runs a job is busy on purpose. */
-enum level check_load(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_load(const struct probed_host *p, const struct probed_host *first, char *text, size_t size)
 {
     const struct machine *m = &p->machine;
 
@@ -40,7 +41,7 @@ static enum level at_least(char *text, size_t size, double has, double needs, co
 }
 
 /* A runner has 1,024, agent and connections take as many again. */
-enum level check_files(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_files(const struct probed_host *p, const struct probed_host *first, char *text, size_t size)
 {
     const struct machine *m = &p->machine;
 
@@ -49,14 +50,16 @@ enum level check_files(const struct patient *p, const struct patient *first, cha
                     "open files for a process");
 }
 
-enum level check_processes(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_processes(const struct probed_host *p, const struct probed_host *first, char *text,
+                           size_t size)
 {
     (void)first;
     return at_least(text, size, p->machine.processes, 256, "processes and threads for its user");
 }
 
 /* Each agent of a user has one; without one it looks at its jobs once a second (agent/base/notify.h). */
-enum level check_inotify(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_inotify(const struct probed_host *p, const struct probed_host *first, char *text,
+                         size_t size)
 {
     const struct machine *m = &p->machine;
 
@@ -68,7 +71,7 @@ enum level check_inotify(const struct patient *p, const struct patient *first, c
     return m->inotify_instances < 64 || m->inotify_watches < 1024 ? LEVEL_WARNING : LEVEL_OK;
 }
 
-enum level check_pipes(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_pipes(const struct probed_host *p, const struct probed_host *first, char *text, size_t size)
 {
     double pages = p->machine.pipe_pages;
 
@@ -77,7 +80,8 @@ enum level check_pipes(const struct patient *p, const struct patient *first, cha
 }
 
 /* Every node connects to all nodes before it at once. */
-enum level check_backlog(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_backlog(const struct probed_host *p, const struct probed_host *first, char *text,
+                         size_t size)
 {
     const struct machine *m = &p->machine;
 
@@ -89,7 +93,8 @@ enum level check_backlog(const struct patient *p, const struct patient *first, c
     return m->listen_backlog < 128 || m->syn_backlog < 128 ? LEVEL_WARNING : LEVEL_OK;
 }
 
-enum level check_shared_memory(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_shared_memory(const struct probed_host *p, const struct probed_host *first, char *text,
+                               size_t size)
 {
     bool can = p->machine.shares_memory > 0;
 
@@ -101,7 +106,8 @@ enum level check_shared_memory(const struct patient *p, const struct patient *fi
 }
 
 /* 2: an allocation fails although memory is left, as BLAS reserves more than it uses. */
-enum level check_overcommit(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_overcommit(const struct probed_host *p, const struct probed_host *first, char *text,
+                            size_t size)
 {
     double how = p->machine.overcommit;
 
@@ -113,7 +119,8 @@ enum level check_overcommit(const struct patient *p, const struct patient *first
     return how == 2 ? LEVEL_WARNING : LEVEL_OK;
 }
 
-enum level check_compiler(const struct patient *p, const struct patient *first, char *text, size_t size)
+enum level check_compiler(const struct probed_host *p, const struct probed_host *first, char *text,
+                          size_t size)
 {
     bool has = p->machine.has_compiler > 0;
 

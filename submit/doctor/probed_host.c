@@ -22,7 +22,7 @@ const char *level_name(enum level l)
     return names[l];
 }
 
-enum level patient_level(const struct patient *p)
+enum level probed_host_level(const struct probed_host *p)
 {
     enum level worst = LEVEL_OK;
 
@@ -32,8 +32,8 @@ enum level patient_level(const struct patient *p)
     return worst;
 }
 
-struct finding *patient_note(struct patient *p, enum level l, const char *check, const char *fix,
-                             const char *fmt, ...)
+struct finding *probed_host_note(struct probed_host *p, enum level l, const char *check, const char *fix,
+                                 const char *fmt, ...)
 {
     struct finding *f = &p->findings[p->n_findings < FINDINGS_MAX ? p->n_findings++ : FINDINGS_MAX - 1];
     va_list ap;
@@ -46,9 +46,9 @@ struct finding *patient_note(struct patient *p, enum level l, const char *check,
     return f;
 }
 
-void patient_fail(struct patient *p, const char *check, const struct err *e)
+void probed_host_fail(struct probed_host *p, const char *check, const struct err *e)
 {
-    patient_note(p, LEVEL_ERROR, check, e->hint, "%.*s", FINDING_TEXT - 1, e->text);
+    probed_host_note(p, LEVEL_ERROR, check, e->hint, "%.*s", FINDING_TEXT - 1, e->text);
     if (!p->code)
         p->code = e->code;
 }
@@ -68,7 +68,7 @@ static double get_number(const json_t *o, const char *key)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-static void read_runner(struct patient *p, const json_t *runner)
+static void read_runner(struct probed_host *p, const json_t *runner)
 {
     get_text(p->engine, sizeof p->engine, runner, "engine");
     get_text(p->runner_error, sizeof p->runner_error, runner, "error");
@@ -76,7 +76,7 @@ static void read_runner(struct patient *p, const json_t *runner)
     p->frame_version = get_number(runner, "frame_version");
 }
 
-int patient_read(struct patient *p, const char *text, size_t len, struct err *e)
+int probed_host_read(struct probed_host *p, const char *text, size_t len, struct err *e)
 {
     struct agent_view view;
     const json_t *machine;
@@ -101,7 +101,7 @@ int patient_read(struct patient *p, const char *text, size_t len, struct err *e)
 }
 
 /* The line that `job_runner --about` prints: protocol.md, section 2. */
-static int ask_runner(struct patient *p, struct err *e)
+static int ask_runner(struct probed_host *p, struct err *e)
 {
     char path[PATH_MAX], dir[PATH_MAX], about[] = "--about", line[512];
     char *argv[] = {path, about, NULL};
@@ -130,7 +130,7 @@ static int ask_runner(struct patient *p, struct err *e)
     return 0;
 }
 
-void patient_look_here(struct patient *p)
+void probed_host_read_here(struct probed_host *p)
 {
     struct err e;
 

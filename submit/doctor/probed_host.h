@@ -18,7 +18,7 @@ struct finding {
     char text[FINDING_TEXT], fix[FINDING_TEXT]; /* fix "": nothing to do */
 };
 
-struct patient {
+struct probed_host {
     struct job_node node; /* of this machine: without an address */
     bool is_here;         /* it is this machine */
     const char *role;     /* in worker.json: "worker", "server", "spare" */
@@ -37,20 +37,20 @@ struct patient {
     double clock_ahead_s;           /* its wall clock against this machine's */
 };
 
-const char *level_name(enum level l);              /* "ok", "warning", "error" */
-enum level patient_level(const struct patient *p); /* the worst of its findings */
+const char *level_name(enum level l);                      /* "ok", "warning", "error" */
+enum level probed_host_level(const struct probed_host *p); /* the worst of its findings */
 /* Adds a finding about `check`; `fix` may be NULL or "". */
-struct finding *patient_note(struct patient *p, enum level l, const char *check, const char *fix,
-                             const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+struct finding *probed_host_note(struct probed_host *p, enum level l, const char *check, const char *fix,
+                                 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The same for a failure: its message and hint. */
-void patient_fail(struct patient *p, const char *check, const struct err *e);
+void probed_host_fail(struct probed_host *p, const char *check, const struct err *e);
 
 /* Asks all agents at once, each of which has an address and its access (node_find_access); those whose `code`
  * is set already are left out. Returns when all have answered or DOCTOR_S is over. ERR_CANCELLED. */
-int patients_ask(struct patient *all, size_t n, struct err *e);
+int probed_hosts_ask(struct probed_host *all, size_t n, struct err *e);
 /* Fills in what this machine and the job_runner beside this program report. */
-void patient_look_here(struct patient *p);
+void probed_host_read_here(struct probed_host *p);
 /* Reads an agent's answer to GET /v1/agent. ERR_PROTOCOL: it is none. */
-int patient_read(struct patient *p, const char *text, size_t len, struct err *e);
+int probed_host_read(struct probed_host *p, const char *text, size_t len, struct err *e);
 
 #endif

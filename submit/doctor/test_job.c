@@ -70,7 +70,7 @@ static void describe_result(struct test_job *t, const struct submission *s, doub
         snprintf(t->text, sizeof t->text, "An agent has not answered until the end of the job.");
 }
 
-void trial_run(struct test_job *t, const struct options *given, size_t n_agents)
+void test_job_run(struct test_job *t, const struct options *given, size_t n_agents)
 {
     struct options *o = malloc(sizeof *o);
     struct submission s = {0};

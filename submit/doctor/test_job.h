@@ -13,6 +13,6 @@ struct test_job {
 
 /* Runs it on all n_agents agents of the list, each as a worker: 0, 1, ... are the workers, then come the
  * servers, then the spares. Leaves nothing on the agents. */
-void trial_run(struct test_job *t, const struct options *given, size_t n_agents);
+void test_job_run(struct test_job *t, const struct options *given, size_t n_agents);
 
 #endif

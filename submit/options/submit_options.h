@@ -114,7 +114,7 @@ struct options {
     int repeat;
     const char *sets[ARGS_OPERANDS + 1]; /* KEY=VALUE; point into argv; ends with NULL */
     char rerun_of[48];                   /* the job that is submitted again; "": none */
-    bool all_are_workers;                /* also the servers and spares of the list: doctor's trial job */
+    bool all_are_workers;                /* also the servers and spares of the list: doctor's test job */
     const struct preset *preset;         /* that --codec named, which is replaced; NULL: none */
     struct args_found args;              /* the options that were given, and the operands */
     json_t *document; /* the file of --config, into which items of lists point; NULL: none */

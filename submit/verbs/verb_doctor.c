@@ -23,13 +23,13 @@
 
 struct doctor {
     struct worker_list workers;
-    struct patient *all; /* (n): this machine, then the nodes of worker.json */
+    struct probed_host *all; /* (n): this machine, then the nodes of worker.json */
     size_t n;
-    struct test_job trial; /* with --connect */
+    struct test_job test_job; /* with --connect */
 };
 
 /* A user's codec is compiled on this machine by $CC, else cc. */
-static void check_own_compiler(struct patient *p)
+static void check_own_compiler(struct probed_host *p)
 {
     const char *cc = getenv("CC");
     char version[256];
@@ -37,10 +37,11 @@ static void check_own_compiler(struct patient *p)
     cc = cc && cc[0] ? cc : "cc";
     compile_version(version, sizeof version, cc);
     if (version[0])
-        patient_note(p, LEVEL_OK, "codecs", NULL, "codecs that are written here are compiled by %s", version);
+        probed_host_note(p, LEVEL_OK, "codecs", NULL, "codecs that are written here are compiled by %s",
+                         version);
     else
-        patient_note(p, LEVEL_WARNING, "codecs", "Install gcc or clang, or set CC.",
-                     "%s does not run, so a codec that is a .c file cannot be submitted from here", cc);
+        probed_host_note(p, LEVEL_WARNING, "codecs", "Install gcc or clang, or set CC.",
+                         "%s does not run, so a codec that is a .c file cannot be submitted from here", cc);
 }
 
 /* A list that is missing where none is named is no failure. */
@@ -56,7 +57,7 @@ static int read_workers(struct doctor *d, const struct options *o, struct err *e
 }
 
 /* A spare is numbered behind the workers, as if it were one more. */
-static void open_patient(struct patient *p, size_t i, const struct worker_list *w, const struct options *o)
+static void open_host(struct probed_host *p, size_t i, const struct worker_list *w, const struct options *o)
 {
     size_t n_listed = w->n_workers + w->n_servers;
     struct err e;
@@ -67,10 +68,10 @@ static void open_patient(struct patient *p, size_t i, const struct worker_list *
         p->node.at.node = (int)(i - w->n_servers);
     snprintf(p->node.label, sizeof p->node.label, "agent %s", p->node.at.address);
     if (node_find_access(&p->node, &o->credentials, &e) < 0)
-        patient_fail(p, "access", &e);
+        probed_host_fail(p, "access", &e);
 }
 
-static const struct patient *first_answered(const struct doctor *d)
+static const struct probed_host *first_answered(const struct doctor *d)
 {
     for (size_t i = 1; i < d->n; i++)
         if (d->all[i].has_answered)
@@ -86,9 +87,9 @@ static int examine(struct doctor *d, const struct options *o, struct err *e)
     if (!d->all)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n_listed);
     d->n = n_listed + 1;
-    patient_look_here(&d->all[0]);
+    probed_host_read_here(&d->all[0]);
     for (size_t i = 1; i < d->n; i++)
-        open_patient(&d->all[i], i - 1, &d->workers, o);
+        open_host(&d->all[i], i - 1, &d->workers, o);
     if (n_listed > 0)
         console_info("Asks %zu agent%s; one that has not answered within %g s counts as unreachable.",
                      n_listed, n_listed == 1 ? "" : "s", DOCTOR_S);
@@ -96,7 +97,7 @@ static int examine(struct doctor *d, const struct options *o, struct err *e)
         return e->code;
     for (size_t i = 1; i < d->n; i++)
         d->all[i].has_token = d->all[i].node.token[0];
-    if (patients_ask(d->all + 1, n_listed, e) < 0)
+    if (probed_hosts_ask(d->all + 1, n_listed, e) < 0)
         return e->code;
     for (size_t i = 0; i < d->n; i++)
         if (d->all[i].has_answered)
@@ -111,12 +112,12 @@ static int status_of(const struct doctor *d)
     for (size_t i = 1; i < d->n; i++)
         if (d->all[i].code)
             return failure_status(d->all[i].code);
-    if (d->all[0].code || d->trial.code)
-        return failure_status(d->all[0].code ? d->all[0].code : d->trial.code);
+    if (d->all[0].code || d->test_job.code)
+        return failure_status(d->all[0].code ? d->all[0].code : d->test_job.code);
     return 0;
 }
 
-static json_t *findings_json(const struct patient *p)
+static json_t *findings_json(const struct probed_host *p)
 {
     json_t *list = json_array();
 
@@ -130,9 +131,10 @@ static json_t *findings_json(const struct patient *p)
     return list;
 }
 
-static json_t *patient_json(const struct patient *p)
+static json_t *host_json(const struct probed_host *p)
 {
-    json_t *o = json_pack("{s:s, s:o}", "level", level_name(patient_level(p)), "findings", findings_json(p));
+    json_t *o = json_pack("{s:s, s:o}", "level", level_name(probed_host_level(p)), "findings",
+                          findings_json(p));
 
     if (p->is_here)
         return o;
@@ -148,32 +150,32 @@ static json_t *patient_json(const struct patient *p)
 static void print_json(const struct doctor *d, int status)
 {
     json_t *nodes = json_array();
-    json_t *o = json_pack("{s:f, s:o, s:O}", "deadline_s", DOCTOR_S, "here", patient_json(&d->all[0]),
-                          "nodes", nodes);
+    json_t *o = json_pack("{s:f, s:o, s:O}", "deadline_s", DOCTOR_S, "here", host_json(&d->all[0]), "nodes",
+                          nodes);
 
     for (size_t i = 1; i < d->n; i++)
-        json_array_append_new(nodes, patient_json(&d->all[i]));
+        json_array_append_new(nodes, host_json(&d->all[i]));
     json_decref(nodes);
-    if (d->trial.text[0])
+    if (d->test_job.text[0])
         json_object_set_new(o, "connect",
-                            json_pack("{s:s, s:o}", "level", d->trial.code ? "error" : "ok", "text",
-                                      json_text(d->trial.text, SIZE_MAX)));
+                            json_pack("{s:s, s:o}", "level", d->test_job.code ? "error" : "ok", "text",
+                                      json_text(d->test_job.text, SIZE_MAX)));
     output_json(status == 0, o, NULL, NULL);
 }
 
-static void print_heading(const struct patient *p)
+static void print_heading(const struct probed_host *p)
 {
-    static const char *const verdicts[] = {"can be used", "can be used", "cannot be used"};
+    static const char *const usable[] = {"can be used", "can be used", "cannot be used"};
 
     if (p->is_here)
-        text_print("this machine: %s\n", level_name(patient_level(p)));
+        text_print("this machine: %s\n", level_name(probed_host_level(p)));
     else
         text_print("node(%d)%s %s: %s\n", p->node.at.node, strcmp(p->role, "spare") == 0 ? ", a spare," : "",
-                   p->node.at.address, verdicts[patient_level(p)]);
+                   p->node.at.address, usable[probed_host_level(p)]);
 }
 
 /* Whether an agent is in order in the same words as this machine, which has been printed before. */
-static bool is_as_here(const struct finding *f, const struct patient *here)
+static bool is_as_here(const struct finding *f, const struct probed_host *here)
 {
     if (f->level != LEVEL_OK)
         return false;
@@ -183,7 +185,7 @@ static bool is_as_here(const struct finding *f, const struct patient *here)
     return false;
 }
 
-static void print_patient(const struct patient *p, const struct patient *here, bool only_bad)
+static void print_host(const struct probed_host *p, const struct probed_host *here, bool only_bad)
 {
     char same[FINDINGS_MAX * 20] = "";
 
@@ -210,9 +212,10 @@ static void print_patient(const struct patient *p, const struct patient *here, b
 static void print_all(const struct doctor *d, bool only_bad)
 {
     for (size_t i = 0; i < d->n; i++)
-        print_patient(&d->all[i], &d->all[0], only_bad);
-    if (d->trial.text[0])
-        text_print("connections between nodes: %s\n  %s\n", d->trial.code ? "error" : "ok", d->trial.text);
+        print_host(&d->all[i], &d->all[0], only_bad);
+    if (d->test_job.text[0])
+        text_print("connections between nodes: %s\n  %s\n", d->test_job.code ? "error" : "ok",
+                   d->test_job.text);
 }
 
 int verb_doctor(const struct options *o, struct err *e)
@@ -221,7 +224,7 @@ int verb_doctor(const struct options *o, struct err *e)
     int status = read_workers(&d, o, e) < 0 || examine(&d, o, e) < 0 ? e->code : status_of(&d);
 
     if (status == 0 && o->connect && d.n > 1) {
-        trial_run(&d.trial, o, d.n - 1);
+        test_job_run(&d.test_job, o, d.n - 1);
         status = status_of(&d);
     }
     if (status >= 0 && o->json)

@@ -6,27 +6,27 @@
 #include "codecs/codec_events.h"
 #include "submit/doctor/checks.h"
 
-/* A patient whose agent has answered with these keys besides its id, and the findings about it. */
-static struct patient examined_at(const char *host, const char *keys, const struct patient *first)
+/* A host whose agent has answered with these keys besides its id, and the findings about it. */
+static struct probed_host examined_at(const char *host, const char *keys, const struct probed_host *first)
 {
     static const struct credentials none;
     static char text[2048];
-    struct patient p = {.node = {.credentials = &none}};
+    struct probed_host p = {.node = {.credentials = &none}};
     struct err e = {0};
 
     snprintf(text, sizeof text, "{\"id\":\"a-1\",\"version\":\"" PSGD_VERSION "\",\"api\":1%s}", keys);
     snprintf(p.node.at.host, sizeof p.node.at.host, "%s", host);
-    assert_int_equal(patient_read(&p, text, strlen(text), &e), 0);
+    assert_int_equal(probed_host_read(&p, text, strlen(text), &e), 0);
     checks_run(&p, first ? first : &p);
     return p;
 }
 
-static struct patient examined(const char *keys, const struct patient *first)
+static struct probed_host examined(const char *keys, const struct probed_host *first)
 {
     return examined_at("192.0.2.7", keys, first);
 }
 
-static const struct finding *found(const struct patient *p, const char *check)
+static const struct finding *found(const struct probed_host *p, const char *check)
 {
     for (size_t i = 0; i < p->n_findings; i++)
         if (strcmp(p->findings[i].check, check) == 0)
@@ -45,10 +45,10 @@ static const struct finding *found(const struct patient *p, const char *check)
 
 TEST(an_agent_that_reports_little_can_be_used_and_gets_one_warning)
 {
-    struct patient p = examined("", NULL);
+    struct probed_host p = examined("", NULL);
 
     assert_int_equal(p.code, 0);
-    assert_int_equal(patient_level(&p), LEVEL_WARNING);
+    assert_int_equal(probed_host_level(&p), LEVEL_WARNING);
     ASSERT_FOUND(&p, "age", LEVEL_WARNING, "reports nothing about its machine");
     assert_null(found(&p, "memory"));
     assert_null(found(&p, "disk"));
@@ -56,10 +56,12 @@ TEST(an_agent_that_reports_little_can_be_used_and_gets_one_warning)
 
 TEST(other_kernels_are_a_warning_and_another_number_of_threads_is_none)
 {
-    struct patient a = examined(",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Zen kernels), 1 thread\"}", NULL);
-    struct patient b = examined(",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Zen kernels), 8 threads\"}", &a);
-    struct patient c = examined(",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Haswell kernels), 1 thread\"}",
-                                &a);
+    struct probed_host a = examined(",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Zen kernels), 1 thread\"}",
+                                    NULL);
+    struct probed_host b = examined(",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Zen kernels), 8 threads\"}",
+                                    &a);
+    struct probed_host c = examined(
+        ",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Haswell kernels), 1 thread\"}", &a);
 
     ASSERT_FOUND(&a, "kernels", LEVEL_OK, "Zen kernels");
     ASSERT_FOUND(&b, "kernels", LEVEL_OK, "Zen kernels");
@@ -69,10 +71,10 @@ TEST(other_kernels_are_a_warning_and_another_number_of_threads_is_none)
 
 TEST(versions_with_which_no_job_can_run_are_errors)
 {
-    struct patient a = examined(",\"runner\":{\"frame_version\":4}", NULL);
-    struct patient frames = examined(",\"runner\":{\"frame_version\":3}", &a);
-    struct patient abi = examined(",\"runner\":{\"codec_abi\":1}", &a);
-    struct patient dead = examined(",\"runner\":{\"error\":\"job_runner does not start\"}", &a);
+    struct probed_host a = examined(",\"runner\":{\"frame_version\":4}", NULL);
+    struct probed_host frames = examined(",\"runner\":{\"frame_version\":3}", &a);
+    struct probed_host abi = examined(",\"runner\":{\"codec_abi\":1}", &a);
+    struct probed_host dead = examined(",\"runner\":{\"error\":\"job_runner does not start\"}", &a);
 
     ASSERT_FOUND(&frames, "version", LEVEL_ERROR, "so they cannot connect");
     ASSERT_FOUND(&abi, "version", LEVEL_ERROR, "this job_submit makes codecs of ABI");
@@ -84,7 +86,7 @@ TEST(versions_with_which_no_job_can_run_are_errors)
 
 TEST(limits_of_the_kernel_are_warnings_with_the_command_that_raises_them)
 {
-    struct patient p = examined(
+    struct probed_host p = examined(
         ",\"machine\":{\"system\":\"Linux\",\"cpus\":4,\"load\":0,\"mem_bytes\":8e9,\"mem_available_bytes\":"
         "4e9,"
         "\"open_files\":256,\"file_max\":-1,\"processes\":-1,\"inotify_instances\":8,\"inotify_watches\":"
@@ -108,8 +110,8 @@ TEST(limits_of_the_kernel_are_warnings_with_the_command_that_raises_them)
 
 TEST(a_node_that_listens_where_no_other_machine_reaches_it_is_an_error)
 {
-    struct patient p = examined(",\"data_host\":\"127.0.0.1\",\"disk_free_bytes\":1000,\"slots_free\":0",
-                                NULL);
+    struct probed_host p = examined(",\"data_host\":\"127.0.0.1\",\"disk_free_bytes\":1000,\"slots_free\":0",
+                                    NULL);
 
     ASSERT_FOUND(&p, "data plane", LEVEL_ERROR, "listen at 127.0.0.1, and others connect to 192.0.2.7");
     ASSERT_FOUND(&p, "disk", LEVEL_ERROR, "are left");
@@ -133,7 +135,7 @@ TEST(the_addresses_of_a_name_are_compared_with_the_one_where_nodes_listen)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         char keys[128];
-        struct patient p;
+        struct probed_host p;
 
         snprintf(keys, sizeof keys, ",\"data_host\":\"%s\"", cases[i].data_host);
         p = examined_at(cases[i].name, keys, NULL);
@@ -143,7 +145,7 @@ TEST(the_addresses_of_a_name_are_compared_with_the_one_where_nodes_listen)
 
 TEST(values_of_other_types_count_as_not_reported)
 {
-    struct patient p = examined(
+    struct probed_host p = examined(
         ",\"machine\":{\"load\":\"x\",\"cpus\":[],\"system\":\"a\\u001bb\",\"inotify_watches\":{}},"
         "\"runner\":[],\"slots_free\":\"1\",\"wall_s\":null,\"data_host\":7",
         NULL);
@@ -159,11 +161,11 @@ TEST(values_of_other_types_count_as_not_reported)
 
 TEST(an_answer_of_another_program_is_refused)
 {
-    struct patient p = {0};
+    struct probed_host p = {0};
     struct err e = {0};
 
-    assert_int_equal(patient_read(&p, "[]", 2, &e), ERR_PROTOCOL);
-    assert_int_equal(patient_read(&p, "{\"id\":\"a\",\"api\":2}", 18, &e), ERR_PROTOCOL);
+    assert_int_equal(probed_host_read(&p, "[]", 2, &e), ERR_PROTOCOL);
+    assert_int_equal(probed_host_read(&p, "{\"id\":\"a\",\"api\":2}", 18, &e), ERR_PROTOCOL);
     assert_false(p.has_answered);
 }
 
