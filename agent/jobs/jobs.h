@@ -78,7 +78,7 @@ struct task {
     uint64_t
         n_ended; /* 1, 2, ...: it was the n-th job to end since the agent started; 0: before, or not yet */
     bool is_read_again; /* after its end, for lines that had to wait */
-    struct intake intake;
+    struct line_limit lines;
 
     struct timer tick;                  /* every second until the job has ended */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */

@@ -28,13 +28,13 @@ static void bad_line(struct task *t, const char *why)
  * that are held come later. */
 static int note_skipped(struct task *t, struct err *e)
 {
-    uint64_t n_later = 1 + intake_n_held(&t->intake), n_before = t->job.n_copied + n_later;
+    uint64_t n_later = 1 + line_limit_n_held(&t->lines), n_before = t->job.n_copied + n_later;
     struct event note;
 
-    if (t->intake.n_seen <= n_before)
+    if (t->lines.n_seen <= n_before)
         return 0;
     event_init(&note, NOTE_SKIPPED);
-    note.n_lines = t->intake.n_seen - n_before;
+    note.n_lines = t->lines.n_seen - n_before;
     return task_record(t, &note, e);
 }
 
@@ -78,29 +78,29 @@ static void record_line(struct task *t, const char *text, size_t len)
 /* A line that a flood has held back. `is_last`: the runner has ended. */
 static void record_held(struct task *t, bool is_last)
 {
-    struct intake_line line;
+    struct held_line line;
 
-    while (!t->is_cut && intake_take_held(&t->intake, &line, free_share(t), clock_now(), is_last))
+    while (!t->is_cut && line_limit_take_held(&t->lines, &line, free_share(t), clock_now(), is_last))
         record_line(t, line.text, line.len);
 }
 
 static void on_mass_line(struct task *t, const char *text, size_t len)
 {
-    uint64_t n_dropped = t->intake.n_dropped;
+    uint64_t n_dropped = t->lines.n_dropped;
 
     if (t->is_cut) /* runner_events_again comes back to it */
         return;
     if (t->n_skip > 0) {
         t->n_skip--;
-        t->intake.n_seen++;
+        t->lines.n_seen++;
         return;
     }
     record_held(t, false);
-    if (intake_offer(&t->intake, text, len, free_share(t), clock_now()))
+    if (line_limit_offer(&t->lines, text, len, free_share(t), clock_now()))
         record_line(t, text, len);
-    if (n_dropped == 0 && t->intake.n_dropped > 0)
+    if (n_dropped == 0 && t->lines.n_dropped > 0)
         log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id,
-                 "runner: it writes more than %d lines a second: a sample of them is taken", INTAKE_RATE);
+                 "runner: it writes more than %d lines a second: a sample of them is taken", LINE_RATE);
 }
 
 /* The first end counts. */
@@ -166,11 +166,11 @@ static void on_runner_line(void *arg, const char *text, size_t len)
 {
     struct task *t = arg;
 
-    if (intake_is("end", text, len))
+    if (runner_line_is("end", text, len))
         on_end_line(t, text, len);
-    else if (intake_is("ready", text, len))
+    else if (runner_line_is("ready", text, len))
         on_ready_line(t);
-    else if (intake_is("model", text, len))
+    else if (runner_line_is("model", text, len))
         on_model_line(t, text, len);
     else
         on_mass_line(t, text, len);
@@ -204,7 +204,7 @@ static void rewind_lines(struct task *t)
     tail_open(&t->tail, t->tail.fd);
     t->n_skip = t->job.n_copied;
     t->n_models = 0; /* they are counted again */
-    t->intake = (struct intake){0};
+    t->lines = (struct line_limit){0};
     t->is_cut = false;
 }
 
@@ -274,19 +274,19 @@ static bool ended_by_stop(const struct task *t)
 }
 
 /* Records what a flood has held back, and says how much was left out. */
-static void end_intake(struct task *t)
+static void note_dropped_lines(struct task *t)
 {
     struct event ev;
     struct err e;
 
     record_held(t, true);
-    if (t->intake.n_dropped == 0)
+    if (t->lines.n_dropped == 0)
         return;
     event_init(&ev, EVENT_LOG);
     snprintf(ev.level, sizeof ev.level, "warn");
     snprintf(ev.text, sizeof ev.text,
              "the agent has left out %llu of the %llu lines that the runner wrote: it takes %d a second",
-             (unsigned long long)t->intake.n_dropped, (unsigned long long)t->intake.n_seen, INTAKE_RATE);
+             (unsigned long long)t->lines.n_dropped, (unsigned long long)t->lines.n_seen, LINE_RATE);
     log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "runner: %s", ev.text);
     task_record(t, &ev, &e);
 }
@@ -329,7 +329,7 @@ void runner_events_conclude(struct task *t, const char *reason, const char *how)
     const struct event *end = t->end;
     bool was_stopped = ended_by_stop(t);
 
-    end_intake(t);
+    note_dropped_lines(t);
     if (!was_stopped && end && end->state == JOB_SUCCEEDED &&
         job_state_may_follow(t->job.state, end->state)) {
         conclude_success(t);

@@ -59,7 +59,7 @@ bool tail_read(struct tail *t, void (*line)(void *arg, const char *text, size_t 
     return left == 0;
 }
 
-bool intake_is(const char *name, const char *text, size_t len)
+bool runner_line_is(const char *name, const char *text, size_t len)
 {
     char head[32];
     int n = snprintf(head, sizeof head, "{\"event\":\"%s\"", name);
@@ -67,18 +67,18 @@ bool intake_is(const char *name, const char *text, size_t len)
     return (size_t)n < len && memcmp(text, head, (size_t)n) == 0;
 }
 
-static enum intake_kind kind_of(const char *text, size_t len)
+static enum held_kind kind_of(const char *text, size_t len)
 {
-    return intake_is("progress", text, len) ? INTAKE_PROGRESS
-           : intake_is("eval", text, len)   ? INTAKE_EVAL
-                                            : INTAKE_OTHER;
+    return runner_line_is("progress", text, len) ? HELD_PROGRESS
+           : runner_line_is("eval", text, len)   ? HELD_EVAL
+                                                 : HELD_OTHER;
 }
 
-static bool take_token(struct intake *in, double room, double now)
+static bool take_token(struct line_limit *in, double room, double now)
 {
     double since = in->filled_at > 0 ? now - in->filled_at : INFINITY;
 
-    in->tokens = fmin(in->tokens + fmin(since, 1e9) * INTAKE_RATE * room, INTAKE_BURST * room);
+    in->tokens = fmin(in->tokens + fmin(since, 1e9) * LINE_RATE * room, LINE_BURST * room);
     in->filled_at = now;
     if (in->tokens < 1)
         return false;
@@ -86,20 +86,20 @@ static bool take_token(struct intake *in, double room, double now)
     return true;
 }
 
-static void hold_line(struct intake_line *held, const char *text, size_t len)
+static void hold_line(struct held_line *held, const char *text, size_t len)
 {
     memcpy(held->text, text, len);
     held->len = len;
 }
 
-bool intake_offer(struct intake *in, const char *text, size_t len, double room, double now)
+bool line_limit_offer(struct line_limit *in, const char *text, size_t len, double room, double now)
 {
-    enum intake_kind kind = kind_of(text, len);
+    enum held_kind kind = kind_of(text, len);
 
     in->n_seen++;
     if (take_token(in, room, now))
         return true;
-    if (kind == INTAKE_OTHER) {
+    if (kind == HELD_OTHER) {
         in->n_dropped++;
         return false;
     }
@@ -108,24 +108,24 @@ bool intake_offer(struct intake *in, const char *text, size_t len, double room, 
     return false;
 }
 
-bool intake_take_held(struct intake *in, struct intake_line *out, double room, double now, bool is_last)
+bool line_limit_take_held(struct line_limit *in, struct held_line *out, double room, double now, bool is_last)
 {
     int k = 0;
 
-    while (k < N_INTAKE_HELD && in->held[k].len == 0)
+    while (k < N_HELD && in->held[k].len == 0)
         k++;
-    if (k == N_INTAKE_HELD || !(is_last || take_token(in, room, now)))
+    if (k == N_HELD || !(is_last || take_token(in, room, now)))
         return false;
     hold_line(out, in->held[k].text, in->held[k].len);
     in->held[k].len = 0;
     return true;
 }
 
-uint64_t intake_n_held(const struct intake *in)
+uint64_t line_limit_n_held(const struct line_limit *in)
 {
     uint64_t n = 0;
 
-    for (int k = 0; k < N_INTAKE_HELD; k++)
+    for (int k = 0; k < N_HELD; k++)
         n += in->held[k].len > 0;
     return n;
 }

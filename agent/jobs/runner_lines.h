@@ -1,5 +1,5 @@
 /* runner_lines -- the lines that a runner appends to its file of events: reading them (tail), and which of
- * them the agent copies to the journal (intake). The runner is not trusted. */
+ * them the agent copies to the journal (struct line_limit). The runner is not trusted. */
 #ifndef PSGD_RUNNER_LINES_H
 #define PSGD_RUNNER_LINES_H
 
@@ -35,35 +35,36 @@ bool tail_read(struct tail *t, void (*line)(void *arg, const char *text, size_t 
  * a job's lines cost tokens of a bucket: a runner's own, some five a second, always pass; of a flood a sample
  * does. The latest progress and the latest evaluation are held and pass later. The bucket fills the slower,
  * the fuller the journal is, so that progress is shown to the end of the longest job. No clock, no file. */
-enum { INTAKE_RATE = 50, INTAKE_BURST = 200 }; /* lines a second, and at once */
+enum { LINE_RATE = 50, LINE_BURST = 200 }; /* lines a second, and at once */
 
-enum intake_kind { INTAKE_PROGRESS, INTAKE_EVAL, N_INTAKE_HELD, INTAKE_OTHER = N_INTAKE_HELD };
+enum held_kind { HELD_PROGRESS, HELD_EVAL, N_HELD, HELD_OTHER = N_HELD };
 
-struct intake_line {
+struct held_line {
     char text[RUNNER_LINE_MAX];
     size_t len; /* 0: none */
 };
 
 /* {0} is that of a job without lines. */
-struct intake {
+struct line_limit {
     double tokens, filled_at; /* filled_at 0: not yet */
-    struct intake_line held[N_INTAKE_HELD];
+    struct held_line held[N_HELD];
     uint64_t n_seen;    /* lines so far, whether or not they were taken */
     uint64_t n_dropped; /* of these, for lack of a token */
 };
 
 /* Kinds are told by how a line begins, which costs less than parsing it: docs/protocol.md section 2. */
-bool intake_is(const char *name, const char *text, size_t len);
+bool runner_line_is(const char *name, const char *text, size_t len);
 
 /* Counts a line. Returns whether it is to be taken now: a token was there. Else it is held or dropped.
  * `room`: the share of the journal that is free, 0 to 1. `now`: clock_now. */
-bool intake_offer(struct intake *in, const char *text, size_t len, double room, double now);
+bool line_limit_offer(struct line_limit *in, const char *text, size_t len, double room, double now);
 
 /* Returns a held line that is to be taken now and moves it to `out`, progress first; false: there is
  * none, or no token, which `is_last` does without. */
-bool intake_take_held(struct intake *in, struct intake_line *out, double room, double now, bool is_last);
+bool line_limit_take_held(struct line_limit *in, struct held_line *out, double room, double now,
+                          bool is_last);
 
 /* Lines that are held. */
-uint64_t intake_n_held(const struct intake *in);
+uint64_t line_limit_n_held(const struct line_limit *in);
 
 #endif

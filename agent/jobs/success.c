@@ -178,7 +178,7 @@ static int check_records(uint64_t step, const struct task *t, const struct asked
 /* A flood of lines or a full journal may have cost the last report. */
 static bool may_lack_progress(const struct task *t)
 {
-    return t->intake.n_dropped > 0 || t->journal.end > JOURNAL_MAX_BYTES;
+    return t->lines.n_dropped > 0 || t->journal.end > JOURNAL_MAX_BYTES;
 }
 
 /* A worker reports its last step. */

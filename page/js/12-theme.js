@@ -35,7 +35,7 @@ psgd.theme = (() => {
                 type: 'button',
                 onclick: () => {
                     chosen = is_dark() ? 'light' : 'dark';
-                    if ((chosen === 'dark') === system.matches) chosen = ''; /* what the system wishes, also later */
+                    if ((chosen === 'dark') === system.matches) chosen = ''; /* the system's setting, also when it changes */
                     keep();
                     apply();
                     show();

@@ -11,7 +11,7 @@ psgd.controls = (() => {
             x: xs.includes(query.get('x')) ? query.get('x') : xs[0],
             smoothing: Math.min(0.99, Math.max(0, number('smooth') || 0)),
             is_log: query.get('log') === null ? is_log : query.get('log') === '1',
-            is_log_x: {0: false, 1: true}[query.get('logx')] ?? null /* as the curves wish */,
+            is_log_x: {0: false, 1: true}[query.get('logx')] ?? null /* as the curves choose */,
             from: number('from'),
             to: number('to'),
             chosen: query.get('show') === null ? null : new Set(query.get('show').split(',').filter(Boolean)),

@@ -53,7 +53,7 @@ struct record_column {
 #define RECORD_EVAL_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node") \
     C(row, node, INT, "which one evaluated") \
-    C(row, epoch, INT, "after it, or where a codec wished it within it; from 1") \
+    C(row, epoch, INT, "after it, or at a step within it that a codec asked for; from 1") \
     C(row, step, U64, "after it") \
     C(row, samples, U64, "of training, seen by this node so far") \
     C(row, loss, FLOAT, "mean over the test set") \

@@ -43,8 +43,9 @@ bool outcome_tolerates(const struct submission *s, const struct job_node *n)
     return n_remaining >= s->settings.min_nodes;
 }
 
-/* A job that was not watched is judged from its nodes' resources, all of which are seen at about the same
- * time. Their own times are then compared; machines' clocks may differ, but no protocol depends on them. */
+/* The end of a job that was not watched is read from its nodes' resources, all of which are seen at about the
+ * same time. Their own times are then compared; machines' clocks may differ, but no protocol depends on
+ * them. */
 static bool ended_before(const struct job_node *a, const struct job_node *b)
 {
     const char *x = a->view.finished_at, *y = b->view.finished_at;
@@ -84,7 +85,7 @@ enum job_state outcome_state(const struct submission *s, enum job_state silent_s
     return least;
 }
 
-bool outcome_judge(struct submission *s)
+bool outcome_update(struct submission *s)
 {
     enum job_state before = s->state;
     int cause = outcome_cause(s);

@@ -22,6 +22,6 @@ enum job_state outcome_state(const struct submission *s, enum job_state silent_s
  * unless all nodes answer and succeeded: then a silent agent was no failure. Otherwise a node with a silent
  * agent counts as running, since its runner continues without the agent. Returns true if an earlier result
  * changed. */
-bool outcome_judge(struct submission *s);
+bool outcome_update(struct submission *s);
 
 #endif

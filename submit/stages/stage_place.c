@@ -182,7 +182,7 @@ static int sort_by_agent(struct job_node **order, struct submission *s, struct e
     return 0;
 }
 
-/* Number of workers on the machine of this node, judged by host names. */
+/* Number of workers on the machine of this node, by host names. */
 static int workers_on_host(const struct submission *s, const struct job_node *n)
 {
     int count = 0;

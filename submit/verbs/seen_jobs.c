@@ -142,6 +142,6 @@ int seen_jobs_load(struct submission *s, const json_t *job, struct err *e)
     for (size_t i = 0; i < n; i++)
         if (load_node(&s->nodes[i], json_array_get(said, i), e) < 0)
             return e->code;
-    outcome_judge(s);
+    outcome_update(s);
     return 0;
 }

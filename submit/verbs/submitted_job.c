@@ -69,7 +69,7 @@ void submitted_update(struct submission *s)
 {
     struct err ignored;
 
-    if (outcome_judge(s))
+    if (outcome_update(s))
         job_index_save(s, &ignored);
 }
 

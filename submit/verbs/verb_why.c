@@ -41,7 +41,7 @@ static int describe_job(json_t **out, struct submission *s, bool has_answers, st
 {
     struct err ignored;
 
-    if (outcome_judge(s))
+    if (outcome_update(s))
         job_index_save(s, &ignored);
     *out = run_json(s);
     if (!*out)

@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     static const char canary[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     static struct checked_request rq;
     static char request[64 << 10];
-    enum checked judged;
+    enum checked checked;
     size_t n;
     int status;
 
@@ -52,10 +52,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         atexit(close_fixture);
     }
     n = request_fill(request, sizeof request, (const char *)bytes, len, f.token);
-    judged = request_read(&rq, request, n);
+    checked = request_read(&rq, request, n);
     status = status_of(request, n);
-    if (judged != CHECKED_OK)
-        must(status == (judged == CHECKED_INVALID && !request_is_tls(request, n) ? 400 : 0));
+    if (checked != CHECKED_OK)
+        must(status == (checked == CHECKED_INVALID && !request_is_tls(request, n) ? 400 : 0));
     must(status < 200 || status >= 300 || request_may_succeed(&rq, f.agent.address, f.token));
     must(status < 500 || status == 503 || status == 507);
     must(status_of(canary, sizeof canary - 1) == 200);

@@ -135,7 +135,7 @@ class Browser:
         self.devtools('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def colours(self, dark):
-        """What the system wishes."""
+        """The system's setting."""
         self.devtools('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}])
 
     def find(self, what):

@@ -175,8 +175,8 @@ TEST(output_of_a_dead_runner_is_read_to_its_end_over_many_turns)
     n_taken = t->job.last_seq - n_before;
     /* A sample, and besides: how many were left out, the end. */
     assert_true(n_taken > 2);
-    assert_true((double)n_taken <= INTAKE_BURST + INTAKE_RATE * (clock_now() - began) + 10);
-    assert_true(t->intake.n_seen >= LINES && t->intake.n_dropped > 0);
+    assert_true((double)n_taken <= LINE_BURST + LINE_RATE * (clock_now() - began) + 10);
+    assert_true(t->lines.n_seen >= LINES && t->lines.n_dropped > 0);
     fixture_close(&f);
 }
 

@@ -1,5 +1,5 @@
 /* Raw requests to a live agent: each is answered as it must be, and the agent answers on. Those of the matrix
- * and the damaged ones are judged by tests/lib/request_check.h, a second reading of the same bytes. */
+ * and the damaged ones are read by tests/lib/request_check.h, a second reading of the same bytes. */
 #include <sys/socket.h>
 
 #include "shared/base/clock.h"
@@ -49,7 +49,7 @@ static void check(const char *bytes, size_t len)
     static struct checked_request second;
     static struct request_head box;
     const char *why = NULL;
-    enum checked judged = request_read(&second, bytes, len);
+    enum checked checked = request_read(&second, bytes, len);
     ssize_t found;
     int status;
 
@@ -58,8 +58,8 @@ static void check(const char *bytes, size_t len)
     found = head_find_end(box.bytes, len, &box.n_seen, &why);
     if (found > 0 && !head_parse(&box.head, box.bytes, (size_t)found, &why))
         found = -1;
-    if ((found > 0) != (judged == CHECKED_OK) || (found < 0) != (judged == CHECKED_INVALID))
-        fail_msg("\"%.*s\": %zd (%s) against %d", (int)len, bytes, found, why, (int)judged);
+    if ((found > 0) != (checked == CHECKED_OK) || (found < 0) != (checked == CHECKED_INVALID))
+        fail_msg("\"%.*s\": %zd (%s) against %d", (int)len, bytes, found, why, (int)checked);
     if (found > 0) {
         assert_int_equal(found, second.len);
         assert_string_equal(box.head.method, second.method);
@@ -73,11 +73,11 @@ static void check(const char *bytes, size_t len)
         }
     }
     status = status_of(bytes, len);
-    if ((judged == CHECKED_INVALID && status != (request_is_tls(bytes, len) ? 0 : 400)) ||
-        (judged == CHECKED_INCOMPLETE && status != 0) ||
+    if ((checked == CHECKED_INVALID && status != (request_is_tls(bytes, len) ? 0 : 400)) ||
+        (checked == CHECKED_INCOMPLETE && status != 0) ||
         (status >= 200 && status < 300 && !request_may_succeed(&second, f.agent.address, f.token)) ||
         (status >= 500 && status != 503 && status != 507) || (status > 0 && status < 200))
-        fail_msg("\"%.*s\": judged %d, answered %d", (int)len, bytes, (int)judged, status);
+        fail_msg("\"%.*s\": checked %d, answered %d", (int)len, bytes, (int)checked, status);
     canary(bytes);
 }
 

@@ -133,11 +133,11 @@ TEST(an_outcome_is_kept_while_a_node_is_unreachable_or_has_failed)
     s.state = JOB_FAILED;
     nodes[1].is_ended = false;
     nodes[1].silent_since = 1;
-    assert_false(outcome_judge(&s));
+    assert_false(outcome_update(&s));
     assert_int_equal(s.state, JOB_FAILED);
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_FAILED, "RunnerDied", 2});
     s.state = JOB_CANCELLED;
-    assert_false(outcome_judge(&s));
+    assert_false(outcome_update(&s));
     assert_int_equal(s.state, JOB_CANCELLED);
     assert_int_equal(s.cause, -1);
 }
@@ -147,17 +147,17 @@ TEST(a_job_succeeds_if_all_its_nodes_finally_succeeded)
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_SUCCEEDED, "", 2});
     s.state = JOB_FAILED;
     strcpy(s.seen.reason, "NodeLost");
-    assert_true(outcome_judge(&s));
+    assert_true(outcome_update(&s));
     assert_int_equal(s.state, JOB_SUCCEEDED);
     assert_string_equal(s.seen.reason, "");
-    assert_false(outcome_judge(&s)); /* no news */
+    assert_false(outcome_update(&s)); /* no news */
 }
 
 TEST(a_job_without_a_stored_outcome_has_that_of_its_nodes)
 {
     PUT({JOB_SUCCEEDED, "", 1}, {JOB_FAILED, "RunnerDied", 2});
     s.state = JOB_RUNNING;
-    assert_false(outcome_judge(&s));
+    assert_false(outcome_update(&s));
     assert_int_equal(s.state, JOB_FAILED);
     assert_int_equal(s.cause, 1);
 }
@@ -167,7 +167,7 @@ TEST(a_started_job_continues_while_an_agent_is_unreachable)
     PUT({JOB_RUNNING, "", 0}, {JOB_PENDING, "", 0});
     nodes[1].silent_since = 1;
     s.state = JOB_PENDING; /* as for a job that is read from the index */
-    assert_false(outcome_judge(&s));
+    assert_false(outcome_update(&s));
     assert_int_equal(s.state, JOB_RUNNING);
     assert_string_equal(node_state(&nodes[0]), "running");
     assert_string_equal(node_state(&nodes[1]), "unknown");
