@@ -375,6 +375,18 @@ EOF
     grep -q 'contribute = contribute' gated.c
 }
 
+no_runner() { # of this test's agents
+    local pid
+    for pid in $(pgrep -x job_runner); do
+        case $(readlink "/proc/$pid/cwd") in "$T"/*) return 1 ;; esac
+    done
+}
+
+# A small job on two agents, after a fault: it must succeed.
+serves_the_next_job() {
+    "$SUBMIT" -q --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o next
+}
+
 # open_gate: for the nodes that are there, and for later ones until the test removes gate/open.
 open_gate() {
     touch "$T/gate/open"
