@@ -143,6 +143,20 @@ static int begin_evaluation(struct sim *s, struct sim_node *n, struct err *e)
     return 0;
 }
 
+/* The first node to update finds that a sum is not finite, and the simulation ends: the node whose gradient
+ * was not finite is named in its place. */
+static int name_own_gradient(struct sim *s, const struct sim_node *n, struct err *e)
+{
+    struct err own;
+
+    for (int i = 0; n->step.blames_nobody && i < s->set.node_count; i++)
+        if (s->nodes[i].x && step_check_own(&s->nodes[i].step, &own) < 0) {
+            *e = own;
+            break;
+        }
+    return e->code;
+}
+
 /* Until it computes, evaluates, waits, or its part is over. */
 static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
 {
@@ -154,7 +168,7 @@ static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
     for (;;) {
         n->wants = worker_next(&n->worker, &n->ask, e);
         if (n->wants < 0)
-            return n->wants;
+            return name_own_gradient(s, n, e);
         if (n->wants == WORKER_GOES_ON || n->wants == WORKER_WAITS)
             spend_on_reading(s, n);
         if (n->wants == WORKER_RECORDS && record_rows(s, n, e) < 0)

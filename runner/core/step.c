@@ -215,6 +215,7 @@ static int leave_update_out(struct step *s, size_t from, size_t n, const float *
     int node = nonfinite_node(s, grads);
     char what[256], whose[64] = ", or their sum is not";
 
+    s->blames_nobody = node < 0;
     if (node >= 0)
         snprintf(whose, sizeof whose, ", that of node %d", node);
     if (!tensor)

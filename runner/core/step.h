@@ -55,6 +55,7 @@ struct step {
     float *grads;        /* the last one added */
     int n_added;
     bool sits_out;
+    bool blames_nobody; /* the last update failed for a sum that is not finite, of no known node */
     struct net_score score;
     double begun, spent[N_STEP_PHASES];
     struct exchange_totals before;

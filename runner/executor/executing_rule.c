@@ -43,14 +43,13 @@ static size_t message_bytes(const struct codec *c)
 int executing_open_rule(struct executing *ex, struct err *e)
 {
     static const struct codec_events events = {.on_message = on_message, .on_collective = on_collective};
+    static const struct codec_more more = {
+        .events = &events, .message_bytes = message_bytes, .compression = CODEC_UNCOMPRESSED};
     static float nothing[1]; /* there are no parameters */
     struct node *n = ex->n;
     struct exchange_config cfg = exchange_config_of(&n->set, n->job.node);
 
-    ex->rule = (struct codec_plugin){.name = n->codec.executor->name,
-                                     .state_size = sizeof ex,
-                                     .more = CODEC_MORE(.events = &events, .message_bytes = message_bytes,
-                                                        .compression = CODEC_UNCOMPRESSED)};
+    ex->rule = (struct codec_plugin){.name = n->codec.executor->name, .state_size = sizeof ex, .more = &more};
     cfg.plugin = &ex->rule;
     cfg.blocks = &n->blocks;
     cfg.params = cfg.grads = nothing;
