@@ -31,16 +31,16 @@ static const uint64_t run_folder = LL_READ_FILE | LL_WRITE_FILE | LL_READ_DIR | 
 static const uint64_t compile_folder = LL_READ_FILE | LL_WRITE_FILE | LL_READ_DIR | LL_MAKE_REG |
                                        LL_REMOVE_FILE | LL_MAKE_DIR | LL_REMOVE_DIR | LL_TRUNCATE;
 
-struct path_rule {
+struct allowed_path {
     const char *path;
     uint64_t allowed;
 };
 
-static const struct path_rule nowhere[] = {{NULL, 0}};
+static const struct allowed_path nowhere[] = {{NULL, 0}};
 
 #define SYSTEM (LL_EXECUTE | LL_READ_FILE | LL_READ_DIR)
 
-static const struct path_rule of_compiler[] = {
+static const struct allowed_path of_compiler[] = {
     {"/usr", SYSTEM},
     {"/bin", SYSTEM},
     {"/lib", SYSTEM},
@@ -76,7 +76,7 @@ static int allow(int rules, uint64_t handled_fs, int fd, uint64_t rights)
 }
 
 /* Places that this machine lacks are left out. */
-static int allow_places(int rules, uint64_t handled_fs, const struct path_rule *p)
+static int allow_places(int rules, uint64_t handled_fs, const struct allowed_path *p)
 {
     int rc = 0;
 
@@ -97,7 +97,7 @@ int landlock_version(void)
 }
 
 /* Returns 0, or -1 and errno. no_new_privs must be set. */
-static int restrict_to(int abi, int folder_fd, uint64_t in_folder, const struct path_rule *places)
+static int restrict_to(int abi, int folder_fd, uint64_t in_folder, const struct allowed_path *places)
 {
     const struct landlock_ruleset set = handled(abi);
     /* A larger structure is accepted if the part that the kernel does not know is zero. */
