@@ -360,7 +360,7 @@ tidy: ## clang-tidy over everything
 	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""' -DPSGD_PAGE='"$(BUILD)/page.html"'
 
 # A check whose tool is not installed prints "skipped: ..." and succeeds.
-static: warnings clang-check format-check check-layers check-scripts check-reference ## warnings of both compilers, source format, includes, scripts, docs/reference
+static: warnings clang-check format-check check-layers check-names check-scripts check-reference ## warnings of both compilers, source format, includes, names, scripts, docs/reference
 warnings: all tests $(BENCHES) $(REFERENCE)
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/docs $(BUILD)/examples $(BUILD)/tests
 
@@ -398,7 +398,7 @@ check-scripts:
 check-layers: ## no file includes a header that docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers
 
-check-names: ## a struct's tag and a module's name exist once in the tree, a static function carries a noun
+check-names: ## a struct's tag and a module's name exist once in the tree, a static function carries a noun, no word is a private one
 	$(Q)tests/check-names
 
 # The folders that packaging/install takes: PREFIX, and one by one.

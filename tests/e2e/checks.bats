@@ -129,7 +129,11 @@ NEW
     [[ "$output" == *'has no table'* ]]
 }
 
-@test "a tag, a base name and a static word that are taken are reported, and a unit test of no module" {
+@test "names are unique, and none is a private word" {
+    check check-names
+}
+
+@test "a tag, a base name and a static word that are taken are reported, a unit test of no module, and a refused word" {
     mkdir -p agent/api nn submit shared sim tests/unit/{agent,nn}
     touch tests/unit/agent/test_one.c tests/unit/nn/test_other.c
     for f in agent/api/one nn/two submit/three shared/four; do
@@ -141,12 +145,14 @@ NEW
     "$ROOT/tests/check-names" .
     printf 'struct thing {\n    int a;\n};\nstruct thing *give(void);\n' >sim/one.c
     touch tests/unit/nn/test_one.c
+    echo 'Patience and a notebook are no metaphors, n_strangers is one.' >README.md
     run "$ROOT/tests/check-names" .
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *'a tag that is defined more than once: thing: nn/other.h sim/one.c'* ]]
     [[ "$output" == *'a base name of more than one file: one.c: agent/api/one.c sim/one.c'* ]]
-    [[ "$output" == *'a unit test that is named after no module of its room: tests/unit/nn/test_one.c' ]]
+    [[ "$output" == *'a unit test that is named after no module of its room: tests/unit/nn/test_one.c'* ]]
+    [ "$(grep 'has a plain word' <<<"$output")" = './README.md:1: "stranger" has a plain word: unauthenticated client' ]
 }
 
 @test "docs/reference is what the programs say" {

@@ -327,7 +327,7 @@ static int exchange_parameters(struct channel *ch)
             c->params[i] += b->late.now[i] - b->late.at[i];
         keep_statistics(ch);
     }
-    if (b->late.is_last) /* whatever the last combination makes of the rule's wish */
+    if (b->late.is_last) /* whatever the rule asked for in its last combination */
         c->run->wants_stop = c->run->step < c->run->n_steps;
     if (rc < 0 || b->late.is_last)
         return rc;
