@@ -202,7 +202,7 @@ static int attack_message(struct victim *v, const struct watch_call *call, struc
 /* Changes the result of the workers' collective, which is in the codec's own vector. */
 static void change_result(struct victim *v, const struct watch_call *call)
 {
-    const struct collecting *of = &((const struct channel *)(const void *)call->c)->collecting;
+    const struct collecting *of = &channel_of(call->c)->collecting;
     size_t len = of->n_last_out;
     unsigned char *out = victim_twin(v, of->last_out, len);
 

@@ -188,7 +188,7 @@ static void copy_vector(struct victim *v, const struct channel *ch, size_t k)
 int victim_make(struct victim *v, const struct codec_plugin *plugin, struct codec *c, const struct rng *rng,
                 struct err *e)
 {
-    const struct channel *ch = (const struct channel *)(const void *)c;
+    const struct channel *ch = channel_of(c);
     size_t n = 2 * rounded(c->n_params * sizeof(float)) + rounded(plugin->state_size);
 
     for (size_t k = 0; k < ch->n_zeros; k++)

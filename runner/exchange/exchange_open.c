@@ -1,4 +1,5 @@
-/* Creates and frees an exchange; refuses a codec that does not support the job. */
+/* Creates and frees an exchange, by the settings of a job; refuses a codec that does not support the job;
+ * foresees its memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,46 @@
 #include "shared/plugin/combine_path.h"
 
 enum { PEER_STATS_AT_ONCE = 64 };
+
+/* Least bytes in a bucket of the gradient, the size of the first one of PyTorch's DistributedDataParallel.
+ * Each bucket is an all-reduce of its own, so smaller ones would wait more often. */
+enum { BUCKET = 1 << 20 };
+
+struct exchange_config exchange_config_of(const struct settings *set, int node)
+{
+    uint64_t rows = (uint64_t)set->steps_per_epoch;
+    /* Of a worker, in an epoch; of those that are shared, about. */
+    uint64_t own = set->feed == FEED_SHARED ? (rows - 1) / (uint64_t)set->node_count + 1 : rows;
+    struct aggregate aggregate = {0};
+    struct err e;
+
+    aggregate_parse(&aggregate, set->aggregate, &e); /* settings_check has passed it */
+    return (struct exchange_config){
+        .options = node < 0 ? set->server_codec_options : set->codec_options,
+        .compress = set->compress,
+        .compress_down = set->compress_down,
+        .node = node,
+        .n_workers = set->node_count,
+        .n_servers = set->server_count,
+        .is_sync = set->sync == SYNC_SSGD,
+        .skips_nonfinite = set->on_nonfinite == NONFINITE_SKIPS,
+        .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
+        .min_nodes = set->min_nodes,
+        .path = set->path,
+        .aggregate = aggregate,
+        .overlap = set->overlap,
+        .n_drawn = path_drawn(set->participate, set->node_count),
+        .clips = set->clip_norm > 0,
+        .allreduce = set->allreduce,
+        .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : own,
+        .n_steps = settings_steps(set),
+        .seed = set->seed,
+        .shares_evaluations = set->target_accuracy > 0 || set->patience > 0 || set->shares_evaluations,
+        .target_accuracy = set->target_accuracy,
+        .patience = set->patience,
+        .bucket = BUCKET / sizeof(float),
+    };
+}
 
 static int check_config(const struct exchange_config *cfg, const struct codec_job *job, struct err *e)
 {
@@ -134,4 +175,52 @@ void exchange_free(struct exchange *x)
     barrier_clear(&x->barrier);
     verdict_clear(&x->verdict);
     free(x);
+}
+
+/* The memory of its vectors and messages, which grow with the model. */
+
+/* The codec's own vectors, and those of the host for a rule that combines. */
+static double count_numbers(const struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    int n_vectors = b->n_rooms + (b->path && b->path->n_later ? b->path->n_later(ch) : 0) +
+                    (b->all ? b->n_most * b->n_vectors : 0) + (ch->collecting.sum != NULL);
+    double n = (double)n_vectors * (double)ch->n_params;
+
+    for (size_t i = 0; i < ch->n_zeros; i++)
+        n += (double)vector_bytes(&ch->zeros[i]) / sizeof(float);
+    if (round_agrees(ch)) /* round_undo */
+        n += n + (ch->codec.global ? 2 : 1) * (double)ch->n_params;
+    return n;
+}
+
+/* Residuals, copies, what receivers decode, items, and decoded vectors of the message being read. */
+static double compressed_bytes(const struct channel *ch)
+{
+    const struct compressing *c = &ch->compressing;
+    const struct chains *ways[] = {&c->up, &c->down};
+    double bytes = (double)compressing_saved_bytes(ch);
+
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < ways[k]->n_chains; i++)
+            bytes += ways[k]->of[i].sent ? (double)(ways[k]->of[i].n * sizeof(float)) : 0;
+    if (c->copies.n > 0) /* copies.work; and a worker decodes into a vector */
+        bytes += (double)(c->copies.n_params * sizeof(float)) * (ch->run.node < 0 ? 1 : 2);
+    if (ch->reducing.is_on)
+        return bytes + 3 * (double)(c->up.n * ch->reducing.item.bytes);
+    return c->up.n_chains > 0 ? bytes + (double)ch->limit : bytes;
+}
+
+double exchange_bytes(const struct exchange *x)
+{
+    double bytes = 0;
+
+    for (int i = 0; i < x->n_channels; i++) {
+        const struct channel *ch = &x->channels[i];
+
+        bytes += sizeof(float) * count_numbers(ch) + compressed_bytes(ch);
+        if (exchange_has_messages(x) && x->cfg.n_workers > 1)
+            bytes += 2 * (double)ch->limit; /* one being written, one being read */
+    }
+    return bytes;
 }

@@ -85,7 +85,7 @@ void round_clear(struct channel *ch)
     free(ch->round.inbox);
     free(ch->round.contributions);
     free(ch->round.kept);
-    undo_clear(&ch->round.undo);
+    round_undo_clear(&ch->round.undo);
     agreement_clear(&ch->round.agreement);
     ch->round = (struct round){0};
 }

@@ -6,8 +6,8 @@
 
 #include "codecs/wire.h"
 #include "runner/exchange/agreement.h"
-#include "runner/exchange/undo.h"
 #include "runner/mesh/mesh.h"
+#include "shared/base/rng.h"
 
 struct channel;
 struct codec_round;
@@ -45,17 +45,25 @@ enum round_stage {
     ROUND_GATHERS       /* all contributions merged; waits for what other servers say of theirs (whole.h) */
 };
 
+/* A copy of a codec from before a round, restored when a contribution turns out to be malformed or missing
+ * after others have been merged. */
+struct round_undo {
+    char *vectors; /* params, grads, global, then those of zeros(); NULL: not allocated yet */
+    void *state;
+    struct rng rng;
+};
+
 struct round {
     int n_contributions;                /* in a full round */
     int depth;                          /* of an inbox */
     struct round_inbox *inbox;          /* (n_contributions) */
     struct contribution *contributions; /* (n_contributions, depth) */
     enum round_stage stage;
-    double sent_at;   /* stopwatch_now, when the last of the own contributions were sent */
-    int next;         /* ssgd: the first contribution not merged yet */
-    int sender;       /* the node that sent the contribution that is being merged */
-    struct undo undo; /* used if the job continues without lost workers */
-    bool can_undo;    /* undo holds the state before this round */
+    double sent_at;         /* stopwatch_now, when the last of the own contributions were sent */
+    int next;               /* ssgd: the first contribution not merged yet */
+    int sender;             /* the node that sent the contribution that is being merged */
+    struct round_undo undo; /* used if the job continues without lost workers */
+    bool can_undo;          /* undo holds the state before this round */
     struct agreement agreement;
     /* A server's reply to a round that this worker, which does not take part, has not come to yet. */
     struct mesh_buf *early;
@@ -86,6 +94,7 @@ int round_advance(struct channel *ch);
 int round_close(struct channel *ch, int first, int last, uint64_t worker_round);
 
 /* round_loss.c */
+void round_undo_clear(struct round_undo *u);
 int round_on_loss(struct channel *ch, int node);
 int round_on_leave(struct channel *ch, int node);
 int round_advance_without_lost(struct channel *ch);

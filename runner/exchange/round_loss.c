@@ -2,9 +2,85 @@
  * all merge the same contributions: they first agree on these (agreement.h), and end together, so that none
  * leaves while another needs it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runner/exchange/exchange_private.h"
+
+enum { MODEL_VECTORS = 3 }; /* vectors before those of zeros() */
+
+static struct codec_vector vector_of(const struct channel *ch, size_t i)
+{
+    const struct codec *c = &ch->codec;
+    float *const vectors[MODEL_VECTORS] = {c->params, c->grads, c->global == c->params ? NULL : c->global};
+
+    if (i >= MODEL_VECTORS)
+        return ch->zeros[i - MODEL_VECTORS];
+    return vectors[i] ? (struct codec_vector){.v = vectors[i], .n = ch->n_params}
+                      : (struct codec_vector){.v = c->params, .n = 0};
+}
+
+static size_t bytes_of_state(const struct channel *ch)
+{
+    return ch->x->cfg.plugin->state_size;
+}
+
+void round_undo_clear(struct round_undo *u)
+{
+    free(u->vectors);
+    free(u->state);
+    *u = (struct round_undo){0};
+}
+
+static int make_undo_room(struct round_undo *u, struct channel *ch)
+{
+    size_t bytes = 1; /* malloc(0) may be NULL */
+
+    /* All vectors are in memory, so the sum does not overflow. */
+    for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
+        struct codec_vector v = vector_of(ch, i);
+
+        bytes += vector_bytes(&v);
+    }
+    u->vectors = malloc(bytes);
+    u->state = malloc(bytes_of_state(ch) + 1);
+    if (u->vectors && u->state)
+        return 0;
+    round_undo_clear(u);
+    return err_set(ch->x->e, ERR_NOMEM, "no memory to keep %zu bytes of the codec", bytes);
+}
+
+static int keep_codec(struct round_undo *u, struct channel *ch)
+{
+    char *to;
+
+    if (!u->vectors && make_undo_room(u, ch) < 0)
+        return ch->x->e->code;
+    to = u->vectors;
+    for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
+        struct codec_vector v = vector_of(ch, i);
+
+        memcpy(to, v.v, vector_bytes(&v));
+        to += vector_bytes(&v);
+    }
+    memcpy(u->state, ch->codec.state, bytes_of_state(ch));
+    u->rng = ch->rng;
+    return 0;
+}
+
+static void restore_codec(const struct round_undo *u, struct channel *ch)
+{
+    const char *from = u->vectors;
+
+    for (size_t i = 0; i < MODEL_VECTORS + ch->n_zeros; i++) {
+        struct codec_vector v = vector_of(ch, i);
+
+        memcpy(v.v, from, vector_bytes(&v));
+        from += vector_bytes(&v);
+    }
+    memcpy(ch->codec.state, u->state, bytes_of_state(ch));
+    ch->rng = u->rng;
+}
 
 /* Is the round incomplete without this contribution, which is missing? */
 static bool is_awaited(const struct channel *ch, int k)
@@ -42,7 +118,7 @@ static int begin_merging(struct channel *ch)
     struct round *r = &ch->round;
     bool ends = r->stage == ROUND_ENDS; /* empty contributions change nothing */
 
-    if (!r->can_undo && !ends && undo_keep(&r->undo, ch) < 0)
+    if (!r->can_undo && !ends && keep_codec(&r->undo, ch) < 0)
         return -1;
     r->can_undo = !ends;
     return CODEC_GO;
@@ -52,7 +128,7 @@ static int begin_merging(struct channel *ch)
 static void undo_merges(struct channel *ch)
 {
     if (ch->run.n_merged > 0)
-        undo_restore(&ch->round.undo, ch);
+        restore_codec(&ch->round.undo, ch);
     ch->run.n_merged = 0;
     ch->round.next = 0;
 }
