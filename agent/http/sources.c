@@ -30,7 +30,7 @@ void sources_free(struct sources *t)
     free(t);
 }
 
-/* FNV-1a. Sources that share a set can only make each other forgotten. */
+/* FNV-1a. Sources that share a set can only evict each other. */
 static size_t set_of(const struct source *s)
 {
     uint32_t h = 2166136261u;

@@ -52,7 +52,7 @@ struct line_limit {
     uint64_t n_dropped; /* of these, for lack of a token */
 };
 
-/* Kinds are told by how a line begins, which costs less than parsing it: docs/protocol.md section 2. */
+/* The beginning of a line shows its kind, which costs less than parsing it: docs/protocol.md section 2. */
 bool runner_line_is(const char *name, const char *text, size_t len);
 
 /* Counts a line. Returns whether it is to be taken now: a token was there. Else it is held or dropped.

@@ -1,8 +1,8 @@
 /* success -- whether a node that reports success has done its job. The codec's code runs in the process that
  * reports, and could write the report itself, so the agent, in which no codec runs, compares it with what
  * the job's settings and model ask for, with the files that the node has left, and with the progress that it
- * has seen. A codec that writes all of these so that they agree has left a complete result; how good its
- * model is, a test tells. Of an executor, whose result is what it has written, the agent has only the
+ * has seen. A codec that writes all of these so that they agree has left a complete result; only a test
+ * shows how good its model is. Of an executor, whose result is what it has written, the agent has only the
  * progress: the host reports the last percent when the function has returned. */
 #ifndef PSGD_SUCCESS_H
 #define PSGD_SUCCESS_H

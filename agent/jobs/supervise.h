@@ -42,7 +42,7 @@ uint64_t runner_files(int n_nodes);
 int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e);
 
 /* Lets the child exec. ERR_IO: exec failed, and the child has ended. 0 also if something has killed it
- * before: runner_reap tells. */
+ * before: runner_reap reports that. */
 int runner_go(struct runner *r, const char *exe, struct err *e);
 
 /* Adopts a process of an earlier agent. ERR_NOT_FOUND: it has ended, or its pid is another process's now. */

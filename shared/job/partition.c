@@ -258,21 +258,21 @@ static int deal_dirichlet(struct deal *d, double alpha, struct err *e)
 }
 
 /* Block b's i-th label is order[(b K + i) mod C]. */
-struct hand {
+struct label_parts {
     size_t n_labels, n_classes;
     uint32_t *order;     /* (n_classes) */
     size_t *owners, *at; /* (n_classes): blocks that still take their part of a label; its next sample */
 };
 
-static size_t label_of(const struct hand *h, size_t block, size_t i)
+static size_t label_of(const struct label_parts *h, size_t block, size_t i)
 {
     return h->order[(block * h->n_labels + i) % h->n_classes];
 }
 
 /* Takes one block's samples: its part of each of its labels. Where owners do not divide a label's samples,
  * the first ones get one more. */
-static size_t take_hand(struct hand *h, const size_t *start, const uint32_t *sorted, uint32_t *to,
-                        size_t block)
+static size_t take_parts(struct label_parts *h, const size_t *start, const uint32_t *sorted, uint32_t *to,
+                         size_t block)
 {
     size_t n = 0;
 
@@ -288,7 +288,8 @@ static size_t take_hand(struct hand *h, const size_t *start, const uint32_t *sor
     return n;
 }
 
-static int deal_hands(struct deal *d, struct hand *h, const size_t *start, uint32_t *sorted, struct err *e)
+static int deal_parts(struct deal *d, struct label_parts *h, const size_t *start, uint32_t *sorted,
+                      struct err *e)
 {
     char why[48];
 
@@ -302,7 +303,7 @@ static int deal_hands(struct deal *d, struct hand *h, const size_t *start, uint3
         h->owners[h->order[i % h->n_classes]]++;
     memcpy(sorted, d->items, d->set->n * sizeof *sorted);
     for (size_t b = 0; b < d->n_blocks; b++)
-        d->begin[b + 1] = d->begin[b] + take_hand(h, start, sorted, d->items + d->begin[b], b);
+        d->begin[b + 1] = d->begin[b] + take_parts(h, start, sorted, d->items + d->begin[b], b);
     shuffle_blocks(d);
     snprintf(why, sizeof why, "with %zu label%s", h->n_labels, h->n_labels == 1 ? "" : "s");
     return check_blocks(d, why, e);
@@ -314,7 +315,7 @@ static int deal_labels(struct deal *d, size_t n_labels, struct err *e)
 {
     size_t n_classes = (size_t)d->set->n_classes;
     size_t *numbers;
-    struct hand h = {.n_labels = n_labels, .n_classes = n_classes};
+    struct label_parts h = {.n_labels = n_labels, .n_classes = n_classes};
     uint32_t *sorted;
     int rc;
 
@@ -328,7 +329,7 @@ static int deal_labels(struct deal *d, size_t n_labels, struct err *e)
         h.at = h.owners + n_classes;
         rc = sort_by_label(d, numbers, e);
         if (rc == 0)
-            rc = deal_hands(d, &h, numbers, sorted, e);
+            rc = deal_parts(d, &h, numbers, sorted, e);
     } else {
         rc = no_memory_to_deal(d, e);
     }

@@ -96,7 +96,7 @@ static double processor_time_limit(void)
     return getrlimit(RLIMIT_CPU, &own) == 0 && own.rlim_max < CPU_MAX_S ? (double)own.rlim_max : CPU_MAX_S;
 }
 
-/* What a program tells that has used up its time differs: gcc starts another one, and exits with a status
+/* What a program reports that has used up its time differs: gcc starts another one, and exits with a status
  * when that is killed. */
 static int finish_compiler(struct child *c, const char *name, struct err *e)
 {

@@ -51,8 +51,9 @@ struct watched_agent {
     uint64_t version;     /* of what it has said, or why it has not */
     char message[sizeof(struct err)];
     double slots;
-    bool has_told, only_shows; /* of GET /v1/agent: it was answered, or refused; the token's scope is read */
-    json_t *list;              /* its answer to GET /v1/jobs; NULL: none */
+    bool has_answered,
+        only_shows; /* of GET /v1/agent: it was answered, or refused; the token's scope is read */
+    json_t *list;   /* its answer to GET /v1/jobs; NULL: none */
     struct order *order;
     int fd; /* the file that a part is appended to; -1 */
     off_t had;
@@ -288,7 +289,7 @@ static void take_answer(struct agents *a, struct watched_agent *g)
     struct err e = {0};
     int rc = node_answer(&g->node, &e);
 
-    g->has_told |= g->ask == ASK_AGENT;
+    g->has_answered |= g->ask == ASK_AGENT;
     if (rc == 0 && g->ask == ASK_AGENT)
         take_agent(g);
     else if (rc == 0 && g->ask == ASK_JOBS)
@@ -433,10 +434,10 @@ json_t *agents_json(const struct agents *a)
     return list;
 }
 
-bool agents_have_told(const struct agents *a)
+bool agents_have_answered(const struct agents *a)
 {
     for (size_t i = 0; i < a->n; i++)
-        if (!a->all[i].is_known || (a->all[i].is_up && !a->all[i].has_told))
+        if (!a->all[i].is_known || (a->all[i].is_up && !a->all[i].has_answered))
             return false;
     return true;
 }

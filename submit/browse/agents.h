@@ -20,11 +20,11 @@ void agents_poll(struct agents *a, double timeout_s);
 uint64_t agents_version(const struct agents *a);
 /* [{"address", "state", "message", "slots", "slots_used"}] */
 json_t *agents_json(const struct agents *a);
-/* The jobs that the agents have told of; valid until the next agents_poll. ERR_NOMEM. */
+/* The jobs that the agents have listed; valid until the next agents_poll. ERR_NOMEM. */
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e);
 
 /* Whether all agents have said which jobs they have, and what the token may do there, or why not. */
-bool agents_have_told(const struct agents *a);
+bool agents_have_answered(const struct agents *a);
 /* Whether the token that is used there has scope read: it shows jobs, and allows nothing else. */
 bool agents_only_show(const struct agents *a, size_t agent);
 

@@ -77,7 +77,7 @@ static int put_live(struct listed_job *out, struct browser *b, const struct live
     return out->run && out->line ? 0 : no_memory(e);
 }
 
-/* Of a job that has not ended in its folder, and of which no agent tells: how old its state is, and why. */
+/* Of a job that has not ended in its folder, and which no agent lists: how old its state is, and why. */
 static json_t *explain_silence(const struct browser *b, const json_t *line)
 {
     json_t *out = json_deep_copy(line), *agents = agents_json(b->agents), *agent;
@@ -213,7 +213,7 @@ static void take_done(struct browser *b)
 
 /* When what was begun at `since` may be done again: after `pause_s`, and so that it takes at most a twentieth
  * of the time of a processor, whatever there is to do. */
-static double rested(double since, double pause_s)
+static double next_start(double since, double pause_s)
 {
     double now = clock_now();
 
@@ -242,14 +242,14 @@ static int keep_up(struct browser *b, struct err *e)
     if (since >= b->scan_at) {
         if (result_list_scan(&b->results, e) < 0)
             return e->code;
-        b->scan_at = rested(since, scan_s);
+        b->scan_at = next_start(since, scan_s);
     }
     if (!is_due(b))
         return 0;
     since = clock_now();
     if (look_for_jobs(b, e) < 0)
         return e->code;
-    b->look_at = rested(since, look_s);
+    b->look_at = next_start(since, look_s);
     return 0;
 }
 

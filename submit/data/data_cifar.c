@@ -82,7 +82,7 @@ static bool is_batch(const char *name, const char *prefix)
            memcmp(name + len - 4, ".bin", 4) == 0;
 }
 
-static bool is_packed_twin(const char *name, const char *before)
+static bool is_packed_copy(const char *name, const char *before)
 {
     size_t len = strlen(before);
 
@@ -102,7 +102,7 @@ static int read_half(struct cifar_half *h, const char *dir, const char *prefix, 
     for (int i = 0; i < n && rc == 0; i++) {
         const char *name = names[i]->d_name;
 
-        if (!is_batch(name, prefix) || is_packed_twin(name, before))
+        if (!is_batch(name, prefix) || is_packed_copy(name, before))
             continue;
         before = name;
         rc = file_join(path, sizeof path, dir, name, e);

@@ -204,7 +204,7 @@ static int by_text(const void *a, const void *b)
 static bool is_label_of_header(const struct csv_table *t)
 {
     struct csv_cell *rest;
-    bool is_lonely = true;
+    bool are_others_shared = true;
     double ignored;
 
     if (t->n_rows < ROWS_COUNTED_MIN)
@@ -220,10 +220,10 @@ static bool is_label_of_header(const struct csv_table *t)
     memcpy(rest, t->texts + 1, (t->n_rows - 1) * sizeof *rest);
     qsort(rest, t->n_rows - 1, sizeof *rest, by_text);
     for (size_t i = 0; i + 1 < t->n_rows; i++)
-        is_lonely &= (i > 0 && csv_compare(&rest[i - 1], &rest[i]) == 0) ||
-                     (i + 2 < t->n_rows && csv_compare(&rest[i], &rest[i + 1]) == 0);
+        are_others_shared &= (i > 0 && csv_compare(&rest[i - 1], &rest[i]) == 0) ||
+                             (i + 2 < t->n_rows && csv_compare(&rest[i], &rest[i + 1]) == 0);
     free(rest);
-    return is_lonely;
+    return are_others_shared;
 }
 
 /* Columns that are row numbers, as pandas and databases write them, and not values. */

@@ -30,7 +30,7 @@ static uint32_t masked(const void *bytes, size_t len)
     return htole32((crc >> 15 | crc << 17) + 0xa282ead8U);
 }
 
-/* A stream remembers that a write failed, so appender_end() tells. Takes the event. */
+/* A stream remembers that a write failed, and appender_end() reports it. Takes the event. */
 static int put_event(FILE *f, struct protobuf *event, struct err *e)
 {
     uint64_t len = htole64(event->len);

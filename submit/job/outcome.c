@@ -13,7 +13,7 @@ static bool was_stopped(const struct job_node *n)
 /* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
  * node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite, and end at about the
  * same time, but only one knows that it was its own gradient. */
-static int blame(const struct job_node *n)
+static int cause_rank(const struct job_node *n)
 {
     if (was_stopped(n))
         return 5;
@@ -63,7 +63,7 @@ int outcome_cause(const struct submission *s)
 
         if (has_not_failed(n) || outcome_tolerates(s, n))
             continue;
-        if (!c || blame(n) < blame(c) || (blame(n) == blame(c) && ended_before(n, c)))
+        if (!c || cause_rank(n) < cause_rank(c) || (cause_rank(n) == cause_rank(c) && ended_before(n, c)))
             cause = (int)i;
     }
     return cause;

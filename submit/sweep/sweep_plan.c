@@ -164,7 +164,7 @@ const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t a
     return p->axes[axis].values[combination % p->axes[axis].n];
 }
 
-/* A path is told by its last part; the checksum has all of it. */
+/* A path is shown by its last part; the checksum has all of it. */
 static const char *shown(const char *value)
 {
     const char *slash = strrchr(value, '/');

@@ -114,7 +114,7 @@ static void find_in_log(char out[SWEEP_WHY], const char *log, const char *key)
     utf8_clean(out, strlen(out), false);
 }
 
-static void tell_why(char why[SWEEP_WHY], int status, const char *log)
+static void read_why(char why[SWEEP_WHY], int status, const char *log)
 {
     find_in_log(why, log, "error: ");
     if (!why[0]) { /* "ERROR User Submit@10:50:19 : ..." */
@@ -254,7 +254,7 @@ int sweep_run(enum sweep_state *state, char why[SWEEP_WHY], const struct sweep *
     }
     if (!left.is_done) {
         *state = SWEEP_FAILED;
-        tell_why(why, status, log);
+        read_why(why, status, log);
     }
     return 0;
 }

@@ -77,7 +77,7 @@ int file_to_stdout_begin(struct file_to_stdout *f, struct options *o, unsigned v
     return 0;
 }
 
-/* output_finish() tells of writes that fail. */
+/* output_finish() reports writes that fail. */
 static int copy_out(const char *path, struct err *e)
 {
     char bytes[COPIED_AT_ONCE];

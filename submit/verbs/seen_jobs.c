@@ -11,7 +11,7 @@
 
 static const double ask_s = 3;
 
-/* The job as its agents tell it; NULL: one of them would let this user do more, or there is no memory. */
+/* The job as its agents report it; NULL: one of them would let this user do more, or there is no memory. */
 static json_t *describe_job(const struct agents *a, const struct live_job *j)
 {
     json_t *run = live_run(j, NULL), *said = json_array();
@@ -81,7 +81,7 @@ json_t *seen_jobs_ask(const struct options *o)
         agents_close(a);
         return json_array(); /* verbs that need the list report an error in it */
     }
-    while (!agents_have_told(a) && clock_now() < until && !interrupt_signal())
+    while (!agents_have_answered(a) && clock_now() < until && !interrupt_signal())
         agents_poll(a, 0.1);
     list = jobs_of_agents(a);
     agents_close(a);

@@ -9,7 +9,7 @@
 #include "submit/options/submit_options.h"
 
 /* Asks the agents of the list, for at most three seconds. The newest job is first; each is of run.json's
- * form, as far as agents tell, with "submitted_by" (the name of the token; null: not known) and "said",
+ * form, as far as agents report it, with "submitted_by" (the name of the token; null: not known) and "said",
  * what the agent of each node says: [{"node", "address", "job"}]. Empty where there is no list, or no
  * agent grants scope read and no more. NULL: no memory. The caller owns it. */
 json_t *seen_jobs_ask(const struct options *o);

@@ -28,9 +28,9 @@ struct launch {
     struct own_agent agent;
     double until; /* clock_now */
     char until_text[TEXT_AMOUNT];
-    double chief_heard_at; /* clock_now when its agent last answered; 0: never yet */
-    char job[REPLY_ID];    /* "": none has come */
-    struct job_view view;  /* of the node here */
+    double chief_answered_at; /* clock_now when its agent last answered; 0: never yet */
+    char job[REPLY_ID];       /* "": none has come */
+    struct job_view view;     /* of the node here */
 };
 
 /* Sleeps for a moment, or until a signal; sees whether the agent still runs. */
@@ -114,14 +114,14 @@ static bool is_awaited(const struct launch *l)
 
 /* Tasks that wait for this one see its agent come and go, and end: else they would wait until
  * --task-timeout. */
-static void tell_others(struct launch *l)
+static void notify_other_tasks(struct launch *l)
 {
     double until = clock_now() + TOLD_S;
     struct err ignored;
 
     if (!is_awaited(l) || own_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, &ignored) < 0)
         return;
-    console_info("There is no job: other tasks wait for it, and are told.");
+    console_info("There is no job: the other tasks wait for it, and are notified.");
     while (clock_now() < until && pause_a_moment(l, &ignored) == 0)
         ;
     own_agent_stop(&l->agent);
@@ -144,10 +144,10 @@ static int look_for_chief(bool *is_gone, struct launch *l, struct err *e)
     if (answering_ask(&answer, tasks_chief(&l->tasks), 1, e) < 0)
         return e->code;
     if (answer == ANSWERS)
-        l->chief_heard_at = clock_now();
+        l->chief_answered_at = clock_now();
     else
-        *is_gone = l->chief_heard_at > 0 &&
-                   (answer == ANSWERS_NEVER || clock_now() > l->chief_heard_at + l->opt->agent_timeout_s);
+        *is_gone = l->chief_answered_at > 0 &&
+                   (answer == ANSWERS_NEVER || clock_now() > l->chief_answered_at + l->opt->agent_timeout_s);
     return 0;
 }
 
@@ -161,7 +161,7 @@ static int look_for_job(struct launch *l, struct err *e)
     if (!id[0])
         return 0;
     if (!l->job[0]) /* its chief is there, even if its agent has not been asked meanwhile */
-        l->chief_heard_at = clock_now();
+        l->chief_answered_at = clock_now();
     if (strcmp(id, l->job) != 0 || now.state != l->view.state)
         console_info("Job %s: %s%s%s%s", id, job_state_name(now.state), now.message[0] ? ": " : "",
                      now.message, text_stop(now.message));
@@ -208,7 +208,7 @@ static int run_tasks(struct launch *l, struct err *e)
     int rc;
 
     if (is_chief && check_job(l, e) < 0) {
-        tell_others(l);
+        notify_other_tasks(l);
         return e->code;
     }
     if (own_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, e) < 0)

@@ -50,7 +50,7 @@ static int describe_job(json_t **out, struct submission *s, bool has_answers, st
     return 0;
 }
 
-/* Asks the agents; with none of them left, the index tells the end of a job that was watched. */
+/* Asks the agents; with none of them left, the index has the end of a job that was watched. */
 static int ask_agents(json_t **out, const struct options *o, const char *id, struct err *e)
 {
     struct submission s;
