@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import urllib.request
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,6 +35,12 @@ def await_port(process, port):
             time.sleep(0.02)
 
 
+def await_agent(process, port):
+    """Waits until the agent answers; before it does, its token may not be written yet."""
+    await_port(process, port)
+    urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60).close()
+
+
 class Agents:
     """Agents of one build, two or n, each pinned to a processor of its own as long as there are enough."""
 
@@ -49,8 +56,8 @@ class Agents:
         (folder / "worker.json").write_text(json.dumps({"Worker": [f"127.0.0.1:{p}" for p in ports]}))
         try:
             for a, port in zip(self.running, ports):
-                await_port(a, port)
-        except RuntimeError:
+                await_agent(a, port)
+        except (RuntimeError, OSError):
             self.stop()
             raise
 
