@@ -317,7 +317,10 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     if (ev->head.channel == ch->id && x->handlers.on_message)
         return exchange_end_wait(ch, x->handlers.on_message(ch, &ev->head, ev->buf));
     mesh_buf_put(ev->buf);
-    channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
+    if (ev->head.channel != ch->id)
+        channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
+    else
+        channel_fail(ch, "node %d sent a message, and workers combine by collectives", ev->head.peer);
     return exchange_end_wait(ch, channel_blame(ch, ev->head.peer));
 }
 

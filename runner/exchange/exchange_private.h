@@ -1,7 +1,7 @@
 /* exchange_private -- the members of struct exchange and of its channels, for the files that implement it. A
  * channel is one codec at work: the codec's view, its range of the model, and its round. exchange.c has all
- * channels of a node, channel.c opens one, carries and counts its messages, host.c has the functions that the
- * codec may call. round.h runs a round rule on a channel, collecting.h an event rule's collectives. */
+ * channels of a node, channel.c opens one, channel_call.c calls its codec, channel_send.c sends its messages
+ * and counts them, host.c has the functions that the codec may call. */
 #ifndef PSGD_EXCHANGE_PRIVATE_H
 #define PSGD_EXCHANGE_PRIVATE_H
 
@@ -20,7 +20,8 @@
 #include "shared/base/rng.h"
 
 /* What a channel does at an event of its node: of rounds (round.c), of an event rule (events.c), or of a path
- * of collectives. Functions may be NULL. Each int function returns CODEC_GO, CODEC_WAIT, or a code. */
+ * of collectives. Functions may be NULL; messages are then refused. The on_ functions return CODEC_GO,
+ * CODEC_WAIT, or a code. */
 struct channel_handlers {
     int (*on_backward)(struct channel *ch);
     int (*on_block)(struct channel *ch, int block);

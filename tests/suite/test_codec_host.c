@@ -247,6 +247,22 @@ TEST(an_event_rule_sees_each_block_before_the_gradient_of_its_step)
     close_node(&f);
 }
 
+TEST(a_worker_that_combines_by_collectives_refuses_a_message)
+{
+    static const struct codec_combine mean = {.when = CODEC_EACH_STEP};
+    struct mesh_event ev = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_EVENT, .peer = 1}};
+    struct fixture f;
+
+    assert_ok(
+        open_node(&f, &(struct codec_plugin){.combine = &mean, .more = CODEC_MORE(.events = NULL)}, 0, 0));
+    ev.buf = mesh_buf_take(mesh_mem_node(f.net, 0));
+    assert_non_null(ev.buf);
+    assert_int_equal(exchange_on_event(f.x, &ev, &e), ERR_CODEC);
+    assert_error_has("node 1 sent a message, and workers combine by collectives");
+    exchange_detach(f.x);
+    close_node(&f);
+}
+
 TEST(parameters_are_in_the_state_before_open)
 {
     struct fixture f;
@@ -733,6 +749,7 @@ int main(void)
         cmocka_unit_test(layers_are_clipped_to_the_range_of_a_server),
         cmocka_unit_test(a_contribution_for_a_block_has_its_block_and_holders),
         cmocka_unit_test(an_event_rule_sees_each_block_before_the_gradient_of_its_step),
+        cmocka_unit_test(a_worker_that_combines_by_collectives_refuses_a_message),
         cmocka_unit_test(parameters_are_in_the_state_before_open),
         cmocka_unit_test(a_codec_that_fails_without_a_message_or_returns_an_invalid_value_has_failed),
         cmocka_unit_test(the_error_message_of_a_codec_is_reported_whatever_it_returns),
