@@ -169,7 +169,7 @@ static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
         n->wants = worker_next(&n->worker, &n->ask, e);
         if (n->wants < 0)
             return name_own_gradient(s, n, e);
-        if (n->wants == WORKER_GOES_ON || n->wants == WORKER_WAITS)
+        if (n->wants == WORKER_GOES_ON || (n->wants == WORKER_WAITS && n->node >= 0))
             spend_on_reading(s, n);
         if (n->wants == WORKER_RECORDS && record_rows(s, n, e) < 0)
             return e->code;
@@ -241,8 +241,8 @@ static int receive_event(struct sim *s, struct sim_node *n, struct err *e)
     n->waits_since = n->now;
     if (rc < 0)
         return rc;
-    if (s->records && sim_record_comm(s->records, s, n, e) < 0)
-        return e->code;
+    if (n->node >= 0 && s->records && sim_record_comm(s->records, s, n, e) < 0)
+        return e->code; /* a server is asked to after each event */
     return n->phase == SIM_WAITS && !worker_waits(&n->worker) ? advance_node(s, n, e) : 0;
 }
 
