@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "conform/check.h"
-#include "conform/victim.h"
+#include "conform/codec_copy.h"
 #include "shared/plugin/combine_path.h"
 
 /* A job runs once plainly and, if the codec sends vectors, once more compressed; each run attacks some of

@@ -9,7 +9,7 @@
 #include "runner/collective/collective_plan.h"
 #include "runner/mesh/tcp/mesh_tcp.h"
 #include "runner/node.h"
-#include "runner/shm/local_path.h"
+#include "runner/shm/shm_agreement.h"
 #include "shared/base/clock.h"
 
 static const double CONNECT_S =

@@ -7,7 +7,7 @@
 
 #include "runner/base/vector.h"
 #include "runner/exchange/feed.h"
-#include "runner/exchange/verdict.h"
+#include "runner/exchange/stop_vote.h"
 #include "shared/job/reason.h"
 
 struct optimizer_config step_optimizer(const struct settings *set)

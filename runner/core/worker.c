@@ -5,7 +5,7 @@
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/exchange_state.h"
 #include "runner/exchange/feed.h"
-#include "runner/exchange/verdict.h"
+#include "runner/exchange/stop_vote.h"
 
 typedef int state(struct worker *w, struct worker_ask *ask, struct err *e);
 

@@ -302,7 +302,7 @@ int exchange_on_step(struct exchange *x, struct err *e)
 /* For the rule the present step is the job's last. */
 int exchange_close(struct exchange *x, struct err *e)
 {
-    x->verdict.has_closed = true;
+    x->stop_vote.has_closed = true;
     x->cfg.n_steps = x->channels[0].run.step;
     for (int i = 0; i < x->n_channels; i++)
         x->channels[i].run.n_steps = x->cfg.n_steps;
@@ -357,7 +357,7 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     case MESH_NOTHING:
         break;
     case MESH_MESSAGE:
-        if (ev->head.kind == FRAME_LOCAL ||                     /* sent too late (local_path.h) */
+        if (ev->head.kind == FRAME_LOCAL ||                     /* sent too late (shm_agreement.h) */
             channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
             mesh_buf_put(ev->buf);
             break;

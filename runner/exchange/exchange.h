@@ -41,7 +41,7 @@ struct exchange_config {
     bool goes_on;         /* without lost workers, while at least min_nodes are left */
     int min_nodes;
     uint64_t local_steps, n_steps, seed;
-    bool shares_evaluations; /* verdict.h: they are decided by, or a codec of the job sees them; */
+    bool shares_evaluations; /* stop_vote.h: they are decided by, or a codec of the job sees them; */
     double target_accuracy;  /* 0: none */
     int patience;            /* 0: none */
     enum path_kind path;     /* of a rule that combines */

@@ -15,7 +15,7 @@
 #include "runner/exchange/reducing.h"
 #include "runner/exchange/round.h"
 #include "runner/exchange/stall.h"
-#include "runner/exchange/verdict.h"
+#include "runner/exchange/stop_vote.h"
 #include "runner/exchange/whole.h"
 #include "shared/base/rng.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/verdict.h"
+#include "runner/exchange/stop_vote.h"
 #include "tests/lib/cluster.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

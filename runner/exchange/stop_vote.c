@@ -1,4 +1,4 @@
-#include "runner/exchange/verdict.h"
+#include "runner/exchange/stop_vote.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -397,7 +397,7 @@ bool exchange_must_close(const struct exchange *x)
 {
     bool ends_early = x->verdict.stop.reason != STOP_NONE || x->feed.is_over;
 
-    return ends_early && !x->verdict.has_closed && x->channels[0].run.step < x->cfg.n_steps;
+    return ends_early && !x->stop_vote.has_closed && x->channels[0].run.step < x->cfg.n_steps;
 }
 
 bool exchange_close_is_amid(const struct exchange *x)

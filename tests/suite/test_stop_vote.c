@@ -1,4 +1,4 @@
-/* What nodes make of evaluations (exchange/verdict.h): all workers of a synchronous job end by the same
+/* What nodes make of evaluations (exchange/stop_vote.h): all workers of a synchronous job end by the same
  * result after the same step, as a job of that many steps; asynchronous ones after the step in which the
  * decision reaches them; lost workers hold up nothing; frames that no honest node sends are refused. */
 #include "tests/unit/unit.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "runner/exchange/exchange_private.h"
-#include "runner/exchange/verdict.h"
+#include "runner/exchange/stop_vote.h"
 #include "shared/base/rng.h"
 #include "tests/lib/run_well.h"
 

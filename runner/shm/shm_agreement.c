@@ -1,4 +1,4 @@
-#include "runner/shm/local_path.h"
+#include "runner/shm/shm_agreement.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "conform/victim.h"
+#include "conform/codec_copy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The agreement of nodes on shared memory: which nodes share it, and how its messages are handled. */
-#include "runner/shm/local_path.h"
+#include "runner/shm/shm_agreement.h"
 
 #include "runner/shm/shm_group.h"
 #include "shared/base/clock.h"
