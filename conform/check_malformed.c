@@ -24,17 +24,18 @@ static struct campaign { /* static, because check_jobs passes no context */
     uint64_t n_received, n_done, n_read, n_changed;
     struct err e;
     int rc;
-} hunt;
+} campaign;
 
-/* Gives the victim a message that no honest node sends. `what` completes "a message ...". If a server
+/* Gives the copy a message that no honest node sends. `what` completes "a message ...". If a server
  * continues without a worker, a refused merge must not have changed anything. */
-static int give(struct victim *v, const struct watch_call *call, const unsigned char *bytes, size_t len,
-                bool must_refuse, struct err *e, const char *what, ...) __attribute__((format(printf, 7, 8)));
+static int try_message(struct codec_copy *v, const struct watch_call *call, const unsigned char *bytes,
+                       size_t len, bool must_refuse, struct err *e, const char *what, ...)
+    __attribute__((format(printf, 7, 8)));
 
-static int give(struct victim *v, const struct watch_call *call, const unsigned char *bytes, size_t len,
-                bool must_refuse, struct err *e, const char *what, ...)
+static int try_message(struct codec_copy *v, const struct watch_call *call, const unsigned char *bytes,
+                       size_t len, bool must_refuse, struct err *e, const char *what, ...)
 {
-    const struct victim_call done = victim_call(v, call, bytes, len);
+    const struct codec_copy_call done = codec_copy_call(v, call, bytes, len);
     bool has_left_trace = done.rc < 0 && done.trace && strcmp(call->name, "merge") == 0;
     char text[128];
     va_list ap;
@@ -51,18 +52,19 @@ static int give(struct victim *v, const struct watch_call *call, const unsigned 
                    v->run.node, text, done.trace);
 }
 
-static int truncate_message(struct victim *v, const struct watch_call *call, struct err *e)
+static int truncate_message(struct codec_copy *v, const struct watch_call *call, struct err *e)
 {
     const struct wire_in *in = call->in;
 
     for (size_t len = 0; len < in->len; len++)
-        if (give(v, call, in->bytes, len, true, e, "truncated to %zu of its %zu bytes", len, in->len) < 0)
+        if (try_message(v, call, in->bytes, len, true, e, "truncated to %zu of its %zu bytes", len, in->len) <
+            0)
             return e->code;
     return 0;
 }
 
 /* Followed by a few bytes, and by itself again. `bytes` has room for both. */
-static int lengthen_message(struct victim *v, const struct watch_call *call, unsigned char *bytes,
+static int lengthen_message(struct codec_copy *v, const struct watch_call *call, unsigned char *bytes,
                             struct err *e)
 {
     const struct wire_in *in = call->in;
@@ -70,15 +72,17 @@ static int lengthen_message(struct victim *v, const struct watch_call *call, uns
     memcpy(bytes, in->bytes, in->len);
     memset(bytes + in->len, 0, EXTRA);
     for (size_t more = 1; more <= EXTRA; more *= 2)
-        if (give(v, call, bytes, in->len + more, true, e, "of %zu bytes and %zu more", in->len, more) < 0)
+        if (try_message(v, call, bytes, in->len + more, true, e, "of %zu bytes and %zu more", in->len, more) <
+            0)
             return e->code;
     memcpy(bytes + in->len, in->bytes, in->len);
-    return give(v, call, bytes, 2 * in->len, true, e, "of %zu bytes that is there twice", in->len);
+    return try_message(v, call, bytes, 2 * in->len, true, e, "of %zu bytes that is there twice", in->len);
 }
 
 /* In place of each of the first words, where counts and indices are, and of the last: numbers that no honest
  * message has there, as integers and as floats. */
-static int replace_words(struct victim *v, const struct watch_call *call, unsigned char *bytes, struct err *e)
+static int replace_words(struct codec_copy *v, const struct watch_call *call, unsigned char *bytes,
+                         struct err *e)
 {
     const struct wire_in *in = call->in;
     const uint32_t n = (uint32_t)v->c.n_params;
@@ -92,20 +96,20 @@ static int replace_words(struct victim *v, const struct watch_call *call, unsign
         for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
             memcpy(bytes, in->bytes, in->len);
             memcpy(bytes + i * sizeof *values, &values[k], sizeof *values);
-            if (give(v, call, bytes, in->len, false, e, "with 0x%x as its word %zu", (unsigned)values[k], i) <
-                0)
+            if (try_message(v, call, bytes, in->len, false, e, "with 0x%x as its word %zu",
+                            (unsigned)values[k], i) < 0)
                 return e->code;
         }
     }
     return 0;
 }
 
-/* A codec that has refused messages reads the next one as if they had never come. Its memory was compared
+/* A codec that has refused messages reads the next one as if it had never received them. Its memory was compared
  * after each; this finds what it keeps elsewhere. `before`: the true message, read before them. */
-static int read_again(struct victim *v, const struct watch_call *call, const struct victim_call *before,
-                      struct err *e)
+static int read_again(struct codec_copy *v, const struct watch_call *call,
+                      const struct codec_copy_call *before, struct err *e)
 {
-    const struct victim_call after = victim_call(v, call, call->in->bytes, call->in->len);
+    const struct codec_copy_call after = codec_copy_call(v, call, call->in->bytes, call->in->len);
 
     if (after.rc == before->rc && after.digest == before->digest)
         return 0;
@@ -122,26 +126,26 @@ static void put_value(unsigned char *bytes, size_t len)
                                       0x80000000, 0x7fc00000, 0x7f800000, 0x10000};
 
     if (len >= sizeof *values)
-        memcpy(bytes + rng_below(&hunt.rng, (uint32_t)(len / sizeof *values)) * sizeof *values,
-               &values[rng_below(&hunt.rng, sizeof values / sizeof *values)], sizeof *values);
+        memcpy(bytes + rng_below(&campaign.rng, (uint32_t)(len / sizeof *values)) * sizeof *values,
+               &values[rng_below(&campaign.rng, sizeof values / sizeof *values)], sizeof *values);
 }
 
 static void put_values(unsigned char *bytes, size_t len)
 {
-    for (uint32_t n = rng_below(&hunt.rng, 3); n > 0; n--)
+    for (uint32_t n = rng_below(&campaign.rng, 3); n > 0; n--)
         put_value(bytes, len);
 }
 
 static void flip(unsigned char *bytes, size_t len)
 {
     if (len > 0)
-        bytes[rng_below(&hunt.rng, (uint32_t)len)] ^= (unsigned char)(1u << rng_below(&hunt.rng, 8));
+        bytes[rng_below(&campaign.rng, (uint32_t)len)] ^= (unsigned char)(1u << rng_below(&campaign.rng, 8));
 }
 
 /* Changes a message. Returns its new length, at most EXTRA more. */
 static size_t change(unsigned char *bytes, size_t len)
 {
-    switch (rng_below(&hunt.rng, 4)) {
+    switch (rng_below(&campaign.rng, 4)) {
     case 0:
         flip(bytes, len);
         return len;
@@ -149,46 +153,49 @@ static size_t change(unsigned char *bytes, size_t len)
         put_value(bytes, len);
         return len;
     case 2:
-        return rng_below(&hunt.rng, (uint32_t)len + 1);
+        return rng_below(&campaign.rng, (uint32_t)len + 1);
     default:
         for (size_t i = 0; i < EXTRA; i++)
-            bytes[len + i] = (unsigned char)rng_below(&hunt.rng, 256);
-        return len + rng_below(&hunt.rng, EXTRA + 1);
+            bytes[len + i] = (unsigned char)rng_below(&campaign.rng, 256);
+        return len + rng_below(&campaign.rng, EXTRA + 1);
     }
 }
 
 /* Whether to change one more message, the i-th of this attack. */
 static bool is_wanted(uint64_t i)
 {
-    uint64_t share = hunt.check->n_mutations / SHARES + 1;
+    uint64_t share = campaign.check->n_mutations / SHARES + 1;
 
-    return i < (share < CHANGES_MAX ? share : CHANGES_MAX) && hunt.n_changed < hunt.check->n_mutations;
+    return i < (share < CHANGES_MAX ? share : CHANGES_MAX) &&
+           campaign.n_changed < campaign.check->n_mutations;
 }
 
 /* Makes one or several changes, of which only the last may lengthen the message. */
-static int change_often(struct victim *v, const struct watch_call *call, unsigned char *bytes, struct err *e)
+static int change_often(struct codec_copy *v, const struct watch_call *call, unsigned char *bytes,
+                        struct err *e)
 {
     const struct wire_in *in = call->in;
 
-    for (uint64_t i = 0; is_wanted(i); i++, hunt.n_changed++) {
+    for (uint64_t i = 0; is_wanted(i); i++, campaign.n_changed++) {
         memcpy(bytes, in->bytes, in->len);
         put_values(bytes, in->len);
-        if (give(v, call, bytes, change(bytes, in->len), false, e, "with some of its bytes changed") < 0)
+        if (try_message(v, call, bytes, change(bytes, in->len), false, e, "with some of its bytes changed") <
+            0)
             return e->code;
     }
     return 0;
 }
 
-static int attack_message(struct victim *v, const struct watch_call *call, struct err *e)
+static int attack_message(struct codec_copy *v, const struct watch_call *call, struct err *e)
 {
     unsigned char *bytes = malloc(2 * call->in->len + EXTRA);
-    struct victim_call first, again;
+    struct codec_copy_call first, again;
     int rc;
 
     if (!bytes)
         return err_set(e, ERR_NOMEM, "no memory for a message");
-    first = victim_call(v, call, call->in->bytes, call->in->len);
-    again = victim_call(v, call, call->in->bytes, call->in->len);
+    first = codec_copy_call(v, call, call->in->bytes, call->in->len);
+    again = codec_copy_call(v, call, call->in->bytes, call->in->len);
     rc = truncate_message(v, call, e) < 0 || lengthen_message(v, call, bytes, e) < 0 ||
                  replace_words(v, call, bytes, e) < 0
              ? e->code
@@ -200,32 +207,32 @@ static int attack_message(struct victim *v, const struct watch_call *call, struc
 }
 
 /* Changes the result of the workers' collective, which is in the codec's own vector. */
-static void change_result(struct victim *v, const struct watch_call *call)
+static void change_result(struct codec_copy *v, const struct watch_call *call)
 {
     const struct collecting *of = &channel_of(call->c)->collecting;
     size_t len = of->n_last_out;
-    unsigned char *out = victim_twin(v, of->last_out, len);
+    unsigned char *out = codec_copy_twin(v, of->last_out, len);
 
-    for (uint64_t i = 0; out && is_wanted(i); i++, hunt.n_changed++) {
+    for (uint64_t i = 0; out && is_wanted(i); i++, campaign.n_changed++) {
         put_values(out, len);
         flip(out, len);
-        victim_call(v, call, NULL, 0);
+        codec_copy_call(v, call, NULL, 0);
     }
 }
 
 static int attack(const struct watch_call *call, struct err *e)
 {
-    struct victim v;
+    struct codec_copy v;
     int rc = 0;
 
-    if (victim_make(&v, hunt.check->plugin, call->c, &hunt.rng, e) < 0)
+    if (codec_copy_make(&v, campaign.check->plugin, call->c, &campaign.rng, e) < 0)
         return e->code;
     if (!call->in)
         change_result(&v, call);
     else
         rc = attack_message(&v, call, e);
-    hunt.n_read += v.n_calls;
-    victim_clear(&v);
+    campaign.n_read += v.n_calls;
+    codec_copy_clear(&v);
     return rc;
 }
 
@@ -233,25 +240,25 @@ static int attack(const struct watch_call *call, struct err *e)
 static void attack_some(void *owner, const struct watch_call *call)
 {
     (void)owner;
-    if (hunt.rc < 0 || hunt.n_received++ % EVERY != 0 || hunt.n_done == ATTACKS ||
+    if (campaign.rc < 0 || campaign.n_received++ % EVERY != 0 || campaign.n_done == ATTACKS ||
         (call->in && call->in->len == 0))
         return;
-    hunt.n_done++;
-    hunt.rc = attack(call, &hunt.e);
+    campaign.n_done++;
+    campaign.rc = attack(call, &campaign.e);
 }
 
 static int attack_a_job(struct conform_check *k, struct err *e)
 {
-    hunt.n_received = hunt.n_done = 0;
-    hunt.rc = 0;
-    rng_init(&hunt.rng, hunt.seed, 0xbad, 0);
-    k->page->seed = hunt.seed;
+    campaign.n_received = campaign.n_done = 0;
+    campaign.rc = 0;
+    rng_init(&campaign.rng, campaign.seed, 0xbad, 0);
+    k->page->seed = campaign.seed;
     watch_receives(attack_some, NULL);
-    if (check_run(k, hunt.seed, e) < 0)
+    if (check_run(k, campaign.seed, e) < 0)
         return e->code;
-    if (hunt.rc < 0)
-        *e = hunt.e;
-    return hunt.rc < 0 ? hunt.rc : check_ended(k, e);
+    if (campaign.rc < 0)
+        *e = campaign.e;
+    return campaign.rc < 0 ? campaign.rc : check_ended(k, e);
 }
 
 /* With all parts that a chain can put in a message: a factor, scales, coded symbols, indices. */
@@ -286,13 +293,13 @@ int check_malformed(struct conform_check *k, struct err *e)
         err_set(e, ERR_CODEC, "it receives no messages");
         return CHECK_IS_NOT_FOR_IT;
     }
-    hunt = (struct campaign){.check = k, .seed = k->seed > 0 ? k->seed : 1};
+    campaign = (struct campaign){.check = k, .seed = k->seed > 0 ? k->seed : 1};
     do {
-        before = hunt.n_changed;
+        before = campaign.n_changed;
         rc = check_jobs(k, CHECK_STEPS, CHECK_EITHER, attack_in_both_forms, e);
-        hunt.seed++;
-    } while (rc == 0 && k->seed == 0 && hunt.n_changed > before && hunt.n_changed < k->n_mutations);
-    if (rc == 0 && hunt.n_read == 0) {
+        campaign.seed++;
+    } while (rc == 0 && k->seed == 0 && campaign.n_changed > before && campaign.n_changed < k->n_mutations);
+    if (rc == 0 && campaign.n_read == 0) {
         err_set(e, ERR_CODEC, "it receives no messages");
         return CHECK_IS_NOT_FOR_IT;
     }

@@ -30,11 +30,11 @@ static const enum mesh_tls tls_of[] = {
 
 /* This node has mapped its peers' memory: peers are notified at the next mesh poll, and messages in their
  * send pools are read from then on. */
-static int open_send_pool(struct node *n, struct local_path *p, struct err *e)
+static int open_send_pool(struct node *n, struct shm_agreement *p, struct err *e)
 {
-    if (n->send_pool || !local_path_has_joined(p))
+    if (n->send_pool || !shm_agreement_has_joined(p))
         return 0;
-    if (send_pool_open(&n->send_pool, local_path_take(p), n->mesh->pool->limit, e) < 0)
+    if (send_pool_open(&n->send_pool, shm_agreement_take(p), n->mesh->pool->limit, e) < 0)
         return e->code;
     for (size_t i = 0; i < n->n_peers; i++)
         mesh_tcp_attach(n->mesh, n->peers[i],
@@ -42,28 +42,28 @@ static int open_send_pool(struct node *n, struct local_path *p, struct err *e)
     return 0;
 }
 
-static int on_event(struct node *n, struct local_path *p, struct mesh_event *ev, struct err *e)
+static int on_event(struct node *n, struct shm_agreement *p, struct mesh_event *ev, struct err *e)
 {
     if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_LOCAL)
-        return local_path_on_message(p, ev, e);
+        return shm_agreement_on_message(p, ev, e);
     if (exchange_on_event(n->exchange, ev, e) < 0)
         return e->code;
-    return ev->kind == MESH_LOST || ev->kind == MESH_LEFT ? local_path_on_end(p, ev->head.peer, e)
-                                                          : local_path_advance(p, e);
+    return ev->kind == MESH_LOST || ev->kind == MESH_LEFT ? shm_agreement_on_end(p, ev->head.peer, e)
+                                                          : shm_agreement_advance(p, e);
 }
 
 /* Waits until every peer has reported whether it can share memory. Collectives wait for all of them anyway;
  * for messages the codec rule decides what to do without a peer. */
-static int settle(struct node *n, struct local_path *p, bool collects, struct err *e)
+static int settle(struct node *n, struct shm_agreement *p, bool collects, struct err *e)
 {
-    while (!local_path_is_settled(p)) {
+    while (!shm_agreement_is_settled(p)) {
         struct mesh_event ev;
         double now = clock_now();
 
         if (!collects && open_send_pool(n, p, e) < 0)
             return e->code;
-        if (local_path_is_late(p, collects ? CONNECT_S : join_timeout(n), now))
-            return collects ? local_path_late(p, e) : local_path_stop_waiting(p, e);
+        if (shm_agreement_is_late(p, collects ? CONNECT_S : join_timeout(n), now))
+            return collects ? shm_agreement_late(p, e) : shm_agreement_stop_waiting(p, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
         if (flag_is_up(&node_interrupted))
@@ -75,7 +75,7 @@ static int settle(struct node *n, struct local_path *p, bool collects, struct er
 }
 
 /* Says which collectives use the memory that p->n_places workers share. */
-static void report_shared(const struct node *n, const struct local_path *p)
+static void report_shared(const struct node *n, const struct shm_agreement *p)
 {
     if (p->n_places == n->set.node_count)
         fprintf(stderr, "collectives use memory shared by all %d workers\n", p->n_places);
@@ -102,9 +102,9 @@ static void use_shared(struct node *n)
 }
 
 /* Collectives use shared memory on all machines or on none. */
-static int share_vectors(struct node *n, struct local_path *p, struct err *e)
+static int share_vectors(struct node *n, struct shm_agreement *p, struct err *e)
 {
-    struct rendezvous *joined = local_path_take(p);
+    struct rendezvous *joined = shm_agreement_take(p);
     int rc;
 
     if (p->all_can) {
@@ -125,7 +125,7 @@ static int share_vectors(struct node *n, struct local_path *p, struct err *e)
 }
 
 /* Sends messages through shared memory to each peer that can read it. */
-static int share_messages(struct node *n, struct local_path *p, struct err *e)
+static int share_messages(struct node *n, struct shm_agreement *p, struct err *e)
 {
     size_t n_can = 0;
 
@@ -163,7 +163,7 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
     const int *machines = exchange_has_levels(n->exchange) && has_neighbours ? n->machines : NULL;
     size_t bytes = collects ? shm_group_bytes(net_n_params(n->net), n_sharing(n, machines))
                             : send_pool_bytes(n->mesh->pool->limit, n->n_peers);
-    struct local_path p;
+    struct shm_agreement p;
     int rc;
 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
@@ -171,24 +171,24 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
         return 0;
     /* A server's send pool is sized for its range and a worker's for the longest one, nearly the same; but
      * a node with one peer has half as many slots. */
-    if (local_path_begin(&p, n->mesh,
-                         &(struct local_path_config){.n_workers = n->set.node_count,
-                                                     .n_servers = n->set.server_count,
-                                                     .node = n->job.node,
-                                                     .peers = n->peers,
-                                                     .n_peers = n->n_peers,
-                                                     .bytes = bytes,
-                                                     .min_bytes = collects ? bytes : bytes / 4,
-                                                     .max_bytes = collects ? bytes : 4 * bytes,
-                                                     .join_s = join_timeout(n),
-                                                     .machines = machines,
-                                                     .source = &n->shm_source},
-                         e) < 0 ||
+    if (shm_agreement_begin(&p, n->mesh,
+                            &(struct shm_agreement_config){.n_workers = n->set.node_count,
+                                                           .n_servers = n->set.server_count,
+                                                           .node = n->job.node,
+                                                           .peers = n->peers,
+                                                           .n_peers = n->n_peers,
+                                                           .bytes = bytes,
+                                                           .min_bytes = collects ? bytes : bytes / 4,
+                                                           .max_bytes = collects ? bytes : 4 * bytes,
+                                                           .join_s = join_timeout(n),
+                                                           .machines = machines,
+                                                           .source = &n->shm_source},
+                            e) < 0 ||
         settle(n, &p, collects, e) < 0)
         rc = e->code;
     else
         rc = collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
-    local_path_clear(&p); /* what was not taken */
+    shm_agreement_clear(&p); /* what was not taken */
     return rc;
 }
 
@@ -224,7 +224,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     const struct mesh_spec spec = {.transport = &mesh_tcp,
                                    .address = &address,
                                    .node = n->job.node,
-                                   .limit = limit < LOCAL_PATH_BYTES ? LOCAL_PATH_BYTES : limit,
+                                   .limit = limit < SHM_AGREEMENT_BYTES ? SHM_AGREEMENT_BYTES : limit,
                                    .deadline = clock_now() + CONNECT_S,
                                    .drops_stalled = exchange_never_waits(n->exchange),
                                    .interrupted = &node_interrupted};

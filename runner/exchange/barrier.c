@@ -312,9 +312,9 @@ void barrier_waits_for(const struct exchange *x, char *out, size_t size)
     int i = open_channel(x);
 
     if (i >= 0 && x->barrier.kind == BARRIER_END)
-        snprintf(out, size, "the word of node %d that all workers have ended", x->channels[i].server);
+        snprintf(out, size, "node %d's message that all workers have ended", x->channels[i].server);
     else if (i >= 0)
-        snprintf(out, size, "the word of node %d that all workers have completed epoch %" PRIu64,
+        snprintf(out, size, "node %d's message that all workers have completed epoch %" PRIu64,
                  x->channels[i].server, x->barrier.epoch);
 }
 

@@ -49,7 +49,7 @@ struct exchange_range exchange_range(const struct exchange *x)
 size_t exchange_limit(const struct exchange *x)
 {
     const size_t of_host[] = {agreement_bytes(&x->channels[0].round.agreement), barrier_bytes(x),
-                              VERDICT_BYTES, whole_bytes(x, WHOLE_MEASURES), whole_bytes(x, WHOLE_NORM)};
+                              STOP_VOTE_BYTES, whole_bytes(x, WHOLE_MEASURES), whole_bytes(x, WHOLE_NORM)};
     size_t limit = 0;
 
     for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
@@ -171,7 +171,7 @@ bool exchange_wants_blocks(const struct exchange *x)
 /* Does it wait for a node that has left? */
 static bool is_hopeless(const struct channel *ch)
 {
-    if (exchange_is_at_barrier(ch->x) || (ch->x->verdict.waits && ch->server) ||
+    if (exchange_is_at_barrier(ch->x) || (ch->x->stop_vote.waits && ch->server) ||
         (ch->x->feed.waits && ch->server == FEED_SERVER))
         return channel_has_left(ch, ch->server);
     return ch->is_waiting && ch->x->handlers.is_hopeless(ch);
@@ -344,7 +344,7 @@ static int (*host_frame(enum frame_kind kind))(struct exchange *, const struct m
 {
     static int (*const of_kind[FRAME_KINDS])(struct exchange *, const struct mesh_event *) = {
         [FRAME_BARRIER] = barrier_on_message,
-        [FRAME_VERDICT] = verdict_on_message,
+        [FRAME_VERDICT] = stop_vote_on_message,
         [FRAME_FEED] = feed_on_message};
 
     return of_kind[kind];
@@ -403,7 +403,7 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     for (int i = 0; i < x->n_channels; i++)
         if (collecting_on_event(&x->channels[i], ev, e) < 0)
             return e->code;
-    return wake_up(x) < 0 || verdict_look(x) < 0 ? e->code : outcome(x);
+    return wake_up(x) < 0 || stop_vote_look(x) < 0 ? e->code : outcome(x);
 }
 
 double exchange_wakes_at(const struct exchange *x)
@@ -445,7 +445,7 @@ bool exchange_take_evaluation(struct exchange *x)
 
 bool exchange_wants_stop(const struct exchange *x)
 {
-    return x->channels[0].run.wants_stop || x->verdict.stop.reason != STOP_NONE;
+    return x->channels[0].run.wants_stop || x->stop_vote.stop.reason != STOP_NONE;
 }
 
 /* The model that this codec trains, where it is not params. */
@@ -508,9 +508,9 @@ bool exchange_model(const struct exchange *x, float *out)
 bool exchange_must_wait(const struct exchange *x)
 {
     size_t chunks = exchange_collects(x) ? COLLECTIVE_QUEUE : 0;
-    size_t verdicts = exchange_never_waits(x) && x->verdict.is_on ? VERDICT_QUEUE : 0;
+    size_t votes = exchange_never_waits(x) && x->stop_vote.is_on ? STOP_VOTE_QUEUE : 0;
 
-    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + chunks + verdicts;
+    return mesh_queued(x->mesh) > EXCHANGE_BACKLOG_MAX + chunks + votes;
 }
 
 void exchange_waits_for(const struct exchange *x, char *out, size_t size)
@@ -520,8 +520,8 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
         feed_waits_for(out, size);
         return;
     }
-    if (x->verdict.waits) {
-        verdict_waits_for(x, out, size);
+    if (x->stop_vote.waits) {
+        stop_vote_waits_for(x, out, size);
         return;
     }
     if (exchange_is_at_barrier(x)) {

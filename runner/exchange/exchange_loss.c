@@ -9,7 +9,7 @@ bool exchange_waits(const struct exchange *x)
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].is_waiting)
             return true;
-    return x->feed.waits || x->verdict.waits || exchange_is_at_barrier(x);
+    return x->feed.waits || x->stop_vote.waits || exchange_is_at_barrier(x);
 }
 
 /* An early contribution to the next round does not end the wait for this one. */

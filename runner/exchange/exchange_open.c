@@ -107,7 +107,7 @@ static int open_peer_stats(struct exchange *x, struct err *e)
     int n = cfg->n_workers + cfg->n_servers;
 
     if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0 ||
-        barrier_open(x, e) < 0 || verdict_open(x, e) < 0)
+        barrier_open(x, e) < 0 || stop_vote_open(x, e) < 0)
         return e->code;
     if (!x->rule && n > PEER_STATS_AT_ONCE)
         return 0;
@@ -173,7 +173,7 @@ void exchange_free(struct exchange *x)
     peer_stats_clear(&x->peer_stats);
     stall_clear(&x->stall);
     barrier_clear(&x->barrier);
-    verdict_clear(&x->verdict);
+    stop_vote_clear(&x->stop_vote);
     free(x);
 }
 

@@ -91,7 +91,7 @@ struct exchange {
     struct peer_stats peer_stats; /* by slot */
     struct stall stall;
     struct barrier barrier;
-    struct verdict verdict;
+    struct stop_vote stop_vote;
     struct feed feed;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
     bool tells_norm;    /* whole_is_told() */

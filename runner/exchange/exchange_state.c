@@ -8,7 +8,7 @@
 
 #include "runner/exchange/exchange_private.h"
 
-enum { CURSOR = 11, KNOWN = sizeof(struct verdict_result) / sizeof(int64_t) };
+enum { CURSOR = 11, KNOWN = sizeof(struct stop_vote_result) / sizeof(int64_t) };
 
 static size_t state_size(struct channel *ch)
 {
@@ -150,7 +150,7 @@ static void save_channel(struct exchange_state *s, int i, struct channel *ch, ui
     save_each(s, i, c, "left", c->left);
 }
 
-static struct tensor_view verdict_view(const char *name, enum tensor_type type, size_t n, const void *data)
+static struct tensor_view stop_vote_view(const char *name, enum tensor_type type, size_t n, const void *data)
 {
     struct tensor_view t = {.type = type, .n_dims = 1, .shape = {n}, .data = data};
 
@@ -158,18 +158,18 @@ static struct tensor_view verdict_view(const char *name, enum tensor_type type, 
     return t;
 }
 
-static void save_verdict(struct exchange_state *s, const struct verdict *v)
+static void save_stop_vote(struct exchange_state *s, const struct stop_vote *v)
 {
     if (v->known.n == 0)
         return;
-    s->tensors[s->n++] = verdict_view("known", TENSOR_I64, KNOWN, &v->known);
-    s->tensors[s->n++] = verdict_view("errors", TENSOR_F64, v->rule.n, v->rule.errors);
+    s->tensors[s->n++] = stop_vote_view("known", TENSOR_I64, KNOWN, &v->known);
+    s->tensors[s->n++] = stop_vote_view("errors", TENSOR_F64, v->rule.n, v->rule.errors);
 }
 
 int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step, struct err *e)
 {
     struct exchange_state s = {0};
-    size_t n_tensors = 2, bytes = 0; /* of the verdict */
+    size_t n_tensors = 2, bytes = 0; /* of the stop vote */
     struct channel *ch;
     char *own;
 
@@ -192,7 +192,7 @@ int exchange_save(struct exchange_state *out, struct exchange *x, uint64_t step,
         save_channel(&s, i, ch, step, (int64_t *)(void *)own);
         own += own_bytes(ch);
     }
-    save_verdict(&s, &x->verdict);
+    save_stop_vote(&s, &x->stop_vote);
     *out = s;
     return 0;
 }
@@ -208,7 +208,7 @@ uint64_t exchange_saved_bytes(struct exchange *x)
             bytes += vector_bytes(&ch->zeros[k]);
         bytes += compressing_saved_bytes(ch) + (ch->codec.global ? ch->n_params * sizeof(float) : 0);
     }
-    return bytes + sizeof(struct verdict_result) + x->verdict.rule.n * sizeof(double);
+    return bytes + sizeof(struct stop_vote_result) + x->stop_vote.rule.n * sizeof(double);
 }
 
 void exchange_state_clear(struct exchange_state *s)
@@ -392,11 +392,11 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
 }
 
 /* A job that shared no evaluations has none; nor needs one that shares none what another has shared. */
-static int restore_verdict(struct exchange *x, const struct tensor_file *f, struct err *e)
+static int restore_stop_vote(struct exchange *x, const struct tensor_file *f, struct err *e)
 {
     const struct tensor_view *known = tensor_file_find(f, "verdict/known");
     const struct tensor_view *errors = tensor_file_find(f, "verdict/errors");
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
 
     if (!v->is_on || (!known && !errors))
         return 0;
@@ -436,7 +436,7 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
     if (tensor_file_find(f, name))
         return err_set(e, ERR_CONFIG, "there is a tensor %s, but this node has only %d codecs", name, i);
     exchange_set_rounds(x, exchange_channel(x, 0)->run.round);
-    return restore_verdict(x, f, e);
+    return restore_stop_vote(x, f, e);
 }
 
 bool exchange_closes_early(struct exchange *x, uint64_t step)

@@ -96,5 +96,5 @@ int feed_on_message(struct exchange *x, const struct mesh_event *ev)
 
 void feed_waits_for(char *out, size_t size)
 {
-    snprintf(out, size, "the word of node %d on the next mini-batch", FEED_SERVER);
+    snprintf(out, size, "node %d's message with the next mini-batch", FEED_SERVER);
 }

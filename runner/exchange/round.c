@@ -330,7 +330,7 @@ static int end_barrier(struct channel *ch)
 static int end_round(struct channel *ch, int first, int last, uint64_t worker_round)
 {
     /* The order to stop arrives first: every worker then ends after the same step. */
-    if (is_server(ch) && (verdict_tell_stop(ch->x) < 0 || send_reply(ch, first, last, worker_round) < 0))
+    if (is_server(ch) && (stop_vote_tell_stop(ch->x) < 0 || send_reply(ch, first, last, worker_round) < 0))
         return -1;
     ch->round.next = 0;
     ch->round.stage = ROUND_OPEN;

@@ -31,7 +31,7 @@ double stall_period(double timeout_s)
 
 int exchange_awaits(const struct exchange *x)
 {
-    int node = x->feed.waits ? FEED_SERVER : verdict_awaits(x);
+    int node = x->feed.waits ? FEED_SERVER : stop_vote_awaits(x);
 
     if (node == STALL_NO_NODE)
         node = barrier_awaits(x);

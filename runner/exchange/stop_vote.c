@@ -10,11 +10,11 @@
 
 enum { FIRST_SERVER = -2 };
 
-_Static_assert(sizeof(struct verdict_result) == 32, "as in frames");
+_Static_assert(sizeof(struct stop_vote_result) == 32, "as in frames");
 
-int verdict_open(struct exchange *x, struct err *e)
+int stop_vote_open(struct exchange *x, struct err *e)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
 
     v->reported_to = STALL_NO_NODE;
     v->n_most = x->cfg.n_steps;
@@ -27,21 +27,21 @@ int verdict_open(struct exchange *x, struct err *e)
                       : err_set(e, ERR_NOMEM, "no memory for the results of %d workers", x->cfg.n_workers);
 }
 
-void verdict_clear(struct verdict *v)
+void stop_vote_clear(struct stop_vote *v)
 {
     free(v->reports);
     stop_rule_clear(&v->rule);
-    *v = (struct verdict){0};
+    *v = (struct stop_vote){0};
 }
 
 bool exchange_shares_evaluations(const struct exchange *x)
 {
-    return x->verdict.is_on;
+    return x->stop_vote.is_on;
 }
 
 const struct stop *exchange_stopped(const struct exchange *x)
 {
-    return &x->verdict.stop;
+    return &x->stop_vote.stop;
 }
 
 static bool is_server(const struct exchange *x)
@@ -65,7 +65,7 @@ static int coordinator(const struct exchange *x)
     return k;
 }
 
-static int send_vote(struct exchange *x, int to, enum verdict_kind kind, enum stop_reason reason,
+static int send_vote(struct exchange *x, int to, enum stop_vote_kind kind, enum stop_reason reason,
                      const void *payload, size_t len)
 {
     uint16_t channel = (uint16_t)(to < 0 ? FIRST_SERVER - to : x->channels[0].id);
@@ -74,9 +74,9 @@ static int send_vote(struct exchange *x, int to, enum verdict_kind kind, enum st
     struct mesh_buf *b;
     int rc;
 
-    /* In asgd a later one follows; the decision to end the job is never left out. */
-    if (!x->cfg.is_sync && kind != VERDICT_STOP && reason == STOP_NONE &&
-        mesh_queued_for(x->mesh, to) >= EXCHANGE_BACKLOG_MAX + VERDICT_QUEUE)
+    /* In asgd a later message replaces this one; only the decision to end the job is always sent. */
+    if (!x->cfg.is_sync && kind != STOP_VOTE_STOP && reason == STOP_NONE &&
+        mesh_queued_for(x->mesh, to) >= EXCHANGE_BACKLOG_MAX + STOP_VOTE_QUEUE)
         return CODEC_GO;
     b = mesh_buf_take(x->mesh);
     if (!b)
@@ -89,8 +89,8 @@ static int send_vote(struct exchange *x, int to, enum verdict_kind kind, enum st
     return rc < 0 ? rc : CODEC_GO;
 }
 
-static int send_to_workers(struct exchange *x, enum verdict_kind kind, enum stop_reason reason,
-                           const struct verdict_result *r)
+static int send_to_workers(struct exchange *x, enum stop_vote_kind kind, enum stop_reason reason,
+                           const struct stop_vote_result *r)
 {
     for (int k = 0; k < x->cfg.n_workers; k++)
         if (k != x->cfg.node && is_present(x, k) && send_vote(x, k, kind, reason, r, r ? sizeof *r : 0) < 0)
@@ -98,15 +98,15 @@ static int send_to_workers(struct exchange *x, enum verdict_kind kind, enum stop
     return CODEC_GO;
 }
 
-/* A worker's passing on, as described above. */
-static int pass_on(struct exchange *x, const struct verdict_result *r, enum stop_reason reason)
+/* A worker passes a mean or decision on, as stop_vote.h describes. */
+static int pass_on(struct exchange *x, const struct stop_vote_result *r, enum stop_reason reason)
 {
     for (int s = 1; s < x->cfg.n_servers; s++)
-        if (send_vote(x, FIRST_SERVER - s, VERDICT_RESULT, reason, r, sizeof *r) < 0)
+        if (send_vote(x, FIRST_SERVER - s, STOP_VOTE_RESULT, reason, r, sizeof *r) < 0)
             return x->e->code;
     if (x->cfg.n_servers > 0 || reason == STOP_NONE || !x->cfg.goes_on)
         return CODEC_GO;
-    return send_to_workers(x, VERDICT_RESULT, reason, r);
+    return send_to_workers(x, STOP_VOTE_RESULT, reason, r);
 }
 
 static int call_codec(struct channel *ch)
@@ -125,9 +125,9 @@ static int call_codec(struct channel *ch)
 }
 
 /* The mean of all workers is known here. `reason`: the decision. */
-static int take_result(struct exchange *x, const struct verdict_result *r, enum stop_reason reason)
+static int take_result(struct exchange *x, const struct stop_vote_result *r, enum stop_reason reason)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
 
     v->known = *r;
     if (v->stop.reason == STOP_NONE && reason != STOP_NONE)
@@ -144,43 +144,43 @@ static int take_result(struct exchange *x, const struct verdict_result *r, enum 
     return CODEC_GO;
 }
 
-/* Of the coordinator. */
-static int announce(struct exchange *x, const struct verdict_result *r)
+/* Only the coordinator calls it. */
+static int announce(struct exchange *x, const struct stop_vote_result *r)
 {
     enum stop_reason reason;
 
-    if (stop_rule_add(&reason, &x->verdict.rule, r->loss, r->accuracy, x->e) < 0 ||
+    if (stop_rule_add(&reason, &x->stop_vote.rule, r->loss, r->accuracy, x->e) < 0 ||
         take_result(x, r, reason) < 0)
         return x->e->code;
     for (int k = 0; k < x->cfg.n_workers; k++)
-        x->verdict.reports[k].known = *r;
-    return send_to_workers(x, VERDICT_RESULT, reason, r);
+        x->stop_vote.reports[k].known = *r;
+    return send_to_workers(x, STOP_VOTE_RESULT, reason, r);
 }
 
-/* Of a new coordinator: workers that wait for a result which this one got from the coordinator before. */
+/* A new coordinator answers workers that wait for a mean which it received from the coordinator before it. */
 static int answer_late(struct exchange *x)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
 
     for (int k = 0; x->cfg.is_sync && k < x->cfg.n_workers; k++) {
-        struct verdict_report *r = &v->reports[k];
+        struct stop_vote_report *r = &v->reports[k];
 
         if (k == x->cfg.node || !is_present(x, k) || r->own.n != v->known.n || r->known.n >= v->known.n)
             continue;
         r->known = v->known;
-        if (send_vote(x, k, VERDICT_RESULT, v->stop.reason, &v->known, sizeof v->known) < 0)
+        if (send_vote(x, k, STOP_VOTE_RESULT, v->stop.reason, &v->known, sizeof v->known) < 0)
             return x->e->code;
     }
     return CODEC_GO;
 }
 
-static struct verdict_result mean_result(const struct exchange *x, uint64_t n)
+static struct stop_vote_result mean_result(const struct exchange *x, uint64_t n)
 {
-    struct verdict_result m = {.n = n, .step = UINT64_MAX};
+    struct stop_vote_result m = {.n = n, .step = UINT64_MAX};
     int n_present = 0;
 
     for (int k = 0; k < x->cfg.n_workers; k++) {
-        const struct verdict_result *r = &x->verdict.reports[k].own;
+        const struct stop_vote_result *r = &x->stop_vote.reports[k].own;
 
         if (!is_present(x, k))
             continue;
@@ -200,28 +200,28 @@ static int refuse_result(struct exchange *x, int from)
     return from < 0 ? x->e->code : channel_blame(&x->channels[0], from);
 }
 
-/* A worker says that it knows the mean of an evaluation that another one has not made. */
-static int refuse_known(struct exchange *x, const struct verdict_result *known)
+/* A worker claims to know the mean of an evaluation that another worker has not made. */
+static int refuse_known(struct exchange *x, const struct stop_vote_result *known)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
     int k = 0;
 
     while (&v->reports[k].known != known)
         k++;
-    v->reports[k].known = (struct verdict_result){0};
+    v->reports[k].known = (struct stop_vote_result){0};
     return refuse_result(x, k);
 }
 
-/* Of the coordinator: announces what has become known, if anything. */
+/* The coordinator announces each mean that can be computed now. */
 static int announce_result(struct exchange *x)
 {
-    struct verdict *v = &x->verdict;
-    const struct verdict_result *latest = &v->known;
+    struct stop_vote *v = &x->stop_vote;
+    const struct stop_vote_result *latest = &v->known;
     uint64_t least = UINT64_MAX;
-    struct verdict_result m;
+    struct stop_vote_result m;
 
     for (int k = 0; k < x->cfg.n_workers; k++) {
-        const struct verdict_report *r = &v->reports[k];
+        const struct stop_vote_report *r = &v->reports[k];
 
         if (!is_present(x, k))
             continue;
@@ -240,36 +240,36 @@ static int announce_result(struct exchange *x)
 
 static int send_report(struct exchange *x)
 {
-    struct verdict *v = &x->verdict;
-    const struct verdict_report r = {v->own, v->known};
+    struct stop_vote *v = &x->stop_vote;
+    const struct stop_vote_report r = {v->own, v->known};
 
     v->reported_to = coordinator(x);
     if (v->reported_to != x->cfg.node)
-        return send_vote(x, v->reported_to, VERDICT_REPORT, STOP_NONE, &r, sizeof r);
+        return send_vote(x, v->reported_to, STOP_VOTE_REPORT, STOP_NONE, &r, sizeof r);
     v->reports[x->cfg.node] = r;
     return announce_result(x);
 }
 
 int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
 
     x->e = e;
-    v->own = (struct verdict_result){v->own.n + 1, step, loss, accuracy};
+    v->own = (struct stop_vote_result){v->own.n + 1, step, loss, accuracy};
     v->waits = x->cfg.is_sync;
     if (send_report(x) < 0)
         return e->code;
     return v->waits ? CODEC_WAIT : CODEC_GO;
 }
 
-static bool can_be(const struct exchange *x, const struct verdict_result *r)
+static bool can_be(const struct exchange *x, const struct stop_vote_result *r)
 {
-    return r->n <= x->verdict.n_most && (r->accuracy >= 0 || isnan(r->accuracy)) && !(r->accuracy > 1);
+    return r->n <= x->stop_vote.n_most && (r->accuracy >= 0 || isnan(r->accuracy)) && !(r->accuracy > 1);
 }
 
 static int on_report(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
 {
-    struct verdict_report r, *last = h->peer >= 0 ? &x->verdict.reports[h->peer] : NULL;
+    struct stop_vote_report r, *last = h->peer >= 0 ? &x->stop_vote.reports[h->peer] : NULL;
 
     if (!last || b->len != sizeof r || h->round != STOP_NONE || (is_server(x) && x->cfg.node != FIRST_SERVER))
         return refuse_result(x, h->peer);
@@ -282,15 +282,15 @@ static int on_report(struct exchange *x, const struct mesh_head *h, const struct
     return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
 
-/* The n-th mean is known when each worker has made n evaluations, this one, too. In asgd a decision may reach
- * one that the coordinator has lost, and counts for it as well. */
+/* The n-th mean exists only after each worker has made n evaluations, this worker included. In asgd a decision
+ * may also reach a worker that the coordinator counts as lost; the worker obeys it. */
 static int on_result(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
     bool may_send = x->cfg.n_servers == 0 ||
                     (is_server(x) ? x->cfg.node != FIRST_SERVER : h->peer == FIRST_SERVER);
     enum stop_reason ignored;
-    struct verdict_result r;
+    struct stop_vote_result r;
 
     if (!may_send || b->len != sizeof r || h->round >= N_STOP_REASONS)
         return refuse_result(x, h->peer);
@@ -308,7 +308,7 @@ static int on_result(struct exchange *x, const struct mesh_head *h, const struct
 
 static int on_stop(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
 
     if (h->peer >= 0 || is_server(x) || b->len > 0)
         return refuse_result(x, h->peer);
@@ -317,34 +317,34 @@ static int on_stop(struct exchange *x, const struct mesh_head *h, const struct m
     return CODEC_GO;
 }
 
-int verdict_on_message(struct exchange *x, const struct mesh_event *ev)
+int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev)
 {
-    static int (*const of_kind[VERDICT_KINDS])(struct exchange *, const struct mesh_head *,
-                                               const struct mesh_buf *) = {
-        [VERDICT_REPORT] = on_report, [VERDICT_RESULT] = on_result, [VERDICT_STOP] = on_stop};
+    static int (*const of_kind[STOP_VOTE_KINDS])(struct exchange *, const struct mesh_head *,
+                                                 const struct mesh_buf *) = {
+        [STOP_VOTE_REPORT] = on_report, [STOP_VOTE_RESULT] = on_result, [STOP_VOTE_STOP] = on_stop};
     uint32_t kind = ev->head.index;
 
-    if (kind >= VERDICT_KINDS || (kind != VERDICT_STOP && !x->verdict.is_on))
+    if (kind >= STOP_VOTE_KINDS || (kind != STOP_VOTE_STOP && !x->stop_vote.is_on))
         return refuse_result(x, ev->head.peer);
     return of_kind[kind](x, &ev->head, ev->buf);
 }
 
-int verdict_tell_stop(struct exchange *x)
+int stop_vote_tell_stop(struct exchange *x)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
 
     if (!is_server(x) || v->has_told || !x->channels[0].run.wants_stop)
         return CODEC_GO;
     v->has_told = true;
     v->stop = (struct stop){.reason = STOP_CODEC, .loss = NAN, .accuracy = NAN};
-    return send_to_workers(x, VERDICT_STOP, STOP_NONE, NULL);
+    return send_to_workers(x, STOP_VOTE_STOP, STOP_NONE, NULL);
 }
 
-int verdict_look(struct exchange *x)
+int stop_vote_look(struct exchange *x)
 {
-    struct verdict *v = &x->verdict;
+    struct stop_vote *v = &x->stop_vote;
 
-    if (verdict_tell_stop(x) < 0)
+    if (stop_vote_tell_stop(x) < 0)
         return x->e->code;
     if (!v->is_on || v->n_left == x->n_left)
         return CODEC_GO;
@@ -354,10 +354,10 @@ int verdict_look(struct exchange *x)
     return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
 
-/* Of the coordinator: the first worker whose result others wait for. */
+/* On the coordinator: the first worker whose result the others wait for. */
 static int missing(const struct exchange *x)
 {
-    const struct verdict *v = &x->verdict;
+    const struct stop_vote *v = &x->stop_vote;
     uint64_t most = v->known.n;
 
     for (int k = 0; k < x->cfg.n_workers; k++)
@@ -369,9 +369,9 @@ static int missing(const struct exchange *x)
     return STALL_NO_NODE;
 }
 
-int verdict_awaits(const struct exchange *x)
+int stop_vote_awaits(const struct exchange *x)
 {
-    const struct verdict *v = &x->verdict;
+    const struct stop_vote *v = &x->stop_vote;
 
     if (!v->is_on || !x->cfg.is_sync)
         return STALL_NO_NODE;
@@ -380,22 +380,22 @@ int verdict_awaits(const struct exchange *x)
     return v->waits ? coordinator(x) : STALL_NO_NODE;
 }
 
-void verdict_waits_for(const struct exchange *x, char *out, size_t size)
+void stop_vote_waits_for(const struct exchange *x, char *out, size_t size)
 {
-    const struct verdict *v = &x->verdict;
-    int node = verdict_awaits(x);
+    const struct stop_vote *v = &x->stop_vote;
+    int node = stop_vote_awaits(x);
 
     if (coordinator(x) == x->cfg.node)
         snprintf(out, size, "node %d's result of the evaluation after step %" PRIu64, node, v->own.step);
     else
-        snprintf(out, size, "the word of node %d on the evaluation after step %" PRIu64, node, v->own.step);
+        snprintf(out, size, "node %d's message about the evaluation after step %" PRIu64, node, v->own.step);
 }
 
 /* Ending. */
 
 bool exchange_must_close(const struct exchange *x)
 {
-    bool ends_early = x->verdict.stop.reason != STOP_NONE || x->feed.is_over;
+    bool ends_early = x->stop_vote.stop.reason != STOP_NONE || x->feed.is_over;
 
     return ends_early && !x->stop_vote.has_closed && x->channels[0].run.step < x->cfg.n_steps;
 }

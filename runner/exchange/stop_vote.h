@@ -1,32 +1,35 @@
-/* verdict -- what a job's nodes make of an evaluation: the mean of all workers' results, and whether the job
- * ends by it. It counts evaluations that all workers make, after the same steps: those of --eval-every and
- * of each epoch's end. One node, the coordinator, collects the results: the first server, or, without
- * servers, the first worker that has not left.
+/* stop_vote -- a job's nodes share the results of an evaluation: all learn the mean of all workers' results, and
+ * whether the job ends because of it. This concerns the evaluations that all workers make after the same
+ * steps: those of --eval-every, and of the end of each epoch. One node, the coordinator, collects the results:
+ * the first server, or, without servers, the first worker that has not left.
  *
- *     worker  its n-th result       --- VERDICT_REPORT -->  coordinator  when all workers have sent an n-th:
- *     all     go on, or end the job <-- VERDICT_RESULT ---               their mean, and the decision
+ *     worker  its n-th result       --- STOP_VOTE_REPORT -->  coordinator  when all workers have sent an n-th:
+ *     all     go on, or end the job <-- STOP_VOTE_RESULT ---               their mean, and the decision
  *
- * Synchronous workers wait for the result, so that all have the same one after the same step, and end after
- * it. Asynchronous workers go on: the n-th result is the mean of each worker's latest one when the last of
- * them has sent its n-th, and a worker ends after the step in which a decision reaches it. So decisions come
- * as often as the slowest worker evaluates; one that has taken all its steps is not waited for.
+ * Synchronous workers wait for the mean, so all have the same mean after the same step, and end after it.
+ * Asynchronous workers go on: the coordinator computes the n-th mean, of each worker's latest result, when
+ * the slowest worker has sent its n-th result, and a worker ends after the step in which a decision reaches
+ * it. Decisions are therefore as frequent as the evaluations of the slowest worker. The coordinator does not
+ * wait for a worker that has taken all its steps.
  *
- * A report has the sender's latest result, and the last mean that it knows, so it may be sent again. If a
- * coordinator between workers is lost or has ended, the others send theirs to the next one, which waits for
- * all of them: a mean that one of them knows counts, as it may have gone on by it. A decision to end the job
- * is also passed on by every worker to all others, where the job goes on without lost ones, as its sender
- * may leave before it is asked. With several servers each worker passes results on to all but the first, for
- * their codecs.
+ * A report has the sender's latest result, and the last mean that it knows, so sending it twice does no harm.
+ * If the coordinator is a worker, and is lost or ends, the other workers send their reports to the next
+ * coordinator, which waits for all of them. If one of them knows a mean, that mean counts, because the worker
+ * may already have continued with it. In a job that continues without lost workers, every worker also passes
+ * a decision to end the job on to all others, because the node that made it may leave before the others have
+ * received it. With several servers, each worker passes means on to all servers but the first, for their
+ * codecs.
  *
- * A server's codec may end the job, too (wants_stop): VERDICT_STOP to all workers, before the reply of the
- * round in which it asked for it. Between workers each worker's codec decides for itself.
+ * A server's codec may end the job, too (wants_stop): the server sends STOP_VOTE_STOP to all workers, before
+ * the reply of the round in which the codec asked for it. Without servers each worker's codec decides for its
+ * own worker.
  *
- * No node is believed that an evaluation is known which another one has not made: such a worker is refused
- * like one that sends a malformed contribution, before others hear of it.
+ * A report that claims a mean of an evaluation which some worker has not made is refused, and its sender is
+ * handled like the sender of a malformed contribution, before the claim reaches other nodes.
  *
- * These frames are in no statistics of traffic, like those of barrier.h. */
-#ifndef PSGD_VERDICT_H
-#define PSGD_VERDICT_H
+ * Statistics of traffic do not count these frames, as they do not count those of barrier.h. */
+#ifndef PSGD_STOP_VOTE_H
+#define PSGD_STOP_VOTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,40 +42,45 @@
 
 struct exchange;
 
-enum verdict_kind { VERDICT_REPORT, VERDICT_RESULT, VERDICT_STOP, VERDICT_KINDS }; /* the frame's index */
+enum stop_vote_kind {
+    STOP_VOTE_REPORT,
+    STOP_VOTE_RESULT,
+    STOP_VOTE_STOP,
+    STOP_VOTE_KINDS
+}; /* the frame's index */
 
-/* Of an evaluation, also in frames: 32 bytes, little-endian. */
-struct verdict_result {
+/* The result of an evaluation. Frames contain it as it is: 32 bytes, little-endian. */
+struct stop_vote_result {
     uint64_t n;            /* from 1; 0: none yet */
-    uint64_t step;         /* after which it was made; of a mean the least */
+    uint64_t step;         /* the evaluation was made after it; of a mean: the smallest of all workers' */
     double loss, accuracy; /* NAN: none */
 };
 
-/* The payload of VERDICT_REPORT; that of VERDICT_RESULT is a verdict_result, and the frame's round the
- * decision. */
-struct verdict_report {
-    struct verdict_result own, known;
+/* The payload of STOP_VOTE_REPORT. The payload of STOP_VOTE_RESULT is a stop_vote_result, and the frame's
+ * round has the decision. */
+struct stop_vote_report {
+    struct stop_vote_result own, known;
 };
 
-struct verdict {
+struct stop_vote {
     bool is_on;
-    uint64_t n_most;                /* evaluations that a job can have */
-    struct verdict_report *reports; /* (n_workers): what each has sent to this node */
-    struct verdict_result own, known;
-    int reported_to; /* STALL_NO_NODE: nobody yet */
+    uint64_t n_most;                  /* evaluations that a job can have */
+    struct stop_vote_report *reports; /* (n_workers): what each worker has sent to this node */
+    struct stop_vote_result own, known;
+    int reported_to; /* STALL_NO_NODE: to no node yet */
     int n_left;      /* workers that had left when the coordinator was chosen */
     bool waits;
-    bool has_told; /* a server: that its codec ends the job */
+    bool has_told; /* a server has told the workers that its codec ends the job */
     bool has_closed;
     struct stop_rule rule;
-    struct stop stop; /* the decision; STOP_NONE: to go on */
+    struct stop stop; /* the decision; STOP_NONE: the job continues */
 };
 
-int verdict_open(struct exchange *x, struct err *e);
-void verdict_clear(struct verdict *v);
+int stop_vote_open(struct exchange *x, struct err *e);
+void stop_vote_clear(struct stop_vote *v);
 enum {
-    VERDICT_BYTES = 2 * sizeof(struct verdict_result), /* of the longest message */
-    VERDICT_QUEUE = 64 /* messages for a peer that no worker of an asgd without servers waits for */
+    STOP_VOTE_BYTES = 2 * sizeof(struct stop_vote_result), /* of the longest message */
+    STOP_VOTE_QUEUE = 64 /* messages for a peer that no worker of an asgd without servers waits for */
 };
 
 /* Whether evaluations are shared: workers then call exchange_evaluated after each one that all workers make;
@@ -92,12 +100,12 @@ bool exchange_close_changes(const struct exchange *x);
 bool exchange_close_is_amid(const struct exchange *x); /* between two rounds of a rule with local steps */
 
 /* For the exchange. A FRAME_VERDICT, whose buffer it does not take. CODEC_GO or a code. */
-int verdict_on_message(struct exchange *x, const struct mesh_event *ev);
+int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev);
 /* After any event: a worker may have left, or a server's codec may have asked to end the job. */
-int verdict_look(struct exchange *x);
+int stop_vote_look(struct exchange *x);
 /* On a server, before it replies: has its codec asked for it? Then tells the workers. */
-int verdict_tell_stop(struct exchange *x);
-void verdict_waits_for(const struct exchange *x, char *out, size_t size);
-int verdict_awaits(const struct exchange *x); /* STALL_NO_NODE: no node */
+int stop_vote_tell_stop(struct exchange *x);
+void stop_vote_waits_for(const struct exchange *x, char *out, size_t size);
+int stop_vote_awaits(const struct exchange *x); /* STALL_NO_NODE: no node */
 
 #endif

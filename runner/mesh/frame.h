@@ -24,7 +24,7 @@ enum frame_kind {
     FRAME_LOSS,    /* which workers the sender lost, and which of their contributions it has received */
     FRAME_WAIT,    /* no payload: which node the sender waits for, or because of which it ends */
     FRAME_BARRIER, /* exchange/barrier.h: where a worker waits for all others, and a server's answer */
-    FRAME_VERDICT, /* exchange/stop_vote.h: a worker's result of an evaluation, and what follows from all */
+    FRAME_VERDICT, /* exchange/stop_vote.h: a worker's result of an evaluation, or the mean of all */
     FRAME_FEED,    /* exchange/feed.h, no payload: which mini-batch a worker computes next */
     FRAME_PART,    /* exchange/whole.h: a server's part of a sum over the ranges of all servers */
     FRAME_KINDS

@@ -9,12 +9,12 @@ static const double TURN_S = 2; /* of the wait loop: longer only if this process
 
 enum local_message { LOCAL_INVITES, LOCAL_CAN, LOCAL_CANNOT, N_LOCAL };
 
-static int node_of(const struct local_path *p, int slot)
+static int node_of(const struct shm_agreement *p, int slot)
 {
     return mesh_node_at(p->n_workers, slot);
 }
 
-static int send_answer_to(struct local_path *p, int slot, enum local_message message, const void *bytes,
+static int send_answer_to(struct shm_agreement *p, int slot, enum local_message message, const void *bytes,
                           size_t len, struct err *e)
 {
     const struct mesh_head h = {.kind = FRAME_LOCAL, .peer = node_of(p, slot), .index = (uint32_t)message};
@@ -32,17 +32,17 @@ static int send_answer_to(struct local_path *p, int slot, enum local_message mes
 }
 
 /* This node cannot share memory, whatever the others report. */
-static void stop_sharing(struct local_path *p, const struct err *why)
+static void stop_sharing(struct shm_agreement *p, const struct err *why)
 {
-    local_path_clear(p);
+    shm_agreement_clear(p);
     p->cannot = true;
     p->all_can = false;
     p->why = *why;
 }
 
-static int invite_node(struct local_path *p, int slot, struct err *e)
+static int invite_node(struct shm_agreement *p, int slot, struct err *e)
 {
-    uint8_t bytes[LOCAL_PATH_BYTES];
+    uint8_t bytes[SHM_AGREEMENT_BYTES];
     int rc;
 
     memcpy(bytes, rendezvous_name(p->rendezvous), RENDEZVOUS_NAME_BYTES);
@@ -54,12 +54,12 @@ static int invite_node(struct local_path *p, int slot, struct err *e)
 }
 
 /* Does this node share memory with that one, if it can? */
-static bool shares(const struct local_path *p, int slot)
+static bool shares(const struct shm_agreement *p, int slot)
 {
     return p->includes[slot] && p->place[slot] >= 0;
 }
 
-static bool all_are_local(const struct local_path *p)
+static bool all_are_local(const struct shm_agreement *p)
 {
     for (int slot = 0; slot < p->n; slot++)
         if (shares(p, slot) && !mesh_is_local(p->mesh, node_of(p, slot)))
@@ -67,7 +67,7 @@ static bool all_are_local(const struct local_path *p)
     return true;
 }
 
-static int open_memory(struct local_path *p, const struct local_path_config *cfg, struct err *e)
+static int open_memory(struct shm_agreement *p, const struct shm_agreement_config *cfg, struct err *e)
 {
     int nodes[RENDEZVOUS_MAX];
     bool includes[RENDEZVOUS_MAX];
@@ -91,7 +91,7 @@ static int open_memory(struct local_path *p, const struct local_path_config *cfg
 }
 
 /* Places in the order of the slots. */
-static void find_places(struct local_path *p, const int *machines)
+static void find_places(struct shm_agreement *p, const int *machines)
 {
     for (int slot = 0; slot < p->n; slot++) {
         bool is_here = !machines ||
@@ -101,15 +101,16 @@ static void find_places(struct local_path *p, const int *machines)
     }
 }
 
-int local_path_begin(struct local_path *p, struct mesh *m, const struct local_path_config *cfg, struct err *e)
+int shm_agreement_begin(struct shm_agreement *p, struct mesh *m, const struct shm_agreement_config *cfg,
+                        struct err *e)
 {
     struct err why = {0};
 
-    *p = (struct local_path){.mesh = m,
-                             .n_workers = cfg->n_workers,
-                             .n = cfg->n_workers + cfg->n_servers,
-                             .me = mesh_slot(cfg->n_workers, cfg->node),
-                             .all_can = true};
+    *p = (struct shm_agreement){.mesh = m,
+                                .n_workers = cfg->n_workers,
+                                .n = cfg->n_workers + cfg->n_servers,
+                                .me = mesh_slot(cfg->n_workers, cfg->node),
+                                .all_can = true};
     if (p->n > RENDEZVOUS_MAX) {
         err_set(&p->why, ERR_CONFIG, "%d nodes are more than the %d that can share memory", p->n,
                 RENDEZVOUS_MAX);
@@ -130,7 +131,7 @@ int local_path_begin(struct local_path *p, struct mesh *m, const struct local_pa
     for (int slot = p->me + 1; p->rendezvous && slot < p->n; slot++)
         if (shares(p, slot) && invite_node(p, slot, e) < 0)
             return e->code;
-    return local_path_advance(p, e);
+    return shm_agreement_advance(p, e);
 }
 
 static int set_peer_cannot(struct err *e)
@@ -139,16 +140,16 @@ static int set_peer_cannot(struct err *e)
 }
 
 /* Whether this peer may send this message now. */
-static bool is_expected(const struct local_path *p, const struct mesh_head *h, size_t len)
+static bool is_expected(const struct shm_agreement *p, const struct mesh_head *h, size_t len)
 {
     int slot = mesh_slot(p->n_workers, h->peer);
 
     return slot >= 0 && slot < p->n && p->includes[slot] && !p->answered[slot] && h->index < N_LOCAL &&
-           len == (h->index == LOCAL_INVITES ? LOCAL_PATH_BYTES : 0) &&
-           (h->index != LOCAL_INVITES || (slot < p->me && shares(p, slot) && !local_path_has_joined(p)));
+           len == (h->index == LOCAL_INVITES ? SHM_AGREEMENT_BYTES : 0) &&
+           (h->index != LOCAL_INVITES || (slot < p->me && shares(p, slot) && !shm_agreement_has_joined(p)));
 }
 
-static void on_answer(struct local_path *p, int slot, bool can)
+static void on_answer(struct shm_agreement *p, int slot, bool can)
 {
     p->answered[slot] = true;
     p->n_awaited--;
@@ -158,7 +159,7 @@ static void on_answer(struct local_path *p, int slot, bool can)
         set_peer_cannot(&p->why);
 }
 
-static int take_message(struct local_path *p, const struct mesh_head *h, const struct mesh_buf *b,
+static int take_message(struct shm_agreement *p, const struct mesh_head *h, const struct mesh_buf *b,
                         struct err *e)
 {
     int slot = mesh_slot(p->n_workers, h->peer);
@@ -176,24 +177,24 @@ static int take_message(struct local_path *p, const struct mesh_head *h, const s
     return 0;
 }
 
-int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e)
+int shm_agreement_on_message(struct shm_agreement *p, struct mesh_event *ev, struct err *e)
 {
     int rc = take_message(p, &ev->head, ev->buf, e);
 
     mesh_buf_put(ev->buf);
-    return rc < 0 ? rc : local_path_advance(p, e);
+    return rc < 0 ? rc : shm_agreement_advance(p, e);
 }
 
-int local_path_on_end(struct local_path *p, int node, struct err *e)
+int shm_agreement_on_end(struct shm_agreement *p, int node, struct err *e)
 {
     int slot = mesh_slot(p->n_workers, node);
 
     if (!p->answered[slot])
         on_answer(p, slot, false);
-    return local_path_advance(p, e);
+    return shm_agreement_advance(p, e);
 }
 
-bool local_path_is_late(struct local_path *p, double seconds, double now)
+bool shm_agreement_is_late(struct shm_agreement *p, double seconds, double now)
 {
     if (now - p->polled_at > TURN_S)
         p->suspended_s += now - p->polled_at;
@@ -201,7 +202,7 @@ bool local_path_is_late(struct local_path *p, double seconds, double now)
     return now > p->deadline + p->suspended_s + seconds;
 }
 
-int local_path_late(const struct local_path *p, struct err *e)
+int shm_agreement_late(const struct shm_agreement *p, struct err *e)
 {
     int slot = 0;
 
@@ -211,18 +212,18 @@ int local_path_late(const struct local_path *p, struct err *e)
                    node_of(p, slot));
 }
 
-int local_path_stop_waiting(struct local_path *p, struct err *e)
+int shm_agreement_stop_waiting(struct shm_agreement *p, struct err *e)
 {
     if (!p->why.code)
-        local_path_late(p, &p->why);
+        shm_agreement_late(p, &p->why);
     for (int slot = 0; slot < p->n && slot < RENDEZVOUS_MAX; slot++)
         if (p->includes[slot] && !p->answered[slot])
             on_answer(p, slot, false);
-    return local_path_advance(p, e);
+    return shm_agreement_advance(p, e);
 }
 
 /* 1: the memory of all nodes is mapped; 0: not yet; < 0: the error why it cannot be. */
-static int join_group(struct local_path *p, struct err *e)
+static int join_group(struct shm_agreement *p, struct err *e)
 {
     int rc = rendezvous_advance(p->rendezvous, e);
 
@@ -231,7 +232,7 @@ static int join_group(struct local_path *p, struct err *e)
     return rc == 0 && clock_now() >= p->deadline ? rendezvous_late(p->rendezvous, e) : rc;
 }
 
-static int send_answer(struct local_path *p, struct err *e)
+static int send_answer(struct shm_agreement *p, struct err *e)
 {
     struct err why = {0};
     int joined = p->rendezvous ? join_group(p, &why) : 1;
@@ -249,14 +250,14 @@ static int send_answer(struct local_path *p, struct err *e)
 }
 
 /* After its report a peer may train; its messages are received once this node has settled. */
-static void pause_answered_peers(struct local_path *p)
+static void pause_answered_peers(struct shm_agreement *p)
 {
     for (int slot = 0; slot < p->n && slot < RENDEZVOUS_MAX; slot++)
         if (p->answered[slot])
-            mesh_pause(p->mesh, node_of(p, slot), !local_path_is_settled(p));
+            mesh_pause(p->mesh, node_of(p, slot), !shm_agreement_is_settled(p));
 }
 
-int local_path_advance(struct local_path *p, struct err *e)
+int shm_agreement_advance(struct shm_agreement *p, struct err *e)
 {
     if (!p->has_answered && send_answer(p, e) < 0)
         return e->code;
@@ -264,26 +265,26 @@ int local_path_advance(struct local_path *p, struct err *e)
     return 0;
 }
 
-bool local_path_is_settled(const struct local_path *p)
+bool shm_agreement_is_settled(const struct shm_agreement *p)
 {
     return p->has_answered && p->n_awaited == 0;
 }
 
-bool local_path_has_joined(const struct local_path *p)
+bool shm_agreement_has_joined(const struct shm_agreement *p)
 {
     return p->has_answered && p->rendezvous;
 }
 
-struct rendezvous *local_path_take(struct local_path *p)
+struct rendezvous *shm_agreement_take(struct shm_agreement *p)
 {
-    struct rendezvous *r = local_path_has_joined(p) ? p->rendezvous : NULL;
+    struct rendezvous *r = shm_agreement_has_joined(p) ? p->rendezvous : NULL;
 
     if (r)
         p->rendezvous = NULL;
     return r;
 }
 
-void local_path_clear(struct local_path *p)
+void shm_agreement_clear(struct shm_agreement *p)
 {
     struct err ignored = {0};
 

@@ -1,24 +1,24 @@
-/* local_path -- agreement between connected nodes whether they all run on one machine and share memory
+/* shm_agreement -- agreement between connected nodes whether they all run on one machine and share memory
  * (rendezvous.h), or those of each machine do. Each node reports to each of its peers once, over the mesh,
  * whether it can.
  *
- *     local_path_begin(&p, mesh, &cfg, &e);
- *     until local_path_is_settled:
- *         local_path_on_message for each FRAME_LOCAL
- *         local_path_on_end for each MESH_LOST and MESH_LEFT
- *         local_path_advance after each mesh_poll
- *     local_path_take
+ *     shm_agreement_begin(&p, mesh, &cfg, &e);
+ *     until shm_agreement_is_settled:
+ *         shm_agreement_on_message for each FRAME_LOCAL
+ *         shm_agreement_on_end for each MESH_LOST and MESH_LEFT
+ *         shm_agreement_advance after each mesh_poll
+ *     shm_agreement_take
  *
  * Until it is settled, peers that have reported are paused: they may already train. */
-#ifndef PSGD_LOCAL_PATH_H
-#define PSGD_LOCAL_PATH_H
+#ifndef PSGD_SHM_AGREEMENT_H
+#define PSGD_SHM_AGREEMENT_H
 
 #include "runner/mesh/mesh.h"
 #include "runner/shm/rendezvous.h"
 
-enum { LOCAL_PATH_BYTES = RENDEZVOUS_NAME_BYTES + RENDEZVOUS_SECRET_BYTES }; /* of the longest message */
+enum { SHM_AGREEMENT_BYTES = RENDEZVOUS_NAME_BYTES + RENDEZVOUS_SECRET_BYTES }; /* of the longest message */
 
-struct local_path_config {
+struct shm_agreement_config {
     int n_workers, n_servers, node;
     const int *peers; /* (n_peers) nodes that the mesh connects this node to */
     size_t n_peers;
@@ -30,7 +30,7 @@ struct local_path_config {
     const struct shm_source *source; /* borrowed; NULL: this process's own */
 };
 
-struct local_path {
+struct shm_agreement {
     struct mesh *mesh;             /* borrowed */
     int n_workers, n, me;          /* nodes are indexed by mesh_slot */
     bool includes[RENDEZVOUS_MAX]; /* (n): connected to this node */
@@ -39,7 +39,7 @@ struct local_path {
     struct rendezvous *rendezvous; /* NULL: this node cannot share memory, or is alone */
     bool cannot;
     double deadline;               /* clock_now: if a peer has not joined by then, this node cannot share */
-    double polled_at, suspended_s; /* of local_path_is_late: its last call; seconds that do not count */
+    double polled_at, suspended_s; /* of shm_agreement_is_late: its last call; seconds that do not count */
     bool has_answered; /* this node has reported: all peers joined its memory, or it cannot share */
     bool all_can;      /* all nodes that have reported can, this one included */
     int n_awaited;     /* peers that have not reported */
@@ -49,30 +49,30 @@ struct local_path {
 
 /* Invites the peers to this node's memory, or reports that it cannot share. Jobs of more than
  * RENDEZVOUS_MAX nodes exchange no messages and share no memory. */
-int local_path_begin(struct local_path *p, struct mesh *m, const struct local_path_config *cfg,
-                     struct err *e);
+int shm_agreement_begin(struct shm_agreement *p, struct mesh *m, const struct shm_agreement_config *cfg,
+                        struct err *e);
 /* Handles a FRAME_LOCAL; releases its buffer. ERR_PROTOCOL: a message that this peer may not send now. */
-int local_path_on_message(struct local_path *p, struct mesh_event *ev, struct err *e);
+int shm_agreement_on_message(struct shm_agreement *p, struct mesh_event *ev, struct err *e);
 /* That node is lost or has left: it counts as unable to share. */
-int local_path_on_end(struct local_path *p, int node, struct err *e);
+int shm_agreement_on_end(struct shm_agreement *p, int node, struct err *e);
 /* Whether at `now` this node has waited for `seconds` after the deadline. Call in each turn of the wait
  * loop. Turns of more than 2 s do not count: this process was suspended, and has yet to read messages sent
  * meanwhile. */
-bool local_path_is_late(struct local_path *p, double seconds, double now);
+bool shm_agreement_is_late(struct shm_agreement *p, double seconds, double now);
 /* Sets ERR_TIMEOUT with the name of a peer that has not reported. */
-int local_path_late(const struct local_path *p, struct err *e);
+int shm_agreement_late(const struct shm_agreement *p, struct err *e);
 /* Stops waiting: peers that have not reported count as unable to share, and later reports are ignored. Only
  * for send pools, where each pair shares or not; collectives need all nodes. */
-int local_path_stop_waiting(struct local_path *p, struct err *e);
-int local_path_advance(struct local_path *p, struct err *e);
-bool local_path_is_settled(const struct local_path *p);
+int shm_agreement_stop_waiting(struct shm_agreement *p, struct err *e);
+int shm_agreement_advance(struct shm_agreement *p, struct err *e);
+bool shm_agreement_is_settled(const struct shm_agreement *p);
 /* All peers have mapped this node's memory, this node theirs, and it has reported so: peers that have read
  * the report may use it. */
-bool local_path_has_joined(const struct local_path *p);
+bool shm_agreement_has_joined(const struct shm_agreement *p);
 /* Returns the rendezvous, if this node has joined it, else NULL. The caller closes it. */
-struct rendezvous *local_path_take(struct local_path *p);
-/* Closes the rendezvous, unless it was taken; also after a failure of local_path_begin. The mesh no longer
+struct rendezvous *shm_agreement_take(struct shm_agreement *p);
+/* Closes the rendezvous, unless it was taken; also after a failure of shm_agreement_begin. The mesh no longer
  * watches it. */
-void local_path_clear(struct local_path *p);
+void shm_agreement_clear(struct shm_agreement *p);
 
 #endif

@@ -2,7 +2,7 @@
  * other, or one of the deadly ones, which may end the process, so that each needs a job of its own. The acts
  * are in the folder hostile/.
  *
- * The verdicts are lines of acts.txt in the run folder: "NAME tries" before an act, then "NAME refused WHY"
+ * The results are lines of acts.txt in the run folder: "NAME tries" before an act, then "NAME refused WHY"
  * or "NAME SUCCEEDED". */
 #include <errno.h>
 #include <fcntl.h>

@@ -55,7 +55,7 @@ kill_one_of_a_long_job() { # kill_one_of_a_long_job CODEC
     kill -9 "$(runner_of 1)"
 }
 
-kill_one_of_three_machines() { # kill_one_of_three_machines VICTIM
+kill_one_of_three_machines() { # kill_one_of_three_machines MACHINE
     start_three_machines
     long_job --codec allreduce --node_count 5 --round-timeout "$TEST_LIMIT" -o out 2>log 3>&- &
     JOB=$!

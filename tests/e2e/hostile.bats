@@ -37,7 +37,7 @@ prepare_agent() {
     "${ENTER[@]}" sh -c 'umask 077 && echo "a secret" >"$1"' sh "$place/secret"
 }
 
-# attempt N: a job whose codec tries the gentle acts, or deadly act N; ACTS has the verdicts.
+# attempt N: a job whose codec tries the gentle acts, or deadly act N; ACTS has the results.
 attempt() {
     run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --dataset "$FEW" --epochs 1 --model softmax \
         --codec "$BUILD/tests/codecs/hostile.so:act=$1,pid=$OTHER" -o "out-$1"

@@ -143,63 +143,63 @@ class Loop:
         return status
 
     def wait_for(self, process, is_dead):
-        """Until the time of the plan, the death of the victim, or the end of job_submit."""
+        """Until the time of the plan, the death of the target, or the end of job_submit."""
         end = time.monotonic() + (600 if self.plan.point else self.plan.after)
         while time.monotonic() < end and process.poll() is None and not is_dead():
             time.sleep(0.002)
 
     def kill_agent(self, variant):
         """The agent is started again; a job that runs on all nodes goes on."""
-        victim = self.rng.choice(self.agents_of(variant))
+        target = self.rng.choice(self.agents_of(variant))
         if self.plan.point:
-            victim.kill()
-            victim.start(self.plan.point)
-            if victim.has_ended():
-                victim.start()
+            target.kill()
+            target.start(self.plan.point)
+            if target.has_ended():
+                target.start()
         process = self.submit(variant, "--agent-timeout", "30")
-        self.wait_for(process, victim.has_ended)
-        victim.kill()
+        self.wait_for(process, target.has_ended)
+        target.kill()
         runs = self.runs_everywhere(variant)
         time.sleep(self.rng.choice((0, self.rng.uniform(0, 0.3))))
-        victim.start()
+        target.start()
         status = self.finish(process, "job_submit")
         if runs and status != 0:
-            self.problems.append(("outcome", f"the job ran on all nodes, {victim.name} was killed, and it ended with {status}"))
+            self.problems.append(("outcome", f"the job ran on all nodes, {target.name} was killed, and it ended with {status}"))
         self.counts["went_on"] += bool(runs and status == 0)
         return True
 
-    def kill_runner(self, variant, victims=None):
+    def kill_runner(self, variant, targets=None):
         """The job fails, its results are fetched; it is resumed from its checkpoints and ends with the same bits."""
-        victim = self.rng.choice(victims or self.cluster.agents[: jobs.N_WORKERS])
+        target = self.rng.choice(targets or self.cluster.agents[: jobs.N_WORKERS])
         pid = None
         if self.plan.point:
-            victim.set_runner_point(self.cluster.preload(self.plan.point))
+            target.set_runner_point(self.cluster.preload(self.plan.point))
         process = self.submit(variant)
         if not self.plan.point:
-            pid = self.wait_for_runner(victim, process)
+            pid = self.wait_for_runner(target, process)
             self.wait_for(process, lambda: False)
-        killed = self.kill_pid(pid, victim) if pid else bool(self.plan.point)
+        killed = self.kill_pid(pid, target) if pid else bool(self.plan.point)
         status = self.finish(process, "job_submit")
-        victim.set_runner_point({})
+        target.set_runner_point({})
         self.resume(variant)
         return killed and (pid is not None or status != 0)
 
     def kill_starting(self, variant):
         """A runner that loads, is ready, or is told to start: the job fails with the reason of one that is killed while it trains."""
-        victim = self.rng.choice(self.agents_of(variant))
+        target = self.rng.choice(self.agents_of(variant))
         process = self.submit(variant)
-        pid = self.wait_for_runner(victim, process, ("preparing", "ready", "running"))
+        pid = self.wait_for_runner(target, process, ("preparing", "ready", "running"))
         time.sleep(self.rng.uniform(0, self.rng.choice((0.05, 0.3))))
-        killed = pid and self.kill_pid(pid, victim)
+        killed = pid and self.kill_pid(pid, target)
         status = self.finish(process, "job_submit")
         if killed and status != 0:
-            self.expect_cause(victim, status)
+            self.expect_cause(target, status)
         return killed and status != 0
 
-    def expect_cause(self, victim, status):
+    def expect_cause(self, target, status):
         try:
             with open(self.cluster.path("out", "run.json"), encoding="utf-8") as f:
-                node = next(n for n in json.load(f)["nodes"] if n["address"].endswith(f":{victim.port}"))
+                node = next(n for n in json.load(f)["nodes"] if n["address"].endswith(f":{target.port}"))
             what = node["state"], node["reason"]
             with open(self.cluster.path("out.txt"), encoding="utf-8", errors="replace") as f:
                 named = f"failed: node({node['node']}), RunnerDied" in f.read()

@@ -84,12 +84,12 @@ class Steady:
         self.cluster = Cluster(build, os.path.join(self.folder, "history"), jobs.N_WORKERS, jobs.N_SERVERS)
         for a in self.cluster.agents:
             a.options = ("--keep", KEEP)
-        self.victim = self.cluster.agents[1]
+        self.target = self.cluster.agents[1]
         self.outcomes = collections.Counter()
         self.problems = []
         self.faults = [self.no_fault, self.kill_agent, self.kill_runner, self.stop_agent, self.stop_runner, self.kill_submitter]
-        os.mkdir(self.victim.home)
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m,mode=700", "tmpfs", self.victim.home]
+        os.mkdir(self.target.home)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m,mode=700", "tmpfs", self.target.home]
         self.has_disk = subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode == 0
         if self.has_disk:
             self.faults.append(self.fill_disk)
@@ -104,7 +104,7 @@ class Steady:
         end = self.cluster.stop()
         self.problems += [f"process {p['pid']} is left: {p['command']}" for p in end["processes"]]
         if self.has_disk:
-            subprocess.run(["umount", "-l", self.victim.home], check=False)
+            subprocess.run(["umount", "-l", self.target.home], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def one_job(self, number):
@@ -157,9 +157,9 @@ class Steady:
         pass
 
     def kill_agent(self, process):
-        self.victim.kill()
+        self.target.kill()
         time.sleep(self.rng.uniform(0, 0.5))
-        self.victim.start()
+        self.target.start()
 
     def runner(self):
         pids = self.rng.choice(self.cluster.agents).runners()
@@ -181,15 +181,15 @@ class Steady:
         self.signal_runner(signal.SIGSTOP, signal.SIGCONT)
 
     def stop_agent(self, process):
-        self.victim.process.send_signal(signal.SIGSTOP)
+        self.target.process.send_signal(signal.SIGSTOP)
         time.sleep(self.rng.uniform(0, 2))
-        self.victim.process.send_signal(signal.SIGCONT)
+        self.target.process.send_signal(signal.SIGCONT)
 
     def kill_submitter(self, process):
         process.kill()
 
     def fill_disk(self, process):
-        ballast = os.path.join(self.victim.home, "ballast")
+        ballast = os.path.join(self.target.home, "ballast")
         try:
             with open(ballast, "wb") as f:
                 while True:
@@ -204,21 +204,21 @@ class Steady:
     def break_connections(self, process):
         """Of the job's nodes with each other, and of job_submit with an agent."""
         ports = [j["data_port"] for a in self.cluster.agents for j in a.jobs()[:1] if j.get("data_port")]
-        for port in (*ports, self.victim.port):
+        for port in (*ports, self.target.port):
             subprocess.run(["ss", "-K", "-t", "-H", f"sport = :{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def judge(samples):
     """[{"of", "what", "slope_per_hour", "plus_minus", "mean", "grows"}]"""
-    verdicts = []
+    slopes = []
     for (agent, what), values in sorted(samples.items()):
         values = values[int(WARM_UP * len(values)) :]
         if len(values) < 3:
             continue
         rise, error, mean = slope(values)
         grows = rise > max(error, SMALL_PER_HOUR * mean)
-        verdicts.append({"of": agent, "what": what, "slope_per_hour": rise, "plus_minus": error, "mean": mean, "grows": grows})
-    return verdicts
+        slopes.append({"of": agent, "what": what, "slope_per_hour": rise, "plus_minus": error, "mean": mean, "grows": grows})
+    return slopes
 
 
 def main():
@@ -229,7 +229,7 @@ def main():
     seed = int(os.environ.get("PSGD_FAULT_SEED", "1"))
     steady = Steady(os.environ.get("BUILD", "build"), seed)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sampler = Sampler([a for a in steady.cluster.agents if a is not steady.victim])
+    sampler = Sampler([a for a in steady.cluster.agents if a is not steady.target])
     n = 0
     try:
         steady.open()
@@ -242,20 +242,20 @@ def main():
         sampler.join()
     finally:
         steady.close()
-    verdicts = judge(sampler.samples)
+    slopes = judge(sampler.samples)
     outcomes = [{"fault": f, "outcome": o, "jobs": k} for (f, o), k in sorted(steady.outcomes.items())]
-    report = {"seed": seed, "minutes": minutes, "jobs": n, "outcomes": outcomes, "problems": steady.problems, "slopes": verdicts}
+    report = {"seed": seed, "minutes": minutes, "jobs": n, "outcomes": outcomes, "problems": steady.problems, "slopes": slopes}
     with open(path, "w", encoding="utf-8") as f:
         json.dump(report, f, indent=1)
     print(f"{n} jobs in {minutes:g} minutes, {len(steady.problems)} problems")
     for o in outcomes:
         print(f"  {o['fault']:18} {o['outcome']:34} {o['jobs']:5}")
-    for v in verdicts:
-        verdict = "GROWS" if v["grows"] else "does not grow"
-        print(f"  {v['of']} {v['what']:10} {v['mean']:14.1f} {v['slope_per_hour']:+14.1f} +- {v['plus_minus']:.1f} per hour: {verdict}")
+    for v in slopes:
+        trend = "GROWS" if v["grows"] else "does not grow"
+        print(f"  {v['of']} {v['what']:10} {v['mean']:14.1f} {v['slope_per_hour']:+14.1f} +- {v['plus_minus']:.1f} per hour: {trend}")
     for p in steady.problems:
         print(f"  PROBLEM: {p}")
-    return 1 if steady.problems or any(v["grows"] for v in verdicts) else 0
+    return 1 if steady.problems or any(v["grows"] for v in slopes) else 0
 
 
 if __name__ == "__main__":

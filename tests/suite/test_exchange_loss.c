@@ -35,11 +35,11 @@ TEST(killing_a_node_at_any_point_ends_the_others)
 
     for (size_t k = 0; k < N_OF(cases); k++)
         for (uint64_t at = 1; at < 60; at++)
-            for (int victim = -1 - cases[k].n_servers; victim < 3; victim++) {
+            for (int killed = -1 - cases[k].n_servers; killed < 3; killed++) {
                 struct cluster_config cfg = cases[k];
                 struct cluster c;
 
-                cfg.kill_node = victim;
+                cfg.kill_node = killed;
                 cfg.kill_at = at;
                 cfg.seed = at;
                 cluster_open(&c, &cfg);
@@ -82,20 +82,20 @@ TEST(the_others_continue_without_a_killed_worker)
 
     for (size_t k = 0; k < N_OF(cases); k++)
         for (uint64_t at = 1; at < 80; at++)
-            for (int victim = 0; victim < cases[k].n_workers; victim++) {
+            for (int killed = 0; killed < cases[k].n_workers; killed++) {
                 struct cluster_config cfg = cases[k];
                 const float *first = NULL;
                 struct cluster c;
 
-                cfg.kill_node = victim;
+                cfg.kill_node = killed;
                 cfg.kill_at = at;
                 cfg.seed = at;
                 cluster_open(&c, &cfg);
                 if (!cluster_run(&c))
-                    fail_msg("case %zu hangs with node %d killed at %llu", k, victim, (unsigned long long)at);
+                    fail_msg("case %zu hangs with node %d killed at %llu", k, killed, (unsigned long long)at);
                 for (int i = 0; i < c.n_nodes; i++) {
                     if (c.nodes[i].phase == NODE_FAILED)
-                        fail_msg("case %zu, node %d killed at %llu: node %d: %s", k, victim,
+                        fail_msg("case %zu, node %d killed at %llu: node %d: %s", k, killed,
                                  (unsigned long long)at, c.nodes[i].node, c.nodes[i].e.text);
                     if (c.nodes[i].phase != NODE_DONE || c.nodes[i].node < 0 || cfg.is_asgd)
                         continue;

@@ -96,7 +96,7 @@ TEST(a_worker_asks_while_it_computes_and_once)
     assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
     assert_int_equal(exchange_awaits(x), -2);
     exchange_waits_for(x, what, sizeof what);
-    assert_string_equal(what, "the word of node -2 on the next mini-batch");
+    assert_string_equal(what, "node -2's message with the next mini-batch");
     cluster_close(&c);
 }
 
@@ -109,7 +109,7 @@ TEST(a_worker_does_not_wait_for_a_server_that_has_left)
 
     assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
     assert_int_equal(exchange_on_event(x, &left, &e), ERR_LOST);
-    assert_error_has("the word of node -2 on the next mini-batch cannot arrive");
+    assert_error_has("node -2's message with the next mini-batch cannot arrive");
     cluster_close(&c);
 }
 

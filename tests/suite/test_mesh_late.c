@@ -184,14 +184,14 @@ TEST(a_machine_that_returns_is_reached_at_once)
     close_pair(&p, m);
 }
 
-/* `victim` is a separate process, which opens, and then computes until it is killed. `has_two_addresses`: its
+/* `killed` is a separate process, which opens, and then computes until it is killed. `has_two_addresses`: its
  * name has another address, too, where nothing listens. */
-static void kill_computing_node(int victim, bool has_two_addresses)
+static void kill_computing_node(int killed, bool has_two_addresses)
 {
     struct two_addresses two;
     struct node_monitor m;
     struct pair p;
-    struct opening *survivor = &p.o[!victim];
+    struct opening *survivor = &p.o[!killed];
     struct mesh_event ev;
     int opened[2];
     char byte = 1;
@@ -206,11 +206,11 @@ static void kill_computing_node(int victim, bool has_two_addresses)
     child = fork();
     if (child == 0) {
         close(survivor->cfg.address.listen_fd);
-        opening_run_one(&p.o[victim]);
+        opening_run_one(&p.o[killed]);
         while (write(opened[1], &byte, 1) > 0)
             pause();
     }
-    close(p.o[victim].cfg.address.listen_fd);
+    close(p.o[killed].cfg.address.listen_fd);
     opening_run_one(survivor);
     assert_non_null(survivor->mesh);
     assert_int_equal(read(opened[0], &byte, 1), 1);

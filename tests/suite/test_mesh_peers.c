@@ -58,8 +58,8 @@ TEST(long_messages_are_exchanged_without_a_pause)
     }
 }
 
-/* `victim` is a separate process; the other node is here. */
-static void a_killed_node_is_missed(int victim)
+/* `killed` is a separate process; the other node is here. */
+static void a_killed_node_is_missed(int killed)
 {
     struct pair p;
     struct mesh_event ev;
@@ -68,21 +68,21 @@ static void a_killed_node_is_missed(int victim)
     pair_prepare(&p);
     child = fork();
     if (child == 0) {
-        close(p.o[!victim].cfg.address.listen_fd);
-        opening_run_one(&p.o[victim]);
+        close(p.o[!killed].cfg.address.listen_fd);
+        opening_run_one(&p.o[killed]);
         for (;;)
             pause();
     }
-    close(p.o[victim].cfg.address.listen_fd);
-    opening_run_one(&p.o[!victim]);
-    assert_non_null(p.o[!victim].mesh);
+    close(p.o[killed].cfg.address.listen_fd);
+    opening_run_one(&p.o[!killed]);
+    assert_non_null(p.o[!killed].mesh);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_true(watched_until_event(p.o[!victim].mesh, &ev) < 1);
+    assert_true(watched_until_event(p.o[!killed].mesh, &ev) < 1);
     assert_int_equal(ev.kind, MESH_LOST);
-    assert_int_equal(ev.head.peer, victim);
+    assert_int_equal(ev.head.peer, killed);
     assert_string_equal(ev.why, "the connection ended: the process has ended");
-    mesh_close(p.o[!victim].mesh, clock_now());
+    mesh_close(p.o[!killed].mesh, clock_now());
 }
 
 TEST(a_dead_process_is_lost_within_a_second)

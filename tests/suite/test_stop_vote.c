@@ -294,7 +294,7 @@ TEST(a_result_that_one_worker_knows_counts_for_all)
     assert_true(receive(&b, 1) >= 0);             /* it hears of the loss from worker 2 */
     assert_int_equal(receive(&b, 2), CODEC_GO);
     for (int w = 1; w < WORKERS; w++)
-        assert_true(fabs(b.c.nodes[w].x->verdict.known.accuracy - 0.3) < 1e-12);
+        assert_true(fabs(b.c.nodes[w].x->stop_vote.known.accuracy - 0.3) < 1e-12);
     cluster_close(&b.c);
 }
 
@@ -311,7 +311,7 @@ TEST(a_wait_names_the_worker_whose_result_is_missing)
     assert_string_equal(what, "node 1's result of the evaluation after step 4");
     assert_int_equal(exchange_awaits(b.c.nodes[0].x), 1);
     exchange_waits_for(b.c.nodes[2].x, what, sizeof what);
-    assert_string_equal(what, "the word of node 0 on the evaluation after step 4");
+    assert_string_equal(what, "node 0's message about the evaluation after step 4");
     cluster_close(&b.c);
     open_bench(&b, "ps", 1);
     assert_int_equal(evaluated(&b, 0, 0.1), CODEC_WAIT);
@@ -321,7 +321,7 @@ TEST(a_wait_names_the_worker_whose_result_is_missing)
     cluster_close(&b.c);
 }
 
-static int deliver(struct bench *b, int slot, int from, enum verdict_kind kind, uint64_t round,
+static int deliver(struct bench *b, int slot, int from, enum stop_vote_kind kind, uint64_t round,
                    const void *bytes, size_t len)
 {
     struct cluster_node *n = &b->c.nodes[slot];
@@ -337,31 +337,31 @@ static int deliver(struct bench *b, int slot, int from, enum verdict_kind kind, 
 
 TEST(frames_that_no_node_sends_are_refused)
 {
-    const struct verdict_result fine = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5};
-    const struct verdict_result bad[] = {{.n = 0, .step = 4, .loss = 1, .accuracy = 0.5},
-                                         {.n = 201, .step = 4, .loss = 1, .accuracy = 0.5},
-                                         {.n = 1, .step = 4, .loss = 1, .accuracy = 1.5},
-                                         {.n = 1, .step = 4, .loss = 1, .accuracy = -0.5}};
+    const struct stop_vote_result fine = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5};
+    const struct stop_vote_result bad[] = {{.n = 0, .step = 4, .loss = 1, .accuracy = 0.5},
+                                           {.n = 201, .step = 4, .loss = 1, .accuracy = 0.5},
+                                           {.n = 1, .step = 4, .loss = 1, .accuracy = 1.5},
+                                           {.n = 1, .step = 4, .loss = 1, .accuracy = -0.5}};
     struct bench b;
 
     open_bench(&b, "ps", 2);
     for (size_t i = 0; i < N_OF(bad); i++)
-        assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, STOP_NONE, &bad[i], sizeof fine), ERR_PROTOCOL);
-    assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, STOP_NONE, &fine, sizeof fine - 1), ERR_PROTOCOL);
-    assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, N_STOP_REASONS, &fine, sizeof fine), ERR_PROTOCOL);
-    assert_int_equal(deliver(&b, 0, -3, VERDICT_RESULT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
+        assert_int_equal(deliver(&b, 0, -2, STOP_VOTE_RESULT, STOP_NONE, &bad[i], sizeof fine), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, STOP_VOTE_RESULT, STOP_NONE, &fine, sizeof fine - 1), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, STOP_VOTE_RESULT, N_STOP_REASONS, &fine, sizeof fine), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -3, STOP_VOTE_RESULT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
     /* of an evaluation that this worker has not made */
-    assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
-    assert_int_equal(deliver(&b, 0, -2, VERDICT_REPORT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
-    assert_int_equal(deliver(&b, 0, -2, VERDICT_STOP, STOP_NONE, &fine, 1), ERR_PROTOCOL);
-    assert_int_equal(deliver(&b, 0, -2, VERDICT_KINDS, STOP_NONE, &fine, 0), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, STOP_VOTE_RESULT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, STOP_VOTE_REPORT, STOP_NONE, &fine, sizeof fine), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, STOP_VOTE_STOP, STOP_NONE, &fine, 1), ERR_PROTOCOL);
+    assert_int_equal(deliver(&b, 0, -2, STOP_VOTE_KINDS, STOP_NONE, &fine, 0), ERR_PROTOCOL);
     assert_int_equal(evaluated(&b, 0, 0.1), CODEC_WAIT);
-    assert_int_equal(deliver(&b, 0, -2, VERDICT_RESULT, STOP_NONE, &fine, sizeof fine), CODEC_GO);
+    assert_int_equal(deliver(&b, 0, -2, STOP_VOTE_RESULT, STOP_NONE, &fine, sizeof fine), CODEC_GO);
     /* A worker that sends one to a server counts as lost. */
     for (int w = 0; w < 2; w++) {
-        assert_int_equal(
-            deliver(&b, WORKERS, w, w == 0 ? VERDICT_STOP : VERDICT_REPORT, STOP_NONE, &fine, sizeof fine),
-            CODEC_GO);
+        assert_int_equal(deliver(&b, WORKERS, w, w == 0 ? STOP_VOTE_STOP : STOP_VOTE_REPORT, STOP_NONE, &fine,
+                                 sizeof fine),
+                         CODEC_GO);
         receive(&b, WORKERS);
         assert_true(b.c.nodes[WORKERS].x->peer_stats.has_left[w]);
     }
@@ -371,27 +371,28 @@ TEST(frames_that_no_node_sends_are_refused)
 /* A worker cannot make the others believe in results of the future, which would end the counting. */
 TEST(no_worker_is_believed_that_an_evaluation_is_known_which_another_has_not_made)
 {
-    const struct verdict_result first = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.1};
-    const struct verdict_result last = {.n = 200, .step = 800, .loss = 1, .accuracy = 1};
-    const struct verdict_report ahead = {.own = first, .known = last}, liar = {.own = last, .known = last};
+    const struct stop_vote_result first = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.1};
+    const struct stop_vote_result last = {.n = 200, .step = 800, .loss = 1, .accuracy = 1};
+    const struct stop_vote_report ahead = {.own = first, .known = last}, liar = {.own = last, .known = last};
     struct bench b;
 
     /* More than it has made itself. */
     open_bench(&b, "ps", 1);
-    assert_int_equal(deliver(&b, WORKERS, 0, VERDICT_REPORT, STOP_NONE, &ahead, sizeof ahead), CODEC_GO);
+    assert_int_equal(deliver(&b, WORKERS, 0, STOP_VOTE_REPORT, STOP_NONE, &ahead, sizeof ahead), CODEC_GO);
     receive(&b, WORKERS);
     assert_true(b.c.nodes[WORKERS].x->peer_stats.has_left[0]);
     cluster_close(&b.c);
     /* More than the others have. Those have their own mean. */
     open_bench(&b, "ps", 1);
-    assert_int_equal(deliver(&b, WORKERS, 0, VERDICT_REPORT, STOP_NONE, &liar, sizeof liar), CODEC_GO);
+    assert_int_equal(deliver(&b, WORKERS, 0, STOP_VOTE_REPORT, STOP_NONE, &liar, sizeof liar), CODEC_GO);
     for (int w = 1; w < WORKERS; w++)
         assert_int_equal(evaluated(&b, w, 0.2), CODEC_WAIT);
     receive(&b, WORKERS);
     assert_true(b.c.nodes[WORKERS].x->peer_stats.has_left[0]);
     for (int w = 1; w < WORKERS; w++) {
         assert_int_equal(receive(&b, w), CODEC_GO);
-        assert_true(b.c.nodes[w].x->verdict.known.n == 1 && b.c.nodes[w].x->verdict.known.accuracy == 0.2);
+        assert_true(b.c.nodes[w].x->stop_vote.known.n == 1 &&
+                    b.c.nodes[w].x->stop_vote.known.accuracy == 0.2);
         assert_int_equal(exchange_stopped(b.c.nodes[w].x)->reason, STOP_NONE);
     }
     cluster_close(&b.c);
@@ -400,17 +401,17 @@ TEST(no_worker_is_believed_that_an_evaluation_is_known_which_another_has_not_mad
 /* Nor can a worker that others hear of it from, in asgd, where nobody waits. */
 TEST(an_asynchronous_worker_takes_no_result_beyond_its_own_evaluations)
 {
-    const struct verdict_result last = {.n = 200, .step = 800, .loss = 1, .accuracy = 0.1};
+    const struct stop_vote_result last = {.n = 200, .step = 800, .loss = 1, .accuracy = 0.1};
     struct cluster_config cfg = rising_job(
         (struct cluster_config){.codec = "plain", .is_asgd = true, .goes_on = 1}, 1);
     struct bench b = {0};
 
     cluster_open(&b.c, &cfg);
     assert_int_equal(evaluated(&b, 0, 0.1), CODEC_GO);
-    deliver(&b, 0, 1, VERDICT_RESULT, STOP_NONE, &last, sizeof last);
-    assert_true(b.c.nodes[0].x->verdict.known.n == 0);
+    deliver(&b, 0, 1, STOP_VOTE_RESULT, STOP_NONE, &last, sizeof last);
+    assert_true(b.c.nodes[0].x->stop_vote.known.n == 0);
     /* A decision counts, also for a worker that has fallen behind. */
-    assert_true(deliver(&b, 0, 2, VERDICT_RESULT, STOP_PATIENCE, &last, sizeof last) >= 0);
+    assert_true(deliver(&b, 0, 2, STOP_VOTE_RESULT, STOP_PATIENCE, &last, sizeof last) >= 0);
     assert_int_equal(exchange_stopped(b.c.nodes[0].x)->reason, STOP_PATIENCE);
     cluster_close(&b.c);
 }
@@ -419,8 +420,8 @@ TEST(an_asynchronous_worker_takes_no_result_beyond_its_own_evaluations)
 TEST(changed_frames_are_refused_or_taken_and_do_no_harm)
 {
     static const int slots[] = {0, 1, WORKERS};
-    struct verdict_report fine = {.own = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5},
-                                  .known = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5}};
+    struct stop_vote_report fine = {.own = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5},
+                                    .known = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.5}};
     struct rng r;
 
     rng_init(&r, 1, 2, 3);
@@ -436,10 +437,10 @@ TEST(changed_frames_are_refused_or_taken_and_do_no_harm)
         open_bench(&b, "ps", 1);
         if (i % 2 == 0 && slot < WORKERS)
             evaluated(&b, slot, 0.5);
-        rc = deliver(&b, slot, from, (enum verdict_kind)rng_below(&r, VERDICT_KINDS + 1),
+        rc = deliver(&b, slot, from, (enum stop_vote_kind)rng_below(&r, STOP_VOTE_KINDS + 1),
                      rng_below(&r, N_STOP_REASONS + 1), bytes,
                      i % 3 == 0 ? rng_below(&r, sizeof bytes + 1)
-                                : sizeof(struct verdict_result) * (size_t)(1 + i % 2));
+                                : sizeof(struct stop_vote_result) * (size_t)(1 + i % 2));
         assert_true(rc == CODEC_GO || rc == CODEC_WAIT || rc == ERR_PROTOCOL);
         cluster_close(&b.c);
     }

@@ -398,15 +398,15 @@ TEST(a_node_that_is_lost_leaves_no_server_waiting_and_workers_equal)
     int n_without = 0;
 
     for (uint64_t turn = 2; turn <= 240; turn++) /* two seeds each; a job ends before the last */
-        for (int victim = 0; victim < 2; victim++) {
+        for (int killed = 0; killed < 2; killed++) {
             struct cluster c;
 
-            cfg.kill_node = victim == 0 ? 1 : -3;
+            cfg.kill_node = killed == 0 ? 1 : -3;
             cfg.kill_at = turn / 2;
             cfg.seed = turn;
             cluster_open(&c, &cfg);
             assert_true(cluster_run(&c));
-            if (victim == 0) {
+            if (killed == 0) {
                 for (int k = 0; k < c.n_nodes; k++)
                     assert_true(c.nodes[k].phase == NODE_DONE || k == 1);
                 assert_memory_equal(c.nodes[0].params, c.nodes[2].params, N_SHOWN * sizeof(float));

@@ -189,7 +189,7 @@ static struct tcp_link *find_slot(struct tcp *t)
 {
     struct tcp_link *const first = &t->links[t->n_peers], *const end = &t->links[t->n_links];
     struct tcp_link *oldest = first, *l;
-    uint32_t n_silent = 0, victim;
+    uint32_t n_silent = 0, dropped;
 
     for (l = first; l < end; l++) {
         if (l->fd < 0)
@@ -200,9 +200,9 @@ static struct tcp_link *find_slot(struct tcp *t)
     }
     if (n_silent == 0)
         return oldest;
-    random_bytes(&victim, sizeof victim);
-    victim %= n_silent;
-    for (l = first; l->state != LINK_HELLO || victim-- > 0; l++)
+    random_bytes(&dropped, sizeof dropped);
+    dropped %= n_silent;
+    for (l = first; l->state != LINK_HELLO || dropped-- > 0; l++)
         continue;
     return l;
 }

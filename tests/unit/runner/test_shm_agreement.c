@@ -18,18 +18,18 @@ enum {
 static struct err e;
 
 /* Opens the local path of node `me` of workers 0 and 1. */
-static void begin_on(struct local_path *p, struct mesh *m, int me, const int *machines)
+static void begin_on(struct shm_agreement *p, struct mesh *m, int me, const int *machines)
 {
     const int peers[] = {!me};
     size_t bytes = shm_group_bytes(N, 2);
 
-    assert_ok(local_path_begin(
-        p, m,
-        &(struct local_path_config){2, 0, me, peers, 1, bytes, bytes, bytes, MESH_TIMEOUT_S, machines, NULL},
-        &e));
+    assert_ok(shm_agreement_begin(p, m,
+                                  &(struct shm_agreement_config){2, 0, me, peers, 1, bytes, bytes, bytes,
+                                                                 MESH_TIMEOUT_S, machines, NULL},
+                                  &e));
 }
 
-static void begin(struct local_path *p, struct mesh *m, int me)
+static void begin(struct shm_agreement *p, struct mesh *m, int me)
 {
     begin_on(p, m, me, NULL);
 }
@@ -47,18 +47,18 @@ static void send_local(struct mesh *m, int to, uint32_t index, const void *bytes
 }
 
 /* Receives the next message; returns the local path's result. */
-static int receive(struct local_path *p)
+static int receive(struct shm_agreement *p)
 {
     struct mesh_event ev;
 
     seconds_until_event(p->mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.kind, FRAME_LOCAL);
-    return local_path_on_message(p, &ev, &e);
+    return shm_agreement_on_message(p, &ev, &e);
 }
 
 /* Handles a message as if it had been received. */
-static int receive_from(struct local_path *p, int from, uint32_t index, const void *bytes, size_t len)
+static int receive_from(struct shm_agreement *p, int from, uint32_t index, const void *bytes, size_t len)
 {
     struct mesh_event ev = {.kind = MESH_MESSAGE,
                             .head = {.kind = FRAME_LOCAL, .peer = from, .index = index},
@@ -66,7 +66,7 @@ static int receive_from(struct local_path *p, int from, uint32_t index, const vo
 
     ev.buf->len = len;
     memcpy(ev.buf->bytes, bytes, len);
-    return local_path_on_message(p, &ev, &e);
+    return shm_agreement_on_message(p, &ev, &e);
 }
 
 static void assert_receives(struct mesh *m, uint32_t index)
@@ -79,16 +79,16 @@ static void assert_receives(struct mesh *m, uint32_t index)
     mesh_buf_put(ev.buf);
 }
 
-static void advance(struct local_path *p)
+static void advance(struct shm_agreement *p)
 {
     struct mesh_event ev;
 
     assert_ok(mesh_poll(p->mesh, &ev, 0, &e));
-    assert_ok(ev.kind == MESH_MESSAGE ? local_path_on_message(p, &ev, &e) : local_path_advance(p, &e));
+    assert_ok(ev.kind == MESH_MESSAGE ? shm_agreement_on_message(p, &ev, &e) : shm_agreement_advance(p, &e));
 }
 
 /* Advances all nodes until they are settled, in one thread. */
-static void settle(struct local_path *const p[], int n)
+static void settle(struct shm_agreement *const p[], int n)
 {
     int n_settled;
     double end = clock_now() + MESH_TIMEOUT_S;
@@ -97,7 +97,7 @@ static void settle(struct local_path *const p[], int n)
         n_settled = 0;
         for (int i = 0; i < n; i++) {
             advance(p[i]);
-            n_settled += local_path_is_settled(p[i]);
+            n_settled += shm_agreement_is_settled(p[i]);
         }
     } while (n_settled < n && clock_now() < end);
     assert_int_equal(n_settled, n);
@@ -106,7 +106,7 @@ static void settle(struct local_path *const p[], int n)
 TEST(workers_on_one_machine_share_memory)
 {
     int fds = count_open_fds();
-    struct local_path p[2];
+    struct shm_agreement p[2];
     static float out[2][N];
     struct rendezvous *joined;
     struct shm_group *a[2];
@@ -117,9 +117,9 @@ TEST(workers_on_one_machine_share_memory)
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
         begin(&p[i], nodes.o[i].mesh, i);
-    settle((struct local_path *[]){&p[0], &p[1]}, 2);
+    settle((struct shm_agreement *[]){&p[0], &p[1]}, 2);
     for (int i = 0; i < 2; i++) {
-        joined = local_path_take(&p[i]);
+        joined = shm_agreement_take(&p[i]);
         assert_non_null(joined);
         assert_ok(shm_group_open(&a[i], joined, N, &e));
         shm_group_in(a[i])[N - 1] = (float)(i + 1);
@@ -141,26 +141,26 @@ static const int apart[] = {0, 1}; /* machines of two workers */
 /* Each reports that it can, as nobody has to share its memory. */
 TEST(a_worker_alone_on_its_machine_needs_no_shared_memory)
 {
-    struct local_path p[2];
+    struct shm_agreement p[2];
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
         begin_on(&p[i], nodes.o[i].mesh, i, apart);
-    settle((struct local_path *[]){&p[0], &p[1]}, 2);
+    settle((struct shm_agreement *[]){&p[0], &p[1]}, 2);
     for (int i = 0; i < 2; i++) {
         assert_true(p[i].all_can);
         assert_int_equal(p[i].n_places, 1);
-        assert_null(local_path_take(&p[i]));
+        assert_null(shm_agreement_take(&p[i]));
     }
     pair_close(&nodes);
 }
 
 TEST(a_worker_of_another_machine_may_not_invite)
 {
-    uint8_t invitation[LOCAL_PATH_BYTES] = {0};
-    struct local_path p;
+    uint8_t invitation[SHM_AGREEMENT_BYTES] = {0};
+    struct shm_agreement p;
     struct pair nodes;
 
     pair_prepare(&nodes);
@@ -171,7 +171,7 @@ TEST(a_worker_of_another_machine_may_not_invite)
 }
 
 /* Workers 0 and 1, and a server with slightly less memory. */
-static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NODES])
+static void begin_star(struct shm_agreement p[MESH_NODES], struct opening o[MESH_NODES])
 {
     static const struct {
         int peers[2];
@@ -181,26 +181,26 @@ static void begin_star(struct local_path p[MESH_NODES], struct opening o[MESH_NO
     opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     opening_run(o);
     for (int i = 0; i < MESH_NODES; i++)
-        assert_ok(local_path_begin(&p[i], o[i].mesh,
-                                   &(struct local_path_config){2, 1, mesh_ids[i], links[i].peers,
-                                                               links[i].n_peers, i < 2 ? 9000 : 8000, 4000,
-                                                               10000, MESH_TIMEOUT_S, NULL, NULL},
-                                   &e));
+        assert_ok(shm_agreement_begin(&p[i], o[i].mesh,
+                                      &(struct shm_agreement_config){2, 1, mesh_ids[i], links[i].peers,
+                                                                     links[i].n_peers, i < 2 ? 9000 : 8000,
+                                                                     4000, 10000, MESH_TIMEOUT_S, NULL, NULL},
+                                      &e));
 }
 
 TEST(in_a_star_each_worker_shares_memory_with_the_server_only)
 {
     int fds = count_open_fds(), mappings = count_shared_mappings();
     struct opening o[MESH_NODES];
-    struct local_path p[MESH_NODES];
+    struct shm_agreement p[MESH_NODES];
     struct rendezvous *joined[MESH_NODES];
 
     needs_sealed_memory();
     begin_star(p, o);
-    settle((struct local_path *[]){&p[0], &p[1], &p[2]}, MESH_NODES);
+    settle((struct shm_agreement *[]){&p[0], &p[1], &p[2]}, MESH_NODES);
     for (int i = 0; i < MESH_NODES; i++) {
-        assert_true(local_path_has_joined(&p[i]));
-        joined[i] = local_path_take(&p[i]);
+        assert_true(shm_agreement_has_joined(&p[i]));
+        joined[i] = shm_agreement_take(&p[i]);
         for (int k = 0; k < MESH_NODES; k++) {
             bool is_seen = i == k || (i < 2) != (k < 2);
 
@@ -221,9 +221,9 @@ TEST(in_a_star_each_worker_shares_memory_with_the_server_only)
 
 TEST(a_joined_node_refuses_further_invitations)
 {
-    static const uint8_t bytes[LOCAL_PATH_BYTES] = {0};
+    static const uint8_t bytes[SHM_AGREEMENT_BYTES] = {0};
     int fds = count_open_fds(), mappings = count_shared_mappings();
-    struct local_path p[2];
+    struct shm_agreement p[2];
     struct pair nodes;
 
     needs_sealed_memory();
@@ -235,12 +235,12 @@ TEST(a_joined_node_refuses_further_invitations)
         assert_ok(rendezvous_advance(p[0].rendezvous, &e)); /* node 0 joins, and does not report it */
         advance(&p[1]);
     }
-    assert_true(local_path_has_joined(&p[1]));
+    assert_true(shm_agreement_has_joined(&p[1]));
     send_local(nodes.o[0].mesh, 1, LOCAL_INVITES, bytes, sizeof bytes);
     assert_int_equal(receive(&p[1]), ERR_PROTOCOL);
     assert_non_null(p[1].rendezvous);
     for (int i = 0; i < 2; i++)
-        local_path_clear(&p[i]);
+        shm_agreement_clear(&p[i]);
     pair_close(&nodes);
     assert_int_equal(count_open_fds(), fds);
     assert_int_equal(count_shared_mappings(), mappings);
@@ -251,10 +251,10 @@ TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
     static const int both[] = {0, 1};
     static const uint8_t secret[RENDEZVOUS_SECRET_BYTES] = {5};
     size_t bytes = shm_group_bytes(N, 2);
-    uint8_t invitation[LOCAL_PATH_BYTES];
+    uint8_t invitation[SHM_AGREEMENT_BYTES];
     int fds = count_open_fds(), mappings = count_shared_mappings();
     struct rendezvous *m; /* node 0's */
-    struct local_path p;
+    struct shm_agreement p;
     struct pair nodes;
 
     needs_sealed_memory();
@@ -274,8 +274,8 @@ TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
     assert_receives(nodes.o[0].mesh, LOCAL_CANNOT);
     send_local(nodes.o[0].mesh, 1, LOCAL_CAN, "", 0);
     assert_ok(receive(&p));
-    assert_true(local_path_is_settled(&p));
-    assert_null(local_path_take(&p));
+    assert_true(shm_agreement_is_settled(&p));
+    assert_null(shm_agreement_take(&p));
     assert_string_equal(p.why.text, "node 0 sent a second invitation to its memory");
     rendezvous_close(m);
     pair_close(&nodes);
@@ -285,7 +285,7 @@ TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
 
 TEST(no_node_shares_memory_if_one_cannot)
 {
-    struct local_path p;
+    struct shm_agreement p;
     struct pair nodes;
 
     needs_sealed_memory();
@@ -296,8 +296,8 @@ TEST(no_node_shares_memory_if_one_cannot)
     send_local(nodes.o[1].mesh, 0, LOCAL_CANNOT, "", 0);
     assert_ok(receive(&p));
     assert_receives(nodes.o[1].mesh, LOCAL_CANNOT);
-    assert_true(local_path_is_settled(&p));
-    assert_null(local_path_take(&p));
+    assert_true(shm_agreement_is_settled(&p));
+    assert_null(shm_agreement_take(&p));
     assert_string_equal(p.why.text, "another node cannot share memory");
     pair_close(&nodes);
 }
@@ -306,23 +306,24 @@ TEST(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived)
 {
     static const int workers[] = {0, 1};
     struct opening o[MESH_NODES];
-    struct local_path p; /* the server's */
+    struct shm_agreement p; /* the server's */
     struct mesh_event ev;
 
     opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     opening_run(o);
-    assert_ok(local_path_begin(
+    assert_ok(shm_agreement_begin(
         &p, o[2].mesh,
-        &(struct local_path_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_TIMEOUT_S, NULL, NULL}, &e));
+        &(struct shm_agreement_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_TIMEOUT_S, NULL, NULL},
+        &e));
     send_local(o[0].mesh, -2, LOCAL_CANNOT, "", 0);
     send_bytes(o[0].mesh, -2, 7, 10, 1);
     assert_ok(receive(&p));
-    assert_false(local_path_is_settled(&p));
+    assert_false(shm_agreement_is_settled(&p));
     assert_ok(mesh_poll(p.mesh, &ev, clock_now() + 0.1, &e));
     assert_int_equal(ev.kind, MESH_NOTHING);
     send_local(o[1].mesh, -2, LOCAL_CANNOT, "", 0);
     assert_ok(receive(&p));
-    assert_true(local_path_is_settled(&p));
+    assert_true(shm_agreement_is_settled(&p));
     seconds_until_event(p.mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 7);
@@ -334,8 +335,8 @@ TEST(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived)
 TEST(without_the_offer_of_one_node_memory_is_not_shared_and_the_job_continues)
 {
     struct opening o[MESH_NODES];
-    struct local_path p[MESH_NODES];
-    struct local_path *server = &p[2];
+    struct shm_agreement p[MESH_NODES];
+    struct shm_agreement *server = &p[2];
     struct mesh_event ev;
     double end = clock_now() + MESH_TIMEOUT_S;
 
@@ -344,12 +345,12 @@ TEST(without_the_offer_of_one_node_memory_is_not_shared_and_the_job_continues)
     assert_ok(receive(server));
     assert_ok(receive(server));
     mesh_pause(server->mesh, 1, true); /* after its invitation: its offer does not arrive */
-    while (!(local_path_has_joined(server) && server->answered[0]) && clock_now() < end)
+    while (!(shm_agreement_has_joined(server) && server->answered[0]) && clock_now() < end)
         for (int i = 0; i < MESH_NODES; i++)
             advance(&p[i]);
-    assert_true(local_path_has_joined(server) && !local_path_is_settled(server));
-    assert_ok(local_path_stop_waiting(server, &e));
-    assert_true(local_path_is_settled(server) && local_path_has_joined(server));
+    assert_true(shm_agreement_has_joined(server) && !shm_agreement_is_settled(server));
+    assert_ok(shm_agreement_stop_waiting(server, &e));
+    assert_true(shm_agreement_is_settled(server) && shm_agreement_has_joined(server));
     assert_true(server->can[0]);
     assert_false(server->can[1] || server->all_can);
     assert_string_equal(server->why.text, "node 1 did not report in time whether it can share memory");
@@ -359,27 +360,27 @@ TEST(without_the_offer_of_one_node_memory_is_not_shared_and_the_job_continues)
     mesh_buf_put(ev.buf);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_ok(mesh_watch(o[i].mesh, -1, &e));
-        rendezvous_close(local_path_take(&p[i]));
+        rendezvous_close(shm_agreement_take(&p[i]));
         mesh_close(o[i].mesh, clock_now() + 0.02);
     }
 }
 
 TEST(time_a_node_was_suspended_does_not_count_as_waiting)
 {
-    struct local_path p = {.polled_at = 100, .deadline = 105};
+    struct shm_agreement p = {.polled_at = 100, .deadline = 105};
     double now = 100;
 
     for (; now < 106; now += 0.5)
-        assert_false(local_path_is_late(&p, 5, now));
+        assert_false(shm_agreement_is_late(&p, 5, now));
     for (now += 20; now < 130; now += 0.5) /* its last turn was at 105.5 */
-        assert_false(local_path_is_late(&p, 5, now));
-    assert_false(local_path_is_late(&p, 5, 130.5));
-    assert_true(local_path_is_late(&p, 5, 131));
+        assert_false(shm_agreement_is_late(&p, 5, now));
+    assert_false(shm_agreement_is_late(&p, 5, 130.5));
+    assert_true(shm_agreement_is_late(&p, 5, 131));
 }
 
 TEST(a_peer_that_leaves_before_its_offer_is_not_awaited)
 {
-    struct local_path p;
+    struct shm_agreement p;
     struct mesh_event ev;
     struct pair nodes;
 
@@ -389,9 +390,9 @@ TEST(a_peer_that_leaves_before_its_offer_is_not_awaited)
     mesh_close(nodes.o[1].mesh, clock_now() + 0.02);
     seconds_until_event(p.mesh, &ev);
     assert_int_equal(ev.kind, MESH_LEFT);
-    assert_ok(local_path_on_end(&p, ev.head.peer, &e));
-    assert_true(local_path_is_settled(&p));
-    assert_null(local_path_take(&p));
+    assert_ok(shm_agreement_on_end(&p, ev.head.peer, &e));
+    assert_true(shm_agreement_is_settled(&p));
+    assert_null(shm_agreement_take(&p));
     mesh_close(p.mesh, clock_now());
 }
 
@@ -407,19 +408,19 @@ TEST(messages_that_a_worker_may_not_send_are_refused)
     } cases[] = {
         {0, {{3, 0}}, 1},
         {0, {{UINT32_MAX, 0}}, 1},
-        {0, {{LOCAL_INVITES, LOCAL_PATH_BYTES - 1}}, 1},
+        {0, {{LOCAL_INVITES, SHM_AGREEMENT_BYTES - 1}}, 1},
         {0, {{LOCAL_INVITES, 0}}, 1},
         {0, {{LOCAL_CAN, 1}}, 1},
         {0, {{LOCAL_CAN, 0}, {LOCAL_CAN, 0}}, 2},
         {0, {{LOCAL_CAN, 0}, {LOCAL_CANNOT, 0}}, 2},
-        {0, {{LOCAL_CAN, 0}, {LOCAL_INVITES, LOCAL_PATH_BYTES}}, 2},
-        {1, {{LOCAL_INVITES, LOCAL_PATH_BYTES}}, 1}, /* invitations come from the earlier of the two */
+        {0, {{LOCAL_CAN, 0}, {LOCAL_INVITES, SHM_AGREEMENT_BYTES}}, 2},
+        {1, {{LOCAL_INVITES, SHM_AGREEMENT_BYTES}}, 1}, /* invitations come from the earlier of the two */
     };
-    static const uint8_t bytes[LOCAL_PATH_BYTES] = {0};
+    static const uint8_t bytes[SHM_AGREEMENT_BYTES] = {0};
 
     for (size_t k = 0; k < N_OF(cases); k++) {
         int from = cases[k].from;
-        struct local_path p;
+        struct shm_agreement p;
         struct pair nodes;
 
         pair_prepare(&nodes);
@@ -438,14 +439,14 @@ TEST(messages_that_a_worker_may_not_send_are_refused)
 TEST(more_nodes_than_can_share_memory_send_no_offers_and_share_none)
 {
     static const int peers[RENDEZVOUS_MAX];
-    struct local_path p;
+    struct shm_agreement p;
 
-    assert_ok(local_path_begin(
+    assert_ok(shm_agreement_begin(
         &p, NULL,
-        &(struct local_path_config){RENDEZVOUS_MAX, 1, 3, peers, RENDEZVOUS_MAX, N, N, N, 5, NULL, NULL},
+        &(struct shm_agreement_config){RENDEZVOUS_MAX, 1, 3, peers, RENDEZVOUS_MAX, N, N, N, 5, NULL, NULL},
         &e));
-    assert_true(local_path_is_settled(&p));
-    assert_null(local_path_take(&p));
+    assert_true(shm_agreement_is_settled(&p));
+    assert_null(shm_agreement_take(&p));
     assert_string_equal(p.why.text, "65 nodes are more than the 64 that can share memory");
 }
 
