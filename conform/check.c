@@ -53,7 +53,8 @@ static bool looks_at(const struct codec_plugin *p, enum check_sync in, bool is_a
     return is_asgd ? has_asgd && (in == CHECK_BOTH || (in == CHECK_EITHER && !has_ssgd)) : has_ssgd;
 }
 
-/* How contributions of a rule that combines meet; another rule has only the first way. */
+/* The ways in which contributions of a rule that combines reach each other; another rule has only the first
+ * way. */
 static const struct way {
     enum path_kind path;
     const char *aggregate;
@@ -182,5 +183,5 @@ int check_ended(const struct conform_check *k, struct err *e)
     if (k->sim.cause < 0)
         return 0;
     n = &k->sim.nodes[k->sim.cause];
-    return err_set(e, ERR_CODEC, "node %d: %s", n->node, n->e ? n->e->text : "it died");
+    return err_set(e, ERR_CODEC, "node %d: %s", n->node, n->e ? n->e->text : "it was lost");
 }

@@ -104,8 +104,8 @@ static int replace_words(struct codec_copy *v, const struct watch_call *call, un
     return 0;
 }
 
-/* A codec that has refused messages reads the next one as if it had never received them. Its memory was compared
- * after each; this finds what it keeps elsewhere. `before`: the true message, read before them. */
+/* A codec that has refused messages reads the next one as if it had never received them. Its memory was
+ * compared after each; this finds what it keeps elsewhere. `before`: the true message, read before them. */
 static int read_again(struct codec_copy *v, const struct watch_call *call,
                       const struct codec_copy_call *before, struct err *e)
 {

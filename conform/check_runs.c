@@ -72,7 +72,7 @@ int check_timing(struct conform_check *k, struct err *e)
     return check_jobs(k, CHECK_STEPS, CHECK_SSGD, all_timings_give_the_same, e);
 }
 
-/* Of the model that a worker ends with: the first worker that differs from worker 0. */
+/* Compares the models that the workers end with: names the first worker that differs from worker 0. */
 static int find_different(const struct conform_check *k, struct err *e)
 {
     float first[CHECK_PARAMS];
@@ -99,7 +99,7 @@ static int end_equal(struct conform_check *k, struct err *e)
     return find_different(k, e);
 }
 
-/* Also with what others get being less than what a worker has. */
+/* Also if the other workers receive less than the worker itself has, as after lossy compression. */
 static int end_equal_in_both_forms(struct conform_check *k, struct err *e)
 {
     enum codec_compression takes = path_compression(k->plugin);
@@ -198,7 +198,7 @@ static int no_node_hangs(const struct conform_check *k, int lost, double at, str
         const struct sim_node *n = &k->sim.nodes[i];
 
         if (n->phase == SIM_FAILED && n->e && n->e->code == ERR_TIMEOUT)
-            return err_set(e, ERR_CODEC, "node %d dies at %.3g s (on-node-loss %s), and node %d hangs: %s",
+            return err_set(e, ERR_CODEC, "node %d is lost at %.3g s (on-node-loss %s), and node %d hangs: %s",
                            lost, at, on_node_loss(k), n->node, n->e->text);
     }
     return 0;
@@ -214,10 +214,11 @@ static int remaining_are_equal(struct conform_check *k, int lost, double at, str
     if (n_done == 0 || codec_more(k->plugin)->result == CODEC_OWN_RESULT || k->set.sync != SYNC_SSGD ||
         sim_models_agree(&k->sim))
         return 0;
-    return err_set(e, ERR_CODEC,
-                   "node %d dies at %.3g s (on-node-loss %s), and the remaining workers end with different "
-                   "weights",
-                   lost, at, on_node_loss(k));
+    return err_set(
+        e, ERR_CODEC,
+        "node %d is lost at %.3g s (on-node-loss %s), and the remaining workers end with different "
+        "weights",
+        lost, at, on_node_loss(k));
 }
 
 /* Kills one node at one point of a job of `whole` seconds; --seed with a part's number repeats it. */

@@ -63,7 +63,7 @@ static check_body *const bodies[N_CODEC_CHECKS] = {
     [CODEC_CHECK_RESTORE] = check_restore,     [CODEC_CHECK_LOSS] = check_loss,
 };
 
-/* The instruction is executed again, and ends the program as without this handler. */
+/* After the return the instruction is executed again, and ends the program as if there were no handler. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
     (void)sig, (void)context;

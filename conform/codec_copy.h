@@ -33,8 +33,8 @@ struct codec_copy {
 /* What a call has done. */
 struct codec_copy_call {
     int rc; /* the codec's result */
-    /* What has changed of the copy, by this call or by an earlier write through codec_copy_twin(): "its state";
-     * NULL: nothing. */
+    /* What has changed of the copy, by this call or by an earlier write through codec_copy_twin(): "its
+     * state"; NULL: nothing. */
     const char *trace;
     uint32_t digest; /* of what the copy has become */
 };

@@ -245,7 +245,7 @@ static int check_guarded(struct codec *c, const char *callback, int rc)
     return rc;
 }
 
-/* May a callback that another node causes run between two layers? In a simulation none does. */
+/* May a callback that another node causes run between two layers? A simulation never calls one there. */
 static bool is_amid_layers(const struct codec *c)
 {
     return c->run->node >= 0 && !waits(c) &&
@@ -255,7 +255,7 @@ static bool is_amid_layers(const struct codec *c)
 /* Before such a callback: guards what it may not write. */
 static void guard_step(const struct codec *c, bool is_amid)
 {
-    guard_vector(0, "params while the node does not wait, and may be amid the layers",
+    guard_vector(0, "params while the node does not wait, and its layers may be half computed",
                  is_amid ? c->params : NULL, c->n_params);
     guard_vector(1, "grads while on_grad does not wait",
                  c->run->node >= 0 && !(waits(c) && *waits_in_grad(c)) ? c->grads : NULL, c->n_params);

@@ -30,7 +30,8 @@ static int copy_file(const char *to, const char *dir, const char *name, struct e
     return rc;
 }
 
-/* The compiler may be another user, who cannot reach the files' own places, nor files of this one. */
+/* Copies the files, because the compiler may run as another user, who can read neither their folders nor this
+ * user's files. */
 static int gather_sources(struct err *e)
 {
     char exe_dir[PATH_MAX], headers[PATH_MAX];
@@ -51,7 +52,8 @@ static int gather_sources(struct err *e)
                : 0;
 }
 
-/* In the folder. Returns to the parent folder, as the working directory is the runner's. */
+/* Compiles inside `folder`, and then returns to its parent, because the runner's file names are relative to
+ * that. */
 static int compile_source(struct codec_library *out, struct err *e)
 {
     char here[] = ".";

@@ -1,6 +1,6 @@
 /* exit_guard -- reports a codec that calls exit: an exit with status 0 in the middle of a call would look
- * like the end of a job. This serves a codec with a mistake, which gets a better sentence; one that calls
- * _exit leaves no end line, and the agent finds that. A codec that loops: monitor/monitor.h. */
+ * like the end of a job. This gives the author of such a codec a clear message. A codec that calls _exit
+ * leaves no end line, and the agent reports that. monitor/monitor.h ends a codec that loops. */
 #ifndef PSGD_EXIT_GUARD_H
 #define PSGD_EXIT_GUARD_H
 

@@ -53,7 +53,7 @@ static int check_samples(struct loader_part *p, const struct model_spec *m, stru
     return check_tokens(x, model_spec_vocab(m), e);
 }
 
-/* Their labels y (n) or targets y (n, n_out). */
+/* Checks the labels y (n) or targets y (n, n_out) of the samples. */
 static int check_truth(struct loader_part *p, const struct model_spec *m, struct err *e)
 {
     const struct tensor_view *y = tensor_file_find(&p->file, "y");
@@ -94,7 +94,8 @@ static int check_alike(const struct loader_part *train, const struct loader_part
     return 0;
 }
 
-/* Expands values per channel or column to one per value of a sample: then every row is one loop. */
+/* Repeats the values of channels or columns so that there is one for each value of a sample, and one loop
+ * scales a row. */
 static int spread(float **out, const float *v, size_t n, size_t n_in, struct err *e)
 {
     *out = malloc(n_in * sizeof **out);
@@ -105,7 +106,7 @@ static int spread(float **out, const float *v, size_t n, size_t n_in, struct err
     return 0;
 }
 
-/* The scale is in the file of `p`. */
+/* Reads the scale from the file of `p`. */
 static int open_scale(struct loader *f, const struct loader_part *p, struct err *e)
 {
     const struct tensor_view *scale = tensor_file_find(&p->file, "scale");

@@ -49,8 +49,8 @@ struct loader {
     void *copy;   /* all training samples; NULL: they are read from the mapped file */
 };
 
-/* n_rows: the steps of an epoch. ERR_CONFIG: the files are not shards of this job (expected and found), or
- * labels, targets, tokens or transforms do not fit the model. */
+/* n_rows: the steps of an epoch. ERR_CONFIG: the files are not shards of this job (the message has what was
+ * expected and what was found), or their labels, targets, tokens or transforms do not fit the model. */
 int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e);
 /* Only samples to evaluate, in a file like that of a test set; its "scale" and "shift" are its own, and it

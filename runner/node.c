@@ -28,7 +28,7 @@
 
 enum {
     DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
-    RECEIVED_MAX = 32 /* messages of each peer before computing continues: only a flood sends more */
+    RECEIVED_MAX = 32 /* messages of each peer before computing continues, in case a peer floods this node */
 };
 
 const double node_codec_share = 0.75;
@@ -85,7 +85,7 @@ const char *node_codec_name(const struct node *n)
     return is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
 }
 
-/* Before the codec is loaded, which could ask for another limit. */
+/* Set before the codec is loaded, because its code could set another limit. */
 static int watch_codec(struct node *n, struct err *e)
 {
     const char *codec = node_codec_name(n);
@@ -136,7 +136,7 @@ static int load_model(struct node *n, struct err *e)
     return net_new(&n->net, n->spec, n->max_batch, e);
 }
 
-/* Checks before the work, not after it, that the model file can be written. */
+/* Checks before the first step, not after the last one, that the model file can be written. */
 static int check_result(struct node *n, struct err *e)
 {
     return tensor_file_fits("the model's file", (uint64_t)n->spec->n_params * sizeof(float), n->preprocessing,
@@ -204,7 +204,7 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     const char *name = artifact_name(ARTIFACT_CHECKPOINT);
     const char *previous = artifact_name(ARTIFACT_PREVIOUS_CHECKPOINT);
     struct checkpoint c = checkpoint(n);
-    char next_name[NAME_MAX + 1]; /* a temporary one: the agent removes what a killed node leaves */
+    char next_name[NAME_MAX + 1]; /* a temporary file, which the agent removes if the node is killed */
 
     if (file_temporary(next_name, sizeof next_name, name, e) < 0)
         return e->code;
@@ -219,7 +219,7 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     return rename(next_name, name) < 0 ? err_errno(e, ERR_IO, "%s", name) : 0;
 }
 
-/* Who takes a step of node_prepare. */
+/* Which kinds of node take part in a step of node_prepare. */
 enum { WORKER = 1, SERVER = 2, TRAINS = WORKER | SERVER, EXECUTES = 4, ALL = TRAINS | EXECUTES };
 
 /* Known once the settings are loaded. */
@@ -296,12 +296,12 @@ int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owne
 int node_pump(struct node *n, double deadline, bool *came, struct err *e)
 {
     struct mesh_event ev;
-    double slice = clock_now() + 1; /* a signal just before the wait is seen a second later */
+    double slice = clock_now() + 1; /* a signal that arrives just before the wait is noticed a second later */
 
     slice = fmin(slice, exchange_wakes_at(n->exchange));
     if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
         return e->code;
-    /* A peer that tells what it waits for brings nothing that this node waits for. */
+    /* A peer's report of what it waits for (FRAME_WAIT) does not end this node's own wait. */
     *came = ev.kind != MESH_NOTHING && (ev.kind != MESH_MESSAGE || ev.head.kind != FRAME_WAIT);
     if (flag_is_up(&node_interrupted))
         return err_set(e, ERR_CANCELLED, "asked to stop");
@@ -376,7 +376,7 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     return rc;
 }
 
-/* Without running statistics, which a rule of messages of its own does not make equal. */
+/* Running statistics are left out: a rule that writes its own messages does not make them equal. */
 static void report_weights(const struct node *n)
 {
     const float *w = n->model ? n->model : net_params(n->net);
@@ -396,11 +396,12 @@ static int finish_models(struct node *n, struct err *e)
 
     node_take_model(n);
     report_weights(n);
-    /* Without a loss: nodes with the same weights write the same bytes, whatever each has computed with. */
+    /* The file has no loss, so that nodes with the same weights write the same bytes, whichever compute
+     * engine each has used. */
     if (node_write_model(n, final, NAN, e) < 0 || file_sync(final, e) < 0)
         return e->code;
     rc = file_sync(artifact_name(ARTIFACT_BEST_MODEL), &why);
-    if (rc == 0 || rc == ERR_NOT_FOUND) /* a job that was resumed may have found no better one */
+    if (rc == 0 || rc == ERR_NOT_FOUND) /* a resumed job may have found no better model */
         return 0;
     *e = why;
     return rc;
@@ -414,7 +415,7 @@ int node_finish(struct node *n, struct err *e)
         return e->code;
     node_close_trace(n);
     exchange_detach(n->exchange);
-    /* A slow peer receives the BYE frame late, a hanging one never: the wait is limited. */
+    /* The wait is limited, because a slow peer receives the BYE frame late, and a hanging peer never. */
     mesh_close(n->mesh, clock_now() + n->set.round_timeout_s);
     n->mesh = NULL;
     exchange_free(n->exchange);

@@ -18,8 +18,8 @@
 
 static const char codec_path[] = "../packages/" CODEC_OBJECT_NAME;
 
-/* The package's object is for another machine, or only the source is trusted. The codec keeps its identity:
- * the digest of the object that the manifest names. */
+/* Compiles the codec if the package's object is for another machine, or if only its source is trusted. The
+ * codec is still identified by the digest of the object that the manifest names. */
 static int compile_codec(struct node *n, struct err *e)
 {
     struct codec_manifest m;

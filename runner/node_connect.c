@@ -13,7 +13,7 @@
 #include "shared/base/clock.h"
 
 static const double CONNECT_S =
-    30; /* all nodes are ready before any connects: only a dead one takes this long */
+    30; /* all nodes are ready before any of them connects, so only a node that has crashed takes so long */
 
 /* Connected nodes map each other's memory within this time, and report the result within as much again:
  * only a node that hangs takes longer. At most a quarter of --round-timeout, during which peers may wait
@@ -28,8 +28,8 @@ static double join_timeout(const struct node *n)
 static const enum mesh_tls tls_of[] = {
     [DATA_TLS_ON] = MESH_TLS_ON, [DATA_TLS_OFF] = MESH_TLS_OFF, [DATA_TLS_AUTO] = MESH_TLS_AUTO};
 
-/* This node has mapped its peers' memory: peers are notified at the next mesh poll, and messages in their
- * send pools are read from then on. */
+/* Call it when this node has mapped its peers' memory. The next mesh poll notifies the peers, and from then
+ * on this node reads messages from their send pools. */
 static int open_send_pool(struct node *n, struct shm_agreement *p, struct err *e)
 {
     if (n->send_pool || !shm_agreement_has_joined(p))
@@ -88,7 +88,7 @@ static void report_shared(const struct node *n, const struct shm_agreement *p)
         fprintf(stderr, "collectives use connections: this worker is alone on its machine\n");
 }
 
-/* Gradients are in the group's memory, or the parameters. */
+/* Moves the gradients, or the parameters, into the group's memory. */
 static void use_shared(struct node *n)
 {
     float *in = shm_group_in(n->shm_group);

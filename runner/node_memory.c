@@ -18,7 +18,7 @@ static double optimizer_bytes(const struct node *n)
     return n->step.optimizer ? vectors(n, optimizer_tensors(n->step.optimizer, of)) : 0;
 }
 
-/* Gradients in shared memory have taken the place of the net's own. */
+/* Gradients in shared memory are counted there, not with the network. */
 static double shared_bytes(const struct node *n)
 {
     if (n->shm_group)

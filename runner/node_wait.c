@@ -6,7 +6,7 @@
 #include "runner/node.h"
 #include "shared/base/clock.h"
 
-/* Time for the peers to read why this node ends: a process that ends resets its connections. */
+/* Gives the peers time to read why this node ends, because a process that ends resets its connections. */
 static const double LAST_WORD_S = 0.25;
 
 int node_waits_for(const struct node *n)

@@ -75,7 +75,7 @@ static int load_weights(struct predictor *w, struct err *e)
     return rc;
 }
 
-/* Are the outputs of a model with labels scores of classes? */
+/* Are the outputs scores of classes, as those of a model with labels are? */
 static bool has_probability(const struct predictor *w)
 {
     return w->spec.loss != LOSS_MSE && w->spec.loss != LOSS_TANH_SQUARED;

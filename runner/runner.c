@@ -44,7 +44,7 @@ static int report_failure(struct report *r, const char *reason, const struct err
     const char *state = reason ? "failed" : of_code->state;
     const char *why = reason ? reason : of_code->reason;
 
-    if (e->code == ERR_CANCELLED) /* a signal carries no reason: the time limit's is the same as a user's */
+    if (e->code == ERR_CANCELLED) /* SIGTERM carries no reason: the agent sends it for a time limit, too */
         fprintf(stderr, "%s; the agent's log has the reason\n", e->text);
     else
         fprintf(stderr, "%s: %s\n", why, e->text);
@@ -111,7 +111,7 @@ static int connect_and_work(struct node *n, struct orders *orders, struct err *e
     return rc < 0 ? rc : node_finish(n, e);
 }
 
-/* A monitor that was killed is a part of the runner that was. */
+/* A monitor that was killed counts as a runner that was killed. */
 static int end_node(struct node *n, const char *reason, const struct err *e)
 {
     return report_failure(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);

@@ -36,7 +36,7 @@ static int tell_who_holds_up(struct serving *s, struct err *e)
     return exchange_tell_wait(n->exchange, e);
 }
 
-/* Workers may compute for any time; a dead one is detected by its connection. */
+/* Workers may compute for any time; a crashed worker is detected by its connection. */
 static int wait_for_event(void *owner, const struct worker_ask *ask, struct err *e)
 {
     struct serving *s = owner;

@@ -12,8 +12,8 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 
-/* A client that asks all the time shall not stop the training: it gets a model a second, and of a large one
- * no more than a fifth of the node's time. */
+/* A client that asks all the time must not stop the training: the node writes at most one model a second, and
+ * spends at most a fifth of its time on large ones. */
 static const double EVERY_S = 1, REST = 4;
 
 static atomic_bool is_wanted;

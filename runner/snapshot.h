@@ -5,11 +5,12 @@
 
 #include "runner/node.h"
 
-/* Handles SIGURG, which other programs ignore: a runner that does not know it goes on. Once, in main. */
+/* Handles SIGURG, because programs that do not handle this signal ignore it: an older runner continues. Once,
+ * in main. */
 void snapshot_handle_signal(void);
-/* Call between steps: writes the model if it is asked for, at most once a second, and of a large model
- * less often. What keeps it from being written is reported, and ends nothing. Returns whether it was asked
- * for. */
+/* Call between steps: writes the model if it is asked for, at most once a second, and of a large model less
+ * often. If the model cannot be written, the reason is reported and the job continues. Returns whether a
+ * model was asked for. */
 bool snapshot_take(struct node *n);
 
 #endif

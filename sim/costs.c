@@ -28,7 +28,7 @@ void sim_overhead_text(char *out, size_t size, const struct sim_overhead *o)
         snprintf(out, size, "any,%.6gus", us);
 }
 
-/* As run.json tells it. */
+/* As run.json has it. */
 static double rounded(double v)
 {
     char text[32];
@@ -37,9 +37,9 @@ static double rounded(double v)
     return strtod(text, NULL);
 }
 
-/* Rounds measured costs to what the summary tells of them, so that a simulation that is given these is the
- * same: a time that differs in its last bit may turn the order of two messages around. A measured one beyond
- * what an option may be stays as it is. */
+/* Rounds measured costs to the digits that the summary has, so that a simulation with these values as options
+ * gives the same result: a time that differs in its last bit may reverse the order of two messages. A
+ * measured value that no option can have stays as it is. */
 static void round_costs(struct sim *s)
 {
     char steps[SIMULATION_TEXT], overhead[64];

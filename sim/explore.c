@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP = EXPLORE_NODES, TIMER, SOURCES }; /* after the nodes as sources of messages */
+enum { STEP = EXPLORE_NODES, TIMER, SOURCES }; /* follow the nodes, which are the sources of messages */
 
 /* A choice is (node, source), as a bit: the node at which something happens, and what. */
 typedef uint64_t choices;

@@ -26,7 +26,7 @@ static _Noreturn void end_process(void)
     _exit(1);
 }
 
-/* Time in which this process was stopped does not count: of a longer break a period does. */
+/* Time in which this process was stopped does not count: after a longer break only one period is added. */
 static void *watch_calls(void *arg)
 {
     const double period_s = fmin(1, guard.limit_s / 4);

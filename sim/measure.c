@@ -102,8 +102,8 @@ static double do_codec(const struct trainer *t, const struct sharer *o, const fl
     return clock_now() - begun;
 }
 
-/* The test set takes long: few measurements suffice, and one if it takes longer than everything else. The
- * weights change between them, because equal ones are not evaluated again. */
+/* The test set takes long, so few measurements suffice, or a single one if it takes longer than everything
+ * else. The weights change between the measurements, because equal weights are not evaluated again. */
 static double measure_evaluation(const struct sim *s, const struct sharer *o)
 {
     struct trainer *t = s->trainer;
@@ -170,7 +170,7 @@ static int measure_round(const struct sim *s, struct bench *b, struct err *e)
     return 0;
 }
 
-/* Not measured: the first steps wait for memory to be mapped. */
+/* The first steps are not measured, because they wait for memory to be mapped. */
 static int warm_up(const struct sim *s, struct bench *b, struct err *e)
 {
     while (b->n < b->n_sharers)

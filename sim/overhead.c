@@ -95,7 +95,7 @@ static ssize_t moved(ssize_t n)
     return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* In portions of the size that a runner passes to the kernel. */
+/* Copies portions of the size that a runner passes to the kernel at once. */
 static int copy_message(const struct sim_wire *w, const unsigned char *from, unsigned char *to, size_t len,
                         struct err *e)
 {

@@ -28,7 +28,7 @@ static void stand_in_line(struct sim *s, struct sim_node *n)
     s->last_wanting = n->slot;
 }
 
-/* Takes the first node from the queue, skipping dead ones. NULL: it is empty. */
+/* Takes the first node from the queue that has not ended. NULL: there is none. */
 static struct sim_node *next_in_line(struct sim *s)
 {
     while (s->first_wanting != NONE) {

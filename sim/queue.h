@@ -17,7 +17,7 @@ enum sim_what {
     SIM_TIMER,   /* its codec's timer expires */
     SIM_ARRIVE,  /* a message's first byte is at its receiver's link */
     SIM_DELIVER, /* its last byte is */
-    SIM_KILL,    /* the node dies */
+    SIM_KILL,    /* the node is killed */
     SIM_PART     /* two nodes were disconnected for too long */
 };
 

@@ -25,7 +25,7 @@ struct sim_node {
     double now; /* its own time, as seen by its exchange; never before the queue's when it runs */
     enum sim_phase {
         SIM_BEGINS,   /* before computing the gradient of a block, or a step without one */
-        SIM_COMPUTES, /* it until woken */
+        SIM_COMPUTES, /* it computes until it is woken */
         SIM_WAITS,    /* for what its codec, or its part of the job, needs */
         SIM_EVALUATES,
         SIM_DONE,
@@ -53,7 +53,7 @@ struct sim_node {
     const struct mesh_buf *encoded;  /* the message whose encoding was charged last, */
     uint64_t encoded_round;          /* and its round: it is charged once */
     uint64_t read[N_STEP_PHASES];    /* bytes read by its exchange that were already timed */
-    double eval_loss, eval_accuracy; /* the latest; NAN: none */
+    double eval_loss, eval_accuracy; /* of the latest evaluation; NAN: none */
     double ended_at;
     struct err *e; /* error; NULL: none */
 };

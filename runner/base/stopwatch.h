@@ -15,7 +15,7 @@
 
 enum { STOPWATCH_CALL = 16 };
 
-/* Calls of a plug-in that are none of a codec's functions. */
+/* Names of calls of a plug-in that are not calls of a codec's functions. */
 #define STOPWATCH_LOAD   "load"   /* its object is loaded: constructors, and resolvers of its symbols */
 #define STOPWATCH_RUN    "run"    /* an executor's only function */
 #define STOPWATCH_UNLOAD "unload" /* destructors, and what it has registered with atexit */

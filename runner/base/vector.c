@@ -18,8 +18,8 @@ static bool is_zero(const lanes *sum, float rest)
     return rest == 0;
 }
 
-/* Lanes are read through one variable: gcc 12 keeps an array of them that is filled as a whole on the
- * stack, and sums take six times as long. */
+/* Each lane is read through one variable, because gcc 12 would keep an array of lanes on the stack, and sums
+ * would take six times as long. */
 FAST bool vector_sum(float *out, const float *const *in, int n_in, size_t n, float scale)
 {
     lanes bad[2] = {{0}}, all;

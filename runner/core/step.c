@@ -48,7 +48,8 @@ int step_open(struct step *s, const struct step_config *cfg, struct err *e)
     bool is_alone = !sends || cfg->set->node_count + cfg->set->server_count == 1;
 
     *s = (struct step){.cfg = *cfg, .may_skip = may_skip(cfg->set), .loss = NAN, .accuracy = NAN};
-    /* Nobody else gets this node's gradient, or an all-reduce shows it to all, and the job ends anyway. */
+    /* No other node receives this node's gradient; or an all-reduce sends it to all of them, and the job ends
+     * anyway. */
     s->gets_gradients = !is_alone && (cfg->node < 0 || exchange_gives_gradient(cfg->exchange));
     s->checks_late = is_alone || (!s->may_skip && exchange_collects(cfg->exchange) &&
                                   exchange_shows_gradient(cfg->exchange));
@@ -89,7 +90,8 @@ static bool can_skip(const struct step *s)
     return s->may_skip && (s->cfg.node < 0 || gradient_is_finite(s->cfg.params, s->cfg.n_params));
 }
 
-/* Applies the policy to a value of this step that is not finite; `then`: what is left out. */
+/* Applies --on-nonfinite to a value of this step that is not finite; `then`: the part of the step that is
+ * left out. */
 static int leave_out(struct step *s, uint64_t step, const char *what, const char *then, struct err *e)
 {
     char text[512];
@@ -198,7 +200,7 @@ static const char *own_nonfinite(const struct step *s)
     return s->cfg.node < 0 || s->sits_out || !s->grads ? NULL : nonfinite(s, 0, s->cfg.n_params, s->grads);
 }
 
-/* The node whose gradient is not finite, as are these, which were exchanged; -1: not known. */
+/* Returns the node whose own gradient made the exchanged gradients, `grads`, non-finite; -1: not known. */
 static int nonfinite_node(const struct step *s, const float *grads)
 {
     if (!s->gets_gradients)

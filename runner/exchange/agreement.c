@@ -83,7 +83,8 @@ bool agreement_read(struct agreement_statement *out, const struct agreement *a, 
                     uint64_t round, const unsigned char *bytes, size_t len)
 {
     *out = (struct agreement_statement){.round = round, .lost = bytes, .counted = bytes + len / 2};
-    /* Neither node can close its round without the other's contribution to it. */
+    /* Two workers are at most one round apart, because neither can close its round without the other's
+     * contribution to it. */
     return len == agreement_bytes(a) && round <= own_round + 1 && round + 1 >= own_round &&
            count(a, out->lost) > 0 && count(a, out->counted) >= 0 && !is_in(out->lost, from);
 }

@@ -97,7 +97,7 @@ static int open_channel(const struct exchange *x)
     return -1;
 }
 
-/* The model that the job trains becomes what the servers have of it. */
+/* The worker's model becomes the servers' parameters. */
 static void take_result(struct channel *ch, const float *params)
 {
     memcpy(exchange_result(ch), params, ch->n_params * sizeof *params);
@@ -174,8 +174,8 @@ bool exchange_is_reached(const struct exchange *x, enum barrier_kind *kind, uint
     return *epoch < UINT64_MAX;
 }
 
-/* Whether this answer is one to that worker: the last barrier ends when all workers are at it, and one that
- * has ended is at no other. */
+/* Whether this answer can be for that worker. The last barrier ends when all workers are at it, and a worker
+ * that has ended is at no other barrier. */
 static bool is_for(const struct barrier_worker *w, enum barrier_kind kind, uint64_t epoch)
 {
     return !w->is_gone && w->waits && (kind == BARRIER_END || (!w->has_ended && w->epoch == epoch));
@@ -318,7 +318,8 @@ void barrier_waits_for(const struct exchange *x, char *out, size_t size)
                  x->channels[i].server, x->barrier.epoch);
 }
 
-/* A server at whose barrier some wait: of the others, the worker that was heard longest ago. */
+/* On a server at whose barrier some workers wait: returns, of the other workers, the one whose last message
+ * is the oldest. */
 int barrier_awaits(const struct exchange *x)
 {
     const struct barrier *b = &x->barrier;

@@ -197,8 +197,8 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
     int rc = COLLECTIVE_UNDER_WAY;
     struct err later;
 
-    /* A late wakeup that is not consumed would end every poll from now on at once. The next collective
-     * reports an error found here. */
+    /* A wakeup that arrives late must be consumed, or every later poll would return at once. The next
+     * collective reports an error found here. */
     if (is_in_shm(ch))
         rc = advance_in_shm(ch, e);
     else if (s->shm_group && ev->kind == MESH_NOTHING)

@@ -9,8 +9,9 @@
 struct shm_group;
 struct channel;
 
-/* What is under way. An all-reduce of levels whose lower one is shared memory takes three steps: the sum of
- * the machine's workers, at their first one; the sum of these, between the first ones; and back. */
+/* The collective under way. A two-level all-reduce whose lower level is shared memory takes three steps: the
+ * first worker of each machine gets the sum of the machine's workers; the first workers of all machines add
+ * up these sums; the result goes back to the workers of each machine. */
 enum collecting_step {
     COLLECTING_NOTHING, /* or a collective on the mesh, as one */
     COLLECTING_IN_SHM,  /* as one */

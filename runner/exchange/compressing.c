@@ -234,7 +234,8 @@ static float *next_vector(struct compressing *c, size_t n)
     return c->read[c->n_got++].v;
 }
 
-/* What this worker has with the difference `d` (n), the rest of which is not one. */
+/* Adds the difference `d` (n) to this worker's copy; values behind the first n are sent as they are, not as
+ * differences. */
 static const float *with_difference(struct copies *c, const struct chains *chains, const float *d,
                                     size_t whole)
 {

@@ -40,7 +40,7 @@ struct compressing {
     int n_read, n_put, n_got;
     int from; /* of the message being read: the node, or in a round of blocks the block */
     bool lacks_memory,
-        lacks_receiver;          /* why the message being written is bad, where it is not for its length */
+        lacks_receiver; /* why the message being written is invalid, if the reason is not its length */
     int64_t saved_out, saved_in; /* bytes that compression saved in the message last written, or read */
 };
 

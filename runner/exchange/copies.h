@@ -25,7 +25,7 @@
 struct copies {
     int n; /* of a worker 1; of a server 1 if all workers have the same, else n_workers; 0: no differences */
     size_t n_params;
-    float **of; /* (n) vectors (n_params): y, alike on worker and server between messages; NULL: forgotten */
+    float **of;   /* (n) vectors (n_params): y, the same at both ends; NULL: its worker is lost */
     float **left; /* server: (n) vectors (n_params): l. NULL: contributions need none */
     float *work;  /* (n_params); on a worker y with the message that is read, ... */
     bool is_read; /* ... which replaces of[0] when that was processed */

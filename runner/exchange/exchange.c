@@ -324,7 +324,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
     return exchange_end_wait(ch, channel_blame(ch, ev->head.peer));
 }
 
-/* Each channel whose time has come. */
+/* Calls the codec of each channel whose timer has expired. */
 static int wake_up(struct exchange *x)
 {
     for (int i = 0; x->handlers.on_wake && i < x->n_channels; i++) {
@@ -339,7 +339,7 @@ static int wake_up(struct exchange *x)
     return CODEC_GO;
 }
 
-/* What takes a frame of the host's own; NULL: the rule has sent it. */
+/* The handler of a frame that the host itself sends; NULL: the frame is the rule's. */
 static int (*host_frame(enum frame_kind kind))(struct exchange *, const struct mesh_event *)
 {
     static int (*const of_kind[FRAME_KINDS])(struct exchange *, const struct mesh_event *) = {

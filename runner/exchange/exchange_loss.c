@@ -20,7 +20,7 @@ int exchange_end_wait(struct channel *ch, int rc)
     return rc;
 }
 
-/* Each channel's round may go on now, or its codec wants to know. */
+/* Each channel's round may be able to continue now, and its codec may have a callback for the loss. */
 static int notify_channels(struct exchange *x, int node, int (*handler)(struct channel *, int))
 {
     for (int i = 0; handler && i < x->n_channels; i++)

@@ -391,7 +391,8 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     return 0;
 }
 
-/* A job that shared no evaluations has none; nor needs one that shares none what another has shared. */
+/* The tensors are missing in the checkpoint of a job that shared no evaluations, and a job that shares none
+ * ignores them. */
 static int restore_stop_vote(struct exchange *x, const struct tensor_file *f, struct err *e)
 {
     const struct tensor_view *known = tensor_file_find(f, "verdict/known");

@@ -7,7 +7,7 @@
 #include "runner/exchange/exchange_private.h"
 #include "shared/job/reason.h"
 
-/* The tensor of value i of a vector (n): of one of the range; else its index. */
+/* Names value i of a vector (n): by its tensor if the vector is as long as the range, else by its index. */
 static void name_place(const struct channel *ch, size_t i, size_t n, char *out, size_t size)
 {
     snprintf(out, size, "value %zu", i);

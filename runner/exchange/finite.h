@@ -1,5 +1,6 @@
-/* finite -- refuses vectors with values that are not finite in the round that they belong to, and names the
- * node that they come from: applied, they would be found a step later, in the loss of another node.
+/* finite -- refuses vectors with values that are not finite, in the round to which the vectors belong, and
+ * names the node that sent them. Otherwise such a value would be noticed only a step later, in the loss of
+ * another node.
  *
  * Not checked are contributions to an aggregate other than the mean, which counts such values as outliers,
  * and gradients of a job with --on-nonfinite skip, whose update is left out (runner/core/step.h). */

@@ -1,4 +1,5 @@
-/* host -- the functions of struct codec_host. Only these get a codec that does not come from its channel. */
+/* host -- the functions of struct codec_host. Only these functions get a pointer to a codec from the plug-in,
+ * not from the channel. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -45,8 +45,8 @@ enum round_stage {
     ROUND_GATHERS       /* all contributions merged; waits for what other servers say of theirs (whole.h) */
 };
 
-/* A copy of a codec from before a round, restored when a contribution turns out to be malformed or missing
- * after others have been merged. */
+/* A copy of a codec as it was before a round, restored when a contribution turns out to be malformed or
+ * missing after other contributions have been merged. */
 struct round_undo {
     char *vectors; /* params, grads, global, then those of zeros(); NULL: not allocated yet */
     void *state;

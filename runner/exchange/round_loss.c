@@ -1,6 +1,6 @@
-/* Synchronous rounds that continue without lost workers. A server merges what it has received. Workers must
- * all merge the same contributions: they first agree on these (agreement.h), and end together, so that none
- * leaves while another needs it. */
+/* Synchronous rounds that continue without lost workers. A server merges the contributions that it has
+ * received. Workers, however, must all merge the same contributions. So they first agree on these
+ * (agreement.h), and they end together, so that no worker leaves while another one needs it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,7 +283,7 @@ int round_accuse(struct channel *ch, int from)
     return continue_round(ch);
 }
 
-/* A worker that is lost to one is lost to all. */
+/* A worker that one worker has lost counts as lost on all workers. */
 static int adopt_losses(struct channel *ch, int from, const struct agreement_statement *s)
 {
     struct agreement *a = &ch->round.agreement;

@@ -8,7 +8,7 @@
 enum { WAITS, GIVES_UP };  /* the frame's round */
 #define NO_SLOT UINT32_MAX /* the frame's index, else a slot */
 
-/* Periods after which a peer no longer waits for what it has said. */
+/* After so many periods without a new report, a peer no longer counts as waiting. */
 static const double STALE = 3;
 
 int stall_open(struct stall *s, int n, struct err *e)
@@ -51,7 +51,7 @@ static bool is_linked(const struct exchange *x, int slot)
     return exchange_needs_link(x, mesh_node_at(x->cfg.n_workers, slot)) && !x->peer_stats.has_left[slot];
 }
 
-/* Not to a peer that does not read what is queued for it: it needs no further word. */
+/* Sends nothing to a peer whose queue is not empty: that peer does not read what is already queued for it. */
 static int tell(struct exchange *x, int node, uint64_t what, struct err *e)
 {
     struct mesh_head h = {.kind = FRAME_WAIT,
@@ -85,7 +85,7 @@ void exchange_give_up(struct exchange *x, int culprit)
     tell(x, culprit, GIVES_UP, &ignored);
 }
 
-/* The only linked peer that has said nothing of late; STALL_NO_NODE: none, or several. */
+/* The only linked peer without a recent report; STALL_NO_NODE: there is none, or there are several. */
 static int silent_peer(const struct exchange *x, double since)
 {
     int node = STALL_NO_NODE;
@@ -100,7 +100,7 @@ static int silent_peer(const struct exchange *x, double since)
     return node;
 }
 
-/* At most n steps: the words of nodes that wait for each other lead in a circle. */
+/* Follows at most n reports, because nodes that wait for each other form a cycle. */
 int exchange_culprit(const struct exchange *x, double timeout_s)
 {
     double since = stopwatch_now(x->watch) - STALE * stall_period(timeout_s);

@@ -282,8 +282,8 @@ static int on_report(struct exchange *x, const struct mesh_head *h, const struct
     return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
 
-/* The n-th mean exists only after each worker has made n evaluations, this worker included. In asgd a decision
- * may also reach a worker that the coordinator counts as lost; the worker obeys it. */
+/* The n-th mean exists only after each worker has made n evaluations, this worker included. In asgd a
+ * decision may also reach a worker that the coordinator counts as lost; the worker obeys it. */
 static int on_result(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
 {
     struct stop_vote *v = &x->stop_vote;

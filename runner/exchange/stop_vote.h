@@ -1,10 +1,10 @@
-/* stop_vote -- a job's nodes share the results of an evaluation: all learn the mean of all workers' results, and
- * whether the job ends because of it. This concerns the evaluations that all workers make after the same
- * steps: those of --eval-every, and of the end of each epoch. One node, the coordinator, collects the results:
- * the first server, or, without servers, the first worker that has not left.
+/* stop_vote -- a job's nodes share the results of an evaluation: all learn the mean of all workers' results,
+ * and whether the job ends because of it. This concerns the evaluations that all workers make after the same
+ * steps: those of --eval-every, and of the end of each epoch. One node, the coordinator, collects the
+ * results: the first server, or, without servers, the first worker that has not left.
  *
- *     worker  its n-th result       --- STOP_VOTE_REPORT -->  coordinator  when all workers have sent an n-th:
- *     all     go on, or end the job <-- STOP_VOTE_RESULT ---               their mean, and the decision
+ *     worker  its n-th result       --- STOP_VOTE_REPORT -->  coordinator  when all workers have sent their
+ *     all     go on, or end the job <-- STOP_VOTE_RESULT ---               n-th: the mean, and the decision
  *
  * Synchronous workers wait for the mean, so all have the same mean after the same step, and end after it.
  * Asynchronous workers go on: the coordinator computes the n-th mean, of each worker's latest result, when

@@ -1,5 +1,5 @@
-/* whole -- what several servers tell each other in a synchronous round, where a value is of whole vectors and
- * each server has a range of them:
+/* whole -- sums that several servers exchange in a synchronous round. Each server has only a range of the
+ * vectors, but some values are computed from whole vectors:
  *
  *   WHOLE_MEASURES  --aggregate krum and geomedian: the measures of all contributions
  *                   (aggregators/aggregators.h), before they are aggregated

@@ -16,8 +16,8 @@
 
 enum { EXECUTOR_STEPS = 100 /* percent, as the steps of a training job */ };
 
-/* Room for collectives: one vector that goes in, and two of which each collective takes the other one,
- * since peers may read the last one's result until the next one is done. */
+/* Vectors for collectives: one input, and two outputs, which collectives use in turn, because peers may read
+ * the result of the last collective until the next one is done. */
 struct vectors {
     char *in, *out[2]; /* (room) each, in one block that begins with `in`; NULL: none yet */
     size_t room;

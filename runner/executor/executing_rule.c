@@ -17,7 +17,7 @@ static bool has_message(const struct executing *ex, int from)
     return ex->mailboxes[from].first != NULL;
 }
 
-/* Any message may come during any wait; a wait for another thing goes on. */
+/* Any message may arrive during any wait; a wait for something else then continues. */
 static int on_message(struct codec *c, int from, struct wire_in *in)
 {
     struct executing *ex = executing_in(c);

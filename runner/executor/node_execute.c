@@ -93,7 +93,7 @@ void node_report_executing(const struct node *n)
     report_progress(n->report, &p);
 }
 
-/* The sentence for an executor that has returned `rc`, if it has failed. */
+/* Sets the error of an executor whose run() returned `rc`, if it has failed. */
 static int executor_result(const struct executing *ex, int rc, struct err *e)
 {
     if (ex->failed.code) {

@@ -13,7 +13,7 @@
 
 enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 
-/* ERR_CODEC: only code in this process can have closed it. */
+/* ERR_CODEC, because only code in this process can have closed the descriptor. */
 #define ORDERS_CLOSED                                                                                        \
     "a descriptor of this node has been closed in its own process: does the codec close what it has not "    \
     "opened?"

@@ -54,7 +54,7 @@ static int put_line(struct report *r, json_t *line, struct err *e)
     return queue_line(r, line, LAST_LINE, e);
 }
 
-/* Of a line that may be missing. */
+/* For a line that may be missing. */
 static void write_line(struct report *r, json_t *line)
 {
     put_line(r, line, &(struct err){0});
@@ -174,5 +174,5 @@ void report_end(struct report *r, const char *state, const char *reason, const c
     queue_line(r,
                json_pack("{ss ss ss? so}", "event", "end", "state", state, "reason", reason, "message",
                          json_text(message, SIZE_MAX)),
-               0, &(struct err){0}); /* without it the agent says that the runner died */
+               0, &(struct err){0}); /* without this line the agent reports that the runner has crashed */
 }

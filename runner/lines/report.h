@@ -1,6 +1,6 @@
 /* report -- the runner's lines to its agent: events.jsonl in the working folder, one write per line
- * (docs/protocol.md §2). A line that cannot be written is dropped, as the results are in the records; for
- * the last one, which reports how the node ended, room is kept even on a full disk. */
+ * (docs/protocol.md §2). A line that cannot be written is dropped, because the records have the results,
+ * too. Only for the last line, which reports how the node ended, room is kept even on a full disk. */
 #ifndef PSGD_REPORT_H
 #define PSGD_REPORT_H
 
@@ -24,7 +24,7 @@ struct report_progress {
     double loss, accuracy; /* nan: none yet */
     struct exchange_totals traffic;
     double spent[N_PHASES]; /* seconds */
-    int waits_for;          /* STALL_NO_NODE: nobody, or for less than a second */
+    int waits_for;          /* STALL_NO_NODE: it waits for no node, or for less than a second */
 };
 
 int report_open(struct report *r, struct err *e);
@@ -34,12 +34,12 @@ void report_close(struct report *r);
 void report_engine(struct report *r, const char *text);
 /* How far the codec is isolated from this machine. ERR_NOMEM, ERR_NOSPACE, ERR_IO: it is not reported. */
 int report_isolation(struct report *r, const struct sandbox *s, struct err *e);
-/* The same errors: without this line nobody starts the node. */
+/* The same errors. The agent starts the node only after this line. */
 int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params, struct err *e);
 bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
-/* The model was written as it is after this step, or was not, for the reason `error`. */
+/* The model was written as it is after this step; or it was not written, and `error` has the reason. */
 void report_model(struct report *r, uint64_t step, const char *error);
 void report_stopped(struct report *r, const struct stop *s);
 /* SHA-256 of the weights that a worker ends with, by which nodes are compared, and

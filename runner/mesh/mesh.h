@@ -29,7 +29,7 @@
 
 enum {
     MESH_QUEUE_MAX = 256,
-    MESH_BACKLOG = 8, /* queued messages from which on a peer counts as not keeping up */
+    MESH_BACKLOG = 8, /* a peer with so many queued messages counts as too slow */
     MESH_REASON_MAX = 256,
     MESH_ALIGNMENT = 64
 };

@@ -14,9 +14,9 @@
  *   - shared memory: it makes what the node shares, and lowers the job process's RLIMIT_DATA by as much,
  *     so that the job's limit of memory is that of both together;
  *   - memory in all: ten to a hundred times a second it reads what the job process holds, resident or swapped
- *     out, with the page tables, and ends the node that holds more than its limit. RLIMIT_DATA limits what a
- *     process may write to, which honest code meets first and can report; a codec gets around it by making
- *     read-only what it has written;
+ *     out, with the page tables, and ends the node that holds more than its limit. RLIMIT_DATA limits the
+ *     memory that a process may write to; code without bad intent reaches that limit first, and can report
+ *     it, but a codec can evade it by making memory read-only after writing it;
  *   - threads: it ends the node that has more than a user's limit (sandbox/limits.h).
  *
  * The job process may be hostile once it has loaded the codec. Its requests (monitor_wire.h) are records

@@ -61,7 +61,7 @@ static void set_code(struct monitor_reply *reply, bool has_failed)
     reply->code = has_failed ? (errno ? errno : EIO) : 0;
 }
 
-/* A codec that is loaded cannot change what its monitor was told before. */
+/* A loaded codec cannot change the limit and name that the monitor has been given before. */
 static void do_watch(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
                      int *fd)
 {

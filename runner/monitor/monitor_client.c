@@ -10,7 +10,8 @@
 #include "runner/monitor/monitor_wire.h"
 #include "shared/base/fd_pass.h"
 
-/* A process that is killed closes its descriptors one after the other. */
+/* A killed process closes its descriptors one after the other, so the other end may see one closed and
+ * another one still open. */
 enum { CLOSING_MS = 200 };
 
 static int has_ended(struct monitor *m, struct err *e)

@@ -1,7 +1,7 @@
 /* monitor_dial -- connections to peers, up to the peer's HELLO. A submitter can write any address into the
  * table of nodes, and then a socket that is connected to it would let the codec speak any protocol there. So
  * the job process gets the socket only when the other end has sent the HELLO of the node that it is in the
- * table; what another program gets is the monitor's HELLO, of which the job process chooses one bit (TLS).
+ * table; any other program receives only the monitor's HELLO, of which the job process chooses one bit (TLS).
  * A probe (tcp_open.c) is never handed over. */
 #include <errno.h>
 #include <math.h>
@@ -92,7 +92,7 @@ void monitor_end_dials(struct monitor_state *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Without waiting: a job process that does not read its news gets none. */
+/* Does not wait: a job process that does not read its reports loses them. */
 static void report_dial(const struct monitor_peer *p, const struct err *why)
 {
     const struct monitor_dial *d = p->dial;
@@ -102,7 +102,8 @@ static void report_dial(const struct monitor_peer *p, const struct err *why)
     fd_pass_send(d->news_fd, &news, sizeof news, news.state == TCP_GREETED ? d->link.fd : -1, MSG_DONTWAIT);
 }
 
-/* What a job process that does not give up a connection could keep open. Connecting ends by the kernel. */
+/* Limits the connections that a job process can keep open by never giving them up. The kernel ends an attempt
+ * to connect. */
 static bool has_limit(const struct monitor_peer *p)
 {
     return p->dial && (p->dial->link.state == LINK_HELLO || p->dial->link.state == LINK_LISTENS);

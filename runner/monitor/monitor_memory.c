@@ -11,8 +11,8 @@
 #include "shared/base/process.h"
 #include "shared/job/reason.h"
 
-/* A look takes some 10 us. The next one is due when a process on all processors could have reached the limit,
- * but no later than after LOOK_MOST_S, because threads count as well. */
+/* One check takes some 10 us. The next check is due when a process that uses all processors could have
+ * reached the limit, but no later than after LOOK_MOST_S, because threads are counted as well. */
 static const double LOOK_LEAST_S = 0.01, LOOK_MOST_S = 0.1;
 static const double FASTEST = 4e9; /* bytes that a processor takes and clears in a second */
 
@@ -85,7 +85,7 @@ static bool has_too_much(struct monitor_state *m, const struct process_memory *p
     return true;
 }
 
-/* RLIMIT_NPROC limits them where the node has a user of its own; each takes memory of the kernel's. */
+/* RLIMIT_NPROC limits threads only where the node has a user of its own; each thread takes kernel memory. */
 static bool has_too_many_threads(struct monitor_state *m, const struct process_memory *p)
 {
     char text[128];

@@ -32,8 +32,8 @@ static void take_peers(struct monitor_state *m, const char *line, size_t len)
     orders_start_clear(&s);
 }
 
-/* Takes what the monitor itself needs. A line that cannot be read is passed on as it is: the job process
- * finds the same error, and reports it. */
+/* Reads the parts of a line that the monitor itself needs. A line that cannot be parsed is passed on as it
+ * is, because the job process finds the same error and reports it. */
 static void take_line(struct monitor_state *m, const char *line, size_t len)
 {
     struct err e;
@@ -68,7 +68,7 @@ void monitor_read_orders(struct monitor_state *m)
     close_relay(m);
 }
 
-/* A reader that is gone is no error: the monitor learns of its end otherwise. */
+/* A closed pipe is no error: the monitor notices the end of the job process in another way. */
 void monitor_pass_orders(struct monitor_state *m)
 {
     const char *line;

@@ -7,7 +7,7 @@
 #include "shared/base/process.h"
 #include "shared/job/reason.h"
 
-/* The agent acts at the limit itself; this is for a node whose agent has ended or hangs. */
+/* The agent ends the job at the limit itself. This margin is for a node whose agent has ended or hangs. */
 static const double LIMIT_MARGIN_S = 1;
 static const double LIMIT_GRACE_S = 2;  /* as the agent's: from SIGTERM to SIGKILL */
 static const double ORPHAN_GRACE_S = 5; /* the job process ends by itself when it has loaded the packages */
@@ -25,8 +25,8 @@ static double call_period(const struct monitor_state *m)
     return fmin(m->call_limit_s / 4, PERIOD_MAX_S);
 }
 
-/* Adds the time since the last look to the present call's. The monitor looks once a period: after a longer
- * break it was stopped itself, and two periods count. */
+/* Adds the time since the last check to that of the present call. The monitor checks once a period. After a
+ * longer break the monitor itself was stopped, and only two periods are added. */
 static void follow_call(struct monitor_state *m, double now)
 {
     struct monitor_call *c = &m->call;

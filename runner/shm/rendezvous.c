@@ -406,8 +406,8 @@ bool rendezvous_has_ended(const struct rendezvous *r, int i)
     return r->members[i].state == MEMBER_ENDED;
 }
 
-/* A full socket buffer is no error: its bytes wake the peer. The end of the connection is noticed on
- * reading. */
+/* A full socket buffer is no error, because the bytes in it wake the peer. The end of the connection is
+ * noticed when it is read. */
 void rendezvous_wake(const struct rendezvous *r, int i)
 {
     if (i != r->me && r->members[i].fd >= 0)

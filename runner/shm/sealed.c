@@ -38,8 +38,8 @@ int sealed_make(struct sealed *out, int *fd, const struct shm_source *source, si
 
     *out = (struct sealed){0};
     *fd = -1;
-    /* Sharing only makes a job faster. It must leave memory that the job needs later: messages, the test
-     * set. */
+    /* Shared memory only makes a job faster. Enough memory must remain for what the job allocates later:
+     * messages, the test set. */
     if (!size || (double)size * n_nodes > memory_available() / 2)
         return err_set(e, ERR_NOMEM,
                        "%d nodes that share %zu bytes each do not fit into half of the memory that is free",

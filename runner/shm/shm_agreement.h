@@ -1,5 +1,5 @@
-/* shm_agreement -- agreement between connected nodes whether they all run on one machine and share memory
- * (rendezvous.h), or those of each machine do. Each node reports to each of its peers once, over the mesh,
+/* shm_agreement -- connected nodes agree whether they share memory (rendezvous.h): all of them, if they run
+ * on one machine, or the nodes of each machine. Each node reports to each of its peers once, over the mesh,
  * whether it can.
  *
  *     shm_agreement_begin(&p, mesh, &cfg, &e);

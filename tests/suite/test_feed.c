@@ -143,7 +143,7 @@ TEST(an_order_that_no_honest_node_sends_is_refused)
         ev.buf = mesh_buf_take(c.nodes[cases[i].slot].mesh);
         ev.buf->len = cases[i].len;
         assert_int_equal(exchange_on_event(c.nodes[cases[i].slot].x, &ev, &e), ERR_PROTOCOL);
-        assert_error_has("sent an order about mini-batches that it cannot give");
+        assert_error_has("sent a message about mini-batches that it may not send");
         cluster_close(&c);
     }
     open(&c, false);

@@ -34,7 +34,7 @@ const struct aggregate_halves *aggregate_halves(enum aggregate_kind kind)
     return halves[kind];
 }
 
-/* The measure lies in front of the room that `take` needs. */
+/* The measure is stored in `work`, before the room that `take` needs. */
 static void measure_and_take(const struct aggregate_halves *h, float *out, const struct aggregate_input *in)
 {
     struct aggregate_input rest = *in;

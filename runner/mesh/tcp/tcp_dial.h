@@ -33,7 +33,7 @@ struct tcp_aim {
     enum mesh_tls tls;
 };
 
-/* Who makes the sockets; `node` is a peer. */
+/* The functions that make the sockets; `node` is a peer. */
 struct tcp_dialer {
     int (*find)(void *owner, int node, struct tcp_places *out, struct err *e); /* as tcp_find */
     /* As tcp_dial, to the place of that index. If the dialer exchanges the HELLOs: -1, or a packet socket

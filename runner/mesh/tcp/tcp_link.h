@@ -20,7 +20,7 @@ struct tcp_config { /* how mesh_open was called */
 enum link_state {
     LINK_CONNECTING, /* connect() in progress */
     LINK_PROBING,    /* the same, only to test whether the peer's port is open */
-    LINK_LISTENS,    /* it is: the connection is kept to notice when the process ends */
+    LINK_LISTENS,    /* the port is open: the connection is kept, to notice when the process ends */
     LINK_HELLO,      /* waits for the peer's HELLO */
     LINK_TLS,        /* TLS handshake in progress */
     LINK_CHALLENGE,  /* connector: waits for the CHALLENGE */
@@ -76,7 +76,7 @@ int tcp_link_resolve(struct tcp_link *l, const struct tcp_config *cfg, const str
 int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link_state state, struct err *e);
 /* The deadline of connecting, or of the handshake, is over: sets the message, and connect_error. */
 void tcp_link_timed_out(struct tcp_link *l, const struct tcp_config *cfg, struct err *e);
-/* The peer is at the present place: forgets the others. */
+/* The peer answers at the present address: drops the other addresses. */
 void tcp_link_keep_place(struct tcp_link *l);
 /* Whether both ends of the connection are on this machine. Both compare the same two addresses, so they
  * agree. */
@@ -109,7 +109,8 @@ tcp_link_ack(const struct tcp_link *l); /* of an open link: seq of the peer's la
 /* Seconds since the peer's machine last answered, while an answer is due. Meant to be called about once a
  * second. */
 double tcp_link_silence(int fd);
-/* The same of a connecting link; as the dialer last reported it, which is asked for another report. */
+/* The same for a link that is still connecting, as the dialer last reported it; asks the dialer for another
+ * report. */
 double tcp_link_peer_silence(struct tcp_link *l);
 double tcp_link_round_trip(int fd); /* seconds, the kernel's estimate; 0: unknown */
 

@@ -19,7 +19,7 @@ static const double ROUND_TRIPS = 4; /* measured round trips added to DIAL_LEAST
 static const double REDIAL_EVERY_S = 0.01; /* interval of tcp_links_maintain while peers are awaited */
 static const double DIAL_LEAST_S = 0.2;
 static const double PAUSE_MAX_S = 0.1;
-static const double REFUSED_S = 0.4; /* the port refuses connections for so long: the process has ended */
+static const double REFUSED_S = 0.4; /* if the port refuses connections for so long, the process has ended */
 
 /* Whether node a precedes b in the order 0, 1, ..., -2, -3, ... */
 static bool comes_earlier(int a, int b)
@@ -207,7 +207,7 @@ static struct tcp_link *find_slot(struct tcp *t)
     return l;
 }
 
-/* The peer waits, and connects again; until a descriptor is free, in vain. */
+/* The peer waits and connects again. That fails until a descriptor is free. */
 static void log_unaccepted(struct tcp *t)
 {
     struct err e;
@@ -243,7 +243,7 @@ static int advance_link(struct tcp *t, struct tcp_link *l, struct err *e)
 {
     size_t index = (size_t)(l - t->links);
     uint32_t events = tcp_link_events(l);
-    int fd = l->fd; /* the dialer's news end with another one */
+    int fd = l->fd; /* the dialer's reports end with another descriptor */
     struct err why = {0};
     size_t i;
 
@@ -252,7 +252,8 @@ static int advance_link(struct tcp *t, struct tcp_link *l, struct err *e)
          watch_link(t, l, l->fd != fd ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, tcp_link_events(l), &why) < 0)) {
         if (index < t->n_peers)
             return dial_failed(t, index, &why, e);
-        if (l->has_other_version && !t->is_open) /* once open, it cannot be a node of this job */
+        if (l->has_other_version &&
+            !t->is_open) /* once the mesh is open, a node of another version cannot belong to this job */
             fprintf(stderr, "%s\n", why.text);
         tcp_link_hang_up(l);
         return 0;

@@ -18,7 +18,7 @@ enum {
     ACK_AFTER_MESSAGES = 32,
     ACK_AFTER_BYTES = 1 << 22,
     DESCRIPTOR_ACK_WEIGHT = ACK_AFTER_MESSAGES / SEND_POOL_DESCRIPTORS_MAX +
-                            1 /* counts as so many messages: slots are few */
+                            1 /* counts as so many messages, because there are few slots */
 };
 
 static const double SOUND_S = 1; /* a connection that lasted so long was a working one */
@@ -258,7 +258,7 @@ void tcp_peer_flush(struct tcp *t, struct tcp_peer *p, size_t budget)
         return;
     if (p->has_left ? !next_frame(t, p) : has_said_bye(t, p))
         tcp_peer_drop(t, p, "");
-    else /* with the budget used up, epoll gives it another turn, even if nothing is queued yet */
+    else /* when the budget is used up, epoll reports the peer again, even if nothing is queued yet */
         tcp_peer_watch(t, p, budget == 0 || next_frame(t, p), p->is_paused);
 }
 
