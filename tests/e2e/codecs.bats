@@ -319,7 +319,7 @@ fails() {
     "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_events.so" --mutations 10000
     fails broken_events.so:what=wait ends 'on_grad is called, although on_message has returned CODEC_WAIT'
     fails broken_events.so:what=grads ends 'its on_message writes to grads while on_grad does not wait'
-    fails broken_events.so:what=params ends 'its on_message writes to params while the node does not wait, and may be amid the layers'
+    fails broken_events.so:what=params ends 'its on_message writes to params while the node does not wait, and its layers may be half computed'
     fails broken_events.so:what=early ends 'sent a malformed gradient, or of another step'
     fails broken_events.so:what=step ends 'it waits for a message, but there are no more events'
     # A rule that cannot be asynchronous.
