@@ -345,5 +345,5 @@ bool process_is_running(int pid)
     if (fscanf(stat, "%*d %*s %c", &what) != 1)
         what = 'Z';
     fclose(stat);
-    return what != 'Z';
+    return !strchr("ZXx", what); /* X: a zombie that is being removed */
 }

@@ -63,7 +63,8 @@ static bool process_read(struct process *p, const char *pid)
     behind_name = strrchr(text, ')');
     if (!behind_name || sscanf(behind_name + 1, " %c %d", &state, &parent) != 2)
         return false;
-    *p = (struct process){.pid = (pid_t)atol(pid), .parent = (pid_t)parent, .is_zombie = state == 'Z'};
+    *p = (struct process){
+        .pid = (pid_t)atol(pid), .parent = (pid_t)parent, .is_zombie = strchr("ZXx", state) != NULL};
     return true;
 }
 
