@@ -51,7 +51,7 @@ static int save_epoch(struct worker *w, struct worker_ask *ask, int epoch, state
     return WORKER_SAVES;
 }
 
-static int ask_evaluation(struct worker *w, int at)
+static int ask_evaluation(struct worker *w, enum worker_place at)
 {
     w->at = at;
     w->state = at_share;

@@ -76,6 +76,8 @@ enum worker_wants {
     N_WORKER_WANTS
 };
 
+enum worker_place { WITHIN_EPOCH, AT_EPOCH_END, AT_JOB_END };
+
 struct worker_ask {
     int epoch;                        /* from 1: the present one; WORKER_SAVES: whose checkpoint it is */
     size_t row;                       /* WORKER_COMPUTES: of the mini-batch in its epoch, from 0 */
@@ -105,13 +107,13 @@ struct worker {
     size_t row;
     int at_block;
     struct record_train train;
-    enum { WITHIN_EPOCH, AT_EPOCH_END, AT_JOB_END } at; /* the present evaluation */
-    uint64_t evaluated;                                 /* the step after which it has evaluated last */
-    double loss, accuracy;                              /* then, on the test set */
-    bool is_whole;      /* the epoch is complete, and a longer job would have it just so */
-    bool is_saved;      /* its checkpoint comes before the job's end */
-    bool shares_last;   /* the job's last evaluation, too */
-    bool ends_with_new; /* model: none that was evaluated */
+    enum worker_place at;  /* the present evaluation */
+    uint64_t evaluated;    /* the step after which it has evaluated last */
+    double loss, accuracy; /* then, on the test set */
+    bool is_whole;         /* the epoch is complete, and a longer job would have it just so */
+    bool is_saved;         /* its checkpoint comes before the job's end */
+    bool shares_last;      /* the job's last evaluation, too */
+    bool ends_with_new;    /* model: none that was evaluated */
     bool has_ended;
     int next_saved; /* server: the first epoch whose rounds may not be closed */
 };

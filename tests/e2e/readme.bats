@@ -40,7 +40,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     # Changes bear loss without a word of the rule.
     for job in topk fp16; do
         "$SUBMIT" simulate -q --codec outer.c:every=20 --compress $job --node_count 2 --max-steps 40 --model softmax --dataset "$FEW" -o $job
-        jq -e '.state == "succeeded" and .models_agree' $job/run.json
+        jq -e '.state == "succeeded" and ([.nodes[].params_sha256] | unique | length == 1)' $job/run.json
     done
 }
 
