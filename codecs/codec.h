@@ -23,8 +23,7 @@
 
 #include "codec_option.h"
 
-#define CODEC_ABI                                                                                            \
-    11 /* incremented when a change breaks compiled codecs; codec_abi.h has what sources change */
+#define CODEC_ABI 11 /* incremented when a change of these headers breaks compiled codecs */
 
 enum { CODEC_GO = 0 };
 
@@ -48,7 +47,7 @@ struct codec {
     float lr_sum;
     void *state; /* (state_size) bytes: the host zeroes them, sets the options, then calls open() */
     int (*fail_with)(struct codec *c, const char *fmt, ...); /* codec_fail() */
-    struct codec_run *run;                                   /* codec_events.h */
+    struct codec_run *run;                                   /* of the job: include codec_events.h */
 };
 
 /* Ends this node's part in the job with an error message for the user. Returns the code that the callback
