@@ -265,9 +265,9 @@ struct codec_round {
  * CODEC_WAIT are the same: a node that has not begun to wait in on_grad or on_step cannot be made to.
  *
  * Peers ahead. No two workers are at the same place. A message of a peer's next step may come while this
- * worker waits for those of the present one, or before it has computed its own gradient: a rule writes into
- * its messages what they are for, and keeps those that come early (gossip.c). A rule that waits for each peer
- * in each step has peers at most one step ahead; one that waits for nobody may have any.
+ * worker waits for those of the present one, or before it has computed its own gradient: a rule writes
+ * the step into its messages, and keeps a message that comes early (gossip.c). The peers of a rule that waits
+ * for each of them in each step are at most one step ahead; those of a rule that waits for none, any number.
  *
  * c->run->step is the number of steps that are complete: in on_backward, on_block and on_grad of the first
  * step 0, in its on_step 1, as the update is made. In the others it is what the last of these has seen. */
@@ -372,7 +372,7 @@ struct codec_more {
     const char *cost; /* for users: messages and bytes; not of a rule that combines: the host knows them */
     size_t (*message_bytes)(const struct codec *c); /* of the longest message; NULL: 64 + 4 n_params */
     /* Returns what this node, worker or server, sends in a synchronous round, or in a step of an event rule.
-     * NULL: not declared. */
+     * Asked once, for all rounds. NULL: not declared, or not the same in each. */
     struct codec_cost (*sends)(const struct codec *c);
     /* Returns the model that the rule trains (n_params), for evaluations and the model files. On a worker
      * NULL or without this function: it is params. On a server, of a rule of asgd that neither combines

@@ -18,7 +18,7 @@
  * come, and all end with its full weights.
  *
  * Cost per step: 4 n_params bytes to the servers; back 4 bytes for each tensor (weights, bias, ...) and
- * bits / 8 for each parameter, in words of 4 bytes for each tensor. */
+ * bits / 8 for each parameter, rounded up to a multiple of 4 bytes in each tensor. */
 #include <math.h>
 
 #include "codec_events.h"

@@ -103,7 +103,7 @@ int check_result(struct conform_check *k, struct err *e)
     enum codec_result result = codec_result(k->plugin);
 
     if (result == CODEC_OWN_RESULT || result == CODEC_EQUAL_RESULT) {
-        err_set(e, ERR_CODEC, "it declares no formula (.result in CODEC_PLUGIN)");
+        err_set(e, ERR_CODEC, "it declares no formula (.result in CODEC_MORE)");
         return CHECK_IS_NOT_FOR_IT;
     }
     return check_jobs(k, CHECK_STEPS, CHECK_SSGD, result_is_right, e);
@@ -154,7 +154,7 @@ static int cost_is_right(struct conform_check *k, struct err *e)
 int check_cost(struct conform_check *k, struct err *e)
 {
     if (!k->plugin->combine && !codec_more(k->plugin)->sends) {
-        err_set(e, ERR_CODEC, "it declares no number of bytes (.sends in CODEC_PLUGIN)");
+        err_set(e, ERR_CODEC, "it declares no number of bytes (.sends in CODEC_MORE)");
         return CHECK_IS_NOT_FOR_IT;
     }
     /* In asgd the number of contributions in a round, and so of a server's answers, is not known

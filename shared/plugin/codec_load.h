@@ -23,9 +23,10 @@ struct codec_library {
 
 /* What a source of an older ABI must change, for the message that refuses it. */
 #define CODEC_ABI_CHANGES                                                                                    \
-    "ABI 11 moved all but combinations to codec_events.h: a rule of rounds or events includes it, declares " \
-    ".more = CODEC_MORE(.events = ..., and other fields that codec_plugin lost), reads c->run->node for "    \
-    "c->node, and calls codec_send(c, to) for c->host->send(c, to)"
+    "ABI 11 moved all but combinations to codec_events.h, which a source includes that does more than "      \
+    "combine, or sets .compression, .result, .cost or .sends: these fields, .round and .events go into "     \
+    ".more = CODEC_MORE(...), c->node, c->step and what else a node knows of the job are c->run->node, "     \
+    "c->run->step, and c->host->NAME(c, ...) is codec_NAME(c, ...)"
 
 /* The greatest values of codec.h's enumerations, by which tables are indexed; larger ones are invalid. */
 enum {

@@ -122,15 +122,24 @@ static int finish_compiler(struct child *c, const char *name, struct err *e)
 /* Explains errors of a codec that was written for an older codec.h. */
 static void hint_changes(const char *source, struct err *e)
 {
-    static const char *const moved[] = {
-        "->host->", ".round =", ".events =", ".compression =", "CODEC_WAIT", "->node", "->step", "wire_"};
+    static const char *const moved[] = {"->host->",         "->node",
+                                        "->step",           "->round",
+                                        "->block",          "->layers",
+                                        "->loss",           "->lr_factor",
+                                        "->wants_",         "->server",
+                                        ".round =",         ".events =",
+                                        ".result =",        ".cost =",
+                                        ".sends =",         ".compression =",
+                                        ".overlaps =",      ".model =",
+                                        "CODEC_WAIT",       ".message_bytes =",
+                                        ".on_evaluation =", ".updates_on_server ="};
     struct err ignored;
     char *text;
     size_t len;
 
     if (file_read(&text, &len, source, SOURCE_MAX, &ignored) < 0)
         return;
-    for (size_t i = 0; strstr(text, "\"codec.h\"") && i < sizeof moved / sizeof *moved; i++)
+    for (size_t i = 0; !strstr(text, "CODEC_MORE") && i < sizeof moved / sizeof *moved; i++)
         if (strstr(text, moved[i])) {
             err_hint(e, "%s.", CODEC_ABI_CHANGES);
             break;

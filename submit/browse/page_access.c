@@ -58,7 +58,7 @@ static enum page_answer check_token(struct page_access *d, const struct head *he
 {
     if (strcmp(head->method, "GET") != 0 || strcmp(path, "/") != 0 ||
         !is_secret(token, strlen(token), d->token))
-        return refuse_request(out, 403, "the token is not the one that job_submit browse has printed");
+        return refuse_request(out, 403, "this is not the token that job_submit browse printed");
     if (d->is_used && !has_cookie(d, header_of(head, "Cookie")))
         return refuse_request(
             out, 403,
@@ -85,8 +85,8 @@ enum page_answer page_access_check(struct page_access *d, const struct head *hea
     if (found == HOST_IS_NOT_ONE)
         return refuse_request(out, 400, host_is_not_one);
     if (found == HOST_IS_FOREIGN)
-        return refuse_request(
-            out, 403, "the address is none of this page: use the one that job_submit browse has printed");
+        return refuse_request(out, 403,
+                              "this page has another address: use the one that job_submit browse printed");
     if (has_twice(head, "Cookie") || has_twice(head, "X-Psgd"))
         return refuse_request(out, 400, "a header stands twice in the request");
     if (head->body_bytes > 0)
