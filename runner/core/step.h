@@ -1,6 +1,6 @@
 /* step -- one training step of a node, without sockets, clocks and files: the policy for values that are not
  * finite, the mean gradient over a worker's blocks, the update, the values of a row of train.csv. worker.h
- * calls them in this order, whoever drives it:
+ * calls them in this order, for every driver:
  *
  *   step_begin       time and bytes from now on are this step's
  *   step_add_block   (or step_sit_out) for each of the worker's blocks, after its gradient was computed

@@ -69,7 +69,7 @@ struct combining {
     bool has_combined;             /* there was a combination to which something was contributed */
     float statistics_part;         /* times the running statistics of a combination is their mean */
     float *before;                 /* c->global before apply(), for adopt(); NULL: the rule has none */
-    double grad_norm;              /* asgd, on a server that is told: of the contribution being merged */
+    double grad_norm;              /* asgd, on a server: the norm sent with the contribution that is merged */
     uint32_t version;              /* asgd, on a worker: rounds of the server that its parameters include */
     float *rooms[COMBINING_ROOMS]; /* (n_params) each: every vector above that was allocated */
     int n_rooms;
