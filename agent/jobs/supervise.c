@@ -262,13 +262,14 @@ int runner_go(struct runner *r, const char *exe, struct err *e)
     int why = 0;
     ssize_t n;
 
+    /* A child that could not prepare itself has written why and ended, perhaps before this signal: it is read
+     * even if the signal cannot be sent. End of file means success: exec closed the other end. */
     n = send(r->gate_fd, "g", 1, MSG_NOSIGNAL);
-    /* End of file means success: exec closed the other end. */
-    if (n == 1)
+    if (n == 1 || errno == EPIPE)
         do
             n = recv(r->gate_fd, &why, sizeof why, MSG_WAITALL);
         while (n < 0 && errno == EINTR);
-    if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) /* it was killed: its end is found by pidfd */
+    if (n < 0 && errno == ECONNRESET) /* it was killed: its end is found by pidfd */
         n = 0;
     close(r->gate_fd);
     r->gate_fd = -1;

@@ -97,7 +97,9 @@ TEST(a_runner_that_cannot_be_executed_is_reported_with_the_reason)
     assert_error_has("No such file or directory");
     s.plan.run_dir = "/nowhere";
     assert_ok(runner_fork(&s.runner, &s.plan, &e));
+    wait_for_end(&s.runner); /* before the go signal: the reason is read nevertheless */
     assert_int_equal(runner_go(&s.runner, s.exe, &e), ERR_IO);
+    assert_error_has("No such file or directory");
     scene_close(&s);
 }
 
