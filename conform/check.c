@@ -56,23 +56,26 @@ static bool looks_at(const struct codec_plugin *p, enum check_sync in, bool is_a
 /* The ways in which contributions of a rule that combines reach each other; another rule has only the first
  * way. */
 static const struct way {
-    enum path_kind path;
+    enum combine_path_kind path;
     const char *aggregate;
-} ways[] = {{PATH_AUTO, "mean"},     {PATH_ALLREDUCE, "mean"}, {PATH_TREE, "mean"},     {PATH_GATHER, "mean"},
-            {PATH_GATHER, "median"}, {PATH_SERVERS, "mean"},   {PATH_SERVERS, "median"}};
+} ways[] = {{COMBINE_PATH_AUTO, "mean"},     {COMBINE_PATH_ALLREDUCE, "mean"}, {COMBINE_PATH_TREE, "mean"},
+            {COMBINE_PATH_GATHER, "mean"},   {COMBINE_PATH_GATHER, "median"},  {COMBINE_PATH_SERVERS, "mean"},
+            {COMBINE_PATH_SERVERS, "median"}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
 static bool has_way(const struct codec_plugin *p, const struct way *w, const struct job_shape *s)
 {
     if (!p->combine)
-        return w->path == PATH_AUTO;
-    return w->path != PATH_AUTO && (w->path == PATH_SERVERS) == (s->n_servers > 0);
+        return w->path == COMBINE_PATH_AUTO;
+    return w->path != COMBINE_PATH_AUTO && (w->path == COMBINE_PATH_SERVERS) == (s->n_servers > 0);
 }
 
 static void describe_job(struct conform_check *k, const struct job_shape *s, const struct way *w,
                          uint64_t n_steps, bool is_asgd)
 {
-    const char *path = w->path == PATH_TREE || w->path == PATH_GATHER ? path_name(w->path) : "";
+    const char *path = w->path == COMBINE_PATH_TREE || w->path == COMBINE_PATH_GATHER
+                           ? combine_path_name(w->path)
+                           : "";
 
     settings_default(&k->set);
     simulation_default(&k->how);
@@ -96,7 +99,7 @@ static void describe_job(struct conform_check *k, const struct job_shape *s, con
     k->set.learn_rate = CHECK_LEARN_RATE;
     k->set.momentum = 0;
     k->how.gradients = CHECK_PARAMS;
-    k->how.workers_per_machine = w->path == PATH_TREE ? 2 : 1;
+    k->how.workers_per_machine = w->path == COMBINE_PATH_TREE ? 2 : 1;
     strcpy(k->how.step_time, "0.01");
     k->how.eval_time_s = 0.03; /* messages come meanwhile, when no codec waits */
     /* Nodes differ by more than a step, and messages of one overtake those of another. */

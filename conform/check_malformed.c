@@ -265,7 +265,7 @@ static int attack_a_job(struct conform_check *k, struct err *e)
 static void compress(struct conform_check *k)
 {
     static const char *const chains[] = {"none|huffman", "topk:ratio=0.3,ef=true|qsgd|huffman"};
-    enum codec_compression takes = path_compression(k->plugin);
+    enum codec_compression takes = combine_path_compression(k->plugin);
     size_t n = strlen(k->page->what);
 
     strcpy(k->set.compress, chains[takes != CODEC_LOSSLESS_ONLY]);
@@ -278,7 +278,7 @@ static int attack_in_both_forms(struct conform_check *k, struct err *e)
 {
     if (attack_a_job(k, e) < 0)
         return e->code;
-    if (path_compression(k->plugin) == CODEC_UNCOMPRESSED)
+    if (combine_path_compression(k->plugin) == CODEC_UNCOMPRESSED)
         return 0;
     compress(k);
     return attack_a_job(k, e);

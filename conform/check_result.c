@@ -127,7 +127,7 @@ static struct codec_cost declared(const struct conform_check *k, struct sim_node
 
 static int cost_is_right(struct conform_check *k, struct err *e)
 {
-    const struct path *path = k->sim.nodes[0].x->path;
+    const struct combine_path *path = k->sim.nodes[0].x->path;
 
     if (path && !path->cost)
         return CHECK_IS_NOT_FOR_IT;

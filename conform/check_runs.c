@@ -102,7 +102,7 @@ static int end_equal(struct conform_check *k, struct err *e)
 /* Also if the other workers receive less than the worker itself has, as after lossy compression. */
 static int end_equal_in_both_forms(struct conform_check *k, struct err *e)
 {
-    enum codec_compression takes = path_compression(k->plugin);
+    enum codec_compression takes = combine_path_compression(k->plugin);
     size_t n = strlen(k->page->what);
 
     if (end_equal(k, e) < 0)
@@ -152,7 +152,7 @@ static int solve_in_both_forms(struct conform_check *k, struct err *e)
     k->set.learn_rate = CHECK_LEARN_RATE / 4;
     if (solve(k, e) < 0)
         return e->code;
-    if (k->set.server_count == 0 || !path_sends_params_down(k->plugin, k->set.sync == SYNC_SSGD))
+    if (k->set.server_count == 0 || !combine_path_sends_params_down(k->plugin, k->set.sync == SYNC_SSGD))
         return 0;
     strcpy(k->set.compress_down, "topk:ratio=0.3|int8");
     snprintf(k->page->what + n, sizeof k->page->what - n, ", replies compressed");
@@ -258,7 +258,7 @@ static int lose_nodes_and_end_or_go_on(struct conform_check *k, struct err *e)
 {
     const struct codec_plugin *p = k->plugin;
     bool may_go_on = codec_more(p)->events ? codec_more(p)->events->on_lost != NULL
-                                           : !path_waits_for_all(k->set.path);
+                                           : !combine_path_waits_for_all(k->set.path);
     int rc = lose_nodes(k, e);
 
     if (rc < 0 || !may_go_on)

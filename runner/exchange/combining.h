@@ -15,7 +15,7 @@
 enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 4 }; /* vectors that a rule and its path need at most */
 
 struct channel;
-struct path;
+struct combine_path;
 
 /* What a worker has done since the last exchange, of struct codec. */
 struct combining_local {
@@ -25,7 +25,7 @@ struct combining_local {
 
 struct combining {
     const struct codec_combine *rule; /* NULL: a rule of another kind */
-    const struct path *path;
+    const struct combine_path *path;
     int n_vectors;
     bool is_weighted; /* contributions carry a weight; else all weigh the same */
 

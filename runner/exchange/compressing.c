@@ -47,12 +47,12 @@ static int open_chains(struct channel *ch, struct chains *c, const struct chain_
 static enum copies_kind kind_of_copies(const struct channel *ch)
 {
     const struct exchange_config *cfg = &ch->x->cfg;
-    struct path_rule rule;
+    struct combine_path_rule rule;
 
     if (ch->run.node >= 0 || !cfg->plugin->combine)
         return ch->run.node >= 0 ? COPIES_OF_WORKER : COPIES_OF_SERVER;
-    rule = path_rule_of(cfg->plugin);
-    return path_workers_continue(&rule, cfg->is_sync) ? COPIES_WITH_LEFT : COPIES_OF_SERVER;
+    rule = combine_path_rule_of(cfg->plugin);
+    return combine_path_workers_continue(&rule, cfg->is_sync) ? COPIES_WITH_LEFT : COPIES_OF_SERVER;
 }
 
 /* A round of ssgd has one reply for all workers. */
@@ -71,8 +71,9 @@ int compressing_open(struct channel *ch, struct err *e)
     struct chain_pair pair;
 
     if (chain_pair_parse(&pair, cfg->compress, cfg->compress_down, cfg->plugin->name,
-                         path_compression(cfg->plugin),
-                         cfg->n_servers > 0 && path_sends_params_down(cfg->plugin, cfg->is_sync), e) < 0)
+                         combine_path_compression(cfg->plugin),
+                         cfg->n_servers > 0 && combine_path_sends_params_down(cfg->plugin, cfg->is_sync),
+                         e) < 0)
         return e->code;
     c->starts = calloc((size_t)ch->n_layers + 1, sizeof *c->starts);
     if (!c->starts)

@@ -41,10 +41,10 @@ struct exchange_config {
     bool goes_on;         /* without lost workers, while at least min_nodes are left */
     int min_nodes;
     uint64_t local_steps, n_steps, seed;
-    bool shares_evaluations; /* stop_vote.h: they are decided by, or a codec of the job sees them; */
-    double target_accuracy;  /* 0: none */
-    int patience;            /* 0: none */
-    enum path_kind path;     /* of a rule that combines */
+    bool shares_evaluations;     /* stop_vote.h: they are decided by, or a codec of the job sees them; */
+    double target_accuracy;      /* 0: none */
+    int patience;                /* 0: none */
+    enum combine_path_kind path; /* of a rule that combines */
     struct aggregate aggregate;
     enum overlap overlap;
     int n_drawn; /* workers that take part in a round; 0: all */

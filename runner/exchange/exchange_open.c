@@ -39,7 +39,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .path = set->path,
         .aggregate = aggregate,
         .overlap = set->overlap,
-        .n_drawn = path_drawn(set->participate, set->node_count),
+        .n_drawn = combine_path_drawn(set->participate, set->node_count),
         .clips = set->clip_norm > 0,
         .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : own,
@@ -75,9 +75,9 @@ bool exchange_has_local_steps(const struct exchange *x)
 /* What the channels do at events: as the codec says, or the path of a rule that combines. */
 static int open_rule(struct exchange *x, const struct codec_job *job, struct err *e)
 {
-    static const struct path *const paths[PATH_KINDS] = {PATHS(PATH_OBJECT)};
+    static const struct combine_path *const paths[COMBINE_PATH_KINDS] = {COMBINE_PATHS(COMBINE_PATH_OBJECT)};
     const struct codec_plugin *p = x->cfg.plugin;
-    struct path_rule rule;
+    struct combine_path_rule rule;
     int kind;
 
     if (codec_more(p)->round) {
@@ -86,15 +86,15 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
     }
     x->handlers = codec_more(p)->events ? events_handlers(codec_more(p)->events) : round_handlers;
     if (!p->combine)
-        return path_check_unused(p->name, x->cfg.path, job, e);
-    rule = path_rule_of(p);
-    kind = path_choose(&rule, x->cfg.path, job, e);
+        return combine_path_check_unused(p->name, x->cfg.path, job, e);
+    rule = combine_path_rule_of(p);
+    kind = combine_path_choose(&rule, x->cfg.path, job, e);
     if (kind < 0)
         return kind;
     x->path = paths[kind];
     x->rule = x->path->round ? x->path->round(p->combine) : NULL;
     x->tells_norm = whole_is_told(x);
-    x->is_late = path_overlaps(&rule, x->cfg.overlap);
+    x->is_late = combine_path_overlaps(&rule, x->cfg.overlap);
     x->handlers = x->rule ? round_handlers : x->path->collectives(p->combine, x->is_late);
     return 0;
 }

@@ -80,10 +80,10 @@ struct channel {
 struct exchange {
     struct exchange_config cfg;
     struct channel_handlers handlers;
-    const struct round_rule *rule; /* of a codec, or of a path; NULL: there are no rounds */
-    struct round_rule of_codec;    /* what it points to, if the codec has rounds */
-    const struct path *path;       /* NULL: another kind of rule */
-    bool is_late;                  /* combinations are: path_overlaps() */
+    const struct round_rule *rule;   /* of a codec, or of a path; NULL: there are no rounds */
+    struct round_rule of_codec;      /* what it points to, if the codec has rounds */
+    const struct combine_path *path; /* NULL: another kind of rule */
+    bool is_late;                    /* combinations are: combine_path_overlaps() */
     struct mesh *mesh;
     struct err *e; /* of the call that is under way */
     int n_channels;

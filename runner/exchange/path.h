@@ -2,7 +2,7 @@
  * writes and reads the messages of rounds (round.h), or asks for collectives (collecting.h); its functions
  * get the channel, and call combining.h for what the rule contributes and makes of the combination.
  *
- * A new path is a line in shared/job/path_kinds.h and a file in paths/. */
+ * A new path is a line in shared/job/combine_path_kinds.h and a file in paths/. */
 #ifndef PSGD_PATH_H
 #define PSGD_PATH_H
 
@@ -10,7 +10,7 @@
 
 struct channel;
 
-struct path {
+struct combine_path {
     bool has_levels; /* its all-reduces run inside each machine, and between machines */
     /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */
     const struct round_rule *(*round)(const struct codec_combine *rule);
@@ -22,6 +22,6 @@ struct path {
     struct codec_cost (*cost)(const struct channel *ch);
 };
 
-extern const struct path path_gather, path_servers, path_allreduce, path_tree;
+extern const struct combine_path path_gather, path_servers, path_allreduce, path_tree;
 
 #endif

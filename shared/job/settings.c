@@ -54,7 +54,7 @@ static const struct json_field fields[] = {
     F(math, JSON_FIELD_CHOICE, .choices = MATH_CHOICES),
     F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
     F(placement, JSON_FIELD_CHOICE, .choices = PLACEMENT_CHOICES),
-    F(path, JSON_FIELD_CHOICE, .choices = PATH_CHOICES, .may_change = true),
+    F(path, JSON_FIELD_CHOICE, .choices = COMBINE_PATH_CHOICES, .may_change = true),
     F(aggregate, JSON_FIELD_TEXT, .required = false),
     F(overlap, JSON_FIELD_CHOICE, .choices = OVERLAP_CHOICES),
     F(participate, JSON_FIELD_DOUBLE, .min = 1e-6, .max = 1),

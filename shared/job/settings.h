@@ -12,8 +12,8 @@
 #include "shared/base/err.h"
 #include "shared/job/allreduce_kinds.h"
 #include "shared/job/blocks.h"
+#include "shared/job/combine_path_kinds.h"
 #include "shared/job/optimizer_kind.h"
-#include "shared/job/path_kinds.h"
 #include "shared/job/placement.h"
 
 enum {
@@ -88,7 +88,7 @@ struct settings {
     enum math math;                      /* auto: the best library for each shape; openblas: no oneDNN */
     int threads;                         /* inside a product; at most the node's processors */
     enum placement placement;            /* which parameter server holds which parameters */
-    enum path_kind path;                 /* of the contributions of rules that combine */
+    enum combine_path_kind path;         /* of the contributions of rules that combine */
     char aggregate[24];                  /* in place of their mean: shared/job/aggregate.h */
     enum overlap overlap;                /* exchanges by which a combination of such a rule is late */
     double participate;                  /* share of the workers that take part in a round of such a rule */

@@ -6,7 +6,7 @@
 
 #include "codecs/executor.h"
 #include "shared/base/memory_file.h"
-#include "shared/job/path_kinds.h"
+#include "shared/job/combine_path_kinds.h"
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/elf.h"
 

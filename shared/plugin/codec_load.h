@@ -8,7 +8,7 @@
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
 #include "shared/job/aggregate.h"
-#include "shared/job/path_kinds.h"
+#include "shared/job/combine_path_kinds.h"
 #include "shared/plugin/path_cost.h"
 
 struct executor_plugin;

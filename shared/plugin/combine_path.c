@@ -2,115 +2,116 @@
 
 #include <math.h>
 
-/* Why a job cannot use a path. */
+/* A reason why a job cannot use a path. */
 struct refusal {
-    bool (*applies)(const struct path_rule *p, const struct codec_job *job);
+    bool (*applies)(const struct combine_path_rule *p, const struct codec_job *job);
     const char *why, *hint;
 };
 
-static bool has_servers(const struct path_rule *p, const struct codec_job *job)
+static bool has_servers(const struct combine_path_rule *p, const struct codec_job *job)
 {
     (void)p;
     return job->n_servers > 0;
 }
 
-static bool has_no_servers(const struct path_rule *p, const struct codec_job *job)
+static bool has_no_servers(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return !has_servers(p, job);
 }
 
-static bool is_asgd(const struct path_rule *p, const struct codec_job *job)
+static bool is_asgd(const struct combine_path_rule *p, const struct codec_job *job)
 {
     (void)p;
     return !job->is_sync;
 }
 
-static bool goes_on(const struct path_rule *p, const struct codec_job *job)
+static bool goes_on(const struct combine_path_rule *p, const struct codec_job *job)
 {
     (void)p;
     return job->goes_on;
 }
 
-static bool is_redundant(const struct path_rule *p, const struct codec_job *job)
+static bool is_redundant(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return p->is_each_step && job->n_blocks != job->n_workers;
 }
 
-/* Such a job weighs contributions by the samples that they are computed from. In asgd a worker's contribution
- * is used as it comes; and the agreement about lost workers knows one contribution of each. */
-static bool is_unequal_in_asgd(const struct path_rule *p, const struct codec_job *job)
+/* A job with unequal blocks weighs each contribution by its number of samples. An asynchronous job uses a
+ * contribution when it arrives, without a weight; the agreement about lost workers (agreement.h) assumes one
+ * contribution of each worker. */
+static bool is_unequal_in_asgd(const struct combine_path_rule *p, const struct codec_job *job)
 {
     (void)p;
     return job->has_unequal_blocks && !job->is_sync;
 }
 
-static bool is_unequal_and_goes_on(const struct path_rule *p, const struct codec_job *job)
+static bool is_unequal_and_goes_on(const struct combine_path_rule *p, const struct codec_job *job)
 {
     (void)p;
     return job->has_unequal_blocks && job->goes_on;
 }
 
-static bool compresses_messages(const struct path_rule *p, const struct codec_job *job)
+static bool compresses_messages(const struct combine_path_rule *p, const struct codec_job *job)
 {
     (void)p;
     return job->is_compressed && !job->compresses_items;
 }
 
-static bool aggregates(const struct path_rule *p, const struct codec_job *job)
+static bool aggregates(const struct combine_path_rule *p, const struct codec_job *job)
 {
     (void)p;
     return job->aggregate.kind != AGGREGATE_MEAN;
 }
 
-static bool aggregates_in_asgd(const struct path_rule *p, const struct codec_job *job)
+static bool aggregates_in_asgd(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return aggregates(p, job) && !job->is_sync;
 }
 
-static bool aggregates_unequal(const struct path_rule *p, const struct codec_job *job)
+static bool aggregates_unequal(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return aggregates(p, job) && job->has_unequal_blocks;
 }
 
-static bool aggregates_a_sum(const struct path_rule *p, const struct codec_job *job)
+static bool aggregates_a_sum(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return aggregates(p, job) && p->sums;
 }
 
-static bool draws(const struct path_rule *p, const struct codec_job *job)
+static bool draws(const struct combine_path_rule *p, const struct codec_job *job)
 {
     (void)p;
     return job->n_drawn < job->n_workers;
 }
 
-static bool draws_in_asgd(const struct path_rule *p, const struct codec_job *job)
+static bool draws_in_asgd(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return draws(p, job) && !job->is_sync;
 }
 
-static bool draws_redundant(const struct path_rule *p, const struct codec_job *job)
+static bool draws_redundant(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return draws(p, job) && is_redundant(p, job);
 }
 
-static bool draws_and_goes_on(const struct path_rule *p, const struct codec_job *job)
+static bool draws_and_goes_on(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return draws(p, job) && job->goes_on;
 }
 
-static bool never_meets(const struct path_rule *p, const struct codec_job *job)
+static bool returns_own_gradient(const struct combine_path_rule *p, const struct codec_job *job)
 {
     return !job->is_sync && p->is_each_step && !p->updates_on_server;
 }
 
-bool path_overlaps(const struct path_rule *p, enum overlap wanted)
+bool combine_path_overlaps(const struct combine_path_rule *p, enum overlap wanted)
 {
     return wanted == OVERLAP_AUTO ? p->overlaps : wanted == OVERLAP_ONE;
 }
 
-static bool overlaps(const struct path_rule *p, const struct codec_job *job)
+static bool overlaps(const struct combine_path_rule *p, const struct codec_job *job)
 {
-    return path_overlaps(p, job->overlap);
+    return combine_path_overlaps(p, job->overlap);
 }
 
 #define NO_SERVERS                                                                                           \
@@ -122,27 +123,27 @@ static bool overlaps(const struct path_rule *p, const struct codec_job *job)
 #define NOT_LATE                                                                                             \
     {                                                                                                        \
         overlaps,                                                                                            \
-            "combines what its own round contributed, and combinations one exchange late "                   \
+            "combines the contributions of the present round, and combinations one exchange late "           \
             "(--overlap 1) need path allreduce or tree",                                                     \
             "Take --overlap 0, or a job that path allreduce allows."                                         \
     }
 
-/* Every path refuses these. */
+/* The reasons that hold for every path. */
 static const struct refusal of_all[] = {
     {aggregates_in_asgd,
      "has no round whose contributions --aggregate could compare: the job is asynchronous",
      "Take --parallel_sgd ssgd, or leave --aggregate out."},
     {draws_in_asgd, "has no round that --participate could draw workers for: the job is asynchronous",
      "Take --parallel_sgd ssgd, or leave --participate out."},
-    {is_unequal_in_asgd, "uses each contribution as it comes, whatever its samples: the job is asynchronous",
+    {is_unequal_in_asgd, "uses each contribution when it arrives, without a weight: the job is asynchronous",
      "Take --parallel_sgd ssgd, or leave --block-ratio out."},
-    {is_unequal_and_goes_on, "goes on with as many contributions of each worker, and --block-ratio differs",
+    {is_unequal_and_goes_on,
+     "agrees about lost workers only if all have the same number of blocks, and --block-ratio differs",
      "Leave --on-node-loss continue out, or --block-ratio."},
-    {draws_redundant, "awaits any holder of a block, and --participate draws workers",
+    {draws_redundant, "needs a holder of each block in every round, and --participate leaves workers out",
      "Leave --redundancy or --block-ratio out, or --participate."},
     {aggregates_unequal,
-     "would have --aggregate count workers as often as they have blocks, or all alike: with --block-ratio "
-     "neither is what is asked for",
+     "cannot weigh contributions by their blocks, as --block-ratio requires, if --aggregate compares them",
      "Leave --aggregate or --block-ratio out."},
     {aggregates_a_sum, "sums, and --aggregate is for rules that take a mean", "Leave --aggregate out."},
     {0}};
@@ -171,17 +172,17 @@ static const struct refusal of_servers[] = {
     NOT_LATE,
     {is_redundant, "takes one gradient of each worker, and the job has redundant blocks or --block-ratio",
      "Leave the parameter servers out."},
-    {never_meets,
+    {returns_own_gradient,
      "would give each worker its own gradient back in asgd: the rule has no state on the servers",
      "Take --parallel_sgd ssgd, or a rule that updates on the servers, as ps."},
     {0}};
 
-static const struct refusal *const refusals[PATH_KINDS] = {[PATH_ALLREDUCE] = of_allreduce,
-                                                           [PATH_TREE] = of_allreduce,
-                                                           [PATH_GATHER] = of_gather,
-                                                           [PATH_SERVERS] = of_servers};
+static const struct refusal *const refusals[COMBINE_PATH_KINDS] = {[COMBINE_PATH_ALLREDUCE] = of_allreduce,
+                                                                   [COMBINE_PATH_TREE] = of_allreduce,
+                                                                   [COMBINE_PATH_GATHER] = of_gather,
+                                                                   [COMBINE_PATH_SERVERS] = of_servers};
 
-static const struct refusal *refusal_of(const struct path_rule *p, enum path_kind kind,
+static const struct refusal *refusal_of(const struct combine_path_rule *p, enum combine_path_kind kind,
                                         const struct codec_job *job)
 {
     const struct refusal *const lists[] = {of_all, refusals[kind]};
@@ -193,58 +194,60 @@ static const struct refusal *refusal_of(const struct path_rule *p, enum path_kin
     return NULL;
 }
 
-bool path_waits_for_all(enum path_kind kind)
+bool combine_path_waits_for_all(enum combine_path_kind kind)
 {
     return refusals[kind] == of_allreduce;
 }
 
-const char *path_name(enum path_kind kind)
+const char *combine_path_name(enum combine_path_kind kind)
 {
-    static const char *const names[PATH_KINDS] = {[PATH_AUTO] = "auto", PATHS(PATH_NAME)};
+    static const char *const names[COMBINE_PATH_KINDS] = {[COMBINE_PATH_AUTO] = "auto",
+                                                          COMBINE_PATHS(COMBINE_PATH_NAME)};
 
     return names[kind];
 }
 
-/* A share such as 0.3 is less or more than its decimal: 0.3 x 10 workers are 3. */
-int path_drawn(double share, int n)
+/* A share such as 0.3 is not exact in binary: 1e-9 makes 0.3 of 10 workers 3, not 4. */
+int combine_path_drawn(double share, int n)
 {
     int m = (int)ceil(share * n - 1e-9);
 
     return m < 1 ? 1 : m > n ? n : m;
 }
 
-/* The quickest of those that the job allows. */
-static enum path_kind choose_path(const struct path_rule *p, const struct codec_job *job)
+/* The fastest path that the job allows. */
+static enum combine_path_kind choose_path(const struct combine_path_rule *p, const struct codec_job *job)
 {
     if (job->n_servers > 0)
-        return PATH_SERVERS;
-    if (refusal_of(p, PATH_ALLREDUCE, job))
-        return PATH_GATHER;
-    return job->layout.n_machines > 1 && path_cost_time(path_cost(PATH_TREE, &job->layout)) <
-                                             path_cost_time(path_cost(PATH_ALLREDUCE, &job->layout))
-               ? PATH_TREE
-               : PATH_ALLREDUCE;
+        return COMBINE_PATH_SERVERS;
+    if (refusal_of(p, COMBINE_PATH_ALLREDUCE, job))
+        return COMBINE_PATH_GATHER;
+    return job->layout.n_machines > 1 && path_cost_time(path_cost(COMBINE_PATH_TREE, &job->layout)) <
+                                             path_cost_time(path_cost(COMBINE_PATH_ALLREDUCE, &job->layout))
+               ? COMBINE_PATH_TREE
+               : COMBINE_PATH_ALLREDUCE;
 }
 
-struct path_rule path_rule_of(const struct codec_plugin *p)
+struct combine_path_rule combine_path_rule_of(const struct codec_plugin *p)
 {
-    return (struct path_rule){.name = p->name,
-                              .is_each_step = p->combine->when == CODEC_EACH_STEP,
-                              .updates_on_server = codec_more(p)->updates_on_server,
-                              .sums = p->combine->reduction == CODEC_SUM,
-                              .overlaps = codec_more(p)->overlaps,
-                              .combines_params = p->combine->when == CODEC_EACH_ROUND &&
-                                                 !p->combine->contribute && !p->combine->contributes_change,
-                              .applies = p->combine->apply,
-                              .adopts = p->combine->adopt};
+    return (struct combine_path_rule){.name = p->name,
+                                      .is_each_step = p->combine->when == CODEC_EACH_STEP,
+                                      .updates_on_server = codec_more(p)->updates_on_server,
+                                      .sums = p->combine->reduction == CODEC_SUM,
+                                      .overlaps = codec_more(p)->overlaps,
+                                      .combines_params = p->combine->when == CODEC_EACH_ROUND &&
+                                                         !p->combine->contribute &&
+                                                         !p->combine->contributes_change,
+                                      .applies = p->combine->apply,
+                                      .adopts = p->combine->adopt};
 }
 
-bool path_servers_send_params(const struct path_rule *p, bool is_sync)
+bool combine_path_servers_send_params(const struct combine_path_rule *p, bool is_sync)
 {
     return p->updates_on_server || !is_sync || (p->combines_params && (!p->applies || p->adopts));
 }
 
-enum codec_compression path_compression(const struct codec_plugin *p)
+enum codec_compression combine_path_compression(const struct codec_plugin *p)
 {
     const struct codec_combine *r = p->combine;
     enum codec_compression declared = codec_more(p)->compression;
@@ -254,24 +257,25 @@ enum codec_compression path_compression(const struct codec_plugin *p)
     return r && (r->when == CODEC_EACH_STEP || r->contributes_change) ? CODEC_LOSSY : CODEC_LOSSLESS_ONLY;
 }
 
-bool path_sends_params_down(const struct codec_plugin *p, bool is_sync)
+bool combine_path_sends_params_down(const struct codec_plugin *p, bool is_sync)
 {
-    struct path_rule rule;
+    struct combine_path_rule rule;
 
     if (!p->combine)
         return codec_more(p)->compression == CODEC_LOSSY_PARAMS;
-    rule = path_rule_of(p);
-    return path_servers_send_params(&rule, is_sync);
+    rule = combine_path_rule_of(p);
+    return combine_path_servers_send_params(&rule, is_sync);
 }
 
-bool path_workers_continue(const struct path_rule *p, bool is_sync)
+bool combine_path_workers_continue(const struct combine_path_rule *p, bool is_sync)
 {
     return p->combines_params && !p->adopts && (!is_sync || !p->applies);
 }
 
-int path_choose(const struct path_rule *p, enum path_kind wanted, const struct codec_job *job, struct err *e)
+int combine_path_choose(const struct combine_path_rule *p, enum combine_path_kind wanted,
+                        const struct codec_job *job, struct err *e)
 {
-    enum path_kind kind = wanted == PATH_AUTO ? choose_path(p, job) : wanted;
+    enum combine_path_kind kind = wanted == COMBINE_PATH_AUTO ? choose_path(p, job) : wanted;
     const struct refusal *r = refusal_of(p, kind, job);
 
     if (!r && aggregate_check(&job->aggregate,
@@ -282,11 +286,12 @@ int path_choose(const struct path_rule *p, enum path_kind wanted, const struct c
         return err_at(e, "--aggregate");
     if (!r)
         return (int)kind;
-    err_set(e, ERR_CODEC, "codec %s: path %s %s", p->name, path_name(kind), r->why);
+    err_set(e, ERR_CODEC, "codec %s: path %s %s", p->name, combine_path_name(kind), r->why);
     return err_hint(e, "%s", r->hint);
 }
 
-int path_check_unused(const char *name, enum path_kind wanted, const struct codec_job *job, struct err *e)
+int combine_path_check_unused(const char *name, enum combine_path_kind wanted, const struct codec_job *job,
+                              struct err *e)
 {
     if (job->has_unequal_blocks) {
         err_set(e, ERR_CODEC,
@@ -294,8 +299,8 @@ int path_check_unused(const char *name, enum path_kind wanted, const struct code
                 name);
         return err_hint(e, "Take a rule that combines, as plain or fedavg.");
     }
-    if (wanted == PATH_AUTO && job->aggregate.kind == AGGREGATE_MEAN && job->n_drawn == job->n_workers &&
-        job->overlap != OVERLAP_ONE)
+    if (wanted == COMBINE_PATH_AUTO && job->aggregate.kind == AGGREGATE_MEAN &&
+        job->n_drawn == job->n_workers && job->overlap != OVERLAP_ONE)
         return 0;
     err_set(e, ERR_CODEC,
             "codec %s sends its own messages: --path, --aggregate, --participate and --overlap do not apply "

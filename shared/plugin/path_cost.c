@@ -29,16 +29,16 @@ static struct path_cost flat(int n_workers, double bytes)
     return path_cost_time(direct) <= path_cost_time(circulant) ? direct : circulant;
 }
 
-struct path_cost path_cost(enum path_kind kind, const struct path_layout *l)
+struct path_cost path_cost(enum combine_path_kind kind, const struct path_layout *l)
 {
     double others = l->n_workers - l->n_here_most; /* to which each worker of that machine sends */
     struct path_cost c;
 
-    if (l->n_workers < 2 || l->n_machines < 2 || kind == PATH_SERVERS)
+    if (l->n_workers < 2 || l->n_machines < 2 || kind == COMBINE_PATH_SERVERS)
         return (struct path_cost){0};
-    if (kind == PATH_TREE)
+    if (kind == COMBINE_PATH_TREE)
         return path_cost_circulant(l->n_machines, l->bytes);
-    c = kind == PATH_GATHER ? path_cost_direct(l->n_workers, l->bytes) : flat(l->n_workers, l->bytes);
+    c = kind == COMBINE_PATH_GATHER ? path_cost_direct(l->n_workers, l->bytes) : flat(l->n_workers, l->bytes);
     c.bytes *= l->n_here_most * others / (l->n_workers - 1);
     return c;
 }

@@ -3,7 +3,7 @@
 #ifndef PSGD_PATH_COST_H
 #define PSGD_PATH_COST_H
 
-#include "shared/job/path_kinds.h"
+#include "shared/job/combine_path_kinds.h"
 
 /* The workers that exchange vectors of `bytes`. */
 struct path_layout {
@@ -22,7 +22,7 @@ struct path_cost {
 struct path_cost path_cost_direct(int n_workers, double bytes);
 struct path_cost path_cost_circulant(int n_workers, double bytes);
 /* Of the path's all-reduce, with the algorithm that is quicker; of gather; {0} of servers. */
-struct path_cost path_cost(enum path_kind kind, const struct path_layout *l);
+struct path_cost path_cost(enum combine_path_kind kind, const struct path_layout *l);
 
 /* Time in bytes that a link transfers meanwhile (Thakur et al. 2005, section 3): a message takes a latency.
  * Only the product of latency and bandwidth matters: 12 to 25 kB from 10 Mbit/s and 20 ms to 10 Gbit/s and

@@ -152,20 +152,20 @@ static json_t *costs_of_paths(const struct codec_facts *f)
     bytes_of(up, sizeof up, f, f->has_weights + f->n_numbers, "");
     bytes_of(numbers, sizeof numbers, f, 0, "");
     if (!f->updates_on_server) {
-        json_object_set_new(costs, path_name(PATH_ALLREDUCE),
+        json_object_set_new(costs, combine_path_name(COMBINE_PATH_ALLREDUCE),
                             json_sprintf("2 (n - 1) / n x %s each way, by ring", numbers));
         json_object_set_new(
-            costs, path_name(PATH_TREE),
+            costs, combine_path_name(COMBINE_PATH_TREE),
             json_sprintf("2 (m - 1) / m x %s each way, by one worker of each of m machines", numbers));
     }
     if (!f->updates_on_server && !f->overlaps) {
         json_object_set_new(
-            costs, path_name(PATH_GATHER),
+            costs, combine_path_name(COMBINE_PATH_GATHER),
             f->per_block ? json_sprintf("%s for each own block to each worker that does not hold it", up)
                          : json_sprintf("%s to each other worker", up));
     }
     if (codec_has_server_side(f))
-        json_object_set_new(costs, path_name(PATH_SERVERS), cost_of_servers(f));
+        json_object_set_new(costs, combine_path_name(COMBINE_PATH_SERVERS), cost_of_servers(f));
     return costs;
 }
 
@@ -184,12 +184,13 @@ static const char *exchanges(const struct codec_facts *f)
 
 bool codec_servers_send_params(const struct codec_facts *f, bool is_sync)
 {
-    const struct path_rule rule = {.updates_on_server = f->updates_on_server,
-                                   .combines_params = f->combines_params,
-                                   .applies = f->applies,
-                                   .adopts = f->adopts};
+    const struct combine_path_rule rule = {.updates_on_server = f->updates_on_server,
+                                           .combines_params = f->combines_params,
+                                           .applies = f->applies,
+                                           .adopts = f->adopts};
 
-    return f->combines ? path_servers_send_params(&rule, is_sync) : f->compression == CODEC_LOSSY_PARAMS;
+    return f->combines ? combine_path_servers_send_params(&rule, is_sync)
+                       : f->compression == CODEC_LOSSY_PARAMS;
 }
 
 /* May what servers send be compressed with loss? */

@@ -90,14 +90,14 @@ static void read_facts(struct probe_report *r, const char *path, const char *opt
     f->has_local_steps = codec_common_of(p) != NULL;
     f->collects = codec_more(p)->events && codec_more(p)->events->on_collective;
     f->ends_equal = codec_result(p) != CODEC_OWN_RESULT;
-    f->compression = path_compression(p);
+    f->compression = combine_path_compression(p);
     f->limits = codec_limits(p);
     f->state_size = p->state_size;
     f->combines = p->combine != NULL;
     if (p->combine) {
         f->overlaps = codec_more(p)->overlaps;
         f->sums = p->combine->reduction == CODEC_SUM;
-        f->combines_params = path_rule_of(p).combines_params;
+        f->combines_params = combine_path_rule_of(p).combines_params;
         f->applies = p->combine->apply;
         f->adopts = p->combine->adopt;
         f->n_vectors = p->combine->n_vectors > 0 ? p->combine->n_vectors : 1;

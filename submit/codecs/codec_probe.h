@@ -7,7 +7,7 @@
 
 #include "codecs/codec_events.h"
 #include "shared/base/err.h"
-#include "shared/job/path_kinds.h"
+#include "shared/job/combine_path_kinds.h"
 #include "shared/plugin/codec_options.h"
 #include "submit/codecs/open_check.h"
 

@@ -15,7 +15,8 @@ static bool has_no_local_steps(const struct submission *s, const struct codec_fa
 
 static bool sums_by_no_collective(const struct submission *s, const struct codec_facts *f)
 {
-    return f->combines ? s->settings.path != PATH_ALLREDUCE && s->settings.path != PATH_TREE : !f->collects;
+    return f->combines ? s->settings.path != COMBINE_PATH_ALLREDUCE && s->settings.path != COMBINE_PATH_TREE
+                       : !f->collects;
 }
 
 static bool has_shared_samples(const struct submission *s, const struct codec_facts *f)

@@ -19,7 +19,7 @@ int path_choice_job(struct codec_job *job, const struct settings *set, struct er
         .n_servers = set->server_count,
         .redundancy = set->redundancy,
         .overlap = set->overlap,
-        .n_drawn = path_drawn(set->participate, set->node_count),
+        .n_drawn = combine_path_drawn(set->participate, set->node_count),
         .is_sync = set->sync == SYNC_SSGD,
         .goes_on = set->on_node_loss == NODE_LOSS_CONTINUES,
         .clips = set->clip_norm > 0,
@@ -66,24 +66,26 @@ static struct path_layout layout_of(const struct submission *s)
 }
 
 /* Notes what the paths between workers would take, and says so where a path was chosen between machines. */
-static void report_path(struct submission *s, enum path_kind wanted, const struct path_layout *l)
+static void report_path(struct submission *s, enum combine_path_kind wanted, const struct path_layout *l)
 {
-    static const enum path_kind compared[] = {PATH_ALLREDUCE, PATH_TREE, PATH_GATHER};
+    static const enum combine_path_kind compared[] = {COMBINE_PATH_ALLREDUCE, COMBINE_PATH_TREE,
+                                                      COMBINE_PATH_GATHER};
     json_t *estimates = json_object();
-    enum path_kind kind = s->settings.path;
-    struct path_cost c = path_cost(kind, l), flat = path_cost(PATH_ALLREDUCE, l);
+    enum combine_path_kind kind = s->settings.path;
+    struct path_cost c = path_cost(kind, l), flat = path_cost(COMBINE_PATH_ALLREDUCE, l);
     char text[2][TEXT_AMOUNT];
 
     for (size_t i = 0; l->n_machines > 1 && i < sizeof compared / sizeof *compared; i++) {
         struct path_cost k = path_cost(compared[i], l);
 
-        json_object_set_new(estimates, path_name(compared[i]),
+        json_object_set_new(estimates, combine_path_name(compared[i]),
                             json_pack("{s:i, s:f}", "messages", k.messages, "bytes", k.bytes));
     }
     json_object_set_new(s->facts, "path",
-                        json_pack("{s:s, s:s, s:i, s:o}", "wanted", path_name(wanted), "chosen",
-                                  path_name(kind), "machines", l->n_machines, "estimates", estimates));
-    if (kind == PATH_TREE && wanted == PATH_AUTO)
+                        json_pack("{s:s, s:s, s:i, s:o}", "wanted", combine_path_name(wanted), "chosen",
+                                  combine_path_name(kind), "machines", l->n_machines, "estimates",
+                                  estimates));
+    if (kind == COMBINE_PATH_TREE && wanted == COMBINE_PATH_AUTO)
         console_info(
             "Path tree: an exchange takes %d messages one after the other and %s through a machine's link; "
             "by path allreduce %d and %s.",
@@ -94,25 +96,25 @@ static void report_path(struct submission *s, enum path_kind wanted, const struc
 int path_choice(struct submission *s, const struct codec_facts *f, struct err *e)
 {
     struct settings *set = &s->settings;
-    enum path_kind wanted = set->path;
-    const struct path_rule rule = {.name = f->name,
-                                   .is_each_step = f->sends_grads,
-                                   .updates_on_server = f->updates_on_server,
-                                   .sums = f->sums,
-                                   .overlaps = f->overlaps};
+    enum combine_path_kind wanted = set->path;
+    const struct combine_path_rule rule = {.name = f->name,
+                                           .is_each_step = f->sends_grads,
+                                           .updates_on_server = f->updates_on_server,
+                                           .sums = f->sums,
+                                           .overlaps = f->overlaps};
     struct codec_job job;
     int kind;
 
     if (path_choice_job(&job, set, e) < 0)
         return e->code;
     if (!f->combines)
-        return path_check_unused(f->name, set->path, &job, e);
+        return combine_path_check_unused(f->name, set->path, &job, e);
     job.layout = layout_of(s);
-    kind = path_choose(&rule, set->path, &job, e);
+    kind = combine_path_choose(&rule, set->path, &job, e);
     if (kind < 0)
         return kind;
-    set->path = (enum path_kind)kind;
-    set->overlap = path_overlaps(&rule, set->overlap) ? OVERLAP_ONE : OVERLAP_NONE;
+    set->path = (enum combine_path_kind)kind;
+    set->overlap = combine_path_overlaps(&rule, set->overlap) ? OVERLAP_ONE : OVERLAP_NONE;
     if (set->node_count > 1)
         report_path(s, wanted, &job.layout);
     return 0;

@@ -75,7 +75,8 @@ static int assume_workers(struct submission *s, const struct codec_facts *worker
     const struct settings *set = &s->settings;
     bool has_server = worker && codec_has_server_side(worker) && !is_without_servers(s) &&
                       (worker->updates_on_server || s->opt->server_codec[0] || set->compress_down[0] ||
-                       set->feed == FEED_SHARED || set->sync == SYNC_ASGD || set->path == PATH_SERVERS);
+                       set->feed == FEED_SHARED || set->sync == SYNC_ASGD ||
+                       set->path == COMBINE_PATH_SERVERS);
 
     console_info("There is no %s: checked for %d worker%s%s.", OPTIONS_WORKERS, set->node_count,
                  set->node_count == 1 ? "" : "s", has_server ? " and a parameter server" : "");
@@ -217,7 +218,7 @@ static void print_no_servers(const struct submission *s, const char *why)
 /* A simulation has servers only where they are asked for, so they are not left out in silence. */
 static int refuse_servers(const struct submission *s, const struct codec_facts *worker, struct err *e)
 {
-    enum path_kind path = s->settings.path;
+    enum combine_path_kind path = s->settings.path;
     size_t n = s->workers.n_servers;
 
     if (is_without_servers(s))
@@ -225,7 +226,7 @@ static int refuse_servers(const struct submission *s, const struct codec_facts *
     else if (!codec_has_server_side(worker))
         err_set(e, ERR_USAGE, "--servers %zu: codec %s cannot use them", n, worker->name);
     else {
-        err_set(e, ERR_USAGE, "--servers %zu: path %s is between workers only", n, path_name(path));
+        err_set(e, ERR_USAGE, "--servers %zu: path %s is between workers only", n, combine_path_name(path));
         return err_hint(e, "Leave --servers out, or take --path servers.");
     }
     return err_hint(e, "Leave --servers out.");
@@ -250,7 +251,7 @@ static int want_servers(bool *out, const struct submission *s, const struct code
         err_set(e, ERR_CONFIG, "--server_codec %s: the job has no parameter servers", text);
         return hint_servers(s, ", or leave --server_codec out", e);
     }
-    if (s->settings.path == PATH_SERVERS && worker->combines && !codec_has_server_side(worker)) {
+    if (s->settings.path == COMBINE_PATH_SERVERS && worker->combines && !codec_has_server_side(worker)) {
         err_set(e, ERR_CONFIG, "--path servers: codec %s has no server side", worker->name);
         return err_hint(e, "Leave --path out, or take a rule that has one: job_submit codecs list.");
     }
@@ -260,8 +261,8 @@ static int want_servers(bool *out, const struct submission *s, const struct code
         print_no_servers(s, "--server_codec null");
         return 0;
     }
-    if (s->settings.path != PATH_AUTO && s->settings.path != PATH_SERVERS)
-        snprintf(why, sizeof why, "--path %s", path_name(s->settings.path));
+    if (s->settings.path != COMBINE_PATH_AUTO && s->settings.path != COMBINE_PATH_SERVERS)
+        snprintf(why, sizeof why, "--path %s", combine_path_name(s->settings.path));
     else if (!codec_has_server_side(worker))
         snprintf(why, sizeof why, "Codec %s has no server side", worker->name);
     else
@@ -339,10 +340,10 @@ static int check_limits(const struct settings *set, const struct codec_facts *f,
 /* Is no exchange under way between steps? */
 static bool is_quiescent(const struct codec_facts *f, const struct settings *set)
 {
-    const struct path_rule rule = {.overlaps = f->overlaps};
+    const struct combine_path_rule rule = {.overlaps = f->overlaps};
 
     if (f->combines)
-        return !path_overlaps(&rule, set->overlap);
+        return !combine_path_overlaps(&rule, set->overlap);
     return !f->has_events || f->is_quiescent_between_steps;
 }
 

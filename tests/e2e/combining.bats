@@ -300,12 +300,12 @@ C
     no "path allreduce sums over all workers, and --participate draws some" --codec fedavg --path allreduce --participate 0.5
     no "has no round whose contributions --aggregate could compare" --codec fedavg --psgd asgd --aggregate median
     no "has no round that --participate could draw workers for" --codec fedavg --psgd asgd --participate 0.5
-    no "uses each contribution as it comes, whatever its samples" --codec fedavg --block-ratio 2,1,1,1 --psgd asgd
-    no "goes on with as many contributions of each worker" --codec fedavg --block-ratio 2,1,1,1 --on-node-loss continue
+    no "uses each contribution when it arrives, without a weight" --codec fedavg --block-ratio 2,1,1,1 --psgd asgd
+    no "agrees about lost workers only if all have the same number of blocks" --codec fedavg --block-ratio 2,1,1,1 --on-node-loss continue
     no "path allreduce takes one gradient of each worker" --codec plain --block-ratio 2,1,1,1 --path allreduce
     no "cannot use redundant blocks or --block-ratio" --codec signsgd --block-ratio 2,1,1,1
     no "codec gossip sends its own messages, which no samples weigh" --codec gossip --block-ratio 2,1,1,1
-    no "awaits any holder of a block, and --participate draws workers" --codec plain --redundancy 2 --participate 0.5
+    no "needs a holder of each block in every round, and --participate leaves workers out" --codec plain --redundancy 2 --participate 0.5
     no "some are not awaited" --codec fedavg --on-node-loss continue --participate 0.5
     no "krum:1 needs at least 5 contributions, and there are 4" --codec fedavg --aggregate krum:1
     no "trimmed:1 needs at least 3 contributions, and there are 2" --codec fedavg --aggregate trimmed:1 --participate 0.5
@@ -313,7 +313,7 @@ C
     no "expected mean, median, trimmed:F, krum:F or geomedian" --codec fedavg --aggregate middle
     no "codec gossip sends its own messages: --path, --aggregate, --participate and --overlap do not apply to it" --codec gossip --path gather
     no "codec gossip sends its own messages" --codec gossip --overlap 1
-    no "path gather combines what its own round contributed, and combinations one exchange late (--overlap 1) need path allreduce or tree" --codec fedavg --overlap 1 --path gather
+    no "path gather combines the contributions of the present round, and combinations one exchange late (--overlap 1) need path allreduce or tree" --codec fedavg --overlap 1 --path gather
     no "an exchange may be under way between steps" --codec fedavg --overlap 1 --checkpoint-every 1
     no "codec scaffold needs each combination before its next local steps" --codec scaffold --overlap 1
     no "codec gossip sends its own messages" --codec gossip --aggregate median

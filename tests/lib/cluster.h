@@ -18,7 +18,7 @@ struct cluster_config {
     bool is_asgd;
     bool is_fed; /* mini-batches are shared: exchange/feed.h. cluster_run() does not ask for any */
     int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
-    enum path_kind path;
+    enum combine_path_kind path;
     struct aggregate aggregate;
     int n_drawn;      /* workers that take part in a round; 0: all */
     double clip_norm; /* of updates on servers, without running statistics; 0: no limit */

@@ -319,7 +319,7 @@ static int chosen(float v[N_VOTERS][N_ALL], size_t n)
 static bool check_choice(uint64_t n_steps, int n_servers)
 {
     struct cluster_config cfg = {.codec = "fedavg",
-                                 .path = n_servers > 0 ? PATH_SERVERS : PATH_GATHER,
+                                 .path = n_servers > 0 ? COMBINE_PATH_SERVERS : COMBINE_PATH_GATHER,
                                  .aggregate = {AGGREGATE_KRUM, 2},
                                  .n_workers = N_VOTERS,
                                  .n_servers = n_servers,

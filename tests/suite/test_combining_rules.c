@@ -25,12 +25,12 @@ static void assert_converges(struct cluster_config cfg, float tolerance)
 static void assert_equals_plain(const char *codec, int n_servers)
 {
     struct cluster_config cfg = {
-        .codec = "plain", .path = PATH_GATHER, .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+        .codec = "plain", .path = COMBINE_PATH_GATHER, .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
     struct cluster c, plain;
 
     run_well(&plain, &cfg);
     cfg.codec = codec;
-    cfg.path = n_servers > 0 ? PATH_SERVERS : PATH_GATHER;
+    cfg.path = n_servers > 0 ? COMBINE_PATH_SERVERS : COMBINE_PATH_GATHER;
     cfg.n_servers = n_servers;
     run_well(&c, &cfg);
     for (int i = 0; i < cfg.n_workers; i++)

@@ -13,7 +13,7 @@
 enum { N_PARAMS = 200, SEEDS = 20 };
 
 static const struct cluster_config plain3 = {
-    .codec = "plain", .path = PATH_GATHER, .n_workers = 3, .n_steps = 6, .n_params = N_PARAMS};
+    .codec = "plain", .path = COMBINE_PATH_GATHER, .n_workers = 3, .n_steps = 6, .n_params = N_PARAMS};
 
 static void assert_equal_workers(const struct cluster *c)
 {
@@ -42,7 +42,7 @@ enum { N_WITHOUT_DICE = 10 /* number of them: their messages do not depend on th
 /* Workers only, holders of the same blocks, servers; and rules that accept no lossy chain. */
 enum { N_LOSSY = 6 };
 static const struct cluster_config rules[] = {
-    {.codec = "plain", .path = PATH_GATHER, .n_workers = 3, .n_steps = 6},
+    {.codec = "plain", .path = COMBINE_PATH_GATHER, .n_workers = 3, .n_steps = 6},
     {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 6},
     {.codec = "doublesqueeze", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "int8:ef=true"},
     {.codec = "ps", .n_workers = 3, .n_servers = 2, .n_steps = 6, .compress_down = "none|huffman"},
@@ -88,7 +88,7 @@ TEST(an_all_reduce_of_items_gives_all_workers_the_same_bits_near_those_of_floats
         for (int a = COLLECTIVE_AUTO; a < COLLECTIVE_ALGORITHMS; a++)
             for (size_t k = 0; k < 2 * N_OF(items); k++) {
                 struct cluster_config cfg = {.codec = k % 2 ? "fedpaq" : "allreduce",
-                                             .path = PATH_ALLREDUCE,
+                                             .path = COMBINE_PATH_ALLREDUCE,
                                              .n_workers = n,
                                              .n_steps = 6,
                                              .local_steps = k % 2 ? 2 : 0,
@@ -139,10 +139,10 @@ TEST(each_layer_of_a_list_ends_with_the_bits_of_a_job_with_its_chain_alone)
     static const char list[] =
         "layer0=topk:ratio=0.1,ef=true|huffman;layer1=int8:ef=true;layer2.dense.weight=bf16";
     static const struct cluster_config jobs[] = {
-        {.codec = "plain", .path = PATH_GATHER, .n_workers = 3, .n_steps = 6},
+        {.codec = "plain", .path = COMBINE_PATH_GATHER, .n_workers = 3, .n_steps = 6},
         {.codec = "plain", .n_workers = 4, .redundancy = 2, .n_steps = 6},
         {.codec = "doublesqueeze", .n_workers = 3, .n_servers = 2, .n_steps = 6},
-        {.codec = "fedpaq", .path = PATH_GATHER, .n_workers = 3, .local_steps = 2, .n_steps = 6},
+        {.codec = "fedpaq", .path = COMBINE_PATH_GATHER, .n_workers = 3, .local_steps = 2, .n_steps = 6},
     };
     float together[N_PARAMS], one[N_PARAMS];
 
@@ -180,7 +180,7 @@ TEST(a_lossless_chain_changes_no_bit_of_the_result)
 
         cfg.n_params = N_PARAMS;
         cfg.compress_down = NULL;
-        cfg.path = cfg.n_servers > 0 ? PATH_SERVERS : PATH_GATHER;
+        cfg.path = cfg.n_servers > 0 ? COMBINE_PATH_SERVERS : COMBINE_PATH_GATHER;
         run_well(&as_it_is, &cfg);
         cfg.compress = "none|huffman";
         cfg.compress_down = cfg.n_servers > 0 ? cfg.compress : NULL;

@@ -9,7 +9,7 @@
 enum { N_PARAMS = 37, SEEDS = 100 };
 
 static const struct cluster_config plain4 = {
-    .codec = "plain", .path = PATH_GATHER, .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+    .codec = "plain", .path = COMBINE_PATH_GATHER, .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
 
 static void assert_equal_params(const float *a, const float *b)
 {
@@ -254,7 +254,7 @@ TEST(allreduce_refuses_unsupported_jobs)
         {{.n_workers = 3, .n_servers = 1, .is_sync = true}, 1, "leave the parameter servers out"},
         {{.n_workers = 3}, 1, "it does not support asgd"},
         {{.n_workers = 3, .is_sync = true}, 2, "redundant blocks"},
-        {{.n_workers = 3, .is_sync = true, .goes_on = true, .min_nodes = 1, .path = PATH_ALLREDUCE},
+        {{.n_workers = 3, .is_sync = true, .goes_on = true, .min_nodes = 1, .path = COMBINE_PATH_ALLREDUCE},
          1,
          "path allreduce waits for every worker, and --on-node-loss is continue"},
     };
@@ -424,7 +424,7 @@ TEST(sent_bytes_match_the_declared_cost)
     }
     cluster_close(&c);
     cfg.codec = "allreduce";
-    cfg.path = PATH_ALLREDUCE;
+    cfg.path = COMBINE_PATH_ALLREDUCE;
     cfg.allreduce = COLLECTIVE_RING;
     run_well(&c, &cfg);
     for (int i = 0; i < 4; i++) { /* 2 (n - 1) slices of 9 or 10 numbers, one chunk each */
@@ -470,8 +470,11 @@ TEST(malformed_contributions_are_refused)
 
     for (size_t k = 0; k < 2; k++)
         for (size_t len = 0; len < 4 * N_PARAMS + 4; len++) {
-            struct cluster_config cfg = {
-                .codec = codecs[k], .path = PATH_GATHER, .n_workers = 2, .n_steps = 1, .n_params = N_PARAMS};
+            struct cluster_config cfg = {.codec = codecs[k],
+                                         .path = COMBINE_PATH_GATHER,
+                                         .n_workers = 2,
+                                         .n_steps = 1,
+                                         .n_params = N_PARAMS};
             struct cluster c;
             struct cluster_node *n;
             struct mesh_event ev = {.kind = MESH_MESSAGE,

@@ -9,7 +9,7 @@
 enum { N_PARAMS = 37 };
 
 static const struct cluster_config plain4 = {
-    .codec = "plain", .path = PATH_GATHER, .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
+    .codec = "plain", .path = COMBINE_PATH_GATHER, .n_workers = 4, .n_steps = 6, .n_params = N_PARAMS};
 
 static void assert_equal_params(const float *a, const float *b)
 {
@@ -19,7 +19,7 @@ static void assert_equal_params(const float *a, const float *b)
 TEST(killing_a_node_at_any_point_ends_the_others)
 {
     static const struct cluster_config cases[] = {
-        {.codec = "plain", .path = PATH_GATHER, .n_workers = 3, .n_steps = 3, .n_params = N_PARAMS},
+        {.codec = "plain", .path = COMBINE_PATH_GATHER, .n_workers = 3, .n_steps = 3, .n_params = N_PARAMS},
         {.codec = "fedavg", .n_workers = 3, .n_servers = 2, .n_steps = 3, .n_params = N_PARAMS},
         {.codec = "allreduce",
          .n_workers = 3,
@@ -136,7 +136,7 @@ TEST(an_event_rule_without_loss_callback_refuses_to_continue_after_losses)
     struct err e = {0};
 
     cfg.codec = "tests/ping";
-    cfg.path = PATH_AUTO;
+    cfg.path = COMBINE_PATH_AUTO;
     cluster_open(&c, &cfg);
     x.plugin = c.lib->plugin;
     x.blocks = &c.blocks;

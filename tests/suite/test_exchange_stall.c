@@ -21,7 +21,7 @@ static void open_bench(struct bench *b, int goes_on)
 
     *b = (struct bench){.now = 100};
     cluster_open(&b->c, &(struct cluster_config){.codec = "fedavg",
-                                                 .path = PATH_GATHER,
+                                                 .path = COMBINE_PATH_GATHER,
                                                  .n_workers = WORKERS,
                                                  .goes_on = goes_on,
                                                  .n_steps = 10,

@@ -141,7 +141,7 @@ TEST(coded_and_uncoded_exchanges_of_blocks_equal_plain_bit_for_bit)
     for (size_t k = 0; k < N_OF(cases); k++)
         for (size_t j = 0; j < N_OF(codecs); j++) {
             struct cluster_config cfg = {.codec = "plain",
-                                         .path = PATH_GATHER,
+                                         .path = COMBINE_PATH_GATHER,
                                          .n_workers = cases[k][0],
                                          .redundancy = cases[k][1],
                                          .n_steps = 5,
@@ -150,7 +150,7 @@ TEST(coded_and_uncoded_exchanges_of_blocks_equal_plain_bit_for_bit)
 
             run_well(&plain, &cfg);
             cfg.codec = codecs[j];
-            cfg.path = PATH_AUTO;
+            cfg.path = COMBINE_PATH_AUTO;
             run_well(&c, &cfg);
             for (int i = 0; i < cfg.n_workers; i++)
                 assert_memory_equal(plain.nodes[i].params, c.nodes[i].params, N_PARAMS * sizeof(float));

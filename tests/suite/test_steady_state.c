@@ -100,7 +100,7 @@ void *__memcpy_chk(void *to, const void *from, size_t n, size_t room)
 
 struct job {
     const char *codec;
-    enum path_kind path;
+    enum combine_path_kind path;
     const char *compress; /* NULL: not */
     enum use_local_path local_path;
     unsigned long n_allocations; /* allowed in all steps together, after the first ones */
@@ -320,7 +320,7 @@ TEST(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages)
     if (IS_SANITIZED)
         skip();
     train(&(struct job){.codec = "plain",
-                        .path = PATH_GATHER,
+                        .path = COMBINE_PATH_GATHER,
                         .local_path = LOCAL_PATH_OFF,
                         .n_allocations = 20,
                         .n_vectors = 1});
@@ -339,7 +339,7 @@ TEST(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_m
         skip();
     needs_sealed_memory();
     train(&(struct job){.codec = "plain",
-                        .path = PATH_GATHER,
+                        .path = COMBINE_PATH_GATHER,
                         .local_path = LOCAL_PATH_AUTO,
                         .n_allocations = 20,
                         .n_vectors = 3 - N_STREAMED});

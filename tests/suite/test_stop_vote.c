@@ -33,8 +33,8 @@ static struct cluster_config rising_job(struct cluster_config cfg, uint64_t seed
 
 static const struct cluster_config synchronous[] = {
     {.codec = "allreduce"},
-    {.codec = "allreduce", .path = PATH_GATHER},
-    {.codec = "allreduce", .path = PATH_GATHER, .goes_on = 1},
+    {.codec = "allreduce", .path = COMBINE_PATH_GATHER},
+    {.codec = "allreduce", .path = COMBINE_PATH_GATHER, .goes_on = 1},
     {.codec = "allreduce", .overlap = OVERLAP_ONE},
     {.codec = "plain", .redundancy = 2},
     {.codec = "signsgd", .n_servers = 2},
@@ -44,7 +44,7 @@ static const struct cluster_config synchronous[] = {
     {.codec = "fedavg", .local_steps = 7},
     {.codec = "fedavg", .local_steps = 5, .overlap = OVERLAP_ONE},
     {.codec = "fedavg", .local_steps = 7, .overlap = OVERLAP_ONE},
-    {.codec = "fedavg", .local_steps = 7, .path = PATH_GATHER, .goes_on = 1},
+    {.codec = "fedavg", .local_steps = 7, .path = COMBINE_PATH_GATHER, .goes_on = 1},
     {.codec = "fedavg", .local_steps = 7, .n_servers = 2},
     {.codec = "diloco", .local_steps = 7, .n_servers = 1, .goes_on = 1},
     {.codec = "scaffold", .local_steps = 3},
@@ -162,8 +162,8 @@ TEST(patience_ends_a_job_on_all_nodes)
 TEST(a_lost_worker_does_not_hold_up_the_others)
 {
     static const struct cluster_config cases[] = {
-        {.codec = "fedavg", .local_steps = 3, .path = PATH_GATHER},
-        {.codec = "allreduce", .path = PATH_GATHER},
+        {.codec = "fedavg", .local_steps = 3, .path = COMBINE_PATH_GATHER},
+        {.codec = "allreduce", .path = COMBINE_PATH_GATHER},
         {.codec = "gossip"},
         {.codec = "ps", .n_servers = 2},
         {.codec = "fedavg", .local_steps = 3, .n_servers = 1},
@@ -207,8 +207,8 @@ TEST(a_lost_worker_does_not_hold_up_the_others)
 TEST(two_coordinators_in_a_row_are_lost_at_any_points)
 {
     static const struct cluster_config cases[] = {
-        {.codec = "allreduce", .path = PATH_GATHER},
-        {.codec = "fedavg", .local_steps = 3, .path = PATH_GATHER},
+        {.codec = "allreduce", .path = COMBINE_PATH_GATHER},
+        {.codec = "fedavg", .local_steps = 3, .path = COMBINE_PATH_GATHER},
         {.codec = "plain", .is_asgd = true},
     };
 
@@ -250,7 +250,7 @@ static void open_bench(struct bench *b, const char *codec, int n_servers)
         (struct cluster_config){.codec = codec, .n_servers = n_servers, .goes_on = 1}, 1);
 
     b->e = (struct err){0};
-    cfg.path = n_servers == 0 ? PATH_GATHER : PATH_AUTO;
+    cfg.path = n_servers == 0 ? COMBINE_PATH_GATHER : COMBINE_PATH_AUTO;
     cluster_open(&b->c, &cfg);
 }
 

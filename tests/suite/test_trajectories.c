@@ -353,8 +353,8 @@ static void reference(struct job *j, const struct rule *r, enum optimizer_kind k
 static struct sim s;
 
 /* False: the rule refuses such a job. */
-static bool simulate(const struct rule *r, enum path_kind path, int n, enum optimizer_kind kind, double share,
-                     enum overlap overlap)
+static bool simulate(const struct rule *r, enum combine_path_kind path, int n, enum optimizer_kind kind,
+                     double share, enum overlap overlap)
 {
     static struct trainer_ops ops;
     struct settings set;
@@ -368,7 +368,7 @@ static bool simulate(const struct rule *r, enum path_kind path, int n, enum opti
     snprintf(set.codec_options, sizeof set.codec_options, "%s", r->options ? r->options : "");
     memcpy(set.server_codec_options, set.codec_options, sizeof set.codec_options);
     set.node_count = n;
-    set.server_count = path == PATH_SERVERS ? 2 : 0;
+    set.server_count = path == COMBINE_PATH_SERVERS ? 2 : 0;
     set.path = path;
     set.participate = share;
     set.overlap = overlap;
@@ -379,7 +379,7 @@ static bool simulate(const struct rule *r, enum path_kind path, int n, enum opti
     set.learn_rate = lr;
     set.weight_decay = decay;
     how.gradients = P;
-    how.workers_per_machine = path == PATH_TREE ? 3 : 1;
+    how.workers_per_machine = path == COMBINE_PATH_TREE ? 3 : 1;
     strcpy(how.step_time, "0.01");
     strcpy(how.link, "100Mbit,1ms");
     if (!sim_job_try(&s, &set, &how, set.codec, &e)) {
@@ -394,7 +394,7 @@ static bool simulate(const struct rule *r, enum path_kind path, int n, enum opti
     assert_int_equal(sim_restart(&s, &e), 0);
     assert_int_equal(sim_run(&s, &e), 0);
     if (!sim_has_succeeded(&s))
-        fail_msg("%s by %s: %s", r->codec, path_name(path), s.nodes[s.cause].e->text);
+        fail_msg("%s by %s: %s", r->codec, combine_path_name(path), s.nodes[s.cause].e->text);
     return true;
 }
 
@@ -419,17 +419,17 @@ static double compare(const struct rule *r, int n, enum optimizer_kind kind, dou
     double worst = 0;
 
     assert_non_null(j);
-    for (int path = PATH_AUTO + 1; path < PATH_KINDS; path++) {
+    for (int path = COMBINE_PATH_AUTO + 1; path < COMBINE_PATH_KINDS; path++) {
         double d;
 
-        if (!simulate(r, (enum path_kind)path, n, kind, share, overlap))
+        if (!simulate(r, (enum combine_path_kind)path, n, kind, share, overlap))
             continue;
         *j = (struct job){.n = n, .is_late = overlap == OVERLAP_ONE};
         reference(j, r, kind);
         d = difference(j);
         if (!(d <= (r->adds_up ? n * 1e-6 : 1e-6)))
-            fail_msg("%s by %s, %d workers, optimizer %d: %g", r->codec, path_name((enum path_kind)path), n,
-                     (int)kind, d);
+            fail_msg("%s by %s, %d workers, optimizer %d: %g", r->codec,
+                     combine_path_name((enum combine_path_kind)path), n, (int)kind, d);
         assert_true(r->keeps_own || sim_models_agree(&s));
         worst = fmax(worst, d);
         ++*n_runs;

@@ -449,7 +449,7 @@ static int allreduce_open(struct channel *ch)
     return ch->x->is_late ? open_late(ch) : CODEC_GO;
 }
 
-const struct path path_allreduce = {
+const struct combine_path path_allreduce = {
     .collectives = allreduce_handlers, .open = allreduce_open, .n_later = count_later};
-const struct path path_tree = {
+const struct combine_path path_tree = {
     .has_levels = true, .collectives = allreduce_handlers, .open = allreduce_open, .n_later = count_later};

@@ -80,4 +80,4 @@ static struct codec_cost gather_cost(const struct channel *ch)
     return (struct codec_cost){n_messages, n_messages * combining_bytes(ch, ch->combining.is_weighted)};
 }
 
-const struct path path_gather = {.round = gather_round, .open = gather_open, .cost = gather_cost};
+const struct combine_path path_gather = {.round = gather_round, .open = gather_open, .cost = gather_cost};

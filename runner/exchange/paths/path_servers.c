@@ -192,4 +192,4 @@ static struct codec_cost servers_cost(const struct channel *ch)
     return with_parts(ch, (struct codec_cost){to, to * bytes});
 }
 
-const struct path path_servers = {.round = servers_round, .open = servers_open, .cost = servers_cost};
+const struct combine_path path_servers = {.round = servers_round, .open = servers_open, .cost = servers_cost};

@@ -190,7 +190,7 @@ static void run_on_levels(const struct codec_combine *rule, size_t n)
                                                          .node = i,
                                                          .n_workers = N_WORKERS,
                                                          .is_sync = true,
-                                                         .path = PATH_TREE,
+                                                         .path = COMBINE_PATH_TREE,
                                                          .blocks = &blocks,
                                                          .n_params = n,
                                                          .params = params[i],

@@ -182,7 +182,7 @@ TEST(a_training_loop_of_ones_own_finds_the_mean_of_its_workers_points)
         const char *codec;
         struct settings set;
     } cases[] = {
-        {"plain", {.path = PATH_GATHER}},
+        {"plain", {.path = COMBINE_PATH_GATHER}},
         {"fedavg", {.local_steps = 3}},
         {"ps", {.server_count = 1}},
         {"ps", {.server_count = 1, .sync = SYNC_ASGD}},

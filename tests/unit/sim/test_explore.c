@@ -18,7 +18,7 @@ static void job(const char *codec, int n_workers, int n_servers, int n_steps)
     snprintf(set.server_codec, sizeof set.server_codec, "%s", codec);
     set.node_count = n_workers;
     set.server_count = n_servers;
-    set.path = strcmp(codec, "plain") == 0 ? PATH_GATHER : PATH_AUTO;
+    set.path = strcmp(codec, "plain") == 0 ? COMBINE_PATH_GATHER : COMBINE_PATH_AUTO;
     set.epochs = 1;
     set.steps_per_epoch = n_steps;
     set.momentum = 0;

@@ -21,8 +21,9 @@ static void job(const char *codec, int n_workers, int n_servers)
     snprintf(set.server_codec, sizeof set.server_codec, "%s", codec);
     set.node_count = n_workers;
     set.server_count = n_servers;
-    set.path = n_servers == 0 && (strcmp(codec, "fedavg") == 0 || strcmp(codec, "plain") == 0) ? PATH_GATHER
-                                                                                               : PATH_AUTO;
+    set.path = n_servers == 0 && (strcmp(codec, "fedavg") == 0 || strcmp(codec, "plain") == 0)
+                   ? COMBINE_PATH_GATHER
+                   : COMBINE_PATH_AUTO;
     set.epochs = 2;
     set.steps_per_epoch = N_STEPS / 2;
     set.local_steps = 5;

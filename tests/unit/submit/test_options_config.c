@@ -134,7 +134,7 @@ TEST(a_simulation_is_repeated_with_the_times_it_measured)
     assert_ok(SIMULATE(RUN(SIMULATION), "-q"));
     assert_int_equal(o.settings.node_count, 3);
     assert_int_equal(o.settings.seed, 7);
-    assert_int_equal(o.settings.path, PATH_TREE); /* which auto chose */
+    assert_int_equal(o.settings.path, COMBINE_PATH_TREE); /* which auto chose */
     assert_int_equal(o.servers, 2);
     assert_int_equal(o.steps, 9);
     assert_int_equal(o.simulation.gradients, 5);
@@ -147,7 +147,7 @@ TEST(a_changed_run_chooses_its_path_anew)
 {
     assert_ok(SIMULATE(RUN(SIMULATION), "--node_count", "2"));
     assert_int_equal(o.settings.node_count, 2);
-    assert_int_equal(o.settings.path, PATH_AUTO);
+    assert_int_equal(o.settings.path, COMBINE_PATH_AUTO);
 }
 
 TEST(a_run_whose_files_are_gone_is_refused)
