@@ -6,7 +6,6 @@
 
 #include "conform/check.h"
 #include "runner/exchange/exchange_private.h"
-#include "runner/exchange/path.h"
 #include "runner/mesh/frame.h"
 #include "shared/plugin/codec_options.h"
 

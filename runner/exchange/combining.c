@@ -8,7 +8,6 @@
 #include "runner/exchange/aggregators/aggregators.h"
 #include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
-#include "runner/exchange/path.h"
 
 static bool is_server(const struct channel *ch)
 {

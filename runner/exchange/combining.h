@@ -1,6 +1,6 @@
 /* combining -- runs a rule that combines vectors of all workers (struct codec_combine): calls its callbacks,
- * checks their results, and keeps c->global. A path (paths/path.h) asks for this worker's contribution,
- * carries the contributions of all workers, combines them, and passes the combination to the rule. */
+ * checks their results, and keeps c->global. A path (struct combine_path) gets this worker's contribution
+ * here, carries the contributions of all workers, combines them, and passes the combination to the rule. */
 #ifndef PSGD_COMBINING_H
 #define PSGD_COMBINING_H
 
@@ -15,7 +15,22 @@
 enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 4 }; /* vectors that a rule and its path need at most */
 
 struct channel;
-struct combine_path;
+
+/* How contributions reach each other: a path writes and reads the messages of rounds (round.h), or starts
+ * collectives (collecting.h). A new path is a line in shared/job/combine_path_kinds.h and a file in paths/. */
+struct combine_path {
+    bool has_levels; /* its all-reduces run inside each machine, and between machines */
+    /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */
+    const struct round_rule *(*round)(const struct codec_combine *rule);
+    struct channel_handlers (*collectives)(const struct codec_combine *rule, bool is_late);
+    int (*open)(struct channel *ch); /* allocates what the path needs; CODEC_GO or a code */
+    /* The number of vectors (n_params) that it allocates later, on first use. NULL: none. */
+    int (*n_later)(const struct channel *ch);
+    /* What this node sends in one exchange of a synchronous job, as codec_plugin.sends. NULL: unknown. */
+    struct codec_cost (*cost)(const struct channel *ch);
+};
+
+extern const struct combine_path path_gather, path_servers, path_allreduce, path_tree;
 
 /* What a worker has done since the last exchange, of struct codec. */
 struct combining_local {

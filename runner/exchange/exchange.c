@@ -8,7 +8,6 @@
 
 #include "nn/optimizer.h"
 #include "runner/exchange/exchange_private.h"
-#include "runner/exchange/path.h"
 #include "shared/plugin/codec_load.h"
 
 void exchange_detach(struct exchange *x)

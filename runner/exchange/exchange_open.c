@@ -5,7 +5,6 @@
 
 #include "runner/exchange/events.h"
 #include "runner/exchange/exchange_private.h"
-#include "runner/exchange/path.h"
 #include "shared/plugin/codec_load.h"
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/combine_path.h"

@@ -1,6 +1,6 @@
 /* round -- runs rounds: in each, every worker sends one contribution, and all are merged in order. round.c
  * keeps and merges them, round_loss.c continues without lost workers. What the messages of a round say is a
- * round_rule's: a codec's (struct codec_round), or a path's (path.h). */
+ * round_rule's: a codec's (struct codec_round), or a path's (struct combine_path). */
 #ifndef PSGD_ROUND_H
 #define PSGD_ROUND_H
 

@@ -207,7 +207,7 @@ const char *combine_path_name(enum combine_path_kind kind)
     return names[kind];
 }
 
-/* A share such as 0.3 is not exact in binary: 1e-9 makes 0.3 of 10 workers 3, not 4. */
+/* A share is not exact in binary: 0.07 x 100 is slightly above 7, and means 7 workers. */
 int combine_path_drawn(double share, int n)
 {
     int m = (int)ceil(share * n - 1e-9);

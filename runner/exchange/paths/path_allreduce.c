@@ -10,7 +10,6 @@
 #include "runner/base/vector.h"
 #include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
-#include "runner/exchange/path.h"
 
 /* Workers with as many blocks (shared/job/blocks.h) compute as many samples. */
 static bool weights_are_equal(const struct channel *ch)

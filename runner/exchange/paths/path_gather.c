@@ -2,7 +2,6 @@
  * Contributions that are a gradient as it is are about blocks, so that redundant holders of a block may be
  * awaited in any order. */
 #include "runner/exchange/exchange_private.h"
-#include "runner/exchange/path.h"
 
 static bool is_per_block(const struct codec_combine *r)
 {

@@ -7,7 +7,6 @@
 #include "runner/base/vector.h"
 #include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
-#include "runner/exchange/path.h"
 
 static bool replies_with_parameters(const struct channel *ch)
 {
