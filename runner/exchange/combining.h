@@ -17,7 +17,8 @@ enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 4 }; /* vectors that a rule and
 struct channel;
 
 /* How contributions reach each other: a path writes and reads the messages of rounds (round.h), or starts
- * collectives (collecting.h). A new path is a line in shared/job/combine_path_kinds.h and a file in paths/. */
+ * collectives (collecting.h). A new path is a line in shared/job/combine_path_kinds.h and a file in
+ * paths/. */
 struct combine_path {
     bool has_levels; /* its all-reduces run inside each machine, and between machines */
     /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */

@@ -1,6 +1,7 @@
 #include "runner/exchange/compressing.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runner/base/vector.h"
 #include "runner/exchange/exchange_private.h"
@@ -11,13 +12,13 @@ enum {
     OVERHEAD = 64     /* bytes that a chain adds to a short vector: scales, a seed, tables, rounding up */
 };
 
-/* Floats in the rule's longest message, counted in vectors of the whole range. */
+/* The most vectors of the whole range that a message of the rule has room for. */
 static size_t vectors_in(const struct channel *ch)
 {
     return ch->n_params > 0 ? ch->limit / (sizeof(float) * ch->n_params) + 1 : 0;
 }
 
-/* Layers in the first n parameters. */
+/* The number of layers in the first n parameters. */
 static int n_layers_in(const struct channel *ch, size_t n)
 {
     int k = ch->n_layers;
@@ -27,7 +28,7 @@ static int n_layers_in(const struct channel *ch, size_t n)
     return k;
 }
 
-/* For vectors of n parameters. */
+/* Opens the chains for vectors of n parameters. */
 static int open_chains(struct channel *ch, struct chains *c, const struct chain_list *l, size_t n,
                        struct err *e)
 {
@@ -44,24 +45,73 @@ static int open_chains(struct channel *ch, struct chains *c, const struct chain_
     return 0;
 }
 
-static enum copies_kind kind_of_copies(const struct channel *ch)
+/* Returns n vectors of zeros. NULL: no memory. */
+static float **make_vectors(int n, size_t n_params)
+{
+    float **v = calloc((size_t)n, sizeof *v);
+
+    for (int k = 0; v && k < n; k++)
+        if (!(v[k] = calloc(n_params + 1, sizeof **v))) {
+            while (k > 0)
+                free(v[--k]);
+            free(v);
+            return NULL;
+        }
+    return v;
+}
+
+static void free_vectors(float **v, int n)
+{
+    for (int k = 0; v && k < n; k++)
+        free(v[k]);
+    free(v);
+}
+
+static void clear_copies(struct copies *c)
+{
+    free_vectors(c->of, c->n);
+    free_vectors(c->left, c->n);
+    free(c->work);
+    *c = (struct copies){0};
+}
+
+/* Do the contributions that this server gets lack what its messages left out? */
+static bool needs_left(const struct channel *ch)
 {
     const struct exchange_config *cfg = &ch->x->cfg;
     struct combine_path_rule rule;
 
     if (ch->run.node >= 0 || !cfg->plugin->combine)
-        return ch->run.node >= 0 ? COPIES_OF_WORKER : COPIES_OF_SERVER;
+        return false;
     rule = combine_path_rule_of(cfg->plugin);
-    return combine_path_workers_continue(&rule, cfg->is_sync) ? COPIES_WITH_LEFT : COPIES_OF_SERVER;
+    return combine_path_workers_continue(&rule, cfg->is_sync);
 }
 
 /* A round of ssgd has one reply for all workers. */
 static int open_copies(struct channel *ch, struct err *e)
 {
-    bool is_one = ch->run.node >= 0 || (ch->rule && ch->codec.is_sync);
+    struct copies *c = &ch->compressing.copies;
+    bool is_one = ch->run.node >= 0 || (ch->rule && ch->codec.is_sync), keeps_left = needs_left(ch);
+    int n = is_one ? 1 : ch->codec.n_workers;
+    size_t n_params = ch->n_params;
 
-    return copies_open(&ch->compressing.copies, kind_of_copies(ch), is_one ? 1 : ch->codec.n_workers,
-                       ch->codec.params, ch->n_params, e);
+    *c = (struct copies){.n = n, .n_params = n_params};
+    c->of = make_vectors(n, n_params);
+    c->left = keeps_left ? make_vectors(n, n_params) : NULL;
+    c->work = calloc(n_params + 1, sizeof *c->work);
+    if (!c->of || !c->work || (keeps_left && !c->left)) {
+        clear_copies(c);
+        return err_set(e, ERR_NOMEM, "no memory for %d copies of %zu parameters", n, n_params);
+    }
+    for (int k = 0; n_params > 0 && k < n; k++)
+        memcpy(c->of[k], ch->codec.params, n_params * sizeof *ch->codec.params);
+    return 0;
+}
+
+/* The index of that worker's copy; 0 where all workers have the same. */
+static int copy_index(const struct copies *c, int worker)
+{
+    return c->n == 1 ? 0 : worker;
 }
 
 int compressing_open(struct channel *ch, struct err *e)
@@ -94,7 +144,7 @@ void compressing_clear(struct compressing *c)
         free(c->residuals[i].v);
     for (int i = 0; i < c->n_read; i++)
         free(c->read[i].v);
-    copies_clear(&c->copies);
+    clear_copies(&c->copies);
     free(c->residuals);
     free(c->read);
     free(c->starts);
@@ -106,8 +156,9 @@ static bool sends_differences(const struct channel *ch, bool is_down)
     return is_down && ch->compressing.copies.n > 0;
 }
 
-/* NULL: vector number `vector` in this direction is sent uncompressed. Of a vector of the whole range *n
- * becomes the number that are compressed: its running statistics, which follow them, are not. */
+/* Returns the chains for vector number `vector` in this direction; NULL: it is sent uncompressed. In a vector
+ * of the whole range *n becomes the number of compressed values: the running statistics behind them are not
+ * compressed. */
 static struct chains *chains_for(struct channel *ch, bool is_down, int vector, size_t *n)
 {
     struct chains *c = is_down ? &ch->compressing.down : &ch->compressing.up;
@@ -142,7 +193,8 @@ static struct residual *residual_of(struct compressing *c, int block, int vector
     return more[c->n_residuals].v ? &more[c->n_residuals++] : NULL;
 }
 
-/* A generator of its own for a contribution about a block; else the channel's, which a checkpoint keeps. */
+/* Returns the generator of random numbers: for a contribution about a block its own (`of_block`), otherwise
+ * the channel's, which a checkpoint saves. */
 static struct rng *generator(struct channel *ch, struct rng *of_block)
 {
     const uint64_t not_a_node = 1 << 20;
@@ -154,12 +206,12 @@ static struct rng *generator(struct channel *ch, struct rng *of_block)
     return of_block;
 }
 
-/* Of `whole` numbers the first n are sent as a difference. */
+/* Sends the first n of `whole` numbers as a difference. */
 static void put_difference(struct channel *ch, struct chains *chains, struct wire_out *out, const float *v,
                            size_t n, size_t whole)
 {
     struct compressing *c = &ch->compressing;
-    int k = copies_index(&c->copies, c->to);
+    int k = copy_index(&c->copies, c->to);
     float *left, *y;
 
     if (k < 0 || k >= c->copies.n) {
@@ -211,7 +263,7 @@ void compressing_put(struct channel *ch, struct wire_out *out, const float *v, s
     c->saved_out += (int64_t)(whole * sizeof *v) - (int64_t)(out->len - start);
 }
 
-/* The buffer for the next vector of the message. NULL: no memory. */
+/* Returns the buffer for the next vector of the message. NULL: no memory. */
 static float *next_vector(struct compressing *c, size_t n)
 {
     float *v;
@@ -267,16 +319,42 @@ const float *compressing_get(struct channel *ch, struct wire_in *in, size_t n)
     return sends_differences(ch, c->from < 0) ? with_difference(&c->copies, chains, v, whole) : v;
 }
 
+void compressing_end_reading(struct compressing *c)
+{
+    struct copies *own = &c->copies;
+    float *y = own->work;
+
+    if (!own->is_read)
+        return;
+    own->work = own->of[0];
+    own->of[0] = y;
+    own->is_read = false;
+}
+
 const float *compressing_whole(struct channel *ch, int from, const float *v)
 {
     struct copies *c = &ch->compressing.copies;
-    const float *left = c->left ? c->left[copies_index(c, from)] : NULL;
+    const float *left = c->left ? c->left[copy_index(c, from)] : NULL;
 
     if (!left)
         return v;
     vector_copy(c->work, v, c->n_params);
     vector_add(c->work, left, 1, ch->compressing.down.n);
     return c->work;
+}
+
+void compressing_forget(struct compressing *c, int worker)
+{
+    struct copies *own = &c->copies;
+
+    if (own->n <= 1)
+        return;
+    free(own->of[worker]);
+    own->of[worker] = NULL;
+    if (!own->left)
+        return;
+    free(own->left[worker]);
+    own->left[worker] = NULL;
 }
 
 int compressing_residual(struct channel *ch, int vector, float **r)
@@ -305,7 +383,7 @@ uint64_t compressing_saved_bytes(const struct channel *ch)
         bytes += c->residuals[i].n * sizeof(float);
     if (bytes == 0 && out->has_ef && !sends_differences(ch, ch->run.node < 0))
         bytes = n_contributions * ch->n_params * sizeof(float);
-    return bytes + copies_bytes(&c->copies);
+    return bytes + (size_t)c->copies.n * c->copies.n_params * sizeof(float) * (c->copies.left ? 2 : 1);
 }
 
 int compressing_restore(struct channel *ch, int block, int vector, const float *v, size_t n, struct err *e)

@@ -44,7 +44,7 @@ int exchange_lose(struct exchange *x, int node, const char *why)
     n_left = x->cfg.n_workers - ++x->n_lost;
     mark_left(x, node);
     for (int i = 0; x->cfg.node < 0 && i < x->n_channels; i++)
-        copies_forget(&x->channels[i].compressing.copies, node);
+        compressing_forget(&x->channels[i].compressing, node);
     if (n_left < x->cfg.min_nodes)
         return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left, at least %d are needed",
                        node, why, n_left, x->cfg.min_nodes);

@@ -7,7 +7,7 @@
 #include "submit/codecs/codec_find.h"
 
 /* Parallel-SGD's servers reply with compressed weights, or (sgq) with the compressed difference from what the
- * worker has. Here all reply with differences (runner/exchange/copies.h): a quantized weight would lose
+ * worker has. Here all reply with differences (runner/exchange/compressing.h): a quantized weight would lose
  * every update below its step. Differences have error feedback anyway; ef=true is for a list of codecs, whose
  * servers may reply with the mean of gradients (codec_list.h). */
 const struct preset presets[] = {

@@ -444,7 +444,7 @@ static void assert_equal_copies(const struct cluster *c)
             const struct copies *worker = &channel_of_range(&c->nodes[k], range)->compressing.copies;
 
             assert_int_equal(worker->n_params, server->n_params);
-            assert_memory_equal(worker->of[0], server->of[copies_index(server, k)],
+            assert_memory_equal(worker->of[0], server->of[server->n == 1 ? 0 : k],
                                 worker->n_params * sizeof(float));
         }
     }
