@@ -10,7 +10,6 @@
 
 #include "nn/kernels/blas.h"
 #include "runner/compile_here.h"
-#include "runner/exchange/layers.h"
 #include "runner/node.h"
 #include "runner/sandbox/sandbox.h"
 #include "shared/base/clock.h"
@@ -102,7 +101,7 @@ static int list_layers(struct node *n, struct err *e)
     const struct tensor_view *t;
 
     n->n_layers = (int)net_tensors(n->net, &t);
-    return layers_list(&n->layers, t, (size_t)n->n_layers, e);
+    return exchange_list_layers(&n->layers, t, (size_t)n->n_layers, e);
 }
 
 static void report_warning(void *owner, const char *text)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/layers.h"
 #include "shared/base/file.h"
 
 atomic_bool sim_interrupted;
@@ -242,7 +241,7 @@ static int open_trainer(struct sim *s, const char *folder, struct err *e)
         return e->code;
     n = s->trainer->ops->tensors(s->trainer, NULL, &t);
     s->n_layers = (int)n;
-    return layers_list(&s->layers, t, n, e);
+    return exchange_list_layers(&s->layers, t, n, e);
 }
 
 static int open_nodes(struct sim *s, struct err *e)

@@ -1,3 +1,5 @@
+/* exchange -- what an exchange does while its job runs: steps, events of the mesh, waits, and the nodes that
+ * leave or are lost. exchange_open.c creates it. */
 #include "runner/exchange/exchange.h"
 
 #include <assert.h>
@@ -9,18 +11,6 @@
 #include "nn/optimizer.h"
 #include "runner/exchange/exchange_private.h"
 #include "shared/plugin/codec_load.h"
-
-void exchange_detach(struct exchange *x)
-{
-    for (int i = 0; x->channels && i < x->n_channels; i++) {
-        struct channel *ch = &x->channels[i];
-
-        round_clear(ch);
-        whole_clear(ch);
-        mesh_buf_put(ch->draft);
-        ch->draft = NULL;
-    }
-}
 
 struct channel *exchange_channel(struct exchange *x, int i)
 {
@@ -35,95 +25,6 @@ void exchange_set_rounds(struct exchange *x, uint64_t n)
 uint64_t exchange_rounds(const struct exchange *x)
 {
     return x->n_rounds;
-}
-
-struct exchange_range exchange_range(const struct exchange *x)
-{
-    const struct channel *ch = &x->channels[0];
-
-    return x->cfg.node < 0 ? (struct exchange_range){(size_t)(ch->codec.params - x->cfg.params), ch->n_params}
-                           : (struct exchange_range){0, x->cfg.n_params};
-}
-
-size_t exchange_limit(const struct exchange *x)
-{
-    const size_t of_host[] = {agreement_bytes(&x->channels[0].round.agreement), barrier_bytes(x),
-                              STOP_VOTE_BYTES, whole_bytes(x, WHOLE_MEASURES), whole_bytes(x, WHOLE_NORM)};
-    size_t limit = 0;
-
-    for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
-        if (of_host[i] > limit)
-            limit = of_host[i];
-    for (int i = 0; i < x->n_channels; i++)
-        if (x->channels[i].limit > limit)
-            limit = x->channels[i].limit;
-    return limit;
-}
-
-bool exchange_needs_link(const struct exchange *x, int node)
-{
-    bool is_star = codec_is_star(x->cfg.plugin, x->cfg.n_servers);
-
-    if (node == x->cfg.node || node >= x->cfg.n_workers || node == -1 || node < -1 - x->cfg.n_servers)
-        return false;
-    if (node < 0 && x->cfg.node < 0 && whole_links_servers(x))
-        return true;
-    return is_star ? (node < 0) != (x->cfg.node < 0) : true;
-}
-
-bool exchange_links_servers(const struct exchange *x)
-{
-    return whole_links_servers(x);
-}
-
-bool exchange_never_waits(const struct exchange *x)
-{
-    return x->rule && !x->cfg.is_sync;
-}
-
-void exchange_attach(struct exchange *x, struct mesh *m, const int *machines)
-{
-    x->mesh = m;
-    for (int i = 0; i < x->n_channels; i++)
-        collecting_attach(&x->channels[i], m, machines);
-}
-
-bool exchange_has_messages(const struct exchange *x)
-{
-    const struct codec_events *events = codec_more(x->cfg.plugin)->events;
-
-    /* Servers may have another codec. */
-    return x->cfg.n_servers > 0 || x->rule || (events && events->on_message);
-}
-
-bool exchange_collects(const struct exchange *x)
-{
-    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->handlers.on_collective;
-}
-
-bool exchange_has_levels(const struct exchange *x)
-{
-    return x->path && x->path->has_levels;
-}
-
-bool exchange_shares_params(const struct exchange *x)
-{
-    const struct channel *ch = &x->channels[0];
-    const struct codec_combine *r = ch->combining.rule;
-
-    return r && !x->is_late && r->when == CODEC_EACH_ROUND && !r->contribute && !r->contributes_change &&
-           !r->apply && !ch->codec.global && x->cfg.blocks->is_equal;
-}
-
-int exchange_share(struct exchange *x, struct shm_group *a, struct err *e)
-{
-    struct channel *ch = &x->channels[0]; /* there are no servers */
-
-    if (a && shm_group_n(a) == x->cfg.n_workers && exchange_shares_params(x))
-        x->cfg.params = ch->codec.params = shm_group_in(a);
-    else if (a)
-        x->cfg.grads = ch->codec.grads = shm_group_in(a);
-    return collecting_share(ch, a, e);
 }
 
 bool exchange_gives_gradient(const struct exchange *x)
@@ -167,7 +68,25 @@ bool exchange_wants_blocks(const struct exchange *x)
     return x->rule ? x->rule->per_block : x->handlers.on_block != NULL;
 }
 
-/* Does it wait for a node that has left? */
+/* Waits. */
+
+bool exchange_waits(const struct exchange *x)
+{
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].is_waiting)
+            return true;
+    return x->feed.waits || x->stop_vote.waits || exchange_is_at_barrier(x);
+}
+
+/* An early contribution to the next round does not end the wait for this one. */
+int exchange_end_wait(struct channel *ch, int rc)
+{
+    if (rc == CODEC_GO && ch->round.stage == ROUND_OPEN)
+        ch->is_waiting = false;
+    return rc;
+}
+
+/* Does the channel wait for a node that has left? */
 static bool is_hopeless(const struct channel *ch)
 {
     if (exchange_is_at_barrier(ch->x) || (ch->x->stop_vote.waits && ch->server) ||
@@ -176,7 +95,7 @@ static bool is_hopeless(const struct channel *ch)
     return ch->is_waiting && ch->x->handlers.is_hopeless(ch);
 }
 
-/* The result of the call under way: CODEC_GO, CODEC_WAIT, or an error if the wait would never end. */
+/* Returns the result of the call under way: CODEC_GO, CODEC_WAIT, or an error if the wait would never end. */
 static int outcome(struct exchange *x)
 {
     char what[128];
@@ -205,8 +124,8 @@ static int on_each(struct exchange *x, int (*handler)(struct channel *), struct 
     return outcome(x);
 }
 
-/* A single bucket is complete only when the whole gradient is; and in shared memory there is no transfer to
- * overlap with computation. */
+/* With a single bucket nothing can be sent before the whole gradient is complete, and in shared memory there
+ * is no transfer to overlap with computation. */
 int exchange_on_backward(struct exchange *x, struct err *e)
 {
     struct channel *ch = &x->channels[0]; /* there are no servers */
@@ -266,7 +185,7 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e)
             return e->code;
     if (x->channels[0].collecting.ready > 0 && collecting_ready(&x->channels[0], 0) < 0)
         return e->code;
-    if (x->tells_norm)
+    if (x->sends_norm)
         x->grad_norm = gradient_norm(x->cfg.grads, x->cfg.n_params - x->cfg.n_statistics);
     return on_each(x, x->handlers.on_grad, e);
 }
@@ -338,6 +257,75 @@ static int wake_up(struct exchange *x)
     return CODEC_GO;
 }
 
+/* Nodes that leave or are lost. */
+
+/* Calls `handler` of each channel for a node that has left or is lost: its round may now be complete, and its
+ * codec may have a callback for it. */
+static int notify_channels(struct exchange *x, int node, int (*handler)(struct channel *, int))
+{
+    for (int i = 0; handler && i < x->n_channels; i++)
+        if (exchange_end_wait(&x->channels[i], handler(&x->channels[i], node)) < 0)
+            return x->e->code;
+    return CODEC_GO;
+}
+
+static void mark_left(struct exchange *x, int node)
+{
+    x->n_left += node >= 0 && !x->peer_stats.has_left[exchange_slot(x, node)];
+    peer_stats_leave(&x->peer_stats, exchange_slot(x, node));
+}
+
+int exchange_lose(struct exchange *x, int node, const char *why)
+{
+    int n_left;
+
+    if (x->peer_stats.has_left[exchange_slot(x, node)])
+        return CODEC_GO;
+    n_left = x->cfg.n_workers - ++x->n_lost;
+    mark_left(x, node);
+    for (int i = 0; x->cfg.node < 0 && i < x->n_channels; i++)
+        compressing_forget(&x->channels[i].compressing, node);
+    if (n_left < x->cfg.min_nodes)
+        return err_set(x->e, ERR_LOST, "node %d is lost: %s; %d workers are left, at least %d are needed",
+                       node, why, n_left, x->cfg.min_nodes);
+    fprintf(stderr, "node %d is lost: %s; continuing without it\n", node, why);
+    return CODEC_GO;
+}
+
+static int on_left(struct exchange *x, int node)
+{
+    barrier_on_gone(x, node);
+    return exchange_on_ended(x, node);
+}
+
+int exchange_on_ended(struct exchange *x, int node)
+{
+    if (x->peer_stats.has_left[exchange_slot(x, node)])
+        return CODEC_GO;
+    mark_left(x, node);
+    return notify_channels(x, node, x->handlers.on_leave);
+}
+
+static int on_lost(struct exchange *x, const struct mesh_event *ev)
+{
+    int node = ev->head.peer;
+    bool has_ended = exchange_has_barriers(x) && x->peer_stats.has_left[exchange_slot(x, node)];
+    char what[128];
+
+    barrier_on_gone(x, node);
+    if (!x->cfg.goes_on || node < 0) {
+        mark_left(x, node);
+        err_set(x->e, ERR_LOST, "node %d is lost: %s", node, ev->why);
+        exchange_waits_for(x, what, sizeof what);
+        return exchange_waits(x) ? err_hint(x->e, "This node was waiting for %s.", what) : x->e->code;
+    }
+    if (has_ended)
+        return CODEC_GO;
+    if (exchange_lose(x, node, ev->why) < 0)
+        return x->e->code;
+    return notify_channels(x, node, x->handlers.on_loss);
+}
+
 /* The handler of a frame that the host itself sends; NULL: the frame is the rule's. */
 static int (*host_frame(enum frame_kind kind))(struct exchange *, const struct mesh_event *)
 {
@@ -357,7 +345,7 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
         break;
     case MESH_MESSAGE:
         if (ev->head.kind == FRAME_LOCAL ||                     /* sent too late (shm_agreement.h) */
-            channel_has_left(&x->channels[0], ev->head.peer)) { /* lost, but not to the mesh */
+            channel_has_left(&x->channels[0], ev->head.peer)) { /* counts as lost, but still sends */
             mesh_buf_put(ev->buf);
             break;
         }
@@ -391,11 +379,11 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
             return e->code;
         break;
     case MESH_LEFT:
-        if (exchange_on_left(x, ev->head.peer) < 0)
+        if (on_left(x, ev->head.peer) < 0)
             return e->code;
         break;
     case MESH_LOST:
-        if (exchange_on_lost(x, ev) < 0)
+        if (on_lost(x, ev) < 0)
             return e->code;
         break;
     }
@@ -447,7 +435,7 @@ bool exchange_wants_stop(const struct exchange *x)
     return x->channels[0].run.wants_stop || x->stop_vote.stop.reason != STOP_NONE;
 }
 
-/* The model that this codec trains, where it is not params. */
+/* Returns the model that this codec trains. NULL: it trains params. */
 static const float *model_of(const struct exchange *x, const struct codec *c)
 {
     const struct codec_plugin *p = x->cfg.plugin;

@@ -24,6 +24,7 @@
 #include "shared/job/settings.h"
 
 struct exchange;
+struct tensor_view;
 
 /* Messages queued for one peer: above this, the node stops computing until the queue is shorter; in asgd
  * between workers, new contributions for this peer are dropped instead. */
@@ -86,6 +87,10 @@ struct exchange_totals {
 /* The part of a node's configuration that follows from the settings (not copied: they must outlive it); the
  * caller adds the plugin, blocks, vectors and what may be NULL. */
 struct exchange_config exchange_config_of(const struct settings *set, int node);
+/* *out: the n tensors of a model as exchange_config.layers, sorted by their offset in the one vector that
+ * they cover; freed by the caller. (A model lists each layer's tensors together, but its running statistics
+ * lie behind all trained parameters.) ERR_NOMEM. */
+int exchange_list_layers(struct codec_layer **out, const struct tensor_view *t, size_t n, struct err *e);
 
 /* Opens the codecs. ERR_CODEC: the rule does not support this job, or its open() failed. ERR_CONFIG: invalid
  * parameters of the codec. */

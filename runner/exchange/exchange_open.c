@@ -1,24 +1,24 @@
-/* Creates and frees an exchange, by the settings of a job; refuses a codec that does not support the job;
- * foresees its memory. */
+/* exchange_open -- creates an exchange from the settings of a job, and refuses a codec that does not support
+ * the job; says which links, messages and memory it needs; frees it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/events.h"
 #include "runner/exchange/exchange_private.h"
 #include "shared/plugin/codec_load.h"
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/combine_path.h"
+#include "shared/records/tensor_file.h"
 
 enum { PEER_STATS_AT_ONCE = 64 };
 
-/* Least bytes in a bucket of the gradient, the size of the first one of PyTorch's DistributedDataParallel.
- * Each bucket is an all-reduce of its own, so smaller ones would wait more often. */
+/* Least bytes in a bucket of the gradient, as many as in the first bucket of PyTorch's
+ * DistributedDataParallel. Each bucket is an all-reduce of its own: smaller buckets would wait more often. */
 enum { BUCKET = 1 << 20 };
 
 struct exchange_config exchange_config_of(const struct settings *set, int node)
 {
     uint64_t rows = (uint64_t)set->steps_per_epoch;
-    /* Of a worker, in an epoch; of those that are shared, about. */
+    /* Steps of one worker in an epoch; with --feed shared, about as many. */
     uint64_t own = set->feed == FEED_SHARED ? (rows - 1) / (uint64_t)set->node_count + 1 : rows;
     struct aggregate aggregate = {0};
     struct err e;
@@ -51,6 +51,42 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
     };
 }
 
+static int by_offset(const void *a, const void *b)
+{
+    const struct codec_layer *x = a, *y = b;
+
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static const float *first_parameter(const struct tensor_view *t, size_t n)
+{
+    const float *first = t[0].data;
+
+    for (size_t i = 1; i < n; i++)
+        if ((const float *)t[i].data < first)
+            first = t[i].data;
+    return first;
+}
+
+int exchange_list_layers(struct codec_layer **out, const struct tensor_view *t, size_t n, struct err *e)
+{
+    struct codec_layer *layers = calloc(n + 1, sizeof *layers);
+    const float *first = first_parameter(t, n);
+
+    *out = layers;
+    if (!layers)
+        return err_set(e, ERR_NOMEM, "no memory for a list of %zu layers", n);
+    for (size_t i = 0; i < n; i++) {
+        layers[i] = (struct codec_layer){.name = t[i].name,
+                                         .offset = (size_t)((const float *)t[i].data - first),
+                                         .n = tensor_count(&t[i]),
+                                         .n_dims = t[i].n_dims};
+        memcpy(layers[i].shape, t[i].shape, sizeof layers[i].shape);
+    }
+    qsort(layers, n, sizeof *layers, by_offset);
+    return 0;
+}
+
 static int check_config(const struct exchange_config *cfg, const struct codec_job *job, struct err *e)
 {
     const struct codec_round *r = codec_more(cfg->plugin)->round;
@@ -71,7 +107,7 @@ bool exchange_has_local_steps(const struct exchange *x)
     return codec_common_of(x->cfg.plugin);
 }
 
-/* What the channels do at events: as the codec says, or the path of a rule that combines. */
+/* Chooses what the channels do at events: what the codec says, or, for a rule that combines, its path. */
 static int open_rule(struct exchange *x, const struct codec_job *job, struct err *e)
 {
     static const struct combine_path *const paths[COMBINE_PATH_KINDS] = {COMBINE_PATHS(COMBINE_PATH_OBJECT)};
@@ -80,10 +116,10 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
     int kind;
 
     if (codec_more(p)->round) {
-        x->of_codec = round_rule_of(codec_more(p)->round);
+        x->of_codec = channel_round_rule(codec_more(p)->round);
         x->rule = &x->of_codec;
     }
-    x->handlers = codec_more(p)->events ? events_handlers(codec_more(p)->events) : round_handlers;
+    x->handlers = codec_more(p)->events ? channel_event_handlers(codec_more(p)->events) : round_handlers;
     if (!p->combine)
         return combine_path_check_unused(p->name, x->cfg.path, job, e);
     rule = combine_path_rule_of(p);
@@ -92,14 +128,14 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
         return kind;
     x->path = paths[kind];
     x->rule = x->path->round ? x->path->round(p->combine) : NULL;
-    x->tells_norm = whole_is_told(x);
+    x->sends_norm = whole_sends_norm(x);
     x->is_late = combine_path_overlaps(&rule, x->cfg.overlap);
     x->handlers = x->rule ? round_handlers : x->path->collectives(p->combine, x->is_late);
     return 0;
 }
 
-/* Allocates all statistics in advance, so that no round allocates. Not for an event rule in a large job: it
- * may send to any node, but sends to few. */
+/* Allocates all statistics in advance, so that no round allocates. An event rule in a large job is an
+ * exception, because it may send to any node, but sends to few. */
 static int open_peer_stats(struct exchange *x, struct err *e)
 {
     const struct exchange_config *cfg = &x->cfg;
@@ -161,6 +197,18 @@ fail:
     return e->code;
 }
 
+void exchange_detach(struct exchange *x)
+{
+    for (int i = 0; x->channels && i < x->n_channels; i++) {
+        struct channel *ch = &x->channels[i];
+
+        round_clear(ch);
+        whole_clear(ch);
+        mesh_buf_put(ch->draft);
+        ch->draft = NULL;
+    }
+}
+
 void exchange_free(struct exchange *x)
 {
     if (!x)
@@ -176,9 +224,100 @@ void exchange_free(struct exchange *x)
     free(x);
 }
 
-/* The memory of its vectors and messages, which grow with the model. */
+/* What it needs of the mesh and of shared memory. */
 
-/* The codec's own vectors, and those of the host for a rule that combines. */
+struct exchange_range exchange_range(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+
+    return x->cfg.node < 0 ? (struct exchange_range){(size_t)(ch->codec.params - x->cfg.params), ch->n_params}
+                           : (struct exchange_range){0, x->cfg.n_params};
+}
+
+size_t exchange_limit(const struct exchange *x)
+{
+    const size_t of_host[] = {agreement_bytes(&x->channels[0].round.agreement), barrier_bytes(x),
+                              STOP_VOTE_BYTES, whole_bytes(x, WHOLE_MEASURES), whole_bytes(x, WHOLE_NORM)};
+    size_t limit = 0;
+
+    for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
+        if (of_host[i] > limit)
+            limit = of_host[i];
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].limit > limit)
+            limit = x->channels[i].limit;
+    return limit;
+}
+
+bool exchange_needs_link(const struct exchange *x, int node)
+{
+    bool is_star = codec_is_star(x->cfg.plugin, x->cfg.n_servers);
+
+    if (node == x->cfg.node || node >= x->cfg.n_workers || node == -1 || node < -1 - x->cfg.n_servers)
+        return false;
+    if (node < 0 && x->cfg.node < 0 && whole_links_servers(x))
+        return true;
+    return is_star ? (node < 0) != (x->cfg.node < 0) : true;
+}
+
+bool exchange_links_servers(const struct exchange *x)
+{
+    return whole_links_servers(x);
+}
+
+bool exchange_never_waits(const struct exchange *x)
+{
+    return x->rule && !x->cfg.is_sync;
+}
+
+void exchange_attach(struct exchange *x, struct mesh *m, const int *machines)
+{
+    x->mesh = m;
+    for (int i = 0; i < x->n_channels; i++)
+        collecting_attach(&x->channels[i], m, machines);
+}
+
+bool exchange_has_messages(const struct exchange *x)
+{
+    const struct codec_events *events = codec_more(x->cfg.plugin)->events;
+
+    /* Servers may have another codec. */
+    return x->cfg.n_servers > 0 || x->rule || (events && events->on_message);
+}
+
+bool exchange_collects(const struct exchange *x)
+{
+    return x->cfg.n_servers == 0 && x->cfg.n_workers > 1 && x->handlers.on_collective;
+}
+
+bool exchange_has_levels(const struct exchange *x)
+{
+    return x->path && x->path->has_levels;
+}
+
+bool exchange_shares_params(const struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+    const struct codec_combine *r = ch->combining.rule;
+
+    return r && !x->is_late && r->when == CODEC_EACH_ROUND && !r->contribute && !r->contributes_change &&
+           !r->apply && !ch->codec.global && x->cfg.blocks->is_equal;
+}
+
+int exchange_share(struct exchange *x, struct shm_group *a, struct err *e)
+{
+    struct channel *ch = &x->channels[0]; /* there are no servers */
+
+    if (a && shm_group_n(a) == x->cfg.n_workers && exchange_shares_params(x))
+        x->cfg.params = ch->codec.params = shm_group_in(a);
+    else if (a)
+        x->cfg.grads = ch->codec.grads = shm_group_in(a);
+    return collecting_share(ch, a, e);
+}
+
+/* The memory of its vectors and messages, which grows with the model. */
+
+/* Floats of the codec's own vectors, and of the host's for a rule that combines. */
 static double count_numbers(const struct channel *ch)
 {
     const struct combining *b = &ch->combining;
@@ -193,7 +332,7 @@ static double count_numbers(const struct channel *ch)
     return n;
 }
 
-/* Residuals, copies, what receivers decode, items, and decoded vectors of the message being read. */
+/* Bytes of residuals, copies, items, and decoded vectors, of messages sent and of the one being read. */
 static double compressed_bytes(const struct channel *ch)
 {
     const struct compressing *c = &ch->compressing;
@@ -203,7 +342,7 @@ static double compressed_bytes(const struct channel *ch)
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < ways[k]->n_chains; i++)
             bytes += ways[k]->of[i].sent ? (double)(ways[k]->of[i].n * sizeof(float)) : 0;
-    if (c->copies.n > 0) /* copies.work; and a worker decodes into a vector */
+    if (c->copies.n > 0) /* copies.work; a worker also decodes into a vector */
         bytes += (double)(c->copies.n_params * sizeof(float)) * (ch->run.node < 0 ? 1 : 2);
     if (ch->reducing.is_on)
         return bytes + 3 * (double)(c->up.n * ch->reducing.item.bytes);

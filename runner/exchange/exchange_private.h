@@ -1,7 +1,7 @@
 /* exchange_private -- the members of struct exchange and of its channels, for the files that implement it. A
- * channel is one codec at work: the codec's view, its range of the model, and its round. exchange.c has all
- * channels of a node, channel.c opens one, channel_call.c calls its codec, channel_send.c sends its messages
- * and counts them, host.c has the functions that the codec may call. */
+ * channel is one codec at work: the codec's view, its range of the model, and its round. exchange.c drives
+ * all channels of a node, channel.c calls the codec of one and sends its messages, host.c has the functions
+ * that the codec may call. */
 #ifndef PSGD_EXCHANGE_PRIVATE_H
 #define PSGD_EXCHANGE_PRIVATE_H
 
@@ -19,9 +19,9 @@
 #include "runner/exchange/whole.h"
 #include "shared/base/rng.h"
 
-/* What a channel does at an event of its node: of rounds (round.c), of an event rule (events.c), or of a path
- * of collectives. Functions may be NULL; messages are then refused. The on_ functions return CODEC_GO,
- * CODEC_WAIT, or a code. */
+/* What a channel does at an event of its node: for rounds in round.c, for an event rule in channel.c, for a
+ * path of collectives in its file. A function may be NULL: nothing is done then, and messages are refused.
+ * The on_ functions return CODEC_GO, CODEC_WAIT, or a code. */
 struct channel_handlers {
     int (*on_backward)(struct channel *ch);
     int (*on_block)(struct channel *ch, int block);
@@ -29,11 +29,11 @@ struct channel_handlers {
     int (*on_step)(struct channel *ch);
     int (*on_close)(struct channel *ch); /* exchange_close() */
     int (*on_message)(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
-    int (*on_collective)(struct channel *ch);                                             /* one is done */
+    int (*on_collective)(struct channel *ch);      /* a collective is complete */
     int (*on_loss)(struct channel *ch, int node);  /* a node that the rule can do without is lost */
     int (*on_leave)(struct channel *ch, int node); /* a node has sent BYE */
     int (*on_wake)(struct channel *ch);            /* wake_at has come */
-    bool (*is_hopeless)(const struct channel *ch); /* waits for what can no longer arrive */
+    bool (*is_hopeless)(const struct channel *ch); /* it waits for a message that can no longer arrive */
     int (*awaits)(const struct channel *ch);       /* the node that it waits for; -1: none in particular */
     void (*waits_for)(const struct channel *ch, char *out, size_t size);
     bool counts_steps; /* a worker's rounds are its steps, a server's the messages */
@@ -81,9 +81,9 @@ struct exchange {
     struct exchange_config cfg;
     struct channel_handlers handlers;
     const struct round_rule *rule;   /* of a codec, or of a path; NULL: there are no rounds */
-    struct round_rule of_codec;      /* what it points to, if the codec has rounds */
+    struct round_rule of_codec;      /* the rule that it points to if the codec has rounds */
     const struct combine_path *path; /* NULL: another kind of rule */
-    bool is_late;                    /* combinations are: combine_path_overlaps() */
+    bool is_late;                    /* combinations are one exchange late: combine_path_overlaps() */
     struct mesh *mesh;
     struct err *e; /* of the call that is under way */
     int n_channels;
@@ -94,8 +94,8 @@ struct exchange {
     struct stop_vote stop_vote;
     struct feed feed;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
-    bool tells_norm;    /* whole_is_told() */
-    double grad_norm;   /* on a worker, if it does */
+    bool sends_norm;    /* whole_sends_norm() */
+    double grad_norm;   /* on a worker, if it sends it */
     struct exchange_totals totals;
     uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
     struct stopwatch *watch, own_watch; /* cfg.watch, or own_watch */
@@ -113,7 +113,7 @@ static inline int exchange_slot(const struct exchange *x, int node)
     return mesh_slot(x->cfg.n_workers, node);
 }
 
-/* Is the exchange after local steps, of parameters? Else there is one in each step. */
+/* Are parameters exchanged after local steps? Otherwise there is an exchange in each step. */
 bool exchange_has_local_steps(const struct exchange *x);
 
 static inline bool channel_takes_part(const struct channel *ch, uint64_t round, int worker)
@@ -138,7 +138,7 @@ static inline bool round_goes_on(const struct channel *ch)
     return round_agrees(ch) || (ch->run.node < 0 && ch->codec.is_sync && ch->x->cfg.goes_on);
 }
 
-/* Of a codec that a callback or a function of the host got. */
+/* The channel of a codec that the plug-in has passed to the host. */
 static inline struct channel *channel_of(const struct codec *c)
 {
     return (struct channel *)(uintptr_t)c;
@@ -148,24 +148,24 @@ static inline struct channel *channel_of(const struct codec *c)
 extern const struct codec_host channel_host;
 int channel_host_fail(struct codec *c, const char *fmt, ...);
 
-/* On a server: an update by grads. `norm`: of the whole gradient, of which grads are a range; NULL: they are
- * all of it, or its norm decides nothing. */
+/* On a server: updates the parameters by grads. `norm`: of the whole gradient, of which grads are a range;
+ * NULL: grads are the whole gradient, or the update does not depend on the norm. */
 int channel_update(struct channel *ch, const double *norm);
-/* The same, when that norm is known: at once, or at the end of the round (whole.h). */
+/* The same as soon as that norm is known: at once, or at the end of the round (whole.h). */
 int channel_owe_update(struct channel *ch);
 int channel_record(struct channel *ch, const char *name, double value); /* a row of codec.csv */
 
-/* channel.c */
+/* channel.c: opens a channel. */
 
 /* Makes channel `id` of the exchange: the codec's view and state, its parameters, its open(). CODEC_GO or a
  * code. */
 int channel_open(struct exchange *x, int id);
 void channel_clear(struct channel *ch); /* after round_clear */
+/* The functions of a codec that runs in rounds, and the handlers of an event rule. */
+struct round_rule channel_round_rule(const struct codec_round *r);
+struct channel_handlers channel_event_handlers(const struct codec_events *e);
 
-void channel_round_done(struct channel *ch);
-void channel_begin_local(struct channel *ch); /* the next local steps: none are done yet */
-
-/* channel_call.c */
+/* channel.c: calls the codec. */
 
 /* Around each call of the codec's `callback`, which returned `rc`. Returns CODEC_GO, CODEC_WAIT if it may
  * wait, or the code of the error that is now set in the exchange: a host function's, or that the callback
@@ -191,18 +191,22 @@ int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format
  * a round still waits; else the error. */
 int channel_blame(struct channel *ch, int from);
 
-/* channel_send.c */
+void channel_round_done(struct channel *ch); /* its round is closed; the exchange's, if all channels' are */
+void channel_begin_local(
+    struct channel *ch); /* resets what the local steps add up: samples, rates, their number */
+
+/* channel.c: sends and counts messages. */
 
 /* Sends a message of this channel to one node and accounts for it: a buffer, which took `encode_s` seconds to
- * write, or bytes that the caller keeps owning, as in mesh_send_view, of which compression saved so many.
+ * write, or bytes that the caller keeps owning, as in mesh_send_view; `saved`: bytes that compression saved.
  * CODEC_GO or a code. */
 int channel_send(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b, double encode_s);
 int channel_send_view(struct channel *ch, const struct mesh_head *h, const void *bytes, size_t len,
                       size_t saved);
 /* Accounts for bytes that went to and from `peer` in a collective through shared memory, without frames. */
 void channel_shared(struct channel *ch, int peer, size_t sent, size_t received);
-/* Accounts for a message in the round that uses it, not the one in which it happened to arrive: statistics
- * must be reproducible. */
+/* Accounts for a message in the round that uses it, not in the round in which it arrived: statistics must be
+ * reproducible. */
 void channel_received(struct channel *ch, int from, size_t len);
 /* A message of that peer has arrived: accounts for the wait since round.sent_at. */
 void channel_waited(struct channel *ch, int peer);
@@ -218,11 +222,8 @@ const float *exchange_server_model(const struct channel *ch);
 float *exchange_result(struct channel *ch); /* (n_params) where a worker has the model that the rule trains */
 void exchange_set_rounds(struct exchange *x, uint64_t n); /* before the first */
 
-/* exchange_loss.c: what happens to all channels when a node leaves or is lost. Each returns CODEC_GO or a
- * code. */
-int exchange_on_lost(struct exchange *x, const struct mesh_event *ev);
-int exchange_on_left(struct exchange *x, int node);
-int exchange_on_ended(struct exchange *x, int node); /* for the rule it has left: barrier.h */
+/* A worker waits at its last barrier (barrier.h): for the rule it has left. CODEC_GO or a code. */
+int exchange_on_ended(struct exchange *x, int node);
 /* Marks a worker as lost, for this reason, unless it has left already. ERR_LOST: too few are left. */
 int exchange_lose(struct exchange *x, int node, const char *why);
 /* `rc` is what a channel's callback, or its round, returned for an event: CODEC_GO ends the channel's wait,

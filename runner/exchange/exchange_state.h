@@ -12,7 +12,7 @@
  *                    them, which --patience compares (stop_rule.h)
  *   codec/K/residual/B/I   F32: the residual that error feedback keeps of the I-th vector of a message, about
  *                          block B, or -1
- *   codec/K/copy/W   F32: where servers send differences, the parameters as worker W has them (compressing.h); 0
+ *   codec/K/copy/W   F32: where servers send differences, the parameters as worker W has them; 0
  *                    where all workers have the same, and on a worker
  *   codec/K/left/W   F32: what a server's last message to it left out, where contributions lack that
  *

@@ -199,7 +199,7 @@ int channel_owe_update(struct channel *ch)
         ch->whole.owes_update = true; /* made when the norm is gathered: round.c */
         return CODEC_GO;
     }
-    return channel_update(ch, ch->x->tells_norm ? &ch->combining.grad_norm : NULL);
+    return channel_update(ch, ch->x->sends_norm ? &ch->combining.grad_norm : NULL);
 }
 
 static int host_update(struct codec *c)

@@ -21,7 +21,6 @@ struct round_rule {
     int (*reply)(struct channel *ch, struct wire_out *out);
     int (*adopt)(struct channel *ch, int server, struct wire_in *in);
 };
-struct round_rule round_rule_of(const struct codec_round *r); /* of a codec */
 
 struct contribution { /* received, or this worker's own */
     struct mesh_buf *buf;

@@ -30,7 +30,7 @@ bool whole_links_servers(const struct exchange *x)
     return whole_needs(x, WHOLE_MEASURES) || whole_needs(x, WHOLE_NORM);
 }
 
-bool whole_is_told(const struct exchange *x)
+bool whole_sends_norm(const struct exchange *x)
 {
     const struct exchange_config *cfg = &x->cfg;
 

@@ -44,7 +44,7 @@ bool whole_links_servers(const struct exchange *x); /* parts of any kind */
 size_t whole_bytes(const struct exchange *x,
                    enum whole_kind kind); /* of the longest part; 0: there are none */
 /* Does a worker send the norm of its gradient with each contribution? */
-bool whole_is_told(const struct exchange *x);
+bool whole_sends_norm(const struct exchange *x);
 
 /* For a channel of a server. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
 int whole_open(struct channel *ch);

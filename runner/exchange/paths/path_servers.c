@@ -65,7 +65,7 @@ static int servers_encode(struct channel *ch, struct wire_out *out)
         return rc;
     if (!ch->codec.is_sync)
         wire_put_u32(out, ch->combining.version);
-    if (ch->x->tells_norm)
+    if (ch->x->sends_norm)
         put_norm(out, ch->x->grad_norm);
     combining_put(ch, out, ch->combining.is_weighted);
     return CODEC_GO;
@@ -76,7 +76,7 @@ static int servers_merge(struct channel *ch, int from, struct wire_in *in)
     uint64_t round = ch->run.round;
     bool is_sync = ch->codec.is_sync;
     uint32_t version = is_sync ? 0 : wire_get_u32(in);
-    double norm = ch->x->tells_norm ? get_norm(in) : 0;
+    double norm = ch->x->sends_norm ? get_norm(in) : 0;
 
     if (version > round || norm < 0)
         return channel_fail(ch, "node %d sent a malformed contribution", from);
