@@ -18,7 +18,7 @@ size_t mailbox_put(struct wire_out *out, const char *bytes, size_t n)
     return k;
 }
 
-/* Room for `more` bytes behind those that are there. */
+/* Makes room for `more` bytes behind those that have arrived. */
 static int grow_partial(struct mailbox *b, size_t more, struct err *e)
 {
     size_t n = b->partial ? b->partial->n : 0, room = b->room;

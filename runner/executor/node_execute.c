@@ -1,5 +1,5 @@
-/* node_execute -- a node that runs an executor: what it prepares instead of a model and a loader, and its
- * work. */
+/* node_execute -- a node that runs an executor: it prepares an input and arguments instead of a model and a
+ * loader, and runs the executor. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@ int node_open_executing(struct node *n, struct err *e)
     ex->taken = calloc(n_nodes, sizeof *ex->taken);
     if (!ex->mailboxes || !ex->taken)
         return err_set(e, ERR_NOMEM, "no memory for the messages of %zu nodes", n_nodes);
-    return output_open(&ex->output, e);
+    return executing_open_output(ex, e);
 }
 
-/* The settings' text has a line for each argument. */
+/* `text`, of the settings, has a line for each argument. */
 static int cut_arguments(struct executing *ex, const char *text, struct err *e)
 {
     char *at;
@@ -46,7 +46,7 @@ static int cut_arguments(struct executing *ex, const char *text, struct err *e)
     return 0;
 }
 
-/* The data package of an executor: the tensor "input", bytes, of which the last is 0 and not part of the
+/* The data package of an executor is the tensor "input": bytes, of which the last is 0 and not part of the
  * shard. */
 int node_open_input(struct node *n, struct err *e)
 {
@@ -118,9 +118,9 @@ int node_execute(struct node *n, struct err *e)
     rc = n->codec.executor->run(&ex->x);
     fflush(stdout);
     phase_enter(watch, PHASE_COMPUTE);
-    if (executor_result(ex, rc, e) < 0 || output_sync(&ex->output, e) < 0)
+    if (executor_result(ex, rc, e) < 0 || executing_sync_output(ex, e) < 0)
         return e->code;
-    /* All of it counts as one step, and so as one round of comm.csv. */
+    /* The executor's whole run counts as one step, and so as one round of comm.csv. */
     if (exchange_on_step(n->exchange, e) < 0 || node_record_comm(n, e) < 0 || node_flush_records(n, e) < 0)
         return e->code;
     ex->percent = EXECUTOR_STEPS;
@@ -134,19 +134,7 @@ void node_clear_executing(struct node *n)
 
     if (!ex)
         return;
-    for (int k = 0; k < ex->x.n_nodes; k++) {
-        if (ex->mailboxes)
-            mailbox_clear(&ex->mailboxes[k]);
-        if (ex->taken)
-            free(ex->taken[k]);
-    }
-    free(ex->mailboxes);
-    free(ex->taken);
-    vectors_clear(&ex->vectors);
-    output_close(&ex->output);
-    tensor_file_close(&ex->input);
-    free(ex->arguments);
-    free(ex->args);
+    executing_clear(ex);
     free(ex);
     n->executing = NULL;
 }
