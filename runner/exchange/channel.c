@@ -504,9 +504,7 @@ int channel_open(struct exchange *x, int id)
     rng_init(&ch->rng, cfg->seed, (uint64_t)(cfg->node + 65536), (uint64_t)range);
     ch->codec.state = calloc(1, p->state_size ? p->state_size : 1);
     ch->zeros = calloc(CHANNEL_ZEROS_MAX, sizeof *ch->zeros);
-    if (!ch->codec.state || !ch->zeros || cut_layers(ch, lo, hi) < 0 ||
-        (p->combine && cfg->n_drawn > 0 && cfg->n_drawn < cfg->n_workers &&
-         !(ch->draw = draw_new(cfg->n_workers, cfg->n_drawn, cfg->seed))))
+    if (!ch->codec.state || !ch->zeros || cut_layers(ch, lo, hi) < 0)
         return err_set(x->e, ERR_NOMEM, "no memory for codec %s", p->name);
     if (codec_options_set(&(struct codec_options){p->options, ch->codec.state}, 1, cfg->options, x->e) < 0)
         return err_at(x->e, "codec %s", p->name);
@@ -542,7 +540,6 @@ void channel_clear(struct channel *ch)
     compressing_clear(&ch->compressing);
     combining_clear(&ch->combining);
     whole_clear(ch);
-    draw_free(ch->draw);
     collecting_clear(ch);
     free(ch->codec.state);
 }

@@ -9,7 +9,6 @@
 #include "runner/exchange/collecting.h"
 #include "runner/exchange/combining.h"
 #include "runner/exchange/compressing.h"
-#include "runner/exchange/draw.h"
 #include "runner/exchange/exchange.h"
 #include "runner/exchange/feed.h"
 #include "runner/exchange/reducing.h"
@@ -57,7 +56,6 @@ struct channel {
     struct collecting collecting;
     struct combining combining;
     struct whole whole;
-    struct draw *draw; /* NULL: every worker takes part in every round */
     struct compressing compressing;
     struct reducing reducing;
     struct rng rng;
@@ -118,7 +116,7 @@ bool exchange_has_local_steps(const struct exchange *x);
 
 static inline bool channel_takes_part(const struct channel *ch, uint64_t round, int worker)
 {
-    return !ch->draw || draw_has(ch->draw, round, worker);
+    return !ch->round.draw || round_has_drawn(ch->round.draw, round, worker);
 }
 
 static inline bool channel_has_left(const struct channel *ch, int node) /* sent BYE, or is lost */

@@ -22,11 +22,64 @@ static bool is_server(const struct channel *ch)
     return ch->run.node < 0;
 }
 
+/* The draw of the workers that take part. */
+
+static const uint64_t draw_stream = 0xd5a3; /* of random numbers */
+
+static void free_draw(struct draw *d)
+{
+    if (!d)
+        return;
+    for (int k = 0; k < DRAW_ROUNDS; k++)
+        free(d->rounds[k].takes_part);
+    free(d->order);
+    free(d);
+}
+
+/* NULL: no memory. */
+static struct draw *new_draw(int n, int m, uint64_t seed)
+{
+    struct draw *d = calloc(1, sizeof *d);
+
+    if (!d)
+        return NULL;
+    d->seed = seed;
+    d->n = n;
+    d->m = m;
+    d->order = malloc((size_t)n * sizeof *d->order);
+    for (int k = 0; k < DRAW_ROUNDS; k++)
+        d->rounds[k].takes_part = malloc((size_t)n * sizeof(bool));
+    if (d->order && d->rounds[0].takes_part && d->rounds[1].takes_part)
+        return d;
+    free_draw(d);
+    return NULL;
+}
+
+bool round_has_drawn(struct draw *d, uint64_t round, int worker)
+{
+    size_t k = round % DRAW_ROUNDS;
+    struct rng r;
+
+    if (!d->rounds[k].is_known || d->rounds[k].round != round) {
+        d->rounds[k].round = round;
+        d->rounds[k].is_known = true;
+        rng_init(&r, d->seed, draw_stream, round);
+        for (int i = 0; i < d->n; i++) {
+            d->order[i] = (uint32_t)i;
+            d->rounds[k].takes_part[i] = false;
+        }
+        rng_shuffle(&r, d->order, (size_t)d->n);
+        for (int i = 0; i < d->m; i++)
+            d->rounds[k].takes_part[d->order[i]] = true;
+    }
+    return d->rounds[k].takes_part[worker];
+}
+
 /* Contributions received, by worker or by block, until they are merged. */
 
 static bool has_redundancy(const struct channel *ch)
 {
-    return ch->draw || (ch->rule->per_block && ch->x->cfg.blocks->redundancy > 1);
+    return ch->round.draw || (ch->rule->per_block && ch->x->cfg.blocks->redundancy > 1);
 }
 
 /* Room remains for one more contribution of each holder: a holder is paused only after one of its own. */
@@ -37,20 +90,24 @@ static bool is_nearly_full(const struct channel *ch, int k)
 
 int round_open(struct channel *ch)
 {
+    const struct exchange_config *cfg = &ch->x->cfg;
     struct round *r = &ch->round;
     bool is_synchronous_among_workers = ch->codec.is_sync && ch->run.n_servers == 0;
 
+    if (cfg->n_drawn > 0 && cfg->n_drawn < cfg->n_workers && cfg->plugin->combine &&
+        !(r->draw = new_draw(cfg->n_workers, cfg->n_drawn, cfg->seed)))
+        return err_set(ch->x->e, ERR_NOMEM, "no memory for a draw of %d workers", cfg->n_workers);
     if (ch->server) /* a server's worker receives replies, not contributions */
         return CODEC_GO;
     r->n_contributions = ch->rule->per_block ? ch->run.n_blocks : ch->codec.n_workers;
-    r->depth = ch->x->cfg.blocks->redundancy + 3;
+    r->depth = cfg->blocks->redundancy + 3;
     r->inbox = calloc((size_t)r->n_contributions, sizeof *r->inbox);
     r->contributions = calloc((size_t)r->n_contributions * (size_t)r->depth, sizeof *r->contributions);
     if (!r->inbox || !r->contributions)
         return err_set(ch->x->e, ERR_NOMEM, "no memory for %d contributions", r->n_contributions);
     for (int w = 0; w < r->n_contributions; w++)
         r->inbox[w].contributions = r->contributions + w * r->depth;
-    if (!ch->x->cfg.goes_on || !is_synchronous_among_workers || has_redundancy(ch))
+    if (!cfg->goes_on || !is_synchronous_among_workers || has_redundancy(ch))
         return CODEC_GO;
     /* Contribution k is worker k's: without redundancy, so is block k, or the job is refused
      * (combine_path.c). */
@@ -87,6 +144,7 @@ void round_clear(struct channel *ch)
     free(ch->round.kept);
     round_undo_clear(&ch->round.undo);
     agreement_clear(&ch->round.agreement);
+    free_draw(ch->round.draw);
     ch->round = (struct round){0};
 }
 
@@ -173,10 +231,10 @@ bool round_can_still_come(const struct channel *ch, int k)
     return false;
 }
 
-/* Contributions in the round: a draw is of workers, who then hold a block each. */
+/* The number of contributions in a round. Where workers are drawn, each holds one block. */
 static int round_size(const struct channel *ch)
 {
-    return ch->draw ? ch->draw->m : ch->round.n_contributions;
+    return ch->round.draw ? ch->round.draw->m : ch->round.n_contributions;
 }
 
 static int merge_one(struct channel *ch, int k)
@@ -444,7 +502,7 @@ static int on_close(struct channel *ch)
 /* The server awaits no contribution of a worker that does not take part: its reply may be early. */
 static bool is_early(const struct channel *ch, const struct mesh_head *h)
 {
-    return ch->draw && ch->round.stage == ROUND_OPEN && h->round == ch->run.round && !ch->round.early;
+    return ch->round.draw && ch->round.stage == ROUND_OPEN && h->round == ch->run.round && !ch->round.early;
 }
 
 static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)

@@ -52,7 +52,23 @@ struct round_undo {
     struct rng rng;
 };
 
+/* The workers that take part in a round (--participate): m of n, drawn for each round without replacement.
+ * They follow from the job's seed and the round, so all nodes draw the same. McMahan et al., AISTATS 2017,
+ * Algorithm 1: S_t, a random set of m clients. */
+enum { DRAW_ROUNDS = 2 }; /* a node may be one round ahead of another */
+struct draw {
+    uint64_t seed;
+    int n, m;
+    struct {
+        uint64_t round;
+        bool is_known;
+        bool *takes_part; /* (n) */
+    } rounds[DRAW_ROUNDS];
+    uint32_t *order; /* (n): room to draw */
+};
+
 struct round {
+    struct draw *draw;                  /* NULL: every worker takes part in every round */
     int n_contributions;                /* in a full round */
     int depth;                          /* of an inbox */
     struct round_inbox *inbox;          /* (n_contributions) */
@@ -70,6 +86,8 @@ struct round {
 };
 
 extern const struct channel_handlers round_handlers;
+
+bool round_has_drawn(struct draw *d, uint64_t round, int worker); /* does that worker take part? */
 
 /* For the channel and its exchange. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
 int round_open(struct channel *ch);

@@ -145,7 +145,7 @@ static int servers_adopt(struct channel *ch, int server, struct wire_in *in)
 
     if (replies_with_parameters(ch))
         return adopt_parameters(ch, server, in);
-    n = ch->x->cfg.goes_on ? wire_get_u32(in) : (uint32_t)(ch->draw ? ch->draw->m : c->n_workers);
+    n = ch->x->cfg.goes_on ? wire_get_u32(in) : (uint32_t)(ch->round.draw ? ch->round.draw->m : c->n_workers);
     if (!combining_get(&mean, ch, in, may_be_empty(ch)) || n > (uint32_t)c->n_workers)
         return channel_fail(ch, "the server sent a malformed combination");
     c->n_contributions = (int)n;
