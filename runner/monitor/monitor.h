@@ -17,7 +17,7 @@
  *     out, with the page tables, and ends the node that holds more than its limit. RLIMIT_DATA limits the
  *     memory that a process may write to; code without bad intent reaches that limit first, and can report
  *     it, but a codec can evade it by making memory read-only after writing it;
- *   - threads: it ends the node that has more than a user's limit (sandbox/limits.h).
+ *   - threads: it ends the node that has more than a user's limit (sandbox/sandbox.h).
  *
  * The job process may be hostile once it has loaded the codec. Its requests (monitor_wire.h) are records
  * of one fixed size; a packet that is no valid request gets no answer and ends the conversation. The

@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "runner/sandbox/limits.h"
-#include "runner/sandbox/own_user.h"
+#include "runner/sandbox/sandbox.h"
 #include "runner/shm/shm_source.h"
 #include "shared/base/process.h"
 #include "shared/job/reason.h"
@@ -24,7 +23,7 @@ enum { LOADED = 64 << 20, TABLES_PART = 256 };
  * user and group only: root's monitor has the job's for this call. */
 static int lower_limit(pid_t job, const struct rlimit *to)
 {
-    uid_t id = own_user_id(job);
+    uid_t id = sandbox_user_id(job);
     int rc = prlimit(job, RLIMIT_DATA, to, NULL);
 
     if (rc == 0 || errno != EPERM || geteuid() != 0)
@@ -63,7 +62,7 @@ int monitor_make_memory(struct monitor_state *m, uint64_t bytes)
 
 static double next_look(uint64_t room)
 {
-    return fmax(LOOK_LEAST_S, fmin(LOOK_MOST_S, (double)room / (FASTEST * limits_processors())));
+    return fmax(LOOK_LEAST_S, fmin(LOOK_MOST_S, (double)room / (FASTEST * sandbox_processors())));
 }
 
 static bool has_too_much(struct monitor_state *m, const struct process_memory *p)
@@ -90,10 +89,10 @@ static bool has_too_many_threads(struct monitor_state *m, const struct process_m
 {
     char text[128];
 
-    if (p->n_threads <= limits_threads())
+    if (p->n_threads <= sandbox_threads())
         return false;
     snprintf(text, sizeof text, "the node has %d threads, and at most %d are allowed here", p->n_threads,
-             limits_threads());
+             sandbox_threads());
     monitor_report(m, REASON_CODEC_FAILED, text);
     return true;
 }

@@ -1,13 +1,120 @@
+/* sandbox -- enters the layers of sandbox.h; limits, the user id, and the compiler's confinement are here,
+ * the layers with a kernel interface of their own in own_tree.c, landlock.c and seccomp.c. */
 #include "runner/sandbox/sandbox.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <grp.h>
 #include <jansson.h>
+#include <linux/capability.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include "runner/sandbox/own_user.h"
 #include "shared/base/sanitized.h"
+
+enum { THREADS = 64, THREADS_PER_PROCESSOR = 4 };
+enum { FIRST_ID = 0x70000000 };
+enum { OBJECT_MAX = 256 << 20 };
+
+/* Limits. */
+
+int sandbox_processors(void)
+{
+    static long n; /* sysconf() reads a file */
+
+    if (n == 0)
+        n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
+int sandbox_threads(void)
+{
+    return THREADS + THREADS_PER_PROCESSOR * sandbox_processors();
+}
+
+static int lower_limit(int what, rlim_t most)
+{
+    struct rlimit l;
+
+    if (getrlimit((unsigned)what, &l) < 0)
+        return -1;
+    l.rlim_max = l.rlim_max < most ? l.rlim_max : most;
+    l.rlim_cur = l.rlim_max;
+    return setrlimit((unsigned)what, &l);
+}
+
+/* RLIMIT_NPROC counts all threads of a user, so it is set only for a user that has no other process. The
+ * agent has set the limits of memory, file size, descriptors and processor time before it started this
+ * process (agent/jobs/supervise.c). */
+static int set_limits(bool has_own_user, struct err *e)
+{
+    if ((has_own_user && lower_limit(RLIMIT_NPROC, (rlim_t)sandbox_threads()) < 0) ||
+        lower_limit(RLIMIT_MSGQUEUE, 0) < 0 || lower_limit(RLIMIT_MEMLOCK, 0) < 0)
+        return err_errno(e, ERR_IO, "setrlimit");
+    return 0;
+}
+
+/* A user of its own. */
+
+uid_t sandbox_user_id(pid_t pid)
+{
+    return (uid_t)FIRST_ID + (uid_t)pid;
+}
+
+/* Gives up all capabilities, also those that a user may have. Returns 0, or -1 and errno. */
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    return (int)syscall(SYS_capset, &head, none);
+}
+
+/* Becomes that user for good, without groups. Returns 0, or -1 and errno. Only for root. */
+static int become_user(uid_t id)
+{
+    if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+        return -1;
+    if (setresuid(0, 0, 0) == 0) { /* SECBIT_KEEP_CAPS was set: the process could become root again */
+        errno = EPERM;
+        return -1;
+    }
+    return 0;
+}
+
+/* Files that the runner has opened still belong to root: with the sticky bit the codec cannot remove or
+ * rename them. */
+static int give_folder(int folder_fd, gid_t group)
+{
+    return folder_fd < 0                             ? 0
+           : fchown(folder_fd, (uid_t)-1, group) < 0 ? -1
+                                                     : fchmod(folder_fd, S_ISVTX | S_IRWXU | S_IRWXG);
+}
+
+/* Returns 1 if the process has become a user of its own, 0 if it cannot (`why`), or ERR_IO. */
+static int enter_own_user(int folder_fd, char *why, size_t size, struct err *e)
+{
+    uid_t id = sandbox_user_id(getpid());
+    int rc = 1;
+
+    if (geteuid() != 0) {
+        snprintf(why, size, "only an agent that root runs can give each job its own user");
+        rc = 0;
+    } else if (give_folder(folder_fd, (gid_t)id) < 0 || become_user(id) < 0) {
+        snprintf(why, size, "the job cannot have its own user (%s; a container may map no other users)",
+                 strerror(errno));
+        rc = 0;
+    }
+    return drop_capabilities() < 0 ? err_errno(e, ERR_IO, "giving up capabilities") : rc;
+}
+
+/* All layers. */
 
 /* Returns the number of threads of this process; 1 if /proc cannot be read, as in a root without it. */
 static int n_threads(void)
@@ -22,8 +129,8 @@ static int n_threads(void)
     return n;
 }
 
-/* Each layer only makes sense with those before it: without a filter of calls a codec can start a program
- * that is not its own any more; without Landlock it reads what every user may. */
+/* A layer is of use only with the previous ones: without a filter of calls a codec can start a program that
+ * is not confined; without Landlock it can read the files that every user can read. */
 static enum isolation level_of(const struct sandbox *s)
 {
     return !s->has_seccomp        ? ISOLATION_NONE
@@ -33,7 +140,7 @@ static enum isolation level_of(const struct sandbox *s)
 }
 
 /* Enters the layers in the order of sandbox.h. */
-static int enter(struct sandbox *s, int folder_fd, struct err *e)
+static int enter_layers(struct sandbox *s, int folder_fd, struct err *e)
 {
     char no_user[sizeof s->lacks] = "", no_landlock[sizeof s->lacks] = "", no_seccomp[sizeof s->lacks] = "";
     int rc = 0;
@@ -45,16 +152,16 @@ static int enter(struct sandbox *s, int folder_fd, struct err *e)
         (rc = sandbox_own_tree(folder_fd, s->no_tree, sizeof s->no_tree, e)) < 0)
         return rc;
     s->has_own_tree = rc > 0;
-    if ((rc = sandbox_own_user(folder_fd, no_user, sizeof no_user, e)) < 0)
+    if ((rc = enter_own_user(folder_fd, no_user, sizeof no_user, e)) < 0)
         return rc;
     s->has_own_user = rc > 0;
-    if (sandbox_limits(s->has_own_user, e) < 0)
+    if (set_limits(s->has_own_user, e) < 0)
         return e->code;
     if (IS_SANITIZED) {
         snprintf(s->lacks, sizeof s->lacks, "a build with sanitizers runs without a filter of system calls");
         return 0;
     }
-    /* Another user id sets it anew, so it comes after that. */
+    /* A change of the user id sets it again, so it is cleared after that. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_errno(e, ERR_IO, "PR_SET_DUMPABLE");
     if (sandbox_landlock(folder_fd, &s->landlock_abi, no_landlock, sizeof no_landlock, e) < 0)
@@ -78,7 +185,7 @@ int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, s
     *out = s;
     if (n != 1 && !IS_SANITIZED)
         return err_set(e, ERR_INTERNAL, "the sandbox cannot be entered: %d threads run already", n);
-    if (enter(&s, folder_fd, e) < 0)
+    if (enter_layers(&s, folder_fd, e) < 0)
         return err_at(e, "the sandbox");
     s.level = level_of(&s);
     *out = s;
@@ -99,4 +206,31 @@ void sandbox_print(const struct sandbox *s)
         putchar('\n');
     json_decref(o);
     fflush(stdout);
+}
+
+/* The compiler of a codec's source, which is hostile input: `#include "/etc/shadow"` would print that file
+ * into the log. */
+
+static int become_compiler_user(const char *folder)
+{
+    uid_t id = sandbox_user_id(getpid());
+
+    /* A container may have no other users (EINVAL, EPERM): the other layers still confine the compiler. */
+    if (geteuid() == 0 && chown(folder, id, id) == 0 && become_user(id) < 0 && errno != EINVAL &&
+        errno != EPERM)
+        return -1;
+    return drop_capabilities();
+}
+
+int sandbox_compiler(void *arg)
+{
+    const struct rlimit size = {OBJECT_MAX, OBJECT_MAX};
+    const char *folder = arg;
+
+    /* cc may be ccache, which would fail where it cannot write its cache. */
+    if (setenv("CCACHE_DISABLE", "1", 1) < 0 || setenv("TMPDIR", folder, 1) < 0 ||
+        setrlimit(RLIMIT_FSIZE, &size) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        become_compiler_user(folder) < 0)
+        return -1;
+    return landlock_for_compiler(folder) < 0 ? -1 : seccomp_for_compiler();
 }

@@ -1,27 +1,28 @@
 /* sandbox -- gives up, for good, everything that a codec's code must not have. Called once, after the
  * runner has opened all files that it needs and before any of the codec's code is in the process.
  *
- * The order, each layer on its own as far as the kernel has it:
+ * The layers, in this order; a layer that the kernel or the user does not allow is left out:
  *
- *   1. limits.c    threads; the agent has set those of memory, file size, descriptors, processor time
- *   2. own_tree.c  a tree of directories with the run folder and /proc/self only, if the kernel has Landlock
+ *   1. own_tree.c  a tree of directories with the run folder and /proc/self only, if the kernel has Landlock
  *                  and either root runs the agent or there are user namespaces
- *   3. own_user.c  root only: own user and group id, no groups, no capabilities; the run folder stays
- *                  root's, sticky, with the new group, so that the codec cannot replace files that the
+ *   2. own user    root only: own user and group id, no groups, no capabilities; the run folder still belongs
+ *                  to root, sticky, with the new group, so that the codec cannot replace files that the
  *                  runner opened before
- *   4. dumpable 0  no debugger and no /proc/PID/mem of another process of the same user
+ *   3. limits      of threads; the agent has set those of memory, file size, descriptors, processor time
+ *   4. dumpable 0  no debugger, and no /proc/PID/mem of another process of the same user
  *   5. landlock.c  opens, creates and removes files in the run folder only; no folders, links, sockets, FIFOs
  *                  or devices in it; no exec; no signals to processes outside; no TCP ports
  *   6. seccomp.c   a list of allowed system calls; others fail with EPERM or end the process
  *
- * Landlock and user id concern the calling thread and those that it starts later, so the process may have
- * only one: thread pools (OpenBLAS, OpenMP) are started afterwards. A sanitizer's run-time needs calls that
- * no codec does (ptrace, clone): such a build has layers 1 and 3 only, and reports level none. */
+ * Landlock and the user id apply to the calling thread and to threads that it starts later, so the process
+ * may have only one: thread pools (OpenBLAS, OpenMP) are started afterwards. A sanitizer's run-time needs
+ * calls that no codec makes (ptrace, clone): such a build has layers 2 and 3 only, and reports level none. */
 #ifndef PSGD_SANDBOX_H
 #define PSGD_SANDBOX_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "shared/base/err.h"
 #include "shared/plugin/isolation.h"
@@ -35,8 +36,9 @@ struct sandbox {
 };
 
 /* `folder_fd`: the run folder, which is the working folder; it is replaced by the same folder in a tree of
- * its own. -1: none, which only a probe of the kernel has. ERR_CODEC: the level is below `required`; the
- * layers that the kernel has are entered nevertheless. ERR_INTERNAL: the process has other threads. */
+ * its own. -1: none, for a process that only finds out what the kernel allows. ERR_CODEC: the level is below
+ * `required`; the layers that the kernel has are entered nevertheless. ERR_INTERNAL: the process has other
+ * threads. */
 int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, struct err *e);
 
 /* {"level":"files","landlock_abi":7,"seccomp":true,"own_user":false,"own_tree":true,"lacks":"..."} and a
@@ -48,9 +50,17 @@ void sandbox_print(const struct sandbox *s);
  * privileged calls, and their user is the job's where root runs the agent. Returns 0, or -1 and errno. */
 int sandbox_compiler(void *arg);
 
-/* Parts of the above, one per file (that of own_user.c is in own_user.h). Each returns 1 if the layer is
- * entered, 0 if this kernel or user cannot have it (`why`: a part of a sentence), or ERR_IO. */
-int sandbox_limits(bool has_own_user, struct err *e);
+/* How many threads a node may have. Where it has a user of its own the kernel enforces that (RLIMIT_NPROC
+ * counts all threads of a user), elsewhere the node's monitor does. */
+int sandbox_threads(void);
+int sandbox_processors(void); /* of this machine; at least 1 */
+/* The user and group id of process `pid`, which no account and no other job has: pids are unique among
+ * running processes, and the range, 1,879,048,192 and above, is unused by accounts (systemd's UIDS-GIDS lists
+ * it as unused). */
+uid_t sandbox_user_id(pid_t pid);
+
+/* Layers, one per file. Each returns 1 if the layer is entered, 0 if this kernel or user cannot have it
+ * (`why`: a part of a sentence), or ERR_IO. */
 int sandbox_own_tree(int folder_fd, char *why, size_t size, struct err *e);
 /* The kernel's version of Landlock; -1 and errno: it has none. */
 int landlock_version(void);
@@ -58,7 +68,7 @@ int landlock_version(void);
 int sandbox_landlock(int folder_fd, int *abi, char *why, size_t size, struct err *e);
 int sandbox_seccomp(char *why, size_t size, struct err *e);
 
-/* For compiler.c: the rest of those files. */
+/* For sandbox_compiler. Each returns 0, or -1 and errno; 0 also where the kernel lacks the layer. */
 int landlock_for_compiler(const char *folder);
 int seccomp_for_compiler(void);
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tcp_link.h"
-#include "runner/sandbox/limits.h"
+#include "runner/sandbox/sandbox.h"
 #include "tests/lib/node_run.h"
 #include "tests/unit/unit.h"
 
@@ -238,7 +238,7 @@ static void start_threads(struct node_process *n)
     (void)n;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, (size_t)64 << 10);
-    for (int i = 0; i < limits_threads() + 8; i++)
+    for (int i = 0; i < sandbox_threads() + 8; i++)
         if (pthread_create(&t, &small, do_nothing, NULL) != 0)
             _exit(1);
     loop_for(60);
