@@ -53,7 +53,7 @@ struct landlock_path {
 #define LL_SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define LL_SCOPE_SIGNAL        (1ULL << 1)
 
-#define OF_V1 (LL_MAKE_SYM | (LL_MAKE_SYM - 1)) /* all up to LL_MAKE_SYM */
+#define OF_V1 (LL_MAKE_SYM | (LL_MAKE_SYM - 1)) /* all rights up to LL_MAKE_SYM */
 
 /* What each version added. */
 static const struct {
@@ -65,8 +65,8 @@ static const struct {
     {5, {.fs = LL_IOCTL_DEV}}, {6, {.scope = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL}},
 };
 
-/* The runner creates records when their first row is written, and replaces checkpoints. No right makes a
- * folder, a link, a socket, a FIFO or a device: what the agent serves is a regular file. */
+/* The runner creates records when their first row is written, and replaces checkpoints. There is no right to
+ * make a folder, a link, a socket, a FIFO or a device: the agent serves regular files only. */
 static const uint64_t run_folder = LL_READ_FILE | LL_WRITE_FILE | LL_READ_DIR | LL_MAKE_REG | LL_REMOVE_FILE |
                                    LL_TRUNCATE;
 
@@ -118,7 +118,7 @@ static int allow(int rules, uint64_t handled_fs, int fd, uint64_t rights)
     return (int)syscall(CALL_LANDLOCK_ADD_RULE, rules, LANDLOCK_PATH_BENEATH, &p, 0);
 }
 
-/* Places that this machine lacks are left out. */
+/* Paths that this machine does not have are left out. */
 static int allow_places(int rules, uint64_t handled_fs, const struct allowed_path *p)
 {
     int rc = 0;
@@ -143,7 +143,7 @@ int landlock_version(void)
 static int restrict_to(int abi, int folder_fd, uint64_t in_folder, const struct allowed_path *places)
 {
     const struct landlock_ruleset set = handled(abi);
-    /* A larger structure is accepted if the part that the kernel does not know is zero. */
+    /* An older kernel accepts the larger structure if the members that it does not know are zero. */
     int rules = (int)syscall(CALL_LANDLOCK_CREATE, &set, sizeof set, 0);
     int rc;
 

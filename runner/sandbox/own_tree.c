@@ -1,7 +1,7 @@
-/* A tree of directories of its own, where root runs the agent or the kernel has user namespaces: it has the
- * run folder, at its path, and /proc/self, by which codecs are loaded from memory
- * (shared/base/memory_file.h), and nothing else. Landlock, which restricts what is opened, neither hides that
- * a file is there (stat, access, readlink, O_PATH) nor keeps a process from a directory (chdir). */
+/* own_tree -- a tree of directories of the process's own, where root runs the agent or the kernel has user
+ * namespaces. It contains the run folder, at its path, and /proc/self, by which codecs are loaded from memory
+ * (shared/base/memory_file.h), and nothing else. Landlock restricts which files can be opened, but neither
+ * hides that a file exists (stat, access, readlink, O_PATH) nor forbids to enter a directory (chdir). */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -48,7 +48,7 @@ static bool write_file(const char *path, const char *text)
     return is_written;
 }
 
-/* In its namespace the process stays the user that it is, and no other user is there. */
+/* In its namespace the process keeps its user id, and there is no other user. */
 static bool map_user(uid_t uid, gid_t gid)
 {
     char users[64], groups[64];
@@ -69,7 +69,7 @@ static bool enter_namespace(void)
     return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && map_user(uid, gid);
 }
 
-/* A directory as a mount of its own, that of a folder, not of what it is called. */
+/* Returns a directory as a mount of its own, which stays that directory when its path changes. */
 static int copy_tree(const char *path)
 {
     return (int)syscall(CALL_OPEN_TREE, AT_FDCWD, path, TREE_CLONE | O_CLOEXEC);
@@ -80,7 +80,7 @@ static bool place_tree(int tree, int root, const char *path)
     return syscall(CALL_MOVE_MOUNT, tree, "", root, path, FROM_FD) == 0;
 }
 
-/* An empty file system in memory, at /proc, where the next calls find it. */
+/* Returns an empty file system in memory, mounted at /proc, where the next calls need it. */
 static int make_root(void)
 {
     int fs = (int)syscall(CALL_FSOPEN, "tmpfs", FS_CLOEXEC), root = -1;
@@ -129,10 +129,10 @@ static bool make_read_only(int root)
     return syscall(CALL_MOUNT_SETATTR, root, "", AT_EMPTY_PATH, &a, sizeof a) == 0;
 }
 
-/* -1 and errno: none can be made. `here`: the run folder's path, NULL: none. */
+/* Returns the root of the tree, or -1 and sets errno. `here`: the run folder's path; NULL: none. */
 static int make_tree(const char *here)
 {
-    const mode_t mask = umask(0022); /* for a user that the process becomes */
+    const mode_t mask = umask(0022); /* the user that the process becomes can then enter the folders */
     int self = copy_tree("/proc/self"), folder = here ? copy_tree(".") : -1;
     int root = self >= 0 && (folder >= 0 || !here) ? make_root() : -1, error;
     bool is_made = root >= 0 && make_folders(root, "/proc/self") && place_tree(self, root, "proc/self");
@@ -154,7 +154,7 @@ static int make_tree(const char *here)
     return is_made ? root : -1;
 }
 
-/* `folder_fd` is of the tree before, in which ".." leads everywhere. */
+/* Replaces `folder_fd`, because in the previous tree ".." leads to every directory. */
 static int enter_tree(const char *here, int folder_fd)
 {
     int fd;
@@ -169,7 +169,7 @@ static int enter_tree(const char *here, int folder_fd)
     return close(fd);
 }
 
-/* 0, with the reason: errno. */
+/* Returns 0 and writes the reason, with errno. */
 static int cannot(char *why, size_t size, const char *step)
 {
     snprintf(why, size, "%s: %s", step, strerror(errno));
@@ -187,7 +187,7 @@ int sandbox_own_tree(int folder_fd, char *why, size_t size, struct err *e)
         return cannot(why, size, "a namespace of mounts");
     if ((root = make_tree(here)) < 0)
         return cannot(why, size, "making the tree");
-    /* The tree before is then at the same place as this one, and above it. */
+    /* Afterwards the previous tree is mounted over this one, at the same place. */
     if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0) {
         cannot(why, size, "pivot_root");
         rc = umount2("/proc", MNT_DETACH) < 0 || (here && chdir(here) < 0) ? -1 : 0;

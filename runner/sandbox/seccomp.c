@@ -1,14 +1,13 @@
 /* The filter of system calls, seccomp(2), made by libseccomp.
  *
- * What is not in a table fails with EPERM: libraries try calls out of curiosity (affinity, NUMA policy,
- * priorities, another clone) and go on without. Calls in `programs` and `deadly` are those that no honest
- * codec or library makes; code that makes one is not given a second try, and the node's end names the signal
- * (SIGSYS).
+ * A call that is in no table fails with EPERM: libraries try some calls (affinity, NUMA policy, priorities,
+ * another clone) and continue without them. A call in `programs` or `fatal` ends the process with SIGSYS,
+ * because no codec or library that only computes makes it; the report of the node's end names the signal.
  *
- * Executable memory is allowed: oneDNN writes its kernels at run time, and dlopen() maps the codec. It would
- * protect a process from code that is injected into it; a codec is foreign code from its first instruction.
+ * Executable memory is allowed: oneDNN writes its kernels at run time, and dlopen() maps the codec.
+ * Forbidding it protects a process from injected code, but a codec is foreign code anyway.
  *
- * EPERM is not logged by the kernel: a codec could fill its log. */
+ * The kernel does not log EPERM, because a codec could fill the log. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -178,7 +177,7 @@ static const char *const allowed[] = {
 
 static const char *const programs[] = {"execve", "execveat"};
 
-static const char *const deadly[] = {
+static const char *const fatal[] = {
     /* other processes */
     "ptrace",
     "process_vm_readv",
@@ -246,7 +245,7 @@ static const char *const deadly[] = {
     "setdomainname",
 };
 
-/* A compiler consists of several programs, and of what it needs nothing is in this list. */
+/* Calls that a compiler, which consists of several programs, does not need. */
 static const char *const not_for_compilers[] = {"socket", "socketpair", "connect", "bind",
                                                 "listen", "sendto",     "sendmsg", "memfd_create"};
 
@@ -255,7 +254,7 @@ static const char *const not_for_compilers[] = {"socket", "socketpair", "connect
         .arg = nth, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value                              \
     }
 #define ANY_BITS (~0ULL)
-/* Of an int, of which the kernel does not see the upper half of the register, no bits but these. */
+/* An int without any bits but these. The kernel ignores the upper half of its register. */
 #define NONE_BUT(nth, bits) ONLY(nth, 0xffffffffULL & ~(scmp_datum_t)(bits), 0)
 
 enum {
@@ -279,23 +278,23 @@ enum { SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE };
 #define PR_SET_VMA 0x53564d41
 #endif
 
-/* Calls that are allowed with certain arguments, a line for each alternative; the arguments of a line all
- * hold. Unused ones are {0}. */
+/* Calls that are allowed with certain arguments: a line for each alternative, and all conditions of a line
+ * must hold. Unused ones are {0}. */
 static const struct {
     const char *call;
     struct scmp_arg_cmp args[3];
     unsigned n;
 } with_arguments[] = {
-    /* A thread, no process, with the descriptors and the folder of all: each table of descriptors would have
-     * a limit of its own. */
+    /* A thread, not a process, that shares descriptors and working folder: another table of descriptors would
+     * have a limit of its own. */
     {"clone", {ONLY(0, THREAD | NAMESPACES | CLONE_PIDFD, THREAD)}, 1},
-    /* All but priority inheritance, which tells by a thread's number whether there is one: the operations 0
-     * to 5, 9 and 10, below flags. */
+    /* All but priority inheritance, by which a process can find out whether a thread's number is in use: the
+     * operations 0 to 5, 9 and 10, below flags. */
     {"futex", {ONLY(1, 0x7c, 0)}, 1},
     {"futex", {ONLY(1, 0x7e, FUTEX_CMP_REQUEUE)}, 1},
     {"futex", {ONLY(1, 0x7f, FUTEX_WAIT_BITSET)}, 1},
     {"futex", {ONLY(1, 0x7f, FUTEX_WAKE_BITSET)}, 1},
-    /* No file is made that runs as its owner; without a file to make, the mode is any bits. */
+    /* No set-user-id file is created; a call that creates no file may pass any mode. */
     {"open", {ONLY(1, MAKES_FILE, 0)}, 1},
     {"open", {ONLY(2, S_ISUID | S_ISGID, 0)}, 1},
     {"openat", {ONLY(2, MAKES_FILE, 0)}, 1},
@@ -308,8 +307,8 @@ static const struct {
     {"mmap", {ONLY(3, UNCOUNTED | MAP_SHARED, 0)}, 1},
     {"mmap2", {ONLY(3, UNCOUNTED | MAP_ANONYMOUS, 0)}, 1},
     {"mmap2", {ONLY(3, UNCOUNTED | MAP_SHARED, 0)}, 1},
-    /* The limit of a file's size is one of its end, not of room beyond it: as much as the runner's reports
-     * need (file_keep_room), below 4 GiB. */
+    /* RLIMIT_FSIZE limits the end of a file, not room that is kept beyond it: allowed is the room that the
+     * runner's reports need (file_keep_room), below 4 GiB. */
     {"fallocate", {ONLY(1, ANY_BITS, 0)}, 1},
     {"fallocate",
      {ONLY(1, ANY_BITS, FALLOC_FL_KEEP_SIZE), ONLY(2, ~0xffffffffULL, 0), ONLY(3, ~0xfffffULL, 0)},
@@ -367,16 +366,16 @@ static int add_all(scmp_filter_ctx c, uint32_t action, const char *const *calls,
 static const char *const of_itself[] = {"getpgid", "getsid", "sched_getaffinity", "sched_getparam",
                                         "sched_getscheduler"};
 
-/* All signals but the four that stop a process (19 to 22 on all architectures): it would do nothing until
- * its job's time limit, and be blamed for nothing. Patterns of all 64 bits of the register, as a comparison
- * with "less than" would pass a number whose upper half the kernel then ignores. */
+/* All signals but the four that stop a process (19 to 22 on all architectures): a stopped codec exceeds no
+ * limit of a call, so it would hold up its job until the job's time limit. The patterns are of all 64 bits of
+ * the register, because "less than" would pass a number whose upper half the kernel ignores. */
 static const struct scmp_arg_cmp not_stopping[] = {
     ONLY(1, ~15ULL, 0),        ONLY(1, ~1ULL, 16), ONLY(1, ANY_BITS, SIGCONT),
     ONLY(1, ANY_BITS, SIGURG), ONLY(1, ~7ULL, 24), ONLY(1, ~31ULL, 32),
 };
 _Static_assert(SIGCONT == 18 && SIGSTOP == 19 && SIGTSTP == 20 && SIGTTIN == 21 && SIGTTOU == 22 &&
                    SIGURG == 23,
-               "not_stopping names all others");
+               "not_stopping has all other signals");
 
 /* Signals to this process only: abort(), and raise() by name or by thread. */
 static int add_signals(scmp_filter_ctx c, scmp_datum_t me)
@@ -419,8 +418,8 @@ static int add_arguments(scmp_filter_ctx c)
     return rc;
 }
 
-/* SSB: without it kernels before 5.16 switch speculation off in a process with a filter, which slows
- * computing; side channels are not among what is promised. OPTIMIZE 2: a binary tree. */
+/* SSB: without it, kernels before 5.16 switch speculation off in a process with a filter, which slows
+ * computing; the sandbox does not promise to close side channels. OPTIMIZE 2: a binary tree. */
 static int set_attributes(scmp_filter_ctx c)
 {
     int rc = seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
@@ -441,21 +440,23 @@ static int add_rules(scmp_filter_ctx c)
     if (rc == 0)
         rc = ADD_ALL(c, SCMP_ACT_KILL_PROCESS, programs);
     if (rc == 0)
-        rc = ADD_ALL(c, SCMP_ACT_KILL_PROCESS, deadly);
+        rc = ADD_ALL(c, SCMP_ACT_KILL_PROCESS, fatal);
     if (rc == 0)
         rc = add_arguments(c);
     if (rc == 0)
         rc = add_signals(c, (scmp_datum_t)getpid());
     if (rc == 0)
         rc = add_of_itself(c, (scmp_datum_t)getpid());
-    /* Its flags are behind a pointer, where no filter sees them: glibc falls back to clone. */
+    /* The flags of clone3 are behind a pointer, which a filter cannot follow: after ENOSYS, glibc uses
+     * clone. */
     return rc < 0 ? rc : add_call_rule(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
 }
 
 int sandbox_seccomp(char *why, size_t size, struct err *e)
 {
     scmp_filter_ctx c = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    /* The library asks the kernel for these; a simulation of one, as valgrind's, has none of them. */
+    /* The library asks the kernel whether it has these attributes; the kernel that valgrind simulates has
+     * none. */
     int unsupported = c ? set_attributes(c) : 0;
     int rc = !c ? -ENOMEM : unsupported ? 0 : add_rules(c);
 
@@ -478,7 +479,7 @@ int seccomp_for_compiler(void)
     int rc = c ? ADD_ALL(c, SCMP_ACT_ERRNO(EPERM), not_for_compilers) : -ENOMEM;
 
     if (rc == 0)
-        rc = ADD_ALL(c, SCMP_ACT_ERRNO(EPERM), deadly);
+        rc = ADD_ALL(c, SCMP_ACT_ERRNO(EPERM), fatal);
     if (rc == 0)
         rc = seccomp_load(c);
     seccomp_release(c);
