@@ -99,7 +99,7 @@ static int connect_and_work(struct node *n, struct orders *orders, struct err *e
     int rc;
 
     if (orders_read_start(orders, &start, n->job.node, &node_interrupted, e) < 0)
-        return e->code == ERR_LOST ? monitor_tell_end(n->monitor, e) : e->code;
+        return e->code == ERR_LOST ? monitor_explain_end(n->monitor, e) : e->code;
     if (node_connect(n, &start, ORDERS_LISTEN_FD, e) < 0) {
         orders_start_clear(&start);
         return e->code;

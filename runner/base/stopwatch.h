@@ -21,7 +21,7 @@ enum { STOPWATCH_CALL = 16 };
 #define STOPWATCH_UNLOAD "unload" /* destructors, and what it has registered with atexit */
 
 struct stopwatch {
-    /* Read by another process (monitor/monitor_time.c), or thread (sim/guard.c). */
+    /* Read by another process (monitor/monitor.c), or thread (sim/guard.c). */
     _Atomic(enum phase) phase;
     _Atomic double since;     /* stopwatch_now of the last switch */
     _Atomic uint64_t n_calls; /* of the codec's functions, so far */

@@ -1,3 +1,6 @@
+/* monitor -- starts the monitor process, and its first thread: it passes on the agent's orders, ends a codec
+ * that does not return and a job beyond its time limit, and kills the node. monitor_answer.c is the second
+ * thread. */
 #include "runner/monitor/monitor.h"
 
 #include <errno.h>
@@ -5,7 +8,9 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,8 +23,205 @@
 #include "shared/base/compat.h"
 #include "shared/base/process.h"
 #include "shared/base/process_tree.h"
+#include "shared/job/reason.h"
 
 enum { KILL_ROUNDS = 100 };
+
+/* The agent ends the job at the limit itself. This margin is for a node whose agent has ended or hangs. */
+static const double LIMIT_MARGIN_S = 1;
+static const double LIMIT_GRACE_S = 2; /* as the agent's: from SIGTERM to SIGKILL */
+static const double ORPHAN_GRACE_S =
+    5; /* without its agent the job process ends when it has loaded the packages */
+static const double PERIOD_MAX_S = 1, BEFORE_START_MAX_S = 60;
+
+/* The agent's orders. */
+
+static void close_relay(struct monitor_state *m)
+{
+    if (m->relay_fd >= 0)
+        close(m->relay_fd);
+    m->relay_fd = -1;
+}
+
+/* Keeps the table of addresses, without the keys. */
+static void take_peers(struct monitor_state *m, const char *line, size_t len)
+{
+    struct orders_start s;
+    struct err e;
+
+    if (orders_parse_start(&s, line, len, m->job_order.node, &e) < 0)
+        return;
+    m->peers = calloc(s.n_peers + 1, sizeof *m->peers);
+    m->attempt = (uint32_t)s.attempt;
+    for (; m->peers && m->n_peers < s.n_peers; m->n_peers++) {
+        struct mesh_peer *p = &m->peers[m->n_peers].at;
+
+        *p = s.peers[m->n_peers];
+        explicit_bzero(p->key, sizeof p->key);
+    }
+    orders_start_clear(&s);
+}
+
+/* Reads the parts of a line that the monitor itself needs. A line that cannot be parsed is passed on as it
+ * is, because the job process finds the same error and reports it. */
+static void take_line(struct monitor_state *m, const char *line, size_t len)
+{
+    struct err e;
+
+    if (m->n_orders == 0 && orders_parse_job(&m->job_order, line, len, &e) < 0)
+        m->job_order = (struct orders_job){0};
+    if (m->n_orders == 1)
+        take_peers(m, line, len);
+    if (m->n_orders == 1 && m->job_order.time_limit_s > 0)
+        m->limit_at = clock_now() + m->job_order.time_limit_s;
+    m->n_orders++;
+}
+
+static bool has_unsent_order(const struct monitor_state *m)
+{
+    const char *line;
+    size_t len;
+
+    return m->relay_fd >= 0 && orders_line(&m->orders, &line, &len);
+}
+
+static void read_orders(struct monitor_state *m)
+{
+    struct err e;
+
+    if (orders_fill(&m->orders, &e) == 0)
+        return;
+    /* From the start order on, a runner continues without its agent; before, the end of file ends the job
+     * process. */
+    if (m->n_orders < 2)
+        m->orphaned_at = clock_now();
+    orders_close(&m->orders);
+    close_relay(m);
+}
+
+/* Passes on as much as the pipe takes, without blocking. A closed pipe is no error: the monitor notices the
+ * end of the job process by its pidfd. */
+static void pass_orders(struct monitor_state *m)
+{
+    const char *line;
+    size_t len;
+
+    while (m->relay_fd >= 0 && orders_line(&m->orders, &line, &len)) {
+        ssize_t n;
+
+        if (m->n_relayed == 0)
+            take_line(m, line, len);
+        n = write(m->relay_fd, line + m->n_relayed, len + 1 - m->n_relayed);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n < 0) {
+            close_relay(m);
+            return;
+        }
+        m->n_relayed += (size_t)n;
+        if (m->n_relayed <= len)
+            continue;
+        orders_drop(&m->orders);
+        m->n_relayed = 0;
+    }
+}
+
+/* Time. */
+
+static bool is_stopped(pid_t pid)
+{
+    struct process p;
+
+    return process_look(&p, pid) && p.is_stopped;
+}
+
+static double call_period(const struct monitor_state *m)
+{
+    return fmin(m->call_limit_s / 4, PERIOD_MAX_S);
+}
+
+/* Adds the time since the last check to the time of the present call. The monitor checks once a period: if
+ * more than two periods have passed, the monitor itself was stopped, and only two are added. */
+static void follow_call(struct monitor_state *m, double now)
+{
+    struct monitor_call *c = &m->call;
+    bool is_inside = stopwatch_in_codec(m->watch);
+    double since = stopwatch_since(m->watch);
+
+    if (!is_inside || since != c->since)
+        *c = (struct monitor_call){.since = since, .seen_at = is_inside ? fmin(since, now) : now};
+    if (is_inside && !is_stopped(m->job))
+        c->took_s += fmin(now - c->seen_at, 2 * call_period(m));
+    c->seen_at = now;
+}
+
+void monitor_report(struct monitor_state *m, const char *reason, const char *message)
+{
+    fprintf(stderr, "%s: %s\n", reason, message);
+    report_end(&m->report, "failed", reason, message);
+}
+
+/* Before the start, job_submit waits two minutes for a node: the limit must be shorter. */
+static double call_limit(const struct monitor_state *m)
+{
+    return m->n_orders < 2 ? fmin(m->call_limit_s, BEFORE_START_MAX_S) : m->call_limit_s;
+}
+
+static bool has_hung(struct monitor_state *m, double now)
+{
+    char text[224], what[96];
+
+    if (m->call_limit_s == 0)
+        return false;
+    follow_call(m, now);
+    if (m->call.took_s <= call_limit(m))
+        return false;
+    stopwatch_name_call(what, sizeof what, m->watch, m->is_executor);
+    snprintf(text, sizeof text, "%s %s has not %s for %.3g s: does it loop?",
+             m->is_executor ? "executor" : "codec", m->codec, what, call_limit(m));
+    monitor_report(m, REASON_CODEC_FAILED, text);
+    return true;
+}
+
+/* The agent uses the first end line only: not the one that the job process reports after SIGTERM. */
+static void check_limit(struct monitor_state *m, double now)
+{
+    if (m->limit_at == 0 || now < m->limit_at + LIMIT_MARGIN_S || m->kill_at > 0)
+        return;
+    monitor_report(m, REASON_TIME_LIMIT, "the job's time limit is over");
+    kill(m->job, SIGTERM);
+    m->kill_at = now + LIMIT_GRACE_S;
+}
+
+/* Does what is due at `now`. Returns whether the node must be killed: its end is reported. */
+static bool check_time(struct monitor_state *m, double now)
+{
+    check_limit(m, now);
+    if (m->orphaned_at > 0 && now > m->orphaned_at + ORPHAN_GRACE_S)
+        return true;
+    if (m->kill_at > 0)
+        return now > m->kill_at;
+    return has_hung(m, now);
+}
+
+static double until(double at, double now, double next)
+{
+    return at > 0 ? fmin(next, fmax(at - now, 0)) : next;
+}
+
+/* Returns the seconds until the next check of time. */
+static double time_period(const struct monitor_state *m, double now)
+{
+    double next = m->call_limit_s > 0 ? call_period(m) : 3600;
+
+    if (m->limit_at > 0 && m->kill_at == 0)
+        next = until(m->limit_at + LIMIT_MARGIN_S, now, next);
+    if (m->orphaned_at > 0)
+        next = until(m->orphaned_at + ORPHAN_GRACE_S, now, next);
+    return until(m->kill_at, now, next);
+}
+
+/* The process. */
 
 static bool is_self(void *arg, pid_t child)
 {
@@ -27,8 +229,8 @@ static bool is_self(void *arg, pid_t child)
     return child == getpid();
 }
 
-/* Stopped first, the job process starts no more processes, and stays the parent of those it has. It is the
- * leader of the process group, unless a test has forked it. */
+/* The job process is stopped first, so that it starts no more processes and remains the parent of those that
+ * it has started. It is the leader of the process group, unless a test has forked it. */
 static _Noreturn void kill_node(const struct monitor_state *m)
 {
     kill(m->job, SIGSTOP);
@@ -40,7 +242,7 @@ static _Noreturn void kill_node(const struct monitor_state *m)
     _exit(0);
 }
 
-/* The second thread. It ends with the conversation, or the process. */
+/* The second thread. It ends when the job process closes its socket, or with the process. */
 static void *answer_requests(void *arg)
 {
     struct monitor_state *m = arg;
@@ -54,7 +256,7 @@ static bool start_answering(struct monitor_state *m)
 {
     enum {
         STACK = 1 << 20
-    }; /* the usual one could be more than the limit of memory, which is the monitor's, too */
+    }; /* the default size could exceed the limit of memory, which the monitor has inherited */
     pthread_attr_t small;
     pthread_t thread;
 
@@ -66,16 +268,16 @@ static bool start_answering(struct monitor_state *m)
            pthread_create(&thread, &small, answer_requests, m) == 0;
 }
 
-/* Returns when the job process has ended. */
-static void loop(struct monitor_state *m, int job_fd)
+/* The first thread: reads orders and checks limits. Returns when the job process has ended. */
+static void watch_node(struct monitor_state *m, int job_fd)
 {
     pthread_mutex_lock(&m->lock);
     for (;;) {
-        bool is_full = monitor_has_unsent_order(m);
+        bool is_full = has_unsent_order(m);
         struct pollfd p[] = {{.fd = is_full ? -1 : m->orders.fd, .events = POLLIN},
                              {.fd = is_full ? m->relay_fd : -1, .events = POLLOUT},
                              {.fd = job_fd, .events = POLLIN}};
-        double now = clock_now(), wait_s = fmin(monitor_period(m, now), fmax(m->memory_at - now, 0));
+        double now = clock_now(), wait_s = fmin(time_period(m, now), fmax(m->memory_at - now, 0));
         int rc;
 
         pthread_mutex_unlock(&m->lock);
@@ -86,9 +288,9 @@ static void loop(struct monitor_state *m, int job_fd)
         if (rc > 0 && p[2].revents)
             return;
         if (rc > 0 && p[0].revents)
-            monitor_read_orders(m);
-        monitor_pass_orders(m);
-        if (monitor_check_time(m, clock_now()) || monitor_check_memory(m, clock_now()))
+            read_orders(m);
+        pass_orders(m);
+        if (check_time(m, clock_now()) || monitor_check_memory(m, clock_now()))
             kill_node(m);
     }
 }
@@ -111,7 +313,7 @@ static _Noreturn void monitor_main(struct monitor_state *m)
     prctl(PR_SET_NAME, "job_monitor");
     prctl(PR_SET_DUMPABLE, 0); /* no other process of this user reads its memory */
     if (job_fd >= 0 && getppid() == m->job && start_answering(m))
-        loop(m, job_fd);
+        watch_node(m, job_fd);
     _exit(0);
 }
 

@@ -61,7 +61,7 @@ static void set_code(struct monitor_reply *reply, bool has_failed)
     reply->code = has_failed ? (errno ? errno : EIO) : 0;
 }
 
-/* A loaded codec cannot change the limit and name that the monitor has been given before. */
+/* The first request counts: a loaded codec cannot change the limit and the name. */
 static void do_watch(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
                      int *fd)
 {
@@ -75,8 +75,7 @@ static void do_watch(struct monitor_state *m, const struct monitor_request *r, s
     m->call_limit_s = r->seconds;
 }
 
-/* Waits for name servers, without the lock: the submitter chooses the name, and may have a server that does
- * not answer. */
+/* Waits for name servers without the lock: the submitter chooses the name, and its server may not answer. */
 static void resolve_peer(struct monitor_state *m, struct monitor_peer *p, struct err *e)
 {
     struct tcp_places found;
@@ -89,7 +88,7 @@ static void resolve_peer(struct monitor_state *m, struct monitor_peer *p, struct
         p->places = found;
 }
 
-/* NULL, with the reply set: it is no peer, or has no address. */
+/* Returns NULL and sets the reply if the node is not a peer, or has no address. */
 static struct monitor_peer *find_peer(struct monitor_state *m, int node, struct monitor_reply *reply)
 {
     struct monitor_peer *p = m->peers;
@@ -126,7 +125,7 @@ static void do_dial(struct monitor_state *m, const struct monitor_request *r, st
 
     if (!p)
         return;
-    errno = EHOSTUNREACH; /* a place that the peer lacks */
+    errno = EHOSTUNREACH; /* the peer has no such place */
     if (r->number < p->places.n)
         *fd = monitor_dial(m, p, (uint32_t)r->number, &aim);
     set_code(reply, *fd < 0);
@@ -190,7 +189,8 @@ void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Handles a request and sends its reply. Returns false if it was none. */
+/* Handles a request and sends its reply. Returns false after an invalid request, and when there are no
+ * more. */
 static bool answer_request(struct monitor_state *m)
 {
     struct monitor_request packet, request;
@@ -216,7 +216,7 @@ void monitor_answer(struct monitor_state *m)
     struct epoll_event requests = {.events = EPOLLIN, .data.u64 = MONITOR_REQUESTS}, ev;
     bool goes_on = epoll_ctl(m->answer_poll, EPOLL_CTL_ADD, m->request_fd, &requests) == 0;
 
-    /* One event at a time: handling one may close what another is of. */
+    /* One event at a time: its handler may close the socket of another. */
     while (goes_on) {
         int n = epoll_wait(m->answer_poll, &ev, 1, monitor_end_silent_dials(m));
 

@@ -10,8 +10,8 @@
 #include "runner/monitor/monitor_wire.h"
 #include "shared/base/fd_pass.h"
 
-/* A killed process closes its descriptors one after the other, so the other end may see one closed and
- * another one still open. */
+/* A killed process closes its descriptors one after the other, so for a moment one may be closed and another
+ * open. */
 enum { CLOSING_MS = 200 };
 
 static int has_ended(struct monitor *m, struct err *e)
@@ -51,7 +51,7 @@ static int ask_for_fd(struct monitor *m, const struct monitor_request *r)
     else if (reply.code)
         errno = reply.code;
     else if (fd < 0)
-        errno = EMFILE; /* the kernel has had no descriptor for it */
+        errno = EMFILE; /* this process had no descriptor left to receive it */
     return fd;
 }
 
@@ -118,7 +118,7 @@ int monitor_watch(struct monitor *m, bool is_executor, const char *name, double 
     int fd;
 
     snprintf(r.name, sizeof r.name, "%s", name);
-    for (char *c = r.name; *c; c++) /* it is shown, and only printed */
+    for (char *c = r.name; *c; c++) /* the monitor accepts printable names only */
         if (*c <= ' ' || *c > '~')
             *c = '?';
     if (ask_monitor(m, &r, &reply, &fd, e) < 0)
@@ -127,7 +127,7 @@ int monitor_watch(struct monitor *m, bool is_executor, const char *name, double 
     return reply.code ? err_errno(e, ERR_IO, "watching %s", name) : 0;
 }
 
-int monitor_tell_end(struct monitor *m, struct err *e)
+int monitor_explain_end(struct monitor *m, struct err *e)
 {
     struct pollfd p = {.fd = m->fd};
 

@@ -1,8 +1,8 @@
 /* monitor_dial -- connections to peers, up to the peer's HELLO. A submitter can write any address into the
- * table of nodes, and then a socket that is connected to it would let the codec speak any protocol there. So
- * the job process gets the socket only when the other end has sent the HELLO of the node that it is in the
- * table; any other program receives only the monitor's HELLO, of which the job process chooses one bit (TLS).
- * A probe (tcp_open.c) is never handed over. */
+ * table of nodes, and a socket that is connected to that address would let the codec speak any protocol
+ * there. So the job process gets the socket only after the peer has sent the HELLO of its node in the table;
+ * any other program receives only the monitor's HELLO, of which the job process chooses one bit (TLS). The
+ * socket of a probe (tcp_open.c) is never passed on. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,35 +15,36 @@
 #include "shared/base/clock.h"
 #include "shared/base/fd_pass.h"
 
-/* A node of the job may be silent while it computes, and is then connected to again. A program that has never
- * answered as that node gets the time of a handshake only (tcp_link.c). */
+/* A node of the job may be silent while it computes. A program that has never sent that node's HELLO has only
+ * the time of a handshake (tcp_link.c). */
 static const double SILENT_MOST_S = 60;
 
-/* The tag of an event: twice the peer's index, and one more if it is of the job process's end. */
+/* The tag of an event is twice the peer's index, plus one for the socket to the job process. */
 static bool is_watched(const struct monitor_state *m, const struct monitor_peer *p, int op, int fd,
-                       uint32_t events, bool is_of_news)
+                       uint32_t events, bool is_of_report)
 {
     struct epoll_event ev = {.events = events,
-                             .data.u64 = 2 * (uint64_t)(p - m->peers) + (is_of_news ? 1 : 0)};
+                             .data.u64 = 2 * (uint64_t)(p - m->peers) + (is_of_report ? 1 : 0)};
 
     return epoll_ctl(m->answer_poll, op, fd, &ev) == 0;
 }
 
-/* A socket that the job process has got stays open, so closing it here does not take it out of the epoll. */
-static void give_up(const struct monitor_state *m, struct monitor_peer *p)
+/* A socket that the job process has received stays open, so closing it here does not remove it from the
+ * epoll. */
+static void end_dial(const struct monitor_state *m, struct monitor_peer *p)
 {
     if (!p->dial)
         return;
     epoll_ctl(m->answer_poll, EPOLL_CTL_DEL, p->dial->link.fd, NULL);
     tcp_link_hang_up(&p->dial->link);
-    close(p->dial->news_fd);
+    close(p->dial->report_fd);
     free(p->dial);
     p->dial = NULL;
 }
 
-static int give_up_by(const struct monitor_state *m, struct monitor_peer *p, int fd, int why)
+static int fail_dial(const struct monitor_state *m, struct monitor_peer *p, int fd, int why)
 {
-    give_up(m, p);
+    end_dial(m, p);
     if (fd >= 0)
         close(fd);
     errno = why;
@@ -58,14 +59,14 @@ int monitor_dial(struct monitor_state *m, struct monitor_peer *p, uint32_t place
     struct err e = {0};
     int ends[2];
 
-    give_up(m, p);
+    end_dial(m, p);
     p->dial = calloc(1, sizeof *p->dial);
     if (!p->dial || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
         free(p->dial);
         p->dial = NULL;
         return -1;
     }
-    p->dial->news_fd = ends[0];
+    p->dial->report_fd = ends[0];
     p->dial->cfg = (struct tcp_config){.spec.node = m->job_order.node,
                                        .address = {.job = m->job_order.job,
                                                    .attempt = m->attempt,
@@ -77,10 +78,10 @@ int monitor_dial(struct monitor_state *m, struct monitor_peer *p, uint32_t place
     *l = (struct tcp_link){
         .fd = -1, .node = p->at.node, .places = p->places, .place = place, .received = &nothing};
     if (tcp_link_connect(l, &p->dial->cfg, state, &e) < 0)
-        return give_up_by(m, p, ends[1], l->connect_error);
+        return fail_dial(m, p, ends[1], l->connect_error);
     if (!is_watched(m, p, EPOLL_CTL_ADD, l->fd, tcp_link_events(l), false) ||
         !is_watched(m, p, EPOLL_CTL_ADD, ends[0], EPOLLIN, true))
-        return give_up_by(m, p, ends[1], errno);
+        return fail_dial(m, p, ends[1], errno);
     return ends[1];
 }
 
@@ -88,22 +89,23 @@ void monitor_end_dials(struct monitor_state *m)
 {
     pthread_mutex_lock(&m->lock);
     for (size_t i = 0; i < m->n_peers; i++)
-        give_up(m, &m->peers[i]);
+        end_dial(m, &m->peers[i]);
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Does not wait: a job process that does not read its reports loses them. */
+/* Does not block: a job process that does not read its reports loses them. */
 static void report_dial(const struct monitor_peer *p, const struct err *why)
 {
     const struct monitor_dial *d = p->dial;
-    struct tcp_news news;
+    struct tcp_link_report report;
 
-    tcp_link_report(&news, &d->link, why);
-    fd_pass_send(d->news_fd, &news, sizeof news, news.state == TCP_GREETED ? d->link.fd : -1, MSG_DONTWAIT);
+    tcp_link_report(&report, &d->link, why);
+    fd_pass_send(d->report_fd, &report, sizeof report, report.state == TCP_GREETED ? d->link.fd : -1,
+                 MSG_DONTWAIT);
 }
 
-/* Limits the connections that a job process can keep open by never giving them up. The kernel ends an attempt
- * to connect. */
+/* Connections are limited in time, because a job process could keep them open forever. The kernel limits an
+ * attempt to connect. */
 static bool has_limit(const struct monitor_peer *p)
 {
     return p->dial && (p->dial->link.state == LINK_HELLO || p->dial->link.state == LINK_LISTENS);
@@ -124,19 +126,19 @@ static void advance_dial(struct monitor_state *m, struct monitor_peer *p)
     if (why.code || l->state != before.state || l->was_seen != before.was_seen)
         report_dial(p, &why);
     if (why.code || l->state == LINK_GREETED)
-        give_up(m, p);
+        end_dial(m, p);
 }
 
-/* The job process asks for the present state, or has closed its end. */
-static void take_question(const struct monitor_state *m, struct monitor_peer *p)
+/* The job process has asked for the present state, or has closed its socket. */
+static void receive_question(const struct monitor_state *m, struct monitor_peer *p)
 {
     char byte;
-    ssize_t n = recv(p->dial->news_fd, &byte, sizeof byte, MSG_DONTWAIT);
+    ssize_t n = recv(p->dial->report_fd, &byte, sizeof byte, MSG_DONTWAIT);
 
     if (n > 0)
         report_dial(p, &(struct err){0});
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        give_up(m, p);
+        end_dial(m, p);
 }
 
 void monitor_continue_dial(struct monitor_state *m, uint64_t tag)
@@ -146,7 +148,7 @@ void monitor_continue_dial(struct monitor_state *m, uint64_t tag)
         struct monitor_peer *p = &m->peers[tag / 2];
 
         if (tag % 2)
-            take_question(m, p);
+            receive_question(m, p);
         else
             advance_dial(m, p);
     }
@@ -166,7 +168,7 @@ int monitor_end_silent_dials(struct monitor_state *m)
         } else if (has_limit(p)) {
             tcp_link_timed_out(&p->dial->link, &p->dial->cfg, &why);
             report_dial(p, &why);
-            give_up(m, p);
+            end_dial(m, p);
         }
     }
     pthread_mutex_unlock(&m->lock);

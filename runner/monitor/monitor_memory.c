@@ -10,17 +10,17 @@
 #include "shared/base/process.h"
 #include "shared/job/reason.h"
 
-/* One check takes some 10 us. The next check is due when a process that uses all processors could have
- * reached the limit, but no later than after LOOK_MOST_S, because threads are counted as well. */
+/* A check takes some 10 us. The next one is due when a process that uses all processors could have reached
+ * the limit, but no later than after LOOK_MOST_S, because threads are counted as well. */
 static const double LOOK_LEAST_S = 0.01, LOOK_MOST_S = 0.1;
-static const double FASTEST = 4e9; /* bytes that a processor takes and clears in a second */
+static const double FASTEST = 4e9; /* bytes that a processor allocates and clears in a second */
 
-/* Beyond the limit are what RLIMIT_DATA rightly leaves out: the read-only data and the code of libraries that
- * are loaded, stacks, and page tables, one 512th of what is mapped. */
+/* A node may exceed the limit by memory that RLIMIT_DATA does not count: the code and read-only data of its
+ * libraries, stacks, and page tables, which take one 512th of the mapped memory. */
 enum { LOADED = 64 << 20, TABLES_PART = 256 };
 
-/* Without CAP_SYS_RESOURCE, which most containers lack, a limit is lowered by a process with the same real
- * user and group only: root's monitor has the job's for this call. */
+/* Without CAP_SYS_RESOURCE, which most containers lack, only a process with the same real user and group may
+ * lower another's limit: a monitor of root takes the job's ids for this call. */
 static int lower_limit(pid_t job, const struct rlimit *to)
 {
     uid_t id = sandbox_user_id(job);
@@ -35,8 +35,8 @@ static int lower_limit(pid_t job, const struct rlimit *to)
     return rc;
 }
 
-/* RLIMIT_DATA counts a process's private memory, and no memory that is shared: without this a node could
- * hold as much again. The memory stays counted when it is unmapped: the monitor cannot see whether it is. */
+/* RLIMIT_DATA counts private memory only: without this reduction a node could hold as much shared memory
+ * again. The reduction remains when the memory is unmapped, because the monitor cannot see that. */
 int monitor_make_memory(struct monitor_state *m, uint64_t bytes)
 {
     const struct rlimit less = {m->memory_left - bytes, m->memory_left - bytes};
@@ -84,7 +84,8 @@ static bool has_too_much(struct monitor_state *m, const struct process_memory *p
     return true;
 }
 
-/* RLIMIT_NPROC limits threads only where the node has a user of its own; each thread takes kernel memory. */
+/* Threads are limited because each takes kernel memory; RLIMIT_NPROC limits them only where the node has its
+ * own user. */
 static bool has_too_many_threads(struct monitor_state *m, const struct process_memory *p)
 {
     char text[128];

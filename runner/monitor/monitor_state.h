@@ -16,28 +16,29 @@
 struct monitor_call {
     double since;   /* the stopwatch's time of its beginning */
     double took_s;  /* so far, without the time in which one of the two processes was stopped */
-    double seen_at; /* when the monitor last looked */
+    double seen_at; /* of the monitor's last check */
 };
 
 /* A connection that the monitor makes, until the peer has sent a HELLO. */
 struct monitor_dial {
     struct tcp_config cfg;
     struct tcp_link link;
-    int news_fd; /* the job process has the other end */
+    int report_fd; /* the job process has the other end */
 };
 
 struct monitor_peer {
     struct mesh_peer at;       /* without its key */
     struct tcp_places places;  /* n 0: not found yet */
     struct monitor_dial *dial; /* NULL: none; owned */
-    bool has_answered;         /* a connection to it has been handed over */
+    bool has_answered;         /* the job process has received a connection to it */
 };
 
 /* Tags of the events of answer_poll: this one, or of a connection (monitor_dial.c). */
 #define MONITOR_REQUESTS UINT64_MAX
 
-/* Of two threads: the first reads orders and watches; the second answers requests, and may wait for a name
- * server or for much memory. Each has the lock while it uses the state, and not while it waits. */
+/* The monitor has two threads: the first reads orders and checks limits; the second answers requests, and may
+ * wait for a name server or for much memory. Each holds the lock while it uses the state, and not while it
+ * waits. */
 struct monitor_state {
     pthread_mutex_t lock;
     pid_t job; /* the job process */
@@ -47,7 +48,7 @@ struct monitor_state {
     struct orders orders; /* the agent's pipe; fd -1: it has ended */
     int relay_fd;         /* the job process reads them here; -1: closed */
     int n_orders;         /* read so far: the job, then the start */
-    size_t n_relayed;     /* bytes of the present line that are passed on */
+    size_t n_relayed;     /* bytes of the present line that have been passed on */
     struct orders_job job_order;
 
     struct monitor_peer *peers; /* (n_peers) as the agent's start names them; owned */
@@ -55,60 +56,53 @@ struct monitor_state {
     uint32_t attempt;
 
     uint64_t memory_most; /* what the node may use: the job process's RLIMIT_DATA at its start */
-    uint64_t memory_left; /* that, less the memory made for it: its present limit */
+    uint64_t memory_left; /* memory_most less the shared memory made for it: its present limit */
     int status_fd;        /* the job process's /proc/PID/status; -1: it cannot be read here */
-    double memory_at;     /* clock_now of the next look at its memory */
+    double memory_at;     /* clock_now of the next check of its memory */
 
     int request_fd;  /* the second thread's */
     int answer_poll; /* an epoll of what that thread waits for */
 
     char codec[MONITOR_NAME_MAX];
     bool is_executor;
-    double call_limit_s; /* 0: nothing is watched */
+    double call_limit_s; /* 0: calls have no limit yet */
     struct monitor_call call;
 
-    double orphaned_at; /* clock_now: the agent has ended before the start; 0: it has not */
-    double limit_at;    /* clock_now: the job's time limit is over; 0: none */
-    double kill_at;     /* clock_now; 0: none */
+    /* Of clock_now; 0: none. */
+    double orphaned_at; /* when the agent ended, before the start */
+    double limit_at;    /* the end of the job's time limit */
+    double kill_at;     /* when SIGKILL follows SIGTERM */
 };
 
-/* monitor_orders: reads the agent's pipe and passes on what the other end takes. Neither call blocks. */
-bool monitor_has_unsent_order(const struct monitor_state *m);
-void monitor_read_orders(struct monitor_state *m);
-void monitor_pass_orders(struct monitor_state *m);
+/* monitor.c: writes the node's end to its log and to events.jsonl. */
+void monitor_report(struct monitor_state *m, const char *reason, const char *message);
 
-/* monitor_time: does what is due at `now`. Returns whether the node is to be killed: its end is reported. */
-bool monitor_check_time(struct monitor_state *m, double now);
-/* Seconds until the next check. */
-double monitor_period(const struct monitor_state *m, double now);
-
-/* monitor_answer: the second thread, from its start until the conversation ends. Without the lock. */
+/* monitor_answer: the second thread. Returns when the job process closes its socket, or sends an invalid
+ * request. Takes the lock. */
 void monitor_answer(struct monitor_state *m);
-/* The part of it that neither receives nor sends, and takes the lock. *fd: the descriptor to send, which the
- * caller closes, or -1. */
+/* Carries out one request, without receiving and sending; takes the lock. *fd: the descriptor to send, which
+ * the caller closes, or -1. */
 void monitor_do(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
                 int *fd);
 
-/* monitor_dial: begins to connect to a peer's place, and gives up an earlier connection to the peer. Returns
- * the job process's end of its news, or -1 and sets errno. */
+/* monitor_dial: begins to connect to a peer's place, and closes an earlier connection to the peer. Returns
+ * the socket on which the job process receives the state of the connection (struct tcp_link_report), or -1
+ * and sets errno. */
 int monitor_dial(struct monitor_state *m, struct monitor_peer *p, uint32_t place, const struct tcp_aim *aim);
 /* Continues with what answer_poll has found; `tag`: the event's. */
 void monitor_continue_dial(struct monitor_state *m, uint64_t tag);
-/* Gives up the connections at which the other end has been silent for too long, and tells the job process.
- * Returns the milliseconds until the next may be, or -1: there is none. */
+/* Closes the connections whose peer has been silent for too long, and reports that to the job process.
+ * Returns the milliseconds until another connection may be closed, or -1: there is none. */
 int monitor_end_silent_dials(struct monitor_state *m);
-/* Gives up all connections that are not handed over. */
+/* Closes all connections that the job process has not received. */
 void monitor_end_dials(struct monitor_state *m);
 
 /* monitor_memory: makes memory for the job process, and lowers its limit by as much; releases the lock while
  * the kernel clears the memory. Returns a descriptor, or -1 and sets errno: ENOMEM, with what the job process
  * has it would be more than the job may use. */
 int monitor_make_memory(struct monitor_state *m, uint64_t bytes);
-/* Looks at what the job process holds, if it is time for it. Returns whether the node is to be killed for
- * it: its end is reported. */
+/* Checks the memory and the threads of the job process, if a check is due. Returns whether the node must be
+ * killed: its end is reported. */
 bool monitor_check_memory(struct monitor_state *m, double now);
-
-/* monitor_time: writes the node's end to its log and to events.jsonl. */
-void monitor_report(struct monitor_state *m, const char *reason, const char *message);
 
 #endif

@@ -1,6 +1,6 @@
-/* monitor_wire -- what a job process and its monitor send each other over a socket pair of packets
- * (SOCK_SEQPACKET): one request, then one reply. Both are one program on one machine, so a record is a
- * struct; the monitor trusts no byte of it. */
+/* monitor_wire -- the requests of a job process to its monitor, and the replies, over a socket pair of
+ * packets (SOCK_SEQPACKET): one request, then one reply. Both processes run the same program, so a packet is
+ * a struct; the monitor trusts no byte of it. */
 #ifndef PSGD_MONITOR_WIRE_H
 #define PSGD_MONITOR_WIRE_H
 
@@ -13,10 +13,10 @@ enum monitor_ask {
     MONITOR_WATCH = 1, /* watch the calls of codec `name`, which may take `seconds` each; once. `node` is
                         * 1 for an executor, watched between its calls of the host, else 0 */
     MONITOR_FIND,      /* -> places, text: the addresses of peer `node`, from the agent's table */
-    MONITOR_DIAL,      /* -> descriptor: where the news of a connection to peer `node` at its place `number`
-                        * arrive (struct tcp_news), instead of those of an earlier connection to it */
+    MONITOR_DIAL,      /* -> descriptor: a socket on which reports (struct tcp_link_report) arrive about a new
+                        * connection to peer `node` at its place `number`; ends an earlier connection to it */
     MONITOR_LISTEN,    /* -> descriptor: a socket that listens at `name`, SHM_NAME_BYTES (shm/shm_source.h) */
-    MONITOR_CONNECT,   /* -> descriptor: one that is connected to it */
+    MONITOR_CONNECT,   /* -> descriptor: a socket that is connected to `name` */
     MONITOR_MEMORY,    /* -> descriptor: `number` bytes of memory, whole pages */
     N_MONITOR_ASKS
 };

@@ -1,6 +1,6 @@
-/* tcp_dial -- makes the sockets of a mesh's connections and finds their addresses. A node with a monitor asks
- * it to do so (monitor/monitor.h), because the codec's process may make none; a mesh of other processes does
- * it itself. */
+/* tcp_dial -- finds the addresses of peers and makes the sockets of the connections to them. A node with a
+ * monitor has the monitor do that (monitor/monitor.h), because the codec's process may make no sockets; other
+ * processes do it themselves. */
 #ifndef PSGD_TCP_DIAL_H
 #define PSGD_TCP_DIAL_H
 
@@ -36,12 +36,12 @@ struct tcp_aim {
 /* The functions that make the sockets; `node` is a peer. */
 struct tcp_dialer {
     int (*find)(void *owner, int node, struct tcp_places *out, struct err *e); /* as tcp_find */
-    /* As tcp_dial, to the place of that index. If the dialer exchanges the HELLOs: -1, or a packet socket
-     * at which struct tcp_news arrive (tcp_link.h); closing it gives the connection up. */
+    /* As tcp_dial, to the place of that index. If the dialer exchanges the HELLOs, it returns -1, or a packet
+     * socket on which reports about the connection arrive (struct tcp_link_report); closing it ends the
+     * connection. */
     int (*dial)(void *owner, int node, uint32_t index, const struct tcp_aim *aim);
-    bool
-        exchanges_hellos; /* and so hands over a socket only if the peer has answered as a node of this job */
-    void *owner;          /* first argument of both */
+    bool exchanges_hellos; /* it passes on a connection only after the peer's HELLO as a node of this job */
+    void *owner;           /* first argument of both */
 };
 
 /* Resolves a name, to one address or more (address_find); waits for name servers. ERR_LOST. */

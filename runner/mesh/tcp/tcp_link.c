@@ -58,7 +58,7 @@ double tcp_link_round_trip(int fd)
 
 double tcp_link_peer_silence(struct tcp_link *l)
 {
-    if (!l->awaits_news)
+    if (!l->awaits_report)
         return tcp_link_silence(l->fd);
     if (!l->has_asked)
         l->has_asked = send(l->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
@@ -187,7 +187,7 @@ int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link
     l->state = state;
     l->n_in = 0;
     l->was_seen = l->has_asked = false;
-    l->awaits_news = cfg->address.dialer && cfg->address.dialer->exchanges_hellos;
+    l->awaits_report = cfg->address.dialer && cfg->address.dialer->exchanges_hellos;
     l->silence = 0;
     l->connect_error = 0;
     l->proof_ack = l->challenge_ack = 0;
@@ -453,10 +453,10 @@ uint32_t tcp_link_events(const struct tcp_link *l)
 {
     bool connects = l->state == LINK_CONNECTING || l->state == LINK_PROBING;
 
-    return connects && !l->awaits_news ? EPOLLOUT : EPOLLIN;
+    return connects && !l->awaits_report ? EPOLLOUT : EPOLLIN;
 }
 
-void tcp_link_report(struct tcp_news *out, const struct tcp_link *l, const struct err *why)
+void tcp_link_report(struct tcp_link_report *out, const struct tcp_link *l, const struct err *why)
 {
     bool connects = l->state == LINK_CONNECTING || l->state == LINK_PROBING;
 
@@ -480,19 +480,19 @@ void tcp_link_report(struct tcp_news *out, const struct tcp_link *l, const struc
 }
 
 /* The peer's HELLO is checked as if it had just been received, and the handshake goes on from there. */
-static int take_greeted(struct tcp_link *l, const struct tcp_config *cfg, const struct tcp_news *news, int fd,
-                        struct err *e)
+static int take_greeted(struct tcp_link *l, const struct tcp_config *cfg,
+                        const struct tcp_link_report *report, int fd, struct err *e)
 {
     bool complete;
 
     close(l->fd);
     l->fd = fd;
-    l->awaits_news = false;
+    l->awaits_report = false;
     be_connected(l);
-    memcpy(l->mine, news->mine, sizeof l->mine);
-    memcpy(l->pair, news->pair, sizeof l->pair);
-    memcpy(l->in, news->hello, sizeof news->hello);
-    l->n_in = sizeof news->hello;
+    memcpy(l->mine, report->mine, sizeof l->mine);
+    memcpy(l->pair, report->pair, sizeof l->pair);
+    memcpy(l->in, report->hello, sizeof report->hello);
+    l->n_in = sizeof report->hello;
     if (check_received(l, cfg, FRAME_HELLO, HELLO_NONCE, &complete, e) < 0)
         return e->code;
     l->n_in = 0;
@@ -511,40 +511,40 @@ int tcp_lacks_descriptors(struct err *e)
 }
 
 /* Of a connection that the dialer makes. */
-static int take_news(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
+static int receive_report(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
-    struct tcp_news news;
+    struct tcp_link_report report;
     int fd;
-    ssize_t n = fd_pass_receive(l->fd, &news, sizeof news, &fd, MSG_DONTWAIT);
+    ssize_t n = fd_pass_receive(l->fd, &report, sizeof report, &fd, MSG_DONTWAIT);
 
     if (n < 0 && errno == ECONNRESET) /* closed with a question unread; once, and before what is to be read */
-        n = fd_pass_receive(l->fd, &news, sizeof news, &fd, MSG_DONTWAIT);
+        n = fd_pass_receive(l->fd, &report, sizeof report, &fd, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    if (n != (ssize_t)sizeof news || (fd >= 0 && news.state != TCP_GREETED)) {
+    if (n != (ssize_t)sizeof report || (fd >= 0 && report.state != TCP_GREETED)) {
         if (fd >= 0)
             close(fd);
         return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
     }
-    if (news.state == TCP_GREETED && fd < 0) /* the kernel has had no descriptor for it */
+    if (report.state == TCP_GREETED && fd < 0) /* the kernel has had no descriptor for it */
         return tcp_lacks_descriptors(e);
-    l->was_seen |= news.was_seen;
-    l->silence = news.silence;
+    l->was_seen |= report.was_seen;
+    l->silence = report.silence;
     l->has_asked = false;
-    if (news.state == TCP_GREETED)
-        return take_greeted(l, cfg, &news, fd, e);
-    if (news.state == TCP_CONNECTED && (l->state == LINK_CONNECTING || l->state == LINK_PROBING))
+    if (report.state == TCP_GREETED)
+        return take_greeted(l, cfg, &report, fd, e);
+    if (report.state == TCP_CONNECTED && (l->state == LINK_CONNECTING || l->state == LINK_PROBING))
         be_connected(l);
-    if (news.state != TCP_FAILED)
+    if (report.state != TCP_FAILED)
         return 0;
-    l->connect_error = news.connect_error;
-    return err_set(e, news.code, "%s", news.why);
+    l->connect_error = report.connect_error;
+    return err_set(e, report.code, "%s", report.why);
 }
 
 int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
-    if (l->awaits_news)
-        return take_news(l, cfg, e);
+    if (l->awaits_report)
+        return receive_report(l, cfg, e);
     if (l->state == LINK_CONNECTING || l->state == LINK_PROBING)
         return connected(l, cfg, e);
     if (l->state == LINK_LISTENS)

@@ -14,7 +14,7 @@ enum { HELLO_NONCE = 16 };
 struct tcp_config { /* how mesh_open was called */
     struct mesh_spec spec;
     struct mesh_tcp_address address;
-    bool only_greets; /* connecting ends in LINK_GREETED: another process continues */
+    bool only_greets; /* the handshake ends in LINK_GREETED, and another process continues it */
 };
 
 enum link_state {
@@ -31,9 +31,10 @@ enum link_state {
 
 enum { HELLO_BYTES = FRAME_BYTES + HELLO_NONCE };
 
-/* What a dialer that exchanges the HELLOs reports of a connection, each in a packet, to which it adds the
- * connection's socket if it is TCP_GREETED. It answers each packet, of one byte, with the present state. */
-struct tcp_news {
+/* A packet by which a dialer that exchanges the HELLOs reports the state of a connection. A TCP_GREETED
+ * report comes with the connection's socket. The dialer answers each packet of one byte with a report of the
+ * present state. */
+struct tcp_link_report {
     enum { TCP_CONNECTING, TCP_CONNECTED, TCP_GREETED, TCP_FAILED } state; /* the last two end the reports */
     bool was_seen;                                                         /* as in struct tcp_link */
     double silence;                                                        /* of tcp_link_silence */
@@ -43,10 +44,11 @@ struct tcp_news {
 };
 
 struct tcp_link {
-    int fd; /* the connection; or, until its peer has sent a HELLO, where the dialer's news arrive */
-    bool awaits_news, has_asked; /* for the present state */
-    double silence;              /* as last reported */
-    struct tls *tls;             /* NULL: none, or not yet */
+    int fd; /* the connection; while awaits_report, the socket on which the dialer's reports arrive */
+    bool awaits_report; /* the dialer has not passed on the connection yet */
+    bool has_asked;     /* for a report of the present state */
+    double silence;     /* as last reported */
+    struct tls *tls;    /* NULL: none, or not yet */
     enum link_state state;
     bool is_accepted;
     int node; /* the peer; this node's own id while unknown (accepted, no HELLO yet) */
@@ -55,7 +57,7 @@ struct tcp_link {
     uint32_t place;             /* index of the one in use */
     struct sockaddr_storage at; /* address of the peer: connected to, or as accept returned it */
     socklen_t at_len;
-    int connect_error;        /* errno with which connecting has failed; 0: it has not */
+    int connect_error;        /* errno of the failed connect; 0: it has not failed */
     bool has_other_version;   /* accepted, and its HELLO has another version */
     bool was_seen;            /* the peer's process has sent bytes or closed: it handles its connections */
     const uint32_t *received; /* (cfg->address.n_peers) seq of the last message received from each */
@@ -76,7 +78,7 @@ int tcp_link_resolve(struct tcp_link *l, const struct tcp_config *cfg, const str
 int tcp_link_connect(struct tcp_link *l, const struct tcp_config *cfg, enum link_state state, struct err *e);
 /* The deadline of connecting, or of the handshake, is over: sets the message, and connect_error. */
 void tcp_link_timed_out(struct tcp_link *l, const struct tcp_config *cfg, struct err *e);
-/* The peer answers at the present address: drops the other addresses. */
+/* Keeps only the present address, at which the peer answers. */
 void tcp_link_keep_place(struct tcp_link *l);
 /* Whether both ends of the connection are on this machine. Both compare the same two addresses, so they
  * agree. */
@@ -97,8 +99,9 @@ int tcp_lacks_descriptors(struct err *e);
 
 /* The events of `fd` to wait for. */
 uint32_t tcp_link_events(const struct tcp_link *l);
-/* What a dialer reports of a link that it advances; `why`: with what that has failed, code 0: it has not. */
-void tcp_link_report(struct tcp_news *out, const struct tcp_link *l, const struct err *why);
+/* Fills in a dialer's report of a link that it advances. `why`: the error with which it has failed; code 0:
+ * it has not failed. */
+void tcp_link_report(struct tcp_link_report *out, const struct tcp_link *l, const struct err *why);
 
 /* Whether the link is connected but the peer's process has not handled it yet. */
 bool tcp_link_is_unseen(const struct tcp_link *l);

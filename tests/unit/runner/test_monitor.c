@@ -224,7 +224,7 @@ static void tell_end(struct node_process *n)
 
     if (n->seconds > 0)
         process_tree_kill(getpid(), NULL, NULL);
-    if (orders_read_job(&o, &job, &e) != ERR_LOST || monitor_tell_end(&n->monitor, &e) != ERR_LOST)
+    if (orders_read_job(&o, &job, &e) != ERR_LOST || monitor_explain_end(&n->monitor, &e) != ERR_LOST)
         _exit(97);
     _exit(n->monitor.is_lost && strstr(e.text, "monitor process has ended")   ? 7
           : !n->monitor.is_lost && strcmp(e.text, "the agent has ended") == 0 ? 8

@@ -81,7 +81,7 @@ static void link_to_peer(struct node_process *n)
     if (tcp_link_resolve(&l, &cfg, s.peers, &e) < 0 ||
         tcp_link_connect(&l, &cfg, n->limit_s > 0 ? LINK_PROBING : LINK_CONNECTING, &e) < 0)
         _exit(98);
-    while (e.code == 0 && l.awaits_news) {
+    while (e.code == 0 && l.awaits_report) {
         struct pollfd p = {.fd = l.fd, .events = (short)tcp_link_events(&l)};
 
         if (n_connections() > 0)
@@ -292,28 +292,29 @@ static int dial_by_packets(void *owner, int node, uint32_t index, const struct t
     return ends[1];
 }
 
-/* The kernel then tells the node of a reset before it gives it the last news. */
-TEST(the_last_news_of_a_connection_arrive_though_the_monitor_has_not_read_the_last_question)
+/* The kernel reports the reset to the node before it delivers the last report. */
+TEST(the_last_report_of_a_connection_arrives_though_the_monitor_has_not_read_the_last_question)
 {
     int monitor_fd;
     const struct tcp_dialer d = {find_one, dial_by_packets, true, &monitor_fd};
     const struct mesh_peer peer = {.node = 1, .host = "127.0.0.1", .port = 1};
     const struct tcp_config cfg = {.address = {.peers = &peer, .n_peers = 1, .dialer = &d}};
     struct tcp_link l = {.fd = -1};
-    struct tcp_news news = {.state = TCP_CONNECTED};
+    struct tcp_link_report report = {.state = TCP_CONNECTED};
     struct err e = {0};
 
     assert_ok(tcp_link_resolve(&l, &cfg, &peer, &e));
     assert_ok(tcp_link_connect(&l, &cfg, LINK_PROBING, &e));
-    assert_int_equal(send(monitor_fd, &news, sizeof news, 0), sizeof news);
+    assert_int_equal(send(monitor_fd, &report, sizeof report, 0), sizeof report);
     assert_ok(tcp_link_advance(&l, &cfg, &e));
     assert_int_equal(l.state, LINK_LISTENS);
     tcp_link_peer_silence(&l);
-    news = (struct tcp_news){.state = TCP_FAILED, .code = ERR_LOST, .why = "node 1 closed the connection"};
-    assert_int_equal(send(monitor_fd, &news, sizeof news, 0), sizeof news);
+    report = (struct tcp_link_report){
+        .state = TCP_FAILED, .code = ERR_LOST, .why = "node 1 closed the connection"};
+    assert_int_equal(send(monitor_fd, &report, sizeof report, 0), sizeof report);
     close(monitor_fd);
     assert_int_equal(tcp_link_advance(&l, &cfg, &e), ERR_LOST);
-    assert_string_equal(e.text, news.why);
+    assert_string_equal(e.text, report.why);
     tcp_link_hang_up(&l);
 }
 
@@ -345,7 +346,7 @@ int main(void)
         cmocka_unit_test(a_connection_is_handed_over_only_if_the_peer_answers_as_that_node_of_this_job),
         cmocka_unit_test(a_connection_to_a_program_that_does_not_answer_is_given_up),
         cmocka_unit_test(
-            the_last_news_of_a_connection_arrive_though_the_monitor_has_not_read_the_last_question),
+            the_last_report_of_a_connection_arrives_though_the_monitor_has_not_read_the_last_question),
         cmocka_unit_test(a_probe_is_not_handed_over_and_tells_when_the_peer_closes_it),
     };
 
