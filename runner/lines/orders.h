@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runner/mesh/tcp/tcp_address.h"
+#include "runner/mesh/tcp/tcp_dial.h"
 #include "shared/base/err.h"
 #include "shared/base/flag.h"
 #include "shared/plugin/isolation.h"

@@ -3,7 +3,7 @@
 #define PSGD_MESH_TCP_H
 
 #include "runner/mesh/mesh.h"
-#include "runner/mesh/tcp/tcp_address.h"
+#include "runner/mesh/tcp/tcp_dial.h"
 #include "runner/shm/sealed.h"
 #include "runner/shm/send_pool.h"
 

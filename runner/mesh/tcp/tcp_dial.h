@@ -1,10 +1,11 @@
-/* tcp_dial -- finds the addresses of peers and makes the sockets of the connections to them. A node with a
- * monitor has the monitor do that (monitor/monitor.h), because the codec's process may make no sockets; other
- * processes do it themselves. */
+/* tcp_dial -- the peers of a node, and the connections to them: finds the addresses of peers and makes the
+ * sockets of the connections to them. A node with a monitor has the monitor do that (monitor/monitor.h),
+ * because the codec's process may make no sockets; other processes do it themselves. */
 #ifndef PSGD_TCP_DIAL_H
 #define PSGD_TCP_DIAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -42,6 +43,27 @@ struct tcp_dialer {
     int (*dial)(void *owner, int node, uint32_t index, const struct tcp_aim *aim);
     bool exchanges_hellos; /* it passes on a connection only after the peer's HELLO as a node of this job */
     void *owner;           /* first argument of both */
+};
+
+/* What a node's mesh_tcp is opened with. */
+
+enum { MESH_KEY_BYTES = 32 };
+
+struct mesh_peer {
+    int node;
+    char host[256];
+    int port;
+    uint8_t key[MESH_KEY_BYTES]; /* known to this node and the peer only */
+};
+
+struct mesh_tcp_address {
+    const char *job; /* job id; must outlive the mesh, which sends it again in each reconnection */
+    uint32_t attempt;
+    int listen_fd; /* bound and listening; owned by the mesh from mesh_open on, also on failure */
+    const struct mesh_peer *peers; /* (n_peers) all nodes that this one connects to */
+    size_t n_peers;
+    enum mesh_tls tls;
+    const struct tcp_dialer *dialer; /* must outlive the mesh; NULL: the mesh makes its sockets itself */
 };
 
 /* Resolves a name, to one address or more (address_find); waits for name servers. ERR_LOST. */

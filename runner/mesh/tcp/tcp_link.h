@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "runner/mesh/mesh.h"
-#include "runner/mesh/tcp/tcp_address.h"
+#include "runner/mesh/tcp/tcp_dial.h"
 #include "runner/mesh/tcp/tls.h"
 
 enum { HELLO_NONCE = 16 };
