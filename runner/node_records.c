@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runner/comm_rows.h"
 #include "runner/exchange/exchange_state.h"
 #include "runner/node.h"
 #include "shared/base/clock.h"
@@ -122,7 +121,7 @@ int node_record_comm(struct node *n, struct err *e)
         size_t n_rows;
 
         row.peer = n->peers[i];
-        n_rows = comm_rows(rows, n->exchange, row);
+        n_rows = exchange_comm_rows(rows, n->exchange, row);
         if (n_rows > 0 && record_write(&n->records[ARTIFACT_COMM], rows, sizeof *rows, n_rows, e) < 0)
             return e->code;
     }

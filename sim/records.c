@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/comm_rows.h"
 #include "shared/records/artifacts.h"
 #include "sim/sim.h"
 
@@ -126,7 +125,7 @@ int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim
     if (!exchange_round_done(n->x, &row.round) || row.round % (uint64_t)s->set.record_every != 0)
         return 0;
     for (; row.peer <= last; row.peer++) {
-        size_t n_rows = exchange_needs_link(n->x, row.peer) ? comm_rows(rows, n->x, row) : 0;
+        size_t n_rows = exchange_needs_link(n->x, row.peer) ? exchange_comm_rows(rows, n->x, row) : 0;
 
         for (size_t i = 0; i < n_rows; i++) {
             const struct comm_row timed = {.job = rows[i], .sim_time_s = n->now};

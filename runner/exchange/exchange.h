@@ -22,6 +22,7 @@
 #include "shared/job/aggregate.h"
 #include "shared/job/blocks.h"
 #include "shared/job/settings.h"
+#include "shared/records/record.h"
 
 struct exchange;
 struct tensor_view;
@@ -217,5 +218,8 @@ bool exchange_round_done(struct exchange *x, uint64_t *round);
 void exchange_end_rounds(struct exchange *x);
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer);
+/* Writes that traffic with `row.peer` as rows of comm.csv. `row` has time, round, node and peer. Returns the
+ * number of rows: one for each direction with at least one message. */
+size_t exchange_comm_rows(struct record_comm out[2], const struct exchange *x, struct record_comm row);
 
 #endif
