@@ -1,25 +1,98 @@
-/* node_codec -- a node's setup for its codec: its object, which is loaded only inside the sandbox; the
- * exchange with the job's settings, the model's layers, the step and its updates on servers, and
- * codec.csv. */
+/* node_codec -- a node's setup for its codec: the object, which is compiled here if need be and loaded only
+ * inside the sandbox; the exchange with the job's settings and the model's layers; the step and its updates
+ * on servers; codec.csv. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "nn/kernels/blas.h"
-#include "runner/compile_here.h"
 #include "runner/node.h"
 #include "runner/sandbox/sandbox.h"
 #include "shared/base/clock.h"
+#include "shared/base/file.h"
 #include "shared/plugin/codec_manifest.h"
+#include "shared/plugin/compile.h"
 
 static const char codec_path[] = "../packages/" CODEC_OBJECT_NAME;
 
+enum { SOURCE_MAX = 16 << 20 };
+
+static const char compile_folder[] = "compile";
+
+static int copy_file(const char *to, const char *dir, const char *name, struct err *e)
+{
+    char from[PATH_MAX], *text;
+    size_t len;
+    int rc;
+
+    if (file_join(from, sizeof from, dir, name, e) < 0 || file_read(&text, &len, from, SOURCE_MAX, e) < 0)
+        return e->code;
+    rc = file_write(to, text, len, 0600, e);
+    free(text);
+    if (rc == 0 && chmod(to, 0644) < 0) /* independent of the umask */
+        return err_errno(e, ERR_IO, "%s", to);
+    return rc;
+}
+
+/* Copies the files, because the compiler may run as another user, who can read neither their folders nor this
+ * user's files. */
+static int gather_sources(struct err *e)
+{
+    char exe_dir[PATH_MAX], headers[PATH_MAX];
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
+        compile_find_header(headers, sizeof headers, exe_dir, e) < 0 ||
+        file_mkdirs("compile/include", 0700, e) < 0)
+        return e->code;
+    if (chmod("compile/include", 0755) < 0)
+        return err_errno(e, ERR_IO, "%s", compile_folder);
+    return copy_file("compile/include/codec.h", headers, "codec.h", e) < 0 ||
+                   copy_file("compile/include/codec_option.h", headers, "codec_option.h", e) < 0 ||
+                   copy_file("compile/include/codec_events.h", headers, "codec_events.h", e) < 0 ||
+                   copy_file("compile/include/wire.h", headers, "wire.h", e) < 0 ||
+                   copy_file("compile/include/executor.h", headers, "executor.h", e) < 0 ||
+                   copy_file("compile/" CODEC_SOURCE_NAME, "../packages", CODEC_SOURCE_NAME, e) < 0
+               ? e->code
+               : 0;
+}
+
+/* Compiles inside compile_folder, and then returns to its parent, to which the runner's file names are
+ * relative. */
+static int compile_source(struct codec_library *out, struct err *e)
+{
+    char here[] = ".";
+    int rc;
+
+    if (chdir(compile_folder) < 0)
+        return err_errno(e, ERR_IO, "%s", compile_folder);
+    rc = compile_confined("cc", CODEC_SOURCE_NAME, CODEC_OBJECT_NAME, here, sandbox_compiler, here, e);
+    if (rc == 0)
+        rc = codec_library_copy(out, CODEC_OBJECT_NAME, e);
+    if (chdir("..") < 0)
+        return err_errno(e, ERR_IO, "the node's folder");
+    return rc;
+}
+
+/* Compiles ../packages/codec.c in a folder below the working directory, and copies the object to memory as
+ * codec_library_copy does. The source is foreign input, so the compiler runs in a child that sees system
+ * folders and its own folder only (sandbox_compiler). Its output is in the node's log. */
+static int compile_here(struct codec_library *out, struct err *e)
+{
+    struct err ignored;
+    int rc = gather_sources(e) < 0 ? e->code : compile_source(out, e);
+
+    file_remove_tree(compile_folder, &ignored);
+    return rc;
+}
+
 /* Compiles the codec if the package's object is for another machine, or if only its source is trusted. The
  * codec is still identified by the digest of the object that the manifest names. */
-static int compile_codec(struct node *n, struct err *e)
+static int compile_package(struct node *n, struct err *e)
 {
     struct codec_manifest m;
 
@@ -35,7 +108,7 @@ static int compile_codec(struct node *n, struct err *e)
 int node_copy_codec(struct node *n, struct err *e)
 {
     if (access(codec_path, F_OK) < 0 && errno == ENOENT)
-        return compile_codec(n, e);
+        return compile_package(n, e);
     if (codec_library_copy(&n->codec, codec_path, e) < 0)
         return e->code;
     memcpy(n->codec_sha256, n->codec.sha256, sizeof n->codec_sha256);
