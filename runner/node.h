@@ -98,9 +98,6 @@ void node_report_executing(const struct node *n); /* its progress, to the agent 
 int node_open_exchange(struct node *n, struct err *e);
 /* Connects to the peers; takes the listening socket. */
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
-/* Part of node_connect, before the first step: logs the memory that this node's job will hold. ERR_NOMEM: the
- * machine has less for its workers' exchanges. */
-int node_check_memory(const struct node *n, struct err *e);
 int node_train(struct node *n, struct err *e);   /* a worker's part */
 int node_serve(struct node *n, struct err *e);   /* a server's */
 int node_execute(struct node *n, struct err *e); /* that of a node of an executor (executor/) */

@@ -1,5 +1,5 @@
-/* node_connect -- connects a node to its peers: first sockets, then shared memory with nodes of one
- * machine. */
+/* node_connect -- connects a node to its peers: first by sockets, then by shared memory with nodes of its
+ * machine; and checks that the memory of the job's steps is there. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,14 @@
 #include "runner/node.h"
 #include "runner/shm/shm_agreement.h"
 #include "shared/base/clock.h"
+#include "shared/base/memory.h"
 
-static const double CONNECT_S =
-    30; /* all nodes are ready before any of them connects, so only a node that has crashed takes so long */
+/* All nodes are ready before the first connects, so only a node that has crashed takes so long. */
+static const double CONNECT_S = 30;
 
-/* Connected nodes map each other's memory within this time, and report the result within as much again:
- * only a node that hangs takes longer. At most a quarter of --round-timeout, during which peers may wait
- * for them already. */
+/* Seconds in which connected nodes map each other's memory, and then in which they report the result: only a
+ * node that hangs takes longer. At most a quarter of --round-timeout, because peers may wait for this node
+ * meanwhile. */
 static double join_timeout(const struct node *n)
 {
     const double enough_s = 5;
@@ -54,7 +55,7 @@ static int on_event(struct node *n, struct shm_agreement *p, struct mesh_event *
 
 /* Waits until every peer has reported whether it can share memory. Collectives wait for all of them anyway;
  * for messages the codec rule decides what to do without a peer. */
-static int settle(struct node *n, struct shm_agreement *p, bool collects, struct err *e)
+static int settle_sharing(struct node *n, struct shm_agreement *p, bool collects, struct err *e)
 {
     while (!shm_agreement_is_settled(p)) {
         struct mesh_event ev;
@@ -74,7 +75,7 @@ static int settle(struct node *n, struct shm_agreement *p, bool collects, struct
     return collects ? 0 : open_send_pool(n, p, e);
 }
 
-/* Says which collectives use the memory that p->n_places workers share. */
+/* Logs which collectives use the memory that p->n_places workers share. */
 static void report_shared(const struct node *n, const struct shm_agreement *p)
 {
     if (p->n_places == n->set.node_count)
@@ -144,7 +145,7 @@ static int share_messages(struct node *n, struct shm_agreement *p, struct err *e
     return mesh_watch(n->mesh, -1, e);
 }
 
-/* The workers that collectives share memory with, this one included. */
+/* The number of workers that share memory for collectives, this one included. */
 static int n_sharing(const struct node *n, const int *machines)
 {
     int count = 0;
@@ -157,7 +158,8 @@ static int n_sharing(const struct node *n, const int *machines)
 /* Lets nodes of one machine share memory, if they can: for collectives, or else for messages. */
 static int share_memory(struct node *n, const struct mesh_transport *transport, struct err *e)
 {
-    /* An executor's collectives go over connections: memory for them is for vectors as long as a model. */
+    /* An executor's collectives use connections: memory for collectives is sized for vectors as long as a
+     * model. */
     bool collects = n->net && exchange_collects(n->exchange);
     bool has_neighbours = collective_machines(n->machines, n->set.node_count) < n->set.node_count;
     const int *machines = exchange_has_levels(n->exchange) && has_neighbours ? n->machines : NULL;
@@ -184,15 +186,16 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
                                                            .machines = machines,
                                                            .source = &n->shm_source},
                             e) < 0 ||
-        settle(n, &p, collects, e) < 0)
+        settle_sharing(n, &p, collects, e) < 0)
         rc = e->code;
     else
         rc = collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
-    shm_agreement_clear(&p); /* what was not taken */
+    shm_agreement_clear(&p); /* closes the rendezvous, unless it was taken */
     return rc;
 }
 
-/* Workers with one host name run on one machine. All nodes have the same list, and so the same result. */
+/* Workers with the same host name run on one machine. All nodes have the same list, and so the same
+ * result. */
 static int find_machines(struct node *n, const struct orders_start *start, struct err *e)
 {
     n->machines = malloc((size_t)n->set.node_count * sizeof *n->machines);
@@ -209,6 +212,61 @@ static int find_machines(struct node *n, const struct orders_start *start, struc
                 n->machines[k] = other;
         }
     return 0;
+}
+
+static double vector_bytes_of(const struct node *n, size_t count)
+{
+    return (double)count * (double)net_n_params(n->net) * sizeof(float);
+}
+
+static double optimizer_bytes(const struct node *n)
+{
+    struct tensor_view of[OPTIMIZER_TENSORS];
+
+    return n->step.optimizer ? vector_bytes_of(n, optimizer_tensors(n->step.optimizer, of)) : 0;
+}
+
+/* Gradients in shared memory are counted there, not with the network. */
+static double shared_bytes(const struct node *n)
+{
+    if (n->shm_group)
+        return (double)shm_group_bytes(net_n_params(n->net), shm_group_n(n->shm_group)) -
+               vector_bytes_of(n, 1);
+    return n->send_pool ? (double)send_pool_bytes(n->mesh->pool->limit, n->n_peers) : 0;
+}
+
+static int n_workers_here(const struct node *n)
+{
+    int count = 0;
+
+    for (int k = 0; k < n->set.node_count; k++)
+        count += n->job.node >= 0 && n->machines[k] == n->machines[n->job.node];
+    return count > 0 ? count : 1;
+}
+
+/* Before the first step: logs the memory that this node's job will hold. The memory of the model and the
+ * optimizer is allocated and written when they are made (nn/net.h), shared memory when it is made
+ * (shm/sealed.h), but the vectors and messages of exchanges in the first steps, where the kernel would kill
+ * the process. ERR_NOMEM: the machine has less for its workers' exchanges. */
+static int check_memory(const struct node *n, struct err *e)
+{
+    double model = net_bytes(n->spec, n->max_batch) + optimizer_bytes(n);
+    double own = exchange_bytes(n->exchange) + (n->model ? vector_bytes_of(n, 1) : 0),
+           shared = shared_bytes(n);
+    double available = memory_shared();
+    int n_here = n_workers_here(n);
+
+    fprintf(stderr, "memory: %.3g GB, %.3g for the model and its optimizer, %.3g for exchanges\n",
+            (model + own + shared) / 1e9, model / 1e9, (own + shared) / 1e9);
+    if (own * n_here <= available)
+        return 0;
+    err_set(
+        e, ERR_NOMEM,
+        "the vectors of exchanges take %.3g GB in each of the job's %d workers on this machine, and there "
+        "are %.3g GB",
+        own / 1e9, n_here, available / 1e9);
+    return err_hint(
+        e, "A smaller model, or fewer workers on a machine, take less; of the paths, allreduce does.");
 }
 
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
@@ -254,7 +312,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     if (rc < 0)
         return rc;
     exchange_attach(n->exchange, n->mesh, n->machines);
-    if (share_memory(n, spec.transport, e) < 0 || (n->net && node_check_memory(n, e) < 0))
+    if (share_memory(n, spec.transport, e) < 0 || (n->net && check_memory(n, e) < 0))
         return e->code;
     *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
     if (n->tracer)
