@@ -15,7 +15,6 @@
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/exchange_state.h"
 #include "runner/exchange/stall.h"
-#include "runner/exit_guard.h"
 #include "shared/base/clock.h"
 #include "shared/base/crypto.h"
 #include "shared/base/file.h"
@@ -90,7 +89,8 @@ static int watch_codec(struct node *n, struct err *e)
 {
     const char *codec = node_codec_name(n);
 
-    if (exit_guard_begin(n->monitor->watch, n->set.executor ? "executor" : "codec", codec, n->report, e) < 0)
+    if (monitor_guard_exit(n->monitor->watch, n->set.executor ? "executor" : "codec", codec, n->report, e) <
+        0)
         return e->code;
     return monitor_watch(n->monitor, n->set.executor, codec, node_codec_share * n->set.round_timeout_s, e);
 }

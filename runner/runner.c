@@ -10,7 +10,6 @@
 #include "codecs/codec_events.h"
 #include "codecs/executor.h"
 #include "nn/kernels/blas.h"
-#include "runner/exit_guard.h"
 #include "runner/mesh/frame.h"
 #include "runner/mesh/tcp/tcp_dial.h"
 #include "runner/monitor/monitor.h"
@@ -202,7 +201,7 @@ int main(int argc, char **argv)
     node_clear(&n);
     orders_close(&orders);
     report_close(&report);
-    exit_guard_end();
+    monitor_allow_exit();
     phase_call(monitor.watch, PHASE_APPLY, STOPWATCH_UNLOAD);
     return status;
 }

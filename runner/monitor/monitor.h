@@ -66,4 +66,12 @@ int monitor_watch(struct monitor *m, bool is_executor, const char *name, double 
  * a message that names it. */
 int monitor_explain_end(struct monitor *m, struct err *e);
 
+/* From now until monitor_allow_exit, an exit while the stopwatch is in the plug-in (`kind` and `name`:
+ * "codec", "plain") ends the process with status 1 and is reported: an exit with status 0 in a call would
+ * look like the end of a job. After _exit there is no report, and the agent reports that. Once per process;
+ * `watch` and `r` are borrowed. ERR_NOMEM. */
+int monitor_guard_exit(const struct stopwatch *watch, const char *kind, const char *name, struct report *r,
+                       struct err *e);
+void monitor_allow_exit(void);
+
 #endif

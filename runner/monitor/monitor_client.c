@@ -1,14 +1,19 @@
+/* monitor_client -- the job process's side of monitor.h. */
+#include "runner/monitor/monitor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "runner/lines/orders.h"
-#include "runner/monitor/monitor.h"
 #include "runner/monitor/monitor_wire.h"
 #include "shared/base/fd_pass.h"
+#include "shared/job/reason.h"
 
 /* A killed process closes its descriptors one after the other, so for a moment one may be closed and another
  * open. */
@@ -134,4 +139,35 @@ int monitor_explain_end(struct monitor *m, struct err *e)
     if (poll(&p, 1, CLOSING_MS) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)))
         return has_ended(m, e);
     return err_set(e, ERR_LOST, "the agent has ended");
+}
+
+/* The guard of monitor_guard_exit. */
+static struct {
+    const struct stopwatch *watch; /* NULL: an exit is allowed */
+    struct report *report;
+    char message[192];
+} guard;
+
+static void check_exit(void)
+{
+    if (!guard.watch || !stopwatch_in_codec(guard.watch))
+        return;
+    fprintf(stderr, REASON_CODEC_FAILED ": %s\n", guard.message);
+    report_end(guard.report, "failed", REASON_CODEC_FAILED, guard.message);
+    _exit(1);
+}
+
+int monitor_guard_exit(const struct stopwatch *watch, const char *kind, const char *name, struct report *r,
+                       struct err *e)
+{
+    guard.report = r;
+    guard.watch = watch;
+    snprintf(guard.message, sizeof guard.message, "%s %s has called exit: a node ends when its job does",
+             kind, name);
+    return atexit(check_exit) == 0 ? 0 : err_set(e, ERR_NOMEM, "no memory for an exit handler");
+}
+
+void monitor_allow_exit(void)
+{
+    guard.watch = NULL;
 }

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runner/exit_guard.h"
 #include "runner/monitor/monitor_wire.h"
 #include "shared/base/clock.h"
 #include "shared/base/process_tree.h"
@@ -145,7 +144,7 @@ static void exit_in_phase(struct node_process *n)
 {
     struct err e;
 
-    if (exit_guard_begin(n->monitor.watch, "codec", "spin", &n->report, &e) < 0)
+    if (monitor_guard_exit(n->monitor.watch, "codec", "spin", &n->report, &e) < 0)
         _exit(99);
     phase_enter(n->monitor.watch, n->phase);
     exit(0);
