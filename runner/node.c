@@ -328,7 +328,7 @@ int node_catch_up(struct node *n, struct err *e)
 
     node_wait_begin(&wait, n, stopwatch_since(watch));
     if (node_receive(n, e) < 0 ||
-        exchange_tell_computes(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
+        exchange_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
         return e->code;
     while (exchange_must_wait(n->exchange))
         if (node_pump(n, node_wait_until(&wait), &came, e) < 0 ||

@@ -120,7 +120,7 @@ int node_catch_up(struct node *n, struct err *e);
 /* A wait for a peer: tells the peers, and the agent, what this node waits for, and ends the job when it has
  * lasted for --round-timeout, for the reason that some node holds it up (exchange/stall.h). */
 struct node_wait {
-    double deadline, tell_at; /* clock_now */
+    double deadline, report_at; /* clock_now */
 };
 void node_wait_begin(struct node_wait *w, const struct node *n, double now); /* or begins anew */
 double node_wait_until(const struct node_wait *w);                           /* for node_pump */

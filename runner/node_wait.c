@@ -7,7 +7,7 @@
 #include "shared/base/clock.h"
 
 /* Gives the peers time to read why this node ends, because a process that ends resets its connections. */
-static const double LAST_WORD_S = 0.25;
+static const double DELIVER_S = 0.25;
 
 int node_waits_for(const struct node *n)
 {
@@ -17,17 +17,17 @@ int node_waits_for(const struct node *n)
 void node_wait_begin(struct node_wait *w, const struct node *n, double now)
 {
     w->deadline = now + n->set.round_timeout_s;
-    w->tell_at = now + stall_period(n->set.round_timeout_s);
+    w->report_at = now + stall_period(n->set.round_timeout_s);
 }
 
 double node_wait_until(const struct node_wait *w)
 {
-    return fmin(w->deadline, w->tell_at);
+    return fmin(w->deadline, w->report_at);
 }
 
-static void deliver_last_word(struct node *n)
+static void deliver_queued(struct node *n)
 {
-    double until = clock_now() + LAST_WORD_S;
+    double until = clock_now() + DELIVER_S;
     struct mesh_event ev;
     struct err ignored;
 
@@ -36,14 +36,14 @@ static void deliver_last_word(struct node *n)
             mesh_buf_put(ev.buf);
 }
 
-static int give_up(struct node *n, struct err *e)
+static int end_wait(struct node *n, struct err *e)
 {
     double timeout_s = n->set.round_timeout_s;
     int awaited = exchange_awaits(n->exchange), culprit = exchange_culprit(n->exchange, timeout_s);
     char waiting[128], other[32] = "";
 
-    exchange_give_up(n->exchange, culprit);
-    deliver_last_word(n);
+    exchange_send_timeout(n->exchange, culprit);
+    deliver_queued(n);
     exchange_waits_for(n->exchange, waiting, sizeof waiting);
     if (culprit != awaited && culprit != STALL_NO_NODE)
         snprintf(other, sizeof other, "node %d holds up the job: ", culprit);
@@ -59,12 +59,12 @@ int node_wait_check(struct node_wait *w, struct node *n, struct err *e)
     double now = clock_now();
 
     if (now >= w->deadline)
-        return give_up(n, e);
-    if (now < w->tell_at)
+        return end_wait(n, e);
+    if (now < w->report_at)
         return 0;
-    w->tell_at = now + stall_period(n->set.round_timeout_s);
+    w->report_at = now + stall_period(n->set.round_timeout_s);
     n->is_held_up = true;
-    if (exchange_tell_wait(n->exchange, e) < 0)
+    if (exchange_send_wait(n->exchange, e) < 0)
         return e->code;
     if (!n->executing)
         return node_report_progress(n, e);

@@ -11,12 +11,12 @@ struct serving {
     struct {
         int by; /* the worker that a round has waited for, since when; STALL_NO_NODE: no worker */
         uint64_t round;
-        double since, told_at;
+        double since, reported_at;
     } held_up;
 };
 
 /* A server ends no wait: its workers do, who learn from it which of them it waits for. */
-static int tell_who_holds_up(struct serving *s, struct err *e)
+static int report_who_holds_up(struct serving *s, struct err *e)
 {
     struct node *n = s->n;
     double now = clock_now(), period = stall_period(n->set.round_timeout_s);
@@ -27,13 +27,13 @@ static int tell_who_holds_up(struct serving *s, struct err *e)
         (!exchange_has_barriers(n->exchange) && exchange_rounds(n->exchange) != s->held_up.round)) {
         s->held_up.by = by;
         s->held_up.round = exchange_rounds(n->exchange);
-        s->held_up.since = s->held_up.told_at = now;
+        s->held_up.since = s->held_up.reported_at = now;
     }
     n->is_held_up = by != STALL_NO_NODE && now >= s->held_up.since + period;
-    if (by == STALL_NO_NODE || now < s->held_up.told_at + period)
+    if (by == STALL_NO_NODE || now < s->held_up.reported_at + period)
         return 0;
-    s->held_up.told_at = now;
-    return exchange_tell_wait(n->exchange, e);
+    s->held_up.reported_at = now;
+    return exchange_send_wait(n->exchange, e);
 }
 
 /* Workers may compute for any time; a crashed worker is detected by its connection. */
@@ -45,8 +45,8 @@ static int wait_for_event(void *owner, const struct worker_ask *ask, struct err 
 
     (void)ask;
     exchange_drop_silent(n->exchange, node_codec_share * n->set.round_timeout_s);
-    if (node_pump(n, clock_now() + period, &s->came, e) < 0 || tell_who_holds_up(s, e) < 0 ||
-        exchange_tell_under_way(n->exchange, period, e) < 0)
+    if (node_pump(n, clock_now() + period, &s->came, e) < 0 || report_who_holds_up(s, e) < 0 ||
+        exchange_send_under_way(n->exchange, period, e) < 0)
         return e->code;
     return 0;
 }

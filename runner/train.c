@@ -10,13 +10,13 @@
 #include "shared/base/clock.h"
 
 /* Between layers, polling for messages takes a microsecond or two: not more often than this. */
-static const double LOOK_S = 100e-6;
+static const double POLL_S = 100e-6;
 
 struct training {
     struct node *n;
     struct stopwatch *watch;
     struct loader_batch batch;
-    double looked_at;   /* clock_now of the last poll between layers */
+    double polled_at;   /* clock_now of the last poll between layers */
     struct err between; /* a failure in between_layers */
     int epoch;          /* whose order the loader has; 0: none yet */
 };
@@ -71,12 +71,12 @@ static void between_layers(void *owner, size_t ready)
 
     if (t->between.code || !exchange_is_collecting(n->exchange))
         return;
-    if (exchange_on_ready(n->exchange, ready, &t->between) < 0 || clock_now() < t->looked_at + LOOK_S)
+    if (exchange_on_ready(n->exchange, ready, &t->between) < 0 || clock_now() < t->polled_at + POLL_S)
         return;
     last = phase_enter(t->watch, PHASE_WAIT);
     node_receive(n, &t->between);
     phase_enter(t->watch, last);
-    t->looked_at = stopwatch_since(t->watch);
+    t->polled_at = stopwatch_since(t->watch);
 }
 
 static int compute_block(void *owner, const struct worker_ask *ask, struct err *e)

@@ -143,7 +143,7 @@ static int on_reached(struct exchange *x, const struct mesh_head *h, const struc
         return CODEC_GO;
     if (!is_valid || h->index > BARRIER_END || h->round < w->epoch) {
         err_set(x->e, ERR_PROTOCOL, "node %d sent a barrier that it cannot be at", h->peer);
-        return channel_blame(&x->channels[0], h->peer);
+        return channel_drop_sender(&x->channels[0], h->peer);
     }
     if (!anyone_waits(x))
         x->barrier.waited_since = stopwatch_now(x->watch);
@@ -213,26 +213,26 @@ bool barrier_is_deserted(const struct exchange *x)
     return true;
 }
 
-int exchange_tell_under_way(struct exchange *x, double period, struct err *e)
+int exchange_send_under_way(struct exchange *x, double period, struct err *e)
 {
     struct barrier *b = &x->barrier;
     double now = stopwatch_now(x->watch);
     bool anyone = false;
 
-    if (!b->workers || now < b->told_at + period)
+    if (!b->workers || now < b->sent_at + period)
         return CODEC_GO;
     for (int k = 0; k < x->cfg.n_workers; k++) {
         const struct barrier_worker *w = &b->workers[k];
 
         anyone |= w->waits && !w->is_gone;
-        if (!w->is_gone && !w->waits && !w->is_heard)
+        if (!w->is_gone && !w->waits && !w->has_sent)
             return CODEC_GO;
     }
-    b->told_at = now;
+    b->sent_at = now;
     for (int k = 0; anyone && k < x->cfg.n_workers; k++) {
         struct barrier_worker *w = &b->workers[k];
 
-        w->is_heard = false;
+        w->has_sent = false;
         if (w->waits && !w->is_gone && mesh_queued_for(x->mesh, k) == 0 &&
             send_barrier(x, k, x->channels[0].id, BARRIER_UNDER_WAY, w->epoch, NULL, 0, e) < 0)
             return e->code;
@@ -240,14 +240,14 @@ int exchange_tell_under_way(struct exchange *x, double period, struct err *e)
     return CODEC_GO;
 }
 
-int exchange_tell_computes(struct exchange *x, double period, struct err *e)
+int exchange_send_computing(struct exchange *x, double period, struct err *e)
 {
     struct barrier *b = &x->barrier;
     double now = stopwatch_now(x->watch);
 
-    if (!b->answered || now < b->told_at + period)
+    if (!b->answered || now < b->sent_at + period)
         return CODEC_GO;
-    b->told_at = now;
+    b->sent_at = now;
     for (int i = 0; i < x->n_channels; i++)
         if (mesh_queued_for(x->mesh, x->channels[i].server) == 0 &&
             send_barrier(x, x->channels[i].server, x->channels[i].id, BARRIER_COMPUTES, 0, NULL, 0, e) < 0)
@@ -267,9 +267,9 @@ void exchange_drop_silent(struct exchange *x, double limit_s)
     for (int k = 0; k < x->cfg.n_workers; k++) {
         struct barrier_worker *w = &b->workers[k];
 
-        if (w->is_gone || w->waits || w->heard_at > latest)
+        if (w->is_gone || w->waits || w->received_at > latest)
             continue;
-        w->heard_at = now; /* dropped once */
+        w->received_at = now; /* dropped once */
         mesh_drop(x->mesh, k, why);
     }
 }
@@ -281,18 +281,18 @@ int barrier_on_message(struct exchange *x, const struct mesh_event *ev)
     return (is_server(x) ? on_reached : on_answer)(x, &ev->head, ev->buf);
 }
 
-int barrier_heard(struct exchange *x, const struct mesh_head *h)
+int barrier_on_any_message(struct exchange *x, const struct mesh_head *h)
 {
     struct barrier_worker *w = x->barrier.workers && h->peer >= 0 ? &x->barrier.workers[h->peer] : NULL;
 
     if (!w)
         return CODEC_GO;
-    w->is_heard = true;
-    w->heard_at = stopwatch_now(x->watch);
+    w->has_sent = true;
+    w->received_at = stopwatch_now(x->watch);
     if (!w->waits || h->kind == FRAME_BARRIER || h->kind == FRAME_VERDICT)
         return CODEC_GO;
     err_set(x->e, ERR_PROTOCOL, "node %d waits at a barrier and sent a message", h->peer);
-    return channel_blame(&x->channels[0], h->peer);
+    return channel_drop_sender(&x->channels[0], h->peer);
 }
 
 void barrier_on_gone(struct exchange *x, int node)
@@ -301,7 +301,7 @@ void barrier_on_gone(struct exchange *x, int node)
         x->barrier.workers[node].is_gone = true;
 }
 
-bool barrier_listens(const struct exchange *x, int node)
+bool barrier_still_receives(const struct exchange *x, int node)
 {
     return x->barrier.workers && node >= 0 && x->barrier.workers[node].waits &&
            !x->barrier.workers[node].is_gone;
@@ -334,7 +334,7 @@ int barrier_awaits(const struct exchange *x)
         if (w->is_gone)
             continue;
         anyone |= w->waits;
-        if (!w->waits && (node == STALL_NO_NODE || w->heard_at < b->workers[node].heard_at))
+        if (!w->waits && (node == STALL_NO_NODE || w->received_at < b->workers[node].received_at))
             node = k;
     }
     return anyone ? node : STALL_NO_NODE;

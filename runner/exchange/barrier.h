@@ -42,14 +42,14 @@ struct barrier_worker {
     bool waits;     /* at that epoch's barrier */
     bool has_ended; /* waits at the last one */
     bool is_gone;   /* is lost, or has left after it */
-    bool is_heard;  /* a message of it has arrived since servers last said that a barrier is under way */
-    double heard_at;
+    bool has_sent;  /* a message of it has arrived since servers last said that a barrier is under way */
+    double received_at;
 };
 
 struct barrier {
     struct barrier_worker
         *workers;   /* server: (n_workers); NULL: the job has no barriers, or this is a worker */
-    double told_at; /* when this node last told others that it computes, or that a barrier is under way */
+    double sent_at; /* when this node last told others that it computes, or that a barrier is under way */
     double waited_since;    /* server: that anyone waits */
     bool *answered;         /* worker: (n_servers) */
     int n_open;             /* worker: servers that it waits for; 0: it is at no barrier */
@@ -74,8 +74,8 @@ bool exchange_is_reached(const struct exchange *x, enum barrier_kind *kind, uint
 int exchange_release(struct exchange *x, struct err *e);
 /* Once a period or more often, on a server: tells workers at a barrier that it is under way. On a worker that
  * computes: tells servers that it does. CODEC_GO or a code. */
-int exchange_tell_under_way(struct exchange *x, double period, struct err *e);
-int exchange_tell_computes(struct exchange *x, double period, struct err *e);
+int exchange_send_under_way(struct exchange *x, double period, struct err *e);
+int exchange_send_computing(struct exchange *x, double period, struct err *e);
 /* On a server of a job that goes on without lost workers: drops those that have not been heard for `limit_s`
  * while others wait for them at a barrier; the mesh then reports them as lost. */
 void exchange_drop_silent(struct exchange *x, double limit_s);
@@ -84,12 +84,12 @@ void exchange_drop_silent(struct exchange *x, double limit_s);
  * server of a job that goes on, its sender is lost instead. */
 int barrier_on_message(struct exchange *x, const struct mesh_event *ev);
 /* Any message of that node. ERR_PROTOCOL, or its sender is lost: it waits at a barrier, and sends none. */
-int barrier_heard(struct exchange *x, const struct mesh_head *h);
+int barrier_on_any_message(struct exchange *x, const struct mesh_head *h);
 void barrier_on_gone(struct exchange *x, int node);
 void barrier_waits_for(const struct exchange *x, char *out, size_t size);
 bool barrier_is_deserted(const struct exchange *x); /* on a server with barriers: no worker is left */
 int barrier_awaits(const struct exchange *x);       /* STALL_NO_NODE: no node */
 /* On a server: does the worker wait at the last barrier? It has left for the rule, but still listens. */
-bool barrier_listens(const struct exchange *x, int node);
+bool barrier_still_receives(const struct exchange *x, int node);
 
 #endif

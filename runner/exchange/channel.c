@@ -52,14 +52,14 @@ int channel_after_call(struct channel *ch, const char *callback, int rc, bool ma
                               callback, rc, may_wait ? " nor CODEC_WAIT" : "");
 }
 
-int channel_blame(struct channel *ch, int from)
+int channel_drop_sender(struct channel *ch, int from)
 {
     struct exchange *x = ch->x;
 
     if (!x->cfg.goes_on || from < 0 || from == x->cfg.node)
         return x->e->code;
     if (round_agrees(ch))
-        return round_accuse(ch, from);
+        return round_drop_sender(ch, from);
     mesh_drop(x->mesh, from, x->e->text);
     *x->e = (struct err){0};
     return CODEC_GO;

@@ -239,7 +239,7 @@ static int on_message(struct exchange *x, struct mesh_event *ev)
         channel_fail(ch, "node %d sent a message for channel %u", ev->head.peer, ev->head.channel);
     else
         channel_fail(ch, "node %d sent a message, and workers combine by collectives", ev->head.peer);
-    return exchange_end_wait(ch, channel_blame(ch, ev->head.peer));
+    return exchange_end_wait(ch, channel_drop_sender(ch, ev->head.peer));
 }
 
 /* Calls the codec of each channel whose timer has expired. */
@@ -351,11 +351,11 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
         }
         if (ev->head.kind == FRAME_WAIT) {
             mesh_buf_put(ev->buf);
-            if (stall_on_word(x, &ev->head, e) < 0)
+            if (stall_on_report(x, &ev->head, e) < 0)
                 return e->code;
             break;
         }
-        if (barrier_heard(x, &ev->head) < 0) {
+        if (barrier_on_any_message(x, &ev->head) < 0) {
             mesh_buf_put(ev->buf);
             return e->code;
         }
@@ -390,7 +390,7 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     for (int i = 0; i < x->n_channels; i++)
         if (collecting_on_event(&x->channels[i], ev, e) < 0)
             return e->code;
-    return wake_up(x) < 0 || stop_vote_look(x) < 0 ? e->code : outcome(x);
+    return wake_up(x) < 0 || stop_vote_update(x) < 0 ? e->code : outcome(x);
 }
 
 double exchange_wakes_at(const struct exchange *x)

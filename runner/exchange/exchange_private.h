@@ -150,7 +150,7 @@ int channel_host_fail(struct codec *c, const char *fmt, ...);
  * NULL: grads are the whole gradient, or the update does not depend on the norm. */
 int channel_update(struct channel *ch, const double *norm);
 /* The same as soon as that norm is known: at once, or at the end of the round (whole.h). */
-int channel_owe_update(struct channel *ch);
+int channel_request_update(struct channel *ch);
 int channel_record(struct channel *ch, const char *name, double value); /* a row of codec.csv */
 
 /* channel.c: opens a channel. */
@@ -187,7 +187,7 @@ int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format
 /* A call that processed a message of worker `from` has failed because of that message. If the job continues
  * without lost workers, the worker counts as lost from now on, and this returns CODEC_GO, or CODEC_WAIT while
  * a round still waits; else the error. */
-int channel_blame(struct channel *ch, int from);
+int channel_drop_sender(struct channel *ch, int from);
 
 void channel_round_done(struct channel *ch); /* its round is closed; the exchange's, if all channels' are */
 void channel_begin_local(

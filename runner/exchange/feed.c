@@ -91,7 +91,7 @@ int feed_on_message(struct exchange *x, const struct mesh_event *ev)
     if (exchange_is_fed(x) && ev->buf->len == 0 && (is_asked || is_answer))
         return is_asked ? give_part(x, h->peer) : on_answer(x, h);
     err_set(x->e, ERR_PROTOCOL, "node %d sent a message about mini-batches that it may not send", h->peer);
-    return h->peer < 0 ? x->e->code : channel_blame(&x->channels[0], h->peer);
+    return h->peer < 0 ? x->e->code : channel_drop_sender(&x->channels[0], h->peer);
 }
 
 void feed_waits_for(char *out, size_t size)

@@ -193,10 +193,10 @@ int channel_update(struct channel *ch, const double *norm)
     return rc;
 }
 
-int channel_owe_update(struct channel *ch)
+int channel_request_update(struct channel *ch)
 {
     if (whole_needs(ch->x, WHOLE_NORM)) {
-        ch->whole.owes_update = true; /* made when the norm is gathered: round.c */
+        ch->whole.needs_update = true; /* made when the norm is gathered: round.c */
         return CODEC_GO;
     }
     return channel_update(ch, ch->x->sends_norm ? &ch->combining.grad_norm : NULL);
@@ -208,7 +208,7 @@ static int host_update(struct codec *c)
 
     if (c->run->node >= 0 || !codec_more(ch->x->cfg.plugin)->updates_on_server)
         return channel_fail(ch, "update() is for the servers of a codec that sets updates_on_server");
-    return channel_owe_update(ch);
+    return channel_request_update(ch);
 }
 
 static void host_wake(struct codec *c, double seconds)

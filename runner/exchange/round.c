@@ -388,7 +388,7 @@ static int end_barrier(struct channel *ch)
 static int end_round(struct channel *ch, int first, int last, uint64_t worker_round)
 {
     /* The order to stop arrives first: every worker then ends after the same step. */
-    if (is_server(ch) && (stop_vote_tell_stop(ch->x) < 0 || send_reply(ch, first, last, worker_round) < 0))
+    if (is_server(ch) && (stop_vote_send_stop(ch->x) < 0 || send_reply(ch, first, last, worker_round) < 0))
         return -1;
     ch->round.next = 0;
     ch->round.stage = ROUND_OPEN;
@@ -417,7 +417,7 @@ static int gather(struct channel *ch)
             return rc;
         w->has_applied = true;
     }
-    if (w->owes_update) {
+    if (w->needs_update) {
         rc = whole_gather(ch, WHOLE_NORM);
         if (rc != CODEC_GO)
             return rc;
@@ -554,7 +554,7 @@ static int on_contribution(struct channel *ch, const struct mesh_head *h, struct
         mesh_buf_put(b);
         channel_fail(ch, "node %d sent its contribution to round %llu in round %llu", h->peer,
                      (unsigned long long)h->round, (unsigned long long)ch->run.round);
-        return channel_blame(ch, h->peer);
+        return channel_drop_sender(ch, h->peer);
     }
     if (r->stage != ROUND_OPEN && h->round == ch->run.round)
         channel_waited(ch, h->peer);
@@ -577,7 +577,7 @@ static int on_message(struct channel *ch, const struct mesh_head *h, struct mesh
     if (h->kind != FRAME_CONTRIBUTION || !may_contribute(ch, h)) {
         mesh_buf_put(b);
         channel_fail(ch, "node %d sent a message that it may not send", h->peer);
-        return channel_blame(ch, h->peer);
+        return channel_drop_sender(ch, h->peer);
     }
     return ch->codec.is_sync ? on_contribution(ch, h, b) : on_contribution_async(ch, h, b);
 }

@@ -94,7 +94,7 @@ int round_open(struct channel *ch);
 void round_clear(struct channel *ch);
 /* If workers have to agree on the contributions in a round: declares worker `from` lost, for the reason in
  * the exchange's error, which is cleared. */
-int round_accuse(struct channel *ch, int from);
+int round_drop_sender(struct channel *ch, int from);
 
 /* Between round.c and round_loss.c. */
 void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, int from);

@@ -138,7 +138,7 @@ int round_refuse(struct channel *ch, int k, int from)
 {
     ch->run.n_merged = 0;
     round_drop(ch, k);
-    return channel_blame(ch, from);
+    return channel_drop_sender(ch, from);
 }
 
 /* A server's round advances when the loss is reported, unless that has already happened (had_left). */
@@ -271,7 +271,7 @@ int round_on_loss(struct channel *ch, int node)
 }
 
 /* The statement is sent before the worker counts as having left, so that it gets it, too, and ends. */
-int round_accuse(struct channel *ch, int from)
+int round_drop_sender(struct channel *ch, int from)
 {
     char why[MESH_REASON_MAX];
 
@@ -316,7 +316,7 @@ int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mes
     if (!agreement_read(&s, a, h->peer, ch->run.round, h->round, b->bytes, b->len)) {
         mesh_buf_put(b);
         channel_fail(ch, "node %d sent a malformed statement on lost workers", h->peer);
-        return channel_blame(ch, h->peer);
+        return channel_drop_sender(ch, h->peer);
     }
     rc = adopt_losses(ch, h->peer, &s);
     if (rc == CODEC_GO)

@@ -13,14 +13,14 @@ static const double STALE = 3;
 
 int stall_open(struct stall *s, int n, struct err *e)
 {
-    s->said = calloc((size_t)n, sizeof *s->said);
+    s->reports = calloc((size_t)n, sizeof *s->reports);
     s->n = n;
-    return s->said ? 0 : err_set(e, ERR_NOMEM, "no memory for what %d nodes wait for", n);
+    return s->reports ? 0 : err_set(e, ERR_NOMEM, "no memory for what %d nodes wait for", n);
 }
 
 void stall_clear(struct stall *s)
 {
-    free(s->said);
+    free(s->reports);
     *s = (struct stall){0};
 }
 
@@ -52,7 +52,7 @@ static bool is_linked(const struct exchange *x, int slot)
 }
 
 /* Sends nothing to a peer whose queue is not empty: that peer does not read what is already queued for it. */
-static int tell(struct exchange *x, int node, uint64_t what, struct err *e)
+static int send_reports(struct exchange *x, int node, uint64_t what, struct err *e)
 {
     struct mesh_head h = {.kind = FRAME_WAIT,
                           .index = node == STALL_NO_NODE ? NO_SLOT : (uint32_t)exchange_slot(x, node),
@@ -65,24 +65,24 @@ static int tell(struct exchange *x, int node, uint64_t what, struct err *e)
     b->len = 0;
     for (int slot = 0; slot < x->stall.n && rc == CODEC_GO; slot++) {
         h.peer = mesh_node_at(x->cfg.n_workers, slot);
-        if ((is_linked(x, slot) || barrier_listens(x, h.peer)) && mesh_queued_for(x->mesh, h.peer) == 0 &&
-            mesh_send(x->mesh, &h, b, e) < 0)
+        if ((is_linked(x, slot) || barrier_still_receives(x, h.peer)) &&
+            mesh_queued_for(x->mesh, h.peer) == 0 && mesh_send(x->mesh, &h, b, e) < 0)
             rc = e->code;
     }
     mesh_buf_put(b);
     return rc;
 }
 
-int exchange_tell_wait(struct exchange *x, struct err *e)
+int exchange_send_wait(struct exchange *x, struct err *e)
 {
-    return tell(x, exchange_awaits(x), WAITS, e);
+    return send_reports(x, exchange_awaits(x), WAITS, e);
 }
 
-void exchange_give_up(struct exchange *x, int culprit)
+void exchange_send_timeout(struct exchange *x, int culprit)
 {
     struct err ignored;
 
-    tell(x, culprit, GIVES_UP, &ignored);
+    send_reports(x, culprit, GIVES_UP, &ignored);
 }
 
 /* The only linked peer without a recent report; STALL_NO_NODE: there is none, or there are several. */
@@ -91,7 +91,7 @@ static int silent_peer(const struct exchange *x, double since)
     int node = STALL_NO_NODE;
 
     for (int slot = 0; slot < x->stall.n; slot++) {
-        if (!is_linked(x, slot) || x->stall.said[slot].at >= since)
+        if (!is_linked(x, slot) || x->stall.reports[slot].at >= since)
             continue;
         if (node != STALL_NO_NODE)
             return STALL_NO_NODE;
@@ -107,7 +107,7 @@ int exchange_culprit(const struct exchange *x, double timeout_s)
     int node = exchange_awaits(x);
 
     for (int i = 0; i < x->stall.n && node != STALL_NO_NODE; i++) {
-        const struct stall_word *w = &x->stall.said[exchange_slot(x, node)];
+        const struct stall_report *w = &x->stall.reports[exchange_slot(x, node)];
 
         if (w->at < since || w->node == x->cfg.node)
             return node;
@@ -116,16 +116,16 @@ int exchange_culprit(const struct exchange *x, double timeout_s)
     return silent_peer(x, since);
 }
 
-int stall_on_word(struct exchange *x, const struct mesh_head *h, struct err *e)
+int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e)
 {
-    struct stall_word *w = &x->stall.said[exchange_slot(x, h->peer)];
+    struct stall_report *w = &x->stall.reports[exchange_slot(x, h->peer)];
     int node = STALL_NO_NODE;
 
     if (h->round > GIVES_UP || (h->index != NO_SLOT && h->index >= (uint32_t)x->stall.n))
         return err_set(e, ERR_PROTOCOL, "node %d waits for a node that the job does not have", h->peer);
     if (h->index != NO_SLOT)
         node = mesh_node_at(x->cfg.n_workers, (int)h->index);
-    *w = (struct stall_word){stopwatch_now(x->watch), node};
+    *w = (struct stall_report){stopwatch_now(x->watch), node};
     if (h->round == WAITS || x->cfg.goes_on || node == STALL_NO_NODE)
         return CODEC_GO;
     if (node == x->cfg.node)

@@ -21,13 +21,13 @@ struct mesh_head;
 enum { STALL_NO_NODE = -1 /* of no node: that is the submitter's id */ };
 
 /* The last statement of a peer. */
-struct stall_word {
+struct stall_report {
     double at; /* stopwatch_now; 0: none yet */
     int node;  /* that the peer waits for; STALL_NO_NODE: it waits for a message from any node */
 };
 
 struct stall {
-    struct stall_word *said; /* (n), by slot */
+    struct stall_report *reports; /* (n), by slot */
     int n;
 };
 
@@ -43,14 +43,14 @@ double stall_period(double timeout_s);
  * for the worker that it has not heard for longest. */
 int exchange_awaits(const struct exchange *x);
 /* Tells every peer that this node waits for exchange_awaits(). CODEC_GO or a code. */
-int exchange_tell_wait(struct exchange *x, struct err *e);
+int exchange_send_wait(struct exchange *x, struct err *e);
 /* The node that holds this one up, after a wait of `timeout_s`; STALL_NO_NODE: not known. */
 int exchange_culprit(const struct exchange *x, double timeout_s);
 /* Tells every peer that this node ends because it has waited for that node. */
-void exchange_give_up(struct exchange *x, int culprit);
+void exchange_send_timeout(struct exchange *x, int culprit);
 
 /* A FRAME_WAIT. ERR_TIMEOUT: its sender ends because of a node, which the message names, and the job with it.
  * ERR_PROTOCOL: it names no node of the job. */
-int stall_on_word(struct exchange *x, const struct mesh_head *h, struct err *e);
+int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e);
 
 #endif

@@ -197,7 +197,7 @@ static struct stop_vote_result mean_result(const struct exchange *x, uint64_t n)
 static int refuse_result(struct exchange *x, int from)
 {
     err_set(x->e, ERR_PROTOCOL, "node %d sent a result of an evaluation that it cannot have", from);
-    return from < 0 ? x->e->code : channel_blame(&x->channels[0], from);
+    return from < 0 ? x->e->code : channel_drop_sender(&x->channels[0], from);
 }
 
 /* A worker claims to know the mean of an evaluation that another worker has not made. */
@@ -329,22 +329,22 @@ int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev)
     return of_kind[kind](x, &ev->head, ev->buf);
 }
 
-int stop_vote_tell_stop(struct exchange *x)
+int stop_vote_send_stop(struct exchange *x)
 {
     struct stop_vote *v = &x->stop_vote;
 
-    if (!is_server(x) || v->has_told || !x->channels[0].run.wants_stop)
+    if (!is_server(x) || v->has_sent_stop || !x->channels[0].run.wants_stop)
         return CODEC_GO;
-    v->has_told = true;
+    v->has_sent_stop = true;
     v->stop = (struct stop){.reason = STOP_CODEC, .loss = NAN, .accuracy = NAN};
     return send_to_workers(x, STOP_VOTE_STOP, STOP_NONE, NULL);
 }
 
-int stop_vote_look(struct exchange *x)
+int stop_vote_update(struct exchange *x)
 {
     struct stop_vote *v = &x->stop_vote;
 
-    if (stop_vote_tell_stop(x) < 0)
+    if (stop_vote_send_stop(x) < 0)
         return x->e->code;
     if (!v->is_on || v->n_left == x->n_left)
         return CODEC_GO;

@@ -70,7 +70,7 @@ struct stop_vote {
     int reported_to; /* STALL_NO_NODE: to no node yet */
     int n_left;      /* workers that had left when the coordinator was chosen */
     bool waits;
-    bool has_told; /* a server has told the workers that its codec ends the job */
+    bool has_sent_stop; /* a server has told the workers that its codec ends the job */
     bool has_closed;
     struct stop_rule rule;
     struct stop stop; /* the decision; STOP_NONE: the job continues */
@@ -102,9 +102,9 @@ bool exchange_close_is_amid(const struct exchange *x); /* between two rounds of 
 /* For the exchange. A FRAME_VERDICT, whose buffer it does not take. CODEC_GO or a code. */
 int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev);
 /* After any event: a worker may have left, or a server's codec may have asked to end the job. */
-int stop_vote_look(struct exchange *x);
+int stop_vote_update(struct exchange *x);
 /* On a server, before it replies: has its codec asked for it? Then tells the workers. */
-int stop_vote_tell_stop(struct exchange *x);
+int stop_vote_send_stop(struct exchange *x);
 void stop_vote_waits_for(const struct exchange *x, char *out, size_t size);
 int stop_vote_awaits(const struct exchange *x); /* STALL_NO_NODE: no node */
 

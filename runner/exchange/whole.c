@@ -113,7 +113,7 @@ void whole_clear(struct channel *ch)
 void whole_end_round(struct channel *ch)
 {
     drop_parts(ch, true);
-    ch->whole.has_applied = ch->whole.owes_update = false;
+    ch->whole.has_applied = ch->whole.needs_update = false;
 }
 
 int whole_awaits(const struct channel *ch)

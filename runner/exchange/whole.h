@@ -31,9 +31,9 @@ struct whole { /* of a server; on a worker it is empty */
     /* (n_servers, WHOLE_KINDS) of this round, in the order of the servers, its own among them; NULL: not
      * there yet. NULL for all: the job needs none. */
     struct mesh_buf **parts;
-    bool has_applied; /* the rule's apply has been called in this round */
-    bool owes_update; /* it has asked for an update, which awaits the norm */
-    int *common;      /* (n_common) workers whose contributions all servers have, of room for all workers */
+    bool has_applied;  /* the rule's apply has been called in this round */
+    bool needs_update; /* it has asked for an update, which awaits the norm */
+    int *common;       /* (n_common) workers whose contributions all servers have, of room for all workers */
     int n_common;
     size_t *ranks; /* (n_workers) room */
 };

@@ -236,7 +236,7 @@ static bool is_told(struct bench *b)
     struct err e = {0};
     int n;
 
-    assert_int_equal(exchange_tell_under_way(b->server, 1, &e), CODEC_GO);
+    assert_int_equal(exchange_send_under_way(b->server, 1, &e), CODEC_GO);
     assert_in_range(receive(b, 0, &n, &e), CODEC_GO, CODEC_WAIT);
     assert_in_range(n, 0, 1);
     return n == 1;
@@ -255,7 +255,7 @@ TEST(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is
     train(&b, 1);
     assert_false(is_told(&b)); /* 2 has sent nothing */
     assert_int_equal(exchange_awaits(b.server), 2);
-    assert_int_equal(exchange_tell_computes(b.workers[2], 1, &e), CODEC_GO);
+    assert_int_equal(exchange_send_computing(b.workers[2], 1, &e), CODEC_GO);
     assert_receives(&b, SERVER, 1, CODEC_GO);
     assert_true(is_told(&b));
     b.now += 0.5;
@@ -271,7 +271,7 @@ TEST(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is
         assert_false(is_told(&b));
         assert_int_equal(exchange_awaits(b.server), 2);
     }
-    exchange_tell_wait(b.server, &e);
+    exchange_send_wait(b.server, &e);
     assert_receives(&b, 0, 1, CODEC_WAIT);
     assert_int_equal(exchange_culprit(b.workers[0], 8), 2);
     exchange_drop_silent(b.server, 5); /* nobody, in a job that does not go on */

@@ -155,7 +155,7 @@ TEST(every_peer_that_reads_is_told_what_a_node_waits_for)
     open_bench(&b, 0);
     reads_word(&b, 1);
     reads_word(&b, 2);
-    assert_int_equal(exchange_tell_wait(b.x, &e), CODEC_GO);
+    assert_int_equal(exchange_send_wait(b.x, &e), CODEC_GO);
     assert_true(reads_word(&b, 1));
     assert_true(reads_word(&b, 2));
     assert_false(reads_word(&b, 3)); /* which has not read the contribution */

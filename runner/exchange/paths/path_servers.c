@@ -95,7 +95,7 @@ static int servers_apply(struct channel *ch)
     if (rc != CODEC_GO || !replies_with_parameters(ch))
         return rc < 0 ? rc : CODEC_GO;
     if (codec_more(ch->x->cfg.plugin)->updates_on_server)
-        return channel_owe_update(ch);
+        return channel_request_update(ch);
     return combining_apply(ch, (const float *const *)b->merged, b->merged_numbers);
 }
 
