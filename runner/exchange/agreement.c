@@ -66,7 +66,7 @@ static bool is_in(const unsigned char *list, int worker)
     return list[worker / 8] >> worker % 8 & 1;
 }
 
-/* Number of workers in the list; -1: it sets bits of workers that do not exist. */
+/* Returns the number of workers in the list; -1: it names workers that do not exist. */
 static int count(const struct agreement *a, const unsigned char *list)
 {
     int n = 0;
@@ -94,7 +94,8 @@ bool agreement_names_lost(const struct agreement_statement *s, int worker)
     return is_in(s->lost, worker);
 }
 
-/* All workers in the latest round have closed the one before with the same contributions: any list serves. */
+/* All workers in the latest round have closed the previous one with the same contributions: any of their
+ * lists will do. */
 void agreement_take(struct agreement *a, int from, const struct agreement_statement *s)
 {
     if (a->has_stated[from] || count(a, s->lost) != a->n_lost)

@@ -88,7 +88,7 @@ bool exchange_is_at_barrier(const struct exchange *x)
     return x->barrier.n_open > 0;
 }
 
-/* The server that this worker waits for; -1: none. */
+/* The channel of the first server whose answer is missing; -1: none. */
 static int open_channel(const struct exchange *x)
 {
     for (int i = 0; x->barrier.n_open > 0 && i < x->n_channels; i++)
@@ -97,7 +97,7 @@ static int open_channel(const struct exchange *x)
     return -1;
 }
 
-/* The worker's model becomes the servers' parameters. */
+/* The servers' parameters become the worker's model. */
 static void take_result(struct channel *ch, const float *params)
 {
     memcpy(exchange_result(ch), params, ch->n_params * sizeof *params);
@@ -174,9 +174,9 @@ bool exchange_is_reached(const struct exchange *x, enum barrier_kind *kind, uint
     return *epoch < UINT64_MAX;
 }
 
-/* Whether this answer can be for that worker. The last barrier ends when all workers are at it, and a worker
- * that has ended is at no other barrier. */
-static bool is_for(const struct barrier_worker *w, enum barrier_kind kind, uint64_t epoch)
+/* Is the answer of this barrier for that worker? The last barrier is complete when all workers wait at it,
+ * and a worker that has ended waits at no other barrier. */
+static bool is_answered_by(const struct barrier_worker *w, enum barrier_kind kind, uint64_t epoch)
 {
     return !w->is_gone && w->waits && (kind == BARRIER_END || (!w->has_ended && w->epoch == epoch));
 }
@@ -194,7 +194,7 @@ int exchange_release(struct exchange *x, struct err *e)
     for (int k = 0; k < x->cfg.n_workers; k++) {
         struct barrier_worker *w = &b->workers[k];
 
-        if (!is_for(w, kind, epoch))
+        if (!is_answered_by(w, kind, epoch))
             continue;
         w->waits = false;
         if (send_barrier(x, k, ch->id, kind, w->epoch, model, kind == BARRIER_END && model ? ch->n_params : 0,
@@ -318,8 +318,8 @@ void barrier_waits_for(const struct exchange *x, char *out, size_t size)
                  x->channels[i].server, x->barrier.epoch);
 }
 
-/* On a server at whose barrier some workers wait: returns, of the other workers, the one whose last message
- * is the oldest. */
+/* On a server where some workers wait at a barrier: returns the worker whose last message is the oldest, of
+ * those that do not wait. */
 int barrier_awaits(const struct exchange *x)
 {
     const struct barrier *b = &x->barrier;

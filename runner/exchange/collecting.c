@@ -18,7 +18,7 @@ static bool is_in_shm(const struct channel *ch)
     return ch->collecting.step != COLLECTING_NOTHING && ch->collecting.step != COLLECTING_BETWEEN;
 }
 
-/* What compression saves in a chunk of `len` bytes. */
+/* The bytes that compression saves in a chunk of `len` bytes. */
 static size_t saved(const struct channel *ch, size_t len)
 {
     return ch->collecting.item_bytes < sizeof(float)
@@ -89,7 +89,7 @@ int collecting_share(struct channel *ch, struct shm_group *group, struct err *e)
     s->is_whole = group && shm_group_n(group) == ch->codec.n_workers;
     s->is_inside = !s->is_whole;
     s->reads_grads = group &&
-                     !ch->x->is_late; /* late vectors are elsewhere: gradients are computed meanwhile */
+                     !ch->x->is_late; /* late vectors are copies: the next gradients are computed meanwhile */
     s->is_in_memory = s->reads_grads && s->is_whole;
     if (!group || s->is_whole || shm_group_me(group) > 0)
         return 0;
@@ -107,7 +107,7 @@ void collecting_attach(struct channel *ch, struct mesh *m, const int *machines)
     m->owner = ch;
 }
 
-/* The codec may start the next collective at once; with one worker that one is done at once, too. */
+/* The codec may start the next collective in on_collective; with one worker that is complete at once. */
 int collecting_notify(struct channel *ch)
 {
     int rc = CODEC_GO;
@@ -178,7 +178,7 @@ static void account(struct channel *ch)
     }
 }
 
-/* Summing is timed as waiting here: the two alternate part by part. */
+/* The time of summing counts as waiting, because the two alternate part by part. */
 static int advance_in_shm(struct channel *ch, struct err *e)
 {
     enum phase last = phase_enter(ch->x->watch, PHASE_WAIT);
@@ -197,8 +197,8 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
     int rc = COLLECTIVE_UNDER_WAY;
     struct err later;
 
-    /* A wakeup that arrives late must be consumed, or every later poll would return at once. The next
-     * collective reports an error found here. */
+    /* A late wakeup must be consumed, or every later poll would return at once. If this fails, the next
+     * collective reports the error. */
     if (is_in_shm(ch))
         rc = advance_in_shm(ch, e);
     else if (s->shm_group && ev->kind == MESH_NOTHING)
@@ -249,9 +249,9 @@ static bool overlap(const void *a, size_t n_a, const void *b, size_t n_b)
     return a_at < b_at + n_b && b_at < a_at + n_a;
 }
 
-/* A shm group has all-reduce and broadcast only, as its slices differ from those of codec.h. A long vector
- * other than its `in` would have to be copied there, while the next gradient may be computed in it. All
- * workers run the same codec and so decide alike. */
+/* A shm group has all-reduce and broadcast only, because its slices differ from those of codec_events.h. A
+ * long vector must be the group's `in`: it could not be copied there, because the next gradient may be
+ * computed there. All workers run the same codec and so decide the same. */
 static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
 {
     const struct shm_group *a = ch->collecting.shm_group;
@@ -261,8 +261,7 @@ static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
            ask->n <= ch->n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
 }
 
-/* The path of a combination knows that in shared memory no other worker receives from `out`, and that `out`
- * may be `in` there. */
+/* In shared memory no other worker reads `out`, which may be `in`. The paths of combinations rely on that. */
 static bool is_private(const struct channel *ch, const struct collective_ask *ask)
 {
     return ch->combining.rule && fits_shm(ch, ask);
@@ -287,15 +286,15 @@ static int start_in_shm(struct channel *ch, const struct collective_ask *ask, en
     return advance_in_shm(ch, e);
 }
 
-/* Vectors that all workers either have where the gradients are, or can copy to a slot of the shm group. Those
- * of a late exchange are not there, and shared memory is not polled while a gradient is computed. */
+/* Do all workers have the vector where the gradients are, or can they copy it to a slot of the shm group? The
+ * vectors of a late exchange are elsewhere, and shared memory is not polled while a gradient is computed. */
 static bool fits_inside(const struct channel *ch, const struct collective_ask *ask)
 {
     return ch->collecting.is_inside && ask->levels == PLAN_TWO_LEVELS && !ask->item &&
            ask->n <= ch->n_params && !ch->x->is_late;
 }
 
-/* The whole vector at once, between the first workers; the others have no part in it. */
+/* Sums the whole vector at once between the first workers; the other workers do not take part. */
 static int start_between(struct channel *ch)
 {
     struct collecting *s = &ch->collecting;
@@ -309,7 +308,8 @@ static int start_between(struct channel *ch)
     return after_mesh(ch, collective_start(s->collective, &ask, ch->x->e));
 }
 
-/* The sum of a machine stays in `sum`, as other machines may read `out` until the next collective is done. */
+/* The sum of a machine goes to `sum`, because other machines may read `out` until the next collective is
+ * complete. */
 static int start_inside(struct channel *ch, const struct collective_ask *ask)
 {
     struct collecting *s = &ch->collecting;
@@ -323,7 +323,7 @@ static int start_inside(struct channel *ch, const struct collective_ask *ask)
     return start_in_shm(ch, &inside, COLLECTING_INSIDE);
 }
 
-/* Broadcasting overwrites the gradients, which the path has summed. */
+/* The broadcast overwrites the gradients, which have been summed. */
 static int start_back(struct channel *ch)
 {
     struct collecting *s = &ch->collecting;
@@ -335,7 +335,7 @@ static int start_back(struct channel *ch)
     return start_in_shm(ch, &back, COLLECTING_BACK);
 }
 
-/* After a step is done. COLLECTIVE_DONE, COLLECTIVE_UNDER_WAY or a code. */
+/* Continues after a step. COLLECTIVE_DONE, COLLECTIVE_UNDER_WAY or a code. */
 static int next_step(struct channel *ch)
 {
     struct collecting *s = &ch->collecting;

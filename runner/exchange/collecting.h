@@ -1,5 +1,5 @@
-/* collecting -- runs an event rule's collectives on its channel: checks the calls against codec.h, accounts
- * for the chunks, and calls on_collective when one is done. */
+/* collecting -- runs the collectives of an event rule, or of a path, on its channel: checks the calls against
+ * codec_events.h, accounts for the chunks, and calls on_collective when a collective is complete. */
 #ifndef PSGD_COLLECTING_H
 #define PSGD_COLLECTING_H
 
@@ -13,8 +13,8 @@ struct channel;
  * first worker of each machine gets the sum of the machine's workers; the first workers of all machines add
  * up these sums; the result goes back to the workers of each machine. */
 enum collecting_step {
-    COLLECTING_NOTHING, /* or a collective on the mesh, as one */
-    COLLECTING_IN_SHM,  /* as one */
+    COLLECTING_NOTHING, /* none, or a collective on the mesh that takes one step */
+    COLLECTING_IN_SHM,  /* a collective in shared memory that takes one step */
     COLLECTING_INSIDE,
     COLLECTING_BETWEEN,
     COLLECTING_BACK,
@@ -22,21 +22,21 @@ enum collecting_step {
 
 struct collecting {
     struct shm_group *shm_group; /* NULL: collectives go over the mesh */
-    bool is_whole;               /* it has all workers */
-    bool is_inside;              /* all-reduces of levels use shared memory inside machines */
-    bool reads_grads;  /* all-reduces read their vectors where the gradients are, in shared memory ... */
+    bool is_whole;               /* the group has all workers */
+    bool is_inside;              /* two-level all-reduces use shared memory inside machines */
+    bool reads_grads;  /* all-reduces read their vectors in shared memory, where the gradients are ... */
     bool is_in_memory; /* ... and send nothing over connections */
     enum collecting_step step;
-    struct collective_ask in_shm; /* of a step in shared memory, under way or the last */
+    struct collective_ask in_shm; /* of the present or last step in shared memory */
     struct collective_ask levels; /* of an all-reduce in three steps */
-    float *sum;      /* (n_params) of this machine; NULL: this is not the first of several workers here */
-    size_t ready;    /* grads are computed from this index on; 0: all of them */
+    float *sum;      /* (n_params) of this machine; NULL: this is not the first of several workers on it */
+    size_t ready;    /* grads are complete from this index on; 0: all of them */
     size_t *buckets; /* (n_buckets), of grads, as in plan_ask */
     size_t n_buckets;
     struct collective *collective; /* NULL: this channel can have none */
     struct mesh *mesh;
-    bool is_done;         /* the collective is, but on_collective has not been called for it yet */
-    size_t item_bytes;    /* of the numbers of the last collective */
+    bool is_done;         /* the collective is complete, and on_collective has not been called yet */
+    size_t item_bytes;    /* of one number of the last collective */
     const char *last_out; /* (n_last_out) bytes */
     size_t n_last_out;
 };
@@ -46,13 +46,13 @@ void collecting_clear(struct channel *ch);
 /* As exchange_share(). */
 int collecting_share(struct channel *ch, struct shm_group *group, struct err *e);
 void collecting_attach(struct channel *ch, struct mesh *m, const int *machines); /* as exchange_attach */
-/* Any event. CODEC_GO or an error code. */
+/* Handles any event. CODEC_GO or an error code. */
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
-int collecting_ready(struct channel *ch, size_t ready); /* grads are computed from `ready` on */
-bool collecting_is_on_mesh(const struct channel *ch);   /* a collective is under way there */
-int collecting_notify(struct channel *ch);              /* calls on_collective if a collective is done */
-bool collecting_is_hopeless(const struct channel *ch);  /* waits for a chunk that can no longer arrive */
-/* The node that it waits for, or else the rule; -1: none in particular. */
+int collecting_ready(struct channel *ch, size_t ready); /* grads are complete from `ready` on */
+bool collecting_is_on_mesh(const struct channel *ch);   /* is a collective under way on the mesh? */
+int collecting_notify(struct channel *ch);              /* calls on_collective if a collective is complete */
+bool collecting_is_hopeless(const struct channel *ch);  /* it waits for a chunk that can no longer arrive */
+/* The node for which the collective waits, or the rule; -1: none in particular. */
 int collecting_awaits(const struct channel *ch);
 void collecting_waits_for(const struct channel *ch, char *out, size_t size);
 /* Begins a collective: CODEC_WAIT or a code. */

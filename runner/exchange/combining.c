@@ -33,7 +33,8 @@ int combining_room(struct channel *ch, float **at)
     return CODEC_GO;
 }
 
-/* A server of an asynchronous job has the global parameters in params; one of a synchronous job has none. */
+/* On a server of an asynchronous job, params are the global parameters; a server of a synchronous job has
+ * none. */
 static int open_global(struct channel *ch)
 {
     struct codec *c = &ch->codec;
@@ -93,13 +94,14 @@ void combining_clear(struct combining *b)
     *b = (struct combining){0};
 }
 
-/* Running statistics follow the parameters that the rule sees: the host takes their mean. */
+/* Running statistics are behind the parameters that the rule sees, and the host combines them by their
+ * mean. */
 static size_t n_statistics(const struct channel *ch)
 {
     return ch->n_params - ch->codec.n_params;
 }
 
-/* What a worker contributes if the rule does not say. */
+/* The vector that a worker contributes if the rule has no contribute(). */
 static const float *present(const struct channel *ch)
 {
     return ch->combining.rule->when == CODEC_EACH_STEP ? ch->codec.grads : ch->codec.params;
@@ -119,8 +121,8 @@ static float write_own(struct channel *ch)
     return c->samples;
 }
 
-/* Before others get it, so that the node at fault is the one that ends. A gradient as it is has been checked
- * as it was computed, or will be at the update (runner/core/step.c). */
+/* A contribution is checked before it is sent, so that its own node ends the job. A plain gradient has been
+ * checked when it was computed, or is checked at the update (runner/core/step.c). */
 static int check_own(struct channel *ch)
 {
     const struct combining *b = &ch->combining;
@@ -283,13 +285,13 @@ static bool is_gathered(const struct channel *ch)
     return ch->run.node < 0 && whole_needs(ch->x, WHOLE_MEASURES);
 }
 
-/* Contributions that count; of several servers' those that all of them have. */
+/* The number of contributions that count: with several servers those that all of them have. */
 static int n_counted(const struct channel *ch)
 {
     return is_gathered(ch) ? ch->whole.n_common : ch->combining.n_all;
 }
 
-/* The i-th of them. */
+/* The index of the i-th of them. */
 static int counted(const struct channel *ch, int i)
 {
     int k = i;
@@ -336,7 +338,7 @@ void combining_measure(struct channel *ch, int vector)
     aggregate_halves(b->aggregate.kind)->measure(b->work, b->merged[vector], &in);
 }
 
-/* The parameters of a vector: of one range by themselves, of one of several by what all servers measured. */
+/* Aggregates the parameters of a vector: on one of several servers by the sum of all servers' measures. */
 static void aggregate_params(struct channel *ch, int vector)
 {
     struct combining *b = &ch->combining;
@@ -370,7 +372,7 @@ static int aggregate(struct channel *ch)
     return finite_check_combination(ch, 0, (const float *const *)b->merged, b->merged_numbers);
 }
 
-/* Does the job go on, with what is merged, after a contribution that is refused? */
+/* Does the job continue, with the merged contributions, after one has been refused? */
 static bool goes_on(const struct channel *ch)
 {
     return ch->x->cfg.goes_on || !ch->codec.is_sync;

@@ -12,7 +12,7 @@
 #include "shared/base/err.h"
 #include "shared/job/aggregate.h"
 
-enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 4 }; /* vectors that a rule and its path need at most */
+enum { COMBINING_ROOMS = 4 * CODEC_VECTORS_MAX + 4 }; /* the most vectors that a rule and its path allocate */
 
 struct channel;
 
@@ -33,7 +33,7 @@ struct combine_path {
 
 extern const struct combine_path path_gather, path_servers, path_allreduce, path_tree;
 
-/* What a worker has done since the last exchange, of struct codec. */
+/* The sums over a worker's local steps since the last exchange, as in struct codec. */
 struct combining_local {
     float samples, lr_sum;
     uint64_t n_local;
@@ -43,51 +43,52 @@ struct combining {
     const struct codec_combine *rule; /* NULL: a rule of another kind */
     const struct combine_path *path;
     int n_vectors;
-    bool is_weighted; /* contributions carry a weight; else all weigh the same */
+    bool is_weighted; /* contributions carry a weight; otherwise all have the same */
 
     /* This worker's contribution. */
-    float *own[CODEC_VECTORS_MAX];           /* written by contribute(), or scaled copies; NULL: none */
-    const float *vectors[CODEC_VECTORS_MAX]; /* own, or grads or params */
+    float *own[CODEC_VECTORS_MAX];           /* room for contribute(), or for scaled copies; NULL: none */
+    const float *vectors[CODEC_VECTORS_MAX]; /* the contribution: own, grads or params */
     float numbers[CODEC_NUMBERS_MAX];
     float weight;
 
-    /* A path that merges contributions one by one (gather, servers): those merged so far. */
+    /* Of a path that merges contributions one by one (gather, servers): the combination so far. */
     float *merged[CODEC_VECTORS_MAX];
     float merged_numbers[CODEC_NUMBERS_MAX];
     float merged_weight;
-    bool is_empty; /* on a server: nothing was contributed to the last round */
-    /* For an aggregate other than the mean (shared/job/aggregate.h): all contributions, unmerged. */
+    bool is_empty; /* on a server: the last round had no contribution */
+    /* For an aggregate other than the mean (shared/job/aggregate.h): all contributions, not merged. */
     struct aggregate aggregate;
-    float *all;           /* (n_most, n_vectors, n_params) */
-    float *all_numbers;   /* (n_most, n_numbers) */
-    int *senders;         /* (n_most) */
-    double *work;         /* (aggregate_work(n_most)): measures (n, n), and room behind n_most^2 of them */
+    float *all;         /* (n_most, n_vectors, n_params) */
+    float *all_numbers; /* (n_most, n_numbers) */
+    int *senders;       /* (n_most) */
+    double *work; /* (aggregate_work(n_most)): measures (n, n), and behind n_most^2 values room to compute */
     const float **inputs; /* (n_most) */
     int n_most, n_all;
 
-    /* A path of collectives (allreduce). */
+    /* Of a path of collectives (allreduce). */
     bool is_under_way;
-    int turn;                              /* 0 or 1, of the last exchange that began */
-    int at;                                /* the vector that is being combined; -1: the numbers */
+    int turn; /* 0 or 1: of the last exchange, which alternates between two results */
+    int at;   /* the vector that is being combined; -1: the numbers */
     float tail[CODEC_NUMBERS_MAX + 1];     /* weight times the numbers, and the weight */
-    float tails[2][CODEC_NUMBERS_MAX + 1]; /* their sums, of two exchanges in turn */
-    float *results[2][CODEC_VECTORS_MAX];  /* combinations, of two exchanges in turn */
+    float tails[2][CODEC_NUMBERS_MAX + 1]; /* by turn: the sums of all workers' tails */
+    float *results[2][CODEC_VECTORS_MAX];  /* by turn: combinations */
     /* Combinations that are one exchange late. */
     struct {
         bool is_due;                  /* the worker waits for the exchange under way */
-        bool is_last;                 /* it is the job's last one */
-        bool has_result, is_empty;    /* an exchange is complete, and not applied yet; nothing contributed */
-        struct combining_local local; /* of that exchange, or the one under way */
-        float *at;                    /* params when contributed, of a rule of rounds */
+        bool is_last;                 /* it is the job's last exchange */
+        bool has_result;              /* an exchange is complete, and not applied yet */
+        bool is_empty;                /* no worker has contributed to it */
+        struct combining_local local; /* of that exchange, or of the exchange under way */
+        float *at;                    /* params when contributed, of a rule with local steps */
         float *now;                   /* params when that exchange is applied */
     } late;
 
-    bool has_combined;             /* there was a combination to which something was contributed */
-    float statistics_part;         /* times the running statistics of a combination is their mean */
-    float *before;                 /* c->global before apply(), for adopt(); NULL: the rule has none */
-    double grad_norm;              /* asgd, on a server: the norm sent with the contribution that is merged */
-    uint32_t version;              /* asgd, on a worker: rounds of the server that its parameters include */
-    float *rooms[COMBINING_ROOMS]; /* (n_params) each: every vector above that was allocated */
+    bool has_combined;     /* some combination had a contribution */
+    float statistics_part; /* the factor that makes a combination's running statistics their mean */
+    float *before;         /* c->global before apply(), for adopt(); NULL: the rule has no adopt() */
+    double grad_norm;      /* asgd, on a server: the norm sent with the contribution that is merged */
+    uint32_t version;      /* asgd, on a worker: the number of the server's rounds in its parameters */
+    float *rooms[COMBINING_ROOMS]; /* (n_params) each: every allocated vector of this struct */
     int n_rooms;
 };
 
@@ -99,13 +100,15 @@ void combining_clear(struct combining *b);
  * ERR_NOMEM. */
 int combining_room(struct channel *ch, float **at);
 
-/* The calls of a path. Each int function returns CODEC_GO or the code of the error that is now set. */
+/* Functions for a path. Each int function returns CODEC_GO or the code of the exchange's error. */
 
-/* Asks the rule for this worker's contribution: vectors, numbers, weight. ERR_NUMERIC: it is not finite. */
+/* Has the rule compute this worker's contribution: vectors, numbers, weight. ERR_NUMERIC: it is not
+ * finite. */
 int combining_contribute(struct channel *ch);
-int combining_check_weights(struct channel *ch, float sum); /* of all workers' weights; ERR_CODEC */
-/* Writes that contribution into a message, and reads another worker's: false if it is malformed. A message
- * that is not weighted has weight 1. */
+int combining_check_weights(struct channel *ch,
+                            float sum); /* ERR_CODEC: all workers' weights have no finite sum */
+/* Writes that contribution into a message; reads a contribution, false: it is malformed. A message that is
+ * not weighted has weight 1. */
 void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted);
 struct combining_contribution {
     const float *vectors[CODEC_VECTORS_MAX], *numbers;
@@ -113,25 +116,27 @@ struct combining_contribution {
 };
 bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
                    bool is_weighted);
-/* Reads a contribution of a node and merges it, the n_merged-th of n_contributions: after the last, `merged`
- * is the combination; of running statistics the mean. ERR_CODEC: it is malformed; ERR_NUMERIC: not finite. */
+/* Reads a contribution of a node and merges it, the n_merged-th of n_contributions: after the last one,
+ * `merged` is the combination, for running statistics the mean. ERR_CODEC: it is malformed; ERR_NUMERIC: not
+ * finite. */
 int combining_take(struct channel *ch, int node, struct wire_in *in);
-/* For a path that merges: room for as many contributions as a round may have, if their aggregate needs all at
- * once. CODEC_GO or a code. */
+/* For a path that merges: allocates room for the n_most contributions of a round, if the aggregate needs all
+ * of them at once. CODEC_GO or a code. */
 int combining_open_aggregate(struct channel *ch, int n_most);
-/* Of an aggregate that compares, on one of several servers: writes the measure of its range of vector number
- * `vector` of all contributions (n_all, n_all) to `work`, before combining_finish. */
+/* On one of several servers, before combining_finish, for an aggregate that compares contributions: writes
+ * the measure of this range of vector number `vector` of all contributions (n_all, n_all) to `work`. */
 void combining_measure(struct channel *ch, int vector);
-/* After the last merge, and when all servers' measures are there, if they measure (whole.h): on a worker also
- * applies the combination. Returns a code, CODEC_GO, or CODEC_WAIT: nothing was contributed. */
+/* After the last merge, and after all servers' measures have arrived, if the aggregate needs them (whole.h):
+ * completes the combination, and on a worker applies it. Returns a code, CODEC_GO, or CODEC_WAIT: there was
+ * no contribution. */
 int combining_finish(struct channel *ch);
 /* Passes the combination to the rule: on a server in asgd, or on a worker, whose parameters it moves. */
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);
-int combining_adopt(struct channel *ch); /* on a worker: c->global has changed, by the server's apply */
+int combining_adopt(struct channel *ch); /* on a worker: the server's apply has changed c->global */
 
 int combining_on_gradient(struct channel *ch); /* before a local update */
 
-/* What the combination replaces if the rule has no apply(): grads, global or params. */
+/* The vector that the combination replaces if the rule has no apply(): grads, global or params. */
 float *combining_target(const struct channel *ch);
 size_t combining_bytes(const struct channel *ch, bool is_weighted); /* of a message, uncompressed */
 

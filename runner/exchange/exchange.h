@@ -27,8 +27,8 @@
 struct exchange;
 struct tensor_view;
 
-/* Messages queued for one peer: above this, the node stops computing until the queue is shorter; in asgd
- * between workers, new contributions for this peer are dropped instead. */
+/* The most messages queued for one peer: with more, the node stops computing until the queue is shorter; in
+ * asgd between workers, new contributions for this peer are dropped instead. */
 enum { EXCHANGE_BACKLOG_MAX = MESH_BACKLOG };
 
 struct exchange_config {
@@ -39,11 +39,11 @@ struct exchange_config {
     int node, n_workers, n_servers;
     const struct blocks *blocks; /* not owned; must outlive the exchange */
     bool is_sync;
-    bool skips_nonfinite; /* an update by a gradient that is not finite is left out, after the exchange */
-    bool goes_on;         /* without lost workers, while at least min_nodes are left */
+    bool skips_nonfinite; /* after the exchange, an update by a gradient that is not finite is left out */
+    bool goes_on;         /* the job continues without lost workers, while at least min_nodes are left */
     int min_nodes;
     uint64_t local_steps, n_steps, seed;
-    bool shares_evaluations;     /* stop_vote.h: they are decided by, or a codec of the job sees them; */
+    bool shares_evaluations;     /* stop_vote.h: they may end the job, or a codec of the job reads them */
     double target_accuracy;      /* 0: none */
     int patience;                /* 0: none */
     enum combine_path_kind path; /* of a rule that combines */
@@ -54,39 +54,40 @@ struct exchange_config {
     enum collective_algorithm allreduce;
     size_t n_params;     /* of the whole model */
     size_t n_statistics; /* the last of these are running statistics: nn/net.h */
-    /* (n_servers + 1), not owned: where each server's range begins, and then n_params, as placement_lay_out()
-     * makes it; NULL: ranges of equal length. */
+    /* (n_servers + 1), not owned: the beginning of each server's range, and then n_params, as
+     * placement_lay_out() makes it; NULL: ranges of equal length. */
     const size_t *ranges;
-    float *params;                    /* (n_params); on a server too, which works on its range of it */
-    float *grads;                     /* (n_params); on a server too, which merges gradients in it */
+    float *params;                    /* (n_params), also on a server, which uses its range of them */
+    float *grads;                     /* (n_params), also on a server, which merges gradients in its range */
     const struct codec_layer *layers; /* (n_layers), of the whole model; not owned */
     int n_layers;
-    /* Least floats in a bucket of the gradient (collective_plan.h), which is summed while the layers before
-     * it are computed; 0: the gradient is one bucket. */
+    /* Least floats in a bucket of the gradient (collective_plan.h), which is summed while the gradients of
+     * earlier layers are computed; 0: the gradient is one bucket. */
     size_t bucket;
     /* On a server whose plugin has updates_on_server: updates params [from, from + n) by grads, as in step
-     * `step` (from 0) of the workers, at lr_factor times its learning rate. `norm`: of the whole gradient,
-     * where it decides on the update (--clip-norm, --on-nonfinite skip) and these are a range of it; else
-     * NULL. */
+     * `step` (from 0) of the workers, at lr_factor times its learning rate. `norm`: of the whole gradient, if
+     * the update depends on it (--clip-norm, --on-nonfinite skip) and grads are a range of the gradient;
+     * otherwise NULL. */
     int (*update)(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, const double *norm,
                   struct err *e);
     /* Writes a row of codec.csv; `name` is only valid during the call. NULL: rows are discarded. */
     int (*record)(void *owner, const struct codec *c, const char *name, double value, struct err *e);
     void *owner;               /* their first argument */
     const double *time;        /* simulated time, not owned; NULL: clock_now */
-    struct stopwatch *watch;   /* not owned; its times begin anew. NULL: the exchange has its own */
-    struct stopwatch *process; /* the watch's (base/stopwatch.h); or NULL */
+    struct stopwatch *watch;   /* not owned; its times restart. NULL: the exchange has its own */
+    struct stopwatch *process; /* the watch's `process` (base/stopwatch.h), or NULL */
 };
 
 /* Sums since the beginning. */
 struct exchange_totals {
     uint64_t sent_messages, recv_messages, raw_bytes, sent_bytes, recv_bytes;
-    uint64_t n_overtaken; /* asgd: contributions dropped unmerged for a newer one of the same sender, and
-                           * those not sent because too many were queued for their receiver */
+    uint64_t
+        n_overtaken; /* asgd: contributions replaced by a newer one of the same sender before their merge, and
+                           * contributions not sent because too many were queued for their receiver */
 };
 
-/* The part of a node's configuration that follows from the settings (not copied: they must outlive it); the
- * caller adds the plugin, blocks, vectors and what may be NULL. */
+/* The part of a node's configuration that follows from the settings, which must outlive it. The caller adds
+ * the plugin, the blocks, the vectors, and members that may be NULL. */
 struct exchange_config exchange_config_of(const struct settings *set, int node);
 /* *out: the n tensors of a model as exchange_config.layers, sorted by their offset in the one vector that
  * they cover; freed by the caller. (A model lists each layer's tensors together, but its running statistics
@@ -107,82 +108,84 @@ struct exchange_range exchange_range(const struct exchange *x);
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
 bool exchange_needs_link(const struct exchange *x, int node); /* does the rule need a link to that node? */
 bool exchange_links_servers(const struct exchange *x); /* do servers need links to each other? (whole.h) */
-bool exchange_never_waits(const struct exchange *x);   /* asgd: no wait notices a peer that has stalled */
-/* The mesh is not owned, nor is `machines` (n_workers): for each worker the first one on its machine, the
- * same on all nodes; NULL: each worker has a machine of its own. All-reduces depend on it: inside a machine
- * messages cost processor time, between machines network time. */
+/* asgd: this node waits for no message, so no wait ends because of a stalled peer. */
+bool exchange_never_waits(const struct exchange *x);
+/* Neither the mesh nor `machines` is owned. machines (n_workers): for each worker the first one on its
+ * machine, the same on all nodes; NULL: each worker has a machine of its own. All-reduces depend on it:
+ * inside a machine messages cost processor time, between machines network time. */
 void exchange_attach(struct exchange *x, struct mesh *m, const int *machines);
-bool exchange_has_messages(const struct exchange *x); /* does the rule send messages? Same on all nodes */
-/* Does the rule use collectives? Then workers may share memory: if all run on one machine, or, where its path
- * has levels, those of each machine. After exchange_share, collectives go through it, and grads or params are
- * in it. Not owned; it must stay open until the exchange is freed. NULL: this worker is alone on its machine,
- * and on the other machines all workers share memory. ERR_NOMEM. */
+bool exchange_has_messages(const struct exchange *x); /* does the rule send messages? The same on all nodes */
+/* Does the rule use collectives? If so, workers may share memory: if all run on one machine, or, where the
+ * path has levels, the workers of each machine. After exchange_share, collectives use that memory, and grads
+ * or params are in it. `a` is not owned and must stay open until the exchange is freed. NULL: this worker is
+ * alone on its machine, and on the other machines all workers share memory. ERR_NOMEM. */
 bool exchange_collects(const struct exchange *x);
-/* Whether params, and not grads, are in memory that all workers share: of a rule of rounds that contributes
- * params as they are, and whose combination takes their place. */
+/* Are params, and not grads, in memory that all workers share? So it is for a rule with local steps that
+ * contributes params, and whose combination replaces them. */
 bool exchange_shares_params(const struct exchange *x);
 bool exchange_has_levels(const struct exchange *x);
 int exchange_share(struct exchange *x, struct shm_group *a, struct err *e);
-/* Bytes of the vectors and messages that it holds in a job's steps: those it has, and those it allocates when
- * it first needs them. Memory shared with other nodes is not counted. */
+/* Bytes of the vectors and messages that it holds in a job's steps, with those that it allocates on first
+ * use. Memory shared with other nodes is not counted. */
 double exchange_bytes(const struct exchange *x);
-/* Returns the mesh's buffers, so that it may be closed. While it closes, it may still send vectors of
+/* Returns the mesh's buffers, so that the mesh may be closed. While it closes, it may still send vectors of
  * collectives: the exchange and grads must exist until it is closed. */
 void exchange_detach(struct exchange *x);
 
 /* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
  *   on_backward  the gradient of this worker's only block is about to be computed; optional
- *   on_ready  between on_backward and on_grad: grads[ready ..] are final, the part before them is still being
+ *   on_ready  between on_backward and on_grad: grads[ready ..] are final, the values before are still being
  *             computed
  *   on_block  the gradient of one of this worker's blocks is in grads (only called if wants_blocks is true)
  *   on_grad   the mean gradient over this worker's blocks is in grads
  *   on_step   the optimizer has updated params. After the last step, workers of a job that continues without
- *             lost ones wait for each other: each may be needed until all have closed the last round */
+ *             lost workers wait for each other: each may be needed until all have closed the last round */
 int exchange_on_backward(struct exchange *x, struct err *e);
 int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);
-/* Is a collective under way over the mesh? It advances with each event passed in. */
+/* Is a collective under way on the mesh? It advances with each event that is passed in. */
 bool exchange_is_collecting(const struct exchange *x);
 bool exchange_wants_blocks(const struct exchange *x);
-/* Does this worker take part in the round under way? If not, it computes and contributes nothing: the caller
- * passes on_grad no samples, and updates params only by an exchanged gradient. */
+/* Does this worker take part in the present round? If not, it computes and contributes nothing: the caller
+ * passes 0 samples to on_grad, and updates params only by an exchanged gradient. */
 bool exchange_takes_part(const struct exchange *x);
 int exchange_on_block(struct exchange *x, int block, struct err *e);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
-/* Before it: the mean loss of these samples. */
+/* Before on_grad: the mean loss of these samples. */
 void exchange_set_loss(struct exchange *x, double loss);
-void exchange_updated(struct exchange *x, double lr); /* before it: the learning rate of the update */
+void exchange_updated(struct exchange *x, double lr); /* before on_step: the learning rate of the update */
 int exchange_on_step(struct exchange *x, struct err *e);
-bool exchange_gives_gradient(
-    const struct exchange *x); /* does the rule exchange gradients, to update with? */
-/* Is a gradient that is not finite found in what that exchange gives? Of a rule that contributes gradients as
- * they are, or only parameters; signsgd, which contributes signs, hides it. */
+/* Does the rule exchange gradients, by which the optimizer updates? */
+bool exchange_gives_gradient(const struct exchange *x);
+/* Does the exchanged gradient show that a worker's gradient was not finite? So it is for a rule that
+ * contributes plain gradients; signsgd, which contributes signs, hides it. Also true for a rule that
+ * exchanges parameters. */
 bool exchange_shows_gradient(const struct exchange *x);
-/* Are gradients summed in memory that nodes share, where the sum may have taken the own one's place? Then the
- * next tells whose was not finite: a node whose contribution to the last sum was not, this node first; -1:
- * none on this machine. */
+/* Are gradients summed in memory that nodes share, where the sum may have overwritten this node's gradient?
+ * If so, exchange_nonfinite_node returns a node whose contribution to the last sum was not finite, this node
+ * first; -1: none on this machine. */
 bool exchange_sums_in_memory(const struct exchange *x);
 int exchange_nonfinite_node(const struct exchange *x);
 /* Between on_grad's CODEC_GO and on_step: the gradient (n_params) for the update: grads, or a vector of the
  * codec, so that a collective's result need not be copied. */
 const float *exchange_gradient(const struct exchange *x);
 
-/* One event from the mesh; takes ownership of its buffer. Returns CODEC_GO when nothing is waited for.
- * ERR_LOST: a node that the rule needs has left or is lost, or fewer than min_nodes workers are left, or this
- * node is lost to others, which continue without it. */
+/* Handles one event of the mesh; takes ownership of its buffer. Returns CODEC_GO when this node waits for
+ * nothing. ERR_LOST: a node that the rule needs has left or is lost, or fewer than min_nodes workers are
+ * left, or other nodes have lost this node and continue without it. */
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
-/* The time (stopwatch_now; INFINITY: none) at which a codec has asked to be woken: the caller then passes in
- * an event, MESH_NOTHING if there is no other. */
+/* The time (stopwatch_now; INFINITY: none) at which a codec's timer expires: the caller then passes in an
+ * event, MESH_NOTHING if there is no other. */
 double exchange_wakes_at(const struct exchange *x);
 
-/* Was there not one exchange so far in which a worker contributed with a weight above 0? False for a rule
- * that does not set weights, and in asgd. */
+/* Have all exchanges so far had only contributions of weight 0? False for a rule that does not set weights,
+ * and in asgd. */
 bool exchange_combined_nothing(const struct exchange *x);
 
 /* Does the job's optimizer run on this node? Otherwise it runs on the servers, and a worker does not change
  * its parameters after the exchange of gradients. */
 bool exchange_updates_here(const struct exchange *x);
-/* What the codec sets for this worker: codec.h, lr_factor and below. A request to evaluate is returned
- * once. */
+/* Values that the codec sets for this worker: codec_events.h, lr_factor and below. A request to evaluate is
+ * returned once. */
 float exchange_lr_factor(const struct exchange *x);
 bool exchange_take_evaluation(struct exchange *x);
 bool exchange_wants_stop(const struct exchange *x);
@@ -196,13 +199,13 @@ const float *exchange_held_model(const struct exchange *x);
 /* Back-pressure: are so many messages queued for a peer that this node must not continue to compute? Chunks
  * of a collective do not count: they are few at a time, and the worker may compute meanwhile. */
 bool exchange_must_wait(const struct exchange *x);
-/* What is waited for, for messages to users: "the contribution of node 1 in round 12". */
+/* Names the message for which this node waits, for users: "the contribution of node 1 in round 12". */
 void exchange_waits_for(const struct exchange *x, char *out, size_t size);
 bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */
 
 const struct exchange_totals *exchange_totals(const struct exchange *x);
 /* Bytes of messages, own contributions included, that codecs have read on this node in that phase; chunks
- * that collectives have added count as PHASE_DECODE. A simulation derives their time from this. */
+ * that collectives have added count as PHASE_DECODE. A simulation computes the time of reading from them. */
 uint64_t exchange_read(const struct exchange *x, enum phase phase);
 /* The symbols of this node's messages that its chain has coded: bits used, and the entropy; zeros: none. */
 struct compress_report exchange_coded(const struct exchange *x);
@@ -213,8 +216,8 @@ uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
 /* True once after each round: exchange_sent and exchange_received then return that round's traffic, until the
  * next call. */
 bool exchange_round_done(struct exchange *x, uint64_t *round);
-/* On a worker, at its end: what an event rule has sent and received since its last step, as replies that come
- * after it, is a round of its own, so that rounds have all of the traffic. */
+/* On a worker, at its end: makes the traffic of an event rule after its last step, such as late replies, a
+ * round of its own, so that the rounds have all of the traffic. */
 void exchange_end_rounds(struct exchange *x);
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer);

@@ -25,8 +25,8 @@ static enum tensor_type type_of(const struct codec_vector *v)
     return v->item ? TENSOR_U8 : TENSOR_F32;
 }
 
-/* The vector that the field for which vector k was made now points to: a codec may swap vectors. NULL: it
- * points elsewhere, or to a vector of another length. */
+/* The vector to which the field of vector k points now: a codec may swap vectors. NULL: the field points
+ * elsewhere, or to a vector of another length. */
 static const struct codec_vector *vector_in(const struct channel *ch, size_t k)
 {
     const struct codec_vector *own = &ch->zeros[k];
@@ -317,7 +317,8 @@ static int restore_each(float **v, const struct copies *c, const char *name, int
     return 0;
 }
 
-/* Without them, a difference would be added to other parameters than it was taken from. */
+/* Without the copies, a worker would add a difference to other parameters than the server has computed it
+ * from. */
 static int restore_copies(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
 {
     const struct copies *c = &ch->compressing.copies;
@@ -325,7 +326,7 @@ static int restore_copies(struct channel *ch, int i, const struct tensor_file *f
     return restore_each(c->of, c, "copy", i, f, e) < 0 ? e->code : restore_each(c->left, c, "left", i, f, e);
 }
 
-/* The saved state holds no addresses: the fields are set to the vectors that open() has made. */
+/* The saved state has no addresses: the fields are set to the vectors that open() has made. */
 static int restore_state(struct channel *ch, int i, const struct tensor_file *f, struct err *e)
 {
     const void *state;

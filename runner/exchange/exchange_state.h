@@ -3,13 +3,13 @@
  *
  *   codec/K/cursor    I64 (11): step, round, samples since the last exchange, the four 64-bit words of
  *                     uniform()'s generator, the bits of lr_factor, n_local, the bits of lr_sum, in asgd the
- *                     server's round that the parameters are from; K counts a worker's servers, else it is 0
+ *                     server's round of the parameters; K is the number of a worker's server, otherwise 0
  *   codec/K/state     U8: the codec's state; a field set by zeros() or array() is saved as 0
  *   codec/K/vectorI   F32, of array() U8: the vector in the field that the codec's I-th such call set
  *   codec/K/global   F32: the parameters that all workers have in common, of a rule that keeps them
- *   verdict/known    I64 (4), verdict/errors F64 (n): where evaluations are shared, the last result that all
- *                    nodes know (number, step, the bits of loss and accuracy), and the errors of all of
- *                    them, which --patience compares (stop_rule.h)
+ *   verdict/known    I64 (4), verdict/errors F64 (n): where evaluations are shared, the last mean of all
+ *                    workers' results (number, step, the bits of loss and accuracy), and the errors of all
+ *                    means, which --patience compares (stop_rule.h)
  *   codec/K/residual/B/I   F32: the residual that error feedback keeps of the I-th vector of a message, about
  *                          block B, or -1
  *   codec/K/copy/W   F32: where servers send differences, the parameters as worker W has them; 0
@@ -28,7 +28,7 @@
 struct exchange_state { /* {0} is an empty one */
     struct tensor_view *tensors;
     size_t n;
-    void *own; /* data of tensors that no codec owns */
+    void *own; /* the data of tensors that are not vectors of a codec */
 };
 
 /* ERR_CODEC: why the state cannot be saved. Call it before the first step, so that no work is lost. */
@@ -44,12 +44,12 @@ int exchange_restore(struct exchange *x, const struct tensor_file *f, uint64_t s
 /* Bytes that exchange_save would return. */
 uint64_t exchange_saved_bytes(struct exchange *x);
 
-/* A rule that exchanges parameters every local_steps steps has an extra round after the job's last step.
- * Returns whether `step` is that last one and ends with an extra round: a job with more epochs would have no
- * round at this step. */
+/* Does the job end after `step` with an extra round? A rule that exchanges parameters every local_steps steps
+ * has one after the last step: a job with more epochs would have no round at this step. */
 bool exchange_closes_early(struct exchange *x, uint64_t step);
-/* Rounds that are closed after so many steps, without such an extra round. In a job with barriers any number
- * may be: a server's rounds are the contributions of all workers, and an epoch may end between two. */
+/* The number of rounds that are closed after so many steps, without such an extra round. In a job with
+ * barriers the actual number may differ: a server's rounds are the contributions of all workers, and an epoch
+ * may end between two. */
 uint64_t exchange_rounds_after(struct exchange *x, uint64_t step);
 /* The rounds that this node closes in the whole job, if no worker is lost; 0: not known, of an event rule. */
 uint64_t exchange_rounds_in_all(struct exchange *x);

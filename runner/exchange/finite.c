@@ -7,7 +7,8 @@
 #include "runner/exchange/exchange_private.h"
 #include "shared/job/reason.h"
 
-/* Names value i of a vector (n): by its tensor if the vector is as long as the range, else by its index. */
+/* Writes the name of value i of a vector (n): its tensor if the vector is as long as the range, otherwise its
+ * index. */
 static void name_place(const struct channel *ch, size_t i, size_t n, char *out, size_t size)
 {
     snprintf(out, size, "value %zu", i);
@@ -16,7 +17,7 @@ static void name_place(const struct channel *ch, size_t i, size_t n, char *out, 
             snprintf(out, size, "%s", ch->layers[k].name);
 }
 
-/* `what` is not finite: v (n). */
+/* Sets the error that `what`, the vector v (n), is not finite. */
 static int refuse_vector(struct channel *ch, const char *what, const float *v, size_t n)
 {
     const struct codec_combine *r = ch->combining.rule;
@@ -30,7 +31,7 @@ static int refuse_vector(struct channel *ch, const char *what, const float *v, s
     if (c->run->node >= 0 && r)
         snprintf(after, sizeof after, ", step %llu",
                  (unsigned long long)c->run->step +
-                     (r->when == CODEC_EACH_STEP)); /* that one is not complete */
+                     (r->when == CODEC_EACH_STEP)); /* the present step is not complete */
     err_set(ch->x->e, ERR_NUMERIC, "round %llu%s: %s: %s is %g", (unsigned long long)c->run->round + 1, after,
             what, place, err_number((double)v[i]));
     return err_hint(ch->x->e, "A smaller --learn_rate, --warmup-steps or --clip-norm may help, if it "

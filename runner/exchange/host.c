@@ -1,5 +1,5 @@
-/* host -- the functions of struct codec_host. Only these functions get a pointer to a codec from the plug-in,
- * not from the channel. */
+/* host -- the functions of struct codec_host. Only here does a pointer to a codec come from the plug-in, not
+ * from the channel. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "runner/exchange/finite.h"
 #include "shared/plugin/codec_options.h"
 
-/* Of `call`, which is zeros() or array(). Records the field's offset in the state: a checkpoint cannot hold
- * addresses. `item`: 0 for floats. */
+/* Makes a vector for zeros() or array() (`call`), and records the offset of its field in the state, because a
+ * checkpoint cannot hold addresses. `item`: 0 for floats. */
 static int make_vector(struct codec *c, const char *call, void *at, size_t n, size_t item)
 {
     struct channel *ch = channel_of(c);
@@ -69,7 +69,7 @@ int channel_host_fail(struct codec *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (channel_of(c)->x->e->code == ERR_NUMERIC) /* that is why get_vector() returned NULL */
+    if (channel_of(c)->x->e->code == ERR_NUMERIC) /* the reason for which get_vector() returned NULL */
         return ERR_NUMERIC;
     return channel_fail(channel_of(c), "%s", text);
 }
@@ -136,7 +136,7 @@ static int host_send(struct codec *c, int to)
     if (ch->server && to < 0 && to != ch->server)
         return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
     if (channel_has_left(ch, to))
-        return CODEC_GO; /* the mesh would drop it: it does not count as traffic */
+        return CODEC_GO; /* the mesh would drop the message: it does not count as traffic */
     ch->draft->len = ch->out.len;
     return channel_send(ch, &h, ch->draft, 0);
 }
@@ -170,8 +170,8 @@ static bool host_has_left(const struct codec *c, int node)
            channel_has_left(channel_of(c), node);
 }
 
-/* The step that the workers are in. On a server each contribution is a round in asgd, and so is each message
- * of an event rule. Shared mini-batches are counted over all workers. */
+/* The present step of the workers. On a server, a round in asgd is one contribution, and for an event rule
+ * one message. Shared mini-batches are counted over all workers. */
 static uint64_t step_of_workers(const struct channel *ch)
 {
     const struct codec *c = &ch->codec;
@@ -196,7 +196,7 @@ int channel_update(struct channel *ch, const double *norm)
 int channel_request_update(struct channel *ch)
 {
     if (whole_needs(ch->x, WHOLE_NORM)) {
-        ch->whole.needs_update = true; /* made when the norm is gathered: round.c */
+        ch->whole.needs_update = true; /* round.c updates when the norm is gathered */
         return CODEC_GO;
     }
     return channel_update(ch, ch->x->sends_norm ? &ch->combining.grad_norm : NULL);

@@ -1,6 +1,5 @@
-/* peer_stats -- what an exchange keeps about each peer: whether it has left, and the traffic with it. Of
- * thousands of nodes a node exchanges messages with few, so the statistics are allocated in pages of several
- * nodes, on first use. */
+/* peer_stats -- for each peer: whether it has left, and the traffic with it. Of thousands of nodes a node
+ * exchanges messages with few, so the statistics are allocated in pages of several nodes, on first use. */
 #ifndef PSGD_PEER_STATS_H
 #define PSGD_PEER_STATS_H
 
@@ -21,7 +20,7 @@ struct peer_traffic {
     uint64_t n_sent, n_received;                  /* messages so far, for the trace */
     uint64_t round;                               /* peer_stats.n_rounds when `sent` and `received` began */
     struct exchange_traffic sent, received;       /* of the round under way */
-    struct exchange_traffic sent_done, recv_done; /* of the one before */
+    struct exchange_traffic sent_done, recv_done; /* of the previous round */
 };
 
 enum { PEER_STATS_PAGE = 8 };
@@ -33,7 +32,7 @@ struct peer_stats_page {
 
 struct peer_stats { /* by slot: workers, then servers */
     int n;
-    bool *has_left; /* (n): sent BYE, or is lost */
+    bool *has_left; /* (n): it has sent BYE, or is lost */
     int n_left;
     uint64_t n_rounds;              /* closed */
     struct peer_stats_page **pages; /* by slot / page size; NULL: not allocated yet */
@@ -42,7 +41,7 @@ struct peer_stats { /* by slot: workers, then servers */
 
 int peer_stats_open(struct peer_stats *s, int n, struct err *e);
 void peer_stats_clear(struct peer_stats *s);
-void peer_stats_leave(struct peer_stats *s, int slot); /* sent BYE, or is lost */
+void peer_stats_leave(struct peer_stats *s, int slot); /* the peer has sent BYE, or is lost */
 
 /* Allocates the peer's page if there is none. NULL: no memory. */
 struct peer_traffic *peer_stats_make(struct peer_stats *s, int slot);
@@ -61,8 +60,8 @@ static inline struct peer_traffic *peer_stats_of(const struct peer_stats *s, int
 
 /* All zeros for a peer without a page. */
 const struct peer_traffic *peer_stats_read(const struct peer_stats *s, int slot);
-/* The round's traffic becomes that of the previous round: for each peer at its next access, as most peers of
- * a large job have no traffic in most rounds. */
+/* The present round becomes the previous one: for each peer at its next access, because most peers of a large
+ * job have no traffic in most rounds. */
 static inline void peer_stats_close_round(struct peer_stats *s)
 {
     s->n_rounds++;

@@ -75,7 +75,7 @@ static void take_statistics(struct channel *ch, float *result)
     vector_sum(result + ch->compressing.up.n, &sums, 1, n_statistics(ch), scale);
 }
 
-/* In shared memory. */
+/* In shared memory: sums the floats that the items represent. */
 static int start_floats(struct channel *ch)
 {
     struct reducing *r = &ch->reducing;

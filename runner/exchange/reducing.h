@@ -1,10 +1,10 @@
-/* reducing -- the job's chain of compressors inside an all-reduce: where its items can be added
- * (chain_sums), a collective sums items instead of floats, and rounds each partial sum to one.
+/* reducing -- the job's chain of compressors inside an all-reduce: if its items can be added (chain_sums), a
+ * collective sums items instead of floats, and rounds each partial sum to an item.
  *
- * A worker's vector is compressed once, with error feedback; the same bits result on every worker. First
- * comes a short all-reduce of floats: of the workers' scales, for items of a common scale, and of the running
- * statistics at the end of the vector, which are no items. In shared memory, where no bytes are saved, the
- * collective sums what the items stand for. */
+ * A worker's vector is compressed once, with error feedback; the same bits result on every worker. A short
+ * all-reduce of floats comes first: of the workers' scales, for items of a common scale, and of the running
+ * statistics at the end of the vector, which are not compressed. In shared memory, where items would save no
+ * bytes, the collective sums the floats that the items represent. */
 #ifndef PSGD_REDUCING_H
 #define PSGD_REDUCING_H
 
@@ -17,10 +17,10 @@ struct reducing {
     bool is_on; /* else collectives sum floats */
     struct collective_item item;
     void *in;     /* (chain.n) items */
-    void *out[2]; /* (chain.n) items: of two collectives in turn */
+    void *out[2]; /* (chain.n) items, by turn */
     int turn;
     struct {
-        size_t n_scales, n; /* scales, and these with statistics; 0: neither */
+        size_t n_scales, n; /* the number of scales, and of scales and statistics together */
         float *in, *sum;    /* (n) */
         bool is_under_way;
     } head;
@@ -35,10 +35,10 @@ struct reducing {
 int reducing_open(struct channel *ch);
 void reducing_clear(struct reducing *r);
 
-/* Begins the all-reduce of v (n_params), the rule's vector number `vector`; neither may change until it is
- * done. CODEC_WAIT or a code. */
+/* Begins the all-reduce of v (n_params), the rule's vector number `vector`; v and result may not change until
+ * it is complete. CODEC_WAIT or a code. */
 int reducing_start(struct channel *ch, int vector, enum codec_reduction what, const float *v, float *result);
-/* One of its collectives is done. CODEC_GO: `result` is complete; CODEC_WAIT; or a code. */
+/* One of its collectives is complete. CODEC_GO: so is `result`; CODEC_WAIT: not yet; or a code. */
 int reducing_on_collective(struct channel *ch);
 
 #endif

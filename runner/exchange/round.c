@@ -1,17 +1,17 @@
 /* round -- runs a round rule (struct codec_round).
  *
  *   between workers, ssgd   encode, send to the others, merge in order as contributions arrive, apply
- *   between workers, asgd   encode, send to the workers that are not behind, merge what has arrived, apply;
- *                           no waiting
+ *   between workers, asgd   encode, send to workers without a long queue, merge the contributions that have
+ *                           arrived, apply; no waiting
  *   worker of a server      encode, send to the server, wait for its reply, adopt it
  *   server, ssgd            merge every worker's contribution in order, apply, reply to all
- *                           (one of several may have to hear the others before apply: whole.h)
+ *                           (several servers may have to add up their parts before apply: whole.h)
  *   server, asgd            merge one contribution as it arrives, apply, reply to its sender
  *
- * In ssgd a node can be one round ahead of another, never two: its next round needs the other's contribution
- * to this one. With redundant blocks, nodes that need nothing from a slow node run ahead of it until its
- * inboxes are nearly full; it then pauses them, and they wait. If the job continues without lost workers,
- * round_loss.c decides when a round is complete. */
+ * In ssgd a node can be at most one round ahead of another, because its next round needs the other's
+ * contribution to this one. With redundant blocks, nodes that need nothing from a slow node run ahead of it
+ * until its inboxes are nearly full; it then pauses them, and they wait. If the job continues without lost
+ * workers, round_loss.c decides when a round is complete. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -82,7 +82,7 @@ static bool has_redundancy(const struct channel *ch)
     return ch->round.draw || (ch->rule->per_block && ch->x->cfg.blocks->redundancy > 1);
 }
 
-/* Room remains for one more contribution of each holder: a holder is paused only after one of its own. */
+/* Is there only room left for one contribution of each holder? A holder is paused after it has sent one. */
 static bool is_nearly_full(const struct channel *ch, int k)
 {
     return ch->round.inbox[k].n >= ch->round.depth - ch->x->cfg.blocks->redundancy;
@@ -152,7 +152,7 @@ void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, i
 {
     struct round_inbox *in = &ch->round.inbox[k];
 
-    if (in->n == ch->round.depth) { /* only in asgd: drops the oldest */
+    if (in->n == ch->round.depth) { /* only in asgd: the oldest is dropped */
         mesh_buf_put(pop(ch, in).buf);
         channel_overtaken(ch);
     }
@@ -308,7 +308,7 @@ static int contribute(struct channel *ch, int k)
     return b ? send_contribution(ch, k, b, seconds) : -1;
 }
 
-/* asgd between workers: merges all that has arrived, by worker, then by age. */
+/* asgd between workers: merges all contributions that have arrived, ordered by worker, then by age. */
 static int merge_received(struct channel *ch)
 {
     struct round *r = &ch->round;
@@ -399,8 +399,9 @@ static int end_round(struct channel *ch, int first, int last, uint64_t worker_ro
     return ch->rule->before_update ? CODEC_GO : end_barrier(ch);
 }
 
-/* On one of several servers whose sums are over the ranges of all: again with each part that comes. */
-static int gather(struct channel *ch)
+/* Ends a round on one of several servers that need sums over all ranges. Called again for each part that
+ * arrives. */
+static int gather_parts(struct channel *ch)
 {
     struct whole *w = &ch->whole;
     int rc = CODEC_GO;
@@ -432,7 +433,7 @@ static int gather(struct channel *ch)
 int round_close(struct channel *ch, int first, int last, uint64_t worker_round)
 {
     if (ch->whole.parts)
-        return gather(ch);
+        return gather_parts(ch);
     return channel_apply(ch) < 0 ? -1 : end_round(ch, first, last, worker_round);
 }
 
@@ -499,7 +500,8 @@ static int on_close(struct channel *ch)
     return contribute(ch, ch->run.node) < 0 ? -1 : contributed(ch);
 }
 
-/* The server awaits no contribution of a worker that does not take part: its reply may be early. */
+/* The server needs no contribution of a worker that does not take part: its reply may arrive before the
+ * worker's step. */
 static bool is_early(const struct channel *ch, const struct mesh_head *h)
 {
     return ch->round.draw && ch->round.stage == ROUND_OPEN && h->round == ch->run.round && !ch->round.early;
@@ -520,7 +522,7 @@ static int on_reply(struct channel *ch, const struct mesh_head *h, struct mesh_b
     return adopt_reply(ch, b);
 }
 
-/* May this peer send this contribution? A worker may send its own, a holder that of its block. */
+/* May this peer send this contribution? A worker sends its own, a holder that of its block. */
 static bool may_contribute(const struct channel *ch, const struct mesh_head *h)
 {
     if (h->index >= (uint32_t)ch->round.n_contributions || h->peer < 0 || ch->server)
@@ -547,7 +549,7 @@ static int on_contribution(struct channel *ch, const struct mesh_head *h, struct
                     (in->n > 0 && h->round <= in->contributions[(in->first + in->n - 1) % r->depth].round);
 
     if (is_known && is_redundant) {
-        mesh_buf_put(b); /* another holder was faster */
+        mesh_buf_put(b); /* another holder has sent it already */
         return CODEC_GO;
     }
     if (is_known || in->n == r->depth || (!is_redundant && h->round > ch->run.round + 1)) {
@@ -569,7 +571,9 @@ static int on_message(struct channel *ch, const struct mesh_head *h, struct mesh
     if (h->kind == FRAME_REPLY && ch->server)
         return on_reply(ch, h, b);
     if (h->kind == FRAME_PART && h->peer < 0 && ch->whole.parts)
-        return whole_on_part(ch, h, b) < 0 ? -1 : ch->round.stage == ROUND_GATHERS ? gather(ch) : CODEC_WAIT;
+        return whole_on_part(ch, h, b) < 0        ? -1
+               : ch->round.stage == ROUND_GATHERS ? gather_parts(ch)
+                                                  : CODEC_WAIT;
     if (h->kind == FRAME_LOSS && h->peer >= 0 && round_agrees(ch))
         return round_on_statement(ch, h, b);
     if (round_agrees(ch) && round_is_relayed(ch, h))
@@ -600,7 +604,7 @@ static bool is_hopeless(const struct channel *ch)
     return false;
 }
 
-/* A server's round has begun with the first contribution. */
+/* A server's round begins with the first contribution. */
 static bool has_begun(const struct channel *ch)
 {
     for (int k = 0; k < ch->round.n_contributions; k++)
@@ -609,7 +613,7 @@ static bool has_begun(const struct channel *ch)
     return false;
 }
 
-/* The holder of a block, if it has one only. */
+/* The only holder of a block; -1: it has several. */
 static int holder(const struct channel *ch, int block)
 {
     return ch->x->cfg.blocks->redundancy == 1 ? ch->x->cfg.blocks->holders[block] : -1;
@@ -640,8 +644,7 @@ static void waits_for(const struct channel *ch, char *out, size_t size)
     if (ch->server)
         snprintf(out, size, "the reply of node %d in round %llu", ch->server, round);
     else if (ch->round.stage == ROUND_GATHERS)
-        snprintf(out, size, "what node %d, a server, says of its range in round %llu", whole_awaits(ch),
-                 round);
+        snprintf(out, size, "the part of node %d, a server, in round %llu", whole_awaits(ch), round);
     else if (round_agrees(ch))
         round_waits_for_agreement(ch, out, size);
     else if (ch->rule->per_block)

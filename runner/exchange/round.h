@@ -1,6 +1,6 @@
 /* round -- runs rounds: in each, every worker sends one contribution, and all are merged in order. round.c
- * keeps and merges them, round_loss.c continues without lost workers. What the messages of a round say is a
- * round_rule's: a codec's (struct codec_round), or a path's (struct combine_path). */
+ * keeps and merges them, round_loss.c continues without lost workers. A round_rule, of a codec (struct
+ * codec_round) or of a path (struct combine_path), writes and reads the messages. */
 #ifndef PSGD_ROUND_H
 #define PSGD_ROUND_H
 
@@ -26,7 +26,7 @@ struct contribution { /* received, or this worker's own */
     struct mesh_buf *buf;
     uint64_t round;
     int from;      /* the node that sent it */
-    int64_t saved; /* bytes that compression saved, once it is merged */
+    int64_t saved; /* once it is merged: bytes that compression saved */
 };
 
 /* Contributions of one worker (or about one block) that are not merged yet: a ring buffer. */
@@ -35,13 +35,14 @@ struct round_inbox {
     int first, n;
 };
 
-/* Where this node is in the round. A server sends no contributions: it is in ROUND_OPEN, or the last one. */
+/* The stage of this node in the round. A server sends no contributions: it is in ROUND_OPEN or
+ * ROUND_GATHERS. */
 enum round_stage {
-    ROUND_OPEN,         /* own contributions are not sent yet */
-    ROUND_SENT,         /* sent; waits for those of others */
-    ROUND_AWAITS_REPLY, /* sent to the server; waits for its reply */
-    ROUND_ENDS,         /* after the last round: empty contribution sent; waits for those of others */
-    ROUND_GATHERS       /* all contributions merged; waits for what other servers say of theirs (whole.h) */
+    ROUND_OPEN,         /* this node's contributions are not sent yet */
+    ROUND_SENT,         /* they are sent; the node waits for those of other workers */
+    ROUND_AWAITS_REPLY, /* they are sent to the server; the node waits for its reply */
+    ROUND_ENDS,   /* after the last round: an empty contribution is sent; waits for those of the others */
+    ROUND_GATHERS /* all contributions are merged; the server waits for other servers' parts (whole.h) */
 };
 
 /* A copy of a codec as it was before a round, restored when a contribution turns out to be malformed or
@@ -77,12 +78,13 @@ struct round {
     double sent_at;         /* stopwatch_now, when the last of the own contributions were sent */
     int next;               /* ssgd: the first contribution not merged yet */
     int sender;             /* the node that sent the contribution that is being merged */
-    struct round_undo undo; /* used if the job continues without lost workers */
+    struct round_undo undo; /* for a job that continues without lost workers */
     bool can_undo;          /* undo holds the state before this round */
     struct agreement agreement;
-    /* A server's reply to a round that this worker, which does not take part, has not come to yet. */
-    struct mesh_buf *early;
-    struct mesh_buf **kept; /* (n_contributions) of the last closed round, for peers behind; or NULL */
+    struct mesh_buf
+        *early; /* the server's reply to a round that this worker, which does not take part, has not begun */
+    struct mesh_buf *
+        *kept; /* (n_contributions) of the last closed round, for peers one round behind; or NULL */
 };
 
 extern const struct channel_handlers round_handlers;
@@ -92,21 +94,21 @@ bool round_has_drawn(struct draw *d, uint64_t round, int worker); /* does that w
 /* For the channel and its exchange. Each int function returns CODEC_GO, CODEC_WAIT or a code. */
 int round_open(struct channel *ch);
 void round_clear(struct channel *ch);
-/* If workers have to agree on the contributions in a round: declares worker `from` lost, for the reason in
- * the exchange's error, which is cleared. */
+/* If workers have to agree on the contributions in a round: marks worker `from` as lost, with the exchange's
+ * error as the reason, and clears the error. */
 int round_drop_sender(struct channel *ch, int from);
 
 /* Between round.c and round_loss.c. */
 void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, int from);
-bool round_has(const struct channel *ch, int k);   /* of this round */
-int round_sender(const struct channel *ch, int k); /* of the first one in its inbox */
+bool round_has(const struct channel *ch, int k);   /* has contribution k of this round arrived? */
+int round_sender(const struct channel *ch, int k); /* of the first contribution in inbox k */
 void round_drop(struct channel *ch, int k);
-int round_merge(struct channel *ch, int k); /* it stays in its inbox */
+int round_merge(struct channel *ch, int k); /* the contribution stays in its inbox */
 /* Accounts for the merged contribution and removes it from its inbox. */
 void round_finish(struct channel *ch, int k);
 bool round_can_still_come(const struct channel *ch, int k);
-/* round_advance merges the contributions received so far, in order; round_close ends a round when
- * all are merged. A server replies to workers first .. last, which are in `worker_round`. */
+/* round_advance merges the contributions received so far, in order; round_close ends a round when all are
+ * merged. A server replies to workers first .. last, which are in `worker_round`. */
 int round_advance(struct channel *ch);
 int round_close(struct channel *ch, int first, int last, uint64_t worker_round);
 
@@ -118,7 +120,7 @@ int round_advance_without_lost(struct channel *ch);
 int round_refuse(struct channel *ch, int k, int from);
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size);
 int round_awaits_agreement(const struct channel *ch); /* -1: no node */
-int round_missing(const struct channel *ch);          /* the first that is missing; -1: none is */
+int round_missing(const struct channel *ch);          /* the first missing contribution; -1: none */
 int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);
 bool round_is_relayed(const struct channel *ch, const struct mesh_head *h);
 int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);

@@ -1,5 +1,5 @@
-/* Synchronous rounds that continue without lost workers. A server merges the contributions that it has
- * received. Workers, however, must all merge the same contributions. So they first agree on these
+/* round_loss -- synchronous rounds that continue without lost workers. A server merges the contributions that
+ * it has received. Workers, however, must all merge the same contributions: they first agree on these
  * (agreement.h), and they end together, so that no worker leaves while another one needs it. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,8 +99,8 @@ int round_missing(const struct channel *ch)
     return -1;
 }
 
-/* Number of contributions that the round will have, 0 while that is undecided. A rule may divide by it from
- * its first merge on, so none is merged before. */
+/* The number of contributions that the round will have; 0: not known yet. A rule may divide by that number in
+ * its first merge, so no contribution is merged before. */
 static int count_contributions(const struct channel *ch)
 {
     int n = 0;
@@ -112,7 +112,8 @@ static int count_contributions(const struct channel *ch)
     return n;
 }
 
-/* Copies what a merge changes, before the first one: usually while waiting for other contributions. */
+/* Before the first merge: copies the vectors that merges change. Usually the node waits for contributions
+ * anyway. */
 static int begin_merging(struct channel *ch)
 {
     struct round *r = &ch->round;
@@ -124,7 +125,7 @@ static int begin_merging(struct channel *ch)
     return CODEC_GO;
 }
 
-/* The round will have fewer contributions than n_contributions was during the merges so far: undoes these. */
+/* Undoes the merges so far: the round will have fewer contributions than they assumed. */
 static void undo_merges(struct channel *ch)
 {
     if (ch->run.n_merged > 0)
@@ -133,7 +134,7 @@ static void undo_merges(struct channel *ch)
     ch->round.next = 0;
 }
 
-/* Contribution k is malformed: drops it and declares its sender lost. */
+/* Contribution k is malformed: drops it, and its sender. */
 int round_refuse(struct channel *ch, int k, int from)
 {
     ch->run.n_merged = 0;
@@ -141,7 +142,8 @@ int round_refuse(struct channel *ch, int k, int from)
     return channel_drop_sender(ch, from);
 }
 
-/* A server's round advances when the loss is reported, unless that has already happened (had_left). */
+/* On a server the round advances when the mesh reports the loss, unless it has reported it already
+ * (had_left). */
 static int merge_again_without(struct channel *ch, int k)
 {
     int from = round_sender(ch, k);
@@ -154,7 +156,7 @@ static int merge_again_without(struct channel *ch, int k)
 }
 
 /* Closes a complete round. Its contributions are kept if a peer may need them; no peer needs those of the
- * round before any more. */
+ * previous round any more. */
 static int close_complete(struct channel *ch)
 {
     struct round *r = &ch->round;
@@ -214,7 +216,8 @@ static int restate(struct channel *ch)
     undo_merges(ch);
     for (int w = 0; w < a->n; w++) {
         a->counted[w] = r->kept[w];
-        if (a->is_lost[w]) /* a worker that closed the round with it relays it; else it does not count */
+        if (a->is_lost
+                [w]) /* a worker that has closed the round with it relays it; otherwise it does not count */
             round_drop(ch, w);
     }
     agreement_restate(a, ch->run.round);
@@ -227,7 +230,7 @@ static int restate(struct channel *ch)
     return rc;
 }
 
-/* If this worker is the relayer: sends the lost workers' contributions to the workers a round behind. */
+/* If this worker relays: sends the lost workers' contributions to the workers that are one round behind. */
 static int relay_contributions(struct channel *ch)
 {
     const struct agreement *a = &ch->round.agreement;
@@ -264,13 +267,14 @@ int round_on_loss(struct channel *ch, int node)
 {
     if (!round_agrees(ch))
         return round_goes_on(ch) ? round_advance(ch) : CODEC_GO;
-    if (ch->round.agreement.is_lost[node]) /* a statement has named it before */
+    if (ch->round.agreement.is_lost[node]) /* a statement of another worker has named it */
         return CODEC_GO;
     agreement_lose(&ch->round.agreement, node);
     return restate(ch) < 0 ? -1 : continue_round(ch);
 }
 
-/* The statement is sent before the worker counts as having left, so that it gets it, too, and ends. */
+/* The statement is sent before the worker counts as having left, so that it receives the statement, too, and
+ * ends. */
 int round_drop_sender(struct channel *ch, int from)
 {
     char why[MESH_REASON_MAX];
@@ -283,7 +287,7 @@ int round_drop_sender(struct channel *ch, int from)
     return continue_round(ch);
 }
 
-/* A worker that one worker has lost counts as lost on all workers. */
+/* If one worker has lost a worker, all workers count it as lost. */
 static int adopt_losses(struct channel *ch, int from, const struct agreement_statement *s)
 {
     struct agreement *a = &ch->round.agreement;
@@ -334,8 +338,8 @@ bool round_is_relayed(const struct channel *ch, const struct mesh_head *h)
            h->index != (uint32_t)h->peer && a->is_lost[h->index];
 }
 
-/* A contribution that is not known to count, as more losses are known here than to its sender, is dropped: it
- * is relayed again if it does count. */
+/* If this worker knows of more losses than the sender, it is not known whether the contribution counts: it is
+ * dropped, and relayed again if it does. */
 int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     const struct round *r = &ch->round;

@@ -5,17 +5,17 @@
 
 #include "runner/exchange/exchange_private.h"
 
-enum { WAITS, GIVES_UP };  /* the frame's round */
-#define NO_SLOT UINT32_MAX /* the frame's index, else a slot */
+enum { WAITS, TIMED_OUT }; /* the frame's round */
+#define NO_SLOT UINT32_MAX /* the frame's index, if it is no slot */
 
-/* After so many periods without a new report, a peer no longer counts as waiting. */
+/* A peer counts as waiting for so many periods after its last report. */
 static const double STALE = 3;
 
 int stall_open(struct stall *s, int n, struct err *e)
 {
     s->reports = calloc((size_t)n, sizeof *s->reports);
     s->n = n;
-    return s->reports ? 0 : err_set(e, ERR_NOMEM, "no memory for what %d nodes wait for", n);
+    return s->reports ? 0 : err_set(e, ERR_NOMEM, "no memory for the reports of %d nodes", n);
 }
 
 void stall_clear(struct stall *s)
@@ -51,7 +51,7 @@ static bool is_linked(const struct exchange *x, int slot)
     return exchange_needs_link(x, mesh_node_at(x->cfg.n_workers, slot)) && !x->peer_stats.has_left[slot];
 }
 
-/* Sends nothing to a peer whose queue is not empty: that peer does not read what is already queued for it. */
+/* A peer whose queue is not empty gets no report, because it does not read at present. */
 static int send_reports(struct exchange *x, int node, uint64_t what, struct err *e)
 {
     struct mesh_head h = {.kind = FRAME_WAIT,
@@ -82,7 +82,7 @@ void exchange_send_timeout(struct exchange *x, int culprit)
 {
     struct err ignored;
 
-    send_reports(x, culprit, GIVES_UP, &ignored);
+    send_reports(x, culprit, TIMED_OUT, &ignored);
 }
 
 /* The only linked peer without a recent report; STALL_NO_NODE: there is none, or there are several. */
@@ -121,7 +121,7 @@ int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e
     struct stall_report *w = &x->stall.reports[exchange_slot(x, h->peer)];
     int node = STALL_NO_NODE;
 
-    if (h->round > GIVES_UP || (h->index != NO_SLOT && h->index >= (uint32_t)x->stall.n))
+    if (h->round > TIMED_OUT || (h->index != NO_SLOT && h->index >= (uint32_t)x->stall.n))
         return err_set(e, ERR_PROTOCOL, "node %d waits for a node that the job does not have", h->peer);
     if (h->index != NO_SLOT)
         node = mesh_node_at(x->cfg.n_workers, (int)h->index);

@@ -74,7 +74,8 @@ static int send_vote(struct exchange *x, int to, enum stop_vote_kind kind, enum 
     struct mesh_buf *b;
     int rc;
 
-    /* In asgd a later message replaces this one; only the decision to end the job is always sent. */
+    /* In asgd a message can be dropped, because a later one replaces it; but not the decision to end the
+     * job. */
     if (!x->cfg.is_sync && kind != STOP_VOTE_STOP && reason == STOP_NONE &&
         mesh_queued_for(x->mesh, to) >= EXCHANGE_BACKLOG_MAX + STOP_VOTE_QUEUE)
         return CODEC_GO;
@@ -98,8 +99,8 @@ static int send_to_workers(struct exchange *x, enum stop_vote_kind kind, enum st
     return CODEC_GO;
 }
 
-/* A worker passes a mean or decision on, as stop_vote.h describes. */
-static int pass_on(struct exchange *x, const struct stop_vote_result *r, enum stop_reason reason)
+/* A worker forwards a mean or decision, as stop_vote.h describes. */
+static int forward_result(struct exchange *x, const struct stop_vote_result *r, enum stop_reason reason)
 {
     for (int s = 1; s < x->cfg.n_servers; s++)
         if (send_vote(x, FIRST_SERVER - s, STOP_VOTE_RESULT, reason, r, sizeof *r) < 0)
@@ -124,7 +125,7 @@ static int call_codec(struct channel *ch)
     return rc;
 }
 
-/* The mean of all workers is known here. `reason`: the decision. */
+/* Takes over the mean of all workers. `reason`: the decision. */
 static int take_result(struct exchange *x, const struct stop_vote_result *r, enum stop_reason reason)
 {
     struct stop_vote *v = &x->stop_vote;
@@ -157,7 +158,8 @@ static int announce(struct exchange *x, const struct stop_vote_result *r)
     return send_to_workers(x, STOP_VOTE_RESULT, reason, r);
 }
 
-/* A new coordinator answers workers that wait for a mean which it received from the coordinator before it. */
+/* A new coordinator answers workers that wait for a mean which it has received from the previous
+ * coordinator. */
 static int answer_late(struct exchange *x)
 {
     struct stop_vote *v = &x->stop_vote;
@@ -200,7 +202,7 @@ static int refuse_result(struct exchange *x, int from)
     return from < 0 ? x->e->code : channel_drop_sender(&x->channels[0], from);
 }
 
-/* A worker claims to know the mean of an evaluation that another worker has not made. */
+/* A worker has reported the mean of an evaluation that another worker has not made. */
 static int refuse_known(struct exchange *x, const struct stop_vote_result *known)
 {
     struct stop_vote *v = &x->stop_vote;
@@ -277,7 +279,7 @@ static int on_report(struct exchange *x, const struct mesh_head *h, const struct
     if (!can_be(x, &r.own) || !can_be(x, &r.known) || r.own.n < last->own.n || r.known.n > r.own.n)
         return refuse_result(x, h->peer);
     last->own = r.own;
-    if (r.known.n > last->known.n) /* else a result is on its way */
+    if (r.known.n > last->known.n) /* otherwise a later result is in transit to it */
         last->known = r.known;
     return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
@@ -299,11 +301,11 @@ static int on_result(struct exchange *x, const struct mesh_head *h, const struct
         (!is_server(x) && r.n > v->own.n && (x->cfg.is_sync || h->round == STOP_NONE)))
         return refuse_result(x, h->peer);
     if (r.n <= v->known.n)
-        return CODEC_GO; /* passed on by another worker */
+        return CODEC_GO; /* another worker has forwarded it */
     if (stop_rule_add(&ignored, &v->rule, r.loss, r.accuracy, x->e) < 0 ||
         take_result(x, &r, (enum stop_reason)h->round) < 0)
         return x->e->code;
-    return is_server(x) ? CODEC_GO : pass_on(x, &r, (enum stop_reason)h->round);
+    return is_server(x) ? CODEC_GO : forward_result(x, &r, (enum stop_reason)h->round);
 }
 
 static int on_stop(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
@@ -354,7 +356,7 @@ int stop_vote_update(struct exchange *x)
     return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
 
-/* On the coordinator: the first worker whose result the others wait for. */
+/* On the coordinator: the first worker whose result is missing while other workers wait. */
 static int missing(const struct exchange *x)
 {
     const struct stop_vote *v = &x->stop_vote;
@@ -391,7 +393,7 @@ void stop_vote_waits_for(const struct exchange *x, char *out, size_t size)
         snprintf(out, size, "node %d's message about the evaluation after step %" PRIu64, node, v->own.step);
 }
 
-/* Ending. */
+/* The end of a job by a decision. */
 
 bool exchange_must_close(const struct exchange *x)
 {

@@ -1,23 +1,23 @@
-/* stop_vote -- a job's nodes share the results of an evaluation: all learn the mean of all workers' results,
- * and whether the job ends because of it. This concerns the evaluations that all workers make after the same
- * steps: those of --eval-every, and of the end of each epoch. One node, the coordinator, collects the
- * results: the first server, or, without servers, the first worker that has not left.
+/* stop_vote -- a job's nodes share the results of an evaluation: all receive the mean of all workers'
+ * results, and the decision whether it ends the job. Shared are the evaluations that all workers make after
+ * the same steps: those of --eval-every, and of the end of each epoch. One node, the coordinator, collects
+ * the results: the first server, or, without servers, the first worker that has not left.
  *
- *     worker  its n-th result       --- STOP_VOTE_REPORT -->  coordinator  when all workers have sent their
- *     all     go on, or end the job <-- STOP_VOTE_RESULT ---               n-th: the mean, and the decision
+ *     worker  its n-th result         --- STOP_VOTE_REPORT -->  coordinator  when all workers have sent their
+ *     all     continue or end the job <-- STOP_VOTE_RESULT ---               n-th: the mean, and the decision
  *
  * Synchronous workers wait for the mean, so all have the same mean after the same step, and end after it.
- * Asynchronous workers go on: the coordinator computes the n-th mean, of each worker's latest result, when
- * the slowest worker has sent its n-th result, and a worker ends after the step in which a decision reaches
- * it. Decisions are therefore as frequent as the evaluations of the slowest worker. The coordinator does not
- * wait for a worker that has taken all its steps.
+ * Asynchronous workers do not wait: the coordinator computes the n-th mean, of each worker's latest result,
+ * when the slowest worker has sent its n-th result, and a worker ends after the step in which it receives a
+ * decision. Decisions are therefore as frequent as the evaluations of the slowest worker. The coordinator
+ * does not wait for a worker that has completed all its steps.
  *
- * A report has the sender's latest result, and the last mean that it knows, so sending it twice does no harm.
- * If the coordinator is a worker, and is lost or ends, the other workers send their reports to the next
- * coordinator, which waits for all of them. If one of them knows a mean, that mean counts, because the worker
- * may already have continued with it. In a job that continues without lost workers, every worker also passes
- * a decision to end the job on to all others, because the node that made it may leave before the others have
- * received it. With several servers, each worker passes means on to all servers but the first, for their
+ * A report has the sender's latest result and the last mean that it has received, so a report can be
+ * repeated. If the coordinator is a worker, and is lost or ends, the other workers send their reports to the
+ * next coordinator, which waits for all of them. If a report has a mean, that mean counts, because its sender
+ * may already have continued with it. In a job that continues without lost workers, every worker also
+ * forwards a decision to end the job to all others, because the coordinator may leave before the others have
+ * received it. With several servers, each worker forwards means to all servers but the first, for their
  * codecs.
  *
  * A server's codec may end the job, too (wants_stop): the server sends STOP_VOTE_STOP to all workers, before
@@ -49,7 +49,7 @@ enum stop_vote_kind {
     STOP_VOTE_KINDS
 }; /* the frame's index */
 
-/* The result of an evaluation. Frames contain it as it is: 32 bytes, little-endian. */
+/* The result of an evaluation. Frames contain this struct: 32 bytes, little-endian. */
 struct stop_vote_result {
     uint64_t n;            /* from 1; 0: none yet */
     uint64_t step;         /* the evaluation was made after it; of a mean: the smallest of all workers' */
@@ -65,12 +65,12 @@ struct stop_vote_report {
 struct stop_vote {
     bool is_on;
     uint64_t n_most;                  /* evaluations that a job can have */
-    struct stop_vote_report *reports; /* (n_workers): what each worker has sent to this node */
+    struct stop_vote_report *reports; /* (n_workers): the last one that each worker has sent to this node */
     struct stop_vote_result own, known;
     int reported_to; /* STALL_NO_NODE: to no node yet */
     int n_left;      /* workers that had left when the coordinator was chosen */
     bool waits;
-    bool has_sent_stop; /* a server has told the workers that its codec ends the job */
+    bool has_sent_stop; /* server: STOP_VOTE_STOP has been sent to the workers */
     bool has_closed;
     struct stop_rule rule;
     struct stop stop; /* the decision; STOP_NONE: the job continues */
@@ -83,27 +83,30 @@ enum {
     STOP_VOTE_QUEUE = 64 /* messages for a peer that no worker of an asgd without servers waits for */
 };
 
-/* Whether evaluations are shared: workers then call exchange_evaluated after each one that all workers make;
+/* Are evaluations shared? If so, workers call exchange_evaluated after each evaluation that all workers make;
  * in asgd not after the job's last. */
 bool exchange_shares_evaluations(const struct exchange *x);
-/* This worker's result. CODEC_WAIT (ssgd): until the mean is known; then CODEC_GO from exchange_on_event. */
+/* Shares this worker's result. CODEC_WAIT (ssgd): until exchange_on_event returns CODEC_GO, with the mean. */
 int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e);
 /* Why the job ends after the present step, by a decision of its nodes; STOP_NONE: it does not. */
 const struct stop *exchange_stopped(const struct exchange *x);
-/* On a worker that ends by such a decision, after its last step: the rule did not know in on_step that this
- * is the last one, and exchanges once more if it would have then. CODEC_GO, CODEC_WAIT or a code. */
+/* On a worker that ends by such a decision, after its last step. In on_step the rule did not know that the
+ * step is the last one: if it exchanges after the last step, exchange_close does so. CODEC_GO, CODEC_WAIT or
+ * a code. */
 bool exchange_must_close(const struct exchange *x);
 int exchange_close(struct exchange *x, struct err *e);
-/* Before it: will it change the worker's parameters? */
+/* Before exchange_close: will it change the worker's parameters? */
 bool exchange_close_changes(const struct exchange *x);
 
-bool exchange_close_is_amid(const struct exchange *x); /* between two rounds of a rule with local steps */
+/* Is the job closed between two rounds of a rule with local steps? */
+bool exchange_close_is_amid(const struct exchange *x);
 
-/* For the exchange. A FRAME_VERDICT, whose buffer it does not take. CODEC_GO or a code. */
+/* For the exchange. Handles a FRAME_VERDICT; the caller keeps its buffer. CODEC_GO or a code. */
 int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev);
 /* After any event: a worker may have left, or a server's codec may have asked to end the job. */
 int stop_vote_update(struct exchange *x);
-/* On a server, before it replies: has its codec asked for it? Then tells the workers. */
+/* On a server, before it replies: sends STOP_VOTE_STOP to the workers if its codec has asked to end the
+ * job. */
 int stop_vote_send_stop(struct exchange *x);
 void stop_vote_waits_for(const struct exchange *x, char *out, size_t size);
 int stop_vote_awaits(const struct exchange *x); /* STALL_NO_NODE: no node */

@@ -9,7 +9,7 @@
 
 enum { FIRST_SERVER = -2 };
 
-/* Does the norm of a gradient decide on its update? A skipped one is left out on all servers or on none. */
+/* Does the update depend on the norm of the gradient? It must be skipped on all servers or on none. */
 static bool norm_decides(const struct exchange_config *cfg)
 {
     return codec_more(cfg->plugin)->updates_on_server && (cfg->clips || cfg->skips_nonfinite);
@@ -37,7 +37,7 @@ bool whole_sends_norm(const struct exchange *x)
     return cfg->n_servers > 1 && !cfg->is_sync && cfg->plugin->combine && norm_decides(cfg);
 }
 
-/* Measures are symmetric: their lower triangle is sent. */
+/* The number of values in the lower triangle of a measure; a measure is symmetric, so only that is sent. */
 static size_t triangle(size_t n)
 {
     return n * (n + 1) / 2;
@@ -50,8 +50,8 @@ static int n_vectors(const struct exchange *x)
     return n > 0 ? n : 1;
 }
 
-/* Of a part with the measures of n contributions: one byte for each worker, 1 if its contribution is among
- * them; then for each vector of a contribution the triangle, row by row. */
+/* Bytes of a part with the measures of n contributions: one byte for each worker, 1 if its contribution is
+ * among them; then the triangle of each vector of a contribution, row by row. */
 static size_t measure_bytes(const struct exchange *x, size_t n)
 {
     return (size_t)x->cfg.n_workers + (size_t)n_vectors(x) * triangle(n) * sizeof(double);
@@ -150,7 +150,7 @@ static void write_measures(struct channel *ch, struct mesh_buf *b)
     }
 }
 
-/* Of running statistics, too: an update with any that are not finite is left out as a whole. */
+/* The norm is NaN also if a running statistic is not finite: then the whole update is left out. */
 static void write_norm(struct channel *ch, struct mesh_buf *b)
 {
     const float *grads = ch->codec.grads;
@@ -226,7 +226,7 @@ static bool is_well_formed(const struct channel *ch, enum whole_kind kind, const
     return b->len == measure_bytes(ch->x, n);
 }
 
-/* A server is never a round ahead of another: workers begin the next one when all servers have replied. */
+/* No server is a round ahead of another: workers begin the next round when all servers have replied. */
 int whole_on_part(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b)
 {
     enum whole_kind kind = (enum whole_kind)h->index;

@@ -1,43 +1,44 @@
-/* An all-reduce of all workers for each vector of the contribution. Where rule and job leave the weights
- * open, a short all-reduce of the numbers and the weight comes first, so that a vector is scaled once.
+/* path_allreduce -- an all-reduce of all workers for each vector of the contribution. If the weights are not
+ * equal, a short all-reduce of the numbers and the weight comes first, so that a vector is scaled once.
  *
  * The path `tree` is the same on two levels: the workers of each machine sum their vectors, in shared memory
- * where they can, one worker of each machine combines these sums with the other machines', and the result
- * comes back the same way. So one vector goes through a machine's link each way, however many workers it
- * has. */
+ * if they can; one worker of each machine combines these sums with the other machines'; the result returns
+ * the same way. So a machine's link carries one vector each way, independent of its number of workers. */
 #include <string.h>
 
 #include "runner/base/vector.h"
 #include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
 
-/* Workers with as many blocks (shared/job/blocks.h) compute as many samples. */
+/* Workers with the same number of blocks (shared/job/blocks.h) compute the same number of samples. */
 static bool weights_are_equal(const struct channel *ch)
 {
     return !ch->combining.rule->contribute && ch->x->cfg.blocks->is_equal;
 }
 
-/* Vector k of the contribution times `part`, where a collective reads it: in shared memory, where the
- * gradients are, which the step does not need any more, or the parameters that are contributed. */
+/* Returns vector k of the contribution times `part`, where a collective reads it: in shared memory, in place
+ * of the gradients, which the step does not need any more, or of the contributed parameters. */
 static const float *scaled(struct channel *ch, int k, float part)
 {
     const struct combining *b = &ch->combining;
     bool is_shared = ch->collecting.reads_grads && !ch->reducing.is_on;
     float *to = is_shared ? shm_group_in(ch->collecting.shm_group) : b->own[k];
 
-    if (is_shared ? b->vectors[k] == to : part == 1) /* what is there is contributed as it is */
+    if (is_shared ? b->vectors[k] == to : part == 1) /* it is contributed without a copy */
         return b->vectors[k];
     vector_sum(to, &b->vectors[k], 1, ch->n_params, part);
     return to;
 }
 
-/* What this worker has contributed is checked; a peer may not have done so, and a sum may overflow. */
+/* This worker's contribution has been checked; a peer may not have checked its own, and a sum may
+ * overflow. */
 static int check_combination(struct channel *ch, const float *const *vectors, const float *numbers)
 {
     return ch->codec.n_workers > 1 ? finite_check_combination(ch, 0, vectors, numbers) : CODEC_GO;
 }
 
-/* Is the combination the gradient as it is? Of running statistics the mean is taken in any case. */
+/* Is the combination the gradient of the update? Running statistics are combined by their mean in any
+ * case. */
 static bool is_gradient(const struct channel *ch)
 {
     const struct codec_combine *r = ch->combining.rule;
@@ -57,7 +58,7 @@ static int finish_exchange(struct channel *ch, const float *const *vectors, cons
     b->has_combined |= vectors != NULL;
     b->statistics_part = b->rule->reduction == CODEC_SUM ? 1 / total : 1;
     if (vectors && is_gradient(ch))
-        c->run->gradient = vectors[0]; /* which the update checks */
+        c->run->gradient = vectors[0]; /* the update checks it */
     else if (vectors && (rc = check_combination(ch, vectors, numbers)) == CODEC_GO)
         rc = combining_apply(ch, vectors, numbers);
     channel_begin_local(ch);
@@ -65,8 +66,8 @@ static int finish_exchange(struct channel *ch, const float *const *vectors, cons
     return rc;
 }
 
-/* Where the last vector's combination replaces what was contributed: in shared memory nobody else reads it
- * then. */
+/* The place of the contributed vector, which the last vector's combination may overwrite in shared memory,
+ * because no other worker reads it any more; NULL: none. */
 static float *place_in_memory(const struct channel *ch, int k)
 {
     const struct combining *b = &ch->combining;
@@ -109,7 +110,7 @@ static int count_later(const struct channel *ch)
     return ch->codec.n_workers > 1 ? n : 0;
 }
 
-/* The vectors that no result goes into are not allocated. */
+/* Allocates only vectors that a result needs. */
 static int make_results(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -202,16 +203,17 @@ static int start_exchange(struct channel *ch)
 }
 
 /* Exchanges whose combination is applied one exchange late, so that workers compute while vectors are summed.
- * Worker k, whose params are x_k(r) when it contributes for the r-th time:
+ * With x_k(r) the params of worker k at its r-th contribution:
  *
  *   gradients    w(t+1) = w(t) - lr (the combination of g(w(t-1))), first of zeros
  *                Akiba, Fukuda and Suzuki, "ChainerMN: Scalable Distributed Deep Learning Framework", 2017
  *   parameters   x_k(r+1) = R(x_k(r)) + (y_k - x_k(r)), where y_k are its params after the local steps from
- *                x_k(r), and R is what the rule makes of x_k(r) and the combination of all x(r)
+ *                x_k(r), and R is the rule's result for x_k(r) and the combination of all x(r)
  *                Shen et al., "Faster Distributed Deep Net Training: Computation and Communication Decoupled
  *                Stochastic Gradient Descent", IJCAI 2019, where R is their mean
  *
- * The last gradient is not used. After the last step a rule of rounds waits for its last combination. */
+ * The last gradient is not used. After the last step a rule with local steps waits for its last
+ * combination. */
 
 static int open_late(struct channel *ch)
 {
@@ -236,7 +238,8 @@ static struct combining_local swap_local(struct channel *ch, struct combining_lo
     return from;
 }
 
-/* Has the rule apply the exchange of `turn`, which contributed what the worker had done until then. */
+/* Has the rule apply the exchange of `turn`. `local`: the sums over the local steps before its
+ * contribution. */
 static int apply_late(struct channel *ch, int turn, struct combining_local local)
 {
     struct combining *b = &ch->combining;
@@ -252,8 +255,8 @@ static int apply_late(struct channel *ch, int turn, struct combining_local local
     return rc;
 }
 
-/* Gradients, which nobody has checked, are checked as they are copied: when their sum is applied, they have
- * been replaced by the next. */
+/* Gradients have not been checked yet: they are checked while they are copied, because when their sum is
+ * applied, the next gradients have replaced them. */
 static int copy_present(struct channel *ch, float *copy, const float *present)
 {
     struct combining *b = &ch->combining;
@@ -264,7 +267,7 @@ static int copy_present(struct channel *ch, float *copy, const float *present)
                : finite_check_contribution(ch, ch->run.node, &own);
 }
 
-/* The collectives read copies: the next steps change params and grads. */
+/* The collectives read copies, because the next steps change params and grads. */
 static int begin_late(struct channel *ch, float *copy)
 {
     struct combining *b = &ch->combining;
@@ -283,7 +286,7 @@ static int begin_late(struct channel *ch, float *copy)
     return rc < 0 ? rc : CODEC_GO;
 }
 
-/* The rule contributes before it applies: that changes grads. */
+/* The rule contributes before it applies, because applying changes grads. */
 static int exchange_gradients(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -301,8 +304,8 @@ static int exchange_gradients(struct channel *ch)
     return CODEC_GO;
 }
 
-/* A variance moved by a difference of variances could be negative: between exchanges a worker has the running
- * statistics of its own steps, at the end of the job those of the last exchange. */
+/* A variance plus a difference of variances could be negative: between exchanges a worker keeps the running
+ * statistics of its own steps, and at the end of the job it has those of the last exchange. */
 static void keep_statistics(struct channel *ch)
 {
     const struct combining *b = &ch->combining;
@@ -326,7 +329,7 @@ static int exchange_parameters(struct channel *ch)
             c->params[i] += b->late.now[i] - b->late.at[i];
         keep_statistics(ch);
     }
-    if (b->late.is_last) /* whatever the rule asked for in its last combination */
+    if (b->late.is_last) /* independent of what the rule has set in its last combination */
         c->run->wants_stop = c->run->step < c->run->n_steps;
     if (rc < 0 || b->late.is_last)
         return rc;
@@ -382,7 +385,7 @@ static int on_step(struct channel *ch)
     return is_due ? channel_call(ch, PHASE_ENCODE, "on_step", exchange_now) : CODEC_GO;
 }
 
-/* The collective of a gradient as it is may begin while the gradient is computed, uncompressed. */
+/* The collective of a plain, uncompressed gradient may begin while the gradient is computed. */
 static int on_backward(struct channel *ch)
 {
     int rc = ch->reducing.is_on ? CODEC_GO : channel_call(ch, PHASE_ENCODE, "on_backward", start_exchange);
@@ -390,8 +393,8 @@ static int on_backward(struct channel *ch)
     return rc < 0 ? rc : CODEC_GO;
 }
 
-/* After an exchange that was not known to be the last one: what is under way is waited for, as all workers
- * end here. */
+/* After an exchange that was not known to be the last one: waits for the exchange under way, because all
+ * workers end here. */
 static int close_late(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -410,7 +413,7 @@ static int on_close(struct channel *ch)
     return ch->x->is_late ? channel_call(ch, PHASE_ENCODE, "on_step", close_late) : CODEC_GO;
 }
 
-/* The worker waits only for what is due: the next collective of a late exchange under way is not. */
+/* The worker waits only for a result that is due: the next collective of a late exchange is not. */
 static int on_collective(struct channel *ch)
 {
     struct combining *b = &ch->combining;

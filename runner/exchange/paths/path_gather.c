@@ -1,6 +1,6 @@
-/* Every worker sends its contribution to every other, and merges all of them in the order of the workers.
- * Contributions that are a gradient as it is are about blocks, so that redundant holders of a block may be
- * awaited in any order. */
+/* path_gather -- every worker sends its contribution to every other, and merges all of them in the order of
+ * the workers. Plain gradients are contributed by block, so that a block counts as soon as one of its holders
+ * has sent it. */
 #include "runner/exchange/exchange_private.h"
 
 static bool is_per_block(const struct codec_combine *r)
@@ -8,7 +8,7 @@ static bool is_per_block(const struct codec_combine *r)
     return r->when == CODEC_EACH_STEP && !r->contribute;
 }
 
-/* With one contribution there is nothing to send: the worker has the combination. */
+/* With one contribution nothing is sent: the worker has the combination. */
 static bool is_known_to_all(const struct channel *ch)
 {
     return ch->round.n_contributions == 1 && ch->combining.rule->reduction == CODEC_MEAN;
@@ -17,7 +17,7 @@ static bool is_known_to_all(const struct channel *ch)
 static int gather_open(struct channel *ch)
 {
     struct combining *b = &ch->combining;
-    bool replaces = !b->rule->apply && !ch->codec.global; /* what has been sent may be overwritten */
+    bool replaces = !b->rule->apply && !ch->codec.global; /* a sent contribution may be overwritten */
 
     for (int k = 0; k < b->n_vectors; k++) {
         b->merged[k] = replaces ? combining_target(ch) : b->own[k];

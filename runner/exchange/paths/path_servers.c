@@ -1,9 +1,9 @@
-/* Parameter servers merge the contributions, each of its range, and reply with the combination: every worker
- * applies it to its own copy of the parameters. In asgd, and where the job's optimizer runs on the servers,
- * these apply it, and reply with the parameters.
+/* path_servers -- each parameter server merges its range of the contributions, and replies with the
+ * combination: every worker applies it to its own copy of the parameters. In asgd, and if the job's optimizer
+ * runs on the servers, the servers apply it, and reply with the parameters.
  *
- * What is of whole vectors, several servers tell each other (whole.h). In asgd, with --clip-norm, where
- * servers update, a contribution to each of several begins with the norm of the worker's whole gradient. */
+ * Servers exchange sums over whole vectors (whole.h). In asgd with --clip-norm, if several servers update,
+ * each message of a contribution begins with the norm of the worker's whole gradient. */
 #include "runner/base/vector.h"
 #include "runner/exchange/exchange_private.h"
 #include "runner/exchange/finite.h"
@@ -13,13 +13,13 @@ static bool replies_with_parameters(const struct channel *ch)
     return !ch->codec.is_sync || codec_more(ch->x->cfg.plugin)->updates_on_server;
 }
 
-/* Only a rule that says what it contributes can leave a combination without contributions. */
+/* Only a rule with contribute() can return weight 0, so that a combination has no contribution. */
 static bool may_be_empty(const struct channel *ch)
 {
     return ch->combining.rule->contribute;
 }
 
-/* A server has no other use for these of its own. */
+/* A vector of its own that a server does not use otherwise. */
 static float *unused(const struct channel *ch)
 {
     return ch->combining.rule->when == CODEC_EACH_STEP ? ch->codec.grads : ch->codec.params;
@@ -167,7 +167,7 @@ static const struct round_rule *servers_round(const struct codec_combine *r)
     return r->when == CODEC_EACH_ROUND ? &of_params : &of_grads;
 }
 
-/* And what a server tells the others. */
+/* Adds the parts that a server sends to the others. */
 static struct codec_cost with_parts(const struct channel *ch, struct codec_cost c)
 {
     uint64_t n_others = ch->run.node < 0 ? (uint64_t)ch->run.n_servers - 1 : 0;
