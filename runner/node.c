@@ -84,7 +84,7 @@ const char *node_codec_name(const struct node *n)
     return is_worker(n) || !n->set.server_codec[0] ? n->set.codec : n->set.server_codec;
 }
 
-/* Set before the codec is loaded, because its code could set another limit. */
+/* Sets the limit before the codec is loaded, because its code could set another one. */
 static int watch_codec(struct node *n, struct err *e)
 {
     const char *codec = node_codec_name(n);
@@ -204,7 +204,7 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     const char *name = artifact_name(ARTIFACT_CHECKPOINT);
     const char *previous = artifact_name(ARTIFACT_PREVIOUS_CHECKPOINT);
     struct checkpoint c = checkpoint(n);
-    char next_name[NAME_MAX + 1]; /* a temporary file, which the agent removes if the node is killed */
+    char next_name[NAME_MAX + 1]; /* the agent removes this temporary file if the node is killed */
 
     if (file_temporary(next_name, sizeof next_name, name, e) < 0)
         return e->code;
@@ -296,7 +296,7 @@ int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owne
 int node_pump(struct node *n, double deadline, bool *came, struct err *e)
 {
     struct mesh_event ev;
-    double slice = clock_now() + 1; /* a signal that arrives just before the wait is noticed a second later */
+    double slice = clock_now() + 1; /* a signal just before the wait takes effect a second later */
 
     slice = fmin(slice, exchange_wakes_at(n->exchange));
     if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
@@ -352,7 +352,7 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
         {"epoch", epoch},
         {"step", step},
         {"seed", seed},
-        {0}, /* these two, where they are known */
+        {0}, /* preprocessing and test_loss, if they are known */
         {0},
         {0},
     };
@@ -376,7 +376,7 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     return rc;
 }
 
-/* Running statistics are left out: a rule that writes its own messages does not make them equal. */
+/* Running statistics are left out: under a rule with its own messages, workers have different ones. */
 static void report_weights(const struct node *n)
 {
     const float *w = n->model ? n->model : net_params(n->net);
@@ -423,8 +423,8 @@ int node_finish(struct node *n, struct err *e)
     return 0;
 }
 
-/* The mesh and the exchange's part of it stay open until the process ends: closing them properly would
- * signal success to the peers. */
+/* The mesh and the exchange stay open until the process ends, because closing the mesh would signal success
+ * to the peers. */
 void node_clear(struct node *n)
 {
     for (int i = 0; i < N_RECORD_FILES; i++)

@@ -1,5 +1,5 @@
-/* node -- one node of a job: all its state, from its packages to its records. Life cycle: node_prepare
- * (loads the packages: ready), node_connect (doCommit), node_train, node_serve or node_execute,
+/* node -- one node of a job: all its state, from its packages to its records. Life cycle: node_prepare (loads
+ * the packages), node_connect (after the agent's start), node_train, node_serve or node_execute,
  * node_finish. */
 #ifndef PSGD_NODE_H
 #define PSGD_NODE_H
@@ -36,12 +36,12 @@ struct node {
     char *preprocessing; /* the record of that name, kept for the same; NULL: none */
     struct model_spec *spec;
     size_t *ranges;              /* of the servers: placement_lay_out() */
-    struct net *net;             /* NULL: it runs an executor */
-    struct executing *executing; /* that one; else NULL */
+    struct net *net;             /* NULL: the node runs an executor */
+    struct executing *executing; /* NULL: it trains */
     int max_batch;               /* of the net: the batch size of evaluation, at least a block's */
     struct schedule schedule;
     struct tensor_file start; /* the checkpoint to resume from, until it is restored */
-    struct metrics *metrics;  /* workers only, as the next one */
+    struct metrics *metrics;  /* of a worker; a server has none */
     struct loader loader;
     struct codec_layer *layers; /* (n_layers) */
     int n_layers;
@@ -51,9 +51,9 @@ struct node {
     struct mesh *mesh;
     struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
     struct send_pool *send_pool; /* NULL: nodes share no memory for messages */
-    float *model;                /* (n_params): of a rule whose model is not params, as last taken; or NULL */
-    int *machines;               /* (node_count): for each worker the first one on its machine */
-    int *peers;                  /* (n_peers): the nodes that this one is connected to */
+    float *model;  /* (n_params): the copy of node_take_model; NULL: the rule's model is params */
+    int *machines; /* (node_count): for each worker the first one on its machine */
+    int *peers;    /* (n_peers): the nodes to which this one is connected */
     size_t n_peers;
     struct record_file records[N_RECORD_FILES]; /* by artifact_id; fd -1: not written, or not yet */
     struct tracer *tracer;                      /* NULL: no trace was requested */
@@ -63,26 +63,26 @@ struct node {
     struct shm_source shm_source;
     bool is_held_up;    /* it has waited for a peer for a while: node_waits_for() */
     double started;     /* clock_now when training began */
-    double snapshot_at; /* clock_now from which on snapshot_take() writes again */
+    double snapshot_at; /* clock_now before which node_snapshot writes no model */
     int epoch;          /* the present one, from 1; 0: none yet */
     double best;        /* of the evaluations so far: accuracy, or with targets minus the loss */
     int first_epoch;    /* from 0; later if resumed from a checkpoint */
 };
 
-/* Of --round-timeout: a node whose codec hangs is ended, or a silent worker dropped, before peers report
- * their timeout. */
+/* The part of --round-timeout after which a node ends whose codec hangs, or a silent worker is dropped:
+ * before the timeouts of its peers. */
 extern const double node_codec_share;
 
-/* Set by SIGTERM: stop after the present step. */
+/* Set by SIGTERM: the node stops after the present step. */
 extern atomic_bool node_interrupted;
 
-/* The plug-in that the node loads: of a server that of servers, if there is one. */
+/* The plug-in that the node loads: on a server the codec for servers, if the job has one. */
 const char *node_codec_name(const struct node *n);
 
 /* Loads ../packages. On failure *reason is the reason code for the package concerned. */
 int node_prepare(struct node *n, const char **reason, struct err *e);
-/* Parts of node_prepare. First the codec's object is copied into memory, compiled here if need be; when all
- * files are open the process enters the sandbox, and reports its level; then the codec is loaded. */
+/* Parts of node_prepare. First the codec's object is copied into memory, and compiled here if need be; when
+ * all files are open, the process enters the sandbox and reports its level; then the codec is loaded. */
 int node_copy_codec(struct node *n, struct err *e);
 int node_enter_sandbox(struct node *n, struct err *e);
 int node_load_codec(struct node *n, struct err *e);
@@ -100,55 +100,56 @@ int node_open_exchange(struct node *n, struct err *e);
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
 int node_train(struct node *n, struct err *e);   /* a worker's part */
 int node_serve(struct node *n, struct err *e);   /* a server's */
-int node_execute(struct node *n, struct err *e); /* that of a node of an executor (executor/) */
+int node_execute(struct node *n, struct err *e); /* runs the executor (executor/) */
 /* After the last step: writes the model and sends BYE to the peers. */
 int node_finish(struct node *n, struct err *e);
 void node_clear(struct node *n); /* at any point; does not notify the peers */
 
-/* For train.c and serve.c: drives the node's worker to its end, and writes checkpoints. doing: what else it
- * may want; NULL: nothing is to be done for it. */
+/* For train.c and serve.c: drives the node's worker to its end, and writes checkpoints. doing: the functions
+ * for the worker's other tasks; NULL: nothing is done. */
 typedef int node_does(void *owner, const struct worker_ask *ask, struct err *e);
 int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owner, struct err *e);
-/* Passes one mesh event to the worker, or of an executor to the exchange, waiting for it until `deadline` or
- * at most a second; *came: whether there was one. A code: the event has ended this node's part. */
+/* Waits for one mesh event until `deadline`, at most a second, and passes it to the worker, or with an
+ * executor to the exchange. *came: whether there was an event. A code: the event has ended this node's
+ * part. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
 /* Processes received messages without waiting, a limited number of each peer. */
 int node_receive(struct node *n, struct err *e);
 /* Call between blocks, steps and test batches: processes received messages, so that no peer waits for this
  * node to read, and waits while exchange_must_wait. ERR_TIMEOUT: for too long. */
 int node_catch_up(struct node *n, struct err *e);
-/* A wait for a peer: tells the peers, and the agent, what this node waits for, and ends the job when it has
- * lasted for --round-timeout, for the reason that some node holds it up (exchange/stall.h). */
+/* A wait for a peer: reports to the peers and the agent which node this node waits for, and ends the job
+ * after --round-timeout, with the node that holds it up as the reason (exchange/stall.h). */
 struct node_wait {
     double deadline, report_at; /* clock_now */
 };
-void node_wait_begin(struct node_wait *w, const struct node *n, double now); /* or begins anew */
+void node_wait_begin(struct node_wait *w, const struct node *n, double now); /* or restarts it */
 double node_wait_until(const struct node_wait *w);                           /* for node_pump */
-/* After node_pump. ERR_TIMEOUT: it has lasted too long. */
+/* After node_pump. ERR_TIMEOUT: the wait has lasted too long. */
 int node_wait_check(struct node_wait *w, struct node *n, struct err *e);
-/* The node that holds this one up, if it has waited for a while; STALL_NO_NODE: none, or it is not known. */
+/* The node that holds up this node, if it has waited for a while; STALL_NO_NODE: none, or it is not known. */
 int node_waits_for(const struct node *n);
 /* Opens the records that the job requests, and its trace. Part of node_prepare. */
 int node_open_records(struct node *n, struct err *e);
-/* Adds rows to one of the files as record_write() does; the first call creates it, if it is not open. */
+/* Adds rows to a file as record_write() does, and creates the file if it is not open. */
 int node_record(struct node *n, enum artifact_id a, const void *rows, size_t size, size_t n_rows,
                 struct err *e);
 int node_flush_records(struct node *n, struct err *e);
 int node_sync_records(struct node *n, struct err *e); /* to disk: they survive a power failure */
 /* The node's progress until now; a server's steps are its rounds. */
 struct report_progress node_progress(const struct node *n);
-/* Reports it, after all rows about it are in their files. */
+/* Reports the progress, after all rows about it are in their files. */
 int node_report_progress(struct node *n, struct err *e);
 void node_close_trace(struct node *n);               /* no effect without a trace */
 int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for each completed round */
-/* Writes rows of eval.csv, and of the files for metrics, on what n->metrics has seen; accuracy NAN: there
- * is none. */
+/* Writes rows of eval.csv, and of the files for metrics, about the test set that n->metrics has measured;
+ * accuracy NAN: there is none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
-/* A rule's model may be another vector than params: node_take_model keeps it as it is now, node_swap_model
- * exchanges it with params, and the next call exchanges them back. No event may be passed in between. */
+/* A rule's model may be another vector than params: node_take_model copies the present model, node_swap_model
+ * swaps the copy with params, and its next call swaps them back. No event may be passed in between. */
 void node_take_model(struct node *n);
 void node_swap_model(struct node *n);
-/* Writes the model last taken. `test_loss` NAN: the file has none. It is synced at the job's end. */
+/* Writes the model last copied. `test_loss` NAN: the file has none. The file is synced at the job's end. */
 int node_write_model(struct node *n, const char *name, double test_loss, struct err *e);
 /* Changes to the node's folder, which file names are relative to: a codec runs in this process, and may
  * have called chdir. */

@@ -1,4 +1,4 @@
-/* A node's waits for its peers: node.h. */
+/* node_wait -- a node's waits for its peers (node.h). */
 #include <math.h>
 #include <stdio.h>
 
@@ -6,7 +6,8 @@
 #include "runner/node.h"
 #include "shared/base/clock.h"
 
-/* Gives the peers time to read why this node ends, because a process that ends resets its connections. */
+/* Seconds in which the peers can read why this node ends: when its process ends, its connections are
+ * reset. */
 static const double DELIVER_S = 0.25;
 
 int node_waits_for(const struct node *n)

@@ -7,22 +7,23 @@
 
 struct serving {
     struct node *n;
-    bool came; /* an event, in the last wait */
+    bool came; /* an event has arrived in the last wait */
     struct {
-        int by; /* the worker that a round has waited for, since when; STALL_NO_NODE: no worker */
+        int by; /* the worker for which the round has waited since `since`; STALL_NO_NODE: no worker */
         uint64_t round;
         double since, reported_at;
     } held_up;
 };
 
-/* A server ends no wait: its workers do, who learn from it which of them it waits for. */
-static int report_who_holds_up(struct serving *s, struct err *e)
+/* The waits of a server have no timeout, but those of its workers do: the server reports to them for which
+ * worker it waits. */
+static int report_wait(struct serving *s, struct err *e)
 {
     struct node *n = s->n;
     double now = clock_now(), period = stall_period(n->set.round_timeout_s);
     int by = exchange_awaits(n->exchange);
 
-    /* At a barrier other workers go on. */
+    /* At a barrier the other workers' rounds continue. */
     if (by != s->held_up.by ||
         (!exchange_has_barriers(n->exchange) && exchange_rounds(n->exchange) != s->held_up.round)) {
         s->held_up.by = by;
@@ -45,7 +46,7 @@ static int wait_for_event(void *owner, const struct worker_ask *ask, struct err 
 
     (void)ask;
     exchange_drop_silent(n->exchange, node_codec_share * n->set.round_timeout_s);
-    if (node_pump(n, clock_now() + period, &s->came, e) < 0 || report_who_holds_up(s, e) < 0 ||
+    if (node_pump(n, clock_now() + period, &s->came, e) < 0 || report_wait(s, e) < 0 ||
         exchange_send_under_way(n->exchange, period, e) < 0)
         return e->code;
     return 0;

@@ -9,7 +9,7 @@
 #include "runner/snapshot.h"
 #include "shared/base/clock.h"
 
-/* Between layers, polling for messages takes a microsecond or two: not more often than this. */
+/* Polling for messages between layers takes a microsecond or two, so it is done once in this time. */
 static const double POLL_S = 100e-6;
 
 struct training {
@@ -21,8 +21,8 @@ struct training {
     int epoch;          /* whose order the loader has; 0: none yet */
 };
 
-/* Passes events to the worker until it has what it waits for. The timeout restarts with each contribution
- * to a round; with an event rule, whose condition the host does not know, and at a barrier, with each
+/* Passes events to the worker until its wait is over. The timeout restarts with each contribution to a round;
+ * at a barrier, and with an event rule, whose condition the host does not know, it restarts with each
  * message. */
 static int wait_for_go(void *owner, const struct worker_ask *ask, struct err *e)
 {
@@ -46,7 +46,7 @@ static int wait_for_go(void *owner, const struct worker_ask *ask, struct err *e)
                 strcmp(now, waiting) != 0)
                 node_wait_begin(&wait, n, clock_now());
             memcpy(waiting, now, sizeof now);
-        } else if (node_flush_records(n, e) < 0) { /* it may take long */
+        } else if (node_flush_records(n, e) < 0) { /* the wait may take long */
             return e->code;
         }
         if (node_wait_check(&wait, n, e) < 0)
@@ -56,7 +56,7 @@ static int wait_for_go(void *owner, const struct worker_ask *ask, struct err *e)
     return 0;
 }
 
-/* An exchanged gradient can no longer be skipped. */
+/* May the exchange begin while the gradient is computed? A gradient that has been sent cannot be skipped. */
 static bool overlaps(const struct node *n)
 {
     return !n->step.may_skip && n->loader.n_blocks == 1;
@@ -146,7 +146,7 @@ static int evaluate_model(void *owner, const struct worker_ask *ask, struct err 
     return node_write_model(n, artifact_name(ARTIFACT_BEST_MODEL), p.loss, e);
 }
 
-/* Writes the model if it is asked for. The time it takes belongs to no step. */
+/* Writes the model if the agent has requested it. That time belongs to no step. */
 static void show_model(const struct training *t)
 {
     if (!snapshot_take(t->n))

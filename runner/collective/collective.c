@@ -7,10 +7,10 @@
 
 #include "runner/base/vector.h"
 
-/* An exchange may have three lengths: weights and numbers, scales, a vector. */
+/* An exchange may have collectives of three lengths: weights and numbers, scales, a vector. */
 enum { PREPARED = 3 };
 
-struct prepared { /* a plan, and a buffer for each node whose chunks it adds */
+struct prepared { /* a plan, and a buffer for each node whose chunks are added */
     struct collective_plan plan;
     enum plan_levels levels; /* asked for */
     char *staging;
@@ -20,7 +20,7 @@ struct prepared { /* a plan, and a buffer for each node whose chunks it adds */
 struct sender {
     size_t cursor;     /* index in the plan of its next chunk */
     uint32_t received; /* chunks received */
-    bool is_staged;    /* its last one is not added yet */
+    bool is_staged;    /* its last chunk is not added yet */
     bool is_paused;
 };
 
@@ -31,13 +31,13 @@ struct collective {
     struct prepared prepared[COLLECTIVE_KINDS][PREPARED]; /* the last of each kind */
     int oldest[COLLECTIVE_KINDS];                         /* index of the next to be replaced */
     struct sender *senders;                               /* (n_nodes) */
-    const struct prepared *now;                           /* under way; NULL: none is */
+    const struct prepared *now; /* of the collective under way; NULL: there is none */
     struct collective_ask ask;
-    uint64_t number; /* of the one under way, or of the last */
+    uint64_t number; /* of the collective under way, or of the last one */
     size_t n_sent, n_done;
     uint64_t summed; /* bytes added so far */
-    size_t ready;    /* ask.in is computed from this index on */
-    void *kept[2];   /* used in turn: the copy that one collective sends from is free when the next is done */
+    size_t ready;    /* ask.in is complete from this index on */
+    void *kept[2];   /* copies from which a collective sends, used in turn: free when the next one is done */
     size_t kept_room[2]; /* bytes */
 };
 
@@ -131,7 +131,7 @@ static bool is_prepared(const struct prepared *r, const struct collective_ask *a
            r->plan.ask.item_bytes == ask->item->bytes;
 }
 
-/* The plan for `ask`: that of one of the last collectives of its kind, or a new one. */
+/* Returns the plan for `ask`: the plan of an earlier collective of its kind, or a new one. */
 static const struct prepared *find_plan(struct collective *c, const struct collective_ask *ask, struct err *e)
 {
     struct prepared *r = c->prepared[ask->kind];
@@ -184,7 +184,7 @@ static int make_kept_room(struct collective *c, size_t n_bytes, struct err *e)
     return 0;
 }
 
-/* From its number `first` on. */
+/* Returns vector v from its number `first` on. */
 static const char *vector(const struct collective *c, enum plan_vector v, size_t first)
 {
     const char *base = v == PLAN_IN ? c->ask.in : v == PLAN_OUT ? c->ask.out : kept(c);
@@ -262,7 +262,7 @@ enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_he
     if (h->peer < 0 || h->peer >= c->cfg.n_nodes || h->peer == c->cfg.me)
         return MESH_SINK_REFUSED;
     s = &c->senders[h->peer];
-    if (h->round == c->number + 1) { /* it has finished the collective that this node is in */
+    if (h->round == c->number + 1) { /* the peer has finished this node's present collective */
         s->is_paused = true;
         return MESH_SINK_LATER;
     }
@@ -280,7 +280,7 @@ enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_he
     return s->is_staged ? MESH_SINK_LATER : MESH_SINK_READY;
 }
 
-/* The chunk has arrived, and the part of `in` that it is added to is computed. */
+/* Has the chunk arrived, and is the part of `in` complete to which it is added? */
 static bool can_take(const struct collective *c, size_t recv)
 {
     const struct plan_recv *v = &c->now->plan.recvs[recv];

@@ -4,10 +4,10 @@
  *
  * A chunk is a message FRAME_CHUNK: its round is the number of the collective in this job, from 1, its index
  * counts the chunks from its sender to its receiver in that collective, its payload is raw items: floats, or
- * shorter numbers. It is sent by view, without a copy. A chunk to copy is read straight into `out`, a chunk
- * to add into a staging buffer of one chunk per sender. A chunk of the next collective, or one whose staging
- * buffer is in use, is left in the connection. A chunk that the plan does not expect (its number, index or
- * length) is refused before its payload is read. */
+ * shorter numbers. It is sent by view, without a copy. A chunk to copy is read directly into `out`, a chunk
+ * to add into a staging buffer of one chunk per sender. A chunk of the next collective, or a chunk whose
+ * staging buffer is in use, remains in the connection. A chunk that the plan does not expect (its number,
+ * index or length) is refused before its payload is read. */
 #ifndef PSGD_COLLECTIVE_H
 #define PSGD_COLLECTIVE_H
 
@@ -16,8 +16,9 @@
 #include "runner/mesh/mesh.h"
 
 enum {
-    COLLECTIVE_CHUNK = 256 * 1024, /* bytes: larger ones leave the second-level cache before they are added */
-    COLLECTIVE_QUEUE = 32          /* most chunks queued in the mesh */
+    COLLECTIVE_CHUNK = 256 *
+                       1024, /* bytes; a larger one would leave the second-level cache before it is added */
+    COLLECTIVE_QUEUE = 32    /* most chunks queued in the mesh */
 };
 
 enum { COLLECTIVE_DONE = 0, COLLECTIVE_UNDER_WAY = 1 };
@@ -32,11 +33,11 @@ struct collective_config {
     void *owner;
 };
 
-/* The numbers of a vector, where they are not floats. */
+/* The numbers of a vector, if they are not floats. */
 struct collective_item {
     size_t bytes;
     /* out[i] = (in[0][i] + ... + in[n_in - 1][i]) * scale for i < n, added from the left, with n_in 2 or 3;
-     * where items are rounded, each partial sum is. `out` may be in[0]. */
+     * if items are rounded, so is each partial sum. `out` may be in[0]. */
     void (*sum)(const void *with, void *out, const void *const *in, int n_in, size_t n, float scale);
     const void *with; /* not owned */
 };
@@ -48,9 +49,10 @@ struct collective_ask {
     int root;
     const struct collective_item *item; /* of `in` and `out`, not owned. NULL: floats */
     const void *in;                     /* (n): must not change until this collective is done */
-    void *out; /* (n): must not change until the next one is done, so it cannot be that one's `out` */
+    void *out; /* (n): must not change until the next collective is done, so it cannot be that one's `out` */
     size_t n;
-    size_t ready; /* `in` is computed from this index on; the rest follows, from its end to its front */
+    size_t
+        ready; /* `in` is complete from this index on; the values before follow, from the end to the front */
     const size_t *buckets; /* (n_buckets), as in plan_ask; not owned, used until the next ask of this kind */
     size_t n_buckets;
 };
@@ -62,18 +64,18 @@ void collective_free(struct collective *c); /* after the mesh is closed: it may 
 /* The mesh is not owned, nor are the `machines` of plan_ask. */
 void collective_attach(struct collective *c, struct mesh *m, const int *machines);
 
-/* Begins a collective; none may be under way. All nodes must ask for the same. COLLECTIVE_DONE if there is
- * nothing to wait for. ERR_NOMEM: only if length or items differ from the last three of this
- * kind. */
+/* Begins a collective; none may be under way, and all nodes must begin the same. COLLECTIVE_DONE: it is
+ * complete already. ERR_NOMEM: only if length or items differ from those of the last three collectives of
+ * this kind. */
 int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e);
 bool collective_is_under_way(const struct collective *c);
-/* `in` of the collective under way is now computed from `ready` on: advances as far as possible. */
+/* `in` of the collective under way is now complete from `ready` on: advances as far as possible. */
 int collective_ready(struct collective *c, size_t ready, struct err *e);
-/* One event of the mesh while a collective is under way: a chunk, or any other event, as the mesh's queue may
- * have room again. */
+/* Handles an event of the mesh while a collective is under way: a chunk, or any other event, because the
+ * mesh's queue may have room again. */
 int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e);
 uint64_t collective_summed(const struct collective *c); /* bytes of chunks added so far */
-/* Of the collective under way: the node whose chunk is waited for, or -1; and as text: "chunk 3 of node 1 in
+/* The node for whose chunk the collective under way waits, or -1; and the same as text: "chunk 3 of node 1 in
  * all-reduce 12". */
 int collective_awaits(const struct collective *c);
 void collective_waits_for(const struct collective *c, char *out, size_t size);

@@ -10,13 +10,13 @@ struct range {
     size_t first, n;
 };
 
-/* The algorithms below know a group of nodes by their places in it, 0 to n_nodes - 1. */
+/* The algorithms number the nodes of a group by their places in it, 0 to n_nodes - 1. */
 struct builder {
     struct collective_plan *p;
-    const int *nodes; /* (n_nodes) those of the group; NULL: all of the job */
+    const int *nodes; /* (n_nodes) of the group; NULL: all nodes of the job */
     int n_nodes, me;
-    enum plan_vector own; /* which vector is this node's: PLAN_IN, or PLAN_OUT, where it is a sum already */
-    struct range whole;   /* the vector, or its bucket that is being planned */
+    enum plan_vector own; /* this node's vector: PLAN_IN, or PLAN_OUT if it is a sum already */
+    struct range whole;   /* the range that is being planned: the vector, or a bucket of it */
     bool no_memory;
 };
 
@@ -42,8 +42,8 @@ static struct range slice_of(const struct builder *b, int node)
     return slices(b, k, k + 1, b->n_nodes);
 }
 
-/* The chunks of a range, the last one first, as few and as equal as possible: every node divides a range
- * alike. An empty range is one empty chunk. */
+/* The chunks of a range, the last one first, as few and as equal as possible: every node divides a range the
+ * same way. An empty range is one empty chunk. */
 struct chunks {
     struct range whole, chunk;
     int n_left, n;
@@ -106,8 +106,8 @@ static bool overlaps(const struct plan_recv *v, struct range r)
     return v->first < r.first + r.n && r.first < v->first + v->n;
 }
 
-/* Number of receipts that a send of this range of OUT depends on: up to the last that writes there. A range
- * that no receipt writes, and an empty chunk, depend on all receipts so far. */
+/* The number of receipts on which a send of this range of OUT depends: up to the last that writes there. A
+ * range that no receipt writes, and an empty chunk, depend on all receipts so far. */
 static size_t needed(const struct collective_plan *p, enum plan_vector vector, struct range r)
 {
     size_t n = p->n_recvs;
@@ -357,7 +357,8 @@ static void tree(struct builder *b)
         tree_down(b, 0, i.chunk);
 }
 
-/* First an empty chunk goes up the tree: when the root sends, all nodes have begun. */
+/* First each node sends an empty chunk towards the root: when the root sends the vector, all nodes have
+ * begun. */
 static void broadcast(struct builder *b)
 {
     int root = b->p->ask.root;
@@ -420,7 +421,7 @@ static void run_algorithm(struct builder *b)
         by[b->p->ask.algorithm](b);
 }
 
-/* `all` is the first node of a machine, and `own` has that machine's sum. */
+/* `all` is the first node of a machine, whose `own` has that machine's sum. */
 static void between_machines(struct builder *all, const int *firsts, enum plan_vector own)
 {
     struct builder b = {.p = all->p, .nodes = firsts, .own = own, .whole = all->whole};
@@ -432,7 +433,8 @@ static void between_machines(struct builder *all, const int *firsts, enum plan_v
     all->no_memory |= b.no_memory;
 }
 
-/* The first node of a machine adds its neighbours' vectors in their order, as shared memory does. */
+/* The first node of a machine adds the vectors of the machine's other nodes in their order, as shm_group
+ * does. */
 static void on_levels(struct builder *b, const int *firsts)
 {
     const struct plan_ask *a = &b->p->ask;
@@ -475,7 +477,7 @@ static int *firsts_of(struct builder *b)
     return firsts;
 }
 
-/* firsts NULL: on one level. */
+/* `firsts` NULL: on one level. */
 static void reduce_whole(struct builder *b, const int *firsts)
 {
     if (firsts)
@@ -490,7 +492,7 @@ static void all_reduce(struct builder *b)
     int *firsts = a->levels == PLAN_FLAT ? NULL : firsts_of(b);
     size_t end = a->n;
 
-    /* Direct is one chunk deep: no chunk waits for an earlier one, so buckets gain nothing. */
+    /* In `direct` no chunk waits for an earlier one, so buckets gain nothing. */
     if (!b->no_memory && (a->n_buckets == 0 || a->algorithm == COLLECTIVE_DIRECT))
         reduce_whole(b, firsts);
     else
@@ -524,7 +526,7 @@ int collective_machines(const int *machines, int n_nodes)
     return n;
 }
 
-/* One machine, or one for each node, is one level. */
+/* With one machine, or one for each node, there is one level. */
 static void choose(struct plan_ask *a)
 {
     int n = collective_machines(a->machines, a->n_nodes);
@@ -587,7 +589,7 @@ size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t leas
     return n_buckets;
 }
 
-/* Between processes of one machine, where a message costs processor time: the first row that fits. */
+/* Between processes of one machine, where a message costs processor time: the first row whose limits hold. */
 static enum collective_algorithm choose_on_one_machine(int n_nodes, size_t n_bytes)
 {
     static const struct {
@@ -610,8 +612,8 @@ static enum collective_algorithm choose_on_one_machine(int n_nodes, size_t n_byt
     return COLLECTIVE_RING;
 }
 
-/* Between machines: the algorithm of the least time. Of the others none takes less than circulant: ring and
- * tree take more messages or bytes, and halving-doubling as many. */
+/* Between machines: the algorithm of the least time. No other takes less than circulant: ring and tree take
+ * more messages or bytes, and halving-doubling the same. */
 static enum collective_algorithm choose_between_machines(int n_nodes, double n_bytes)
 {
     return path_cost_time(path_cost_direct(n_nodes, n_bytes)) <=

@@ -12,16 +12,17 @@
  * front, the order in which a gradient is computed.
  *
  * A receiver gets the chunks of one sender in the order sent. Chunks are processed in the order of `recvs`,
- * whatever order they arrive in, so the order of summation does not depend on timing. A send begins when the
- * first plan_send.after chunks of `recvs` have been processed; there are no other dependencies. A range
- * without numbers is sent as one empty chunk, so these two statements hold for every plan and n.
+ * independent of the order in which they arrive, so the order of summation does not depend on timing. A send
+ * begins when the first plan_send.after chunks of `recvs` have been processed; there are no other
+ * dependencies. A range without numbers is sent as one empty chunk, so these two statements hold for every
+ * plan and n.
  *
- *   1. A node that has finished has received, directly or through others, from every node: all have begun
- *   this collective and finished the one before, and every chunk of the one before has been received.
- *   2. When a node has finished, every chunk that it sent from IN has been received, so IN may be
- *   overwritten. Where the chunks that it receives do not prove that, it sends from a copy, PLAN_KEPT.
+ *   1. A node that has finished has received chunks, directly or through others, from every node: all have
+ *   begun this collective and finished the previous one, and every chunk of the previous one has arrived.
+ *   2. When a node has finished, every chunk that it has sent from IN has arrived, so IN may be overwritten.
+ *   If the chunks that it receives do not prove that, it sends from a copy, PLAN_KEPT.
  *
- * Hence the contract of codec.h: `in` is free when a collective is done, `out` when the next one is done.
+ * So codec_events.h can promise: `in` is free when a collective is done, `out` when the next one is done.
  *
  * The algorithms of an all-reduce, of the vector or of one bucket after the other (both statements hold for
  * each), are in shared/job/allreduce_kinds.h. They run between all nodes, or on two levels: the nodes of each
@@ -47,9 +48,9 @@ enum collective_kind {
 };
 
 enum plan_levels {
-    PLAN_FLAT,       /* all nodes are alike */
+    PLAN_FLAT,       /* between all nodes, independent of their machines */
     PLAN_TWO_LEVELS, /* inside each machine, and between the first nodes of the machines */
-    PLAN_BETWEEN,    /* between the first nodes only; the others do nothing, and neither statement holds */
+    PLAN_BETWEEN,    /* between the first nodes only; for the others the two statements do not hold */
 };
 
 struct plan_ask {
@@ -92,7 +93,7 @@ struct plan_send {
     uint32_t index; /* among the chunks to that node, from 0 */
     enum plan_vector vector;
     size_t first, n;
-    size_t after; /* number of receipts that must be done before */
+    size_t after; /* number of chunks that must be processed before */
 };
 
 struct plan_recv {
@@ -124,9 +125,9 @@ size_t collective_slice(size_t n, int k, int n_slices);
  * buckets. Offsets out of order (running statistics, which follow all layers) are skipped. Returns the number
  * of buckets, 0 if there is no layer. */
 size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least);
-/* How many machines there are: `machines` as in plan_ask. */
+/* The number of machines; `machines` as in plan_ask. */
 int collective_machines(const int *machines, int n_nodes);
-/* The algorithm that COLLECTIVE_AUTO stands for: measurements in docs/dataplane.md. */
+/* The algorithm that COLLECTIVE_AUTO chooses; docs/dataplane.md has the measurements. */
 enum collective_algorithm collective_choose(int n_nodes, size_t n_bytes, bool is_one_machine);
 const char *collective_kind_name(enum collective_kind kind);
 

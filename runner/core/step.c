@@ -26,13 +26,13 @@ bool step_needs_norm(const struct settings *set)
     return may_skip(set) || set->clip_norm > 0;
 }
 
-/* How many of the parameters [from, from + n) the optimizer updates. */
+/* The number of parameters in [from, from + n) that the optimizer updates. */
 static size_t trained_of(const struct step_config *cfg, size_t from, size_t n)
 {
     return from >= cfg->n_trained ? 0 : cfg->n_trained - from < n ? cfg->n_trained - from : n;
 }
 
-/* For all trained parameters on a worker, for those in its range on a server. */
+/* Opens it for all trained parameters on a worker, and for those in its range on a server. */
 static int open_optimizer(struct step *s, struct err *e)
 {
     const struct step_config *cfg = &s->cfg;

@@ -2,14 +2,14 @@
  * finite, the mean gradient over a worker's blocks, the update, the values of a row of train.csv. worker.h
  * calls them in this order, for every driver:
  *
- *   step_begin       time and bytes from now on are this step's
+ *   step_begin       time and bytes from now on belong to this step
  *   step_add_block   (or step_sit_out) for each of the worker's blocks, after its gradient was computed
- *   step_exchange    the codec gets the mean gradient; if it waits, the caller passes events to the exchange
+ *   step_exchange    passes the mean gradient to the codec; while it waits, the caller passes in events
  *   step_update      params <- the optimizer's step with the exchanged gradient
  *   exchange_on_step the codec's exchange of the parameters, which may wait, too
  *   step_end         the row; the next step begins
  *
- * A server takes no steps: its codec requests updates, which are step_apply. */
+ * A server takes no steps: its codec requests updates, by step_apply. */
 #ifndef PSGD_STEP_H
 #define PSGD_STEP_H
 
@@ -32,7 +32,7 @@ struct step_config { /* all pointers are borrowed until step_close */
     size_t n_params, n_trained; /* running statistics follow the trained parameters: nn/net.h */
     const float *momentum;      /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
     int n_blocks;               /* gradients that a worker computes in a step; 0: a server */
-    bool has_labels;            /* else a row has no accuracy */
+    bool has_labels;            /* otherwise rows have no accuracy */
     /* Warns the user that values were left out, once; NULL: nothing is printed. */
     void (*warn)(void *owner, const char *text);
     void *owner; /* its first argument */
@@ -41,28 +41,28 @@ struct step_config { /* all pointers are borrowed until step_close */
 struct step {
     struct step_config cfg;
     struct optimizer *optimizer; /* of the parameters updated on this node; NULL: none. Owned */
-    bool may_skip;               /* a step that is not finite is left out, else it ends the job */
+    bool may_skip;               /* a step that is not finite is left out; otherwise it ends the job */
     uint64_t n_done, n_samples;  /* completed steps, and samples seen in them */
-    uint64_t place;              /* of the present mini-batch, where workers share them: exchange/feed.h */
+    uint64_t place;              /* of the present mini-batch, if workers share them: exchange/feed.h */
     uint64_t n_left_out;         /* gradients and updates */
     double loss, accuracy;       /* mean over the last step's samples; NAN: none */
     double lr, grad_norm;        /* of the last update */
 
     /* Internal: the present step. */
     bool checks_late;    /* gradients are checked at the update, not when they are added */
-    bool gets_gradients; /* updates are by gradients that come from an exchange with other nodes */
+    bool gets_gradients; /* updates use gradients of an exchange with other nodes */
     float *sum;          /* (n_params): the mean of the blocks' gradients; NULL: one block */
-    float *grads;        /* the last one added */
+    float *grads;        /* the gradient added last */
     int n_added;
     bool sits_out;
-    bool blames_nobody; /* the last update failed for a sum that is not finite, of no known node */
+    bool blames_nobody; /* the last update failed: a sum is not finite, and its cause is not known */
     struct net_score score;
     double begun, spent[N_STEP_PHASES];
     struct exchange_totals before;
 };
 
 struct optimizer_config step_optimizer(const struct settings *set);
-/* Whether the update depends on the gradient's norm, which then takes a pass of its own before it. */
+/* Does the update depend on the gradient's norm? Then the norm takes a pass of its own before it. */
 bool step_needs_norm(const struct settings *set);
 
 /* Opens the optimizer if the exchange updates parameters on this node. ERR_NOMEM; ERR_CONFIG: as
@@ -71,37 +71,38 @@ int step_open(struct step *s, const struct step_config *cfg, struct err *e);
 void step_close(struct step *s);
 
 void step_begin(struct step *s);
-/* The number of the present mini-batch in the job, from 0, which learning rate and random numbers depend on:
- * `place`, or that of the step. */
+/* The number of the present mini-batch in the job, from 0: `place`, or the number of the step. Learning rate
+ * and random numbers depend on it. */
 uint64_t step_place(const struct step *s);
 /* `grads` (n_params): the gradient of one block, whose loss and hits are in *score. If it is not finite, the
- * job ends (ERR_NUMERIC), or zeros take its place, and this node's running statistics that of the batch's:
+ * job ends (ERR_NUMERIC), or zeros replace it, and this node's running statistics replace those of the batch:
  * then every rule continues, no node waits, and all nodes still use the same gradient. After the last block
  * `grads` is the mean of all. */
 int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e);
-/* Instead of all blocks, on a worker that does not take part in this round: it has computed no gradient. */
+/* Instead of step_add_block, on a worker that does not take part in this round and has computed no
+ * gradient. */
 void step_sit_out(struct step *s);
 int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
-/* Counts the step as done. ERR_NUMERIC: the exchanged gradient is not finite: a peer may have sent such
- * values, or sums may overflow float. Where steps may be skipped, it is left out instead: under a rule that
- * exchanges gradients all nodes see the same values, and decide the same. */
+/* Updates, and counts the step as done. ERR_NUMERIC: the exchanged gradient is not finite, because a peer has
+ * sent such values, or sums overflow float. If steps may be skipped, the update is left out instead: under a
+ * rule that exchanges gradients all nodes have the same values, and decide the same. */
 int step_update(struct step *s, struct err *e);
-/* After another node has found that the sum of a step is not finite. ERR_NUMERIC: the gradient of this node,
- * which is part of it, was not. Not for nodes that share memory, where the sum takes its place. */
+/* After another node has reported that the sum of a step is not finite. ERR_NUMERIC: this node's gradient in
+ * that sum was not finite. Not for nodes that share memory, where the sum overwrites the gradient. */
 int step_check_own(struct step *s, struct err *e);
-/* Whether all workers evaluate after the last step: by --eval-every, or as it ends an epoch. */
+/* Do all workers evaluate after the last step, because of --eval-every or the end of an epoch? */
 bool step_is_evaluated_by_all(const struct step *s);
-/* Whether the job ends with the last step, and why if that is before the end of its epochs. */
+/* Does the job end with the last step; and why, if that is before the end of its epochs. */
 bool step_is_last(const struct step *s);
 struct stop step_stop(const struct step *s);
-/* `started`: the time, of the exchange's stopwatch, that a row's time_s counts from. */
+/* `started`: the time of the exchange's stopwatch from which a row's time_s counts. */
 struct record_train step_end(struct step *s, double started);
 bool step_is_recorded(const struct step *s);  /* by --record-every, after step_end */
 bool step_is_evaluated(const struct step *s); /* by --eval-every */
 
 /* Updates params [from, from + n) by `grads` (n), as in step `step` (from 0), at lr_factor times its learning
- * rate; for exchange_config.update. `norm`: of the whole gradient, where grads are a range of it; NULL: of
- * grads. ERR_NUMERIC: as step_update. */
+ * rate; for exchange_config.update. `norm`: of the whole gradient, if grads are a range of it; NULL: grads
+ * are the whole gradient. ERR_NUMERIC: as step_update. */
 int step_apply(struct step *s, size_t from, size_t n, const float *grads, uint64_t step, float lr_factor,
                const double *norm, struct err *e);
 

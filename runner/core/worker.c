@@ -11,7 +11,7 @@ typedef int state(struct worker *w, struct worker_ask *ask, struct err *e);
 
 static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_params, at_step_end,
     after_step, at_epoch_end, at_epoch_met, at_epoch_eval, at_close, after_close, at_last_barrier,
-    at_last_eval, at_share, after_eval, at_end, is_done, at_rounds, at_barrier, at_release, has_heard;
+    at_last_eval, at_share, after_eval, at_end, is_done, at_rounds, at_barrier, at_release, after_event;
 
 bool worker_keeps_epoch(const struct settings *set, int epoch)
 {
@@ -76,7 +76,7 @@ static int at_epoch(struct worker *w, struct worker_ask *ask, struct err *e)
     if (w->has_ended)
         return go_to(w, at_end);
     if (w->epoch == w->cfg.set->epochs || step_is_last(w->cfg.step)) {
-        w->at = AT_JOB_END; /* what ends the job has come with an epoch's evaluation, or since then */
+        w->at = AT_JOB_END; /* the decision has arrived with an epoch's evaluation, or later */
         w->is_whole = false;
         return go_to(w, at_close);
     }
@@ -98,7 +98,7 @@ static int at_row(struct worker *w, struct worker_ask *ask, struct err *e)
     return go_to(w, w->row < rows_per_epoch(w) ? in_blocks : at_epoch_end);
 }
 
-/* The first one of a later epoch is kept for it. */
+/* The first mini-batch of a later epoch is kept for that epoch. */
 static int at_shared_row(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
@@ -168,7 +168,7 @@ static int at_step_end(struct worker *w, struct worker_ask *ask, struct err *e)
     return WORKER_RECORDS;
 }
 
-/* The evaluation at the epoch's end comes soon. */
+/* An evaluation after the last step of an epoch is left out, because the epoch's own follows. */
 static int after_step(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     const struct step *s = w->cfg.step;
@@ -195,8 +195,8 @@ static int at_epoch_end(struct worker *w, struct worker_ask *ask, struct err *e)
         watch_of(w)->tracer->step = 0;
     w->is_whole = !exchange_is_fed(x) && w->row == rows_per_epoch(w) &&
                   !exchange_closes_early(x, w->cfg.step->n_done);
-    /* What a longer job goes on with is replaced at the job's end: by the result that comes with the last
-     * barrier, or by an exchange that a longer job has later. */
+    /* A longer job would continue with the present state, but at the job's end the last barrier's result
+     * replaces it, or an exchange that a longer job makes later. */
     w->is_saved = is_last && (exchange_has_barriers(x) || exchange_must_close(x));
     w->at = is_last ? AT_JOB_END : AT_EPOCH_END;
     if (w->is_whole && exchange_has_barriers(x) && keeps_epoch(w))
@@ -278,8 +278,8 @@ int worker_evaluated(struct worker *w, double loss, double accuracy, struct err 
     return check_test(w, e);
 }
 
-/* Evaluations that all workers make after the same steps. Of the job's last ones those in ssgd, after a whole
- * epoch, which a longer job goes on with. */
+/* Is this evaluation shared? All workers make it after the same step. The job's last one is shared only in
+ * ssgd and after a whole epoch, where a longer job would share it, too. */
 static bool is_shared(const struct worker *w)
 {
     if (!exchange_shares_evaluations(w->cfg.exchange))
@@ -330,8 +330,8 @@ static bool is_server(const struct worker *w)
     return w->cfg.step->cfg.node < 0;
 }
 
-/* A server is at the end of an epoch when it has closed as many rounds as the workers have by then. Rounds
- * close one at a time, so none is missed. An early last round ends no epoch. */
+/* A server is at the end of an epoch when it has closed as many rounds as the workers have at that point.
+ * Rounds close one at a time, so no epoch is missed. An early last round ends no epoch. */
 static int at_rounds(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
@@ -348,7 +348,8 @@ static int at_rounds(struct worker *w, struct worker_ask *ask, struct err *e)
     return at_barrier(w, ask, e);
 }
 
-/* At the last barrier no state is saved: that of the last epoch, if it is kept, was at that epoch's. */
+/* At the last barrier no state is saved: the last epoch's state, if it is kept, has been saved at that
+ * epoch's barrier. */
 static int at_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     enum barrier_kind kind;
@@ -366,14 +367,14 @@ static int at_release(struct worker *w, struct worker_ask *ask, struct err *e)
         return e->code;
     if (exchange_is_over(w->cfg.exchange))
         return is_done(w, ask, e);
-    w->state = has_heard;
+    w->state = after_event;
     w->waits = true;
     phase_enter(watch_of(w), PHASE_WAIT);
     w->resumed = PHASE_COMPUTE;
     return WORKER_WAITS;
 }
 
-static int has_heard(struct worker *w, struct worker_ask *ask, struct err *e)
+static int after_event(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     (void)ask, (void)e;
     w->state = at_rounds;

@@ -1,14 +1,14 @@
-/* worker -- a node's part in a training job as a state machine, without socket, clock, file or network: in
- * which order it computes, exchanges, updates, evaluates, records and saves. A driver asks worker_next what
- * to do, does it, and says so; it owns time, data, model and disk. Drivers: the runner in real time
- * (runner/train.c, serve.c), the simulator in virtual time (sim/sim_node.c), the tests' cluster in orders
- * that a seed draws (tests/lib/cluster.c), and a training loop of one's own
+/* worker -- a node's part in a training job as a state machine, without socket, clock, file or network: the
+ * order in which it computes, exchanges, updates, evaluates, records and saves. A driver calls worker_next,
+ * which returns the next task, does the task, and reports the result; it owns time, data, model and disk.
+ * Drivers: the runner in real time (runner/train.c, serve.c), the simulator in virtual time (sim/sim_node.c),
+ * the tests' cluster in orders that a seed draws (tests/lib/cluster.c), and a training loop of one's own
  * (tests/unit/runner/test_worker.c).
  *
- * The states are functions of worker.c. Those of a worker; where one may wait for other nodes, WORKER_WAITS
- * comes before the next:
+ * The states are functions of worker.c. The states of a worker; after a state that may wait for other nodes,
+ * WORKER_WAITS comes before the next:
  *
- *   state            what happens                                    asks for          next
+ *   state            what happens                                    task              next
  *   at_epoch         the next epoch begins                                             at_row
  *                    after the last one, or a decision ends the job                    at_close, at_end
  *   at_row           the next mini-batch; may wait: --feed shared                      in_blocks
@@ -35,23 +35,23 @@
  *                    at an epoch's end, unless it is saved           WORKER_SAVES      at_epoch
  *   at_end           rows of what came after the last step           WORKER_RECORDS    WORKER_IS_DONE
  *
- * An evaluation is recorded before the epoch's checkpoint is saved, so that a job that goes on from there has
- * all rows up to it. A job that exchanges once more after its last step saves the state before that exchange,
- * which a longer job does not have there.
+ * An evaluation is recorded before the epoch's checkpoint is saved, so that a job that resumes from it has
+ * all earlier rows. A job that exchanges once more after its last step saves the state before that exchange,
+ * because a longer job has no exchange there.
  *
  * A server takes no steps: it waits for events until its last worker has left.
  *
- *   at_rounds        those of an epoch with a checkpoint are closed  WORKER_SAVES      at_rounds
+ *   at_rounds        the rounds of an epoch to be saved are closed   WORKER_SAVES      at_rounds
  *                    else                                                              at_barrier
  *   at_barrier       all workers wait at the end of such an epoch    WORKER_SAVES      at_release
- *   at_release       they go on; then an event of the mesh           WORKER_WAITS      has_heard
+ *   at_release       they continue; then an event of the mesh        WORKER_WAITS      after_event
  *                    after the last worker has left                  WORKER_IS_DONE
- *   has_heard        rows of comm.csv                                WORKER_RECORDS    at_rounds
+ *   after_event      rows of comm.csv                                WORKER_RECORDS    at_rounds
  *
- * The machine switches the phases of the exchange's stopwatch: what the driver does for an ask is timed as
- * the phase of its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */
-#ifndef PSGD_WORKER_LIST_H
-#define PSGD_WORKER_LIST_H
+ * The machine switches the phases of the exchange's stopwatch: a task of the driver is timed as the phase of
+ * its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */
+#ifndef PSGD_WORKER_H
+#define PSGD_WORKER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@
 #include "shared/records/record.h"
 
 enum worker_wants {
-    WORKER_GOES_ON,   /* nothing; the exchange may have been called, whose time a simulation adds now */
+    WORKER_GOES_ON,   /* nothing; the exchange may have been called: a simulation adds that time now */
     WORKER_COMPUTES,  /* the gradient of a block of a mini-batch: then call worker_computed */
     WORKER_SITS_OUT,  /* nothing: this step has no gradient of this worker */
     WORKER_WAITS,     /* events of the mesh, until worker_waits is false; a server: one */
@@ -79,9 +79,9 @@ enum worker_wants {
 enum worker_place { WITHIN_EPOCH, AT_EPOCH_END, AT_JOB_END };
 
 struct worker_ask {
-    int epoch;                        /* from 1: the present one; WORKER_SAVES: whose checkpoint it is */
+    int epoch;                        /* from 1: the present one; WORKER_SAVES: that of the checkpoint */
     size_t row;                       /* WORKER_COMPUTES: of the mini-batch in its epoch, from 0 */
-    int block, i;                     /* WORKER_COMPUTES: its number, and that it is the worker's i-th */
+    int block, i;                     /* WORKER_COMPUTES: the block's number; it is the worker's i-th block */
     const struct record_train *train; /* WORKER_RECORDS, valid until the next call; NULL: no row */
 };
 
@@ -92,7 +92,7 @@ struct worker_config { /* pointers are borrowed while the worker is used */
     const int *blocks;         /* (step's n_blocks) */
     int first_epoch;           /* completed epochs: of a checkpoint, or 0 */
     bool has_test;             /* there is a test set, whose loss must be a number */
-    double started;            /* the time, of the exchange's stopwatch, that rows' time_s counts from */
+    double started;            /* the time of the exchange's stopwatch from which rows' time_s counts */
 };
 
 struct worker {
@@ -101,7 +101,7 @@ struct worker {
 
     /* Internal. */
     int (*state)(struct worker *, struct worker_ask *, struct err *);
-    bool waits;         /* until an event brings what the last exchange waits for */
+    bool waits;         /* until an event completes the last exchange */
     enum phase resumed; /* the phase after that wait, or after a checkpoint was saved */
     bool saves;
     size_t row;
@@ -109,30 +109,30 @@ struct worker {
     struct record_train train;
     enum worker_place at;  /* the present evaluation */
     uint64_t evaluated;    /* the step after which it has evaluated last */
-    double loss, accuracy; /* then, on the test set */
-    bool is_whole;         /* the epoch is complete, and a longer job would have it just so */
-    bool is_saved;         /* its checkpoint comes before the job's end */
-    bool shares_last;      /* the job's last evaluation, too */
-    bool ends_with_new;    /* model: none that was evaluated */
+    double loss, accuracy; /* of that evaluation, on the test set */
+    bool is_whole;         /* the epoch is complete, and a longer job would have the same */
+    bool is_saved;         /* the epoch's checkpoint is saved before the job's end */
+    bool shares_last;      /* the job's last evaluation is shared, too */
+    bool ends_with_new;    /* the job ends with a model that was not evaluated */
     bool has_ended;
     int next_saved; /* server: the first epoch whose rounds may not be closed */
 };
 
 void worker_open(struct worker *w, const struct worker_config *cfg);
-/* Goes to the next state; do not call it while worker_waits. Returns what the driver is asked to do (*ask:
- * details), or a code: the node has failed, for the reason in *e. */
+/* Goes to the next state; do not call it while worker_waits. Returns the driver's task (*ask: details), or a
+ * code: the node has failed, for the reason in *e. */
 int worker_next(struct worker *w, struct worker_ask *ask, struct err *e);
 /* grads (n_params): the block's gradient, whose loss and hits are in *score. ERR_NUMERIC: step_add_block. */
 int worker_computed(struct worker *w, float *grads, const struct net_score *score, struct err *e);
 /* accuracy NAN: there is none. ERR_NUMERIC: step_check_test. */
 int worker_evaluated(struct worker *w, double loss, double accuracy, struct err *e);
-/* An event of the mesh, at any time: takes ownership of its buffer. Returns 0 or a code, as
+/* Handles an event of the mesh, at any time; takes ownership of its buffer. Returns 0 or a code, as
  * exchange_on_event. */
 int worker_event(struct worker *w, struct mesh_event *ev, struct err *e);
-/* Whether worker_next would wait for an event. */
+/* Is an event needed before worker_next may be called? */
 bool worker_waits(const struct worker *w);
 
-/* Whether a checkpoint is written at the end of this epoch (from 1). */
+/* Is a checkpoint written at the end of this epoch (from 1)? */
 bool worker_keeps_epoch(const struct settings *set, int epoch);
 
 #endif

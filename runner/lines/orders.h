@@ -13,7 +13,7 @@
 
 enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 
-/* ERR_CODEC, because only code in this process can have closed the descriptor. */
+/* The message of an ERR_CODEC: only code in this process can have closed the descriptor. */
 #define ORDERS_CLOSED                                                                                        \
     "a descriptor of this node has been closed in its own process: does the codec close what it has not "    \
     "opened?"
@@ -21,10 +21,10 @@ enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 struct orders_job {
     char job[64];
     int attempt, node;
-    int workers_on_host; /* of this job, which share the machine's processors; 0: not given */
+    int workers_on_host; /* workers of this job that share the machine's processors; 0: not given */
     char role[8];
     double time_limit_s;              /* from the start; 0: none */
-    enum isolation require_isolation; /* the least for this codec */
+    enum isolation require_isolation; /* the lowest level at which this codec may run */
     bool own_tree;                    /* the agent's nodes have a tree of directories of their own */
 };
 
@@ -43,7 +43,7 @@ struct orders {
 void orders_open(struct orders *o, int fd);
 void orders_close(struct orders *o);
 
-/* Reads once what is there. ERR_LOST: the pipe has ended. ERR_PROTOCOL: a line is too long. ERR_CODEC:
+/* Reads the available bytes once. ERR_LOST: the pipe has ended. ERR_PROTOCOL: a line is too long. ERR_CODEC:
  * ORDERS_CLOSED. */
 int orders_fill(struct orders *o, struct err *e);
 /* The first complete line, without its line feed; false: there is none. Valid until orders_drop, which

@@ -30,7 +30,7 @@ void report_close(struct report *r)
     r->fd = -1;
 }
 
-/* Takes `line`. Writes it if it and `room` more bytes fit on the disk. */
+/* Writes the line, if `room` more bytes fit on the disk, too; releases it. */
 static int queue_line(struct report *r, json_t *line, size_t room, struct err *e)
 {
     const char *file = artifact_name(ARTIFACT_EVENTS);
@@ -48,13 +48,13 @@ static int queue_line(struct report *r, json_t *line, size_t room, struct err *e
     return rc;
 }
 
-/* Every line leaves room for the last one, which reports a full disk. */
+/* Writes a line only if the last one, which reports a full disk, still fits. */
 static int put_line(struct report *r, json_t *line, struct err *e)
 {
     return queue_line(r, line, LAST_LINE, e);
 }
 
-/* For a line that may be missing. */
+/* Writes a line that may be dropped. */
 static void write_line(struct report *r, json_t *line)
 {
     put_line(r, line, &(struct err){0});

@@ -1,6 +1,6 @@
 /* report -- the runner's lines to its agent: events.jsonl in the working folder, one write per line
  * (docs/protocol.md §2). A line that cannot be written is dropped, because the records have the results,
- * too. Only for the last line, which reports how the node ended, room is kept even on a full disk. */
+ * too. Disk space is reserved only for the last line, which reports how the node ended. */
 #ifndef PSGD_REPORT_H
 #define PSGD_REPORT_H
 
@@ -32,22 +32,22 @@ void report_close(struct report *r);
 
 /* Reports the compute engine. */
 void report_engine(struct report *r, const char *text);
-/* How far the codec is isolated from this machine. ERR_NOMEM, ERR_NOSPACE, ERR_IO: it is not reported. */
+/* Reports the level at which the codec is isolated. ERR_NOMEM, ERR_NOSPACE, ERR_IO: the line is not
+ * written. */
 int report_isolation(struct report *r, const struct sandbox *s, struct err *e);
-/* The same errors. The agent starts the node only after this line. */
+/* Reports that the node is prepared: the agent starts it only after this line. The same errors. */
 int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params, struct err *e);
 bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);
-/* The model was written as it is after this step; or it was not written, and `error` has the reason. */
+/* The model after this step has been written; or it has not, and `error` has the reason. */
 void report_model(struct report *r, uint64_t step, const char *error);
 void report_stopped(struct report *r, const struct stop *s);
-/* SHA-256 of the weights that a worker ends with, by which nodes are compared, and
- * exchange_combined_nothing(). */
+/* SHA-256 of a worker's final weights, by which nodes are compared, and exchange_combined_nothing(). */
 void report_result(struct report *r, const char *params_sha256, bool combined_nothing);
 /* A warning for the user, in the node's log and shown by job_submit, such as "this step was left out". */
 void report_warn(struct report *r, const char *text);
-/* The state and reason that an error code ends a node with. */
+/* The state and the reason with which a node ends after an error. */
 struct report_ending {
     int code;
     const char *state, *reason;
