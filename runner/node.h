@@ -151,6 +151,13 @@ void node_take_model(struct node *n);
 void node_swap_model(struct node *n);
 /* Writes the model last copied. `test_loss` NAN: the file has none. The file is synced at the job's end. */
 int node_write_model(struct node *n, const char *name, double test_loss, struct err *e);
+/* Handles SIGURG, by which the agent requests the model: line `model` of docs/protocol.md, section 2. Once,
+ * in main. (The default action ignores that signal, so that an older runner continues.) */
+void node_handle_snapshot_signal(void);
+/* Call between two steps of a worker, or two messages of a server: writes the model if it has been requested,
+ * at most once a second, and a large model less often. If the model cannot be written, the reason is reported
+ * and the job continues. Returns whether a model was requested. */
+bool node_snapshot(struct node *n);
 /* Changes to the node's folder, which file names are relative to: a codec runs in this process, and may
  * have called chdir. */
 int node_enter_folder(const struct node *n, struct err *e);

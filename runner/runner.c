@@ -15,7 +15,6 @@
 #include "runner/monitor/monitor.h"
 #include "runner/node.h"
 #include "runner/sandbox/sandbox.h"
-#include "runner/snapshot.h"
 #include "shared/base/helper_main.h"
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
@@ -145,7 +144,7 @@ static void handle_signals(void)
 
     sigaction(SIGTERM, &term, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
-    snapshot_handle_signal();
+    node_handle_snapshot_signal();
     sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond the file size limit then fails, as on a full disk */
 }
 

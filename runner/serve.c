@@ -2,7 +2,6 @@
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/stall.h"
 #include "runner/node.h"
-#include "runner/snapshot.h"
 #include "shared/base/clock.h"
 
 struct serving {
@@ -61,7 +60,7 @@ static int record_rounds(void *owner, const struct worker_ask *ask, struct err *
     (void)ask;
     if (node_record_comm(n, e) < 0)
         return e->code;
-    snapshot_take(n);
+    node_snapshot(n);
     return is_due ? node_report_progress(n, e) : 0;
 }
 

@@ -6,7 +6,6 @@
 
 #include "runner/exchange/barrier.h"
 #include "runner/node.h"
-#include "runner/snapshot.h"
 #include "shared/base/clock.h"
 
 /* Polling for messages between layers takes a microsecond or two, so it is done once in this time. */
@@ -149,7 +148,7 @@ static int evaluate_model(void *owner, const struct worker_ask *ask, struct err 
 /* Writes the model if the agent has requested it. That time belongs to no step. */
 static void show_model(const struct training *t)
 {
-    if (!snapshot_take(t->n))
+    if (!node_snapshot(t->n))
         return;
     phase_enter(t->watch, PHASE_COMPUTE);
     step_begin(&t->n->step);

@@ -1,5 +1,4 @@
-#include "runner/snapshot.h"
-
+/* node_snapshot -- the model of a running node, for an agent that requests it by SIGURG. */
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -8,12 +7,12 @@
 #include <unistd.h>
 
 #include "nn/net.h"
-#include "runner/exchange/exchange_state.h"
+#include "runner/node.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 
-/* A client that asks all the time must not stop the training: the node writes at most one model a second, and
- * spends at most a fifth of its time on large ones. */
+/* A client that requests models all the time must not stop the training: the node writes at most one model a
+ * second, and spends at most a fifth of its time on large ones. */
 static const double EVERY_S = 1, REST = 4;
 
 static atomic_bool is_wanted;
@@ -24,15 +23,15 @@ static void on_sigurg(int sig)
     flag_raise(&is_wanted);
 }
 
-void snapshot_handle_signal(void)
+void node_handle_snapshot_signal(void)
 {
     const struct sigaction ask = {.sa_handler = on_sigurg, .sa_flags = SA_RESTART};
 
     sigaction(SIGURG, &ask, NULL);
 }
 
-/* n->model becomes what a server holds, where that is not its params. */
-static int take_of_server(struct node *n, struct err *e)
+/* Copies a server's model to n->model, if it is not its params. */
+static int copy_server_model(struct node *n, struct err *e)
 {
     const float *held = exchange_held_model(n->exchange);
     size_t bytes = net_n_params(n->net) * sizeof *held;
@@ -57,14 +56,14 @@ static int write_now(struct node *n, struct err *e)
 {
     char name[NAME_MAX + 1];
 
-    if (n->job.node < 0 ? take_of_server(n, e) < 0 : (node_take_model(n), false))
+    if (n->job.node < 0 ? copy_server_model(n, e) < 0 : (node_take_model(n), false))
         return e->code;
     if (file_temporary(name, sizeof name, SNAPSHOT_NAME, e) < 0 || node_write_model(n, name, NAN, e) < 0)
         return e->code;
     return 0;
 }
 
-bool snapshot_take(struct node *n)
+bool node_snapshot(struct node *n)
 {
     struct stopwatch *watch = exchange_watch(n->exchange);
     double now, end;
