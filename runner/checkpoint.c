@@ -65,8 +65,8 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e)
     return 0;
 }
 
-/* Names the point of the job in the same words on all nodes: at a barrier each node has closed another number
- * of rounds. */
+/* The round in the metadata is the same on all nodes, although at a barrier each node has closed a different
+ * number of rounds. */
 static uint64_t round_of(const struct checkpoint *c)
 {
     return exchange_has_barriers(c->exchange) ? exchange_rounds_after(c->exchange, c->step)

@@ -1,18 +1,18 @@
-/* checkpoint -- a node's complete state, to resume as if it had never stopped, as one safetensors file.
+/* checkpoint -- a node's complete state in one safetensors file: a job that resumes from it continues as if
+ * it had never stopped.
  *
- *   model/NAME   the parameters, by the names they have in a model file
+ *   model/NAME   the parameters, with their names in a model file
  *   opt/NAME     the optimizer's vectors, as "opt/adam.m"; workers only
  *   codec/...    exchange_state.h
  *
  * Metadata: format "psgd-checkpoint", version, job_id, node, settings and arch (the documents), epoch, step,
  * round, samples, optimizer_steps, codec_sha256 (of the codec's file), preprocessing (the record, if the job
- * has one). No other random state is
- * saved: the order of samples depends on (seed, epoch), dropout on (seed, step), and a codec's own generator
- * is in codec/K/cursor.
+ * has one). No other random state is saved: the order of samples depends on (seed, epoch), dropout on (seed,
+ * step), and a codec's own generator is in codec/K/cursor.
  *
- * All nodes save at the same point of the job: the end of an epoch, when no round is open. A node that is
- * ahead of another may have replaced its file when a job fails, so the previous one is kept beside it. That
- * suffices if at least one round closes between two checkpoints: job_submit refuses other jobs
+ * All nodes save at the same point of the job: the end of an epoch, when no round is open. When a job fails,
+ * a node that is ahead of another may already have replaced its file, so the previous file is kept beside it.
+ * That suffices if at least one round closes between two checkpoints: job_submit refuses other jobs
  * (start_check_kept). */
 #ifndef PSGD_CHECKPOINT_H
 #define PSGD_CHECKPOINT_H
@@ -24,7 +24,7 @@
 #include "shared/job/settings.h"
 #include "shared/records/tensor_file.h"
 
-struct checkpoint { /* what is saved; all borrowed */
+struct checkpoint { /* the state to save or restore; all pointers are borrowed */
     const struct settings *set;
     const char *job, *arch, *codec_sha256;
     const char *preprocessing; /* NULL: none */
@@ -41,8 +41,8 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e);
 /* Replaces `path`. ERR_CODEC, ERR_INTERNAL: as exchange_save. */
 int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e);
 
-/* Sets epoch, step and samples, and the contents of net, optimizer and exchange. ERR_CONFIG: not a
- * checkpoint, or of another node, model, codec or settings, or inconsistent; the contents are then
+/* Sets epoch, step and samples, and the contents of net, optimizer and exchange. ERR_CONFIG: the file is not
+ * a checkpoint of this node, model, codec and settings, or is inconsistent; the contents are then
  * undefined. */
 int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
                        struct err *e);

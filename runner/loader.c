@@ -40,7 +40,7 @@ static int check_tokens(const struct tensor_view *x, int vocab, struct err *e)
     return 0;
 }
 
-/* Samples x (n, n_in). */
+/* Checks the samples x (n, n_in). */
 static int check_samples(struct loader_part *p, const struct model_spec *m, struct err *e)
 {
     const struct tensor_view *x = tensor_file_find(&p->file, "x");
@@ -308,7 +308,7 @@ struct truth loader_truth(const struct loader_batch *b)
     return (struct truth){.labels = b->labels, .targets = b->targets};
 }
 
-/* The common case, one scale for all, reads nothing but the sample. */
+/* With one scale for all values, the common case, only the sample is read. */
 FAST static void scale_bytes(float *restrict x, const uint8_t *restrict bytes, size_t n, float scale,
                              float shift)
 {
@@ -384,7 +384,7 @@ static void copy_pixels(float *to, const float *from, size_t n, size_t channels,
         memcpy(to + i * channels, from - i * channels, channels * sizeof *to);
 }
 
-/* Pixels outside the image are 0 in the file, so after scaling they are the shift. */
+/* A pixel outside the image counts as 0 in the file, which is the shift after scaling. */
 static void fill_outside(const struct loader *f, float *to, size_t n)
 {
     for (size_t i = 0; i < n * f->image.channels; i++)

@@ -41,7 +41,7 @@ struct loader {
     uint64_t epoch;
     uint32_t *order;        /* (n_rows, n_cols): the sample of each column in each step of this epoch */
     uint32_t *column;       /* (the longest column): order of one column */
-    bool is_scaled;         /* else floats are used as they are */
+    bool is_scaled;         /* otherwise floats are used without scaling */
     float scale, shift;     /* of all values, if the next two are NULL */
     float *scales, *shifts; /* (n_in), or NULL */
     struct loader_image image;
@@ -53,9 +53,8 @@ struct loader {
  * expected and what was found), or their labels, targets, tokens or transforms do not fit the model. */
 int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e);
-/* Only samples to evaluate, in a file like that of a test set; its "scale" and "shift" are its own, and it
- * may lack labels and targets: those of a batch have no meaning then. Nothing but the batches of
- * loader_test() is defined. */
+/* Opens samples to evaluate, in a file like that of a test set, with a "scale" and "shift" of its own.
+ * Without labels and targets, those of a batch have no meaning. Only loader_test() may be called. */
 int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e);
 void loader_close(struct loader *f);
 

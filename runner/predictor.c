@@ -1,14 +1,14 @@
-/* predictor -- the outputs and metrics of a trained model on samples, as a node's evaluation computes
- * them. job_submit predict starts it:
+/* predictor -- computes the outputs and metrics of a trained model on samples, as a node's evaluation does.
+ * job_submit predict starts it:
  *
  *     predictor FOLDER BATCH THREADS auto|openblas
  *
  * FOLDER has model.json, weights.safetensors (a model or a checkpoint) and samples.safetensors (a test set
- * with its scale, loader.h; its metadata "predicts" is "classes" or "values"). It leaves summary.json
- * there (shared/base/helper_summary.h), without metrics if the samples have neither labels nor targets, and
- * predictions.safetensors: of classes "class" I32 (n) and, unless the model has no probabilities (mse,
- * tanh_squared), "probability" F32 (n) of that class; else "values" F32 (n, n_out), loss_prediction() of
- * each. */
+ * with its scale, loader.h; its metadata "predicts" is "classes" or "values"). The predictor writes two files
+ * there: summary.json (shared/base/helper_summary.h), without metrics if the samples have neither labels nor
+ * targets; and predictions.safetensors, for classes with "class" I32 (n) and, unless the model has no
+ * probabilities (mse, tanh_squared), "probability" F32 (n) of that class, otherwise with "values" F32 (n,
+ * n_out), loss_prediction() of each sample. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static int load_weights(struct predictor *w, struct err *e)
     return rc;
 }
 
-/* Are the outputs scores of classes, as those of a model with labels are? */
+/* Are the outputs scores of classes, as in a model with labels? */
 static bool has_probability(const struct predictor *w)
 {
     return w->spec.loss != LOSS_MSE && w->spec.loss != LOSS_TANH_SQUARED;
@@ -111,7 +111,7 @@ static int load_samples(struct predictor *w, struct err *e)
     return has_truth ? metrics_new(&w->metrics, &w->spec, has_classes, n, e) : 0;
 }
 
-/* Sample i has the outputs z (n_out). */
+/* Stores the prediction of sample i, whose outputs are z (n_out). */
 static void take_outputs(struct predictor *w, size_t i, const float *z)
 {
     int k = w->spec.n_out;
@@ -185,7 +185,7 @@ static json_t *confusion_json(const struct metrics *m)
     return rows;
 }
 
-/* The metrics of an evaluation: eval.csv, metrics.csv and confusion.csv of a job have the same. */
+/* The metrics of an evaluation, as in eval.csv, metrics.csv and confusion.csv of a job. */
 static json_t *summary(const struct predictor *w)
 {
     json_t *metrics = json_object();

@@ -1,5 +1,5 @@
-/* stopwatch -- measures how a node spends its time. It is in one phase at any moment and only switches, so
- * that the phases add up to the total time. A switch reads the clock once. */
+/* stopwatch -- measures how a node spends its time. At any moment the node is in one phase, so that the
+ * phases add up to the total time. A switch to another phase reads the clock once. */
 #ifndef PSGD_STOPWATCH_H
 #define PSGD_STOPWATCH_H
 
@@ -18,19 +18,18 @@ enum { STOPWATCH_CALL = 16 };
 /* Names of calls of a plug-in that are not calls of a codec's functions. */
 #define STOPWATCH_LOAD   "load"   /* its object is loaded: constructors, and resolvers of its symbols */
 #define STOPWATCH_RUN    "run"    /* an executor's only function */
-#define STOPWATCH_UNLOAD "unload" /* destructors, and what it has registered with atexit */
+#define STOPWATCH_UNLOAD "unload" /* destructors, and functions that it has registered with atexit */
 
 struct stopwatch {
     /* Read by another process (monitor/monitor.c), or thread (sim/guard.c). */
     _Atomic(enum phase) phase;
-    _Atomic double since;     /* stopwatch_now of the last switch */
-    _Atomic uint64_t n_calls; /* of the codec's functions, so far */
-    _Atomic uint64_t call[2]; /* the name of the last one: STOPWATCH_CALL characters, the rest zeros */
-    struct stopwatch
-        *process;           /* also switched with this one: that of a process with several nodes; or NULL */
-    double spent[N_PHASES]; /* seconds, until `since` */
-    struct tracer *tracer;  /* NULL: no trace; borrowed */
-    const double *time;     /* NULL: clock_now; else a simulation's clock. Borrowed */
+    _Atomic double since;      /* stopwatch_now of the last switch */
+    _Atomic uint64_t n_calls;  /* of the codec's functions, so far */
+    _Atomic uint64_t call[2];  /* the name of the last one: STOPWATCH_CALL characters, the rest zeros */
+    struct stopwatch *process; /* switched together with this one: of a process with several nodes; or NULL */
+    double spent[N_PHASES];    /* seconds, until `since` */
+    struct tracer *tracer;     /* NULL: no trace; borrowed */
+    const double *time;        /* NULL: clock_now; else a simulation's clock. Borrowed */
 };
 
 static inline double stopwatch_now(const struct stopwatch *w)
@@ -39,7 +38,7 @@ static inline double stopwatch_now(const struct stopwatch *w)
 }
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
-               "a process must not wait for another one's lock");
+               "a process must not wait for a lock of another one");
 
 /* Returns the time of the last switch; relaxed, for the thread that switches. */
 static inline double stopwatch_since(const struct stopwatch *w)
@@ -47,7 +46,7 @@ static inline double stopwatch_since(const struct stopwatch *w)
     return atomic_load_explicit(&w->since, memory_order_relaxed);
 }
 
-/* Whether the codec runs. Acquire: `since` is read next, and must be that phase's or a later one's. */
+/* Is the codec running? Acquire: `since`, which is read next, must belong to that phase or a later one. */
 static inline bool stopwatch_in_codec(const struct stopwatch *w)
 {
     enum phase p = atomic_load_explicit(&w->phase, memory_order_acquire);
@@ -55,7 +54,7 @@ static inline bool stopwatch_in_codec(const struct stopwatch *w)
     return p == PHASE_ENCODE || p == PHASE_DECODE || p == PHASE_APPLY;
 }
 
-/* The codec's function that is called next. Its time is that of the phase around it. */
+/* Notes the name of the codec's function that is called next. Its time is part of the present phase. */
 static inline void stopwatch_call(struct stopwatch *w, const char *name)
 {
     struct stopwatch *p = w->process ? w->process : w;
@@ -81,7 +80,8 @@ static inline void stopwatch_read_call(char *name, const struct stopwatch *w)
             *c = '?';
 }
 
-/* Writes what the plug-in has not done, in its last call: "returned from merge()". */
+/* Writes the part of a sentence that names the last call of a plug-in that does not return: "returned from
+ * merge()". */
 static inline void stopwatch_name_call(char *out, size_t size, const struct stopwatch *w, bool is_executor)
 {
     char call[STOPWATCH_CALL + 1];
@@ -107,8 +107,8 @@ static inline enum phase phase_enter(struct stopwatch *w, enum phase next)
     w->spent[last] += now - since;
     if (w->tracer)
         tracer_span(w->tracer, (enum trace_kind)last, since, now);
-    /* Released after the time: a reader that sees the new phase also sees its start, never that of the wait
-     * before it. */
+    /* Released after the time: a reader that sees the new phase also sees its start, never the start of the
+     * previous phase. */
     atomic_store_explicit(&w->since, now, memory_order_relaxed);
     atomic_store_explicit(&w->phase, next, memory_order_release);
     if (w->process)

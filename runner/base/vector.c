@@ -7,7 +7,7 @@
 #include "shared/base/fast.h"
 
 enum {
-    AT_ONCE = 4 * LANES, /* four sums side by side hide the time that one addition takes */
+    AT_ONCE = 4 * LANES, /* four independent sums hide the latency of an addition */
     LINE = 64,
 };
 
@@ -56,9 +56,9 @@ FAST bool vector_sum(float *out, const float *const *in, int n_in, size_t n, flo
     return is_zero(&all, rest);
 }
 
-/* out[i] = what `now` makes of the value `is` there and `of` in v; returns whether all of v is finite, from
- * the sums of v * 0, which is 0 for a finite value and NaN otherwise: a pass of its own would take two thirds
- * as long again. */
+/* out[i] = `now`, an expression of `is`, the value of out[i], and `of`, the value of v[i]. Returns whether
+ * all of v is finite, by the sums of v * 0, which is 0 for a finite value and NaN otherwise: a pass of its
+ * own would take two thirds more time. */
 #define EACH(out, v, n, now)                                                                                 \
     do {                                                                                                     \
         lanes bad[4] = {{0}}, all;                                                                           \

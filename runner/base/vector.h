@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 /* out[i] = (in[0][i] + in[1][i] + ... + in[n_in - 1][i]) * scale, added from the left, for i < n; n_in >= 1.
- * Scaling by 1 changes nothing. `out` may be one of the vectors of `in`, and else overlaps none; none need be
- * aligned. Returns whether all of out is finite, which it is not where a number of `in` is not. */
+ * Scaling by 1 changes nothing. `out` may be one of the vectors of `in`, and otherwise overlaps none; no
+ * vector need be aligned. Returns whether all of out is finite; a number of `in` that is not finite makes the
+ * sum not finite. */
 bool vector_sum(float *out, const float *const *in, int n_in, size_t n, float scale);
 
 /* sum[i] = part * v[i], or += that, for i < n. They do not overlap. Returns whether all of v is finite. */

@@ -71,7 +71,7 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
 
     if (memcmp(in, "PSGD", 4) != 0)
         return err_set(e, ERR_PROTOCOL,
-                       "it sent something that is no frame of psgd: is another program there?");
+                       "it sent bytes that are not a frame of psgd: does another program use this port?");
     if (frame_has_other_version(in))
         return err_set(e, ERR_PROTOCOL,
                        "the peer uses version %u of the data plane, this node version %d: install the same "

@@ -21,11 +21,11 @@ enum frame_kind {
     FRAME_CHUNK,   /* part of a vector in a collective */
     FRAME_ACK,     /* no payload; only `ack` counts */
     FRAME_LOCAL,   /* shared memory of the nodes of one machine: how to join it, or whether the sender can */
-    FRAME_LOSS,    /* which workers the sender lost, and which of their contributions it has received */
-    FRAME_WAIT,    /* no payload: which node the sender waits for, or because of which it ends */
-    FRAME_BARRIER, /* exchange/barrier.h: where a worker waits for all others, and a server's answer */
+    FRAME_LOSS,    /* the workers that the sender has lost, and those whose contributions it has used */
+    FRAME_WAIT,    /* no payload: the node for which the sender waits, or because of which it ends */
+    FRAME_BARRIER, /* exchange/barrier.h: a worker waits at a barrier, or a server's answer */
     FRAME_VERDICT, /* exchange/stop_vote.h: a worker's result of an evaluation, or the mean of all */
-    FRAME_FEED,    /* exchange/feed.h, no payload: which mini-batch a worker computes next */
+    FRAME_FEED,    /* exchange/feed.h, no payload: the mini-batch that a worker computes next */
     FRAME_PART,    /* exchange/whole.h: a server's part of a sum over the ranges of all servers */
     FRAME_KINDS
 };
@@ -60,7 +60,7 @@ int frame_unpack(struct frame *out, const uint8_t in[FRAME_BYTES], struct err *e
 /* A descriptor: offset and length of a message in shared memory, in bytes. */
 void frame_descriptor_pack(uint8_t out[FRAME_DESCRIPTOR_BYTES], uint64_t offset, uint64_t len);
 void frame_descriptor_unpack(const uint8_t in[FRAME_DESCRIPTOR_BYTES], uint64_t *offset, uint64_t *len);
-/* Whether the header has our magic and another version, so that no other field can be interpreted. */
+/* Is the header one of psgd, but of another version, so that no other field can be interpreted? */
 bool frame_has_other_version(const uint8_t in[FRAME_BYTES]);
 
 #endif

@@ -1,9 +1,8 @@
-/* Protocol of a pair: the later node connects to the earlier one's name and sends JOIN with a proof that it
- * knows the pair's secret; the earlier one answers GIVE with its own proof and the descriptor of its
- * memory; the later one answers GIVE_BACK with the descriptor of its memory. Names are public
- * (/proc/net/unix), and any process can bind one after its owner ended, so no descriptor is sent before the
- * other end's proof, and the secret itself is never sent. Afterwards the connection carries single bytes as
- * wakeups. */
+/* Protocol of a pair: the later node connects to the earlier node's name and sends JOIN with a proof that it
+ * knows the pair's secret; the earlier node answers GIVE with its own proof and the descriptor of its memory;
+ * the later node answers GIVE_BACK with the descriptor of its memory. Names are public (/proc/net/unix), and
+ * any process can bind a name after its owner has ended, so no descriptor is sent before the other node's
+ * proof, and the secret itself is never sent. Afterwards the connection carries single bytes as wakeups. */
 #include "runner/shm/rendezvous.h"
 
 #include <assert.h>
@@ -32,9 +31,9 @@ enum {
 struct shm_member { /* one node, this one included */
     int node;
     enum {
-        MEMBER_UNKNOWN,  /* no secret known yet */
-        MEMBER_EXPECTED, /* will connect */
-        MEMBER_JOINING,  /* has proved the secret and been sent this node's memory; has yet to send its own */
+        MEMBER_UNKNOWN,    /* no secret known yet */
+        MEMBER_EXPECTED,   /* will connect */
+        MEMBER_JOINING,    /* has proved the secret and received this node's memory; its own is missing */
         MEMBER_CONNECTING, /* this node has sent JOIN; the answer is pending */
         MEMBER_JOINED,
         MEMBER_ENDED,   /* had joined; its memory stays mapped */

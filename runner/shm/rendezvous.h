@@ -30,8 +30,8 @@ enum {
     RENDEZVOUS_MAX = 64,
     RENDEZVOUS_NAME_BYTES = SHM_NAME_BYTES,
     RENDEZVOUS_SECRET_BYTES = 32,
-    /* All nodes may connect at once, and on a busy machine each waits for a processor before it sends its
-     * JOIN. */
+    /* All nodes may connect at the same time, and on a busy machine a node waits for a processor before it
+     * sends its JOIN. */
     RENDEZVOUS_UNPROVEN_MAX = RENDEZVOUS_MAX + 16
 };
 

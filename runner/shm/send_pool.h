@@ -1,12 +1,12 @@
-/* send_pool -- messages of rules to nodes of one machine are stored in shared memory that those can read
+/* send_pool -- messages of rules to nodes of the same machine, in shared memory that these nodes can read
  * (rendezvous.h). Only a descriptor, the offset and length of the message, goes over the connection.
  *
- * A node's memory is a few slots of one message each. The mesh copies a message into a slot; the receiver
- * copies it out when the descriptor arrives, and parses only the copy, as the owner could change the slot
- * at any time. A descriptor is a message like any other: numbered, kept until acknowledged, and
- * retransmitted over a new connection. So a slot becomes free when all receivers have acknowledged it, and
- * a late descriptor still refers to its message. If a receiver was dropped while its process may still run,
- * the slot is never reused. Without a free slot, or to a peer with SEND_POOL_DESCRIPTORS_MAX unacknowledged
+ * A node's memory has a few slots of one message each. The mesh copies a message into a slot; the receiver
+ * copies it out when the descriptor arrives, and parses only its copy, because the owner could change the
+ * slot at any time. A descriptor is a message like any other: numbered, kept until acknowledged, and
+ * retransmitted over a new connection. So a slot becomes free when all receivers have acknowledged it, and a
+ * late descriptor still refers to its message. If a receiver was dropped while its process may still run, the
+ * slot is never reused. Without a free slot, or to a peer with SEND_POOL_DESCRIPTORS_MAX unacknowledged
  * descriptors, the message itself goes over the connection. */
 #ifndef PSGD_SEND_POOL_H
 #define PSGD_SEND_POOL_H
@@ -17,7 +17,7 @@
 
 enum {
     /* Rounds have two contributions in flight, and may keep a third (round_loss.c). */
-    SEND_POOL_DESCRIPTORS_MAX = 3,                   /* unacknowledged, per peer: one hung peer ... */
+    SEND_POOL_DESCRIPTORS_MAX = 3,                   /* unacknowledged, per peer: one peer that hangs ... */
     SEND_POOL_SLOTS = 2 * SEND_POOL_DESCRIPTORS_MAX, /* ... leaves slots for the other peers */
     SEND_POOL_MIN_BYTES = 4096 /* shorter messages are copied and checksummed faster than described */
 };
@@ -35,9 +35,9 @@ void send_pool_close(struct send_pool *s);
 
 struct sealed send_pool_memory(const struct send_pool *s, int i); /* of node i of the rendezvous */
 
-/* Returns the copy of message `b` in a slot, with a reference for the caller. Makes the copy if there is
- * none or the message has grown. NULL: no slot is free. The message itself holds no reference to its copy:
- * messages queued for a hung peer occupy no slot. */
+/* Returns the copy of message `b` in a slot, with a reference for the caller. Makes the copy if there is none
+ * or the message has become longer. NULL: no slot is free. The message itself holds no reference to its copy:
+ * messages queued for a peer that hangs occupy no slot. */
 struct mesh_buf *send_pool_copy(struct send_pool *s, const struct mesh_buf *b);
 /* The slot is never reused: a dropped peer may still read it. */
 void send_pool_withdraw(struct mesh_buf *slot);

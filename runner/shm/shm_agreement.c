@@ -5,7 +5,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/crypto.h"
 
-static const double TURN_S = 2; /* of the wait loop: longer only if this process was suspended */
+static const double TURN_S = 2; /* a longer turn of the wait loop means that this process was suspended */
 
 enum local_message { LOCAL_INVITES, LOCAL_CAN, LOCAL_CANNOT, N_LOCAL };
 
@@ -53,7 +53,7 @@ static int invite_node(struct shm_agreement *p, int slot, struct err *e)
     return rc;
 }
 
-/* Does this node share memory with that one, if it can? */
+/* Does this node share memory with that node, if it can? */
 static bool shares(const struct shm_agreement *p, int slot)
 {
     return p->includes[slot] && p->place[slot] >= 0;
@@ -115,7 +115,7 @@ int shm_agreement_begin(struct shm_agreement *p, struct mesh *m, const struct sh
         err_set(&p->why, ERR_CONFIG, "%d nodes are more than the %d that can share memory", p->n,
                 RENDEZVOUS_MAX);
         p->all_can = false;
-        p->has_answered = true; /* all nodes know: no report needed */
+        p->has_answered = true; /* no report is needed: all nodes know the number of nodes */
         return 0;
     }
     for (size_t i = 0; i < cfg->n_peers; i++)
@@ -222,7 +222,7 @@ int shm_agreement_stop_waiting(struct shm_agreement *p, struct err *e)
     return shm_agreement_advance(p, e);
 }
 
-/* 1: the memory of all nodes is mapped; 0: not yet; < 0: the error why it cannot be. */
+/* 1: the memory of all nodes is mapped; 0: not yet; < 0: the error because of which it cannot be. */
 static int join_group(struct shm_agreement *p, struct err *e)
 {
     int rc = rendezvous_advance(p->rendezvous, e);

@@ -40,11 +40,11 @@ struct shm_agreement {
     bool cannot;
     double deadline;               /* clock_now: if a peer has not joined by then, this node cannot share */
     double polled_at, suspended_s; /* of shm_agreement_is_late: its last call; seconds that do not count */
-    bool has_answered; /* this node has reported: all peers joined its memory, or it cannot share */
-    bool all_can;      /* all nodes that have reported can, this one included */
+    bool has_answered; /* this node has reported: all peers have joined its memory, or it cannot share */
+    bool all_can;      /* all nodes that have reported can share memory, this one included */
     int n_awaited;     /* peers that have not reported */
     bool answered[RENDEZVOUS_MAX], can[RENDEZVOUS_MAX];
-    struct err why; /* why this node or another cannot */
+    struct err why; /* the reason why a node cannot share memory */
 };
 
 /* Invites the peers to this node's memory, or reports that it cannot share. Jobs of more than
@@ -55,9 +55,9 @@ int shm_agreement_begin(struct shm_agreement *p, struct mesh *m, const struct sh
 int shm_agreement_on_message(struct shm_agreement *p, struct mesh_event *ev, struct err *e);
 /* That node is lost or has left: it counts as unable to share. */
 int shm_agreement_on_end(struct shm_agreement *p, int node, struct err *e);
-/* Whether at `now` this node has waited for `seconds` after the deadline. Call in each turn of the wait
- * loop. Turns of more than 2 s do not count: this process was suspended, and has yet to read messages sent
- * meanwhile. */
+/* Has this node waited for `seconds` after the deadline, at `now`? Call it in each turn of the wait loop. A
+ * turn of more than 2 s does not count: this process was suspended, and has not read the messages that were
+ * sent meanwhile. */
 bool shm_agreement_is_late(struct shm_agreement *p, double seconds, double now);
 /* Sets ERR_TIMEOUT with the name of a peer that has not reported. */
 int shm_agreement_late(const struct shm_agreement *p, struct err *e);
@@ -66,8 +66,8 @@ int shm_agreement_late(const struct shm_agreement *p, struct err *e);
 int shm_agreement_stop_waiting(struct shm_agreement *p, struct err *e);
 int shm_agreement_advance(struct shm_agreement *p, struct err *e);
 bool shm_agreement_is_settled(const struct shm_agreement *p);
-/* All peers have mapped this node's memory, this node theirs, and it has reported so: peers that have read
- * the report may use it. */
+/* All peers have mapped this node's memory, this node has mapped theirs, and has reported that: peers that
+ * have read the report may use the memory. */
 bool shm_agreement_has_joined(const struct shm_agreement *p);
 /* Returns the rendezvous, if this node has joined it, else NULL. The caller closes it. */
 struct rendezvous *shm_agreement_take(struct shm_agreement *p);

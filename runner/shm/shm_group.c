@@ -11,7 +11,8 @@
 #include "runner/shm/shm_group_private.h"
 #include "shared/base/clock.h"
 
-/* Waking another processor takes up to 55 us on a virtual machine: spin about that long before sleeping. */
+/* Waking another processor takes up to 55 us on a virtual machine: a node spins about that long before it
+ * sleeps. */
 static const double spin_s = 50e-6;
 
 enum {
@@ -164,8 +165,8 @@ static bool is_finite(const float *v, size_t n)
     return n == 0;
 }
 
-/* out[0] is number `from` of the sum. Notes the nodes whose numbers are not finite, while they are there:
- * none if the sum has overflowed. */
+/* Computes the sum from its number `from` on; out[0] is that number. Notes the nodes whose numbers are not
+ * finite: none if the sum has overflowed. */
 static void sum_range(struct shm_group *g, float *out, size_t from, size_t to)
 {
     const float *in[RENDEZVOUS_MAX];
@@ -185,7 +186,7 @@ static void copy_floats(float *out, const float *in, size_t n)
         vector_copy(out, in, n);
 }
 
-/* Where node i keeps number `at` of the sum, which is in its slice. */
+/* The place of number `at` of the sum, which is in node i's slice. */
 static float *sum_of(const struct shm_group *g, int i, size_t at)
 {
     size_t from, to;
@@ -402,7 +403,7 @@ static int advance_collective(struct shm_group *g, struct err *e)
     return rc;
 }
 
-/* Leaves more of a core to its other hardware thread. On arm64 `yield` does nothing on most processors;
+/* Leaves more of a core to its other hardware thread. On arm64 `yield` has no effect on most processors;
  * `isb` takes about as long as `pause` on x86-64. */
 static void pause_briefly(const struct shm_group *g)
 {

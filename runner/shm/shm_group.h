@@ -74,14 +74,14 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
  * other calls return the same error. */
 int shm_group_poll(struct shm_group *g, struct err *e);
 
-/* Is node i's vector of the last all-reduce, which is complete, not finite? Its owner cannot tell any more
- * where `out` was `in`; found as the sum was made, at no cost while sums are finite. */
+/* Was node i's vector in the last complete all-reduce not finite? Its owner cannot check any more if `out`
+ * was `in`. Found while the sum was computed, at no cost while sums are finite. */
 bool shm_group_is_nonfinite(const struct shm_group *g, int i);
 
 /* A descriptor to poll: when it is readable, call shm_group_poll. */
 int shm_group_fd(const struct shm_group *g);
 
-/* The node that the current collective waits for; the same with what of it, as text. */
+/* The node for which the current collective waits; and the same as text, with the missing part. */
 int shm_group_awaits(const struct shm_group *g);
 void shm_group_waits_for(const struct shm_group *g, char *out, size_t size);
 

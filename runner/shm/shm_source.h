@@ -1,6 +1,6 @@
-/* shm_source -- what a node needs of the kernel to share memory with the nodes of its machine: memory, and
- * sockets by which they find each other. A node with a monitor asks it for these (monitor/monitor.h), because
- * the codec's process may make none. */
+/* shm_source -- makes the memory that nodes of one machine share, and the sockets by which they connect to
+ * each other. A node with a monitor gets both from it (monitor/monitor.h), because the codec's process may
+ * make neither. */
 #ifndef PSGD_SHM_SOURCE_H
 #define PSGD_SHM_SOURCE_H
 
@@ -16,7 +16,7 @@ struct shm_source {
     int (*listen)(void *owner, const uint8_t name[SHM_NAME_BYTES]);
     int (*connect)(void *owner, const uint8_t name[SHM_NAME_BYTES]);
     /* Memory of this size, a multiple of the page size: zeros, with all pages allocated, sealed against
-     * growing and shrinking. ENOMEM: this node may not have so much. */
+     * growing and shrinking. ENOMEM: it would exceed this node's limit. */
     int (*memory)(void *owner, size_t bytes);
     void *owner; /* their first argument */
 };

@@ -150,7 +150,7 @@ each_deadly_act_ends_its_node() {
     run "$SUBMIT" "${job[@]}" -o forged
     echo "$output"
     [ "$status" -eq 1 ]
-    grep -q "node 0 at 127.0.0.1:$port: it sent something that is no frame of psgd: is another program there?" <<<"$output"
+    grep -q "node 0 at 127.0.0.1:$port: it sent bytes that are not a frame of psgd: does another program use this port?" <<<"$output"
     [ ! -e "agent1/jobs/$(only_job 1)/run/reached.txt" ]
     # A HELLO of 80 bytes for each of its attempts, which are two.
     python3 - saw <<'PY'

@@ -29,9 +29,9 @@ struct tcp_message {
     uint8_t descriptor[FRAME_DESCRIPTOR_BYTES];
 };
 
-/* What became of an attempt to connect to one address of a peer. */
+/* The result of the last attempt to connect to one address of a peer. */
 struct tcp_try {
-    bool is_out; /* not to be tried again: all nodes listen before any connects */
+    bool is_out; /* the peer is not there: all nodes listen before any connects */
     int error;   /* errno with which connecting failed; 0: it has not */
     char why[MESH_REASON_MAX];
 };
@@ -52,7 +52,7 @@ struct tcp_peer {
     size_t first, n_in_flight, n_unsent;
     size_t n_descriptors; /* in the queue */
     uint32_t acked;
-    uint32_t sent, received; /* seq of the last message wholly sent on any connection, and acknowledged */
+    uint32_t sent, received; /* seq of the last message completely sent on any connection; and acknowledged */
     enum { SENDS_NOTHING, SENDS_MESSAGE, SENDS_ACK } sends;
     uint8_t out[FRAME_BYTES];
     size_t n_out;        /* bytes of the current frame, header and payload, that are sent */
@@ -138,9 +138,9 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why);
 
 /* tcp_open.c */
 
-/* Connects to every peer until cfg.spec.deadline, at one of the addresses that its name has: each is tried in
- * turn, for 1 s, then 2, 4, ..., so that one that does not answer delays the next a little only. A single
- * address is tried until the deadline. The message names each address and what became of it. Errors as
+/* Connects to every peer until cfg.spec.deadline, at one of the addresses of its name: each is tried in turn,
+ * for 1 s, then 2, 4, ..., so that an address that does not answer delays the next one only a little. A
+ * single address is tried until the deadline. The message names each address with its error. Errors as
  * mesh_open. */
 int tcp_links_open(struct tcp *t, struct err *e);
 /* Handles one ready link. Errors: only while opening, when a peer cannot be reached for good. */

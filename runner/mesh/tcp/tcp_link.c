@@ -437,7 +437,7 @@ static int step_handshake(struct tcp_link *l, const struct tcp_config *cfg, stru
     return steps[l->state].take(l, cfg, e);
 }
 
-/* No peer ever sends bytes to a probe. */
+/* A peer sends no bytes to a probe: it only closes it. */
 static int advance_probe(struct tcp_link *l, struct err *e)
 {
     uint8_t byte;
@@ -479,7 +479,7 @@ void tcp_link_report(struct tcp_link_report *out, const struct tcp_link *l, cons
     }
 }
 
-/* The peer's HELLO is checked as if it had just been received, and the handshake goes on from there. */
+/* The peer's HELLO is checked as if it had just been received, and the handshake continues. */
 static int take_greeted(struct tcp_link *l, const struct tcp_config *cfg,
                         const struct tcp_link_report *report, int fd, struct err *e)
 {
@@ -510,14 +510,15 @@ int tcp_lacks_descriptors(struct err *e)
                    (unsigned long long)files.rlim_cur);
 }
 
-/* Of a connection that the dialer makes. */
+/* Handles a report about a connection that the dialer makes. */
 static int receive_report(struct tcp_link *l, const struct tcp_config *cfg, struct err *e)
 {
     struct tcp_link_report report;
     int fd;
     ssize_t n = fd_pass_receive(l->fd, &report, sizeof report, &fd, MSG_DONTWAIT);
 
-    if (n < 0 && errno == ECONNRESET) /* closed with a question unread; once, and before what is to be read */
+    if (n < 0 &&
+        errno == ECONNRESET) /* the dialer has closed with an unread byte; reports may still follow */
         n = fd_pass_receive(l->fd, &report, sizeof report, &fd, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -526,7 +527,7 @@ static int receive_report(struct tcp_link *l, const struct tcp_config *cfg, stru
             close(fd);
         return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
     }
-    if (report.state == TCP_GREETED && fd < 0) /* the kernel has had no descriptor for it */
+    if (report.state == TCP_GREETED && fd < 0) /* this process had no descriptor left to receive it */
         return tcp_lacks_descriptors(e);
     l->was_seen |= report.was_seen;
     l->silence = report.silence;
@@ -552,7 +553,7 @@ int tcp_link_advance(struct tcp_link *l, const struct tcp_config *cfg, struct er
     do
         if (step_handshake(l, cfg, e) < 0)
             return e->code;
-    while (l->state != LINK_OPEN && l->tls && tls_has_input(l->tls)); /* polls do not see these bytes */
+    while (l->state != LINK_OPEN && l->tls && tls_has_input(l->tls)); /* a poll does not show these bytes */
     if (l->state == LINK_OPEN)
         log_link(l);
     return 0;

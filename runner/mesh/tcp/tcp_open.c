@@ -14,8 +14,9 @@ enum { OPENING_MS = 20 }; /* between checks for peers to reconnect to */
 
 static const double SUSPECT_S = 3; /* silence of a machine after which its connection is replaced */
 static const double MAINTAIN_EVERY_S = 1;
-static const double DIAL_MOST_S = 1; /* longest connection attempt, as the machine may be back any moment */
-static const double ROUND_TRIPS = 4; /* measured round trips added to DIAL_LEAST_S */
+static const double DIAL_MOST_S =
+    1; /* longest connection attempt, because the machine may return at any moment */
+static const double ROUND_TRIPS = 4;       /* measured round trips added to DIAL_LEAST_S */
 static const double REDIAL_EVERY_S = 0.01; /* interval of tcp_links_maintain while peers are awaited */
 static const double DIAL_LEAST_S = 0.2;
 static const double PAUSE_MAX_S = 0.1;
@@ -47,14 +48,14 @@ static bool is_final(const struct tcp *t, size_t i, const struct err *why)
             strncmp(why->text, t->peers[i].tries[t->links[i].place].why, MESH_REASON_MAX - 1) == 0);
 }
 
-/* Whether this machine has no way at all to an address, as to one of IPv6 without a network of IPv6. */
-static bool has_no_way(const struct tcp_try *try)
+/* Does this machine have no route to the address, as without an IPv6 network to an IPv6 address? */
+static bool has_no_route(const struct tcp_try *try)
 {
     return try->error == ENETUNREACH || try->error == EADDRNOTAVAIL || try->error == EAFNOSUPPORT;
 }
 
-/* Whether a peer is at none of its addresses. Where there is a way to none of them, the network may be about
- * to come up. */
+/* Is the peer at none of its addresses? If there is a route to none of them, the network may not be up
+ * yet. */
 static bool are_all_out(const struct tcp *t, size_t i)
 {
     const struct tcp_try *tries = t->peers[i].tries;
@@ -62,7 +63,7 @@ static bool are_all_out(const struct tcp *t, size_t i)
 
     for (uint32_t k = 0; k < n; k++) {
         n_out += tries[k].is_out;
-        n_without += !tries[k].is_out && has_no_way(&tries[k]);
+        n_without += !tries[k].is_out && has_no_route(&tries[k]);
     }
     return n_out > 0 && n_out + n_without == n;
 }
@@ -89,8 +90,8 @@ static void list_tries(char *out, size_t size, const struct tcp *t, size_t i)
     }
 }
 
-/* Notes why connecting to the present address has failed, and goes on to the next one that may be the peer's;
- * after the last, from the first again, after a pause. */
+/* Notes why connecting to the present address has failed, and goes to the next address at which the peer may
+ * be; after the last one, to the first again, after a pause. */
 static void note_try(struct tcp *t, size_t i, const struct err *why, double now)
 {
     struct tcp_link *l = &t->links[i];
@@ -291,8 +292,8 @@ int tcp_links_serve(struct tcp *t, struct err *e)
     return 0;
 }
 
-/* Whether the peer's process listens but has handled no connection since the broken one: it is busy
- * computing, and has not noticed yet. If it ends, so does this connection. */
+/* Does the peer's process listen, but has handled no connection since the broken one? Then it is busy
+ * computing, and has not noticed that yet. If the process ends, so does this connection. */
 static bool is_late(const struct tcp_peer *p, const struct tcp_link *l)
 {
     return p->state == PEER_AWAITED && !p->was_seen && tcp_link_is_unseen(l);
@@ -329,8 +330,8 @@ static int maintain_links(struct tcp *t, double now, double away, struct err *e)
     return 0;
 }
 
-/* Whether the peer's machine answers but its process receives nothing: it hangs or is stopped. Without a
- * connection, where no socket buffer takes them, fewer than MESH_BACKLOG queued messages are normal. */
+/* Does the peer's machine answer, but its process receive nothing, because it hangs or is stopped? Without a
+ * connection, and so without a socket buffer, fewer than MESH_BACKLOG queued messages are normal. */
 static bool is_stalled(const struct tcp *t, struct tcp_peer *p, double watched)
 {
     bool is_waiting = p->n_unsent >= (p->state == PEER_LINKED ? 1 : MESH_BACKLOG);
@@ -351,8 +352,8 @@ static bool is_stuck_in_record(struct tcp_peer *p, double watched)
     return p->partial_s > SUSPECT_S;
 }
 
-/* `watched`: seconds since the last call, without those in which this node did not poll: it may have
- * computed for long, and has yet to read what its peers sent meanwhile. */
+/* `watched`: seconds since the last call, without those in which this node did not poll: it may have computed
+ * for long, and has not read the messages that its peers have sent meanwhile. */
 static void maintain_peer(struct tcp *t, size_t i, double now, double watched)
 {
     struct tcp_peer *p = &t->peers[i];

@@ -21,7 +21,7 @@ enum {
                             1 /* counts as so many messages, because there are few slots */
 };
 
-static const double SOUND_S = 1; /* a connection that lasted so long was a working one */
+static const double SOUND_S = 1; /* a connection that has lasted so long was working */
 
 static size_t queue_size(void)
 {
@@ -59,8 +59,8 @@ static void release(struct tcp_peer *p, size_t n)
     }
 }
 
-/* Removes from the queue what the peer has received, except a message partly sent, whose frame must be
- * finished. */
+/* Removes from the queue the messages that the peer has received, except one that is partly sent: its frame
+ * must be completed. */
 static void release_received(struct tcp_peer *p)
 {
     int32_t n = (int32_t)(p->received - p->acked);
@@ -70,7 +70,7 @@ static void release_received(struct tcp_peer *p)
         release(p, (size_t)n < most ? (size_t)n : most);
 }
 
-/* Whether a node that closes has nothing more to send: the peer has received its BYE. */
+/* Has the peer received the BYE of this node, which closes and has nothing more to send? */
 static bool has_said_bye(const struct tcp *t, const struct tcp_peer *p)
 {
     return t->is_closing && p->n_in_flight + p->n_unsent == 0;

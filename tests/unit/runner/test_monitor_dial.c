@@ -211,7 +211,7 @@ static void check_hello(const uint8_t hello[HELLO_BYTES])
 TEST(a_connection_is_handed_over_only_if_the_peer_answers_as_that_node_of_this_job)
 {
     static const struct other_end cases[] = {
-        {answer_as_http, "it sent something that is no frame of psgd: is another program there?"},
+        {answer_as_http, "it sent bytes that are not a frame of psgd: does another program use this port?"},
         {say_nothing, "ended the handshake: its key or its job differs, or it has ended"},
         {answer_in_part, "ended the handshake: its key or its job differs, or it has ended"},
         {echo, "sent a handshake that is not for attempt 1 of this node"},
