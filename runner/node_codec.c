@@ -126,12 +126,11 @@ int node_enter_sandbox(struct node *n, struct err *e)
             s.has_own_tree ? "in" : "without", s.has_own_tree ? "" : ": ", s.has_own_tree ? "" : s.no_tree,
             s.lacks[0] ? "; " : "", s.lacks);
     if (n->job.own_tree && !s.has_own_tree) {
-        err_set(
-            e, ERR_CODEC,
-            "this node has no tree of directories of its own, although its agent found out at its start that "
-            "nodes can have one: %s",
-            s.no_tree);
-        return err_hint(e, "An agent that is started anew finds out again.");
+        err_set(e, ERR_CODEC,
+                "this node has no tree of directories of its own, although its agent found at its start that "
+                "nodes can have one: %s",
+                s.no_tree);
+        return err_hint(e, "Restart the agent: it checks that at its start.");
     }
     if (report_isolation(n->report, &s, e) < 0)
         return e->code;

@@ -265,8 +265,7 @@ static int check_memory(const struct node *n, struct err *e)
         "the vectors of exchanges take %.3g GB in each of the job's %d workers on this machine, and there "
         "are %.3g GB",
         own / 1e9, n_here, available / 1e9);
-    return err_hint(
-        e, "A smaller model, or fewer workers on a machine, take less; of the paths, allreduce does.");
+    return err_hint(e, "A smaller model, fewer workers on a machine, or --path allreduce need less memory.");
 }
 
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)

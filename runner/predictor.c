@@ -96,7 +96,8 @@ static int load_samples(struct predictor *w, struct err *e)
     has_classes = predicts && strcmp(predicts, "classes") == 0;
     has_truth = w->loader.test.labels || w->loader.test.targets;
     if (has_truth && has_classes != (w->loader.test.labels != NULL))
-        return err_set(e, ERR_CONFIG, "%s: labels, or targets, of samples whose %s are asked for", path,
+        return err_set(e, ERR_CONFIG,
+                       "%s: the samples have labels or targets that do not fit the prediction of %s", path,
                        has_classes ? "classes" : "values");
     w->p = malloc(k * sizeof *w->p);
     if (!has_classes)

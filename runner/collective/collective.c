@@ -12,7 +12,7 @@ enum { PREPARED = 3 };
 
 struct prepared { /* a plan, and a buffer for each node whose chunks are added */
     struct collective_plan plan;
-    enum plan_levels levels; /* asked for */
+    enum plan_levels levels; /* of the ask */
     char *staging;
     size_t *stage; /* (n_nodes): offset of a node's buffer in staging */
 };

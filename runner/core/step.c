@@ -222,7 +222,7 @@ static int leave_update_out(struct step *s, size_t from, size_t n, const float *
         snprintf(whose, sizeof whose, ", that of node %d", node);
     if (!tensor)
         snprintf(what, sizeof what,
-                 "the norm of the whole gradient is not finite, and that of the part on this server is");
+                 "the norm of the whole gradient is not finite, although that of this server's part is");
     else if (!s->gets_gradients || (node >= 0 && node == s->cfg.node))
         snprintf(what, sizeof what, "the gradient of %s is not finite", tensor);
     else

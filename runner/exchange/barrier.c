@@ -113,8 +113,8 @@ static int on_answer(struct exchange *x, const struct mesh_head *h, const struct
 
     if (!ch || h->peer != ch->server || b->n_open == 0 || b->answered[i] || (!has_result && buf->len > 0) ||
         (h->index != BARRIER_UNDER_WAY && h->index != (uint32_t)b->kind) || h->round != b->epoch)
-        return err_set(x->e, ERR_PROTOCOL, "node %d sent an answer to a barrier that this node is not at",
-                       h->peer);
+        return err_set(x->e, ERR_PROTOCOL,
+                       "node %d sent an answer to a barrier at which this node does not wait", h->peer);
     if (h->index == BARRIER_UNDER_WAY)
         return CODEC_GO;
     if (has_result)
@@ -142,7 +142,8 @@ static int on_reached(struct exchange *x, const struct mesh_head *h, const struc
     if (is_valid && h->index == BARRIER_COMPUTES)
         return CODEC_GO;
     if (!is_valid || h->index > BARRIER_END || h->round < w->epoch) {
-        err_set(x->e, ERR_PROTOCOL, "node %d sent a barrier that it cannot be at", h->peer);
+        err_set(x->e, ERR_PROTOCOL, "node %d sent a message of a barrier that it cannot have reached",
+                h->peer);
         return channel_drop_sender(&x->channels[0], h->peer);
     }
     if (!anyone_waits(x))

@@ -420,7 +420,8 @@ int combining_take(struct channel *ch, int node, struct wire_in *in)
     return merge_contribution(ch, node, &to);
 }
 
-/* A server of an asynchronous job has one worker's: the others count with those that it has. */
+/* On a server of an asynchronous job the combination has one worker's statistics: the server's own represent
+ * the others. */
 static void move_statistics(const struct channel *ch, float *to, const float *v)
 {
     const struct codec *c = &ch->codec;

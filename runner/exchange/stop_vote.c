@@ -198,7 +198,7 @@ static struct stop_vote_result mean_result(const struct exchange *x, uint64_t n)
 
 static int refuse_result(struct exchange *x, int from)
 {
-    err_set(x->e, ERR_PROTOCOL, "node %d sent a result of an evaluation that it cannot have", from);
+    err_set(x->e, ERR_PROTOCOL, "node %d sent the result of an evaluation that it cannot have made", from);
     return from < 0 ? x->e->code : channel_drop_sender(&x->channels[0], from);
 }
 

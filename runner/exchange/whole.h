@@ -32,7 +32,7 @@ struct whole { /* of a server; on a worker it is empty */
      * NULL until the part has arrived. NULL: the job needs no parts. */
     struct mesh_buf **parts;
     bool has_applied;  /* the rule's apply has been called in this round */
-    bool needs_update; /* the rule has asked for an update, which needs the norm */
+    bool needs_update; /* the rule has requested an update, which needs the norm */
     int *common;       /* (n_common, of room n_workers) workers whose contributions all servers have */
     int n_common;
     size_t *ranks; /* (n_workers) room */

@@ -60,7 +60,7 @@ int mailbox_take_in(struct mailbox *b, struct wire_in *in, struct err *e)
     k = left < MAILBOX_PIECE ? (size_t)left : MAILBOX_PIECE;
     bytes = wire_get(in, k, 1);
     if (!wire_ok(in) || left > EXECUTOR_MESSAGE_MAX || (b->partial && left != b->left))
-        return err_set(e, ERR_PROTOCOL, "a malformed piece of a message");
+        return err_set(e, ERR_PROTOCOL, "it sent a malformed piece of a message");
     b->left = (size_t)left;
     if (grow_partial(b, k, e) < 0)
         return e->code;

@@ -59,7 +59,7 @@ int node_open_input(struct node *n, struct err *e)
     t = tensor_file_find(&ex->input, "input");
     size = t && t->type == TENSOR_U8 && t->n_dims == 1 ? t->shape[0] : 0;
     if (size == 0 || ((const char *)t->data)[size - 1] != '\0')
-        return err_set(e, ERR_CONFIG, "data: no shard of an executor's input");
+        return err_set(e, ERR_CONFIG, "data: the file is not a shard of an executor's input");
     ex->x.input = t->data;
     ex->x.n_input = size - 1;
     return cut_arguments(ex, n->set.arguments, e);

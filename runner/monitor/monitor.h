@@ -24,7 +24,7 @@
  * the job process writes: its phase and the time at which that began (stopwatch.h). A codec that forges them
  * escapes the limit of a call, but not the job's time limit.
  *
- * Time is CLOCK_MONOTONIC, which stands still while the machine is suspended, as training does.
+ * Time is CLOCK_MONOTONIC, which stops while the machine is suspended, as training does.
  *
  * Its private memory is what it has written since the fork: about 200 KiB. */
 #ifndef PSGD_MONITOR_H

@@ -1,4 +1,4 @@
-/* sandbox -- gives up, for good, everything that a codec's code must not have. Called once, after the
+/* sandbox -- gives up, irrevocably, all rights that a codec's code must not have. Called once, after the
  * runner has opened all files that it needs and before any of the codec's code is in the process.
  *
  * The layers, in this order; a layer that the kernel or the user does not allow is left out:

@@ -469,7 +469,7 @@ int sandbox_seccomp(char *why, size_t size, struct err *e)
     seccomp_release(c);
     if (rc == 0)
         return 1;
-    snprintf(why, size, "this kernel takes no filter of system calls (%s)", strerror(-rc));
+    snprintf(why, size, "this kernel accepts no filter of system calls (%s)", strerror(-rc));
     return 0;
 }
 

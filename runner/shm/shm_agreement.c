@@ -31,7 +31,7 @@ static int send_answer_to(struct shm_agreement *p, int slot, enum local_message 
     return rc;
 }
 
-/* Notes that this node cannot share memory, whatever the other nodes report. */
+/* Notes that this node cannot share memory, independent of the other nodes' reports. */
 static void stop_sharing(struct shm_agreement *p, const struct err *why)
 {
     shm_agreement_clear(p);

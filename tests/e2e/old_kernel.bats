@@ -86,7 +86,7 @@ runner_of() { api "$1" GET "/v1/jobs/$(only_job "$1")" | jq -r .pid; } # runner_
     printf '#!/bin/sh\nexec "%s" "%s/job_runner" "$@"\n' "$T/old_kernel" "$KEPT" >"$T/bin/job_runner"
     run "$KEPT/job_submit" --codec fedavg --node_count 1 --dataset "$FEW" --epochs 1 -o out
     [ "$status" -ne 0 ]
-    [[ "$output" == *"this node has no tree of directories of its own, although its agent found out at its start that nodes can have one: "* ]]
+    [[ "$output" == *"this node has no tree of directories of its own, although its agent found at its start that nodes can have one: "* ]]
     [ "$(jq -r '.reason' out/run.json)" = IsolationTooLow ]
     grep -q '^isolation: process, without a tree of directories of its own: no Landlock' out/logs/worker-0.log
 }
