@@ -5,12 +5,10 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "nn/optimizer.h"
 #include "runner/exchange/exchange_private.h"
-#include "shared/plugin/codec_load.h"
 
 struct channel *exchange_channel(struct exchange *x, int i)
 {

@@ -31,7 +31,7 @@ struct channel_handlers {
     int (*on_collective)(struct channel *ch);      /* a collective is complete */
     int (*on_loss)(struct channel *ch, int node);  /* a node that the rule can do without is lost */
     int (*on_leave)(struct channel *ch, int node); /* a node has sent BYE */
-    int (*on_wake)(struct channel *ch);            /* wake_at has come */
+    int (*on_wake)(struct channel *ch);            /* its timer has expired */
     bool (*is_hopeless)(const struct channel *ch); /* it waits for a message that can no longer arrive */
     int (*awaits)(const struct channel *ch);       /* the node that it waits for; -1: none in particular */
     void (*waits_for)(const struct channel *ch, char *out, size_t size);
@@ -167,7 +167,7 @@ struct channel_handlers channel_event_handlers(const struct codec_events *e);
 
 /* Around each call of the codec's `callback`, which returned `rc`. Returns CODEC_GO, CODEC_WAIT if it may
  * wait, or the code of the error that is now set in the exchange: a host function's, or that the callback
- * failed without an error or returned a value that codec.h does not define. */
+ * failed without an error or returned a value that codec_events.h does not define. */
 void channel_before_call(struct channel *ch);
 int channel_after_call(struct channel *ch, const char *callback, int rc, bool may_wait);
 /* Calls f, timed as `phase` and named `callback`. */
@@ -186,12 +186,11 @@ int channel_too_long(struct channel *ch); /* the error of a message beyond `limi
 int channel_fail(struct channel *ch, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A call that processed a message of worker `from` has failed because of that message. If the job continues
  * without lost workers, the worker counts as lost from now on, and this returns CODEC_GO, or CODEC_WAIT while
- * a round still waits; else the error. */
+ * a round still waits; otherwise the error. */
 int channel_drop_sender(struct channel *ch, int from);
 
-void channel_round_done(struct channel *ch); /* its round is closed; the exchange's, if all channels' are */
-void channel_begin_local(
-    struct channel *ch); /* resets what the local steps add up: samples, rates, their number */
+void channel_round_done(struct channel *ch);  /* its round is closed; the exchange's, if all channels' are */
+void channel_begin_local(struct channel *ch); /* new local steps: samples, steps and rates count from 0 */
 
 /* channel.c: sends and counts messages. */
 
