@@ -3,7 +3,6 @@
  * on servers; codec.csv. */
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

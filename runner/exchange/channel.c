@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runner/exchange/exchange_private.h"
 #include "shared/plugin/codec_options.h"
