@@ -48,8 +48,8 @@ int step_open(struct step *s, const struct step_config *cfg, struct err *e)
     bool is_alone = !sends || cfg->set->node_count + cfg->set->server_count == 1;
 
     *s = (struct step){.cfg = *cfg, .may_skip = may_skip(cfg->set), .loss = NAN, .accuracy = NAN};
-    /* No other node receives this node's gradient; or an all-reduce sends it to all of them, and the job ends
-     * anyway. */
+    /* Gradients are checked late if no other node receives them, or if all nodes get them in an all-reduce:
+     * then the job ends anyway. */
     s->gets_gradients = !is_alone && (cfg->node < 0 || exchange_gives_gradient(cfg->exchange));
     s->checks_late = is_alone || (!s->may_skip && exchange_collects(cfg->exchange) &&
                                   exchange_shows_gradient(cfg->exchange));

@@ -204,7 +204,8 @@ float *combining_target(const struct channel *ch)
     return ch->combining.rule->when == CODEC_EACH_STEP ? c->grads : c->global ? c->global : c->params;
 }
 
-/* In asgd, without apply(): the number of workers that count with the parameters that this node has. */
+/* In asgd, without apply(): the number of workers that this node's own parameters represent in the
+ * combination. */
 static int n_absent(const struct channel *ch)
 {
     const struct codec_combine *r = ch->combining.rule;
@@ -215,8 +216,8 @@ static int n_absent(const struct channel *ch)
     return c->n_workers > c->n_contributions ? c->n_workers - c->n_contributions : 0;
 }
 
-/* Merges n numbers of a contribution: into the sum, into the mean of so many of the same weight, or into a
- * running mean. Returns whether they are finite. */
+/* Merges n numbers of a contribution: into the sum, into a mean of n_contributions with the same weight, or
+ * into a running mean. Returns whether they are finite. */
 static bool merge_values(const struct channel *ch, float *to, const float *v, size_t n, bool is_sum,
                          float weight, bool is_first)
 {
@@ -228,7 +229,7 @@ static bool merge_values(const struct channel *ch, float *to, const float *v, si
     return vector_mix(to, v, weight / ch->combining.merged_weight, n);
 }
 
-/* Of running statistics the mean is taken, too, where vectors are summed. */
+/* Merges a vector. Running statistics are combined by their mean, also if vectors are summed. */
 static bool merge_vector(const struct channel *ch, float *to, const float *v, float weight, bool is_first)
 {
     bool is_sum = ch->combining.rule->reduction == CODEC_SUM;
