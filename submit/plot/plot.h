@@ -26,12 +26,12 @@ struct plot {
 /* ERR_NOMEM. */
 int plot_add(struct plot_curve *c, double x, double y, struct err *e);
 
-/* Whether some curves end more than ten times further than others: x is better logarithmic. */
+/* True if one curve ends at more than ten times the x of another: a logarithmic axis shows both better. */
 bool plot_is_wide(const struct plot *p);
-/* Drops the points that a logarithmic x cannot have. */
+/* Drops the points with an x of 0 or less, which a logarithmic axis cannot show. */
 void plot_drop_without_log(struct plot *p);
 
-/* Round numbers within low to high, at most `most`; at least one. Returns how many. */
+/* Fills `out` with round numbers between low and high, at least one and at most `most`; returns their number. */
 int plot_ticks(double out[PLOT_TICKS], int most, double low, double high, bool is_log);
 /* "132 MB", "11.2 k", "0.05". */
 const char *plot_number(char out[PLOT_NUMBER], double v, const char *unit);
