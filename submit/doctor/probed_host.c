@@ -3,17 +3,19 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "codecs/codec_events.h"
+#include "shared/base/address.h"
 #include "shared/base/child.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
+#include "submit/terminal/text.h"
 
 const char *level_name(enum level l)
 {
@@ -142,4 +144,412 @@ void probed_host_read_here(struct probed_host *p)
     machine_look(&p->machine);
     if (ask_runner(p, &e) < 0)
         snprintf(p->runner_error, sizeof p->runner_error, "%.250s", e.text);
+}
+
+static const double DISK_LOW = 256 << 20, DISK_NONE = 16 << 20, CLOCK_FAR_S = 60, GIB = 1 << 30;
+
+static enum level check_reached(const struct probed_host *p, const struct probed_host *first, char *text,
+                                size_t size)
+{
+    (void)first;
+    if (p->is_here)
+        return LEVEL_OK;
+    snprintf(text, size, "it has answered in %.1f ms, the connection included", p->connect_s * 1e3);
+    if (!isnan(p->round_trip_s))
+        snprintf(text + strlen(text), size - strlen(text), "; a round trip takes %.1f ms",
+                 p->round_trip_s * 1e3);
+    return LEVEL_OK;
+}
+
+static enum level check_access(const struct probed_host *p, const struct probed_host *first, char *text,
+                               size_t size)
+{
+    const struct job_node *n = &p->node;
+
+    (void)first;
+    if (p->is_here)
+        return LEVEL_OK;
+    snprintf(text, size, "%s, token from %s",
+             node_has_ca(n) ? "its certificate is one of --ca"
+             : n->pin[0]    ? "its key is the pinned one"
+                            : "without TLS",
+             p->has_token              ? n->token_sources
+             : n->credentials->cert[0] ? "nowhere: --cert replaces it"
+                                       : "nowhere: the agent requires none");
+    return LEVEL_OK;
+}
+
+static enum level check_scope(const struct probed_host *p, const struct probed_host *first, char *text,
+                              size_t size)
+{
+    (void)first;
+    if (p->is_here || !p->scope[0])
+        return LEVEL_OK;
+    snprintf(text, size, "it grants this user scope %s", p->scope);
+    return strcmp(p->scope, "read") == 0 ? LEVEL_ERROR : LEVEL_OK;
+}
+
+/* Programs of one version are compatible; of others, the ABI of codecs and the version of frames are
+ * compared. */
+static enum level check_version(const struct probed_host *p, const struct probed_host *first, char *text,
+                                size_t size)
+{
+    snprintf(text, size, "psgd %s", p->version);
+    if (!isnan(p->codec_abi))
+        snprintf(text + strlen(text), size - strlen(text), ", codecs of ABI %.0f", p->codec_abi);
+    if (!isnan(p->frame_version))
+        snprintf(text + strlen(text), size - strlen(text), ", frames of version %.0f", p->frame_version);
+    if (!isnan(p->codec_abi) && p->codec_abi != CODEC_ABI) {
+        snprintf(text + strlen(text), size - strlen(text), "; this job_submit makes codecs of ABI %d",
+                 CODEC_ABI);
+        return LEVEL_ERROR;
+    }
+    if (!isnan(p->frame_version) && !isnan(first->frame_version) &&
+        p->frame_version != first->frame_version) {
+        snprintf(text + strlen(text), size - strlen(text),
+                 "; node %d has version %.0f, so they cannot connect", first->node.at.node,
+                 first->frame_version);
+        return LEVEL_ERROR;
+    }
+    if (strcmp(p->version, PSGD_VERSION) == 0)
+        return LEVEL_OK;
+    snprintf(text + strlen(text), size - strlen(text), "; this job_submit is %s", PSGD_VERSION);
+    return LEVEL_WARNING;
+}
+
+static enum level check_runner(const struct probed_host *p, const struct probed_host *first, char *text,
+                               size_t size)
+{
+    (void)first;
+    if (!p->runner_error[0])
+        return LEVEL_OK;
+    snprintf(text, size, "%s", p->runner_error);
+    return LEVEL_ERROR;
+}
+
+/* The length of `engine` without its ", 4 threads", which do not change results. */
+static size_t kernels_of(const char *engine)
+{
+    const char *last = strrchr(engine, ',');
+
+    return last ? (size_t)(last - engine) : strlen(engine);
+}
+
+static enum level check_kernels(const struct probed_host *p, const struct probed_host *first, char *text,
+                                size_t size)
+{
+    size_t n = kernels_of(p->engine), n_first = kernels_of(first->engine);
+
+    if (!p->engine[0])
+        return LEVEL_OK;
+    snprintf(text, size, "it computes with %.*s", (int)n, p->engine);
+    if (p->is_here || !first->engine[0] || (n == n_first && strncmp(p->engine, first->engine, n) == 0))
+        return LEVEL_OK;
+    snprintf(text + strlen(text), size - strlen(text),
+             "; node %d with %.*s: their last bits differ, so no run repeats exactly elsewhere",
+             first->node.at.node, (int)n_first, first->engine);
+    return LEVEL_WARNING;
+}
+
+static enum level check_clock(const struct probed_host *p, const struct probed_host *first, char *text,
+                              size_t size)
+{
+    double off = fabs(p->clock_ahead_s);
+
+    (void)first;
+    if (isnan(off))
+        return LEVEL_OK;
+    snprintf(text, size, "its clock is %.3f s %s this machine's; no result depends on it", off,
+             p->clock_ahead_s < 0 ? "behind" : "ahead of");
+    return off > CLOCK_FAR_S ? LEVEL_WARNING : LEVEL_OK;
+}
+
+static enum level check_slot(const struct probed_host *p, const struct probed_host *first, char *text,
+                             size_t size)
+{
+    (void)first;
+    if (isnan(p->slots_free))
+        return LEVEL_OK;
+    snprintf(text, size,
+             p->slots_free > 0 ? "it is free for a job"
+                               : "it runs another job, behind which a new one waits");
+    return p->slots_free > 0 ? LEVEL_OK : LEVEL_WARNING;
+}
+
+static enum level check_disk(const struct probed_host *p, const struct probed_host *first, char *text,
+                             size_t size)
+{
+    char amount[TEXT_AMOUNT];
+
+    (void)first;
+    if (isnan(p->disk_free_bytes))
+        return LEVEL_OK;
+    text_bytes(amount, (uint64_t)fmax(p->disk_free_bytes, 0));
+    snprintf(text, size, "%s of its disk are left for packages and results", amount);
+    return p->disk_free_bytes < DISK_NONE  ? LEVEL_ERROR
+           : p->disk_free_bytes < DISK_LOW ? LEVEL_WARNING
+                                           : LEVEL_OK;
+}
+
+static enum level check_isolation(const struct probed_host *p, const struct probed_host *first, char *text,
+                                  size_t size)
+{
+    (void)first;
+    if (p->isolation[0])
+        snprintf(text, size, "codecs run at isolation level %s", p->isolation);
+    return LEVEL_OK;
+}
+
+/* " (::1, 127.0.0.1)", unless that is the name itself. */
+static void list_addresses(char *text, size_t size, const struct addresses *a, const char *name)
+{
+    char one[ADDRESS_TEXT];
+    size_t at = strlen(text);
+
+    address_text(one, &a->of[0].at);
+    if (a->n == 1 && strcmp(one, name) == 0)
+        return;
+    for (size_t i = 0; i < a->n; i++, at = strlen(text)) {
+        address_text(one, &a->of[i].at);
+        snprintf(text + at, size - at, "%s%s%s", i ? ", " : " (", one, i + 1 < a->n ? "" : ")");
+    }
+}
+
+/* True if a socket that listens at `at` accepts connections to one of these addresses. "::" accepts those of
+ * IPv4, too. */
+static bool accepts_at(const char *at, const struct addresses *all)
+{
+    char one[ADDRESS_TEXT];
+
+    if (strcmp(at, "::") == 0)
+        return true;
+    for (size_t i = 0; i < all->n; i++) {
+        address_text(one, &all->of[i].at);
+        one[strcspn(one, "%")] = '\0'; /* an agent reports no scope */
+        if (strcmp(at, "0.0.0.0") == 0 ? all->of[i].at.ss_family == AF_INET : strcmp(at, one) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A job tries each address of the name. A node resolves the name on its own machine, where it may have other
+ * addresses, so only a loopback address is an error for certain. */
+static enum level check_data_plane(const struct probed_host *p, const struct probed_host *first, char *text,
+                                   size_t size)
+{
+    const char *host = node_host(&p->node);
+    bool is_local = strncmp(p->data_host, "127.", 4) == 0 || strcmp(p->data_host, "::1") == 0;
+    struct addresses found;
+    int rc;
+
+    (void)first;
+    if (!p->data_host[0])
+        return LEVEL_OK;
+    snprintf(text, size, "its nodes listen at %s, and others connect to %s", p->data_host, host);
+    rc = address_find(&found, host, 1);
+    if (rc != 0) {
+        snprintf(text + strlen(text), size - strlen(text), ", which has no address here: %s",
+                 gai_strerror(rc));
+        return LEVEL_WARNING;
+    }
+    list_addresses(text, size, &found, host);
+    if (accepts_at(p->data_host, &found))
+        return LEVEL_OK;
+    snprintf(text + strlen(text), size - strlen(text), ", where they do not listen");
+    return is_local ? LEVEL_ERROR : LEVEL_WARNING;
+}
+
+static enum level check_age(const struct probed_host *p, const struct probed_host *first, char *text,
+                            size_t size)
+{
+    (void)first;
+    if (p->has_machine)
+        return LEVEL_OK;
+    snprintf(text, size,
+             "an agent of its version reports nothing about its machine; those checks are left out");
+    return LEVEL_WARNING;
+}
+
+static enum level check_free_memory(const struct probed_host *p, const struct probed_host *first, char *text,
+                                    size_t size)
+{
+    const struct machine *m = &p->machine;
+
+    (void)first;
+    snprintf(text, size, "%.0f processors, %.1f GiB of memory, of which %.1f GiB are free, %s", m->cpus,
+             m->mem_bytes / GIB, m->mem_available_bytes / GIB, m->system);
+    return m->mem_available_bytes < m->mem_bytes / 10 ? LEVEL_WARNING : LEVEL_OK;
+}
+
+/* The load of an agent that runs a job is no warning. */
+static enum level check_load(const struct probed_host *p, const struct probed_host *first, char *text,
+                             size_t size)
+{
+    const struct machine *m = &p->machine;
+
+    (void)first;
+    snprintf(text, size, "%.1f processes ran or waited in the last minute, for %.0f processors", m->load,
+             m->cpus);
+    return p->slots_free != 0 && m->load > m->cpus ? LEVEL_WARNING : LEVEL_OK;
+}
+
+static enum level at_least(char *text, size_t size, double has, double needs, const char *what)
+{
+    if (isnan(has))
+        return LEVEL_OK;
+    if (isinf(has))
+        snprintf(text, size, "no limit of %s", what);
+    else
+        snprintf(text, size, "%.0f %s", has, what);
+    return has < needs ? LEVEL_WARNING : LEVEL_OK;
+}
+
+/* A runner may open 1,024 files; the agent and its connections need as many again. */
+static enum level check_files(const struct probed_host *p, const struct probed_host *first, char *text,
+                              size_t size)
+{
+    const struct machine *m = &p->machine;
+
+    (void)first;
+    return at_least(text, size, fmin(m->open_files, isnan(m->file_max) ? INFINITY : m->file_max), 2048,
+                    "open files for a process");
+}
+
+static enum level check_processes(const struct probed_host *p, const struct probed_host *first, char *text,
+                                  size_t size)
+{
+    (void)first;
+    return at_least(text, size, p->machine.processes, 256, "processes and threads for its user");
+}
+
+/* Each agent has an inotify instance; without one it polls its jobs once a second (agent/base/notify.h). */
+static enum level check_inotify(const struct probed_host *p, const struct probed_host *first, char *text,
+                                size_t size)
+{
+    const struct machine *m = &p->machine;
+
+    (void)first;
+    if (isnan(m->inotify_instances))
+        return LEVEL_OK;
+    snprintf(text, size, "%.0f inotify instances, %.0f watches for a user", m->inotify_instances,
+             m->inotify_watches);
+    return m->inotify_instances < 64 || m->inotify_watches < 1024 ? LEVEL_WARNING : LEVEL_OK;
+}
+
+static enum level check_pipes(const struct probed_host *p, const struct probed_host *first, char *text,
+                              size_t size)
+{
+    double pages = p->machine.pipe_pages;
+
+    (void)first;
+    return at_least(text, size, pages == 0 ? INFINITY : pages, 1024, "pages in pipes for a user");
+}
+
+/* Every node connects to all nodes before it at once. */
+static enum level check_backlog(const struct probed_host *p, const struct probed_host *first, char *text,
+                                size_t size)
+{
+    const struct machine *m = &p->machine;
+
+    (void)first;
+    if (isnan(m->listen_backlog))
+        return LEVEL_OK;
+    snprintf(text, size, "%.0f connections may wait to be accepted, %.0f for their handshake",
+             m->listen_backlog, m->syn_backlog);
+    return m->listen_backlog < 128 || m->syn_backlog < 128 ? LEVEL_WARNING : LEVEL_OK;
+}
+
+static enum level check_shared_memory(const struct probed_host *p, const struct probed_host *first,
+                                      char *text, size_t size)
+{
+    bool can = p->machine.shares_memory > 0;
+
+    (void)first;
+    snprintf(text, size,
+             can ? "nodes of one job on this machine share memory"
+                 : "nodes of one job on this machine cannot share memory, and use TCP");
+    return can ? LEVEL_OK : LEVEL_WARNING;
+}
+
+/* With 2 an allocation may fail although memory is free, because BLAS reserves more than it uses. */
+static enum level check_overcommit(const struct probed_host *p, const struct probed_host *first, char *text,
+                                   size_t size)
+{
+    double how = p->machine.overcommit;
+
+    (void)first;
+    if (isnan(how))
+        return LEVEL_OK;
+    snprintf(text, size, "memory may%s be reserved beyond what there is (vm.overcommit_memory=%.0f)",
+             how == 2 ? " not" : "", how);
+    return how == 2 ? LEVEL_WARNING : LEVEL_OK;
+}
+
+static enum level check_compiler(const struct probed_host *p, const struct probed_host *first, char *text,
+                                 size_t size)
+{
+    bool has = p->machine.has_compiler > 0;
+
+    (void)first;
+    snprintf(text, size,
+             has ? "codecs that come as source are compiled by cc"
+                 : "there is no cc: a codec must come as an object for this kind of machine");
+    return has ? LEVEL_OK : LEVEL_WARNING;
+}
+
+/* The checks, in the order of their findings. */
+static const struct doctor_check {
+    const char *name;
+    /* Writes one sentence, without a full stop, and returns how bad it is; "": there is nothing to say.
+     * `first`: the first host that has answered, with which the others must agree. */
+    enum level (*look)(const struct probed_host *p, const struct probed_host *first, char *text, size_t size);
+    const char *fix; /* printed where the level is not ok */
+    bool of_machine; /* left out where an older agent reports nothing about its machine */
+} checks[] = {
+    {"reached", check_reached, NULL, false},
+    {"access", check_access, NULL, false},
+    {"scope", check_scope, "On that machine: agent token add NAME --scope submit, or agent token invite.",
+     false},
+    {"version", check_version, "Install the same version of psgd on all machines.", false},
+    {"age", check_age, "Install the version of this job_submit there.", false},
+    {"runner", check_runner, "Run ./setup.sh and make on that machine, and restart its agent.", false},
+    {"kernels", check_kernels,
+     "Set OPENBLAS_CORETYPE to the same kernels for all agents, or accept the difference.", false},
+    {"data plane", check_data_plane,
+     "Start the agent with --data-bind ADDRESS, an address that the others reach.", false},
+    {"clock", check_clock, "Run a time service there: timedatectl set-ntp true.", false},
+    {"slot", check_slot, "Wait, or cancel that job: job_submit list.", false},
+    {"disk", check_disk, "Delete files, or start the agent with --dir on a larger disk.", false},
+    {"isolation", check_isolation, NULL, false},
+    {"memory", check_free_memory, "Stop other programs there.", true},
+    {"load", check_load,
+     "Stop other programs there, or leave this machine out: every step waits for the slowest.", true},
+    {"files", check_files, "Start the agent after `ulimit -n 65536`, or with LimitNOFILE=65536 in its unit.",
+     true},
+    {"processes", check_processes,
+     "Start the agent after `ulimit -u 4096`, or with TasksMax=4096 in its unit.", true},
+    {"inotify", check_inotify,
+     "sysctl -w fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=65536", true},
+    {"pipes", check_pipes, "sysctl -w fs.pipe-user-pages-soft=16384", true},
+    {"backlog", check_backlog, "sysctl -w net.core.somaxconn=4096 net.ipv4.tcp_max_syn_backlog=4096", true},
+    {"shared memory", check_shared_memory, "Use Linux 5.1 or later, without a filter of memfd_create.", true},
+    {"overcommit", check_overcommit, "sysctl -w vm.overcommit_memory=0", true},
+    {"compiler", check_compiler, "Install gcc or clang there.", true},
+};
+
+void probed_host_check(struct probed_host *p, const struct probed_host *first)
+{
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        const struct doctor_check *c = &checks[i];
+        char text[FINDING_TEXT] = "";
+        enum level l;
+
+        if (c->of_machine && !p->has_machine)
+            continue;
+        l = c->look(p, first, text, sizeof text);
+        if (text[0])
+            probed_host_note(p, l, c->name, c->fix, "%s", text);
+        if (l == LEVEL_ERROR && !p->code)
+            p->code = ERR_REFUSED;
+    }
 }

@@ -431,8 +431,8 @@ static int make_script(int *fd, const struct plot *p, const char *terminal, int 
     return *fd < 0 ? e->code : 0;
 }
 
-/* gnuplot reads and writes files in memory: the result's name is in no command, and a full disk, which gnuplot
- * does not report, cannot leave half a picture. */
+/* gnuplot reads and writes files in memory: the result's name is in no command, and a full disk, which
+ * gnuplot does not report, cannot leave half a picture. */
 static int draw_picture(int script, int picture, struct err *e)
 {
     char program[] = "gnuplot", name[] = "/proc/self/fd/3";

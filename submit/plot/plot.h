@@ -31,7 +31,8 @@ bool plot_is_wide(const struct plot *p);
 /* Drops the points with an x of 0 or less, which a logarithmic axis cannot show. */
 void plot_drop_without_log(struct plot *p);
 
-/* Fills `out` with round numbers between low and high, at least one and at most `most`; returns their number. */
+/* Fills `out` with round numbers between low and high, at least one and at most `most`; returns their
+ * number. */
 int plot_ticks(double out[PLOT_TICKS], int most, double low, double high, bool is_log);
 /* "132 MB", "11.2 k", "0.05". */
 const char *plot_number(char out[PLOT_NUMBER], double v, const char *unit);

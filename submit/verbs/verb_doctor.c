@@ -1,6 +1,6 @@
-/* doctor: what keeps this machine, and the agents of worker.json, from running a job, and what to do.
- * Without that file it looks at this machine only. With --connect a small job shows that all nodes reach
- * each other. */
+/* doctor: says what keeps this machine, or an agent of worker.json, from running a job, and what to do about
+ * it. Without that file it checks this machine only. With --connect it also runs a small job, which shows
+ * that all nodes reach each other. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,17 +9,32 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
+#include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/plugin/compile.h"
-#include "submit/doctor/checks.h"
-#include "submit/doctor/test_job.h"
+#include "submit/doctor/probed_host.h"
+#include "submit/files/temp.h"
 #include "submit/job/moved_nodes.h"
+#include "submit/job/outcome.h"
 #include "submit/options/hosts.h"
+#include "submit/results/job_index.h"
+#include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
+#include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
+
+static const double DOCTOR_S = 8; /* an agent that has not answered by then counts as unreachable */
+
+/* A job of a few steps on all agents of the list. It shows that every node reaches every other at its data
+ * port and exchanges what a job exchanges. An agent connects only to the peers of a job (docs/protocol.md),
+ * so nothing less than a job can show it. */
+struct test_job {
+    int code;        /* err_code; 0: it has succeeded, or was not run */
+    char text[1400]; /* one sentence; "": not run */
+};
 
 struct doctor {
     struct worker_list workers;
@@ -28,7 +43,7 @@ struct doctor {
     struct test_job test_job; /* with --connect */
 };
 
-/* A user's codec is compiled on this machine by $CC, else cc. */
+/* A user's codec is compiled on this machine, by $CC or else cc. */
 static void check_own_compiler(struct probed_host *p)
 {
     const char *cc = getenv("CC");
@@ -44,19 +59,19 @@ static void check_own_compiler(struct probed_host *p)
                          "%s does not run, so a codec that is a .c file cannot be submitted from here", cc);
 }
 
-/* A list that is missing where none is named is no failure. */
+/* A missing list is an error only if the user names it. */
 static int read_workers(struct doctor *d, const struct options *o, struct err *e)
 {
     bool is_named = getenv("PSGD_WORKERS") || o->worker_hosts[0] || strcmp(o->workers, "worker.json") != 0;
 
     if (!is_named && access(o->workers, F_OK) < 0 && errno == ENOENT) {
-        console_info("There is no %s: only this machine is looked at.", o->workers);
+        console_info("There is no %s, so only this machine is checked.", o->workers);
         return 0;
     }
     return hosts_read(&d->workers, o, e);
 }
 
-/* A spare is numbered behind the workers, as if it were one more. */
+/* A spare gets the number of a further worker. */
 static void open_host(struct probed_host *p, size_t i, const struct worker_list *w, const struct options *o)
 {
     size_t n_listed = w->n_workers + w->n_servers;
@@ -69,6 +84,102 @@ static void open_host(struct probed_host *p, size_t i, const struct worker_list 
     snprintf(p->node.label, sizeof p->node.label, "agent %s", p->node.at.address);
     if (node_find_access(&p->node, &o->credentials, &e) < 0)
         probed_host_fail(p, "access", &e);
+}
+
+static void read_answer(struct probed_host *p, double sent_at, double sent_wall)
+{
+    struct err e;
+
+    p->connect_s = p->node.call.received_at - sent_at;
+    if (node_answer(&p->node, &e) < 0 ||
+        probed_host_read(p, p->node.call.reply ? p->node.call.reply : "", p->node.call.reply_len, &e) < 0) {
+        if (e.code == ERR_UNREACHABLE && !e.hint[0])
+            err_hint(&e, "Start the agent there, or correct its address in worker.json.");
+        probed_host_fail(p, "reached", &e);
+        return;
+    }
+    p->clock_ahead_s -= sent_wall + p->connect_s; /* the answer was written just before it was received */
+}
+
+/* Polls until no call is under way, or the deadline. */
+static int finish_calls(struct http *h, const struct probed_host *all, size_t n, double deadline,
+                        struct err *e)
+{
+    bool busy = true;
+
+    while (busy && clock_now() < deadline) {
+        http_poll(h, 0.1);
+        if (interrupt_check(e) < 0)
+            return e->code;
+        busy = false;
+        for (size_t i = 0; i < n; i++)
+            busy |= all[i].node.call.busy;
+    }
+    return 0;
+}
+
+static int ask_all(struct http *h, struct probed_host *all, size_t n, struct err *e)
+{
+    double sent_at, sent_wall;
+    struct err why;
+
+    if (n > 0 && node_prove_all(&all[0].node, n, sizeof *all, e) < 0)
+        return e->code;
+    sent_at = clock_now();
+    sent_wall = clock_wall();
+    for (size_t i = 0; i < n; i++)
+        if (!all[i].code && !node_must_prove(&all[i].node) &&
+            node_ask(h, &all[i].node, "GET", NULL, 0, &why, "/v1/agent") < 0)
+            probed_host_fail(&all[i], "reached", &why);
+    if (finish_calls(h, all, n, sent_at + DOCTOR_S, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < n; i++) {
+        struct probed_host *p = &all[i];
+
+        if (p->node.call.busy) {
+            err_set(&why, ERR_UNREACHABLE, "node(%d): %s has not answered for %g s", p->node.at.node,
+                    p->node.label, DOCTOR_S);
+            err_hint(&why, "Is that machine on, and does its firewall let this one reach the port?");
+            probed_host_fail(p, "reached", &why);
+            http_clear(h, &p->node.call);
+        } else if (!p->code)
+            read_answer(p, sent_at, sent_wall);
+    }
+    return 0;
+}
+
+/* Measures a second request, on the connections of the first. */
+static int measure_round_trips(struct http *h, struct probed_host *all, size_t n, struct err *e)
+{
+    double sent_at = clock_now();
+    struct err ignored;
+
+    for (size_t i = 0; i < n; i++)
+        if (all[i].has_answered)
+            node_ask(h, &all[i].node, "GET", NULL, 0, &ignored, "/healthz");
+    if (finish_calls(h, all, n, sent_at + DOCTOR_S, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < n; i++)
+        all[i].round_trip_s = all[i].has_answered && !all[i].node.call.busy && all[i].node.call.status == 200
+                                  ? all[i].node.call.received_at - sent_at
+                                  : NAN;
+    return 0;
+}
+
+/* Asks all agents at once, and then for a round trip. Agents with an error already are left out. Returns when
+ * all have answered or DOCTOR_S is over. ERR_CANCELLED. */
+static int ask_hosts(struct probed_host *all, size_t n, struct err *e)
+{
+    struct http *h = http_new(e);
+    int rc;
+
+    if (!h)
+        return e->code;
+    rc = ask_all(h, all, n, e) < 0 ? e->code : measure_round_trips(h, all, n, e);
+    for (size_t i = 0; i < n; i++)
+        node_forget(h, &all[i].node);
+    http_free(h);
+    return rc;
 }
 
 static const struct probed_host *first_answered(const struct doctor *d)
@@ -91,22 +202,111 @@ static int examine(struct doctor *d, const struct options *o, struct err *e)
     for (size_t i = 1; i < d->n; i++)
         open_host(&d->all[i], i - 1, &d->workers, o);
     if (n_listed > 0)
-        console_info("Asks %zu agent%s; one that has not answered within %g s counts as unreachable.",
+        console_info("Asking %zu agent%s; an agent without an answer within %g s counts as unreachable.",
                      n_listed, n_listed == 1 ? "" : "s", DOCTOR_S);
     if (moved_nodes_find(&d->all[1].node, n_listed, sizeof *d->all, e) < 0)
         return e->code;
     for (size_t i = 1; i < d->n; i++)
         d->all[i].has_token = d->all[i].node.token[0];
-    if (probed_hosts_ask(d->all + 1, n_listed, e) < 0)
+    if (ask_hosts(d->all + 1, n_listed, e) < 0)
         return e->code;
     for (size_t i = 0; i < d->n; i++)
         if (d->all[i].has_answered)
-            checks_run(&d->all[i], first_answered(d));
+            probed_host_check(&d->all[i], first_answered(d));
     check_own_compiler(&d->all[0]);
     return 0;
 }
 
-/* Of the first error: agents come before this machine, which can submit in any case. */
+/* A few steps of softmax regression on the built-in digits, whose gradients all workers sum over TCP. */
+static int set_test_options(struct options *o, const struct options *given, size_t n_agents,
+                            const char *folder, struct err *e)
+{
+    enum { BATCH = 1000, ROUND_TIMEOUT_S = 10, TIME_LIMIT_S = 60 };
+
+    *o = *given;
+    o->no_queue = o->quiet = o->all_are_workers = true;
+    o->settings.node_count = (int)n_agents;
+    o->settings.batch_size = BATCH;
+    o->settings.epochs = 1;
+    o->settings.local_path = LOCAL_PATH_OFF;
+    o->settings.round_timeout_s = ROUND_TIMEOUT_S;
+    o->settings.time_limit_s = TIME_LIMIT_S;
+    snprintf(o->settings.name, sizeof o->settings.name, "doctor");
+    snprintf(o->codec, sizeof o->codec, "plain");
+    snprintf(o->model, sizeof o->model, "softmax");
+    return file_join(o->output, sizeof o->output, folder, "results", e);
+}
+
+static int run_test_job(struct submission *s, struct err *e)
+{
+    if (stage_read(s, e) < 0 || stage_check(s, e) < 0 || stage_place(s, e) < 0 || stage_ship(s, e) < 0)
+        return e->code;
+    if (submission_count_ended(s) == 0 && stage_start(s, e) < 0)
+        return e->code;
+    return stage_watch(s, e);
+}
+
+/* Deletes the job on the agents and in the list of jobs. */
+static void delete_test_job(struct submission *s)
+{
+    struct err ignored;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        node_ask(s->http, &s->nodes[i], "DELETE", NULL, 0, &ignored, "/v1/jobs/%s", s->id);
+    submission_finish_calls(s);
+    job_index_forget(s->id);
+}
+
+static void describe_test_job(struct test_job *t, const struct submission *s, double seconds)
+{
+    int at = outcome_cause(s);
+    const struct job_node *n = at >= 0 ? &s->nodes[at] : NULL;
+
+    if (!n && outcome_state(s, JOB_FAILED) == JOB_SUCCEEDED) {
+        snprintf(t->text, sizeof t->text, "All %zu nodes have connected and summed gradients, in %.1f s.",
+                 s->n_nodes, seconds);
+        return;
+    }
+    t->code = ERR_LOST;
+    if (n)
+        snprintf(t->text, sizeof t->text, "%s, node %d in the order above: %s: %s", n->at.address, n->at.node,
+                 n->view.reason, n->view.message);
+    else
+        snprintf(t->text, sizeof t->text, "An agent has not answered until the end of the job.");
+}
+
+/* Runs it on all n_agents agents of the list, each as a worker: first the workers, then the servers, then the
+ * spares. Leaves nothing on the agents. */
+static void test_connections(struct test_job *t, const struct options *given, size_t n_agents)
+{
+    struct options *o = malloc(sizeof *o);
+    struct submission s = {0};
+    struct temp folder;
+    struct err e = {0};
+    double started = clock_now();
+
+    if (!o || temp_open(&folder, &e) < 0) {
+        t->code = o ? e.code : ERR_NOMEM;
+        snprintf(t->text, sizeof t->text, "%s", o ? e.text : "no memory");
+        free(o);
+        return;
+    }
+    if (set_test_options(o, given, n_agents, folder.path, &e) < 0 || submission_init(&s, o, &e) < 0 ||
+        run_test_job(&s, &e) < 0) {
+        t->code = e.code;
+        snprintf(t->text, sizeof t->text, "%s", e.text);
+        if (s.n_nodes > 0)
+            submission_release(&s, e.text);
+    } else
+        describe_test_job(t, &s, clock_now() - started);
+    if (s.http)
+        delete_test_job(&s);
+    submission_clear(&s);
+    temp_close(&folder);
+    free(o);
+}
+
+/* The exit status of the first error. Agents come first, because this machine can submit in any case. */
 static int status_of(const struct doctor *d)
 {
     for (size_t i = 1; i < d->n; i++)
@@ -174,7 +374,7 @@ static void print_heading(const struct probed_host *p)
                    p->node.at.address, usable[probed_host_level(p)]);
 }
 
-/* Whether an agent is in order in the same words as this machine, which has been printed before. */
+/* True if the finding is ok and has the text of this machine's, which is printed first. */
 static bool is_as_here(const struct finding *f, const struct probed_host *here)
 {
     if (f->level != LEVEL_OK)
@@ -224,7 +424,7 @@ int verb_doctor(const struct options *o, struct err *e)
     int status = read_workers(&d, o, e) < 0 || examine(&d, o, e) < 0 ? e->code : status_of(&d);
 
     if (status == 0 && o->connect && d.n > 1) {
-        test_job_run(&d.test_job, o, d.n - 1);
+        test_connections(&d.test_job, o, d.n - 1);
         status = status_of(&d);
     }
     if (status >= 0 && o->json)

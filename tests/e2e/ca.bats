@@ -58,7 +58,7 @@ here=('ip_address = "127.0.0.1"' tls_www_server)
     "$SUBMIT" agents drain "127.0.0.1:${PORTS[0]}" --ca ca.pem --token-file agent0/token
     "$SUBMIT" agents resume "127.0.0.1:${PORTS[0]}" --ca ca.pem --token-file agent0/token
     run "$SUBMIT" doctor --ca ca.pem --cert ann.pem --key ann.key
-    [[ "$output" == *"its certificate is one of --ca, token from nowhere, as --cert stands for it"* ]]
+    [[ "$output" == *"its certificate is one of --ca, token from nowhere: --cert replaces it"* ]]
     # No member can take the name of a certificate.
     run limited "$BUILD/agent" token add CN=ann --dir "$T/agent0"
     [ "$status" -eq 2 ]

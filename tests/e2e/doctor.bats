@@ -120,7 +120,7 @@ PYTHON
     echo "# $((SECONDS - from)) s" >&3
     [ "$status" -eq 3 ]
     [ $((SECONDS - from)) -lt 100 ]
-    [[ "$output" == *"Asks 100 agents; one that has not answered within 8 s counts as unreachable."* ]]
+    [[ "$output" == *"Asking 100 agents; an agent without an answer within 8 s counts as unreachable."* ]]
     tail -n 1 <<<"$output" >doctor.json
     [ "$(n_errors)" -eq 100 ]
     [ "$(jq '[.data.nodes[].findings[0].text | select(contains(" does not answer ("))] | length' doctor.json)" -eq 100 ]

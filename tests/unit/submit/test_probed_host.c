@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "codecs/codec_events.h"
-#include "submit/doctor/checks.h"
+#include "submit/doctor/probed_host.h"
 
 /* A host whose agent has answered with these keys besides its id, and the findings about it. */
 static struct probed_host examined_at(const char *host, const char *keys, const struct probed_host *first)
@@ -17,7 +17,7 @@ static struct probed_host examined_at(const char *host, const char *keys, const 
     snprintf(text, sizeof text, "{\"id\":\"a-1\",\"version\":\"" PSGD_VERSION "\",\"api\":1%s}", keys);
     snprintf(p.node.at.host, sizeof p.node.at.host, "%s", host);
     assert_int_equal(probed_host_read(&p, text, strlen(text), &e), 0);
-    checks_run(&p, first ? first : &p);
+    probed_host_check(&p, first ? first : &p);
     return p;
 }
 
