@@ -1,6 +1,6 @@
-/* launch: one task of a cluster, as in TensorFlow: runs the task's agent until the job has ended. Worker 0,
- * the chief, submits the job once the agents of all tasks answer. The other tasks end when their node has
- * ended and the chief's agent is gone: until then it fetches results from them. */
+/* launch: runs one task of a cluster, as in TensorFlow: the task's agent, until the job has ended. Worker 0,
+ * the chief, submits the job once the agents of all tasks answer. Another task ends when its node has ended
+ * and the chief's agent is gone, because the chief fetches results from it until then. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,6 @@
 
 #include "shared/base/clock.h"
 #include "shared/job/reason.h"
-#include "submit/launch/answering.h"
-#include "submit/launch/own_agent.h"
 #include "submit/launch/tasks.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
@@ -19,27 +17,28 @@
 #include "submit/verbs/verbs.h"
 
 enum { LOOK_MS = 300, WAITED_FOR = 400 };
-/* For how long the agent of a chief that has no job answers: some looks of the tasks that wait for it. */
-static const double TOLD_S = 3;
+/* How long the agent of a chief without a job answers: long enough for the other tasks to poll it several
+ * times. */
+static const double SHOWN_S = 3;
 
 struct launch {
     const struct options *opt;
     struct tasks tasks;
-    struct own_agent agent;
+    struct task_agent agent;
     double until; /* clock_now */
     char until_text[TEXT_AMOUNT];
-    double chief_answered_at; /* clock_now when its agent last answered; 0: never yet */
-    char job[REPLY_ID];       /* "": none has come */
-    struct job_view view;     /* of the node here */
+    double chief_answered_at; /* clock_now when the chief's agent last answered; 0: not yet */
+    char job[REPLY_ID];       /* its id; "": the agent here has no job yet */
+    struct job_view view;     /* of the job's node on the agent here */
 };
 
-/* Sleeps for a moment, or until a signal; sees whether the agent still runs. */
-static int pause_a_moment(struct launch *l, struct err *e)
+/* Sleeps for LOOK_MS, or until a signal, then checks that the agent here still runs. */
+static int wait_a_moment(struct launch *l, struct err *e)
 {
     struct pollfd p = {.fd = interrupt_fd(), .events = POLLIN};
 
     poll(&p, 1, LOOK_MS);
-    return interrupt_check(e) < 0 ? e->code : own_agent_check(&l->agent, e);
+    return interrupt_check(e) < 0 ? e->code : task_agent_check(&l->agent, e);
 }
 
 /* "/job:ps/task:0 (a:1), /job:worker/task:2 (b:2)" */
@@ -69,28 +68,30 @@ static int await_tasks(struct launch *l, struct err *e)
     char silent[WAITED_FOR] = "", before[WAITED_FOR] = "";
     int rc = answers ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu tasks", n);
 
-    while (rc == 0 && (rc = answering_ask(answers, l->tasks.all.nodes, n, e)) == 0 &&
+    while (rc == 0 && (rc = tasks_ask(answers, l->tasks.all.nodes, n, e)) == 0 &&
            list_silent(silent, sizeof silent, l, answers) > 0) {
         if (strcmp(silent, before) != 0)
-            console_info("Waits until %s for %s.", l->until_text, silent);
+            console_info("Waiting until %s for %s.", l->until_text, silent);
         memcpy(before, silent, sizeof before);
         if (clock_now() > l->until)
-            rc = err_set(e, ERR_TIMEOUT, "after %g s no agent answers of %s", l->opt->task_timeout_s, silent);
+            rc = err_set(e, ERR_TIMEOUT, "after %g s there is no answer from %s", l->opt->task_timeout_s,
+                         silent);
         else
-            rc = pause_a_moment(l, e);
+            rc = wait_a_moment(l, e);
     }
     free(answers);
     return rc;
 }
 
-/* Refuses what can be seen without agents, before the others are waited for. */
+/* Makes the checks that need no agent, before this task waits for the others. */
 static int check_job(const struct launch *l, struct err *e)
 {
     struct submission s;
     int rc = submission_init(&s, l->opt, e) < 0 ? e->code : stage_read(&s, e);
 
     if (rc == 0 && (size_t)s.settings.server_count < l->tasks.all.n_servers) {
-        rc = err_set(e, ERR_USAGE, "--ps_hosts: rule %s takes no servers, whose tasks would wait in vain",
+        rc = err_set(e, ERR_USAGE,
+                     "--ps_hosts: rule %s takes no servers, so their tasks would never get a node",
                      s.settings.codec);
         err_hint(e, "Leave --ps_hosts out, or choose a rule with servers: job_submit codecs list.");
     }
@@ -98,6 +99,7 @@ static int check_job(const struct launch *l, struct err *e)
     return rc;
 }
 
+/* True if the agent of another task answers: that task waits for this one. */
 static bool is_awaited(const struct launch *l)
 {
     size_t n = tasks_count(&l->tasks);
@@ -105,29 +107,29 @@ static bool is_awaited(const struct launch *l)
     bool is_found = false;
     struct err ignored;
 
-    if (answers && answering_ask(answers, l->tasks.all.nodes, n, &ignored) == 0)
+    if (answers && tasks_ask(answers, l->tasks.all.nodes, n, &ignored) == 0)
         for (size_t i = 0; i < n; i++)
             is_found |= answers[i] == ANSWERS;
     free(answers);
     return is_found;
 }
 
-/* Tasks that wait for this one see its agent come and go, and end: else they would wait until
- * --task-timeout. */
+/* Runs the chief's agent for SHOWN_S: tasks that wait for the chief see it start and end, and end too,
+ * instead of waiting until --task-timeout. */
 static void notify_other_tasks(struct launch *l)
 {
-    double until = clock_now() + TOLD_S;
+    double until = clock_now() + SHOWN_S;
     struct err ignored;
 
-    if (!is_awaited(l) || own_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, &ignored) < 0)
+    if (!is_awaited(l) || task_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, &ignored) < 0)
         return;
-    console_info("There is no job: the other tasks wait for it, and are notified.");
-    while (clock_now() < until && pause_a_moment(l, &ignored) == 0)
+    console_info("There is no job; notifying the other tasks, which wait for one.");
+    while (clock_now() < until && wait_a_moment(l, &ignored) == 0)
         ;
-    own_agent_stop(&l->agent);
+    task_agent_stop(&l->agent);
 }
 
-static int lead(struct launch *l, struct err *e)
+static int run_chief(struct launch *l, struct err *e)
 {
     if (await_tasks(l, e) < 0)
         return e->code;
@@ -135,13 +137,14 @@ static int lead(struct launch *l, struct err *e)
     return verb_submit(l->opt, e);
 }
 
-/* The chief's agent is gone: nothing listens there, or it has not answered for long. */
+/* *is_gone: the chief's agent has answered, and now no program listens at its address, or it has not answered
+ * for --agent-timeout. */
 static int look_for_chief(bool *is_gone, struct launch *l, struct err *e)
 {
     enum answer answer;
 
     *is_gone = false;
-    if (answering_ask(&answer, tasks_chief(&l->tasks), 1, e) < 0)
+    if (tasks_ask(&answer, tasks_chief(&l->tasks), 1, e) < 0)
         return e->code;
     if (answer == ANSWERS)
         l->chief_answered_at = clock_now();
@@ -156,11 +159,11 @@ static int look_for_job(struct launch *l, struct err *e)
     struct job_view now;
     char id[REPLY_ID];
 
-    if (own_agent_job(&l->agent, id, &now, e) < 0)
+    if (task_agent_job(&l->agent, id, &now, e) < 0)
         return e->code;
     if (!id[0])
         return 0;
-    if (!l->job[0]) /* its chief is there, even if its agent has not been asked meanwhile */
+    if (!l->job[0]) /* only a chief can have submitted it, even if its agent has not answered yet */
         l->chief_answered_at = clock_now();
     if (strcmp(id, l->job) != 0 || now.state != l->view.state)
         console_info("Job %s: %s%s%s%s", id, job_state_name(now.state), now.message[0] ? ": " : "",
@@ -178,13 +181,13 @@ static int status_of(const struct job_view *v)
                                                                                   : EXIT_JOB_FAILED;
 }
 
-static int follow(struct launch *l, struct err *e)
+static int run_follower(struct launch *l, struct err *e)
 {
     char name[TASK_NAME];
     const char *chief = tasks_chief(&l->tasks)->address;
     bool is_gone;
 
-    console_info("Waits until %s for the job of %s, the chief, at %s.", l->until_text,
+    console_info("Waiting until %s for the job of %s, the chief, at %s.", l->until_text,
                  tasks_name(name, tasks_chief(&l->tasks)), chief);
     for (;;) {
         if (look_for_chief(&is_gone, l, e) < 0 || look_for_job(l, e) < 0)
@@ -194,9 +197,9 @@ static int follow(struct launch *l, struct err *e)
         if (!l->job[0] && is_gone)
             return err_set(e, ERR_UNREACHABLE, "the chief at %s has ended without a job", chief);
         if (!l->job[0] && clock_now() > l->until)
-            return err_set(e, ERR_TIMEOUT, "within %g s no job has come from the chief at %s",
+            return err_set(e, ERR_TIMEOUT, "within %g s the chief at %s has submitted no job",
                            l->opt->task_timeout_s, chief);
-        if (pause_a_moment(l, e) < 0)
+        if (wait_a_moment(l, e) < 0)
             return e->code;
     }
 }
@@ -211,14 +214,14 @@ static int run_tasks(struct launch *l, struct err *e)
         notify_other_tasks(l);
         return e->code;
     }
-    if (own_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, e) < 0)
+    if (task_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, e) < 0)
         return e->code;
     console_info("%s runs agent %s; its log is %s.", tasks_name(name, l->tasks.own), l->tasks.own->address,
                  l->agent.log);
     l->until = clock_now() + l->opt->task_timeout_s;
     text_hour(l->until_text, clock_wall() + l->opt->task_timeout_s);
-    rc = is_chief ? lead(l, e) : follow(l, e);
-    own_agent_stop(&l->agent);
+    rc = is_chief ? run_chief(l, e) : run_follower(l, e);
+    task_agent_stop(&l->agent);
     return rc;
 }
 

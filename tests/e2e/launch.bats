@@ -26,7 +26,7 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     launch ann --job_name worker --task_index 0 "${hosts[@]}" --codec ps --model softmax --epochs 1 -o out 2>chief.log 3>&- &
     local chief=$!
     # The chief says for whom it waits.
-    within 60 grep -q "Waits until ..:..:.. for /job:worker/task:1 ($OTHER), /job:ps/task:0 ($PS)" chief.log
+    within 60 grep -q "Waiting until ..:..:.. for /job:worker/task:1 ($OTHER), /job:ps/task:0 ($PS)" chief.log
     # Other users: the chief knows nothing of their agents but the token.
     launch bob --job_name worker --task_index 1 "${hosts[@]}" 2>worker.log 3>&- &
     local worker=$!
@@ -81,15 +81,15 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     stop_agents
     run "$SUBMIT" launch --job_name worker --worker_hosts "$CHIEF,$OTHER" --task-timeout 1
     [ "$status" -eq 5 ]
-    [[ "$output" == *"after 1 s no agent answers of /job:worker/task:1 ($OTHER)"* ]]
+    [[ "$output" == *"after 1 s there is no answer from /job:worker/task:1 ($OTHER)"* ]]
     run "$SUBMIT" launch --job_name worker --task_index 1 --worker_hosts "$CHIEF,$OTHER" --task-timeout 1
     [ "$status" -eq 5 ]
-    [[ "$output" == *"within 1 s no job has come from the chief at $CHIEF"* ]]
+    [[ "$output" == *"within 1 s the chief at $CHIEF has submitted no job"* ]]
     # A job that cannot be ends the tasks that wait for it, too.
     local code=0
     launch ann --job_name worker --task_index 1 --worker_hosts "$CHIEF,$OTHER" --ps_hosts "$PS" 2>worker.log 3>&- &
     local worker=$!
-    within 60 grep -q 'Waits until' worker.log
+    within 60 grep -q 'Waiting until' worker.log
     run "$SUBMIT" launch --job_name worker --worker_hosts "$CHIEF,$OTHER" --ps_hosts "$PS" --codec gossip
     [ "$status" -eq 2 ]
     [[ "$output" == *"rule gossip takes no servers"* ]]
