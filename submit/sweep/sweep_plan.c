@@ -105,7 +105,7 @@ static int check_plan(const struct sweep_plan *p, struct err *e)
 {
     for (size_t i = 0; i < p->n_axes; i++)
         if (p->has_seeds && options_is_same_name(p->axes[i].key, "seed"))
-            return err_set(e, ERR_USAGE, "--repeat and --set seed: the seeds are given by one of them");
+            return err_set(e, ERR_USAGE, "--repeat and --set seed both give the seeds: use one of them");
     return 0;
 }
 
@@ -164,8 +164,8 @@ const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t a
     return p->axes[axis].values[combination % p->axes[axis].n];
 }
 
-/* A path is shown by its last part; the checksum has all of it. */
-static const char *shown(const char *value)
+/* The last part of a path; the checksum is that of the whole path. */
+static const char *shown_part(const char *value)
 {
     const char *slash = strrchr(value, '/');
 
@@ -179,13 +179,13 @@ static void put_text(char *out, size_t size, const char *text)
     snprintf(out + n, size - n, "%s", text);
 }
 
-/* Appends "key=value"; where that is not all of the value, with its checksum. */
+/* Appends "key=value", and the checksum of key and value if they are not there in full. */
 static void put_value(char out[SWEEP_NAME], const struct sweep_axis *a, const char *value)
 {
     enum { VALUE_MAX = 60 };
     char part[SWEEP_NAME];
-    int n = snprintf(part, sizeof part, "%.40s=%.*s", a->key, VALUE_MAX, shown(value));
-    bool is_exact = shown(value) == value && strlen(a->key) <= 40 && strlen(value) <= VALUE_MAX;
+    int n = snprintf(part, sizeof part, "%.40s=%.*s", a->key, VALUE_MAX, shown_part(value));
+    bool is_exact = shown_part(value) == value && strlen(a->key) <= 40 && strlen(value) <= VALUE_MAX;
 
     for (char *c = part; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("=._-+:,", *c)) {
@@ -198,7 +198,7 @@ static void put_value(char out[SWEEP_NAME], const struct sweep_axis *a, const ch
     put_text(out, SWEEP_NAME, part);
 }
 
-/* Of many values the name ends with the checksum of all; the seed is there in any case. */
+/* A name that would be too long is cut and ends with the checksum of all values; the seed is always there. */
 void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combination, size_t repeat)
 {
     enum { SEED = 32, CHECKSUM = 10, ROOM = SWEEP_NAME - SEED - CHECKSUM };

@@ -33,12 +33,13 @@ void sweep_plan_clear(struct sweep_plan *p); /* also of {0} */
 /* The value of an axis in a combination, 0 .. n_combinations-1. */
 const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t axis);
 
-/* The name of the folder of a run: "codec=fedavg:every=20_learn_rate=0.1_seed=2". Of a path it has the last
- * part, and what a file name should not contain is replaced; then a checksum behind the value tells it from
- * others: "codec=mine.c~3c47d771_seed=1". It does not depend on other values of the sweep. */
+/* The name of the folder of a run: "codec=fedavg:every=20_learn_rate=0.1_seed=2". A path is reduced to its
+ * last part, and a character that a file name should not contain is replaced; a value that is not there in
+ * full is followed by its checksum: "codec=mine.c~3c47d771_seed=1". The name does not depend on other values
+ * of the sweep. */
 void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combination, size_t repeat);
 
-/* The same for people, as the name of the run's job, which has fewer characters and may be cut:
+/* The name of the run's job, of the characters that such a name may have, cut to `size`:
  * "codec-fedavg-every-20_learn_rate-0.1_seed-2". */
 void sweep_job_name(char *out, size_t size, const struct sweep_plan *p, size_t combination, size_t repeat);
 

@@ -44,8 +44,8 @@ struct sweep_mean sweep_mean_of(const double *values, size_t n)
 }
 
 /* The results of one run; all NAN if it has not succeeded. */
-static int measure(struct compare_numbers *out, bool *has_run, const struct sweep *s, size_t combination,
-                   size_t repeat, struct err *e)
+static int measure_run(struct compare_numbers *out, bool *has_run, const struct sweep *s, size_t combination,
+                       size_t repeat, struct err *e)
 {
     char folder[PATH_MAX];
     struct run r;
@@ -53,7 +53,7 @@ static int measure(struct compare_numbers *out, bool *has_run, const struct swee
 
     for (int i = 0; i < N_COMPARE_RESULTS; i++)
         out->result[i] = NAN;
-    *has_run = sweep_has_run(s, combination, repeat);
+    *has_run = sweep_has_succeeded(s, combination, repeat);
     if (!*has_run)
         return 0;
     if (sweep_run_folder(folder, s, combination, repeat, e) < 0 || run_find(&r, folder, e) < 0)
@@ -73,7 +73,7 @@ static int make_row(struct sweep_row *row, const struct sweep *s, size_t combina
 
     *row = (struct sweep_row){.n_runs = n};
     for (size_t i = 0; i < n && rc == 0; i++) {
-        rc = measure(&all[i], &has_run, s, combination, i, e);
+        rc = measure_run(&all[i], &has_run, s, combination, i, e);
         row->n_failed += !has_run;
     }
     for (int k = 0; k < N_SHOWN && rc == 0; k++) {
@@ -97,7 +97,7 @@ static void put_mean(struct text_table *t, enum compare_result which, const stru
         text_table_cell(t, "%s ± %s", mean, compare_result_text(deviation, which, m->deviation));
 }
 
-static int print(const struct sweep *s, const struct sweep_row *rows, struct err *e)
+static int print_means(const struct sweep *s, const struct sweep_row *rows, struct err *e)
 {
     const struct sweep_plan *p = &s->plan;
     struct text_table t = {0};
@@ -223,7 +223,7 @@ int sweep_report(const struct sweep *s, bool is_json, struct err *e)
     if (rc == 0 && is_json)
         print_json(s, rows);
     else if (rc == 0)
-        rc = print(s, rows, e);
+        rc = print_means(s, rows, e);
     free(rows);
     return rc;
 }

@@ -3,7 +3,7 @@
 #define PSGD_SUBMIT_SWEEP_TABLE_H
 
 #include "submit/results/compare.h"
-#include "submit/sweep/sweep_run.h"
+#include "submit/sweep/sweep.h"
 
 /* Of one result over the runs of a combination that have it. */
 struct sweep_mean {

@@ -1,11 +1,7 @@
-/* sweep: a job with all combinations of the values of --set, and --repeat seeds. */
+/* sweep: runs a job with all combinations of the values of --set, each with --repeat seeds. */
 #include <stdio.h>
 
-#include "shared/base/file.h"
-#include "submit/results/run_find.h"
 #include "submit/stages/stages.h"
-#include "submit/sweep/sweep_check.h"
-#include "submit/sweep/sweep_inputs.h"
 #include "submit/sweep/sweep_table.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
@@ -20,31 +16,11 @@ static int check_sweep_options(const struct options *o, struct err *e)
     if (!o->output[0])
         return err_set(e, ERR_USAGE, "sweep needs a folder for the results of all runs: -o DIR");
     if (o->detach || o->retrieve || o->resume[0])
-        return err_set(e, ERR_USAGE, "--detach, --retrieve and --resume do not go with a sweep");
+        return err_set(e, ERR_USAGE, "--detach, --retrieve and --resume cannot be used with a sweep");
     return 0;
 }
 
-/* Removes the results of a run that succeeded with other files than there are now. */
-static int drop_if_stale(const struct sweep *s, size_t combination, size_t repeat, const char *name,
-                         struct err *e)
-{
-    char folder[PATH_MAX], file[PATH_MAX];
-    bool is_stale;
-    struct run r;
-
-    if (!sweep_has_run(s, combination, repeat))
-        return 0;
-    if (sweep_run_folder(folder, s, combination, repeat, e) < 0 || run_find(&r, folder, e) < 0)
-        return e->code;
-    is_stale = sweep_inputs_changed(file, r.doc, s->opt->config);
-    run_clear(&r);
-    if (!is_stale)
-        return 0;
-    console_info("%s has changed since run %s: its results are removed, and it is run again.", file, name);
-    return file_remove_tree(folder, e);
-}
-
-/* *n_failed: runs that have not succeeded. */
+/* Runs all that have not succeeded before. *n_failed: the number of runs that have not succeeded now. */
 static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
 {
     size_t n = s->plan.n_combinations * s->plan.n_repeats;
@@ -55,9 +31,9 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
         size_t combination = i / s->plan.n_repeats, repeat = i % s->plan.n_repeats;
 
         sweep_name(name, &s->plan, combination, repeat);
-        if (drop_if_stale(s, combination, repeat, name, e) < 0)
+        if (sweep_drop_stale(s, combination, repeat, e) < 0)
             return e->code;
-        if (sweep_has_run(s, combination, repeat)) {
+        if (sweep_has_succeeded(s, combination, repeat)) {
             console_more("Run %zu of %zu, %s, has succeeded before.", i + 1, n, name);
             continue;
         }
@@ -67,8 +43,8 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
                 err_hint(e,
                          s->opt->simulate
                              ? "The same command goes on: runs that have ended are not run again."
-                             : "A job that had started runs on, in its slots: the same command watches it to "
-                               "its end, job_submit list names it, job_submit cancel ID ends it.");
+                             : "A job that has started continues on its agents: the same command waits for "
+                               "it, job_submit list shows its id, job_submit cancel ID ends it.");
             return e->code;
         }
         if (state == SWEEP_FAILED) {
@@ -79,7 +55,7 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
     return 0;
 }
 
-/* As `validate` does. */
+/* Reads and checks the job, as `validate` does. */
 static int check_job(const struct options *o, struct err *e)
 {
     struct submission s;
@@ -90,7 +66,7 @@ static int check_job(const struct options *o, struct err *e)
     return rc;
 }
 
-static int sweep(struct sweep *s, struct err *e)
+static int run_sweep(struct sweep *s, struct err *e)
 {
     size_t n_failed = 0;
 
@@ -101,8 +77,8 @@ static int sweep(struct sweep *s, struct err *e)
         return e->code;
     if (n_failed > 0)
         console_info(
-            "%zu of %zu runs did not succeed, and are not in the means. When the cause is mended, the "
-            "same command runs only these.",
+            "%zu of %zu runs did not succeed, and are not in the means. After you have removed the cause, "
+            "the same command runs only these again.",
             n_failed, s->plan.n_combinations * s->plan.n_repeats);
     if (!s->opt->json)
         printf(
@@ -115,7 +91,7 @@ static int sweep(struct sweep *s, struct err *e)
 int verb_sweep(const struct options *o, struct err *e)
 {
     struct sweep s = {.opt = o, .lock = -1};
-    int rc = sweep(&s, e);
+    int rc = run_sweep(&s, e);
 
     sweep_close(&s);
     return rc;

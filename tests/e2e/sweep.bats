@@ -23,7 +23,7 @@ jobs() { "$SUBMIT" list --json | jq -r ".data.jobs[] | $1"; }
     wait $pid || status=$?
     cat log
     [ "$status" -eq 130 ]
-    grep -q 'the same command watches it to its end, .*job_submit cancel ID ends it' log
+    grep -q 'the same command waits for it, .*job_submit cancel ID ends it' log
     first=$(jobs .id)
     [ "$(jobs .state)" = running ]
     [ "$(jobs .folder)" = "$PWD/swept/runs/learn_rate=0.05" ]
