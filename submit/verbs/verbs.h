@@ -41,6 +41,11 @@ int verb_model(const struct options *o, struct err *e);
 int verb_help(const struct options *o, struct err *e);
 int verb_version(const struct options *o, struct err *e);
 
+/* codecs test: runs the checks of a codec, `text`: "NAME|FILE[:KEY=VALUE,...]". Prints a line for each check, or
+ * JSON. Returns 0; EXIT_JOB_FAILED if a check has failed; ERR_CODEC (the codec does not load), ERR_USAGE,
+ * ERR_CANCELLED, ERR_IO, ERR_NOMEM. */
+int verb_codecs_test(const struct options *o, const char *text, struct err *e);
+
 /* Submits the job that the options describe: what submit and run share. */
 int verb_submit_job(const struct options *o, struct err *e);
 

@@ -1,5 +1,5 @@
-#include "submit/verbs/codecs_test.h"
-
+/* codecs test: runs the checks of shared/plugin/codec_checks.h, each in a process of its own, the program
+ * codec_check: a codec that crashes or hangs fails that check only. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
+#include "submit/verbs/verbs.h"
 
 enum { LOOK_MS = 100 };
 
@@ -62,7 +63,7 @@ static int start_test(struct child *c, struct test *t, const char *check, struct
     return child_start(c, &how, e);
 }
 
-/* Waits until the process ends or has to be killed. */
+/* Waits until the process has ended, or has to be killed: a callback, or the whole check, takes too long. */
 static int watch_output(struct ending *out, const struct test *t, int fd, struct err *e)
 {
     double began = clock_now(), since = began;
@@ -120,7 +121,7 @@ static void describe_place(char *out, size_t size, const struct codec_check_page
 }
 
 /* Sets the outcome of a process that ended without reporting one. */
-static void explain(struct codec_check_page *p, const struct ending *end)
+static void explain_end(struct codec_check_page *p, const struct ending *end)
 {
     char where[384];
 
@@ -200,7 +201,7 @@ static int keep_result(struct test *t, const struct codec_check *check, const st
     return 0;
 }
 
-/* The page is copied before it is checked: the codec could write to it, too. */
+/* The page is copied before it is checked, because the codec may write to it at any time. */
 static int run_check(struct test *t, const struct codec_check *check, struct err *e)
 {
     struct codec_check_page page;
@@ -214,7 +215,7 @@ static int run_check(struct test *t, const struct codec_check *check, struct err
     page.callback[sizeof page.callback - 1] = '\0';
     page.what[sizeof page.what - 1] = '\0';
     page.text[sizeof page.text - 1] = '\0';
-    explain(&page, &end);
+    explain_end(&page, &end);
     if (page.outcome < CHECK_HOLDS || page.outcome > CHECK_NOT_FOR_IT)
         return err_set(e, ERR_INTERNAL, "check %s: %s", check->name, page.text);
     return keep_result(t, check, &page, e);
@@ -290,7 +291,7 @@ static int check_name(const char *name, struct err *e)
     return near ? err_hint(e, "Did you mean %s?", near) : err_hint(e, "Without --check all of them are run.");
 }
 
-int codec_test(const struct options *o, const char *text, struct err *e)
+int verb_codecs_test(const struct options *o, const char *text, struct err *e)
 {
     struct test t = {.o = o, .text = text, .fd = -1};
     int rc;
