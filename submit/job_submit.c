@@ -6,7 +6,6 @@
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/verbs/file_to_stdout.h"
-#include "submit/verbs/verb_table.h"
 #include "submit/verbs/verbs.h"
 
 /* A job may need one connection per node. */

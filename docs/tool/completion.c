@@ -13,7 +13,6 @@
 #include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"
 #include "submit/options/options_table.h"
-#include "submit/verbs/verb_table.h"
 #include "submit/verbs/verbs.h"
 
 enum { VALUES = 8192 };

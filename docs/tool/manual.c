@@ -7,7 +7,7 @@
 #include "agent/base/agent_options.h"
 #include "submit/options/options_table.h"
 #include "submit/terminal/exit_status.h"
-#include "submit/verbs/verb_table.h"
+#include "submit/verbs/verbs.h"
 
 /* Text of a paragraph: no character has a meaning in it. */
 static void print_text(const char *text)

@@ -23,7 +23,7 @@
 #include "submit/data/data_sets.h"
 #include "submit/options/options_table.h"
 #include "submit/terminal/exit_status.h"
-#include "submit/verbs/verb_table.h"
+#include "submit/verbs/verbs.h"
 
 static bool is_letter(char c)
 {

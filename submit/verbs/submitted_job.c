@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "shared/base/clock.h"
+#include "shared/base/json.h"
+#include "submit/browse/agents.h"
 #include "submit/export/derived.h"
 #include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
@@ -16,12 +18,12 @@
 #include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
-const char *verb_operand(const struct options *o)
+const char *submitted_job_operand(const struct options *o)
 {
     return o->args.n_operands > 0 ? o->args.operands[0] : NULL;
 }
 
-int submitted_load(struct submission *s, const struct options *o, const char *id, struct err *e)
+int submitted_job_load(struct submission *s, const struct options *o, const char *id, struct err *e)
 {
     if (submission_init(s, o, e) < 0 || job_index_load(s, id, e) < 0)
         return e->code;
@@ -30,7 +32,7 @@ int submitted_load(struct submission *s, const struct options *o, const char *id
     return 0;
 }
 
-size_t submitted_ask_nodes(struct submission *s, double timeout_s)
+size_t submitted_job_ask_nodes(struct submission *s, double timeout_s)
 {
     double until = clock_now() + timeout_s;
     size_t n_answers = 0;
@@ -65,7 +67,7 @@ size_t submitted_ask_nodes(struct submission *s, double timeout_s)
     return n_answers;
 }
 
-void submitted_update(struct submission *s)
+void submitted_job_update(struct submission *s)
 {
     struct err ignored;
 
@@ -73,18 +75,18 @@ void submitted_update(struct submission *s)
         job_index_save(s, &ignored);
 }
 
-void submitted_print_silent(const struct submission *s)
+void submitted_job_print_silent(const struct submission *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         if (s->nodes[i].silent_since > 0)
             console_error("%s", s->nodes[i].silence.text);
 }
 
-int submitted_ask(struct submission *s, const struct options *o, const char *id, struct err *e)
+int submitted_job_ask(struct submission *s, const struct options *o, const char *id, struct err *e)
 {
-    if (submitted_load(s, o, id, e) < 0)
+    if (submitted_job_load(s, o, id, e) < 0)
         return e->code;
-    if (submitted_ask_nodes(s, SUBMITTED_ASK_S) > 0)
+    if (submitted_job_ask_nodes(s, SUBMITTED_ASK_S) > 0)
         return 0;
     if (interrupt_check(e) < 0)
         return e->code;
@@ -105,7 +107,7 @@ static void print_node(const struct submission *s, const struct job_node *n)
         printf("node(%d): %s: %s\n", n->at.node, n->view.reason, n->view.message);
 }
 
-void submitted_show(const struct submission *s)
+void submitted_job_show(const struct submission *s)
 {
     int node;
 
@@ -131,7 +133,7 @@ static bool show_kept(struct submission *s)
 
     if (!run)
         return false;
-    submitted_print_silent(s);
+    submitted_job_print_silent(s);
     console_info("All results of %s are in %s already; they are left unchanged.", s->id, s->folder);
     s->made_folder = s->made_parts = false;
     s->is_complete = true;
@@ -141,16 +143,16 @@ static bool show_kept(struct submission *s)
     if (s->opt->json)
         output_json(true, json_incref(run), NULL, NULL);
     else
-        submitted_show(s);
+        submitted_job_show(s);
     json_decref(run);
     return true;
 }
 
-int submitted_load_for_results(struct submission *s, bool *is_kept, const struct options *o, const char *id,
-                               struct err *e)
+int submitted_job_ask_results(struct submission *s, bool *is_kept, const struct options *o, const char *id,
+                              struct err *e)
 {
     struct err why;
-    int rc = submitted_ask(s, o, id, e);
+    int rc = submitted_job_ask(s, o, id, e);
     bool may_be_kept = job_state_is_terminal(s->state) && has_silent(s) && !interrupt_signal() &&
                        !o->trace[0]; /* a trace needs the agents' data */
 
@@ -166,4 +168,139 @@ int submitted_load_for_results(struct submission *s, bool *is_kept, const struct
     results_abandon(s);
     *e = why;
     return rc;
+}
+
+/* The job as its agents report it; NULL: one of them would let this user do more, or there is no memory. */
+static json_t *describe_job(const struct agents *a, const struct live_job *j)
+{
+    json_t *run = live_run(j, NULL), *said = json_array();
+
+    for (size_t i = 0; run && i < j->n; i++) {
+        const struct live_node *n = &j->nodes[i];
+
+        if (!agents_only_show(a, n->agent))
+            break;
+        json_array_append_new(
+            said, json_pack("{s:i, s:s, s:O}", "node", n->node, "address", n->address, "job", n->said));
+    }
+    if (!run || json_array_size(said) < j->n) {
+        json_decref(run);
+        json_decref(said);
+        return NULL;
+    }
+    json_object_set_new(run, "said", said);
+    json_object_set(run, "submitted_by", json_object_get(j->nodes[0].said, "submitter"));
+    return run;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    return strcmp(json_text_at(*(json_t *const *)b, "id"), json_text_at(*(json_t *const *)a, "id"));
+}
+
+/* Ids sort by time. */
+static json_t *sort_jobs(json_t **all, size_t n)
+{
+    json_t *list = json_array();
+
+    qsort(all, n, sizeof(json_t *), newest_first);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, all[i]);
+    return list;
+}
+
+static json_t *jobs_of_agents(const struct agents *a)
+{
+    struct live_jobs jobs;
+    struct err ignored;
+    json_t **all, *list = NULL;
+    size_t n = 0;
+
+    if (agents_jobs(&jobs, a, &ignored) < 0)
+        return NULL;
+    all = calloc(jobs.n + 1, sizeof(json_t *));
+    for (size_t i = 0; all && i < jobs.n; i++)
+        if ((all[n] = describe_job(a, &jobs.jobs[i])) != NULL)
+            n++;
+    if (all)
+        list = sort_jobs(all, n);
+    free(all);
+    live_clear(&jobs);
+    return list;
+}
+
+json_t *submitted_jobs_of_others(const struct options *o)
+{
+    double until = clock_now() + SUBMITTED_ASK_S;
+    struct agents *a;
+    struct err ignored;
+    json_t *list;
+
+    if (agents_open(&a, o, &ignored) < 0) {
+        agents_close(a);
+        return json_array(); /* a verb that needs the list of agents reports the error in it */
+    }
+    while (!agents_have_answered(a) && clock_now() < until && !interrupt_signal())
+        agents_poll(a, 0.1);
+    list = jobs_of_agents(a);
+    agents_close(a);
+    return list;
+}
+
+const json_t *submitted_job_of_others(const json_t *jobs, const char *which)
+{
+    const json_t *job, *found = NULL;
+    size_t i;
+
+    if (!which)
+        return json_array_get(jobs, 0);
+    json_array_foreach(jobs, i, job)
+    {
+        const char *id = json_text_at(job, "id");
+
+        if (strcmp(id, which) == 0)
+            return job;
+        if (strncmp(id, which, strlen(which)) != 0 && strcmp(json_text_at(job, "name"), which) != 0)
+            continue;
+        if (found)
+            return NULL;
+        found = job;
+    }
+    return found;
+}
+
+static int load_node(struct job_node *n, const json_t *said, struct err *e)
+{
+    char *text = json_dumps(json_object_get(said, "job"), JSON_COMPACT);
+    int rc = text ? reply_job(&n->view, text, strlen(text), e) : err_set(e, ERR_NOMEM, "no memory");
+
+    free(text);
+    if (rc < 0)
+        return rc;
+    n->at.node = (int)json_integer_value(json_object_get(said, "node"));
+    snprintf(n->at.address, sizeof n->at.address, "%s", json_text_at(said, "address"));
+    snprintf(n->label, sizeof n->label, "agent %s", n->at.address);
+    if (job_state_is_terminal(n->view.state))
+        node_end(n, n->view.state, n->view.reason, n->view.message);
+    return 0;
+}
+
+int submitted_job_load_other(struct submission *s, const json_t *job, struct err *e)
+{
+    const json_t *said = json_object_get(job, "said"), *set = json_object_get(job, "settings");
+    size_t n = json_array_size(said);
+
+    s->nodes = calloc(n ? n : 1, sizeof *s->nodes);
+    if (!s->nodes)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
+    s->n_nodes = n;
+    snprintf(s->id, sizeof s->id, "%s", json_text_at(job, "id"));
+    snprintf(s->settings.name, sizeof s->settings.name, "%s", json_text_at(job, "name"));
+    snprintf(s->settings.codec, sizeof s->settings.codec, "%s", json_text_at(set, "codec"));
+    s->settings.executor = json_is_true(json_object_get(set, "executor"));
+    for (size_t i = 0; i < n; i++)
+        if (load_node(&s->nodes[i], json_array_get(said, i), e) < 0)
+            return e->code;
+    outcome_update(s);
+    return 0;
 }

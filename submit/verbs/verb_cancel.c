@@ -24,7 +24,7 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
 {
     double until = clock_now() + STOP_S;
     struct submission s;
-    int rc = submitted_ask(&s, o, id, e);
+    int rc = submitted_job_ask(&s, o, id, e);
 
     if (rc == 0) {
         if (job_state_is_terminal(s.state))
@@ -34,10 +34,10 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
         do {
             cancel_nodes(&s, o->reason);
             http_poll(s.http, 0.1);
-            submitted_ask_nodes(&s, SUBMITTED_ASK_S);
-            submitted_update(&s);
+            submitted_job_ask_nodes(&s, SUBMITTED_ASK_S);
+            submitted_job_update(&s);
         } while (submission_count_ended(&s) < s.n_nodes && clock_now() < until && !interrupt_signal());
-        submitted_print_silent(&s);
+        submitted_job_print_silent(&s);
         if (!job_state_is_terminal(s.state) && interrupt_check(e) < 0)
             rc = e->code;
         else if (!job_state_is_terminal(s.state))

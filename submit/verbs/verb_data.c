@@ -6,11 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/base/crypto.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "submit/data/data_folder.h"
 #include "submit/data/dataset.h"
 #include "submit/files/temp.h"
+#include "submit/net/http_client.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"

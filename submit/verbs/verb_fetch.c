@@ -9,11 +9,11 @@ int verb_fetch(const struct options *o, struct err *e)
 {
     struct submission s;
     bool is_kept;
-    int rc = submitted_load_for_results(&s, &is_kept, o, verb_operand(o), e);
+    int rc = submitted_job_ask_results(&s, &is_kept, o, submitted_job_operand(o), e);
 
     if (rc == 0 && !is_kept) {
-        submitted_print_silent(&s);
-        submitted_update(&s);
+        submitted_job_print_silent(&s);
+        submitted_job_update(&s);
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_lost = s.nodes[i].silent_since > 0;
         rc = stage_collect(&s, e);

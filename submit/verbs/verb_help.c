@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "submit/terminal/exit_status.h"
-#include "submit/verbs/verb_table.h"
 #include "submit/verbs/verbs.h"
 
 enum { HELP_COLUMN = 24, HELP_WIDTH = 76 };

@@ -13,7 +13,6 @@
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/terminal/text_table.h"
-#include "submit/verbs/seen_jobs.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
@@ -69,15 +68,15 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
 {
     const char *state;
     struct submission s;
-    int rc = submitted_load(&s, o, id, e);
+    int rc = submitted_job_load(&s, o, id, e);
 
     if (rc == 0 && is_wanted(&s, o) && o->quiet && !o->json) {
         printf("%s\n", s.id);
     } else if (rc == 0 && is_wanted(&s, o)) {
-        bool known = job_state_is_terminal(s.state) || submitted_ask_nodes(&s, SUBMITTED_ASK_S) > 0;
+        bool known = job_state_is_terminal(s.state) || submitted_job_ask_nodes(&s, SUBMITTED_ASK_S) > 0;
         char at[CLOCK_TEXT];
 
-        submitted_update(&s);
+        submitted_job_update(&s);
         state = known ? job_state_name(s.state) : "unreachable";
         clock_text(at, s.submitted_at);
         if (o->json)
@@ -93,7 +92,7 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
 static size_t list_seen(const struct options *o, json_t *list, struct text_table *t, size_t most,
                         size_t *n_more)
 {
-    json_t *jobs = o->tags[0] ? NULL : seen_jobs_ask(o), *job; /* agents do not know of tags */
+    json_t *jobs = o->tags[0] ? NULL : submitted_jobs_of_others(o), *job; /* agents do not know of tags */
     size_t i, n = json_array_size(jobs);
 
     json_array_foreach(jobs, i, job)

@@ -96,7 +96,7 @@ int verb_logs(const struct options *o, struct err *e)
         bool more = false;
 
         if (o->follow) {
-            submitted_ask_nodes(&s, ask_s);
+            submitted_job_ask_nodes(&s, ask_s);
             more = !job_state_is_terminal(outcome_state(&s, JOB_RUNNING));
         }
         rc = print_all(&s, o, seen, more, e);

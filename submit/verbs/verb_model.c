@@ -9,6 +9,7 @@
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
 #include "shared/records/checkpoint_meta.h"
+#include "shared/records/weights.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/data/layout.h"
 #include "submit/data/preprocessing.h"
@@ -18,9 +19,93 @@
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/terminal/text_table.h"
-#include "submit/verbs/model_file.h"
-#include "submit/verbs/model_table.h"
 #include "submit/verbs/verbs.h"
+
+/* Parses a model's document; the caller frees *out. `what` names it in messages. ERR_CONFIG. */
+static int parse_model(struct model_spec **out, const char *text, size_t len, const char *what, struct err *e)
+{
+    struct model_spec *m = malloc(sizeof *m);
+    json_t *doc = NULL;
+    int rc = m ? json_parse(&doc, text, len, what, e) : err_set(e, ERR_NOMEM, "no memory for a model");
+
+    if (rc == 0 && model_spec_parse(m, doc, e) < 0)
+        rc = err_at(e, "%s", what);
+    json_decref(doc);
+    if (rc < 0)
+        free(m);
+    else
+        *out = m;
+    return rc;
+}
+
+int verb_model_of_weights(struct model_spec **out, const struct tensor_file *f, struct err *e)
+{
+    const char *arch = tensor_file_meta(f, "arch");
+
+    if (!arch)
+        return err_set(e, ERR_CONFIG, "its metadata has no \"arch\", the document of a model");
+    if (parse_model(out, arch, strlen(arch), "arch", e) < 0)
+        return e->code;
+    if (weights_check(f, checkpoint_meta_prefix(f), *out, e) == 0)
+        return 0;
+    free(*out);
+    return e->code;
+}
+
+static size_t count_params(const struct layer_spec *l)
+{
+    size_t n = 0;
+
+    for (int k = 0; k < l->n_tensors; k++)
+        n += tensor_spec_count(&l->tensors[k]);
+    return n;
+}
+
+void verb_model_print(const struct model_spec *m)
+{
+    char in[48], out[48];
+
+    printf("Model %s: input %s, loss %s\n\n", m->name, shape_text(in, &m->in), loss_kind_name(m->loss));
+    printf("%5s  %-14s  %-18s  %-18s  %12s\n", "layer", "kind", "in", "out", "parameters");
+    for (int i = 0; i < m->n_layers; i++) {
+        const struct layer_spec *l = &m->layers[i];
+
+        printf("%5d  %-14s  %-18s  %-18s  %12zu\n", i, layer_kind_name(l->kind), shape_text(in, &l->in),
+               shape_text(out, &l->out), count_params(l));
+    }
+    printf("\n%zu parameter%s", m->n_params, m->n_params == 1 ? "" : "s");
+    if (m->n_trained != m->n_params)
+        printf(", %zu of them trained, the rest running statistics", m->n_trained);
+    printf("\n");
+}
+
+static json_t *layer_json(const struct model_spec *m, int i)
+{
+    const struct layer_spec *l = &m->layers[i];
+    json_t *tensors = json_array();
+    char in[48], out[48], name[TENSOR_NAME];
+
+    for (int k = 0; k < l->n_tensors; k++) {
+        const struct tensor_spec *t = &l->tensors[k];
+
+        weights_name(name, m, i, k);
+        json_array_append_new(tensors, json_pack("{s:s, s:o, s:b}", "name", name, "shape",
+                                                 json_sizes(t->shape, (size_t)t->n_dims), "is_state",
+                                                 (int)t->is_state));
+    }
+    return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o}", "layer", i, "kind", layer_kind_name(l->kind), "in",
+                     shape_text(in, &l->in), "out", shape_text(out, &l->out), "n_params",
+                     (json_int_t)count_params(l), "tensors", tensors);
+}
+
+json_t *verb_model_layers(const struct model_spec *m)
+{
+    json_t *layers = json_array();
+
+    for (int i = 0; i < m->n_layers; i++)
+        json_array_append_new(layers, layer_json(m, i));
+    return layers;
+}
 
 /* A name or a .json is a model's document, anything else a file of tensors. */
 static bool is_document(const char *text)
@@ -68,7 +153,7 @@ static json_t *model_json(const struct model_spec *m)
 
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "name", m->name, "input", shape_text(in, &m->in),
                      "loss", loss_kind_name(m->loss), "n_params", (json_int_t)m->n_params, "n_trained",
-                     (json_int_t)m->n_trained, "layers", model_table_json(m));
+                     (json_int_t)m->n_trained, "layers", verb_model_layers(m));
 }
 
 /* Of a name, or of the path of a document. The caller frees *m. */
@@ -82,7 +167,7 @@ static int read_document(struct model_spec **m, const char *name, struct err *e)
     if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, name, exe_dir, e) < 0 ||
         file_read(&text, &len, path, MODEL_DOCUMENT_MAX, e) < 0)
         return e->code;
-    rc = model_file_parse(m, text, len, path, e);
+    rc = parse_model(m, text, len, path, e);
     free(text);
     return rc;
 }
@@ -150,7 +235,7 @@ static int inspect_document(const struct options *o, const char *name, struct er
     if (o->json)
         output_json(true, model_json(m), NULL, NULL);
     else
-        model_table_print(m);
+        verb_model_print(m);
     free(m);
     return 0;
 }
@@ -260,7 +345,7 @@ static json_t *file_json(const struct tensor_file *f)
     json_t *o;
     size_t n = 0;
     struct err why;
-    bool is_of_arch = model_file_arch(&m, f, &why) == 0;
+    bool is_of_arch = verb_model_of_weights(&m, f, &why) == 0;
 
     for (size_t i = 0; i < f->n; i++)
         n += tensor_count(&f->tensors[i]);
@@ -303,7 +388,7 @@ static int convert_file(const struct options *o, const char *path, const struct 
 
     if (strcmp(o->format, "npz") == 0)
         return npz_write(o->output, f->tensors, f->n, e);
-    if (model_file_arch(&m, f, e) < 0)
+    if (verb_model_of_weights(&m, f, e) < 0)
         return err_at(e, "%s", path);
     rc = onnx_write(o->output, m, f, checkpoint_meta_prefix(f), e);
     free(m);

@@ -23,7 +23,6 @@
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/helper_program.h"
-#include "submit/verbs/model_file.h"
 #include "submit/verbs/verbs.h"
 
 #define DEFAULT_TABLE "predictions.csv"
@@ -105,7 +104,7 @@ static int open_model(struct predict *p, struct err *e)
 
     if (tensor_file_open(&p->file, p->path, e) < 0)
         return e->code;
-    if (model_file_arch(&p->spec, &p->file, e) < 0)
+    if (verb_model_of_weights(&p->spec, &p->file, e) < 0)
         return err_at(e, "%s", p->path);
     rc = preprocessing_of_file(&p->record, &p->file, e);
     p->has_record = rc > 0;

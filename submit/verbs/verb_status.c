@@ -3,17 +3,16 @@
 
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
-#include "submit/verbs/seen_jobs.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
 static int print_seen(const struct options *o, const json_t *job, struct err *e)
 {
     struct submission s;
-    int rc = submission_init(&s, o, e) < 0 || seen_jobs_load(&s, job, e) < 0 ? e->code : 0;
+    int rc = submission_init(&s, o, e) < 0 || submitted_job_load_other(&s, job, e) < 0 ? e->code : 0;
 
     if (rc == 0)
-        submitted_show(&s);
+        submitted_job_show(&s);
     if (rc == 0 && s.nodes[0].view.submitter[0])
         printf("submitted by %s\n", s.nodes[0].view.submitter);
     submission_clear(&s);
@@ -23,8 +22,8 @@ static int print_seen(const struct options *o, const json_t *job, struct err *e)
 /* Of a job that is not in the index, which *e says, but which agents show to this user's token. */
 static int show_seen(const struct options *o, struct err *e)
 {
-    json_t *jobs = seen_jobs_ask(o);
-    json_t *job = json_copy((json_t *)(uintptr_t)seen_jobs_find(jobs, verb_operand(o)));
+    json_t *jobs = submitted_jobs_of_others(o);
+    json_t *job = json_copy((json_t *)(uintptr_t)submitted_job_of_others(jobs, submitted_job_operand(o)));
     int rc = e->code;
 
     if (job && o->json) {
@@ -42,14 +41,14 @@ static int show_seen(const struct options *o, struct err *e)
 int verb_status(const struct options *o, struct err *e)
 {
     struct submission s;
-    int rc = submitted_ask(&s, o, verb_operand(o), e);
+    int rc = submitted_job_ask(&s, o, submitted_job_operand(o), e);
 
     if (rc < 0 && job_state_is_terminal(s.state) && !interrupt_signal())
         rc = 0; /* its end is in the index, so unreachable agents are no failure */
     if (rc == 0) {
-        submitted_print_silent(&s);
-        submitted_update(&s);
-        submitted_show(&s);
+        submitted_job_print_silent(&s);
+        submitted_job_update(&s);
+        submitted_job_show(&s);
         if (!o->json && s.nodes[0].view.submitter[0])
             printf("submitted by %s, by the token that node(%d) got\n", s.nodes[0].view.submitter,
                    s.nodes[0].at.node);

@@ -1,9 +1,9 @@
-#include "submit/verbs/verb_table.h"
+/* The table of verbs: name, function, options, help. */
+#include "submit/verbs/verbs.h"
 
 #include <string.h>
 
 #include "shared/base/suggest.h"
-#include "submit/verbs/verbs.h"
 
 const char *const verb_groups[] = {
     [OF_JOBS] = "Train",        [OF_RUNNING] = "Follow a job",

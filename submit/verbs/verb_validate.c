@@ -13,7 +13,6 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
-#include "submit/verbs/model_table.h"
 #include "submit/verbs/verbs.h"
 
 enum { NODES_PER_TABLE = 10, NAME_WIDTH = 16 };
@@ -66,7 +65,7 @@ static void print_json(const struct submission *s, const struct shard_view *shar
     json_t *o = json_pack("{s:s, s:O, s:O, s:O, s:o, s:s, s:I, s:I, s:o, s:o}", "name", set->name, "codec",
                           json_object_get(s->facts, "codec"), "model", json_object_get(s->facts, "model"),
                           "data", json_object_get(s->facts, "data"), "layers",
-                          model_table_json(&s->model_spec), "loss", loss_kind_name(s->model_spec.loss),
+                          verb_model_layers(&s->model_spec), "loss", loss_kind_name(s->model_spec.loss),
                           "n_steps", (json_int_t)settings_steps(set), "test_bytes", (json_int_t)s->test.len,
                           "settings", json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL),
                           "nodes", nodes_json(shards, set->node_count, n_classes));
@@ -189,7 +188,7 @@ static int report(const struct submission *s, struct err *e)
     if (rc == 0 && s->opt->json) {
         print_json(s, shards, n_classes);
     } else if (rc == 0) {
-        model_table_print(&s->model_spec);
+        verb_model_print(&s->model_spec);
         printf("\n");
         print_set(&s->settings, data);
         print_division(&s->settings, data);

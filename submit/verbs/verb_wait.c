@@ -10,7 +10,7 @@ static int wait_one(const struct options *o, const char *id, struct err *e)
 {
     struct submission s;
     bool is_kept;
-    int rc = submitted_load_for_results(&s, &is_kept, o, id, e);
+    int rc = submitted_job_ask_results(&s, &is_kept, o, id, e);
 
     if (rc == 0 && is_kept) {
         rc = verb_exit_status(&s);

@@ -58,7 +58,7 @@ static int ask_agents(json_t **out, const struct options *o, const char *id, str
     int rc = submission_init(&s, o, e) < 0 || job_index_load(&s, id, e) < 0 ? e->code : 0;
 
     if (rc == 0)
-        n_answers = submitted_ask_nodes(&s, ask_s);
+        n_answers = submitted_job_ask_nodes(&s, ask_s);
     if (rc == 0)
         rc = interrupt_check(e);
     if (rc == 0 && n_answers == 0 && !job_state_is_terminal(s.state)) {

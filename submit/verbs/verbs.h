@@ -1,9 +1,41 @@
-/* verbs -- the commands of job_submit. Each returns an exit status, or a negative err_code with a message. */
+/* verbs -- the commands of job_submit, and their table. The verb NAME is verb_NAME() in verb_NAME.c; it
+ * returns an exit status, or a negative err_code with a message. A further verb is that file, its declaration
+ * here, and a line in verb_table.c. */
 #ifndef PSGD_SUBMIT_VERBS_H
 #define PSGD_SUBMIT_VERBS_H
 
-#include "submit/job/submission.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
 #include "submit/options/submit_options.h"
+
+/* The headings of `job_submit help`, in this order. */
+enum verb_group { OF_JOBS, OF_RUNNING, OF_RESULTS, OF_PARTS, OF_MACHINES, OF_ITSELF, N_VERB_GROUPS };
+
+struct verb {
+    const char *name;
+    int (*run)(const struct options *o, struct err *e);
+    enum {
+        SHOWS,
+        WORKS
+    } purpose; /* SHOWS: the verb only prints; WORKS: it does more, and the output only reports it */
+    unsigned options;
+    int max_operands; /* ARGS_OPERANDS: any number, or the verb checks them itself */
+    const char *operands, *help;
+    enum verb_group group;
+};
+
+extern const struct verb verbs[];
+extern const int n_verbs;
+extern const char *const verb_groups[]; /* their headings */
+
+/* NULL: there is no such verb. ERR_USAGE: the message suggests one. */
+const struct verb *verb_find(const char *name, struct err *e);
+/* The operands of a verb that does several things, a line each; NULL: the verb has only its `operands`. */
+const char *verb_forms(const struct verb *v);
+void verb_print_help(FILE *f, const struct verb *v);
+void verb_print_all(FILE *f);
 
 int verb_submit(const struct options *o, struct err *e);
 int verb_run(const struct options *o, struct err *e); /* of an executor */
@@ -18,8 +50,6 @@ int verb_fetch(const struct options *o, struct err *e);
 int verb_snapshot(const struct options *o, struct err *e);
 int verb_validate(const struct options *o, struct err *e);
 int verb_simulate(const struct options *o, struct err *e);
-int verb_simulate_check(const struct options *o,
-                        struct err *e); /* reads and checks the job, and runs nothing */
 int verb_data(const struct options *o, struct err *e);
 int verb_codecs(const struct options *o, struct err *e);
 int verb_doctor(const struct options *o, struct err *e);
@@ -41,25 +71,48 @@ int verb_model(const struct options *o, struct err *e);
 int verb_help(const struct options *o, struct err *e);
 int verb_version(const struct options *o, struct err *e);
 
-/* codecs test: runs the checks of a codec, `text`: "NAME|FILE[:KEY=VALUE,...]". Prints a line for each check, or
- * JSON. Returns 0; EXIT_JOB_FAILED if a check has failed; ERR_CODEC (the codec does not load), ERR_USAGE,
+/* What verbs share. */
+
+struct submission;
+struct model_spec;
+struct tensor_file;
+struct run;
+
+/* codecs test: runs the checks of a codec, `text`: "NAME|FILE[:KEY=VALUE,...]". Prints a line for each check,
+ * or JSON. Returns 0; EXIT_JOB_FAILED if a check has failed; ERR_CODEC (the codec does not load), ERR_USAGE,
  * ERR_CANCELLED, ERR_IO, ERR_NOMEM. */
 int verb_codecs_test(const struct options *o, const char *text, struct err *e);
 
-/* Submits the job that the options describe: what submit and run share. */
+/* Submits the job that the options describe; for submit and run. */
 int verb_submit_job(const struct options *o, struct err *e);
-
-/* The common end of submit and wait: watches the job, collects and prints its results; also handles a
- * signal or --timeout while watching. */
+/* The end of submit and wait: watches the job, collects and prints its results; also handles a signal or
+ * --timeout while watching. */
 int verb_finish(struct submission *s, struct err *e);
+/* Exit status of an ended job, from its state and whether all its results are complete. */
+int verb_exit_status(const struct submission *s);
+/* Prints the contents of run.json on stdout: as JSON with --json, else as a table. */
+void verb_show_run(bool ok, const struct submission *s);
+
+/* Reads and checks the job of a simulation, and runs nothing. */
+int verb_simulate_check(const struct options *o, struct err *e);
 
 /* Joins an agent by an invitation; "-": the line on standard input; NULL is refused. */
 int verb_join_by(const char *invitation, struct err *e);
 
-/* Exit status of an ended job, from its state and whether all its results are complete. */
-int verb_exit_status(const struct submission *s);
+/* *out: the model of a file of weights or of a checkpoint, from its metadata; the caller frees it.
+ * ERR_CONFIG: the file has no model's document, or its tensors are not the parameters of that model. */
+int verb_model_of_weights(struct model_spec **out, const struct tensor_file *f, struct err *e);
+/* Prints name, input and loss on stdout, a row per layer, and the number of parameters. */
+void verb_model_print(const struct model_spec *m);
+/* An array of the layers: index, kind, shapes in and out, parameters, tensors. The caller owns it. */
+json_t *verb_model_layers(const struct model_spec *m);
 
-/* Prints the contents of run.json on stdout: as JSON with --json, else as a table. */
-void verb_show_run(bool ok, const struct submission *s);
+/* Replaces a label, `key` "note" or "tags", by `value`, whose ownership it takes: in run.json, in report.html
+ * and, unless the folder is a copy of the job's, in the index. ERR_CONFLICT: the job has not ended, so that
+ * its results will be written again. ERR_IO, ERR_NOMEM. */
+int verb_label_run(struct run *r, const char *key, json_t *value, struct err *e);
+/* As verb_label_run(), for the run that the first operand names, and prints its labels. Errors also as of
+ * run_find(). */
+int verb_label(const struct options *o, const char *key, json_t *value, struct err *e);
 
 #endif

@@ -1,7 +1,8 @@
 #include "submit/results/labels.h"
 
 #include "submit/files/run_file.h"
-#include "submit/verbs/set_label.h"
+#include "submit/results/run_find.h"
+#include "submit/verbs/verbs.h"
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -43,7 +44,7 @@ static int set(const char *name, const char *key, json_t *value)
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     assert_ok(run_find(&r, path, &e));
-    rc = labels_set(&r, key, value, &e);
+    rc = verb_label_run(&r, key, value, &e);
     run_clear(&r);
     return rc;
 }

@@ -1,4 +1,4 @@
-#include "submit/verbs/verb_table.h"
+#include "submit/verbs/verbs.h"
 
 #include "tests/unit/unit.h"
 
