@@ -1,12 +1,23 @@
-/* job_submit -- the command line program: finds the verb, reads its options, runs it. */
+/* job_submit -- the command line program: finds the verb, reads its options, runs it. "-" in place of a file
+ * that a verb writes is standard output, as in curl: the verb writes a temporary file, its messages go to
+ * standard error, and the complete file is copied. Elsewhere "-" is refused: job_submit reads no file from
+ * standard input, and a folder cannot be written to standard output. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "shared/base/file.h"
+#include "submit/files/temp.h"
+#include "submit/options/options_table.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
-#include "submit/verbs/file_to_stdout.h"
 #include "submit/verbs/verbs.h"
+
+enum { COPIED_AT_ONCE = 1 << 16, WRITES_A_FILE = FOR_MODEL | FOR_SNAPSHOT | FOR_PREDICT | FOR_PLOT };
 
 /* A job may need one connection per node. */
 static void raise_limits(void)
@@ -19,7 +30,7 @@ static void raise_limits(void)
     }
 }
 
-/* Moves the verb in front of flags like -q, if an argument behind them is one. */
+/* Moves a verb that follows flags like -q in front of them. */
 static void move_flags(int argc, char **argv)
 {
     struct err ignored;
@@ -46,7 +57,7 @@ static const struct verb *choose_verb(bool *is_named, int *argc, char ***argv, s
     return verb_find((*argv)[0], e);
 }
 
-/* Refuses surplus operands, such as a second job. */
+/* Refuses operands beyond those of the verb, such as a second job. */
 static int check_operands(const struct verb *v, const struct options *o, struct err *e)
 {
     if (o->args.n_operands <= v->max_operands)
@@ -56,9 +67,119 @@ static int check_operands(const struct verb *v, const struct options *o, struct 
     return err_hint(e, "job_submit help %s shows its arguments.", v->name);
 }
 
+static int refuse_dash(const struct args_option *t, struct err *e)
+{
+    char name[ARGS_NAME];
+
+    args_name(name, t);
+    if (!strstr(t->value, "FILE"))
+        err_set(e, ERR_USAGE, "--%s -: a folder is needed, and neither standard input nor output is one",
+                name);
+    else if (t->group == RESULTS)
+        err_set(e, ERR_USAGE, "--%s -: standard output has the job's results; name a file", name);
+    else
+        err_set(e, ERR_USAGE, "--%s -: nothing is read from standard input; name a file", name);
+    return err_hint(e, "A file with the name \"-\" is ./-");
+}
+
+/* The value of an option that is a path; NULL: the option is no path, or not of this verb. */
+static char *option_path(struct options *o, unsigned verb, const struct args_option *t)
+{
+    bool is_trace = t->offset == offsetof(struct options, trace);
+
+    return t->verbs & verb && (t->kind == ARGS_PATH || is_trace) ? (char *)o + t->offset : NULL;
+}
+
+/* *at: the option's value "-" that stands for standard output; NULL: none. */
+static int find_dash(char **at, struct options *o, unsigned verb, struct err *e)
+{
+    const struct args_option *t = options_table.options;
+
+    *at = NULL;
+    for (size_t i = 0; i < (size_t)options_table.n; i++) {
+        char *path = option_path(o, verb, &t[i]);
+
+        if (!path || strcmp(path, "-") != 0)
+            continue;
+        if (!(verb & WRITES_A_FILE) || t[i].group != RESULTS || !strstr(t[i].value, "FILE"))
+            return refuse_dash(&t[i], e);
+        if (*at || o->json)
+            return err_set(e, ERR_USAGE, "%s: only one of them can be on standard output",
+                           *at ? "--png - and --svg -" : "--json, and - as the file to write");
+        *at = path;
+    }
+    return 0;
+}
+
+/* A file that a verb writes for standard output. */
+struct output_file {
+    struct temp folder;
+    char path[PATH_MAX]; /* "": no file goes to standard output */
+    int fd;              /* standard output, while descriptor 1 is standard error; -1: it was closed */
+};
+
+/* Before a verb runs: replaces the "-" in its options by the temporary file. ERR_USAGE: "-" is refused
+ * there. */
+static int redirect_file(struct output_file *f, struct options *o, unsigned verb, struct err *e)
+{
+    char *at;
+
+    f->path[0] = '\0';
+    if (find_dash(&at, o, verb, e) < 0)
+        return e->code;
+    if (!at)
+        return 0;
+    if (temp_open(&f->folder, e) < 0)
+        return e->code;
+    if (file_join(f->path, sizeof f->path, f->folder.path, "output", e) < 0) {
+        temp_close(&f->folder);
+        return e->code;
+    }
+    snprintf(at, PATH_MAX, "%s", f->path);
+    o->is_to_stdout = true;
+    fflush(stdout);
+    f->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    return 0;
+}
+
+/* A write that fails is reported by output_finish(). */
+static int copy_to_stdout(const char *path, struct err *e)
+{
+    char bytes[COPIED_AT_ONCE];
+    FILE *in = fopen(path, "re");
+    size_t n;
+    int rc;
+
+    if (!in)
+        return err_errno(e, ERR_IO, "%s", path);
+    while ((n = fread(bytes, 1, sizeof bytes, in)) > 0 && fwrite(bytes, 1, n, stdout) == n)
+        ;
+    rc = ferror(in) ? err_errno(e, ERR_IO, "%s", path) : 0;
+    fclose(in);
+    return rc;
+}
+
+/* After the verb, whose status is `rc`: copies what it has written if that is 0. Returns rc, or ERR_IO. */
+static int copy_file(struct output_file *f, int rc, struct err *e)
+{
+    if (!f->path[0])
+        return rc;
+    fflush(stdout);
+    if (f->fd >= 0) {
+        dup2(f->fd, STDOUT_FILENO);
+        close(f->fd);
+    } else
+        close(STDOUT_FILENO); /* as before redirect_file() */
+    if (rc == 0)
+        rc = copy_to_stdout(f->path, e);
+    temp_close(&f->folder);
+    return rc;
+}
+
 static int run_verb(const struct verb *v, bool is_named, struct options *o, struct err *e)
 {
-    struct file_to_stdout file;
+    struct output_file file;
     int rc;
 
     if (o->help) {
@@ -76,10 +197,10 @@ static int run_verb(const struct verb *v, bool is_named, struct options *o, stru
     raise_limits();
     if (interrupt_init(e) < 0)
         return e->code;
-    if (file_to_stdout_begin(&file, o, v->options, e) < 0)
+    if (redirect_file(&file, o, v->options, e) < 0)
         return e->code;
     rc = v->run(o, e);
-    return file_to_stdout_end(&file, rc, e);
+    return copy_file(&file, rc, e);
 }
 
 static int end_program(int status, const struct verb *v)
