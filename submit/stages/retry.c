@@ -2,49 +2,238 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/records/artifacts.h"
 #include "submit/options/retry_on.h"
 #include "submit/results/checkpoint_files.h"
 #include "submit/results/results.h"
-#include "submit/stages/mirror.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
 
+#define COPIES_FOLDER "mirror"
+
+/* Between two copies; after copies that were not of one epoch. */
+static const double PAUSE_S = 2, AGAIN_S = 0.2;
+
+/* FOLDER/mirror/checkpoints/node-0.safetensors and then `ending`. */
+static int name_copy(char path[PATH_MAX], const struct submission *s, const struct job_node *n,
+                     const char *kind, const char *ending, struct err *e)
+{
+    char name[64], below[96];
+
+    checkpoint_file_name(name, n->at.node, kind);
+    snprintf(below, sizeof below, COPIES_FOLDER "/%s%s", name, ending);
+    return file_join(path, PATH_MAX, s->folder, below, e);
+}
+
+/* The last epoch of which every worker has written a checkpoint: all workers compute in a later one. */
+static int epoch_of_all(const struct submission *s)
+{
+    int64_t epoch = s->settings.epochs;
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct job_node *n = &s->nodes[i];
+
+        if (!node_is_server(n) && n->view.progress.epoch - 1 < epoch)
+            epoch = n->view.progress.epoch - 1;
+    }
+    return (int)(epoch - epoch % s->settings.checkpoint_every);
+}
+
+static bool can_download(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].is_ended || s->nodes[i].silent_since > 0 || s->nodes[i].call.busy)
+            return false;
+    return true;
+}
+
+static int start_download(int *fd, struct submission *s, struct job_node *n, struct err *e)
+{
+    const struct artifact *a = &artifacts[ARTIFACT_CHECKPOINT];
+    char path[PATH_MAX], from[160];
+
+    snprintf(from, sizeof from, "/v1/jobs/%s/artifacts/%s", s->id, a->name);
+    if (name_copy(path, s, n, "", ".new", e) < 0)
+        return e->code;
+    *fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (*fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    return node_download(s->http, n, *fd, a->max, from, e);
+}
+
+static int start_copying(struct checkpoint_copies *m, struct submission *s, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (file_join(path, sizeof path, s->folder, COPIES_FOLDER "/checkpoints", e) < 0 ||
+        file_mkdirs(path, 0777, e) < 0)
+        return e->code;
+    m->fds = malloc(s->n_nodes * sizeof *m->fds);
+    if (!m->fds)
+        return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        m->fds[i] = -1;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (start_download(&m->fds[i], s, &s->nodes[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
+/* Opens the download of a node as a file of tensors. */
+static int open_copy(struct tensor_file *f, const struct submission *s, const struct job_node *n,
+                     struct err *e)
+{
+    char path[PATH_MAX];
+
+    return node_answer(n, e) < 0 || name_copy(path, s, n, "", ".new", e) < 0 ? e->code
+                                                                             : tensor_file_open(f, path, e);
+}
+
+/* Sets *epoch if all downloads are of the same point of the job. */
+static bool are_of_one_epoch(int *epoch, const struct submission *s)
+{
+    struct checkpoint_position p = {0};
+
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct tensor_file f;
+        struct err ignored;
+        bool is_at;
+
+        if (open_copy(&f, s, &s->nodes[i], &ignored) < 0)
+            return false;
+        if (i == 0)
+            checkpoint_position_of(&p, &f);
+        is_at = checkpoint_is_at(&f, &p, s->nodes[i].at.node);
+        tensor_file_close(&f);
+        if (!is_at)
+            return false;
+    }
+    *epoch = atoi(p.epoch);
+    return true;
+}
+
+/* Gives a download its name; the copy before it becomes the node's previous one. If this program ends between
+ * two nodes, all nodes have copies of the epoch before. */
+static int place_copy(const struct submission *s, const struct job_node *n, struct err *e)
+{
+    char new[PATH_MAX], now[PATH_MAX], before[PATH_MAX];
+
+    if (name_copy(new, s, n, "", ".new", e) < 0 || name_copy(now, s, n, "", "", e) < 0 ||
+        name_copy(before, s, n, CHECKPOINT_PREVIOUS, "", e) < 0)
+        return e->code;
+    rename(now, before);
+    return rename(new, now) < 0 ? err_errno(e, ERR_IO, "%s", now) : 0;
+}
+
+static void finish_copying(struct checkpoint_copies *m, struct submission *s)
+{
+    int epoch;
+    struct err e;
+
+    if (!are_of_one_epoch(&epoch, s)) {
+        m->not_before = clock_now() + AGAIN_S;
+    } else if (epoch > m->epoch) {
+        for (size_t i = 0; i < s->n_nodes; i++)
+            if (place_copy(s, &s->nodes[i], &e) < 0)
+                console_error("%s", e.text);
+        m->epoch = epoch;
+        console_more("The checkpoints of epoch %d are copied.", epoch);
+    }
+    retry_stop_copying(m, s);
+}
+
+void retry_copy_checkpoints(struct checkpoint_copies *m, struct submission *s)
+{
+    struct err e;
+
+    if (s->opt->retries == 0 || s->settings.checkpoint_every == 0)
+        return;
+    if (m->fds) {
+        if (!submission_is_calling(s))
+            finish_copying(m, s);
+        return;
+    }
+    if (clock_now() < m->not_before || epoch_of_all(s) <= m->epoch || !can_download(s))
+        return;
+    m->not_before = clock_now() + PAUSE_S;
+    if (start_copying(m, s, &e) < 0) {
+        console_error("The checkpoints are not copied: %s", e.text);
+        retry_stop_copying(m, s);
+    }
+}
+
+void retry_stop_copying(struct checkpoint_copies *m, struct submission *s)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    for (size_t i = 0; m->fds && i < s->n_nodes; i++) {
+        if (m->fds[i] < 0)
+            continue;
+        http_clear(s->http, &s->nodes[i].call);
+        close(m->fds[i]);
+        if (name_copy(path, s, &s->nodes[i], "", ".new", &ignored) == 0)
+            unlink(path);
+    }
+    free(m->fds);
+    m->fds = NULL;
+}
+
+void retry_remove_copies(const struct submission *s)
+{
+    static const char *const kinds[] = {"", CHECKPOINT_PREVIOUS};
+    static const char *const folders[] = {COPIES_FOLDER "/checkpoints", COPIES_FOLDER};
+    char path[PATH_MAX];
+    struct err ignored;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            if (name_copy(path, s, &s->nodes[i], kinds[k], "", &ignored) == 0)
+                unlink(path);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (file_join(path, sizeof path, s->folder, folders[i], &ignored) == 0)
+            rmdir(path);
+}
+
 bool retry_is_due(const struct submission *s)
 {
-    /* A node that its agent's stop has cancelled is one that failed for that reason. */
+    /* A node that was cancelled because its agent stops has failed for that reason. */
     return (s->state == JOB_FAILED || s->state == JOB_CANCELLED) && s->cause >= 0 &&
            s->attempt <= s->opt->retries && !interrupt_signal() &&
            (s->deadline == 0 || clock_now() < s->deadline) &&
            retry_on_has(s->opt->retry_on, s->nodes[s->cause].view.reason);
 }
 
-/* Where checkpoints may be, the likeliest first: `path` is of number i. Returns false beyond the last. */
-static bool name_place(char path[PATH_MAX], const struct submission *s, int i)
+/* Sets `path` to the i-th folder that may have checkpoints, the likeliest first. Returns false beyond the
+ * last. */
+static bool name_source(char path[PATH_MAX], const struct submission *s, int i)
 {
     struct err ignored;
 
     if (i == 0)
         return snprintf(path, PATH_MAX, "%s", s->folder) < PATH_MAX;
     if (i == 1)
-        return file_join(path, PATH_MAX, s->folder, MIRROR_FOLDER, &ignored) == 0;
+        return file_join(path, PATH_MAX, s->folder, COPIES_FOLDER, &ignored) == 0;
     return i <= s->attempt && results_of_attempt(path, s, s->attempt + 1 - i, &ignored) == 0;
 }
 
-/* The place with the latest checkpoints of all nodes; "": none has any. */
-static void choose_place(char best[PATH_MAX], const struct submission *s)
+/* The folder with the latest checkpoints of all nodes; "": no folder has checkpoints of all nodes. */
+static void choose_source(char best[PATH_MAX], const struct submission *s)
 {
     char path[PATH_MAX];
     uint64_t step, most = 0;
 
     best[0] = '\0';
-    for (int i = 0; name_place(path, s, i); i++)
+    for (int i = 0; name_source(path, s, i); i++)
         if (checkpoint_find_common(&step, path, s->nodes, s->n_nodes) && step > most) {
             most = step;
             memcpy(best, path, PATH_MAX);
@@ -76,7 +265,7 @@ int retry_begin(struct submission *s, struct err *e)
     int attempt = s->attempt + 1;
     bool keeps = s->settings.checkpoint_every > 0;
 
-    choose_place(from, s);
+    choose_source(from, s);
     note_attempt(s);
     console_info("Attempt %d of at most %d %s.", attempt, s->opt->retries + 1,
                  from[0]                ? "goes on from the last checkpoints of all nodes"
@@ -86,13 +275,13 @@ int retry_begin(struct submission *s, struct err *e)
     return submission_again(s, attempt, from[0] ? from : s->opt->resume, e);
 }
 
-static bool stays(const char *name)
+static bool stays_in_folder(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, RESULTS_ATTEMPTS) == 0 ||
-           strcmp(name, MIRROR_FOLDER) == 0;
+           strcmp(name, COPIES_FOLDER) == 0;
 }
 
-static int move(const char *from, const char *to, const char *name, struct err *e)
+static int move_entry(const char *from, const char *to, const char *name, struct err *e)
 {
     char old[PATH_MAX], new[PATH_MAX];
 
@@ -114,8 +303,8 @@ int retry_set_aside(const struct submission *s, struct err *e)
     if (!d)
         return err_errno(e, ERR_IO, "%s", s->folder);
     while (rc == 0 && (f = readdir(d)) != NULL)
-        if (!stays(f->d_name))
-            rc = move(s->folder, to, f->d_name, e);
+        if (!stays_in_folder(f->d_name))
+            rc = move_entry(s->folder, to, f->d_name, e);
     closedir(d);
     return rc;
 }

@@ -8,8 +8,8 @@
 #include "shared/base/clock.h"
 #include "submit/job/outcome.h"
 #include "submit/job/stragglers.h"
-#include "submit/stages/mirror.h"
 #include "submit/stages/progress_bar.h"
+#include "submit/stages/retry.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
@@ -29,7 +29,7 @@ static const double report_quiet_s = 60;
 
 struct job_watch {
     struct progress_bar progress;
-    struct mirror mirror;
+    struct checkpoint_copies copies;
     double failed_at;         /* clock_now of the first end that is no success; 0: none yet */
     double stopped_at;        /* when the others were cancelled; 0: not yet */
     double began;             /* clock_now */
@@ -175,9 +175,9 @@ static int watch_nodes(struct job_watch *w, struct submission *s, struct err *e)
         }
         stragglers_find(s);
         if (w->failed_at == 0)
-            mirror_look(&w->mirror, s);
+            retry_copy_checkpoints(&w->copies, s);
         else
-            mirror_close(&w->mirror, s);
+            retry_stop_copying(&w->copies, s);
         report_quiet_workers(s, w);
         check_limits(s, w);
         if (submission_count_ended(s) == s->n_nodes)
@@ -196,7 +196,7 @@ int stage_watch(struct submission *s, struct err *e)
         .progress = {.reported_at = now}, .began = now, .quiet_reported_at = now - report_quiet_s};
     int rc = open_streams(s, e) < 0 ? e->code : watch_nodes(&w, s, e);
 
-    mirror_close(&w.mirror, s);
+    retry_stop_copying(&w.copies, s);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < s->n_nodes; i++)

@@ -12,7 +12,6 @@
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/results/why.h"
-#include "submit/stages/mirror.h"
 #include "submit/stages/retry.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
@@ -246,7 +245,7 @@ int verb_submit_job(const struct options *o, struct err *e)
     while ((rc == EXIT_JOB_FAILED || rc == EXIT_CANCELLED) && retry_is_due(&s))
         rc = retry(&s, e);
     if (s.state == JOB_SUCCEEDED && o->retries > 0)
-        mirror_remove(&s);
+        retry_remove_copies(&s);
     submission_clear(&s);
     return rc;
 }
