@@ -1,8 +1,13 @@
-/* shard -- the data package: each worker's shard of the training set, and the test set, as unlinked files. A
- * shard has the samples of the worker's columns of shared/job/partition.h, column after column: "x" (n,
+/* shard -- the data package: the shard of each node, as unlinked files.
+ *
+ * A worker's shard has the samples of its columns of shared/job/partition.h, column after column: "x" (n,
  * values of a sample; U8, F32 or I32 tokens), "y" (n; I32 labels) or (n, targets; F32), and "lengths"
- * (columns; I32), the samples of each column. Metadata "columns" lists the columns: "0-63,128-191".
- * Transforms for the loader are stored in the tensors "scale", "shift", "augment" of runner/loader.h. */
+ * (columns; I32), the number of samples of each column. Metadata "columns" lists the columns: "0-63,128-191".
+ * Transforms for the loader are stored in the tensors "scale", "shift", "augment" of runner/loader.h. The
+ * test set is a further file.
+ *
+ * An executor's shard is a part of the bytes of --data: the tensor "input" (bytes + 1; U8), its bytes and a
+ * 0. */
 #ifndef PSGD_SUBMIT_SHARD_H
 #define PSGD_SUBMIT_SHARD_H
 
@@ -12,19 +17,28 @@
 /* Facts "data", for run.json and validate: samples, classes or targets. */
 void shard_note_data(struct submission *s, const struct dataset *d);
 
-/* Fills s->shards, s->test, s->preprocessing, facts "preprocessing", and how the set is divided in facts
- * "data", which shard_note_data() has made. `p`: the record of the
- * data, learned from it or of the weights that the job starts from; crop and flip are those of the settings.
- * ERR_CONFIG: fewer samples than one global batch, ... */
+/* Fills s->shards, s->test, s->preprocessing and facts "preprocessing", and adds to facts "data", which
+ * shard_note_data() has made, how the set is divided. `p`: the record of the data, learned from it or from
+ * the weights that the job starts from; crop and flip are those of the settings. ERR_CONFIG: fewer samples
+ * than one global batch, ... */
 int shard_make(struct submission *s, const struct dataset *d, const struct preprocessing *p, struct err *e);
 
-/* Writes a half of the data set, "train" or "test", for an evaluation: "x" (n, values of a sample) and, if
- * they are known, "y", in the order of the set, with the "scale" and "shift" of the record. */
+/* Writes a half of the data set, "train" or "test", for an evaluation: "x" (n, values of a sample) and "y",
+ * if the labels or targets are known, in the order of the set, with the "scale" and "shift" of the record. */
 int shard_write_half(const char *path, const struct dataset *d, const struct preprocessing *p,
                      const char *half, struct err *e);
 
 /* "0-63,128-191" for ascending block numbers; adjacent blocks become one range. The caller frees it; NULL:
  * no memory. */
 char *shard_columns(const int *blocks, int n, int batch_size);
+
+/* Divides n bytes among n_nodes: starts (n_nodes + 1) are where the shards begin, which are consecutive and
+ * as equal as possible. Text, which has no zero byte, is cut behind a line feed; other bytes at multiples of
+ * 8. */
+void shard_cut_input(size_t *starts, int n_nodes, const char *bytes, size_t n);
+
+/* The shards of an executor: fills s->shards and facts "input". Without --data all shards are empty.
+ * ERR_NOT_FOUND; ERR_CONFIG: a folder without files, neither a file nor a folder, more than 4 GiB. */
+int shard_make_input(struct submission *s, struct err *e);
 
 #endif

@@ -16,7 +16,6 @@
 #include "submit/export/derived.h"
 #include "submit/options/options_table.h"
 #include "submit/options/setting_error.h"
-#include "submit/stages/executor_input.h"
 #include "submit/stages/shard.h"
 #include "submit/stages/stages.h"
 #include "submit/stages/start_from.h"
@@ -189,7 +188,7 @@ static int limit_steps(struct submission *s, struct err *e)
 int stage_check_packages(struct submission *s, struct err *e)
 {
     if (s->settings.executor)
-        return input_make(s, e) < 0 ? e->code : check_settings(s, e);
+        return shard_make_input(s, e) < 0 ? e->code : check_settings(s, e);
     if ((s->opt->simulation.gradients == 0 ? check_data(s, e) : check_evaluated(&s->settings, 1, false, e)) <
             0 ||
         limit_steps(s, e) < 0 || start_check_kept(s, e) < 0)
