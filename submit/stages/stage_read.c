@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codecs/compress/chain_list.h"
 #include "codecs/executor.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
@@ -18,7 +17,6 @@
 #include "shared/plugin/combine_path.h"
 #include "shared/plugin/compile.h"
 #include "shared/plugin/elf.h"
-#include "submit/codecs/chain_layers.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/compat/codec_list.h"
@@ -27,8 +25,7 @@
 #include "submit/data/transform.h"
 #include "submit/options/hosts.h"
 #include "submit/options/setting_error.h"
-#include "submit/stages/option_effects.h"
-#include "submit/stages/path_choice.h"
+#include "submit/stages/rule_settings.h"
 #include "submit/stages/stages.h"
 #include "submit/stages/start_from.h"
 #include "submit/terminal/console.h"
@@ -165,38 +162,6 @@ static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc
     return take_look(b, doc, &l, e) < 0 ? err_at(e, "codec %s", text) : 0;
 }
 
-/* What Parallel-SGD's optimizers exchange. Its `pa` sends gradients to servers, which reply with the sum of
- * all updates since the start: w = w_init + sum. That is a server which keeps the weights. */
-enum { GRADS = 1, PARAMS = 2, GRADS_FOR_WEIGHTS = 4 };
-static const struct {
-    const char *name;
-    unsigned accepts;
-    const char *what;
-} exchanges[] = {
-    {"psgd", GRADS, "gradients"},
-    {"parallel_sgd", GRADS, "gradients"},
-    {"gradient_averaging", GRADS, "gradients"},
-    {"pa", PARAMS | GRADS_FOR_WEIGHTS, "parameters, or gradients for weights on servers"},
-    {"parameter_averaging", PARAMS, "parameters"},
-    {"fast", GRADS, "gradients"},
-    {"double_buffering_gradient_averaging", GRADS, "gradients"},
-};
-
-static int check_optimizer(const char *optimizer, const struct codec_facts *f, struct err *e)
-{
-    unsigned has = (f->sends_grads ? GRADS : 0u) | (f->sends_params ? PARAMS : 0u) |
-                   (f->updates_on_server ? GRADS_FOR_WEIGHTS : 0u);
-
-    for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++) {
-        if (strcmp(optimizer, exchanges[i].name) != 0 || has == 0 || (exchanges[i].accepts & has))
-            continue;
-        err_set(e, ERR_CONFIG, "--optimizer %s exchanges %s, but codec %s exchanges %s", optimizer,
-                exchanges[i].what, f->name, f->sends_grads ? "gradients" : "parameters");
-        return err_hint(e, "Leave --optimizer out, or take another codec.");
-    }
-    return 0; /* auto: any */
-}
-
 /* Hint: where to set the number of servers, or the alternative. */
 static int hint_servers(const struct submission *s, const char *otherwise, struct err *e)
 {
@@ -316,59 +281,6 @@ static int read_server_codec(struct submission *s, const struct codec_facts *wor
     return check_pair(worker, &server, e);
 }
 
-/* The codec's parameter `every` is another name of --local-steps. */
-static int choose_local_steps(struct settings *set, const struct codec_facts *f, struct err *e)
-{
-    if (f->every != 0 && set->local_steps != 0 && set->local_steps != f->every)
-        return err_set(e, ERR_CONFIG,
-                       "--local-steps %d and --codec %s:every=%d set the same parameter to different values",
-                       set->local_steps, f->name, f->every);
-    if (f->every != 0)
-        set->local_steps = f->every;
-    return 0;
-}
-
-/* Checks, before anything is shipped, that the job is within the limits of the codec. */
-static int check_limits(const struct settings *set, const struct codec_facts *f, unsigned limits,
-                        struct err *e)
-{
-    struct codec_job job;
-
-    return path_choice_job(&job, set, e) < 0 ? e->code : codec_check_limits(f->name, limits, &job, e);
-}
-
-/* Is no exchange under way between steps? */
-static bool is_quiescent(const struct codec_facts *f, const struct settings *set)
-{
-    const struct combine_path_rule rule = {.overlaps = f->overlaps};
-
-    if (f->combines)
-        return !combine_path_overlaps(&rule, set->overlap);
-    return !f->has_events || f->is_quiescent_between_steps;
-}
-
-/* Checks, before anything is shipped, that the chains are valid and the codec supports them. */
-static int check_compression(const struct submission *s, const struct codec_facts *f, struct err *e)
-{
-    const struct settings *set = &s->settings;
-    bool has_layers = s->opt->simulation.gradients == 0;
-    struct chain_pair pair;
-
-    if (set->compress_down[0] && !codec_has_server_side(f))
-        return err_set(e, ERR_CONFIG, "--compress-down %s: codec %s has no server side", set->compress_down,
-                       f->name);
-    if (chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression,
-                         codec_servers_send_params(f, set->sync == SYNC_SSGD), e) < 0)
-        return e->code;
-    if (!has_layers && (pair.up.is_by_layer || pair.down.is_by_layer))
-        return err_set(e, ERR_CONFIG,
-                       "--compress: a list is for the layers of a model, and --gradients has none");
-    if (has_layers && chain_layers_check(&pair.up, &s->model_spec, e) < 0)
-        return err_at(e, "--compress");
-    return has_layers && chain_layers_check(&pair.down, &s->model_spec, e) < 0 ? err_at(e, "--compress-down")
-                                                                               : 0;
-}
-
 /* Checks only names and rules; the data is read after everything else is valid. */
 static int check_data_options(const struct settings *set, struct err *e)
 {
@@ -464,7 +376,6 @@ static void put_command(struct submission *s)
 static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
 {
     bool is_trained = s->opt->simulation.gradients == 0;
-    unsigned limits; /* limits that do not depend on servers, which are chosen later */
     json_t *doc;
 
     if ((is_trained && (read_model(s, e) < 0 || check_data_options(&s->settings, e) < 0)) ||
@@ -478,12 +389,9 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     s->settings.shares_evaluations = worker->sees_evaluations;
     s->settings.trace = s->opt->trace[0] != '\0';
     choose_name(&s->settings);
-    limits = worker->limits & ~(unsigned)CODEC_ASGD_NEEDS_SERVERS;
-    if (check_optimizer(s->opt->optimizer, worker, e) < 0 || effects_check(s, worker, false, e) < 0 ||
-        choose_local_steps(&s->settings, worker, e) < 0 ||
-        check_limits(&s->settings, worker, limits, e) < 0 ||
-        start_choose(s, is_quiescent(worker, &s->settings), e) < 0 || read_server_codec(s, worker, e) < 0 ||
-        check_compression(s, worker, e) < 0)
+    if (rule_settings_check(s, worker, e) < 0 ||
+        start_choose(s, rule_settings_is_quiescent(worker, &s->settings), e) < 0 ||
+        read_server_codec(s, worker, e) < 0 || rule_settings_check_compression(s, worker, e) < 0)
         return e->code;
     return settings_check(&s->settings, e) < 0 ? setting_error(e) : 0;
 }
@@ -538,11 +446,11 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     }
     if (check_placement(s, e) < 0 || check_feed(s, worker, e) < 0)
         return e->code;
-    if (check_limits(&s->settings, worker, worker->limits, e) < 0)
+    if (rule_settings_check_limits(s, worker, e) < 0)
         return e->hint[0] ? e->code : hint_servers(s, "", e);
     if (start_check_asgd(s, e) < 0)
         return hint_servers(s, "", e);
-    return path_choice(s, worker, e) < 0 ? e->code : effects_check(s, worker, true, e);
+    return rule_settings_choose_path(s, worker, e);
 }
 
 /* The settings have a line for each argument. */
