@@ -37,7 +37,7 @@ static bool is_held_up(const struct job_node *n)
     return n->view.progress.is_held_up && n->view.state == JOB_RUNNING && n->silent_since == 0;
 }
 
-double progress_left(struct progress_bar *p, double ratio, double now)
+double progress_bar_left(struct progress_bar *p, double ratio, double now)
 {
     if (p->began_at == 0 && ratio > 0 && ratio < 1) {
         p->began_at = now;
@@ -48,7 +48,7 @@ double progress_left(struct progress_bar *p, double ratio, double now)
     return (1 - ratio) * (now - p->began_at) / (ratio - p->began);
 }
 
-const char *progress_text(char *out, size_t size, const struct job_node *n, double left_s)
+const char *progress_bar_text(char *out, size_t size, const struct job_node *n, double left_s)
 {
     const struct progress_view *p = &n->view.progress;
     char amount[TEXT_AMOUNT];
@@ -69,7 +69,7 @@ const char *progress_text(char *out, size_t size, const struct job_node *n, doub
     return out;
 }
 
-bool progress_waits_for(int *node, const struct submission *s)
+bool progress_bar_waits_for(int *node, const struct submission *s)
 {
     size_t n_most = 0;
 
@@ -106,7 +106,8 @@ static void draw_node(char out[LINE], const struct job_node *n, double left_s)
 
     snprintf(label, sizeof label, "node(%d)", n->at.node);
     draw_bar(out, label, ratio_of(n),
-             n->silent_since > 0 ? "its agent does not answer" : progress_text(text, sizeof text, n, left_s));
+             n->silent_since > 0 ? "its agent does not answer"
+                                 : progress_bar_text(text, sizeof text, n, left_s));
 }
 
 static int by_ratio(const void *a, const void *b)
@@ -171,14 +172,14 @@ static void console_lines(const struct submission *s, const struct job_node **or
     if (s->n_nodes > BARS_MAX)
         console_info("%zu nodes: %.0f %%, the slowest is node(%d): %s.", s->n_nodes,
                      100 * mean_ratio(order, n), order[0]->at.node,
-                     progress_text(text, sizeof text, order[0], left_s));
+                     progress_bar_text(text, sizeof text, order[0], left_s));
     for (size_t i = 0; i < s->n_nodes && s->n_nodes <= BARS_MAX; i++)
         if (!s->nodes[i].is_ended)
             console_info("node(%d): %s.", s->nodes[i].at.node,
-                         progress_text(text, sizeof text, &s->nodes[i], left_s));
+                         progress_bar_text(text, sizeof text, &s->nodes[i], left_s));
 }
 
-void progress_show(struct progress_bar *p, const struct submission *s)
+void progress_bar_show(struct progress_bar *p, const struct submission *s)
 {
     double now = clock_now();
     const struct job_node **order;
@@ -194,7 +195,7 @@ void progress_show(struct progress_bar *p, const struct submission *s)
         return; /* skip this redraw */
     n = sort_workers(order, s);
     tenth = (int)(10 * ratio_of(order[0]));
-    left_s = progress_left(p, ratio_of(order[0]), now);
+    left_s = progress_bar_left(p, ratio_of(order[0]), now);
     if (console_is_terminal()) {
         draw_lines(s, order, n, left_s);
     } else if (now - p->reported_at > report_s || (tenth > p->tenth && tenth < 10)) {

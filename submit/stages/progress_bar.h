@@ -10,17 +10,17 @@ struct progress_bar {
     double began_at, began;       /* when the slowest node's progress, 0..1, was first seen; 0: not yet */
 };
 
-void progress_show(struct progress_bar *p, const struct submission *s);
+void progress_bar_show(struct progress_bar *p, const struct submission *s);
 
 /* The seconds left if the slowest node, whose progress `ratio` is, goes on as since it was first seen; NAN:
  * not known yet. */
-double progress_left(struct progress_bar *p, double ratio, double now);
+double progress_bar_left(struct progress_bar *p, double ratio, double now);
 
 /* "epoch 1 of 2, 35 %, 4.1 s left, loss 0.412, accuracy 0.901, 1.2 MB sent"; left_s NAN: not known. */
-const char *progress_text(char *out, size_t size, const struct job_node *n, double left_s);
+const char *progress_bar_text(char *out, size_t size, const struct job_node *n, double left_s);
 
 /* Does the job wait for one of its nodes, as of the nodes that answer? *node: that one, which hangs or is
  * slow. Several nodes that wait name the same, as each follows what its peers say that they wait for. */
-bool progress_waits_for(int *node, const struct submission *s);
+bool progress_bar_waits_for(int *node, const struct submission *s);
 
 #endif

@@ -114,7 +114,7 @@ static int hint_weights(const struct submission *s, struct err *e)
 /* Opens the data set, and learns its record or takes that of the weights. */
 static int open_data(struct dataset *d, struct preprocessing *record, struct submission *s, struct err *e)
 {
-    int has_record = start_preprocessing(record, s, e);
+    int has_record = start_from_preprocessing(record, s, e);
     const struct data_use use = {.known = has_record > 0 ? record : NULL};
     int rc;
 
@@ -191,7 +191,7 @@ int stage_check_packages(struct submission *s, struct err *e)
         return shard_make_input(s, e) < 0 ? e->code : check_settings(s, e);
     if ((s->opt->simulation.gradients == 0 ? check_data(s, e) : check_evaluated(&s->settings, 1, false, e)) <
             0 ||
-        limit_steps(s, e) < 0 || start_check_kept(s, e) < 0)
+        limit_steps(s, e) < 0 || start_from_check_kept(s, e) < 0)
         return e->code;
     return check_settings(s, e);
 }
@@ -238,7 +238,7 @@ int stage_check_job(struct submission *s, struct err *e)
         return e->code;
     if (submission_set_nodes(s, (size_t)s->settings.node_count, (size_t)s->settings.server_count, e) < 0)
         return e->code;
-    return start_prepare(s, e);
+    return start_from_prepare(s, e);
 }
 
 int stage_check(struct submission *s, struct err *e)

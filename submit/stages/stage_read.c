@@ -390,7 +390,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     s->settings.trace = s->opt->trace[0] != '\0';
     choose_name(&s->settings);
     if (rule_settings_check(s, worker, e) < 0 ||
-        start_choose(s, rule_settings_is_quiescent(worker, &s->settings), e) < 0 ||
+        start_from_choose(s, rule_settings_is_quiescent(worker, &s->settings), e) < 0 ||
         read_server_codec(s, worker, e) < 0 || rule_settings_check_compression(s, worker, e) < 0)
         return e->code;
     return settings_check(&s->settings, e) < 0 ? setting_error(e) : 0;
@@ -448,7 +448,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
         return e->code;
     if (rule_settings_check_limits(s, worker, e) < 0)
         return e->hint[0] ? e->code : hint_servers(s, "", e);
-    if (start_check_asgd(s, e) < 0)
+    if (start_from_check_asgd(s, e) < 0)
         return hint_servers(s, "", e);
     return rule_settings_choose_path(s, worker, e);
 }

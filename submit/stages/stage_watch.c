@@ -182,7 +182,7 @@ static int watch_nodes(struct job_watch *w, struct submission *s, struct err *e)
         check_limits(s, w);
         if (submission_count_ended(s) == s->n_nodes)
             return 0;
-        progress_show(&w->progress, s);
+        progress_bar_show(&w->progress, s);
         if (submission_check_time(s, e) < 0)
             return e->code;
         http_poll(s->http, w->failed_at > 0 ? 0.05 : 0.2);

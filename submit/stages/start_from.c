@@ -20,7 +20,7 @@ static bool keeps(const struct submission *s)
     return s->settings.checkpoint_every > 0 || s->resume[0];
 }
 
-int start_choose(struct submission *s, bool is_quiescent, struct err *e)
+int start_from_choose(struct submission *s, bool is_quiescent, struct err *e)
 {
     s->settings.starts_from = s->resume[0]           ? STARTS_FROM_CHECKPOINT
                               : s->opt->init_from[0] ? STARTS_FROM_WEIGHTS
@@ -33,7 +33,7 @@ int start_choose(struct submission *s, bool is_quiescent, struct err *e)
     return 0;
 }
 
-int start_check_asgd(const struct submission *s, struct err *e)
+int start_from_check_asgd(const struct submission *s, struct err *e)
 {
     const struct settings *set = &s->settings;
 
@@ -46,7 +46,7 @@ int start_check_asgd(const struct submission *s, struct err *e)
 /* Each node keeps its last two checkpoints, and only rounds synchronize the nodes: a node may be almost a
  * round ahead of another. If each round contains at most one checkpointed epoch, the last checkpoint of one
  * node is the last or second last of the other. */
-int start_check_kept(const struct submission *s, struct err *e)
+int start_from_check_kept(const struct submission *s, struct err *e)
 {
     const struct settings *set = &s->settings;
     long long apart = (long long)set->checkpoint_every * set->steps_per_epoch;
@@ -436,7 +436,7 @@ static int earlier_preprocessing(struct preprocessing *out, const char *folder, 
 }
 
 /* A later attempt of the job begins with the same data as its first one. */
-int start_preprocessing(struct preprocessing *out, const struct submission *s, struct err *e)
+int start_from_preprocessing(struct preprocessing *out, const struct submission *s, struct err *e)
 {
     *out = (struct preprocessing){0};
     if (s->opt->resume[0])
@@ -444,7 +444,7 @@ int start_preprocessing(struct preprocessing *out, const struct submission *s, s
     return s->opt->init_from[0] ? weights_preprocessing(out, s->opt->init_from, e) : 0;
 }
 
-int start_prepare(struct submission *s, struct err *e)
+int start_from_prepare(struct submission *s, struct err *e)
 {
     if (s->resume[0])
         return prepare_checkpoints(s, e);

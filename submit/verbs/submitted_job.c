@@ -102,7 +102,7 @@ static void print_node(const struct submission *s, const struct job_node *n)
     if (n->silent_since > 0 && s->seen.reason[0] && s->seen.node == n->at.node)
         printf("node(%d): %s: %s\n", n->at.node, s->seen.reason, s->seen.message);
     else if (n->silent_since == 0 && !n->is_ended)
-        printf("node(%d): %s\n", n->at.node, progress_text(text, sizeof text, n, NAN));
+        printf("node(%d): %s\n", n->at.node, progress_bar_text(text, sizeof text, n, NAN));
     else if (n->view.reason[0])
         printf("node(%d): %s: %s\n", n->at.node, n->view.reason, n->view.message);
 }
@@ -114,7 +114,7 @@ void submitted_job_show(const struct submission *s)
     verb_show_run(true, s);
     for (size_t i = 0; i < s->n_nodes && !s->opt->json; i++)
         print_node(s, &s->nodes[i]);
-    if (!s->opt->json && progress_waits_for(&node, s))
+    if (!s->opt->json && progress_bar_waits_for(&node, s))
         printf("the job waits for node(%d)\n", node);
 }
 

@@ -42,7 +42,7 @@ static json_t *job_json(const struct submission *s, const char *state, const cha
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:O?, s:O?}", "id", s->id, "name", s->settings.name,
                      "codec", s->settings.codec, "state", state, "submitted_at", at, "folder", s->folder,
-                     "waits_for", progress_waits_for(&node, s) ? json_integer(node) : json_null(), "tags",
+                     "waits_for", progress_bar_waits_for(&node, s) ? json_integer(node) : json_null(), "tags",
                      json_object_get(s->facts, "tags"), "note", json_object_get(s->facts, "note"));
 }
 
@@ -53,7 +53,7 @@ static void put_job(struct text_table *t, const struct submission *s, const char
 
     labels_text(labels, sizeof labels, s->facts);
     text_table_cell(t, "%s", s->id);
-    if (progress_waits_for(&node, s))
+    if (progress_bar_waits_for(&node, s))
         text_table_cell(t, "%s, waits for node(%d)", state, node);
     else
         text_table_cell(t, "%s", state);

@@ -92,12 +92,12 @@ TEST(the_time_left_is_that_of_the_slowest_node_since_it_was_first_seen)
 {
     struct progress_bar p = {0};
 
-    assert_true(isnan(progress_left(&p, 0, 100)));
-    assert_true(isnan(progress_left(&p, 0.5, 110))); /* resumed: half of it is not this run's */
-    assert_true(isnan(progress_left(&p, 0.5, 120)));
-    assert_true(isnan(progress_left(&p, 0.51, 110.5)));
-    assert_true(fabs(progress_left(&p, 0.6, 120) - 40) < 1e-6);
-    assert_true(fabs(progress_left(&p, 1, 160)) < 1e-6);
+    assert_true(isnan(progress_bar_left(&p, 0, 100)));
+    assert_true(isnan(progress_bar_left(&p, 0.5, 110))); /* resumed: half of it is not this run's */
+    assert_true(isnan(progress_bar_left(&p, 0.5, 120)));
+    assert_true(isnan(progress_bar_left(&p, 0.51, 110.5)));
+    assert_true(fabs(progress_bar_left(&p, 0.6, 120) - 40) < 1e-6);
+    assert_true(fabs(progress_bar_left(&p, 1, 160)) < 1e-6);
 }
 
 int main(void)
