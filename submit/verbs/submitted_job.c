@@ -126,7 +126,7 @@ static bool has_silent(const struct submission *s)
     return false;
 }
 
-/* Shows the results that an earlier command fetched of an ended job; false: some of them are missing. */
+/* Shows the results of an ended job that an earlier command has fetched; false: some are missing. */
 static bool show_kept(struct submission *s)
 {
     json_t *run = results_kept(s);
@@ -170,7 +170,7 @@ int submitted_job_ask_results(struct submission *s, bool *is_kept, const struct 
     return rc;
 }
 
-/* The job as its agents report it; NULL: one of them would let this user do more, or there is no memory. */
+/* The job as its agents report it; NULL: an agent grants this user more than scope read, or no memory. */
 static json_t *describe_job(const struct agents *a, const struct live_job *j)
 {
     json_t *run = live_run(j, NULL), *said = json_array();
@@ -198,7 +198,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(json_text_at(*(json_t *const *)b, "id"), json_text_at(*(json_t *const *)a, "id"));
 }
 
-/* Ids sort by time. */
+/* Newest first: ids in alphabetical order are in the order of their times. */
 static json_t *sort_jobs(json_t **all, size_t n)
 {
     json_t *list = json_array();

@@ -1,4 +1,5 @@
-/* agents: those that this user has joined. */
+/* agents: lists, adds, shows and removes the agents that this user has joined; drains and resumes an
+ * agent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,8 +96,8 @@ static int ask_all(struct joined *all, const struct access_list *l, struct err *
     return interrupt_check(e);
 }
 
-/* Of the agents with another key than the one that is known at their addresses: is it that of another agent
- * that was joined? Keeps what is found; returns the number of these. */
+/* An agent with another key than the one that is known for its address may be another joined agent: the two
+ * have exchanged addresses. Saves the new addresses of these agents, and returns their number. */
 static size_t find_exchanged(const struct joined *all, const struct access_list *l)
 {
     struct moved_agent *s = calloc(l->n + 1, sizeof *s);
@@ -111,8 +112,9 @@ static size_t find_exchanged(const struct joined *all, const struct access_list 
     for (size_t i = 0; i < n; i++) {
         if (!s[i].found)
             continue;
-        console_info("Agent %s, joined at %s, is at %s, where another one was; that address is kept now.",
-                     s[i].found->agent, s[i].found->address, s[i].address);
+        console_info(
+            "Agent %s, joined at %s, answers at %s, where another agent was; its new address is saved.",
+            s[i].found->agent, s[i].found->address, s[i].address);
         if (moved_agents_keep(s[i].found, s[i].address, &e) < 0)
             console_error("%s", e.text);
         else
@@ -181,8 +183,8 @@ static void print_all(const struct options *o, const struct joined *all, size_t 
     json_decref(list);
 }
 
-/* *is_changed: agents were found at each other's addresses, so that the list is to be read again; nothing is
- * printed then. */
+/* *is_changed: agents were found at each other's addresses; nothing is printed then, and the list must be
+ * read again. */
 static int list_once(const struct options *o, bool may_change, bool *is_changed, struct err *e)
 {
     struct access_list l;
@@ -217,8 +219,8 @@ static int list_joined(const struct options *o, const char *operand, struct err 
     return is_changed ? list_once(o, false, &is_changed, e) : 0;
 }
 
-/* As a worker's address in worker.json, of which the port may be left out. */
-static int take_address(char out[ADDRESS_MAX], const char *operand, struct err *e)
+/* Parses an address as in worker.json, where the port may be left out. */
+static int parse_operand(char out[ADDRESS_MAX], const char *operand, struct err *e)
 {
     char host[256];
     int port;
@@ -236,7 +238,7 @@ static int find_access(struct access *a, const char *operand, struct err *e)
 {
     char address[ADDRESS_MAX];
 
-    if (take_address(address, operand, e) < 0)
+    if (parse_operand(address, operand, e) < 0)
         return e->code;
     if (access_find(a, address, e) == 0)
         return 0;
@@ -261,20 +263,20 @@ static int show_agent(const struct options *o, const char *operand, struct err *
     return rc;
 }
 
-/* A damaged file is removed, too. */
-static int forget(const struct options *o, const char *operand, struct err *e)
+/* Removes a damaged file, too. */
+static int remove_agent(const struct options *o, const char *operand, struct err *e)
 {
     char address[ADDRESS_MAX];
 
-    if (take_address(address, operand, e) < 0)
+    if (parse_operand(address, operand, e) < 0)
         return e->code;
     if (access_remove(address, e) < 0)
         return err_hint(e, "job_submit agents list shows the addresses.");
     if (o->json)
         output_json(true, json_pack("{s:s}", "removed", address), NULL, NULL);
     console_info(
-        "Pin and token of %s are forgotten here. The agent accepts that token until it is taken back "
-        "on its machine (docs/two-machines.md).",
+        "Pin and token of %s are deleted here. The agent accepts that token until it is revoked on its "
+        "machine (docs/two-machines.md).",
         address);
     return 0;
 }
@@ -285,15 +287,15 @@ static int add_agent(const struct options *o, const char *operand, struct err *e
     return verb_join_by(operand, e);
 }
 
-/* Joined or not, as for a job. */
-static int ask_about_drain(const struct options *o, const char *operand, bool is_draining, struct err *e)
+/* The agent need not be joined, as for a job. */
+static int change_drain(const struct options *o, const char *operand, bool is_draining, struct err *e)
 {
     struct job_node n = {0};
     struct http *h;
     struct drain_view v;
     int rc;
 
-    if (take_address(n.at.address, operand, e) < 0 ||
+    if (parse_operand(n.at.address, operand, e) < 0 ||
         address_parse(n.at.host, sizeof n.at.host, &n.at.port, n.at.address, e) < 0 ||
         node_find_access(&n, &o->credentials, e) < 0)
         return e->code;
@@ -314,8 +316,8 @@ static int ask_about_drain(const struct options *o, const char *operand, bool is
                               "running", (json_int_t)v.n_running, "queued", (json_int_t)v.n_queued),
                     NULL, NULL);
     if (rc == 0 && is_draining)
-        console_info("Agent %s takes no new jobs, also after a restart, until it is resumed; %lld run to "
-                     "their end, %lld wait in its queue.",
+        console_info("Agent %s takes no new jobs until it is resumed, even after a restart. Of its jobs %lld "
+                     "run to their end, %lld wait in its queue.",
                      n.at.address, (long long)v.n_running, (long long)v.n_queued);
     else if (rc == 0)
         console_info("Agent %s takes jobs again.", n.at.address);
@@ -324,21 +326,21 @@ static int ask_about_drain(const struct options *o, const char *operand, bool is
     return rc;
 }
 
-static int drain(const struct options *o, const char *operand, struct err *e)
+static int drain_agent(const struct options *o, const char *operand, struct err *e)
 {
-    return ask_about_drain(o, operand, true, e);
+    return change_drain(o, operand, true, e);
 }
 
-static int resume(const struct options *o, const char *operand, struct err *e)
+static int resume_agent(const struct options *o, const char *operand, struct err *e)
 {
-    return ask_about_drain(o, operand, false, e);
+    return change_drain(o, operand, false, e);
 }
 
 static const struct {
     const char *name;
     int (*run)(const struct options *o, const char *operand, struct err *e);
-} actions[] = {{"list", list_joined}, {"add", add_agent}, {"show", show_agent},
-               {"remove", forget},    {"drain", drain},   {"resume", resume}};
+} actions[] = {{"list", list_joined},    {"add", add_agent},     {"show", show_agent},
+               {"remove", remove_agent}, {"drain", drain_agent}, {"resume", resume_agent}};
 
 int verb_agents(const struct options *o, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* cancel: ends jobs. */
+/* cancel: cancels jobs, and waits for their end. */
 #include <stdio.h>
 
 #include "shared/base/clock.h"
@@ -18,8 +18,8 @@ static void cancel_nodes(struct submission *s, const char *reason)
         s->nodes[i].is_reserved &= s->nodes[i].silent_since > 0;
 }
 
-/* 202 means that the node will end: waits until every node has ended, even if the first one's end decides
- * the job. */
+/* An agent answers 202 before its node has ended, so this waits until every node has ended, even if the end
+ * of the first one decides the job's state. */
 static int cancel_one(const struct options *o, const char *id, struct err *e)
 {
     double until = clock_now() + STOP_S;

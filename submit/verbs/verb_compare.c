@@ -1,4 +1,4 @@
-/* compare: runs side by side. */
+/* compare: prints runs side by side. */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static int print(const json_t *doc, bool is_chosen, struct err *e)
     if (json_is_number(target))
         printf("Time and bytes to an accuracy of %.6g: %s.\n", json_number_value(target),
                is_chosen ? "the one of --target"
-                         : "the highest that all of them reached; --target X is another");
+                         : "the highest that all runs reached; --target X chooses another");
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* export: results of a job in the form of another program, from their folder; no agent is asked. */
+/* export: writes the results of a job, from their folder, in the format of another program; asks no agent. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
-/* A job that was submitted from here, by its id, or the last one. */
+/* The result folder of a job in the index, by its id; NULL: the latest job. */
 static int folder_of(char out[PATH_MAX], const struct options *o, const char *id, struct err *e)
 {
     struct submission s;
@@ -57,7 +57,7 @@ static int export_run(char out[PATH_MAX], const struct options *o, const char *f
 
     if (run_file_read(&run, folder, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
-            err_hint(e, "It has no results yet: job_submit fetch gets them.");
+            err_hint(e, "The job has no results here yet: job_submit fetch gets them.");
         return e->code;
     }
     rc = (strcmp(o->format, "mlflow") == 0 ? to_mlflow : to_tensorboard)(out, folder, run, o->output, e);

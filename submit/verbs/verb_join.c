@@ -1,4 +1,4 @@
-/* join: proves to an agent, by a code that it printed, that it may give this user a token. */
+/* join: gets a token from an agent in exchange for the code that the agent has printed. */
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,8 +87,8 @@ static int ask_for_token(struct access *a, const struct agent_invitation *v, str
     return rc;
 }
 
-/* The operand, or the line that it stands for. */
-static int find_invitation(struct agent_invitation *v, const char *operand, struct err *e)
+/* Reads the operand, or for "-" a line of standard input. */
+static int read_invitation(struct agent_invitation *v, const char *operand, struct err *e)
 {
     char line[INVITATION_MAX];
     int rc;
@@ -112,12 +112,12 @@ int verb_join_by(const char *operand, struct err *e)
     struct agent_invitation v;
     int rc;
 
-    if (find_invitation(&v, operand, e) < 0)
+    if (read_invitation(&v, operand, e) < 0)
         return e->code;
     snprintf(a.pin, sizeof a.pin, "%s", v.pin);
     snprintf(a.address, sizeof a.address, "%s", v.address);
-    rc = access_prepare(e) < 0 || ask_for_token(&a, &v, e) < 0 ? e->code
-                                                               : access_save(&a, e); /* a code serves once */
+    /* An agent accepts a code once, so that the token's file must be writable before. */
+    rc = access_prepare(e) < 0 || ask_for_token(&a, &v, e) < 0 ? e->code : access_save(&a, e);
     if (rc == 0)
         console_info("Joined agent %s at %s. next: list \"%s\" in worker.json.", a.agent, a.address,
                      a.address);

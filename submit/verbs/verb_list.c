@@ -1,4 +1,4 @@
-/* list: the jobs that were submitted from here, and those of others that agents show. */
+/* list: prints the jobs that this user has submitted, and the jobs of others that agents show. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
 static size_t list_seen(const struct options *o, json_t *list, struct text_table *t, size_t most,
                         size_t *n_more)
 {
-    json_t *jobs = o->tags[0] ? NULL : submitted_jobs_of_others(o), *job; /* agents do not know of tags */
+    json_t *jobs = o->tags[0] ? NULL : submitted_jobs_of_others(o), *job; /* agents do not store tags */
     size_t i, n = json_array_size(jobs);
 
     json_array_foreach(jobs, i, job)

@@ -1,5 +1,5 @@
-/* model list: the models that ship. model inspect: prints the contents of a model file, or the layers of a
- * model's document. model convert: writes the weights in the formats of other programs. */
+/* model list: prints the models that come with psgd. model inspect: prints the contents of a model file, or
+ * the layers of a model's document. model convert: writes the weights in the formats of other programs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,7 +156,7 @@ static json_t *model_json(const struct model_spec *m)
                      (json_int_t)m->n_trained, "layers", verb_model_layers(m));
 }
 
-/* Of a name, or of the path of a document. The caller frees *m. */
+/* Reads a model's document, by its name or path. The caller frees *m. */
 static int read_document(struct model_spec **m, const char *name, struct err *e)
 {
     char exe_dir[PATH_MAX], path[PATH_MAX];
@@ -294,7 +294,7 @@ static void print_names(const char *key, const struct names *s, const char *rest
     print_meta(key, line);
 }
 
-/* What new data must be like, in a few lines: the record itself may have many thousand words. */
+/* Prints in a few lines what new data must be like: the whole record may have thousands of words. */
 static void print_record(const struct tensor_file *f)
 {
     struct preprocessing p;
@@ -309,7 +309,7 @@ static void print_record(const struct tensor_file *f)
     snprintf(text, sizeof text, "samples of %s of data set %s; transform %s",
              layout_text(layout, &p.shape, p.type == TENSOR_I32), p.dataset, p.transform);
     print_meta(PREPROCESSING_META, text);
-    snprintf(text, sizeof text, "; learned is column %d", p.learned_at);
+    snprintf(text, sizeof text, "; column %d has the labels or targets", p.learned_at);
     print_names("  columns", &p.columns, text);
     print_names("  classes", &p.classes, "");
     print_names("  words", &p.words, "");

@@ -1,4 +1,4 @@
-/* plot: curves of runs on the terminal, or in a file by gnuplot. */
+/* plot: draws curves of runs on the terminal, or by gnuplot into a file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +52,8 @@ static void add_point(void *ctx, double x, double y)
         plot_add(a->curve, x, y, a->e);
 }
 
-/* The mean over the workers. */
-static int take_curve(struct plot_curve *c, const struct options *o, const struct run *r, struct err *e)
+/* Reads the curve of a run: the mean over its workers. */
+static int read_curve(struct plot_curve *c, const struct options *o, const struct run *r, struct err *e)
 {
     const struct series_query q = {.file = o->plot_file, .names = o->plot_y, .x = o->plot_x};
     struct err failed = {0};
@@ -73,7 +73,8 @@ static int take_curve(struct plot_curve *c, const struct options *o, const struc
     return failed.code;
 }
 
-/* A file with a row for each value may have any; `names` gets those that it has in a run. */
+/* Adds the names of the values in a run's file to `names`: a file with a row for each value may have any
+ * names. */
 static void add_names(json_t *names, const char *file, const struct run *r)
 {
     const struct series_query q = {.file = file};
@@ -101,7 +102,7 @@ static int no_value(const struct options *o, const struct run *runs, size_t n, s
     json_object_foreach(names, name, ignored) if (len < sizeof list)
         len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len ? ", " : "", name);
     json_decref(names);
-    err_set(e, ERR_NOT_FOUND, "--y %s: no run has a value of it in %s.csv", o->plot_y, o->plot_file);
+    err_set(e, ERR_NOT_FOUND, "--y %s: no run has such a value in %s.csv", o->plot_y, o->plot_file);
     return list[0] ? err_hint(e, "There are values of %s.", list) : e->code;
 }
 
@@ -153,7 +154,7 @@ static int draw_image(const struct plot *p, const struct options *o, struct err 
     return o->svg[0] ? plot_gnuplot(p, "svg", o->svg, width, height, e) : 0;
 }
 
-/* Bytes of rules may differ by orders of magnitude. */
+/* By default only an axis of bytes becomes logarithmic: those of rules may differ by orders of magnitude. */
 static void choose_axis(struct plot *p, const struct options *o)
 {
     bool is_bytes = strcmp(o->plot_x, "bytes") == 0;
@@ -182,7 +183,7 @@ static int plot(const struct options *o, const struct run *runs, size_t n, struc
     for (size_t i = 0; i < n && rc == 0; i++) {
         choose_label(labels[i], comparison, i);
         p.curves[i].label = labels[i];
-        rc = take_curve(&p.curves[i], o, &runs[i], e);
+        rc = read_curve(&p.curves[i], o, &runs[i], e);
         n_points += p.curves[i].n;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -1,5 +1,6 @@
-/* predict: a trained model on data: a table with a row per sample, and the metrics of an evaluation. The
- * program `predictor` computes, as a node does; this verb prepares its files and writes the table. */
+/* predict: applies a trained model to data: writes a table with a row per sample, and prints the metrics of
+ * an evaluation. The program `predictor` computes, as a node does; this verb prepares its files and writes
+ * the table. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ struct predict {
     json_t *summary;
 };
 
-/* A model of results is in FOLDER/model/. */
+/* Sets p->job if the model is FOLDER/model/... of a result folder. */
 static void find_job(struct predict *p)
 {
     char folder[PATH_MAX], run[PATH_MAX];
@@ -70,13 +71,14 @@ static int find_model_file(struct predict *p, const char *operand, struct err *e
         return e->code;
     if (access(p->path, F_OK) < 0) {
         err_set(e, ERR_NOT_FOUND, "%s has no %s", operand, artifacts[ARTIFACT_FINAL_MODEL].path);
-        return err_hint(e, "A folder is one of a job's results; else name the file of a model.");
+        return err_hint(e, "Name the result folder of a job, or the file of a model.");
     }
     find_job(p);
     return 0;
 }
 
-/* Takes the options that are not given from the job that made the model; *record: its run.json's. */
+/* Takes the options that are not given from the job that made the model; *record: the preprocessing record in
+ * its run.json. */
 static int take_options(struct predict *p, json_t **record, struct err *e)
 {
     const json_t *facts;
@@ -111,7 +113,7 @@ static int open_model(struct predict *p, struct err *e)
     return rc < 0 ? err_at(e, "%s", p->path) : 0;
 }
 
-/* A file that another program has written has no metadata, but the job's run.json has the record, too. */
+/* A file that another program has written has no metadata; then `record`, of the job's run.json, is used. */
 static int open_record(struct predict *p, const json_t *record, struct err *e)
 {
     if (open_model(p, e) < 0)
@@ -122,8 +124,7 @@ static int open_record(struct predict *p, const json_t *record, struct err *e)
     return p->has_record ? 0 : err_at(e, "%s/run.json: facts.preprocessing", p->job);
 }
 
-/* The record's set and transform are those of the job, which had no other, so that options may only repeat
- * them. */
+/* Data set and transform are those of the record; options may only repeat them. */
 static int take_record(struct predict *p, struct err *e)
 {
     struct settings *set = &p->opt.settings;
@@ -131,9 +132,10 @@ static int take_record(struct predict *p, struct err *e)
 
     if (!p->has_record) {
         console_info(
-            "%s has no preprocessing record, as files of older versions and of other programs: words, "
-            "classes, columns and means are learned from the data set that is named, and whether they "
-            "are the model's cannot be checked.",
+            "%s has no preprocessing record, like files of older versions and of other programs: words, "
+            "classes, columns and means are learned from the data set of this command, and cannot be "
+            "compared "
+            "with the model's.",
             p->path);
         return 0;
     }
@@ -169,7 +171,7 @@ static int open_data(struct predict *p, struct err *e)
     return p->has_record ? 0 : preprocessing_learn(&p->record, &p->data, set->dataset, set->transform, e);
 }
 
-/* Data that is named is predicted as a whole, unless a half is asked for. */
+/* All samples of --data are predicted, unless --split chooses a half. */
 static void choose_samples(struct predict *p)
 {
     p->is_whole = p->has_record && options_is_given(&p->opt, offsetof(struct options, data)) &&

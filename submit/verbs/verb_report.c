@@ -1,4 +1,4 @@
-/* report: writes report.html again into folders of results, as those of earlier versions have none. */
+/* report: writes report.html into folders of results; those of earlier versions have none. */
 #include <stdio.h>
 #include <unistd.h>
 

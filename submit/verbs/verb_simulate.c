@@ -1,5 +1,5 @@
-/* simulate: makes a job's packages as for agents and runs them in a simulator on this machine, in a process
- * of its own because it executes the codec's code. The results are shown and kept like those of a job. */
+/* simulate: makes a job's packages as for agents and runs them in the simulator, a process of its own,
+ * because it executes the codec's code. The results are printed and stored like those of a job. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,9 +169,10 @@ static int run_simulator(struct simulation_run *r, struct err *e)
     return helper_run(&r->summary, &how, e);
 }
 
-/* What the times of a step, the test set, a codec and a message depend on: not the rule, nor its rates and
- * seed, so that runs which differ in these take the same times. NULL: no memory. */
-static json_t *what_is_measured(const struct simulation_run *r)
+/* The settings on which the measured times depend (of a step, an evaluation, a codec, a message). The rule,
+ * its rates and the seed are not among them, so that runs which differ in these use the same times. NULL: no
+ * memory. */
+static json_t *measured_settings(const struct simulation_run *r)
 {
     static const char *const keys[] = {
         "model",   "dataset",    "transform",   "batch_size",       "math",
@@ -187,9 +188,9 @@ static json_t *what_is_measured(const struct simulation_run *r)
     return of;
 }
 
-/* Takes what the file of --measured has before the simulation, and adds to it afterwards. In both cases the
- * simulation's options then have the times, as if they had been given. */
-static int with_measured(struct simulation_run *r, bool is_over, struct err *e)
+/* Before the simulation, takes the times in the file of --measured; afterwards (is_over), adds the measured
+ * ones. In both cases the options of the simulation then have the times, as if they had been given. */
+static int use_measured(struct simulation_run *r, bool is_over, struct err *e)
 {
     const char *file = r->opt.measured;
     json_t *of;
@@ -197,7 +198,7 @@ static int with_measured(struct simulation_run *r, bool is_over, struct err *e)
 
     if (!file[0] || r->opt.simulation.gradients > 0)
         return 0;
-    of = what_is_measured(r);
+    of = measured_settings(r);
     if (!of)
         return err_set(e, ERR_NOMEM, "no memory");
     rc = (is_over && measured_keep(file, of, r->summary, e) < 0) ||
@@ -322,11 +323,11 @@ static int simulate(struct simulation_run *r, struct err *e)
 {
     struct submission *s = &r->s;
 
-    if (temp_open(&r->packages, e) < 0 || prepare_run(r, e) < 0 || with_measured(r, false, e) < 0 ||
+    if (temp_open(&r->packages, e) < 0 || prepare_run(r, e) < 0 || use_measured(r, false, e) < 0 ||
         put_packages(r, e) < 0 || derived_prepare(s, e) < 0)
         return e->code;
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, e) < 0 ||
-        with_measured(r, true, e) < 0 || take_nodes(r, e) < 0 || keep_results(r, e) < 0)
+        use_measured(r, true, e) < 0 || take_nodes(r, e) < 0 || keep_results(r, e) < 0)
         return e->code;
     show_results(r);
     return s->state == JOB_SUCCEEDED && !s->is_complete ? EXIT_INCOMPLETE
@@ -334,9 +335,9 @@ static int simulate(struct simulation_run *r, struct err *e)
                                                         : EXIT_JOB_FAILED;
 }
 
-/* `work` on a run with the options. */
-static int with_run(int (*work)(struct simulation_run *r, struct err *e), const struct options *o,
-                    struct err *e)
+/* Calls `work` with a run that has these options. */
+static int call_with_run(int (*work)(struct simulation_run *r, struct err *e), const struct options *o,
+                         struct err *e)
 {
     struct simulation_run *r = calloc(1, sizeof *r);
     int rc;
@@ -356,10 +357,10 @@ static int with_run(int (*work)(struct simulation_run *r, struct err *e), const 
 int verb_simulate(const struct options *o, struct err *e)
 {
     options_echo_preset(o);
-    return with_run(simulate, o, e);
+    return call_with_run(simulate, o, e);
 }
 
 int verb_simulate_check(const struct options *o, struct err *e)
 {
-    return with_run(prepare_run, o, e);
+    return call_with_run(prepare_run, o, e);
 }

@@ -37,7 +37,7 @@ static int download(struct submission *s, struct job_node *n, int fd, struct err
     return interrupt_check(e) < 0 ? e->code : node_answer(n, e);
 }
 
-/* When the model was written: its metadata. */
+/* The point of the training at which the model was written, from its metadata. */
 struct moment {
     unsigned long long epoch, step;
 };
@@ -74,7 +74,8 @@ static void show_snapshot(const struct options *o, const struct submission *s, c
                m->step, m->epoch);
 }
 
-/* A file without a name; *is_named: the file system has no such files, and it is `temporary`. */
+/* Opens a file without a name. *is_named: the file system does not support that, so the file has the name
+ * `temporary`. */
 static int open_file(bool *is_named, const char *temporary, const char *path, struct err *e)
 {
     char dir[PATH_MAX];
@@ -89,7 +90,7 @@ static int open_file(bool *is_named, const char *temporary, const char *path, st
     return fd < 0 ? err_errno(e, ERR_IO, "%s", path) : fd;
 }
 
-/* Gives the file the name `path`; another file of that name is replaced. */
+/* Gives the file the name `path`, and replaces another file of that name. */
 static int name_file(int fd, bool is_named, const char *temporary, const char *path, struct err *e)
 {
     char from[64];
@@ -103,7 +104,7 @@ static int name_file(int fd, bool is_named, const char *temporary, const char *p
     return e->code;
 }
 
-/* The file gets its name when it is whole: a process that is killed leaves none. */
+/* The file gets its name when it is complete, so a process that is killed leaves no partial file. */
 static int write_file(struct submission *s, struct job_node *n, const struct options *o, struct err *e)
 {
     char temporary[PATH_MAX], written[64];

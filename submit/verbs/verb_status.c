@@ -1,4 +1,4 @@
-/* status: the state of each node of a job. */
+/* status: prints the state of each node of a job. */
 #include <stdio.h>
 
 #include "submit/terminal/interrupt.h"
@@ -19,7 +19,7 @@ static int print_seen(const struct options *o, const json_t *job, struct err *e)
     return rc;
 }
 
-/* Of a job that is not in the index, which *e says, but which agents show to this user's token. */
+/* Shows a job that is not in the index (`e` is that error), if agents show it to this user's token. */
 static int show_seen(const struct options *o, struct err *e)
 {
     json_t *jobs = submitted_jobs_of_others(o);
@@ -27,7 +27,7 @@ static int show_seen(const struct options *o, struct err *e)
     int rc = e->code;
 
     if (job && o->json) {
-        json_object_del(job, "said"); /* in the form that agents have it */
+        json_object_del(job, "said"); /* the agents' own answers, which the rest of the document repeats */
         output_json(true, json_incref(job), NULL, NULL);
         rc = 0;
     } else if (job) {

@@ -1,5 +1,5 @@
-/* submit: runs the stages in order. Before the start every failure undoes everything; after the
- * start the job does not need this process. */
+/* submit: runs the stages in order. A failure before the start releases all reservations and removes the
+ * result folder; after the start the job does not need this process. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void print_next_commands(const struct submission *s)
 {
     console_plain(
         s->opt->detach && s->opt->retries > 0
-            ? "Job %s is watched in the background, for --retries; its log is in the folder of results. next:"
+            ? "Job %s is watched in the background, for --retries; its log is in the result folder. next:"
             : "Job %s continues without this program. next:",
         s->id);
     console_plain("  job_submit wait %s      shows its progress and fetches the results", s->id);
@@ -81,7 +81,7 @@ static void print_last_log(const struct submission *s, const struct job_node *n)
     json_array_foreach(s->last_log, i, line) console_info("\t %s", json_string_value(line));
 }
 
-/* The command that `why` names. */
+/* Prints the next command that `why` recommends. */
 static void print_next(const struct submission *s)
 {
     json_t *run = run_json(s), *why = NULL;
@@ -156,7 +156,7 @@ int verb_finish(struct submission *s, struct err *e)
     return verb_exit_status(s);
 }
 
-/* Printed only now, so that refusals by checks or agents are printed alone. */
+/* Called once checks and agents have accepted the job, so that a refusal is printed alone. */
 static void echo_options(const struct options *o)
 {
     classic_echo(o);
@@ -167,9 +167,10 @@ static void echo_options(const struct options *o)
             "--image-classification and --input are ignored: the data set and the model define them.");
 }
 
-/* With --retries a copy of this process stays to watch the job: whether it is that copy. Connections and
- * temporary files are the copy's from now on, so this process ends without closing them. */
-static bool is_left(const struct submission *s)
+/* --detach: prints the id. With --retries, starts a copy of this process that watches the job; returns true
+ * in the copy. The copy owns connections and temporary files from now on, so this process ends without
+ * closing them. */
+static bool detach_job(const struct submission *s)
 {
     pid_t pid = 0;
     int nowhere;
@@ -217,10 +218,10 @@ static int attempt(struct submission *s, struct err *e)
     }
     if (begin_results(s, e) < 0)
         console_error("%s", e->text);
-    return s->opt->detach && !is_left(s) ? 0 : verb_finish(s, e);
+    return s->opt->detach && !detach_job(s) ? 0 : verb_finish(s, e);
 }
 
-/* The job has failed once: an attempt that cannot be started changes neither that nor its results. */
+/* The job has failed: a further attempt that cannot be started changes neither its state nor its results. */
 static int retry(struct submission *s, struct err *e)
 {
     int n, rc;

@@ -1,5 +1,5 @@
-/* tag: sets the tags of a run after its end; and the labels, tags and note, that it has in common with the
- * verb note. */
+/* tag: sets the tags of a run after its end. verb_label(), which sets a tag or a note, serves the verb note,
+ * too. */
 #include <string.h>
 
 #include "shared/base/json.h"
@@ -22,10 +22,10 @@ static int check_ended(const struct run *r, struct err *e)
 
     if (job_state_parse(&state, json_text_at(r->doc, "state")) && job_state_is_terminal(state))
         return 0;
-    err_set(e, ERR_CONFLICT, "%s: by its run.json the job has not ended, and its end writes that file again",
-            r->folder);
-    job_index_in_folder(known, r->folder, &ignored); /* it has no simulations */
-    return strcmp(known, id) == 0 ? err_hint(e, "job_submit wait %s gets its end.", id) : e->code;
+    err_set(e, ERR_CONFLICT,
+            "%s: its run.json says that the job has not ended, and is written again when it ends", r->folder);
+    job_index_in_folder(known, r->folder, &ignored); /* the index has no simulations */
+    return strcmp(known, id) == 0 ? err_hint(e, "job_submit wait %s waits for its end.", id) : e->code;
 }
 
 int verb_label_run(struct run *r, const char *key, json_t *value, struct err *e)
@@ -88,7 +88,7 @@ int verb_tag(const struct options *o, struct err *e)
     json_t *tags;
 
     if (o->args.n_operands < 2)
-        return err_set(e, ERR_USAGE, "tag needs a run and all its tags; \"\" removes those it has");
+        return err_set(e, ERR_USAGE, "tag needs a run and all its tags; \"\" removes all tags");
     tags = json_array();
     for (int i = 1; i < o->args.n_operands; i++)
         if (o->args.operands[i][0])

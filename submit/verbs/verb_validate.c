@@ -1,5 +1,5 @@
-/* validate: runs the read and check stages of a job without any agent and prints their results. Labels are
- * counted in the files that would be shipped. */
+/* validate: runs the stages read and check of a job, which need no agent, and prints their results. Labels
+ * are counted in the files that would be shipped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,9 +211,9 @@ int verb_validate(const struct options *o, struct err *e)
         stage_check_job(&s, e) < 0) {
         const json_t *data = json_object_get(s.facts, "data");
 
-        if (data && !o->json) { /* a set that was misread may be what is refused */
+        if (data && !o->json) { /* the cause may be a data set that was misread */
             print_set(&s.settings, data);
-            fflush(stdout); /* before the error, also in a file of both */
+            fflush(stdout); /* so that it precedes the error if both streams are one file */
         }
         rc = e->code;
     } else {

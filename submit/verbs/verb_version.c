@@ -1,4 +1,4 @@
-/* version: that of this program. */
+/* version: prints the version of this program. */
 #include <stdio.h>
 
 #include "submit/verbs/verbs.h"

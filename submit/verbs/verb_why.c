@@ -1,5 +1,5 @@
-/* why: one sentence about a job's state, from its agents' journals or, where no agent answers, from what is
- * kept here. */
+/* why: prints one sentence about a job's state, from its agents' journals, or from the files here if no agent
+ * answers. */
 #include <string.h>
 #include <unistd.h>
 
@@ -17,9 +17,9 @@
 
 static const double ask_s = 3;
 
-/* The folder's run.json knows the files, and how each node ended where no agent answers any more. It may be
- * another job's by now. */
-static void take_kept(json_t **run, const struct submission *s, bool has_answers)
+/* Adds the list of files from the folder's run.json; if no agent answers, takes all of that run.json, which
+ * has the end of each node. The folder may be that of another job by now. */
+static void merge_run_file(json_t **run, const struct submission *s, bool has_answers)
 {
     struct err ignored;
     json_t *kept;
@@ -46,11 +46,11 @@ static int describe_job(json_t **out, struct submission *s, bool has_answers, st
     *out = run_json(s);
     if (!*out)
         return err_set(e, ERR_NOMEM, "no memory");
-    take_kept(out, s, has_answers);
+    merge_run_file(out, s, has_answers);
     return 0;
 }
 
-/* Asks the agents; with none of them left, the index has the end of a job that was watched. */
+/* Asks the agents. If none answers, the index has the end of a job that was watched. */
 static int ask_agents(json_t **out, const struct options *o, const char *id, struct err *e)
 {
     struct submission s;

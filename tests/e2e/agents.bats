@@ -51,7 +51,7 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     # What is forgotten here is still accepted there, and that is said.
     run "$SUBMIT" agents remove "$(address_of 0)"
     [ "$status" -eq 0 ]
-    [[ "$output" == *"accepts that token until it is taken back"* ]]
+    [[ "$output" == *"accepts that token until it is revoked"* ]]
     run "$SUBMIT" agents remove "$(address_of 0)"
     [ "$status" -eq 6 ]
     [[ "$output" == *"no agent was joined at $(address_of 0)"* ]]
@@ -156,7 +156,7 @@ write_joined() { # write_joined N...: these agents as workers
     [[ "$output" == *"is not the agent that was known here"* ]]
     run "$SUBMIT" agents
     [ "$status" -eq 0 ]
-    [ "$(grep -c 'where another one was' <<<"$output")" -eq 2 ]
+    [ "$(grep -c 'where another agent was' <<<"$output")" -eq 2 ]
     [ "$(grep -c ' answers$' <<<"$output")" -eq 3 ]
     job -o one
 }

@@ -94,7 +94,7 @@ PY
     [ "$(jq .nodes[0].elapsed_s first/run.json)" = "$(jq .nodes[0].elapsed_s again/run.json)" ]
     run "$SUBMIT" plot first --file codec --y stale
     [ "$status" -eq 6 ]
-    [[ "$output" == *"--y stale: no run has a value of it in codec.csv"*"There are values of staleness."* ]]
+    [[ "$output" == *"--y stale: no run has such a value in codec.csv"*"There are values of staleness."* ]]
 }
 
 @test "the schema of --config is valid, accepts a job and names mistakes" {

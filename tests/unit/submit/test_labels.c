@@ -103,7 +103,7 @@ TEST(a_job_that_has_not_ended_gets_no_note)
     begin("running");
     assert_int_equal(set("of_job", "note", json_string("early")), ERR_CONFLICT);
     assert_error_has("has not ended");
-    assert_string_equal(e.hint, "job_submit wait j-1aaaa gets its end.");
+    assert_string_equal(e.hint, "job_submit wait j-1aaaa waits for its end.");
     assert_int_equal(set("copy", "note", json_string("early")), ERR_CONFLICT);
     assert_string_equal(e.hint, "");
     assert_facts("of_job/run.json", "{\"note\":\"old\"}");
