@@ -13,7 +13,7 @@ enum { BARS_MAX = 12, SLOWEST = 3, LINE = 256 };
 /* The bar's width is that of the line less LABELS, within bounds. */
 enum { BAR_MIN = 8, BAR_MAX = 48, LABELS = 70 };
 static const double redraw_s = 0.2, report_s = 10;
-/* An estimate of less is of the first steps, which take longer. */
+/* There is no estimate before: it would be that of the first steps, which take longer. */
 static const double estimated_s = 1;
 
 /* Progress of one node, 0..1; 0 if nothing is known yet. */
@@ -165,7 +165,7 @@ static void draw_lines(const struct submission *s, const struct job_node **order
     console_bars(pointers, k);
 }
 
-static void console_lines(const struct submission *s, const struct job_node **order, size_t n, double left_s)
+static void print_lines(const struct submission *s, const struct job_node **order, size_t n, double left_s)
 {
     char text[256];
 
@@ -199,7 +199,7 @@ void progress_bar_show(struct progress_bar *p, const struct submission *s)
     if (console_is_terminal()) {
         draw_lines(s, order, n, left_s);
     } else if (now - p->reported_at > report_s || (tenth > p->tenth && tenth < 10)) {
-        console_lines(s, order, n, left_s);
+        print_lines(s, order, n, left_s);
         p->reported_at = now;
         p->tenth = tenth;
     }

@@ -12,15 +12,15 @@ struct progress_bar {
 
 void progress_bar_show(struct progress_bar *p, const struct submission *s);
 
-/* The seconds left if the slowest node, whose progress `ratio` is, goes on as since it was first seen; NAN:
- * not known yet. */
+/* The seconds left if the slowest node, with the progress `ratio`, continues at its mean speed since its
+ * first report; NAN: not known yet. */
 double progress_bar_left(struct progress_bar *p, double ratio, double now);
 
 /* "epoch 1 of 2, 35 %, 4.1 s left, loss 0.412, accuracy 0.901, 1.2 MB sent"; left_s NAN: not known. */
 const char *progress_bar_text(char *out, size_t size, const struct job_node *n, double left_s);
 
-/* Does the job wait for one of its nodes, as of the nodes that answer? *node: that one, which hangs or is
- * slow. Several nodes that wait name the same, as each follows what its peers say that they wait for. */
+/* True if the job waits for one of its nodes, which hangs or is slow. *node: the node that most waiting nodes
+ * name; a node that waits follows its peers' waits to their end, so that usually all name the same one. */
 bool progress_bar_waits_for(int *node, const struct submission *s);
 
 #endif

@@ -21,7 +21,7 @@ enum { CLASSES_NOTED = 1000, WORD = 8 /* bytes of the longest number */ };
 
 #define INPUT_MAX ((size_t)4 << 30)
 
-static const double EPOCH_SHARE = 0.9; /* an epoch of less of the samples is a warning */
+static const double EPOCH_SHARE = 0.9; /* an epoch with a smaller share of the samples causes a warning */
 
 char *shard_columns(const int *blocks, int n, int batch_size)
 {
@@ -244,7 +244,7 @@ static void append_warnings(json_t *all, const struct data_warnings *w)
         json_array_append_new(all, json_sprintf("Data: %s.", one));
 }
 
-/* What the job, or an epoch of it, leaves out. */
+/* Warns of samples that the job, or each epoch, leaves out. */
 static void warn_of_remainder(struct data_warnings *w, const struct partition *p, const struct settings *set,
                               size_t n_train)
 {
@@ -302,7 +302,7 @@ void shard_note_data(struct submission *s, const struct dataset *d)
                                   "vocab", d->vocab));
 }
 
-/* Adds to them how the data set is divided. */
+/* Adds to facts "data" how the data set is divided. */
 static void note_division(struct submission *s, const struct dataset *d, const struct partition *p,
                           int n_blocks)
 {
@@ -324,8 +324,8 @@ static void note_division(struct submission *s, const struct dataset *d, const s
                                      all));
 }
 
-static int divide(struct partition *p, const struct blocks *b, const struct dataset *d,
-                  const struct settings *set, struct err *e)
+static int divide_set(struct partition *p, const struct blocks *b, const struct dataset *d,
+                      const struct settings *set, struct err *e)
 {
     const struct partition_set all = {.n = d->n_train,
                                       .labels = d->train_y,
@@ -379,7 +379,7 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
         return e->code;
     rc = settings_blocks(&b, set, e);
     if (rc == 0)
-        rc = divide(&part, &b, d, set, e);
+        rc = divide_set(&part, &b, d, set, e);
     set->steps_per_epoch = (int)part.n_rows;
     if (rc == 0)
         rc = make_all(s, &b, &c, e);

@@ -28,7 +28,7 @@ void silence_begin(struct submission *s, struct job_node *n, const struct err *w
 }
 
 /* A stream that ends in order, but without the job's end, is no broken connection: after a power failure the
- * end may have a number that was seen before, and an agent may be faulty. The job itself says how it is. */
+ * end may have a number that was received before, or the agent is faulty. So the job's state is requested. */
 static void ask_for_state(struct submission *s, struct job_node *n)
 {
     bool is_first = n->cut_at == 0 || n->event_at > n->cut_at;
@@ -46,8 +46,9 @@ static void ask_for_state(struct submission *s, struct job_node *n)
              text_hour(until, clock_wall() + s->opt->agent_timeout_s));
 }
 
-/* Takes the answer. ERR_UNREACHABLE: for --agent-timeout there was neither an end nor an event. */
-static int look_at_cut(struct submission *s, struct job_node *n, struct err *e)
+/* Takes the answer to that request. ERR_UNREACHABLE: for --agent-timeout there was neither an end nor an
+ * event. */
+static int check_cut_stream(struct submission *s, struct job_node *n, struct err *e)
 {
     struct err ignored;
 
@@ -84,9 +85,9 @@ static int take_end_of_stream(struct submission *s, struct job_node *n, struct e
     return 0;
 }
 
-/* Takes the answer of a probe: the stream is silent, too, if the agent's disk does not take the job's end.
- * The events know the rest, and may be newer. */
-static void look_at_probe(struct submission *s, struct job_node *n)
+/* Takes the answer to a probe: a stream is also silent if the agent cannot write the job's end to its disk.
+ * Nothing else of the answer is used, because the events may be newer. */
+static void take_probe_answer(struct submission *s, struct job_node *n)
 {
     bool is_first = n->unwritten_at == 0;
     char until[TEXT_AMOUNT];
@@ -108,7 +109,7 @@ static void look_at_probe(struct submission *s, struct job_node *n)
 }
 
 /* A stream without new data may mean a frozen agent: probes it with a simple request. */
-static void probe(struct submission *s, struct job_node *n)
+static void probe_agent(struct submission *s, struct job_node *n)
 {
     double now = clock_now();
     struct err e;
@@ -119,7 +120,7 @@ static void probe(struct submission *s, struct job_node *n)
         n->is_probed = false;
         e = n->call.err;
         if (!n->call.busy && !e.code)
-            look_at_probe(s, n);
+            take_probe_answer(s, n);
         if (n->call.busy)
             err_set(&e, ERR_UNREACHABLE, "%s does not answer (for %.0f s)", n->label, now - n->contact_at);
         http_clear(s->http, &n->call);
@@ -141,9 +142,9 @@ int silence_look(struct submission *s, struct job_node *n, struct err *e)
             node_say(n, false, "%s answers again.", n->label);
         n->silent_since = 0;
         n->is_silence_reported = false;
-        probe(s, n);
+        probe_agent(s, n);
     }
-    if (n->cut_at > 0 && look_at_cut(s, n, e) < 0)
+    if (n->cut_at > 0 && check_cut_stream(s, n, e) < 0)
         return e->code;
     if (n->is_ended)
         return 0;
@@ -171,7 +172,7 @@ void silence_lose(struct submission *s, struct job_node *n, const struct err *wh
     node_end(n, JOB_FAILED, REASON_NODE_LOST, why->text);
 }
 
-/* An agent that answers has results to fetch. */
+/* An agent that answers is not lost, even if it cannot write the job's end: it has results to fetch. */
 void silence_follow(struct submission *s, struct job_node *n)
 {
     struct err why;

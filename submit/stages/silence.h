@@ -11,22 +11,22 @@
  * reported is that of the failed retry. */
 void silence_begin(struct submission *s, struct job_node *n, const struct err *why, bool is_reported);
 
-/* Call often; does not block. n->silent_since > 0 while the agent is silent. A stream that ends without the
- * job's end makes it ask for the job's state. ERR_NOT_FOUND: the agent no longer knows the job.
- * ERR_UNREACHABLE: for --agent-timeout it has been silent, has ended streams without an event, or (then
- * n->unwritten_at > 0) has not been able to write the job's end. */
+/* Call often; does not block. n->silent_since > 0 while the agent is silent. If a stream ends without the
+ * job's end, the job's state is requested. ERR_NOT_FOUND: the agent no longer has the job. ERR_UNREACHABLE:
+ * for --agent-timeout the agent has been silent, has ended streams without an event, or (then n->unwritten_at
+ * > 0) has not been able to write the job's end. */
 int silence_look(struct submission *s, struct job_node *n, struct err *e);
 
-/* Marks the node as lost with its agent, which `why` says. */
+/* Marks the node as lost with its agent; `why` becomes the message. */
 void silence_lose(struct submission *s, struct job_node *n, const struct err *why);
 
-/* silence_look; a node that it reports as lost has then ended, with the reason NodeLost, or JournalFailed if
- * its agent answers and cannot write the end. */
+/* Calls silence_look(), and ends a node on its error: with the reason JournalFailed if the agent answers but
+ * cannot write the end, else NodeLost. */
 void silence_follow(struct submission *s, struct job_node *n);
 
-/* After a request that failed with `why` before the job was started: an agent refuses what does not fit the
- * state of a node that has just ended. Waits a few seconds for the end of any node. Returns 0 once there is
- * one, else the code of `why`. */
+/* After a request that failed with `why` before the job was started: an agent refuses requests for a node
+ * that has just ended. Waits a few seconds for the end of any node. Returns 0 once a node has ended, else the
+ * code of `why`. */
 int silence_await_end(struct submission *s, const struct err *why);
 
 #endif

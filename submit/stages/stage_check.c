@@ -56,7 +56,7 @@ static bool tests_what_it_trains(const struct dataset *d)
     return d->n_train == d->n_test && memcmp(d->train_x, d->test_x, d->n_train * bytes) == 0;
 }
 
-/* What ends the job by its evaluations needs them. */
+/* --target-accuracy and --patience need a test set, and an accuracy needs classes. */
 static int check_evaluated(const struct settings *set, size_t n_test, bool has_classes, struct err *e)
 {
     const char *option = set->target_accuracy > 0 ? "target-accuracy" : "patience";
@@ -64,7 +64,7 @@ static int check_evaluated(const struct settings *set, size_t n_test, bool has_c
     if (set->target_accuracy > 0 && !has_classes)
         return err_set(
             e, ERR_CONFIG,
-            "--target-accuracy: %s has no classes, so there is no accuracy; --patience goes by the loss",
+            "--target-accuracy: %s has no classes, so there is no accuracy; --patience uses the loss",
             set->dataset);
     if (n_test == 0 && (set->target_accuracy > 0 || set->patience > 0))
         return err_set(e, ERR_CONFIG, "--%s: %s has no test set to evaluate on", option, set->dataset);
@@ -89,7 +89,7 @@ static int continue_record(struct preprocessing *p, struct submission *s, struct
     return 0;
 }
 
-/* A set of the same kind was read with the options of the record's, which stay there. */
+/* A data set of the record's kind was read with the record's options, so the record's name is kept. */
 static void rename_record(struct preprocessing *p, const struct settings *set)
 {
     size_t n = strcspn(p->dataset, ":");
@@ -98,20 +98,20 @@ static void rename_record(struct preprocessing *p, const struct settings *set)
         memcpy(p->dataset, set->dataset, sizeof p->dataset);
 }
 
-/* Data that the weights' record does not fit may be meant: then weights without it are a beginning. */
+/* The user may want other data than the weights' record describes: weights without a record allow that. */
 static int hint_weights(const struct submission *s, struct err *e)
 {
     err_at(e, "%s", s->opt->resume[0] ? s->opt->resume : s->opt->init_from);
     return e->hint[0] || s->opt->resume[0]
                ? e->code
-               : err_hint(
-                     e,
-                     "The data must be what the weights were trained on. To begin with their numbers only, "
-                     "for other data: python3 -c 'import psgd; psgd.write_safetensors(\"NEW\", "
-                     "psgd.load_model(\"FILE\"))'");
+               : err_hint(e,
+                          "The data must be of the kind that the weights were trained on. To start from the "
+                          "numbers "
+                          "alone, with other data: python3 -c 'import psgd; psgd.write_safetensors(\"NEW\", "
+                          "psgd.load_model(\"FILE\"))'");
 }
 
-/* Opens the data set, and learns its record or takes that of the weights. */
+/* Opens the data set. *record: that of the weights; if they have none, it is learned from the data. */
 static int open_data(struct dataset *d, struct preprocessing *record, struct submission *s, struct err *e)
 {
     int has_record = start_from_preprocessing(record, s, e);
@@ -158,8 +158,8 @@ static int check_data(struct submission *s, struct err *e)
     return rc;
 }
 
-/* --max-mb is a number of steps, too: in each, a worker computes a mini-batch of each of its blocks. Epochs
- * that no step is left for are none. */
+/* Turns --max-mb into a number of steps: in a step each worker computes a mini-batch of each of its blocks.
+ * Epochs beyond the last step are dropped. */
 static int limit_steps(struct submission *s, struct err *e)
 {
     struct settings *set = &s->settings;
@@ -221,7 +221,7 @@ static int try_codec(const struct submission *s, const struct codec_blobs *codec
     return rc;
 }
 
-/* A rule may refuse the job when it is opened: better here than on agents that got everything. */
+/* A rule's open() may refuse the job; it is called here, before anything is shipped. */
 static int try_codecs(const struct submission *s, struct err *e)
 {
     const struct settings *set = &s->settings;

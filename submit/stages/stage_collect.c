@@ -24,7 +24,7 @@ enum {
     PATH_LEN = 160
 };
 
-/* Of each kind of artifact. */
+/* How each kind of artifact is collected. */
 static const struct {
     int (*keep)(struct collection *c, const struct artifact *a, struct err *e);
     int (*check)(const struct collection *c, const struct yield *y,
@@ -103,7 +103,7 @@ static uint64_t limit(const struct submission *s, const struct artifact *a)
     return a->max ? a->max : s->model_bytes ? s->model_bytes : (uint64_t)4 << 30;
 }
 
-static int map(struct yield *y, struct err *e)
+static int map_download(struct yield *y, struct err *e)
 {
     struct stat st;
     void *p;
@@ -123,7 +123,7 @@ static int map(struct yield *y, struct err *e)
     return 0;
 }
 
-static void drop(struct yield *y)
+static void drop_download(struct yield *y)
 {
     if (y->len > 0)
         munmap((void *)(uintptr_t)y->bytes, y->len);
@@ -158,7 +158,7 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
 }
 
 /* Starts the download of one artifact from one node, if it is available. */
-static void fetch(struct collection *c, struct yield *y, const struct artifact *a)
+static void start_download(struct collection *c, struct yield *y, const struct artifact *a)
 {
     const struct artifact_view *listed = find_listed(y, a->name);
     bool live = !y->node->is_ended && kinds[a->kind].live;
@@ -176,7 +176,7 @@ static void fetch(struct collection *c, struct yield *y, const struct artifact *
     if (temp_file(&y->fd, c->s->folder, &e) < 0 ||
         node_download(c->s->http, y->node, y->fd, limit(c->s, a), path, &e) < 0) {
         collect_miss(c, y->node, a->name, e.text);
-        drop(y);
+        drop_download(y);
     }
 }
 
@@ -207,20 +207,21 @@ static void take_download(struct collection *c, struct yield *y, const struct ar
     if (y->fd <= 0)
         return;
     if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 &&
-        (!kinds[a->kind].check || kinds[a->kind].check(c, y, &e) == 0) && map(y, &e) == 0)
+        (!kinds[a->kind].check || kinds[a->kind].check(c, y, &e) == 0) && map_download(y, &e) == 0)
         return;
     collect_miss(c, y->node, a->name, e.text);
-    /* An agent that does not deliver a file, or too slowly, is not asked for others: each may take long. */
+    /* An agent that delivers a file too slowly or not at all is not asked for further ones: each may take
+     * long. */
     if (e.code == ERR_UNREACHABLE || e.code == ERR_CANCELLED)
         y->is_received = false;
-    drop(y);
+    drop_download(y);
 }
 
 /* Downloads the artifact from all nodes concurrently. */
 static void download_all(struct collection *c, const struct artifact *a)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        fetch(c, &c->yields[i], a);
+        start_download(c, &c->yields[i], a);
     submission_finish_calls(c->s);
     for (size_t i = 0; i < c->s->n_nodes; i++)
         take_download(c, &c->yields[i], a);
@@ -237,7 +238,7 @@ static void download_one(struct collection *c, const struct artifact *a)
 
         if (node_is_server(y->node) != c->is_of_servers)
             continue;
-        fetch(c, y, a);
+        start_download(c, y, a);
         submission_finish_calls(c->s);
         take_download(c, y, a);
         if (y->bytes) {
@@ -267,7 +268,7 @@ static int collect(struct collection *c, const struct artifact *a, struct err *e
         download_all(c, a);
     rc = kinds[a->kind].keep(c, a, e);
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        drop(&c->yields[i]);
+        drop_download(&c->yields[i]);
     return rc;
 }
 

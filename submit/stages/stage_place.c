@@ -18,9 +18,9 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
-static const double WAIT_REPORT_S = 30, PATIENCE_S = 3, ASK_AGAIN_S = 1;
+static const double WAIT_REPORT_S = 30, SLOW_S = 3, ASK_AGAIN_S = 1;
 
-static void add_workers(const struct submission *s)
+static void print_workers(const struct submission *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         console_info("Add worker (Rule: %s, Id: %d, Address: %s).",
@@ -31,7 +31,7 @@ static void add_workers(const struct submission *s)
 /* Names a slow agent: a program that accepted the connection may not be an agent and may never answer. */
 static int receive_all(struct submission *s, struct err *e)
 {
-    double report_at = clock_now() + PATIENCE_S;
+    double report_at = clock_now() + SLOW_S;
     char until[TEXT_AMOUNT];
 
     for (size_t i = 0; i < s->n_nodes; i++) {
@@ -40,7 +40,7 @@ static int receive_all(struct submission *s, struct err *e)
         while (n->call.busy) {
             if (clock_now() > report_at) {
                 console_info("node(%d): %s has not answered yet; waiting until %s (Ctrl-C stops waiting).",
-                             n->at.node, n->label, text_hour(until, clock_wall() + CALL_S - PATIENCE_S));
+                             n->at.node, n->label, text_hour(until, clock_wall() + CALL_S - SLOW_S));
                 report_at = INFINITY;
             }
             http_poll(s->http, 0.5);
@@ -51,7 +51,8 @@ static int receive_all(struct submission *s, struct err *e)
     return 0;
 }
 
-/* Contacts all agents at once; *n_failed: how many cannot be used, of which `e` is the first by node. */
+/* Contacts all agents at once. *n_failed: the number of agents that cannot be used; `e`: the first one's
+ * error. */
 static int ask_agents(struct submission *s, size_t *n_failed, struct err *e)
 {
     struct err other;
@@ -77,7 +78,7 @@ static int ask_agents(struct submission *s, size_t *n_failed, struct err *e)
     return 0;
 }
 
-/* Agents of the list that have no node, by their numbers in it: the next that was not tried. */
+/* The next agents of the list that have no node and were not tried, by their numbers in it. */
 struct substitutes {
     size_t worker, spare;
 };
@@ -94,7 +95,7 @@ static const struct listed_agent *next_substitute(struct substitutes *u, const s
     return u->spare < w->n_spares ? &w->nodes[w->n_workers + w->n_servers + u->spare++] : NULL;
 }
 
-/* Gives the nodes whose agents do not answer to substitutes. *found: how many. */
+/* Gives nodes whose agents do not answer to substitutes. *found: the number of these nodes. */
 static int substitute(struct submission *s, struct substitutes *u, size_t *found, struct err *e)
 {
     *found = 0;
@@ -114,7 +115,7 @@ static int substitute(struct submission *s, struct substitutes *u, size_t *found
     return 0;
 }
 
-/* Agents that were replaced in vain may be there again. */
+/* Returns nodes whose substitutes do not answer either to their listed agents, which may answer again. */
 static int return_to_listed(struct submission *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
@@ -130,8 +131,8 @@ static int return_to_listed(struct submission *s, struct err *e)
     return 0;
 }
 
-/* Every node gets an agent that answers. A further attempt waits for its agents for --agent-timeout: they may
- * be starting again. */
+/* Gives every node an agent that answers. A further attempt waits for its agents for --agent-timeout: they
+ * may be restarting. */
 static int contact_agents(struct submission *s, struct err *e)
 {
     double until = s->attempt > 1 ? clock_now() + s->opt->agent_timeout_s : 0;
@@ -159,7 +160,8 @@ static int contact_agents(struct submission *s, struct err *e)
     }
     *e = why;
     if (n_failed > 1)
-        console_info("%zu of %zu agents cannot be used; this is the first of them.", n_failed, s->n_nodes);
+        console_info("%zu of %zu agents cannot be used; the error is that of the first.", n_failed,
+                     s->n_nodes);
     if (e->code == ERR_UNREACHABLE && !e->hint[0])
         err_hint(e, "Is it running there? agent --port N --dir DIR starts one.");
     return e->code;
@@ -287,10 +289,10 @@ static bool is_queued(const struct job_node *n)
     return n->view.state == JOB_PENDING && !n->is_ended;
 }
 
-/* The reason why a node ended before the start is more useful than "the stream closed". An agent that was
- * away and no longer knows a node in its queue is asked again; a slot that was held is not, because another
- * submitter waiting for ours may have it now (see the order above). */
-static int look_at(struct submission *s, struct job_node *n, struct err *e)
+/* Checks a node before the start. The reason for its end is more useful than "the stream closed". If an agent
+ * was away and its queue no longer has the node, the reservation is repeated; a slot that was held is not
+ * requested again, because it may belong to a submitter that waits for one of ours (see the order above). */
+static int check_reservation(struct submission *s, struct job_node *n, struct err *e)
 {
     if (n->is_ended)
         return err_set(e, n->view.state == JOB_CANCELLED ? ERR_CANCELLED : ERR_REFUSED,
@@ -306,13 +308,13 @@ static int look_at(struct submission *s, struct job_node *n, struct err *e)
 }
 
 /* Checks every reserved node; *is_away: an agent is silent. */
-static int look_at_all(struct submission *s, bool *is_away, struct err *e)
+static int check_reservations(struct submission *s, bool *is_away, struct err *e)
 {
     *is_away = false;
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct job_node *n = &s->nodes[i];
 
-        if (n->is_reserved && look_at(s, n, e) < 0)
+        if (n->is_reserved && check_reservation(s, n, e) < 0)
             return e->code;
         *is_away |= n->silent_since > 0;
     }
@@ -329,7 +331,7 @@ static int reserve(struct submission *s, struct job_node *n, struct err *e)
     if (request_slot(s, n, e) < 0)
         return e->code;
     for (;;) {
-        if (submission_check_time(s, e) < 0 || look_at_all(s, &is_away, e) < 0)
+        if (submission_check_time(s, e) < 0 || check_reservations(s, &is_away, e) < 0)
             return e->code;
         if (!is_away && !is_queued(n))
             return 0;
@@ -351,7 +353,7 @@ int stage_place(struct submission *s, struct err *e)
 
     if (!order)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
-    add_workers(s);
+    print_workers(s);
     console_info("Try connecting to the cluster.");
     rc = contact_agents(s, e);
     if (rc == 0)

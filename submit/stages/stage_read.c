@@ -40,7 +40,7 @@ static void make_all_workers(struct worker_list *w)
         w->nodes[i].node = (int)i;
 }
 
-/* A list of another name is not taken unless it is named. */
+/* A list with another name is used only if --workers names it. */
 static void hint_list(const char *path, struct err *e)
 {
     static const char other[] = "executors.json";
@@ -66,7 +66,7 @@ static bool lacks_list(const struct submission *s)
            access(OPTIONS_WORKERS, F_OK) < 0;
 }
 
-/* The agents that the job needs. `worker`: the workers' codec. NULL: an executor. */
+/* Makes a list of as many agents as the job needs. `worker`: the workers' codec; NULL: an executor. */
 static int assume_workers(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
     const struct settings *set = &s->settings;
@@ -96,7 +96,7 @@ static int read_workers(struct submission *s, const struct codec_facts *worker, 
     if ((size_t)s->settings.node_count > s->workers.n_workers) {
         err_set(e, ERR_CONFIG, "--node_count %d: %s lists %zu worker%s", s->settings.node_count, path,
                 s->workers.n_workers, s->workers.n_workers == 1 ? "" : "s");
-        return err_hint(e, "Add workers to the list, or ask for %zu.", s->workers.n_workers);
+        return err_hint(e, "Add workers to the list, or use --node_count %zu.", s->workers.n_workers);
     }
     return 0;
 }
@@ -180,7 +180,7 @@ static void print_no_servers(const struct submission *s, const char *why)
                  hosts_name(s->opt), is_one ? "s" : "");
 }
 
-/* A simulation has servers only where they are asked for, so they are not left out in silence. */
+/* The servers of a simulation were requested with --servers, so that leaving them out is an error. */
 static int refuse_servers(const struct submission *s, const struct codec_facts *worker, struct err *e)
 {
     enum combine_path_kind path = s->settings.path;
@@ -268,8 +268,8 @@ static int read_server_codec(struct submission *s, const struct codec_facts *wor
     if (!text[0] || is_without_servers(s) || (codec_list_is_one(text) && strcmp(text, s->opt->codec) == 0))
         return 0;
     if (codec_list_is_one(text))
-        return err_set(e, ERR_USAGE, "--server_codec: a list for layers is of the whole job: --codec '%s'",
-                       text);
+        return err_set(e, ERR_USAGE,
+                       "--server_codec: a list for layers is for the whole job: use --codec '%s'", text);
     if (!codec_has_server_side(worker))
         return err_set(e, ERR_CONFIG, "--server_codec %s: codec %s has no server side", text, worker->name);
     if (read_codec(&s->server_codec, &server, &doc, text, e) < 0)
@@ -358,7 +358,7 @@ static int read_worker_codec(struct submission *s, struct codec_facts *f, json_t
     return rc;
 }
 
-/* What the command line says of the job. */
+/* Notes the options, the tags and the note of the command line. */
 static void put_command(struct submission *s)
 {
     json_t *tags = json_array();
@@ -414,15 +414,15 @@ static int check_feed(const struct submission *s, const struct codec_facts *work
     if (s->settings.feed == FEED_OWN)
         return 0;
     if (s->settings.server_count == 0) {
-        err_set(
-            e, ERR_CONFIG,
-            "--feed shared: the first parameter server says which mini-batch is next, and the job has none");
+        err_set(e, ERR_CONFIG,
+                "--feed shared: the first parameter server chooses the next mini-batch, and the job has no "
+                "server");
         return hint_servers(s, ", or leave --feed out", e);
     }
     if (worker->per_block && !worker->combines)
         return err_set(
             e, ERR_CONFIG,
-            "--feed shared: codec %s exchanges the gradients of blocks, which workers then do not have",
+            "--feed shared: codec %s exchanges the gradients of blocks, and a shared set has no blocks",
             worker->name);
     return 0;
 }
@@ -453,7 +453,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     return rule_settings_choose_path(s, worker, e);
 }
 
-/* The settings have a line for each argument. */
+/* Writes the arguments into the settings, a line each. */
 static int take_arguments(struct submission *s, struct err *e)
 {
     const struct args_found *args = &s->opt->args;
@@ -479,7 +479,7 @@ static int take_arguments(struct submission *s, struct err *e)
     return 0;
 }
 
-/* Reads and checks what an executor's job has in place of codec, model and training. */
+/* Reads and checks the executor and its arguments, which its job has instead of codec, model and training. */
 static int read_executor(struct submission *s, struct err *e)
 {
     struct codec_look l;

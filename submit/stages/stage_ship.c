@@ -124,9 +124,9 @@ static int next_package(struct submission *s, struct shipment *x, struct err *e)
     return next_file(s, x, e);
 }
 
-/* After a call that has failed. An agent that does not answer may come back, and then gets the package anew.
- * A refusal is often that of a node that has ended: its own end says why, and is awaited. */
-static int give_way(struct submission *s, struct shipment *x, struct err *e)
+/* Handles a call that has failed. An agent that does not answer may return, and then gets the package anew.
+ * An agent often refuses because its node has ended; that end has the reason, so this waits for it. */
+static int handle_failure(struct submission *s, struct shipment *x, struct err *e)
 {
     if (e->code == ERR_UNREACHABLE) {
         silence_begin(s, x->node, e, true);
@@ -137,12 +137,12 @@ static int give_way(struct submission *s, struct shipment *x, struct err *e)
 }
 
 /* Handles the answer to the call of the present state and starts the next call. */
-static int step(struct submission *s, struct shipment *x, struct err *e)
+static int advance_shipment(struct submission *s, struct shipment *x, struct err *e)
 {
     if (x->state == SHIP_HEAD && x->node->call.err.code == 0 && x->node->call.status == 404)
         return put_blob(s, x, e);
     if (x->state != SHIP_NEXT && node_answer(x->node, e) < 0)
-        return give_way(s, x, e);
+        return handle_failure(s, x, e);
     if (x->state == SHIP_HEAD || x->state == SHIP_PUT) {
         x->file++;
         return next_file(s, x, e);
@@ -169,8 +169,8 @@ static void list_ready(char list[256], const struct submission *s, const struct 
         snprintf(list + k, 256 - k, ", ...");
 }
 
-/* Reports nodes that have become ready; returns the number of ready nodes. The answer to a node's last
- * package may come after the event that it is ready, and is awaited. */
+/* Reports nodes that have become ready; returns the number of ready nodes. A node does not count before its
+ * agent has answered to the last package, even if the event that it is ready comes earlier. */
 static size_t report_ready(const struct submission *s, struct shipment *x)
 {
     char list[256];
@@ -201,8 +201,8 @@ static int step_all(struct submission *s, struct shipment *x, struct err *e)
             (x[i].state == SHIP_NEXT && sending >= SENDING_MAX))
             continue;
         sending += x[i].state == SHIP_NEXT;
-        x[i].node->is_probed = false; /* its next call is none */
-        if (step(s, &x[i], e) < 0)
+        x[i].node->is_probed = false; /* its next call is no probe */
+        if (advance_shipment(s, &x[i], e) < 0)
             return e->code;
         if (submission_count_ended(s) > 0)
             return 0;
@@ -211,11 +211,11 @@ static int step_all(struct submission *s, struct shipment *x, struct err *e)
 }
 
 /* When waiting nodes are reported again, and when waiting ends. */
-struct patience {
+struct ready_wait {
     double reported_at, until; /* clock_now; `until` is extended while packages are sent */
 };
 
-static int look_at(const struct shipment *x, struct patience *p, struct err *e)
+static int check_node_wait(const struct shipment *x, struct ready_wait *p, struct err *e)
 {
     const struct job_node *n = x->node;
     char until[TEXT_AMOUNT];
@@ -235,24 +235,24 @@ static int look_at(const struct shipment *x, struct patience *p, struct err *e)
     return 0;
 }
 
-static int look_after(struct submission *s, struct shipment *x, struct patience *p, struct err *e)
+static int check_waits(struct submission *s, struct shipment *x, struct ready_wait *p, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
-        if (x[i].state == SHIP_DONE || x[i].state == SHIP_NEXT) /* its call is none of a package */
+        if (x[i].state == SHIP_DONE || x[i].state == SHIP_NEXT) /* its call belongs to no package */
             silence_follow(s, x[i].node);
         if (x[i].state != SHIP_DONE || x[i].node->silent_since > 0)
             p->until = clock_now() + READY_S;
     }
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (look_at(&x[i], p, e) < 0)
+        if (check_node_wait(&x[i], p, e) < 0)
             return e->code;
     submission_keep_lease(s);
     return submission_check_time(s, e);
 }
 
-static int ship(struct submission *s, struct shipment *x, struct err *e)
+static int ship_packages(struct submission *s, struct shipment *x, struct err *e)
 {
-    struct patience p = {.reported_at = clock_now(), .until = clock_now() + READY_S};
+    struct ready_wait p = {.reported_at = clock_now(), .until = clock_now() + READY_S};
 
     while (report_ready(s, x) < s->n_nodes && submission_count_ended(s) == 0) {
         if (step_all(s, x, e) < 0)
@@ -260,14 +260,14 @@ static int ship(struct submission *s, struct shipment *x, struct err *e)
         http_poll(s->http, 0.2);
         if (submission_count_ended(s) > 0)
             break; /* the ended node is the cause, even if others are lost or late */
-        if (look_after(s, x, &p, e) < 0)
+        if (check_waits(s, x, &p, e) < 0)
             return e->code;
     }
     return 0;
 }
 
-/* Prints the largest amount of data that may have to be sent, and the time it takes. */
-static void estimate(const struct submission *s)
+/* Prints how much data may have to be sent at most, and the time that takes. */
+static void print_estimate(const struct submission *s)
 {
     char amount[TEXT_AMOUNT], time[TEXT_AMOUNT];
     uint64_t bytes = 0;
@@ -284,9 +284,9 @@ static void estimate(const struct submission *s)
                  text_seconds(time, (double)bytes * 8e-6 / s->opt->bandwidth_mbps), s->opt->bandwidth_mbps);
 }
 
-/* Refreshes the packages each node lacks and the port of its data plane: a reservation may have left a
- * queue since. */
-static int refresh(struct submission *s, struct err *e)
+/* Asks for the packages that each node lacks and the port of its data plane: a reservation that has waited in
+ * a queue got them since. */
+static int refresh_nodes(struct submission *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/jobs/%s", s->id) < 0)
@@ -301,13 +301,13 @@ static int refresh(struct submission *s, struct err *e)
 int stage_ship(struct submission *s, struct err *e)
 {
     struct shipment *x = calloc(s->n_nodes, sizeof *x);
-    int rc = x ? refresh(s, e) : err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
+    int rc = x ? refresh_nodes(s, e) : err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
 
     for (size_t i = 0; x && i < s->n_nodes; i++)
         x[i].node = &s->nodes[i];
     if (rc == 0) {
-        estimate(s);
-        rc = ship(s, x, e);
+        print_estimate(s);
+        rc = ship_packages(s, x, e);
     }
     for (size_t i = 0; x && i < s->n_nodes; i++) {
         http_clear(s->http, &s->nodes[i].call);

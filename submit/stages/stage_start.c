@@ -1,6 +1,6 @@
-/* start: doCommit. Every node is ready; sends each the list of its peers with keys, and the order to start.
- * If one node fails to start, none runs. A node that ends before it has its order ends the job, as one that
- * ends while it runs: others may run already. */
+/* start: doCommit. Every node is ready; sends each node the list of its peers with their keys, and the order
+ * to start. If one node fails to start, none runs. A node that ends before it gets its order ends the job,
+ * like a node that ends while the job runs: other nodes may run already. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +83,9 @@ static int send_order(struct submission *s, struct job_node *n, const char *orde
     return node_ask(s->http, n, "POST", order, strlen(order), e, "/v1/jobs/%s/start", s->id);
 }
 
-/* The answer to an order. An agent that ended before it answered may have carried the order out, and another
- * agent's node may run already: the order is repeated, which changes nothing, for --agent-timeout. */
+/* Takes the answer to an order. An agent that ended before it answered may have carried out the order, and
+ * another node may run already: so the order, which has no further effect, is repeated for
+ * --agent-timeout. */
 static int take_answer(struct submission *s, struct job_node *n, const char *order, struct err *e)
 {
     double until = clock_now() + s->opt->agent_timeout_s, next;

@@ -17,12 +17,12 @@
 
 /* After the first failure: time for the other nodes to report their own reasons. */
 static const double own_reasons_s = 1;
-/* Its agent ends a node at the job's time limit; one that does not, and goes on sending, is lost later. */
+/* An agent ends its node at the job's time limit; a node that still sends so much later counts as lost. */
 static const double limit_margin_s = 60;
 /* Time for a node to end after it was cancelled. */
 static const double stop_s = 15;
-/* A worker without events for this long, while others are done, is reported; longer if workers were without
- * events for longer before, as with slow steps. */
+/* A worker without events for this long, while others are done, is reported. The limit is longer if workers
+ * were without events for longer before, as with slow steps. */
 static const double quiet_s = 5;
 /* Time between such reports. */
 static const double report_quiet_s = 60;
@@ -30,8 +30,8 @@ static const double report_quiet_s = 60;
 struct job_watch {
     struct progress_bar progress;
     struct checkpoint_copies copies;
-    double failed_at;         /* clock_now of the first end that is no success; 0: none yet */
-    double stopped_at;        /* when the others were cancelled; 0: not yet */
+    double failed_at;         /* clock_now of the first end without success; 0: none yet */
+    double stopped_at;        /* clock_now when the other nodes were cancelled; 0: not yet */
     double began;             /* clock_now */
     double quiet_reported_at; /* clock_now of the last report of a worker without events */
 };
@@ -120,8 +120,8 @@ static bool find_done(const struct submission *s, double *at, double *longest)
     return is_found;
 }
 
-/* Reports workers without events while others are done. The other workers finish without a worker they
- * lost, so only this check notices it. It may hang or still compute: the user decides. */
+/* Reports workers without events while others are done. Workers that have lost a worker finish without it, so
+ * only this check notices it. It may hang or still compute: the user decides. */
 static void report_quiet_workers(const struct submission *s, struct job_watch *w)
 {
     double now = clock_now(), done_at, longest;

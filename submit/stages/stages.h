@@ -5,13 +5,14 @@
 
 #include "submit/job/submission.h"
 
-/* Errors of the command are reported before the list of agents is opened. */
+/* Errors of the command are reported before those of the list of agents. */
 int stage_read(struct submission *s, struct err *e);
-int stage_read_job(struct submission *s, struct err *e); /* the part that needs no list of agents */
+/* The part of stage_read() that needs no list of agents. */
+int stage_read_job(struct submission *s, struct err *e);
 int stage_check(struct submission *s, struct err *e);
-/* The part that creates no result folder: data, settings. */
+/* The part of stage_check() that creates no result folder: data, settings, nodes. */
 int stage_check_job(struct submission *s, struct err *e);
-/* The part of that which needs no nodes: settings, and the shards of the data. */
+/* The part of stage_check_job() that needs no nodes: settings, and the shards of the data. */
 int stage_check_packages(struct submission *s, struct err *e);
 int stage_place(struct submission *s, struct err *e);
 int stage_ship(struct submission *s, struct err *e);

@@ -15,7 +15,7 @@
 #include "submit/results/checkpoint_files.h"
 #include "submit/terminal/console.h"
 
-static bool keeps(const struct submission *s)
+static bool uses_checkpoints(const struct submission *s)
 {
     return s->settings.checkpoint_every > 0 || s->resume[0];
 }
@@ -25,7 +25,7 @@ int start_from_choose(struct submission *s, bool is_quiescent, struct err *e)
     s->settings.starts_from = s->resume[0]           ? STARTS_FROM_CHECKPOINT
                               : s->opt->init_from[0] ? STARTS_FROM_WEIGHTS
                                                      : STARTS_FROM_SEED;
-    if (keeps(s) && !is_quiescent)
+    if (uses_checkpoints(s) && !is_quiescent)
         return err_set(e, ERR_CONFIG,
                        "codec %s: an exchange may be under way between steps, so its state is never known to "
                        "be complete, and it cannot be checkpointed",
@@ -37,7 +37,7 @@ int start_from_check_asgd(const struct submission *s, struct err *e)
 {
     const struct settings *set = &s->settings;
 
-    if (!keeps(s) || set->sync == SYNC_SSGD || set->server_count > 0)
+    if (!uses_checkpoints(s) || set->sync == SYNC_SSGD || set->server_count > 0)
         return 0;
     return err_set(e, ERR_CONFIG,
                    "asgd without servers: messages are in flight at any time, so it cannot be checkpointed");
@@ -118,7 +118,7 @@ static int take_weights(struct submission *s, const struct tensor_file *f, struc
     return rc;
 }
 
-static const char *meta(const struct tensor_file *f, const char *key)
+static const char *meta_text(const struct tensor_file *f, const char *key)
 {
     const char *text = tensor_file_meta(f, key);
 
@@ -158,7 +158,7 @@ static int prepare_weights(struct submission *s, struct err *e)
     return 0;
 }
 
-/* Servers are set by the worker list, so no option can be named in the error of settings_check_resume. */
+/* The servers come from the list of agents, so the error of settings_check_resume() could name no option. */
 static int check_servers(const struct submission *s, const json_t *then, struct err *e)
 {
     int n = (int)json_integer_value(json_object_get(then, "server_count"));
@@ -173,7 +173,7 @@ static int check_servers(const struct submission *s, const json_t *then, struct 
 /* Checks that the file is a checkpoint of this node and of a job with these settings. */
 static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
 {
-    const char *settings = meta(f, "settings"), *arch = meta(f, "arch");
+    const char *settings = meta_text(f, "settings"), *arch = meta_text(f, "arch");
     bool is_servers = node < 0 && s->server_codec.object.len > 0;
     json_t *doc;
     int rc;
@@ -188,12 +188,12 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     if (rc == 0)
         rc = settings_check_resume(&s->settings, doc, e);
     json_decref(doc);
-    if (rc == 0 && strtol(meta(f, "epoch"), NULL, 10) >= s->settings.epochs) {
-        err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta(f, "epoch"));
+    if (rc == 0 && strtol(meta_text(f, "epoch"), NULL, 10) >= s->settings.epochs) {
+        err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta_text(f, "epoch"));
         return err_hint(e,
                         "--epochs N is the last epoch of the job: use N greater than %.20s; --max-steps and "
                         "--max-mb count the steps of the earlier job, too.",
-                        meta(f, "epoch"));
+                        meta_text(f, "epoch"));
     }
     if (rc == 0 &&
         checkpoint_meta_check_codec(f, is_servers ? s->settings.server_codec : s->settings.codec,
@@ -202,8 +202,8 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
 }
 
-/* It goes on from checkpoints of an earlier attempt. */
-static bool of_this_job(const struct submission *s)
+/* True if this is a further attempt that continues from checkpoints of an earlier one. */
+static bool continues_attempt(const struct submission *s)
 {
     return s->attempt > 1 && strcmp(s->resume, s->opt->resume) != 0;
 }
@@ -236,7 +236,7 @@ static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const str
 
     checkpoint_file_name(name, node, ending);
     /* run.json lists neither copies that were made while the job ran nor files of earlier attempts. */
-    sum = of_this_job(s) && strcmp(s->resume, s->folder) != 0 ? NULL : sum_of(earlier, name);
+    sum = continues_attempt(s) && strcmp(s->resume, s->folder) != 0 ? NULL : sum_of(earlier, name);
     if (file_join(path, PATH_MAX, s->resume, name, e) < 0 || sha256_file(digest, &bytes, path, e) < 0)
         return e->code;
     hex_encode(hex, digest, sizeof digest);
@@ -264,7 +264,7 @@ static int check_samples(const struct submission *s, const json_t *earlier, stru
     return err_hint(e, "Name the earlier job's data set with --data.");
 }
 
-/* Finds this node's checkpoint at the position: its last or second last one. */
+/* Finds this node's checkpoint at position `p`: its last or its previous one. */
 static int take_checkpoint(struct submission *s, size_t i, const struct checkpoint_position *p,
                            const json_t *earlier, struct err *e)
 {
@@ -289,8 +289,8 @@ static int take_checkpoint(struct submission *s, size_t i, const struct checkpoi
         }
         if (!checkpoint_is_at(&f, p, node)) {
             if (missing == ERR_NOT_FOUND)
-                snprintf(has, sizeof has, "it has one of epoch %.20s of %.50s", meta(&f, "epoch"),
-                         meta(&f, "job_id"));
+                snprintf(has, sizeof has, "it has one of epoch %.20s of %.50s", meta_text(&f, "epoch"),
+                         meta_text(&f, "job_id"));
             tensor_file_close(&f);
             continue;
         }
@@ -330,8 +330,9 @@ static int find_position(struct checkpoint_position *p, const struct submission 
     return 0;
 }
 
-/* Rows that earlier attempts of this job did up to here are part of its records. */
-static void note(struct submission *s, const struct checkpoint_position *p)
+/* Notes the start in run.json. A further attempt also notes how far the records of the attempt before are
+ * part of the job's. */
+static void note_start(struct submission *s, const struct checkpoint_position *p)
 {
     json_t *sums = json_array();
 
@@ -342,7 +343,7 @@ static void note(struct submission *s, const struct checkpoint_position *p)
                         json_pack("{s:s, s:o, s:s, s:i, s:o}", "from", "checkpoint", "folder",
                                   json_text(s->resume, SIZE_MAX), "job", p->job, "epoch",
                                   (int)strtol(p->epoch, NULL, 10), "checkpoints", sums));
-    if (of_this_job(s))
+    if (continues_attempt(s))
         json_object_set_new(s->facts, "continues",
                             json_pack("{s:i, s:I, s:I}", "attempt", s->attempt - 1, "step",
                                       (json_int_t)strtoll(p->step, NULL, 10), "round",
@@ -365,12 +366,12 @@ static int resume_from(struct submission *s, const json_t *earlier, const char *
     }
     if (take_all(s, &p, earlier, e) < 0)
         return e->code;
-    note(s, &p);
+    note_start(s, &p);
     return 0;
 }
 
-/* Finds the last position that all nodes have. A node that was ahead when the job stopped has it as its
- * second last checkpoint, and a node that stopped between the two renames has only that one. */
+/* Finds the last position that all nodes have. A node that was ahead when the job stopped has it in its
+ * previous checkpoint, and a node that stopped between the two renames has only that one. */
 static int find_checkpoints(struct submission *s, const json_t *earlier, struct err *e)
 {
     struct err last, before;
@@ -400,7 +401,7 @@ static int prepare_checkpoints(struct submission *s, struct err *e)
     s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
     if (!s->checkpoints)
         return err_set(e, ERR_NOMEM, "no memory for %zu checkpoints", s->n_nodes);
-    if (file_join(path, sizeof path, of_this_job(s) ? s->folder : s->resume, "run.json", e) < 0 ||
+    if (file_join(path, sizeof path, continues_attempt(s) ? s->folder : s->resume, "run.json", e) < 0 ||
         json_read(&earlier, path, RUN_JSON_MAX, e) < 0)
         return e->code;
     rc = find_checkpoints(s, earlier, e);
@@ -435,7 +436,7 @@ static int earlier_preprocessing(struct preprocessing *out, const char *folder, 
     return rc;
 }
 
-/* A later attempt of the job begins with the same data as its first one. */
+/* A later attempt of the job uses the data of its first one. */
 int start_from_preprocessing(struct preprocessing *out, const struct submission *s, struct err *e)
 {
     *out = (struct preprocessing){0};

@@ -79,5 +79,5 @@ C
     refused 'leave --redundancy, --block_assignment and --block-ratio out' --codec ps --parallel_sgd asgd --block-ratio 2,1
     refused 'writes no checkpoints' --codec ps --parallel_sgd asgd --checkpoint-every 1
     echo '{"Worker": ["127.0.0.1:2", "127.0.0.1:3"]}' >worker.json
-    refused 'the first parameter server says which mini-batch is next, and the job has none' --codec asgd --parallel_sgd asgd
+    refused 'the first parameter server chooses the next mini-batch, and the job has no server' --codec asgd --parallel_sgd asgd
 }

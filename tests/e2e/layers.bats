@@ -69,7 +69,7 @@ load lib
     no 6 'has no layer or tensor "layer1" with parameters' --codec plain --compress 'layer1=fp16;*=none'
     no 6 'codec fedavg accepts lossless compression only' --codec fedavg,tern,fedavg
     no 2 'leave --compress and --compress-down out' --codec plain,tern,plain --compress fp16
-    no 2 'a list for layers is of the whole job' --codec plain --server_codec plain,tern,plain
+    no 2 'a list for layers is for the whole job' --codec plain --server_codec plain,tern,plain
     run "$SUBMIT" simulate --codec plain,tern,plain --gradients 100 --steps 3
     [ "$status" -eq 6 ]
     [[ "$output" == *'a list is for the layers of a model, and --gradients has none'* ]]

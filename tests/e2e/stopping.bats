@@ -164,7 +164,7 @@ PY
     done
     run "$SUBMIT" --model linear --dataset simlin --target-accuracy 0.9 -o out
     [ "$status" -ne 0 ]
-    [[ "$output" == *"simlin has no classes, so there is no accuracy; --patience goes by the loss"* ]]
+    [[ "$output" == *"simlin has no classes, so there is no accuracy; --patience uses the loss"* ]]
     run "$SUBMIT" simulate --gradients 10 --target-accuracy 0.9 -o out
     [ "$status" -ne 0 ]
     "$SUBMIT" simulate -q --gradients 10 --node_count 2 --steps 20 --epochs 500 --patience 2 -o sim
