@@ -21,7 +21,7 @@ struct tasks {
 };
 
 /* ERR_USAGE: no such task; options that a task cannot have; hosts of which only some are loopback addresses,
- * or that need a token that all tasks share. After an error nothing is to be cleared. */
+ * or that need a token that all tasks share. After an error there is nothing to clear. */
 int tasks_open(struct tasks *t, const struct options *o, struct err *e);
 void tasks_clear(struct tasks *t);
 

@@ -40,7 +40,7 @@ const char *plot_number(char out[PLOT_NUMBER], double v, const char *unit);
 struct plot_look {
     int width, height; /* in characters, with axes; at least 20 by 6 */
     bool is_utf8;      /* braille characters; else ASCII */
-    bool has_colors;   /* ANSI; without, each of several curves has its own letter */
+    bool has_colors;   /* of ANSI; without them each of several curves has its own letter */
 };
 
 /* ERR_NOMEM. */

@@ -20,7 +20,7 @@
 
 #define COPIES_FOLDER "mirror"
 
-/* Between two copies; after copies that were not of one epoch. */
+/* Pauses between two copies, and after downloads that were not of the same epoch. */
 static const double PAUSE_S = 2, AGAIN_S = 0.2;
 
 /* FOLDER/mirror/checkpoints/node-0.safetensors and then `ending`. */

@@ -259,8 +259,8 @@ static void print_queue(struct submission *s, struct job_node *n)
                  place, s->deadline > 0 ? "until " : "without a time limit", s->deadline > 0 ? until : "");
 }
 
-/* Requests the reservation, or repeats the request if the agent forgot it. An agent that does not answer
- * now did so a moment ago: it is retried like one that becomes silent later. */
+/* Requests the reservation, or repeats the request if the agent no longer has it. An agent that does not
+ * answer now answered a moment ago: it is retried like an agent that becomes silent later. */
 static int request_slot(struct submission *s, struct job_node *n, struct err *e)
 {
     char *body = reservation(s, n);

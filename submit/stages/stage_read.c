@@ -162,7 +162,7 @@ static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc
     return take_look(b, doc, &l, e) < 0 ? err_at(e, "codec %s", text) : 0;
 }
 
-/* Hint: where to set the number of servers, or the alternative. */
+/* Adds a hint: where to set the number of servers, or what to do instead. */
 static int hint_servers(const struct submission *s, const char *otherwise, struct err *e)
 {
     if (s->is_simulated)
@@ -437,7 +437,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     if (!wants && s->is_simulated && s->workers.n_servers > 0)
         return refuse_servers(s, worker, e);
     s->settings.server_count = wants ? (int)s->workers.n_servers : 0;
-    if (!wants && codec_list_is_one(s->opt->codec)) /* as between Parallel-SGD's workers */
+    if (!wants && codec_list_is_one(s->opt->codec)) /* as in Parallel-SGD without servers */
         s->settings.compress_down[0] = '\0';
     if (s->settings.compress_down[0] && !wants) {
         err_set(e, ERR_CONFIG, "--compress-down %s: the job has no parameter servers",

@@ -18,7 +18,7 @@ enum { SENDING_MAX = 32, FILES_MAX = 3 };
 
 static const double WAIT_REPORT_S = 10, READY_S = 120;
 
-/* Slowest transfer of a blob before it counts as stuck. */
+/* A slower transfer of a blob counts as stuck. */
 static const double least_bytes_per_s = 50e3;
 
 struct shipped_file {

@@ -1,6 +1,6 @@
 /* sweep -- a sweep: its folder, and its runs. Each run is the command `submit` or `simulate` in a process of
- * its own, so that a crash ends that run only. The same sweep goes on where it ended: a run that has
- * succeeded is not run again unless its files have changed. */
+ * its own, so that a crash ends that run only. The same command continues a sweep: a run that has succeeded
+ * is not run again unless its files have changed. */
 #ifndef PSGD_SUBMIT_SWEEP_H
 #define PSGD_SUBMIT_SWEEP_H
 
@@ -53,7 +53,7 @@ int sweep_drop_stale(const struct sweep *s, size_t combination, size_t repeat, s
 
 /* Runs it. If an earlier attempt left a job that may still run on agents, waits for that job instead; if its
  * end cannot be known now, because its agents do not answer, the run fails, so that no run has two jobs.
- * Other rests of an earlier attempt are removed. *state: how it ended; `why`: the error line of a failed
+ * Other remains of an earlier attempt are removed. *state: how it ended; `why`: the error line of a failed
  * run's log. ERR_CANCELLED: a signal. */
 int sweep_run(enum sweep_state *state, char why[SWEEP_WHY], const struct sweep *s, size_t combination,
               size_t repeat, struct err *e);

@@ -5,13 +5,13 @@
 #include "submit/results/compare.h"
 #include "submit/sweep/sweep.h"
 
-/* Of one result over the runs of a combination that have it. */
+/* One result over the runs of a combination that have it. */
 struct sweep_mean {
     size_t n;
-    double mean, deviation; /* NAN: n is 0; n is 0 or 1. The deviation is that of a sample: n - 1 */
+    double mean, deviation; /* NAN without enough runs: 1, and 2 for the deviation, which divides by n - 1 */
 };
 
-struct sweep_mean sweep_mean_of(const double *values, size_t n); /* without those that are NAN */
+struct sweep_mean sweep_mean_of(const double *values, size_t n); /* ignores values that are NAN */
 
 /* Prints the table on stdout, or with `is_json` the document
  *     {"combinations": [{"values": {KEY: VALUE}, "runs": 3, "failed": 0,

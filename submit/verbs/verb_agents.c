@@ -71,7 +71,7 @@ static void read_answer(struct joined *j)
         reply_agent(&n->agent, n->call.reply, n->call.reply_len, &j->why);
 }
 
-/* Asks all of them at once. */
+/* Asks all agents at once. */
 static int ask_all(struct joined *all, const struct access_list *l, struct err *e)
 {
     double until = clock_now() + answer_s;

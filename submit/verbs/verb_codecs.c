@@ -291,9 +291,8 @@ static const char *const combination_template[] = {
     " * workers move from the weights that they had in common by the mean of their changes. */",
     "#include \"codec.h\"",
     "",
-    "/* The state that a worker keeps from one exchange to the next. A line in the table below makes a field "
-    "an",
-    " * option, --codec @.c:factor=0.5: default, least, greatest, help. */",
+    "/* The state of a worker, kept between exchanges. A line in the table below makes a field an option,",
+    " * --codec @.c:factor=0.5: default, least, greatest, help. */",
     "struct @_state {",
     "    float factor;",
     "};",
@@ -326,15 +325,14 @@ static const char *const combination_template[] = {
 };
 
 static const char *const rounds_template[] = {
-    "/* @ -- what this rule does, and the paper it comes from. This template: the update of every worker "
-    "uses",
-    " * the mean gradient of all workers.",
+    "/* @ -- what this rule does, and the paper it comes from. This template: the update of every worker",
+    " * uses the mean gradient of all workers.",
     " *",
     " * Cost per step: 4 n_params bytes to each other worker. */",
     "#include \"codec_events.h\"",
     "",
-    "/* The state that a worker keeps from one step to the next. A line in the table below makes a field an",
-    " * option, --codec @.c:factor=0.5: default, least, greatest, help. */",
+    "/* The state of a worker, kept between steps. A line in the table below makes a field an option,",
+    " * --codec @.c:factor=0.5: default, least, greatest, help. */",
     "struct @_state {",
     "    float factor;",
     "};",
@@ -390,13 +388,11 @@ static const char *const rounds_template[] = {
 };
 
 static const char *const events_template[] = {
-    "/* @ -- what this rule does, and the paper it comes from. This template: after each step a worker sends "
-    "its",
-    " * weights to another one, which takes the mean of both. No worker waits. */",
+    "/* @ -- what this rule does, and the paper it comes from. This template: after each step a worker sends",
+    " * its weights to another one, which takes the mean of both. No worker waits. */",
     "#include \"codec_events.h\"",
     "",
-    "/* The state that a worker keeps. A line in the table below makes a field an option, --codec "
-    "@.c:part=0.3:",
+    "/* The state of a worker. A line in the table below makes a field an option, --codec @.c:part=0.3:",
     " * default, least, greatest, help. */",
     "struct @_state {",
     "    float part;",

@@ -1,4 +1,4 @@
-/* config: what a file of --config may contain. */
+/* config: prints the JSON Schema of the files that --config reads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

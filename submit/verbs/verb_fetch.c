@@ -1,4 +1,4 @@
-/* fetch: the results of a job, as far as they exist. */
+/* fetch: fetches the results of a job, as far as they exist. */
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"

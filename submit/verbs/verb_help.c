@@ -1,4 +1,4 @@
-/* help: all verbs, or the options of one. */
+/* help: prints all verbs, or the options of one. */
 #include <stdio.h>
 #include <string.h>
 

@@ -116,7 +116,7 @@ int verb_join_by(const char *operand, struct err *e)
         return e->code;
     snprintf(a.pin, sizeof a.pin, "%s", v.pin);
     snprintf(a.address, sizeof a.address, "%s", v.address);
-    /* An agent accepts a code once, so that the token's file must be writable before. */
+    /* An agent accepts a code only once, so the folder for the token is made first. */
     rc = access_prepare(e) < 0 || ask_for_token(&a, &v, e) < 0 ? e->code : access_save(&a, e);
     if (rc == 0)
         console_info("Joined agent %s at %s. next: list \"%s\" in worker.json.", a.agent, a.address,

@@ -1,4 +1,4 @@
-/* run: a job whose nodes run an executor instead of training. */
+/* run: submits a job whose nodes run an executor instead of training. */
 #include "submit/verbs/verbs.h"
 
 int verb_run(const struct options *o, struct err *e)

@@ -133,7 +133,7 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-/* Verbs of other programs, and verbs typed for options. */
+/* Verbs of other programs, and words that are options here. */
 static const struct {
     const char *typed, *meant;
 } synonyms[] = {
