@@ -42,8 +42,9 @@ static void ask_for_state(struct submission *s, struct job_node *n)
     if (!is_first)
         return;
     n->cut_at = clock_now();
-    node_say(n, false, "%s ended the stream of events without the job's end; asking it until %s.", n->label,
-             text_hour(until, clock_wall() + s->opt->agent_timeout_s));
+    node_say(n, false,
+             "%s ended the stream of events without the job's end; requesting the job's state until %s.",
+             n->label, text_hour(until, clock_wall() + s->opt->agent_timeout_s));
 }
 
 /* Takes the answer to that request. ERR_UNREACHABLE: for --agent-timeout there was neither an end nor an
@@ -76,7 +77,7 @@ static int take_end_of_stream(struct submission *s, struct job_node *n, struct e
     if (n->stream.status == 404 || n->stream.status == 410) {
         http_clear(s->http, &n->stream);
         n->is_streaming = false;
-        return err_set(e, ERR_NOT_FOUND, "%s no longer knows the job", n->label);
+        return err_set(e, ERR_NOT_FOUND, "%s no longer has the job", n->label);
     }
     if (!why.code)
         err_set(&why, ERR_UNREACHABLE, "%s closed the stream of events (status %d)", n->label,

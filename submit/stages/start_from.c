@@ -181,7 +181,7 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     if (checkpoint_meta_check_node(f, node, e) < 0)
         return e->code;
     if (strlen(arch) != s->model.len || memcmp(arch, s->model.bytes, s->model.len) != 0)
-        return err_set(e, ERR_CONFIG, "it holds another model than the present %s", s->settings.model);
+        return err_set(e, ERR_CONFIG, "it is of another model than this job's, %s", s->settings.model);
     if (json_parse(&doc, settings, strlen(settings), "its settings", e) < 0)
         return e->code;
     rc = check_servers(s, doc, e);

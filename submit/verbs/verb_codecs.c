@@ -234,7 +234,7 @@ static void print_codec(const json_t *o)
                text(o, "compression_down"));
     text_print("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");
     text_print("  lost nodes   %s\n", is(o, "handles_node_loss")
-                                          ? "the others may continue, if its exchange allows it"
+                                          ? "the others may continue, if the exchange allows it"
                                           : "end the job");
     text_print("  state        %lld bytes, and the vectors it requests when it is opened\n",
                (long long)json_integer_value(json_object_get(o, "state_bytes")));

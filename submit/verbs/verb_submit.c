@@ -74,7 +74,7 @@ static void print_last_log(const struct submission *s, const struct job_node *n)
     json_t *line;
     size_t i;
 
-    console_info("It ran %s %s, SHA-256 %s.", s->settings.executor ? "executor" : "codec",
+    console_info("The node ran %s %s, SHA-256 %s.", s->settings.executor ? "executor" : "codec",
                  fact(codec, "name"), fact(codec, "sha256"));
     if (json_array_size(s->last_log) > 0)
         console_info("The last lines of its log:");

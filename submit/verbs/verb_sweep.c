@@ -42,7 +42,7 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
             if (e->code == ERR_CANCELLED)
                 err_hint(e,
                          s->opt->simulate
-                             ? "The same command goes on: runs that have ended are not run again."
+                             ? "The same command continues the sweep: runs that have ended are not run again."
                              : "A job that has started continues on its agents: the same command waits for "
                                "it, job_submit list shows its id, job_submit cancel ID ends it.");
             return e->code;

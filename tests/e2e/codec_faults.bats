@@ -18,7 +18,7 @@ load lib
     # Information that a user needs next: whose code it was, and the node's last output.
     local hash
     hash=$(sha256sum "$BUILD/tests/codecs/crash.so" | cut -d' ' -f1)
-    [[ "$output" == *"failed: node("*"It ran codec crash, SHA-256 $hash."*"The last lines of its log:"*"$last"* ]]
+    [[ "$output" == *"failed: node("*"The node ran codec crash, SHA-256 $hash."*"The last lines of its log:"*"$last"* ]]
     jq -e --arg h "$hash" --arg l "$last" '.failure | (.node == 0 or .node == 1) and .codec == "crash"
         and .codec_sha256 == $h and ([.last_log[] | select(contains($l))] | length == 1)' out/run.json
     serves_the_next_job
@@ -141,7 +141,7 @@ EOT
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), RunnerDied: job_runner was killed by signal 11 (Segmentation fault); it used "*" GiB of memory, of the 1.0 GiB that a job may use here"* ]]
-    [[ "$output" == *"It ran codec hoard, SHA-256"* ]]
+    [[ "$output" == *"The node ran codec hoard, SHA-256"* ]]
     serves_the_next_job
 }
 

@@ -358,7 +358,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     wait "$job" || status=$?
     cat log
     [ "$status" -eq 1 ]
-    grep -q "ended the stream of events without the job's end; asking it until" log
+    grep -q "ended the stream of events without the job's end; requesting the job's state until" log
     grep -q RunnerDied log
 }
 

@@ -317,7 +317,7 @@ epoch_of() { "$SUBMIT" model inspect "$1/checkpoints/node-$2.safetensors" --json
     no 2 '--node_count cannot be changed by --resume' --resume half --epochs 4 --node_count 3
     no 2 'a job starts from one of them' --resume half --init-from half/model/final.safetensors
     no 6 'epoch 2 is reached already' --resume half
-    no 6 'it holds another model than' --resume half --epochs 4 --model mlp-relu
+    no 6 'it is of another model than' --resume half --epochs 4 --model mlp-relu
     no 6 'codec was "plain" in the earlier job, and is "fedavg" now' --resume half --epochs 4 --codec fedavg
     no 6 'nowhere/run.json' --resume nowhere --epochs 4
     no 6 'an exchange may be under way between steps' --codec "$BUILD/tests/codecs/ping.so" --node_count 2 --checkpoint-every 1
