@@ -98,7 +98,7 @@ static void take_list(struct collection *c, struct yield *y)
         collect_miss(c, y->node, "the list of its files", e.text);
 }
 
-static uint64_t limit(const struct submission *s, const struct artifact *a)
+static uint64_t size_limit(const struct submission *s, const struct artifact *a)
 {
     return a->max ? a->max : s->model_bytes ? s->model_bytes : (uint64_t)4 << 30;
 }
@@ -143,7 +143,7 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
     int of_records = a->kind == ARTIFACT_IS_RECORDS ? (int)strcspn(a->name, ".") : 0; /* the kind's letters */
     int node = y->node->at.node;
 
-    if ((a->flags & END_IS_ENOUGH) && listed && listed->bytes > limit(c->s, a)) {
+    if ((a->flags & END_IS_ENOUGH) && listed && listed->bytes > size_limit(c->s, a)) {
         console_info(
             "node(%d): %s has %llu bytes, of which the last %d are fetched; job_submit logs %s --node "
             "%d shows all.",
@@ -174,7 +174,7 @@ static void start_download(struct collection *c, struct yield *y, const struct a
     }
     choose_path(path, c, y, a, listed);
     if (temp_file(&y->fd, c->s->folder, &e) < 0 ||
-        node_download(c->s->http, y->node, y->fd, limit(c->s, a), path, &e) < 0) {
+        node_download(c->s->http, y->node, y->fd, size_limit(c->s, a), path, &e) < 0) {
         collect_miss(c, y->node, a->name, e.text);
         drop_download(y);
     }
@@ -256,7 +256,7 @@ static bool is_wanted(const struct submission *s, const struct artifact *a)
 }
 
 /* Collects one kind of artifact: downloads it and writes the merged result. */
-static int collect(struct collection *c, const struct artifact *a, struct err *e)
+static int collect_artifact(struct collection *c, const struct artifact *a, struct err *e)
 {
     int rc;
 
@@ -275,12 +275,12 @@ static int collect(struct collection *c, const struct artifact *a, struct err *e
 /* Collects an artifact; of a codec, that of the servers too if it is another one. */
 static int collect_of_all(struct collection *c, const struct artifact *a, struct err *e)
 {
-    int rc = collect(c, a, e);
+    int rc = collect_artifact(c, a, e);
 
     if (rc < 0 || a->kind != ARTIFACT_IS_OF_CODEC || !json_object_get(c->s->facts, "server_codec"))
         return rc;
     c->is_of_servers = true;
-    rc = collect(c, a, e);
+    rc = collect_artifact(c, a, e);
     c->is_of_servers = false;
     return rc;
 }

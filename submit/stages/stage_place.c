@@ -96,7 +96,7 @@ static const struct listed_agent *next_substitute(struct substitutes *u, const s
 }
 
 /* Gives nodes whose agents do not answer to substitutes. *found: the number of these nodes. */
-static int substitute(struct submission *s, struct substitutes *u, size_t *found, struct err *e)
+static int substitute_nodes(struct submission *s, struct substitutes *u, size_t *found, struct err *e)
 {
     *found = 0;
     for (size_t i = 0; i < s->n_nodes; i++) {
@@ -147,7 +147,7 @@ static int contact_agents(struct submission *s, struct err *e)
         }
         if (n_failed == 0)
             return 0;
-        if (substitute(s, &left, &n_found, e) < 0)
+        if (substitute_nodes(s, &left, &n_found, e) < 0)
             return e->code;
         if (n_found == 0 && !(why.code == ERR_UNREACHABLE && clock_now() < until))
             break;
@@ -194,7 +194,7 @@ static int workers_on_host(const struct submission *s, const struct job_node *n)
     return count;
 }
 
-static char *reservation(const struct submission *s, const struct job_node *n)
+static char *reservation_line(const struct submission *s, const struct job_node *n)
 {
     const char *user = getenv("USER");
     char host[65] = "";
@@ -263,7 +263,7 @@ static void print_queue(struct submission *s, struct job_node *n)
  * answer now answered a moment ago: it is retried like an agent that becomes silent later. */
 static int request_slot(struct submission *s, struct job_node *n, struct err *e)
 {
-    char *body = reservation(s, n);
+    char *body = reservation_line(s, n);
     int rc;
 
     if (!body)
@@ -322,7 +322,7 @@ static int check_reservations(struct submission *s, bool *is_away, struct err *e
 }
 
 /* Waits until the node has its slot and the agents of all reserved nodes answer. */
-static int reserve(struct submission *s, struct job_node *n, struct err *e)
+static int reserve_slot(struct submission *s, struct job_node *n, struct err *e)
 {
     double reported_at = 0;
     bool is_away;
@@ -359,7 +359,7 @@ int stage_place(struct submission *s, struct err *e)
     if (rc == 0)
         rc = sort_by_agent(order, s, e);
     for (size_t i = 0; i < s->n_nodes && rc == 0; i++)
-        rc = reserve(s, order[i], e);
+        rc = reserve_slot(s, order[i], e);
     free(order);
     for (size_t i = 0; i < s->n_nodes; i++)
         s->nodes[i].is_probed = false; /* later calls are no probes */

@@ -16,7 +16,7 @@
 static const double REPEAT_S = 0.1;
 
 /* All nodes of the job, for node `me`, with the keys of its pairs. */
-static json_t *peers(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
+static json_t *peers_json(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
 {
     json_t *list = json_array();
 
@@ -41,9 +41,9 @@ static json_t *peers(const struct submission *s, size_t me, const uint8_t job_ke
     return list;
 }
 
-static char *order(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
+static char *order_line(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
 {
-    json_t *o = json_pack("{s:i, s:o}", "attempt", s->attempt, "peers", peers(s, me, job_key));
+    json_t *o = json_pack("{s:i, s:o}", "attempt", s->attempt, "peers", peers_json(s, me, job_key));
     char *line = o ? json_line(o) : NULL;
 
     json_decref(o);
@@ -68,7 +68,7 @@ static char **orders_new(const struct submission *s)
 
     random_bytes(job_key, sizeof job_key);
     for (size_t i = 0; orders && i < s->n_nodes; i++) {
-        orders[i] = order(s, i, job_key);
+        orders[i] = order_line(s, i, job_key);
         if (!orders[i]) {
             orders_free(orders, i);
             orders = NULL;

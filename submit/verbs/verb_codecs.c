@@ -16,14 +16,14 @@
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
-static const char *text(const json_t *o, const char *key)
+static const char *text_at(const json_t *o, const char *key)
 {
     const char *t = json_string_value(json_object_get(o, key));
 
     return t ? t : "-";
 }
 
-static bool is(const json_t *o, const char *key)
+static bool is_set(const json_t *o, const char *key)
 {
     return json_is_true(json_object_get(o, key));
 }
@@ -71,9 +71,9 @@ static void print_codecs(const json_t *all)
     text_print("%-16s  %-11s  %-13s  %-10s  %s\n", "codec", "runs by", "exchanges", "compress", "source");
     json_array_foreach(all, i, one)
     {
-        text_print("%-16s  %-11s  %-13s  %-10s  %s\n", text(one, "name"), text(one, "runs_by"),
-                   text(one, "exchanges"), text(one, "compression"),
-                   text(one, strcmp(text(one, "runs_by"), "source") == 0 ? "file" : "source"));
+        text_print("%-16s  %-11s  %-13s  %-10s  %s\n", text_at(one, "name"), text_at(one, "runs_by"),
+                   text_at(one, "exchanges"), text_at(one, "compression"),
+                   text_at(one, strcmp(text_at(one, "runs_by"), "source") == 0 ? "file" : "source"));
     }
 }
 
@@ -85,8 +85,8 @@ static void print_compressors(const json_t *all)
     text_print("\n%-16s  %-7s  %-29s  %-8s  %s\n", "compressor", "kind", "parameters", "error", "source");
     json_array_foreach(all, i, one)
     {
-        text_print("%-16s  %-7s  %-29s  %-8s  %s\n", text(one, "name"), text(one, "kind"),
-                   text(one, "values"), text(one, "error"), text(one, "source"));
+        text_print("%-16s  %-7s  %-29s  %-8s  %s\n", text_at(one, "name"), text_at(one, "kind"),
+                   text_at(one, "values"), text_at(one, "error"), text_at(one, "source"));
     }
     text_print(
         "\nA chain of compressors, \"topk:ratio=0.01,ef=true|qsgd|huffman\", applies to the vectors that "
@@ -150,28 +150,28 @@ static int print_list(const struct options *o, const char *text, struct err *e)
     return 0;
 }
 
-static const char *when(const json_t *o)
+static const char *exchange_times(const json_t *o)
 {
-    if (strcmp(text(o, "runs_by"), "events") == 0)
+    if (strcmp(text_at(o, "runs_by"), "events") == 0)
         return "";
-    return strcmp(text(o, "exchanges"), "gradients") == 0 ? ", each step" : ", each `every` local steps";
+    return strcmp(text_at(o, "exchanges"), "gradients") == 0 ? ", each step" : ", each `every` local steps";
 }
 
-static const char *roles(const json_t *o)
+static const char *roles_text(const json_t *o)
 {
-    if (is(o, "updates_on_server"))
+    if (is_set(o, "updates_on_server"))
         return "workers with parameter servers, which run the optimizer";
-    if (is(o, "needs_servers"))
+    if (is_set(o, "needs_servers"))
         return "workers with parameter servers";
-    return is(o, "has_server_side") ? "workers among each other, or with parameter servers"
-                                    : "workers among each other";
+    return is_set(o, "has_server_side") ? "workers among each other, or with parameter servers"
+                                        : "workers among each other";
 }
 
-static const char *modes(const json_t *o)
+static const char *modes_text(const json_t *o)
 {
-    if (!is(o, "has_ssgd"))
+    if (!is_set(o, "has_ssgd"))
         return ", in asgd";
-    return is(o, "has_asgd") ? "" : ", in ssgd";
+    return is_set(o, "has_asgd") ? "" : ", in ssgd";
 }
 
 /* As in JSON, but without the quotes of a string. */
@@ -195,13 +195,13 @@ static void print_parameters(const json_t *all, const char *title)
         char range[64] = "true|false";
 
         if (json_object_get(p, "choices"))
-            snprintf(range, sizeof range, "%s", text(p, "choices"));
+            snprintf(range, sizeof range, "%s", text_at(p, "choices"));
         else if (json_object_get(p, "max"))
             snprintf(range, sizeof range, "%.9g to %.10g", json_number_value(json_object_get(p, "min")),
                      json_number_value(json_object_get(p, "max")));
-        text_print("%-16s  %-5s  ", text(p, "name"), text(p, "type"));
+        text_print("%-16s  %-5s  ", text_at(p, "name"), text_at(p, "type"));
         print_value(json_object_get(p, "default"), 12);
-        text_print("%-24s  %s\n", range, text(p, "help"));
+        text_print("%-24s  %s\n", range, text_at(p, "help"));
     }
 }
 
@@ -220,20 +220,20 @@ static void print_codec(const json_t *o)
     const char *path;
     json_t *cost;
 
-    text_print("%s: %s\n\n", text(o, "name"), text(o, "source"));
-    text_print("  equation     %s\n", text(o, "equation"));
-    text_print("  file         %s\n", text(o, "file"));
-    text_print("  exchanges    %s%s%s\n", text(o, "exchanges"), is(o, "per_block") ? " of blocks" : "",
-               when(o));
-    text_print("  roles        %s%s\n", roles(o), modes(o));
+    text_print("%s: %s\n\n", text_at(o, "name"), text_at(o, "source"));
+    text_print("  equation     %s\n", text_at(o, "equation"));
+    text_print("  file         %s\n", text_at(o, "file"));
+    text_print("  exchanges    %s%s%s\n", text_at(o, "exchanges"), is_set(o, "per_block") ? " of blocks" : "",
+               exchange_times(o));
+    text_print("  roles        %s%s\n", roles_text(o), modes_text(o));
     json_object_foreach(json_object_get(o, "paths"), path, cost)
         text_print("  %-9s    %s\n", path, json_string_value(cost));
     if (!json_is_object(json_object_get(o, "paths")))
-        text_print("  cost         %s\n", text(o, "cost"));
-    text_print("  compression  %s; of what servers send: %s\n", text(o, "compression"),
-               text(o, "compression_down"));
-    text_print("  checkpoints  %s\n", is(o, "can_be_kept") ? "in ssgd" : "no");
-    text_print("  lost nodes   %s\n", is(o, "handles_node_loss")
+        text_print("  cost         %s\n", text_at(o, "cost"));
+    text_print("  compression  %s; of what servers send: %s\n", text_at(o, "compression"),
+               text_at(o, "compression_down"));
+    text_print("  checkpoints  %s\n", is_set(o, "can_be_kept") ? "in ssgd" : "no");
+    text_print("  lost nodes   %s\n", is_set(o, "handles_node_loss")
                                           ? "the others may continue, if the exchange allows it"
                                           : "end the job");
     text_print("  state        %lld bytes, and the vectors it requests when it is opened\n",
@@ -243,13 +243,13 @@ static void print_codec(const json_t *o)
 
 static void print_compressor(const json_t *o)
 {
-    bool is_exact = strcmp(text(o, "error"), "none") == 0;
+    bool is_exact = strcmp(text_at(o, "error"), "none") == 0;
 
-    text_print("%s: %s\n\n", text(o, "name"), text(o, "source"));
-    text_print("  what         %s\n", text(o, "help"));
-    text_print("  kind         %s\n", text(o, "kind"));
-    text_print("  error        %s%s%s\n", text(o, "error"), is_exact ? "" : ": ",
-               is_exact ? "" : text(o, "bound"));
+    text_print("%s: %s\n\n", text_at(o, "name"), text_at(o, "source"));
+    text_print("  what         %s\n", text_at(o, "help"));
+    text_print("  kind         %s\n", text_at(o, "kind"));
+    text_print("  error        %s%s%s\n", text_at(o, "error"), is_exact ? "" : ": ",
+               is_exact ? "" : text_at(o, "bound"));
     print_own_parameters(o);
     print_parameters(json_object_get(o, "chain_parameters"), "of a chain");
 }

@@ -6,7 +6,7 @@
 #include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
-static int print(const json_t *doc, bool is_chosen, struct err *e)
+static int print_comparison(const json_t *doc, bool is_chosen, struct err *e)
 {
     const json_t *target = json_object_get(doc, "target");
 
@@ -40,7 +40,7 @@ int verb_compare(const struct options *o, struct err *e)
     if (o->json)
         output_json(true, json_incref(doc), NULL, NULL);
     else
-        rc = print(doc, o->has_target, e);
+        rc = print_comparison(doc, o->has_target, e);
     json_decref(doc);
     return rc;
 }

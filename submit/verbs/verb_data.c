@@ -94,7 +94,7 @@ static int check_data_file(const struct data_file *f, const char *path, struct e
     return 0;
 }
 
-static int download(struct http *h, const char *url, const char *path, struct err *e)
+static int download_file(struct http *h, const char *url, const char *path, struct err *e)
 {
     struct http_request r = {
         .method = "GET", .is_public = true, .max_reply = PACKED_MAX, .timeout_s = DOWNLOAD_S, .peer = url};
@@ -123,8 +123,8 @@ static int download(struct http *h, const char *url, const char *path, struct er
 }
 
 /* Fetches one file from the first mirror that has a correct copy. */
-static int fetch(struct http *h, const struct data_file *f, const char *dir, const char *const *from,
-                 struct err *e)
+static int fetch_file(struct http *h, const struct data_file *f, const char *dir, const char *const *from,
+                      struct err *e)
 {
     char path[PATH_MAX], part[PATH_MAX], url[HTTP_URL], amount[TEXT_AMOUNT];
     struct err ignored;
@@ -148,7 +148,7 @@ static int fetch(struct http *h, const struct data_file *f, const char *dir, con
         if (n >= HTTP_URL || snprintf(url, sizeof url, "%.*s/%s", (int)n, *from, f->name) >= (int)sizeof url)
             return err_set(e, ERR_USAGE, "%s: URL too long", *from);
         console_info("Downloading %s.", url);
-        rc = download(h, url, part, e);
+        rc = download_file(h, url, part, e);
         if (rc == 0)
             rc = check_data_file(f, part, e);
         if (rc == 0)
@@ -180,7 +180,7 @@ int verb_data(const struct options *o, struct err *e)
     if (!h)
         return e->code;
     for (int i = 0; i < N_FILES && rc == 0; i++)
-        rc = fetch(h, &files[i], dir, o->mirror[0] ? mine : mirrors, e);
+        rc = fetch_file(h, &files[i], dir, o->mirror[0] ? mine : mirrors, e);
     http_free(h);
     if (rc < 0)
         return rc;

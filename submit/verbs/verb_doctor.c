@@ -190,7 +190,7 @@ static const struct probed_host *first_answered(const struct doctor *d)
     return &d->all[0];
 }
 
-static int examine(struct doctor *d, const struct options *o, struct err *e)
+static int examine_hosts(struct doctor *d, const struct options *o, struct err *e)
 {
     size_t n_listed = d->workers.n_workers + d->workers.n_servers + d->workers.n_spares;
 
@@ -421,7 +421,7 @@ static void print_all(const struct doctor *d, bool only_bad)
 int verb_doctor(const struct options *o, struct err *e)
 {
     struct doctor d = {0};
-    int status = read_workers(&d, o, e) < 0 || examine(&d, o, e) < 0 ? e->code : status_of(&d);
+    int status = read_workers(&d, o, e) < 0 || examine_hosts(&d, o, e) < 0 ? e->code : status_of(&d);
 
     if (status == 0 && o->connect && d.n > 1) {
         test_connections(&d.test_job, o, d.n - 1);

@@ -376,7 +376,7 @@ static int inspect_file(const struct options *o, const char *path, struct err *e
     return doc ? 0 : err_set(e, ERR_NOMEM, "no memory to describe %s", path);
 }
 
-static int inspect(const struct options *o, const char *text, struct err *e)
+static int inspect_model(const struct options *o, const char *text, struct err *e)
 {
     return is_document(text) ? inspect_document(o, text, e) : inspect_file(o, text, e);
 }
@@ -395,7 +395,7 @@ static int convert_file(const struct options *o, const char *path, const struct 
     return rc;
 }
 
-static int convert(const struct options *o, const char *path, struct err *e)
+static int convert_model(const struct options *o, const char *path, struct err *e)
 {
     struct tensor_file f;
     int rc;
@@ -425,7 +425,7 @@ int verb_model(const struct options *o, struct err *e)
         const char *text;
         int n_operands; /* with the name of the action */
         int (*run)(const struct options *o, const char *operand, struct err *e);
-    } actions[] = {{"list", 1, list_models}, {"inspect", 2, inspect}, {"convert", 2, convert}};
+    } actions[] = {{"list", 1, list_models}, {"inspect", 2, inspect_model}, {"convert", 2, convert_model}};
 
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (o->args.n_operands == actions[i].n_operands && strcmp(o->args.operands[0], actions[i].text) == 0)

@@ -168,7 +168,7 @@ static void choose_axis(struct plot *p, const struct options *o)
         plot_drop_without_log(p);
 }
 
-static int plot(const struct options *o, const struct run *runs, size_t n, struct err *e)
+static int plot_runs(const struct options *o, const struct run *runs, size_t n, struct err *e)
 {
     static const char *const units[] = {"step", "epoch", "seconds", "bytes per worker, sent + received"};
     static const char *const names[] = {"step", "epoch", "time", "bytes"};
@@ -219,7 +219,7 @@ int verb_plot(const struct options *o, struct err *e)
     if (runs_find(&runs, &n, has_runs ? o->args.operands : latest, has_runs ? (size_t)o->args.n_operands : 1,
                   e) < 0)
         return e->code;
-    rc = plot(o, runs, n, e);
+    rc = plot_runs(o, runs, n, e);
     runs_free(runs, n);
     return rc;
 }

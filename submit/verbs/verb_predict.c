@@ -273,7 +273,7 @@ static void show_predictions(const struct predict *p)
     text_print("table      %s\n", options_output(o));
 }
 
-static int predict(struct predict *p, const char *operand, struct err *e)
+static int predict_data(struct predict *p, const char *operand, struct err *e)
 {
     json_t *record;
     int rc;
@@ -306,7 +306,7 @@ int verb_predict(const struct options *o, struct err *e)
     p->opt = *o;
     if (!o->output[0])
         strcpy(p->opt.output, DEFAULT_TABLE);
-    rc = predict(p, o->args.operands[0], e);
+    rc = predict_data(p, o->args.operands[0], e);
     json_decref(p->summary);
     if (p->folder.path[0])
         temp_close(&p->folder);

@@ -319,7 +319,7 @@ static void show_results(const struct simulation_run *r)
                                                                               : ", and not all are finite");
 }
 
-static int simulate(struct simulation_run *r, struct err *e)
+static int run_simulation(struct simulation_run *r, struct err *e)
 {
     struct submission *s = &r->s;
 
@@ -357,7 +357,7 @@ static int call_with_run(int (*work)(struct simulation_run *r, struct err *e), c
 int verb_simulate(const struct options *o, struct err *e)
 {
     options_echo_preset(o);
-    return call_with_run(simulate, o, e);
+    return call_with_run(run_simulation, o, e);
 }
 
 int verb_simulate_check(const struct options *o, struct err *e)

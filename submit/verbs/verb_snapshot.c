@@ -25,7 +25,7 @@ static struct job_node *find_node(struct submission *s, int node, struct err *e)
     return NULL;
 }
 
-static int download(struct submission *s, struct job_node *n, int fd, struct err *e)
+static int download_model(struct submission *s, struct job_node *n, int fd, struct err *e)
 {
     char from[160];
 
@@ -119,7 +119,7 @@ static int write_file(struct submission *s, struct job_node *n, const struct opt
     if (fd < 0)
         return fd;
     snprintf(written, sizeof written, "/proc/self/fd/%d", fd);
-    rc = download(s, n, fd, e);
+    rc = download_model(s, n, fd, e);
     if (rc == 0)
         rc = read_moment(&m, written, n, e);
     if (rc == 0)

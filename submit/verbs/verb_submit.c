@@ -28,7 +28,7 @@ static int prepare_submission(struct submission *s, struct err *e)
     return stage_place(s, e);
 }
 
-static int undo(struct submission *s, struct err *e)
+static int undo_submission(struct submission *s, struct err *e)
 {
     char reason[160];
 
@@ -202,18 +202,18 @@ static int begin_results(struct submission *s, struct err *e)
     return results_begin(s, e) < 0 ? e->code : run_json_save(s, e);
 }
 
-static int attempt(struct submission *s, struct err *e)
+static int run_attempt(struct submission *s, struct err *e)
 {
     if (prepare_submission(s, e) < 0)
-        return undo(s, e);
+        return undo_submission(s, e);
     if (s->attempt == 1)
         echo_options(s->opt);
     if (stage_ship(s, e) < 0 || (submission_count_ended(s) == 0 && stage_start(s, e) < 0))
-        return undo(s, e);
+        return undo_submission(s, e);
     if (submission_count_ended(s) > 0) {
         /* A node ended before the start: its records contain the cause, so this counts as a failed job. */
         if (begin_results(s, e) < 0 || job_index_save(s, e) < 0)
-            return undo(s, e);
+            return undo_submission(s, e);
         return verb_finish(s, e);
     }
     if (begin_results(s, e) < 0)
@@ -222,14 +222,14 @@ static int attempt(struct submission *s, struct err *e)
 }
 
 /* The job has failed: a further attempt that cannot be started changes neither its state nor its results. */
-static int retry(struct submission *s, struct err *e)
+static int run_next_attempt(struct submission *s, struct err *e)
 {
     int n, rc;
 
     if (retry_begin(s, e) < 0)
         return e->code;
     n = s->attempt;
-    rc = attempt(s, e);
+    rc = run_attempt(s, e);
     if (rc >= 0)
         return rc;
     err_at(e, "attempt %d cannot be started", n);
@@ -242,9 +242,9 @@ int verb_submit_job(const struct options *o, struct err *e)
     struct submission s;
     int rc;
 
-    rc = submission_init(&s, o, e) < 0 ? e->code : attempt(&s, e);
+    rc = submission_init(&s, o, e) < 0 ? e->code : run_attempt(&s, e);
     while ((rc == EXIT_JOB_FAILED || rc == EXIT_CANCELLED) && retry_is_due(&s))
-        rc = retry(&s, e);
+        rc = run_next_attempt(&s, e);
     if (s.state == JOB_SUCCEEDED && o->retries > 0)
         retry_remove_copies(&s);
     submission_clear(&s);

@@ -175,7 +175,7 @@ static void print_shards(const struct shard_view *shards, int n, int n_classes, 
     }
 }
 
-static int report(const struct submission *s, struct err *e)
+static int report_job(const struct submission *s, struct err *e)
 {
     const json_t *data = json_object_get(s->facts, "data");
     int n_classes = (int)fact(data, "n_classes");
@@ -217,7 +217,7 @@ int verb_validate(const struct options *o, struct err *e)
         }
         rc = e->code;
     } else {
-        rc = report(&s, e);
+        rc = report_job(&s, e);
     }
     results_abandon(&s);
     submission_clear(&s);
