@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+
 void job_init(struct job *j)
 {
     *j = (struct job){
@@ -34,7 +37,7 @@ static int apply_state(struct job *j, const struct event *ev, struct err *e)
     return 0;
 }
 
-/* Only a job that was started makes progress: the line with that state is one of the missing ones. */
+/* Only a job that was started makes progress, so the line with the state `running` is among the missing ones. */
 static void infer_running(struct job *j, const struct event *ev)
 {
     if (!j->has_gap || !job_state_can_reach(j->state, JOB_RUNNING))
@@ -107,11 +110,11 @@ static int apply_engine(struct job *j, const struct event *ev, struct err *e)
     return 0;
 }
 
-/* The runner reports it once, before the codec is loaded; the codec might write another line later. */
+/* The runner reports its isolation once, before it loads the codec; a later line may be the codec's. */
 static int apply_isolation(struct job *j, const struct event *ev, struct err *e)
 {
     if (j->is_isolation_known || j->state != JOB_PREPARING)
-        return err_set(e, ERR_CONFLICT, "%s: its isolation is known already", j->spec.id);
+        return err_set(e, ERR_CONFLICT, "%s: its isolation was reported before", j->spec.id);
     j->is_isolation_known = true;
     j->isolation = ev->isolation;
     j->n_copied++;
@@ -248,4 +251,93 @@ bool job_is_pending(const struct job *j)
 bool job_is_active(const struct job *j)
 {
     return j->state != JOB_PENDING && !job_state_is_terminal(j->state);
+}
+
+static json_t *text_or_null(const char *s)
+{
+    return s[0] ? json_string(s) : json_null();
+}
+
+static json_t *time_or_null(double t)
+{
+    char text[CLOCK_TEXT];
+
+    return t > 0 ? json_string(clock_text(text, t)) : json_null();
+}
+
+static json_t *requirements_json(const struct job *j)
+{
+    json_t *a = json_array();
+
+    for (int p = 0; p < N_PACKAGES; p++)
+        if (job_lacks(j, (enum package)p))
+            json_array_append_new(a, json_string(package_names[p]));
+    return a;
+}
+
+static json_t *progress_json(const struct job *j)
+{
+    double ratio = j->steps > 0 ? fmin(1, (double)j->step / (double)j->steps) : 0;
+
+    return json_pack("{s:i,s:i,s:I,s:I,s:o}", "epoch", j->epoch, "epochs", j->epochs, "step",
+                     (json_int_t)j->step, "steps", (json_int_t)j->steps, "ratio",
+                     json_real(round(ratio * 1e3) / 1e3));
+}
+
+static json_t *waits_for_json(const struct job *j)
+{
+    if (j->state != JOB_RUNNING || j->waits_for == EVENT_NO_NODE)
+        return json_null();
+    return json_pack("{s:i,s:o}", "node", j->waits_for, "since", time_or_null(j->waits_since));
+}
+
+static json_t *message_json(const struct job *j)
+{
+    if (j->state == JOB_RUNNING && j->epochs > 0)
+        return json_sprintf("epoch %d of %d", j->epoch, j->epochs);
+    if (j->state == JOB_RUNNING && j->spec.executor)
+        return json_sprintf("%llu %%", (unsigned long long)j->step);
+    return json_text(j->message, SIZE_MAX);
+}
+
+json_t *job_json(const struct job *j, double now)
+{
+    const struct job_spec *s = &j->spec;
+    double until = j->finished_at > 0 ? j->finished_at : now;
+    double elapsed = j->started_at > 0 ? fmax(0, until - j->started_at) : 0;
+    json_t *o = json_pack("{s:s,s:i,s:i,s:s,s:s,s:s,s:b,s:s}", "id", s->id, "attempt", s->attempt, "node",
+                          s->node, "role", s->role, "name", s->name, "codec", s->codec, "executor",
+                          (int)s->executor, "submitter_unverified", s->submitter);
+
+    json_object_set_new(o, "submitter", text_or_null(j->owner));
+    json_object_set_new(o, "codec_sha256", text_or_null(j->packages[PACKAGE_CODEC].hex[0]));
+    json_object_set_new(o, "state", json_string(job_state_name(j->state)));
+    json_object_set_new(o, "reason", text_or_null(j->reason));
+    json_object_set_new(o, "message", message_json(j));
+    json_object_set_new(o, "requirements", requirements_json(j));
+    json_object_set_new(o, "data_port", j->data_port ? json_integer(j->data_port) : json_null());
+    json_object_set_new(o, "slot", j->data_port ? json_integer(j->slot) : json_null());
+    json_object_set_new(o, "pid", j->pid ? json_integer(j->pid) : json_null());
+    json_object_set_new(o, "engine", text_or_null(j->engine));
+    json_object_set_new(o, "isolation",
+                        j->is_isolation_known ? json_string(isolation_name(j->isolation)) : json_null());
+    json_object_set_new(o, "created_at", time_or_null(j->created_at));
+    json_object_set_new(o, "started_at", time_or_null(j->started_at));
+    json_object_set_new(o, "finished_at", time_or_null(j->finished_at));
+    json_object_set_new(o, "elapsed_s", json_real(round(elapsed * 1e3) / 1e3));
+    json_object_set_new(o, "time_limit_s", json_real(s->time_limit_s));
+    json_object_set_new(o, "progress", progress_json(j));
+    json_object_set_new(o, "metrics",
+                        json_pack("{s:o,s:o,s:o,s:o}", "loss", json_real_or_null(j->loss), "accuracy",
+                                  json_real_or_null(j->accuracy), "eval_loss",
+                                  json_real_or_null(j->eval_loss), "eval_accuracy",
+                                  json_real_or_null(j->eval_accuracy)));
+    json_object_set_new(o, "waits_for", waits_for_json(j));
+    json_object_set_new(o, "stopped", stop_json(&j->stopped));
+    json_object_set_new(o, "params_sha256", text_or_null(j->params_sha256));
+    json_object_set_new(o, "combined_nothing", json_boolean(j->combined_nothing));
+    json_object_set_new(o, "comm", comm_json(&j->comm));
+    json_object_set_new(o, "nodes", j->nodes ? json_incref(j->nodes) : json_array());
+    json_object_set_new(o, "last_seq", json_integer((json_int_t)j->last_seq));
+    return o;
 }
