@@ -24,7 +24,7 @@ struct job {
 
     struct job_package packages[N_PACKAGES];
     int data_port; /* 0: not bound yet */
-    int slot;      /* of an active job (slots.h) */
+    int slot;      /* of an active job (jobs.h) */
     int pid;       /* of the runner; 0: none was forked */
     uint64_t start_ticks;
     char boot[PROCESS_BOOT];

@@ -16,7 +16,6 @@
 #include "agent/jobs/job_end.h"
 #include "agent/jobs/packages.h"
 #include "agent/jobs/runner_events.h"
-#include "agent/jobs/slots.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/job/reason.h"
@@ -144,14 +143,14 @@ static int spawn(struct task *t, struct err *e)
     struct runner_plan plan = {.exe = t->jobs->runner_exe,
                                .run_dir = run_dir,
                                .data_fd = t->data_fd,
-                               .max_memory = slots_memory(t->jobs),
+                               .max_memory = jobs_slot_memory(t->jobs),
                                .max_cpu_s = processor_time(&t->job.spec),
                                .max_files = runner_files(t->job.spec.node_count + t->job.spec.server_count)};
     struct event note;
     cpu_set_t processors;
 
     snprintf(run_dir, sizeof run_dir, "%s/run", t->dir);
-    if (slots_processors(&processors, t->jobs, t->job.slot))
+    if (jobs_slot_processors(&processors, t->jobs, t->job.slot))
         plan.processors = &processors;
     if (make_events_file(t, e) < 0 || runner_fork(&t->runner, &plan, e) < 0)
         return e->code;
@@ -209,7 +208,7 @@ static int bind_data_socket(struct task *t, struct err *e)
     event_init(&note, NOTE_SOCKET);
     note.data_port = address_port(&at);
     /* Active: after a restart, which may have left fewer slots. */
-    note.slot = job_is_active(&t->job) ? t->job.slot % t->jobs->opt->slots : slots_free(t->jobs);
+    note.slot = job_is_active(&t->job) ? t->job.slot % t->jobs->opt->slots : jobs_free_slot(t->jobs);
     return task_record(t, &note, e);
 }
 
@@ -281,7 +280,7 @@ void job_schedule(struct jobs *jobs)
     if (jobs->is_stopping)
         return;
     /* A promoted job may end at once, which frees the slot again. */
-    while (!jobs->is_draining && slots_free(jobs) >= 0 && (t = first_pending(jobs)) != NULL)
+    while (!jobs->is_draining && jobs_free_slot(jobs) >= 0 && (t = first_pending(jobs)) != NULL)
         promote(t);
     for (t = jobs->first; t; t = t->next)
         if (job_is_pending(&t->job) && !t->tick.on)

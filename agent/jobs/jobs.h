@@ -4,6 +4,7 @@
 #define PSGD_AGENT_JOBS_H
 
 #include <limits.h>
+#include <sched.h>
 #include <time.h>
 
 #include "agent/access/codec_policy.h"
@@ -133,6 +134,16 @@ struct task *task_find(const struct jobs *jobs, const char *id); /* the latest *
 /* The name of its folder in jobs/. */
 const char *task_folder(const struct task *t);
 size_t task_count(const struct jobs *jobs, bool (*is_it)(const struct job *));
+
+/* `--slots N` lets N jobs run at a time, each with its part of the processors that the agent may use and of the
+ * memory that jobs may use. With one slot a job has all of both. The processors of a slot have neighbouring
+ * numbers; with more slots than processors, some slots share a processor.
+ *
+ * Returns the lowest slot that no job has; -1: all are taken. */
+int jobs_free_slot(const struct jobs *jobs);
+/* Returns false if the slot has all processors of the agent. */
+bool jobs_slot_processors(cpu_set_t *out, const struct jobs *jobs, int slot);
+uint64_t jobs_slot_memory(const struct jobs *jobs); /* bytes; 0: no limit */
 
 /* Creates the job's folder and journal; owner, key_sha256: as in struct job. ERR_CONFLICT: the folder exists
  * already; ERR_IO, ERR_NOSPACE: nothing is left behind. */

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "agent/jobs/slots.h"
 #include "shared/base/clock.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"
@@ -367,10 +366,10 @@ TEST(jobs_in_slots_run_at_a_time_each_with_its_part_of_memory_and_processors)
     f.opt.job_memory_gib = 4;
     fixture_open(&f);
     f.agent.jobs.job_memory = (uint64_t)4 << 30;
-    assert_int_equal(slots_memory(&f.agent.jobs), (uint64_t)2 << 30);
+    assert_int_equal(jobs_slot_memory(&f.agent.jobs), (uint64_t)2 << 30);
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     for (int i = 0; i < 2; i++)
-        assert_true(slots_processors(&own[i], &f.agent.jobs, i));
+        assert_true(jobs_slot_processors(&own[i], &f.agent.jobs, i));
     CPU_OR(&both, &own[0], &own[1]);
     assert_true(CPU_EQUAL(&both, &all));
     CPU_AND(&both, &own[0], &own[1]);
@@ -412,7 +411,7 @@ TEST(an_agent_with_fewer_slots_than_before_gives_none_until_enough_jobs_have_end
     f.opt.slots = 1;
     fixture_reopen(&f);
     assert_int_equal(task_find(&f.agent.jobs, "j-second")->job.slot, 0);
-    assert_false(slots_processors(&set, &f.agent.jobs, 0));
+    assert_false(jobs_slot_processors(&set, &f.agent.jobs, 0));
     ask(&f, &r, "POST", "/v1/jobs/j-first1/cancel", "{\"grace_s\":0}");
     job_until(&f, "j-first1", "cancelled");
     assert_string_equal(job_state_name(task_find(&f.agent.jobs, "j-third1")->job.state), "pending");
