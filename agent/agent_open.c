@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
-#include "agent/jobs/drain.h"
 #include "agent/jobs/job_action.h"
 #include "agent/jobs/retention.h"
 #include "shared/base/clock.h"
@@ -133,7 +132,7 @@ static int open_rooms(struct agent *a, struct err *e)
 {
     struct jobs *jobs = &a->jobs;
 
-    if (drain_load(jobs, e) < 0 || set_codec_rules(jobs, e) < 0 || loop_open(&a->loop, e) < 0)
+    if (job_read_draining(jobs, e) < 0 || set_codec_rules(jobs, e) < 0 || loop_open(&a->loop, e) < 0)
         return e->code;
     jobs->dir_fd = open(a->opt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (jobs->dir_fd < 0)

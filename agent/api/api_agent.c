@@ -7,7 +7,7 @@
 #include "agent/api/agent_state.h"
 #include "agent/api/api.h"
 #include "agent/base/log.h"
-#include "agent/jobs/drain.h"
+#include "agent/jobs/job_action.h"
 #include "shared/base/choice.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
@@ -144,7 +144,7 @@ static void set_draining(struct agent *a, bool is_draining, struct response *rs)
 {
     struct err e;
 
-    if (drain_set(&a->jobs, is_draining, &e) < 0)
+    if (job_set_draining(&a->jobs, is_draining, &e) < 0)
         respond_error(rs, &e);
     else
         respond_json(rs, 200,

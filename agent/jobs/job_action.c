@@ -287,12 +287,55 @@ void job_schedule(struct jobs *jobs)
             enter_queue(t);
 }
 
-void job_requeue(struct jobs *jobs)
+/* Schedules, and states to the jobs that still wait why they do. */
+static void requeue(struct jobs *jobs)
 {
     job_schedule(jobs);
     for (struct task *t = jobs->first; t; t = t->next)
         if (job_is_pending(&t->job) && !t->unwritten.is_waiting)
             say_why_it_waits(t);
+}
+
+static int drain_mark_path(char out[PATH_MAX], const struct jobs *jobs, struct err *e)
+{
+    return file_join(out, PATH_MAX, jobs->opt->dir, "draining", e);
+}
+
+int job_read_draining(struct jobs *jobs, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (drain_mark_path(path, jobs, e) < 0)
+        return e->code;
+    jobs->is_draining = access(path, F_OK) == 0;
+    if (!jobs->is_draining && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", path);
+    return 0;
+}
+
+static int write_drain_mark(const struct jobs *jobs, bool is_draining, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (drain_mark_path(path, jobs, e) < 0)
+        return e->code;
+    if (is_draining)
+        return file_write(path, "", 0, 0600, e);
+    if (unlink(path) < 0 && errno != ENOENT)
+        return err_errno(e, ERR_IO, "%s", path);
+    return file_sync_folder(jobs->opt->dir, e);
+}
+
+int job_set_draining(struct jobs *jobs, bool is_draining, struct err *e)
+{
+    if (jobs->is_draining == is_draining)
+        return 0;
+    if (write_drain_mark(jobs, is_draining, e) < 0)
+        return e->code;
+    jobs->is_draining = is_draining;
+    log_line(LOG_LEVEL_INFO, "agent", NULL, is_draining ? "drained: takes no new jobs" : "resumed");
+    requeue(jobs);
+    return 0;
 }
 
 int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e)

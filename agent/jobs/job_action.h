@@ -12,8 +12,15 @@ void job_supersede(struct jobs *jobs);
  * until all earlier ones of its job have ended. */
 void job_schedule(struct jobs *jobs);
 
-/* Tells the jobs that wait why they do, after is_draining has changed. */
-void job_requeue(struct jobs *jobs);
+/* An agent that is draining takes no new jobs: jobs that run go on, and jobs in the queue stay there. Users
+ * drain an agent before they restart its machine, so the state survives a restart: the agent's folder has the
+ * file `draining`.
+ *
+ * Sets jobs->is_draining from the folder. ERR_IO. */
+int job_read_draining(struct jobs *jobs, struct err *e);
+/* Drains or resumes; no effect if it is so already. Durable when this returns 0. ERR_IO, ERR_NOSPACE: nothing
+ * has changed. */
+int job_set_draining(struct jobs *jobs, bool is_draining, struct err *e);
 
 /* Starts the runner of a job that has a slot and all its packages. */
 void job_advance(struct task *t);

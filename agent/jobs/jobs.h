@@ -110,7 +110,7 @@ struct jobs {
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
     uint64_t job_disk;   /* limit of the files of a run folder in bytes; 0: no limit */
     bool is_stopping;    /* no job is given a slot any more */
-    bool is_draining;    /* takes no new jobs until it is resumed, also after a restart: drain.h */
+    bool is_draining;    /* takes no new jobs until it is resumed, also after a restart: job_action.h */
     bool is_subreaper;   /* the agent becomes the parent of what a runner leaves */
     /* Whether the agent has started this process for something else than a job. */
     bool (*is_other_child)(const void *arg, pid_t child);
