@@ -1,5 +1,6 @@
 #include "agent/jobs/artifact.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -74,6 +75,24 @@ size_t artifact_clean_run(const char *job_folder, const char *reason)
         return file_keep_only(path, is_in_run);
     file_sweep(path);
     return 0;
+}
+
+struct folder_use artifact_folder_use(const char *path, size_t most)
+{
+    struct folder_use use = {0};
+    const struct dirent *f;
+    DIR *d = opendir(path);
+    struct stat st;
+
+    while (d && use.n_files <= most && (f = readdir(d)) != NULL) {
+        if (fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+            continue;
+        use.bytes += (uint64_t)st.st_blocks * 512;
+        use.n_files++;
+    }
+    if (d)
+        closedir(d);
+    return use;
 }
 
 uint64_t artifact_whole_lines(int fd, uint64_t bytes)

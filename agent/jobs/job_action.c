@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
-#include "agent/jobs/folder_use.h"
+#include "agent/jobs/artifact.h"
 #include "agent/jobs/job_end.h"
 #include "agent/jobs/packages.h"
 #include "agent/jobs/runner_events.h"
@@ -33,7 +33,7 @@ static bool has_too_many_files(char *why, size_t size, const struct task *t)
     if (most == 0)
         return false;
     snprintf(path, sizeof path, "%s/run", t->dir);
-    use = folder_use(path, RUN_FILES_MAX);
+    use = artifact_folder_use(path, RUN_FILES_MAX);
     if (use.n_files > RUN_FILES_MAX)
         snprintf(why, size, "the node has written more than %d files", RUN_FILES_MAX);
     else

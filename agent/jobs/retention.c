@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
-#include "agent/jobs/folder_use.h"
+#include "agent/jobs/artifact.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
@@ -181,7 +181,8 @@ static uint64_t kept_bytes_of(struct task *t)
 
     if (t->kept_bytes == 0) {
         snprintf(path, sizeof path, "%s/run", t->dir);
-        t->kept_bytes = 1 + folder_use(t->dir, SIZE_MAX).bytes + folder_use(path, SIZE_MAX).bytes;
+        t->kept_bytes = 1 + artifact_folder_use(t->dir, SIZE_MAX).bytes +
+                        artifact_folder_use(path, SIZE_MAX).bytes;
     }
     return t->kept_bytes;
 }
