@@ -200,7 +200,7 @@ static int start_agent(struct agent_options *o, struct err *e)
     snprintf(a.jobs.runner_exe, sizeof a.jobs.runner_exe, "%s/job_runner", exe_dir);
     snprintf(a.exe, sizeof a.exe, "/proc/self/exe"); /* also when its file was replaced meanwhile */
     snprintf(a.jobs.codecs.builtin_dir, sizeof a.jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
-    rc = isolation_ask(&a.jobs.isolation, a.jobs.runner_exe, o->require_isolation, e);
+    rc = runner_about_isolation(&a.jobs.isolation, a.jobs.runner_exe, o->require_isolation, e);
     if (rc < 0)
         close(l.fd);
     else

@@ -167,3 +167,28 @@ int codec_admit(enum codec_use *out, const struct codec_rules *r, const struct c
         return refuse_unusable(r, o, &kind, source, e);
     return 0;
 }
+
+static enum isolation greater(enum isolation a, enum isolation b)
+{
+    return a > b ? a : b;
+}
+
+enum isolation isolation_for(const struct agent_isolation *is, bool is_builtin, enum isolation wanted)
+{
+    return greater(wanted, is_builtin && !is->is_required ? ISOLATION_NONE : is->required);
+}
+
+int isolation_admit(const struct agent_isolation *is, const char *codec, bool is_builtin,
+                    enum isolation wanted, struct err *e)
+{
+    enum isolation needed = isolation_for(is, is_builtin, wanted);
+
+    if (is->level >= needed)
+        return 0;
+    err_set(e, ERR_REFUSED, "codec %s needs isolation %s, and this machine has %s: %s", codec,
+            isolation_name(needed), isolation_name(is->level), is->lacks[0] ? is->lacks : "it was not asked");
+    if (wanted == needed)
+        return err_hint(e, "Choose other agents, or a lower --require-isolation.");
+    return err_hint(e, "That agent's --require-isolation %s allows it; built-in codecs run as it is.",
+                    isolation_name(is->level));
+}

@@ -1,9 +1,10 @@
-/* codec_policy -- which codecs this agent runs: decides on a job's codec before any of its code runs.
+/* codec_policy -- which codecs this agent runs, and how isolated: decides on a job's codec before any of its
+ * code runs.
  *
- * The decision is by digest. An object may be loaded as it was sent if it is one of the agent's own
- * built-in codecs, if its SHA-256 is on the list, or if the policy is `any`. The digest of a source proves
- * nothing about the object sent with it, so a source that is built in here or on the list is compiled here,
- * and only the result is loaded. */
+ * The decision is by digest. An object may be loaded as it was sent if it is one of the agent's own built-in
+ * codecs, if its SHA-256 is on the list, or if the policy is `any`. The digest of a source proves nothing
+ * about the object that is sent with it, so a source that is built in or on the list is compiled here, and
+ * only the result is loaded. */
 #ifndef PSGD_CODEC_POLICY_H
 #define PSGD_CODEC_POLICY_H
 
@@ -13,11 +14,13 @@
 #include "agent/base/agent_options.h"
 #include "shared/base/crypto.h"
 #include "shared/plugin/elf.h"
+#include "shared/plugin/isolation.h"
 
 struct codec_rules {
     enum codec_policy policy;
-    char builtin_dir[PATH_MAX]; /* the agent's own: *.so, and the *.c they are made from */
-    char list[PATH_MAX];        /* a SHA-256 a line, as sha256sum writes it or alone; # begins a comment */
+    char builtin_dir[PATH_MAX]; /* of the agent's own codecs: *.so, and the *.c they are made from */
+    char list[PATH_MAX]; /* a file with a SHA-256 in each line, as sha256sum writes it or alone; # begins
+                                 * a comment */
     struct elf_kind here;
     const char *cc; /* the compiler that job_runner looks for */
 };
@@ -30,11 +33,31 @@ struct codec_offer {
 
 enum codec_use { CODEC_LOAD, CODEC_COMPILE };
 
-/* Whether the code that runs is one of this build's own: the object, or the source that is compiled here. */
+/* Whether the code that runs is of this build: of the object, or of the source, which is then compiled
+ * here. */
 bool codec_is_builtin(const struct codec_rules *r, const char *object_hex, const char *source_hex,
                       enum codec_use use);
 
 /* ERR_CODEC: the codec is refused, with a hint for the user, or the list cannot be read. */
 int codec_admit(enum codec_use *out, const struct codec_rules *r, const struct codec_offer *o, struct err *e);
+
+/* How far this machine can isolate a codec, as `job_runner --isolation` states it, and what the agent
+ * requires. {0}: the runner was not asked yet, which counts as none. */
+struct agent_isolation {
+    enum isolation level;
+    int landlock_abi;
+    bool has_seccomp, has_own_user, has_own_tree;
+    char lacks[256];         /* why it is not the next level; "" at the highest */
+    bool is_required;        /* --require-isolation is given, and holds for every codec */
+    enum isolation required; /* the option's level; without it the level for codecs that are not built in */
+};
+
+/* Returns the least level at which the codec may run: the higher one of what this agent requires and what the
+ * submitter wants. */
+enum isolation isolation_for(const struct agent_isolation *is, bool is_builtin, enum isolation wanted);
+
+/* ERR_REFUSED: this machine has a lower level; the message states what it lacks, the hint how to allow it. */
+int isolation_admit(const struct agent_isolation *is, const char *codec, bool is_builtin,
+                    enum isolation wanted, struct err *e);
 
 #endif

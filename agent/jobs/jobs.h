@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "agent/access/codec_policy.h"
-#include "agent/access/isolation_probe.h"
 #include "agent/base/agent_options.h"
 #include "agent/base/notify.h"
 #include "agent/jobs/artifact.h"
@@ -135,9 +134,9 @@ struct task *task_find(const struct jobs *jobs, const char *id); /* the latest *
 const char *task_folder(const struct task *t);
 size_t task_count(const struct jobs *jobs, bool (*is_it)(const struct job *));
 
-/* `--slots N` lets N jobs run at a time, each with its part of the processors that the agent may use and of the
- * memory that jobs may use. With one slot a job has all of both. The processors of a slot have neighbouring
- * numbers; with more slots than processors, some slots share a processor.
+/* `--slots N` lets N jobs run at a time, each with its part of the processors that the agent may use and of
+ * the memory that jobs may use. With one slot a job has all of both. The processors of a slot have
+ * neighbouring numbers; with more slots than processors, some slots share a processor.
  *
  * Returns the lowest slot that no job has; -1: all are taken. */
 int jobs_free_slot(const struct jobs *jobs);

@@ -194,6 +194,33 @@ TEST(an_untrustworthy_list_allows_nothing)
     unit_remove(s.folder);
 }
 
+TEST(a_codec_needs_the_most_of_what_its_agent_and_its_submitter_require)
+{
+    const struct agent_isolation open = {.required = ISOLATION_FILES},
+                                 strict = {.required = ISOLATION_PROCESS, .is_required = true},
+                                 allows = {.required = ISOLATION_NONE, .is_required = true};
+
+    assert_int_equal(isolation_for(&open, true, ISOLATION_NONE), ISOLATION_NONE);
+    assert_int_equal(isolation_for(&open, false, ISOLATION_NONE), ISOLATION_FILES);
+    assert_int_equal(isolation_for(&open, true, ISOLATION_USER), ISOLATION_USER);
+    assert_int_equal(isolation_for(&strict, true, ISOLATION_NONE), ISOLATION_PROCESS);
+    assert_int_equal(isolation_for(&allows, false, ISOLATION_NONE), ISOLATION_NONE);
+    assert_int_equal(isolation_for(&allows, false, ISOLATION_PROCESS), ISOLATION_PROCESS);
+}
+
+TEST(a_refusal_states_what_the_machine_lacks_and_who_can_allow_it)
+{
+    const struct agent_isolation is = {
+        .level = ISOLATION_PROCESS, .required = ISOLATION_FILES, .lacks = "no Landlock"};
+
+    assert_ok(isolation_admit(&is, "mine", true, ISOLATION_NONE, &e));
+    assert_int_equal(isolation_admit(&is, "mine", false, ISOLATION_NONE, &e), ERR_REFUSED);
+    assert_error_has("codec mine needs isolation files, and this machine has process: no Landlock");
+    assert_non_null(strstr(e.hint, "--require-isolation process allows it"));
+    assert_int_equal(isolation_admit(&is, "mine", true, ISOLATION_USER, &e), ERR_REFUSED);
+    assert_non_null(strstr(e.hint, "a lower --require-isolation"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +232,8 @@ int main(void)
         cmocka_unit_test(a_codec_that_must_be_compiled_is_refused_where_there_is_no_compiler),
         cmocka_unit_test(a_file_that_is_no_shared_object_is_refused_under_every_policy),
         cmocka_unit_test(an_untrustworthy_list_allows_nothing),
+        cmocka_unit_test(a_codec_needs_the_most_of_what_its_agent_and_its_submitter_require),
+        cmocka_unit_test(a_refusal_states_what_the_machine_lacks_and_who_can_allow_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
