@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/base/choice.h"
@@ -16,6 +17,30 @@
 #include "shared/base/utf8.h"
 
 enum { DOCUMENT_MAX = 1 << 20 };
+
+bool stamp_differs(struct stamp *s, const char *path)
+{
+    struct stamp now = {0};
+    struct stat st;
+    bool differs;
+
+    if (stat(path, &st) == 0)
+        now = (struct stamp){st.st_ino, st.st_size, st.st_mtim};
+    differs = now.inode != s->inode || now.bytes != s->bytes || now.changed.tv_sec != s->changed.tv_sec ||
+              now.changed.tv_nsec != s->changed.tv_nsec;
+    *s = now;
+    return differs;
+}
+
+void members_make_secret(char out[BASE64_TEXT], uint8_t digest[SHA256_BYTES])
+{
+    uint8_t raw[SHA256_BYTES];
+
+    random_bytes(raw, sizeof raw);
+    base64url(out, raw);
+    explicit_bzero(raw, sizeof raw);
+    sha256(digest, out, BASE64_TEXT - 1);
+}
 
 /* A time under `key`; 0 if it is not given and need not be. */
 static int take_time(double *out, const json_t *o, const char *key, bool is_required, const char *at,
@@ -338,7 +363,7 @@ static int append_new(struct members *m, const char *name, enum scope scope, dou
 {
     uint8_t digest[SHA256_BYTES];
 
-    token_make(token, digest);
+    members_make_secret(token, digest);
     return append_member(m, name, scope, until, digest, e);
 }
 
@@ -358,7 +383,7 @@ int members_invite(struct members *m, enum scope scope, double for_s, char code[
 
     if (fd < 0)
         return fd;
-    token_make(code, k.digest);
+    members_make_secret(code, k.digest);
     if (m->n_invitations == INVITATIONS_MAX)
         memmove(m->invitations, m->invitations + 1, --m->n_invitations * sizeof k);
     m->invitations[m->n_invitations++] = k;

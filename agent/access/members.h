@@ -8,9 +8,11 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
 
-#include "agent/access/token.h"
-#include "agent/base/scope.h"
+#include "agent/base/agent_options.h"
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
 
@@ -33,6 +35,17 @@ struct invitation {
     double until;
     uint8_t digest[SHA256_BYTES]; /* of the code */
 };
+
+/* One state of a file: a changed or replaced file has another inode, size or time. */
+struct stamp {
+    ino_t inode; /* 0: there is no such file */
+    off_t bytes;
+    struct timespec changed;
+};
+
+/* Returns whether the file has changed since *s was taken ({0}: whether it exists), and takes the present
+ * one. */
+bool stamp_differs(struct stamp *s, const char *path);
 
 struct members {
     char path[PATH_MAX], lock_path[PATH_MAX];
@@ -57,6 +70,9 @@ bool is_member_name(const char *name);
 
 /* NULL: nobody has the token of this digest at this time. */
 const struct member *members_find(const struct members *m, const uint8_t digest[SHA256_BYTES], double now);
+
+/* A new token or code, of 43 characters of base64url, and its digest. */
+void members_make_secret(char out[BASE64_TEXT], uint8_t digest[SHA256_BYTES]);
 
 /* Each of the following reads the file under the lock, changes it, and is durable before it returns. A
  * duration of 0 is for ever.

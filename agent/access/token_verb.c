@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/access/members.h"
+#include "agent/access/auth.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/private.h"

@@ -4,8 +4,7 @@
 #ifndef PSGD_GATE_H
 #define PSGD_GATE_H
 
-#include "agent/access/members.h"
-#include "agent/access/token.h"
+#include "agent/access/auth.h"
 #include "agent/api/routes.h"
 #include "shared/http/head.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "agent/api/problem.h"
-#include "agent/base/scope.h"
+#include "agent/base/agent_options.h"
 #include "agent/jobs/event.h"
 
 enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, N_METHODS };
@@ -81,6 +81,15 @@ enum route_flags {
     ROUTE_BODY_OPTIONAL = 2, /* no Content-Length means an empty body */
     ROUTE_CODE = 8,          /* the body has a code instead of a token */
     ROUTE_JOB = 4            /* the first argument is a job id; the request renews its reservation */
+};
+
+/* What a request must show. */
+enum needs {
+    NEEDS_NOTHING,
+    NEEDS_LOCAL, /* nothing from a loopback address, otherwise as NEEDS_READ */
+    NEEDS_READ,  /* a token of this scope or a higher one */
+    NEEDS_SUBMIT,
+    NEEDS_ADMIN
 };
 
 struct route {

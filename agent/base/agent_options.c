@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "agent/base/scope.h"
 #include "shared/base/args.h"
 #include "shared/base/file.h"
 #include "shared/job/worker_list.h"
@@ -91,6 +90,13 @@ const char agent_exit_help[] =
     "is\n"
     "taken, 7 insecure options, or a folder or\n"
     "token file that others can read or change, 71 a port, an address or the folder is not available.\n";
+
+const char *scope_name(enum scope s)
+{
+    static const char *const names[] = {"read", "submit", "admin"};
+
+    return names[s];
+}
 
 const char *agent_token_usage(char *out, size_t size, const char *name)
 {

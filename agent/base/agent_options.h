@@ -18,6 +18,16 @@ enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the fold
 enum codec_policy { CODECS_BUILTIN, CODECS_ALLOWLIST, CODECS_ANY };
 #define CODEC_POLICY_CHOICES "builtin|allowlist|any" /* in the order of the enum */
 
+/* What a token allows. A higher scope includes the lower ones, with one exception: `read` sees the jobs of
+ * all clients, `submit` only the jobs whose key it presents (docs/protocol.md 1.1). */
+enum scope {
+    SCOPE_READ,   /* sees jobs and their results */
+    SCOPE_SUBMIT, /* runs code here: jobs of its own */
+    SCOPE_ADMIN   /* all jobs, and whether the agent takes new ones */
+};
+#define SCOPE_CHOICES "read|submit|admin" /* in the order of the enum */
+const char *scope_name(enum scope s);
+
 struct agent_options {
     int port;
     char bind[256];
@@ -36,7 +46,7 @@ struct agent_options {
     char codec_list[PATH_MAX];        /* "": DIR/codecs.allow */
     int job_memory_gib;               /* -1: a fraction of the machine's; 0: no limit */
     int job_disk_gib;                 /* 0: no limit */
-    int scope;                        /* of `agent token`: enum scope */
+    int scope;                        /* enum scope, of `agent token` */
     char expires[16], keep_token[16]; /* "": not given */
     bool invitations;
     int require_isolation; /* enum isolation; -1: not given */

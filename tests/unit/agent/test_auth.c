@@ -1,4 +1,4 @@
-#include "agent/access/token.h"
+#include "agent/access/auth.h"
 
 #include <limits.h>
 #include <sys/stat.h>
