@@ -1,11 +1,122 @@
-/* api -- the routes and their handlers. A new route is a line in ROUTES and its handler in an api_*.c;
- * docs/protocol.md 1.3 describes requests and responses, agent/api/openapi.json their documents. */
+/* api -- the routes of the agent: what a route is, the table of all, and request and response as plain
+ * structs. A handler maps one to the other and knows no socket. A new route is a line in ROUTES and its
+ * handler in an api_NAME.c; docs/protocol.md 1.3 describes requests and responses, agent/api/openapi.json
+ * their documents. */
 #ifndef PSGD_API_H
 #define PSGD_API_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "agent/api/routes.h"
+#include "agent/api/problem.h"
+#include "agent/base/agent_options.h"
+#include "agent/jobs/event.h"
+
+enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, N_METHODS };
+extern const char *const method_names[N_METHODS]; /* "GET", ... */
+enum { TARGET_MAX = 512, N_ARGS_MAX = 2, ARG_MAX = 64, N_QUERY_MAX = 6, QUERY_VALUE_MAX = 256 };
+
+struct agent;
+struct job;
+struct response;
+struct route;
+struct task;
+
+struct request {
+    enum method method; /* N_METHODS: another one, which no route takes */
+    const struct route *route;
+    char arg[N_ARGS_MAX][ARG_MAX + 1]; /* the path's values for {…} of the pattern, checked */
+    struct {
+        const char *key; /* the route's own string */
+        char value[QUERY_VALUE_MAX + 1];
+    } query[N_QUERY_MAX];
+    size_t n_query;
+    bool is_authorised; /* its token is valid, or the agent requires none */
+    bool has_tls;
+    enum scope scope;              /* of the token; admin where none is required */
+    char who[OWNER_MAX + 1];       /* the name of the token; "": none is required */
+    char job_key[SHA256_HEX];      /* SHA-256 of X-Job-Key; "": not sent */
+    int attempt;                   /* X-Job-Attempt: which attempt of the job; 0: not sent, the latest */
+    bool wants_ndjson, wants_html; /* Accept names it */
+    const char *if_none_match;     /* as sent; NULL: not sent. Valid while the request is handled */
+    const char *body;              /* zero-terminated */
+    size_t body_len;
+};
+
+/* What a response waits for: is_over is asked when a job has changed, and at least once a second; `finish`
+ * then fills the response, or before that when the agent stops; `drop` frees rs->awaited. */
+struct wait_kind {
+    bool (*is_over)(const struct agent *a, const struct response *rs);
+    void (*finish)(struct agent *a, struct response *rs);
+    void (*drop)(void *awaited); /* NULL: there is nothing to free */
+};
+
+enum response_kind {
+    RESPONSE_BYTES,
+    RESPONSE_FILE,   /* `bytes` of `fd`, from offset `after`; fd -1: only the length, without a body */
+    RESPONSE_STREAM, /* events of job `id` after `after` */
+    RESPONSE_WAIT    /* not made yet: `wait` says when and how */
+};
+
+/* {0} is 200 without a body. */
+struct response {
+    enum response_kind kind;
+    int status; /* 0: 200 */
+    const char *type;
+    char *body;              /* owned */
+    const char *static_body; /* in place of body: `len` bytes that outlive the server */
+    size_t len;
+    int fd; /* RESPONSE_FILE: owned until the server takes it */
+    uint64_t bytes;
+    char id[JOB_ID_MAX + 1]; /* RESPONSE_STREAM, RESPONSE_WAIT: of the job, with the attempt */
+    int attempt;
+    uint64_t after;
+    bool is_ndjson;
+    bool holds; /* a stream that holds the reservation of its job */
+    const struct wait_kind *wait;
+    void *awaited;   /* of `wait`, which frees it */
+    double deadline; /* of RESPONSE_WAIT, clock_now(): is_over is asked then, too */
+    char location[80];
+    char allow[40]; /* 405 */
+    char etag[24];  /* "": none */
+    int retry_after_s;
+    const char *policy; /* Content-Security-Policy of a page; NULL: not one for browsers */
+};
+
+typedef void route_handler(struct agent *a, const struct request *rq, struct response *rs);
+
+enum route_flags {
+    ROUTE_UPLOAD = 1,        /* the body is a blob named {hex}: streamed to the store, not to the handler */
+    ROUTE_BODY_OPTIONAL = 2, /* no Content-Length means an empty body */
+    ROUTE_JOB = 4,           /* the first argument is a job id; the request renews its reservation */
+    ROUTE_CODE = 8           /* the body has a code instead of a token */
+};
+
+/* What a request must show. */
+enum needs {
+    NEEDS_NOTHING,
+    NEEDS_LOCAL, /* nothing from a loopback address, otherwise as NEEDS_READ */
+    NEEDS_READ,  /* a token of this scope or a higher one */
+    NEEDS_SUBMIT,
+    NEEDS_ADMIN
+};
+
+struct route {
+    enum method method;
+    const char *pattern; /* /v1/jobs/{id}: {id} a job's id, {hex} a SHA-256, {name} one plain segment */
+    route_handler *handler;
+    enum needs needs;
+    uint64_t max_body; /* 0: no body allowed */
+    unsigned flags;    /* enum route_flags */
+    const char *summary;
+    const char *takes;   /* the schema of the body; NULL: there is none */
+    const char *answers; /* "200 Job, 304, 409": statuses, each with the schema of its body if it has one. A
+                          * status from 400 on without one is a problem; those of the gate (gate.h) are not
+                          * listed */
+    const char *keys[N_QUERY_MAX + 1]; /* of the query */
+};
 
 enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
 #define BLOB_BODY (64ull << 30)
@@ -83,24 +194,33 @@ ROUTES(ROUTE)
 extern const struct route routes[];
 extern const size_t n_routes;
 
-/* As counts.h counts it: 1 for the first route, 0 for NULL; and the labels of the numbers. route_label: NULL:
- * there is no such number. */
+/* Returns whether `path` fits the pattern; fills rq->arg. */
+bool route_matches(const struct route *r, const char *path, size_t len, struct request *rq);
+
+/* Of GET /metrics: the index of a route is 1 for the first one and 0 for NULL. route_label returns NULL if no
+ * route has the index. */
 size_t route_number(const struct route *r);
 const char *route_label(size_t i);
 const char *method_label(size_t i);
 
-struct task;
-struct job;
+const char *query_get(const struct request *rq, const char *key); /* NULL: not given */
 
-/* Parses the body; NULL: answered with 400. */
+/* The functions with a struct response that return false or NULL have filled it with a problem.
+ *
+ * Parses the whole number of at most 15 digits under `key`, at least `least`; `otherwise` if the key is not
+ * given. */
+bool query_number(uint64_t *out, const struct request *rq, struct response *rs, const char *key,
+                  uint64_t least, uint64_t otherwise);
+
+/* Parses timeout_s, in seconds up to 3600; 60 if it is not given. */
+bool api_timeout(double *out, const struct request *rq, struct response *rs);
+
+/* Parses the body, which the caller frees. */
 json_t *api_body(const struct request *rq, struct response *rs);
 
-/* Returns the job that the first argument names, and renews its lease if the request may do that; NULL:
- * answered with 404, as there is none, or none that this request may see. */
+/* Returns the job that the first argument names, and renews its lease if the request may do that. NULL, with
+ * status 404: there is no such job, or the request may not see it. */
 struct task *api_task(struct agent *a, const struct request *rq, struct response *rs);
-
-/* Parses timeout_s, which is 60 if it is not given, and at most 3600; false: answered with 400. */
-bool api_timeout(double *out, const struct request *rq, struct response *rs);
 
 /* Whether the request may reach the job with this key. Two members with scope `submit` must not reach each
  * other's jobs. A request without the job's key gets the same answer whether or not the job exists. */
@@ -108,5 +228,13 @@ bool api_is_open(const struct request *rq, const char key_sha256[SHA256_HEX]);
 
 /* Whether a list for this request has the job in it. */
 bool api_is_listed(const struct request *rq, const struct job *j);
+
+/* Fills a response. The detail is a printf format; the hint may be NULL. */
+void respond_problem(struct response *rs, enum problem p, const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void respond_error(struct response *rs, const struct err *e);
+void respond_json(struct response *rs, int status, json_t *take); /* takes the value */
+void respond_page(struct response *rs, json_t *take); /* 200, indented for readers; takes the value */
+void response_clear(struct response *rs);
 
 #endif

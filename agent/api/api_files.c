@@ -4,12 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/api/agent_state.h"
 #include "agent/api/api.h"
 #include "agent/api/etag.h"
-#include "agent/api/model_now.h"
 #include "agent/jobs/artifact.h"
 #include "agent/jobs/job_action.h"
-#include "shared/base/clock.h"
 
 /* Hashing takes a second per 1.5 GB, during which the agent serves no other request. */
 #define DIGEST_MAX_BYTES (256ull << 20)
@@ -175,20 +174,6 @@ void api_artifact(struct agent *a, const struct request *rq, struct response *rs
         respond_problem(rs, NOT_FOUND, NULL, "a job has no artifact of this name");
     else
         respond_file(t, name, &(struct file_part){0}, rq, rs);
-}
-
-void api_model(struct agent *a, const struct request *rq, struct response *rs)
-{
-    struct task *t = api_task(a, rq, rs);
-    double timeout_s;
-
-    if (!t || !api_timeout(&timeout_s, rq, rs))
-        return;
-    rs->type = "application/octet-stream";
-    if (rq->method == METHOD_HEAD)
-        model_now_exists(t, rs);
-    else
-        model_now_ask(t, clock_now() + timeout_s, rs);
 }
 
 /* Only the length is of use: blobs have no GET, and a HEAD sends no body. */

@@ -355,6 +355,25 @@ void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
     respond_job(rs, 202, t);
 }
 
+static bool job_has_ended(const struct agent *a, const struct response *rs)
+{
+    const struct task *t = task_attempt(&a->jobs, rs->id, rs->attempt);
+
+    return !t || job_state_is_terminal(t->job.state) || clock_now() >= rs->deadline;
+}
+
+static void respond_waited(struct agent *a, struct response *rs)
+{
+    const struct task *t = task_attempt(&a->jobs, rs->id, rs->attempt);
+
+    if (t)
+        respond_job(rs, 200, t);
+    else
+        respond_problem(rs, GONE, NULL, "the job was removed meanwhile");
+}
+
+static const struct wait_kind wait_for_job = {.is_over = job_has_ended, .finish = respond_waited};
+
 void api_wait(struct agent *a, const struct request *rq, struct response *rs)
 {
     struct task *t = api_task(a, rq, rs);
@@ -367,6 +386,7 @@ void api_wait(struct agent *a, const struct request *rq, struct response *rs)
         return;
     }
     rs->kind = RESPONSE_WAIT;
+    rs->wait = &wait_for_job;
     rs->deadline = clock_now() + timeout_s;
     memcpy(rs->id, t->job.spec.id, sizeof rs->id);
     rs->attempt = t->job.spec.attempt;

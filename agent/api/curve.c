@@ -1,11 +1,12 @@
 #include "agent/api/curve.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,8 +16,12 @@
 #include "shared/base/clock.h"
 #include "shared/base/memory_file.h"
 #include "shared/base/sanitized.h"
+#include "shared/records/artifacts.h"
 
-enum { N_ARGS = 6, OUT_MAX_BYTES = 64 << 20, CPU_S = 30, BACKGROUND = 10 };
+enum { OUT_MAX_BYTES = 64 << 20, CPU_S = 30, BACKGROUND = 10 };
+
+/* The process: `agent curves FILE NAMES X POINTS FROM TO`, with the records as descriptor 3. */
+enum { FIRST_ARG = 2, N_ARGS = 6, RECORDS_FD = 3 };
 #define MEMORY_BYTES (512ull << 20)
 
 struct curve {
@@ -44,7 +49,7 @@ static void unlink_curve(struct curve *c)
         *at = c->next;
 }
 
-/* Its place goes to the next one, and its request is answered. */
+/* Starts the next one that waits, and lets the request of this one be answered. */
 static void finish_curve(struct curve *c)
 {
     unlink_curve(c);
@@ -73,7 +78,7 @@ static void on_deadline(void *arg)
     finish_curve(c);
 }
 
-/* What a process that fails leaves in place of the document: its error. */
+/* A process that fails writes its error in place of the document. */
 static void read_why(struct curve *c)
 {
     char text[512];
@@ -100,7 +105,7 @@ static void on_ended(void *arg, uint32_t events)
     finish_curve(c);
 }
 
-/* In the process: behind the nodes of jobs, and within bounds. */
+/* In the process, before it becomes the program: with lower priority than the nodes of jobs, and limited. */
 static int confine(void *arg)
 {
     const struct rlimit bytes = {OUT_MAX_BYTES, OUT_MAX_BYTES}, files = {16, 16};
@@ -108,7 +113,7 @@ static int confine(void *arg)
 
     (void)arg;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL); /* the agent blocks SIGTERM, by which this ends with it */
+    sigprocmask(SIG_SETMASK, &none, NULL); /* the agent blocks SIGTERM, which ends this process with it */
     setpriority(PRIO_PROCESS, 0, BACKGROUND);
     return setrlimit(RLIMIT_FSIZE, &bytes) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ? -1 : 0;
 }
@@ -116,7 +121,7 @@ static int confine(void *arg)
 static int start_curve(struct curve *c)
 {
     char verb[] = "curves";
-    char *argv[N_ARGS + 3] = {c->all->exe, verb};
+    char *argv[FIRST_ARG + N_ARGS + 1] = {c->all->exe, verb};
     const struct child_how how = {.argv = argv,
                                   .folder = "/",
                                   .out = c->out,
@@ -127,7 +132,7 @@ static int start_curve(struct curve *c)
                                   .confine = confine};
 
     for (int i = 0; i < N_ARGS; i++)
-        argv[i + 2] = c->args[i];
+        argv[FIRST_ARG + i] = c->args[i];
     if (child_start(&c->child, &how, &c->why) < 0)
         return c->why.code;
     c->watch = (struct watch){.fd = c->child.fd, .ready = on_ended, .arg = c};
@@ -159,7 +164,7 @@ static uint64_t file_bytes(int fd)
     return fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* `etag` of a document that was made lately: its length; 0: not known. */
+/* Returns the length of a recent document by its ETag; 0: unknown. */
 static uint64_t known_length(const struct curves *all, const char *etag)
 {
     for (size_t i = 0; i < CURVES_KNOWN; i++)
@@ -211,6 +216,64 @@ static struct curve *curve_new(struct curves *all, const struct series_query *q,
     return c;
 }
 
+static bool curve_is_ready(const struct agent *a, const struct response *rs)
+{
+    const struct curve *c = rs->awaited;
+
+    (void)a;
+    return c->is_done;
+}
+
+/* The document, or the problem; before the curve is ready, when the agent stops: that problem. */
+static void respond_curves(struct agent *a, struct response *rs)
+{
+    struct curve *c = rs->awaited;
+    struct curves *all = c->all;
+    uint64_t bytes = file_bytes(c->out);
+    struct err why = c->why; /* the curve is freed with the response that waited */
+    char etag[sizeof rs->etag];
+    int out = c->out;
+
+    (void)a;
+    if (!c->is_done) {
+        respond_problem(rs, DRAINING, NULL, "%s is stopping", all->address);
+    } else if (why.code == ERR_TIMEOUT) {
+        respond_problem(rs, TIMED_OUT, "Ask for fewer names, or for a part: from=, to=.", "%s", why.text);
+    } else if (why.code == ERR_PROTOCOL) {
+        respond_problem(rs, WRONG_STATE, NULL, "the records cannot be read: %s", why.text);
+    } else if (why.code) {
+        respond_error(rs, &why);
+    } else {
+        remember_length(all, c->etag, bytes);
+        memcpy(etag, c->etag, sizeof etag);
+        c->out = -1;
+        response_clear(rs);
+        *rs = (struct response){.kind = RESPONSE_FILE, .type = "application/json", .fd = out, .bytes = bytes};
+        memcpy(rs->etag, etag, sizeof etag);
+    }
+}
+
+/* Ends its process, too. */
+static void curve_free(void *awaited)
+{
+    struct curve *c = awaited;
+
+    end_process(c);
+    if (!c->is_done) {
+        timer_cancel(c->all->loop, &c->deadline);
+        unlink_curve(c);
+        start_next(c->all);
+    }
+    if (c->fd >= 0)
+        close(c->fd);
+    if (c->out >= 0)
+        close(c->out);
+    free(c);
+}
+
+static const struct wait_kind wait_for_curve = {
+    .is_over = curve_is_ready, .finish = respond_curves, .drop = curve_free};
+
 void curve_ask(struct curves *all, const struct series_query *q, int fd, const char *more,
                const struct request *rq, struct response *rs)
 {
@@ -232,63 +295,14 @@ void curve_ask(struct curves *all, const struct series_query *q, int fd, const c
         respond_error(rs, &e);
     } else {
         memcpy(c->etag, etag, sizeof etag);
-        rs->kind = RESPONSE_CURVE;
-        rs->curve = c;
-        rs->free_curve = curve_free;
+        rs->kind = RESPONSE_WAIT;
+        rs->wait = &wait_for_curve;
+        rs->awaited = c;
         rs->deadline = HUGE_VAL;
         start_next(all);
     }
     if (!c && fd >= 0)
         close(fd);
-}
-
-bool curve_is_ready(const struct curve *c)
-{
-    return c->is_done;
-}
-
-void curve_respond(struct response *rs)
-{
-    struct curve *c = rs->curve;
-    struct curves *all = c->all;
-    uint64_t bytes = file_bytes(c->out);
-    struct err why = c->why; /* the curve goes with the response that waited */
-    char etag[sizeof rs->etag];
-    int out = c->out;
-
-    if (!c->is_done) {
-        respond_problem(rs, DRAINING, NULL, "%s is stopping", all->address);
-    } else if (why.code == ERR_TIMEOUT) {
-        respond_problem(rs, TIMED_OUT, "Ask for fewer names, or for a part: from=, to=.", "%s", why.text);
-    } else if (why.code == ERR_PROTOCOL) {
-        respond_problem(rs, WRONG_STATE, NULL, "the records cannot be read: %s", why.text);
-    } else if (why.code) {
-        respond_error(rs, &why);
-    } else {
-        remember_length(all, c->etag, bytes);
-        memcpy(etag, c->etag, sizeof etag);
-        c->out = -1;
-        response_clear(rs);
-        *rs = (struct response){.kind = RESPONSE_FILE, .type = "application/json", .fd = out, .bytes = bytes};
-        memcpy(rs->etag, etag, sizeof etag);
-    }
-}
-
-void curve_free(struct curve *c)
-{
-    if (!c)
-        return;
-    end_process(c);
-    if (!c->is_done) {
-        timer_cancel(c->all->loop, &c->deadline);
-        unlink_curve(c);
-        start_next(c->all);
-    }
-    if (c->fd >= 0)
-        close(c->fd);
-    if (c->out >= 0)
-        close(c->out);
-    free(c);
 }
 
 bool curve_is_own(const void *curves, pid_t child)
@@ -299,4 +313,53 @@ bool curve_is_own(const void *curves, pid_t child)
         if (c->is_running && c->child.pid == child)
             return true;
     return false;
+}
+
+/* From here on in the process: it reads rows that a codec's process may have written, and ends. */
+
+static const char *argument(char **argv, int i)
+{
+    return argv[FIRST_ARG + i][0] ? argv[FIRST_ARG + i] : NULL;
+}
+
+static int make_curves(const struct series_query *q, struct err *e)
+{
+    struct series_request r;
+    struct series *s = NULL;
+    int rc = series_request_set(&r, q, e);
+
+    if (rc == 0)
+        rc = series_new(&s, &r, e);
+    if (rc == 0 && fcntl(RECORDS_FD, F_GETFD) >= 0) /* else there are none yet */
+        rc = series_read(s, RECORDS_FD, artifact_name((enum artifact_id)r.file), e);
+    if (rc == 0)
+        rc = series_write(stdout, s, e);
+    if (rc == 0 && fflush(stdout) != 0)
+        rc = err_errno(e, ERR_IO, "the document");
+    series_free(s);
+    return rc;
+}
+
+int curve_main(int argc, char **argv)
+{
+    struct err e = {0};
+    struct series_query q;
+
+    if (argc != FIRST_ARG + N_ARGS) {
+        fputs("agent: `agent curves` is for the agent itself; agent --help lists what is for you\n", stderr);
+        return 2;
+    }
+    prctl(PR_SET_NAME, "agent_curves"); /* else it is shown by the name of the link /proc/self/exe */
+    q = (struct series_query){.file = argument(argv, 0),
+                              .names = argument(argv, 1),
+                              .x = argument(argv, 2),
+                              .points = argument(argv, 3),
+                              .from = argument(argv, 4),
+                              .to = argument(argv, 5)};
+    if (make_curves(&q, &e) == 0)
+        return EXIT_SUCCESS;
+    /* The error replaces the document, of which a part may be written. */
+    if (ftruncate(STDOUT_FILENO, 0) == 0 && lseek(STDOUT_FILENO, 0, SEEK_SET) == 0)
+        dprintf(STDOUT_FILENO, "%s", e.text);
+    _exit(EXIT_FAILURE); /* without writing what stdio still holds */
 }

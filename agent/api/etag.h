@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "agent/api/routes.h"
+#include "agent/api/api.h"
 
 /* Tags a 200 whose body is complete by what the body says, and makes it a 304 if the request has that tag. */
 void etag_by_body(const struct request *rq, struct response *rs);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/api/api.h"
 #include "agent/jobs/blob.h"
 #include "shared/base/suggest.h"
 #include "shared/http/origin.h"

@@ -5,7 +5,7 @@
 #define PSGD_GATE_H
 
 #include "agent/access/auth.h"
-#include "agent/api/routes.h"
+#include "agent/api/api.h"
 #include "shared/http/head.h"
 
 struct gate_rules {

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/api/curve.h"
-#include "agent/api/model_now.h"
 #include "agent/base/log.h"
 #include "agent/jobs/event_stream.h"
 #include "shared/base/clock.h"
@@ -35,15 +33,14 @@ static struct api_server *server_of(const struct api_call *x)
     return http_arg(x->call);
 }
 
+static bool waits(const struct api_call *x)
+{
+    return x->rs.kind == RESPONSE_WAIT;
+}
+
 static bool wait_is_over(const struct api_call *x)
 {
-    const struct task *t = task_attempt(&server_of(x)->agent->jobs, x->rs.id, x->rs.attempt);
-
-    if (x->rs.kind == RESPONSE_CURVE)
-        return curve_is_ready(x->rs.curve);
-    if (x->rs.kind == RESPONSE_MODEL)
-        return model_now_is_over(t, &x->rs);
-    return !t || job_state_is_terminal(t->job.state) || clock_now() >= x->rs.deadline;
+    return x->rs.wait->is_over(server_of(x)->agent, &x->rs);
 }
 
 static bool is_ready(const struct http_call *c)
@@ -270,28 +267,14 @@ static void end_upload(struct api_call *x)
     }
 }
 
-static bool waits(const struct api_call *x)
-{
-    return x->rs.kind == RESPONSE_WAIT || x->rs.kind == RESPONSE_CURVE || x->rs.kind == RESPONSE_MODEL;
-}
-
 /* Answers a request that waits, new or resumed, or suspends it. */
 static void wait_or_answer(struct api_call *x)
 {
-    struct task *t = task_attempt(&server_of(x)->agent->jobs, x->rs.id, x->rs.attempt);
-
     if (!wait_is_over(x) && !http_is_closing(x->call)) {
         http_park(x->call, x->rs.deadline);
         return;
     }
-    if (x->rs.kind == RESPONSE_CURVE)
-        curve_respond(&x->rs);
-    else if (x->rs.kind == RESPONSE_MODEL)
-        model_now_respond(t, &x->rs);
-    else if (t)
-        respond_json(&x->rs, 200, task_json(t));
-    else
-        respond_problem(&x->rs, GONE, NULL, "the job was removed meanwhile");
+    x->rs.wait->finish(server_of(x)->agent, &x->rs);
     respond(x);
 }
 

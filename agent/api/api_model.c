@@ -1,12 +1,15 @@
-#include "agent/api/model_now.h"
-
-#include <signal.h>
+/* GET /v1/jobs/{id}/model: the model of a running node, as it is between two of its steps. The runner is
+ * asked for it by a signal, and the request waits until the runner has written the file; requests that wait
+ * together get the same file. */
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/api/agent_state.h"
+#include "agent/api/api.h"
 #include "shared/base/clock.h"
 
-bool model_now_exists(const struct task *t, struct response *rs)
+/* Returns whether the node trains, so that it has a model that changes; otherwise fills the response. */
+static bool model_exists(const struct task *t, struct response *rs)
 {
     const struct job *j = &t->job;
     const char *state = job_state_name(j->state);
@@ -23,25 +26,18 @@ bool model_now_exists(const struct task *t, struct response *rs)
     return false;
 }
 
-void model_now_ask(struct task *t, double deadline, struct response *rs)
+/* rs->after is the number of the model that the request waits for. */
+static bool model_is_there(const struct agent *a, const struct response *rs)
 {
-    if (!model_now_exists(t, rs))
-        return;
-    rs->kind = RESPONSE_MODEL;
-    rs->deadline = deadline;
-    rs->after = t->n_models + 1;
-    memcpy(rs->id, t->job.spec.id, sizeof rs->id);
-    rs->attempt = t->job.spec.attempt;
-    runner_ask_for_model(&t->runner);
-}
+    const struct task *t = task_attempt(&a->jobs, rs->id, rs->attempt);
 
-bool model_now_is_over(const struct task *t, const struct response *rs)
-{
     return !t || t->job.state != JOB_RUNNING || t->n_models >= rs->after || clock_now() >= rs->deadline;
 }
 
-void model_now_respond(struct task *t, struct response *rs)
+/* The file, or why the node has not written it. */
+static void respond_model(struct agent *a, struct response *rs)
 {
+    const struct task *t = task_attempt(&a->jobs, rs->id, rs->attempt);
     const struct job_spec *spec = t ? &t->job.spec : NULL;
     char name[64];
     struct err e;
@@ -50,8 +46,8 @@ void model_now_respond(struct task *t, struct response *rs)
 
     if (!t) {
         respond_problem(rs, GONE, NULL, "the job was removed meanwhile");
-    } else if (!model_now_exists(t, rs)) {
-        return; /* it has ended meanwhile */
+    } else if (!model_exists(t, rs)) {
+        return; /* the job has ended meanwhile */
     } else if (t->n_models < rs->after) {
         respond_problem(rs, TIMED_OUT,
                         "Ask again with a longer timeout_s; the status says what the node does.",
@@ -70,4 +66,25 @@ void model_now_respond(struct task *t, struct response *rs)
         rs->fd = fd;
         rs->bytes = bytes;
     }
+}
+
+static const struct wait_kind wait_for_model = {.is_over = model_is_there, .finish = respond_model};
+
+void api_model(struct agent *a, const struct request *rq, struct response *rs)
+{
+    const struct task *t = api_task(a, rq, rs);
+    double timeout_s;
+
+    if (!t || !api_timeout(&timeout_s, rq, rs))
+        return;
+    rs->type = "application/octet-stream";
+    if (!model_exists(t, rs) || rq->method == METHOD_HEAD)
+        return;
+    rs->kind = RESPONSE_WAIT;
+    rs->wait = &wait_for_model;
+    rs->deadline = clock_now() + timeout_s;
+    rs->after = t->n_models + 1;
+    memcpy(rs->id, t->job.spec.id, sizeof rs->id);
+    rs->attempt = t->job.spec.attempt;
+    runner_ask_for_model(&t->runner);
 }
