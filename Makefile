@@ -164,7 +164,7 @@ $(BUILD)/page.html: $(PAGE_PARTS)
 	$(Q)mkdir -p $(@D) && page/assemble >$@.tmp && mv $@.tmp $@
 $(BUILD)/obj/page/page_bytes.o: $(BUILD)/page.html
 $(BUILD)/obj/page/page_bytes.o: ALL_CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
-$(BUILD)/obj/agent/api/openapi.o: agent/api/openapi.json
+$(BUILD)/obj/agent/api/api_openapi.o: agent/api/openapi.json
 $(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(call show,CC,$<)
 	$(Q)mkdir -p $(@D)

@@ -1,17 +1,17 @@
-#include "agent/api/openapi.h"
-
-#include "agent/api/api.h"
+/* GET /openapi.json, by its handler and of a whole agent. */
 #include "tests/lib/agent_fixture.h"
 #include "tests/unit/unit.h"
 
 static json_t *document(void)
 {
-    struct err e = {0};
-    json_t *doc = openapi_document(&e);
+    static struct agent agent;
+    const struct request rq = {.method = METHOD_GET};
+    struct response rs = {0};
 
-    if (!doc)
-        fail_msg("%s", e.text);
-    return doc;
+    api_openapi(&agent, &rq, &rs);
+    if (rs.status != 0)
+        fail_msg("%s", rs.body);
+    return json_loads(rs.static_body, 0, NULL);
 }
 
 /* The value that "#/a/b" points to. */
