@@ -1,13 +1,15 @@
-/* GET /metrics: what the agent knows of itself and its jobs, for Prometheus. docs/monitoring.md describes the
+/* GET /metrics: the state of the agent and its jobs, for Prometheus. docs/monitoring.md describes the
  * families. Counters begin at 0 when the agent starts, as Prometheus expects. */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "agent/api/agent_state.h"
 #include "agent/api/api.h"
-#include "agent/api/process_use.h"
 #include "agent/api/prometheus.h"
 
 static void put_one(FILE *f, const char *name, const char *type, const char *help, double value)
@@ -224,11 +226,69 @@ static void put_requests(FILE *f, const struct counts *c)
                     &c->request_s[r][m], histogram_request_bounds);
 }
 
+/* What the kernel says that this process uses. NAN: unknown. */
+struct process_use {
+    double cpu_s; /* of all threads */
+    double resident_bytes, virtual_bytes;
+    double open_files, max_open_files;
+};
+
+static double processor_seconds(void)
+{
+    struct rusage u;
+
+    if (getrusage(RUSAGE_SELF, &u) < 0)
+        return NAN;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* Without the descriptor of this folder. */
+static double count_files(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    const struct dirent *f;
+    int n = -1;
+
+    if (!d)
+        return NAN;
+    while ((f = readdir(d)) != NULL)
+        n += f->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void look_at_memory(struct process_use *s)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    double page = (double)sysconf(_SC_PAGESIZE), all, resident;
+
+    s->resident_bytes = s->virtual_bytes = NAN;
+    if (!f)
+        return;
+    if (fscanf(f, "%lf %lf", &all, &resident) == 2) {
+        s->virtual_bytes = all * page;
+        s->resident_bytes = resident * page;
+    }
+    fclose(f);
+}
+
+static void look_at_process(struct process_use *s)
+{
+    struct rlimit files;
+
+    *s = (struct process_use){
+        .cpu_s = processor_seconds(), .open_files = count_files(), .max_open_files = NAN};
+    look_at_memory(s);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
+        s->max_open_files = (double)files.rlim_cur;
+}
+
 static void put_process(FILE *f, const struct agent *a)
 {
     struct process_use s;
 
-    process_use_look(&s);
+    look_at_process(&s);
     put_one(f, "process_cpu_seconds_total", "counter", "Processor time of the agent, without its jobs.",
             s.cpu_s);
     put_one(f, "process_resident_memory_bytes", "gauge", "Memory of the agent, without its jobs.",
