@@ -1,5 +1,5 @@
-/* api_server -- the agent's API over HTTP: bytes <-> struct request and struct response. How the bytes come
- * and go is http_server.h's; here is the life of a request, with its response (api_call.c). */
+/* api_server -- the agent's API over HTTP: the life of a request with its response, from the bytes of
+ * http_server.h to the struct request and struct response of api.h. */
 #ifndef PSGD_AGENT_API_SERVER_H
 #define PSGD_AGENT_API_SERVER_H
 
@@ -22,7 +22,7 @@ struct api_server {
     struct tls_keys *keys;
     struct sources *sources;
     size_t body_bytes;             /* of all bodies in memory */
-    unsigned n_logged, n_unlogged; /* refused requests, in the present second */
+    unsigned n_logged, n_unlogged; /* refused requests of the present second */
 };
 
 /* Takes listen_fd, also on failure. `a` must outlive the server, whose `http` the caller turns. */
@@ -30,7 +30,5 @@ int api_server_open(struct api_server **out, struct agent *a, int listen_fd, str
 
 /* Ends every connection. */
 void api_server_close(struct api_server *s);
-
-extern const struct http_service api_service; /* api_call.c */
 
 #endif
