@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,13 +12,20 @@
 
 #include "shared/base/address.h"
 #include "shared/base/clock.h"
-#include "shared/http/http_server_private.h"
-
-enum { SILENCE_MS = 30000 };
+#include "shared/http/http_server.h"
 
 static const double HEAD_S = 10; /* from the connection to the complete head of its first request */
 /* Time for a request with its response; a second more for each SLOWEST_BPS bytes. */
 static const double REQUEST_S = 30, SLOWEST_BPS = 32 << 10;
+
+enum {
+    SILENCE_MS = 30000,
+    FILES_EACH = 3,    /* descriptors of a connection: its socket, and a socket pair while it has a request */
+    SPARE_FILES = 256, /* descriptors for everything else: journals, runners, uploads */
+    ACCEPT_BATCH = 64  /* connections accepted in one turn of the loop */
+};
+
+static const double PAUSE_S = 0.1;
 
 double conn_deadline(uint64_t bytes)
 {
@@ -143,7 +151,7 @@ void conn_library_closed(struct conn *k)
     free_if_unused(k);
 }
 
-/* One that is marked meanwhile waits for the next turn. */
+/* A connection that becomes ready during this loop is relayed in the next call. */
 void conns_relay_ready(struct http_server *h)
 {
     struct conn *k, *next = h->conns.ready;
@@ -165,7 +173,7 @@ void conn_begin(struct conn *k)
     socklen_t len = sizeof local;
     int silence_ms = SILENCE_MS, on = 1;
 
-    /* Detects a reader that vanished without closing, by unacknowledged bytes or keep-alives. */
+    /* Ends the connection of a client that has vanished: its bytes or keep-alives stay unacknowledged. */
     setsockopt(k->client.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
     setsockopt(k->client.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(k->client.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -173,7 +181,8 @@ void conn_begin(struct conn *k)
         address_host(k->local_host, sizeof k->local_host, (struct sockaddr *)&local);
 }
 
-struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer)
+/* Makes an unauthenticated connection, which takes fd. NULL: no memory. */
+static struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer)
 {
     struct conn *k = calloc(1, sizeof *k);
 
@@ -191,6 +200,171 @@ struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer
     address_host(k->peer_host, sizeof k->peer_host, peer);
     list_add(k);
     return k;
+}
+
+static void evict(struct conn *k, const char *where)
+{
+    struct conns *c = &k->server->conns;
+
+    if (c->n_evicted++ == 0)
+        http_warn(
+            k->server,
+            "http: a connection from %s is closed, the oldest of too many %s without an accepted request",
+            k->peer_host, where);
+    conn_end(k);
+}
+
+/* Returns the oldest unauthenticated connection of the source with the most of them, among the sources at the
+ * address of `newest`: the address itself, or on this machine each of its users. */
+static struct conn *oldest_of_largest_source(struct conn *newest)
+{
+    struct conn *first = newest->server->conns.unauthenticated.first, *oldest = NULL;
+    unsigned most = 0;
+
+    for (struct conn *k = first; k; k = k->next)
+        if (source_has_address(&k->source, &newest->source))
+            conn_source(k);
+    for (struct conn *k = first; k; k = k->next) {
+        unsigned n = 0;
+
+        if (!source_has_address(&k->source, &newest->source))
+            continue;
+        for (const struct conn *other = k; other; other = other->next)
+            n += source_is(&other->source, &k->source);
+        if (n > most) {
+            most = n;
+            oldest = k;
+        }
+    }
+    return oldest;
+}
+
+/* Keeps the unauthenticated connections within their limits after `newest` was accepted. */
+static void make_room(struct conn *newest)
+{
+    struct conns *c = &newest->server->conns;
+    unsigned n_same = 0;
+
+    for (const struct conn *k = c->unauthenticated.first; k; k = k->next)
+        n_same += source_has_address(&k->source, &newest->source);
+    if (n_same > c->max_per_source)
+        evict(oldest_of_largest_source(newest), "from one address");
+    else if (c->unauthenticated.n > c->max_unauthenticated ||
+             c->unauthenticated.n + c->authenticated.n > c->max)
+        evict(c->unauthenticated.first, "in all");
+}
+
+/* NULL: there was no memory for it. */
+static void admit_conn(struct conn *k)
+{
+    if (!k)
+        return;
+    make_room(k);
+    if (!k->is_ended)
+        conn_wait(k);
+}
+
+static void listen_again(void *arg)
+{
+    struct http_server *h = arg;
+    struct err e;
+
+    if (loop_watch(h->loop, &h->conns.listening, EPOLLIN, &e) < 0)
+        timer_set(h->loop, &h->conns.pause, clock_now() + PAUSE_S);
+}
+
+void conns_log_unaccepted(struct http_server *h, int error)
+{
+    struct err e;
+
+    if (h->conns.n_unaccepted++ > 0)
+        return;
+    errno = error;
+    err_errno(&e, ERR_IO, "http: a connection cannot be accepted");
+    http_warn(h, "%s", e.text);
+}
+
+/* Call when no descriptor or memory is free: closes the oldest unauthenticated connection; without one,
+ * pauses accepting for PAUSE_S. Returns whether to accept on at once. */
+static bool free_a_place(struct http_server *h, int error)
+{
+    conns_log_unaccepted(h, error);
+    if (h->conns.unauthenticated.first) {
+        evict(h->conns.unauthenticated.first, "for the descriptors left,");
+        return true;
+    }
+    loop_unwatch(h->loop, &h->conns.listening);
+    timer_set(h->loop, &h->conns.pause, clock_now() + PAUSE_S);
+    return false;
+}
+
+/* accept4 reports that no descriptor is free also when no connection waits. */
+static bool has_waiting(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static void on_listening(void *arg, uint32_t events)
+{
+    struct http_server *h = arg;
+    bool has_freed = false;
+
+    (void)events;
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        struct sockaddr_storage peer = {0};
+        socklen_t len = sizeof peer;
+        int fd = accept4(h->conns.listening.fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            admit_conn(conn_new(h, fd, (struct sockaddr *)&peer));
+            has_freed = false;
+        } else if (errno == EAGAIN) {
+            return;
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            if (has_freed || !has_waiting(h->conns.listening.fd) || !free_a_place(h, errno))
+                return;
+            has_freed = true;
+        }
+    }
+}
+
+/* Raises the descriptor limit for `most` connections. Returns that number, or as many as the hard limit
+ * allows. */
+static unsigned find_max(unsigned most)
+{
+    struct rlimit files;
+    rlim_t want = FILES_EACH * (rlim_t)most + SPARE_FILES;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return most / 16;
+    if (files.rlim_cur < want) {
+        files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
+        setrlimit(RLIMIT_NOFILE, &files);
+        getrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (files.rlim_cur >= want)
+        return most;
+    return files.rlim_cur > 2 * SPARE_FILES ? (unsigned)(files.rlim_cur - SPARE_FILES) / FILES_EACH
+                                            : SPARE_FILES / FILES_EACH;
+}
+
+int conns_open(struct http_server *h, int listen_fd, struct err *e)
+{
+    const struct http_options *o = &h->options;
+    struct conns *c = &h->conns;
+
+    *c = (struct conns){.listening = {.fd = listen_fd, .ready = on_listening, .arg = h},
+                        .pause = {.due = listen_again, .arg = h},
+                        .diag_fd = source_uid_open(),
+                        .max = find_max(o->max),
+                        .max_per_source = o->max_per_source};
+    c->max_unauthenticated = c->max / (o->max / o->max_unauthenticated);
+    if (loop_watch(h->loop, &c->listening, EPOLLIN, e) == 0)
+        return 0;
+    conns_close(h);
+    return e->code;
 }
 
 static void end_late(struct conn_list *l, double now)
@@ -211,6 +385,17 @@ void conns_tick(struct http_server *h, double now)
     if (c->n_evicted > 1)
         http_warn(h, "http: %u more connections were closed", c->n_evicted - 1);
     c->n_evicted = c->n_unaccepted = 0;
+}
+
+void conns_quiesce(struct http_server *h)
+{
+    struct conns *c = &h->conns;
+
+    timer_cancel(h->loop, &c->pause);
+    loop_unwatch(h->loop, &c->listening);
+    if (c->listening.fd >= 0)
+        close(c->listening.fd);
+    c->listening.fd = -1;
 }
 
 static void close_all(struct conn_list *l)

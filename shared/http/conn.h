@@ -1,12 +1,12 @@
-/* conn -- the connections of clients: accepted, limited, timed and ended here; relay.c moves their bytes.
+/* conn -- the connections of clients: conn.c accepts, limits, times and ends them; relay.c moves their bytes.
  *
  * A connection is unauthenticated until the service says that a request on it has shown a valid token
- * (conn_mark_authenticated). The limits of http_options say how many unauthenticated connections there may be
- * in all, and how many of them of one address; another one evicts the oldest, of that address or of all. So a
- * client that shows its token at once is served, however many others show none: a connection can be evicted
- * only until its first request is read. One user of this machine could fill the share of a local address;
- * when it is full, each user counts as a source of its own (source.h), and the oldest connection of the
- * source with the most is evicted. All other places are reserved for authenticated clients. */
+ * (conn_mark_authenticated). http_options limits how many unauthenticated connections there may be in all,
+ * and how many from one address; one more evicts the oldest, from that address or of all. So a client that
+ * shows its token at once is served, however many clients show none: a connection can be evicted only until
+ * its first request is read. One user of this machine could fill the share of a local address, so when that
+ * share is full, each user counts as a source (source.h), and the oldest connection of the source with the
+ * most is evicted. All other places are reserved for authenticated clients. */
 #ifndef PSGD_HTTP_CONN_H
 #define PSGD_HTTP_CONN_H
 
@@ -21,7 +21,8 @@ enum conn_state {
     CONN_HEAD,      /* between requests, or within a head */
     CONN_BODY,      /* of which `body_left` bytes are to be relayed to the library */
     CONN_RESPONSE,  /* the whole request is with the library */
-    CONN_LINGER     /* the last response is sent; reads what the client still sends, or it might not get it */
+    CONN_LINGER /* the last response is sent; what the client still sends is read, as closing would reset the
+                     * connection, and the client might lose the response */
 };
 
 struct http_call;
@@ -41,14 +42,14 @@ struct conn {
     struct conn *next_ready, *next_starting;
     enum conn_state state;
     bool is_authenticated, is_loopback, is_uid_asked, is_ended, is_ready, is_closing;
-    bool is_answered;     /* a request was */
+    bool is_answered;     /* at least one request was */
     bool has_library_end; /* the library still has its end of the socket pair */
     bool peer_ended;      /* the client sends no more */
-    bool is_cut;          /* and has not sent a whole body */
+    bool is_cut;          /* the client has ended before the whole body */
     struct source source;
     char local_host[64], peer_host[64];
     double deadline;   /* clock_now() */
-    double stalled_at; /* when the client last took bytes, while some wait for it; 0: none wait */
+    double stalled_at; /* while bytes wait for the client: when it last took some; 0: none wait */
 
     struct watch client, inner; /* fd -1: none; the socket pair's other end is the library's */
     uint32_t client_events, inner_events;
@@ -60,7 +61,7 @@ struct conn {
     char *in, *out; /* bytes read that the other end has no room for yet; NULL: none */
     size_t n_in, in_at, n_out, out_at;
     struct http_call *call; /* NULL: none */
-    bool is_awaited;        /* a response is not relayed completely */
+    bool is_awaited;        /* its response is not relayed completely */
 };
 
 struct conn_list {
@@ -73,56 +74,61 @@ struct conns {
     struct watch listening;
     struct timer pause; /* accepting is paused: no descriptor or memory was free */
     struct conn_list unauthenticated, authenticated;
-    struct conn *ended;    /* whose end of the library is not closed yet */
-    struct conn *ready;    /* to be relayed after the library's turn */
-    struct conn *starting; /* given to the library, which has not called conn_started yet */
+    struct conn *ended;    /* the library has not closed its end of these */
+    struct conn *ready;    /* these are relayed after the library's turn */
+    struct conn *starting; /* added to the library, which has not called conn_started for these yet */
     int diag_fd;           /* for source_uid */
     unsigned max, max_unauthenticated, max_per_source;
-    unsigned n_awaited;
+    unsigned n_awaited;               /* connections with is_awaited */
     unsigned n_evicted, n_unaccepted; /* in the present second, for the log */
 };
 
-/* accept.c: takes listen_fd, also on failure. */
-int conns_open(struct http_server *h, int listen_fd, struct err *e);
-/* A connection cannot be served, for this errno. Logs the first in each second. */
-void conns_log_unaccepted(struct http_server *h, int error);
-void conns_quiesce(struct http_server *h);
-/* Ends those whose time is over. Call once a second. */
-void conns_tick(struct http_server *h, double now);
-/* After the library is stopped: sends what can be sent, and frees all. */
-void conns_close(struct http_server *h);
-
-/* conn.c: an unauthenticated connection. Takes fd. NULL: no memory. */
-struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer);
-/* A request was accepted that has shown who sends it. */
+/* For services.
+ *
+ * A request on it has shown a valid token. */
 void conn_mark_authenticated(struct conn *k);
-/* Its source; asks for the user at the other end where that is on this machine. */
+/* Returns its source; asks the kernel for the user at the other end if that is on this machine. */
 const struct source *conn_source(struct conn *k);
-/* Closes the client's socket and the socket pair's end, and frees it once the library has closed its own. */
-void conn_end(struct conn *k);
-/* The library has taken the socket pair's end `fd`. Returns its connection. */
+/* Returns the time by which a request of so many bytes must be answered, or a response of so many be
+ * received. */
+double conn_deadline(uint64_t bytes);
+
+/* For http_server.c.
+ *
+ * Takes listen_fd, also on failure. */
+int conns_open(struct http_server *h, int listen_fd, struct err *e);
+/* Stops accepting. */
+void conns_quiesce(struct http_server *h);
+/* Ends the connections whose time is over. Call once a second. */
+void conns_tick(struct http_server *h, double now);
+/* Relays the connections that are marked ready. */
+void conns_relay_ready(struct http_server *h);
+/* Call after the library has stopped: sends what the clients take at once, and frees all. */
+void conns_close(struct http_server *h);
+/* The library has taken the end `fd` of a socket pair. Returns its connection. */
 struct conn *conn_started(struct http_server *h, int fd);
 /* The library has closed its end. */
 void conn_library_closed(struct conn *k);
-/* The request is answered, but the response may not be relayed yet. */
+/* The request is answered; the response may not be relayed yet. */
 void conn_answered(struct conn *k);
 
-/* The time by which a request of so many bytes must be answered, or a response of so many be received. */
-double conn_deadline(uint64_t bytes);
-
-/* Call at the first byte: so a connection that never sends costs no system calls. */
+/* Between conn.c and relay.c.
+ *
+ * Call at the first byte, so that a connection that never sends costs no system calls. */
 void conn_begin(struct conn *k);
-/* To be relayed after this turn of the library. */
-void conn_mark_ready(struct conn *k);
-void conn_drop_request(struct conn *k);
-
-/* relay.c: waits for the client's first bytes. */
+/* Waits for the client's first bytes. */
 void conn_wait(struct conn *k);
-/* An event of the client's socket. */
+/* Called at an event of the client's socket. */
 void conn_on_client(void *arg, uint32_t events);
 /* Moves all bytes that can be moved now, in both directions, and ends the connection when it is over. */
 void conn_relay(struct conn *k);
-/* Relays those that are marked. */
-void conns_relay_ready(struct http_server *h);
+/* Lets it be relayed after this turn of the library. */
+void conn_mark_ready(struct conn *k);
+void conn_drop_request(struct conn *k);
+/* Closes the client's socket and this end of the socket pair; frees it once the library has closed its
+ * own. */
+void conn_end(struct conn *k);
+/* A connection cannot be served, for this errno. Logs the first in each second. */
+void conns_log_unaccepted(struct http_server *h, int error);
 
 #endif

@@ -1,16 +1,16 @@
 /* http_server -- an HTTP server for one thread: it runs inside the loop that it is given.
  *
- *   client <--TCP, perhaps TLS--> conn.c, relay.c <--socket pair--> libmicrohttpd <--> http_call.c, a service
+ *   client <--TCP or TLS--> conn.c, relay.c <--socket pair--> libmicrohttpd <--> http_server.c, a service
  *
- * Clients' connections are accepted, limited and read here (conn.h). Only when the whole head of a request
- * has arrived and is valid (head.h) does libmicrohttpd get a connection for that client, one end of a socket
- * pair, and a head that was written here. So connections that send nothing, or half a head, or half a TLS
+ * Clients' connections are accepted, limited and read here (conn.h). libmicrohttpd gets a connection for a
+ * client, one end of a socket pair, only when the whole head of a request has arrived and is valid (head.h),
+ * and it gets a head that is written here. So connections that send nothing, or half a head, or half a TLS
  * handshake never reach it, and which heads are accepted does not depend on its version. The price is one
  * more copy of each body.
  *
- * A request that waits is suspended, and its service asked again whether it goes on when *n_changes has
- * changed, at least once a second. Every request has an absolute deadline, because inactivity alone is
- * avoided by a client that sends a byte a second. */
+ * A request that waits is suspended. Its service is asked whether it goes on whenever *n_changes has changed,
+ * and at least once a second. Every request has an absolute deadline, because a client that sends a byte a
+ * second defeats a limit on inactivity. */
 #ifndef PSGD_HTTP_SERVER_H
 #define PSGD_HTTP_SERVER_H
 
@@ -29,14 +29,15 @@ struct http_call {
     bool is_begun, is_answered;
     bool is_failed; /* the connection ends without an answer */
     bool is_gone;   /* the client will not receive the response */
-    bool is_brief; /* the service's: it waits for a bounded time only, so also for a client that has ended its
-                    * sending side; otherwise such a client counts as gone while the request is parked */
+    /* Set by the service: the request is parked for a bounded time, and stays parked if the client ends its
+     * sending side. Without it such a client counts as gone. */
+    bool is_brief;
 
     struct http_call *next, *prev; /* in the list of suspended requests */
     bool is_parked;
 };
 
-/* What answers the requests. Its functions are called in this order; none may block. */
+/* The functions that answer requests, called in this order; none may block. */
 struct http_service {
     /* The head is here, valid or not (conn->refusal), and no byte of the body. May answer. */
     void (*begin)(struct http_call *c);
@@ -60,11 +61,11 @@ struct http_options {
     struct loop *loop;
     const struct http_service *service;
     void *arg;                   /* the service's */
-    const uint64_t *n_changes;   /* the service's: suspended requests are looked at when it has changed */
+    const uint64_t *n_changes;   /* the service's: suspended requests are asked again when it has changed */
     const struct tls_keys *keys; /* NULL: no TLS */
     bool allows_plain;           /* HTTP without TLS */
-    /* Connections; unauthenticated ones, at most so many in all and of one address or user. Each is at least
-     * the next. */
+    /* Limits of connections: in all; unauthenticated in all; unauthenticated from one address or user. Each
+     * is at least the next. */
     unsigned max, max_unauthenticated, max_per_source;
 };
 
@@ -121,10 +122,23 @@ bool http_respond(struct http_call *c, const struct http_answer *a);
  * HUGE_VAL: no such time. It has no deadline meanwhile. */
 void http_park(struct http_call *c, double look_at);
 
-/* For conn.c and relay.c: the client will not receive the response. */
+/* The server itself; its fields are for the files of this folder. */
+struct http_server {
+    struct http_options options;
+    struct loop *loop;
+    struct MHD_Daemon *daemon;
+    struct conns conns;
+    struct watch watch; /* of the library's epoll descriptor */
+    struct timer tick;
+    struct http_call *parked; /* the list of suspended requests */
+    unsigned n_calls;
+    uint64_t n_seen;      /* *n_changes when suspended requests were last asked */
+    bool look, suspended; /* suspended requests must be asked again; one was suspended in this turn */
+    bool is_closing;
+    char chunk[HTTP_CHUNK];
+};
+
+/* The client will not receive the response. */
 void http_call_gone(struct http_call *c);
-/* For http_server.c. Returns whether any suspended request goes on. */
-bool http_calls_resume(struct http_server *h);
-int http_library_open(struct http_server *h, struct err *e);
 
 #endif

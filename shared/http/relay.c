@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
-#include "shared/http/http_server_private.h"
+#include "shared/http/http_server.h"
 
 static const double NEXT_HEAD_S = 10; /* for the rest of a head once its first byte is there */
 static const double LINGER_S = 5;
