@@ -30,7 +30,7 @@ static bool target_is_plain(const char *target, const char **query)
     size_t path;
 
     *query = NULL;
-    if (!target || strnlen(target, TARGET_MAX + 1) > TARGET_MAX || target[0] != '/' || strstr(target, ".."))
+    if (strnlen(target, TARGET_MAX + 1) > TARGET_MAX || strstr(target, ".."))
         return false;
     path = strspn(target, PLAIN);
     if (target[path] == '?')
@@ -95,7 +95,7 @@ static bool find_route(struct request *rq, const struct gate_input *in, size_t p
     size_t n_allow;
 
     for (size_t i = 0; i < n_routes; i++) {
-        if (!route_matches(&routes[i], in->target, path_len, rq))
+        if (!route_matches(&routes[i], in->head->target, path_len, rq))
             continue;
         if (serves(&routes[i], rq->method)) {
             rq->route = &routes[i];
@@ -120,7 +120,7 @@ static bool check_site(const struct gate_rules *rules, const struct gate_input *
                                   .has_tls = in->has_tls};
     const char *host, *why;
 
-    switch (host_check(&own, in->headers, in->n_headers, &host)) {
+    switch (host_check(&own, in->head, &host)) {
     case HOST_IS_NOT_ONE:
         return refuse_request(v, BAD_REQUEST, "%s", host_is_not_one);
     case HOST_IS_FOREIGN:
@@ -130,7 +130,7 @@ static bool check_site(const struct gate_rules *rules, const struct gate_input *
     case HOST_IS_OWN:
         break;
     }
-    why = origin_refusal(&own, in->headers, in->n_headers);
+    why = origin_refusal(&own, in->head);
     return !why || refuse_request(v, FORBIDDEN, "%s", why);
 }
 
@@ -175,7 +175,7 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
     static const char bearer[] = "Bearer ";
     enum needs needs = rq->route->needs;
     const char *value;
-    size_t n = header_count(in->headers, in->n_headers, "Authorization", &value);
+    size_t n = head_count(in->head, "Authorization", &value);
 
     if (!rules->token)
         accept_as(rq, "", SCOPE_ADMIN);
@@ -206,7 +206,7 @@ static bool take_job_key(const struct gate_input *in, struct request *rq, struct
 {
     uint8_t digest[SHA256_BYTES];
     const char *value;
-    size_t n = header_count(in->headers, in->n_headers, "X-Job-Key", &value);
+    size_t n = head_count(in->head, "X-Job-Key", &value);
 
     if (n == 0)
         return true;
@@ -220,7 +220,7 @@ static bool take_job_key(const struct gate_input *in, struct request *rq, struct
 static bool take_attempt(const struct gate_input *in, struct request *rq, struct gate_answer *v)
 {
     const char *value;
-    size_t n = header_count(in->headers, in->n_headers, "X-Job-Attempt", &value);
+    size_t n = head_count(in->head, "X-Job-Attempt", &value);
 
     if (n == 0)
         return true;
@@ -241,57 +241,48 @@ static bool media_type_is_ours(const char *type)
 static bool check_body(const struct gate_input *in, const struct request *rq, struct gate_answer *v)
 {
     const struct route *r = rq->route;
-    const char *length, *type, *unused;
-    size_t n = header_count(in->headers, in->n_headers, "Content-Length", &length);
+    uint64_t bytes = in->head->body_bytes;
+    const char *type;
 
-    if (header_count(in->headers, in->n_headers, "Transfer-Encoding", &unused) > 0)
-        return refuse_request(v, BAD_REQUEST, "Transfer-Encoding is not supported: send a Content-Length");
-    if (n == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
+    if (bytes == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
         return true;
-    if (n == 0)
+    if (!in->head->has_length)
         return refuse_request(v, LENGTH_REQUIRED, "a Content-Length is needed");
-    if (n > 1 || !length[0] || strlen(length) > 18 || strspn(length, "0123456789") != strlen(length))
-        return refuse_request(v, BAD_REQUEST, "exactly one Content-Length in decimal digits is needed");
-    v->body_bytes = strtoull(length, NULL, 10);
-    if (v->body_bytes == 0 && (r->max_body == 0 || (r->flags & ROUTE_BODY_OPTIONAL)))
-        return true;
-    if (r->max_body > 0 &&
-        (header_count(in->headers, in->n_headers, "Content-Type", &type) != 1 || !media_type_is_ours(type)))
+    if (r->max_body > 0 && (head_count(in->head, "Content-Type", &type) != 1 || !media_type_is_ours(type)))
         return refuse_request(v, UNSUPPORTED_MEDIA_TYPE,
                               "a Content-Type of application/json or application/octet-stream is needed");
-    if (v->body_bytes > r->max_body)
+    if (bytes > r->max_body)
         return refuse_request(v, TOO_LARGE, "%llu bytes exceed the limit of %llu for this path",
-                              (unsigned long long)v->body_bytes, (unsigned long long)r->max_body);
-    if (v->body_bytes > in->disk_free)
-        return refuse_request(
-            v, DISK_FULL,
-            "%llu bytes do not fit: %llu are free for uploads on the agent's disk, and %d MiB more "
-            "are reserved "
-            "for what jobs write",
-            (unsigned long long)v->body_bytes, (unsigned long long)in->disk_free, DISK_RESERVE_MIB);
+                              (unsigned long long)bytes, (unsigned long long)r->max_body);
+    if (bytes > in->disk_free)
+        return refuse_request(v, DISK_FULL,
+                              "%llu bytes do not fit: %llu are free for uploads on the agent's disk, and %d "
+                              "MiB more are reserved "
+                              "for what jobs write",
+                              (unsigned long long)bytes, (unsigned long long)in->disk_free, DISK_RESERVE_MIB);
     return true;
 }
 
 bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
                 struct gate_answer *v)
 {
-    const char *query, *accept;
+    const char *target = in->head->target, *query, *accept;
 
     *rq = (struct request){0};
     *v = (struct gate_answer){0};
     rq->has_tls = in->has_tls;
-    while (rq->method < N_METHODS && strcmp(method_names[rq->method], in->method) != 0)
+    while (rq->method < N_METHODS && strcmp(method_names[rq->method], in->head->method) != 0)
         rq->method++;
-    if (!target_is_plain(in->target, &query))
+    if (!target_is_plain(target, &query))
         return refuse_request(v, NOT_FOUND, "no resource has this path");
-    if (!find_route(rq, in, query ? (size_t)(query - 1 - in->target) : strlen(in->target), v) ||
+    if (!find_route(rq, in, query ? (size_t)(query - 1 - target) : strlen(target), v) ||
         (query && !query_parse(rq, query, v)) || !check_site(rules, in, v) ||
         !check_token(rules, in, rq, v) || !take_job_key(in, rq, v) || !take_attempt(in, rq, v) ||
         !check_body(in, rq, v))
         return false;
-    header_count(in->headers, in->n_headers, "Accept", &accept);
+    head_count(in->head, "Accept", &accept);
     rq->wants_ndjson = accept && strstr(accept, "application/x-ndjson");
     rq->wants_html = accept && strstr(accept, "text/html");
-    header_count(in->headers, in->n_headers, "If-None-Match", &rq->if_none_match);
+    head_count(in->head, "If-None-Match", &rq->if_none_match);
     return true;
 }

@@ -1,6 +1,6 @@
-/* gate -- the checks that every request passes before its body is read: docs/protocol.md 1.1, in that
- * order. A pure function of the request's head. libmicrohttpd accepts malformed heads (two lengths, two
- * hosts, none); handlers may rely on what is checked here. */
+/* gate -- the checks that every request passes before its body is read: docs/protocol.md 1.1, in that order.
+ * A pure function of the request's head, which is valid (shared/http/head.h); handlers rely on what is
+ * checked here. */
 #ifndef PSGD_GATE_H
 #define PSGD_GATE_H
 
@@ -13,17 +13,15 @@ struct gate_rules {
     int port;
     const char *const *allow_hosts; /* ends with NULL */
     const struct token *token;      /* the owner's; NULL: no token is required */
-    const struct token *cluster;    /* accepted, too; NULL: none */
-    const struct members *members;  /* theirs as well; NULL: none */
-    bool takes_certificates;        /* of clients, with --client-ca */
+    const struct token *cluster;    /* of --cluster-token; NULL: none */
+    const struct members *members;  /* NULL: none */
+    bool takes_certificates;        /* of clients: --client-ca is given */
 };
 
 struct gate_input {
-    const char *method, *target; /* as received; target is NULL if it could not be read */
-    const struct header *headers;
-    size_t n_headers;
+    const struct head *head;
     const char *local_host; /* the local address of the connection; NULL: unknown */
-    bool is_loopback;       /* the other end is a loopback address */
+    bool is_loopback;       /* the client is at a loopback address */
     bool has_tls;
     const char *certificate;         /* the name in the client's certificate; NULL: none that is accepted */
     const char *certificate_refusal; /* why the client's certificate is refused; NULL: it is accepted, or none
@@ -35,8 +33,7 @@ struct gate_input {
 struct gate_answer {
     enum problem problem; /* PROBLEM_NONE: accepted, and `rq` is filled */
     char detail[320], hint[128];
-    char allow[40];      /* METHOD_NOT_ALLOWED */
-    uint64_t body_bytes; /* Content-Length */
+    char allow[40]; /* METHOD_NOT_ALLOWED */
     bool has_wrong_token;
 };
 

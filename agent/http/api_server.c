@@ -144,19 +144,17 @@ static bool is_slowed(struct api_call *x)
     return true;
 }
 
-static bool pass_gate(struct api_call *x, uint64_t *body_bytes)
+/* Returns whether the request is admitted, or fills the response. */
+static bool pass_gate(struct api_call *x)
 {
     struct api_server *h = server_of(x);
-    const struct head *head = &x->call->conn->request->head;
+    struct conn *k = x->call->conn;
     const char *refusal = NULL;
-    const char *certificate = x->call->conn->tls ? tls_session_client(x->call->conn->tls, &refusal) : NULL;
-    const struct gate_input in = {.method = head->method,
-                                  .target = head->target,
-                                  .headers = head->headers,
-                                  .n_headers = head->n_headers,
-                                  .local_host = x->call->conn->local_host,
-                                  .is_loopback = x->call->conn->is_loopback,
-                                  .has_tls = x->call->conn->tls != NULL,
+    const char *certificate = k->tls ? tls_session_client(k->tls, &refusal) : NULL;
+    const struct gate_input in = {.head = &k->request->head,
+                                  .local_host = k->local_host,
+                                  .is_loopback = k->is_loopback,
+                                  .has_tls = k->tls != NULL,
                                   .certificate = certificate,
                                   .certificate_refusal = refusal,
                                   .now = clock_wall(),
@@ -164,18 +162,15 @@ static bool pass_gate(struct api_call *x, uint64_t *body_bytes)
     struct gate_answer v = {0};
 
     auth_refresh(&h->agent->auth);
-    if (x->call->conn->refusal) {
+    if (k->refusal) {
         x->rq.method = N_METHODS;
-        respond_problem(&x->rs, BAD_REQUEST, NULL, "the head of the request is not valid: %s",
-                        x->call->conn->refusal);
+        respond_problem(&x->rs, BAD_REQUEST, NULL, HEAD_INVALID, k->refusal);
         return false;
     }
-    if (gate_check(&h->rules, &in, &x->rq, &v) && !((x->rq.route->flags & ROUTE_CODE) && is_slowed(x))) {
-        *body_bytes = v.body_bytes;
+    if (gate_check(&h->rules, &in, &x->rq, &v) && !((x->rq.route->flags & ROUTE_CODE) && is_slowed(x)))
         return true;
-    }
     if (v.has_wrong_token && !is_slowed(x))
-        sources_failed(h->sources, conn_source(x->call->conn), clock_now());
+        sources_failed(h->sources, conn_source(k), clock_now());
     x->asked = x->rq.route;
     x->rq.route = NULL;
     if (x->rs.status == 0) {
@@ -209,7 +204,7 @@ static void take_body(struct api_call *x, uint64_t bytes)
 static void begin_request(struct http_call *c)
 {
     struct api_call *x = calloc(1, sizeof *x);
-    uint64_t body_bytes;
+    uint64_t body_bytes = c->conn->request->head.body_bytes;
     uint8_t id[8];
     struct err e;
 
@@ -222,7 +217,7 @@ static void begin_request(struct http_call *c)
     random_bytes(id, sizeof id);
     hex_encode(x->request_id + 2, id, sizeof id);
     x->begun = clock_now();
-    if (!pass_gate(x, &body_bytes)) {
+    if (!pass_gate(x)) {
         respond(x);
         return;
     }

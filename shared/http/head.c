@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-/* RFC 9110, 5.6.2: what a token is of. */
+/* RFC 9110, 5.6.2: the characters of a token. */
 #define TOKEN UPPER "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~"
 
 enum { METHOD_MAX = 16, LENGTH_DIGITS = 18 };
@@ -108,8 +108,8 @@ static bool has_item(const char *list, const char *item)
     }
 }
 
-/* What the header says of the connection and of the length of the body. */
-static bool apply_header(struct head *h, const struct header *header, bool *has_length, const char **why)
+/* Takes from the header what concerns the connection and the length of the body. */
+static bool apply_header(struct head *h, const struct header *header, const char **why)
 {
     const char *value = header->value;
 
@@ -122,10 +122,10 @@ static bool apply_header(struct head *h, const struct header *header, bool *has_
         return false;
     } else if (strcasecmp(header->name, "Content-Length") == 0) {
         *why = "exactly one Content-Length in decimal digits is needed";
-        if (*has_length || !value[0] || strlen(value) > LENGTH_DIGITS ||
+        if (h->has_length || !value[0] || strlen(value) > LENGTH_DIGITS ||
             strspn(value, "0123456789") != strlen(value))
             return false;
-        *has_length = true;
+        h->has_length = true;
         h->body_bytes = strtoull(value, NULL, 10);
     }
     return true;
@@ -134,7 +134,6 @@ static bool apply_header(struct head *h, const struct header *header, bool *has_
 bool head_parse(struct head *out, char *bytes, size_t len, const char **why)
 {
     char *end = bytes + len - 2, *line; /* the empty line */
-    bool has_length = false;
 
     *out = (struct head){.n_headers = 0};
     *end = '\0';
@@ -147,20 +146,20 @@ bool head_parse(struct head *out, char *bytes, size_t len, const char **why)
             return false;
         }
         line = parse_header(header, line, why);
-        if (line && !apply_header(out, header, &has_length, why))
+        if (line && !apply_header(out, header, why))
             return false;
     }
     return line;
 }
 
-size_t header_count(const struct header *headers, size_t n, const char *name, const char **value)
+size_t head_count(const struct head *h, const char *name, const char **value)
 {
     size_t count = 0;
 
     *value = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (strcasecmp(headers[i].name, name) == 0 && count++ == 0)
-            *value = headers[i].value;
+    for (size_t i = 0; i < h->n_headers; i++)
+        if (strcasecmp(h->headers[i].name, name) == 0 && count++ == 0)
+            *value = h->headers[i].value;
     return count;
 }
 

@@ -47,18 +47,16 @@ static bool authority_is_own(const struct own_names *own, const char *text, bool
     return false;
 }
 
-enum host_finding host_check(const struct own_names *own, const struct header *headers, size_t n,
-                             const char **host)
+enum host_finding host_check(const struct own_names *own, const struct head *head, const char **host)
 {
     bool has_port;
 
-    if (header_count(headers, n, "Host", host) != 1)
+    if (head_count(head, "Host", host) != 1)
         return HOST_IS_NOT_ONE;
     return own->has_tls || authority_is_own(own, *host, true, &has_port) ? HOST_IS_OWN : HOST_IS_FOREIGN;
 }
 
-static bool origin_is_own(const struct own_names *own, const struct header *headers, size_t n,
-                          const char *origin)
+static bool origin_is_own(const struct own_names *own, const struct head *head, const char *origin)
 {
     const char *scheme = own->has_tls ? "https://" : "http://", *host;
     bool has_port;
@@ -66,19 +64,19 @@ static bool origin_is_own(const struct own_names *own, const struct header *head
     if (strncmp(origin, scheme, strlen(scheme)) != 0)
         return false;
     origin += strlen(scheme);
-    header_count(headers, n, "Host", &host);
+    head_count(head, "Host", &host);
     return (!own->has_tls && host && strcasecmp(origin, host) == 0) ||
            (authority_is_own(own, origin, false, &has_port) && has_port);
 }
 
-const char *origin_refusal(const struct own_names *own, const struct header *headers, size_t n)
+const char *origin_refusal(const struct own_names *own, const struct head *head)
 {
     const char *value;
-    size_t count = header_count(headers, n, "Origin", &value);
+    size_t count = head_count(head, "Origin", &value);
 
-    if (count > 0 && (count != 1 || !origin_is_own(own, headers, n, value)))
+    if (count > 0 && (count != 1 || !origin_is_own(own, head, value)))
         return "requests of other web sites are refused (Origin)";
-    count = header_count(headers, n, "Sec-Fetch-Site", &value);
+    count = head_count(head, "Sec-Fetch-Site", &value);
     if (count > 0 && (count != 1 || (strcmp(value, "same-origin") != 0 && strcmp(value, "none") != 0)))
         return "requests of other web sites are refused (Sec-Fetch-Site)";
     return NULL;

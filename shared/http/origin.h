@@ -24,12 +24,11 @@ extern const char host_is_not_one[]; /* the sentence about it */
  * [::1] with any port, that of a tunnel (ssh -L). With TLS a name that resolves to this machine is of no use
  * to a web site: its certificate would not be this server's, and clients know a server by its key, whatever
  * its name. */
-enum host_finding host_check(const struct own_names *own, const struct header *headers, size_t n,
-                             const char **host);
+enum host_finding host_check(const struct own_names *own, const struct head *head, const char **host);
 
 /* Call for a host that is the server's own. Returns why the request is another web site's, or NULL: Origin is
  * absent, one of the server's names with its port, or that of the Host; Sec-Fetch-Site is absent, same-origin
  * or none. */
-const char *origin_refusal(const struct own_names *own, const struct header *headers, size_t n);
+const char *origin_refusal(const struct own_names *own, const struct head *head);
 
 #endif

@@ -48,7 +48,7 @@ static const char *header_of(const struct head *head, const char *name)
 {
     const char *value;
 
-    header_count(head->headers, head->n_headers, name, &value);
+    head_count(head, name, &value);
     return value;
 }
 
@@ -72,7 +72,7 @@ static bool has_twice(const struct head *head, const char *name)
 {
     const char *value;
 
-    return header_count(head->headers, head->n_headers, name, &value) > 1;
+    return head_count(head, name, &value) > 1;
 }
 
 enum page_answer page_access_check(struct page_access *d, const struct head *head, const char *path,
@@ -80,7 +80,7 @@ enum page_answer page_access_check(struct page_access *d, const struct head *hea
 {
     const struct own_names own = {.bound_host = "127.0.0.1", .local_host = "127.0.0.1", .port = d->port};
     const char *host, *why;
-    enum host_finding found = host_check(&own, head->headers, head->n_headers, &host);
+    enum host_finding found = host_check(&own, head, &host);
 
     if (found == HOST_IS_NOT_ONE)
         return refuse_request(out, 400, host_is_not_one);
@@ -93,7 +93,7 @@ enum page_answer page_access_check(struct page_access *d, const struct head *hea
         return refuse_request(out, 413, "the request has a body, and none is expected");
     if (token)
         return check_token(d, head, path, token, out);
-    why = origin_refusal(&own, head->headers, head->n_headers);
+    why = origin_refusal(&own, head);
     if (why)
         return refuse_request(out, 403, why);
     if (!has_cookie(d, header_of(head, "Cookie")))

@@ -236,7 +236,7 @@ static void begin_request(struct http_call *c)
     struct err e;
 
     if (c->conn->refusal) {
-        snprintf(why, sizeof why, "the head of the request is not valid: %s", c->conn->refusal);
+        snprintf(why, sizeof why, HEAD_INVALID, c->conn->refusal);
         respond_problem(c, 400, why);
     } else if (target_parse(&target, c->conn->request->head.target, &e) < 0) {
         respond_problem(c, e.code == ERR_USAGE ? 400 : 503, e.text);

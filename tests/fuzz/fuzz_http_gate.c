@@ -1,5 +1,6 @@
-/* Any head of a request at the gate: method, target and headers, each a line of the input. An accepted one
- * must satisfy the rules of docs/protocol.md 1.1, checked here by a second implementation. */
+/* Any head of a request, read as the server does and then at the gate: method, target and headers, each a
+ * line of the input. An accepted one must satisfy the rules of docs/protocol.md 1.1, checked here by a second
+ * implementation. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +8,9 @@
 #include <strings.h>
 
 #include "agent/api/gate.h"
+#include "shared/http/conn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
-enum { MAX_LINES = 24 };
 
 static struct token token = {.name = "owner", .scope = SCOPE_ADMIN, .is_valid = true};
 static const char *const allowed[] = {"gpu-box", NULL};
@@ -22,9 +22,9 @@ static const char *only(const struct gate_input *in, const char *name, size_t *c
     const char *value = NULL;
 
     *count = 0;
-    for (size_t i = 0; i < in->n_headers; i++)
-        if (strcasecmp(in->headers[i].name, name) == 0) {
-            value = in->headers[i].value;
+    for (size_t i = 0; i < in->head->n_headers; i++)
+        if (strcasecmp(in->head->headers[i].name, name) == 0) {
+            value = in->head->headers[i].value;
             ++*count;
         }
     return value;
@@ -75,12 +75,12 @@ static void check_host(const char *host)
     must(found);
 }
 
-static void check_let_in(const struct gate_input *in, const struct request *rq, const struct gate_answer *v)
+static void check_admitted(const struct gate_input *in, const struct request *rq)
 {
     const char *value;
     size_t n;
 
-    check_target(in->target);
+    check_target(in->head->target);
     must(rq->route &&
          (rq->method == rq->route->method || (rq->method == METHOD_HEAD && rq->route->method == METHOD_GET)));
     value = only(in, "Host", &n);
@@ -100,43 +100,53 @@ static void check_let_in(const struct gate_input *in, const struct request *rq, 
     only(in, "Transfer-Encoding", &n);
     must(n == 0);
     only(in, "Content-Length", &n);
-    must(n <= 1 && v->body_bytes <= rq->route->max_body && v->body_bytes <= in->disk_free);
+    must(n <= 1 && in->head->body_bytes <= rq->route->max_body && in->head->body_bytes <= in->disk_free);
+}
+
+/* Writes the lines as a head. Returns its length; 0: they do not fit. */
+static size_t write_head(char out[HEAD_MAX + 1], char *text)
+{
+    size_t n = 0;
+
+    for (int i = 0; text; i++) {
+        const char *line = strsep(&text, "\n"), *end = i == 0 ? " " : i == 1 ? " HTTP/1.1\r\n" : "\r\n";
+
+        if (i > 1 && !line[0]) /* the end of the file */
+            continue;
+        if (n + strlen(line) + strlen(end) + 2 > HEAD_MAX)
+            return 0;
+        n += (size_t)sprintf(out + n, "%s%s", line, end);
+    }
+    return n + (size_t)sprintf(out + n, "\r\n");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
+    static struct request_head box;
+    const struct gate_input in = {.head = &box.head, .is_loopback = true, .disk_free = 1 << 20};
     char *text = malloc(len + 1);
-    struct header headers[MAX_LINES];
-    char *lines[MAX_LINES] = {0};
-    size_t n = 0;
-    struct gate_input in;
+    const char *why = NULL;
     struct request rq;
     struct gate_answer v;
+    ssize_t n_head;
+    size_t n;
 
     if (!text)
         return 0;
     memcpy(text, bytes, len);
     text[len] = '\0';
     sha256(token.digest, "right-token", 11);
-    for (char *p = text; p && n < MAX_LINES; n++)
-        lines[n] = strsep(&p, "\n");
-    in = (struct gate_input){.method = lines[0],
-                             .target = lines[1],
-                             .headers = headers,
-                             .is_loopback = true,
-                             .disk_free = 1 << 20};
-    for (size_t i = 2; i < n; i++) {
-        char *colon = strchr(lines[i], ':');
-
-        if (!colon)
-            continue;
-        *colon = '\0';
-        headers[in.n_headers++] = (struct header){lines[i], colon + 1 + (colon[1] == ' ')};
+    n = write_head(box.bytes, text);
+    free(text);
+    box.n_seen = 0;
+    n_head = head_find_end(box.bytes, n, &box.n_seen, &why);
+    if (n_head <= 0 || !head_parse(&box.head, box.bytes, (size_t)n_head, &why)) {
+        must(n_head == 0 || why);
+        return 0;
     }
     if (gate_check(&rules, &in, &rq, &v))
-        check_let_in(&in, &rq, &v);
+        check_admitted(&in, &rq);
     else
         must(v.problem != PROBLEM_NONE && v.detail[0]);
-    free(text);
     return 0;
 }

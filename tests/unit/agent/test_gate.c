@@ -1,5 +1,6 @@
 #include "agent/api/gate.h"
 
+#include "shared/http/conn.h"
 #include "tests/unit/unit.h"
 
 static struct token token = {.name = "owner", .scope = SCOPE_ADMIN, .is_valid = true};
@@ -31,21 +32,38 @@ struct gate_case {
     enum problem want;
 };
 
+/* Reads the head as the server does. False, with *why: it is not valid. */
+static bool read_head(struct request_head *out, const struct gate_case *c, const char **why)
+{
+    int n = snprintf(out->bytes, sizeof out->bytes, "%s %s HTTP/1.1\r\n", c->method, c->target);
+    ssize_t len;
+
+    for (size_t i = 0; i < N_OF(c->headers) && c->headers[i].name; i++)
+        n += snprintf(out->bytes + n, sizeof out->bytes - (size_t)n, "%s: %s\r\n", c->headers[i].name,
+                      c->headers[i].value);
+    n += snprintf(out->bytes + n, sizeof out->bytes - (size_t)n, "\r\n");
+    out->n_seen = 0;
+    len = head_find_end(out->bytes, (size_t)n, &out->n_seen, why);
+    return len == n && head_parse(&out->head, out->bytes, (size_t)n, why);
+}
+
 static bool check(const struct gate_case *c, const struct gate_rules *by, bool is_loopback,
                   struct request *rq, struct gate_answer *v)
 {
-    struct gate_input in = {.method = c->method,
-                            .target = c->target,
-                            .headers = c->headers,
-                            .is_loopback = is_loopback,
-                            .local_host = "10.0.0.7",
-                            .now = 1.5,
-                            .disk_free = 1 << 20};
+    static struct request_head box;
+    const struct gate_input in = {.head = &box.head,
+                                  .is_loopback = is_loopback,
+                                  .local_host = "10.0.0.7",
+                                  .now = 1.5,
+                                  .disk_free = 1 << 20};
+    const char *why;
 
     sha256(token.digest, "right-token", 11);
-    while (in.n_headers < 8 && c->headers[in.n_headers].name)
-        in.n_headers++;
-    return gate_check(by, &in, rq, v);
+    if (read_head(&box, c, &why))
+        return gate_check(by, &in, rq, v);
+    *v = (struct gate_answer){.problem = BAD_REQUEST};
+    snprintf(v->detail, sizeof v->detail, "%s", why);
+    return false;
 }
 
 TEST(each_rule_of_the_gate_has_its_response)
@@ -58,10 +76,9 @@ TEST(each_rule_of_the_gate_has_its_response)
         {"GET", "/v1/jobs?state=ready&limit=3", {HOST, AUTH}, PROBLEM_NONE},
         {"GET", "/v1/jobs/j-abcdef/events?after=7", {HOST, AUTH}, PROBLEM_NONE},
         /* the target */
-        {"GET", NULL, {HOST, AUTH}, NOT_FOUND},
-        {"GET", "", {HOST, AUTH}, NOT_FOUND},
-        {"GET", "healthz", {HOST, AUTH}, NOT_FOUND},
-        {"GET", "*", {HOST, AUTH}, NOT_FOUND},
+        {"GET", "", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "healthz", {HOST, AUTH}, BAD_REQUEST},
+        {"GET", "*", {HOST, AUTH}, BAD_REQUEST},
         {"GET", "/healthz/", {HOST, AUTH}, NOT_FOUND},
         {"GET", "//healthz", {HOST, AUTH}, NOT_FOUND},
         {"GET", "/v1/jobs/../agent", {HOST, AUTH}, NOT_FOUND},
@@ -80,7 +97,7 @@ TEST(each_rule_of_the_gate_has_its_response)
         /* the method, whatever the token */
         {"POST", "/healthz", {HOST}, METHOD_NOT_ALLOWED},
         {"OPTIONS", "/v1/jobs", {HOST, AUTH}, METHOD_NOT_ALLOWED},
-        {"get", "/v1/jobs", {HOST, AUTH}, METHOD_NOT_ALLOWED},
+        {"get", "/v1/jobs", {HOST, AUTH}, BAD_REQUEST},
         {"GET", "/v1/jobs/j-abcdef/start", {HOST, AUTH}, METHOD_NOT_ALLOWED},
         /* Host */
         {"GET", "/healthz", {{0}}, BAD_REQUEST},
@@ -119,7 +136,7 @@ TEST(each_rule_of_the_gate_has_its_response)
         {"GET", "/v1/jobs", {HOST}, UNAUTHORIZED},
         {"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer wrong"}}, UNAUTHORIZED},
         {"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer "}}, UNAUTHORIZED},
-        {"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer right-token "}}, UNAUTHORIZED},
+        {"GET", "/v1/jobs", {HOST, {"Authorization", "Bearer  right-token"}}, UNAUTHORIZED},
         {"GET", "/v1/jobs", {HOST, {"Authorization", "Basic right-token"}}, UNAUTHORIZED},
         {"GET", "/v1/jobs", {HOST, AUTH, AUTH}, UNAUTHORIZED},
         {"GET", "/v1/jobs", {HOST, {"authorization", "bearer right-token"}}, PROBLEM_NONE},
@@ -157,9 +174,8 @@ TEST(each_rule_of_the_gate_has_its_response)
         bool ok = check(&cases[i], &rules, true, &rq, &v);
 
         if (v.problem != cases[i].want || ok != (v.problem == PROBLEM_NONE))
-            fail_msg("case %zu, %s %s: %s (%s), not %s", i, cases[i].method,
-                     cases[i].target ? cases[i].target : "NULL", problem_code(v.problem), v.detail,
-                     problem_code(cases[i].want));
+            fail_msg("case %zu, %s %s: %s (%s), not %s", i, cases[i].method, cases[i].target,
+                     problem_code(v.problem), v.detail, problem_code(cases[i].want));
         assert_true(ok || v.detail[0]);
     }
 }
@@ -265,52 +281,51 @@ TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
 
 TEST(a_certificate_of_a_client_stands_for_a_token_of_scope_submit)
 {
-    static const struct header host[] = {HOST}, right[] = {HOST, AUTH},
-                               wrong[] = {HOST, {"Authorization", "Bearer wrong-token"}};
+    static struct gate_case alone = {"GET", "/v1/jobs", {HOST}, PROBLEM_NONE},
+                            drain = {"POST", "/v1/agent/drain", {HOST}, FORBIDDEN},
+                            right = {"POST", "/v1/agent/drain", {HOST, AUTH}, PROBLEM_NONE},
+                            wrong = {"GET",
+                                     "/v1/jobs",
+                                     {HOST, {"Authorization", "Bearer wrong"}},
+                                     UNAUTHORIZED},
+                            open = {"GET", "/healthz", {HOST, AUTH}, PROBLEM_NONE};
     struct gate_rules by = rules;
-    struct gate_input in = {.method = "GET",
-                            .target = "/v1/jobs",
-                            .headers = host,
-                            .n_headers = 1,
-                            .has_tls = true,
-                            .certificate = "CN=ann"};
+    struct request_head box;
+    struct gate_input in = {.head = &box.head, .has_tls = true, .certificate = "CN=ann"};
+    const char *why;
     struct request rq;
     struct gate_answer v;
 
     by.takes_certificates = true;
     sha256(token.digest, "right-token", 11);
+    assert_true(read_head(&box, &alone, &why));
     assert_true(gate_check(&by, &in, &rq, &v));
     assert_true(rq.is_authorised);
     assert_string_equal(rq.who, "CN=ann");
     assert_int_equal(rq.scope, SCOPE_SUBMIT);
-    in.method = "POST";
-    in.target = "/v1/agent/drain";
+    assert_true(read_head(&box, &drain, &why));
     assert_false(gate_check(&by, &in, &rq, &v));
     assert_int_equal(v.problem, FORBIDDEN);
     /* A token beside it decides; a wrong one is a failure of its own. */
-    in.headers = right;
-    in.n_headers = 2;
+    assert_true(read_head(&box, &right, &why));
     assert_true(gate_check(&by, &in, &rq, &v));
     assert_string_equal(rq.who, "owner");
-    in.headers = wrong;
+    assert_true(read_head(&box, &wrong, &why));
     assert_false(gate_check(&by, &in, &rq, &v));
     assert_true(v.has_wrong_token);
-    /* One that is not accepted counts more than a token, except where nothing is needed. */
+    /* A refused certificate counts more than a token, except where nothing is needed. */
     in.certificate = NULL;
     in.certificate_refusal = "it has expired";
-    in.headers = right;
+    assert_true(read_head(&box, &right, &why));
     assert_false(gate_check(&by, &in, &rq, &v));
     assert_int_equal(v.problem, UNAUTHORIZED);
     assert_string_equal(v.detail, "the client's certificate is not accepted: it has expired");
     assert_false(v.has_wrong_token);
-    in.method = "GET";
-    in.target = "/healthz";
+    assert_true(read_head(&box, &open, &why));
     assert_true(gate_check(&by, &in, &rq, &v));
     /* None at all. */
     in.certificate_refusal = NULL;
-    in.headers = host;
-    in.n_headers = 1;
-    in.target = "/v1/jobs";
+    assert_true(read_head(&box, &alone, &why));
     assert_false(gate_check(&by, &in, &rq, &v));
     assert_string_equal(v.detail, "a token or a client's certificate is needed");
 }
