@@ -52,7 +52,7 @@ void blob_store_close(struct blob_store *s)
     *s = (struct blob_store){0};
 }
 
-/* The time of the last use is kept as the file's: that of the monotonic clock, which cannot be set. */
+/* The file's modification time is the time of its last use, by the monotonic clock, which cannot be set. */
 static void note_use(struct blob_store *s, const char *hex)
 {
     double now = clock_now();
@@ -89,18 +89,18 @@ int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, uin
         return e->code;
     }
     u->is_open = true;
-    u->promised = bytes;
-    s->promised += bytes;
+    u->announced = bytes;
+    s->announced += bytes;
     return 0;
 }
 
-/* They are written, or will never be. */
-static void redeem(struct blob_upload *u, struct blob_store *s, uint64_t bytes)
+/* Bytes that are written, or will never be, are no longer announced. */
+static void drop_announced(struct blob_upload *u, struct blob_store *s, uint64_t bytes)
 {
-    if (bytes > u->promised)
-        bytes = u->promised;
-    u->promised -= bytes;
-    s->promised -= bytes;
+    if (bytes > u->announced)
+        bytes = u->announced;
+    u->announced -= bytes;
+    s->announced -= bytes;
 }
 
 int blob_add(struct blob_upload *u, struct blob_store *s, const void *bytes, size_t len)
@@ -111,7 +111,7 @@ int blob_add(struct blob_upload *u, struct blob_store *s, const void *bytes, siz
         return u->err.code;
     sha256_add(u->sum, bytes, len);
     u->bytes += len;
-    redeem(u, s, len);
+    drop_announced(u, s, len);
     /* Starts writeback early, so that the fsync at the end, which blocks the agent's one thread, has little
      * left to do. */
     if (u->bytes - u->synced >= SYNC_EVERY_BYTES) {
@@ -144,7 +144,7 @@ int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e)
     }
     note_use(s, u->hex);
     close(u->fd);
-    redeem(u, s, u->promised);
+    drop_announced(u, s, u->announced);
     u->is_open = false;
     return 0;
 fail:
@@ -160,7 +160,7 @@ void blob_drop(struct blob_upload *u, struct blob_store *s)
     u->sum = NULL;
     close(u->fd);
     unlinkat(s->dir_fd, u->name, 0);
-    redeem(u, s, u->promised);
+    drop_announced(u, s, u->announced);
     u->is_open = false;
 }
 

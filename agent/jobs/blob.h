@@ -14,9 +14,9 @@ enum { DISK_RESERVE_MIB = 64 }; /* kept free of uploads, for journals and record
 
 struct blob_store {
     int dir_fd;
-    uint64_t limit;    /* of bytes that no job links; beyond it the least recently used blobs are removed */
-    uint64_t n_begun;  /* names the temporary files */
-    uint64_t promised; /* bytes that the uploads in flight have announced and not written yet */
+    uint64_t limit;     /* of bytes that no job links; beyond it the least recently used blobs are removed */
+    uint64_t n_begun;   /* names the temporary files */
+    uint64_t announced; /* bytes that uploads in flight have announced and not written yet */
 };
 
 /* One upload. {0} is none. */
@@ -26,8 +26,8 @@ struct blob_upload {
     char name[32];
     char hex[SHA256_HEX];
     struct sha256_sum *sum;
-    uint64_t bytes, synced, promised;
-    struct err err; /* the first failure; the rest of the upload is discarded */
+    uint64_t bytes, synced, announced; /* written; of these, with writeback begun; not written yet */
+    struct err err;                    /* the first failure; the rest of the upload is discarded */
 };
 
 /* Creates the folder and removes the files of unfinished uploads. */
@@ -38,13 +38,14 @@ void blob_store_close(struct blob_store *s);
  * file name. */
 int64_t blob_size(struct blob_store *s, const char *hex);
 
-/* `bytes` are announced: they count as used from now on, so that the disk has room for all that began. */
+/* Begins an upload of `bytes`, which count as used from now on, so that all uploads in flight fit on the
+ * disk. */
 int blob_begin(struct blob_upload *u, struct blob_store *s, const char *hex, uint64_t bytes, struct err *e);
 int blob_add(struct blob_upload *u, struct blob_store *s, const void *bytes, size_t len);
 /* Ends the upload; on 0 the blob is on disk under its name. ERR_CONFIG: the bytes do not have the digest
  * `hex`; ERR_IO, ERR_NOSPACE. */
 int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e);
-void blob_drop(struct blob_upload *u, struct blob_store *s); /* fine on {0} and after blob_end */
+void blob_drop(struct blob_upload *u, struct blob_store *s); /* no effect on {0} and after blob_end */
 
 /* Links the blob to dir/name; a file there is replaced as a whole. ERR_NOT_FOUND: it is not stored. */
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e);

@@ -21,13 +21,13 @@
 enum {
     JOB_ID_MAX = 42,        /* "j-" and at most 40 */
     RUNNER_LINE_MAX = 4096, /* without the line feed; longer ones are dropped */
-    EVENT_LINE_MAX = 8192,  /* a runner's line grows by seq and at, and never doubles */
+    EVENT_LINE_MAX = 8192,  /* a runner's line with seq and at, which is never twice as long */
     REASON_MAX = 32,
     MESSAGE_MAX = 1024,
     ENGINE_MAX = 256,
     OWNER_MAX = 64,
     PACKAGE_FILES_MAX = 3,
-    EVENT_NO_NODE = -1 /* that is the submitter's id */
+    EVENT_NO_NODE = -1 /* the submitter's id, so that no node has it */
 };
 
 enum event_kind {
@@ -35,17 +35,17 @@ enum event_kind {
     EVENT_PROGRESS,
     EVENT_EVAL,
     EVENT_STOPPED, /* why training ends before its epochs are done */
-    EVENT_RESULT,  /* what the weights of a worker are in the end */
+    EVENT_RESULT,  /* the digest of a worker's last weights */
     EVENT_LOG,
     EVENT_ENGINE,    /* the runner's compute engine */
     EVENT_ISOLATION, /* how far the runner keeps its codec from the machine */
     EVENT_END,
-    EVENT_READY,  /* sent by a runner only; becomes the state `ready` */
+    EVENT_READY,  /* only from a runner; recorded as the state `ready` */
     NOTE_RESERVE, /* the reservation as requested */
     NOTE_SOCKET,  /* the data socket is bound */
     NOTE_PACKAGE, /* a package is complete */
     NOTE_RUNNER,  /* a runner was forked */
-    NOTE_START,   /* doCommit was passed to the runner */
+    NOTE_START,   /* the start document was sent to the runner */
     NOTE_SKIPPED, /* lines of the runner that were not copied before the next event */
     N_EVENT_KINDS
 };
@@ -80,25 +80,25 @@ struct event {
     uint64_t samples;      /* PROGRESS: seen by the node so far */
     struct comm comm;      /* PROGRESS */
     double loss, accuracy; /* NAN: not given */
-    int waits_for; /* PROGRESS: the node that it waits for, for a second or more; EVENT_NO_NODE: none */
+    int waits_for;         /* PROGRESS: node for which it waits since a second or more; EVENT_NO_NODE: none */
     char params_sha256[SHA256_HEX]; /* RESULT */
     bool combined_nothing;          /* RESULT */
 
     char level[8], text[RUNNER_LINE_MAX]; /* LOG; ENGINE: text only, at most ENGINE_MAX */
     enum isolation isolation;             /* ISOLATION, with text, which may be "" */
 
-    struct job_spec spec;        /* RESERVE, */
-    char owner[OWNER_MAX + 1];   /* with the name of the token that it came with; "": none was needed */
-    char key_sha256[SHA256_HEX]; /* and of its X-Job-Key; "": it came without */
+    struct job_spec spec;        /* RESERVE */
+    char owner[OWNER_MAX + 1];   /* with the name of the request's token; "": none was required */
+    char key_sha256[SHA256_HEX]; /* and the SHA-256 of its X-Job-Key; "": not sent */
     uint64_t order;              /* 1, 2, ... in the order in which this agent accepted them */
     int data_port, slot;         /* SOCKET */
     char package[16];            /* PACKAGE, with the SHA-256 of its files in the order of packages.c */
     char hex[PACKAGE_FILES_MAX][SHA256_HEX];
     int pid; /* RUNNER, with its start time in clock ticks since boot, which identifies the process */
     uint64_t start_ticks;
-    char boot[PROCESS_BOOT]; /* RUNNER: of the machine, in which this process exists */
+    char boot[PROCESS_BOOT]; /* RUNNER: the boot of the machine in which this process runs */
     uint64_t n_lines;        /* SKIPPED */
-    char digest[SHA256_HEX]; /* START: of the document with the keys, to recognize a repeated request */
+    char digest[SHA256_HEX]; /* START: of the whole document, to recognize a repeated request */
     double monotonic_s;      /* START: clock_now(), for the time limit */
     json_t *nodes;           /* START: [{"node","role","address"}], owned */
 };

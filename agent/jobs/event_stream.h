@@ -1,5 +1,4 @@
-/* event_stream -- one client's position in a job's events: from the journal to text/event-stream or
- * ndjson. */
+/* event_stream -- a job's events for one client, from the journal, as text/event-stream or ndjson. */
 #ifndef PSGD_EVENT_STREAM_H
 #define PSGD_EVENT_STREAM_H
 
@@ -22,12 +21,13 @@ struct stream {
     char text[EVENT_LINE_MAX + 64]; /* one formatted event */
 };
 
-/* `holds`: its reader may hold the job's reservation, which ends when the last such stream is closed. */
+/* `holds`: the stream keeps the job's reservation alive; the lease is short after the last such stream is
+ * closed. */
 void stream_open(struct stream *s, struct jobs *jobs, const char *id, int attempt, uint64_t after,
                  bool is_ndjson, bool holds);
-void stream_close(struct stream *s); /* fine on {0} */
+void stream_close(struct stream *s); /* no effect on {0} */
 
-/* Reads up to `size` bytes; 0: none available now; -1: end of the stream. */
+/* Reads up to `size` bytes and returns their number; 0: none are available now; -1: the stream has ended. */
 ssize_t stream_read(struct stream *s, char *buf, size_t size);
 
 /* Returns whether stream_read would return other than 0. */

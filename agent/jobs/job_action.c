@@ -23,7 +23,7 @@
 
 static const double RETURN_S = 30; /* lease after a restart of the agent, for the submitter to reconnect */
 
-/* Writes the reason and returns true if the runner's files are more than the agent gives a job. */
+/* Returns whether the runner's files exceed the limits of a job, and writes the reason. */
 static bool has_too_many_files(char *why, size_t size, const struct task *t)
 {
     uint64_t most = t->jobs->job_disk;
@@ -80,7 +80,7 @@ static void start_ticking(struct task *t, double at)
     timer_set(t->jobs->loop, &t->tick, at);
 }
 
-/* Creates an empty file, so that it can be followed from the first byte. */
+/* Creates an empty file, so that it can be read from the first byte on. */
 static int make_events_file(const struct task *t, struct err *e)
 {
     char path[PATH_MAX];
@@ -103,8 +103,8 @@ static void on_order_pipe(void *arg, uint32_t events)
         loop_unwatch(t->jobs->loop, &t->order_watch);
 }
 
-/* A pipe holds 64 KiB, or one page when the user's pipes are many; the start of thousands of nodes takes
- * 1 MiB. The agent writes the rest as the runner reads. */
+/* A pipe holds 64 KiB, or one page if the user has many pipes, and the start document of thousands of nodes
+ * has 1 MiB. The rest is written as the runner reads. */
 static int order(struct task *t, const char *line, size_t len, struct err *e)
 {
     if (runner_order(&t->runner, line, len, e) < 0)
@@ -129,7 +129,7 @@ static int send_job(struct task *t, struct err *e)
     return order(t, line, (size_t)n, e);
 }
 
-/* A backstop: the time limit itself is of the clock. */
+/* A second limit, for a runner that the agent cannot end at the time limit, which is of elapsed time. */
 static uint64_t processor_time(const struct job_spec *s)
 {
     const double slack_s = 60;
@@ -160,11 +160,11 @@ static int spawn(struct task *t, struct err *e)
     memcpy(note.boot, t->jobs->boot, sizeof note.boot);
     if (task_record(t, &note, e) < 0 || runner_events_start(t, e) < 0)
         return e->code;
-    /* NOT_FOUND: the runner was killed before; its end is found as that of every runner. */
+    /* ERR_NOT_FOUND: the runner was killed before; its end is noticed as that of every runner. */
     if ((send_job(t, e) < 0 && e->code != ERR_NOT_FOUND) || runner_go(&t->runner, plan.exe, e) < 0)
         return e->code;
-    /* From here on only the runner has the listening socket: when it dies, connections are refused and its
-     * peers notice. */
+    /* From here on only the runner has the listening socket, so that its peers notice its death: connections
+     * are refused. */
     close(t->data_fd);
     t->data_fd = -1;
     return 0;
@@ -199,15 +199,15 @@ static int bind_data_socket(struct task *t, struct err *e)
     t->data_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (t->data_fd < 0)
         return err_errno(e, ERR_IO, "data socket");
-    /* For nodes of this machine; set before the first of them connects. The runner reverts it for other
-     * nodes (tcp_link.c gives the reason). A kernel without cubic has no algorithm that paces either. */
+    /* For nodes of this machine, before the first of them connects. The runner reverts it for other nodes
+     * (tcp_link.c has the reason). A kernel without cubic has no algorithm that paces either. */
     setsockopt(t->data_fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
     if (bind(t->data_fd, (struct sockaddr *)&at, len) < 0 || listen(t->data_fd, SOMAXCONN) < 0 ||
         getsockname(t->data_fd, (struct sockaddr *)&at, &len) < 0)
         return err_errno(e, ERR_IO, "data socket");
     event_init(&note, NOTE_SOCKET);
     note.data_port = address_port(&at);
-    /* Active: after a restart, which may have left fewer slots. */
+    /* A job that is active was restored, by an agent that may have fewer slots now. */
     note.slot = job_is_active(&t->job) ? t->job.slot % t->jobs->opt->slots : jobs_free_slot(t->jobs);
     return task_record(t, &note, e);
 }
@@ -234,7 +234,7 @@ static void say_why_it_waits(struct task *t)
         job_enter(t, JOB_PENDING, REASON_AGENT_BUSY, "waits in the queue for the agent's slot");
 }
 
-/* The job was reserved just now, or before the agent was restarted, and has to wait. */
+/* For a job that has to wait: reserved just now, or before the agent was restarted. */
 static void enter_queue(struct task *t)
 {
     start_ticking(t, clock_now() + JOB_TICK_S);
@@ -279,7 +279,7 @@ void job_schedule(struct jobs *jobs)
 
     if (jobs->is_stopping)
         return;
-    /* A promoted job may end at once, which frees the slot again. */
+    /* Again, as a promoted job may end at once and free its slot. */
     while (!jobs->is_draining && jobs_free_slot(jobs) >= 0 && (t = first_pending(jobs)) != NULL)
         promote(t);
     for (t = jobs->first; t; t = t->next)
@@ -348,7 +348,7 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
     rc = order(t, line, strlen(line), e);
     if (rc == ERR_NOT_FOUND)
         return err_set(e, ERR_CONFLICT, "%s: its job_runner has just ended", t->job.spec.id);
-    if (rc < 0) { /* a part of it may be written: the runner cannot continue */
+    if (rc < 0) { /* a part may be written, so the runner cannot continue */
         err_at(e, "start");
         job_stop(t, REASON_INTERNAL, e->text, 0);
         return e->code;
@@ -399,7 +399,7 @@ static bool is_of_another_boot(const struct task *t)
     return t->job.pid && strcmp(t->job.boot, t->jobs->boot) != 0;
 }
 
-/* A pid of another boot is another process's. */
+/* A pid of an earlier boot may be another process's now. */
 static int find_runner(struct task *t, struct err *e)
 {
     const struct job *j = &t->job;
@@ -413,7 +413,7 @@ static int find_runner(struct task *t, struct err *e)
 static void adopt(struct task *t)
 {
     struct job *j = &t->job;
-    /* Of the wall clock nothing is known: it may have been set meanwhile. */
+    /* Not by the wall clock, which may have been set meanwhile. */
     double ran = j->started_monotonic > 0 ? clock_now() - j->started_monotonic : 0;
     struct err e;
 
@@ -454,7 +454,8 @@ static void end_runner(struct task *t)
  * ends a job between the two. */
 static void restore(struct task *t)
 {
-    /* A reservation has a time limit, and a job that runs has a process. */
+    /* Every reservation has a time limit, and every job beyond `preparing` has a process: what lacks it was
+     * lost. */
     bool is_lost = t->job.has_gap &&
                    (t->job.spec.time_limit_s == 0 ||
                     (!t->job.pid && t->job.state != JOB_PENDING && t->job.state != JOB_PREPARING));
@@ -471,15 +472,15 @@ static void restore(struct task *t)
         return;
     }
     if (!t->job.pid) {
-        /* The slot is kept as well: agents are reserved in one global order, so that submitters cannot wait
-         * for each other in a cycle; a submitter that waits for another agent must not lose the slot it
-         * has. */
+        /* The job keeps its slot, too. Submitters reserve agents in one global order, so that they cannot
+         * wait for each other in a cycle; while a submitter waits for another agent, it must not lose the
+         * slots that it has. */
         renew_lease(t, RETURN_S);
         if (t->job.state == JOB_PREPARING)
             promote(t);
         return;
     }
-    /* Before the start a runner ends with its agent; this one may still be exiting. */
+    /* A runner that was not started ends with its agent, and may still be exiting. */
     end_runner(t);
     job_finish(t, JOB_FAILED, REASON_AGENT_RESTARTED, "the agent was restarted before the job was started");
 }
@@ -487,8 +488,7 @@ static void restore(struct task *t)
 void job_restore_all(struct jobs *jobs)
 {
     jobs->slot_freed = job_schedule;
-    jobs->is_stopping =
-        true; /* no scheduling: a job ended here must not start one that is about to be ended */
+    jobs->is_stopping = true; /* no scheduling: the end of a job must not start one that is ended next */
     for (struct task *t = jobs->first; t; t = t->next)
         if (!job_state_is_terminal(t->job.state))
             restore(t);

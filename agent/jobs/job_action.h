@@ -1,11 +1,11 @@
-/* job_action -- the actions of a job's states. job_advance may be called at any time and does what is due
- * and not done yet; calling it after a restart resumes the job. */
+/* job_action -- the effects of a job's states: slots, runners, leases and limits. job_advance may be called
+ * at any time and does what is due and not done yet; calling it after a restart resumes the job. */
 #ifndef PSGD_JOB_ACTION_H
 #define PSGD_JOB_ACTION_H
 
 #include "agent/jobs/jobs.h"
 
-/* A reservation is a fence: kills the runners of all attempts of which a later one is reserved. */
+/* Ends every attempt of a job of which a later attempt is reserved, and kills its runner. */
 void job_supersede(struct jobs *jobs);
 
 /* Assigns free slots to the jobs that have waited longest; none while the agent is draining. An attempt waits
@@ -25,14 +25,17 @@ int job_set_draining(struct jobs *jobs, bool is_draining, struct err *e);
 /* Starts the runner of a job that has a slot and all its packages. */
 void job_advance(struct task *t);
 
-/* doCommit: sends the document to the runner and moves to `running`. `digest` identifies it, `nodes` is
- * shown. */
+/* Sends the start document to the runner and moves the job to `running`. `digest` identifies the document,
+ * clients see `nodes`. ERR_CONFLICT: the job is not ready, or its runner has just ended; otherwise the job is
+ * stopped. */
 int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e);
 
-/* The submitter sent a request; a stream of the job's events was opened or closed. */
+/* Renews the lease: the submitter has sent a request. */
 void job_touch(struct task *t);
-/* The reservation was made: the lease is short until its submitter asks again, as it may have died since. */
+/* Begins the lease of a new reservation: a short one, as its submitter may have ended before it got the
+ * answer. */
 void job_reserved(struct task *t);
+/* A stream of the job's events was opened or closed. The lease does not expire while one is open. */
 void job_stream_opened(struct task *t);
 void job_stream_closed(struct task *t);
 

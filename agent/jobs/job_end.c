@@ -37,11 +37,11 @@ static void clean_run_folder(const struct task *t, const char *reason)
 
     if (n > 0)
         log_line(LOG_LEVEL_INFO, "agent", t->job.spec.id,
-                 "%zu files of the node that are no results were removed, to free the disk", n);
+                 "%zu files of the node other than its results were removed to free the disk", n);
 }
 
-/* A timer's callback. The slot stays taken until the end is written: a disk that does not take it takes no
- * other job's reservation either. */
+/* A timer's callback. The slot stays in use until the end is written: while the disk has no room for that
+ * line, it has none for the reservation of another job. */
 static void write_end(void *arg)
 {
     struct task *t = arg;
@@ -54,7 +54,7 @@ static void write_end(void *arg)
     if (o->is_waiting) {
         if (is_first)
             log_line(LOG_LEVEL_ERROR, "agent", t->job.spec.id,
-                     "%s, but this is not written: %s; it is tried again every second",
+                     "%s, but its journal cannot be written: %s; this is tried again every second",
                      job_state_name(o->state), o->why.text);
         t->tick = (struct timer){.due = write_end, .arg = t};
         timer_set(t->jobs->loop, &t->tick, clock_now() + JOB_TICK_S);
@@ -68,7 +68,7 @@ void job_finish(struct task *t, enum job_state s, const char *reason, const char
 {
     struct outcome *o = &t->unwritten;
 
-    if (o->is_waiting) /* it has ended before: how is decided */
+    if (o->is_waiting) /* it has ended already */
         return;
     o->state = s;
     snprintf(o->reason, sizeof o->reason, "%s", reason);
@@ -101,7 +101,7 @@ void job_kill_by(struct task *t, double kill_at)
         t->kill_at = kill_at;
 }
 
-/* The first reason counts. It is kept here, too, as the journal may not take the state `stopping`. */
+/* The reason is kept here, too, as the journal may not take the state `stopping`. */
 void job_remember_stop(struct task *t, const char *reason, const char *message)
 {
     if (t->stop_reason[0])
@@ -125,7 +125,7 @@ void job_stop(struct task *t, const char *reason, const char *message, double gr
     if (t->job.state != JOB_STOPPING && job_move(t, JOB_STOPPING, reason, message, &e) < 0)
         warn(t, "stop", &e);
     runner_signal(&t->runner, SIGTERM);
-    runner_signal(&t->runner, SIGCONT); /* a stopped process takes the other one only when it continues */
+    runner_signal(&t->runner, SIGCONT); /* a process that is stopped handles SIGTERM only when it continues */
     job_kill_by(t, kill_at);
     timer_set(t->jobs->loop, &t->tick, grace_s < JOB_TICK_S ? kill_at + 1e-3 : clock_now() + JOB_TICK_S);
 }

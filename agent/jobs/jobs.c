@@ -47,7 +47,7 @@ const char *task_folder(const struct task *t)
 uint64_t jobs_disk_free(const struct jobs *jobs)
 {
     struct statvfs v;
-    const uint64_t reserve = ((uint64_t)DISK_RESERVE_MIB << 20) + jobs->blobs.promised;
+    const uint64_t reserve = ((uint64_t)DISK_RESERVE_MIB << 20) + jobs->blobs.announced;
     uint64_t free_bytes;
 
     if (fstatvfs(jobs->dir_fd, &v) < 0)
@@ -170,7 +170,7 @@ static void task_free(struct task *t)
     free(t);
 }
 
-/* Keeps the list in order of reservation; the folder is read in any order. */
+/* Keeps the list in order of reservation, as folders are read in any order. */
 static void task_insert(struct jobs *jobs, struct task *t)
 {
     struct task *after = jobs->last;
@@ -199,8 +199,8 @@ int task_journal_path(char *out, size_t size, const struct task *t, struct err *
     return file_join(out, size, t->dir, "journal.jsonl", e);
 }
 
-/* The job of a journal whose first line is damaged: of the reservation only the id is known. If the job had
- * not ended before, it ends as soon as it is restored. */
+/* For a journal whose first line is damaged: the folder's name has the job's id, and nothing else of the
+ * reservation is known. If the job has not ended, it ends as soon as it is restored. */
 static void assume_reservation(struct task *t)
 {
     struct job_spec *s = &t->job.spec;
@@ -254,7 +254,7 @@ int task_add(struct jobs *jobs, const struct job_spec *spec, const char *owner, 
     t = task_new(jobs, folder, e);
     if (!t)
         return e->code;
-    /* An existing folder belongs to an earlier job that could not be restored: it must not be removed. */
+    /* An existing folder belongs to an earlier job that could not be restored, and must not be removed. */
     if (mkdir(t->dir, 0700) < 0) {
         if (errno == EEXIST)
             err_set(e, ERR_CONFLICT, "%s: its folder exists, with a job that could not be restored", folder);
@@ -297,8 +297,8 @@ size_t task_count_unwritten(const struct jobs *jobs)
     return n;
 }
 
-/* Where it is in the queue, which is in order of reservation: behind the job before it, or else the one that
- * has the slot. */
+/* Adds the job's place in the queue, which is in order of reservation, and the job before it: in the queue,
+ * else the one that has the slot. */
 static void show_place(json_t *v, const struct task *t)
 {
     const struct task *before = NULL, *holder = NULL;
@@ -356,8 +356,8 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     struct job before = t->job;
 
     ev->seq = event_is_note(ev) ? 0 : t->job.last_seq + 1;
-    /* Applied first, as an invalid event must not be written. It becomes visible only when the journal has
-     * it: nothing is shown that a crash could undo. */
+    /* Applies the event first, as an invalid one must not be written. Clients see it only when the journal
+     * has it, so that a crash undoes nothing that they have seen. */
     json_incref(before.nodes);
     if (job_apply(&t->job, ev, e) < 0) {
         json_decref(before.nodes);
@@ -396,7 +396,7 @@ static int read_job(struct jobs *jobs, const char *folder, struct err *e)
         log_line(LOG_LEVEL_WARN, "agent", folder, "journal: %lld bytes of a torn end were cut off",
                  (long long)cut);
     if (!t->job.spec.id[0] && !t->job.has_gap) {
-        /* The agent ended before the reservation was written, so it was never confirmed. */
+        /* The agent ended before the reservation was written, so no client has an answer to it. */
         memcpy(path, t->dir, sizeof t->dir);
         task_free(t);
         return file_remove_tree(path, e);
@@ -406,7 +406,7 @@ static int read_job(struct jobs *jobs, const char *folder, struct err *e)
     file_sweep(t->dir);
     if (job_state_is_terminal(t->job.state)) {
         journal_rest(&t->journal);
-        artifact_clean_run(t->dir, t->job.reason); /* a power failure may have undone that of its end */
+        artifact_clean_run(t->dir, t->job.reason); /* again, as a power failure may have undone it */
     }
     task_insert(jobs, t);
     return 0;
@@ -428,7 +428,7 @@ int task_read_all(struct jobs *jobs, struct err *e)
         if (!parse_folder(&named, d->d_name) || read_job(jobs, d->d_name, e) == 0)
             continue;
         log_line(LOG_LEVEL_ERROR, "agent", d->d_name, "journal: %s; the job is not restored", e->text);
-        if (e->code == ERR_NOMEM) { /* rather no agent than one that does not know a job that runs */
+        if (e->code == ERR_NOMEM) { /* an agent that does not know a running job is worse than none */
             closedir(folders);
             return e->code;
         }

@@ -1,5 +1,5 @@
-/* jobs -- the jobs of this agent, each with everything that belongs to it on this machine, and what they
- * share: the agent's folder, slots, limits, and the rules for codecs. */
+/* jobs -- the jobs of this agent, each with its resources on this machine, and what they share: the agent's
+ * folder, slots, limits, and the rules for codecs. */
 #ifndef PSGD_AGENT_JOBS_H
 #define PSGD_AGENT_JOBS_H
 
@@ -22,10 +22,10 @@
 #include "shared/base/loop.h"
 
 enum {
-    FIRST_LEASE_S = 15,   /* the same until the first request that follows the reservation */
     LEASE_S = 30,         /* a reservation expires after this time without a request of its submitter */
+    FIRST_LEASE_S = 15,   /* the same before the first request that follows the reservation */
     BROKEN_LEASE_S = 3,   /* the same after the stream of its events has ended: time to open another one */
-    BLOB_YOUNG_S = 120,   /* an upload stays for this time without a job that uses it */
+    BLOB_YOUNG_S = 120,   /* a blob is kept for this time after its last use, also if no job links it */
     RUN_FILES_MAX = 1000, /* files in a run folder */
     LAST_LOG_LINES = 20   /* of node.log, recorded when a runner dies */
 };
@@ -42,8 +42,8 @@ struct file_digest {
     char hex[SHA256_HEX]; /* "": not hashed yet */
 };
 
-/* How a job has ended, while its journal does not take it: until then it has not ended for anybody, as it
- * would be alive again after a crash. */
+/* How a job has ended, while its journal cannot be written. The end is not reported before it is in the
+ * journal, because a restarted agent would not know it. */
 struct outcome {
     bool is_waiting;
     enum job_state state;
@@ -68,26 +68,24 @@ struct task {
     struct tail tail;
     struct notify_file events_file; /* the file that `tail` reads */
     uint64_t n_skip;                /* runner lines that are in the journal already */
-    struct event *end;              /* the runner's end event, kept until the process has ended; owned */
+    struct event *end;              /* the runner's end event, until the process has ended; owned */
     struct outcome unwritten;
     char stop_reason[REASON_MAX], stop_message[MESSAGE_MAX]; /* of job_stop; "": not stopped */
     unsigned n_bad_lines;
     int n_last_turns; /* loop turns spent on reading the lines of a runner that has ended */
-    bool is_cut; /* a line could not be written to the journal: later ones wait, so n_skip counts a prefix */
+    bool is_cut; /* a line could not be recorded, and later lines wait: the journal has a prefix of them */
 
-    uint64_t
-        n_ended; /* 1, 2, ...: it was the n-th job to end since the agent started; 0: before, or not yet */
-    bool is_read_again; /* after its end, for lines that had to wait */
+    uint64_t n_ended;   /* n: the n-th job to end since the agent started; 0: it ended before, or not yet */
+    bool is_read_again; /* after the runner's end, for lines that had to wait */
     struct line_limit lines;
 
     struct timer tick;                  /* every second until the job has ended */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
     double lease_s;                     /* how long the lease is that ends at lease_at */
     unsigned n_streams;
-    /* Lines `model` of the runner so far, and why the last one has no model; "": it has one. */
-    uint64_t n_models;
-    char model_error[MESSAGE_MAX];
-    uint64_t kept_bytes; /* of an ended job, on the disk; 0: not counted yet */
+    uint64_t n_models;             /* lines `model` of the runner so far */
+    char model_error[MESSAGE_MAX]; /* why the last of them has no model; "": it has one */
+    uint64_t kept_bytes;           /* that an ended job occupies on the disk; 0: not counted yet */
     struct file_digest digests[N_ARTIFACTS];
 };
 
@@ -108,16 +106,16 @@ struct jobs {
     uint64_t job_memory; /* memory limit of the runners of all slots in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
     uint64_t job_disk;   /* limit of the files of a run folder in bytes; 0: no limit */
-    bool is_stopping;    /* no job is given a slot any more */
+    bool is_stopping;    /* no more jobs get a slot */
     bool is_draining;    /* takes no new jobs until it is resumed, also after a restart: job_action.h */
-    bool is_subreaper;   /* the agent becomes the parent of what a runner leaves */
-    /* Whether the agent has started this process for something else than a job. */
+    bool is_subreaper;   /* processes that a runner leaves become children of the agent */
+    /* Returns whether the agent has started this child for another purpose than a job. */
     bool (*is_other_child)(const void *arg, pid_t child);
     const void *other_children;            /* its argument */
     void (*slot_freed)(struct jobs *jobs); /* a job has ended; set by job_restore_all */
     struct task *first, *last;
-    double trim_at;      /* clock_now() at which ended jobs may be removed again, after one could not be */
-    uint64_t n_ended;    /* jobs since the start */
+    double trim_at;   /* clock_now() before which no ended job is removed, because the last removal failed */
+    uint64_t n_ended; /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */
     struct counts counts;
     uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
@@ -155,11 +153,11 @@ int task_journal_path(char *out, size_t size, const struct task *t, struct err *
 /* Removes it from the list and frees it; its folder stays. */
 void task_drop(struct task *t);
 
-/* Stops watching its runner and closes what it has open, but for the journal; signals no process. */
+/* Stops watching its runner and closes its descriptors, except the journal's; signals no process. */
 void task_release(struct task *t);
 
-/* Reads every job's journal, and removes what a killed agent or runner has left half written. ERR_NOMEM: some
- * job is not known. */
+/* Reads every job's journal, and removes what a killed agent or runner has left incomplete. ERR_NOMEM: a
+ * job could not be read. */
 int task_read_all(struct jobs *jobs, struct err *e);
 void task_close_all(struct jobs *jobs);
 
@@ -169,8 +167,8 @@ size_t task_count_unwritten(const struct jobs *jobs);
 /* The resource of docs/protocol.md 1.4. */
 json_t *task_json(const struct task *t);
 
-/* Numbers the event, writes it to the journal and applies it. All but progress, eval and log events are on
- * disk when this returns. On failure nothing has changed. */
+/* Numbers the event, applies it and writes it to the journal. All events but progress, eval and log are
+ * durable when this returns. On failure nothing has changed. */
 int task_record(struct task *t, struct event *ev, struct err *e);
 
 #endif

@@ -24,7 +24,7 @@ struct journal_mark {
 /* {0} is a journal that is not open. */
 struct journal {
     int fd;     /* -1: closed by journal_rest */
-    char *path; /* to read it without a descriptor */
+    char *path; /* to open it for reading while fd is -1 */
     bool is_open;
     /* A write or a sync failed. After a failed sync the kernel counts the pages as written, and the next
      * sync succeeds although they may never reach the disk (Rebello et al. 2020, "Can Applications Recover
@@ -33,7 +33,8 @@ struct journal {
     off_t end;
     uint32_t crc; /* CRC32C of the bytes before `end`: whether a doubtful file still reads as written */
     uint64_t n_events;
-    struct journal_mark *marks; /* of the 1st, 257th, 513th event...: a reader need not start at the top */
+    /* Of the 1st, 257th, 513th, ... event, so that a reader need not start at the first. */
+    struct journal_mark *marks;
     size_t n_marks, marks_size;
 };
 

@@ -66,7 +66,8 @@ static int check_manifest(const struct jobs *jobs, const struct event *note, str
     return 0;
 }
 
-/* Digests of all built-in codecs are only compared where it matters. */
+/* The digests of the built-in codecs are compared only if the result matters: if this machine has a lower
+ * level than codecs need that are not built in. */
 static bool counts_as_builtin(const struct jobs *jobs, const char *object_hex, const char *source_hex,
                               enum codec_use use)
 {

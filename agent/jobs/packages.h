@@ -1,5 +1,5 @@
-/* packages -- checks a job's packages and links them into its folder: which files, and for a codec whether
- * it may run here. */
+/* packages -- checks a job's packages, for a codec also whether it may run here, and links their files into
+ * the job's folder. */
 #ifndef PSGD_PACKAGES_H
 #define PSGD_PACKAGES_H
 
@@ -17,12 +17,12 @@ int packages_parse(struct event *note, const json_t *doc, enum package p, struct
 int packages_link(struct jobs *jobs, const struct task *t, const struct event *note, enum package p,
                   struct err *e);
 
-/* Checks that this machine isolates the codec as far as it needs, see isolation.h. ERR_REFUSED. */
+/* Checks that this machine can isolate the codec at the level that it needs. ERR_REFUSED. */
 int packages_isolate(const struct jobs *jobs, const struct job_spec *spec, const struct codec_offer *offer,
                      enum codec_use use, struct err *e);
 
-/* Returns the isolation level that the job's codec needs at least. The agent passes it to the runner. The
- * job's packages must be complete. */
+/* Returns the least isolation level of the job's codec, for the runner. The job's packages must be
+ * complete. */
 enum isolation packages_isolation(const struct jobs *jobs, const struct task *t);
 
 #endif

@@ -30,7 +30,7 @@ static int list_path(char out[PATH_MAX], const char *dir, struct err *e)
     return file_join(out, PATH_MAX, dir, "forgotten.json", e);
 }
 
-/* Room for one more: the oldest goes. */
+/* Returns the place for one more tombstone, and drops the oldest if there is none. */
 static struct tombstone *next_place(struct tombstones *l)
 {
     if (l->n == TOMBSTONES_MAX)
@@ -121,7 +121,7 @@ const struct tombstone *retention_tombstone(const struct jobs *jobs, const char 
     return find_tombstone(jobs->removed, id);
 }
 
-/* On the disk when this returns 0; on failure it is there until the agent ends. */
+/* Durable when this returns 0; after a failure the tombstone is only in memory. */
 static int add_tombstone(const struct task *t, const char *why, struct err *e)
 {
     struct tombstones *l = t->jobs->removed;
@@ -149,11 +149,11 @@ int retention_remove(struct task *t, const char *why, struct err *e)
     memcpy(dir, t->dir, sizeof dir);
     if (task_journal_path(path, sizeof path, t, e) < 0)
         return e->code;
-    /* On a full disk a job must be removable, and only its reason is lost. */
+    /* A job must be removable on a full disk: then only its reason is lost. */
     if (add_tombstone(t, why, &left) < 0)
         log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id,
-                 "jobs: after a restart its removal is not explained any more: %s", left.text);
-    /* Before the rest: what an interrupted removal leaves is no job, and the next start removes it. */
+                 "jobs: the reason why it is removed will be lost at a restart: %s", left.text);
+    /* The journal goes first: a folder without a journal is no job, and the next start removes it. */
     if (unlink(path) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", path);
     if (file_sync_name(path, e) < 0)
@@ -167,13 +167,13 @@ int retention_remove(struct task *t, const char *why, struct err *e)
 
 static const double DAY_S = 86400, RETRY_S = 60;
 
-/* The wall clock may have been set between two ends: it orders only those of earlier agents. */
+/* The wall clock may have been set between two ends, so it orders only those before this agent's start. */
 static bool ended_before(const struct task *t, const struct task *u)
 {
     return t->n_ended != u->n_ended ? t->n_ended < u->n_ended : t->job.finished_at < u->job.finished_at;
 }
 
-/* Of its journal and its runner's files, which do not change any more; packages are links to blobs, which
+/* Counts the journal and the runner's files, which do not change any more. Packages are links to blobs, which
  * have a limit of their own. */
 static uint64_t kept_bytes_of(struct task *t)
 {
@@ -187,7 +187,7 @@ static uint64_t kept_bytes_of(struct task *t)
     return t->kept_bytes;
 }
 
-/* The ended jobs, and the one to be removed first. */
+/* The ended jobs, and the one that is removed first. */
 struct kept {
     int n;
     uint64_t bytes;
@@ -210,7 +210,7 @@ static struct kept count_ended(struct jobs *jobs)
     return k;
 }
 
-/* Sets `why` and returns true if the oldest is to go. */
+/* Returns whether the ended jobs exceed a limit, and writes which. */
 static bool is_beyond(const struct jobs *jobs, const struct kept *k, char why[TOMBSTONE_WHY_MAX])
 {
     const struct agent_options *o = jobs->opt;

@@ -1,8 +1,8 @@
-/* retention -- which ended jobs an agent keeps: as many as --keep says, for --keep-days, and of --keep-gib.
- * Those that ended first go first; a job that has not ended stays.
+/* retention -- which ended jobs an agent keeps: within the limits of --keep, --keep-days and --keep-gib. The
+ * job that ended first is removed first; a job that has not ended stays.
  *
- * Of a removed job a tombstone says why: a request for it is answered with 410 and the reason. The latest
- * TOMBSTONES_MAX are kept, in forgotten.json in the agent's folder. */
+ * A removed job leaves a tombstone with the reason, and a request for the job is answered with 410 and that
+ * reason. The latest TOMBSTONES_MAX are kept, in forgotten.json in the agent's folder. */
 #ifndef PSGD_RETENTION_H
 #define PSGD_RETENTION_H
 
@@ -19,18 +19,19 @@ struct tombstone {
 };
 
 /* Reads the tombstones; a missing file is an empty list. ERR_CONFIG: the file is damaged, and the list has
- * the jobs before the damage. ERR_IO, ERR_NOMEM. */
+ * the tombstones before the damage. ERR_IO, ERR_NOMEM. */
 int retention_open(struct jobs *jobs, struct err *e);
 void retention_close(struct jobs *jobs);
 
 /* The tombstone of a removed job; NULL: there is none. */
 const struct tombstone *retention_tombstone(const struct jobs *jobs, const char *id);
 
-/* Removes a terminal job from memory and disk: also after a power failure it is gone. `why` is on its
- * tombstone. ERR_IO: it is still there. */
+/* Removes an ended job from memory and, durably, from the disk; `why` is for its tombstone. ERR_IO: the job
+ * is still there. */
 int retention_remove(struct task *t, const char *why, struct err *e);
 
-/* Removes what is beyond the limits. Call it in every turn of the loop: it costs little where nothing is. */
+/* Removes the ended jobs beyond the limits. Call in every turn of the loop: it costs little if there are
+ * none. */
 void retention_trim(struct jobs *jobs);
 
 #endif

@@ -24,8 +24,8 @@ static void bad_line(struct task *t, const char *why)
         log_line(LOG_LEVEL_WARN, "agent", t->job.spec.id, "runner: a line was dropped: %s", why);
 }
 
-/* Counts the lines before this one that were not copied, so that a restarted agent continues after it. Lines
- * that are held come later. */
+/* Records how many lines before this one were not copied, so that a restarted agent continues after it. Held
+ * lines are recorded later. */
 static int note_skipped(struct task *t, struct err *e)
 {
     uint64_t n_later = 1 + line_limit_n_held(&t->lines), n_before = t->job.n_copied + n_later;
@@ -48,7 +48,7 @@ static double free_share(const struct task *t)
     return is_full(t) ? 0 : 1 - (double)t->journal.end / JOURNAL_MAX_BYTES;
 }
 
-/* Facts that a runner states once. */
+/* Whether the event is a fact that a runner states once, and has stated. */
 static bool is_known(const struct task *t, const struct event *ev)
 {
     return (ev->kind == EVENT_ENGINE && t->job.engine[0]) ||
@@ -75,7 +75,7 @@ static void record_line(struct task *t, const char *text, size_t len)
     }
 }
 
-/* A line that a flood has held back. `is_last`: the runner has ended. */
+/* Records the lines that were held back in a flood. `is_last`: the runner has ended. */
 static void record_held(struct task *t, bool is_last)
 {
     struct held_line line;
@@ -88,7 +88,7 @@ static void on_mass_line(struct task *t, const char *text, size_t len)
 {
     uint64_t n_dropped = t->lines.n_dropped;
 
-    if (t->is_cut) /* runner_events_again comes back to it */
+    if (t->is_cut) /* runner_events_again reads this line again */
         return;
     if (t->n_skip > 0) {
         t->n_skip--;
@@ -132,7 +132,7 @@ static void on_ready_line(struct task *t)
         job_enter(t, JOB_READY, REASON_WAITING_FOR_NODES, "ready, waits for the other nodes");
 }
 
-/* Not copied to the journal: it answers requests that wait now. */
+/* Not copied to the journal: the line only answers requests that wait now. */
 static void on_model_line(struct task *t, const char *text, size_t len)
 {
     struct model_line {
@@ -191,7 +191,7 @@ void runner_events_read(struct task *t)
 {
     bool more = read_lines(t);
 
-    if (!t->end) /* what was held is recorded with the end */
+    if (!t->end) /* otherwise held lines are recorded with the end */
         record_held(t, false);
     if (more && t->tick.on)
         timer_set(t->jobs->loop, &t->tick, clock_now());
@@ -273,7 +273,7 @@ static bool ended_by_stop(const struct task *t)
                                  (end->state == JOB_FAILED && job_end_for(t->stop_reason) == JOB_FAILED));
 }
 
-/* Records what a flood has held back, and says how much was left out. */
+/* Records the lines that were held back in a flood, and how many were dropped. */
 static void note_dropped_lines(struct task *t)
 {
     struct event ev;
@@ -291,7 +291,8 @@ static void note_dropped_lines(struct task *t)
     task_record(t, &ev, &e);
 }
 
-/* A success counts when the agent has found it. Memory that is short may be there a moment later. */
+/* A reported success counts if the agent's own check confirms it. A lack of memory may be over a moment
+ * later. */
 static void conclude_success(struct task *t)
 {
     char message[MESSAGE_MAX];
@@ -303,8 +304,8 @@ static void conclude_success(struct task *t)
         job_finish(t, JOB_FAILED, e.code == ERR_REFUSED ? REASON_FALSE_SUCCESS : REASON_INTERNAL, e.text);
 }
 
-/* An end that the runner has reported, and the agent did not ask for. A node that was cancelled, restarted or
- * interrupted is one for the agent to say: a codec may have written the line. */
+/* For an end that the runner reports and the agent did not cause. Only the agent knows whether a node was
+ * cancelled, restarted or interrupted, so such a report is a failure: a codec may have written the line. */
 static void conclude_reported(struct task *t, const struct event *end)
 {
     char message[MESSAGE_MAX];
@@ -318,12 +319,11 @@ static void conclude_reported(struct task *t, const struct event *end)
                  "job_runner reported that it was cancelled, and nobody has cancelled it here: did another "
                  "program send it a signal?");
     else
-        snprintf(message, sizeof message, "job_runner reported that it ended for a reason of its agent's, %s",
+        snprintf(message, sizeof message, "job_runner reported a reason that only its agent may give: %s",
                  end->reason[0] ? end->reason : "none");
     job_finish(t, JOB_FAILED, REASON_RUNNER_DIED, message);
 }
 
-/* The runner has ended, and its lines are read. */
 void runner_events_conclude(struct task *t, const char *reason, const char *how)
 {
     const struct event *end = t->end;
@@ -358,7 +358,7 @@ static bool is_own(void *arg, pid_t child)
            (jobs->is_other_child && jobs->is_other_child(jobs->other_children, child));
 }
 
-/* Without seccomp a codec may have started processes, in sessions of their own, whose parents have ended. */
+/* Without seccomp a codec may have started processes in sessions of their own, whose parents have ended. */
 static void end_orphans(struct jobs *jobs)
 {
     if (jobs->is_subreaper)
@@ -379,7 +379,7 @@ static void on_runner_gone(void *arg, uint32_t events)
     runner_signal(&t->runner, SIGKILL);
     if (++t->n_last_turns < LAST_TURNS_MAX && read_lines(t))
         return;
-    if (t->is_cut && !t->is_read_again) { /* once more, as this may be the last chance */
+    if (t->is_cut && !t->is_read_again) { /* once more: after this the lines are lost */
         t->is_read_again = true;
         rewind_lines(t);
         return;

@@ -15,10 +15,10 @@ enum { ROW_MAX = 4096 };
 
 static const char final_model[] = "final.safetensors";
 
-/* What the job asks of this worker. */
+/* What the job's settings and model require of this worker. */
 struct asked {
-    uint64_t first_step, n_steps, record_every; /* first_step: those that its checkpoint has done */
-    bool is_fed; /* workers share the mini-batches, so that none has all of these steps */
+    uint64_t first_step, n_steps, record_every; /* first_step: steps that its checkpoint has done */
+    bool is_fed; /* --feed shared: workers share the mini-batches, so that none does all n_steps */
     struct model_spec model;
 };
 
@@ -79,7 +79,7 @@ static bool is_server_node(const struct task *t)
     return strcmp(t->job.spec.role, "server") == 0;
 }
 
-/* Files without which the results would be incomplete. */
+/* Checks that the files exist without which the results are incomplete. */
 static int check_files(const struct task *t, struct err *e)
 {
     for (int i = 0; i < N_ARTIFACTS; i++) {
@@ -175,7 +175,7 @@ static int check_records(uint64_t step, const struct task *t, const struct asked
     return 0;
 }
 
-/* A flood of lines or a full journal may have cost the last report. */
+/* Whether the last report may have been dropped, in a flood of lines or for a full journal. */
 static bool may_lack_progress(const struct task *t)
 {
     return t->lines.n_dropped > 0 || t->journal.end > JOURNAL_MAX_BYTES;

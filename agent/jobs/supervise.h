@@ -37,11 +37,11 @@ struct runner_plan {
  * and one that is being re-established. */
 uint64_t runner_files(int n_nodes);
 
-/* Forks and prepares everything but the exec: the child waits for runner_go, and exits if this process
- * ends. So its pid can be recorded before it does anything. */
+/* Forks and prepares everything but the exec: the child waits for runner_go, and exits if this process ends.
+ * So its pid can be recorded before the runner does anything. */
 int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e);
 
-/* Lets the child exec. ERR_IO: exec failed, and the child has ended. 0 also if something has killed it
+/* Lets the child exec. ERR_IO: exec failed, and the child has ended. Returns 0 also if the child was killed
  * before: runner_reap reports that. */
 int runner_go(struct runner *r, const char *exe, struct err *e);
 

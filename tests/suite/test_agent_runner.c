@@ -102,8 +102,8 @@ TEST(the_death_of_a_runner_is_an_event_with_its_last_output)
          "send "
          "it a signal?",
          false},
-        {"alibi", "RunnerDied",
-         "job_runner reported that it ended for a reason of its agent's, AgentRestarted", false},
+        {"alibi", "RunnerDied", "job_runner reported a reason that only its agent may give: AgentRestarted",
+         false},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
