@@ -89,8 +89,8 @@ static size_t n_to_stop(const struct agent *a)
     return n;
 }
 
-/* Stops cleanly: accepts no new requests, ends every process, and lets event readers receive the last
- * events. */
+/* Stops cleanly: accepts no new connections, ends every process, and lets the readers of events receive the
+ * last ones. */
 static void shut_down(struct agent *a, struct api_server *s)
 {
     double until;
@@ -127,8 +127,9 @@ static void log_start(const struct agent *a)
                  a->address);
 }
 
-/* What a runner leaves then becomes a child of this process, and only that: process 1 inherits what others
- * leave, and a program that has become this one by exec may have had children. */
+/* Makes the processes that runners leave children of this process, so that it can end them. Not where other
+ * processes would be among its children: process 1 inherits those of the whole machine, and a program that
+ * has become this one by exec may have had some. */
 static bool become_subreaper(void)
 {
     siginfo_t info;
@@ -198,7 +199,7 @@ static int start_agent(struct agent_options *o, struct err *e)
     memcpy(a.host, l.host, sizeof a.host);
     memcpy(a.address, l.address, sizeof a.address);
     snprintf(a.jobs.runner_exe, sizeof a.jobs.runner_exe, "%s/job_runner", exe_dir);
-    snprintf(a.exe, sizeof a.exe, "/proc/self/exe"); /* also when its file was replaced meanwhile */
+    snprintf(a.exe, sizeof a.exe, "/proc/self/exe"); /* works also after the file was replaced */
     snprintf(a.jobs.codecs.builtin_dir, sizeof a.jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
     rc = runner_about_isolation(&a.jobs.isolation, a.jobs.runner_exe, o->require_isolation, e);
     if (rc < 0)
@@ -244,7 +245,7 @@ int main(int argc, char **argv)
     fill_stdio();
     if (argc > 1 && strcmp(argv[1], "curves") == 0)
         return curve_main(argc, argv);
-    /* The process holds jobs' keys for a moment: no core file, and no debugger of the same user. */
+    /* No core file and no debugger of the same user, as the process holds the keys of jobs for a moment. */
     setrlimit(RLIMIT_CORE, &no_core);
     prctl(PR_SET_DUMPABLE, 0);
     umask(077);

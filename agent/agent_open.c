@@ -18,7 +18,7 @@
 
 enum { MEMORY_PERCENT = 80 };
 
-/* One agent per folder: two would write to the same journals. */
+/* One agent per folder, as two would write to the same journals. */
 static int lock_folder(struct agent *a, struct err *e)
 {
     char path[PATH_MAX], pid[16] = "";
@@ -91,7 +91,7 @@ static int set_codec_rules(struct jobs *jobs, struct err *e)
     return elf_here(&r->here, e);
 }
 
-/* The rest is for the system and for other agents on the machine. */
+/* Returns the bytes that jobs may use. The rest is for the system and for other agents on the machine. */
 static uint64_t job_memory(const struct agent_options *o)
 {
     uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -107,14 +107,14 @@ static uint64_t job_files(void)
     return files.rlim_max;
 }
 
-/* What a damaged list loses is an explanation: no reason to keep the agent from its jobs. */
+/* A damaged list of removed jobs does not keep the agent from starting: only reasons are lost. */
 static int open_retention(struct jobs *jobs, struct err *e)
 {
     if (retention_open(jobs, e) == 0)
         return 0;
     if (e->code != ERR_CONFIG)
         return e->code;
-    log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: removed jobs are not explained any more: %s", e->text);
+    log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: the reasons why jobs were removed are lost: %s", e->text);
     return 0;
 }
 
@@ -127,7 +127,7 @@ static int open_blobs(struct jobs *jobs, struct err *e)
     return blob_store_open(&jobs->blobs, path, (uint64_t)jobs->opt->blob_limit_gib << 30, e);
 }
 
-/* In the agent's folder, which is locked. */
+/* Opens what the agent's folder has, which is locked. */
 static int open_rooms(struct agent *a, struct err *e)
 {
     struct jobs *jobs = &a->jobs;
@@ -163,7 +163,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || private_folder(a->opt.dir, e) < 0 ||
         lock_folder(a, e) < 0)
         goto fail;
-    file_sweep(a->opt.dir); /* nobody else writes there, as this agent has the lock */
+    file_sweep(a->opt.dir); /* no other process writes there, as this agent has the lock */
     if (load_id(a, e) < 0 || open_rooms(a, e) < 0)
         goto fail;
     return 0;
@@ -210,7 +210,7 @@ int agent_invite(struct agent *a, struct err *e)
     if (file_join(path, sizeof path, a->opt.dir, "address", e) < 0 ||
         file_write(path, line, strlen(line), 0600, e) < 0)
         return e->code;
-    if (a->allows_plain) /* mostly for its own user only, who needs none */
+    if (a->allows_plain) /* mostly on loopback, where the user needs no invitation */
         return 0;
     if (members_invite(&a->auth.members, SCOPE_SUBMIT, INVITATION_S, code, e) < 0)
         return e->code;

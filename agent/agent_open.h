@@ -9,12 +9,11 @@
 int agent_open(struct agent *a, const struct agent_options *opt, struct err *e);
 void agent_close(struct agent *a);
 
-/* Reads every job's journal, resumes the jobs that have not ended, and removes those that are not kept.
- * ERR_NOMEM: some job is not known. */
+/* Reads every job's journal, resumes the jobs that have not ended, and removes ended jobs beyond the
+ * limits. ERR_NOMEM: a job could not be read. */
 int agent_restore(struct agent *a, struct err *e);
 
-/* Keeps ADDRESS#PIN in the folder, for `agent token invite`, and prints an invitation where TLS is
- * required. */
+/* Writes ADDRESS#PIN to the folder, for `agent token invite`, and prints an invitation if TLS is required. */
 int agent_invite(struct agent *a, struct err *e);
 
 #endif

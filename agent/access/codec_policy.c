@@ -71,7 +71,7 @@ static int find_in_list(char *text, const char *path, const char *hex, struct er
     return 0;
 }
 
-/* The same for the file, which counts as empty if it does not exist. */
+/* Looks the digest up in the file, which counts as empty if it does not exist. */
 static int is_listed(const char *path, const char *hex, struct err *e)
 {
     struct stat st;
@@ -122,7 +122,7 @@ static int refuse_unknown(const struct codec_rules *r, const struct codec_offer 
     return hint_list(r, o->source_hex[0] ? o->source_hex : o->object_hex, e);
 }
 
-/* The object is for another machine, or only the source is on the list. */
+/* For a codec whose object is for another machine, or of which only the source is on the list. */
 static int refuse_unusable(const struct codec_rules *r, const struct codec_offer *o,
                            const struct elf_kind *object, bool is_source_trusted, struct err *e)
 {

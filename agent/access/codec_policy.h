@@ -22,7 +22,7 @@ struct codec_rules {
     char list[PATH_MAX]; /* a file with a SHA-256 in each line, as sha256sum writes it or alone; # begins
                                  * a comment */
     struct elf_kind here;
-    const char *cc; /* the compiler that job_runner looks for */
+    const char *cc; /* name of the compiler that job_runner uses */
 };
 
 struct codec_offer {

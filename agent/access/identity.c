@@ -18,7 +18,7 @@ static int failed(struct err *e, const char *what, int rc)
     return err_set(e, ERR_INTERNAL, "%s: %s", what, gnutls_strerror(rc));
 }
 
-/* Self-signed, as a container of the key. Its times are not checked by anyone who pins the key. */
+/* Signs the certificate with its own key. Clients that pin the key do not check its times. */
 static int sign(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key)
 {
     time_t now = time(NULL);
@@ -46,7 +46,7 @@ static int write_pem(const char *path, gnutls_datum_t *pem, struct err *e)
     return rc;
 }
 
-/* The certificate first: a key without one would be found at the next start, and refused. */
+/* Writes the certificate first: the next start would find a key without a certificate, and refuse it. */
 static int make_identity(const char *key_path, const char *certificate_path, struct err *e)
 {
     unsigned bits = GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1);
@@ -72,7 +72,7 @@ static int make_identity(const char *key_path, const char *certificate_path, str
     return rc;
 }
 
-/* The pin of the certificate's key, which must be the public half of `key`. */
+/* Computes the pin of the certificate's key, which must be the public half of `key`. */
 static int find_pin(char pin[BASE64_TEXT], const char *key_pem, const char *certificate_pem)
 {
     const gnutls_datum_t key_text = {(unsigned char *)(uintptr_t)key_pem, (unsigned)strlen(key_pem)};
@@ -125,7 +125,7 @@ static int read_pair(struct identity *out, const char *certificate_path, const c
     rc = find_pin(i.pin, i.key, i.certificate);
     if (rc < 0) {
         identity_clear(&i);
-        return err_set(e, ERR_CONFIG, "%s and %s are no key and its certificate: %s", key_path,
+        return err_set(e, ERR_CONFIG, "%s and %s are not a key and its certificate: %s", key_path,
                        certificate_path, gnutls_strerror(rc));
     }
     *out = i;

@@ -42,7 +42,7 @@ void members_make_secret(char out[BASE64_TEXT], uint8_t digest[SHA256_BYTES])
     sha256(digest, out, BASE64_TEXT - 1);
 }
 
-/* A time under `key`; 0 if it is not given and need not be. */
+/* Reads the time under `key`; 0 if it is missing and not required. */
 static int take_time(double *out, const json_t *o, const char *key, bool is_required, const char *at,
                      struct err *e)
 {
@@ -299,7 +299,7 @@ static void drop_old(struct members *m)
     m->n_invitations = n;
 }
 
-/* Returns the descriptor of the lock, with the list as it is now, or an error. */
+/* Returns the descriptor of the lock, after reading the list again, or an error. */
 static int begin_change(struct members *m, struct err *e)
 {
     int fd = take_lock(m, e);
@@ -314,7 +314,7 @@ static int begin_change(struct members *m, struct err *e)
     return fd;
 }
 
-/* Saves unless `rc` is an error; what was not saved is not in the list either. */
+/* Saves the list unless `rc` is an error. A list that was not saved is read again, without the change. */
 static int end_change(struct members *m, int fd, int rc, struct err *e)
 {
     struct err ignored;
@@ -367,7 +367,7 @@ static int append_new(struct members *m, const char *name, enum scope scope, dou
     return append_member(m, name, scope, until, digest, e);
 }
 
-/* `rc` with an error leaves no token to be used. */
+/* Clears the token if `rc` is an error or the list cannot be saved. */
 static int end_with(struct members *m, int fd, int rc, char token[BASE64_TEXT], struct err *e)
 {
     rc = end_change(m, fd, rc, e);
@@ -390,7 +390,7 @@ int members_invite(struct members *m, enum scope scope, double for_s, char code[
     return end_with(m, fd, 0, code, e);
 }
 
-/* ann@box, ann@box-2, ...: a job's submitter is one of them, and each can be revoked. */
+/* Makes the name unique, as jobs are owned by a name, and each can be revoked: ann@box, ann@box-2, ... */
 static void own_name(char out[MEMBER_NAME + 1], const struct members *m, const char *name)
 {
     snprintf(out, MEMBER_NAME + 1, "%s", name);

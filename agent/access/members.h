@@ -1,7 +1,7 @@
-/* members -- the users of the agent besides the owner of its token: DIR/members.json has name, scope and
- * SHA-256 of the token of each, and the invitations: codes by which a submitter joins and gets a token of its
- * own. The running agent and `agent token` both change that file, under a lock; the agent reads it again when
- * it was changed, so a token that is revoked is of no use from the next request on. */
+/* members -- the users of the agent besides its owner: DIR/members.json has each one's name, scope and
+ * SHA-256 of the token, and the invitations: codes by which a submitter joins and gets a token of its own.
+ * The running agent and `agent token` both change that file, under a lock. The agent reads it again when it
+ * was changed, so a revoked token is refused from the next request on. */
 #ifndef PSGD_AGENT_MEMBERS_H
 #define PSGD_AGENT_MEMBERS_H
 
@@ -20,11 +20,11 @@ enum {
     MEMBER_NAME = 64,
     MEMBERS_MAX = 1000,
     INVITATIONS_MAX = 64,
-    INVITATION_S = 3600 /* for how long the invitation is valid that an agent prints when it starts */
+    INVITATION_S = 3600 /* validity of the invitation that an agent prints when it starts */
 };
 
 struct member {
-    char name[MEMBER_NAME + 1]; /* of one that joined: as it called itself, with a number if that was taken */
+    char name[MEMBER_NAME + 1]; /* after joining: the name that was sent, with a number if it was taken */
     enum scope scope;
     double since, until; /* clock_wall(); until 0: for ever */
     uint8_t digest[SHA256_BYTES];
@@ -61,37 +61,38 @@ struct members {
 int members_open(struct members *m, const char *dir, struct err *e);
 void members_close(struct members *m);
 
-/* Reads the file again if it was changed; with an error there are no members until it is changed again. */
+/* Reads the file again if it was changed. After an error there are no members until the file changes
+ * again. */
 int members_refresh(struct members *m, struct err *e);
 
 /* 1 to MEMBER_NAME bytes without control characters that do not begin with "CN=", as the names of clients
  * with certificates do (shared/http/tls_session.h). */
 bool is_member_name(const char *name);
 
-/* NULL: nobody has the token of this digest at this time. */
+/* Returns the member whose token has this digest; NULL: there is none, or the token has expired. */
 const struct member *members_find(const struct members *m, const uint8_t digest[SHA256_BYTES], double now);
 
 /* A new token or code, of 43 characters of base64url, and its digest. */
 void members_make_secret(char out[BASE64_TEXT], uint8_t digest[SHA256_BYTES]);
 
-/* Each of the following reads the file under the lock, changes it, and is durable before it returns. A
- * duration of 0 is for ever.
+/* Each of the following reads the file under the lock and changes it durably. A duration of 0 has no end.
  *
- * A new code; where there are too many, the oldest one is no longer accepted. */
+ * Adds an invitation with a new code; beyond INVITATIONS_MAX the oldest is dropped. */
 int members_invite(struct members *m, enum scope scope, double for_s, char code[BASE64_TEXT], struct err *e);
-/* Uses up the code. ERR_AUTH: not a code, or a used or old one. */
+/* Adds a member with the scope of the code, which is then used up. ERR_AUTH: there is no such code, or it was
+ * used or has expired. */
 int members_join(struct members *m, const char *code, const char *name, char token[BASE64_TEXT],
                  struct err *e);
-/* ERR_CONFLICT: the name is taken. */
+/* Adds a member with a new token. ERR_CONFLICT: the name is taken. */
 int members_add(struct members *m, const char *name, enum scope scope, double for_s, char token[BASE64_TEXT],
                 struct err *e);
-/* A token besides the ones that the name has, which are valid for keep_s more. ERR_NOT_FOUND. */
+/* Adds a new token for the name, whose other tokens stay valid for keep_s. ERR_NOT_FOUND. */
 int members_rotate(struct members *m, const char *name, double keep_s, char token[BASE64_TEXT],
                    struct err *e);
-/* Adds a token that exists, for a time. */
+/* Adds an existing token, valid for for_s. */
 int members_keep(struct members *m, const char *name, enum scope scope, double for_s,
                  const uint8_t digest[SHA256_BYTES], struct err *e);
-/* All tokens of that name. ERR_NOT_FOUND. */
+/* Revokes all tokens of the name. ERR_NOT_FOUND. */
 int members_revoke(struct members *m, const char *name, struct err *e);
 int members_revoke_invitations(struct members *m, struct err *e);
 

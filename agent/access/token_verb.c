@@ -71,14 +71,15 @@ static int add_token(struct members *m, struct agent_options *o, struct err *e)
     double for_s;
 
     if (strcmp(o->found.operands[1], "owner") == 0 || strcmp(o->found.operands[1], "cluster") == 0)
-        return err_set(e, ERR_CONFLICT, "\"%s\" is the name of a token of a file", o->found.operands[1]);
+        return err_set(e, ERR_CONFLICT, "\"%s\" is reserved for a token in a file; choose another name",
+                       o->found.operands[1]);
     if (token_duration(&for_s, o->expires, 0, e) < 0 ||
         members_add(m, o->found.operands[1], (enum scope)o->scope, for_s, token, e) < 0)
         return e->code;
     return print_secret(token);
 }
 
-static int take_back(struct members *m, struct agent_options *o, struct err *e)
+static int revoke_token(struct members *m, struct agent_options *o, struct err *e)
 {
     if (o->invitations)
         return members_revoke_invitations(m, e);
@@ -87,7 +88,7 @@ static int take_back(struct members *m, struct agent_options *o, struct err *e)
     return members_revoke(m, o->found.operands[1], e);
 }
 
-/* The former token is a member's for a while; it is so before the file has another one. */
+/* The former token becomes a member's for a while, before the file has another one. */
 static int rotate_owner(struct members *m, struct agent_options *o, double keep_s, struct err *e)
 {
     struct token t = {.name = "owner", .scope = SCOPE_ADMIN};
@@ -100,7 +101,7 @@ static int rotate_owner(struct members *m, struct agent_options *o, double keep_
     return token_write(t.path, e);
 }
 
-static int rotate(struct members *m, struct agent_options *o, struct err *e)
+static int rotate_token(struct members *m, struct agent_options *o, struct err *e)
 {
     const char *name = o->found.n_operands > 1 ? o->found.operands[1] : "owner";
     char token[BASE64_TEXT];
@@ -113,7 +114,7 @@ static int rotate(struct members *m, struct agent_options *o, struct err *e)
     return members_rotate(m, name, keep_s, token, e) < 0 ? e->code : print_secret(token);
 }
 
-static int invite(struct members *m, struct agent_options *o, struct err *e)
+static int invite_member(struct members *m, struct agent_options *o, struct err *e)
 {
     char path[PATH_MAX], code[BASE64_TEXT], *address;
     double for_s;
@@ -137,11 +138,11 @@ static int invite(struct members *m, struct agent_options *o, struct err *e)
 
 static const struct {
     const char *name;
-    int min_operands, max_operands; /* with the name */
+    int min_operands, max_operands; /* with the verb */
     int (*run)(struct members *, struct agent_options *, struct err *);
 } verbs[] = {
-    {"list", 1, 1, list_tokens}, {"add", 2, 2, add_token}, {"revoke", 1, 2, take_back},
-    {"rotate", 1, 2, rotate},    {"invite", 1, 1, invite},
+    {"list", 1, 1, list_tokens},    {"add", 2, 2, add_token},        {"revoke", 1, 2, revoke_token},
+    {"rotate", 1, 2, rotate_token}, {"invite", 1, 1, invite_member},
 };
 
 static int run_token_verb(struct agent_options *o,
@@ -175,6 +176,9 @@ int token_verb(struct agent_options *o, struct err *e)
         if (strcmp(verbs[i].name, name) == 0 && o->found.n_operands >= verbs[i].min_operands &&
             o->found.n_operands <= verbs[i].max_operands)
             return run_token_verb(o, verbs[i].run, e);
-    err_set(e, ERR_USAGE, "token %s: %s", name, name[0] ? "not a verb, or not its arguments" : "what?");
+    if (name[0])
+        err_set(e, ERR_USAGE, "token %s: unknown verb, or wrong arguments", name);
+    else
+        err_set(e, ERR_USAGE, "token needs a verb: list, add, revoke, rotate or invite");
     return err_hint(e, "agent token --help lists them.");
 }

@@ -5,7 +5,7 @@
 
 #include "agent/base/agent_options.h"
 
-/* Prints new tokens and invitations on stdout, and nothing else there. ERR_USAGE, ERR_CONFLICT: the name is
+/* Prints lists, new tokens and invitations on stdout, and nothing else. ERR_USAGE, ERR_CONFLICT: the name is
  * taken; ERR_NOT_FOUND: no such member, or no folder; ERR_AUTH, ERR_CONFIG, ERR_IO: of the folder's files. */
 int token_verb(struct agent_options *o, struct err *e);
 

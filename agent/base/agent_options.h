@@ -32,7 +32,7 @@ struct agent_options {
     int port;
     char bind[256];
     char data_bind[256];                          /* "": the same as bind */
-    char dir[DIR_MAX];                            /* "": named by the port, in the user's state folder */
+    char dir[DIR_MAX];                            /* "": by agent_default_folder */
     const char *allow_hosts[ALLOW_HOSTS_MAX + 1]; /* point into argv; ends with NULL */
     char token_file[PATH_MAX];                    /* "": DIR/token */
     char cluster_token[PATH_MAX];                 /* "": none */
@@ -57,7 +57,7 @@ struct agent_options {
 /* Parses as shared/base/args.h describes. ERR_USAGE. */
 int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char **argv, struct err *e);
 
-/* Without --dir: the folder that is named by the port. */
+/* Sets o->dir without --dir: agent-PORT in the user's state folder. */
 int agent_default_folder(struct agent_options *o, struct err *e);
 
 /* For docs/reference/. */

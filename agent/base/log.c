@@ -13,8 +13,8 @@ enum { LINE_MAX_BYTES = 2048 };
 
 static const char *const level_names[] = {"INFO ", "WARN ", "ERROR"};
 
-/* A terminal that is stopped (Ctrl-S), or a reader that does not read, must not stop the agent: its lines are
- * left out, and the next one that is written has their number. A failure cannot be reported. */
+/* A terminal that is stopped (Ctrl-S), or a reader that does not read, must not stop the agent: lines are
+ * left out, and the next one that is written states how many. A failure cannot be reported. */
 static void write_line(char *line, size_t n)
 {
     static unsigned long n_left_out;

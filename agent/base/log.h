@@ -1,7 +1,8 @@
-/* log -- one line per message on stderr, by one write:
+/* log -- one line on stderr for each message, by one write:
  *   2026-11-21T07:31:22.123Z INFO  agent j-1kq8x7m3qfab ready: codec fedavg loaded
- * What utf8_clean replaces becomes '?', so that nothing in a message can control a terminal or fake a
- * second line. Never waits: lines that stderr does not take at once are counted and left out. */
+ * utf8_clean replaces control characters and invalid UTF-8 by '?', so that a message can neither control a
+ * terminal nor fake a second line. Never waits: lines that stderr does not take at once are counted and left
+ * out. */
 #ifndef PSGD_LOG_H
 #define PSGD_LOG_H
 

@@ -20,9 +20,9 @@ static struct notify_file *next_due(const struct notify *n)
     return f;
 }
 
-/* What one read leaves over makes the instance readable in the next turn. Every event is applied to the list
- * before the first callback, as a callback may free a file's owner, or close the instance and open another,
- * whose descriptors count from 1 again. */
+/* Events that one read leaves make the instance readable again in the next turn. Every event is applied to
+ * the list before the first callback, as a callback may free a file's owner, or close the instance and open
+ * another one, whose watch descriptors begin at 1 again. */
 static void on_events(void *arg, uint32_t events)
 {
     struct notify *n = arg;
@@ -69,7 +69,7 @@ int notify_add(struct notify *n, struct notify_file *f, int fd, struct err *e)
 
     if (!n->watch.on && open_instance(n, e) < 0)
         return e->code;
-    /* By descriptor: watches the file that was opened and checked, whatever its name is now. */
+    /* By descriptor, which is of the file that was opened and checked, whatever has its name now. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     f->wd = inotify_add_watch(n->watch.fd, path, IN_MODIFY);
     if (f->wd < 0) {

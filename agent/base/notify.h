@@ -24,9 +24,9 @@ struct notify {
     struct notify_file *files;
 };
 
-/* Sets f->written to be called from the loop after writes to the file that `fd` is open on. One call may
- * stand for many writes, or for none. Two structs cannot watch the same file. On failure no instance or no
- * watch is free, and the caller has to poll the file. */
+/* Lets the loop call f->written after writes to the file that `fd` is open on: once for any number of writes,
+ * and sometimes for none. Two structs cannot watch the same file. ERR_IO: no instance or no watch is free,
+ * and the caller has to poll the file. */
 int notify_add(struct notify *n, struct notify_file *f, int fd, struct err *e);
 
 /* Call before closing the file. f->written is not called afterwards, not even for earlier writes. No effect

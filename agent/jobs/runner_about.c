@@ -122,7 +122,7 @@ static size_t read_all(int fd, char *out, size_t size)
     return len;
 }
 
-/* The runner must have one thread, and OpenBLAS starts its own while it is loaded. */
+/* OpenBLAS starts threads while it is loaded, and the runner must have one only. */
 static int begin_with_one_thread(void *unused)
 {
     (void)unused;

@@ -158,7 +158,7 @@ here=('ip_address = "127.0.0.1"' tls_www_server)
     [ "$status" -eq 2 ]
     run limited "$BUILD/agent" --port 0 --dir agent0 --tls-cert agent.pem --tls-key ann.key
     [ "$status" -eq 71 ]
-    [[ "$output" == *"are no key and its certificate"* ]]
+    [[ "$output" == *"are not a key and its certificate"* ]]
     echo nothing >empty.pem
     run limited "$BUILD/agent" --port 0 --dir agent0 --tls-cert agent.pem --tls-key agent.key --client-ca empty.pem
     [ "$status" -eq 71 ]
