@@ -141,7 +141,7 @@ json_t *api_body(const struct request *rq, struct response *rs)
 
 bool api_is_listed(const struct request *rq, const struct job *j)
 {
-    return !rq->is_authorised /* it may see the list all the same: of a loopback address */ ||
+    return !rq->is_authorised /* the route allows it, from a loopback address */ ||
            rq->scope != SCOPE_SUBMIT || strcmp(j->owner, rq->who) == 0;
 }
 

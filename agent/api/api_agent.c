@@ -57,7 +57,7 @@ void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
     respond_json(rs, ready ? 200 : 503, json_pack("{s:b,s:o}", "ready", (int)ready, "reasons", reasons));
 }
 
-/* Of any codec; `required`: what one that is not built in needs. */
+/* `required`: the level for codecs that are not built in. */
 static json_t *isolation_json(const struct agent *a)
 {
     const struct agent_isolation *is = &a->jobs.isolation;
@@ -68,7 +68,7 @@ static json_t *isolation_json(const struct agent *a)
                      isolation_name(is->required));
 }
 
-/* A token whose SHA-256 has the SHA-256 that begins with `key`; NULL: none. */
+/* Returns the SHA-256 of the token to which `key` belongs (shared/base/proof.h); NULL: there is none. */
 static const uint8_t *find_provable(const struct agent *a, const char *key)
 {
     const uint8_t *found = NULL;
@@ -91,13 +91,13 @@ void api_prove(struct agent *a, const struct request *rq, struct response *rs)
     const uint8_t *digest;
 
     if (!nonce || !is_base64url(nonce) || !key || strlen(key) != PROOF_KEY - 1) {
-        respond_problem(rs, BAD_REQUEST, NULL, "needs nonce, of 43 characters of base64url, and key, of %d",
-                        PROOF_KEY - 1);
+        respond_problem(rs, BAD_REQUEST, NULL,
+                        "the query needs nonce=, 43 characters of base64url, and key=, %d", PROOF_KEY - 1);
         return;
     }
     digest = find_provable(a, key);
     if (!digest) {
-        respond_problem(rs, NOT_FOUND, NULL, "no token of this agent has that key");
+        respond_problem(rs, NOT_FOUND, NULL, "no token of this agent has this key");
         return;
     }
     proof_make(proof, digest, nonce, a->auth.identity.pin);
@@ -139,7 +139,7 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
     respond_json(rs, 200, o);
 }
 
-/* Sets it and answers with the number of jobs that run, which are to end, and that wait. */
+/* Drains or resumes the agent, and answers with the numbers of jobs that run and that wait. */
 static void set_draining(struct agent *a, bool is_draining, struct response *rs)
 {
     struct err e;
@@ -243,7 +243,7 @@ void api_join(struct agent *a, const struct request *rq, struct response *rs)
 
     if (!rq->has_tls) {
         respond_problem(rs, WRONG_STATE, NULL,
-                        "a new token is given by TLS only: without it, it could be read in transit");
+                        "a new token is sent over TLS only: without TLS it could be read in transit");
         return;
     }
     doc = api_body(rq, rs);

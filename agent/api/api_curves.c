@@ -8,8 +8,9 @@
 #include "agent/api/curve.h"
 #include "agent/jobs/artifact.h"
 
-/* What the answer depends on: the question, and the file as it is now. */
-static void identify(char *out, size_t size, const struct series_query *q, const struct task *t, int fd)
+/* Writes what the answer depends on: the query, and the file as it is now. */
+static void identify_answer(char *out, size_t size, const struct series_query *q, const struct task *t,
+                            int fd)
 {
     const char *const texts[] = {q->file, q->names, q->x, q->points, q->from, q->to};
     struct stat st = {0};
@@ -53,6 +54,6 @@ void api_curves(struct agent *a, const struct request *rq, struct response *rs)
             return;
         }
     }
-    identify(more, sizeof more, &q, t, fd);
+    identify_answer(more, sizeof more, &q, t, fd);
     curve_ask(&a->curves, &q, fd, more, rq, rs);
 }

@@ -13,7 +13,8 @@
 /* Hashing takes a second per 1.5 GB, during which the agent serves no other request. */
 #define DIGEST_MAX_BYTES (256ull << 20)
 
-/* The most that one request with `after` gets of a file: a client that follows it has a buffer for this. */
+/* Bytes that one request with `after` gets at most: a client that follows a file has a buffer of this
+ * size. */
 #define PART_BYTES (4ull << 20)
 
 void api_events(struct agent *a, const struct request *rq, struct response *rs)
@@ -34,10 +35,10 @@ void api_events(struct agent *a, const struct request *rq, struct response *rs)
     rs->attempt = t->job.spec.attempt;
 }
 
-/* What is served of a file, from the bytes that it has now. */
+/* Which part of the bytes that a file has now is served. */
 struct file_part {
     bool is_whole_lines;
-    bool may_be_missing; /* and is empty then */
+    bool may_be_missing; /* a missing file is served as an empty one */
     bool is_bounded;     /* at most PART_BYTES */
     uint64_t after;
 };
@@ -176,7 +177,7 @@ void api_artifact(struct agent *a, const struct request *rq, struct response *rs
         respond_file(t, name, &(struct file_part){0}, rq, rs);
 }
 
-/* Only the length is of use: blobs have no GET, and a HEAD sends no body. */
+/* Sets only the length: blobs have no GET, and a HEAD sends no body. */
 void api_blob_head(struct agent *a, const struct request *rq, struct response *rs)
 {
     int64_t size = blob_size(&a->jobs.blobs, rq->arg[0]);
@@ -191,7 +192,7 @@ void api_blob_head(struct agent *a, const struct request *rq, struct response *r
     rs->bytes = (uint64_t)size;
 }
 
-/* Called before the body is read: a blob that is stored already need not be sent. The upload itself is in
+/* Called before the body is read, as a blob that is stored need not be sent. The upload itself is in
  * agent/http/ and blob.c. */
 void api_blob_put(struct agent *a, const struct request *rq, struct response *rs)
 {

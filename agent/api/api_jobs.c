@@ -23,7 +23,7 @@ static void respond_job(struct response *rs, int status, const struct task *t)
     respond_json(rs, status, task_json(t));
 }
 
-/* 0: the job was reserved by this request; ERR_CONFLICT: by another; ERR_NOMEM. */
+/* Returns 0 if this request has reserved the job. ERR_CONFLICT: another request has; ERR_NOMEM. */
 static int compare_request(const struct job *j, const struct job_spec *spec, struct err *e)
 {
     json_t *x = job_spec_json(&j->spec), *y = job_spec_json(spec);
@@ -65,8 +65,8 @@ static void respond_busy(struct agent *a, const struct request *rq, struct respo
                         id, j->spec.node, job_state_name(j->state));
 }
 
-/* A codec that the reservation names is checked now, so that the job is not refused only after it has
- * waited in the queue. */
+/* Checks the codec that the reservation names, so that the job is refused now and not after waiting in the
+ * queue. */
 static int check_codec(const struct agent *a, const struct job_spec *spec, struct err *e)
 {
     const struct codec_offer offer = {
@@ -80,7 +80,7 @@ static int check_codec(const struct agent *a, const struct job_spec *spec, struc
                : packages_isolate(&a->jobs, spec, &offer, use, e);
 }
 
-/* The slots and places that other jobs have: an earlier attempt of this one is about to end. */
+/* Counts the jobs in this state without earlier attempts of the same job, which are about to end. */
 static size_t count_others(const struct agent *a, const struct job_spec *spec,
                            bool (*is_it)(const struct job *))
 {
@@ -106,9 +106,9 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
                         "Use other agents, or let it take jobs again: job_submit agents resume ADDRESS.",
                         "%s was drained and takes no new jobs", a->address);
     else if (rq->scope == SCOPE_SUBMIT && !rq->job_key[0])
-        respond_problem(
-            rs, BAD_REQUEST, "Send X-Job-Key: 43 characters of base64url, of 32 random bytes.",
-            "with a token of scope submit a job needs a key, with which its submitter reaches it later");
+        respond_problem(rs, BAD_REQUEST, "Send X-Job-Key: 43 characters of base64url, of 32 random bytes.",
+                        "a job that is reserved with a token of scope submit needs a key, by which its "
+                        "submitter is recognized");
     else if (n_files > a->jobs.job_files)
         respond_problem(
             rs, TOO_LARGE,
@@ -201,7 +201,7 @@ void api_job(struct agent *a, const struct request *rq, struct response *rs)
         respond_jobs(rq, rs, task_json(t));
 }
 
-/* Without a number all attempts are meant: after the latest, the one before would be the latest. */
+/* Without X-Job-Attempt all attempts are removed: otherwise an earlier one would become the latest. */
 static bool is_meant(const struct task *t, const struct request *rq)
 {
     return strcmp(t->job.spec.id, rq->arg[0]) == 0 &&

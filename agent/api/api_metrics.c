@@ -33,8 +33,8 @@ static void put_build(FILE *f, const struct agent *a)
     snprintf(number, sizeof number, "%lld", (long long)json_integer_value(abi));
     prometheus_family(
         f, "psgd_build_info", "gauge",
-        "Always 1: the versions of the agent and of its job_runner's interface to codecs, and the "
-        "libraries that it computes with.");
+        "Always 1. The labels are the versions of the agent and of its job_runner's interface to codecs, "
+        "and the libraries that job_runner computes with.");
     prometheus_sample(f, "psgd_build_info", labels, 1);
 }
 
@@ -62,7 +62,7 @@ static void put_states(FILE *f, const struct agent *a)
 
     for (const struct task *t = a->jobs.first; t; t = t->next)
         n[t->job.state]++;
-    prometheus_family(f, "psgd_jobs", "gauge", "Jobs that the agent keeps, the ended ones among them.");
+    prometheus_family(f, "psgd_jobs", "gauge", "Jobs that the agent keeps, including ended ones.");
     for (int s = 0; s < N_JOB_STATES; s++)
         prometheus_sample(f, "psgd_jobs", (struct label[]){{"state", job_state_name((enum job_state)s)}, {0}},
                           (double)n[s]);
@@ -122,9 +122,9 @@ static const struct {
     {"psgd_train_samples_total", "Samples that workers have trained on.",
      offsetof(struct count_role, samples)},
     {"psgd_net_sent_bytes_total",
-     "Bytes that nodes have passed to other nodes, in memory that they share, too.",
+     "Bytes that nodes have sent to other nodes, including through shared memory.",
      offsetof(struct count_role, sent_bytes)},
-    {"psgd_net_received_bytes_total", "Bytes of the messages that nodes have used.",
+    {"psgd_net_received_bytes_total", "Bytes of the messages that nodes have received and used.",
      offsetof(struct count_role, recv_bytes)},
     {"psgd_codec_raw_bytes_total", "Bytes sent, before compression and without headers.",
      offsetof(struct count_role, raw_bytes)},
@@ -153,12 +153,12 @@ static void put_phases(FILE *f, const struct counts *c)
 {
     static const char name[] = "psgd_step_phase_seconds_total";
 
-    prometheus_family(f, name, "counter", "Time of the nodes' steps, by what they did.");
+    prometheus_family(f, name, "counter", "Time of the nodes' steps, by phase.");
     for (int p = 0; p < N_STEP_PHASES; p++)
         prometheus_sample(f, name, (struct label[]){{"phase", phase_names[p]}, {0}}, c->phase_s[p]);
 }
 
-/* Gauges of the jobs that hold a slot: so there are at most as many series at a time as slots. */
+/* Gauges of the jobs that hold a slot, so that there are at most as many series at a time as slots. */
 static void put_running(FILE *f, const struct agent *a, const struct request *rq, const char *name,
                         const char *help, double (*value_of)(const struct job *))
 {
@@ -200,8 +200,7 @@ static void put_requests(FILE *f, const struct counts *c)
 {
     static const char total[] = "psgd_http_requests_total", spent[] = "psgd_http_request_duration_seconds";
 
-    prometheus_family(f, total, "counter",
-                      "Requests answered. The route is none where no route takes the path.");
+    prometheus_family(f, total, "counter", "Answered requests. The route is none if no route has the path.");
     for (size_t r = 0; route_label(r); r++)
         for (size_t m = 0; m < COUNTS_METHODS; m++)
             for (size_t s = 0; s < COUNTS_STATUSES; s++) {
@@ -217,7 +216,7 @@ static void put_requests(FILE *f, const struct counts *c)
                     (double)c->requests[r][m][s]);
             }
     prometheus_family(f, spent, "histogram",
-                      "From the head of a request to its answer, which some routes are asked to wait for.");
+                      "From the head of a request to its answer. Some routes wait before they answer.");
     for (size_t r = 0; route_label(r); r++)
         for (size_t m = 0; m < COUNTS_METHODS; m++)
             if (histogram_count(&c->request_s[r][m]) > 0)
@@ -293,10 +292,10 @@ static void put_process(FILE *f, const struct agent *a)
             s.cpu_s);
     put_one(f, "process_resident_memory_bytes", "gauge", "Memory of the agent, without its jobs.",
             s.resident_bytes);
-    put_one(f, "process_virtual_memory_bytes", "gauge", "Its address space.", s.virtual_bytes);
-    put_one(f, "process_open_fds", "gauge", "Its open descriptors.", s.open_files);
-    put_one(f, "process_max_fds", "gauge", "Their limit.", s.max_open_files);
-    put_one(f, "process_start_time_seconds", "gauge", "When it started, in seconds since 1970.",
+    put_one(f, "process_virtual_memory_bytes", "gauge", "Address space of the agent.", s.virtual_bytes);
+    put_one(f, "process_open_fds", "gauge", "Open descriptors of the agent.", s.open_files);
+    put_one(f, "process_max_fds", "gauge", "Limit of open descriptors of the agent.", s.max_open_files);
+    put_one(f, "process_start_time_seconds", "gauge", "Start time of the agent, in seconds since 1970.",
             a->since_wall);
 }
 
@@ -313,10 +312,11 @@ void api_metrics(struct agent *a, const struct request *rq, struct response *rs)
         put_durations(f, &a->jobs.counts);
         put_roles(f, &a->jobs.counts);
         put_phases(f, &a->jobs.counts);
-        put_running(f, a, rq, "psgd_train_loss", "Loss of the last step of a job that runs.", loss_of);
-        put_running(f, a, rq, "psgd_eval_accuracy_ratio", "Accuracy of its last evaluation, 0 to 1.",
-                    accuracy_of);
-        put_running(f, a, rq, "psgd_job_progress_ratio", "Steps done of its steps, 0 to 1.", progress_of);
+        put_running(f, a, rq, "psgd_train_loss", "Loss of the last step of a running job.", loss_of);
+        put_running(f, a, rq, "psgd_eval_accuracy_ratio",
+                    "Accuracy of the last evaluation of a running job, 0 to 1.", accuracy_of);
+        put_running(f, a, rq, "psgd_job_progress_ratio",
+                    "Share of the steps of a running job that are done, 0 to 1.", progress_of);
         put_requests(f, &a->jobs.counts);
         put_process(f, a);
     }

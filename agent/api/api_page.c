@@ -1,6 +1,5 @@
-/* GET /: the page that shows this agent and its jobs in a browser (page/page.h). It holds nothing that is
- * not in the program: its script asks the other routes, with a token that the user types where one is
- * needed. */
+/* GET /: the page that shows this agent and its jobs in a browser (page/page.h). It is the same for every
+ * client: its script asks the other routes, with a token that the user types where one is needed. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* The pages that explain problems: what the `type` of a problem points to, for browsers and for curl. */
+/* GET /problems/{code}: the page that the `type` of a problem points to, as HTML for browsers and as text for
+ * curl. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 /* The page has no style, script or image. */
 #define POLICY "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/* The texts of the table hold no character that HTML would need escaped (test_problem). */
+/* No text of the table has a character that HTML needs escaped (test_problem). */
 static const char html[] = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                            "<meta name=\"color-scheme\" content=\"light dark\"><title>%s</title></head>\n"
                            "<body><h1>%s</h1>\n<p><code>%s</code>, HTTP status %d</p>\n<p>%s</p>\n<p>%s</p>\n"

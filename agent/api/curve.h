@@ -30,7 +30,7 @@ struct curves {
     size_t n_known;
 };
 
-/* Answers with the curves of the records in `fd` (taken; -1: the file has no rows yet): the response waits,
+/* Responds with the curves of the records in `fd` (taken; -1: the file has no rows yet): the response waits,
  * or is 304, or a problem, such as OVERLOADED if too many wait. `more` identifies file and query, for the
  * ETag. */
 void curve_ask(struct curves *all, const struct series_query *q, int fd, const char *more,

@@ -21,7 +21,7 @@ bool etag_is_in(const char *if_none_match, const char *etag)
             p += 2;
         if (*p == '*' || strncmp(p, opaque, n) == 0)
             return true;
-        /* To the end of this tag, in which a comma may be. */
+        /* Skips this tag, which may contain a comma. */
         p += *p == '"' ? 1 + strcspn(p + 1, "\"") : strcspn(p, ",");
         if (!*p)
             return false;
@@ -39,7 +39,7 @@ void etag_make(char out[ETAG_TEXT], const void *bytes, size_t len)
     snprintf(out, ETAG_TEXT, "W/\"%s\"", hex);
 }
 
-/* Of a body only the length is kept, which RFC 9110 8.6 has a 304 state as the 200 would. */
+/* A 304 has no body, but states its length as the 200 would (RFC 9110 8.6). */
 void etag_unchanged(struct response *rs, const char etag[ETAG_TEXT], uint64_t bytes)
 {
     response_clear(rs);
@@ -74,7 +74,7 @@ void etag_by_file(const struct request *rq, struct response *rs, const struct st
     tag_response(rq, rs, text, (size_t)n);
 }
 
-/* Sets elapsed_s of each job, in its place among the keys: to 0, or with `to` back to those values. */
+/* Sets elapsed_s of each job, without moving the key: to 0, or with `to` back to those values. */
 static void set_clocks(json_t *doc, const json_t *to)
 {
     json_t *jobs = json_object_get(doc, "jobs");

@@ -110,7 +110,7 @@ static bool find_route(struct request *rq, const struct gate_input *in, size_t p
     return refuse_request(v, NOT_FOUND, "no resource has this path");
 }
 
-/* Whether the request is meant for this agent, and not made by a page of another web site. */
+/* Checks that the request is addressed to this agent, and not made by a page of another web site. */
 static bool check_site(const struct gate_rules *rules, const struct gate_input *in, struct gate_answer *v)
 {
     const struct own_names own = {.bound_host = rules->bound_host,

@@ -23,11 +23,11 @@ struct gate_input {
     const char *local_host; /* the local address of the connection; NULL: unknown */
     bool is_loopback;       /* the client is at a loopback address */
     bool has_tls;
-    const char *certificate;         /* the name in the client's certificate; NULL: none that is accepted */
-    const char *certificate_refusal; /* why the client's certificate is refused; NULL: it is accepted, or none
-                                      * was sent */
-    double now;                      /* clock_wall() */
-    uint64_t disk_free;              /* bytes that uploads may use: all but the reserve */
+    const char *certificate; /* the name in the client's certificate; NULL: none that is accepted */
+    const char
+        *certificate_refusal; /* why the client's certificate is refused; NULL: it is accepted, or not sent */
+    double now;               /* clock_wall() */
+    uint64_t disk_free;       /* bytes that uploads may use (jobs_disk_free) */
 };
 
 struct gate_answer {

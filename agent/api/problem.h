@@ -36,13 +36,13 @@ enum problem {
 int problem_status(enum problem p);
 const char *problem_code(enum problem p);
 const char *problem_title(enum problem p);
-const char *problem_meaning(enum problem p); /* in general; the detail of a response is of this one */
+const char *problem_meaning(enum problem p); /* in general; the detail of a response is about its request */
 const char *problem_advice(enum problem p);  /* what to do */
 
 /* Returns the problem of this code; PROBLEM_NONE: there is none. */
 enum problem problem_find(const char *code);
 
-/* Returns the problem for an error code of our functions. */
+/* Returns the problem for an error of a function. */
 enum problem problem_of(const struct err *e);
 
 /* Returns the document, which the caller frees; "hint" is left out when NULL or "". NULL without memory. */

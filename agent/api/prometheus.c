@@ -19,7 +19,7 @@ static void put_escaped(FILE *f, const char *text)
             fprintf(f, *text == '\\' || *text == '"' ? "\\%c" : "%c", *text);
 }
 
-/* Returns how many are written so far. */
+/* Returns the number of labels written so far. */
 static int put_label(FILE *f, int n, const char *name, const char *value)
 {
     fprintf(f, "%s%s=\"", n > 0 ? "," : "{", name);
@@ -38,7 +38,7 @@ static void put_value(FILE *f, double v)
         fputs(isnan(v) ? "NaN" : v > 0 ? "+Inf" : "-Inf", f);
 }
 
-/* `bound`: of a bucket; NAN: none. */
+/* `bound`: of a histogram's bucket; NAN: the sample is not of a bucket. */
 static void put_sample(FILE *f, const char *name, const char *suffix, const struct label *labels,
                        double bound, double value)
 {

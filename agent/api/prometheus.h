@@ -1,5 +1,5 @@
 /* prometheus -- the text format of Prometheus, version 0.0.4:
- * https://prometheus.io/docs/instrumenting/exposition_formats/. A family is begun, then has its samples. */
+ * https://prometheus.io/docs/instrumenting/exposition_formats/. Call prometheus_family, then its samples. */
 #ifndef PSGD_PROMETHEUS_H
 #define PSGD_PROMETHEUS_H
 
@@ -9,7 +9,7 @@
 
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* The value may be any UTF-8 text, and is escaped. */
+/* The value may be any UTF-8 text; it is escaped. */
 struct label {
     const char *name, *value;
 };

@@ -21,7 +21,7 @@ struct api_call {
     struct http_call *call;
     char request_id[20];
     double begun;              /* clock_now() */
-    const struct route *asked; /* as rq.route, which is NULL once the request is refused */
+    const struct route *asked; /* rq.route, also after a refusal, which makes that NULL */
     struct request rq;
     struct response rs;
     char *body;
@@ -123,7 +123,7 @@ static void respond(struct api_call *x)
                    clock_now() - x->begun);
     if (a.status == 401 && x->rq.route) {
         sources_failed(h->sources, conn_source(x->call->conn), clock_now());
-        log_refusal(x, "not a code that is accepted");
+        log_refusal(x, "a wrong join code");
     }
     if (x->rq.route && a.status != 401 && x->rq.method != METHOD_GET && x->rq.method != METHOD_HEAD &&
         (x->rq.is_authorised || a.status < 400))
@@ -182,13 +182,14 @@ static bool pass_gate(struct api_call *x)
     return false;
 }
 
-/* Makes room for a body, or fills the response. */
+/* Allocates the body, or fills the response. */
 static void take_body(struct api_call *x, uint64_t bytes)
 {
     struct api_server *h = server_of(x);
 
     if (h->body_bytes + bytes > (x->rq.is_authorised ? BODIES_MAX : UNAUTHENTICATED_BODIES_MAX)) {
-        respond_problem(&x->rs, OVERLOADED, NULL, "the requests that are being received fill their memory");
+        respond_problem(&x->rs, OVERLOADED, NULL,
+                        "the bodies of the requests that are being received fill the memory for them");
         return;
     }
     x->body = malloc(bytes + 1);

@@ -25,7 +25,8 @@ struct api_server {
     unsigned n_logged, n_unlogged; /* refused requests of the present second */
 };
 
-/* Takes listen_fd, also on failure. `a` must outlive the server, whose `http` the caller turns. */
+/* Takes listen_fd, also on failure. `a` must outlive the server. The caller calls http_server_turn for
+ * `http`. */
 int api_server_open(struct api_server **out, struct agent *a, int listen_fd, struct err *e);
 
 /* Ends every connection. */

@@ -1,7 +1,7 @@
 /* head -- the head of a request, from the bytes that a client sent. HTTP libraries accept heads that RFC 9112
- * forbids, each version others, and two readers of one head may then see two requests. So it is read
- * here by the strictest reading of the RFC, once for all services, and libmicrohttpd sees only what
- * head_write makes of it.
+ * forbids, different ones in each version, so that two programs may read two requests from one head. So a
+ * head is read here by the strictest reading of the RFC, once for all services, and libmicrohttpd sees only
+ * what head_write makes of it.
  *
  * A head is: METHOD SP target SP HTTP/1.1 or HTTP/1.0 CRLF, then lines NAME: value CRLF, then CRLF. METHOD is
  * of A-Z; the target begins with '/' and is of visible ASCII; NAME is a token; a value has no control

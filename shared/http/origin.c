@@ -12,8 +12,8 @@ static bool is_loopback_name(const char *host)
     return strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0;
 }
 
-/* Parses host, host:port or [v6]:port. *has_port: whether a port is given. Returns false if it is not this
- * server's address. `may_be_tunnel`: it may also be the end of a tunnel, a loopback address with any port. */
+/* Parses host, host:port or [v6]:port, and returns whether it is this server's address. *has_port: whether a
+ * port is given. `may_be_tunnel`: a loopback address with any port counts, too, as the end of a tunnel. */
 static bool authority_is_own(const struct own_names *own, const char *text, bool may_be_tunnel,
                              bool *has_port)
 {

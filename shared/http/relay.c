@@ -1,4 +1,4 @@
-/* Bytes between a client and the library. Only here is a client's socket read or written. */
+/* Moves bytes between a client and the library: no other file reads or writes a client's socket. */
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "shared/base/clock.h"
 #include "shared/http/http_server.h"
 
-static const double NEXT_HEAD_S = 10; /* for the rest of a head once its first byte is there */
+static const double NEXT_HEAD_S = 10; /* from the first byte of a later head to its end */
 static const double LINGER_S = 5;
 
 enum { CHUNK = HTTP_CHUNK };
@@ -21,8 +21,8 @@ static bool would_block(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-/* Of TLS several records, each of at most 16 KiB. An end or an error behind them is there for the next
- * call. */
+/* Reads as many TLS records, each of at most 16 KiB, as fit. The next call reports an end or an error behind
+ * them. */
 static ssize_t client_recv(struct conn *k, char *out, size_t len)
 {
     size_t sum = 0;
@@ -37,7 +37,7 @@ static ssize_t client_recv(struct conn *k, char *out, size_t len)
     return sum > 0 ? (ssize_t)sum : n;
 }
 
-/* Sends what the client takes of the bytes, and keeps the rest. */
+/* Sends as many bytes as the client takes, and keeps the rest in k->out. */
 static enum progress to_client(struct conn *k, const char *bytes, size_t len)
 {
     size_t sent = 0;
@@ -69,7 +69,7 @@ static enum progress to_client(struct conn *k, const char *bytes, size_t len)
     return MOVED;
 }
 
-/* The same towards the library. If that has closed its end, the bytes are of no use. */
+/* The same towards the library, with k->in. If the library has closed its end, the bytes are dropped. */
 static enum progress to_library(struct conn *k, const char *bytes, size_t len)
 {
     ssize_t n = send(k->inner.fd, bytes, len, MSG_NOSIGNAL);
@@ -129,7 +129,8 @@ static void set_awaited(struct conn *k, bool is_awaited)
     k->is_awaited = is_awaited;
 }
 
-/* Sends the library a head of our own, and of the bytes behind the client's those of the body. */
+/* Sends the library the head that head_write makes, and the bytes of the body that have come with the
+ * client's. */
 static enum progress take_request(struct conn *k, size_t head_len)
 {
     struct request_head *in = k->request;
@@ -139,7 +140,7 @@ static enum progress take_request(struct conn *k, size_t head_len)
 
     if (!k->refusal && !head_parse(&in->head, in->bytes, head_len, &why))
         k->refusal = why;
-    if (k->refusal) /* the service answers whatever it is */
+    if (k->refusal) /* the service answers it, whatever the client has sent */
         in->head = (struct head){.method = "GET", .target = "/", .wants_close = true};
     if (!connect_library(k))
         return OVER;
@@ -208,7 +209,7 @@ static enum progress relay_body(struct conn *k)
     n = client_recv(k, k->server->chunk, most);
     if (n < 0)
         return would_block() ? NOTHING : OVER;
-    if (n == 0) { /* the client may still read why the request was refused before its body */
+    if (n == 0) { /* the client may still read an answer that does not need the whole body */
         k->peer_ended = k->is_cut = true;
         k->state = CONN_RESPONSE;
         conn_mark_ready(k);
@@ -220,7 +221,7 @@ static enum progress relay_body(struct conn *k)
 
 static enum progress linger(struct conn *k)
 {
-    ssize_t n = recv(k->client.fd, k->server->chunk, CHUNK, 0); /* of TLS, too: nobody reads it */
+    ssize_t n = recv(k->client.fd, k->server->chunk, CHUNK, 0); /* also of TLS: the bytes are dropped */
 
     return n > 0 ? MOVED : n < 0 && would_block() ? NOTHING : OVER;
 }
@@ -243,8 +244,8 @@ static enum progress relay_in(struct conn *k)
     return NOTHING;
 }
 
-/* All is sent. Closing now would reset the connection if the client still sends, and the reset may overtake
- * what was sent. */
+/* Call when all is sent. Closing now would reset the connection if the client still sends, and the client
+ * could lose the response. */
 static enum progress begin_linger(struct conn *k)
 {
     if (k->inner.fd >= 0) {
@@ -286,8 +287,8 @@ static enum progress relay_out(struct conn *k)
     return begin_linger(k); /* also after ECONNRESET: the library has not read all of a body */
 }
 
-/* Finds out whether the client speaks TLS. One that should, and does not, is not answered by an alert, which
- * it cannot read. */
+/* Finds out whether the client speaks TLS. A client that should speak TLS and does not gets no alert, which
+ * it could not read. */
 static enum progress look_at_first(struct conn *k)
 {
     struct http_server *h = k->server;
@@ -314,12 +315,13 @@ static void set_events(struct conn *k, struct watch *w, uint32_t *has, uint32_t 
     struct loop *l = k->server->loop;
     struct err e;
 
-    /* What is not wanted now is left on until it fires: mostly it is wanted again before. */
+    /* An event that is not wanted now stays registered until it fires: mostly it is wanted again before
+     * that. */
     if (w->fd < 0 || (!(want & ~*has) && !(fired & *has & ~want)))
         return;
     *has = want;
     if (!want)
-        loop_unwatch(l, w); /* a closed end would be reported for ever */
+        loop_unwatch(l, w); /* epoll would report a closed end again and again */
     else if (loop_watch(l, w, want, &e) < 0)
         http_warn(k->server, "http: %s", e.text);
 }
@@ -357,7 +359,7 @@ static enum progress relay_some(struct conn *k)
 
 static void relay(struct conn *k, uint32_t client_fired, uint32_t inner_fired)
 {
-    enum { TURNS = 16 }; /* so that one client does not keep others waiting */
+    enum { TURNS = 16 }; /* so that one client does not delay others */
     enum progress p = MOVED;
 
     for (int i = 0; p == MOVED && i < TURNS; i++)
@@ -366,7 +368,7 @@ static void relay(struct conn *k, uint32_t client_fired, uint32_t inner_fired)
         conn_end(k);
         return;
     }
-    /* Bytes that TLS holds are seen by no poll. */
+    /* A poll does not report bytes that the TLS library has read already. */
     if (p == MOVED)
         conn_mark_ready(k);
     wait_for_events(k, client_fired, inner_fired);
@@ -377,8 +379,8 @@ void conn_wait(struct conn *k)
     wait_for_events(k, 0, 0);
 }
 
-/* Once the library has begun a request with half a body, that is answered by now, or not at all. The library
- * itself may overlook that its input has ended: 0.9.75 does where the end comes with the last bytes. */
+/* If the client has ended within a body, its request is answered by now, or never. The library may not notice
+ * the end of its input: 0.9.75 does not if the end comes with the last bytes. */
 void conn_relay(struct conn *k)
 {
     if (k->is_cut && k->call && !k->call->is_answered) {
@@ -423,7 +425,7 @@ void conn_answered(struct conn *k)
         return;
     free(k->in);
     k->in = NULL;
-    /* Otherwise the library closes its end. */
+    /* In any other case the library closes its end. */
     if (k->state == CONN_RESPONSE && !in->head.wants_close) {
         k->state = CONN_HEAD;
         memmove(in->bytes, in->bytes + in->n_used, in->n - in->n_used);

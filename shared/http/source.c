@@ -89,7 +89,7 @@ static int64_t ask_kernel(int diag_fd, const struct socket_end *there, const str
             (ssize_t)(sizeof answer.head + sizeof answer.body) ||
         answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
         return UID_UNKNOWN;
-    /* A socket that no process holds any more is reported as root's. */
+    /* The kernel reports a socket that no process has any more as root's. */
     return answer.body.idiag_inode ? (int64_t)answer.body.idiag_uid : UID_UNKNOWN;
 }
 

@@ -41,5 +41,5 @@ load namespaces
     [ "$(join_with wrong)" -eq 429 ]
     [ "$(join_with "$code")" -eq 429 ]
     [ "$(try -H "Authorization: Bearer $(cat agent0/token)" "$url/v1/agent")" -eq 200 ]
-    [ "$(grep -c 'not a code that is accepted' agent.log)" -ge 1 ]
+    [ "$(grep -c 'a wrong join code' agent.log)" -ge 1 ]
 }
