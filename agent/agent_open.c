@@ -128,7 +128,7 @@ static int open_blobs(struct jobs *jobs, struct err *e)
 }
 
 /* Opens what the agent's folder has, which is locked. */
-static int open_rooms(struct agent *a, struct err *e)
+static int open_contents(struct agent *a, struct err *e)
 {
     struct jobs *jobs = &a->jobs;
 
@@ -164,7 +164,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
         lock_folder(a, e) < 0)
         goto fail;
     file_sweep(a->opt.dir); /* no other process writes there, as this agent has the lock */
-    if (load_id(a, e) < 0 || open_rooms(a, e) < 0)
+    if (load_id(a, e) < 0 || open_contents(a, e) < 0)
         goto fail;
     return 0;
 fail:
