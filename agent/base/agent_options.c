@@ -15,13 +15,13 @@ enum { LISTENING, TRUST, TOKENS, KEEPING, OUTPUT };
 static const struct args_option table[] = {
     {"port", "", ARGS_INT, AT(port), ALL, LISTENING, "N", "port to listen on (15387; 0: any free port)",
      .max = 65535},
-    {"bind", "", ARGS_TEXT, AT(bind), RUN, LISTENING, "ADDRESS", "listen on this address only (127.0.0.1)"},
+    {"bind", "", ARGS_TEXT, AT(bind), RUN, LISTENING, "ADDRESS", "address to listen on (127.0.0.1)"},
     {"data-bind", "", ARGS_TEXT, AT(data_bind), RUN, LISTENING, "ADDRESS",
      "address at which nodes of other machines reach this one's (the same as --bind)"},
     {"tls", "", ARGS_FLAG, AT(tls), RUN, LISTENING, NULL,
-     "TLS only, on a loopback address, too, and an invitation for other users"},
+     "require TLS on a loopback address, too, and print an invitation for other users"},
     {"insecure-no-tls", "", ARGS_FLAG, AT(insecure_no_tls), RUN, LISTENING, NULL,
-     "HTTP without TLS, too, beyond loopback, where token and results can then be read in transit"},
+     "serve HTTP without TLS beyond loopback, too: token and results can then be read in transit"},
     {"allow-host", "", ARGS_LIST, AT(allow_hosts), RUN, LISTENING, "NAME",
      "another host name of this agent; may be repeated"},
     {"token-file", "", ARGS_PATH, AT(token_file), ALL, TRUST, "FILE",
@@ -29,10 +29,12 @@ static const struct args_option table[] = {
     {"cluster-token", "", ARGS_PATH, AT(cluster_token), RUN, TRUST, "FILE",
      "file with a second token, which many agents may share; its scope is submit"},
     {"tls-cert", "", ARGS_PATH, AT(tls_cert), RUN, TRUST, "FILE",
-     "certificate for TLS, in PEM, with those of the CAs above it (DIR/tls.crt, signed by nobody)"},
-    {"tls-key", "", ARGS_PATH, AT(tls_key), RUN, TRUST, "FILE", "its key"},
+     "certificate for TLS, in PEM, with those of the CAs above it (DIR/tls.crt, self-signed)"},
+    {"tls-key", "", ARGS_PATH, AT(tls_key), RUN, TRUST, "FILE", "key of --tls-cert, in PEM"},
     {"client-ca", "", ARGS_PATH, AT(client_ca), RUN, TRUST, "FILE",
-     "certificates of CAs, in PEM: a client with one of theirs has scope submit, and its common name"},
+     "certificates of CAs, in PEM: a client whose certificate one of them has signed has scope submit, under "
+     "its "
+     "common name"},
     {"no-token", "", ARGS_FLAG, AT(no_token), RUN, TRUST, NULL,
      "require no token: on loopback addresses only; any user of this machine can then submit"},
     {"codecs", "", ARGS_CHOICE, AT(codecs), RUN, TRUST, CODEC_POLICY_CHOICES,
@@ -42,15 +44,16 @@ static const struct args_option table[] = {
      "allowed codecs, one SHA-256 of a .so or .c file per line (DIR/codecs.allow); a listed .c file is "
      "compiled here. To add one: sha256sum my.c >>DIR/codecs.allow"},
     {"require-isolation", "", ARGS_CHOICE, AT(require_isolation), RUN, TRUST, ISOLATION_CHOICES,
-     "least isolation of any codec from this machine, as SECURITY.md describes (files for codecs that are "
-     "not built in); none: run them without"},
+     "least level at which a codec is isolated from this machine, see SECURITY.md (files, for codecs that "
+     "are "
+     "not built in); none: also run codecs without isolation"},
     {"scope", "", ARGS_CHOICE, AT(scope), TOKEN, TOKENS, SCOPE_CHOICES,
-     "add, invite: what the token allows (submit): see jobs and results; run jobs of its own; everybody's "
+     "add, invite: what the token allows (submit): read jobs and results; run jobs of its own; manage all "
      "jobs"},
     {"expires", "", ARGS_TEXT, AT(expires), TOKEN, TOKENS, "TIME",
-     "add, invite: for how long the token or the code is valid: 30d, 12h, 10m, 30s (never; a code: 1h)"},
+     "add, invite: how long the token or the code is valid: 30d, 12h, 10m, 30s (no end; a code: 1h)"},
     {"keep", "", ARGS_TEXT, AT(keep_token), TOKEN, TOKENS, "TIME",
-     "rotate: for how long the former token is valid, too (1h)"},
+     "rotate: how long the former token stays valid (1h)"},
     {"invitations", "", ARGS_FLAG, AT(invitations), TOKEN, TOKENS, NULL, "revoke: all invitations"},
     {"dir", "", ARGS_PATH, AT(dir), ALL, KEEPING, "DIR",
      "state, packages, results and the token ($XDG_STATE_HOME/psgd/agent-PORT, else "
@@ -60,14 +63,13 @@ static const struct args_option table[] = {
      .max = 256},
     {"queue", "", ARGS_INT, AT(queue), RUN, KEEPING, "N", "jobs that may wait in the queue (16)",
      .max = 10000},
-    {"keep", "", ARGS_INT, AT(keep), RUN, KEEPING, "N", "ended jobs that are kept (64)", .min = 1,
-     .max = 100000},
-    {"keep-days", "", ARGS_INT, AT(keep_days), RUN, KEEPING, "N", "for how long they are kept (no limit)",
-     .min = 1, .max = 36500},
+    {"keep", "", ARGS_INT, AT(keep), RUN, KEEPING, "N", "ended jobs to keep (64)", .min = 1, .max = 100000},
+    {"keep-days", "", ARGS_INT, AT(keep_days), RUN, KEEPING, "N",
+     "days for which ended jobs are kept (no limit)", .min = 1, .max = 36500},
     {"keep-gib", "", ARGS_INT, AT(keep_gib), RUN, KEEPING, "N",
-     "GiB of their records, models, ... (no limit)", .min = 1, .max = 1 << 20},
+     "GiB of records, models, ... of ended jobs to keep (no limit)", .min = 1, .max = 1 << 20},
     {"blob-limit", "", ARGS_INT, AT(blob_limit_gib), RUN, KEEPING, "N",
-     "GiB of packages kept for the next job (16)", .min = 1, .max = 1 << 20},
+     "GiB of packages to keep for later jobs (16)", .min = 1, .max = 1 << 20},
     {"job-memory", "", ARGS_INT, AT(job_memory_gib), RUN, KEEPING, "N",
      "GiB of memory that a node's process may use (80 % of the machine's memory; 0: no limit)",
      .max = 1 << 20},
@@ -85,11 +87,11 @@ static const char *const groups[] = {"Network", "Security", "Tokens", "State and
 
 const struct args agent_options_table = {"agent --help lists the options.", table,
                                          sizeof table / sizeof *table, groups};
-const char agent_exit_help[] =
-    "\nExit status: 0 stopped by SIGTERM or SIGINT, or done, 2 wrong usage, 6 no such member or a name that "
-    "is\n"
-    "taken, 7 insecure options, or a folder or\n"
-    "token file that others can read or change, 71 a port, an address or the folder is not available.\n";
+const char agent_exit_help[] = "\nExit status: 0 stopped by SIGTERM or SIGINT, or done, 2 wrong usage, 6 no "
+                               "such member, or the name is\n"
+                               "taken, 7 insecure options, or a folder or token file that other users can "
+                               "read or change, 71 a port, an\n"
+                               "address or the folder is not available.\n";
 
 const char *scope_name(enum scope s)
 {
@@ -101,11 +103,11 @@ const char *scope_name(enum scope s)
 const char *agent_token_usage(char *out, size_t size, const char *name)
 {
     static const char *const lines[][2] = {
-        {"list", "who may use the agent of this folder, and open invitations"},
+        {"list", "the tokens of this folder's agent, and open invitations"},
         {"add NAME", "a token for NAME, printed once"},
-        {"revoke NAME", "takes NAME's tokens back; revoke --invitations: all codes"},
+        {"revoke NAME", "revokes NAME's tokens; revoke --invitations: all invitations"},
         {"rotate [NAME]", "another token for NAME, or for the owner; the former one stays valid for --keep"},
-        {"invite", "prints the command by which one more user joins (with TLS)"},
+        {"invite", "prints the command with which one more user joins (with TLS)"},
     };
     size_t n = 0;
 
@@ -114,8 +116,8 @@ const char *agent_token_usage(char *out, size_t size, const char *name)
                               lines[i][0], lines[i][1]);
     if (n < size)
         snprintf(out + n, size - n,
-                 "\nThese change files of the agent's folder; an agent that runs goes by them from its next "
-                 "request on.\n");
+                 "\nThe verbs change files in the agent's folder; a running agent reads them before its next "
+                 "request.\n");
     return out;
 }
 
