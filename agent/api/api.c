@@ -6,10 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/api/agent_state.h"
 #include "agent/base/log.h"
-#include "agent/jobs/job_action.h"
-#include "agent/jobs/retention.h"
+#include "agent/jobs/counts.h"
 #include "shared/base/json.h"
 
 enum { DIGITS_MAX = 15 };
@@ -151,30 +149,6 @@ bool api_is_open(const struct request *rq, const char key_sha256[SHA256_HEX])
                    equal_in_constant_time(key_sha256, rq->job_key, SHA256_HEX);
 
     return has_key || rq->scope == SCOPE_ADMIN || (rq->scope == SCOPE_READ && rq->route->needs == NEEDS_READ);
-}
-
-static void respond_unknown(const struct agent *a, const struct request *rq, struct response *rs)
-{
-    const struct tombstone *f = task_find(&a->jobs, rq->arg[0]) ? NULL
-                                                                : retention_tombstone(&a->jobs, rq->arg[0]);
-
-    if (f && api_is_open(rq, f->key_sha256))
-        respond_problem(rs, GONE, NULL, "%s was removed at %s: %s", f->id, f->at, f->why);
-    else
-        respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
-}
-
-struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
-{
-    struct task *t = task_attempt(&a->jobs, rq->arg[0], rq->attempt);
-
-    if (!t || !api_is_open(rq, t->job.key_sha256)) {
-        respond_unknown(a, rq, rs);
-        return NULL;
-    }
-    if (rq->scope != SCOPE_READ)
-        job_touch(t);
-    return t;
 }
 
 void respond_problem(struct response *rs, enum problem p, const char *hint, const char *fmt, ...)

@@ -218,8 +218,8 @@ bool api_timeout(double *out, const struct request *rq, struct response *rs);
 /* Parses the body, which the caller frees. */
 json_t *api_body(const struct request *rq, struct response *rs);
 
-/* Returns the job that the first argument names, and renews its lease if the request may do that. NULL, with
- * status 404: there is no such job, or the request may not see it. */
+/* In api_jobs.c: returns the job that the first argument names, and renews its lease if the request may do
+ * that. NULL, with status 404: there is no such job, or the request may not see it. */
 struct task *api_task(struct agent *a, const struct request *rq, struct response *rs);
 
 /* Whether the request may reach the job with this key. Two members with scope `submit` must not reach each

@@ -18,6 +18,30 @@
 
 enum { MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
 
+static void respond_unknown(const struct agent *a, const struct request *rq, struct response *rs)
+{
+    const struct tombstone *f = task_find(&a->jobs, rq->arg[0]) ? NULL
+                                                                : retention_tombstone(&a->jobs, rq->arg[0]);
+
+    if (f && api_is_open(rq, f->key_sha256))
+        respond_problem(rs, GONE, NULL, "%s was removed at %s: %s", f->id, f->at, f->why);
+    else
+        respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
+}
+
+struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
+{
+    struct task *t = task_attempt(&a->jobs, rq->arg[0], rq->attempt);
+
+    if (!t || !api_is_open(rq, t->job.key_sha256)) {
+        respond_unknown(a, rq, rs);
+        return NULL;
+    }
+    if (rq->scope != SCOPE_READ)
+        job_touch(t);
+    return t;
+}
+
 static void respond_job(struct response *rs, int status, const struct task *t)
 {
     respond_json(rs, status, task_json(t));
