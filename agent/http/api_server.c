@@ -334,7 +334,7 @@ static void tick(void *arg)
     h->n_logged = h->n_unlogged = 0;
 }
 
-static void warn(const char *text)
+static void log_warning(const char *text)
 {
     log_line(LOG_LEVEL_WARN, "agent", NULL, "%s", text);
 }
@@ -345,21 +345,21 @@ static const struct http_service api_service = {.begin = begin_request,
                                                 .is_ready = is_ready,
                                                 .read = read_events,
                                                 .end = end_request,
-                                                .tick = tick,
-                                                .warn = warn};
+                                                .tick = tick};
 
 int api_server_open(struct api_server **out, struct agent *a, int listen_fd, struct err *e)
 {
     struct api_server *s = calloc(1, sizeof *s);
     const struct identity *id = &a->auth.identity;
-    struct http_options o = {.loop = &a->loop,
+    struct http_options o = {.conns = {.loop = &a->loop,
+                                       .allows_plain = a->allows_plain,
+                                       .max = CONNECTIONS_MAX,
+                                       .max_unauthenticated = UNAUTHENTICATED_MAX,
+                                       .max_per_source = UNAUTHENTICATED_PER_SOURCE,
+                                       .warn = log_warning},
                              .service = &api_service,
                              .arg = s,
-                             .n_changes = &a->jobs.n_changes,
-                             .allows_plain = a->allows_plain,
-                             .max = CONNECTIONS_MAX,
-                             .max_unauthenticated = UNAUTHENTICATED_MAX,
-                             .max_per_source = UNAUTHENTICATED_PER_SOURCE};
+                             .n_changes = &a->jobs.n_changes};
 
     if (s)
         *s = (struct api_server){.agent = a,
@@ -378,7 +378,7 @@ int api_server_open(struct api_server **out, struct agent *a, int listen_fd, str
         api_server_close(s);
         return e->code;
     }
-    o.keys = s->keys;
+    o.conns.keys = s->keys;
     if (http_server_open(&s->http, &o, listen_fd, e) < 0) {
         api_server_close(s);
         return e->code;

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,7 +14,6 @@
 
 #include "shared/base/address.h"
 #include "shared/base/clock.h"
-#include "shared/http/http_server.h"
 
 static const double HEAD_S = 10; /* from the connection to the complete head of its first request */
 /* Time for a request with its response; a second more for each SLOWEST_BPS bytes. */
@@ -32,9 +33,22 @@ double conn_deadline(uint64_t bytes)
     return clock_now() + REQUEST_S + (double)bytes / SLOWEST_BPS;
 }
 
+void conns_warn(const struct conns *c, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    if (!c->options.warn)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    c->options.warn(text);
+}
+
 static struct conn_list *list_of(struct conn *k)
 {
-    return k->is_authenticated ? &k->server->conns.authenticated : &k->server->conns.unauthenticated;
+    return k->is_authenticated ? &k->conns->authenticated : &k->conns->unauthenticated;
 }
 
 static void list_add(struct conn *k)
@@ -70,14 +84,14 @@ const struct source *conn_source(struct conn *k)
 {
     if (k->is_loopback && !k->is_uid_asked) {
         k->is_uid_asked = true;
-        k->source.uid = source_uid(k->server->conns.diag_fd, k->client.fd);
+        k->source.uid = source_uid(k->conns->diag_fd, k->client.fd);
     }
     return &k->source;
 }
 
 static void free_if_unused(struct conn *k)
 {
-    struct conns *c = &k->server->conns;
+    struct conns *c = k->conns;
 
     if (!k->is_ended || k->has_library_end || k->is_ready)
         return;
@@ -95,15 +109,22 @@ void conn_drop_request(struct conn *k)
     k->request = NULL;
 }
 
+void conn_lose_client(struct conn *k)
+{
+    if (!k->call)
+        return;
+    k->call->is_gone = true;
+    k->conns->has_lost = true;
+}
+
 void conn_end(struct conn *k)
 {
-    struct conns *c = &k->server->conns;
-    struct loop *l = k->server->loop;
+    struct conns *c = k->conns;
+    struct loop *l = k->conns->loop;
 
     if (k->is_ended)
         return;
-    if (k->call)
-        http_call_gone(k->call);
+    conn_lose_client(k);
     if (k->is_awaited)
         c->n_awaited--;
     loop_unwatch(l, &k->client);
@@ -130,13 +151,13 @@ void conn_mark_ready(struct conn *k)
     if (k->is_ready)
         return;
     k->is_ready = true;
-    k->next_ready = k->server->conns.ready;
-    k->server->conns.ready = k;
+    k->next_ready = k->conns->ready;
+    k->conns->ready = k;
 }
 
-struct conn *conn_started(struct http_server *h, int fd)
+struct conn *conn_started(struct conns *c, int fd)
 {
-    struct conn **at = &h->conns.starting, *k;
+    struct conn **at = &c->starting, *k;
 
     while ((k = *at) != NULL && k->library_fd != fd)
         at = &k->next_starting;
@@ -152,11 +173,11 @@ void conn_library_closed(struct conn *k)
 }
 
 /* A connection that becomes ready during this loop is relayed in the next call. */
-void conns_relay_ready(struct http_server *h)
+void conns_relay_ready(struct conns *c)
 {
-    struct conn *k, *next = h->conns.ready;
+    struct conn *k, *next = c->ready;
 
-    h->conns.ready = NULL;
+    c->ready = NULL;
     while ((k = next) != NULL) {
         next = k->next_ready;
         k->is_ready = false;
@@ -182,7 +203,7 @@ void conn_begin(struct conn *k)
 }
 
 /* Makes an unauthenticated connection, which takes fd. NULL: no memory. */
-static struct conn *conn_new(struct http_server *h, int fd, const struct sockaddr *peer)
+static struct conn *conn_new(struct conns *c, int fd, const struct sockaddr *peer)
 {
     struct conn *k = calloc(1, sizeof *k);
 
@@ -190,7 +211,7 @@ static struct conn *conn_new(struct http_server *h, int fd, const struct sockadd
         close(fd);
         return NULL;
     }
-    k->server = h;
+    k->conns = c;
     k->deadline = clock_now() + HEAD_S;
     k->state = CONN_FIRST;
     k->is_loopback = address_is_loopback(peer);
@@ -204,12 +225,11 @@ static struct conn *conn_new(struct http_server *h, int fd, const struct sockadd
 
 static void evict(struct conn *k, const char *where)
 {
-    struct conns *c = &k->server->conns;
+    struct conns *c = k->conns;
 
     if (c->n_evicted++ == 0)
-        http_warn(
-            k->server,
-            "http: a connection from %s is closed, the oldest of too many %s without an accepted request",
+        conns_warn(
+            c, "http: a connection from %s is closed, the oldest of too many %s without an accepted request",
             k->peer_host, where);
     conn_end(k);
 }
@@ -218,7 +238,7 @@ static void evict(struct conn *k, const char *where)
  * address of `newest`: the address itself, or on this machine each of its users. */
 static struct conn *oldest_of_largest_source(struct conn *newest)
 {
-    struct conn *first = newest->server->conns.unauthenticated.first, *oldest = NULL;
+    struct conn *first = newest->conns->unauthenticated.first, *oldest = NULL;
     unsigned most = 0;
 
     for (struct conn *k = first; k; k = k->next)
@@ -242,7 +262,7 @@ static struct conn *oldest_of_largest_source(struct conn *newest)
 /* Keeps the unauthenticated connections within their limits after `newest` was accepted. */
 static void make_room(struct conn *newest)
 {
-    struct conns *c = &newest->server->conns;
+    struct conns *c = newest->conns;
     unsigned n_same = 0;
 
     for (const struct conn *k = c->unauthenticated.first; k; k = k->next)
@@ -266,35 +286,35 @@ static void admit_conn(struct conn *k)
 
 static void listen_again(void *arg)
 {
-    struct http_server *h = arg;
+    struct conns *c = arg;
     struct err e;
 
-    if (loop_watch(h->loop, &h->conns.listening, EPOLLIN, &e) < 0)
-        timer_set(h->loop, &h->conns.pause, clock_now() + PAUSE_S);
+    if (loop_watch(c->loop, &c->listening, EPOLLIN, &e) < 0)
+        timer_set(c->loop, &c->pause, clock_now() + PAUSE_S);
 }
 
-void conns_log_unaccepted(struct http_server *h, int error)
+void conns_log_unaccepted(struct conns *c, int error)
 {
     struct err e;
 
-    if (h->conns.n_unaccepted++ > 0)
+    if (c->n_unaccepted++ > 0)
         return;
     errno = error;
     err_errno(&e, ERR_IO, "http: a connection cannot be accepted");
-    http_warn(h, "%s", e.text);
+    conns_warn(c, "%s", e.text);
 }
 
 /* Call when no descriptor or memory is free: closes the oldest unauthenticated connection; without one,
  * pauses accepting for PAUSE_S. Returns whether to accept on at once. */
-static bool free_a_place(struct http_server *h, int error)
+static bool free_a_place(struct conns *c, int error)
 {
-    conns_log_unaccepted(h, error);
-    if (h->conns.unauthenticated.first) {
-        evict(h->conns.unauthenticated.first, "for the descriptors left,");
+    conns_log_unaccepted(c, error);
+    if (c->unauthenticated.first) {
+        evict(c->unauthenticated.first, "for the descriptors left,");
         return true;
     }
-    loop_unwatch(h->loop, &h->conns.listening);
-    timer_set(h->loop, &h->conns.pause, clock_now() + PAUSE_S);
+    loop_unwatch(c->loop, &c->listening);
+    timer_set(c->loop, &c->pause, clock_now() + PAUSE_S);
     return false;
 }
 
@@ -308,22 +328,22 @@ static bool has_waiting(int fd)
 
 static void on_listening(void *arg, uint32_t events)
 {
-    struct http_server *h = arg;
+    struct conns *c = arg;
     bool has_freed = false;
 
     (void)events;
     for (int i = 0; i < ACCEPT_BATCH; i++) {
         struct sockaddr_storage peer = {0};
         socklen_t len = sizeof peer;
-        int fd = accept4(h->conns.listening.fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(c->listening.fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            admit_conn(conn_new(h, fd, (struct sockaddr *)&peer));
+            admit_conn(conn_new(c, fd, (struct sockaddr *)&peer));
             has_freed = false;
         } else if (errno == EAGAIN) {
             return;
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            if (has_freed || !has_waiting(h->conns.listening.fd) || !free_a_place(h, errno))
+            if (has_freed || !has_waiting(c->listening.fd) || !free_a_place(c, errno))
                 return;
             has_freed = true;
         }
@@ -350,20 +370,19 @@ static unsigned find_max(unsigned most)
                                             : SPARE_FILES / FILES_EACH;
 }
 
-int conns_open(struct http_server *h, int listen_fd, struct err *e)
+int conns_open(struct conns *c, const struct conn_options *o, int listen_fd, struct err *e)
 {
-    const struct http_options *o = &h->options;
-    struct conns *c = &h->conns;
-
-    *c = (struct conns){.listening = {.fd = listen_fd, .ready = on_listening, .arg = h},
-                        .pause = {.due = listen_again, .arg = h},
+    *c = (struct conns){.loop = o->loop,
+                        .options = *o,
+                        .listening = {.fd = listen_fd, .ready = on_listening, .arg = c},
+                        .pause = {.due = listen_again, .arg = c},
                         .diag_fd = source_uid_open(),
                         .max = find_max(o->max),
                         .max_per_source = o->max_per_source};
     c->max_unauthenticated = c->max / (o->max / o->max_unauthenticated);
-    if (loop_watch(h->loop, &c->listening, EPOLLIN, e) == 0)
+    if (loop_watch(c->loop, &c->listening, EPOLLIN, e) == 0)
         return 0;
-    conns_close(h);
+    conns_close(c);
     return e->code;
 }
 
@@ -376,23 +395,19 @@ static void end_late(struct conn_list *l, double now)
     }
 }
 
-void conns_tick(struct http_server *h, double now)
+void conns_tick(struct conns *c, double now)
 {
-    struct conns *c = &h->conns;
-
     end_late(&c->unauthenticated, now);
     end_late(&c->authenticated, now);
     if (c->n_evicted > 1)
-        http_warn(h, "http: %u more connections were closed", c->n_evicted - 1);
+        conns_warn(c, "http: %u more connections were closed", c->n_evicted - 1);
     c->n_evicted = c->n_unaccepted = 0;
 }
 
-void conns_quiesce(struct http_server *h)
+void conns_quiesce(struct conns *c)
 {
-    struct conns *c = &h->conns;
-
-    timer_cancel(h->loop, &c->pause);
-    loop_unwatch(h->loop, &c->listening);
+    timer_cancel(c->loop, &c->pause);
+    loop_unwatch(c->loop, &c->listening);
     if (c->listening.fd >= 0)
         close(c->listening.fd);
     c->listening.fd = -1;
@@ -408,15 +423,13 @@ static void close_all(struct conn_list *l)
     }
 }
 
-void conns_close(struct http_server *h)
+void conns_close(struct conns *c)
 {
-    struct conns *c = &h->conns;
-
-    conns_quiesce(h);
-    conns_relay_ready(h);
+    conns_quiesce(c);
+    conns_relay_ready(c);
     close_all(&c->unauthenticated);
     close_all(&c->authenticated);
-    conns_relay_ready(h);
+    conns_relay_ready(c);
     if (c->diag_fd >= 0)
         close(c->diag_fd);
 }

@@ -1,12 +1,12 @@
 /* conn -- the connections of clients: conn.c accepts, limits, times and ends them; relay.c moves their bytes.
  *
  * A connection is unauthenticated until the service says that a request on it has shown a valid token
- * (conn_mark_authenticated). http_options limits how many unauthenticated connections there may be in all,
- * and how many from one address; one more evicts the oldest, from that address or of all. So a client that
- * shows its token at once is served, however many clients show none: a connection can be evicted only until
- * its first request is read. One user of this machine could fill the share of a local address, so when that
- * share is full, each user counts as a source (source.h), and the oldest connection of the source with the
- * most is evicted. All other places are reserved for authenticated clients. */
+ * (conn_mark_authenticated). struct conn_options limits how many unauthenticated connections there may be in
+ * all, and how many from one address; one more evicts the oldest, from that address or of all. So a client
+ * that shows its token at once is served, however many clients show none: a connection can be evicted only
+ * until its first request is read. One user of this machine could fill the share of a local address, so when
+ * that share is full, each user counts as a source (source.h), and the oldest connection of the source with
+ * the most is evicted. All other places are reserved for authenticated clients. */
 #ifndef PSGD_HTTP_CONN_H
 #define PSGD_HTTP_CONN_H
 
@@ -25,8 +25,28 @@ enum conn_state {
                      * connection, and the client might lose the response */
 };
 
-struct http_call;
+enum { CONN_CHUNK = 64 << 10 };
+
 struct http_server;
+struct MHD_Connection;
+struct MHD_Daemon;
+
+/* One request with its response. */
+struct http_call {
+    struct http_server *server;
+    struct conn *conn; /* its request->head is the request's */
+    struct MHD_Connection *connection;
+    void *own; /* the service's; NULL at first */
+    bool is_begun, is_answered;
+    bool is_failed; /* the connection ends without an answer */
+    bool is_gone;   /* the client will not receive the response */
+    /* Set by the service: the request is parked for a bounded time, and stays parked if the client ends its
+     * sending side. Without it such a client counts as gone. */
+    bool is_brief;
+
+    struct http_call *next, *prev; /* in the list of suspended requests */
+    bool is_parked;
+};
 
 /* The head of a request, while it arrives and is handled. */
 struct request_head {
@@ -37,7 +57,7 @@ struct request_head {
 };
 
 struct conn {
-    struct http_server *server;
+    struct conns *conns;
     struct conn *next, *prev; /* in its list, the oldest first; or among the ended ones */
     struct conn *next_ready, *next_starting;
     enum conn_state state;
@@ -69,8 +89,21 @@ struct conn_list {
     unsigned n;
 };
 
+struct conn_options {
+    struct loop *loop;
+    const struct tls_keys *keys; /* NULL: no TLS */
+    bool allows_plain;           /* HTTP without TLS */
+    /* Limits of connections: in all; unauthenticated in all; unauthenticated from one address or user. Each
+     * is at least the next. */
+    unsigned max, max_unauthenticated, max_per_source;
+    void (*warn)(const char *text); /* a line for the log; NULL: there is none */
+};
+
 /* The listening socket and all connections. */
 struct conns {
+    struct loop *loop;
+    struct conn_options options;
+    struct MHD_Daemon *library; /* which gets the connections; set after conns_open */
     struct watch listening;
     struct timer pause; /* accepting is paused: no descriptor or memory was free */
     struct conn_list unauthenticated, authenticated;
@@ -81,6 +114,8 @@ struct conns {
     unsigned max, max_unauthenticated, max_per_source;
     unsigned n_awaited;               /* connections with is_awaited */
     unsigned n_evicted, n_unaccepted; /* in the present second, for the log */
+    bool has_lost; /* a client that will not receive its response, since this was cleared */
+    char chunk[CONN_CHUNK];
 };
 
 /* For services.
@@ -96,21 +131,23 @@ double conn_deadline(uint64_t bytes);
 /* For http_server.c.
  *
  * Takes listen_fd, also on failure. */
-int conns_open(struct http_server *h, int listen_fd, struct err *e);
+int conns_open(struct conns *c, const struct conn_options *o, int listen_fd, struct err *e);
 /* Stops accepting. */
-void conns_quiesce(struct http_server *h);
+void conns_quiesce(struct conns *c);
 /* Ends the connections whose time is over. Call once a second. */
-void conns_tick(struct http_server *h, double now);
+void conns_tick(struct conns *c, double now);
 /* Relays the connections that are marked ready. */
-void conns_relay_ready(struct http_server *h);
+void conns_relay_ready(struct conns *c);
 /* Call after the library has stopped: sends what the clients take at once, and frees all. */
-void conns_close(struct http_server *h);
+void conns_close(struct conns *c);
 /* The library has taken the end `fd` of a socket pair. Returns its connection. */
-struct conn *conn_started(struct http_server *h, int fd);
+struct conn *conn_started(struct conns *c, int fd);
 /* The library has closed its end. */
 void conn_library_closed(struct conn *k);
 /* The request is answered; the response may not be relayed yet. */
 void conn_answered(struct conn *k);
+/* The client will not receive the response to its request, if there is one. */
+void conn_lose_client(struct conn *k);
 
 /* Between conn.c and relay.c.
  *
@@ -129,6 +166,7 @@ void conn_drop_request(struct conn *k);
  * own. */
 void conn_end(struct conn *k);
 /* A connection cannot be served, for this errno. Logs the first in each second. */
-void conns_log_unaccepted(struct http_server *h, int error);
+void conns_log_unaccepted(struct conns *c, int error);
+void conns_warn(const struct conns *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

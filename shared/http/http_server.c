@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <microhttpd.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -31,28 +29,9 @@ bool http_is_closing(const struct http_call *c)
     return c->server->is_closing;
 }
 
-void http_warn(const struct http_server *h, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-
-    if (!h->options.service->warn)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    h->options.service->warn(text);
-}
-
 static const struct http_service *service_of(const struct http_call *c)
 {
     return c->server->options.service;
-}
-
-void http_call_gone(struct http_call *c)
-{
-    c->is_gone = true;
-    c->server->look = true;
 }
 
 static void suspend(struct http_call *c)
@@ -67,7 +46,7 @@ static void suspend(struct http_call *c)
     c->is_parked = true;
     h->suspended = true;
     if (c->conn->peer_ended && !c->is_brief)
-        http_call_gone(c);
+        conn_lose_client(c->conn);
     MHD_suspend_connection(c->connection);
 }
 
@@ -182,7 +161,8 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **slot,
     struct http_server *h = arg;
 
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *slot = conn_started(h, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+        *slot = conn_started(&h->conns,
+                             MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
     } else if (*slot) {
         conn_library_closed(*slot);
         *slot = NULL;
@@ -264,18 +244,18 @@ static int open_library(struct http_server *h, struct err *e)
 {
     const union MHD_DaemonInfo *info;
 
-    h->daemon = MHD_start_daemon(
+    h->conns.library = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
         MHD_OPTION_CONNECTION_LIMIT, h->conns.max + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
         MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
-    if (!h->daemon)
+    if (!h->conns.library)
         return err_set(e, ERR_IO, "the HTTP server cannot start");
-    info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    info = MHD_get_daemon_info(h->conns.library, MHD_DAEMON_INFO_EPOLL_FD);
     h->watch = (struct watch){.fd = info->epoll_fd, .ready = on_ready, .arg = h};
     if (loop_watch(h->loop, &h->watch, EPOLLIN, e) == 0)
         return 0;
-    MHD_stop_daemon(h->daemon);
+    MHD_stop_daemon(h->conns.library);
     return e->code;
 }
 
@@ -284,7 +264,7 @@ static void on_tick(void *arg)
     struct http_server *h = arg;
     double now = clock_now();
 
-    conns_tick(h, now);
+    conns_tick(&h->conns, now);
     if (h->options.service->tick)
         h->options.service->tick(h->options.arg);
     h->look = true;
@@ -300,14 +280,14 @@ int http_server_open(struct http_server **out, const struct http_options *o, int
         return err_set(e, ERR_NOMEM, "no memory for the server");
     }
     h->options = *o;
-    h->loop = o->loop;
+    h->loop = o->conns.loop;
     h->tick = (struct timer){.due = on_tick, .arg = h};
-    if (conns_open(h, listen_fd, e) < 0) {
+    if (conns_open(&h->conns, &o->conns, listen_fd, e) < 0) {
         free(h);
         return e->code;
     }
     if (open_library(h, e) < 0) {
-        conns_close(h);
+        conns_close(&h->conns);
         free(h);
         return e->code;
     }
@@ -325,14 +305,14 @@ void http_server_turn(struct http_server *h)
      * connection that is suspended within its callback. */
     do {
         h->suspended = resumed = false;
-        if (h->look || h->n_seen != *n_changes) {
-            h->look = false;
+        if (h->look || h->conns.has_lost || h->n_seen != *n_changes) {
+            h->look = h->conns.has_lost = false;
             h->n_seen = *n_changes;
             resumed = resume_calls(h);
         }
-        MHD_run(h->daemon);
+        MHD_run(h->conns.library);
     } while (h->suspended || resumed || h->n_seen != *n_changes);
-    conns_relay_ready(h);
+    conns_relay_ready(&h->conns);
 }
 
 double http_server_max_wait(const struct http_server *h)
@@ -341,7 +321,7 @@ double http_server_max_wait(const struct http_server *h)
 
     if (h->conns.ready)
         return 0;
-    return MHD_get_timeout(h->daemon, &ms) == MHD_YES ? 1e-3 * (double)ms : 3600;
+    return MHD_get_timeout(h->conns.library, &ms) == MHD_YES ? 1e-3 * (double)ms : 3600;
 }
 
 bool http_server_is_busy(const struct http_server *h)
@@ -351,7 +331,7 @@ bool http_server_is_busy(const struct http_server *h)
 
 void http_server_quiesce(struct http_server *h)
 {
-    conns_quiesce(h);
+    conns_quiesce(&h->conns);
 }
 
 void http_server_close(struct http_server *h)
@@ -361,7 +341,7 @@ void http_server_close(struct http_server *h)
     http_server_turn(h);
     timer_cancel(h->loop, &h->tick);
     loop_unwatch(h->loop, &h->watch);
-    MHD_stop_daemon(h->daemon);
-    conns_close(h);
+    MHD_stop_daemon(h->conns.library);
+    conns_close(&h->conns);
     free(h);
 }

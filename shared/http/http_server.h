@@ -16,27 +16,6 @@
 
 #include "shared/http/conn.h"
 
-enum { HTTP_CHUNK = 64 << 10 };
-
-struct http_server;
-
-/* One request with its response. */
-struct http_call {
-    struct http_server *server;
-    struct conn *conn; /* its request->head is the request's */
-    struct MHD_Connection *connection;
-    void *own; /* the service's; NULL at first */
-    bool is_begun, is_answered;
-    bool is_failed; /* the connection ends without an answer */
-    bool is_gone;   /* the client will not receive the response */
-    /* Set by the service: the request is parked for a bounded time, and stays parked if the client ends its
-     * sending side. Without it such a client counts as gone. */
-    bool is_brief;
-
-    struct http_call *next, *prev; /* in the list of suspended requests */
-    bool is_parked;
-};
-
 /* The functions that answer requests, called in this order; none may block. */
 struct http_service {
     /* The head is here, valid or not (conn->refusal), and no byte of the body. May answer. */
@@ -53,20 +32,13 @@ struct http_service {
     void (*end)(struct http_call *c);
     /* Once a second; NULL: nothing. */
     void (*tick)(void *arg);
-    /* A line for the log; NULL: there is none. */
-    void (*warn)(const char *text);
 };
 
 struct http_options {
-    struct loop *loop;
+    struct conn_options conns;
     const struct http_service *service;
-    void *arg;                   /* the service's */
-    const uint64_t *n_changes;   /* the service's: suspended requests are asked again when it has changed */
-    const struct tls_keys *keys; /* NULL: no TLS */
-    bool allows_plain;           /* HTTP without TLS */
-    /* Limits of connections: in all; unauthenticated in all; unauthenticated from one address or user. Each
-     * is at least the next. */
-    unsigned max, max_unauthenticated, max_per_source;
+    void *arg;                 /* the service's */
+    const uint64_t *n_changes; /* the service's: suspended requests are asked again when it has changed */
 };
 
 /* Takes listen_fd, also on failure. What the options point to must outlive the server. */
@@ -91,9 +63,6 @@ void http_server_close(struct http_server *h);
 void *http_arg(const struct http_call *c);
 /* Whether the server is being closed: suspended requests go on now, or never. */
 bool http_is_closing(const struct http_call *c);
-
-/* A line for the service's log. */
-void http_warn(const struct http_server *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 enum http_body {
     HTTP_BYTES,  /* `bytes`, which are taken */
@@ -126,7 +95,6 @@ void http_park(struct http_call *c, double look_at);
 struct http_server {
     struct http_options options;
     struct loop *loop;
-    struct MHD_Daemon *daemon;
     struct conns conns;
     struct watch watch; /* of the library's epoll descriptor */
     struct timer tick;
@@ -135,10 +103,6 @@ struct http_server {
     uint64_t n_seen;      /* *n_changes when suspended requests were last asked */
     bool look, suspended; /* suspended requests must be asked again; one was suspended in this turn */
     bool is_closing;
-    char chunk[HTTP_CHUNK];
 };
-
-/* The client will not receive the response. */
-void http_call_gone(struct http_call *c);
 
 #endif

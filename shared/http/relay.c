@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
-#include "shared/http/http_server.h"
+#include "shared/http/conn.h"
 
 static const double NEXT_HEAD_S = 10; /* from the first byte of a later head to its end */
 static const double LINGER_S = 5;
 
-enum { CHUNK = HTTP_CHUNK };
+enum { CHUNK = CONN_CHUNK };
 
 enum progress { NOTHING, MOVED, OVER };
 
@@ -98,7 +98,7 @@ static void on_inner(void *arg, uint32_t events);
 /* Gives the library one end of a socket pair as the client's connection. */
 static bool connect_library(struct conn *k)
 {
-    struct http_server *h = k->server;
+    struct conns *c = k->conns;
     struct sockaddr_storage peer = {0};
     socklen_t len = sizeof peer;
     int pair[2];
@@ -108,24 +108,24 @@ static bool connect_library(struct conn *k)
     if (getpeername(k->client.fd, (struct sockaddr *)&peer, &len) < 0)
         return false;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
-        conns_log_unaccepted(h, errno);
+        conns_log_unaccepted(c, errno);
         return false;
     }
     k->inner = (struct watch){.fd = pair[0], .ready = on_inner, .arg = k};
     k->library_fd = pair[1];
     k->has_library_end = true;
-    k->next_starting = h->conns.starting;
-    h->conns.starting = k;
-    if (MHD_add_connection(h->daemon, pair[1], (struct sockaddr *)&peer, len) == MHD_YES)
+    k->next_starting = c->starting;
+    c->starting = k;
+    if (MHD_add_connection(c->library, pair[1], (struct sockaddr *)&peer, len) == MHD_YES)
         return true;
-    h->conns.starting = k->next_starting; /* the library has closed its end */
+    c->starting = k->next_starting; /* the library has closed its end */
     k->has_library_end = false;
     return false;
 }
 
 static void set_awaited(struct conn *k, bool is_awaited)
 {
-    k->server->conns.n_awaited += (unsigned)is_awaited - (unsigned)k->is_awaited;
+    k->conns->n_awaited += (unsigned)is_awaited - (unsigned)k->is_awaited;
     k->is_awaited = is_awaited;
 }
 
@@ -174,7 +174,7 @@ static enum progress read_head(struct conn *k)
         }
         if (k->peer_ended)
             return k->is_awaited ? NOTHING : OVER;
-        n = client_recv(k, k->server->chunk, HEAD_MAX - (k->request ? k->request->n : 0));
+        n = client_recv(k, k->conns->chunk, HEAD_MAX - (k->request ? k->request->n : 0));
         if (n < 0)
             return would_block() ? NOTHING : OVER;
         if (n == 0) {
@@ -190,7 +190,7 @@ static enum progress read_head(struct conn *k)
             else
                 k->deadline = clock_now() + NEXT_HEAD_S;
         }
-        memcpy(k->request->bytes + k->request->n, k->server->chunk, (size_t)n);
+        memcpy(k->request->bytes + k->request->n, k->conns->chunk, (size_t)n);
         k->request->n += (size_t)n;
     }
 }
@@ -206,7 +206,7 @@ static enum progress relay_body(struct conn *k)
         k->state = CONN_RESPONSE;
         return NOTHING;
     }
-    n = client_recv(k, k->server->chunk, most);
+    n = client_recv(k, k->conns->chunk, most);
     if (n < 0)
         return would_block() ? NOTHING : OVER;
     if (n == 0) { /* the client may still read an answer that does not need the whole body */
@@ -216,12 +216,12 @@ static enum progress relay_body(struct conn *k)
         return MOVED;
     }
     k->body_left -= (size_t)n;
-    return to_library(k, k->server->chunk, (size_t)n);
+    return to_library(k, k->conns->chunk, (size_t)n);
 }
 
 static enum progress linger(struct conn *k)
 {
-    ssize_t n = recv(k->client.fd, k->server->chunk, CHUNK, 0); /* also of TLS: the bytes are dropped */
+    ssize_t n = recv(k->client.fd, k->conns->chunk, CHUNK, 0); /* also of TLS: the bytes are dropped */
 
     return n > 0 ? MOVED : n < 0 && would_block() ? NOTHING : OVER;
 }
@@ -249,7 +249,7 @@ static enum progress relay_in(struct conn *k)
 static enum progress begin_linger(struct conn *k)
 {
     if (k->inner.fd >= 0) {
-        loop_unwatch(k->server->loop, &k->inner);
+        loop_unwatch(k->conns->loop, &k->inner);
         close(k->inner.fd);
         k->inner.fd = -1;
     }
@@ -274,9 +274,9 @@ static enum progress relay_out(struct conn *k)
                                                                               : MOVED;
     if (k->inner.fd < 0)
         return NOTHING;
-    n = recv(k->inner.fd, k->server->chunk, CHUNK, 0);
+    n = recv(k->inner.fd, k->conns->chunk, CHUNK, 0);
     if (n > 0)
-        return to_client(k, k->server->chunk, (size_t)n);
+        return to_client(k, k->conns->chunk, (size_t)n);
     if (n < 0 && would_block()) {
         if (k->is_awaited && k->state == CONN_HEAD) {
             set_awaited(k, false);
@@ -291,28 +291,28 @@ static enum progress relay_out(struct conn *k)
  * it could not read. */
 static enum progress look_at_first(struct conn *k)
 {
-    struct http_server *h = k->server;
+    const struct conn_options *o = &k->conns->options;
     uint8_t first;
     ssize_t n = recv(k->client.fd, &first, 1, MSG_PEEK);
 
     if (n <= 0)
         return n < 0 && would_block() ? NOTHING : OVER;
     if (first != TLS_FIRST_BYTE) {
-        if (!h->options.allows_plain)
+        if (!o->allows_plain)
             return begin_linger(k);
         k->state = CONN_HEAD;
         return MOVED;
     }
-    if (!h->options.keys)
+    if (!o->keys)
         return begin_linger(k);
-    k->tls = tls_session_new(h->options.keys, k->client.fd);
+    k->tls = tls_session_new(o->keys, k->client.fd);
     k->state = CONN_HANDSHAKE;
     return k->tls ? MOVED : OVER;
 }
 
 static void set_events(struct conn *k, struct watch *w, uint32_t *has, uint32_t want, uint32_t fired)
 {
-    struct loop *l = k->server->loop;
+    struct loop *l = k->conns->loop;
     struct err e;
 
     /* An event that is not wanted now stays registered until it fires: mostly it is wanted again before
@@ -323,7 +323,7 @@ static void set_events(struct conn *k, struct watch *w, uint32_t *has, uint32_t 
     if (!want)
         loop_unwatch(l, w); /* epoll would report a closed end again and again */
     else if (loop_watch(l, w, want, &e) < 0)
-        http_warn(k->server, "http: %s", e.text);
+        conns_warn(k->conns, "http: %s", e.text);
 }
 
 static void wait_for_events(struct conn *k, uint32_t client_fired, uint32_t inner_fired)
@@ -408,7 +408,7 @@ void conn_on_client(void *arg, uint32_t events)
     if ((events & EPOLLRDHUP) && k->state == CONN_RESPONSE) {
         k->peer_ended = true;
         if (k->call && k->call->is_parked && !k->call->is_brief)
-            http_call_gone(k->call);
+            conn_lose_client(k);
     }
     relay(k, events, 0);
 }

@@ -386,14 +386,14 @@ static int start_thread(struct server *s, struct err *e)
 
 static int open_http(struct server *s, int fd, struct err *e)
 {
-    const struct http_options o = {.loop = &s->loop,
+    const struct http_options o = {.conns = {.loop = &s->loop,
+                                             .allows_plain = true,
+                                             .max = PAGE_CONNECTIONS,
+                                             .max_unauthenticated = PAGE_UNAUTHENTICATED,
+                                             .max_per_source = PAGE_UNAUTHENTICATED},
                                    .service = &page_service,
                                    .arg = s,
-                                   .n_changes = &s->n_changes,
-                                   .allows_plain = true,
-                                   .max = PAGE_CONNECTIONS,
-                                   .max_unauthenticated = PAGE_UNAUTHENTICATED,
-                                   .max_per_source = PAGE_UNAUTHENTICATED};
+                                   .n_changes = &s->n_changes};
 
     s->wake = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake, .arg = s};
     if (s->wake.fd < 0)

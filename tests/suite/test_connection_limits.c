@@ -237,9 +237,9 @@ TEST(half_a_TLS_handshake_costs_nothing_and_ends_at_its_deadline)
         fixture_turn(&f);
     assert_int_equal(epoll_wait(f.agent.loop.epoll_fd, &ev, 1, 0), 0);
     assert_true(http_server_max_wait(f.server->http) >= 1);
-    conns_tick(f.server->http, clock_now() + 9);
+    conns_tick(&f.server->http->conns, clock_now() + 9);
     assert_int_equal(conns(&f)->unauthenticated.n, N_OF(fds));
-    conns_tick(f.server->http, clock_now() + 11);
+    conns_tick(&f.server->http->conns, clock_now() + 11);
     assert_int_equal(conns(&f)->unauthenticated.n, 0);
     for (size_t i = 0; i < N_OF(fds); i++)
         close(fds[i]);
@@ -258,10 +258,10 @@ TEST(a_byte_a_second_does_not_keep_a_connection_beyond_its_deadline)
     for (int s = 1; s <= 9; s++) {
         client_send(&c, &"GET /heal"[s - 1], 1);
         fixture_turn(&f);
-        conns_tick(f.server->http, begun + s);
+        conns_tick(&f.server->http->conns, begun + s);
         assert_int_equal(conns(&f)->unauthenticated.n, 1);
     }
-    conns_tick(f.server->http, clock_now() + 10);
+    conns_tick(&f.server->http->conns, clock_now() + 10);
     assert_int_equal(conns(&f)->unauthenticated.n, 0);
     client_close(&c);
     fixture_close(&f);
@@ -314,7 +314,7 @@ TEST(announced_uploads_count_before_their_bytes_come)
     room = jobs_disk_free(&f.agent.jobs) / 2;
     room = room < BLOB_BODY ? room : BLOB_BODY;
     blob = room / 5 * 2;
-    f.agent.jobs.blobs.promised = jobs_disk_free(&f.agent.jobs) - room;
+    f.agent.jobs.blobs.announced = jobs_disk_free(&f.agent.jobs) - room;
     for (int i = 0; i < 3; i++) {
         client_open(&c[i], &f);
         client_send(&c[i], text, (size_t)snprintf(text, sizeof text, head, i, f.token, blob));
