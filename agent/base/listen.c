@@ -17,27 +17,21 @@ static int may_listen(const struct listener *l, const struct agent_options *opt,
     return err_hint(e, "Leave --no-token out.");
 }
 
-static int bind_and_listen(struct listener *l, struct err *e)
+static int open_socket(struct listener *l, struct err *e)
 {
-    int on = 1;
+    bool in_use;
 
-    l->fd = socket(l->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (l->fd < 0)
-        return err_errno(e, ERR_IO, "socket");
-    setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(l->fd, (struct sockaddr *)&l->at, l->len) < 0 || listen(l->fd, SOMAXCONN) < 0) {
-        bool in_use = errno == EADDRINUSE;
-
-        err_errno(e, ERR_IO, "cannot listen on %s port %d", l->host, l->port);
-        if (in_use)
-            err_hint(e,
-                     "Another program, perhaps another agent, uses port %d: stop it, or choose another with "
-                     "--port.",
-                     l->port);
-        close(l->fd);
-        return e->code;
-    }
-    return 0;
+    l->fd = address_listen(&l->at);
+    if (l->fd >= 0)
+        return 0;
+    in_use = errno == EADDRINUSE;
+    err_errno(e, ERR_IO, "cannot listen on %s port %d", l->host, l->port);
+    if (in_use)
+        err_hint(e,
+                 "Another program, perhaps another agent, uses port %d: stop it, or choose another with "
+                 "--port.",
+                 l->port);
+    return e->code;
 }
 
 static int bind_shortly(const struct address *a)
@@ -88,22 +82,19 @@ static void set_port(struct sockaddr_storage *a, int port)
 int listener_open(struct listener *out, const struct agent_options *opt, struct err *e)
 {
     struct listener l = {.port = opt->port};
-    struct address at;
 
-    if (find_own(&at, "--bind", opt->bind, e) < 0)
+    if (find_own(&l.at, "--bind", opt->bind, e) < 0)
         return e->code;
-    l.at = at.at;
-    l.len = at.len;
-    set_port(&l.at, opt->port);
-    address_host(l.host, sizeof l.host, (struct sockaddr *)&l.at);
-    l.is_loopback = address_is_loopback((const struct sockaddr *)&l.at);
+    set_port(&l.at.at, opt->port);
+    address_host(l.host, sizeof l.host, (struct sockaddr *)&l.at.at);
+    l.is_loopback = address_is_loopback((const struct sockaddr *)&l.at.at);
     l.is_any = strcmp(l.host, "0.0.0.0") == 0 || strcmp(l.host, "::") == 0;
     l.allows_plain = opt->insecure_no_tls || (l.is_loopback && !opt->tls);
-    if (may_listen(&l, opt, e) < 0 || bind_and_listen(&l, e) < 0)
+    if (may_listen(&l, opt, e) < 0 || open_socket(&l, e) < 0)
         return e->code;
-    getsockname(l.fd, (struct sockaddr *)&l.at, &l.len);
-    l.port = address_port(&l.at);
-    snprintf(l.address, sizeof l.address, l.at.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", l.host, l.port);
+    l.port = address_port(&l.at.at);
+    snprintf(l.address, sizeof l.address, l.at.at.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", l.host,
+             l.port);
     *out = l;
     return 0;
 }

@@ -3,15 +3,13 @@
 #define PSGD_LISTEN_H
 
 #include <stdbool.h>
-#include <sys/socket.h>
 
 #include "agent/base/agent_options.h"
 #include "shared/base/address.h"
 
 struct listener {
     int fd;
-    struct sockaddr_storage at;
-    socklen_t len;
+    struct address at;
     int port;
     char host[64];    /* "127.0.0.1", "::1" */
     char address[80]; /* "127.0.0.1:15387", "[::1]:15387" */

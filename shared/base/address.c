@@ -1,10 +1,12 @@
 #include "shared/base/address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct addrinfo *of_family(const struct addrinfo *a, int family)
 {
@@ -107,4 +109,20 @@ int address_port(const struct sockaddr_storage *a)
 {
     return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)(const void *)a)->sin6_port
                                           : ((const struct sockaddr_in *)(const void *)a)->sin_port);
+}
+
+int address_listen(struct address *a)
+{
+    int fd = socket(a->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, why;
+
+    if (fd < 0)
+        return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        bind(fd, (struct sockaddr *)&a->at, a->len) == 0 && listen(fd, SOMAXCONN) == 0 &&
+        getsockname(fd, (struct sockaddr *)&a->at, &a->len) == 0)
+        return fd;
+    why = errno;
+    close(fd);
+    errno = why;
+    return -1;
 }

@@ -40,6 +40,10 @@ int address_port(const struct sockaddr_storage *a);
 /* Whether the two are one address; ports and scopes are not compared. */
 bool address_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 
+/* Returns a TCP socket that listens at the address, non-blocking; port 0 becomes the port that the system has
+ * chosen. -1: errno has the reason. */
+int address_listen(struct address *a);
+
 /* Whether this is a loopback address, which reaches only this machine. */
 bool address_is_loopback(const struct sockaddr *a);
 

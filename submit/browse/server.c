@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "page/page.h"
+#include "shared/base/address.h"
 #include "shared/http/http_server.h"
 #include "submit/browse/page_access.h"
 #include "submit/browse/page_routes.h"
@@ -352,22 +352,17 @@ static void *server_thread(void *arg)
 
 static int listen_at(int *fd, int *port, struct err *e)
 {
-    struct sockaddr_in at = {
+    const struct sockaddr_in v4 = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)*port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    int one = 1;
+    struct address at = {.len = sizeof v4};
 
-    *fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (*fd < 0)
-        return err_errno(e, ERR_IO, "a socket for the page");
-    if (setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
-        bind(*fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(*fd, SOMAXCONN) == 0 &&
-        getsockname(*fd, (struct sockaddr *)&at, &len) == 0) {
-        *port = ntohs(at.sin_port);
+    memcpy(&at.at, &v4, sizeof v4);
+    *fd = address_listen(&at);
+    if (*fd >= 0) {
+        *port = address_port(&at.at);
         return 0;
     }
     err_errno(e, ERR_IO, "127.0.0.1:%d", *port);
-    close(*fd);
     return err_hint(e, "Leave --port out, and the page gets a free one.");
 }
 

@@ -29,8 +29,8 @@ static void open_on_folder(struct fixture *f)
     assert_ok(agent_open(&f->agent, &f->opt, &e));
     f->agent.allows_plain = l.allows_plain;
     assert_ok(data_address_find(&f->agent.jobs.data, &f->opt, &e));
-    f->at = l.at;
-    f->at_len = l.len;
+    f->at = l.at.at;
+    f->at_len = l.at.len;
     memcpy(f->agent.host, l.host, sizeof l.host);
     memcpy(f->agent.address, l.address, sizeof l.address);
     assert_non_null(getcwd(cwd, sizeof cwd));

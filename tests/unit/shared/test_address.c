@@ -1,6 +1,7 @@
 #include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -84,11 +85,28 @@ TEST(a_name_has_up_to_eight_addresses_of_both_kinds_in_turn)
     assert_int_equal(status, 0);
 }
 
+TEST(a_listener_gets_a_free_port_and_no_other_socket_the_same_one)
+{
+    struct addresses a;
+    struct address second;
+    int fd;
+
+    assert_int_equal(address_find(&a, "127.0.0.1", 0), 0);
+    fd = address_listen(&a.of[0]);
+    assert_true(fd >= 0);
+    assert_in_range(address_port(&a.of[0].at), 1, 65535);
+    second = a.of[0];
+    assert_int_equal(address_listen(&second), -1);
+    assert_int_equal(errno, EADDRINUSE);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numeric_addresses_are_found_written_and_compared),
         cmocka_unit_test(a_name_has_up_to_eight_addresses_of_both_kinds_in_turn),
+        cmocka_unit_test(a_listener_gets_a_free_port_and_no_other_socket_the_same_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
