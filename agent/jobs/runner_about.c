@@ -13,6 +13,26 @@
 
 enum { LINE_MAX_BYTES = 512, ANSWER_MAX = 1024, CPU_MAX_S = 10 };
 
+/* Starts `job_runner OPTION`; *out is the end of a pipe with its standard output. */
+static int start_runner(struct child *c, int *out, char *exe, char *option, struct child_how how,
+                        struct err *e)
+{
+    char *argv[] = {exe, option, NULL};
+    int fds[2], rc;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_call(e, ERR_IO, CALL_PIPE, "job_runner: pipe");
+    how.argv = argv;
+    how.out = fds[1];
+    rc = child_start(c, &how, e);
+    close(fds[1]);
+    if (rc < 0)
+        close(fds[0]);
+    else
+        *out = fds[0];
+    return rc;
+}
+
 static int read_answer(struct runner_about *r, int status, struct err *e)
 {
     char text[LINE_MAX_BYTES];
@@ -42,28 +62,18 @@ static void runner_has_ended(void *arg, uint32_t events)
 
 void runner_about_ask(struct runner_about *r, struct loop *l, char *runner_exe)
 {
-    char about[] = "--about";
-    char *argv[] = {runner_exe, about, NULL};
-    int fds[2];
-    struct child_how how = {.argv = argv, .folder = "/", .err = -1};
-    int rc;
+    const struct child_how how = {.folder = "/", .err = -1};
+    char option[] = "--about";
 
     *r = (struct runner_about){.loop = l};
-    if (pipe2(fds, O_CLOEXEC) < 0) {
-        err_call(&r->broken, ERR_IO, CALL_PIPE, "job_runner: pipe");
-        return;
-    }
-    how.out = fds[1];
-    r->out = fds[0];
-    rc = child_start(&r->child, &how, &r->broken);
-    close(fds[1]);
-    r->watch = (struct watch){.fd = r->child.fd, .ready = runner_has_ended, .arg = r};
-    if (rc == 0 && loop_watch(l, &r->watch, EPOLLIN, &r->broken) < 0)
+    if (start_runner(&r->child, &r->out, runner_exe, option, how, &r->broken) == 0) {
+        r->watch = (struct watch){.fd = r->child.fd, .ready = runner_has_ended, .arg = r};
+        if (loop_watch(l, &r->watch, EPOLLIN, &r->broken) == 0)
+            return;
         child_end(&r->child, 0);
-    if (r->broken.code) {
         close(r->out);
-        log_line(LOG_LEVEL_WARN, "agent", NULL, "%s", r->broken.text);
     }
+    log_line(LOG_LEVEL_WARN, "agent", NULL, "%s", r->broken.text);
 }
 
 void runner_about_clear(struct runner_about *r)
@@ -129,29 +139,22 @@ static int begin_with_one_thread(void *unused)
     return setenv("OPENBLAS_NUM_THREADS", "1", 1);
 }
 
-/* *len: bytes of the answer. ERR_IO. */
-static int ask_runner(char answer[ANSWER_MAX], size_t *len, const char *exe, struct err *e)
+/* Runs `job_runner --isolation`; *len: bytes of its answer. ERR_IO. */
+static int ask_isolation(char answer[ANSWER_MAX], size_t *len, char *exe, struct err *e)
 {
+    const struct child_how how = {.err = STDERR_FILENO, .cpu_s = CPU_MAX_S, .confine = begin_with_one_thread};
     char option[] = "--isolation";
-    char *argv[] = {(char *)(uintptr_t)exe, option, NULL};
-    struct child_how how = {
-        .argv = argv, .err = STDERR_FILENO, .cpu_s = CPU_MAX_S, .confine = begin_with_one_thread};
     struct child c;
-    int fds[2], rc;
+    int out;
 
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_call(e, ERR_IO, CALL_PIPE, "pipe");
-    how.out = fds[1];
-    rc = child_start(&c, &how, e);
-    close(fds[1]);
-    *len = rc < 0 ? 0 : read_all(fds[0], answer, ANSWER_MAX);
-    close(fds[0]);
-    if (rc < 0)
-        return rc;
+    if (start_runner(&c, &out, exe, option, how, e) < 0)
+        return e->code;
+    *len = read_all(out, answer, ANSWER_MAX);
+    close(out);
     return child_wait(&c) == 0 ? 0 : err_set(e, ERR_IO, "%s cannot state its isolation", exe);
 }
 
-int runner_about_isolation(struct agent_isolation *out, const char *runner_exe, int required, struct err *e)
+int runner_about_isolation(struct agent_isolation *out, char *runner_exe, int required, struct err *e)
 {
     struct agent_isolation is = {.is_required = required >= 0,
                                  .required = required >= 0 ? (enum isolation)required : ISOLATION_DEFAULT};
@@ -159,7 +162,7 @@ int runner_about_isolation(struct agent_isolation *out, const char *runner_exe, 
     struct err why;
     size_t len = 0;
 
-    if (ask_runner(answer, &len, runner_exe, &why) < 0 || parse_isolation(&is, answer, len, &why) < 0) {
+    if (ask_isolation(answer, &len, runner_exe, &why) < 0 || parse_isolation(&is, answer, len, &why) < 0) {
         is.level = ISOLATION_NONE;
         snprintf(is.lacks, sizeof is.lacks, "%.*s", (int)sizeof is.lacks - 1, why.text);
     }

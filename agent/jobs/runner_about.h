@@ -28,6 +28,6 @@ json_t *runner_about_json(const struct runner_about *r);
 
 /* Waits for the answer about isolation; a runner that cannot answer isolates nothing. `required`: the level
  * of --require-isolation; -1: not given. ERR_AUTH: the runner's level is below it. */
-int runner_about_isolation(struct agent_isolation *out, const char *runner_exe, int required, struct err *e);
+int runner_about_isolation(struct agent_isolation *out, char *runner_exe, int required, struct err *e);
 
 #endif

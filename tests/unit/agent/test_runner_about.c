@@ -64,7 +64,8 @@ TEST(a_runner_that_cannot_answer_isolates_nothing)
         assert_true(is.lacks[0]);
         assert_int_equal(runner_about_isolation(&is, path, ISOLATION_PROCESS, &e), ERR_AUTH);
     }
-    assert_ok(runner_about_isolation(&is, "/nowhere/runner", -1, &e));
+    snprintf(path, sizeof path, "/nowhere/runner");
+    assert_ok(runner_about_isolation(&is, path, -1, &e));
     assert_int_equal(is.level, ISOLATION_NONE);
     unit_remove(folder);
 }
