@@ -37,7 +37,8 @@ static int apply_state(struct job *j, const struct event *ev, struct err *e)
     return 0;
 }
 
-/* Only a job that was started makes progress, so the line with the state `running` is among the missing ones. */
+/* Only a job that was started makes progress, so the line with the state `running` is among the missing
+ * ones. */
 static void infer_running(struct job *j, const struct event *ev)
 {
     if (!j->has_gap || !job_state_can_reach(j->state, JOB_RUNNING))

@@ -1,6 +1,6 @@
 /* job -- the state of one job on this agent, as a pure function of its events, and the JSON that clients get
- * of it. job_apply is the only writer, for new events and for those that are replayed from the journal after a
- * restart. No I/O, no clock. */
+ * of it. job_apply is the only writer, for new events and for those that are replayed from the journal after
+ * a restart. No I/O, no clock. */
 #ifndef PSGD_JOB_H
 #define PSGD_JOB_H
 
@@ -15,7 +15,7 @@ struct job_package {
 struct job {
     struct job_spec spec;
     char owner[OWNER_MAX + 1];   /* the name of the token that reserved it; "": the agent requires none */
-    char key_sha256[SHA256_HEX]; /* of X-Job-Key: whoever sends that key may do anything with the job; "": none */
+    char key_sha256[SHA256_HEX]; /* of X-Job-Key: its sender may do anything with the job; "": none */
     enum job_state state;
     char reason[REASON_MAX], message[MESSAGE_MAX];
     uint64_t order;                             /* of the reservation, among those of this agent */
@@ -48,7 +48,7 @@ struct job {
     enum isolation isolation;
 
     uint64_t last_seq;
-    uint64_t n_copied; /* lines of the runner that are recorded or skipped: a restarted agent reads on there */
+    uint64_t n_copied; /* lines of the runner, recorded or skipped: a restarted agent continues after them */
     bool has_gap;      /* while a journal is replayed: lines before the next one are missing */
 };
 

@@ -58,7 +58,7 @@ TEST(a_key_that_others_can_read_or_of_another_certificate_is_refused)
     assert_error_has("can be read by others (mode 640)");
     assert_ok(file_write(in(folder, "tls.key"), theirs.key, strlen(theirs.key), 0600, &e));
     assert_int_equal(identity_load(&mine, folder, &e), ERR_CONFIG);
-    assert_error_has("no key and its certificate");
+    assert_error_has("not a key and its certificate");
     assert_ok(file_write(in(folder, "tls.key"), "no key", 6, 0600, &e));
     assert_int_equal(identity_load(&mine, folder, &e), ERR_CONFIG);
     identity_clear(&theirs);
