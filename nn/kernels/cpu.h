@@ -1,4 +1,4 @@
-/* cpu -- features of this processor, for the rules that choose an implementation. */
+/* cpu -- features of this processor, for the rules that choose an implementation; loops for one feature. */
 #ifndef PSGD_CPU_H
 #define PSGD_CPU_H
 
@@ -43,7 +43,16 @@ static inline bool cpu_has_avx2(void)
     return CPU_HAS("avx2") && CPU_HAS("fma");
 }
 
-/* Whether it has the fused operations that FUSED functions (fused.h) need; every arm64 has. */
+/* FUSED before a function lets it fuse multiplications with additions, with AVX2 and FMA on x86-64; for loops
+ * of matrix products. Such a function may be called only if cpu_fuses(). The Makefile sets -ffp-contract=fast
+ * for the files that use it. */
+#ifdef __x86_64__
+#define FUSED __attribute__((target("avx2,fma")))
+#else
+#define FUSED
+#endif
+
+/* Whether it has the fused operations that FUSED functions need; every arm64 has. */
 static inline bool cpu_fuses(void)
 {
 #ifdef __aarch64__

@@ -32,6 +32,13 @@ typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
 #define LANES_READ(v, from) memcpy(&(v), (from), sizeof(v))
 #define LANES_WRITE(to, v)  memcpy((to), &(v), sizeof(v))
 
+/* Keeps v in a register: gcc would load it again for each use, and loads become the limit. */
+#ifdef __x86_64__
+#define ONCE(v) __asm__("" : "+x"(v))
+#else
+#define ONCE(v) (void)(v)
+#endif
+
 /* The arguments after a and b: for each lane of the result, the index of a lane in a followed by b. */
 #ifdef __clang__
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

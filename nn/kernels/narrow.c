@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "nn/kernels/cpu.h"
-#include "nn/kernels/fused.h"
 #include "nn/kernels/lanes.h"
 
 /* A tile has sixteen sums for each of five columns, two vectors of eight lanes: enough to hide the latency

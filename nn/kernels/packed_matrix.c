@@ -4,7 +4,6 @@
 
 #include "nn/kernels/blas.h"
 #include "nn/kernels/cpu.h"
-#include "nn/kernels/fused.h"
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/matmul.h"
 
