@@ -154,7 +154,7 @@ $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Kernels have arrays on their stacks, and clearing these costs LeNet 6 % of its step; nothing there comes from the network.
 $(BUILD)/obj/nn/%.o: HARDEN := $(filter-out -ftrivial-auto-var-init=zero,$(HARDEN))
 # Run only on processors with fused operations, which are faster; they have no clones whose bits could differ.
-$(addprefix $(BUILD)/obj/nn/kernels/,narrow.o packed_matrix.o): CFLAGS += -ffp-contract=fast
+$(addprefix $(BUILD)/obj/nn/kernels/,matmul.o narrow.o): CFLAGS += -ffp-contract=fast
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix runner/,loader train base/vector) $(addprefix sim/,trainer_standin node) submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 # The page that shows jobs, which the assembler includes.

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
-#include "nn/kernels/rows.h"
 #include "nn/layers/conv.h"
 #include "shared/base/fast.h"
 
@@ -143,7 +142,7 @@ static void conv_columns_forward(const struct layer *l, const float *x, int n)
         float *y = l->y + p * filters;
 
         m = end - p < chunk_size(l->spec) ? end - p : chunk_size(l->spec);
-        rows_repeat(y, l->params[CONV_BIAS], m, filters);
+        matmul_repeat_row(y, l->params[CONV_BIAS], m, filters);
         matmul(false, false, (int)m, (int)filters, (int)k, unfold(l, x, p, m), l->params[CONV_WEIGHT], 1, y);
     }
 }
@@ -161,7 +160,7 @@ static void weight_gradient(const struct layer *l, const float *x, const float *
         m = end - p < chunk_size(l->spec) ? end - p : chunk_size(l->spec);
         matmul(true, false, (int)k, (int)filters, (int)m, unfold(l, x, p, m), d, p > 0 ? 1 : 0,
                l->grads[CONV_WEIGHT]);
-        rows_add(l->grads[CONV_BIAS], d, m, filters);
+        matmul_add_rows(l->grads[CONV_BIAS], d, m, filters);
     }
 }
 

@@ -16,7 +16,6 @@
 
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/matmul.h"
-#include "nn/kernels/rows.h"
 #include "nn/layers/conv.h"
 #include "shared/base/fast.h"
 
@@ -368,7 +367,7 @@ static void conv_winograd_backward(const struct layer *l, const float *x, const 
     }
     transform_weights(l, &at, true);
     memset(l->grads[CONV_BIAS], 0, (size_t)filters * sizeof(float));
-    rows_add(l->grads[CONV_BIAS], dy, n * (size_t)l->spec->n_out / (size_t)filters, (size_t)filters);
+    matmul_add_rows(l->grads[CONV_BIAS], dy, n * (size_t)l->spec->n_out / (size_t)filters, (size_t)filters);
 }
 
 const struct conv_path conv_winograd = {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
-#include "nn/kernels/rows.h"
 #include "nn/layers/layer.h"
 
 enum { WEIGHT, BIAS };
@@ -16,7 +15,7 @@ static void dense_forward(const struct layer *l, const float *x, const struct pa
     int in = l->spec->n_in;
     int out = l->spec->n_out;
 
-    rows_repeat(l->y, l->params[BIAS], (size_t)p->n, (size_t)out);
+    matmul_repeat_row(l->y, l->params[BIAS], (size_t)p->n, (size_t)out);
     matmul(false, false, p->n, out, in, x, l->params[WEIGHT], 1, l->y);
 }
 
@@ -27,7 +26,7 @@ static void dense_backward(const struct layer *l, const float *x, float *dy, flo
 
     matmul(true, false, in, out, p->n, x, dy, 0, l->grads[WEIGHT]);
     memset(l->grads[BIAS], 0, (size_t)out * sizeof(float));
-    rows_add(l->grads[BIAS], dy, (size_t)p->n, (size_t)out);
+    matmul_add_rows(l->grads[BIAS], dy, (size_t)p->n, (size_t)out);
     if (dx)
         matmul(false, true, p->n, in, out, dy, l->params[WEIGHT], 0, dx);
 }

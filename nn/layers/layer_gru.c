@@ -22,8 +22,6 @@
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
-#include "nn/kernels/packed_matrix.h"
-#include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/packed.h"
@@ -58,7 +56,7 @@ static struct gru_space space_of(const struct layer_spec *s, int n)
     at.dh = at.h + rows * u;
     at.last = at.dh + (size_t)n * u;
     at.packed = at.last + u;
-    at.end = at.packed + packed_matrix_size((int)(3 * u), (int)u);
+    at.end = at.packed + matmul_pack_size((int)(3 * u), (int)u);
     return at;
 }
 
@@ -109,22 +107,22 @@ static void gru_forward(const struct layer *l, const float *x, const struct pass
     const size_t u = units_of(l->spec), row = u * sizeof(float);
     float *a = l->work + at.a, *q = l->work + at.q, *h = l->work + at.h;
     struct packed *s = l->own;
-    struct packed_matrix recurrent;
+    struct matmul_packed recurrent;
     size_t rows;
 
-    packed_matrix_pack(&recurrent, false, n_gates, (int)u, l->params[RECURRENT], l->work + at.packed);
+    matmul_pack(&recurrent, false, n_gates, (int)u, l->params[RECURRENT], l->work + at.packed);
     packed_arrange(s, p->n, p->lengths);
     rows = s->first[s->n_steps];
     packed_gather(s, l->work + at.x, (size_t)l->spec->in.dim[1], x, (size_t)l->spec->in.dim[1]);
-    rows_repeat(a, l->params[BIAS], rows, 3 * u);
-    rows_repeat(q, l->params[RECURRENT_BIAS], rows, 3 * u);
+    matmul_repeat_row(a, l->params[BIAS], rows, 3 * u);
+    matmul_repeat_row(q, l->params[RECURRENT_BIAS], rows, 3 * u);
     matmul(false, false, (int)rows, n_gates, l->spec->in.dim[1], l->work + at.x, l->params[WEIGHT], 1, a);
     memset(h, 0, (size_t)p->n * row);
     if (l->spec->recurrent.sequences)
         memset(l->y, 0, (size_t)p->n * (size_t)s->time * row);
     for (int t = 0; t < s->n_steps; t++) {
         if (t > 0)
-            packed_matrix_multiply(&recurrent, s->n_at[t], h + s->first[t] * u, 1, q + s->first[t] * 3 * u);
+            matmul_by_packed(&recurrent, s->n_at[t], h + s->first[t] * u, 1, q + s->first[t] * 3 * u);
         for (int k = 0; k < s->n_at[t]; k++) {
             size_t here = s->first[t] + (size_t)k, next = s->first[t + 1] + (size_t)k;
             float *h_after = k < s->n_at[t + 1] ? h + next * u : l->work + at.last;
@@ -145,10 +143,10 @@ static void gru_backward(const struct layer *l, const float *x, float *dy, float
     const struct packed *s = l->own;
     const size_t rows = s->first[s->n_steps];
     float *a = l->work + at.a, *q = l->work + at.q, *dh = l->work + at.dh;
-    struct packed_matrix recurrent;
+    struct matmul_packed recurrent;
 
     (void)x; /* copied by packed_gather() in forward */
-    packed_matrix_pack(&recurrent, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.packed);
+    matmul_pack(&recurrent, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.packed);
     memset(dh, 0, n * u * sizeof *dh);
     for (int t = s->n_steps - 1; t >= 0; t--) {
         for (int k = 0; k < s->n_at[t]; k++) {
@@ -159,12 +157,12 @@ static void gru_backward(const struct layer *l, const float *x, float *dy, float
                           u);
         }
         if (t > 0)
-            packed_matrix_multiply(&recurrent, s->n_at[t], q + s->first[t] * 3 * u, 1, dh);
+            matmul_by_packed(&recurrent, s->n_at[t], q + s->first[t] * 3 * u, 1, dh);
     }
     memset(l->grads[BIAS], 0, 3 * u * sizeof *a);
-    rows_add(l->grads[BIAS], a, rows, 3 * u);
+    matmul_add_rows(l->grads[BIAS], a, rows, 3 * u);
     memset(l->grads[RECURRENT_BIAS], 0, 3 * u * sizeof *a);
-    rows_add(l->grads[RECURRENT_BIAS], q, rows, 3 * u);
+    matmul_add_rows(l->grads[RECURRENT_BIAS], q, rows, 3 * u);
     matmul(true, false, in, n_gates, (int)rows, l->work + at.x, a, 0, l->grads[WEIGHT]);
     if (rows > n) /* h before the first step is 0 */
         matmul(true, false, (int)u, n_gates, (int)(rows - n), l->work + at.h + n * u, q + n * 3 * u, 0,

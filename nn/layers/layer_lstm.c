@@ -23,8 +23,6 @@
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
-#include "nn/kernels/packed_matrix.h"
-#include "nn/kernels/rows.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/packed.h"
@@ -66,7 +64,7 @@ static struct lstm_space space_of(const struct layer_spec *s, int n)
     at.dc = at.dh + (size_t)n * u;
     at.last = at.dc + (size_t)n * u;
     at.packed = at.last + 2 * u;
-    at.end = at.packed + packed_matrix_size((int)(4 * u), (int)inputs_of(s));
+    at.end = at.packed + matmul_pack_size((int)(4 * u), (int)inputs_of(s));
     return at;
 }
 
@@ -121,10 +119,10 @@ static void lstm_forward(const struct layer *l, const float *x, const struct pas
     const size_t in = (size_t)l->spec->in.dim[1], u = units_of(l->spec), n_inputs = inputs_of(l->spec);
     float *a = l->work + at.a, *xh = l->work + at.xh, *c = l->work + at.c, *last = l->work + at.last;
     struct packed *s = l->own;
-    struct packed_matrix w_and_u;
+    struct matmul_packed w_and_u;
 
     assert(l->params[RECURRENT] == l->params[WEIGHT] + in * 4 * u);
-    packed_matrix_pack(&w_and_u, false, (int)(4 * u), (int)n_inputs, l->params[WEIGHT], l->work + at.packed);
+    matmul_pack(&w_and_u, false, (int)(4 * u), (int)n_inputs, l->params[WEIGHT], l->work + at.packed);
     packed_arrange(s, p->n, p->lengths);
     packed_gather(s, xh, n_inputs, x, in);
     for (int k = 0; k < p->n; k++)
@@ -135,8 +133,8 @@ static void lstm_forward(const struct layer *l, const float *x, const struct pas
     for (int t = 0; t < s->n_steps; t++) {
         float *a_t = a + s->first[t] * 4 * u;
 
-        rows_repeat(a_t, l->params[BIAS], (size_t)s->n_at[t], 4 * u);
-        packed_matrix_multiply(&w_and_u, s->n_at[t], xh + s->first[t] * n_inputs, 1, a_t);
+        matmul_repeat_row(a_t, l->params[BIAS], (size_t)s->n_at[t], 4 * u);
+        matmul_by_packed(&w_and_u, s->n_at[t], xh + s->first[t] * n_inputs, 1, a_t);
         for (int k = 0; k < s->n_at[t]; k++) {
             size_t here = s->first[t] + (size_t)k, next = s->first[t + 1] + (size_t)k;
             bool goes_on = k < s->n_at[t + 1];
@@ -159,10 +157,10 @@ static void lstm_backward(const struct layer *l, const float *x, float *dy, floa
     const struct packed *s = l->own;
     const int rows = (int)s->first[s->n_steps];
     float *a = l->work + at.a, *dh = l->work + at.dh, *dc = l->work + at.dc;
-    struct packed_matrix u_t;
+    struct matmul_packed u_t;
 
     (void)x; /* copied by packed_gather() in forward */
-    packed_matrix_pack(&u_t, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.packed);
+    matmul_pack(&u_t, true, (int)u, n_gates, l->params[RECURRENT], l->work + at.packed);
     memset(dh, 0, n * u * sizeof *dh);
     memset(dc, 0, n * u * sizeof *dc);
     memset(l->grads[BIAS], 0, 4 * u * sizeof *a);
@@ -176,9 +174,9 @@ static void lstm_backward(const struct layer *l, const float *x, float *dy, floa
             cell_backward(a + here * 4 * u, l->work + at.c + here * u, l->work + at.tanh_c + here * u,
                           dh + (size_t)k * u, dc + (size_t)k * u, u);
         }
-        rows_add(l->grads[BIAS], a_t, (size_t)s->n_at[t], 4 * u);
+        matmul_add_rows(l->grads[BIAS], a_t, (size_t)s->n_at[t], 4 * u);
         if (t > 0)
-            packed_matrix_multiply(&u_t, s->n_at[t], a_t, 0, dh);
+            matmul_by_packed(&u_t, s->n_at[t], a_t, 0, dh);
     }
     matmul(true, false, (int)inputs_of(l->spec), n_gates, rows, l->work + at.xh, a, 0, l->grads[WEIGHT]);
     if (!dx)

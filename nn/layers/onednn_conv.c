@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/kernels/matmul.h"
 #include "nn/kernels/onednn_api.h"
-#include "nn/kernels/rows.h"
 #include "nn/kernels/signals.h"
 #include "shared/base/fast.h"
 
@@ -311,7 +311,7 @@ static void weight_gradient(const struct layer *l, const float *x, const float *
         run_primitive(o, D_WEIGHT, 3, args);
         if (i > 0)
             add(values(o, DW_SUM), values(o, DW), o->n_dw);
-        rows_add(l->grads[CONV_BIAS], d, (size_t)l->spec->n_out / filters, filters);
+        matmul_add_rows(l->grads[CONV_BIAS], d, (size_t)l->spec->n_out / filters, filters);
         args[2].memory = o->memories[DW];
     }
     place_memory(o, WEIGHT, l->grads[CONV_WEIGHT]);

@@ -7,7 +7,6 @@
 #include "nn/kernels/cpu.h"
 #include "nn/kernels/narrow.h"
 #include "nn/kernels/onednn.h"
-#include "nn/kernels/packed_matrix.h"
 #include "shared/base/rng.h"
 #include "shared/base/sanitized.h"
 #include "tests/unit/unit.h"
@@ -69,13 +68,13 @@ static bool transposed_first(bool a_t, bool b_t, int m, int n, int k, const floa
 static bool packed_operand(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b,
                            float beta, float *c)
 {
-    float *space = malloc(packed_matrix_size(n, k) * sizeof *space);
-    struct packed_matrix f;
+    float *space = malloc(matmul_pack_size(n, k) * sizeof *space);
+    struct matmul_packed f;
 
     assert_non_null(space);
-    packed_matrix_pack(&f, b_t, n, k, b, space);
+    matmul_pack(&f, b_t, n, k, b, space);
     if (!a_t)
-        packed_matrix_multiply(&f, m, a, beta, c);
+        matmul_by_packed(&f, m, a, beta, c);
     free(space);
     return !a_t;
 }
@@ -239,10 +238,10 @@ TEST(a_non_finite_operand_affects_its_row_only)
 static bool is_laid_out(bool b_t)
 {
     static float b[8 * 20], space[16 * 20];
-    struct packed_matrix f;
+    struct matmul_packed f;
 
-    assert_int_equal(packed_matrix_size(20, 8), N_OF(space));
-    packed_matrix_pack(&f, b_t, 20, 8, b, space);
+    assert_int_equal(matmul_pack_size(20, 8), N_OF(space));
+    matmul_pack(&f, b_t, 20, 8, b, space);
     return f.panels != NULL;
 }
 
