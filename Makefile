@@ -142,7 +142,7 @@ $(BUILD)/%.a:
 	$(Q)rm -f $@ && $(AR) qcs $@ $^ # not r, which would treat the node.c of two folders as one
 
 # System headers are not in .d files. The programs depend on $(LIBNN), and so are rebuilt too.
-$(filter $(BUILD)/obj/nn/kernels/onednn% $(BUILD)/obj/nn/layers/onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
+$(filter $(BUILD)/obj/nn/kernels/onednn% $(BUILD)/obj/nn/layers/conv_onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
 $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))"),,FORCE)
 	$(call show,ONEDNN,$(call quoted,$(ONEDNN_FOUND)))
 	$(Q)mkdir -p $(@D) && echo $(call quoted,$(ONEDNN_FOUND)) >$@

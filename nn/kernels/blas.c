@@ -8,7 +8,6 @@
 
 #include "nn/kernels/cpu.h"
 #include "nn/kernels/onednn.h"
-#include "nn/kernels/signals.h"
 
 /* OpenBLAS' extensions to CBLAS. Weak, so that another BLAS links too. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
@@ -83,17 +82,18 @@ static int n_processors(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* A signal handler may read what the main thread frees, so no other thread runs one. */
+/* A signal handler may read what the main thread frees: threads that OpenBLAS and OpenMP start here run
+ * none. */
 void blas_keep_threads(void)
 {
     sigset_t before;
 
-    signals_hold(&before);
+    onednn_block_signals(&before);
     if (openblas_set_num_threads && has_started)
         openblas_set_num_threads(n_threads);
     if (omp_set_num_threads)
         omp_set_num_threads(n_threads);
-    signals_release(&before);
+    onednn_restore_signals(&before);
 }
 
 int blas_threads(void)

@@ -2,8 +2,8 @@
  *
  *     c (m, n) = op(a) (m, k) op(b) (k, n) + beta c     op(x) = x, or its transpose if `a_t`, `b_t`
  *
- * OpenBLAS, oneDNN or a loop of psgd (narrow.h, and panels below) computes it. The choice is a function of the
- * shape and the processor alone, so that a run repeats to the bit on the same machine. */
+ * OpenBLAS, oneDNN or a loop of psgd (narrow.h, and panels below) computes it. The choice is a function of
+ * the shape and the processor alone, so that a run repeats to the bit on the same machine. */
 #ifndef PSGD_MATMUL_H
 #define PSGD_MATMUL_H
 
@@ -12,8 +12,8 @@
 
 void matmul(bool a_t, bool b_t, int m, int n, int k, const float *a, const float *b, float beta, float *c);
 
-/* out (n, width): `row` in each row, such as a bias. A product is then added by beta 1, so that the bias takes
- * no pass of its own. */
+/* out (n, width): `row` in each row, such as a bias. A product is then added by beta 1, so that the bias
+ * takes no pass of its own. */
 void matmul_repeat_row(float *out, const float *row, size_t n, size_t width);
 /* sum (width) += the rows of a (n, width), from the first to the last: the gradient of that bias. */
 void matmul_add_rows(float *sum, const float *a, size_t n, size_t width);

@@ -1,12 +1,29 @@
 #include "nn/kernels/onednn.h"
 
+#include <stddef.h>
+
+void onednn_block_signals(sigset_t *before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigset_t blocked;
+
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, before);
+}
+
+void onednn_restore_signals(const sigset_t *before)
+{
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 #ifdef PSGD_ONEDNN
 
 #include <dnnl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/kernels/signals.h"
 #include "nn/kernels/transpose.h"
 
 static bool sgemm(bool a_t, bool b_t, int m, int n, int k, const float *a, int lda, const float *b, int ldb,
@@ -15,9 +32,9 @@ static bool sgemm(bool a_t, bool b_t, int m, int n, int k, const float *a, int l
     dnnl_status_t bad;
     sigset_t before;
 
-    signals_hold(&before);
+    onednn_block_signals(&before);
     bad = dnnl_sgemm(a_t ? 'T' : 'N', b_t ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, n);
-    signals_release(&before);
+    onednn_restore_signals(&before);
     return bad == dnnl_success;
 }
 

@@ -41,7 +41,11 @@ bool conv_direct_takes(const struct layer_spec *s);
 extern const struct conv_path conv_winograd;
 bool conv_winograd_takes(const struct layer_spec *s);
 
-/* oneDNN, where it is compiled in (nn/layers/onednn_conv.h): l->own holds its prepared primitives. */
+/* oneDNN's primitives, prepared in l->own when the layer is created. conv_onednn_open() leaves l->own NULL if
+ * oneDNN has no optimized code for this shape, or is not built in (make ONEDNN=): another path then computes
+ * the convolution. ERR_NOMEM. */
 extern const struct conv_path conv_onednn;
+int conv_onednn_open(struct layer *l, struct err *e);
+void conv_onednn_close(struct layer *l);
 
 #endif

@@ -2,7 +2,6 @@
  * of what is compiled in, so that a run repeats to the bit on the same machine. */
 #include "nn/kernels/blas.h"
 #include "nn/layers/conv.h"
-#include "nn/layers/onednn_conv.h"
 
 enum {
     FEW_FILTERS = 7, /* up to this, conv_direct is fastest, also with oneDNN */
@@ -53,7 +52,7 @@ static size_t conv2d_work(const struct layer_spec *s, int max_batch)
 static int open(struct layer *l, int max_batch, struct err *e)
 {
     (void)max_batch;
-    return blas_allows_onednn() && !conv_winograd_takes(l->spec) ? onednn_conv_open(l, e) : 0;
+    return blas_allows_onednn() && !conv_winograd_takes(l->spec) ? conv_onednn_open(l, e) : 0;
 }
 
 static void conv2d_forward(const struct layer *l, const float *x, const struct pass *p)
@@ -78,6 +77,6 @@ static void conv2d_backward(const struct layer *l, const float *x, float *dy, fl
 
 const struct layer_ops layer_conv2d = {.work = conv2d_work,
                                        .open = open,
-                                       .close = onednn_conv_close,
+                                       .close = conv_onednn_close,
                                        .forward = conv2d_forward,
                                        .backward = conv2d_backward};

@@ -116,7 +116,7 @@ linked() { grep -oE -- "-o $T/b/(job_runner|agent) " "$T/log" | sed "s|-o $T/b/|
     for choice in 2.6.3 3.7.2; do
         build ONEDNN=$choice
         echo "$choice: $(compiled)"
-        [ "$(compiled)" = "nn/kernels/onednn.c nn/layers/onednn_conv.c " ]
+        [ "$(compiled)" = "nn/kernels/onednn.c nn/layers/conv_onednn.c " ]
         [ "$(grep -c -- '-c -o .*' "$T/log")" -eq "$(grep -c -- -DPSGD_ONEDNN "$T/log")" ]
         [ "$(linked)" = "job_runner " ]
         grep -q -- "-o $T/b/job_runner .*-ldnnl" "$T/log"
@@ -124,7 +124,7 @@ linked() { grep -oE -- "-o $T/b/(job_runner|agent) " "$T/log" | sed "s|-o $T/b/|
         [ ! -s "$T/log" ]
     done
     build ONEDNN=
-    [ "$(compiled)" = "nn/kernels/onednn.c nn/layers/onednn_conv.c " ]
+    [ "$(compiled)" = "nn/kernels/onednn.c nn/layers/conv_onednn.c " ]
     [ "$(grep -cE 'PSGD_ONEDNN|-ldnnl' "$T/log")" -eq 0 ]
 }
 

@@ -1,4 +1,4 @@
-#include "nn/kernels/signals.h"
+#include "nn/kernels/onednn.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -223,10 +223,10 @@ TEST(a_blocked_signal_is_delivered_when_unblocked)
     sigset_t before;
 
     assert_int_equal(sigaction(SIGTERM, &act, NULL), 0);
-    signals_hold(&before);
+    onednn_block_signals(&before);
     assert_int_equal(pthread_kill(pthread_self(), SIGTERM), 0);
     assert_false(has_come);
-    signals_release(&before);
+    onednn_restore_signals(&before);
     assert_true(has_come);
 }
 

@@ -1,5 +1,3 @@
-#include "nn/layers/onednn_conv.h"
-
 #include "nn/layers/conv.h"
 
 #ifdef PSGD_ONEDNN
@@ -9,8 +7,8 @@
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
+#include "nn/kernels/onednn.h"
 #include "nn/kernels/onednn_api.h"
-#include "nn/kernels/signals.h"
 #include "shared/base/fast.h"
 
 /* One sample per call: its images stay in the second-level cache, channels last is then as fast as oneDNN's
@@ -143,10 +141,10 @@ static dnnl_status_t make_memories(struct onednn *o, const struct conv_plan *p)
     dnnl_status_t bad = dnnl_success;
     sigset_t before;
 
-    signals_hold(&before); /* oneDNN 2.0 starts its threads here, to clear the memory it allocates */
+    onednn_block_signals(&before); /* oneDNN 2.0 starts its threads here, to clear the memory it allocates */
     for (size_t i = 0; i < N_MEMORIES && !bad; i++)
         bad = dnnl_memory_create(&o->memories[list[i].which], list[i].layout, o->engine, list[i].at);
-    signals_release(&before);
+    onednn_restore_signals(&before);
     o->n_dw = dnnl_memory_desc_get_size(layout(p, D_WEIGHT)) / sizeof(float);
     return bad;
 }
@@ -176,7 +174,7 @@ static dnnl_status_t make_tasks(struct onednn *o, const struct conv_plan *p)
     return bad ? bad : make_memories(o, p);
 }
 
-int onednn_conv_open(struct layer *l, struct err *e)
+int conv_onednn_open(struct layer *l, struct err *e)
 {
     struct onednn *o;
     struct conv_plan p = {.conv.wants = wants};
@@ -195,13 +193,13 @@ int onednn_conv_open(struct layer *l, struct err *e)
     bad = bad ? bad : make_tasks(o, &p);
     plan_clear(&p);
     if (bad)
-        onednn_conv_close(l);
+        conv_onednn_close(l);
     if (bad == dnnl_out_of_memory)
         return err_set(e, ERR_NOMEM, "no memory for oneDNN's convolution");
     return 0; /* shapes that oneDNN does not support go to conv_columns */
 }
 
-void onednn_conv_close(struct layer *l)
+void conv_onednn_close(struct layer *l)
 {
     struct onednn *o = l->own;
 
@@ -246,7 +244,7 @@ static void finish_conv(struct onednn *o, float *result, size_t n)
     for (size_t i = 0; o->failed && i < n; i++)
         result[i] = NAN;
     o->failed = false;
-    signals_release(&o->before);
+    onednn_restore_signals(&o->before);
 }
 
 /* Prefetches a sample's images: oneDNN's strides in them are too wide for the processor's prefetcher. */
@@ -256,7 +254,7 @@ static void fetch_cache_lines(const float *p, size_t n)
         __builtin_prefetch(p + i, 0, 2);
 }
 
-static void onednn_conv_forward(const struct layer *l, const float *x, int n)
+static void conv_onednn_forward(const struct layer *l, const float *x, int n)
 {
     struct onednn *o = l->own;
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, o->memories[X]},
@@ -264,7 +262,7 @@ static void onednn_conv_forward(const struct layer *l, const float *x, int n)
                                     {DNNL_ARG_BIAS, o->memories[BIAS]},
                                     {DNNL_ARG_DST, o->memories[Y]}};
 
-    signals_hold(&o->before);
+    onednn_block_signals(&o->before);
     place_memory(o, WEIGHT, l->params[CONV_WEIGHT]);
     place_memory(o, BIAS, l->params[CONV_BIAS]);
     reorder(o, TO_FORWARD, WEIGHT, W_FORWARD);
@@ -301,7 +299,7 @@ static void weight_gradient(const struct layer *l, const float *x, const float *
                               {DNNL_ARG_DIFF_DST, o->memories[Y]},
                               {DNNL_ARG_DIFF_WEIGHTS, o->memories[DW_SUM]}};
 
-    signals_hold(&o->before);
+    onednn_block_signals(&o->before);
     memset(l->grads[CONV_BIAS], 0, filters * sizeof(float));
     for (int i = 0; i < n; i++) {
         const float *d = dy + (size_t)i * (size_t)l->spec->n_out;
@@ -326,7 +324,7 @@ static void input_gradient(const struct layer *l, const float *dy, float *dx, in
                                     {DNNL_ARG_WEIGHTS, o->memories[W_D_INPUT]},
                                     {DNNL_ARG_DIFF_SRC, o->memories[DX]}};
 
-    signals_hold(&o->before);
+    onednn_block_signals(&o->before);
     place_memory(o, WEIGHT, l->params[CONV_WEIGHT]);
     reorder(o, TO_D_INPUT, WEIGHT, W_D_INPUT);
     for (int i = 0; i < n; i++) {
@@ -340,19 +338,19 @@ static void input_gradient(const struct layer *l, const float *dy, float *dx, in
 }
 
 const struct conv_path conv_onednn = {
-    .forward = onednn_conv_forward, .weight_gradient = weight_gradient, .input_gradient = input_gradient};
+    .forward = conv_onednn_forward, .weight_gradient = weight_gradient, .input_gradient = input_gradient};
 
 #else
 
 const struct conv_path conv_onednn = {0};
 
-int onednn_conv_open(struct layer *l, struct err *e)
+int conv_onednn_open(struct layer *l, struct err *e)
 {
     (void)l, (void)e;
     return 0;
 }
 
-void onednn_conv_close(struct layer *l)
+void conv_onednn_close(struct layer *l)
 {
     (void)l;
 }
