@@ -162,8 +162,8 @@ PAGE_PARTS := $(wildcard page/page.html page/*.css page/*/*.css page/*/*.js) pag
 $(BUILD)/page.html: $(PAGE_PARTS)
 	$(call show,PAGE,$@)
 	$(Q)mkdir -p $(@D) && page/assemble >$@.tmp && mv $@.tmp $@
-$(BUILD)/obj/page/page_bytes.o: $(BUILD)/page.html
-$(BUILD)/obj/page/page_bytes.o: ALL_CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
+$(BUILD)/obj/page/page.o: $(BUILD)/page.html
+$(BUILD)/obj/page/page.o: ALL_CFLAGS += -DPSGD_PAGE='"$(BUILD)/page.html"'
 $(BUILD)/obj/agent/api/api_openapi.o: agent/api/openapi.json
 $(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(call show,CC,$<)

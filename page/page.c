@@ -3,8 +3,22 @@
 #include <assert.h>
 #include <string.h>
 
-#include "page/page_bytes.h"
 #include "shared/base/crypto.h"
+
+/* The document that page/assemble writes, included by the assembler. PSGD_PAGE: its file, from the Makefile. */
+extern const char page_bytes[], page_bytes_end[];
+__asm__(".pushsection .rodata\n"
+        ".global page_bytes, page_bytes_end\n"
+        "page_bytes:\n"
+        ".incbin \"" PSGD_PAGE "\"\n"
+        "page_bytes_end:\n"
+        ".byte 0\n"
+        ".popsection\n");
+
+static size_t page_size(void)
+{
+    return (size_t)(page_bytes_end - page_bytes);
+}
 
 struct span {
     const char *at;
