@@ -5,7 +5,8 @@
 
 #include "shared/base/crypto.h"
 
-/* The document that page/assemble writes, included by the assembler. PSGD_PAGE: its file, from the Makefile. */
+/* The document that page/assemble writes, included by the assembler. PSGD_PAGE: its file, from the
+ * Makefile. */
 extern const char page_bytes[], page_bytes_end[];
 __asm__(".pushsection .rodata\n"
         ".global page_bytes, page_bytes_end\n"
@@ -25,7 +26,7 @@ struct span {
     size_t len;
 };
 
-/* The text between two marks, which page/assemble has seen to be there. */
+/* Returns the text between two marks. page/assemble refuses a page without them. */
 static struct span between(const char *begin, const char *end)
 {
     const char *from = memmem(page_bytes, page_size(), begin, strlen(begin));
@@ -40,7 +41,8 @@ static struct span between(const char *begin, const char *end)
 
 enum { HASH_TEXT = BASE64_TEXT + 1 };
 
-/* base64 as in CSP's grammar, of which not every browser takes base64url. */
+/* Writes the SHA-256 in base64: the grammar of CSP allows base64url, too, but not every browser accepts
+ * it. */
 static void hash_of(char out[HASH_TEXT], struct span s)
 {
     uint8_t sum[SHA256_BYTES];
@@ -64,10 +66,11 @@ void page_policy(char out[PAGE_POLICY], enum page_place place)
              "default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; img-src %sdata: blob:; "
              "%sbase-uri 'none'; form-action 'none'%s",
              script, style, is_served ? "'self' " : "", is_served ? "connect-src 'self'; " : "",
-             is_served ? "; frame-ancestors 'none'" : ""); /* which means nothing in a <meta> */
+             is_served ? "; frame-ancestors 'none'" : ""); /* ignored in a <meta> */
 }
 
-/* JSON with what HTML or a script's text could take for its own, which occurs in strings only, as \uXXXX. */
+/* Writes JSON with <, >, &, U+2028 and U+2029 as \uXXXX, so that no text in it ends the script element. JSON
+ * has these characters in strings only. */
 static void put_escaped(FILE *out, const char *json, size_t len)
 {
     const char *end = json + len;

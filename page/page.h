@@ -1,8 +1,8 @@
-/* page -- the page that shows jobs: one HTML document with its styles, its scripts and the data that it
- * begins with, embedded in the program (page/, joined by page/assemble). It is served by
- * `job_submit browse` and by the agent, and written into result folders as report.html.
+/* page -- the page that shows jobs: one HTML document with its styles, its scripts and its first data,
+ * embedded in the program (page/assemble joins the parts). `job_submit browse` and the agent serve it;
+ * job_submit writes it into result folders as report.html.
  *
- * Its policy (CSP) allows the style and the script by their hashes, and nothing else that runs. */
+ * Its Content Security Policy (CSP) allows this style and this script by their hashes, and no other code. */
 #ifndef PSGD_PAGE_H
 #define PSGD_PAGE_H
 
@@ -12,17 +12,17 @@
 #include "shared/base/err.h"
 
 enum page_place {
-    PAGE_SERVED, /* it asks its server for what it shows; page_policy() is to be sent as a header */
-    PAGE_FILE    /* it has the documents that it shows, asks nobody, and has its policy within */
+    PAGE_SERVED, /* the page requests its data from its server, which must send page_policy() as a header */
+    PAGE_FILE    /* a file that contains all of its data and its policy, and sends no request */
 };
 
 enum { PAGE_POLICY = 512 };
 
-/* The value of the header Content-Security-Policy. */
+/* Writes the value of the header Content-Security-Policy. */
 void page_policy(char out[PAGE_POLICY], enum page_place place);
 
-/* Writes the page with a JSON document as its data (valid UTF-8), in whose texts nothing can end the element
- * that has it. An error of `out` is left there, for ferror(). */
+/* Writes the page with a JSON document (valid UTF-8) as its data, whatever texts the document has. An error
+ * of `out` is left there, for ferror(). */
 void page_write(FILE *out, enum page_place place, const char *json, size_t len);
 
 #endif
