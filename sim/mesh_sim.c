@@ -1,12 +1,31 @@
 #include "sim/mesh_sim.h"
 
 #include <assert.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner/exchange/exchange.h"
 #include "sim/pairs.h"
+
+enum { BLOCK_MESSAGES = 256, CACHE_LINE = 64 };
+
+/* Messages are allocated by the block, reused, and placed two cache lines apart: with millions of them,
+ * memory access is the bottleneck of a simulation. */
+struct message_slot {
+    alignas(CACHE_LINE) struct sim_message message;
+};
+
+struct message_block {
+    struct message_slot slots[BLOCK_MESSAGES];
+    struct message_block *next;
+};
+
+struct message_pool {
+    struct sim_message *free;
+    struct message_block *blocks;
+};
 
 struct endpoint {
     struct mesh mesh;
@@ -31,10 +50,59 @@ struct mesh_sim {
     struct endpoint *nodes; /* (n) */
     struct mesh_pool pool;
     struct sim_pairs pairs;
-    struct sim_messages messages;
+    struct message_pool messages;
     struct loss_reason *reasons;
     uint64_t n_delivered;
 };
+
+static int make_block(struct message_pool *pool, struct err *e)
+{
+    struct message_block *b = aligned_alloc(CACHE_LINE, sizeof *b);
+
+    if (!b)
+        return err_set(e, ERR_NOMEM, "no memory for a message");
+    b->next = pool->blocks;
+    pool->blocks = b;
+    for (int i = BLOCK_MESSAGES - 1; i >= 0; i--) {
+        b->slots[i].message = (struct sim_message){.next = pool->free};
+        pool->free = &b->slots[i].message;
+    }
+    return 0;
+}
+
+/* NULL: no memory. */
+static struct sim_message *take_message(struct message_pool *pool, struct err *e)
+{
+    struct sim_message *message;
+
+    if (!pool->free && make_block(pool, e) < 0)
+        return NULL;
+    message = pool->free;
+    pool->free = message->next;
+    __builtin_prefetch(pool->free, 1);
+    return message;
+}
+
+/* Also puts its buffer. */
+static void put_message(struct message_pool *pool, struct sim_message *message)
+{
+    mesh_buf_put(message->buf);
+    message->buf = NULL;
+    message->next = pool->free;
+    pool->free = message;
+}
+
+/* Also frees messages that are not put yet. */
+static void clear_messages(struct message_pool *pool)
+{
+    for (struct message_block *b = pool->blocks, *next; b; b = next) {
+        for (int i = 0; i < BLOCK_MESSAGES; i++)
+            mesh_buf_put(b->slots[i].message.buf);
+        next = b->next;
+        free(b);
+    }
+    *pool = (struct message_pool){0};
+}
 
 static int slot_of(const struct mesh_sim *net, int node)
 {
@@ -96,7 +164,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     if (p->n_waiting == MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages are queued for node %d", MESH_QUEUE_MAX, h->peer);
     assert(b || h->kind == FRAME_CHUNK);
-    l = sim_message_take(&net->messages, e);
+    l = take_message(&net->messages, e);
     if (!l)
         return e->code;
     *l = (struct sim_message){.kind = MESH_MESSAGE,
@@ -129,7 +197,7 @@ static struct sim_message *end_message(struct mesh_sim *net, int from, int to, e
                                        const char *why, struct err *e)
 {
     struct sim_pair *p = get_pair(net, from, to, e);
-    struct sim_message *l = p ? sim_message_take(&net->messages, e) : NULL;
+    struct sim_message *l = p ? take_message(&net->messages, e) : NULL;
 
     if (l)
         *l = (struct sim_message){.kind = kind,
@@ -210,7 +278,7 @@ void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *l)
     if (to->is_gone || (net->pairs.of[l->pair].is_broken && l->kind == MESH_MESSAGE)) {
         if (l->kind == MESH_MESSAGE)
             took(net, &net->pairs.of[l->pair]);
-        sim_message_put(&net->messages, l);
+        put_message(&net->messages, l);
         return;
     }
     append_message(to, l);
@@ -287,7 +355,7 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     if (out->kind == MESH_MESSAGE && net->cfg.on_taken)
         net->cfg.on_taken(net->cfg.owner, l);
     l->buf = NULL; /* the caller now owns the reference */
-    sim_message_put(&net->messages, l);
+    put_message(&net->messages, l);
     return 0;
 }
 
@@ -341,7 +409,7 @@ static void drop_messages(struct mesh_sim *net, struct endpoint *n, uint32_t pai
         unlink_message(n, at);
         if (l->kind == MESH_MESSAGE)
             took(net, &net->pairs.of[pair]);
-        sim_message_put(&net->messages, l);
+        put_message(&net->messages, l);
     }
 }
 
@@ -432,7 +500,7 @@ void mesh_sim_free(struct mesh_sim *net)
 {
     if (!net)
         return;
-    sim_messages_clear(&net->messages);
+    clear_messages(&net->messages);
     mesh_pool_clear(&net->pool);
     for (struct loss_reason *r = net->reasons, *next; r; r = next) {
         next = r->next;

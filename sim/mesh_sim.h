@@ -4,9 +4,27 @@
 #ifndef PSGD_SIM_MESH_SIM_H
 #define PSGD_SIM_MESH_SIM_H
 
-#include "sim/messages.h"
+#include "runner/mesh/mesh.h"
+#include "sim/queue.h"
 
 struct mesh_sim; /* the network */
+
+struct sim_message { /* in transit */
+    /* Used by the wires or the search that keep it: */
+    double at, tail;   /* due time; seconds from its first byte to its last one */
+    enum sim_what due; /* event at that time */
+    int from, to;      /* slots */
+    uint32_t pair;     /* the mesh's number for its sender and receiver */
+    void *lane;
+    struct sim_message *next;
+    size_t len;
+    /* Used by its receiver: */
+    enum mesh_event_kind kind; /* MESH_MESSAGE, MESH_LOST, MESH_LEFT */
+    struct mesh_head head;     /* peer: the sender */
+    struct mesh_buf *buf;      /* a reference; NULL: a chunk, or no payload */
+    const void *view;          /* bytes of a chunk, owned by its sender */
+    const char *why;           /* MESH_LOST */
+};
 
 struct mesh_sim_config {
     int n_workers, n_servers;
