@@ -155,7 +155,7 @@ $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/nn/%.o: HARDEN := $(filter-out -ftrivial-auto-var-init=zero,$(HARDEN))
 # Run only on processors with fused operations, which are faster; they have no clones whose bits could differ.
 $(addprefix $(BUILD)/obj/nn/kernels/,matmul.o narrow.o): CFLAGS += -ffp-contract=fast
-$(patsubst %,$(BUILD)/obj/%.o,$(addprefix runner/,loader train base/vector) $(addprefix sim/,trainer_standin node) submit/data/data_digits): CFLAGS += $(FAST)
+$(patsubst %,$(BUILD)/obj/%.o,$(addprefix runner/,loader train base/vector) sim/trainer_standin submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 # The page that shows jobs, which the assembler includes.
 PAGE_PARTS := $(wildcard page/page.html page/*.css page/*/*.css page/*/*.js) page/assemble

@@ -1,5 +1,4 @@
-#include "sim/records.h"
-
+/* records -- the CSV files of a simulation. */
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -132,9 +132,8 @@ bool sim_models_are_finite(const struct sim *s);
 /* costs.c: in the form of --step-time, returning the mean, and of --overhead. */
 double sim_steps_text(char *out, size_t size, const struct sim_steps *t);
 void sim_overhead_text(char *out, size_t size, const struct sim_overhead *o);
-/* costs.c, measure.c: set steps, eval_time_s, codec_rate and overhead. */
+/* costs.c: sets steps, eval_time_s, codec_rate and overhead, from the options or by measuring. */
 int sim_find_costs(struct sim *s, struct err *e);
-int sim_measure(struct sim *s, struct err *e);
 
 /* processors.c: a node has a processor while it computes. It takes one first (false: it is woken when it
  * gets one), releases it when it waits, and yields it to all queued nodes in between. */
@@ -144,7 +143,17 @@ int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e);
 int sim_processor_yield(struct sim *s, struct sim_node *n, struct err *e);
 bool sim_processor_is_wanted(const struct sim *s);
 
-/* records.c: records a row of codec.csv, which is created at the first one. */
+/* records.c: a simulation's CSV files, which are those of a job, with the rows of all nodes in the order of
+ * simulated time, and one more column. All times are simulated; sim_time_s is the time since the simulation
+ * began. sim_records_open() makes records/train.csv, eval.csv and comm.csv in the current folder. */
+int sim_records_open(struct sim_records **out, struct err *e);
+/* Writes buffered rows and frees *r, also on failure. */
+int sim_records_close(struct sim_records *r, struct err *e);
+int sim_record_step(struct sim_records *r, const struct record_train *job, struct err *e);
+int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struct err *e);
+/* Records a completed round, if there is one. */
+int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e);
+/* Records a row of codec.csv, which is created at the first one. */
 int sim_record_codec(struct sim_records *r, const struct sim_node *n, const struct codec *c, const char *name,
                      double value, struct err *e);
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "runner/exchange/barrier.h"
-#include "sim/records.h"
 #include "sim/sim.h"
 
 enum { IDLE = 1, YIELDS };
