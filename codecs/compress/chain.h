@@ -1,17 +1,13 @@
-/* chain -- a pipeline of compressors, in the syntax of --compress:
+/* chain -- chains of compressors (chain_list.h) at work: vectors become bytes, and bytes vectors.
  *
- *     topk:ratio=0.01,ef=true|qsgd:bits=4|huffman
+ * Error feedback. With C the chain,
  *
- * up to three stages in this order, each optional: selection, quantization of values, coding of symbols.
- * Options of the whole chain are given with the first stage:
- *     ef=true      error feedback: the compression error of a message is added to the next vector. With C the
- *                  chain,  x = v + decay r;  send C(x);  r <- x - C(x)
- *                  Seide et al. 2014; Karimireddy et al., "Error Feedback Fixes SignSGD and other Gradient
- *                  Compression Schemes", ICML 2019. It needs |C(x) - x| < |x|, which unbiased compressors do
- *                  not guarantee: their message is multiplied by <x, C(x)> / |C(x)|^2, so that |C(x) - x|^2
- *                  = |x|^2 - <x, C(x)>^2 / |C(x)|^2. Where x is not finite, the residual becomes 0.
- *     decay=0.9    factor on the residual r in each message
- *     per=layer    compress each layer separately, with its own k and scales, instead of the whole vector
+ *     x = v + decay r;  send C(x);  r <- x - C(x)
+ *
+ * Seide et al. 2014; Karimireddy et al., "Error Feedback Fixes SignSGD and other Gradient Compression
+ * Schemes", ICML 2019. It needs |C(x) - x| < |x|, which unbiased compressors do not guarantee: their message
+ * is multiplied by <x, C(x)> / |C(x)|^2, so that |C(x) - x|^2 = |x|^2 - <x, C(x)>^2 / |C(x)|^2. Where x is
+ * not finite, the residual becomes 0.
  *
  * On the wire a vector is, once per layer or once in all, at a multiple of 4 bytes:
  *     f32 factor          with ef, where a compressor is unbiased
@@ -24,32 +20,10 @@
 #ifndef PSGD_COMPRESS_CHAIN_H
 #define PSGD_COMPRESS_CHAIN_H
 
+#include "codecs/compress/chain_list.h"
 #include "codecs/compress/items.h"
 
-enum { CHAIN_TEXT_MAX = 255, CHAIN_VALUES_MAX = 1 << 30 };
-
-enum chain_per { CHAIN_PER_VECTOR, CHAIN_PER_LAYER };
-
-/* A parsed chain. */
-struct chain_spec {
-    const struct compressor *is[COMPRESS_KINDS]; /* NULL: none of this kind */
-    struct {
-        unsigned char bytes[COMPRESS_OPTIONS_MAX];
-    } __attribute__((aligned(8))) options[COMPRESS_KINDS];
-    bool ef;
-    float decay;
-    int per; /* enum chain_per */
-};
-
-/* Options of the whole chain; ends with {0}. */
-extern const struct codec_option chain_options[];
-
-/* Parses `text`. ERR_CONFIG, with the known names and ranges; `s` is then undefined. */
-int chain_parse(struct chain_spec *s, const char *text, struct err *e);
-bool chain_is_lossy(const struct chain_spec *s);
-/* The compressor of a chain that makes of a vector one item a value, which can be added on its way
- * (compressor.sum). NULL: it does not. */
-const struct compressor *chain_sums(const struct chain_spec *s);
+enum { CHAIN_VALUES_MAX = 1 << 30 };
 
 /* The state of a chain for vectors of up to n values. */
 struct chain {
@@ -93,5 +67,39 @@ void chain_measure(struct chain *c, float *residual, const float *v, float *scal
 void chain_to_items(struct chain *c, float *residual, const float *v, float *scales, int n_summed,
                     void *items);
 void chain_of_items(struct chain *c, const float *scales, int n_summed, const void *items, float *out);
+
+/* The chains of one direction at work, for vectors of n values; {0}: none. */
+struct chains {
+    int n_chains;
+    struct chain *of; /* (n_chains) */
+    int *use;         /* (n_layers): the chain of each layer; NULL: of[0] compresses whole vectors */
+    size_t n;
+    const size_t *starts;
+    int n_layers;
+    bool has_ef;
+};
+
+/* Allocates all memory, unless the list is empty. `layers` and `starts` (n_layers), of a vector of n, are as
+ * in chain_open(). ERR_CONFIG: a layer has no chain, or too many values; ERR_NOMEM. */
+int chains_open(struct chains *c, const struct chain_list *l, size_t n, const struct codec_layer *layers,
+                const size_t *starts, int n_layers, struct err *e);
+void chains_clear(struct chains *c);
+
+/* Are vectors of n values compressed? Those of the whole length are, and without a list shorter ones, too. */
+bool chains_take(const struct chains *c, size_t n);
+size_t chains_most_bytes(const struct chains *c); /* of a vector of the whole length */
+/* As chain_encode() and chain_decode(), where chains_take(c, n). `residual`: NULL without has_ef. */
+void chains_encode(struct chains *c, struct rng *rng, float *residual, const float *v, size_t n,
+                   struct wire_out *out);
+bool chains_decode(struct chains *c, struct wire_in *in, float *out, size_t n);
+
+/* Of a pair that down_differs. Encodes v - y where the chain has ef, and v itself where it loses nothing.
+ * Then y is what receivers make of it, to the bit, and `left` what that lacks of v. All are (c->n). */
+void chains_encode_difference(struct chains *c, struct rng *rng, float *left, float *y, const float *v,
+                              struct wire_out *out);
+/* Adds y to what chains_decode() has made of such a vector, where that is a difference. */
+void chains_add_base(const struct chains *c, const float *y, float *decoded);
+
+struct compress_report chains_report(const struct chains *c); /* of all of them */
 
 #endif

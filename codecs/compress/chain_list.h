@@ -1,16 +1,50 @@
-/* chain_list -- the value of --compress: a chain for whole vectors, or a list with a chain for each layer:
+/* chain_list -- the value of --compress: a chain of compressors for whole vectors, or a list with a chain for
+ * each layer. A chain is
+ *
+ *     topk:ratio=0.01,ef=true|qsgd:bits=4|huffman
+ *
+ * up to three stages in this order, each optional: selection, quantization of values, coding of symbols.
+ * Options of the whole chain are given with the first stage:
+ *     ef=true      error feedback: the compression error of a message is added to the next vector (chain.h)
+ *     decay=0.9    factor on the residual, with ef
+ *     per=layer    compress each layer separately, with its own k and scales, instead of the whole vector
+ *
+ * A list is
  *
  *     layer0=topk:ratio=0.01,ef=true|qsgd;layer2.dense.bias=none;*=fp16
  *
- * A name is that of a layer, of a tensor, or * for all others; the chain of a tensor's own name comes before
- * that of its layer, and that before the one of *. A list compresses each tensor by itself, as per=layer
- * does: the same chain for each is CHAIN:per=layer, to the bit. */
+ * A name is that of a layer, of a tensor, or * for all others. A tensor's own name takes precedence over that
+ * of its layer, and that over *. A list compresses each tensor separately, as per=layer does: a list with the
+ * same chain for each gives the same bytes as CHAIN:per=layer. */
 #ifndef PSGD_COMPRESS_CHAIN_LIST_H
 #define PSGD_COMPRESS_CHAIN_LIST_H
 
-#include "codecs/compress/chain.h"
+#include "codecs/compress/compress.h"
 
-enum { CHAIN_LIST_MAX = 64, CHAIN_NAME_MAX = 63, CHAIN_LIST_TEXT_MAX = 2047 };
+enum { CHAIN_TEXT_MAX = 255, CHAIN_LIST_MAX = 64, CHAIN_NAME_MAX = 63, CHAIN_LIST_TEXT_MAX = 2047 };
+
+enum chain_per { CHAIN_PER_VECTOR, CHAIN_PER_LAYER };
+
+/* A parsed chain. */
+struct chain_spec {
+    const struct compressor *is[COMPRESS_KINDS]; /* NULL: none of this kind */
+    struct {
+        unsigned char bytes[COMPRESS_OPTIONS_MAX];
+    } __attribute__((aligned(8))) options[COMPRESS_KINDS];
+    bool ef;
+    float decay;
+    int per; /* enum chain_per */
+};
+
+/* Options of the whole chain; ends with {0}. */
+extern const struct codec_option chain_options[];
+
+/* Parses `text`. ERR_CONFIG, with the known names and ranges; `s` is then undefined. */
+int chain_parse(struct chain_spec *s, const char *text, struct err *e);
+bool chain_is_lossy(const struct chain_spec *s);
+/* The compressor of a chain that makes of a vector one item a value, which can be added on its way
+ * (compressor.sum). NULL: it does not. */
+const struct compressor *chain_sums(const struct chain_spec *s);
 
 struct chain_list {
     bool is_by_layer;
@@ -43,39 +77,5 @@ int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, con
 /* Does a job with these options compress only to items that can be added on their way (chain_sums), of that
  * many workers? */
 bool chain_pair_sums(const char *up, const char *down, int n_workers);
-
-/* The chains of one direction at work, for vectors of n values; {0}: none. */
-struct chains {
-    int n_chains;
-    struct chain *of; /* (n_chains) */
-    int *use;         /* (n_layers): the chain of each layer; NULL: of[0] compresses whole vectors */
-    size_t n;
-    const size_t *starts;
-    int n_layers;
-    bool has_ef;
-};
-
-/* Allocates all memory, unless the list is empty. `layers` and `starts` (n_layers), of a vector of n, are as
- * in chain_open(). ERR_CONFIG: a layer has no chain, or too many values; ERR_NOMEM. */
-int chains_open(struct chains *c, const struct chain_list *l, size_t n, const struct codec_layer *layers,
-                const size_t *starts, int n_layers, struct err *e);
-void chains_clear(struct chains *c);
-
-/* Are vectors of n values compressed? Those of the whole length are, and without a list shorter ones, too. */
-bool chains_take(const struct chains *c, size_t n);
-size_t chains_most_bytes(const struct chains *c); /* of a vector of the whole length */
-/* As chain_encode() and chain_decode(), where chains_take(c, n). `residual`: NULL without has_ef. */
-void chains_encode(struct chains *c, struct rng *rng, float *residual, const float *v, size_t n,
-                   struct wire_out *out);
-bool chains_decode(struct chains *c, struct wire_in *in, float *out, size_t n);
-
-/* Of a pair that down_differs. Encodes v - y where the chain has ef, and v itself where it loses nothing.
- * Then y is what receivers make of it, to the bit, and `left` what that lacks of v. All are (c->n). */
-void chains_encode_difference(struct chains *c, struct rng *rng, float *left, float *y, const float *v,
-                              struct wire_out *out);
-/* Adds y to what chains_decode() has made of such a vector, where that is a difference. */
-void chains_add_base(const struct chains *c, const float *y, float *decoded);
-
-struct compress_report chains_report(const struct chains *c); /* of all of them */
 
 #endif

@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codecs/compress/chain_list.h"
+#include "codecs/compress/chain.h"
 #include "shared/base/err.h"
 
 struct channel;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codecs/compress/chain.h"
+#include "codecs/compress/chain_list.h"
 #include "shared/plugin/codec_options.h"
 
 static const struct compressor *named(const char *text)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/compress/chain_list.h"
+#include "codecs/compress/chain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,72 +6,6 @@
 #include "tests/lib/compress_case.h"
 #include "tests/unit/unit.h"
 
-TEST(a_text_is_parsed_into_stages_with_their_options_and_defaults)
-{
-    struct chain_spec s;
-    struct err e;
-
-    assert_ok(chain_parse(&s, "topk:ratio=0.25,ef=true,decay=0.5,per=layer|int8|huffman", &e));
-    assert_ptr_equal(s.is[COMPRESS_SELECT], &compress_topk);
-    assert_ptr_equal(s.is[COMPRESS_VALUES], &compress_int8);
-    assert_ptr_equal(s.is[COMPRESS_SYMBOLS], &compress_huffman);
-    assert_true(s.ef && s.decay == 0.5f && s.per == CHAIN_PER_LAYER);
-    assert_int_equal(compress_topk.count(&s.options[COMPRESS_SELECT], 100), 25);
-    assert_int_equal(compress_int8.n_scales(&s.options[COMPRESS_VALUES], 512), 2);
-
-    assert_ok(chain_parse(&s, "qsgd:norm=max,bits=3", &e));
-    assert_null(s.is[COMPRESS_SELECT]);
-    assert_true(!s.ef && s.decay == 1 && s.per == CHAIN_PER_VECTOR);
-    assert_int_equal(compress_qsgd.alphabet(&s.options[COMPRESS_VALUES]), 7);
-}
-
-TEST(invalid_texts_are_refused_with_the_valid_choices)
-{
-    static const struct {
-        const char *text, *expected;
-    } wrong[] = {
-        {"", "no compressor is called \"\"; there are: none, fp16,"},
-        {"tpok", "did you mean \"topk\"?"},
-        {"topk:ratio", "topk: \"ratio\" is not NAME=VALUE; it takes ratio (1e-06 to 1, default 0.01"},
-        {"topk:ratio=2", "ratio: 2 is not between 1e-06 and 1"},
-        {"qsgd:bits=4.5", "bits: \"4.5\" is not an integer"},
-        {"qsgd:norm=l1", "norm: \"l1\" is not one of l2|max"},
-        {"qsgd:bit=4", "no parameter \"bit\" (did you mean \"bits\"?)"},
-        {"qsgd:bit=4", "ef (true|false, default false: error feedback"},
-        {"topk|qsgd:ef=true", "qsgd: no parameter \"ef\""},
-        {"topk|huffman:x=1", "huffman: no parameter \"x\"; it takes none"},
-        {"huffman|topk", "topk is out of order"},
-        {"topk|randomk", "randomk is out of order"},
-        {"none:ef=true|huffman", "there is no error to feed back"},
-        {"topk|", "no compressor is called \"\""},
-    };
-    char longer[CHAIN_TEXT_MAX + 2];
-    struct chain_spec s;
-    struct err e;
-
-    for (size_t i = 0; i < N_OF(wrong); i++) {
-        assert_int_equal(chain_parse(&s, wrong[i].text, &e), ERR_CONFIG);
-        assert_error_has(wrong[i].expected);
-    }
-    memset(longer, 'a', sizeof longer);
-    longer[sizeof longer - 1] = '\0';
-    assert_int_equal(chain_parse(&s, longer, &e), ERR_CONFIG);
-    assert_error_has("more than 255 characters");
-}
-
-TEST(a_chain_is_lossy_if_one_of_its_stages_is)
-{
-    struct chain_spec s;
-    struct err e;
-
-    assert_ok(chain_parse(&s, "none|huffman", &e));
-    assert_false(chain_is_lossy(&s));
-    assert_ok(chain_parse(&s, "bf16|huffman", &e));
-    assert_true(chain_is_lossy(&s));
-    assert_ok(chain_parse(&s, "topk|huffman", &e));
-    assert_true(chain_is_lossy(&s));
-}
-
 TEST(a_vector_too_long_for_compressors_is_refused)
 {
     struct chain_spec s;
@@ -241,12 +175,73 @@ TEST(a_message_may_be_part_of_a_longer_one)
     chain_clear(&c);
 }
 
+/* topk of half the values: of each tensor by itself, the larger ones. Worked by hand. */
+TEST(each_tensor_goes_through_its_own_chain)
+{
+    static const struct codec_layer layers[] = {
+        {.name = "layer0.dense.weight", .offset = 0, .n = 4},
+        {.name = "layer0.dense.bias", .offset = 4, .n = 2},
+        {.name = "layer2.dense.weight", .offset = 6, .n = 2},
+    };
+    static const size_t starts[] = {0, 4, 6};
+    static const float v[] = {1, -4, 3, 2, 10, 20, 0.1f, 1000.1f};
+    static const float sent[] = {0, -4, 3, 0, 10, 20, 0.1f, 1000.1f};
+    static const float half[] = {0, -4, 3, 0, 0, 20, 0.0999755859375f, 1000};
+    static const struct {
+        const char *text;
+        const float *expected;
+    } cases[] = {
+        {"layer0.dense.weight=topk:ratio=0.5;*=none", sent},
+        {"layer0=topk:ratio=0.5;*=fp16", half},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        unsigned char message[256];
+        struct wire_out out = {.bytes = message, .limit = sizeof message};
+        struct wire_in in = {.bytes = message};
+        struct chain_list l;
+        struct chains c;
+        struct err e;
+        float got[8];
+        struct rng r;
+
+        rng_init(&r, 1, 0, 0);
+        assert_ok(chain_list_parse(&l, cases[i].text, &e));
+        assert_ok(chains_open(&c, &l, 8, layers, starts, 3, &e));
+        assert_true(chains_take(&c, 8));
+        assert_false(chains_take(&c, 7));
+        chains_encode(&c, &r, NULL, v, 8, &out);
+        assert_false(out.bad);
+        assert_true(out.len <= chains_most_bytes(&c));
+        for (in.len = 0; in.len < out.len; in.len++) {
+            struct wire_in cut = in;
+
+            assert_false(chains_decode(&c, &cut, got, 8));
+        }
+        assert_true(chains_decode(&c, &in, got, 8));
+        assert_int_equal(in.at, out.len);
+        for (int k = 0; k < 8; k++)
+            assert_true(got[k] == cases[i].expected[k]);
+        chains_clear(&c);
+    }
+}
+
+TEST(a_tensor_without_a_chain_is_refused_by_name)
+{
+    static const struct codec_layer layers[] = {{.name = "layer0.dense.weight", .n = 4}};
+    static const size_t starts[] = {0};
+    struct chain_list l;
+    struct chains c;
+    struct err e;
+
+    assert_ok(chain_list_parse(&l, "layer1=fp16", &e));
+    assert_int_equal(chains_open(&c, &l, 4, layers, starts, 1, &e), ERR_CONFIG);
+    assert_non_null(strstr(e.text, "has none for layer0.dense.weight"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_is_parsed_into_stages_with_their_options_and_defaults),
-        cmocka_unit_test(invalid_texts_are_refused_with_the_valid_choices),
-        cmocka_unit_test(a_chain_is_lossy_if_one_of_its_stages_is),
         cmocka_unit_test(a_vector_too_long_for_compressors_is_refused),
         cmocka_unit_test(the_residual_keeps_what_a_message_omits_bit_for_bit),
         cmocka_unit_test(with_feedback_all_of_a_vector_arrives_eventually),
@@ -254,6 +249,8 @@ int main(void)
         cmocka_unit_test(a_residual_that_is_not_finite_is_dropped),
         cmocka_unit_test(layers_have_their_own_scales_and_their_own_fraction),
         cmocka_unit_test(a_message_may_be_part_of_a_longer_one),
+        cmocka_unit_test(each_tensor_goes_through_its_own_chain),
+        cmocka_unit_test(a_tensor_without_a_chain_is_refused_by_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
