@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "codecs/compress/compress.h"
-#include "codecs/compress/halves.h"
 
 static int shift(const struct compress_work *w)
 {
@@ -20,7 +19,7 @@ static void bf16_encode(const void *o, struct compress_work *w, const float *v, 
 {
     (void)o;
     (void)scales;
-    halves_encode(items, v, n, ldexpf(1, -shift(w)), w->loops->to_bf16);
+    compress_halves_encode(items, v, n, ldexpf(1, -shift(w)), w->loops->to_bf16);
 }
 
 static void bf16_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
@@ -28,13 +27,13 @@ static void bf16_decode(const void *o, struct compress_work *w, const float *sca
 {
     (void)o;
     (void)scales;
-    halves_decode(out, items, n, ldexpf(1, shift(w)), w->loops->from_bf16);
+    compress_halves_decode(out, items, n, ldexpf(1, shift(w)), w->loops->from_bf16);
 }
 
 static void bf16_sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
                      float scale)
 {
-    halves_sum(out, in, n_in, n, scale, w->loops->from_bf16, w->loops->to_bf16);
+    compress_halves_sum(out, in, n_in, n, scale, w->loops->from_bf16, w->loops->to_bf16);
 }
 
 const struct compressor compress_bf16 = {

@@ -120,6 +120,8 @@ COMPRESSORS(COMPRESSOR)
 extern const struct compressor *const compressors[];        /* ends with NULL */
 const struct compressor *compressor_find(const char *name); /* NULL: no such compressor */
 
+/* The rest are functions for several compressors. */
+
 /* Returns the scale to send for a group whose largest magnitude is `most`: 0 or NaN where the whole group
  * is received as that (see above), else `scale`. */
 float compress_scale(float most, float scale);
@@ -132,5 +134,47 @@ static inline size_t compress_groups(size_t n, size_t size)
 
 /* Returns ratio n, rounded, at least 1 and at most n. */
 size_t compress_share(float ratio, size_t n);
+
+/* Numbers of 16 bits, for fp16 and bf16; `widen` makes n of them floats, and `narrow` rounds n floats to
+ * them. compress_halves_sum() is compressor.sum. The others scale on the way, by a power of two: items[i] =
+ * v[i] factor, rounded; out[i] = items[i] factor. */
+typedef void compress_widen(float *out, const uint16_t *v, size_t n);
+typedef void compress_narrow(uint16_t *out, const float *v, size_t n);
+void compress_halves_sum(uint16_t *out, const void *const *in, int n_in, size_t n, float scale,
+                         compress_widen *widen, compress_narrow *narrow);
+void compress_halves_encode(uint16_t *items, const float *v, size_t n, float factor, compress_narrow *narrow);
+void compress_halves_decode(float *out, const uint16_t *items, size_t n, float factor, compress_widen *widen);
+
+/* A vector as alpha times levels of a set (struct level_set), for tern and sgq. */
+
+/* First member of the options of both. */
+struct levels_options {
+    int alpha; /* enum levels_alpha */
+    int iterations;
+};
+
+enum levels_alpha {
+    LEVELS_OF_MAX, /* the largest magnitude is the highest level; random rounding, unbiased */
+    LEVELS_FIT     /* minimizes |v - alpha b|; rounding to the nearest */
+};
+
+#define LEVELS_OPTIONS                                                                                       \
+    CODEC_OPTION_CHOICE(                                                                                     \
+        struct levels_options, alpha, "max|fit",                                                             \
+        "max: the largest magnitude, random rounding; fit: least error, rounding to the nearest"),           \
+        CODEC_OPTION(struct levels_options, iterations, 3, 1, 50,                                            \
+                     "alpha=fit: number of alternating fits of alpha and levels")
+
+#define LEVELS_BOUND                                                                                         \
+    "alpha=fit: |C(v) - v|^2 = |v|^2 - <v, b>^2 / |b|^2 where C(v) = alpha b; alpha=max: E C(v) = v, and "
+
+/* Sets n_levels levels in ascending order; the first is 1. */
+void compress_levels_init(struct level_set *s, const float *levels, int n_levels);
+
+/* LEVELS_FIT: computes one scale, alpha, and n symbols. Starting at alpha = 1.4 mean |v| (for the one level
+ * 1: the threshold of Li and Liu, 2016), alternates between b = the levels nearest to v / alpha and alpha =
+ * <v, b> / <b, b>; each of these reduces |v - alpha b|. */
+void compress_levels_fit(struct compress_work *w, const struct level_set *s, int iterations, const float *v,
+                         size_t n, float *alpha, uint8_t *q);
 
 #endif

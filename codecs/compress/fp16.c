@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "codecs/compress/compress.h"
-#include "codecs/compress/halves.h"
 
 enum {
     EXPONENT_ONE = 15, /* of the largest value, where nothing is added */
@@ -49,20 +48,20 @@ static void fp16_encode(const void *o, struct compress_work *w, const float *v, 
                         void *items)
 {
     (void)o;
-    halves_encode(items, v, n, ldexpf(1, exponent(w, scales[0])), w->loops->to_fp16);
+    compress_halves_encode(items, v, n, ldexpf(1, exponent(w, scales[0])), w->loops->to_fp16);
 }
 
 static void fp16_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
                         float *out, size_t n)
 {
     (void)o;
-    halves_decode(out, items, n, ldexpf(1, -exponent(w, scales[0])), w->loops->from_fp16);
+    compress_halves_decode(out, items, n, ldexpf(1, -exponent(w, scales[0])), w->loops->from_fp16);
 }
 
 static void fp16_sum(const struct compress_work *w, void *out, const void *const *in, int n_in, size_t n,
                      float scale)
 {
-    halves_sum(out, in, n_in, n, scale, w->loops->from_fp16, w->loops->to_fp16);
+    compress_halves_sum(out, in, n_in, n, scale, w->loops->from_fp16, w->loops->to_fp16);
 }
 
 const struct compressor compress_fp16 = {

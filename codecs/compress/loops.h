@@ -14,7 +14,17 @@ enum { RANDOM_LANES = 8 };
 struct random_lanes {
     uint32_t s[4][RANDOM_LANES];
 };
-void random_lanes_init(struct random_lanes *r, struct rng *seed);
+/* Draws the states from `seed`. */
+static inline void random_lanes_init(struct random_lanes *r, struct rng *seed)
+{
+    for (int lane = 0; lane < RANDOM_LANES; lane++)
+        for (int k = 0; k < 4; k += 2) {
+            uint64_t x = rng_u64(seed);
+
+            r->s[k][lane] = (uint32_t)x | (k == 0); /* not zero: an all-zero state never changes */
+            r->s[k + 1][lane] = (uint32_t)(x >> 32);
+        }
+}
 
 /* Sets of levels for quantizers: level[0] = 0 < level[1] < ... < level[n_levels], and their negatives. */
 enum { LEVELS_MAX = 127, LEVEL_ROOM = LEVELS_MAX + 5 /* a search compares four at a time */ };

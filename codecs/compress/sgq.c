@@ -4,7 +4,7 @@
  * huffman. This is the SGQ of Parallel-SGD, where alpha was fitted in three iterations with random
  * rounding; here alpha=fit rounds to the nearest, so that each iteration reduces the error, and alpha=max
  * is unbiased. */
-#include "codecs/compress/levels.h"
+#include "codecs/compress/compress.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void init(struct level_set *s, int bits)
 
     for (int j = n; j >= 1; j--)
         levels[n - j] = (float)(round(1e4 / tan(j * 0.78539816339744831 / n)) / 1e4);
-    level_set_init(s, levels, n);
+    compress_levels_init(s, levels, n);
 }
 
 static int sgq_alphabet(const void *o)
@@ -67,7 +67,7 @@ static void sgq_encode(const void *opt, struct compress_work *w, const float *v,
     if (o->levels.alpha == LEVELS_OF_MAX)
         encode_max(w, &set, v, n, scales, items);
     else
-        levels_fit(w, &set, o->levels.iterations, v, n, scales, items);
+        compress_levels_fit(w, &set, o->levels.iterations, v, n, scales, items);
 }
 
 static void sgq_decode(const void *opt, struct compress_work *w, const float *scales, const void *items,

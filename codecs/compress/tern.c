@@ -5,7 +5,7 @@
  *   alpha=fit  alternates between alpha = <v, b> / <b, b> and b_i = sgn(v_i) where |v_i| > alpha / 2.
  *              Hou and Kwok, "Loss-aware Weight Quantization of Deep Networks", ICLR 2018, with a curvature
  *              of 1. */
-#include "codecs/compress/levels.h"
+#include "codecs/compress/compress.h"
 
 #include <string.h>
 
@@ -52,8 +52,8 @@ static void tern_encode(const void *opt, struct compress_work *w, const float *v
         encode_max(w, v, n, scales, items);
         return;
     }
-    level_set_init(&set, (const float[]){1}, LEVELS);
-    levels_fit(w, &set, o->iterations, v, n, scales, items);
+    compress_levels_init(&set, (const float[]){1}, LEVELS);
+    compress_levels_fit(w, &set, o->iterations, v, n, scales, items);
 }
 
 static void tern_decode(const void *o, struct compress_work *w, const float *scales, const void *items,
