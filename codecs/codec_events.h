@@ -225,7 +225,11 @@ static inline int codec_update(struct codec *c)
 }
 
 /* A timer of event rules: the host calls on_wake once after `seconds`, or later if the node is computing
- * then. Another call before that sets a new time. */
+ * then. Another call before that sets a new time.
+ *
+ * A rule may not set timers or answer messages without an end while workers wait: a check of `codecs test`,
+ * or a simulation, then fails when no worker has gone on for 100,000 events of each node (docs/simulator.md).
+ * In a job the node waits until somebody ends the job, as each message restarts --round-timeout. */
 static inline void codec_wake(struct codec *c, double seconds)
 {
     c->run->host->wake(c, seconds);

@@ -496,6 +496,15 @@ uint64_t mesh_sim_messages(const struct mesh_sim *net)
     return net->n_delivered;
 }
 
+uint64_t mesh_sim_queued(const struct mesh_sim *net)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < net->pairs.n; i++)
+        n += net->pairs.of[i].n_waiting;
+    return n;
+}
+
 void mesh_sim_free(struct mesh_sim *net)
 {
     if (!net)

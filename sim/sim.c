@@ -2,10 +2,16 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/collective/collective.h"
 #include "shared/base/file.h"
+
+/* Far more events than a rule needs before a worker goes on: of each node, at once and in each second, and of
+ * each pair of nodes for each chunk of a vector. */
+enum { NODE_EVENTS = 100000, PAIR_EVENTS = 100 };
 
 atomic_bool sim_interrupted;
 
@@ -252,6 +258,7 @@ static int open_nodes(struct sim *s, struct err *e)
         return e->code;
     s->cause = -1;
     s->n_waking = 0;
+    s->progress = (struct sim_progress){0};
     sim_processors_init(s);
     s->nodes = calloc((size_t)s->n_nodes, sizeof *s->nodes);
     if (!s->nodes)
@@ -353,7 +360,8 @@ static int happen(struct sim *s, const struct sim_event *ev, struct err *e)
     return 0;
 }
 
-void sim_end_hanging(struct sim *s)
+/* Fails all nodes that have not ended. `why` completes "it waits for a message, ...". */
+static void end_waiting(struct sim *s, const char *why)
 {
     char what[128];
     struct err e;
@@ -364,9 +372,58 @@ void sim_end_hanging(struct sim *s)
         if (sim_node_is_over(n))
             continue;
         exchange_waits_for(n->x, what, sizeof what);
-        err_set(&e, ERR_TIMEOUT, "it waits for %s, but there are no more events", what);
+        if (n->phase == SIM_BEGINS && exchange_must_wait(n->x))
+            snprintf(what, sizeof what, "room for messages to its peers");
+        err_set(&e, ERR_TIMEOUT, "it waits for %s%s", what, why);
         sim_node_fail(s, n, &e);
     }
+}
+
+void sim_end_hanging(struct sim *s)
+{
+    end_waiting(s, ", but there are no more events");
+}
+
+static void count_event(struct sim *s, enum sim_what what)
+{
+    s->progress.n_events++;
+    s->progress.n_timers += what == SIM_TIMER;
+    s->progress.n_messages += what == SIM_DELIVER;
+}
+
+/* sim_run() has the formula. */
+static bool is_stalled(const struct sim *s)
+{
+    const struct sim_progress *p = &s->progress;
+    double n = s->n_nodes, busy_s = fmin(p->busy, s->queue.now) - p->went_on;
+    double chunks = 1 + (double)s->trainer->n_params * sizeof(float) / COLLECTIVE_CHUNK;
+
+    if (p->n_events <= NODE_EVENTS)
+        return false;
+    return (double)p->n_events > n * NODE_EVENTS * (1 + fmax(busy_s, 0)) + n * n * PAIR_EVENTS * chunks;
+}
+
+/* Names the step of the worker that is behind the others. */
+static void end_stalled(struct sim *s)
+{
+    const struct sim_progress *p = &s->progress;
+    const struct sim_node *last = NULL;
+    char why[640];
+
+    for (int i = 0; i < s->set.node_count; i++)
+        if (!sim_node_is_over(&s->nodes[i]) && (!last || s->nodes[i].step.n_done < last->step.n_done))
+            last = &s->nodes[i];
+    snprintf(
+        why, sizeof why,
+        ", but no worker has gone on from %.6g s to %.6g s of simulated time, in step %llu; meanwhile the "
+        "rule's timers have expired %llu times and %llu messages have arrived, and %llu messages are "
+        "queued. A rule must let workers go on: it may not set a timer at each on_wake, or answer each "
+        "message, without an end, and may not send more than the links carry",
+        fmax(p->went_on, fmin(p->busy, s->queue.now)), s->queue.now,
+        (unsigned long long)(last ? last->step.n_done : s->nodes[0].step.n_done),
+        (unsigned long long)p->n_timers, (unsigned long long)p->n_messages,
+        (unsigned long long)mesh_sim_queued(s->net));
+    end_waiting(s, why);
 }
 
 int sim_run(struct sim *s, struct err *e)
@@ -376,6 +433,11 @@ int sim_run(struct sim *s, struct err *e)
     if (sim_begin(s, e) < 0 || wake_all(s, e) < 0)
         return e->code;
     while (sim_queue_pop(&s->queue, &ev)) {
+        count_event(s, ev.what);
+        if (is_stalled(s)) {
+            end_stalled(s);
+            return 0;
+        }
         if (happen(s, &ev, e) < 0)
             return e->code;
         while (s->n_waking > 0)

@@ -64,6 +64,13 @@ static inline bool sim_node_is_over(const struct sim_node *n)
     return n->phase >= SIM_DONE;
 }
 
+/* Whether the job goes on: codecs can send messages and set timers without an end, while no worker does. */
+struct sim_progress {
+    double went_on;                          /* when a worker last went on with its part of the job */
+    double busy;                             /* until when one computes */
+    uint64_t n_events, n_timers, n_messages; /* since it went on */
+};
+
 struct sim {
     struct settings set;
     struct simulation how;
@@ -90,6 +97,7 @@ struct sim {
     struct sim_records *records;   /* NULL: none are kept */
     struct stopwatch *guard;       /* switched with each node's; NULL: calls of the codec have no limit */
     struct sim_explorer *explorer; /* NULL: events are ordered by time */
+    struct sim_progress progress;
     int n_nodes;
     struct sim_node *nodes; /* (n_nodes), by slot: workers, then servers */
     int cause;              /* slot of the first that failed; -1: none */
@@ -103,7 +111,15 @@ struct sim {
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct stopwatch *guard, struct err *e);
 /* Runs until every node has ended. Returns 0 even if nodes failed; an error is one of the simulator,
- * ERR_CANCELLED: a signal. */
+ * ERR_CANCELLED: a signal.
+ *
+ * All nodes that have not ended fail with ERR_TIMEOUT if no event is left, or if the job is stalled: since a
+ * worker last went on (a wait ended, a block or an evaluation was computed), more events happened than a rule
+ * needs, which are
+ *
+ *     100,000 n (1 + t) + 100 n^2 (1 + b / 256 KiB)
+ *
+ * of n nodes, with b bytes of parameters, in t seconds in which a worker computes. */
 int sim_run(struct sim *s, struct err *e);
 void sim_close(struct sim *s);
 

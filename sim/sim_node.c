@@ -116,6 +116,12 @@ static int record_rows(struct sim *s, struct sim_node *n, struct err *e)
     return 0;
 }
 
+/* It computes until its own time. */
+static void note_computing(struct sim *s, const struct sim_node *n)
+{
+    s->progress.busy = fmax(s->progress.busy, n->now);
+}
+
 /* Before a block is computed, or a step begins in which there is nothing to compute. */
 static int begin_block(struct sim *s, struct sim_node *n, struct err *e)
 {
@@ -139,6 +145,7 @@ static int begin_evaluation(struct sim *s, struct sim_node *n, struct err *e)
     (void)e;
     n->phase = SIM_EVALUATES;
     n->now += s->eval_time_s / n->speed;
+    note_computing(s, n);
     return 0;
 }
 
@@ -164,6 +171,8 @@ static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
         [WORKER_EVALUATES] = begin_evaluation, [WORKER_IS_DONE] = finish_node,
     };
 
+    if (n->node >= 0)
+        s->progress = (struct sim_progress){.went_on = s->queue.now, .busy = s->progress.busy};
     for (;;) {
         n->wants = worker_next(&n->worker, &n->ask, e);
         if (n->wants < 0)
@@ -237,7 +246,8 @@ static int receive_event(struct sim *s, struct sim_node *n, struct err *e)
     n->has_room = false;
     rc = worker_event(&n->worker, &ev, e);
     spend_on_reading(s, n);
-    n->waits_since = n->now;
+    if (ev.kind != MESH_NOTHING) /* a timer does not restart --round-timeout, as in a runner */
+        n->waits_since = n->now;
     if (rc < 0)
         return rc;
     if (n->node >= 0 && s->records && sim_record_comm(s->records, s, n, e) < 0)
@@ -262,8 +272,10 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
     n->has_computed = true;
     n->may_step = false;
     n->phase = SIM_COMPUTES;
-    if (n->wants == WORKER_COMPUTES)
+    if (n->wants == WORKER_COMPUTES) {
         n->now += n->step_time / n->n_blocks;
+        note_computing(s, n);
+    }
     return 0;
 }
 

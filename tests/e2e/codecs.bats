@@ -336,6 +336,30 @@ fails() {
     [[ "$output" == *"its message is longer than 468 bytes, the room without .message_bytes: 64 + 4 n_params"* ]]
 }
 
+@test "timers and messages without an end, while no worker goes on, fail a check and a simulation" {
+    local codec=$BUILD/tests/codecs/restless.so what place='but no worker has gone on from .* s of simulated time, in step [0-9]+; meanwhile'
+    for what in flood now echo; do
+        run "$SUBMIT" codecs test "$codec:what=$what" --check ends
+        echo "$output"
+        [ "$status" -eq 1 ]
+        [[ "$output" == "FAILED  ends       "*" workers: node "*": it waits for "*"may not send more than the links carry"* ]]
+        grep -qE "$place the rule's timers have expired [0-9]+ times and [0-9]+ messages have arrived, and [0-9]+ messages are queued" <<<"$output"
+    done
+    # Without messages a wait ends by --round-timeout, as in a job.
+    run "$SUBMIT" codecs test "$codec:what=timers" --check ends
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == "FAILED  ends       2 workers: node "*": a message has not arrived for 60 s"* ]]
+    run "$SUBMIT" simulate -q --codec "$codec:what=echo" --node_count 2 --gradients 100 --steps 2 --epochs 1 -o endless
+    echo "$output"
+    [ "$status" -eq 1 ]
+    grep -qE "Simulation failed: node\(0\), RoundTimeout: it waits for .*$place" <<<"$output"
+    # A worker that computes for 100 s goes on, whatever the timers of the other one.
+    "$SUBMIT" codecs test "$codec" --check ends
+    "$SUBMIT" simulate -q --codec "$codec" --node_count 2 --gradients 100 --steps 2 --epochs 1 --speed 1=1e-4 \
+        --round-timeout 1000 -o slow
+}
+
 @test "workers that end different are named in the table, in run.json and by status; by simulate, too" {
     start_agents 2
     local codec=$BUILD/tests/codecs/half.so what='The workers end different: the weights of node 1 differ from those of node 0, and codec half'
