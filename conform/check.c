@@ -53,8 +53,7 @@ static bool looks_at(const struct codec_plugin *p, enum check_sync in, bool is_a
     return is_asgd ? has_asgd && (in == CHECK_BOTH || (in == CHECK_EITHER && !has_ssgd)) : has_ssgd;
 }
 
-/* The ways in which contributions of a rule that combines reach each other; another rule has only the first
- * way. */
+/* How the contributions of a rule that combines meet. Any other rule has only the first entry. */
 static const struct way {
     enum combine_path_kind path;
     const char *aggregate;

@@ -46,7 +46,8 @@ enum check_sync {
 int check_jobs(struct conform_check *k, uint64_t n_steps, enum check_sync in, check_body *body,
                struct err *e);
 
-/* Does the open job take the mean of contributions? A rule's formula and its convergence are about that. */
+/* Whether the open job combines contributions by their mean: formulas and convergence are checked only
+ * then. */
 bool check_is_of_mean(const struct conform_check *k);
 
 /* Runs the open job from its beginning, with messages and steps timed by this seed. ERR_CODEC: the codec

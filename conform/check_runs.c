@@ -114,7 +114,8 @@ static int end_equal(struct conform_check *k, struct err *e)
     return find_different(k, e);
 }
 
-/* Also if the other workers receive less than the worker itself has, as after lossy compression. */
+/* Runs the job once more with lossy compression: the other workers then receive less than a worker itself
+ * has. */
 static int end_equal_in_both_forms(struct conform_check *k, struct err *e)
 {
     enum codec_compression takes = combine_path_compression(k->plugin);
@@ -310,7 +311,7 @@ static int solve(struct conform_check *k, struct err *e)
     return 0;
 }
 
-/* Again with a lossy chain, where servers send parameters. */
+/* Where servers send parameters, solves the problem once more with a lossy chain. */
 static int solve_in_both_forms(struct conform_check *k, struct err *e)
 {
     size_t n = strlen(k->page->what);
@@ -502,7 +503,7 @@ static int run_to_end(struct conform_check *k, struct saved_job *s, struct err *
     return go_on(k, s, e) < 0 ? e->code : compare_to_uninterrupted(k, s, e);
 }
 
-/* With an optimizer that has state. */
+/* Saves and restores a job whose optimizer has a state. */
 static int restored_is_the_same(struct conform_check *k, struct err *e)
 {
     struct saved_job *s;

@@ -40,7 +40,7 @@ void watch_fault(const void *address);
 /* Record that the codec runs callback `name` on c's node, reading a message of `from`, and its end.
  * watch_leave() returns rc. */
 void watch_enter(const char *name, const struct codec *c, int from);
-/* The same where there is no codec yet, or none any more: "load", "unload"; "" when it is over. */
+/* The same while the codec's object is loaded ("load") or unloaded ("unload"); "" ends either. */
 void watch_outside(struct codec_check_page *page, const char *name);
 int watch_leave(int rc);
 

@@ -28,7 +28,7 @@
 
 struct metrics;
 
-/* Creates the metrics that `spec` asks for, for test sets of at most n_max samples. ERR_CONFIG as
+/* Creates the metrics that `spec` lists, for test sets of at most n_max samples. ERR_CONFIG as
  * model_spec_measures(). */
 int metrics_new(struct metrics **out, const struct model_spec *spec, bool has_labels, size_t n_max,
                 struct err *e);
@@ -39,10 +39,11 @@ void metrics_add(struct metrics *m, const float *z, const struct truth *t, int n
 
 double metrics_loss(const struct metrics *m);
 bool metrics_asked(const struct metrics *m, enum metric_kind kind);
-/* Returns false if the metric was not asked for (accuracy need not be), if it needs labels and there are
- * none, or if it needs two classes and one of them did not occur. *value is NaN if an output was NaN. */
+/* Returns false if the model's document does not list the metric (it need not list accuracy), if it needs
+ * labels and there are none, or if it needs two classes and one of them did not occur. *value is NaN if an
+ * output was NaN. */
 bool metrics_value(struct metrics *m, enum metric_kind kind, double *value);
-/* (*n_classes, *n_classes) by label and predicted class; NULL: not asked for. */
+/* (*n_classes, *n_classes) by label and predicted class; NULL: the model's document does not list it. */
 const uint64_t *metrics_confusion(const struct metrics *m, int *n_classes);
 
 #endif

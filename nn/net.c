@@ -386,7 +386,7 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
 
     score->loss += loss_of(net->spec.loss, z, &b->truth, b->n, net->spec.n_out, dy, &score->n_right);
     score->n += (size_t)b->n;
-    p.ready = net->spec.n_trained; /* the forward pass has computed those of running statistics */
+    p.ready = net->spec.n_trained; /* the forward pass has written the batch's statistics in the rest */
     for (int i = net->n_layers - 1; i >= net->first_trained; i--) {
         const struct layer *l = &net->layers[i];
         float *dx = i == net->first_trained ? NULL : l->ops->in_place ? dy : spare;

@@ -5,8 +5,7 @@
  * The optimizer updates the first n_trained parameters. The running statistics (batch_norm) follow them: in
  * place of a gradient they have the statistics of the batch, to which statistics_step() moves them, so that
  * an exchange of gradients keeps them equal on all nodes, like the weights. A batch's statistics do not
- * depend on the running ones: those of a gradient that comes late, when others have moved these, are as
- * good. */
+ * depend on the running ones, so those of a late gradient are still correct after other updates. */
 #ifndef PSGD_NET_H
 #define PSGD_NET_H
 
@@ -32,7 +31,7 @@ int net_test_batch(const struct model_spec *spec, int batch_size);
 
 size_t net_n_params(const struct net *net);
 size_t net_n_trained(const struct net *net);
-/* (n_params - n_trained) the weight of a new batch in each running statistic; as long as the net. */
+/* (n_params - n_trained) the weight of a new batch in each running statistic; valid as long as the net. */
 const float *net_momentum(const struct net *net);
 float *net_params(struct net *net); /* (n_params) */
 float *net_grads(struct net *net);  /* (n_params) */

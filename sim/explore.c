@@ -133,7 +133,7 @@ static bool has_other_outcome(const struct sim_explorer *x)
 }
 
 /* Writes the failure of a schedule that has ended. */
-static void judge_schedule(struct sim_explorer *x, struct explore_result *out)
+static void check_schedule(struct sim_explorer *x, struct explore_result *out)
 {
     struct sim *s = x->s;
 
@@ -205,7 +205,7 @@ static int run_one(struct sim_explorer *x, struct explore_result *out, struct er
         if (take_choice(x, choice, e) < 0)
             return e->code;
     }
-    judge_schedule(x, out);
+    check_schedule(x, out);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* guard -- ends a simulation whose codec does not return from a call, or from its constructors: a thread
- * looks once a second. A codec in a simulation is not confined: one that wants to escape the guard can. */
+ * checks once a second. The codec of a simulation is not confined, so it can circumvent the guard. */
 #ifndef PSGD_SIM_GUARD_H
 #define PSGD_SIM_GUARD_H
 

@@ -294,7 +294,7 @@ static struct sim_message **first_open(const struct mesh_sim *net, struct endpoi
     return *at ? at : NULL;
 }
 
-bool mesh_sim_has_news(const struct mesh_sim *net, int slot)
+bool mesh_sim_has_event(const struct mesh_sim *net, int slot)
 {
     return net->nodes[slot].first && first_open(net, &net->nodes[slot]);
 }

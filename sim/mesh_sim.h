@@ -54,8 +54,8 @@ int mesh_sim_leave(struct mesh_sim *net, int slot, struct err *e);
 int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e);
 /* Two nodes are lost to each other, reported by their next polls. */
 int mesh_sim_part(struct mesh_sim *net, int a, int b, struct err *e);
-bool mesh_sim_has_news(const struct mesh_sim *net, int slot); /* whether a poll would return an event */
-uint64_t mesh_sim_messages(const struct mesh_sim *net);       /* delivered so far */
-uint64_t mesh_sim_queued(const struct mesh_sim *net);         /* sent, and not taken yet by a poll */
+bool mesh_sim_has_event(const struct mesh_sim *net, int slot); /* whether a poll would return an event */
+uint64_t mesh_sim_messages(const struct mesh_sim *net);        /* delivered so far */
+uint64_t mesh_sim_queued(const struct mesh_sim *net);          /* sent, and not taken yet by a poll */
 
 #endif

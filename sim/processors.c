@@ -1,6 +1,6 @@
-/* processors -- processors shared by the nodes of one machine (--processors). A node that finds none free
- * queues. There is no preemption: a runner that waits releases its processor (mesh_tcp.c), and a step is
- * shorter than the kernel's time slices. */
+/* processors -- processors shared by the nodes of one machine (--processors). A node that needs one while
+ * none is free is queued. There is no preemption: a runner that waits releases its processor (mesh_tcp.c),
+ * and a step is shorter than the kernel's time slices. */
 #include "sim/sim.h"
 
 enum { NONE = -1 };
@@ -17,7 +17,7 @@ static void give(struct sim_node *n)
     n->has_computed = false;
 }
 
-static void stand_in_line(struct sim *s, struct sim_node *n)
+static void queue_for_processor(struct sim *s, struct sim_node *n)
 {
     n->wants_processor = true;
     n->next_wanting = NONE;
@@ -29,7 +29,7 @@ static void stand_in_line(struct sim *s, struct sim_node *n)
 }
 
 /* Takes the first node from the queue that has not ended. NULL: there is none. */
-static struct sim_node *next_in_line(struct sim *s)
+static struct sim_node *take_next_queued(struct sim *s)
 {
     while (s->first_wanting != NONE) {
         struct sim_node *n = &s->nodes[s->first_wanting];
@@ -53,7 +53,7 @@ bool sim_processor_take(struct sim *s, struct sim_node *n)
         return true;
     if (s->n_free == 0) {
         if (!n->wants_processor)
-            stand_in_line(s, n);
+            queue_for_processor(s, n);
         return false;
     }
     s->n_free--;
@@ -68,7 +68,7 @@ int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e)
     if (!n->has_processor)
         return 0;
     n->has_processor = false;
-    next = next_in_line(s);
+    next = take_next_queued(s);
     if (!next) {
         s->n_free++;
         return 0;
@@ -79,6 +79,6 @@ int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e)
 
 int sim_processor_yield(struct sim *s, struct sim_node *n, struct err *e)
 {
-    stand_in_line(s, n);
+    queue_for_processor(s, n);
     return sim_processor_leave(s, n, e);
 }

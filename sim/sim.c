@@ -336,7 +336,7 @@ static int deliver(struct sim *s, struct sim_message *l, struct err *e)
     return sim_node_drive(s, to, e);
 }
 
-static int happen(struct sim *s, const struct sim_event *ev, struct err *e)
+static int process_event(struct sim *s, const struct sim_event *ev, struct err *e)
 {
     switch (ev->what) {
     case SIM_WAKE:
@@ -438,7 +438,7 @@ int sim_run(struct sim *s, struct err *e)
             end_stalled(s);
             return 0;
         }
-        if (happen(s, &ev, e) < 0)
+        if (process_event(s, &ev, e) < 0)
             return e->code;
         while (s->n_waking > 0)
             if (sim_node_drive(s, &s->nodes[s->waking[--s->n_waking]], e) < 0)

@@ -47,7 +47,7 @@ struct sim_node {
     int wants;             /* enum worker_wants: what it does now */
     struct worker_ask ask; /* its details */
     int *blocks, n_blocks;
-    double speed, step_time; /* of the present step: stragglers */
+    double speed, step_time; /* of the node; seconds of the present step */
     struct rng rng;
     double waits_since;
     const struct mesh_buf *encoded;  /* the message whose encoding was charged last, */
@@ -137,7 +137,8 @@ bool sim_has_succeeded(const struct sim *s);
 double sim_time(const struct sim *s); /* end of the last node */
 /* The model that a worker's rule trains (n_params), valid until the next call. */
 const float *sim_model_of(const struct sim *s, const struct sim_node *n);
-/* Of that model, without running statistics: what a node of a job reports (runner/lines/report.h). */
+/* The SHA-256 of that model without running statistics, as a node of a job reports it
+ * (runner/lines/report.h). */
 void sim_weights_sha256(uint8_t out[SHA256_BYTES], const struct sim *s, const struct sim_node *n);
 /* Whether all workers that are done have the same, and whether all their parameters are finite. */
 bool sim_models_agree(const struct sim *s);
@@ -151,8 +152,8 @@ void sim_overhead_text(char *out, size_t size, const struct sim_overhead *o);
 /* costs.c: sets steps, eval_time_s, codec_rate and overhead, from the options or by measuring. */
 int sim_find_costs(struct sim *s, struct err *e);
 
-/* processors.c: a node has a processor while it computes. It takes one first (false: it is woken when it
- * gets one), releases it when it waits, and yields it to all queued nodes in between. */
+/* processors.c: a node needs a processor to compute. It takes one (false: none is free, the node is woken
+ * when it gets one), leaves it when it waits, and yields it to all queued nodes between two blocks. */
 void sim_processors_init(struct sim *s);
 bool sim_processor_take(struct sim *s, struct sim_node *n);
 int sim_processor_leave(struct sim *s, struct sim_node *n, struct err *e);

@@ -1,5 +1,5 @@
-/* sim_node -- one node of a simulation: the loops of runner/train.c and serve.c as an event-driven state
- * machine around the same steps. */
+/* sim_node -- drives the worker of one node (runner/core/worker.h) in simulated time, as runner/train.c and
+ * serve.c do in real time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static int record_rows(struct sim *s, struct sim_node *n, struct err *e)
     return 0;
 }
 
-/* It computes until its own time. */
+/* The node computes until its own time. */
 static void note_computing(struct sim *s, const struct sim_node *n)
 {
     s->progress.busy = fmax(s->progress.busy, n->now);
@@ -149,8 +149,8 @@ static int begin_evaluation(struct sim *s, struct sim_node *n, struct err *e)
     return 0;
 }
 
-/* The first node to update finds that a sum is not finite, and the simulation ends: the node whose gradient
- * was not finite is named in its place. */
+/* The node that updates first finds that the combined gradient is not finite. The message names instead the
+ * node whose own gradient is not. */
 static int name_own_gradient(struct sim *s, const struct sim_node *n, struct err *e)
 {
     struct err own;
@@ -163,7 +163,7 @@ static int name_own_gradient(struct sim *s, const struct sim_node *n, struct err
     return e->code;
 }
 
-/* Until it computes, evaluates, waits, or its part is over. */
+/* Asks the worker what to do until the node computes, evaluates, waits or has ended. */
 static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
 {
     static int (*const doing[N_WORKER_WANTS])(struct sim *, struct sim_node *, struct err *) = {
@@ -209,7 +209,7 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     return advance_node(s, n, e);
 }
 
-/* The time of a step is drawn once more: a step that follows an evaluation has begun anew. */
+/* Draws the time of the step once more, because the step that follows an evaluation begins only now. */
 static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
 {
     s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), &n->eval_loss, &n->eval_accuracy);
@@ -251,7 +251,7 @@ static int receive_event(struct sim *s, struct sim_node *n, struct err *e)
     if (rc < 0)
         return rc;
     if (n->node >= 0 && s->records && sim_record_comm(s->records, s, n, e) < 0)
-        return e->code; /* a server is asked to after each event */
+        return e->code; /* of a server, WORKER_RECORDS follows each event */
     return n->phase == SIM_WAITS && !worker_waits(&n->worker) ? advance_node(s, n, e) : 0;
 }
 
@@ -263,7 +263,7 @@ static int act(struct sim *s, struct sim_node *n, struct err *e)
         return end_block(s, n, e);
     if (n->phase == SIM_EVALUATES)
         return end_evaluation(s, n, e);
-    if (n->has_room || mesh_sim_has_news(s->net, n->slot))
+    if (n->has_room || mesh_sim_has_event(s->net, n->slot))
         return receive_event(s, n, e);
     if (n->phase != SIM_BEGINS || exchange_must_wait(n->x) || (s->explorer && !n->may_step))
         return IDLE;

@@ -15,8 +15,8 @@
 struct trainer;
 
 struct trainer_batch { /* of one block in one step of the job, counted from 0 */
-    int node;          /* that has it ... */
-    int i;             /* ... as its i-th one */
+    int node;          /* the worker that computes it */
+    int i;             /* its number among the blocks of that worker, from 0 */
     int block;
     uint64_t step;
 };

@@ -28,8 +28,8 @@ const char *blas_choose_core(char **argv);
  * Returns the number that is set. Another number splits sums differently: results repeat only for the same
  * number. */
 int blas_set_threads(int n, int n_sharers);
-/* The same in two parts, for a process that must have one thread until the second: networks may be made in
- * between. $OPENBLAS_NUM_THREADS must be 1. */
+/* blas_set_threads() in two parts, for a process that must have one thread in between, while it may make
+ * networks. $OPENBLAS_NUM_THREADS must be 1. */
 int blas_plan_threads(int n, int n_sharers);
 void blas_start_threads(void);
 int blas_threads(void);

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 
 enum {
-    NARROW_COLS = 12,  /* most of c */
-    NARROW_ROWS = 16,  /* least of c */
+    NARROW_COLS = 12,  /* most columns of c */
+    NARROW_ROWS = 16,  /* fewest rows of c */
     NARROW_DEPTH = 800 /* rows of b of which five columns fit the first-level cache */
 };
 

@@ -81,7 +81,7 @@ static bool find_row(const struct layer_spec *s, const struct view *v, int a, si
 
 static float *put_zeros(float *to, size_t n)
 {
-    if (n > 0) /* hardly ever */
+    if (n > 0) /* only at the edges of an image */
         memset(to, 0, n * sizeof *to);
     return to + n;
 }

@@ -1,5 +1,5 @@
 /* conv_direct -- convolution of images with few channels into few filters, vectorized along one filter's
- * output row. Matrix products that narrow leave most of a vector register empty.
+ * output row. Such narrow matrix products would leave most of a vector register empty.
  *
  * Each sample is copied once into planes: planes_x[k] (height, width) is channel k with its padding, and
  * planes_d[f] (h', breadth) is filter f of dy. Rows are long enough to read and compute whole vectors at

@@ -55,8 +55,8 @@ struct layer_ops {
     void (*forward)(const struct layer *l, const float *x, const struct pass *p);
     /* From dy (n, n_out), which it may overwrite: overwrites all of l->grads and dx (n, n_in). dx may be
      * NULL: not needed. x is the input of the last forward pass, or l->y for a layer that works in place.
-     * In place of the gradient of a running statistic is that of the batch (net.h), written by the
-     * forward pass. */
+     * The forward pass has written the batch's statistics in place of the gradients of running
+     * statistics (net.h). */
     void (*backward)(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p);
 };
 

@@ -5,8 +5,8 @@
  *     dW[w] = sum over all (i, t) with x[i, t] = w of dy[i, t]
  *
  * All of dW is cleared each time, not only the rows of the last batch: a codec may have written the sum of
- * several nodes there, with the rows of their tokens. Tokens have no gradient; this is always the first
- * layer. */
+ * several nodes' gradients there, which also has rows of the other nodes' tokens. Tokens have no gradient;
+ * this is always the first layer. */
 #include <string.h>
 
 #include "nn/layers/layer.h"

@@ -65,7 +65,7 @@ static size_t gru_work(const struct layer_spec *s, int max_batch)
     return space_of(s, max_batch).end;
 }
 
-/* One step of one sample. a (3 units): in the sums, out the gates. */
+/* One step of one sample. a (3 units): the sums, which become the gates. */
 FAST static void cell(float *restrict a, const float *restrict q, const float *restrict h_before,
                       float *restrict h, size_t u)
 {
@@ -81,7 +81,8 @@ FAST static void cell(float *restrict a, const float *restrict q, const float *r
     }
 }
 
-/* a: in the gates, out da. q: out dq. dh: in that of h_t, out the part of h_(t-1)'s that z passes through. */
+/* a: the gates, which become da. q becomes dq. dh: in that of h_t, out the part of h_(t-1)'s that z passes
+ * through. */
 FAST static void cell_backward(float *restrict a, float *restrict q, const float *restrict h_before,
                                float *restrict dh, size_t u)
 {

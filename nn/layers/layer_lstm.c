@@ -73,7 +73,7 @@ static size_t lstm_work(const struct layer_spec *s, int max_batch)
     return space_of(s, max_batch).end;
 }
 
-/* One step of one sample. a (4 units): in the sums, out the gates. */
+/* One step of one sample. a (4 units): the sums, which become the gates. */
 FAST static void cell(float *restrict a, const float *restrict c_before, float *restrict c,
                       float *restrict tanh_c, float *restrict h, size_t u)
 {
@@ -94,7 +94,7 @@ FAST static void cell(float *restrict a, const float *restrict c_before, float *
     }
 }
 
-/* dc: in that of c_t from step t + 1, out that of c_(t-1). a: in the gates, out da. */
+/* dc: the gradient of c_t from step t + 1, which becomes that of c_(t-1). a: the gates, which become da. */
 FAST static void cell_backward(float *restrict a, const float *restrict c_before,
                                const float *restrict tanh_c, const float *restrict dh, float *restrict dc,
                                size_t u)

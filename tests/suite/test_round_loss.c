@@ -205,7 +205,7 @@ static choices open_choices(void)
             continue;
         for (int from = 0; from < job.n_workers; from++)
             open |= world.under_way[i][from].n > 0 ? bit_of(i, from) : 0;
-        open |= mesh_sim_has_news(world.net, i) ? bit_of(i, i) : 0; /* it has noticed a loss by itself */
+        open |= mesh_sim_has_event(world.net, i) ? bit_of(i, i) : 0; /* it has noticed a loss by itself */
         open |= dead_sender(i) >= 0 ? bit_of(i, DROP) : 0;
         open |= world.workers[i].phase == BEGINS ? bit_of(i, STEP) : 0;
         open |= world.n_deaths < job.n_deaths ? bit_of(i, DIE) : 0;

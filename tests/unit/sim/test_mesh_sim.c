@@ -81,7 +81,7 @@ TEST(messages_arrive_once_in_order_and_only_after_delivery)
     assert_int_equal(mesh_queued_for(mesh_sim_node(net, 0), 1), 5);
     assert_int_equal(receive(1), MESH_NOTHING);
     deliver_all();
-    assert_true(mesh_sim_has_news(net, 1) && !mesh_sim_has_news(net, 2));
+    assert_true(mesh_sim_has_event(net, 1) && !mesh_sim_has_event(net, 2));
     for (int i = 1; i <= 5; i++)
         assert_int_equal(receive(1), i);
     assert_int_equal(receive(1), MESH_NOTHING);
@@ -141,7 +141,7 @@ TEST(a_paused_peer_queues_messages_and_others_do_not)
     mesh_pause(mesh_sim_node(net, 2), 0, true);
     assert_int_equal(receive(2), 2);
     assert_int_equal(receive(2), MESH_NOTHING);
-    assert_false(mesh_sim_has_news(net, 2));
+    assert_false(mesh_sim_has_event(net, 2));
     mesh_pause(mesh_sim_node(net, 2), 0, false);
     assert_int_equal(receive(2), 1);
     mesh_sim_free(net);
