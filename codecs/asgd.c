@@ -1,9 +1,9 @@
-/* asgd -- workers train on their own; after each `every` local steps a worker adds what it has learned since
- * its last exchange to a common vector, and continues from that:
+/* asgd -- workers train on their own; after each `every` local steps a worker adds the change of its weights
+ * since its last exchange to a common vector, and continues from that:
  *     x <- x + (w - w_old);      w <- x;      w_old <- x
  *
- * The rule of this name in platoon (MILA, 2016: param_sync/asgd.py), where a worker has the shared vector to
- * itself meanwhile; the update of Hogwild (Niu et al., NIPS 2011) with many steps in one. In ssgd the changes
+ * The rule of this name in platoon (MILA, 2016: param_sync/asgd.py), where a worker locks the shared vector
+ * meanwhile; the update of Hogwild (Niu et al., NIPS 2011) with many steps in one. In ssgd the changes
  * of all workers are added, as platoon's SUM does: with n workers that is n times the mean's step, which
  * overshoots where `every` is long. */
 #include "codec_events.h"

@@ -27,7 +27,7 @@ struct ccdc {
     bool is_computed;    /* this worker's own blocks are computed in this step */
 };
 
-/* A set of workers that is a block's holders, with one changed: `out` is replaced by `in`. */
+/* The holders of a block, with worker `in` in place of worker `out`. */
 struct worker_set {
     int block, out, in; /* out, in -1: unchanged */
 };
@@ -140,7 +140,7 @@ static int ccdc_on_block(struct codec *c)
     return CODEC_GO;
 }
 
-/* Each block that this worker lacks stands for the set of its holders, who get a message. */
+/* For each block that this worker lacks, sends one message to the set of its holders. */
 static int send_all(struct codec *c)
 {
     struct ccdc *s = c->state;
@@ -167,7 +167,7 @@ static int send_all(struct codec *c)
     return CODEC_GO;
 }
 
-/* What was received of a block is still coded with parts of blocks that this worker has. */
+/* Removes the parts of blocks that this worker holds from what it has received of a block. */
 static void ccdc_decode(struct codec *c, int block)
 {
     for (int i = 0; i < c->n_workers; i++)

@@ -1,9 +1,9 @@
-/* codec -- the interface of a codec: a plug-in that decides what the nodes of a job exchange, and what they
- * do with it.
+/* codec -- the interface of a codec: a plug-in that decides what the nodes of a job exchange, and how they
+ * use it.
  *
- * This header has all that a rule needs which combines vectors of all workers, as most published rules do:
- * every worker contributes, all get the same mean, something is done with it. A rule that writes messages of
- * its own, asks for collectives or timers, or wants to know its place in the job includes codec_events.h.
+ * This header is enough for a rule that combines vectors of all workers, as most published rules do: every
+ * worker contributes, all workers get the same mean, and the rule uses the mean. A rule that writes messages
+ * of its own, requests collectives or timers, or reads its node, step or layers includes codec_events.h.
  *
  * A codec is arithmetic and state. The host (psgd) owns time, sockets, threads, files and memory, and runs
  * the same .so in jobs, in the simulator and in tests. It calls a codec from one thread only, and never again
@@ -41,7 +41,7 @@ struct codec {
     bool is_sync;                   /* true: ssgd, false: asgd */
     /* Since the last exchange: samples, which are the weight of this worker's contribution, updates of
      * params, and the sum of their learning rates. All are 0 on a worker that does not take part
-     * (--participate): it contributes nothing, and calls apply() and adopt() like the others. */
+     * (--participate): it contributes nothing, and its apply() and adopt() are called as on the others. */
     float samples;
     uint64_t n_local;
     float lr_sum;
@@ -132,7 +132,7 @@ struct codec_plugin {
     const struct codec_combine *combine;
     unsigned limits; /* enum codec_limits, or-ed */
     const struct codec_more
-        *more; /* CODEC_MORE(...) of codec_events.h: any other rule, and what is rarely said */
+        *more; /* CODEC_MORE(...) of codec_events.h: any other rule, and rare declarations */
 };
 #define CODEC_VECTORS(...) ((const size_t[]){__VA_ARGS__, SIZE_MAX})
 

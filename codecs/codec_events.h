@@ -110,8 +110,8 @@ static inline float codec_uniform(struct codec *c)
     return c->run->host->uniform(c);
 }
 /* out[0] .. out[n - 1], the same on all workers and servers: they depend only on the job's seed, `key` and
- * their place in `out`. So a rule that passes the number of the round, or of the step, need neither send
- * nor save them; another `key` gives independent ones. */
+ * their index in `out`. With the number of the round or step as `key`, a rule need neither send nor save
+ * them. Numbers of different keys are independent. */
 static inline void codec_common(const struct codec *c, uint64_t key, float *out, size_t n)
 {
     c->run->host->common(c, key, out, n);
@@ -119,8 +119,9 @@ static inline void codec_common(const struct codec *c, uint64_t key, float *out,
 
 /* Writes a line to the node's log. */
 #define codec_log(c, ...) ((c)->run->host->log((c), __VA_ARGS__))
-/* Adds a row to codec.csv: this node, its step and round, the name (a-z, 0-9, _), the value. As a server does
- * of each gradient whose message has the number of updates in the weights that it is of:
+/* Adds a row to codec.csv: this node, its step and round, the name (a-z, 0-9, _), the value. A server may
+ * record how old each gradient is, if the message has the number of updates of the weights it was computed
+ * at:
  *     rc = codec_record(c, "staleness", d->version - version); */
 static inline int codec_record(struct codec *c, const char *name, double value)
 {
@@ -153,9 +154,9 @@ static inline bool codec_has_left(const struct codec *c, int node)
 /* Vectors in messages of rounds and events, which the user may have compressed (enum codec_compression);
  * if not, they are those of wire_put_f32s() and wire_get_f32s(). Each message has the same vectors in the
  * same order. The vector that codec_get_vector() returns is valid as long as the message. It returns NULL
- * for a malformed message, and for a vector with values that are not finite (of a job without --on-
- * nonfinite skip), and wire_ok() is then false; codec_fail() after the latter tells the sender, whatever
- * its text. */
+ * for a malformed message, and for a vector with values that are not finite (in a job without --on-nonfinite
+ * skip); wire_ok() is then false. If the rule then calls codec_fail(), the job's message names the sender of
+ * values that are not finite, whatever the text of the call. */
 static inline void codec_put_vector(struct codec *c, struct wire_out *out, const float *v, size_t n)
 {
     c->run->host->put_vector(c, out, v, n);
@@ -263,10 +264,10 @@ struct codec_round {
 /* Callbacks of an event rule. Any may be NULL. On a server only on_message, on_lost and on_wake are called.
  *
  * Waiting. on_grad and on_step return CODEC_GO, and the node goes on with its step, or CODEC_WAIT: it waits
- * until on_message, on_collective, on_lost or on_wake returns CODEC_GO, which means that everything is there
- * that it waits for, and not just this message. While it waits, these four return CODEC_WAIT for what leaves
- * something missing. When nothing waits (between two steps, between two blocks, on a server) CODEC_GO and
- * CODEC_WAIT are the same: a node that has not begun to wait in on_grad or on_step cannot be made to.
+ * until on_message, on_collective, on_lost or on_wake returns CODEC_GO, which means that everything it waits
+ * for is there, not only this message. While it waits, these four return CODEC_WAIT if something is still
+ * missing. While the node does not wait (between two steps, between two blocks, on a server) CODEC_GO and
+ * CODEC_WAIT are the same: only on_grad and on_step can make a node wait.
  *
  * Peers ahead. No two workers are at the same place. A message of a peer's next step may come while this
  * worker waits for those of the present one, or before it has computed its own gradient: a rule writes
@@ -274,7 +275,8 @@ struct codec_round {
  * for each of them in each step are at most one step ahead; those of a rule that waits for none, any number.
  *
  * c->run->step is the number of steps that are complete: in on_backward, on_block and on_grad of the first
- * step 0, in its on_step 1, as the update is made. In the others it is what the last of these has seen. */
+ * step 0, in its on_step 1, as the update is made. In the other callbacks it is what it was in the last of
+ * these. */
 struct codec_events {
     /* The gradient of block c->run->block, one of this worker's blocks, is in grads; the next block's
      * gradient replaces it. Returns CODEC_GO. */
@@ -282,9 +284,9 @@ struct codec_events {
     /* Before the update: the step's gradient, the mean over this worker's blocks, is in grads. */
     int (*on_grad)(struct codec *c);
     int (*on_step)(struct codec *c); /* after the update */
-    /* May write params: no gradient is being computed from them then. (With --redundancy a step has several
-     * blocks, and messages come between them, too: their gradients are then of different params.) But while a
-     * collective is under way, or in a rule with on_backward, messages come between two layers: there
+    /* May write params: no gradient is computed from them during the call. (With --redundancy a step has
+     * several blocks, and messages come between them, too: their gradients are then of different params.) But
+     * while a collective is under way, or in a rule with on_backward, messages come between two layers: there
      * on_message writes params only while the node waits. It writes grads only while on_grad waits; at other
      * times nobody reads them. */
     int (*on_message)(struct codec *c, int from, struct wire_in *in);
@@ -316,9 +318,9 @@ struct codec_events {
  * no effect.
  *
  * CODEC_LOSSY_PARAMS: up, and what a server sends first in each message are its parameters (n_params).
- * With lossy compression down, the host sends how they differ from what the receiver has, so that what a
- * message leaves out is in the next one: the vector read comes ever nearer to one that does not change. A
- * rule that combines need not say so: the host knows where servers send parameters. */
+ * With lossy compression down, the host sends their difference from the receiver's, so that the next message
+ * contains what this one leaves out: the vector read approaches the sender's if that does not change. A rule
+ * that combines need not declare it: the host knows where servers send parameters. */
 enum codec_compression {
     CODEC_BY_CONTENT,
     CODEC_LOSSLESS_ONLY,
@@ -328,8 +330,9 @@ enum codec_compression {
     CODEC_LOSSY_PARAMS
 };
 
-/* What workers have after a synchronous exchange. `job_submit codecs test` checks it, and computes a formula
- * again; a job whose workers end different, but for CODEC_OWN_RESULT, says so in its result. */
+/* What workers have after a synchronous exchange. `job_submit codecs test` checks it, and recomputes a
+ * formula. A job whose workers end with different weights reports that, unless the rule declares
+ * CODEC_OWN_RESULT. */
 enum codec_result {
     CODEC_EQUAL_RESULT,      /* equal on all workers, by a formula that is not listed here */
     CODEC_OWN_RESULT,        /* workers may end different, as those of gossip do */
@@ -352,7 +355,7 @@ static inline uint64_t codec_receivers(const struct codec *c)
 }
 
 /* Does the model have running statistics (batch_norm) in this codec's range? They are the last of params,
- * move without a learning rate, and are averages: a rule that adds up changes does not suit them. */
+ * move without a learning rate, and are averages, which a rule that adds up changes would make wrong. */
 static inline bool codec_has_statistics(const struct codec *c)
 {
     return c->run->n_layers > 0 && strstr(c->run->layers[c->run->n_layers - 1].name, ".running_");
@@ -363,12 +366,12 @@ struct codec_more {
     uint32_t layout[3];                /* sizes, set by CODEC_MORE */
     const struct codec_round *round;   /* instead of codec_plugin.combine ... */
     const struct codec_events *events; /* ... or of both */
-    /* Of a rule that combines: a combination is one exchange late, unless the user says otherwise. The host
-     * contributes, goes on with the next local steps, and only then has the rule apply the combination:
-     * CODEC_EACH_STEP updates by the combined gradients of the step before, first by zeros, and not at all by
-     * the last: contribute() of a step comes before apply() for the step before;
-     * CODEC_EACH_ROUND applies it to the parameters as they were when contributed, and adds the local steps
-     * made since; at the end of the job nothing is late. */
+    /* Of a rule that combines: a combination is one exchange late, unless the user sets --overlap 0. After
+     * contribute() the worker takes its next local steps, and only then apply() is called.
+     *   CODEC_EACH_STEP: an update uses the combined gradients of the step before, the first one zeros; the
+     *   last combination is not used. contribute() of a step comes before apply() for the step before.
+     *   CODEC_EACH_ROUND: the combination is applied to the parameters as they were when contributed, and the
+     *   local steps made since are added. At the end of the job nothing is late. */
     bool overlaps;
     bool updates_on_server; /* the job's optimizer runs there (codec_update()), not on the workers */
     enum codec_compression compression;
@@ -384,8 +387,8 @@ struct codec_more {
      * function: each keeps its own. */
     const float *(*model)(const struct codec *c);
     /* On every worker and server, between two other calls: c->run->evaluation is new. All workers evaluate
-     * after each epoch and --eval-every steps, in asgd not at the job's end; what the codec asks for
-     * itself by wants_evaluation does not count. In ssgd the workers wait for the result: a decision made
+     * after each epoch and --eval-every steps, in asgd not at the job's end; an evaluation that the codec
+     * requests by wants_evaluation is not shared. In ssgd the workers wait for the result: a decision made
      * by it alone (wants_stop, lr_factor) is the same on all of them. Returns CODEC_GO or a code. */
     int (*on_evaluation)(struct codec *c);
 };

@@ -1,6 +1,6 @@
 /* dc_qsgd -- asynchronous SGD whose workers compensate the delay themselves, before they send. A worker
  * that has computed the gradient g at its weights w asks for the server's weights x; with D = x - w, what
- * others have changed meanwhile,
+ * other workers have changed meanwhile,
  *     g' = g + lambda g * g * D;    w <- x - eta g';    sends -eta g';    server: x <- x + Q(-eta g')
  * by components; the update is a step of the job's optimizer, on the worker. So the correction knows the
  * delay exactly, and what is quantized is already corrected: Q, in both directions, is the compression

@@ -4,7 +4,7 @@
  *     x <- x + lr m / (sqrt(v) + tau)
  *
  * Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar and McMahan, "Adaptive Federated Optimization", ICLR
- * 2021, Algorithm 2 (FEDADAM): v begins as tau^2, and m is not corrected for its begin. Deviation: weighted
+ * 2021, Algorithm 2 (FEDADAM): v begins as tau^2, and m is not bias-corrected. Deviation: weighted
  * by samples, as in the paper's appendix, not equally. */
 #include <math.h>
 

@@ -18,7 +18,8 @@ static const struct codec_option options[] = {
     {0},
 };
 
-/* Who sits out takes no steps of its own: all take gamma from those that do. */
+/* A worker that does not take part in the round (--participate) takes no local steps: gamma follows from the
+ * others. */
 static float slowmo_contribute(struct codec *c, float *const *v)
 {
     memcpy(v[0], c->params, c->n_params * sizeof *v[0]);
