@@ -1,4 +1,4 @@
-"""`python3 -m psgd VERB ...` is job_submit, that which this package runs; `python3 -m psgd --version` also says which one."""
+"""`python3 -m psgd VERB ...` runs the job_submit that this package uses; `python3 -m psgd --version` also prints its path."""
 from __future__ import annotations
 
 import os

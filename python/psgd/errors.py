@@ -1,4 +1,4 @@
-"""Errors, with job_submit's sentence. Each class is an exit status of job_submit (docs/reference/status.md)."""
+"""Errors with the messages of job_submit. Each class stands for an exit status of job_submit (docs/reference/status.md)."""
 from __future__ import annotations
 
 from typing import Dict, Type
@@ -24,7 +24,7 @@ class JobFailed(Error):
 
 
 class UsageError(Error, ValueError):
-    """An option that does not exist, or a value that it does not take."""
+    """An unknown option, or a value that an option does not accept."""
 
     exit_status = 2
 

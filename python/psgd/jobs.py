@@ -55,7 +55,7 @@ class Run:
 
     @property
     def settings(self) -> Dict[str, Any]:
-        """What the nodes were told, with the names of run.json."""
+        """The settings of the job on its nodes, by their names in run.json."""
         return dict(self.document.get("settings") or {})
 
     @property
@@ -69,17 +69,17 @@ class Run:
 
     @property
     def accuracy(self) -> float:
-        """On the test set, the last one, the mean over the workers; nan: not known."""
+        """The accuracy on the test set, of the last evaluation, the mean over the workers; nan: unknown."""
         return self._mean("eval_accuracy")
 
     @property
     def loss(self) -> float:
-        """On the test set, the last one, the mean over the workers; nan: not known."""
+        """The loss on the test set, of the last evaluation, the mean over the workers; nan: unknown."""
         return self._mean("eval_loss")
 
     @property
     def sent_bytes(self) -> int:
-        """By all nodes together."""
+        """Bytes that all nodes together have sent."""
         return int((self.document.get("comm") or {}).get("sent_bytes") or 0)
 
     @property
@@ -133,7 +133,7 @@ class Run:
 
 
 class Job(Run):
-    """A job on agents. It needs neither this object nor this process: psgd.job(id) finds it again."""
+    """A job on agents. It runs without this object and this process; psgd.job(id) finds it again."""
 
     def __init__(self, id: str, folder: PathLike, program: Optional[PathLike] = None) -> None:
         super().__init__(folder, program)
@@ -179,7 +179,7 @@ class Job(Run):
         return error_of(status, str(why.get("why", f"{self._id} failed")), str(why.get("next", "")), code)
 
     def cancel(self, reason: Optional[str] = None) -> None:
-        """Ends it, and returns when every node has ended. A job that has ended already is left as it is."""
+        """Ends the job, and returns when every node has ended. Does nothing to a job that has ended."""
         answer = call(self._program, "cancel", [self._id], {"reason": reason})
         self._state = str(answer.data.get("state", ""))
 
@@ -196,13 +196,13 @@ class Job(Run):
         return kept.get("id") == self._id and kept.get("state") in ENDED and kept.get("is_complete") is True
 
     def records(self, name: str = "train", pandas: Optional[bool] = None) -> Any:
-        """As of a Run; those so far, while the job runs."""
+        """As Run.records(); while the job runs, the records so far."""
         if not self._has_all():
             self.fetch()
         return super().records(name, pandas)
 
     def logs(self, node: Optional[int] = None) -> str:
-        """As of a Run; those so far, while the job runs."""
+        """As Run.logs(); while the job runs, the logs so far."""
         if self._has_all():
             return super().logs(node)
         answer = run(self._program, ["logs", *([] if node is None else [f"--node={node}"]), "--", self._id])
@@ -213,7 +213,7 @@ class Job(Run):
 
 def submit(*, program: Optional[PathLike] = None, show: bool = False, **options: Value) -> Job:
     """Submits a job and returns when it has started: psgd.submit(codec="fedavg", node_count=2, workers="worker.json"). The
-    options are those of `job_submit help submit`. show: what job_submit says meanwhile, on sys.stderr."""
+    options are those of `job_submit help submit`. show: prints the messages of job_submit on sys.stderr."""
     data = call(program, "submit", (), {**options, "detach": True}, show=show).data
     return Job(str(data["id"]), str(data["folder"]), program)
 
@@ -227,13 +227,13 @@ def simulate(*, program: Optional[PathLike] = None, show: bool = False, **option
 
 
 def _values_of(key: str, values: Any) -> List[Union[None, bool, int, float, str]]:
-    """Of a list, a range, an array of one dimension, a column of pandas."""
+    """The values of a list, a range, an array of one dimension or a column of pandas."""
     try:
         if isinstance(values, (str, bytes, Mapping)):
             raise TypeError
         each = list(values)
     except TypeError:
-        message = f"{key}: a {type(values).__name__} is no list of values"
+        message = f"{key}: a {type(values).__name__} is not a list of values"
         raise UsageError(message, f'Write a list, also of one: {{"{key}": [...]}}.', "USAGE") from None
     return [plain(key, value) for value in each]
 
@@ -251,7 +251,7 @@ def sweep(
     each combination: its "values", the number of "runs" and of those "failed", and a "mean" and a "deviation" of each result;
     the runs are in output/runs, for psgd.open(). The options are those of `job_submit help sweep`."""
     if not callable(getattr(values, "items", None)):  # a DataFrame has them, too
-        raise UsageError(f"a {type(values).__name__} is no dict of lists of values", 'Write {"lr": [0.1, 0.5]}.', "USAGE")
+        raise UsageError(f"a {type(values).__name__} is not a dict of lists of values", 'Write {"lr": [0.1, 0.5]}.', "USAGE")
     sets = [f"{key}={json.dumps(_values_of(key, of_key))}" for key, of_key in values.items()]
     asked: Dict[str, Value] = {**options, "set": sets, "output": output}
     answer = call(program, "sweep", (), asked, show=show, accepted=(0, JobFailed.exit_status))
@@ -266,7 +266,7 @@ def compare(*runs: Union[Run, PathLike], program: Optional[PathLike] = None, tar
 
 
 def _simulation_failed(document: Mapping[str, Any]) -> JobFailed:
-    """With the sentence of the node that decided it."""
+    """The error, with the message of the node whose failure ended the simulation."""
     cause = (document.get("failure") or {}).get("node")
     for node in document.get("nodes") or []:
         if node.get("node") == cause:
@@ -288,6 +288,6 @@ def open_run(folder: PathLike, program: Optional[PathLike] = None) -> Run:
 
 def predict(path: PathLike, output: PathLike, *, program: Optional[PathLike] = None, **options: Value) -> Dict[str, Any]:
     """The model in a file, or in a folder of results, on data: writes a table with a row for each sample, and returns the
-    metrics, of which there are none without labels or targets. The options are those of `job_submit help predict`."""
+    metrics; without labels or targets there are none. The options are those of `job_submit help predict`."""
     answer = call(program, "predict", [path], {"output": output, **options})
     return dict(answer.data.get("metrics") or {})

@@ -23,7 +23,7 @@ def _file(path: PathLike) -> Path:
 
 
 def _read_model(path: PathLike) -> Tuple[Dict[str, Any], Dict[str, str]]:
-    """The tensors of the model in a file; those of a checkpoint are beside others."""
+    """The tensors of the model in a file; a checkpoint also has others."""
     tensors, metadata = read(_file(path))
     of_model = {name[len(CHECKPOINT_PREFIX) :]: t for name, t in tensors.items() if name.startswith(CHECKPOINT_PREFIX)}
     return of_model or tensors, metadata
@@ -39,7 +39,7 @@ def load_model(path: PathLike, torch: bool = False) -> Dict[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    """A text that is not UTF-8 is {"bytes": TEXT} in a record: its bytes."""
+    """A text of a record, decoded: {"bytes": TEXT} stands for a text that is not UTF-8, and becomes bytes."""
     return value["bytes"].encode("latin-1") if isinstance(value, dict) else value
 
 

@@ -21,7 +21,7 @@ Value = Union[None, bool, int, float, str, "os.PathLike[str]", Sequence[Union[in
 
 NAME_IT = "Name it by program= or PSGD_JOB_SUBMIT."
 REPEATED = ("set", "tag")  # whose items are options of their own: those "may be repeated" in docs/reference/job_submit.md
-STOP_SECONDS = 30  # that an interrupted job_submit has to leave its job in order
+STOP_SECONDS = 30  # after which an interrupted job_submit is killed
 
 
 def find(program: Optional[PathLike] = None) -> str:
@@ -50,12 +50,12 @@ def _refuse(name: str, value: Any) -> NoReturn:
         hint = "Pass its entries as arguments: **options."
     elif hasattr(value, "tolist"):  # of numpy, pandas or torch
         hint = "Pass single numbers, or a list of them: tolist()."
-    raise UsageError(f"{name}: a {type(value).__name__} is no value of an option", hint, "USAGE")
+    raise UsageError(f"{name}: a {type(value).__name__} is not a value of an option", hint, "USAGE")
 
 
 def plain(name: str, value: Any) -> Union[None, bool, int, float, str]:
-    """The value as one of Python's own, which has a text as on the command line, and in JSON. Scalars of numpy, pandas and
-    torch count as the number that they are; whatever holds several values, or none, is refused. UsageError."""
+    """The value as one of Python's own types, which has the same text on the command line and in JSON. Scalars of numpy,
+    pandas and torch count as the number that they are; whatever holds several values, or none, is refused. UsageError."""
     if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):  # a time, whose item() may be an int
         _refuse(name, value)
     if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
@@ -133,7 +133,7 @@ def _read(stream: IO[str], lines: List[str], show: bool) -> None:
 
 
 def _interrupt(child: "subprocess.Popen[str]") -> None:
-    """Ends it as Ctrl-C does: a job that runs goes on, one that has not started is undone."""
+    """Ends job_submit as Ctrl-C does: a running job goes on, a job that has not started is undone."""
     if child.poll() is None:
         child.send_signal(signal.SIGINT)
     try:
@@ -145,7 +145,7 @@ def _interrupt(child: "subprocess.Popen[str]") -> None:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C within it is raised at its end: a process that is being started would be known to nobody."""
+    """Delays Ctrl-C to the end of the block, so that a process that is being started is not lost."""
     noted: List[int] = []
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if is_main else None
@@ -176,7 +176,7 @@ def _start(words: Sequence[str]) -> "subprocess.Popen[str]":
 
 
 def run(program: Optional[PathLike], words: Sequence[str], show: bool = False) -> Answer:
-    """Runs job_submit to its end. show: what it says meanwhile also appears on sys.stderr."""
+    """Runs job_submit to its end. show: its messages also appear on sys.stderr."""
     path = find(program)
     child: Optional["subprocess.Popen[str]"] = None
     said: List[str] = []

@@ -148,7 +148,7 @@ def read(path: PathLike) -> Tuple[Dict[str, Any], Dict[str, str]]:
 
 
 def _entries(header: Dict[str, Any], size: int) -> Tuple[Dict[str, str], Dict[str, Tuple[str, Tuple[int, ...], int, int]]]:
-    """The metadata, and what is said of each tensor, which have so many bytes together."""
+    """The metadata, and the description of each tensor, which together have so many bytes."""
     metadata = _check_metadata(header.pop("__metadata__", {}))
     entries = {name: _check_entry(name, entry) for name, entry in header.items()}
     at = 0

@@ -34,7 +34,7 @@ Tensors = Mapping[str, Tensor]  # of a layer, by psgd's names
 
 
 class Walk:
-    """What reaches a layer: a sample of zeros, and where psgd has value 0, 1, ... of it: None if at the same place."""
+    """The input of a layer: a sample of zeros, and the places in psgd of its values 0, 1, ...; None: the same places."""
 
     def __init__(self, sample: Tensor) -> None:
         self.sample = sample
@@ -240,7 +240,7 @@ def module_of(document: Mapping[str, Any], arrays: Mapping[str, Any]) -> nn.Sequ
             walk.sample = layers[-1](walk.sample)
     if used != len(arrays):
         raise ValueError(f"{len(arrays) - used} tensors are of none of its layers")
-    if walk.order is not None:  # nothing behind undoes it
+    if walk.order is not None:  # no layer behind restores the order
         layers.append(Reshape(walk.shape, walk.order))
     module: nn.Sequential = (Text if reads_tokens else nn.Sequential)(*layers).eval()
     return module

@@ -76,7 +76,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(
             program.arguments({"tag": ["a", "b,c"], "set": ("lr=1",), "note": None}), ["--tag=a", "--tag=b,c", "--set=lr=1"]
         )
-        with self.assertRaisesRegex(psgd.UsageError, "codec: a dict is no value of an option"):
+        with self.assertRaisesRegex(psgd.UsageError, "codec: a dict is not a value of an option"):
             psgd.submit(codec={}, program=self.script("a"))
 
     def test_numbers_of_other_packages_are_the_numbers_that_they_are(self):
@@ -104,9 +104,9 @@ class Programs(unittest.TestCase):
              "--tag=7", "--tag=x", "--codec=fedavg"],
         )  # fmt: skip
         for value in [None], [[1], None], {1}, b"x", 1j, object():
-            with self.subTest(value), self.assertRaisesRegex(psgd.UsageError, "lr: a .* is no value of an option"):
+            with self.subTest(value), self.assertRaisesRegex(psgd.UsageError, "lr: a .* is not a value of an option"):
                 program.arguments({"lr": value})
-        with self.assertRaisesRegex(psgd.UsageError, r"config: a dict is no value of an option\nPass its entries .*\*\*options"):
+        with self.assertRaisesRegex(psgd.UsageError, r"config: a dict is not a value of an option\nPass its entries .*\*\*options"):
             program.arguments({"config": {"lr": 1}})
         with self.assertRaisesRegex(psgd.UsageError, "cannot be passed on"):
             psgd.submit(name="a\0b", program=self.script("a"))
@@ -123,13 +123,13 @@ class Programs(unittest.TestCase):
             with self.subTest(values), self.assertRaisesRegex(psgd.UsageError, "^codec: a "):
                 psgd.sweep({"codec": values}, "out", program=fake)
         for values in [("codec", ["fedavg"])], None, "codec=[1]":
-            with self.subTest(values), self.assertRaisesRegex(psgd.UsageError, "is no dict of lists"):
+            with self.subTest(values), self.assertRaisesRegex(psgd.UsageError, "is not a dict of lists"):
                 psgd.sweep(values, "out", program=fake)
 
     def test_what_names_no_run_is_an_error_of_psgd(self):
         fake = self.script("a")
         for asks in (lambda: psgd.job(None, fake), lambda: psgd.compare({}, program=fake), lambda: psgd.predict(b"x", "o", program=fake)):
-            with self.assertRaisesRegex(psgd.UsageError, "is no value of an option"):
+            with self.assertRaisesRegex(psgd.UsageError, "is not a value of an option"):
                 asks()
 
     def test_numpys_and_pandas_values(self):
@@ -147,7 +147,7 @@ class Programs(unittest.TestCase):
             ["--lr=0.1", "--momentum=0.5", "--epochs=3", "--batch_size=32", "--json", "--seed=7", "--block_ratio=0,1", "--name=n"],
         )
         for value in np.zeros(2), np.zeros((2, 2)), np.complex64(1), np.timedelta64(5, "ns"), np.datetime64("2026-01-01", "ns"):
-            with self.subTest(value), self.assertRaisesRegex(psgd.UsageError, "lr: a .* is no value of an option"):
+            with self.subTest(value), self.assertRaisesRegex(psgd.UsageError, "lr: a .* is not a value of an option"):
                 program.arguments({"lr": value})
         said = self.folder / "said"
         fake = self.script("a", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >'{said}'\necho '{{}}'\n")
@@ -160,7 +160,7 @@ class Programs(unittest.TestCase):
             pass
         psgd.sweep(values, "out", program=fake)
         self.assertIn("--set=lr=[0.25, 0.5, 0.75]\n--set=batch_size=[32", said.read_text())
-        with self.assertRaisesRegex(psgd.UsageError, "lr: a ndarray is no value of an option\n.*tolist"):
+        with self.assertRaisesRegex(psgd.UsageError, "lr: a ndarray is not a value of an option\n.*tolist"):
             psgd.sweep({"lr": np.zeros((2, 2))}, "out", program=fake)
 
     def test_a_failing_program_is_an_error_with_its_sentence(self):
