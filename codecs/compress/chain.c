@@ -42,7 +42,7 @@ static size_t n_scales(const struct chain *c, size_t k)
     return c->items.values->n_scales ? c->items.values->n_scales(c->items.options, k) : 0;
 }
 
-/* Of n values that are compressed together. */
+/* Returns the most bytes of n values that are compressed together. */
 static size_t part_most_bytes(const struct chain *c, size_t n)
 {
     size_t k, bytes;
@@ -151,7 +151,7 @@ static void put_values(struct chain *c, const float *v, size_t n, struct wire_ou
     items_put(&c->items, &c->work, out, n);
 }
 
-/* One part, n > 0. */
+/* Writes one part, n > 0. */
 static void put_part(struct chain *c, const float *v, size_t n, struct wire_out *out)
 {
     size_t k = chain_count(c, n);
@@ -358,7 +358,7 @@ int chains_open(struct chains *c, const struct chain_list *l, size_t n, const st
     for (; c->n_chains < l->n; c->n_chains++) {
         const struct chain_spec *s = &l->of[c->n_chains].chain;
 
-        /* Of a list, a tensor is the whole vector of its chain. */
+        /* In a list, each tensor is a whole vector for its chain. */
         if (chain_open(&c->of[c->n_chains], s, longest(c, c->n_chains), starts, c->use ? 0 : n_layers, e) < 0)
             goto fail;
         c->has_ef |= s->ef;

@@ -162,7 +162,7 @@ static int parse_way(struct chain_list *l, const char *text, const char *option,
     return chain_list_parse(l, text, e) < 0 ? err_at(e, "%s", option) : 0;
 }
 
-/* What a message leaves out is in the next difference anyway, whole. */
+/* The next difference contains all that a message leaves out, so that there is no residual to decay. */
 static int check_differences(struct chain_list *l, const char *text, struct err *e)
 {
     for (int i = 0; i < l->n; i++) {
@@ -172,7 +172,7 @@ static int check_differences(struct chain_list *l, const char *text, struct err 
         if (s->decay < 1) {
             err_set(e, ERR_CONFIG,
                     "--compress-down %s: servers send the differences of their parameters from those that "
-                    "workers have, so nothing is left out that could decay",
+                    "workers have, so there is no residual that could decay",
                     text);
             return err_hint(e, "Leave decay out.");
         }

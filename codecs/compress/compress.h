@@ -1,5 +1,6 @@
 /* compress -- compressors: a vector of floats to fewer bytes, and back to a vector. The vectors of any
- * codec may pass through a chain of compressors, "topk:ratio=0.01,ef=true|qsgd:bits=4|huffman" (chain.h).
+ * codec may pass through a chain of compressors, "topk:ratio=0.01,ef=true|qsgd:bits=4|huffman"
+ * (chain_list.h).
  *
  * A compressor is arithmetic: one file, and a line in COMPRESSORS below. It has no access to the
  * message: it reports how many numbers it makes of n values and makes them; the chain writes them to the
@@ -56,8 +57,8 @@ struct compressor {
     const char *bound;  /* bound of the error, as text; NULL: lossless */
     enum compress_kind kind;
     const struct codec_option *options; /* ends with {0}; NULL: none */
-    /* Is the mean over many encodings of a vector the vector? The error of such a compressor may be larger
-     * than the vector, so error feedback needs a factor (chain.h). NULL: no. */
+    /* Whether the mean over many encodings of a vector is the vector. The error of such a compressor may be
+     * larger than the vector, so error feedback needs a factor (chain.h). NULL: no. */
     bool (*is_unbiased)(const void *o);
 
     /* COMPRESS_SELECT: returns k, the number of values sent of n, 0 < k <= n; both sides compute it. */

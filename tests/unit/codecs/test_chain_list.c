@@ -152,13 +152,13 @@ TEST(only_a_lossy_chain_of_servers_that_send_parameters_sends_differences)
     assert_error_has("codec fedadam accepts only lossless compression of what servers send");
     assert_int_equal(chain_pair_parse(&p, NULL, "topk:ef=true,decay=0.5", "ps", CODEC_LOSSY_UP, true, &e),
                      ERR_CONFIG);
-    assert_error_has("nothing is left out that could decay");
+    assert_error_has("there is no residual that could decay");
     assert_ok(chain_pair_parse(&p, NULL, "layer0=topk;*=none", "ps", CODEC_LOSSY_UP, true, &e));
     assert_true(p.down_differs && p.down.of[0].chain.ef && !p.down.of[1].chain.ef);
     assert_int_equal(
         chain_pair_parse(&p, NULL, "*=none;layer0=int8:ef=true,decay=0.5", "ps", CODEC_LOSSY_UP, true, &e),
         ERR_CONFIG);
-    assert_error_has("nothing is left out that could decay");
+    assert_error_has("there is no residual that could decay");
     assert_int_equal(chain_pair_parse(&p, "topk", NULL, "fedavg", CODEC_LOSSLESS_ONLY, true, &e), ERR_CONFIG);
     assert_error_has("--compress topk: codec fedavg accepts lossless compression only");
 }
