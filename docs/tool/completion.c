@@ -130,7 +130,7 @@ int main(void)
         print_options("job_submit", verbs[i].name, verbs[i].options, &options_table);
     }
     print_options("psgd-agent", "run", AGENT_RUN, &agent_options_table);
-    puts("psgd-agent\ttoken\t\t\twho may use the agent of this folder");
+    puts("psgd-agent\ttoken\t\t\tmanage the tokens of the agent of this folder");
     print_options("psgd-agent", "token", AGENT_TOKEN, &agent_options_table);
     return 0;
 }

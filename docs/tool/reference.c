@@ -612,7 +612,7 @@ static void print_route(const struct route *r)
 static int page_routes(struct err *e)
 {
     (void)e;
-    print_head("Who may ask an agent for what", "the table of `agent/api/api.h`");
+    print_head("Scopes of the routes of an agent", "the table of `agent/api/api.h`");
     puts("\nA token has one of the scopes `read`, `submit` and `admin`; each includes those before it, "
          "except that `submit` "
          "reaches\nonly jobs whose key it sends. Without that, a job is unknown (404). Requests and "
