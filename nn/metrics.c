@@ -21,7 +21,7 @@ struct metrics {
     struct scored *scored;           /* (n_max), for auc and eer; else NULL */
     size_t n_max, n_positive;
     bool is_sorted, has_nan;
-    uint64_t *confusion; /* (n_classes, n_classes); NULL: not asked for */
+    uint64_t *confusion; /* (n_classes, n_classes); NULL: not listed by the model */
     float *p;            /* (k) of one sample, for mse */
 };
 
