@@ -17,7 +17,7 @@
  *
  * The host ends an executor that neither returns nor calls it for three quarters of --round-timeout, so
  * a long computation calls progress() now and then. Within a call the host waits for other nodes, for at
- * most --round-timeout, which ends the job and names the node that did not come. The sandbox and all
+ * most --round-timeout; then the job ends with a message that names the missing node. The sandbox and all
  * limits are those of a codec (SECURITY.md). */
 #ifndef PSGD_EXECUTOR_H
 #define PSGD_EXECUTOR_H
@@ -29,7 +29,7 @@
 
 struct executor_host;
 
-/* The host's: an executor only reads it. */
+/* Owned by the host; an executor only reads it. */
 struct executor {
     int node, n_nodes; /* node 0 .. n_nodes-1 */
     /* This node's shard of --data: consecutive bytes, shard 0 first. Text is cut at ends of lines, so
@@ -60,8 +60,7 @@ struct executor_host {
     /* Ends this node's part in the job with an error message for the user. Returns the code to return. */
     int (*fail)(struct executor *x, const char *fmt, ...);
     /* How much is done, 0 to 100, as job_submit shows it; 100 is shown only when run() has returned.
-     * Also says that the executor does not hang, and lets messages come in: call it as often as you
-     * like. */
+     * The call also shows that the executor does not hang, and receives messages; it may be made often. */
     int (*progress)(struct executor *x, double percent);
 
     /* Appends to this node's result file, which job_submit collects as output/node-K.txt. */
