@@ -16,7 +16,7 @@
 #include "shared/records/artifacts.h"
 #include "submit/browse/job_files.h"
 #include "submit/browse/shown.h"
-#include "submit/job/job_key.h"
+#include "submit/job/job_keys.h"
 #include "submit/job/job_node.h"
 #include "submit/options/hosts.h"
 
@@ -116,7 +116,7 @@ int agents_open(struct agents **out, const struct options *o, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for the agents");
     if (!(a->http = http_new(e)) || job_files_open(&a->copies, e) < 0 || read_list(&a->workers, o, e) < 0)
         return e->code;
-    a->has_secret = job_key_secret(a->secret, &ignored) == 0;
+    a->has_secret = job_keys_secret(a->secret, &ignored) == 0;
     a->n = a->workers.n_workers + a->workers.n_servers + a->workers.n_spares;
     a->all = calloc(a->n + 1, sizeof *a->all);
     if (!a->all) {
@@ -189,7 +189,7 @@ static void set_key(const struct agents *a, struct job_node *n, const struct ord
     n->attempt = w->attempt;
     n->job_key[0] = '\0';
     if (a->has_secret)
-        job_key_derive(n->job_key, a->secret, w->task.id, w->node);
+        job_keys_of_agent(n->job_key, a->secret, w->task.id, w->node);
 }
 
 static int ask_order(struct agents *a, struct watched_agent *g, struct err *e)

@@ -11,7 +11,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "submit/files/job_id.h"
-#include "submit/job/job_key.h"
+#include "submit/job/job_keys.h"
 #include "submit/job/moved_nodes.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
@@ -162,7 +162,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
     s->nodes = calloc(n_workers + n_servers, sizeof *s->nodes);
     if (!s->nodes)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n_workers + n_servers);
-    if (job_key_secret(secret, e) < 0) {
+    if (job_keys_secret(secret, e) < 0) {
         console_more("No keys for jobs: %s.", e->text); /* an agent says so if it needs one */
         has_keys = false;
     }
@@ -176,7 +176,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
         snprintf(n->label, sizeof n->label, "agent %s", n->at.address);
         s->n_nodes = i + 1;
         if (has_keys)
-            job_key_derive(n->job_key, secret, s->id, n->at.node);
+            job_keys_of_agent(n->job_key, secret, s->id, n->at.node);
         if (rc == 0)
             rc = node_find_access(n, &s->opt->credentials, e);
     }

@@ -7,7 +7,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
-#include "submit/job/pair_key.h"
+#include "submit/job/job_keys.h"
 #include "submit/results/job_index.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
@@ -16,7 +16,7 @@
 static const double REPEAT_S = 0.1;
 
 /* All nodes of the job, for node `me`, with the keys of its pairs. */
-static json_t *peers_json(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
+static json_t *peers_json(const struct submission *s, size_t me, const uint8_t data_key[SHA256_BYTES])
 {
     json_t *list = json_array();
 
@@ -29,8 +29,8 @@ static json_t *peers_json(const struct submission *s, size_t me, const uint8_t j
         char hex[SHA256_HEX];
 
         if (i != me) {
-            pair_key(key, job_key, s->id, s->attempt, i < me ? n->at.node : mine->at.node,
-                     i < me ? mine->at.node : n->at.node);
+            job_keys_of_pair(key, data_key, s->id, s->attempt, i < me ? n->at.node : mine->at.node,
+                             i < me ? mine->at.node : n->at.node);
             hex_encode(hex, key, sizeof key);
             json_object_set_new(peer, "key", json_string(hex));
             explicit_bzero(key, sizeof key);
@@ -41,9 +41,9 @@ static json_t *peers_json(const struct submission *s, size_t me, const uint8_t j
     return list;
 }
 
-static char *order_line(const struct submission *s, size_t me, const uint8_t job_key[SHA256_BYTES])
+static char *order_line(const struct submission *s, size_t me, const uint8_t data_key[SHA256_BYTES])
 {
-    json_t *o = json_pack("{s:i, s:o}", "attempt", s->attempt, "peers", peers_json(s, me, job_key));
+    json_t *o = json_pack("{s:i, s:o}", "attempt", s->attempt, "peers", peers_json(s, me, data_key));
     char *line = o ? json_line(o) : NULL;
 
     json_decref(o);
@@ -64,17 +64,17 @@ static void orders_free(char **orders, size_t n)
 static char **orders_new(const struct submission *s)
 {
     char **orders = calloc(s->n_nodes, sizeof *orders);
-    uint8_t job_key[SHA256_BYTES];
+    uint8_t data_key[SHA256_BYTES];
 
-    random_bytes(job_key, sizeof job_key);
+    random_bytes(data_key, sizeof data_key);
     for (size_t i = 0; orders && i < s->n_nodes; i++) {
-        orders[i] = order_line(s, i, job_key);
+        orders[i] = order_line(s, i, data_key);
         if (!orders[i]) {
             orders_free(orders, i);
             orders = NULL;
         }
     }
-    explicit_bzero(job_key, sizeof job_key);
+    explicit_bzero(data_key, sizeof data_key);
     return orders;
 }
 

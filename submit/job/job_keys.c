@@ -1,4 +1,4 @@
-#include "submit/job/job_key.h"
+#include "submit/job/job_keys.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,8 +9,9 @@
 #include "shared/base/file.h"
 #include "shared/base/private.h"
 
-/* By a link, which fails if another process has made one meanwhile: then that one counts. */
-static int make(const char *path, const char *dir, struct err *e)
+/* Creates the file by link(), which fails if another process has created it meanwhile: its secret is then
+ * used. */
+static int make_secret(const char *path, const char *dir, struct err *e)
 {
     char hex[SHA256_HEX], fresh[PATH_MAX];
     uint8_t raw[SHA256_BYTES];
@@ -31,14 +32,14 @@ static int make(const char *path, const char *dir, struct err *e)
     return rc;
 }
 
-int job_key_secret(uint8_t out[SHA256_BYTES], struct err *e)
+int job_keys_secret(uint8_t out[SHA256_BYTES], struct err *e)
 {
     char dir[PATH_MAX], path[PATH_MAX], *text;
     size_t len;
     int rc;
 
     if (file_state_dir(dir, sizeof dir, e) < 0 || file_join(path, sizeof path, dir, "job.secret", e) < 0 ||
-        (access(path, F_OK) < 0 && make(path, dir, e) < 0) ||
+        (access(path, F_OK) < 0 && make_secret(path, dir, e) < 0) ||
         private_read(&text, &len, path, SHA256_HEX, e) < 0)
         return e->code;
     rc = hex_decode(out, SHA256_BYTES, text) ? 0
@@ -47,7 +48,7 @@ int job_key_secret(uint8_t out[SHA256_BYTES], struct err *e)
     return rc;
 }
 
-void job_key_derive(char out[BASE64_TEXT], const uint8_t secret[SHA256_BYTES], const char *job, int node)
+void job_keys_of_agent(char out[BASE64_TEXT], const uint8_t secret[SHA256_BYTES], const char *job, int node)
 {
     uint8_t key[SHA256_BYTES];
     char info[160];
@@ -56,4 +57,13 @@ void job_key_derive(char out[BASE64_TEXT], const uint8_t secret[SHA256_BYTES], c
     hkdf_sha256(key, sizeof key, secret, SHA256_BYTES, NULL, 0, info, (size_t)n);
     base64url(out, key);
     explicit_bzero(key, sizeof key);
+}
+
+void job_keys_of_pair(uint8_t out[SHA256_BYTES], const uint8_t data_key[SHA256_BYTES], const char *job,
+                      int attempt, int first, int second)
+{
+    char info[160];
+    int n = snprintf(info, sizeof info, "psgd data plane 1|%s|%d|%d|%d", job, attempt, first, second);
+
+    hkdf_sha256(out, SHA256_BYTES, data_key, SHA256_BYTES, NULL, 0, info, (size_t)n);
 }
