@@ -100,9 +100,9 @@ static int find_local_pin(struct job_node *n, struct err *e)
 /* What `join` has kept. */
 static int find_joined(struct job_node *n, struct err *e)
 {
-    struct access a;
+    struct joined_agent a;
 
-    if (access_find(&a, n->at.address, e) < 0)
+    if (joined_agents_find(&a, n->at.address, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : e->code;
     memcpy(n->pin, a.pin, sizeof n->pin);
     memcpy(n->token, a.token, sizeof n->token);
@@ -186,6 +186,49 @@ int node_find_access(struct job_node *n, const struct credentials *c, struct err
     n->must_prove = !n->pin[0] && !in_clear && (n->token[0] || listed_agent_is_loopback(&n->at));
     n->is_closed = !n->pin[0] && !in_clear && !n->must_prove;
     return 0;
+}
+
+static void take_joined(struct job_node *n, const struct joined_agent *a)
+{
+    struct err e;
+
+    memcpy(n->pin, a->pin, sizeof n->pin);
+    memcpy(n->token, a->token, sizeof n->token);
+    snprintf(n->token_sources, sizeof n->token_sources, "job_submit join");
+    n->is_closed = n->must_prove = false;
+    console_info("node(%d): agent %s, joined at %s, is at %s: it has the same key.", n->at.node, a->agent,
+                 a->address, n->at.address);
+    if (joined_agents_move(a, n->at.address, &e) < 0)
+        console_error("%s", e.text);
+}
+
+int node_find_moved(struct job_node *nodes, size_t n, size_t stride, struct err *e)
+{
+    struct searched_address *s = calloc(n + 1, sizeof *s);
+    struct job_node **without = calloc(n + 1, sizeof *without);
+    struct joined_agents known = {0};
+    size_t n_without = 0;
+    int rc = s && without ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu nodes", n);
+
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct job_node *one = (void *)((char *)nodes + i * stride);
+
+        if (one->pin[0] || one->token[0] || node_has_ca(one))
+            continue;
+        s[n_without].address = one->at.address;
+        without[n_without++] = one;
+    }
+    if (rc == 0 && n_without > 0)
+        rc = joined_agents_read(&known, e);
+    if (rc == 0 && known.n > 0)
+        rc = joined_agents_search(s, n_without, &known, e);
+    for (size_t i = 0; rc == 0 && i < n_without; i++)
+        if (s[i].found)
+            take_joined(without[i], s[i].found);
+    joined_agents_clear(&known);
+    free(without);
+    free(s);
+    return rc;
 }
 
 bool node_must_prove(const struct job_node *n)

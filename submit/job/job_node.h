@@ -89,6 +89,10 @@ const char *node_log_name(char out[NODE_LOG_NAME], const struct job_node *n);
  * with a certificate of the user's a token counts if it is named. `c` must outlive the node. */
 int node_find_access(struct job_node *n, const struct credentials *c, struct err *e);
 bool node_has_ca(const struct job_node *n); /* its certificate must be one of a CA */
+/* Searches for the agents of those of n nodes, `stride` bytes apart, for which node_find_access() has found
+ * neither pin nor token: an agent that was joined at another address gets its pin and token, is named on the
+ * console, and its address is saved. ERR_NOMEM, ERR_CANCELLED. */
+int node_find_moved(struct job_node *nodes, size_t n, size_t stride, struct err *e);
 
 /* It gets nothing until it has proved that it knows the token. */
 bool node_must_prove(const struct job_node *n);

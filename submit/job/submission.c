@@ -12,7 +12,7 @@
 #include "shared/base/json.h"
 #include "submit/files/job_id.h"
 #include "submit/job/job_keys.h"
-#include "submit/job/moved_nodes.h"
+#include "submit/job/job_node.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/text.h"
@@ -181,7 +181,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
             rc = node_find_access(n, &s->opt->credentials, e);
     }
     explicit_bzero(secret, sizeof secret);
-    return rc < 0 ? rc : moved_nodes_find(s->nodes, s->n_nodes, sizeof *s->nodes, e);
+    return rc < 0 ? rc : node_find_moved(s->nodes, s->n_nodes, sizeof *s->nodes, e);
 }
 
 int submission_move_node(const struct submission *s, struct job_node *n, const struct listed_agent *to,

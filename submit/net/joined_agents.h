@@ -1,6 +1,6 @@
-/* joined_agents -- the agents that this user has joined: for each address the agent's pin
- * (agent/access/identity.h) and the token that it gave, in a file of its own (0600) in
- * $XDG_STATE_HOME/psgd/joined, named by the SHA-256 of the address. */
+/* joined_agents -- the agents that this user has joined. There is a file (0600) for each address, with the
+ * agent's pin (agent/access/identity.h) and the token that it issued: $XDG_STATE_HOME/psgd/joined/NAME.json,
+ * where NAME is the SHA-256 of the address. An agent whose address has changed is found again by its pin. */
 #ifndef PSGD_SUBMIT_JOINED_AGENTS_H
 #define PSGD_SUBMIT_JOINED_AGENTS_H
 
@@ -10,31 +10,46 @@
 
 enum { TOKEN_MAX = 256 };
 
-struct access {
+struct joined_agent {
     char pin[BASE64_TEXT], token[TOKEN_MAX];
     char address[ADDRESS_MAX]; /* "host:port" at which it was joined */
     char agent[64];            /* its id */
     double joined_at;          /* clock_wall(); 0: not known */
 };
 
-struct access_list {
+struct joined_agents {
     size_t n;
-    struct access *items; /* by address; owned */
-    struct err bad;       /* of the first file that cannot be used, which is left out; code 0: none */
+    struct joined_agent *items; /* sorted by address; owned */
+    struct err bad; /* error of the first file that cannot be used and is left out; code 0: none */
 };
 
-/* The agent that was joined at that address. ERR_NOT_FOUND: none; ERR_AUTH: its file can be read by others;
+/* The agent that was joined at that address. ERR_NOT_FOUND: none; ERR_AUTH: other users can read its file;
  * ERR_CONFIG: its file is damaged. */
-int access_find(struct access *out, const char *address, struct err *e);
-/* Can what is joined be kept? Creates the folder. */
-int access_prepare(struct err *e);
-/* Replaces what is known of that address. */
-int access_save(const struct access *a, struct err *e);
-/* Forgets it. ERR_NOT_FOUND, ERR_IO. */
-int access_remove(const char *address, struct err *e);
+int joined_agents_find(struct joined_agent *out, const char *address, struct err *e);
+/* Creates the folder of the files. ERR_IO: it cannot be written. */
+int joined_agents_prepare(struct err *e);
+/* Writes the file of a->address, replacing an earlier one. */
+int joined_agents_save(const struct joined_agent *a, struct err *e);
+/* Removes the file of that address. ERR_NOT_FOUND, ERR_IO. */
+int joined_agents_remove(const char *address, struct err *e);
 
-/* All that were joined; none, if there is no folder of them. ERR_IO, ERR_NOMEM. */
-int access_list_read(struct access_list *out, struct err *e);
-void access_list_clear(struct access_list *l);
+/* All joined agents; none, if there is no folder of them. ERR_IO, ERR_NOMEM. */
+int joined_agents_read(struct joined_agents *out, struct err *e);
+void joined_agents_clear(struct joined_agents *l);
+
+/* An address at which a joined agent may be that was joined at another one. */
+struct searched_address {
+    const char *address;              /* "host:port" */
+    const struct joined_agent *found; /* in `known`: the agent whose pin fits; NULL: none */
+};
+
+/* Searches for agents of `known` at n addresses, all at once, by about log2(known->n) TLS handshakes with
+ * each. No other bytes are sent. Ends after 3 s; an agent that has not answered by then is not found.
+ * ERR_NOMEM, ERR_INTERNAL, ERR_CANCELLED. */
+int joined_agents_search(struct searched_address *s, size_t n, const struct joined_agents *known,
+                         struct err *e);
+
+/* Saves the agent `a` also under `address`, its present one. */
+int joined_agents_move(const struct joined_agent *a, const char *address, struct err *e);
 
 #endif

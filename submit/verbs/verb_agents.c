@@ -8,7 +8,6 @@
 #include "shared/base/json.h"
 #include "submit/job/job_node.h"
 #include "submit/net/joined_agents.h"
-#include "submit/net/moved_agents.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
@@ -20,7 +19,7 @@ enum { SHORT_PIN = 12 };
 static const double answer_s = 8;
 
 struct joined {
-    const struct access *access;
+    const struct joined_agent *access;
     struct job_node node;
     struct err why; /* why it cannot be used; code 0: it answers */
 };
@@ -41,7 +40,7 @@ static const char *state_of(const struct joined *j)
     return j->why.code == ERR_UNREACHABLE ? "does not answer" : "is in error";
 }
 
-static void ask_agent(struct http *h, struct joined *j, const struct access *a)
+static void ask_agent(struct http *h, struct joined *j, const struct joined_agent *a)
 {
     static const struct credentials none = {0};
     struct job_node *n = &j->node;
@@ -72,7 +71,7 @@ static void read_answer(struct joined *j)
 }
 
 /* Asks all agents at once. */
-static int ask_all(struct joined *all, const struct access_list *l, struct err *e)
+static int ask_all(struct joined *all, const struct joined_agents *l, struct err *e)
 {
     double until = clock_now() + answer_s;
     struct http *h = http_new(e);
@@ -98,16 +97,16 @@ static int ask_all(struct joined *all, const struct access_list *l, struct err *
 
 /* An agent with another key than the one that is known for its address may be another joined agent: the two
  * have exchanged addresses. Saves the new addresses of these agents, and returns their number. */
-static size_t find_exchanged(const struct joined *all, const struct access_list *l)
+static size_t find_exchanged(const struct joined *all, const struct joined_agents *l)
 {
-    struct moved_agent *s = calloc(l->n + 1, sizeof *s);
+    struct searched_address *s = calloc(l->n + 1, sizeof *s);
     size_t n = 0, n_kept = 0;
     struct err e;
 
     for (size_t i = 0; s && i < l->n; i++)
         if (has_other_key(&all[i]))
             s[n++].address = l->items[i].address;
-    if (!s || n == 0 || moved_agents_find(s, n, l, &e) < 0)
+    if (!s || n == 0 || joined_agents_search(s, n, l, &e) < 0)
         n = 0;
     for (size_t i = 0; i < n; i++) {
         if (!s[i].found)
@@ -115,7 +114,7 @@ static size_t find_exchanged(const struct joined *all, const struct access_list 
         console_info(
             "Agent %s, joined at %s, answers at %s, where another agent was; its new address is saved.",
             s[i].found->agent, s[i].found->address, s[i].address);
-        if (moved_agents_keep(s[i].found, s[i].address, &e) < 0)
+        if (joined_agents_move(s[i].found, s[i].address, &e) < 0)
             console_error("%s", e.text);
         else
             n_kept++;
@@ -126,7 +125,7 @@ static size_t find_exchanged(const struct joined *all, const struct access_list 
 
 static json_t *joined_json(const struct joined *j)
 {
-    const struct access *a = j->access;
+    const struct joined_agent *a = j->access;
     char at[CLOCK_TEXT];
 
     return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s?, s:s?}", "address", a->address, "pin", a->pin, "agent",
@@ -141,7 +140,7 @@ static void print_list(const struct joined *all, size_t n)
         printf("%-24s %-*s  %-16s  %-16s  %s\n", "address", SHORT_PIN, "pin", "agent", "joined (UTC)",
                "state");
     for (size_t i = 0; i < n; i++) {
-        const struct access *a = all[i].access;
+        const struct joined_agent *a = all[i].access;
         char at[CLOCK_TEXT] = "";
 
         if (a->joined_at > 0)
@@ -155,7 +154,7 @@ static void print_list(const struct joined *all, size_t n)
 
 static void print_one(const struct joined *j)
 {
-    const struct access *a = j->access;
+    const struct joined_agent *a = j->access;
     char at[CLOCK_TEXT] = "at an unknown time";
 
     if (a->joined_at > 0)
@@ -187,9 +186,9 @@ static void print_all(const struct options *o, const struct joined *all, size_t 
  * read again. */
 static int list_once(const struct options *o, bool may_change, bool *is_changed, struct err *e)
 {
-    struct access_list l;
+    struct joined_agents l;
     struct joined *all;
-    int rc = access_list_read(&l, e);
+    int rc = joined_agents_read(&l, e);
 
     *is_changed = false;
     if (rc < 0)
@@ -204,7 +203,7 @@ static int list_once(const struct options *o, bool may_change, bool *is_changed,
         print_all(o, all, l.n);
     }
     free(all);
-    access_list_clear(&l);
+    joined_agents_clear(&l);
     return rc;
 }
 
@@ -234,13 +233,13 @@ static int parse_operand(char out[ADDRESS_MAX], const char *operand, struct err 
     return 0;
 }
 
-static int find_access(struct access *a, const char *operand, struct err *e)
+static int find_access(struct joined_agent *a, const char *operand, struct err *e)
 {
     char address[ADDRESS_MAX];
 
     if (parse_operand(address, operand, e) < 0)
         return e->code;
-    if (access_find(a, address, e) == 0)
+    if (joined_agents_find(a, address, e) == 0)
         return 0;
     if (e->code != ERR_NOT_FOUND)
         return e->code;
@@ -250,8 +249,8 @@ static int find_access(struct access *a, const char *operand, struct err *e)
 
 static int show_agent(const struct options *o, const char *operand, struct err *e)
 {
-    struct access a;
-    struct access_list one = {.n = 1, .items = &a};
+    struct joined_agent a;
+    struct joined_agents one = {.n = 1, .items = &a};
     struct joined j = {0};
     int rc = find_access(&a, operand, e) < 0 ? e->code : ask_all(&j, &one, e);
 
@@ -270,7 +269,7 @@ static int remove_agent(const struct options *o, const char *operand, struct err
 
     if (parse_operand(address, operand, e) < 0)
         return e->code;
-    if (access_remove(address, e) < 0)
+    if (joined_agents_remove(address, e) < 0)
         return err_hint(e, "job_submit agents list shows the addresses.");
     if (o->json)
         output_json(true, json_pack("{s:s}", "removed", address), NULL, NULL);

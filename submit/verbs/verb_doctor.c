@@ -14,7 +14,7 @@
 #include "shared/plugin/compile.h"
 #include "submit/doctor/probed_host.h"
 #include "submit/files/temp.h"
-#include "submit/job/moved_nodes.h"
+#include "submit/job/job_node.h"
 #include "submit/job/outcome.h"
 #include "submit/options/hosts.h"
 #include "submit/results/job_index.h"
@@ -204,7 +204,7 @@ static int examine_hosts(struct doctor *d, const struct options *o, struct err *
     if (n_listed > 0)
         console_info("Asking %zu agent%s; an agent without an answer within %g s counts as unreachable.",
                      n_listed, n_listed == 1 ? "" : "s", DOCTOR_S);
-    if (moved_nodes_find(&d->all[1].node, n_listed, sizeof *d->all, e) < 0)
+    if (node_find_moved(&d->all[1].node, n_listed, sizeof *d->all, e) < 0)
         return e->code;
     for (size_t i = 1; i < d->n; i++)
         d->all[i].has_token = d->all[i].node.token[0];

@@ -25,7 +25,7 @@ static void own_name(char *out, size_t size)
     snprintf(out, size, "%.30s@%.30s", pw ? pw->pw_name : "unknown", host);
 }
 
-static int take_answer(struct access *a, const struct http_request *r, struct err *e)
+static int take_answer(struct joined_agent *a, const struct http_request *r, struct err *e)
 {
     json_t *doc;
     int rc;
@@ -48,7 +48,7 @@ static int take_answer(struct access *a, const struct http_request *r, struct er
     return rc;
 }
 
-static int ask_for_token(struct access *a, const struct agent_invitation *v, struct err *e)
+static int ask_for_token(struct joined_agent *a, const struct agent_invitation *v, struct err *e)
 {
     struct http *h = http_new(e);
     char name[64], label[ADDRESS_MAX + 16];
@@ -108,7 +108,7 @@ static int read_invitation(struct agent_invitation *v, const char *operand, stru
 
 int verb_join_by(const char *operand, struct err *e)
 {
-    struct access a = {.joined_at = clock_wall()};
+    struct joined_agent a = {.joined_at = clock_wall()};
     struct agent_invitation v;
     int rc;
 
@@ -117,7 +117,7 @@ int verb_join_by(const char *operand, struct err *e)
     snprintf(a.pin, sizeof a.pin, "%s", v.pin);
     snprintf(a.address, sizeof a.address, "%s", v.address);
     /* An agent accepts a code only once, so the folder for the token is made first. */
-    rc = access_prepare(e) < 0 || ask_for_token(&a, &v, e) < 0 ? e->code : access_save(&a, e);
+    rc = joined_agents_prepare(e) < 0 || ask_for_token(&a, &v, e) < 0 ? e->code : joined_agents_save(&a, e);
     if (rc == 0)
         console_info("Joined agent %s at %s. next: list \"%s\" in worker.json.", a.agent, a.address,
                      a.address);
