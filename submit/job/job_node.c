@@ -1,6 +1,7 @@
 #include "submit/job/job_node.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -418,6 +419,25 @@ void node_end(struct job_node *n, enum job_state state, const char *reason, cons
     n->ended_at = clock_now();
 }
 
+bool node_may_print(struct print_limit *l, size_t len, double now, uint64_t *n_hidden)
+{
+    if (l->at == 0)
+        l->bytes = NODE_PRINT_BYTES;
+    else
+        l->bytes = fmin(NODE_PRINT_BYTES, l->bytes + fmax(now - l->at, 0) * NODE_PRINT_BYTES_PER_S);
+    l->at = now;
+    /* After a line is left out, the bucket fills to a quarter before the next is printed: lines come in
+     * blocks. */
+    if (l->bytes < (double)len || (l->n_hidden > 0 && l->bytes < 0.25 * NODE_PRINT_BYTES)) {
+        l->n_hidden++;
+        return false;
+    }
+    l->bytes -= (double)len;
+    *n_hidden = l->n_hidden;
+    l->n_hidden = 0;
+    return true;
+}
+
 void node_say(struct job_node *n, bool is_more, const char *fmt, ...)
 {
     char text[SAID_MAX];
@@ -427,7 +447,7 @@ void node_say(struct job_node *n, bool is_more, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (!allowance_take(&n->said, strlen(text), clock_now(), &n_hidden)) {
+    if (!node_may_print(&n->said, strlen(text), clock_now(), &n_hidden)) {
         if (n->said.n_hidden == 1)
             console_info(
                 "node(%d): %s sends more than is shown here; `job_submit logs %s --node %d` shows all.",

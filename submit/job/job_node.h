@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 #include "shared/job/worker_list.h"
-#include "submit/net/allowance.h"
 #include "submit/net/credentials.h"
 #include "submit/net/http_client.h"
 #include "submit/net/joined_agents.h"
@@ -15,6 +14,19 @@
 enum { REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
 
 static const double CALL_S = 30;
+
+/* How much of what an agent sends is printed. Agents are not trusted: one that sends line after line must
+ * fill neither the terminal nor logs/submit.log. The limit is a token bucket of bytes for each agent; lines
+ * that exceed it are counted, and their number is printed before the next line. */
+enum { NODE_PRINT_BYTES = 64 << 10, NODE_PRINT_BYTES_PER_S = 1 << 10 };
+struct print_limit { /* {0}: the bucket is full */
+    double at;       /* clock_now of the last call; 0: none */
+    double bytes;    /* in the bucket at that time */
+    uint64_t n_hidden;
+};
+/* Returns whether a line of `len` bytes may be printed at time `now`; if so, *n_hidden is the number of lines
+ * that were left out before it. */
+bool node_may_print(struct print_limit *l, size_t len, double now, uint64_t *n_hidden);
 
 /* How long its steps take without waiting (stragglers.h). */
 struct pace {      /* of one worker; {0}: nothing is known */
@@ -63,7 +75,7 @@ struct job_node {
     struct err silence;   /* why it does not answer */
     struct err unwritten; /* why the job's end cannot be written */
     uint64_t last_seq;
-    struct allowance said;         /* of node_say */
+    struct print_limit said;       /* of node_say */
     bool has_bad_event;            /* reported once */
     bool is_streaming;             /* the stream is open, or its end has not been handled yet */
     bool is_probed;                /* the running call is a liveness probe of the agent */
@@ -115,8 +127,8 @@ int node_answer(const struct job_node *n, struct err *e);
 int node_get(struct http *h, struct job_node *n, uint64_t max, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Prints what the node, or its agent, has caused, and no more of it than is allowed (allowance.h). `is_more`:
- * on the terminal only with -v. */
+/* Prints a message about the node or of its agent, within its print_limit. `is_more`: on the terminal only
+ * with -v. */
 void node_say(struct job_node *n, bool is_more, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Opens the stream of the job's events after last_seq. Events update `view`, is_ready and is_ended. */

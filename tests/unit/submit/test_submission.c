@@ -346,7 +346,7 @@ TEST(an_agent_that_sends_one_line_after_the_other_does_not_fill_the_terminal)
     assert_int_equal(status, 0);
     assert_int_equal(n.last_seq, LINES); /* each is read */
     assert_int_equal(file_read(&text, &len, path, 64 << 20, &e), 0);
-    assert_in_range(len, ALLOWANCE_BYTES / 2, 4 * ALLOWANCE_BYTES);
+    assert_in_range(len, NODE_PRINT_BYTES / 2, 4 * NODE_PRINT_BYTES);
     assert_non_null(
         strstr(text, "sends more than is shown here; `job_submit logs j-abcdefgh --node 0` shows all"));
     free(text);

@@ -1,21 +1,21 @@
-#include "submit/net/allowance.h"
+#include "submit/job/job_node.h"
 
 #include "tests/unit/unit.h"
 
 /* Lines of 1,000 bytes in `seconds` of time, so many each second. Returns how many are printed. */
-static int print_all(struct allowance *a, double seconds, int per_s, double *now)
+static int print_all(struct print_limit *a, double seconds, int per_s, double *now)
 {
     uint64_t hidden;
     int n = 0;
 
     for (int i = 0; i < seconds * per_s; i++, *now += 1.0 / per_s)
-        n += allowance_take(a, 1000, *now, &hidden);
+        n += node_may_print(a, 1000, *now, &hidden);
     return n;
 }
 
 TEST(an_honest_agents_lines_are_all_printed)
 {
-    struct allowance a = {0};
+    struct print_limit a = {0};
     double now = 1000;
 
     assert_int_equal(print_all(&a, 1, 50, &now), 50); /* at the start of a job */
@@ -24,29 +24,29 @@ TEST(an_honest_agents_lines_are_all_printed)
 
 TEST(a_flood_is_cut_to_a_steady_rate_and_counted)
 {
-    struct allowance a = {0};
+    struct print_limit a = {0};
     double now = 1000;
     uint64_t hidden = 0;
     int n = print_all(&a, 3600, 1000, &now);
 
-    assert_in_range(n, 64, (ALLOWANCE_BYTES + 3600 * ALLOWANCE_BYTES_PER_S) / 1000);
+    assert_in_range(n, 64, (NODE_PRINT_BYTES + 3600 * NODE_PRINT_BYTES_PER_S) / 1000);
     now += 60;
-    assert_true(allowance_take(&a, 1000, now, &hidden));
+    assert_true(node_may_print(&a, 1000, now, &hidden));
     assert_true(hidden > 0);
-    assert_true(allowance_take(&a, 1000, now, &hidden));
+    assert_true(node_may_print(&a, 1000, now, &hidden));
     assert_int_equal(hidden, 0); /* said once */
 }
 
 TEST(a_clock_that_stands_still_gives_no_more)
 {
-    struct allowance a = {0};
+    struct print_limit a = {0};
     double now = 1000;
     uint64_t hidden;
     int n = 0;
 
-    while (allowance_take(&a, 1000, now, &hidden))
+    while (node_may_print(&a, 1000, now, &hidden))
         n++;
-    assert_int_equal(n, ALLOWANCE_BYTES / 1000);
+    assert_int_equal(n, NODE_PRINT_BYTES / 1000);
 }
 
 int main(void)
