@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 #include "shared/job/worker_list.h"
-#include "submit/net/credentials.h"
 #include "submit/net/http_client.h"
 #include "submit/net/joined_agents.h"
 #include "submit/net/reply.h"
+#include "submit/options/submit_options.h"
 
 enum { REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
 

@@ -1,9 +1,12 @@
 /* The options of a command line, with those of the files and presets that it names, and what they mean
  * together. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/base/choice.h"
+#include "shared/base/file.h"
+#include "shared/base/private.h"
 #include "shared/job/partition.h"
 #include "shared/job/schedule.h"
 #include "submit/compat/codec_list.h"
@@ -14,6 +17,8 @@
 #include "submit/options/options_config.h"
 #include "submit/options/options_table.h"
 #include "submit/options/retry_on.h"
+
+enum { KEY_MAX = 64 << 10, CA_MAX = 16 << 20 };
 
 /* Parallel-SGD's double buffering: a batch computes while the gradients of the one before are exchanged. */
 static int finish_late(struct options *o, struct err *e)
@@ -101,11 +106,47 @@ static int finish_partition(struct options *o, struct err *e)
     return dataset_group_by(set->dataset, sizeof set->dataset, rule.name, e);
 }
 
+static int check_pair(const struct credentials *c, struct err *e)
+{
+    char *key;
+    size_t len;
+
+    if (guarded_file(c->cert, e) < 0)
+        return err_at(e, "--cert");
+    if (private_read(&key, &len, c->key, KEY_MAX, e) < 0)
+        return err_at(e, "--key");
+    secret_free(key);
+    return 0;
+}
+
+/* libcurl accepts a file without a certificate as a CA that has signed none. */
+static int check_ca(const struct credentials *c, struct err *e)
+{
+    char *text;
+    size_t len;
+    bool has_one;
+
+    if (guarded_file(c->ca, e) < 0 || file_read(&text, &len, c->ca, CA_MAX, e) < 0)
+        return err_at(e, "--ca");
+    has_one = strstr(text, "-----BEGIN CERTIFICATE-----") != NULL;
+    free(text);
+    return has_one ? 0 : err_set(e, ERR_CONFIG, "--ca: %s has no certificate in PEM", c->ca);
+}
+
+static int check_credentials(const struct credentials *c, struct err *e)
+{
+    if (!c->cert[0] != !c->key[0] || (c->cert[0] && !c->ca[0]))
+        return err_set(e, ERR_USAGE, "--cert FILE and --key FILE go together, and with --ca FILE");
+    if (c->ca[0] && check_ca(c, e) < 0)
+        return e->code;
+    return c->cert[0] ? check_pair(c, e) : 0;
+}
+
 static int finish_options(struct options *o, struct err *e)
 {
     struct schedule schedule;
 
-    if (credentials_check(&o->credentials, e) < 0 ||
+    if (check_credentials(&o->credentials, e) < 0 ||
         choose_list(o, options_is_given(o, offsetof(struct options, workers)),
                     options_is_given(o, offsetof(struct options, worker_hosts)),
                     options_is_given(o, offsetof(struct options, ps_hosts)), e) < 0)

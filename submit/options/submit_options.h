@@ -13,7 +13,6 @@
 #include "shared/base/err.h"
 #include "shared/job/settings.h"
 #include "shared/job/simulation.h"
-#include "submit/net/credentials.h"
 
 /* The verbs that take an option, as bits. */
 enum {
@@ -54,6 +53,14 @@ enum {
 enum { RETRIES_MAX = 100 };
 
 #define OPTIONS_WORKERS "worker.json" /* --workers, unless it or PSGD_WORKERS names another list */
+
+/* By what job_submit authenticates agents, and agents their user. "": not given. */
+struct credentials {
+    char token_file[PATH_MAX];
+    char ca[PATH_MAX]; /* certificates of CAs: an agent's must be of one of them, with the agent's name */
+    char cert[PATH_MAX], key[PATH_MAX]; /* this user's certificate and key, for agents with --client-ca */
+    bool insecure_no_tls;               /* where no pin is known, send everything unencrypted */
+};
 
 struct options {
     struct settings settings; /* set from the command line; the rest are defaults */
