@@ -1,26 +1,25 @@
-/* options_config -- the options of a job from a file, --config: a JSON object whose keys are their names, or
- * the run.json of an earlier job, which is repeated. For options_parse.c. */
+/* options_config -- the options of a job from a document, --config: a JSON object whose keys are their names,
+ * or the run.json of an earlier job, which is repeated. */
 #ifndef PSGD_SUBMIT_OPTIONS_CONFIG_H
 #define PSGD_SUBMIT_OPTIONS_CONFIG_H
 
 #include "submit/options/submit_options.h"
 
-/* Sets the options of `verb` over the defaults. o->args.given has those that an object names, as if they were
- * on the command line; of a run.json none, as its job had values for all. `is_changed`: the command line
- * changes some option of the job, so that what the earlier one chose by itself is chosen anew. ERR_CONFIG:
- * the file is invalid, with its name, or is that of an executor; ERR_NOT_FOUND: there is no such file, or
- * one that it names is gone. */
+/* Reads the file at `path`, and sets the options of `verb` over the defaults. o->args.given has the options
+ * that an object names, as if they were on the command line; none after a run.json, as its job had values for
+ * all. `is_changed`: the command line changes an option of the job; what the earlier job has chosen by itself
+ * is then chosen anew. ERR_CONFIG: the file is invalid, or describes the run of an executor; ERR_NOT_FOUND:
+ * the file, or one that it names, does not exist. */
 int options_take_config(struct options *o, unsigned verb, const char *path, bool is_changed, struct err *e);
 
-/* The same of a document that is in `folder`; the options may point into it. */
+/* The same of a document in `folder`; the options may point into it. */
 int options_take_document(struct options *o, unsigned verb, const json_t *doc, const char *folder,
                           bool is_changed, struct err *e);
 
-/* Sets the options of an earlier job, `doc` in `folder`, as above: options_repeat.c. */
-int options_take_run(struct options *o, unsigned verb, const json_t *doc, const char *folder, bool is_changed,
-                     struct err *e);
+/* A JSON Schema (2020-12) of these documents. NULL: no memory. */
+json_t *options_schema(void);
 
-/* Are they names of one option, but for '_' and '-'? */
+/* Are they names of one option, which may differ in '_' and '-'? */
 bool options_is_same_name(const char *a, const char *b);
 
 #endif

@@ -8,6 +8,7 @@
 #include "shared/base/file.h"
 #include "shared/base/private.h"
 #include "shared/job/partition.h"
+#include "shared/job/reason.h"
 #include "shared/job/schedule.h"
 #include "submit/compat/codec_list.h"
 #include "submit/compat/option_words.h"
@@ -16,7 +17,6 @@
 #include "submit/options/hosts.h"
 #include "submit/options/options_config.h"
 #include "submit/options/options_table.h"
-#include "submit/options/retry_on.h"
 
 enum { KEY_MAX = 64 << 10, CA_MAX = 16 << 20 };
 
@@ -142,6 +142,58 @@ static int check_credentials(const struct credentials *c, struct err *e)
     return c->cert[0] ? check_pair(c, e) : 0;
 }
 
+/* Those of --retry-on. */
+static const struct {
+    const char *name, *reason;
+} retry_names[] = {
+    {"node_lost", REASON_NODE_LOST},
+    {"runner_died", REASON_RUNNER_DIED},
+    {"oom", REASON_OUT_OF_MEMORY},
+    {"interrupted", REASON_INTERRUPTED},
+    {"agent_restarted", REASON_AGENT_RESTARTED},
+    {"agent_stopped", REASON_AGENT_STOPPED},
+    {"round_timeout", REASON_ROUND_TIMEOUT},
+    {"disk_full", REASON_DISK_FULL},
+    {"journal_failed", REASON_JOURNAL_FAILED},
+};
+
+/* The reason that the first n characters name; NULL: none. */
+static const char *find_reason(const char *name, size_t n)
+{
+    for (size_t i = 0; i < sizeof retry_names / sizeof *retry_names; i++)
+        if (strlen(retry_names[i].name) == n && memcmp(retry_names[i].name, name, n) == 0)
+            return retry_names[i].reason;
+    return NULL;
+}
+
+static int check_retry_on(const char *list, struct err *e)
+{
+    for (;; list++) {
+        size_t n = strcspn(list, ",");
+
+        if (!find_reason(list, n))
+            return err_set(e, ERR_USAGE, "--retry-on: \"%.*s\" is not one of %s", (int)(n < 40 ? n : 40),
+                           list, RETRY_ON_NAMES);
+        list += n;
+        if (!*list)
+            return 0;
+    }
+}
+
+bool options_retry_on(const struct options *o, const char *reason)
+{
+    for (const char *list = o->retry_on;; list++) {
+        size_t n = strcspn(list, ",");
+        const char *named = find_reason(list, n);
+
+        if (named && strcmp(named, reason) == 0)
+            return true;
+        list += n;
+        if (!*list)
+            return false;
+    }
+}
+
 static int finish_options(struct options *o, struct err *e)
 {
     struct schedule schedule;
@@ -157,7 +209,7 @@ static int finish_options(struct options *o, struct err *e)
         err_at(e, "--schedule");
         return e->code = ERR_USAGE;
     }
-    if (retry_on_check(o->retry_on, e) < 0)
+    if (check_retry_on(o->retry_on, e) < 0)
         return e->code;
     finish_epochs(o);
     if (o->settings.min_nodes > 1 && o->settings.on_node_loss != NODE_LOSS_CONTINUES)

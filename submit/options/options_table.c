@@ -7,7 +7,6 @@
 #include "shared/plugin/isolation.h"
 #include "submit/compat/option_words.h"
 #include "submit/data/data_sets.h"
-#include "submit/options/retry_on.h"
 
 enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
 
@@ -469,6 +468,37 @@ const char *options_setting_key(const struct args_option *t)
     const struct json_field *f = settings_field(t->offset - offsetof(struct options, settings));
 
     return f ? f->key : NULL;
+}
+
+/* Whether the option sets the setting with this key of n characters, or has it as its name: "block_ratio" is
+ * --block-ratio. */
+static bool is_of_setting(const struct args_option *t, const char *key, size_t n)
+{
+    const char *own = options_setting_key(t);
+    char name[ARGS_NAME];
+
+    options_config_key(name, t);
+    own = own ? own : name;
+    return strlen(own) == n && memcmp(own, key, n) == 0;
+}
+
+int options_setting_error(struct err *e)
+{
+    size_t n = strcspn(e->text, ":");
+    struct err rest = *e;
+    char name[ARGS_NAME];
+
+    for (int i = 0; i < options_table.n && e->text[0] == '/'; i++) {
+        const struct args_option *t = &options_table.options[i];
+
+        if (!is_of_setting(t, e->text + 1, n - 1))
+            continue;
+        args_name(name, t);
+        err_set(e, rest.code, "--%s%.900s", name, rest.text + n);
+        memcpy(e->hint, rest.hint, sizeof e->hint);
+        return e->code;
+    }
+    return err_at(e, "settings");
 }
 
 static bool is_message_flag(const struct args_option *t)

@@ -9,6 +9,11 @@ enum { JOB, SIMULATED, CHECKED, WHERE, RESULTS, OUTPUT }; /* groups */
 
 extern const struct args options_table;
 
+#define RETRY_ON_DEFAULT "node_lost,interrupted,agent_restarted,agent_stopped"
+#define RETRY_ON_NAMES                                                                                       \
+    "node_lost|runner_died|oom|interrupted|agent_restarted|agent_stopped|round_timeout|disk_full|"           \
+    "journal_failed,..."
+
 /* Makes the table ready, and sets all options to what they are if they are not given. */
 void options_defaults(struct options *o);
 
@@ -25,13 +30,18 @@ const char *options_setting_key(const struct args_option *t);
 /* True if run.json and the echo at the start of this job list the option. */
 bool options_is_shown(const struct options *o, const struct args_option *t);
 
-/* Refuses options of a resumed job that differ from the earlier job and may not. Repeating an unchanged
- * value is allowed. */
+/* options_record.c: the options in the run.json of an earlier job. Refuses options of a resumed job that
+ * differ from the earlier job and may not. Repeating an unchanged value is allowed. */
 int options_check_resume(const struct options *o, const struct options *earlier, struct err *e);
-/* All options of an earlier job that `verb` takes, over the defaults. ERR_CONFIG: it ran an executor, and the
- * verb does not. */
+/* Takes all options of an earlier job that `verb` has, over the defaults. ERR_CONFIG: the job ran an
+ * executor, and the verb does not. */
 int options_take_texts(struct options *o, unsigned verb, const json_t *texts, struct err *e);
-/* Those of the job in `folder`, except those that are `given` (by index in the table) and may differ. */
+/* Takes those of the job in `folder`, except the ones that are `given` (by index in the table) and may
+ * differ. */
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e);
+/* Takes those of the run.json `doc`, in `folder`, to repeat the job; arguments and errors as for
+ * options_take_document(). */
+int options_take_run(struct options *o, unsigned verb, const json_t *doc, const char *folder, bool is_changed,
+                     struct err *e);
 
 #endif

@@ -82,7 +82,7 @@ struct options {
     uint64_t max_mb;                                   /* mini-batches of all workers; 0: no limit */
     double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */
     int retries;                                       /* attempts after the first one */
-    char retry_on[256];                                /* as retry_on.h reads it */
+    char retry_on[256];                                /* list of names: options_retry_on() */
     char output[PATH_MAX], csv_style[16];
     bool is_to_stdout; /* what a verb writes to a file goes to standard output */
     bool tensorboard;
@@ -145,11 +145,6 @@ void options_clear(struct options *o);
 int options_rerun(struct options *o, const struct options *given, const json_t *doc, const char *folder,
                   struct err *e);
 
-/* Tries --set KEY=VALUE on a copy of the options. ERR_USAGE: no option of a job, or not a value of it. */
-
-/* A JSON Schema (2020-12) of the documents of --config. NULL: no memory. */
-json_t *options_schema(void);
-
 /* Sets the options of `verb` that describe a job to what its run.json records (`texts`), except those that
  * are given. A data set of another kind than the job's is not read from the job's --data. ERR_NOT_FOUND: a
  * file is gone. */
@@ -163,6 +158,15 @@ void options_name(char out[ARGS_NAME], size_t offset);
 
 /* The name of the file that a verb writes, for what it says of it. */
 const char *options_output(const struct options *o);
+
+/* Does --retry-on name this reason of a failure (shared/job/reason.h)? Only reasons that another attempt may
+ * not meet have a name there: an error of a codec or of a setting fails each attempt. */
+bool options_retry_on(const struct options *o, const char *reason);
+
+/* Turns an error of a setting, "/block_ratio: text" as shared/job/settings.h has it, into one of its option,
+ * "--block-ratio: text"; that of a setting without an option becomes "settings: /KEY: text". Returns
+ * e->code. */
+int options_setting_error(struct err *e);
 
 /* The part of --help that lists the options of a verb. */
 void options_help(FILE *f, unsigned verb);

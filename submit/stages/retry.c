@@ -12,7 +12,6 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/records/artifacts.h"
-#include "submit/options/retry_on.h"
 #include "submit/results/checkpoint_files.h"
 #include "submit/results/results.h"
 #include "submit/terminal/console.h"
@@ -210,7 +209,7 @@ bool retry_is_due(const struct submission *s)
     return (s->state == JOB_FAILED || s->state == JOB_CANCELLED) && s->cause >= 0 &&
            s->attempt <= s->opt->retries && !interrupt_signal() &&
            (s->deadline == 0 || clock_now() < s->deadline) &&
-           retry_on_has(s->opt->retry_on, s->nodes[s->cause].view.reason);
+           options_retry_on(s->opt, s->nodes[s->cause].view.reason);
 }
 
 /* Sets `path` to the i-th folder that may have checkpoints, the likeliest first. Returns false beyond the

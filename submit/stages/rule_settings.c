@@ -11,7 +11,6 @@
 #include "shared/plugin/combine_path.h"
 #include "submit/codecs/chain_layers.h"
 #include "submit/codecs/codec_look.h"
-#include "submit/options/setting_error.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
@@ -187,7 +186,7 @@ static int describe_job(struct codec_job *job, const struct settings *set, struc
         .compresses_items = chain_pair_sums(set->compress, set->compress_down, set->node_count)};
 
     if (settings_blocks(&b, set, e) < 0)
-        return setting_error(e);
+        return options_setting_error(e);
     job->n_blocks = b.n_blocks;
     job->has_unequal_blocks = !b.is_equal;
     blocks_clear(&b);

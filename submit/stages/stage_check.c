@@ -15,7 +15,6 @@
 #include "submit/data/transform.h"
 #include "submit/export/derived.h"
 #include "submit/options/options_table.h"
-#include "submit/options/setting_error.h"
 #include "submit/stages/shard.h"
 #include "submit/stages/stages.h"
 #include "submit/stages/start_from.h"
@@ -44,7 +43,7 @@ static int check_settings(struct submission *s, struct err *e)
     rc = settings_parse(&s->settings, doc, e);
     json_decref(doc);
     blob_set(&s->settings_blob, line, strlen(line));
-    return rc < 0 ? setting_error(e) : 0;
+    return rc < 0 ? options_setting_error(e) : 0;
 }
 
 /* True if test set and training set are equal, usually one file named twice: test accuracy then does not

@@ -24,7 +24,6 @@
 #include "submit/data/data_sets.h"
 #include "submit/data/transform.h"
 #include "submit/options/hosts.h"
-#include "submit/options/setting_error.h"
 #include "submit/stages/rule_settings.h"
 #include "submit/stages/stages.h"
 #include "submit/stages/start_from.h"
@@ -393,7 +392,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
         start_from_choose(s, rule_settings_is_quiescent(worker, &s->settings), e) < 0 ||
         read_server_codec(s, worker, e) < 0 || rule_settings_check_compression(s, worker, e) < 0)
         return e->code;
-    return settings_check(&s->settings, e) < 0 ? setting_error(e) : 0;
+    return settings_check(&s->settings, e) < 0 ? options_setting_error(e) : 0;
 }
 
 static int check_placement(const struct submission *s, struct err *e)
@@ -497,7 +496,7 @@ static int read_executor(struct submission *s, struct err *e)
     choose_name(&s->settings);
     if (take_arguments(s, e) < 0)
         return e->code;
-    return settings_check(&s->settings, e) < 0 ? setting_error(e) : 0;
+    return settings_check(&s->settings, e) < 0 ? options_setting_error(e) : 0;
 }
 
 int stage_read(struct submission *s, struct err *e)

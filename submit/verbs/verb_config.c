@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shared/base/json.h"
+#include "submit/options/options_config.h"
 #include "submit/verbs/verbs.h"
 
 int verb_config(const struct options *o, struct err *e)
