@@ -6,7 +6,7 @@
 
 #include "shared/base/json.h"
 #include "submit/results/labels.h"
-#include "submit/terminal/text_table.h"
+#include "submit/terminal/text.h"
 
 enum { SETTINGS_IN_TABLE = 5, VALUE_MAX = 48 }; /* more settings than that get a table of their own */
 

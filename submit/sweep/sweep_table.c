@@ -9,7 +9,7 @@
 #include "shared/base/json.h"
 #include "submit/results/compare_table.h"
 #include "submit/terminal/standard_output.h"
-#include "submit/terminal/text_table.h"
+#include "submit/terminal/text.h"
 
 /* The results in the table. */
 static const enum compare_result shown[] = {COMPARE_ACCURACY, COMPARE_LOSS, COMPARE_TIME, COMPARE_BYTES};

@@ -12,7 +12,6 @@
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
-#include "submit/terminal/text_table.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 

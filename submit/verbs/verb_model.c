@@ -18,7 +18,6 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
-#include "submit/terminal/text_table.h"
 #include "submit/verbs/verbs.h"
 
 /* Parses a model's document; the caller frees *out. `what` names it in messages. ERR_CONFIG. */
