@@ -209,13 +209,13 @@ static int end_program(int status, const struct verb *v)
     int rc = output_finish(&e);
 
     if (rc < 0)
-        console_failure(&e, failure_name(e.code));
+        console_failure(&e, exit_status_error_name(e.code));
     console_end();
     if (status != 0 || rc == 0)
         return status;
     if (rc > 0)
         return !v || v->purpose == SHOWS ? rc : status;
-    return failure_status(rc);
+    return exit_status_of(rc);
 }
 
 int main(int argc, char **argv)
@@ -239,10 +239,10 @@ int main(int argc, char **argv)
         rc = run_verb(v, is_named, &o, &e);
     }
     if (rc < 0) {
-        console_failure(&e, failure_name(e.code));
+        console_failure(&e, exit_status_error_name(e.code));
         if (o.json)
-            output_json(false, NULL, &e, failure_name(e.code));
-        rc = failure_status(e.code);
+            output_json(false, NULL, &e, exit_status_error_name(e.code));
+        rc = exit_status_of(e.code);
     }
     options_clear(&o);
     return end_program(rc, o.help || o.version ? NULL : v);

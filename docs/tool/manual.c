@@ -168,7 +168,7 @@ static int page_job_submit(struct err *e)
         }
     }
     print_options(&options_table, &o);
-    print_exit_status(failure_exit_help);
+    print_exit_status(exit_status_help);
     return 0;
 }
 

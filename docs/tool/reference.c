@@ -581,9 +581,9 @@ static int page_status(struct err *e)
                "`shared/job/job_state.c`");
     printf("\n## job_submit\n%s\nWith `--json` a command that fails prints the `code` of its error:\n\n"
            "| code | exit status |\n|---|---|\n",
-           failure_exit_help);
-    for (int i = 0; i < n_failures; i++)
-        printf("| `%s` | %d |\n", failures[i].name, failures[i].status);
+           exit_status_help);
+    for (int i = 0; i < n_exit_statuses; i++)
+        printf("| `%s` | %d |\n", exit_statuses[i].name, exit_statuses[i].status);
     printf("\n## agent\n%s\n## Problems that an agent answers with\n\n", agent_exit_help);
     print_problems();
     puts("\n## States of a job\n");

@@ -3,7 +3,7 @@
 #include "shared/base/err.h"
 #include "submit/terminal/interrupt.h"
 
-const struct failure failures[] = {
+const struct exit_status exit_statuses[] = {
     {ERR_INTERNAL, EXIT_INTERNAL, "INTERNAL"},
     {ERR_NOMEM, EXIT_INTERNAL, "OUT_OF_MEMORY"},
     {ERR_USAGE, EXIT_USAGE, "USAGE"},
@@ -22,29 +22,29 @@ const struct failure failures[] = {
     {ERR_NOT_FOUND, EXIT_INVALID, "NOT_FOUND"},
     {ERR_CONFLICT, EXIT_INVALID, "CONFLICT"},
 };
-const int n_failures = sizeof failures / sizeof *failures;
+const int n_exit_statuses = sizeof exit_statuses / sizeof *exit_statuses;
 
-const char failure_exit_help[] =
+const char exit_status_help[] =
     "\nExit status: 0 succeeded, 1 job failed, 2 usage, 3 an agent cannot be reached, 4 an agent refused,\n"
     "5 --timeout elapsed (the job continues), 6 invalid input, or a file or stdout that cannot be written,\n"
     "7 not authorised, 8 job cancelled, 9 results incomplete, 70 internal error; ended by a signal, while a\n"
     "running job continues: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; 141 stdout has no reader any more, as with\n"
     "`| head -1` (only for commands that show something; a job keeps its own status).\n";
 
-const char *failure_name(int code)
+const char *exit_status_error_name(int code)
 {
-    for (int i = 0; i < n_failures; i++)
-        if (failures[i].code == code)
-            return failures[i].name;
+    for (int i = 0; i < n_exit_statuses; i++)
+        if (exit_statuses[i].code == code)
+            return exit_statuses[i].name;
     return "INTERNAL";
 }
 
-int failure_status(int code)
+int exit_status_of(int code)
 {
     if (interrupt_signal())
         return 128 + interrupt_signal();
-    for (int i = 0; i < n_failures; i++)
-        if (failures[i].code == code)
-            return failures[i].status;
+    for (int i = 0; i < n_exit_statuses; i++)
+        if (exit_statuses[i].code == code)
+            return exit_statuses[i].status;
     return EXIT_INTERNAL;
 }

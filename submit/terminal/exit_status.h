@@ -1,5 +1,5 @@
-/* exit_status -- how a command of job_submit fails: its exit status, the error's name in messages and
- * JSON. */
+/* exit_status -- the exit status of a command of job_submit for each error, and the error's name in messages
+ * and in JSON. */
 #ifndef PSGD_SUBMIT_EXIT_STATUS_H
 #define PSGD_SUBMIT_EXIT_STATUS_H
 
@@ -16,17 +16,19 @@ enum {
     EXIT_INTERNAL = 70
 };
 
-struct failure {
-    int code; /* of shared/base/err.h */
+struct exit_status {
+    int code; /* enum err_code */
     int status;
     const char *name;
 };
 
-extern const struct failure failures[];
-extern const int n_failures;
-extern const char failure_exit_help[];
+extern const struct exit_status exit_statuses[];
+extern const int n_exit_statuses;
+extern const char exit_status_help[];
 
-const char *failure_name(int code);
-int failure_status(int code); /* of a command that was interrupted: that of the signal */
+const char *exit_status_error_name(int code); /* "UNREACHABLE" */
+/* The exit status of a command that ends with this error; 128 + the signal, if a signal has interrupted
+ * it. */
+int exit_status_of(int code);
 
 #endif

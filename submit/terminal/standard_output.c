@@ -56,7 +56,7 @@ void output_json(bool ok, json_t *data, const struct err *e, const char *code)
                             json_pack("{s:s+, s:s, s:o, s:o?, s:i}", "type", "/problems/", code, "code", code,
                                       "detail", json_text(e->text, SIZE_MAX), "hint",
                                       e->hint[0] ? json_text(e->hint, SIZE_MAX) : NULL, "exit_status",
-                                      failure_status(e->code)));
+                                      exit_status_of(e->code)));
     if (data)
         json_object_set_new(o, "data", data);
     /* Same precision as run.json: 0.09, not 0.089999999999999997. */

@@ -311,9 +311,9 @@ static int status_of(const struct doctor *d)
 {
     for (size_t i = 1; i < d->n; i++)
         if (d->all[i].code)
-            return failure_status(d->all[i].code);
+            return exit_status_of(d->all[i].code);
     if (d->all[0].code || d->test_job.code)
-        return failure_status(d->all[0].code ? d->all[0].code : d->test_job.code);
+        return exit_status_of(d->all[0].code ? d->all[0].code : d->test_job.code);
     return 0;
 }
 

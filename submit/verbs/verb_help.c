@@ -41,7 +41,7 @@ void verb_print_help(FILE *f, const struct verb *v)
                 v->operands[0] == '[' ? "; without it, the latest job" : "");
     fprintf(f, "In options '_' and '-' are the same; their names are not abbreviated.\n");
     options_help(f, v->options);
-    fputs(failure_exit_help, f);
+    fputs(exit_status_help, f);
 }
 
 int verb_help(const struct options *o, struct err *e)
