@@ -1,5 +1,6 @@
-/* codec_probe -- inspects a codec in a separate process: loading an object runs its constructors, and a
- * broken or hostile one must not end job_submit. */
+/* codec_probe -- inspects a codec or an executor in a separate process, and calls the open() of a built-in
+ * codec there: loading an object runs its constructors, and a broken or hostile one must not end
+ * job_submit. */
 #ifndef PSGD_SUBMIT_CODEC_PROBE_H
 #define PSGD_SUBMIT_CODEC_PROBE_H
 
@@ -7,9 +8,11 @@
 
 #include "codecs/codec_events.h"
 #include "shared/base/err.h"
+#include "shared/job/blocks.h"
 #include "shared/job/combine_path_kinds.h"
+#include "shared/job/model_spec.h"
+#include "shared/job/settings.h"
 #include "shared/plugin/codec_options.h"
-#include "submit/codecs/open_check.h"
 
 struct codec_facts {
     char name[64], source[256], equation[256], cost[256];
@@ -39,8 +42,23 @@ int codec_probe(struct codec_facts *out, const char *path, const char *options, 
 /* The same for an executor. */
 int executor_probe(struct codec_facts *out, const char *path, struct err *e);
 
-/* Tries a built-in codec's open() in the same way (open_check.h). ERR_CODEC: it refuses the job. A process
- * that does not answer is no refusal: the nodes say what is wrong with it. */
+/* What a built-in codec's open() is called with, so that a job which the rule refuses is refused before
+ * anything is shipped. A user's codec is not opened: its code runs in the sandbox of a node only.
+ *
+ * What open() sees differs from a node in three things: the initial weights are all 0.01; one server holds
+ * the whole model, also where several servers share it; and the host has only the functions that prepare a
+ * state: zeros(), array(), uniform(), common(), fail(), log() and holds(). If OPEN_CHECK_BYTES_MAX do not
+ * suffice, nothing is refused here. */
+struct open_check {
+    const struct settings *set;
+    const struct model_spec *model;
+    const struct blocks *blocks;
+    bool is_of_servers; /* open() of a server, else of a worker */
+};
+enum { OPEN_CHECK_BYTES_MAX = 256 << 20 };
+
+/* ERR_CODEC: open() refuses the job, by fail(). Returns 0 if the process does not answer: the nodes then
+ * report what is wrong with the codec. */
 int codec_probe_open(const char *path, const char *options, const struct open_check *t, struct err *e);
 
 #endif

@@ -8,7 +8,6 @@
 #include "shared/base/json.h"
 #include "shared/plugin/codec_options.h"
 #include "submit/codecs/codec_find.h"
-#include "submit/codecs/codec_same.h"
 #include "submit/compat/codec_list.h"
 #include "submit/compat/presets.h"
 #include "submit/files/run_file.h"
@@ -238,7 +237,7 @@ static bool find_copy(char out[PATH_MAX], const json_t *facts, const char *folde
 
     snprintf(file, sizeof file, "codec/%.64s.c", name);
     return name[0] && !strchr(name, '/') && file_join(out, PATH_MAX, folder, file, &ignored) == 0 &&
-           codec_has_sum(out, json_text_at(facts, "source_sha256"));
+           codec_file_has_sum(out, json_text_at(facts, "source_sha256"));
 }
 
 /* Replaces a codec that has changed since, or is gone, by the copy of its source. */
@@ -249,7 +248,7 @@ static void choose_codec(json_t *texts, const char *option, const json_t *facts,
     char name[PATH_MAX], copy[PATH_MAX];
 
     snprintf(name, sizeof name, "%.*s", (int)end, text);
-    if (!name[0] || codec_list_is_one(text) || !facts || codec_is_same(name, facts))
+    if (!name[0] || codec_list_is_one(text) || !facts || codec_file_is_same(name, facts))
         return;
     if (find_copy(copy, facts, folder)) {
         console_info("%s is not what it was in that run: its source of then is used, %s.", name, copy);

@@ -19,7 +19,7 @@
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
 #include "shared/job/job_state.h"
-#include "submit/codecs/codec_same.h"
+#include "submit/codecs/codec_find.h"
 #include "submit/files/job_id.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/options/options_table.h"
@@ -326,8 +326,8 @@ static bool has_changed(char file[PATH_MAX], const json_t *facts, const char *pa
     snprintf(file, PATH_MAX, "%s", json_text_at(o, "file"));
     if (!file[0] || access(file, F_OK) < 0)
         return false;
-    return !codec_has_sum(file, json_text_at(o, "sha256")) &&
-           !codec_has_sum(file, json_text_at(o, "source_sha256"));
+    return !codec_file_has_sum(file, json_text_at(o, "sha256")) &&
+           !codec_file_has_sum(file, json_text_at(o, "source_sha256"));
 }
 
 static bool is_newer(const char *path, double then)
