@@ -4,8 +4,8 @@
 
 #include "shared/records/weights.h"
 
-/* Is it the name of a tensor of the model, or of a layer that has some? */
-static bool is_there(const struct model_spec *m, const char *name)
+/* Is this the name of a tensor of the model, or of a layer with tensors? */
+static bool is_in_model(const struct model_spec *m, const char *name)
 {
     char tensor[TENSOR_NAME];
     size_t n = strlen(name);
@@ -26,7 +26,7 @@ int chain_layers_check(const struct chain_list *l, const struct model_spec *m, s
     if (!l->is_by_layer)
         return 0;
     for (int i = 0; i < l->n; i++)
-        if (strcmp(l->of[i].name, "*") != 0 && !is_there(m, l->of[i].name)) {
+        if (strcmp(l->of[i].name, "*") != 0 && !is_in_model(m, l->of[i].name)) {
             err_set(e, ERR_CONFIG, "model \"%s\" has no layer or tensor \"%s\" with parameters", m->name,
                     l->of[i].name);
             return err_hint(e, "`job_submit model inspect %s` numbers the layers, from layer0 on.", m->name);
@@ -35,7 +35,7 @@ int chain_layers_check(const struct chain_list *l, const struct model_spec *m, s
         for (int k = 0; k < m->layers[i].n_tensors; k++) {
             weights_name(tensor, m, i, k);
             if (chain_list_find(l, tensor) < 0)
-                return err_set(e, ERR_CONFIG, "%s has no entry, and there is none for *", tensor);
+                return err_set(e, ERR_CONFIG, "the list has no entry for %s, and none for *", tensor);
         }
     return 0;
 }

@@ -5,7 +5,8 @@
 #include "codecs/compress/chain_list.h"
 #include "shared/job/model_spec.h"
 
-/* Checks that a list has a chain for each tensor of the model, and no name that is not there. ERR_CONFIG. */
+/* Checks that a list has a chain for each tensor of the model, and names no other tensor or layer.
+ * ERR_CONFIG. */
 int chain_layers_check(const struct chain_list *l, const struct model_spec *m, struct err *e);
 
 #endif

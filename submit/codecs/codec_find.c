@@ -135,8 +135,8 @@ static void join(char *out, size_t room, char (*names)[FIND_NAME_LEN], int n)
     out[len] = '\0';
 }
 
-/* `here`: the working directory, which is not searched, but may have the file that the user meant; `also`:
- * other names that may be meant, NULL: none. */
+/* `here`: the working directory, which is not searched; if it has a file of this name, the hint names that
+ * file. `also`: further names for the suggestion; NULL: none. */
 static int unknown(const char *kind, const char *text, const struct places *p, const struct places *here,
                    const char *const *also, int code, struct err *e)
 {
@@ -201,7 +201,7 @@ static void find_source(struct codec_file *out, const char *text, const char *ex
     }
 }
 
-/* Parallel-SGD's form: a class in a module. Here the module is the codec's file. */
+/* "MODULE.CLASS", as Parallel-SGD names a codec: MODULE is the name of the codec's file. */
 static bool look_for_module(char out[PATH_MAX], const char *text)
 {
     struct places p = {0};
@@ -217,8 +217,7 @@ static bool look_for_module(char out[PATH_MAX], const char *text)
 }
 
 static const char list_with_a_file[] =
-    "If this is a list: a file is an entry of it in the form '{\"layer0\": \"./mine.c\", \"*\": "
-    "\"plain\"}' only.";
+    "A list of codecs can have a file only in the form '{\"layer0\": \"./mine.c\", \"*\": \"plain\"}'.";
 
 int find_codec(struct codec_file *out, const char *text, const char *exe_dir, const char *const *also,
                struct err *e)
@@ -234,8 +233,8 @@ int find_codec(struct codec_file *out, const char *text, const char *exe_dir, co
         return 0;
     }
     if (strchr(text, ','))
-        return err_set(e, ERR_CODEC, "\"%s\": one codec serves all layers; a list of codecs is not possible",
-                       text);
+        return err_set(e, ERR_CODEC,
+                       "\"%s\": a list of codecs is not possible here; name one codec for all layers", text);
     add_codec_places(&p, exe_dir);
     add_place(&here, ".", 1, ".c", ".so");
     ending = look_in_places(out->path, &p, text);

@@ -20,7 +20,8 @@ static void drop_path(struct err *e, const char *path)
         memmove(e->text, e->text + n + 2, strlen(e->text + n + 2) + 1);
 }
 
-/* A full disk is not the codec's fault; the compiler, which reports it, has removed its output already. */
+/* If the compiler has failed, and has removed its output, because the disk is full, the error is that of the
+ * disk. */
 static int compile(struct codec_look *l, const char *exe_dir, struct err *e)
 {
     struct err full;
@@ -34,7 +35,7 @@ static int compile(struct codec_look *l, const char *exe_dir, struct err *e)
     return e->code;
 }
 
-/* Sets the file that is loaded, which is compiled first if it is source. */
+/* Sets l->object to the codec's file, or to the object compiled from it if it is a source. */
 static int make_object(struct codec_look *l, const char *exe_dir, struct err *e)
 {
     l->cc = getenv("CC");
@@ -121,12 +122,12 @@ static void bytes_of(char *out, size_t size, const struct codec_facts *f, int n_
     snprintf(out, size, "%s%s4 n_params bytes", alone, times);
 }
 
-/* With S servers. In ssgd a reply has the combination, with the weight that tells whether there is one if
- * the rule says what workers contribute; in asgd a message has the number of the weights that it is about,
- * and a reply the weights. */
+/* The cost with S servers. In ssgd a reply has the combination, and, if the rule says what workers
+ * contribute, its weight, which is 0 if nothing was combined. In asgd a message also has the number of the
+ * weights that it was computed from, and a reply has the new weights. */
 static json_t *cost_of_servers(const struct codec_facts *f)
 {
-    /* Gradients that workers update by would make their weights differ in asgd. */
+    /* In asgd, workers that updated by gradients of servers would have different weights. */
     bool has_asgd = !(f->limits & CODEC_NO_ASGD) && (f->sends_params || f->updates_on_server);
     bool has_ssgd = !(f->limits & CODEC_NO_SSGD);
     char up[64], down[64], up_late[64];
@@ -174,7 +175,7 @@ static json_t *parsed(const char *text)
     return json_loads(text, 0, NULL);
 }
 
-/* The exchange of an event rule is known only to the rule itself. */
+/* What an event rule exchanges is known only to the rule. */
 static const char *exchanges(const struct codec_facts *f)
 {
     if (!f->sends_grads && !f->sends_params)
@@ -193,7 +194,7 @@ bool codec_servers_send_params(const struct codec_facts *f, bool is_sync)
                        : f->compression == CODEC_LOSSY_PARAMS;
 }
 
-/* May what servers send be compressed with loss? */
+/* May servers' messages be compressed with loss? */
 static bool may_lose_down(const struct codec_facts *f, bool is_sync)
 {
     bool has_mode = !(f->limits & (is_sync ? CODEC_NO_SSGD : CODEC_NO_ASGD));
@@ -213,7 +214,7 @@ static const char *compression_down(const struct codec_facts *f)
     return has_ssgd && !may_lose_down(f, true) ? "lossy in asgd" : "lossy";
 }
 
-/* Of both directions. */
+/* The compression of workers' messages (up) and servers' messages (down). */
 static const char *compression(const struct codec_facts *f)
 {
     bool is_up = f->compression != CODEC_LOSSLESS_ONLY;

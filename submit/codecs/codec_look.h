@@ -1,5 +1,5 @@
-/* codec_look -- finds a codec as the user names it, or an executor, compiles it if it is source, and loads it
- * to inspect it. */
+/* codec_look -- finds a codec or an executor by the name that the user gives, compiles it if it is a source,
+ * and loads it to inspect it. */
 #ifndef PSGD_SUBMIT_CODEC_LOOK_H
 #define PSGD_SUBMIT_CODEC_LOOK_H
 
@@ -25,10 +25,10 @@ int codec_look_open(struct codec_look *l, const char *text, const char *const *a
 int executor_look_open(struct codec_look *l, const char *path, struct err *e);
 void codec_look_close(struct codec_look *l); /* removes the compiled object */
 
-/* Can the codec be used with parameter servers? */
 const char *codec_runs_by(const struct codec_facts *f); /* "combination", "rounds", "events" or "executor" */
+/* Can the codec be used with parameter servers? */
 bool codec_has_server_side(const struct codec_facts *f);
-/* Are what its servers send parameters, of which a lossy --compress-down sends differences? */
+/* Do its servers send parameters? A lossy --compress-down then sends their differences. */
 bool codec_servers_send_params(const struct codec_facts *f, bool is_sync);
 /* Returns the description of the codec in run.json and `codecs show`. NULL: out of memory. */
 json_t *codec_look_json(const struct codec_look *l);

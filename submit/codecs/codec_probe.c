@@ -206,7 +206,7 @@ static const struct codec_host host = {.zeros = check_zeros,
                                        .array = check_array,
                                        .common = check_common};
 
-/* Trained tensors, or running statistics, in the order of the parameters. */
+/* Lists the trained tensors, or the running statistics, in the order of the parameters. */
 static int list_layers(struct codec_layer *layers, char names[][TENSOR_NAME], int n, bool is_state,
                        const struct model_spec *m)
 {
@@ -341,10 +341,10 @@ static void be_the_probe(int fd, const struct probe *p)
     p->look(&r, p);
     if (file_write_all(fd, &r, sizeof r, "probe", &(struct err){0}) < 0)
         _exit(1);
-    _exit(0); /* not exit(): files and buffers of job_submit are not this process's to flush or remove */
+    _exit(0); /* exit() would flush buffers and remove files of job_submit */
 }
 
-/* Reading a bool with another value than 0 and 1 as a bool is undefined. */
+/* Whether each flag is 0 or 1: to read a bool of another value is undefined behaviour. */
 static bool are_flags(const struct codec_facts *f)
 {
     const bool *const flags[] = {&f->is_executor,
@@ -433,7 +433,7 @@ static int failed(struct child *c, const char *path, struct err *e)
     if (WIFSIGNALED(status)) {
         err_set(e, ERR_CODEC, "%s: loading it killed the process (signal %d, %s)", path, WTERMSIG(status),
                 strsignal(WTERMSIG(status)));
-        return err_hint(e, "Constructors run then, and its lists are read: does `options` end with {0}?");
+        return err_hint(e, "Loading runs its constructors and reads its lists: does `options` end with {0}?");
     }
     return err_set(e, ERR_CODEC, "%s: loading it ended the process (status %d)", path, WEXITSTATUS(status));
 }
@@ -455,7 +455,7 @@ static int probe(struct probe_report *r, const struct probe *p, struct err *e)
     if (rc == 0 && !await_report(r, fds[0]))
         rc = failed(&c, p->path, e);
     else if (rc == 0)
-        child_end(&c, 0); /* it has nothing left to do, and need not exit by itself */
+        child_end(&c, 0); /* it has reported, and is killed */
     close(fds[0]);
     return rc;
 }

@@ -8,7 +8,8 @@
 
 #include "shared/base/err.h"
 
-/* Does "NAME[:KEY=VALUE,...]" name one compressor? A codec of the same name is shown by its file. */
+/* Does "NAME[:KEY=VALUE,...]" name one compressor? A codec of the same name is found by the path of its
+ * file. */
 bool compressor_is_named(const char *text);
 
 /* Describes a compressor, where compressor_is_named(text). NULL: ERR_CONFIG, an unknown parameter;

@@ -64,8 +64,8 @@ load lib
     no 6 'layer2: plain and fedavg are two rules, and the layers of a job share one' --codec plain,fedavg,plain
     no 6 'layer2: unknown codec "sqg"; did you mean "sgq"?' --codec plain,sqg,plain
     no 6 'has no layer or tensor "layer9" with parameters' --codec '{"layer9": "sgq", "*": "plain"}'
-    no 6 'layer2.dense.weight has no entry, and there is none for *' --codec '{"layer0": "sgq"}'
-    no 6 'layer2.dense.weight has no entry, and there is none for *' --codec plain --compress 'layer0=fp16;layer4=fp16'
+    no 6 'the list has no entry for layer2.dense.weight, and none for *' --codec '{"layer0": "sgq"}'
+    no 6 'the list has no entry for layer2.dense.weight, and none for *' --codec plain --compress 'layer0=fp16;layer4=fp16'
     no 6 'has no layer or tensor "layer1" with parameters' --codec plain --compress 'layer1=fp16;*=none'
     no 6 'codec fedavg accepts lossless compression only' --codec fedavg,tern,fedavg
     no 2 'leave --compress and --compress-down out' --codec plain,tern,plain --compress fp16

@@ -132,7 +132,7 @@ reports() {
     reports '--block_assignment: ' --codec plain --redundancy 3
     reports '--feed: a job with shared mini-batches writes no checkpoints' --codec ps --parallel_sgd asgd --feed shared --checkpoint-every 1
     reports 'plain,./mine.c: No such file or directory' --codec plain,./mine.c
-    [[ "$output" == *"hint: If this is a list: a file is an entry of it in the form '{\"layer0\": \"./mine.c\", \"*\": \"plain\"}' only."* ]]
+    [[ "$output" == *"hint: A list of codecs can have a file only in the form '{\"layer0\": \"./mine.c\", \"*\": \"plain\"}'."* ]]
     reports '--local-steps has no effect in this job: codec plain exchanges in each step' --codec plain --local-steps 5
     reports '--local-steps has no effect in this job: codec gossip exchanges' --codec gossip --local-steps 5
     reports '--retry-on has no effect in this job: without --retries' --codec plain --retry-on node_lost

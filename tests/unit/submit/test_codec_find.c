@@ -190,7 +190,7 @@ TEST(a_path_is_used_unchanged)
     assert_int_equal(find_codec(&f, "nothere.so", folder, NULL, &e), ERR_CODEC);
     assert_error_has("nothere.so: No such file");
     assert_int_equal(find_codec(&f, "plain,fedavg", folder, NULL, &e), ERR_CODEC);
-    assert_error_has("one codec serves all layers");
+    assert_error_has("a list of codecs is not possible");
     end(folder);
 }
 

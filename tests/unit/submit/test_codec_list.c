@@ -90,7 +90,7 @@ TEST(what_cannot_be_a_list_is_refused_with_the_layer)
         {"plain,plain,binary:x=1", "layer0: binary:x=1: binary is a name for a rule with compressors"},
         {"plain,tren,plain", "layer2: unknown codec \"tren\""},
         {"plain,tern:alhpa=fit,plain", "layer2: tern: "},
-        {"{\"layer0\": \"plain\"}", "layer2.batch_norm.gain has no entry"},
+        {"{\"layer0\": \"plain\"}", "the list has no entry for layer2.batch_norm.gain"},
         {"{\"layer1\": \"plain\", \"*\": \"plain\"}", "no layer or tensor \"layer1\" with parameters"},
         {"{\"layer\": \"plain\", \"*\": \"plain\"}", "no layer or tensor \"layer\" with parameters"},
         {"{\"layer0\": 3, \"*\": \"plain\"}", "layer0: not the name of a codec, in quotes"},
