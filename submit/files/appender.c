@@ -29,7 +29,7 @@ static int close_one(struct appender *a, int i, struct err *e)
     return rc;
 }
 
-/* The file with a temporary name: a new one replaces what was left of another. */
+/* Opens the file by its temporary name. A new one replaces a temporary file that another process has left. */
 static int open_path(const char *path, bool is_new, struct err *e)
 {
     char folder[PATH_MAX], temporary[PATH_MAX];

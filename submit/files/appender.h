@@ -1,6 +1,6 @@
-/* appender -- many text or binary files that grow at the same time, of which only some are open at once.
- * The first write to a path begins the file anew; folders are made as needed. All files have temporary names
- * until appender_end(): each is there whole or as it was. */
+/* appender -- writes many files, text or binary, at the same time, of which only some are open at once. The
+ * first write to a path begins a new file; missing folders are created. All files have temporary names until
+ * appender_end(), so a path has either the whole new file or the former one. */
 #ifndef PSGD_SUBMIT_APPENDER_H
 #define PSGD_SUBMIT_APPENDER_H
 
@@ -21,12 +21,12 @@ struct appender {
     int next;
 };
 
-/* *is_new: nothing is in it yet. The stream is the appender's, valid until the next call. ERR_IO,
- * ERR_NOMEM. */
+/* *out: the stream of the file, owned by the appender and valid until the next call; *is_new: it is empty.
+ * ERR_IO, ERR_NOMEM. */
 int appender_file(struct appender *a, FILE **out, bool *is_new, const char *path, struct err *e);
 
-/* Closes all files, gives them their names, and empties *a. `rc` below 0, the code of an error in *e: the
- * files are removed, and it is returned. ERR_IO, ERR_NOSPACE: not all could be written; the files are
+/* Closes all files, gives them their names, and empties *a. If `rc` is below 0, the code of an error in *e,
+ * the files are removed, and `rc` is returned. ERR_IO, ERR_NOSPACE: a file could not be written; all are
  * removed. */
 int appender_end(struct appender *a, int rc, struct err *e);
 

@@ -7,7 +7,7 @@
 
 static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 
-/* Sortable by time: the milliseconds since 1970 in base 36, then random digits. */
+/* The milliseconds since 1970 in base 36, then random digits. */
 void job_id_new(char out[JOB_ID_MAX])
 {
     uint64_t ms = (uint64_t)(clock_wall() * 1e3);

@@ -10,8 +10,8 @@
 #include "submit/files/job_id.h"
 #include "submit/files/untrusted_folder.h"
 
-/* The id becomes a part of paths and of commands to copy. A document without an id passes: the callers
- * report that. Frees the document on failure. */
+/* The id becomes a part of paths, and of commands that users copy. A document without an id is accepted: the
+ * callers report that. Frees the document on failure. */
 static int check_id(json_t *take_run, struct err *e)
 {
     const json_t *id = json_object_get(take_run, "id");
@@ -19,7 +19,7 @@ static int check_id(json_t *take_run, struct err *e)
     if (!id || job_id_is_valid(json_string_value(id)))
         return 0;
     json_decref(take_run);
-    return err_set(e, ERR_CONFIG, "run.json: /id: not that of a job");
+    return err_set(e, ERR_CONFIG, "run.json: /id: not the id of a job");
 }
 
 int run_file_read(json_t **out, const char *folder, struct err *e)

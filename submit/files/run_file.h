@@ -1,5 +1,4 @@
-/* run_file -- run.json, which describes the job of a folder of results: read from a folder that anybody may
- * have written, and replaced. */
+/* run_file -- run.json, the description of a job in its result folder, which anybody may have written. */
 #ifndef PSGD_SUBMIT_RUN_FILE_H
 #define PSGD_SUBMIT_RUN_FILE_H
 
@@ -9,10 +8,10 @@
 
 enum { RUN_JSON_MAX = 64 << 20 };
 
-/* *out: the run.json of a folder of results. ERR_NOT_FOUND: there is none. ERR_CONFIG: not JSON, or its id is
- * not that of a job. */
+/* Reads run.json of a result folder. ERR_NOT_FOUND: there is none. ERR_CONFIG: it is not JSON, or its id has
+ * not the form of a job's. */
 int run_file_read(json_t **out, const char *folder, struct err *e);
-/* Replaces it as a whole. A `doc` of NULL is ERR_NOMEM. */
+/* Replaces run.json atomically. ERR_NOMEM: also if `doc` is NULL. */
 int run_file_save(const json_t *doc, const char *folder, struct err *e);
 
 #endif

@@ -15,7 +15,8 @@
 
 #include "shared/base/file.h"
 
-/* Only of this length and owner: other programs, and people, have folders there. */
+/* A folder of psgd is recognised by the length and beginning of its name and by its owner: other programs
+ * have folders in $TMPDIR, too. */
 static const char pattern[] = "psgd-temp-XXXXXX";
 
 static bool is_ours(int dir, const char *name)
@@ -26,7 +27,8 @@ static bool is_ours(int dir, const char *name)
            fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
-static void sweep(const char *dir)
+/* Removes the folders of processes that have ended: these hold no lock on them. */
+static void remove_abandoned(const char *dir)
 {
     DIR *list = opendir(dir);
     struct dirent *d;
@@ -80,7 +82,7 @@ int temp_open(struct temp *t, struct err *e)
     bool is_there = false;
 
     dir = dir && dir[0] ? dir : "/tmp";
-    sweep(dir);
+    remove_abandoned(dir);
     while (!is_there)
         if (create(t, dir, &is_there, e) < 0)
             return e->code;

@@ -1,6 +1,6 @@
-/* temp -- a temporary folder. A process that is killed cannot remove its own: each holds a lock on its
- * folder, and the next process of the same user removes those without a lock. Files shipped from there are
- * unlinked at once (blob_take_file). */
+/* temp -- a temporary folder. A process that is killed cannot remove its folder: so each process holds a lock
+ * on its folder, and the next process of the same user removes the folders without a lock. Files that are
+ * shipped from the folder are unlinked at once (blob_take_file). */
 #ifndef PSGD_SUBMIT_TEMP_H
 #define PSGD_SUBMIT_TEMP_H
 

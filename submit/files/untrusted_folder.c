@@ -18,8 +18,9 @@ int folder_open(int *dir, const char *path, struct err *e)
     return *dir < 0 ? err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path) : 0;
 }
 
-/* Of the last failed call: this process lacks something, whatever is in the folder. */
-static bool is_want(void)
+/* Whether the last call has failed because this process has no descriptor or memory left, not because of the
+ * folder. */
+static bool lacks_resources(void)
 {
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
 }
@@ -27,7 +28,7 @@ static bool is_want(void)
 int folder_enter(int *sub, int dir, const char *name, struct err *e)
 {
     *sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return *sub < 0 ? err_errno(e, is_want() ? ERR_IO : ERR_NOT_FOUND, "%s", name) : 0;
+    return *sub < 0 ? err_errno(e, lacks_resources() ? ERR_IO : ERR_NOT_FOUND, "%s", name) : 0;
 }
 
 static int not_found(const char *path, struct err *e)
@@ -37,10 +38,10 @@ static int not_found(const char *path, struct err *e)
 
 static int not_opened(const char *path, struct err *e)
 {
-    return is_want() ? err_errno(e, ERR_IO, "%.200s", path) : not_found(path, e);
+    return lacks_resources() ? err_errno(e, ERR_IO, "%.200s", path) : not_found(path, e);
 }
 
-/* Goes down to the folder of the path's last name. The caller closes *dir if it is not `from`. */
+/* Opens the folder of the path's last name, *name. The caller closes *dir if it is not `from`. */
 static int descend(int *dir, const char **name, int from, const char *path, struct err *e)
 {
     int at = from;
@@ -61,7 +62,7 @@ static int descend(int *dir, const char **name, int from, const char *path, stru
         }
         next = openat(at, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (at != from)
-            close(at); /* which leaves errno as it is */
+            close(at); /* a successful close() leaves errno unchanged */
         at = next;
         if (at < 0)
             return not_opened(path, e);
@@ -107,7 +108,8 @@ int folder_text(char **out, size_t *len, int dir, const char *path, size_t max, 
         close(fd);
         return err_set(e, ERR_NOMEM, "no memory for %.200s", path);
     }
-    while (*len < bytes - (uint64_t)from) { /* as long as it was: it may grow meanwhile */
+    while (*len <
+           bytes - (uint64_t)from) { /* no more than there is memory for: the file may grow meanwhile */
         ssize_t n = pread(fd, *out + *len, bytes - (uint64_t)from - *len, from + (off_t)*len);
 
         if (n < 0 && errno == EINTR)

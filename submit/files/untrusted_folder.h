@@ -9,22 +9,23 @@
 
 #include "shared/base/err.h"
 
-/* The folder itself; the caller names it, so it may be a link. */
+/* Opens the folder itself; it may be a link, because the user names it. */
 int folder_open(int *dir, const char *path, struct err *e);
-/* A folder in it; no link. ERR_NOT_FOUND; ERR_IO: this process has no descriptor or memory left for it. */
+/* Opens a folder in it, but no link. ERR_NOT_FOUND; ERR_IO: this process has no descriptor or memory left. */
 int folder_enter(int *sub, int dir, const char *name, struct err *e);
 
-/* A file of the folder by its path in it. ERR_NOT_FOUND: there is none, or it is no regular file, or the path
- * has a link or "..". ERR_IO: as above. */
+/* Opens a file by its path in the folder; *bytes: its length. ERR_NOT_FOUND: there is none, it is no regular
+ * file, or the path has a link or "..". ERR_IO: as above. */
 int folder_file(int *fd, uint64_t *bytes, int dir, const char *path, struct err *e);
 
-/* A whole file of at most `max` bytes, else its last ones; the caller frees it. With a zero byte after it. */
+/* Reads a file, of a longer one than `max` bytes the last `max`; a zero byte follows the text, which the
+ * caller frees. */
 int folder_text(char **out, size_t *len, int dir, const char *path, size_t max, struct err *e);
-/* ERR_CONFIG: it is longer, or no JSON. */
+/* Reads a JSON document. ERR_CONFIG: the file has more than `max` bytes, or is not JSON. */
 int folder_json(json_t **out, int dir, const char *path, size_t max, struct err *e);
 
-/* The names in a folder, sorted, at most `max` of them, without those that begin with a dot. NULL, and 0 of
- * them, on an error too. */
+/* The names in a folder, sorted, at most `max` of them, without those that begin with a dot. On an error
+ * *names is NULL and *n is 0. */
 int folder_list(char ***names, size_t *n, int dir, size_t max, struct err *e);
 void folder_list_free(char **names, size_t n);
 

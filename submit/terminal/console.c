@@ -50,7 +50,7 @@ bool console_is_terminal(void)
     return out.terminal && out.verbosity >= 0;
 }
 
-/* Errors are ignored: stderr may be gone (a closed terminal), and that must not end the job. */
+/* Errors are ignored: stderr may be a closed terminal, which must not end the job. */
 static void put_text(int fd, const char *s, size_t n)
 {
     struct err ignored;
@@ -58,7 +58,7 @@ static void put_text(int fd, const char *s, size_t n)
     file_write_all(fd, s, n, "", &ignored);
 }
 
-/* Asked for each time, as a window's width changes. */
+/* Read at each call, because the width of a window can change. */
 size_t console_width(void)
 {
     const char *columns = getenv("COLUMNS");
@@ -70,7 +70,8 @@ size_t console_width(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1u : 79;
 }
 
-/* A terminal that has become narrower has broken the lines. The cursor may be behind the "^C" of Ctrl-C. */
+/* Counts the rows of the bars by the present width, as a terminal that has become narrower has wrapped them.
+ * The cursor may be after the "^C" of Ctrl-C. */
 static void hide_bars(void)
 {
     size_t width = console_width() + 1, rows = 0;

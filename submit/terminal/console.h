@@ -11,9 +11,10 @@
 
 /* verbosity -1: errors only; 0: as usual; 1: more. */
 void console_init(int verbosity, bool no_color);
-int console_set_verbosity(int verbosity); /* returns what it was */
+int console_set_verbosity(int verbosity); /* returns the former one */
 bool console_is_terminal(void);
-/* Characters that fit a line of the terminal: by COLUMNS, if it is exported, else by the terminal. */
+/* The number of characters of a line of the terminal: $COLUMNS - 1, if COLUMNS is exported, else the
+ * terminal's. */
 size_t console_width(void);
 
 /* "INFO User Submit@10:50:19 : ..."; console_more on the terminal only with -v. */

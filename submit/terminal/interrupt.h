@@ -1,5 +1,5 @@
-/* interrupt -- SIGINT, SIGTERM and SIGHUP as a flag that loops check, and a descriptor that wakes their
- * poll. The first signal requests an orderly end; the second one ends the process at once. */
+/* interrupt -- SIGINT, SIGTERM and SIGHUP set a flag, which loops check, and make a descriptor readable, so
+ * that poll() returns. The first signal requests an orderly end; the second one ends the process at once. */
 #ifndef PSGD_SUBMIT_INTERRUPT_H
 #define PSGD_SUBMIT_INTERRUPT_H
 

@@ -7,12 +7,12 @@
 
 #include "shared/base/err.h"
 
-/* Call before anything is opened: reserves closed descriptors among 0 to 2, so that no file opened later
- * gets one of them and receives terminal output. Ignores SIGPIPE and SIGXFSZ: a reader that goes away, or a
- * file that reaches the limit of `ulimit -f`, must not end job_submit without a word. */
+/* Call before any file is opened: reserves closed descriptors among 0 to 2, so that no file opened later gets
+ * one of them and receives terminal output. Ignores SIGPIPE and SIGXFSZ: when stdout's reader ends, or a file
+ * reaches the limit of `ulimit -f`, the write fails, and the error is reported. */
 void output_init(void);
 
-/* A write to stdout failed: further output is useless. */
+/* Has a write to stdout failed? Further output is then useless. */
 bool output_has_failed(void);
 
 /* Flushes stdout. 0: all output is written; 128 + SIGPIPE: the reader is gone, as after `| head`; ERR_IO. */

@@ -123,7 +123,7 @@ TEST(an_id_that_is_no_name_of_a_record_is_not_looked_for)
         put("of_job/run.json", text);
         snprintf(path, sizeof path, "%s/of_job", folder);
         assert_int_equal(run_find(&r, path, &e), ERR_CONFIG);
-        assert_error_has("run.json: /id: not that of a job");
+        assert_error_has("run.json: /id: not the id of a job");
     }
     unit_remove(folder);
 }
