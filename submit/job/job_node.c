@@ -81,7 +81,7 @@ static int read_token(struct job_node *n, const char *path, struct err *e)
     return e->code;
 }
 
-/* An agent of this user on this machine that uses TLS has left its pin beside its token. */
+/* The pin of an agent of this user on this machine, which the agent has written beside its token. */
 static int find_local_pin(struct job_node *n, struct err *e)
 {
     char state[PATH_MAX], path[PATH_MAX], *text;
@@ -98,7 +98,7 @@ static int find_local_pin(struct job_node *n, struct err *e)
     return n->pin[0] ? 0 : err_set(e, ERR_CONFIG, "%s is no pin", path);
 }
 
-/* What `join` has kept. */
+/* The pin and the token that `join` has saved. */
 static int find_joined(struct job_node *n, struct err *e)
 {
     struct joined_agent a;
@@ -165,7 +165,7 @@ bool node_has_ca(const struct job_node *n)
     return n->credentials && n->credentials->ca[0];
 }
 
-/* A token that is named counts more than that of a joined agent, whose pin counts in any case. */
+/* A token that an option or the list of workers names replaces that of a joined agent, but not its pin. */
 int node_find_access(struct job_node *n, const struct credentials *c, struct err *e)
 {
     bool is_named = c->token_file[0] || n->at.token_file[0], in_clear = c->insecure_no_tls;
@@ -298,7 +298,7 @@ static int start_call(struct http *h, struct job_node *n, struct http_request *r
             return e->code;
         r->err = c.why;
         if (r->err.code)
-            return 0; /* as an answer, as it may be there later */
+            return 0; /* as an answer: callers try again, because the agent may start later */
         r->pin = n->pin;
     }
     if (n->is_closed) {

@@ -50,9 +50,9 @@ struct job_node {
     char token[TOKEN_MAX];
     char job_key[BASE64_TEXT]; /* of the job on this agent; "": none */
     char pin[BASE64_TEXT];     /* of its key; "": HTTP without TLS */
-    bool is_closed;           /* its pin is not known and cannot be proved, and nothing is sent unencrypted */
-    bool must_prove;          /* it gets the token, and anything else, once it has proved that it knows it */
-    char token_sources[1400]; /* where the token was searched, for the message when it is refused */
+    bool is_closed;            /* no request is sent: no pin, no token to prove, and no --insecure-no-tls */
+    bool must_prove;           /* no request is sent before the agent has proved that it knows the token */
+    char token_sources[1400];  /* where the token was searched, for messages */
     struct agent_view agent;
     struct job_view view;
     struct pace pace;      /* of its steps, while the job is watched */
@@ -60,7 +60,7 @@ struct job_node {
     bool is_ready;         /* has loaded everything */
     bool has_started;      /* it was running */
     bool is_ended;         /* its final state is known */
-    bool is_lost;          /* its agent did not come back in time */
+    bool is_lost;          /* its agent has not answered again in time */
     bool has_state_change; /* a change of its state has not been printed yet */
     double ended_at;       /* clock_now */
     double contact_at;     /* clock_now of the last call, for the lease */
@@ -70,9 +70,9 @@ struct job_node {
     bool is_silence_reported;
     double cut_at; /* clock_now when its stream ended without the job's end, and no event came since; 0 */
     bool is_asked; /* the running call asks for the job's state for that reason */
-    double unwritten_at;  /* clock_now when its agent first said that it cannot write the job's end; 0 */
+    double unwritten_at;  /* clock_now when its agent first reported that it cannot write the job's end; 0 */
     double retry_at;      /* when the stream is opened again */
-    struct err silence;   /* why it does not answer */
+    struct err silence;   /* why its agent does not answer */
     struct err unwritten; /* why the job's end cannot be written */
     uint64_t last_seq;
     struct print_limit said;       /* of node_say */
@@ -80,7 +80,7 @@ struct job_node {
     bool is_streaming;             /* the stream is open, or its end has not been handled yet */
     bool is_probed;                /* the running call is a liveness probe of the agent */
     char model_sha256[SHA256_HEX]; /* SHA-256 of its final model; "": none */
-    bool has_false_sum;            /* it reported other weights than those of its model */
+    bool has_false_sum;            /* the SHA-256 that it has reported is not that of its model's weights */
     json_t *traffic;               /* traffic per peer, from its records; NULL: not fetched */
     struct http_request call, stream;
 };
@@ -88,29 +88,30 @@ struct job_node {
 const char *node_role(const struct job_node *n); /* "worker", "server" */
 bool node_is_server(const struct job_node *n);
 const char *node_host(const struct job_node *n); /* its host name for the other nodes */
-/* For display and run.json; "unreachable" if its agent does not answer and its end has not been seen,
- * "unknown" if it answers, and does not know. */
+/* Its state for display and run.json. Before its end is known: "unreachable" if its agent does not answer,
+ * "unknown" if the agent answers with an error. */
 const char *node_state(const struct job_node *n);
 /* Name of its log: "worker-0", for a server "ps-0". */
 const char *node_log_name(char out[NODE_LOG_NAME], const struct job_node *n);
 
-/* Finds pin and token of an agent that was joined, that the list of workers gives the key of, or that is on
- * this machine. A token alone suffices: the agent has to prove that it knows it before the first request
- * (submit/net/prove.h). A missing token is no error until an agent asks for it. ERR_AUTH: a named file cannot
- * be read, or the list has another key than `join`. With a CA no pin is needed, and only the list's counts;
- * with a certificate of the user's a token counts if it is named. `c` must outlive the node. */
+/* Finds the pin and the token of the node's agent: those of a joined agent, the pin in the list of workers,
+ * or those that an agent of this machine has written. A token without a pin suffices: before the first
+ * request the agent has to prove that it knows the token (submit/net/prove.h). A missing token is no error
+ * until an agent requires one. With --ca only a pin of the list is used; with --cert only a token that an
+ * option or the list names. ERR_AUTH: a named file cannot be read, or the list has another pin than the
+ * joined agent. `c` must outlive the node. */
 int node_find_access(struct job_node *n, const struct credentials *c, struct err *e);
-bool node_has_ca(const struct job_node *n); /* its certificate must be one of a CA */
+bool node_has_ca(const struct job_node *n); /* --ca: its agent must have a certificate of a CA */
 /* Searches for the agents of those of n nodes, `stride` bytes apart, for which node_find_access() has found
  * neither pin nor token: an agent that was joined at another address gets its pin and token, is named on the
  * console, and its address is saved. ERR_NOMEM, ERR_CANCELLED. */
 int node_find_moved(struct job_node *nodes, size_t n, size_t stride, struct err *e);
 
-/* It gets nothing until it has proved that it knows the token. */
+/* Must its agent still prove that it knows the token, before it gets a request? */
 bool node_must_prove(const struct job_node *n);
-/* Lets all those of n nodes, `stride` bytes apart, do so at once; each would otherwise do so at its first
- * request, while the others wait. Of one that does not, node_answer has the reason. ERR_NOMEM,
- * ERR_CANCELLED. */
+/* Has the agents of all such nodes among n, `stride` bytes apart, prove it at the same time; otherwise each
+ * proves it before its first request, while the other nodes wait. If an agent fails, node_answer() has the
+ * reason. ERR_NOMEM, ERR_CANCELLED. */
 int node_prove_all(struct job_node *nodes, size_t n, size_t stride, struct err *e);
 
 /* Starts n->call: a request for the path given by fmt. */

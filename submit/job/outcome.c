@@ -10,9 +10,9 @@ static bool was_stopped(const struct job_node *n)
     return strcmp(n->view.reason, REASON_JOB_FAILED) == 0;
 }
 
-/* Rank of a node's end as the cause of the others; smaller is likelier. Other nodes report NodeLost when a
- * node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite, and end at about the
- * same time, but only one knows that it was its own gradient. */
+/* Rank of a node's end as the cause of the others' ends; the smallest is the most likely cause. Other nodes
+ * report NodeLost when a node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite,
+ * and end at about the same time, but only one knows that it was its own gradient. */
 static int cause_rank(const struct job_node *n)
 {
     if (was_stopped(n))
@@ -43,9 +43,9 @@ bool outcome_tolerates(const struct submission *s, const struct job_node *n)
     return n_remaining >= s->settings.min_nodes;
 }
 
-/* The end of a job that was not watched is read from its nodes' resources, all of which are seen at about the
- * same time. Their own times are then compared; machines' clocks may differ, but no protocol depends on
- * them. */
+/* Compares the times that the agents report: those at which this process has learned of the ends are about
+ * equal for a job that was not watched. Clocks of machines may differ, but only the choice of the cause
+ * depends on them. */
 static bool ended_before(const struct job_node *a, const struct job_node *b)
 {
     const char *x = a->view.finished_at, *y = b->view.finished_at;

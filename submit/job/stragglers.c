@@ -24,7 +24,8 @@ static bool take_report(struct job_node *n, bool is_resumed)
 
     if (steps <= 0)
         return false;
-    if (is_resumed && !p->is_known) { /* it has done steps that it has not taken */
+    if (is_resumed &&
+        !p->is_known) { /* the first report counts steps of the earlier run, but not their time */
         *p = (struct pace){.is_known = true, .step = v->step, .busy_s = busy};
         return false;
     }

@@ -1,8 +1,8 @@
-/* stragglers -- how long each worker's steps take without waiting, and which worker is a straggler: slower
- * than twice the median of all workers for STRAGGLER_STEPS steps, in at least two reports of its progress one
- * after the other: nodes report at most five times a second, so a report is often about more steps than
- * these. With an even number of workers the median is the lower of the two in the middle: of two workers the
- * faster one. */
+/* stragglers -- how long each worker's steps take without waiting, and which worker is a straggler: its steps
+ * take more than twice the median of all workers, for at least STRAGGLER_STEPS steps and in at least
+ * STRAGGLER_REPORTS consecutive reports of progress. (Nodes report at most five times a second, so one report
+ * may cover many steps.) With an even number of workers the median is the lower of the two middle values: of
+ * two workers, that of the faster one. */
 #ifndef PSGD_SUBMIT_STRAGGLERS_H
 #define PSGD_SUBMIT_STRAGGLERS_H
 
@@ -14,10 +14,10 @@
 
 enum { STRAGGLER_STEPS = 5, STRAGGLER_REPORTS = 2, STRAGGLER_AVERAGED = 100 };
 
-/* Looks at the progress that has been reported; names each new straggler in the log. */
+/* Evaluates the latest reports of progress; prints each new straggler. */
 void stragglers_find(struct submission *s);
-/* Of a job that nobody has watched: compares the averages over its steps, from STRAGGLER_AVERAGED steps on.
- * A straggler is one since step 1. */
+/* For a job that was not watched: compares the averages over all steps of workers with STRAGGLER_AVERAGED
+ * steps or more. Such a straggler counts as one since step 1. */
 void stragglers_of_all(struct submission *s);
 /* "node(2) is slower than twice the median since step 15: 180 ms a step, the median 60 ms"; returns whether
  * it is a straggler. */

@@ -163,7 +163,7 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
     if (!s->nodes)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n_workers + n_servers);
     if (job_keys_secret(secret, e) < 0) {
-        console_more("No keys for jobs: %s.", e->text); /* an agent says so if it needs one */
+        console_more("No keys for jobs: %s.", e->text); /* an agent that requires a key refuses the request */
         has_keys = false;
     }
     for (size_t i = 0; i < n_workers + n_servers; i++) {
@@ -208,7 +208,7 @@ const json_t *submission_codec_facts(const struct submission *s, const struct jo
     return of_server ? of_server : json_object_get(s->facts, "codec");
 }
 
-/* After a signal the calls have failed. */
+/* After a signal, ends the running calls with its error. */
 static bool drop_interrupted(struct submission *s)
 {
     struct err e;

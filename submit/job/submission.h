@@ -1,5 +1,5 @@
-/* submission -- one job: its settings, packages and nodes, what is known of it, and its end. The stages that
- * lead it there: submit/stages/stages.h. */
+/* submission -- one job: its settings, packages, nodes, facts, and its end. Its stages:
+ * submit/stages/stages.h. */
 #ifndef PSGD_SUBMIT_SUBMISSION_H
 #define PSGD_SUBMIT_SUBMISSION_H
 
@@ -36,7 +36,7 @@ void blob_clear(struct blob *b);
 /* The package of a codec; `source` is empty if the user gave an object file. */
 struct codec_blobs {
     struct blob object, source, manifest;
-    bool is_tried; /* its open() may refuse the job, and runs here: not that of a user's codec */
+    bool is_tried; /* its open() is called before shipping, and may refuse the job: a built-in codec */
 };
 
 enum { ATTEMPTS_MAX = RETRIES_MAX + 1 };
@@ -49,7 +49,7 @@ struct submission {
     int attempt;                  /* 1, 2, ... */
     char folder[PATH_MAX];        /* result folder, absolute */
     char resume[PATH_MAX];        /* the folder with the checkpoints it starts from; "": none */
-    bool may_lack_list;           /* without a worker.json, agents are assumed: the job is only checked */
+    bool may_lack_list;           /* the job is only checked: without a worker.json, addresses are made up */
     bool is_simulated;            /* no agents; the servers are only a number */
     bool has_default_folder;      /* no -o: logs/ID-NAME, and logs/latest points there */
     bool made_folder, made_parts; /* created by this process: removed if the job does not start */
@@ -84,14 +84,14 @@ struct submission {
 };
 
 int submission_init(struct submission *s, const struct options *opt, struct err *e);
-/* Makes `s` the next attempt of its job: of the one that has ended only id, folder and facts.attempts are
- * left. `resume`: as the field. */
+/* Makes `s` the next attempt of its job: only id, folder, times and facts.attempts of the ended attempt
+ * remain. `resume`: as the field. */
 int submission_again(struct submission *s, int attempt, const char *resume, struct err *e);
 void submission_clear(struct submission *s);
 /* Creates the nodes from the first n_workers and n_servers of `workers`, and finds their tokens. */
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
 
-/* Another agent takes the node, whose requests have ended. */
+/* Assigns the node, whose requests must have ended, to another agent. */
 int submission_move_node(const struct submission *s, struct job_node *n, const struct listed_agent *to,
                          struct err *e);
 
@@ -101,7 +101,7 @@ const json_t *submission_codec_facts(const struct submission *s, const struct jo
 
 /* Some node's call has not finished. */
 bool submission_is_calling(const struct submission *s);
-/* Waits until all calls have finished, and says every 30 s for whom. A signal ends those that have not. */
+/* Waits until all calls have finished, and prints every 30 s for which agent. A signal ends the calls. */
 void submission_finish_calls(struct submission *s);
 /* Number of nodes known to have ended. */
 size_t submission_count_ended(const struct submission *s);
@@ -111,7 +111,7 @@ void submission_keep_lease(struct submission *s);
 void submission_release(struct submission *s, const char *reason);
 /* Cancels the nodes that have not ended, without waiting for their end. */
 void submission_cancel(struct submission *s, const char *reason, bool has_failed);
-/* ERR_CANCELLED: a signal was received. ERR_TIMEOUT: --timeout is over. */
+/* ERR_CANCELLED: a signal was received. ERR_TIMEOUT: the time of --timeout is over. */
 int submission_check_time(struct submission *s, struct err *e);
 
 #endif

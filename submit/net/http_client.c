@@ -173,7 +173,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* Over loopback, the default congestion control of the kernel costs a factor of three where it is BBR. */
+/* Over loopback, BBR, the kernel's default on some systems, is three times slower than cubic. */
 static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
     (void)arg;
@@ -259,7 +259,7 @@ static bool set_pins(CURL *c, const char *const *pins, size_t n)
     return is_set;
 }
 
-/* The server's certificate, its dates and its name. */
+/* With a CA, libcurl checks the server's certificate, with its dates and its name. */
 static bool set_ca(CURL *c, const struct http_request *r)
 {
     return curl_easy_setopt(c, CURLOPT_CAINFO, r->ca) == CURLE_OK &&
@@ -267,7 +267,7 @@ static bool set_ca(CURL *c, const struct http_request *r)
                          curl_easy_setopt(c, CURLOPT_SSLKEY, r->key) == CURLE_OK));
 }
 
-/* Without a CA the key alone is checked: names and clocks do not matter. */
+/* Without a CA only the server's key is checked: the certificate's name and dates do not matter. */
 static bool set_tls(struct http_request *r)
 {
     CURL *c = r->private->easy;
@@ -382,7 +382,7 @@ void http_clear(struct http *h, struct http_request *r)
     r->reply_len = 0;
 }
 
-/* Of a server with another key than the pinned one: what it is, and what to do. */
+/* The message about a server with another key than the pinned one, by the origin of the pin. */
 static const struct {
     const char *what, *hint;
 } pin_failures[] = {

@@ -7,8 +7,8 @@
  * The caller owns r, its strings and its bodies and keeps them until r.busy is false.
  *
  * Agents are not trusted: no redirect is followed, no content encoding is unpacked, no file is named after
- * what an agent sends, and every answer is limited in bytes and, except for streams, in time; a download
- * also in how slow it may be. */
+ * what an agent sends, and every answer is limited in bytes and, except for streams, in time; a download also
+ * has a minimum rate. */
 #ifndef PSGD_SUBMIT_HTTP_CLIENT_H
 #define PSGD_SUBMIT_HTTP_CLIENT_H
 
@@ -22,7 +22,7 @@ enum { HTTP_URL = 640, HTTP_LINE = 16384 };
 
 struct http;
 
-/* Where a pin comes from: what is said when the server has another key. */
+/* Where a pin comes from: it selects the message if the server has another key. */
 enum pin_origin {
     PIN_JOINED, /* by job_submit join */
     PIN_HERE,   /* of an agent at a loopback address */
@@ -39,13 +39,13 @@ struct http_request {
     int attempt;         /* X-Job-Attempt; 0: none */
     const char *pin; /* of the server's key (agent/access/identity.h), for https; NULL: HTTP without TLS */
     enum pin_origin pin_origin;
-    const char *ca;          /* a file with certificates of CAs: the server's must be one of theirs; NULL */
+    const char *ca; /* file of CA certificates: one of these CAs must have signed the server's; NULL */
     const char *cert, *key;  /* files with the client's; NULL: none */
-    const char *const *pins; /* (n_pins) instead of `pin`: one of these must fit */
+    const char *const *pins; /* (n_pins) instead of `pin`: the server's key must have one of these */
     size_t n_pins;
-    bool is_handshake; /* only a TLS handshake is made; err.code 0: a pin has fitted */
+    bool is_handshake; /* only a TLS handshake; err.code 0: the server's key has the pin, or one of `pins` */
     const char *accept;
-    bool is_unproven; /* https with whatever key; no token is sent */
+    bool is_unproven; /* https with any key; no token is sent */
     bool is_public;   /* a public mirror: https and proxies are allowed, no token is sent */
     bool is_local;    /* loopback */
     const void *body;
@@ -54,7 +54,7 @@ struct http_request {
     const char *body_type;
     uint64_t max_reply;
     double timeout_s; /* of the whole request; 0: an endless stream */
-    bool must_flow;   /* fewer than 1,000 bytes a second, for a minute, are no answer */
+    bool must_flow;   /* ERR_UNREACHABLE also below 1,000 bytes a second, for a minute */
     int reply_fd;     /* > 0: a 2xx answer is written to this file instead */
     void (*on_line)(void *arg, const char *line, size_t len); /* gets a 2xx answer line by line instead;
                                                                  must not call http_* */
@@ -69,7 +69,7 @@ struct http_request {
     uint64_t received;
     double received_at; /* clock_now of the last byte */
     struct err err;
-    bool is_refused; /* the connection was: no program listens there */
+    bool is_refused; /* the connection was refused: no program listens at the address */
 
     struct http_private *private;
 };

@@ -1,4 +1,4 @@
-/* invitation -- ADDRESS#PIN#CODE, by which an agent lets one user join it. */
+/* invitation -- ADDRESS#PIN#CODE, which an agent prints, and with which one user can join it. */
 #ifndef PSGD_SUBMIT_INVITATION_H
 #define PSGD_SUBMIT_INVITATION_H
 
@@ -13,11 +13,13 @@ struct agent_invitation {
     char pin[BASE64_TEXT], code[BASE64_TEXT];
 };
 
-/* Parses it, alone or as the last word of the command that the agent prints, in quotes or not. ERR_USAGE. */
+/* Parses an invitation, alone or as the last word of the command that the agent prints, in quotes or not.
+ * ERR_USAGE. */
 int invitation_parse(struct agent_invitation *out, const char *text, struct err *e);
 
-/* Reads the first line of a file, at most INVITATION_MAX bytes, so that the code is in no list of processes
- * and no history of a shell. ERR_USAGE: there is none, or a longer one; ERR_IO. */
+/* Reads the first line of a file, at most INVITATION_MAX - 1 bytes: as an argument, the code would be visible
+ * in the list of processes and in the shell's history. ERR_USAGE: there is no line, or a longer one; ERR_IO,
+ * ERR_CANCELLED. */
 int invitation_read(char out[INVITATION_MAX], int fd, struct err *e);
 
 #endif

@@ -15,14 +15,14 @@ enum { ANSWER_MAX = 4096 };
 
 static const double PROVE_S = 5, PROVE_LEAST_S = 1;
 
-/* What is asked of one address. */
+/* The request to one address. */
 struct question {
     struct http_request call;
     uint8_t digest[SHA256_BYTES]; /* of the token */
     char nonce[BASE64_TEXT];
 };
 
-static double patience(int n_in_vain)
+static double wait_s(int n_in_vain)
 {
     return fmax(PROVE_S / ((1.0 + n_in_vain) * (1.0 + n_in_vain)), PROVE_LEAST_S);
 }
@@ -69,7 +69,7 @@ static int take_answer(const struct claim *c, const struct question *q, struct e
     return 0;
 }
 
-/* Why an agent cannot prove anything by this token. */
+/* Sets the error of a claim whose token is missing or too short for a proof. */
 static int unprovable(struct err *e, const struct claim *c)
 {
     if (!c->token[0]) {
@@ -101,7 +101,7 @@ static int begin_question(struct question *q, const struct claim *c, double time
     proof_key(key, q->digest);
     random_bytes(raw, sizeof raw);
     base64url(q->nonce, raw);
-    /* That no agent is there is said in any case. */
+    /* Without a provable token the request only finds out whether the agent answers. */
     if (is_provable(c))
         snprintf(q->call.url, sizeof q->call.url, "https://%s/v1/prove?nonce=%s&key=%s", c->address, q->nonce,
                  key);
@@ -132,14 +132,14 @@ static void check_answer(struct claim *c, const struct question *q)
 
 int prove_agents(struct claim *all, size_t n, struct err *e)
 {
-    static int n_in_vain; /* times that this process has waited for an agent that did not answer */
+    static int n_in_vain; /* calls in which an agent did not answer */
     struct question *asked = calloc(n, sizeof *asked);
-    struct http *h = http_new(e); /* of its own: its connections are never used for anything else */
+    struct http *h = http_new(e); /* separate, so that its connections are used for no other requests */
     bool is_in_vain = false;
     int rc = !h ? e->code : !asked ? err_set(e, ERR_NOMEM, "no memory for %zu agents", n) : 0;
 
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = begin_question(&asked[i], &all[i], patience(n_in_vain), h, e);
+        rc = begin_question(&asked[i], &all[i], wait_s(n_in_vain), h, e);
     if (rc == 0)
         rc = poll_all(h, asked, n, e);
     for (size_t i = 0; i < n && rc == 0; i++) {

@@ -1,6 +1,6 @@
-/* prove -- before job_submit sends a token to an address where it knows no pin, as that of an agent with a
- * cluster's token or the end of a tunnel, the agent proves that it knows that token (shared/base/proof.h).
- * Any other program at that address gets only a nonce. */
+/* prove -- has agents prove that they know a token (shared/base/proof.h), before job_submit sends the token
+ * to an address without a known pin, as that of a cluster's agent or of the end of a tunnel. Any other
+ * program at the address gets only a nonce. */
 #ifndef PSGD_SUBMIT_PROVE_H
 #define PSGD_SUBMIT_PROVE_H
 
@@ -9,17 +9,18 @@
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
 
-/* An address at which an agent that knows the token should be. */
+/* The claim that the agent at an address knows the token. */
 struct claim {
     const char *label, *address, *token;
-    const char *sources; /* where the token came from, or was searched, for messages */
-    char *pin;           /* (BASE64_TEXT) written: the agent's, to which every further connection is held */
+    const char *sources; /* where the token was found, or searched, for messages */
+    char *pin;           /* (BASE64_TEXT) written: the agent's, for the check of every further connection */
     struct err why;      /* 0: it has proved that it knows the token. ERR_AUTH: no token, one that is too
                           * short, or another program; ERR_UNREACHABLE, ERR_PROTOCOL */
 };
 
-/* Asks all of them at once, and waits for the answers, at most 5 s; less if it has waited in vain before, as
- * silent agents may be asked again and again. ERR_NOMEM, ERR_CANCELLED: some were not asked. */
+/* Sends a request to all n addresses at once, and waits at most 5 s for the answers. After calls in which
+ * some agent has not answered the wait is shorter, down to 1 s, because callers repeat requests to silent
+ * agents. ERR_NOMEM, ERR_CANCELLED: the claims are then undecided. */
 int prove_agents(struct claim *all, size_t n, struct err *e);
 
 #endif

@@ -74,7 +74,7 @@ static void update_progress(struct progress_view *p, const json_t *o)
     comm_update(&p->comm, o);
 }
 
-/* null, or missing: it waits for nobody. */
+/* null, or missing: the node waits for no other node. */
 static void take_wait(struct progress_view *p, const json_t *node)
 {
     json_int_t v = json_integer_value(node);
