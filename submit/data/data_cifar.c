@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "shared/base/file.h"
-#include "submit/data/data_cifar.h"
+#include "submit/data/data_file.h"
+#include "submit/data/data_formats.h"
 #include "submit/data/data_sets.h"
 
 enum { SIDE = 32, PLANE = SIDE * SIDE, CHANNELS = 3, PIXELS = PLANE * CHANNELS };

@@ -4,15 +4,14 @@
 #include <string.h>
 
 #include "shared/base/file.h"
-#include "submit/data/data_csv_parser.h"
+#include "submit/data/data_csv.h"
+#include "submit/data/data_file.h"
 #include "submit/data/data_sets.h"
-#include "submit/data/data_table.h"
-#include "submit/data/preprocessing.h"
 
 struct csv_options {
     char label[CSV_NAME_LEN], target[CSV_NAME_LEN], group[CSV_NAME_LEN], drop[CSV_DROP_LEN], header[8],
         test_file[128];
-    enum csv_missing missing;
+    enum table_missing missing;
     double test;
     uint64_t seed;
 };
@@ -24,7 +23,7 @@ static const struct json_field fields[] = {
     {"drop", JSON_FIELD_TEXT, JSON_AT(struct csv_options, drop), .required = false, .may_change = true},
     {"header", JSON_FIELD_TEXT, JSON_AT(struct csv_options, header), .choices = "auto|yes|no",
      .may_change = true},
-    {"missing", JSON_FIELD_CHOICE, JSON_AT(struct csv_options, missing), .choices = CSV_MISSING_CHOICES,
+    {"missing", JSON_FIELD_CHOICE, JSON_AT(struct csv_options, missing), .choices = TABLE_MISSING_CHOICES,
      .may_change = true},
     {"test", JSON_FIELD_DOUBLE, JSON_AT(struct csv_options, test), .min = 1e-6, .max = 0.999999,
      .may_change = true},
@@ -47,8 +46,8 @@ static int read_part(struct table_part *p, const char *path, const struct csv_fo
     return csv_parse(&p->table, p->text, len, form, &p->warnings, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
-/* Did the record's own set name the column so? A number counts the columns of its file, also those that
- * were left out. */
+/* Did the options of the record's set name the column in the same way? A number there counts all columns of
+ * the file, also those that were left out. */
 static bool is_named_so(const struct csv_options *o, const struct preprocessing *p)
 {
     struct csv_options then = {0};
@@ -78,7 +77,7 @@ static int check_column(const struct csv_options *o, const struct preprocessing 
                : err_set(e, ERR_CONFIG, "%s=%s: the model has learned column %d", key, name, p->learned_at);
 }
 
-/* Reads both files, the second one like the first, whose header is in *names then. */
+/* Reads both files, the second one like the first; *names: the first one's header. */
 static int read_both(struct table_part *train, struct table_part *test, struct names *names,
                      const char *train_path, const char *test_path, const struct csv_form *form,
                      struct err *e)
@@ -91,7 +90,7 @@ static int read_both(struct table_part *train, struct table_part *test, struct n
     if (!test_path[0])
         return 0;
     if (!form->known) {
-        const struct csv_table *t = &train->table;
+        const struct data_table *t = &train->table;
 
         if (t->columns && names_copy(names, t->columns, t->n_values + 1, e) < 0)
             return e->code;
@@ -122,7 +121,7 @@ static int open_files(struct dataset *d, const char *path, const struct csv_opti
     if (rc == 0) {
         rc = table_fill(d, &train, &test, test_path, use->known, e);
         if (rc == 0 && !test_path[0])
-            rc = data_split(d, o->test, o->seed, e);
+            rc = dataset_split(d, o->test, o->seed, e);
         if (rc < 0)
             dataset_clear(d);
     }

@@ -1,3 +1,5 @@
+/* Handwritten digits, generated from a seed. Uses only + - * / and square roots, so that every compiler and C
+ * library makes the same bits. */
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -6,10 +8,8 @@
 
 #include "shared/base/fast.h"
 #include "shared/base/rng.h"
+#include "submit/data/data_formats.h"
 #include "submit/data/data_sets.h"
-#include "submit/data/dataset.h"
-
-/* Uses only + - * / and square roots: the same bits with every compiler and C library. */
 
 enum { SIDE = 28, N_TRAIN = 24000, N_TEST = 4000, POINTS = 16, SPAN_STEPS = 4 };
 enum { DRAW_SHAPE, DRAW_NOISE }; /* random streams of one sample */
@@ -155,8 +155,8 @@ INLINE lanes choose(int_lanes holds, lanes a, lanes b)
     return (lanes)((holds & (int_lanes)a) | (~holds & (int_lanes)b));
 }
 
-/* Lowers the squared distance of each pixel's center to the ink, around the segment from a to b. The vectors
- * have pixels beyond its reach, too, which are farther from it than from where they are. */
+/* Lowers the squared distance of each pixel's center to the ink, around the segment from a to b. Pixels of
+ * the vectors that are beyond `reach` keep their distance, which is smaller than that to the segment. */
 INLINE void draw_segment(union distances *near, float ax, float ay, float bx, float by, float reach)
 {
     const lanes zero = {0}, one = zero + 1, columns = {0, 1, 2, 3};
@@ -296,7 +296,7 @@ static void draw_all(const struct dataset *d, uint64_t seed)
            pthread_create(&threads[n_threads], NULL, draw_some, &drawers[n_threads]) == 0)
         n_threads++;
     draw_some(&drawers[0]);
-    for (size_t k = n_threads; k < n_drawers; k++) /* those without a thread */
+    for (size_t k = n_threads; k < n_drawers; k++) /* the ranges that have no thread */
         draw_some(&drawers[k]);
     for (size_t k = 1; k < n_threads; k++)
         pthread_join(threads[k], NULL);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "submit/data/data_npy.h"
+#include "submit/data/data_file.h"
+#include "submit/data/data_formats.h"
 #include "submit/data/data_sets.h"
 
 struct npy_options {
@@ -346,7 +347,7 @@ static int take_groups(struct dataset *d, struct npy_half *h, const struct npy_s
     if (h->n_groups != h->n)
         return err_set(e, ERR_CONFIG, "%s has %zu groups, of %zu training samples", o->group, h->n_groups,
                        h->n);
-    return data_number_groups(d, compare_groups, h->groups, e);
+    return dataset_number_groups(d, compare_groups, h->groups, e);
 }
 
 static int open_halves(struct dataset *d, const struct npy_source *s, const struct npy_options *o,
@@ -391,7 +392,7 @@ static int open_halves(struct dataset *d, const struct npy_source *s, const stru
         rc = take_groups(d, &halves[0], s, o, e);
     free(halves[0].groups);
     if (rc == 0 && is_one)
-        rc = data_split(d, o->test, o->seed, e);
+        rc = dataset_split(d, o->test, o->seed, e);
     if (rc < 0)
         dataset_clear(d);
     return rc;

@@ -2,10 +2,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "submit/data/data_kind.h"
-#include "submit/data/data_npy.h"
-#include "submit/data/data_sets.h"
-#include "submit/data/dataset.h"
+#include "submit/data/data_file.h"
+#include "submit/data/data_formats.h"
 
 static const struct {
     const char *name; /* without the order of bytes */

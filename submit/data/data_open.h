@@ -5,11 +5,17 @@
 #include "shared/job/model_spec.h"
 #include "submit/data/data_sets.h"
 
-/* `name` as in dataset_open(), `chosen` the value of --data; "": none. ERR_USAGE: a set that is drawn has
- * no file; else as dataset_open() and model_fit(). After an error *d, which was empty, is
- * still empty, or has the data that the model does not fit: dataset_clear() in any case. `use`: as in
- * dataset_open_as(). is_trained: there is no choice of models, so that the hint names none that fits. */
+/* Opens the data set `name` (dataset_open()) at `chosen`, the value of --data; "": where it was downloaded
+ * to. `use`: as in dataset_open_as(). is_trained: the model was chosen before, so the hint of an error
+ * suggests no other one. ERR_USAGE: a set that is generated has no file; else as dataset_open() and
+ * data_fits_model(). *d must be empty; after an error it is still empty, or has the data that the model does
+ * not fit: dataset_clear() in any case. */
 int data_open(struct dataset *d, const char *name, const char *chosen, const struct model_spec *m,
               const struct data_use *use, bool is_trained, struct err *e);
+
+/* ERR_CONFIG: the model does not fit the samples, their labels or targets. */
+int data_fits_model(const struct model_spec *m, const struct dataset *d, struct err *e);
+/* Sets the hint to a small model that fits, and how it is used. Returns e->code. */
+int data_hint_model(const struct dataset *d, struct err *e);
 
 #endif

@@ -1,10 +1,9 @@
-/* data_sets -- opens a data set by its name. Each set is a file, data_NAME.c, and a line in DATA_SETS. The
- * reader of a format takes bytes in memory, so that tests and fuzzers can call it; it checks every number of
- * a file against the file's length before use. */
+/* data_sets -- opens a data set by its name, and parses its options. Each format is a file, data_NAME.c, and
+ * each set a line in DATA_SETS. The parser of a format takes bytes in memory (data_formats.h), and checks
+ * every number of a file against the file's length before use. */
 #ifndef PSGD_DATA_SETS_H
 #define PSGD_DATA_SETS_H
 
-#include <limits.h>
 #include <stdbool.h>
 
 #include "shared/base/json.h"
@@ -17,8 +16,8 @@ struct data_use {
     /* The record of a model (preprocessing.h): words, classes and columns are the record's instead of being
      * learned from the training half; options that the set's name lacks are those of the record's set. */
     const struct preprocessing *known;
-    /* With a record: a single file, or folder of one half, is the test half as a whole, in its order, and the
-     * training half is empty. Labels or targets may be missing. A set that comes in two halves stays that. */
+    /* With a record: a single file, or a folder of one half, becomes the test half, in its order, and the
+     * training half is empty. Labels or targets may be missing. A set of two halves keeps both. */
     bool is_whole;
 };
 
@@ -60,10 +59,10 @@ void dataset_take_alias(char *name, size_t size);
 #define DATA_SET_NAME(name, is_drawn, has_groups) " " #name
 #define DATA_SET_NAMES                            DATA_SETS(DATA_SET_NAME)
 
-/* `arg` is the text after the colon of "NAME:ARG", or NULL; `path` the file or folder of the set; `use` as
- * in dataset_open_as(), which passes what was read to preprocessing_apply(): a reader turns into the
- * record's form only what is lost in numbers, the words of texts and the columns of tables. On failure *d
- * is empty. */
+/* `arg` is the text after the colon of "NAME:ARG", or NULL; `path` the file or folder of the set; `use` as in
+ * dataset_open_as(), which then calls preprocessing_apply(). So a reader itself applies the record only to
+ * the words of texts and the columns of tables, which the numbers in *d do not show. On failure *d is
+ * empty. */
 #define SET(name, is_drawn, has_groups)                                                                      \
     int name##_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,        \
                     struct err *e);
@@ -74,45 +73,9 @@ DATA_SETS(SET)
  * key `bare`, if not NULL. ERR_CONFIG. */
 int data_options(void *out, const struct json_field *fields, const char *bare, const char *arg,
                  struct err *e);
-/* The same with a record whose set is of the same name: an option that samples depend on, one that is not
- * `may_change`, is the record's. ERR_CONFIG also: `arg` has another value of it. */
+/* The same, but if the record's set has the name `name`, the options that samples depend on (not
+ * `may_change`) have the values of the record. ERR_CONFIG also: `arg` has another value of such an option. */
 int data_options_as(void *out, const struct json_field *fields, const char *bare, const char *name,
                     const char *arg, const struct data_use *use, struct err *e);
-
-/* Of packed data more than UNPACKED_FREE bytes may be at most UNPACKED_RATIO times as long as packed: data
- * sets are some 5 to 50 times as long, and zeros, of which a small file can fill the memory, 1,000 times. */
-enum { UNPACKED_FREE = 16 << 20, UNPACKED_RATIO = 200 };
-bool data_is_bomb(uint64_t unpacked, uint64_t packed);
-
-/* Reads a whole file, and unpacks it if it is a gzip file; the caller frees. ERR_NOT_FOUND, ERR_IO;
- * ERR_CONFIG: cannot be unpacked, more than `max` bytes, or data_is_bomb. */
-int data_read_at_most(uint8_t **out, size_t *len, size_t max, const char *path, struct err *e);
-/* The same with a maximum of DATA_BYTES_MAX, 1 GiB. */
-int data_read(uint8_t **out, size_t *len, const char *path, struct err *e);
-
-/* The length of a whole file by its first `len` bytes: DATA_HEAD, or all of a shorter file. ERR_CONFIG: it is
- * not of this format. */
-enum { DATA_HEAD = 64 << 10 };
-typedef int (*data_promise)(uint64_t *whole, const uint8_t *bytes, size_t len, struct err *e);
-/* Reads a file whose beginning says how long it is, and at most a byte, or DATA_HEAD, beyond that. A longer
- * one is ERR_CONFIG; whether it is shorter, the caller checks. */
-int data_read_promised(uint8_t **out, size_t *len, data_promise promise, const char *path, struct err *e);
-
-/* The hint to a file or array of more than DATA_BYTES_MAX. Returns e->code. */
-int data_hint_large(struct err *e);
-
-/* Finds the file `name` in `dir`, or the packed NAME.gz beside it; folders do not count. ERR_NOT_FOUND. */
-int data_find(char path[PATH_MAX], const char *dir, const char *name, struct err *e);
-bool data_is_folder(const char *path);
-
-/* Sets is_test[i] for round(share * n) of n samples, at least one and not all, chosen by the seed.
- * ERR_CONFIG: a single sample cannot be divided. */
-int data_choose_test(bool *is_test, size_t *n_test, size_t n, double share, uint64_t seed, struct err *e);
-/* Numbers the groups of the training samples by keys in `arg`: compare() has two samples as uint32_t.
- * ERR_NOMEM. */
-int data_number_groups(struct dataset *d, int (*compare)(const void *a, const void *b, void *arg), void *arg,
-                       struct err *e);
-/* Moves a fraction `share` of the samples, all in the training half, to the test half. */
-int data_split(struct dataset *d, double share, uint64_t seed, struct err *e);
 
 #endif

@@ -2,8 +2,8 @@
  * known function of them.
  *
  *   simlin   y = x w + b with w U(0, 1 / (in out)) and b N(0, 0.1): a linear model can reach a loss of 0
- *   simsin   y = amplitude sin(2 pi x / period), of each input separately. There the simulator has an
- *            amplitude of 2 that its samples do not have
+ *   simsin   y = amplitude sin(2 pi x / period), of each input separately. Parallel-SGD's simulator has
+ *            an amplitude of 2, which its samples do not have
  *
  * To both may be added, in both halves, noise N(0, noise^2), and to a fraction `spikes` of the targets
  * `spike`, with either sign or with sides=one upwards. */

@@ -6,10 +6,8 @@
 #include <zlib.h>
 
 #include "shared/base/utf8.h"
-#include "submit/data/data_kind.h"
-#include "submit/data/data_npy.h"
-#include "submit/data/data_sets.h"
-#include "submit/data/dataset.h"
+#include "submit/data/data_file.h"
+#include "submit/data/data_formats.h"
 
 enum {
     END_LEN = 22,

@@ -10,14 +10,32 @@
 #include "shared/base/err.h"
 #include "shared/job/layer_spec.h"
 #include "shared/records/tensor_file.h"
-#include "submit/data/data_warnings.h"
 
 enum {
     CLASSES_MAX = 65536,
     DATASET_GROUP_LEN = 32,
+    DATASET_WARNING_LEN = 512,
+    DATASET_WARNINGS_MAX = 20,
     /* Maximum of a file or an array, unpacked: small files can unpack to a thousand times their size. */
     DATA_BYTES_MAX = 1 << 30
 };
+
+/* Sentences about a data set that was read, but may not be what its user expects: a row was taken for the
+ * header, a column counts the rows. A job prints them before it starts and with its result. */
+struct dataset_warnings {
+    char *text; /* one after another, each with its zero byte */
+    size_t len; /* of all of them */
+    size_t n;
+};
+/* Appends a sentence, at most DATASET_WARNING_LEN bytes; control characters become '?'. The sentence after
+ * DATASET_WARNINGS_MAX others says that further ones are left out, as a file may cause one for each of its
+ * columns. Without memory nothing is appended: a warning is no reason to fail. */
+void dataset_warn(struct dataset_warnings *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Returns the sentence after `last`, or the first one if `last` is NULL; NULL: there is none. */
+const char *dataset_warning(const struct dataset_warnings *w, const char *last);
+/* Prints each with console_info(), after "Warning: ". */
+void dataset_warnings_print(const struct dataset_warnings *w);
+void dataset_warnings_clear(struct dataset_warnings *w);
 
 struct dataset {
     size_t n_train, n_test;
@@ -28,34 +46,34 @@ struct dataset {
     int32_t *train_y, *test_y; /* (n) labels, each 0 .. n_classes - 1; NULL: targets */
     int n_targets;
     float *train_t, *test_t; /* (n, n_targets); NULL: labels */
-    bool may_be_labels;      /* the source says of targets only that they are floats: dataset_take_labels() */
+    bool may_be_labels;      /* the targets are floats of unknown meaning: dataset_take_labels() */
     uint32_t *train_groups;  /* (n_train) groups, each 0 .. n_groups - 1; NULL: none */
     size_t n_groups;
     int vocab; /* tokens are 0 (padding, only at the end) .. vocab - 1 */
     /* Texts, one after another, each with its zero byte; NULL: there are none. */
     char *class_names; /* (n_classes); NULL: classes have numbers only */
     char *words;       /* (vocab - 2): those of tokens 2, 3, ... */
-    char *columns;     /* of a table with a header: all of its columns, the learned one, too */
+    char *columns;     /* of a table with a header: all of its columns, also the learned one */
     int learned_at;    /* number of the column with the labels or targets, from 1; 0: no table */
-    struct data_warnings warnings;
+    struct dataset_warnings warnings;
 };
 
-/* Makes labels of targets: whole numbers from 0, or rows with a single 1 among zeros, of which its place is
- * the label. ERR_CONFIG: they are neither, with the first sample; *d is unchanged. */
+/* Turns targets into labels: whole numbers from 0, or rows of zeros with a single 1, whose place is the
+ * label. ERR_CONFIG: the targets are neither, with the first such sample; *d is unchanged. */
 int dataset_take_labels(struct dataset *d, struct err *e);
 /* Warns of classes that no training sample has. */
 void dataset_check_classes(struct dataset *d);
-void dataset_clear(struct dataset *d);
-/* Functions behind it. `rows`, `cols` and `n` are those of the file's header. The caller frees the
- * buffers. */
-int idx_read_images(uint8_t **pixels, size_t *n, int *rows, int *cols, const char *path, struct err *e);
-int idx_read_labels(int32_t **labels, size_t *n, const char *path, struct err *e);
-/* Checks a whole IDX file in memory: `magic` 0x803 (images, 3 dims) or 0x801 (labels, 1). Returns the
- * offset of the data. ERR_CONFIG: not IDX, or `len` does not match the dimensions. */
-int idx_check_header(const uint8_t *bytes, size_t len, uint32_t magic, uint32_t dims[3], struct err *e);
 
-/* Draws one digit: sample `index` of stream `seed`, its label and 28 x 28 bytes, independent of other
- * samples. */
-void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, uint64_t index);
+/* Sets is_test[i] for round(share * n) of n samples, at least one and not all, chosen by the seed.
+ * ERR_CONFIG: a single sample cannot be divided. */
+int dataset_choose_test(bool *is_test, size_t *n_test, size_t n, double share, uint64_t seed, struct err *e);
+/* Moves a fraction `share` of the samples, which are all in the training half, to the test half. */
+int dataset_split(struct dataset *d, double share, uint64_t seed, struct err *e);
+/* Numbers the groups of the training samples: compare() compares the keys, in `arg`, of two samples, whose
+ * numbers it gets as uint32_t. ERR_NOMEM. */
+int dataset_number_groups(struct dataset *d, int (*compare)(const void *a, const void *b, void *arg),
+                          void *arg, struct err *e);
+
+void dataset_clear(struct dataset *d);
 
 #endif

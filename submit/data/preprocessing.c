@@ -69,7 +69,7 @@ json_t *preprocessing_json(const struct preprocessing *p)
                      numbers_or_null(m->deviation, m->n));
 }
 
-/* A model's file must hold it. */
+/* The document must fit the metadata of a model's file. */
 static int check_length(const struct preprocessing *p, struct err *e)
 {
     json_t *doc = preprocessing_json(p);
@@ -102,7 +102,8 @@ bool preprocessing_has_meaning(const struct preprocessing *p)
     return p->words.n || p->classes.n || p->columns.n || p->moments.n;
 }
 
-/* Removes "test_file=..." of a set's options: a model's file goes to others, who have no use for a path. */
+/* Removes "test_file=..." from the options of a set: a model's file is copied to other machines, where the
+ * path means nothing. */
 static void remove_test_file(char *dataset)
 {
     static const char key[] = "test_file=";
@@ -200,7 +201,7 @@ static int parse_moments(struct preprocessing *p, const json_t *doc, struct err 
                : 0;
 }
 
-/* The parts are of one data set. */
+/* Checks that all parts can be of one data set. */
 static int check_parts(const struct preprocessing *p, struct err *e)
 {
     if ((p->n_classes > 0) == (p->n_targets > 0))
@@ -303,7 +304,7 @@ int preprocessing_check_same(const struct preprocessing *p, const struct preproc
     return e->code;
 }
 
-/* The number that a text is; -1: none. */
+/* The number that a text is in decimal digits; -1: it is no number. */
 static long number_of(const char *text, size_t len)
 {
     char copy[8];
@@ -400,7 +401,7 @@ static int apply_labels(const struct preprocessing *p, struct dataset *d, struct
     return rc;
 }
 
-/* The data set has the classes of the record from now on. */
+/* Replaces the classes of the data set by those of the record. */
 static int take_classes(const struct preprocessing *p, struct dataset *d, struct err *e)
 {
     char *names = p->classes.n ? names_packed(&p->classes) : NULL;

@@ -1,8 +1,8 @@
 /* preprocessing -- the preprocessing record of a model: what was learned from the training half of its data
- * set, and what new data must be turned into before the model sees it. It is learned once, when the job is
- * submitted, stands in run.json under facts.preprocessing and, as text, in the metadata "preprocessing" of
- * every file of weights (model, snapshot, checkpoint), and is used instead of learning anew by predict, by
- * --init-from and --resume. A document of JSON:
+ * set, and the form to which new data is converted before the model reads it. It is made when the job is
+ * submitted, and written to run.json, under facts.preprocessing, and as text to the metadata "preprocessing"
+ * of every file of weights (model, snapshot, checkpoint). predict, --init-from and --resume use it and learn
+ * nothing anew. A JSON document:
  *
  *     "version": 1
  *     "dataset": "csv:label=kind"     as the job named its set, without test_file, which may be a path
@@ -43,40 +43,43 @@ struct preprocessing { /* {0} is empty; every part is owned */
     struct transform_moments moments;
 };
 
-/* What the training half of `d`, opened by the name `dataset`, teaches. ERR_CONFIG: the transform is
- * unknown or does not suit the samples; or the document would be longer than PREPROCESSING_MAX. ERR_NOMEM. */
+/* Makes the record of the training half of `d`, which was opened by the name `dataset`. ERR_CONFIG: the
+ * transform is unknown or does not suit the samples; or the document would be longer than PREPROCESSING_MAX.
+ * ERR_NOMEM. */
 int preprocessing_learn(struct preprocessing *out, const struct dataset *d, const char *dataset,
                         const char *transform, struct err *e);
 void preprocessing_clear(struct preprocessing *p);
 
-/* Has it more than the numbers of the samples: words, names or means? */
+/* Does it have words, names or means, which the weights of a model do not show? */
 bool preprocessing_has_meaning(const struct preprocessing *p);
 
 /* NULL: no memory. */
 json_t *preprocessing_json(const struct preprocessing *p);
 /* ERR_CONFIG: not a record of this version, or one that contradicts itself; *out is empty then. */
 int preprocessing_parse(struct preprocessing *out, const json_t *doc, struct err *e);
-/* The record of a file of weights. Returns 1, or 0 if it has none: it is older, or of another program. */
+/* Reads the record of a file of weights. Returns 1, or 0 if the file has none: it is older, or of another
+ * program. */
 int preprocessing_of_file(struct preprocessing *out, const struct tensor_file *f, struct err *e);
 
-/* Two records of the same thing? ERR_CONFIG: the message names the first part that differs. `whose`, `other`:
- * the beginnings of a sentence: "the data set", "the earlier job". The names of the sets may differ. */
+/* Compares two records, except the names of the sets. ERR_CONFIG: they differ; the message names the first
+ * part that does. `whose`, `other`: what the records are of, for the message: "the data set", "the earlier
+ * job". */
 int preprocessing_check_same(const struct preprocessing *p, const struct preprocessing *q, const char *whose,
                              const char *other, struct err *e);
 
 /* The number of the class that a label's text names, by its name or, if the classes have none, as a
  * number; -1: none. */
 long preprocessing_class(const struct preprocessing *p, const char *text, size_t len);
-/* ERR_CONFIG: that text is none of the model's classes, which the message names. */
+/* ERR_CONFIG: the text is none of the model's classes, which the message lists. */
 int preprocessing_no_class(const struct preprocessing *p, const char *text, size_t len, struct err *e);
 
-/* The record's form of samples that were read on their own: checks that their type and layout are the
- * record's, and gives labels the record's numbers: by name where both have names; a label that is a number
- * by its text, if all of the names are numbers. ERR_CONFIG: the samples contradict the record; a label
- * that is none of its classes is named. */
+/* Converts samples that were read without the record to its form: checks that their type and layout are the
+ * record's, and gives labels the record's numbers, by name if both have names; a label that is a number, by
+ * its text, if all names are numbers. ERR_CONFIG: the samples contradict the record, or a label, which the
+ * message names, is none of its classes. */
 int preprocessing_apply(const struct preprocessing *p, struct dataset *d, struct err *e);
 
-/* Scale and shift of the samples of this type. ERR_CONFIG, ERR_NOMEM. */
+/* Computes scale and shift of the samples (transform.h). ERR_CONFIG, ERR_NOMEM. */
 int preprocessing_scale(struct transform_scale *s, const struct preprocessing *p, struct err *e);
 
 #endif

@@ -172,7 +172,7 @@ static bool may_be_image(const struct shape *s)
     return n >= LEAST_SIDE * LEAST_SIDE && (is_square(n) || (n % 3 == 0 && is_square(n / 3)));
 }
 
-/* Ends at the first value that is none. */
+/* Stops at the first value that is no pixel. */
 static bool are_pixels(const float *x, size_t n)
 {
     float max = 0;
@@ -192,7 +192,7 @@ void transform_warn_of_pixels(struct dataset *d, const char *text)
 
     if (transform_parse(&t, text, &ignored) == 0 && t.kind == TRANSFORM_UNIT && d->x_type == TENSOR_F32 &&
         may_be_image(&d->shape) && are_pixels(d->train_x, d->n_train * (size_t)shape_count(&d->shape)))
-        data_warn(
+        dataset_warn(
             &d->warnings,
             "samples are whole numbers from 0 to 255 that --transform unit does not divide, as they are "
             "no bytes; if they are pixels, give --transform standard, or save them as uint8, "

@@ -47,7 +47,7 @@ struct transform_scale {
     size_t n;
     float *scale, *shift; /* one allocation, owned by scale */
 };
-/* That of the transform with these moments, for samples of this type. ERR_NOMEM. */
+/* Computes it for a transform with these moments, and samples of this type. ERR_NOMEM. */
 int transform_scale_of(struct transform_scale *s, const struct transform *t,
                        const struct transform_moments *m, enum tensor_type type, struct err *e);
 void transform_scale_clear(struct transform_scale *s);

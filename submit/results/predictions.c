@@ -197,7 +197,7 @@ int predictions_check_path(const char *path, struct err *e)
 }
 
 int predictions_write(const char *path, const struct dataset *d, const char *half,
-                      const struct tensor_file *f, struct data_warnings *w, struct err *e)
+                      const struct tensor_file *f, struct dataset_warnings *w, struct err *e)
 {
     struct prediction_table t;
     size_t n_bad;
@@ -208,7 +208,7 @@ int predictions_write(const char *path, const struct dataset *d, const char *hal
     rc = write_table(path, &t, e);
     n_bad = count_not_finite(&t);
     if (rc == 0 && n_bad > 0)
-        data_warn(
+        dataset_warn(
             w,
             "the model's outputs of %zu of %zu samples are not finite, and what is predicted of these means "
             "nothing: a weight is not finite, or a value of the sample is too large",

@@ -19,6 +19,6 @@ int predictions_check_path(const char *path, struct err *e);
  * whose outputs are not finite, with "nan" or "inf" in their rows. ERR_PROTOCOL: it is not. ERR_IO,
  * ERR_NOSPACE, ERR_NOMEM. */
 int predictions_write(const char *path, const struct dataset *d, const char *half,
-                      const struct tensor_file *f, struct data_warnings *w, struct err *e);
+                      const struct tensor_file *f, struct dataset_warnings *w, struct err *e);
 
 #endif

@@ -8,7 +8,7 @@
 #include "submit/job/submission.h"
 
 /* ["The workers end different ...", ...]; NULL: no memory. They are those of the data set
- * (facts.data.warnings, submit/data/data_warnings.h) and these:
+ * (facts.data.warnings, submit/data/dataset.h) and these:
  *
  * Workers of a synchronous job end different, and the rule does not declare that they may (CODEC_OWN_RESULT,
  * codecs/codec.h). Compared are the SHA-256 of the weights that the workers themselves report in the end,

@@ -238,27 +238,28 @@ static json_t *shape_json(const struct shape *s)
 }
 
 /* ["Column 1 ...", ...] */
-static void append_warnings(json_t *all, const struct data_warnings *w)
+static void append_warnings(json_t *all, const struct dataset_warnings *w)
 {
-    for (const char *one = NULL; (one = data_warning(w, one)) != NULL;)
+    for (const char *one = NULL; (one = dataset_warning(w, one)) != NULL;)
         json_array_append_new(all, json_sprintf("Data: %s.", one));
 }
 
 /* Warns of samples that the job, or each epoch, leaves out. */
-static void warn_of_remainder(struct data_warnings *w, const struct partition *p, const struct settings *set,
-                              size_t n_train)
+static void warn_of_remainder(struct dataset_warnings *w, const struct partition *p,
+                              const struct settings *set, size_t n_train)
 {
     size_t n_step = p->n_rows * p->n_cols, n_used = p->start[p->n_cols];
 
     if (n_used < n_train)
-        data_warn(w,
-                  "partition %s leaves %zu of %zu training samples out of the job: no block has their labels",
-                  set->partition, n_train - n_used, n_train);
+        dataset_warn(
+            w, "partition %s leaves %zu of %zu training samples out of the job: no block has their labels",
+            set->partition, n_train - n_used, n_train);
     if ((double)n_step < EPOCH_SHARE * (double)n_used)
-        data_warn(w,
-                  "an epoch trains on %zu of %zu training samples, %d step%s of %zu; which ones are left out "
-                  "changes with each epoch",
-                  n_step, n_used, set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s", p->n_cols);
+        dataset_warn(
+            w,
+            "an epoch trains on %zu of %zu training samples, %d step%s of %zu; which ones are left out "
+            "changes with each epoch",
+            n_step, n_used, set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s", p->n_cols);
 }
 
 /* The number of groups in each block; null: there are none. */
@@ -307,14 +308,14 @@ static void note_division(struct submission *s, const struct dataset *d, const s
                           int n_blocks)
 {
     json_t *all = json_array();
-    struct data_warnings left_out = {0};
+    struct dataset_warnings left_out = {0};
     const struct settings *set = &s->settings;
 
     warn_of_remainder(&left_out, p, set, d->n_train);
-    data_warnings_print(&left_out);
+    dataset_warnings_print(&left_out);
     append_warnings(all, &d->warnings);
     append_warnings(all, &left_out);
-    data_warnings_clear(&left_out);
+    dataset_warnings_clear(&left_out);
     json_object_update_new(json_object_get(s->facts, "data"),
                            json_pack("{s:I, s:I, s:i, s:I, s:I, s:s, s:o, s:o}", "steps_per_epoch",
                                      (json_int_t)p->n_rows, "global_batch", (json_int_t)p->n_cols, "n_blocks",

@@ -122,7 +122,7 @@ static int open_data(struct dataset *d, struct preprocessing *record, struct sub
     rc = data_open(d, s->settings.dataset, s->opt->data, &s->model_spec, &use, false, e);
     if (rc == 0 && !has_record)
         transform_warn_of_pixels(d, s->settings.transform);
-    data_warnings_print(&d->warnings);
+    dataset_warnings_print(&d->warnings);
     if (d->n_train + d->n_test > 0)
         shard_note_data(s, d);
     if (rc < 0)

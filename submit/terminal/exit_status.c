@@ -3,7 +3,7 @@
 #include "shared/base/err.h"
 #include "submit/terminal/interrupt.h"
 
-const struct exit_status exit_statuses[] = {
+const struct error_exit_status exit_statuses[] = {
     {ERR_INTERNAL, EXIT_INTERNAL, "INTERNAL"},
     {ERR_NOMEM, EXIT_INTERNAL, "OUT_OF_MEMORY"},
     {ERR_USAGE, EXIT_USAGE, "USAGE"},

@@ -16,13 +16,13 @@ enum {
     EXIT_INTERNAL = 70
 };
 
-struct exit_status {
+struct error_exit_status {
     int code; /* enum err_code */
     int status;
     const char *name;
 };
 
-extern const struct exit_status exit_statuses[];
+extern const struct error_exit_status exit_statuses[];
 extern const int n_exit_statuses;
 extern const char exit_status_help[];
 

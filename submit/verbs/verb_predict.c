@@ -163,7 +163,7 @@ static int open_data(struct predict *p, struct err *e)
     const struct data_use use = {.known = p->has_record ? &p->record : NULL, .is_whole = p->is_whole};
     int rc = data_open(&p->data, set->dataset, p->opt.data, p->spec, &use, true, e);
 
-    data_warnings_print(&p->data.warnings);
+    dataset_warnings_print(&p->data.warnings);
     if (rc < 0)
         return rc;
     if (count_samples(p) == 0)
@@ -216,7 +216,7 @@ static int run_predictor(struct predict *p, struct err *e)
 
 static int write_table(const struct predict *p, struct err *e)
 {
-    struct data_warnings warnings = {0};
+    struct dataset_warnings warnings = {0};
     char path[PATH_MAX];
     struct tensor_file f;
     int rc;
@@ -225,8 +225,8 @@ static int write_table(const struct predict *p, struct err *e)
         tensor_file_open(&f, path, e) < 0)
         return e->code;
     rc = predictions_write(p->opt.output, &p->data, p->half, &f, &warnings, e);
-    data_warnings_print(&warnings);
-    data_warnings_clear(&warnings);
+    dataset_warnings_print(&warnings);
+    dataset_warnings_clear(&warnings);
     tensor_file_close(&f);
     return rc;
 }

@@ -1,7 +1,7 @@
 /* Any bytes as records of CIFAR-10 and CIFAR-100. */
 #include <stdlib.h>
 
-#include "submit/data/data_cifar.h"
+#include "submit/data/data_formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

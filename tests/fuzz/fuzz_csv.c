@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "submit/data/data_csv_parser.h"
+#include "submit/data/data_csv.h"
 #include "submit/data/dataset.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static void check(struct csv_table *t, bool is_target, struct data_warnings *w)
+static void check(struct data_table *t, bool is_target, struct dataset_warnings *w)
 {
-    struct csv_classes c;
+    struct table_classes c;
     struct err e;
 
     for (size_t i = 0; i < t->n_rows * t->n_values; i++)
@@ -22,10 +22,10 @@ static void check(struct csv_table *t, bool is_target, struct data_warnings *w)
     for (size_t i = 0; is_target && t->has_truth && i < t->n_rows; i++)
         if (!isfinite(t->targets[i]))
             abort();
-    if (is_target || !t->has_truth || csv_classes_find(&c, t, w, &e) < 0)
+    if (is_target || !t->has_truth || table_classes_find(&c, t, w, &e) < 0)
         return;
     for (size_t i = 0; i < t->n_rows; i++)
-        if (csv_class_of(&c, &t->texts[i]) < 0)
+        if (table_class_of(&c, &t->texts[i]) < 0)
             abort();
     free(c.texts);
 }
@@ -33,8 +33,8 @@ static void check(struct csv_table *t, bool is_target, struct data_warnings *w)
 static void try_form(const uint8_t *bytes, size_t len, const struct csv_form *form)
 {
     char *text = malloc(len + !len);
-    struct data_warnings w = {0};
-    struct csv_table t;
+    struct dataset_warnings w = {0};
+    struct data_table t;
     struct err e;
 
     if (!text)
@@ -42,8 +42,8 @@ static void try_form(const uint8_t *bytes, size_t len, const struct csv_form *fo
     memcpy(text, bytes, len);
     if (csv_parse(&t, text, len, form, &w, &e) == 0)
         check(&t, form->is_target, &w);
-    csv_clear(&t);
-    data_warnings_clear(&w);
+    table_clear(&t);
+    dataset_warnings_clear(&w);
     free(text);
 }
 
@@ -75,10 +75,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         {.column = "",
          .is_target = true,
          .header = "auto",
-         .missing = CSV_MISSING_DROP,
+         .missing = TABLE_MISSING_DROP,
          .group = "1",
          .drop = "3"},
-        {.column = "2", .header = "no", .missing = CSV_MISSING_LABEL, .group = "1", .drop = ""},
+        {.column = "2", .header = "no", .missing = TABLE_MISSING_LABEL, .group = "1", .drop = ""},
         {.column = "kind", .header = "yes", .group = "", .drop = "a+2"},
     };
 

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "submit/data/data_libsvm.h"
+#include "submit/data/data_formats.h"
 #include "submit/data/dataset.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static void check(const struct csv_table *t, const struct libsvm_form *form, size_t n_rows)
+static void check(const struct data_table *t, const struct libsvm_form *form, size_t n_rows)
 {
     if (t->n_rows != n_rows || t->n_values != form->n_values || t->has_truth != (t->texts || t->targets) ||
         (form->has_groups && !t->groups) || (!t->has_truth && !form->may_lack))
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct libsvm_form form = forms[i];
         char *text = malloc(len + !len);
-        struct csv_table t;
+        struct data_table t;
         size_t n_rows;
         struct err e;
 
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         if (libsvm_scan(&form.n_values, &n_rows, text, len, &form, &e) == 0 && form.n_values < 1000) {
             if (libsvm_parse(&t, text, len, &form, &e) == 0)
                 check(&t, &form, n_rows);
-            csv_clear(&t);
+            table_clear(&t);
         }
         free(text);
     }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "shared/base/file.h"
-#include "submit/data/data_npy.h"
+#include "submit/data/data_formats.h"
 #include "submit/data/data_sets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "submit/data/data_text.h"
+#include "submit/data/data_formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -1,6 +1,6 @@
 #include "shared/job/model_spec.h"
 
-#include "submit/data/model_fit.h"
+#include "submit/data/data_open.h"
 
 #include "shared/base/json.h"
 #include "tests/unit/unit.h"
@@ -31,7 +31,7 @@ static int fits(const struct model_spec *m, int n_in, int n_classes, struct err 
                         .n_classes = n_classes,
                         .train_y = &label};
 
-    return model_fit(m, &d, e);
+    return data_fits_model(m, &d, e);
 }
 
 TEST(layer_widths_are_propagated_and_parameters_counted)
@@ -229,14 +229,14 @@ static void assert_hint_fits(const struct dataset *d)
     struct err e = {0};
     char *first, *last;
 
-    model_fit_hint(d, &e);
+    data_hint_model(d, &e);
     first = strchr(e.hint, '\'');
     last = strrchr(e.hint, '\'');
     assert_non_null(first);
     assert_true(last > first);
     *last = '\0';
     assert_ok(parse(&m, first + 1, &e));
-    assert_ok(model_fit(&m, d, &e));
+    assert_ok(data_fits_model(&m, d, &e));
 }
 
 TEST(the_model_of_the_hint_fits_the_data)

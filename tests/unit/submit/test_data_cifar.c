@@ -1,4 +1,4 @@
-#include "submit/data/data_cifar.h"
+#include "submit/data/data_formats.h"
 
 #include <zlib.h>
 

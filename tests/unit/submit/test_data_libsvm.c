@@ -1,4 +1,4 @@
-#include "submit/data/data_libsvm.h"
+#include "submit/data/data_formats.h"
 
 #include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
@@ -7,7 +7,7 @@ static struct err e;
 
 static char *text; /* the table's, of exactly its length */
 
-static int parse(struct csv_table *t, const char *rows, struct libsvm_form form)
+static int parse(struct data_table *t, const char *rows, struct libsvm_form form)
 {
     size_t n_values, n_rows;
 
@@ -31,7 +31,7 @@ TEST(rows_are_dense_with_zeros_where_nothing_is)
 {
     static const float x[] = {0.5f, 0, -2, 0, 1000, 4, 0, 0, 0};
     static const char *const labels[] = {"+1", "-1", "0"};
-    struct csv_table t;
+    struct data_table t;
 
     assert_ok(parse(&t, "\xef\xbb\xbf+1 1:0.5 3:-2 # a comment 9:9\n\n  # none\n-1\t2:1e3  3:4 \r\n0 \n",
                     (struct libsvm_form){.first = 1}));
@@ -41,32 +41,32 @@ TEST(rows_are_dense_with_zeros_where_nothing_is)
         assert_int_equal(t.texts[i].len, strlen(labels[i]));
         assert_memory_equal(t.texts[i].at, labels[i], strlen(labels[i]));
     }
-    csv_clear(&t);
+    table_clear(&t);
 }
 
 TEST(labels_are_numbers_to_regress_and_qid_is_a_group_if_that_is_asked_for)
 {
     static const float x[] = {1, 2, 0, 1}, targets[] = {2.5f, -3};
-    struct csv_table t;
+    struct data_table t;
 
     assert_ok(parse(&t, "2.5 qid:7 0:1 1:2\n-3 qid:8 1:1\n",
                     (struct libsvm_form){.first = 0, .is_target = true, .has_groups = true}));
     assert_memory_equal(t.x, x, sizeof x);
     assert_memory_equal(t.targets, targets, sizeof targets);
     assert_true(t.groups[0].at[0] == '7' && t.groups[1].at[0] == '8');
-    csv_clear(&t);
+    table_clear(&t);
     assert_ok(parse(&t, "1 qid:7 1:1\n2 1:1\n", (struct libsvm_form){.first = 1})); /* else it is skipped */
     assert_int_equal(t.n_values, 1);
-    csv_clear(&t);
+    table_clear(&t);
 }
 
 TEST(rows_without_labels_are_read_where_they_may_be)
 {
-    struct csv_table t;
+    struct data_table t;
 
     assert_ok(parse(&t, "1:2 2:3\n2:1\n", (struct libsvm_form){.first = 1, .may_lack = true}));
     assert_true(!t.has_truth && !t.texts && t.n_rows == 2 && t.x[1] == 3);
-    csv_clear(&t);
+    table_clear(&t);
     assert_int_equal(parse(&t, "1:2\n1 2:1\n", (struct libsvm_form){.first = 1, .may_lack = true}),
                      ERR_CONFIG);
     assert_error_has("line 2: it begins with a label, and lines before it without one");
@@ -101,7 +101,7 @@ TEST(malformed_rows_are_refused_with_their_line)
         {"PK\3\4", "it is packed by zip"},
         {"caf\xe9 1:1\n", "line 1: the label is not UTF-8"},
     };
-    struct csv_table t;
+    struct data_table t;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse(&t, cases[i].rows, (struct libsvm_form){.first = 1}), ERR_CONFIG);
@@ -119,7 +119,7 @@ TEST(a_table_that_memory_should_not_hold_is_refused_before_it_is_made)
 {
     size_t n = 5000; /* rows of 65536 values are 1.3 GB */
     char *rows = malloc(16 * n);
-    struct csv_table t;
+    struct data_table t;
 
     assert_non_null(rows);
     for (size_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 /* The files of tests/fuzz/corpus/npy were written by NumPy 1.24. */
-#include "submit/data/data_npy.h"
+#include "submit/data/data_formats.h"
 
 #include <math.h>
 
@@ -412,7 +412,7 @@ TEST(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused)
     assert_int_equal(d.n_classes, 3);
     assert_memory_equal(d.train_y, of_hot, sizeof of_hot);
     dataset_check_classes(&d);
-    assert_string_equal(data_warning(&d.warnings, NULL), "no training sample has the class 1");
+    assert_string_equal(dataset_warning(&d.warnings, NULL), "no training sample has the class 1");
     dataset_clear(&d);
     put_array(dir, "y_train", "|u1", "(4, 3)", twice, 12);
     assert_int_equal(dataset_open(&d, "npy", dir, &e), ERR_CONFIG);

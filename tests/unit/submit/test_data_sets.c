@@ -77,13 +77,13 @@ TEST(a_test_split_is_neither_empty_nor_everything)
         bool is_test[1000];
         size_t n_test, n = 0;
 
-        assert_ok(data_choose_test(is_test, &n_test, cases[i].n, cases[i].share, 1, &e));
+        assert_ok(dataset_choose_test(is_test, &n_test, cases[i].n, cases[i].share, 1, &e));
         for (size_t k = 0; k < cases[i].n; k++)
             n += is_test[k];
         assert_int_equal(n_test, cases[i].n_test);
         assert_int_equal(n, n_test);
     }
-    assert_int_equal(data_choose_test(NULL, NULL, 1, 0.5, 1, &e), ERR_CONFIG);
+    assert_int_equal(dataset_choose_test(NULL, NULL, 1, 0.5, 1, &e), ERR_CONFIG);
 }
 
 TEST(simlin_is_linear_with_the_numbers_of_parallel_sgd)

@@ -1,4 +1,4 @@
-#include "submit/data/data_text.h"
+#include "submit/data/data_formats.h"
 
 #include <sys/stat.h>
 #include <zlib.h>

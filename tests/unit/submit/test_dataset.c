@@ -7,6 +7,8 @@
 #include "nn/optimizer.h"
 #include "shared/base/json.h"
 #include "shared/job/partition.h"
+#include "submit/data/data_file.h"
+#include "submit/data/data_formats.h"
 #include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
 

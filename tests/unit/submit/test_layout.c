@@ -1,6 +1,6 @@
 #include "submit/data/layout.h"
 
-#include "submit/data/model_fit.h"
+#include "submit/data/data_open.h"
 #include "tests/unit/unit.h"
 
 static int check(struct shape wanted, struct shape found, struct err *e)
@@ -64,10 +64,10 @@ TEST(a_model_refuses_images_of_another_layout)
         .shape = SHAPE(3, 3, 32, 32), .x_type = TENSOR_U8, .n_classes = 10, .train_y = &label};
     struct err e = {0};
 
-    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_int_equal(data_fits_model(&m, &d, &e), ERR_CONFIG);
     assert_error_has("(32, 32, 3)");
     d.shape = m.in;
-    assert_ok(model_fit(&m, &d, &e));
+    assert_ok(data_fits_model(&m, &d, &e));
 }
 
 TEST(targets_of_the_logistic_loss_are_from_0_to_1)
@@ -84,16 +84,16 @@ TEST(targets_of_the_logistic_loss_are_from_0_to_1)
                         .test_t = test};
     struct err e = {0};
 
-    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_int_equal(data_fits_model(&m, &d, &e), ERR_CONFIG);
     assert_error_has("targets are from 0 to 1, and a target of test sample 1 is -1");
     assert_non_null(strstr(e.hint, "(y > 0)"));
     test[0] = 0;
-    assert_ok(model_fit(&m, &d, &e));
+    assert_ok(data_fits_model(&m, &d, &e));
     train[3] = 1.5f;
-    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_int_equal(data_fits_model(&m, &d, &e), ERR_CONFIG);
     assert_error_has("a target of training sample 2 is 1.5");
     m.loss = LOSS_MSE;
-    assert_ok(model_fit(&m, &d, &e));
+    assert_ok(data_fits_model(&m, &d, &e));
 }
 
 TEST(numbers_to_regress_that_are_taken_for_classes_are_told_how_to_become_targets)
@@ -103,11 +103,11 @@ TEST(numbers_to_regress_that_are_taken_for_classes_are_told_how_to_become_target
     struct dataset d = {.shape = SHAPE(1, 3), .x_type = TENSOR_F32, .n_classes = 80, .train_y = &label};
     struct err e = {0};
 
-    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_int_equal(data_fits_model(&m, &d, &e), ERR_CONFIG);
     assert_error_has("ends with 1 output, the data set has 80 classes");
-    assert_non_null(strstr(e.hint, "target= for label=, and NumPy's y.astype(\"f4\")"));
+    assert_non_null(strstr(e.hint, "target= for label=, and convert a NumPy array with y.astype(\"f4\")"));
     m.n_out = 10;
-    assert_int_equal(model_fit(&m, &d, &e), ERR_CONFIG);
+    assert_int_equal(data_fits_model(&m, &d, &e), ERR_CONFIG);
     assert_string_equal(e.hint, "");
 }
 

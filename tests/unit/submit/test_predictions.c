@@ -7,7 +7,7 @@
 
 static const char *folder;
 static char tensors[128], table[128];
-static struct data_warnings warnings; /* of the last table */
+static struct dataset_warnings warnings; /* of the last table */
 
 static int make(void **state)
 {
@@ -22,7 +22,7 @@ static int clean(void **state)
 {
     (void)state;
     unit_remove(folder);
-    data_warnings_clear(&warnings);
+    dataset_warnings_clear(&warnings);
     return 0;
 }
 
@@ -36,7 +36,7 @@ static int write_of(char **text, const struct dataset *d, const char *half, cons
     int rc;
 
     *text = NULL;
-    data_warnings_clear(&warnings);
+    dataset_warnings_clear(&warnings);
     assert_true(tensor_file_write(tensors, t, n, NULL, e) == 0 && tensor_file_open(&f, tensors, e) == 0);
     rc = predictions_write(table, d, half, &f, &warnings, e);
     tensor_file_close(&f);
@@ -62,11 +62,11 @@ TEST(a_row_has_label_class_and_probability_and_names_where_there_are_some)
 
     assert_ok(write_of(&text, &d, "test", of_labels, 2, &e));
     assert_string_equal(text, "index,label,predicted,probability\n0,0,0,0.5\n1,1,0,0.75\n2,1,1,nan\n");
-    assert_non_null(strstr(data_warning(&warnings, NULL), "outputs of 1 of 3 samples are not finite"));
+    assert_non_null(strstr(dataset_warning(&warnings, NULL), "outputs of 1 of 3 samples are not finite"));
     free(text);
     d.class_names = names;
     assert_ok(write_of(&text, &d, "test", of_labels, 1, &e)); /* a model without probabilities */
-    assert_null(data_warning(&warnings, NULL));
+    assert_null(dataset_warning(&warnings, NULL));
     assert_string_equal(text, "index,label,predicted,probability,label_name,predicted_name\n"
                               "0,0,0,,\"a \"\"b\"\", c\",\"a \"\"b\"\", c\"\n"
                               "1,1,0,,plain,\"a \"\"b\"\", c\"\n2,1,1,,plain,plain\n");

@@ -154,10 +154,10 @@ static bool is_warned(struct shape shape, float value, float last, const char *t
     for (size_t i = 0; i < n; i++)
         x[i] = i + 1 < n ? value : last;
     transform_warn_of_pixels(&d, transform);
-    has_warning = data_warning(&d.warnings, NULL) != NULL;
+    has_warning = dataset_warning(&d.warnings, NULL) != NULL;
     if (has_warning)
         assert_non_null(
-            strstr(data_warning(&d.warnings, NULL), "give --transform standard, or save them as uint8"));
+            strstr(dataset_warning(&d.warnings, NULL), "give --transform standard, or save them as uint8"));
     dataset_clear(&d);
     return has_warning;
 }

@@ -1,4 +1,4 @@
-#include "submit/data/data_csv_parser.h"
+#include "submit/data/data_csv.h"
 
 #include "submit/data/data_sets.h"
 #include "tests/unit/unit.h"
@@ -8,9 +8,9 @@ static const struct csv_form target = {.column = "", .is_target = true, .header 
 static struct err e;
 
 static char *text; /* the table's, of exactly its length */
-static struct data_warnings warnings;
+static struct dataset_warnings warnings;
 
-static int parse(struct csv_table *t, const char *csv, const struct csv_form *form)
+static int parse(struct data_table *t, const char *csv, const struct csv_form *form)
 {
     struct csv_form f = *form;
 
@@ -18,7 +18,7 @@ static int parse(struct csv_table *t, const char *csv, const struct csv_form *fo
     f.drop = f.drop ? f.drop : "";
     free(text);
     text = unit_copy(csv, strlen(csv));
-    data_warnings_clear(&warnings);
+    dataset_warnings_clear(&warnings);
     return csv_parse(t, text, strlen(csv), &f, &warnings, &e);
 }
 
@@ -27,11 +27,11 @@ static int drop_text(void **state)
     (void)state;
     free(text);
     text = NULL;
-    data_warnings_clear(&warnings);
+    dataset_warnings_clear(&warnings);
     return 0;
 }
 
-static void has_texts(const struct csv_table *t, const char *const *texts)
+static void has_texts(const struct data_table *t, const char *const *texts)
 {
     for (size_t i = 0; i < t->n_rows; i++) {
         assert_int_equal(t->texts[i].len, strlen(texts[i]));
@@ -43,45 +43,45 @@ TEST(csv_rows_are_numbers_and_a_label)
 {
     static const char *const texts[] = {"cat", "dog"};
     static const float x[] = {1, 2.5f, -3e2f, .125f};
-    struct csv_table t;
+    struct data_table t;
 
     assert_ok(parse(&t, "1,2.5,cat\n-3e2, +.125 ,dog", &labels));
     assert_int_equal(t.n_rows, 2);
     assert_int_equal(t.n_values, 2);
     assert_memory_equal(t.x, x, sizeof x);
     has_texts(&t, texts);
-    csv_clear(&t);
+    table_clear(&t);
 }
 
 TEST(quoted_fields_may_contain_commas_line_ends_and_quotes)
 {
     static const char *const texts[] = {"a, b", "two\nlines", "the \"no\""};
-    struct csv_table t;
+    struct data_table t;
 
     assert_ok(parse(&t, "\"1\",\"a, b\"\r\n2,\"two\nlines\"\r\n3,\"the \"\"no\"\"\"\r\n", &labels));
     assert_int_equal(t.n_rows, 3);
     assert_int_equal(t.texts[2].line, 4);
     has_texts(&t, texts);
-    csv_clear(&t);
+    table_clear(&t);
 }
 
 TEST(a_header_is_detected_by_its_names_or_declared)
 {
     const struct csv_form yes = {.column = "", .header = "yes"}, no = {.column = "", .header = "no"};
-    struct csv_table t;
+    struct data_table t;
 
     assert_ok(parse(&t,
                     "\xef\xbb\xbf"
                     "a,b,c\n1,2,x\n",
                     &labels));
     assert_int_equal(t.n_rows, 1);
-    csv_clear(&t);
+    table_clear(&t);
     assert_ok(parse(&t, "1,2,x\n3,4,y\n", &labels)); /* a label alone makes no header */
     assert_int_equal(t.n_rows, 2);
-    csv_clear(&t);
+    table_clear(&t);
     assert_ok(parse(&t, "1,2,x\n3,4,y\n", &yes));
     assert_int_equal(t.n_rows, 1);
-    csv_clear(&t);
+    table_clear(&t);
     assert_int_equal(parse(&t, "a,b,c\n1,2,x\n", &no), ERR_CONFIG);
     assert_error_has("line 1, column 1: \"a\" is not a number");
 }
@@ -104,7 +104,7 @@ TEST(a_first_row_with_a_number_is_data_and_not_a_header)
         {",1,cat\n2,3,dog\n", &labels, "line 1, column 1: empty, expected a number"},
     };
     struct csv_form yes = {.column = "", .is_target = true, .header = "yes"};
-    struct csv_table t;
+    struct data_table t;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse(&t, cases[i].csv, cases[i].form), ERR_CONFIG);
@@ -113,11 +113,11 @@ TEST(a_first_row_with_a_number_is_data_and_not_a_header)
     }
     assert_ok(parse(&t, "id,2023,2024\n2,3,0\n", &yes));
     assert_int_equal(t.n_rows, 1);
-    csv_clear(&t);
+    table_clear(&t);
     assert_ok(parse(&t, "-,infix,e\n2,3,0\n",
                     &labels)); /* not a number, though made of letters that occur in numbers */
     assert_int_equal(t.n_rows, 1);
-    csv_clear(&t);
+    table_clear(&t);
     assert_int_equal(parse(&t, "a,b,c\n1,x,0\n", &labels), ERR_CONFIG);
     assert_null(strstr(e.hint, "header=yes"));
     assert_int_equal(parse(&t, "1,x,0\n", &(struct csv_form){.column = "", .header = "no"}), ERR_CONFIG);
@@ -128,16 +128,16 @@ TEST(the_label_column_is_chosen_by_name_or_number)
 {
     static const char *const texts[] = {"x", "y"};
     struct csv_form f = {.column = "kind", .header = "auto"};
-    struct csv_table t;
+    struct data_table t;
 
     assert_ok(parse(&t, "kind,a\nx,1\ny,2\n", &f));
     has_texts(&t, texts);
     assert_true(t.x[0] == 1 && t.x[1] == 2);
-    csv_clear(&t);
+    table_clear(&t);
     f.column = "1";
     assert_ok(parse(&t, "x,1\ny,2\n", &f));
     has_texts(&t, texts);
-    csv_clear(&t);
+    table_clear(&t);
     f.column = "3";
     assert_int_equal(parse(&t, "x,1\n", &f), ERR_CONFIG);
     assert_error_has("column 3 of 2, counted from 1");
@@ -156,7 +156,7 @@ TEST(the_label_column_is_chosen_by_name_or_number)
 
 static bool is_warned(const char *part)
 {
-    for (const char *one = NULL; (one = data_warning(&warnings, one)) != NULL;)
+    for (const char *one = NULL; (one = dataset_warning(&warnings, one)) != NULL;)
         if (strstr(one, part))
             return true;
     return false;
@@ -186,7 +186,7 @@ TEST(a_first_row_that_counts_from_0_is_a_header_and_a_name_in_it_counts_before_a
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct csv_form f = {.column = cases[i].column, .header = cases[i].header};
-        struct csv_table t;
+        struct data_table t;
 
         assert_ok(parse(&t, cases[i].csv, &f));
         assert_int_equal(t.n_rows, cases[i].n_rows);
@@ -195,7 +195,7 @@ TEST(a_first_row_that_counts_from_0_is_a_header_and_a_name_in_it_counts_before_a
         assert_memory_equal(t.texts[0].at, cases[i].text, strlen(cases[i].text));
         if (cases[i].warning)
             assert_true(is_warned(cases[i].warning));
-        csv_clear(&t);
+        table_clear(&t);
     }
 }
 
@@ -230,17 +230,17 @@ TEST(columns_and_rows_that_may_be_misunderstood_are_warned_of)
         "id,a\n10,x\n9,y\n8,x\n7,y\n6,x\n5,y\n4,x\n3,y\n2,x\n2,y\n",
         "1990,2000,2010\n5,6,0\n7,8,2010\n", /* three by chance */
     };
-    struct csv_table t;
+    struct data_table t;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_ok(parse(&t, cases[i].csv, &labels));
         assert_true(is_warned(cases[i].warning));
-        csv_clear(&t);
+        table_clear(&t);
     }
     for (size_t i = 0; i < N_OF(clear); i++) {
         assert_ok(parse(&t, clear[i], &labels));
-        assert_null(data_warning(&warnings, NULL));
-        csv_clear(&t);
+        assert_null(dataset_warning(&warnings, NULL));
+        table_clear(&t);
     }
 }
 
@@ -273,7 +273,7 @@ TEST(a_column_of_text_is_named_with_what_to_do_about_it)
                                 .header = "yes",
                                 .drop = cases[i].drop,
                                 .group = ""};
-        struct csv_table t;
+        struct data_table t;
 
         assert_int_equal(parse(&t, cases[i].csv, &form), ERR_CONFIG);
         assert_error_has(cases[i].text);
@@ -284,12 +284,12 @@ TEST(a_column_of_text_is_named_with_what_to_do_about_it)
 TEST(a_number_that_is_no_place_is_the_name_of_a_column)
 {
     struct csv_form form = {.column = "2021", .is_target = true, .header = "auto", .drop = "", .group = ""};
-    struct csv_table t;
+    struct data_table t;
 
     assert_ok(parse(&t, "2019,2020,2021\n5,6,7\n8,9,10\n", &form));
     assert_int_equal(t.n_rows, 2);
     assert_true(t.targets[0] == 7 && t.targets[1] == 10);
-    csv_clear(&t);
+    table_clear(&t);
     form.column = "2022";
     assert_int_equal(parse(&t, "2019,2020,2021\n5,6,7\n8,9,10\n", &form), ERR_CONFIG);
 }
@@ -297,7 +297,7 @@ TEST(a_number_that_is_no_place_is_the_name_of_a_column)
 TEST(a_file_with_a_reason_for_hundreds_of_warnings_gives_twenty_and_one_that_says_so)
 {
     char csv[4096] = "";
-    struct csv_table t;
+    struct data_table t;
     size_t n = 0;
 
     for (int i = 0; i < 300; i++)
@@ -307,11 +307,11 @@ TEST(a_file_with_a_reason_for_hundreds_of_warnings_gives_twenty_and_one_that_say
         strcat(csv, "1,");
     strcat(csv, "x\n");
     assert_ok(parse(&t, csv, &labels));
-    for (const char *one = NULL; (one = data_warning(&warnings, one)) != NULL;)
+    for (const char *one = NULL; (one = dataset_warning(&warnings, one)) != NULL;)
         n++;
-    assert_int_equal(n, DATA_WARNINGS_MAX + 1);
+    assert_int_equal(n, DATASET_WARNINGS_MAX + 1);
     assert_true(is_warned("further warnings about this file are left out"));
-    csv_clear(&t);
+    table_clear(&t);
 }
 
 TEST(a_missing_label_is_refused_or_its_row_left_out_or_a_class)
@@ -320,10 +320,10 @@ TEST(a_missing_label_is_refused_or_its_row_left_out_or_a_class)
                                           "NULL", "None", "<NA>", "\\N", "\"\""};
     struct csv_form drop = labels, label = labels;
     char csv[64];
-    struct csv_table t;
+    struct data_table t;
 
-    drop.missing = CSV_MISSING_DROP;
-    label.missing = CSV_MISSING_LABEL;
+    drop.missing = TABLE_MISSING_DROP;
+    label.missing = TABLE_MISSING_LABEL;
     for (size_t i = 0; i < N_OF(missing); i++) {
         snprintf(csv, sizeof csv, "a,kind\n1,x\n2,%s\n3,y\n", missing[i]);
         assert_int_equal(parse(&t, csv, &labels), ERR_CONFIG);
@@ -333,18 +333,18 @@ TEST(a_missing_label_is_refused_or_its_row_left_out_or_a_class)
         assert_int_equal(t.n_rows, 2);
         assert_true(t.x[1] == 3);
         assert_true(is_warned("1 of 3 rows have a missing cell and are left out"));
-        csv_clear(&t);
+        table_clear(&t);
         if (missing[i][0] == '\0' || missing[i][0] == '"') {
             assert_int_equal(parse(&t, csv, &label), ERR_CONFIG);
             continue;
         }
         assert_ok(parse(&t, csv, &label));
         assert_int_equal(t.n_rows, 3);
-        csv_clear(&t);
+        table_clear(&t);
     }
     assert_ok(parse(&t, "a,b\n1,2\nNA,3\n4,5\n", &drop)); /* a missing value, too */
     assert_int_equal(t.n_rows, 2);
-    csv_clear(&t);
+    table_clear(&t);
     assert_int_equal(parse(&t, "a,b\n?,2\nNA,3\n", &drop), ERR_CONFIG);
     assert_error_has("each of its 2 rows has a missing cell");
     assert_int_equal(parse(&t, "a,b\n1,caf\xe9\n2,x\n", &labels), ERR_CONFIG);
@@ -354,16 +354,16 @@ TEST(a_missing_label_is_refused_or_its_row_left_out_or_a_class)
 TEST(numbers_to_regress_that_are_taken_for_labels_are_warned_of)
 {
     char csv[1000] = "a,price\n";
-    struct csv_classes c;
-    struct csv_table t;
+    struct table_classes c;
+    struct data_table t;
 
     for (int i = 0; i < 30; i++)
         sprintf(csv + strlen(csv), "%d,%d.5\n", i % 3, i);
     assert_ok(parse(&t, csv, &labels));
-    assert_ok(csv_classes_find(&c, &t, &warnings, &e));
+    assert_ok(table_classes_find(&c, &t, &warnings, &e));
     assert_true(is_warned("the 30 rows have 30 different numbers as labels"));
     free(c.texts);
-    csv_clear(&t);
+    table_clear(&t);
 }
 
 TEST(labels_that_people_read_alike_are_classes_and_a_warning)
@@ -379,15 +379,15 @@ TEST(labels_that_people_read_alike_are_classes_and_a_warning)
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
-        struct csv_classes c;
-        struct csv_table t;
+        struct table_classes c;
+        struct data_table t;
 
         assert_ok(parse(&t, cases[i].csv, &labels));
-        assert_ok(csv_classes_find(&c, &t, &warnings, &e));
+        assert_ok(table_classes_find(&c, &t, &warnings, &e));
         assert_int_equal(c.n, 3);
         assert_true(is_warned(cases[i].warning));
         free(c.texts);
-        csv_clear(&t);
+        table_clear(&t);
     }
 }
 
@@ -422,7 +422,7 @@ TEST(errors_are_reported_with_line_and_column)
         {"1,2,x\n3,4\"5,y\n", "line 2, column 2: a quote inside a cell"},
         {"1,2,x\n3,\r4,y\n", "line 2, column 2: a control character inside a cell"},
     };
-    struct csv_table t;
+    struct data_table t;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_int_equal(parse(&t, cases[i].csv, &labels), ERR_CONFIG);
@@ -470,7 +470,7 @@ TEST(a_file_of_another_form_is_named_for_what_it_is)
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         const struct csv_form f = {.column = "", .header = "auto", .group = "", .drop = ""};
-        struct csv_table t;
+        struct data_table t;
 
         free(text);
         text = unit_copy(cases[i].bytes, cases[i].len);
@@ -485,7 +485,7 @@ TEST(columns_are_left_out_or_group_the_rows)
     static const float x[] = {5, 6, 7, 8}, y[] = {6, 8};
     static const char *const users[] = {"bob", "al,ice"};
     struct csv_form f = {.column = "kind", .header = "auto", .group = "user", .drop = "id+1"};
-    struct csv_table t;
+    struct data_table t;
 
     /* The header's first cell is empty: 1 is its number. */
     assert_ok(parse(&t, ",id,a,user,kind,b\n0,x,5,bob,c,6\n1,y,7,\"al,ice\",d,8\n", &f));
@@ -496,12 +496,12 @@ TEST(columns_are_left_out_or_group_the_rows)
         assert_int_equal(t.groups[i].len, strlen(users[i]));
         assert_memory_equal(t.groups[i].at, users[i], strlen(users[i]));
     }
-    assert_null(data_warning(&warnings, NULL));
-    csv_clear(&t);
+    assert_null(dataset_warning(&warnings, NULL));
+    table_clear(&t);
     f = (struct csv_form){.column = "2", .is_target = true, .header = "no", .group = "1"};
     assert_ok(parse(&t, "7,6,5\n7,8,7\n", &f));
     assert_memory_equal(t.targets, y, sizeof y);
-    csv_clear(&t);
+    table_clear(&t);
     f.group = "2";
     assert_int_equal(parse(&t, "7,6,5\n", &f), ERR_CONFIG);
     assert_error_has("column 2 is learned, and can neither be left out nor be that of the groups");
@@ -528,7 +528,7 @@ TEST(columns_are_left_out_or_group_the_rows)
 TEST(a_truncated_table_never_yields_new_rows)
 {
     static const char csv[] = "a,b,kind\n1,2,\"c\"\n3.5,4,\"d, e\"\n";
-    struct csv_table t;
+    struct data_table t;
 
     for (size_t n = 0; n < sizeof csv - 1; n++) {
         char part[sizeof csv] = "";
@@ -538,7 +538,7 @@ TEST(a_truncated_table_never_yields_new_rows)
             continue;
         assert_in_range(t.n_rows, 1, 2);
         assert_true(t.n_values == 2 && t.x[0] == 1);
-        csv_clear(&t);
+        table_clear(&t);
     }
 }
 
@@ -555,15 +555,15 @@ TEST(labels_become_classes_in_numeric_or_alphabetic_order)
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
-        struct csv_classes c;
-        struct csv_table t;
+        struct table_classes c;
+        struct data_table t;
 
         assert_ok(parse(&t, cases[i].csv, &labels));
-        assert_ok(csv_classes_find(&c, &t, &warnings, &e));
+        assert_ok(table_classes_find(&c, &t, &warnings, &e));
         for (int k = 0; k < 4; k++)
-            assert_int_equal(csv_class_of(&c, &t.texts[k]), cases[i].classes[k]);
+            assert_int_equal(table_class_of(&c, &t.texts[k]), cases[i].classes[k]);
         free(c.texts);
-        csv_clear(&t);
+        table_clear(&t);
     }
 }
 

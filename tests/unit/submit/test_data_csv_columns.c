@@ -1,4 +1,5 @@
-/* Data that is read by a model's preprocessing record. */
+/* Data that is read by a model's preprocessing record: columns by their names, and what other formats may
+ * lack. */
 #include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
 
@@ -82,7 +83,7 @@ TEST(columns_are_found_by_name_in_any_order_and_others_are_left_out)
     assert_rows(&d, 2, (float[]){5, 50, 6, 60});
     assert_memory_equal(d.test_y, ((int32_t[]){2, 1}), 2 * sizeof(int32_t));
     assert_int_equal(d.n_classes, 3);
-    assert_non_null(strstr(data_warning(&d.warnings, NULL), "column \"id\" is left out"));
+    assert_non_null(strstr(dataset_warning(&d.warnings, NULL), "column \"id\" is left out"));
     dataset_clear(&d);
     preprocessing_clear(&p);
 }
@@ -106,11 +107,11 @@ TEST(a_column_that_was_left_out_by_its_number_may_be_missing_or_elsewhere)
     learn(&p, "csv:drop=1,target=4,header=no,test=0.5", put("train.csv", "7,1,10,3\n8,2,20,4\n9,3,30,5\n"));
     assert_ok(read_as(&d, p.dataset, put("new.csv", "7,5,50,1\n8,6,60,2\n"), &p, true));
     assert_rows(&d, 2, (float[]){5, 50, 6, 60});
-    assert_null(data_warning(&d.warnings, NULL));
+    assert_null(dataset_warning(&d.warnings, NULL));
     dataset_clear(&d);
     assert_ok(read_as(&d, p.dataset, put("new.csv", "5,50,1\n6,60,2\n"), &p, true));
     assert_rows(&d, 2, (float[]){5, 50, 6, 60});
-    assert_non_null(strstr(data_warning(&d.warnings, NULL), "all are taken for these"));
+    assert_non_null(strstr(dataset_warning(&d.warnings, NULL), "no column is left out"));
     dataset_clear(&d);
     preprocessing_clear(&p);
 }
@@ -235,7 +236,7 @@ TEST(columns_of_the_same_name_are_told_apart_by_their_order_only)
     assert_rows(&d, 1, (float[]){5, 50});
     dataset_clear(&d);
     assert_int_equal(read_table(&d, &p, "kind,v,v\nant,5,50\n"), ERR_CONFIG);
-    assert_error_has("two of these have the same name");
+    assert_error_has("two of these are the same");
     preprocessing_clear(&p);
 }
 
@@ -297,7 +298,7 @@ TEST(words_keep_their_numbers_and_others_are_1)
     assert_null(d.test_y);
     assert_memory_equal(d.test_x, ((int32_t[]){(int)film, 0, 0, 1, 0, 0, (int)bad, 0, 0, (int)good, 0, 0}),
                         12 * sizeof(int32_t));
-    assert_non_null(strstr(data_warning(&d.warnings, NULL), "its lines have no labels"));
+    assert_non_null(strstr(dataset_warning(&d.warnings, NULL), "its lines have no labels"));
     dataset_clear(&d);
     assert_ok(read_as(&d, "text", put("lines", "film\nbad\n"), &p, true)); /* a single file */
     assert_true(d.n_test == 2 && !d.test_y && d.n_classes == 2);
