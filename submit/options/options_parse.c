@@ -1,4 +1,4 @@
-/* The options of a command line, with those of the files and presets that it names, and what they mean
+/* Parses a command line, with the files and presets that it names, and checks and completes all options
  * together. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,12 +58,13 @@ static int finish_optimizer(struct options *o, struct err *e)
     return 0;
 }
 
-/* Of this command line: a list in the one way replaces one in the other, of a job that runs again, too. */
+/* A list of agents on this command line replaces the list of an earlier job, also one that is given in
+ * another way. */
 static int choose_list(struct options *o, bool has_workers, bool has_worker_hosts, bool has_ps_hosts,
                        struct err *e)
 {
     if (has_workers && (has_worker_hosts || has_ps_hosts))
-        return err_set(e, ERR_USAGE, "--workers and --%s: the list of agents is given in one of these ways",
+        return err_set(e, ERR_USAGE, "--workers and --%s: give the list of agents in one of these ways",
                        has_worker_hosts ? "worker_hosts" : "ps_hosts");
     if (has_workers)
         o->worker_hosts[0] = o->ps_hosts[0] = '\0';
@@ -76,7 +77,8 @@ static int choose_list(struct options *o, bool has_workers, bool has_worker_host
     return 0;
 }
 
-/* A number of steps alone: as many epochs as they are, which is known when the data is (limit_steps). */
+/* With a number of steps and no --epochs the job has as many epochs as the steps take: limit_steps() in
+ * stage_check.c sets their number, which depends on the data set. */
 static void finish_epochs(struct options *o)
 {
     bool has_steps = (options_is_given(o, offsetof(struct options, settings.max_steps)) &&
@@ -87,8 +89,8 @@ static void finish_epochs(struct options *o)
         o->settings.epochs = (int)settings_field(offsetof(struct settings, epochs))->max;
 }
 
-/* The name of the data set gets the column whose groups --partition divides, so that each later reader of the
- * set has it. An unknown rule is refused later. */
+/* Adds the column of --partition column:NAME to the name of the data set, as its option `group`. An unknown
+ * rule is refused later. */
 static int finish_partition(struct options *o, struct err *e)
 {
     struct settings *set = &o->settings;
@@ -221,7 +223,8 @@ static int finish_options(struct options *o, struct err *e)
     return finish_optimizer(o, e);
 }
 
-/* "codec=dc_asgd:mode=adaptive", without its parameter if that is given. */
+/* Whether `parameters`, which the command line adds to the preset's codec, set the parameter that the
+ * preset's option sets itself: "codec=dc_asgd:mode=adaptive". */
 static bool is_set_again(const char *option, const char *parameters)
 {
     const char *own = strchr(option, ':');
@@ -231,7 +234,8 @@ static bool is_set_again(const char *option, const char *parameters)
     return key[0] && strstr(parameters, key);
 }
 
-/* One option of a preset, unless it is given. The codec keeps the parameters after the name of the preset. */
+/* Sets one option of a preset, unless the command line has it. The parameters after the preset's name become
+ * those of its codec. */
 static int set_preset_option(struct options *o, const char *option, const char *parameters, struct err *e)
 {
     bool is_codec = strncmp(option, "codec=", 6) == 0;
@@ -255,7 +259,7 @@ static int set_preset_option(struct options *o, const char *option, const char *
     return 0;
 }
 
-/* A name for a rule with options is for all nodes; as in Parallel-SGD it may be given for servers, too. */
+/* A preset is for all nodes. As in Parallel-SGD, --server_codec may name the same one again. */
 static int take_server_preset(struct options *o, const struct preset *p, struct err *e)
 {
     const struct preset *of_servers = o->server_codec[0] ? preset_find(o->server_codec) : NULL;
@@ -263,9 +267,10 @@ static int take_server_preset(struct options *o, const struct preset *p, struct 
     if (!of_servers)
         return 0;
     if (of_servers != p || strchr(o->server_codec, ':'))
-        return err_set(e, ERR_USAGE, "--server_codec %s: it stands for options of the whole job: --codec %s",
+        return err_set(e, ERR_USAGE,
+                       "--server_codec %s: this name stands for options of the whole job; give --codec %s",
                        o->server_codec, of_servers->name);
-    o->server_codec[0] = '\0'; /* that of the workers */
+    o->server_codec[0] = '\0'; /* the servers' codec is that of the workers */
     return 0;
 }
 
@@ -307,7 +312,7 @@ static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv
     return options_check_resume(o, &earlier, e);
 }
 
-/* One KEY=VALUE, parsed as --KEY=VALUE of a job. */
+/* Parses one KEY=VALUE of --set as --KEY=VALUE. */
 static int set_one(struct options *o, unsigned verb, const char *text, struct err *e)
 {
     char first[] = "set", option[PATH_MAX], name[ARGS_NAME];
@@ -339,7 +344,7 @@ static int set_all(struct options *o, unsigned verb, const char *const *sets, st
     return 0;
 }
 
-/* Options of which one replaces the others. */
+/* Sets of options in which an option replaces the others. */
 static const size_t exclusive[][3] = {
     {offsetof(struct options, workers), offsetof(struct options, worker_hosts),
      offsetof(struct options, ps_hosts)},
@@ -388,7 +393,7 @@ static int parse_configured(struct options *o, unsigned verb, int argc, char **a
     bool by_file[ARGS_MAX];
 
     if (given.resume[0])
-        return err_set(e, ERR_USAGE, "--config and --resume: the options of a job come from one of them");
+        return err_set(e, ERR_USAGE, "--config and --resume: take the options of a job from one of them");
     options_defaults(o);
     o->args = (struct args_found){.n_operands = 0};
     if (options_take_config(o, verb, given.config, changes_job(&given), e) < 0)

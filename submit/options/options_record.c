@@ -91,8 +91,8 @@ static bool is_list(const struct args_option *t)
            t->offset == offsetof(struct options, ps_hosts);
 }
 
-/* True if a job that is resumed or submitted again inherits the option from the earlier job, which was
- * submitted by this verb: the options of the job, and the worker list. */
+/* True if a job that is resumed or submitted again takes the option from the earlier job, which was submitted
+ * by this verb: the options of the job itself, and the list of agents. */
 static bool is_inherited(const struct args_option *t, unsigned verb)
 {
     return (t->verbs & verb) && (t->group == JOB || is_list(t));
@@ -103,7 +103,8 @@ static bool is_of_executor(const json_t *texts)
     return json_object_get(texts, "exec");
 }
 
-/* What a job starts from: a resumed job starts from the earlier one instead. */
+/* Whether the option names the weights that a job starts with: a resumed job starts with those of the earlier
+ * job. */
 static bool is_start(const struct args_option *t)
 {
     return t->offset == offsetof(struct options, resume) || t->offset == offsetof(struct options, init_from);
@@ -133,9 +134,9 @@ static int take_text(struct options *o, const struct args_option *t, const json_
     return args_set(t, value, o, e);
 }
 
-/* Sets the inherited options from the texts written by options_json. `given`, by index in the table:
- * options on this command line, which take precedence where they may differ; NULL: none, and the job also
- * starts from what the earlier one started from. */
+/* Sets the inherited options from the texts written by options_json. `given`, by index in the table: the
+ * options of this command line, which take precedence if they may differ; NULL: none, and the job starts with
+ * the same weights as the earlier one. */
 static int take_texts(struct options *o, unsigned verb, const bool *given, const json_t *texts, struct err *e)
 {
     for (int i = 0; i < options_table.n; i++) {
@@ -152,7 +153,7 @@ static int take_texts(struct options *o, unsigned verb, const bool *given, const
 int options_take_texts(struct options *o, unsigned verb, const json_t *texts, struct err *e)
 {
     if (is_of_executor(texts) && !(verb & FOR_RUN))
-        return err_set(e, ERR_CONFIG, "it is that of an executor: job_submit rerun runs it again");
+        return err_set(e, ERR_CONFIG, "the job ran an executor: job_submit rerun runs it again");
     return take_texts(o, verb, NULL, texts, e);
 }
 
@@ -160,7 +161,7 @@ int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, s
 {
     const char *theirs = json_string_value(json_object_get(texts, "dataset"));
     size_t n = strcspn(o->settings.dataset, ":");
-    bool has_own_data = false; /* of another kind than the job's */
+    bool has_own_data = false; /* --dataset names a set of another kind than the job's */
 
     for (int i = 0; i < options_table.n; i++)
         has_own_data |= o->args.given[i] &&
@@ -179,7 +180,6 @@ int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, s
     return 0;
 }
 
-/* Sets the options of the job in `folder` over the defaults. */
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e)
 {
     char path[PATH_MAX];
@@ -228,7 +228,7 @@ int options_check_resume(const struct options *o, const struct options *earlier,
     return 0;
 }
 
-/* Finds the copy of a codec's source in the results. */
+/* Finds the copy of a codec's source in the result folder. */
 static bool find_copy(char out[PATH_MAX], const json_t *facts, const char *folder)
 {
     const char *name = json_text_at(facts, "name");
@@ -240,7 +240,8 @@ static bool find_copy(char out[PATH_MAX], const json_t *facts, const char *folde
            codec_file_has_sum(out, json_text_at(facts, "source_sha256"));
 }
 
-/* Replaces a codec that has changed since, or is gone, by the copy of its source. */
+/* Replaces a codec that has changed since the earlier job, or does not exist any more, by the copy of its
+ * source. */
 static void choose_codec(json_t *texts, const char *option, const json_t *facts, const char *folder)
 {
     const char *text = json_text_at(texts, option);
@@ -251,16 +252,18 @@ static void choose_codec(json_t *texts, const char *option, const json_t *facts,
     if (!name[0] || codec_list_is_one(text) || !facts || codec_file_is_same(name, facts))
         return;
     if (find_copy(copy, facts, folder)) {
-        console_info("%s is not what it was in that run: its source of then is used, %s.", name, copy);
+        console_info("%s has changed since that run: the copy of its source in the results is used, %s.",
+                     name, copy);
         json_object_set_new(texts, option, json_sprintf("%s%s", copy, text + end));
     } else if (!find_is_path(name) || access(name, F_OK) == 0) { /* else it is reported as missing */
-        console_info("%s is not what it was in that run, whose results have no copy of its source: the "
-                     "present one is used.",
-                     name);
+        console_info(
+            "%s has changed since that run, and the results have no copy of its source: the present one is "
+            "used.",
+            name);
     }
 }
 
-/* What the job chose by itself, from figures that may be others by now. */
+/* Keeps what the job has chosen by itself, from measurements that may be different now. */
 static void keep_choices(json_t *texts, const json_t *settings)
 {
     const char *path = json_text_at(settings, "path");
@@ -269,7 +272,7 @@ static void keep_choices(json_t *texts, const json_t *settings)
         json_object_set(texts, "path", json_object_get(settings, "path"));
 }
 
-/* Times that were measured in that simulation take the place of new measurements. */
+/* The options of that simulation; times that it has measured replace new measurements. */
 static json_t *simulation_of(const json_t *facts)
 {
     const json_t *simulation = json_object_get(facts, "simulation");

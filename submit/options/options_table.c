@@ -12,8 +12,8 @@ enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
 
 #define AT(m)    ARGS_AT(struct options, m)
 #define GIVEN(m) .given = offsetof(struct options, m)
-/* An option of a setting, whose type, range, choices and may_change are in shared/job/settings.c:
- * complete(). */
+/* The option of a setting: complete() takes its type, range, choices and may_change from
+ * shared/job/settings.c. */
 #define SETTING(m) ARGS_FLAG, AT(settings.m)
 #define SIM(m)     AT(simulation.m)
 
@@ -25,11 +25,11 @@ static struct args_option table[] = {
     {"node_count", "n", SETTING(node_count), FOR_JOB | FOR_RUN, JOB, "N", "workers of the job"},
     {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
      "samples per step and block; a worker has one block, or several with --redundancy or --block-ratio"},
-    {"batch_size", "b", SETTING(batch_size), FOR_PREDICT, JOB, "N", "samples that are computed together"},
+    {"batch_size", "b", SETTING(batch_size), FOR_PREDICT, JOB, "N", "samples of one forward pass"},
     {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",
      "rule by which nodes exchange updates: a name, a .c or a .so file, then :KEY=VALUE,... for its "
-     "parameters; or a list for layers, the last one's first (docs/compression.md)",
+     "parameters; or a list with a codec for each layer, the last layer first (docs/compression.md)",
      .may_change = true},
     {"server_codec", "", ARGS_NAME_OR_PATH, AT(server_codec), FOR_JOB, JOB, "NAME|FILE",
      "codec of the servers; null: no servers", .may_change = true},
@@ -46,19 +46,19 @@ static struct args_option table[] = {
     {"learn_rate|lr", "", SETTING(learn_rate), FOR_JOB, JOB, "X", "learning rate", GIVEN(has_learn_rate)},
     {"epochs", "E", SETTING(epochs), FOR_JOB, JOB, "N", "passes over the training set"},
     {"max-steps", "", SETTING(max_steps), FOR_JOB, JOB, "N",
-     "end after N steps of each worker, or with the last epoch if that is earlier; without --epochs as many "
-     "epochs as N steps are; 0: no limit"},
+     "end after N steps of each worker, or with the last epoch if that is earlier; without --epochs the job "
+     "has as many epochs as N steps take; 0: no limit"},
     {"max-mb", "", ARGS_U64, AT(max_mb), FOR_JOB, JOB, "N",
-     "the same for the mini-batches of all workers together, as in platoon: each computes its share of N, "
-     "rounded up",
+     "end after N mini-batches of all workers together, as in platoon: each worker computes its share of N, "
+     "rounded up; 0: no limit",
      .min = 0, .max = 0x1p53, .may_change = true},
     {"block_assignment", "", ARGS_CHOICE, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_CHOICES "|dpa",
      "which worker holds which block"},
     {"block-ratio", "", SETTING(block_ratio), FOR_JOB, JOB, "N,N,...",
      "blocks of each worker, for machines of different speed: 2,1,1; contributions count by their samples"},
     {"feed", "", SETTING(feed), FOR_SUBMIT, JOB, NULL,
-     "which mini-batches a worker computes: those of its blocks, or the next one of all whenever it asks the "
-     "first server, so that a fast worker computes more"},
+     "which mini-batches a worker computes: those of its own blocks, or the next one of a list that the "
+     "first server keeps for all workers, so that a fast worker computes more"},
     {"gradient-descent", "", SETTING(optimizer), FOR_JOB, JOB, NULL,
      "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
     {"schedule", "", SETTING(schedule), FOR_JOB, JOB, "TEXT",
@@ -79,7 +79,7 @@ static struct args_option table[] = {
     {"data", "", ARGS_PATH, AT(data), FOR_MODEL_AND_DATA, JOB, "FILE|DIR",
      "the data set's file, or the folder with its files", .may_change = true},
     {"data", "", ARGS_PATH, AT(data), FOR_RUN, JOB, "FILE|DIR",
-     "its input, cut into a shard for each node: a file, or all files of a folder; else it has none",
+     "input of the executor, divided into a shard for each node: a file, or all files of a folder",
      .may_change = true},
     {"transform", "", SETTING(transform), FOR_MODEL_AND_DATA, JOB, "LIST",
      "preprocessing of samples: unit|centre|standard[,crop=N][,flip]"},
@@ -103,13 +103,14 @@ static struct args_option table[] = {
     {"placement", "", SETTING(placement), FOR_JOB, JOB, NULL,
      "which parameter server holds which parameters: ranges of equal length, or whole tensors in turn"},
     {"path", "", SETTING(path), FOR_JOB, JOB, NULL,
-     "how contributions of a rule that combines reach each other; auto: the quickest that the job allows"},
+     "how the contributions of a rule that combines are exchanged; auto: the fastest path that the job "
+     "allows"},
     {"aggregate", "", SETTING(aggregate), FOR_JOB, JOB, "HOW",
-     "what a rule that combines takes of all contributions: mean|median|trimmed:F|krum:F|geomedian; all but "
-     "the mean withstand faulty workers (F of them)"},
+     "aggregate function of a rule that combines: mean|median|trimmed:F|krum:F|geomedian; all "
+     "but the mean tolerate faulty workers (F: how many)"},
     {"overlap", "", SETTING(overlap), FOR_JOB, JOB, "N",
-     "exchanges by which the combination of a rule that combines may be late, 0 or 1: with 1 workers compute "
-     "while vectors are summed; auto: as the rule says, 0 except for doublebuffer"},
+     "exchanges by which the result of a rule that combines is applied late, 0 or 1: with 1, workers compute "
+     "while vectors are summed; auto: the rule's own value, 0 except for doublebuffer"},
     {"participate", "", SETTING(participate), FOR_JOB, JOB, "SHARE",
      "share of the workers, drawn for each round, that compute and contribute; the others wait for the "
      "result"},
@@ -119,15 +120,14 @@ static struct args_option table[] = {
     {"eval-every", "", SETTING(eval_every), FOR_JOB, JOB, "N",
      "steps between evaluations on the test set, besides those after each epoch; 0: none"},
     {"target-accuracy", "", SETTING(target_accuracy), FOR_JOB, JOB, "X",
-     "end when an evaluation's accuracy on the test set, the mean over the workers, is X or more; 0: no such "
-     "end"},
+     "end when the accuracy of an evaluation on the test set, the mean over the workers, is X or more; 0: "
+     "never"},
     {"patience", "", SETTING(patience), FOR_JOB, JOB, "K",
-     "end when more than K evaluations since the best one are no better than the best of those K or more "
-     "before them, as in platoon; 0: no such end"},
+     "end when the results on the test set do not improve, as in platoon: at the bad evaluation number K + 1 "
+     "since the best one (docs/training.md); 0: never"},
     {"round-timeout", "", SETTING(round_timeout_s), FOR_JOB | FOR_RUN, JOB, "S",
-     "seconds a node waits for a contribution to a round, or a message; a codec call, or an executor until "
-     "its "
-     "next call of the host, may take three quarters of it"},
+     "seconds that a node waits for a contribution to a round or for a message; a call of the codec, or an "
+     "executor between two calls of its host, may take three quarters of that"},
     {"local-path", "", SETTING(local_path), FOR_SUBMIT | FOR_RUN, JOB, NULL,
      "shared memory between nodes of one machine; off: TCP"},
     {"data-tls", "", SETTING(data_tls), FOR_SUBMIT | FOR_RUN, JOB, NULL,
@@ -140,7 +140,7 @@ static struct args_option table[] = {
     {"checkpoint-every", "", SETTING(checkpoint_every), FOR_SUBMIT, JOB, "N",
      "epochs between checkpoints; 0: none"},
     {"init-from", "", ARGS_PATH, AT(init_from), FOR_SUBMIT, JOB, "FILE",
-     "initial weights, a .safetensors file; else drawn from the seed"},
+     "initial weights, a .safetensors file; else weights drawn from the seed"},
     {"resume", "", ARGS_PATH, AT(resume), FOR_SUBMIT, JOB, "DIR",
      "resume from the checkpoints in this result folder", .may_change = true},
     {"image-classification", "", ARGS_FLAG, AT(image_classification), FOR_SUBMIT, JOB, NULL,
@@ -158,16 +158,17 @@ static struct args_option table[] = {
     {"server-link", "", ARGS_TEXT, SIM(server_link), FOR_SIMULATE, SIMULATED, "RATE,LATENCY[,JITTER]",
      "network link of each server, default: as the workers'"},
     {"step-time", "", ARGS_TEXT, SIM(step_time), FOR_SIMULATE, SIMULATED, "S[,S...]",
-     "compute seconds per step, drawn at random from the list; else measured, 0.01 with stand-in gradients"},
+     "compute seconds per step, drawn at random from the list; else measured, or 0.01 with stand-in "
+     "gradients"},
     {"eval-time", "", ARGS_NUMBER, SIM(eval_time_s), FOR_SIMULATE, SIMULATED, "S",
-     "seconds an evaluation on the test set takes, else measured", .min = 1e-9, .max = 1e6},
+     "seconds of an evaluation on the test set, else measured", .min = 1e-9, .max = 1e6},
     {"codec-rate", "", ARGS_NUMBER, SIM(codec_rate_mbps), FOR_SIMULATE, SIMULATED, "MB",
      "megabytes per second a codec encodes or decodes, else measured", .min = 1e-6, .max = 1e9},
     {"overhead", "", ARGS_TEXT, SIM(overhead), FOR_SIMULATE, SIMULATED, "RATE,TIME",
      "processor cost of a message at each end, else measured: 12Gbit,5us or any,0s"},
     {"measured", "", ARGS_PATH, AT(measured), FOR_SIMULATE, SIMULATED, "FILE",
-     "keep what is measured in this file, and take from it what it has of the same model, batch and nodes; a "
-     "sweep has one for its runs"},
+     "file of measured times: times of the same model, batch and nodes are taken from it, and others are "
+     "measured and added; a sweep has one for its runs"},
     {"workers-per-machine", "", ARGS_INT, SIM(workers_per_machine), FOR_SIMULATE, SIMULATED, "N",
      "workers that run on one machine and share its link", .min = 1, .max = 1e6},
     {"processors", "", ARGS_INT, SIM(processors), FOR_SIMULATE, SIMULATED, "N",
@@ -185,19 +186,19 @@ static struct args_option table[] = {
     {"replay", "", ARGS_TEXT, SIM(replay), FOR_SIMULATE, SIMULATED, "ORDER",
      "run one order of message delivery, as reported by --exhaustive"},
     {"config", "", ARGS_PATH, AT(config), FOR_JOB, WHERE, "FILE",
-     "options from a JSON file, whose keys are their names, or the run.json of an earlier run, which is "
-     "repeated; those given here take precedence"},
+     "JSON file with options by their names, or the run.json of an earlier run, to repeat it; options of the "
+     "command line take precedence"},
     {"set", "", ARGS_LIST, AT(sets), FOR_RERUN | FOR_JOB, JOB, "KEY=VALUE",
-     "value of an option of the job, as epochs=20; may be repeated; of a sweep several: KEY=VALUE,VALUE,... "
-     "or "
-     "KEY=[\"VALUE\",...]"},
+     "value of an option of the job, as epochs=20; may be repeated; for a sweep several values: "
+     "KEY=VALUE,VALUE,... or KEY=[\"VALUE\",...]"},
     {"repeat", "", ARGS_INT, AT(repeat), FOR_SWEEP, JOB, "N",
      "runs of each combination, with the seeds 1 to N, or from --seed", .min = 1, .max = 10000},
     {"simulate", "", ARGS_FLAG, AT(simulate), FOR_SWEEP, JOB, NULL,
-     "run them in the simulator instead of on agents"},
+     "run the jobs in the simulator instead of on agents"},
     {"workers|worker", "", ARGS_PATH, AT(workers),
      FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_DOCTOR | FOR_BROWSE | FOR_LIST | FOR_STATUS, WHERE, "FILE",
-     "file with the list of the agents' addresses; list and status: of agents that may show jobs of others"},
+     "file with the list of the agents' addresses; list and status also show the jobs of other users that "
+     "these agents report"},
     {"port", "", ARGS_INT, AT(port), FOR_BROWSE, WHERE, "N", "port of the page on 127.0.0.1; 0: a free one",
      .min = 0, .max = 65535},
     {"no-open", "", ARGS_FLAG, AT(no_open), FOR_BROWSE, WHERE, NULL,
@@ -209,34 +210,39 @@ static struct args_option table[] = {
     {"job_name", "", ARGS_CHOICE_TEXT, AT(job_name), FOR_LAUNCH, WHERE, "ps|worker",
      "the list of hosts that this task is in"},
     {"task_index", "", ARGS_INT, AT(task_index), FOR_LAUNCH, WHERE, "I",
-     "its place there; worker 0 is the chief, which submits the job", .min = 0, .max = NODES_MAX},
+     "number of this task in that list, from 0; worker 0 is the chief, which submits the job", .min = 0,
+     .max = NODES_MAX},
     {"task-timeout", "", ARGS_NUMBER, AT(task_timeout_s), FOR_LAUNCH, WHERE, "S",
-     "seconds that the chief waits for the agents of the other tasks, and these for its job", .min = 1,
-     .max = 1e6},
+     "seconds that the chief waits for the agents of the other tasks, and the other tasks for the chief's "
+     "job",
+     .min = 1, .max = 1e6},
     {"token-file", "", ARGS_PATH, AT(credentials.token_file), FOR_AGENTS, WHERE, "FILE",
      "file with the agents' token"},
     {"ca", "", ARGS_PATH, AT(credentials.ca), FOR_AGENTS, WHERE, "FILE",
-     "certificates of CAs, in PEM: agents need one of them with their name, instead of a pin"},
+     "certificates of CAs, in PEM: instead of a pin, an agent needs a certificate of one of these CAs with "
+     "its name"},
     {"cert", "", ARGS_PATH, AT(credentials.cert), FOR_AGENTS, WHERE, "FILE",
      "with --ca: this user's certificate, in PEM, instead of a token"},
-    {"key", "", ARGS_PATH, AT(credentials.key), FOR_AGENTS, WHERE, "FILE", "its key"},
+    {"key", "", ARGS_PATH, AT(credentials.key), FOR_AGENTS, WHERE, "FILE", "private key of --cert, in PEM"},
     {"insecure-no-tls", "", ARGS_FLAG, AT(credentials.insecure_no_tls), FOR_AGENTS, WHERE, NULL,
      "send the token unencrypted to other machines too"},
     {"connect", "", ARGS_FLAG, AT(connect), FOR_DOCTOR, WHERE, NULL,
-     "also run a job of a few steps, which shows that all nodes reach each other"},
+     "also run a job of a few steps, to check that all nodes can reach each other"},
     {"require-isolation", "", ARGS_CHOICE, AT(require_isolation), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
      ISOLATION_CHOICES,
-     "least isolation of the codec on every agent, as SECURITY.md describes (what each agent requires)"},
+     "minimum isolation of the codec on every agent (SECURITY.md); else what each agent requires"},
     {"no-queue", "", ARGS_FLAG, AT(no_queue), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
-     "end with status 4 instead of waiting for a busy agent"},
+     "end with exit status 4 instead of waiting for a busy agent"},
     {"agent-timeout", "", ARGS_NUMBER, AT(agent_timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT,
      WHERE, "S", "seconds without an answer from an agent after which its node is lost", .min = 0.1,
      .max = 1e6},
     {"retries", "", ARGS_INT, AT(retries), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, "N",
-     "further attempts if the job fails by --retry-on, each from the last checkpoint that all nodes have",
+     "further attempts after a failure that --retry-on names, each from the last checkpoint that all nodes "
+     "have",
      .min = 0, .max = RETRIES_MAX},
     {"retry-on", "", ARGS_TEXT, AT(retry_on), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, RETRY_ON_NAMES,
-     "with --retries: for which reasons; a runner that was killed (runner_died, oom) only if you name it"},
+     "with --retries: reasons of a failure for which the job is tried again; a killed runner (runner_died, "
+     "oom) is none by default"},
     {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
      "MBIT", "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,
@@ -260,29 +266,32 @@ static struct args_option table[] = {
     {"mutations", "", ARGS_U64, AT(mutations), FOR_CODECS, CHECKED, "N", "test: number of messages to mutate",
      .min = 0, .max = 1e9, GIVEN(has_mutations)},
     {"tag", "", ARGS_LIST, AT(tags), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE | FOR_LIST, RESULTS,
-     "TAG", "a word to find the job by, kept in run.json; may be repeated; list: only jobs with all of them"},
+     "TAG",
+     "a word to find the job by, kept in run.json; may be repeated; list: show only jobs with all these "
+     "tags"},
     {"all", "", ARGS_FLAG, AT(all), FOR_LIST, RESULTS, NULL,
-     "every job, not only the last 20; --tag and --json have every one too"},
+     "list every job, not only the last 20; --tag and --json always list every job"},
     {"note", "", ARGS_TEXT, AT(note), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE, RESULTS, "TEXT",
      "what the job is for, kept in run.json and shown by list"},
     {"x", "", ARGS_CHOICE_TEXT, AT(plot_x), FOR_PLOT, RESULTS, "step|epoch|time|bytes",
-     "what the curves are drawn over: bytes are those that a worker has sent, plus received"},
+     "quantity of the x axis; bytes: sent plus received by a worker"},
     {"log-x", "", ARGS_CHOICE_TEXT, AT(log_x), FOR_PLOT, RESULTS, "auto|yes|no",
-     "whether x is logarithmic; auto: that of bytes, where some runs end at ten times those of others"},
+     "whether the x axis is logarithmic; auto: for bytes, if some runs end at ten times the bytes of others"},
     {"y", "", ARGS_TEXT, AT(plot_y), FOR_PLOT, RESULTS, "COLUMN",
-     "what is drawn: a column of the file, or a name in codec.csv or metrics.csv"},
+     "quantity of the y axis: a column of the file, or a name in codec.csv or metrics.csv"},
     {"file", "", ARGS_CHOICE_TEXT, AT(plot_file), FOR_PLOT, RESULTS, "eval|train|codec|metrics",
-     "the file of records with it"},
+     "the file of records that has this quantity"},
     {"png", "", ARGS_PATH, AT(png), FOR_PLOT, RESULTS, "FILE",
      "write a picture, drawn by gnuplot; -: to standard output"},
     {"svg", "", ARGS_PATH, AT(svg), FOR_PLOT, RESULTS, "FILE", "the same as SVG"},
     {"width", "", ARGS_INT, AT(plot_width), FOR_PLOT, RESULTS, "N",
-     "characters, else those of the terminal; of a picture pixels, else 960", .min = 20, .max = 10000},
+     "width in characters, else that of the terminal; of a picture in pixels, else 960", .min = 20,
+     .max = 10000},
     {"height", "", ARGS_INT, AT(plot_height), FOR_PLOT, RESULTS, "N",
-     "the same, else 24 lines, or 600 pixels", .min = 6, .max = 10000},
+     "height in lines, else 24; of a picture in pixels, else 600", .min = 6, .max = 10000},
     {"target", "", ARGS_NUMBER, AT(target), FOR_COMPARE, RESULTS, "X",
-     "accuracy to which seconds and bytes are given, else the highest that all runs reached", .min = 0,
-     .max = 1, GIVEN(has_target)},
+     "accuracy for which the seconds and bytes to reach it are shown, else the highest that all runs reached",
+     .min = 0, .max = 1, GIVEN(has_target)},
     {"output", "o", ARGS_PATH, AT(output),
      FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",
      "folder for the results, else logs/ID-NAME"},
@@ -291,8 +300,8 @@ static struct args_option table[] = {
     {"output", "o", ARGS_PATH, AT(output), FOR_PREDICT, RESULTS, "FILE",
      "table to write, else predictions.csv; -: standard output"},
     {"split", "", ARGS_CHOICE_TEXT, AT(split), FOR_PREDICT, RESULTS, "test|train",
-     "half of the data set to predict; else all of the --data that is given, or the test half of the job's "
-     "set"},
+     "half of the data set to predict; else all of --data, or, without --data, the test half of the job's "
+     "data set"},
     {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_MODEL, RESULTS, "npz|onnx", "what to convert to"},
     {"to", "", ARGS_CHOICE_TEXT, AT(format), FOR_EXPORT, RESULTS, "tensorboard|mlflow",
      "the program that reads it"},
@@ -313,8 +322,8 @@ static struct args_option table[] = {
      GIVEN(has_csv_style)},
     {"json", "", ARGS_FLAG, AT(json), FOR_ALL, OUTPUT, NULL, "one JSON object on stdout"},
     {"quiet", "q", ARGS_FLAG, AT(quiet), FOR_ALL, OUTPUT, NULL,
-     "errors and results only, and of a job its table, warnings and folder; of a list the ids or names, one "
-     "a line, for scripts"},
+     "print only errors and results: of a job its table, warnings and folder; of a list the ids or names, "
+     "one per line, for scripts"},
     {"verbose", "v", ARGS_COUNT, AT(verbose), FOR_ALL, OUTPUT, NULL, "print more messages"},
     {"no-color", "", ARGS_FLAG, AT(no_color), FOR_ALL, OUTPUT, NULL, "no colors"},
     {"help", "h", ARGS_FLAG, AT(help), FOR_ALL, OUTPUT, NULL, "this text"},
@@ -432,13 +441,13 @@ void options_help(FILE *f, unsigned verb)
     args_help(f, &options_table, verb, &defaults);
 }
 
-/* Where other options come from. */
+/* Whether the option names further options, in a file or as KEY=VALUE. */
 static bool is_source(const struct args_option *t)
 {
     return t->offset == offsetof(struct options, config) || t->offset == offsetof(struct options, sets);
 }
 
-/* run.json has them under facts. */
+/* Whether run.json has the option as a label of the job, under facts, and not among its options. */
 static bool is_label(const struct args_option *t)
 {
     return t->offset == offsetof(struct options, tags) || t->offset == offsetof(struct options, note);

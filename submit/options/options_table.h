@@ -14,13 +14,14 @@ extern const struct args options_table;
     "node_lost|runner_died|oom|interrupted|agent_restarted|agent_stopped|round_timeout|disk_full|"           \
     "journal_failed,..."
 
-/* Makes the table ready, and sets all options to what they are if they are not given. */
+/* Completes the table, and sets all options to their defaults. */
 void options_defaults(struct options *o);
 
-/* Is the option of the member at `offset` on this command line? A job that runs again has values for all. */
+/* Is the option of the member at `offset` on this command line, or in the object of --config? */
 bool options_is_given(const struct options *o, size_t offset);
 
-/* True if a file of --config may have the option for this verb: it describes the job, or where it runs. */
+/* True if a document of --config may have the option for this verb: options of the job, and of where it
+ * runs. */
 bool options_in_config(const struct args_option *t, unsigned verb);
 /* The option's key there: its first name, with '_'. */
 void options_config_key(char out[ARGS_NAME], const struct args_option *t);

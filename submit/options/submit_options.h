@@ -129,13 +129,13 @@ struct options {
 
 /* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/base/args.h). With --resume, the
  * options and worker list in the earlier job's run.json replace the defaults; with --config those of a file.
- * --set is as the option that it names. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
+ * --set KEY=VALUE is the same as --KEY=VALUE. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
  * ERR_NOT_FOUND: one of them, or a file it names, does not exist. */
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
-/* Is the argument one or several of the flags that every verb takes, and that only change what is printed,
- * as -q or --json? */
+/* Is the argument one of the flags that every verb takes and that only change what is printed, as --json, or
+ * several short ones, as -qv? */
 bool options_is_message_flag(const char *arg);
-/* Frees the memory of options that options_parse() has filled, after its error, too. A copy of the struct
+/* Frees the memory of options that options_parse() has filled, also after an error. A copy of the struct
  * shares that memory, and is not cleared. */
 void options_clear(struct options *o);
 
@@ -150,13 +150,13 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
  * file is gone. */
 int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e);
 
-/* Of the option that sets the member at `offset`. Was it given, with another value than it has anyway: on
- * this command line, or in the run.json of a job that is submitted again? What --codec stands for
- * (presets.h), and what a resumed job takes from the earlier one, was not. */
+/* Was the option that sets the member at `offset` given, with another value than its default, on this command
+ * line or in the run.json of a job that is submitted again? Options of a preset (presets.h), and those that a
+ * resumed job takes from the earlier one, were not. */
 bool options_is_chosen(const struct options *o, size_t offset);
-void options_name(char out[ARGS_NAME], size_t offset);
+void options_name(char out[ARGS_NAME], size_t offset); /* the name of that option */
 
-/* The name of the file that a verb writes, for what it says of it. */
+/* The name of the file that a verb writes, for messages. */
 const char *options_output(const struct options *o);
 
 /* Does --retry-on name this reason of a failure (shared/job/reason.h)? Only reasons that another attempt may
@@ -174,9 +174,10 @@ void options_help(FILE *f, unsigned verb);
 /* All options of a job as an object of strings, for run.json, with absolute paths. */
 json_t *options_json(const struct options *o);
 
-/* Prints those of a job that were given, unless as by default, with console_more, "--name=value" each. */
+/* Prints the options of a job that were given with another value than the default, "--name=value" each, with
+ * console_more. */
 void options_echo(const struct options *o);
-/* Prints what a name for a rule with options stands for, if --codec is one. */
+/* If --codec names a preset, prints the options that it stands for. */
 void options_echo_preset(const struct options *o);
 
 #endif

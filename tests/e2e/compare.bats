@@ -21,7 +21,7 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     "$SUBMIT" -q --codec mine.c:every=7 --node_count 2 --epochs 1 --model softmax --dataset "$FEW" --seed 5 --tag base --tag mine --note 'a first try' -o first
     echo '#error changed' >>mine.c
     "$SUBMIT" --config first/run.json -o again 2>printed
-    grep -q 'mine.c is not what it was in that run: its source of then is used' printed
+    grep -q 'mine.c has changed since that run: the copy of its source in the results is used' printed
     [ "$(weights first)" = "$(weights again)" ]
     [ "$(jq -S .settings first/run.json)" = "$(jq -S .settings again/run.json)" ]
     [ "$(jq .facts.codec.source_sha256 first/run.json)" = "$(jq .facts.codec.source_sha256 again/run.json)" ]

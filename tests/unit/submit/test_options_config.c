@@ -103,7 +103,7 @@ TEST(mistakes_are_told_with_their_place)
         {"[1]", "not an object", ""},
         {"{\"a\":1,", "job.json:1:", ""},
         {"{\"facts\":{}}", "/facts/options: missing", ""},
-        {"{\"facts\":{\"options\":{\"exec\":\"f.c\"}}}", "that of an executor", ""},
+        {"{\"facts\":{\"options\":{\"exec\":\"f.c\"}}}", "the job ran an executor", ""},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {

@@ -91,7 +91,7 @@ TEST(a_name_for_a_rule_with_options_may_be_given_for_the_servers_too)
     assert_string_equal(o.codec, "ps");
     assert_string_equal(o.server_codec, "");
     assert_int_equal(PARSE("--codec", "fedavg", "--server_codec", "sgq"), ERR_USAGE);
-    assert_error_has("--server_codec sgq: it stands for options of the whole job: --codec sgq");
+    assert_error_has("--server_codec sgq: this name stands for options of the whole job; give --codec sgq");
     assert_ok(PARSE("--codec", "sgq", "--server_codec", "null"));
     assert_string_equal(o.server_codec, "null");
 }
@@ -468,7 +468,7 @@ TEST(hosts_take_the_place_of_a_list_and_all_of_them_work)
     assert_ok(PARSE("--worker_hosts", "a:1,b:2,c:3", "--node_count", "2"));
     assert_int_equal(o.settings.node_count, 2);
     assert_int_equal(PARSE("--worker_hosts", "a:1", "--workers", "w.json"), ERR_USAGE);
-    assert_error_has("--workers and --worker_hosts: the list of agents is given in one of these ways");
+    assert_error_has("--workers and --worker_hosts: give the list of agents in one of these ways");
     assert_int_equal(PARSE("--ps_hosts", "d:4"), ERR_USAGE);
     assert_error_has("--ps_hosts needs --worker_hosts");
 }
