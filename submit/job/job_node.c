@@ -122,7 +122,7 @@ static int take_listed_pin(struct job_node *n, struct err *e)
                 "%s has another fingerprint in the list of workers than the key that was joined; nothing was "
                 "sent to it",
                 n->at.address);
-        return err_hint(e, "Correct the list, or forget what was joined: job_submit agents remove %.200s.",
+        return err_hint(e, "Correct the list, or remove the joined agent: job_submit agents remove %.200s.",
                         n->at.address);
     }
     memcpy(n->pin, n->at.pin, sizeof n->pin);
@@ -303,7 +303,7 @@ static int start_call(struct http *h, struct job_node *n, struct http_request *r
     }
     if (n->is_closed) {
         err_set(&r->err, ERR_AUTH, "%s was not joined, and nothing is sent to it unencrypted", n->label);
-        err_hint(&r->err, "Join it with the command that it prints, name the file of a token that it knows "
+        err_hint(&r->err, "Join it with the command that it prints, name the file of a token of the agent "
                           "with --token-file, or, in a network that you trust, use --insecure-no-tls.");
         *e = r->err;
         return err_at(e, "node(%d)", n->at.node);

@@ -391,12 +391,12 @@ static const struct {
          "If joined agents have changed their addresses, `job_submit agents` finds them; if the agent "
          "was set up anew, join it again with the command it prints; nothing was sent to it."},
     [PIN_HERE] =
-        {"is not the agent that was known here: it may be another user's program; nothing was sent "
-         "to it",
+        {"has another key than the agent that ran here before: it may be another user's program; nothing was "
+         "sent to it",
          "Start the agent again. If joined agents have changed their addresses, `job_submit agents` "
          "finds them; if an agent of another machine or user is reached at this port, remove the port's "
          ".pin and .token from psgd/agents in your state folder."},
-    [PIN_LISTED] = {"has another key than the list of workers says: it may be another program; nothing was "
+    [PIN_LISTED] = {"has another key than the list of workers names: it may be another program; nothing was "
                     "sent to it",
                     "If the agent was set up anew, write its new fingerprint into the list."},
 };

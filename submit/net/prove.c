@@ -34,11 +34,10 @@ static bool is_provable(const struct claim *c)
 
 static int refuse_server(struct err *e, const char *label, const char *sources)
 {
-    err_set(
-        e, ERR_AUTH,
-        "%s does not know this token: it may have been taken back, or this may be another user's program; "
-        "nothing was sent to it",
-        label);
+    err_set(e, ERR_AUTH,
+            "%s does not know this token: it may have been revoked, or this may be another user's program; "
+            "nothing was sent to it",
+            label);
     return err_hint(e, "The token came from %.300s.", sources);
 }
 
@@ -74,15 +73,15 @@ static int unprovable(struct err *e, const struct claim *c)
 {
     if (!c->token[0]) {
         err_set(e, ERR_AUTH,
-                "%s cannot prove who it is, and nothing is sent to it: there is no token that it could know",
+                "%s cannot be authenticated, and nothing is sent to it: there is neither a pin nor a token "
+                "for it",
                 c->label);
         return err_hint(e, "Join it (`agent token invite` on its machine). Looked for a token: %.300s.",
                         c->sources);
     }
-    err_set(
-        e, ERR_AUTH,
-        "%s: a token of less than %d characters could be guessed by the program that proves that it knows it",
-        c->label, PROOF_TOKEN_MIN);
+    err_set(e, ERR_AUTH,
+            "%s: a token of less than %d characters is too short for a proof, from which it could be guessed",
+            c->label, PROOF_TOKEN_MIN);
     return err_hint(e, "`agent token rotate` makes a longer one. The token came from %.300s.", c->sources);
 }
 

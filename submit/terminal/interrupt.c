@@ -72,5 +72,5 @@ int interrupt_check(struct err *e)
     if (!interrupt_signal())
         return 0;
     return err_set(e, ERR_CANCELLED, "%s",
-                   interrupt_signal() == SIGINT ? "interrupted (Ctrl-C)" : "asked to end by a signal");
+                   interrupt_signal() == SIGINT ? "interrupted (Ctrl-C)" : "interrupted by a signal");
 }

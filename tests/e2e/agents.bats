@@ -47,7 +47,7 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     [ "$status" -eq 0 ]
     [[ "$output" == *"pin     sha256//"*"="*"joined  20"*"state   answers"* ]]
     run "$SUBMIT" agents show "$(address_of 2)"
-    [[ "$output" == *"state   has another key"*"is not the agent that was known here"* ]]
+    [[ "$output" == *"state   has another key"*"has another key than the agent that ran here before"* ]]
     # What is forgotten here is still accepted there, and that is said.
     run "$SUBMIT" agents remove "$(address_of 0)"
     [ "$status" -eq 0 ]
@@ -121,7 +121,7 @@ write_joined() { # write_joined N...: these agents as workers
     write_joined 2 1
     run job -o no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"is not the agent that was known here"*"job_submit agents"*" finds them"* ]]
+    [[ "$output" == *"has another key than the agent that ran here before"*"job_submit agents"*" finds them"* ]]
     # One that was never joined, at an address of its own: its key is none of those that are known.
     start_joinable 3
     end_agent 3 || true
@@ -153,7 +153,7 @@ write_joined() { # write_joined N...: these agents as workers
     write_joined 0 1
     run job -o no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"is not the agent that was known here"* ]]
+    [[ "$output" == *"has another key than the agent that ran here before"* ]]
     run "$SUBMIT" agents
     [ "$status" -eq 0 ]
     [ "$(grep -c 'where another agent was' <<<"$output")" -eq 2 ]

@@ -109,7 +109,7 @@ slow_job() {
     [ "$(jq -r .state own/run.json)" = succeeded ]
     run env XDG_STATE_HOME="$T/other" "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 --dataset "$FEW" -o other
     [ "$status" -eq 7 ]
-    [[ "$output" == *"cannot prove who it is, and nothing is sent to it"*"hint: Join it"* ]]
+    [[ "$output" == *"cannot be authenticated, and nothing is sent to it"*"hint: Join it"* ]]
     export XDG_STATE_HOME=$T/other
     bash -c "'$BUILD'/$(cat invitation)"
     "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 --dataset "$FEW" -o joined

@@ -99,7 +99,7 @@ here=('ip_address = "127.0.0.1"' tls_www_server)
     train --node_count 1 --ca ca.pem --token-file token -o one
     # A key of the list of workers holds beside the CA.
     jq --arg at "127.0.0.1:${PORTS[0]}" '.nodes[$at] = {fingerprint: ("sha256//" + "A" * 43 + "=")}' worker.json >pinned.json
-    refused "has another key than the list of workers says" --workers pinned.json --node_count 1 --ca ca.pem --token-file token
+    refused "has another key than the list of workers names" --workers pinned.json --node_count 1 --ca ca.pem --token-file token
 }
 
 @test "a client's certificate that is not valid is refused in words, and so is none" {

@@ -492,7 +492,7 @@ signalled() {
     [[ "$output" == *"interrupted (Ctrl-C)"* ]]
     JSON=--json signalled TERM "$SUBMIT"
     [ "$status" -eq 143 ]
-    [[ "$output" == *"asked to end by a signal"*'"exit_status":143'* ]]
+    [[ "$output" == *"interrupted by a signal"*'"exit_status":143'* ]]
 }
 
 @test "a check started by nohup survives the terminal" {
@@ -501,7 +501,7 @@ signalled() {
     # Of two signals the first one is reported; a second one ends at once.
     signalled "HUP TERM" env --ignore-signal=HUP "$SUBMIT"
     [ "$status" -eq 143 ]
-    [[ "$output" == *"asked to end by a signal"* ]]
+    [[ "$output" == *"interrupted by a signal"* ]]
 }
 
 # bats test_tags=long,check

@@ -18,7 +18,7 @@ train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --dataset di
         echo "$output"
         [ "$status" -ne 0 ]
         [ $kind = fake-tls ] || [[ "$output" == *"does not answer in TLS 1.3; nothing was sent to it"* ]]
-        [ $kind != fake-tls ] || [[ "$output" == *"is not the agent that was known here: it may be another user's program; nothing was sent to it"* ]]
+        [ $kind != fake-tls ] || [[ "$output" == *"has another key than the agent that ran here before: it may be another user's program; nothing was sent to it"* ]]
         nothing_secret_crossed
         end_process "${AGENTS[-1]}" || true
         unset 'AGENTS[-1]'
@@ -38,17 +38,17 @@ train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --dataset di
     # Without a token nothing can be proved.
     run train -o no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"cannot prove who it is, and nothing is sent to it"* ]]
+    [[ "$output" == *"cannot be authenticated, and nothing is sent to it"* ]]
     # A token that the agent does not know.
     make_token unknown
     run train --token-file unknown -o no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"does not know this token: it may have been taken back, or this may be another user's program; nothing was sent to it"* ]]
+    [[ "$output" == *"does not know this token: it may have been revoked, or this may be another user's program; nothing was sent to it"* ]]
     # A short one.
     (umask 077 && echo aaaaaaaaaaaaaaaaaaaa >short)
     run train --token-file short -o no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"a token of less than 32 characters could be guessed"* ]]
+    [[ "$output" == *"a token of less than 32 characters is too short for a proof"* ]]
     local kind
     for kind in fake fake-tls relay-tls tls12; do
         other $kind "127.0.0.1:${PORTS[0]}"

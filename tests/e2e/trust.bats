@@ -126,14 +126,14 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     job bob four
     run job old no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"does not know this token: it may have been taken back"* ]]
+    [[ "$output" == *"does not know this token: it may have been revoked"* ]]
     # A job that was submitted with the first token is still bob's.
     run as bob status
     [ "$status" -eq 0 ]
     agent_token revoke bob
     run job bob no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"does not know this token: it may have been taken back"* ]]
+    [[ "$output" == *"does not know this token: it may have been revoked"* ]]
     run agent_token revoke bob
     [ "$status" -eq 6 ]
     # One with an end.
@@ -212,7 +212,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
         | .[1].value.fingerprint = $pin[0] | from_entries)' worker.json >wrong.json
     run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"has another key than the list of workers says: it may be another program; nothing was sent to it"* ]]
+    [[ "$output" == *"has another key than the list of workers names: it may be another program; nothing was sent to it"* ]]
     # One that was joined with another key than the list says: which of them is right is not guessed.
     agent_token invite | sed "s/^job_submit join '//; s/'$//" >invitation
     "$SUBMIT" join - <invitation
